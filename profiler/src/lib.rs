@@ -1,0 +1,1 @@
+//! Imports others' recordings as traces.

@@ -1,0 +1,1 @@
+//! Views of results and timelines: tables, figures, Perfetto.

@@ -1,0 +1,1 @@
+//! Real layers and the devices that run a plan.

@@ -1,0 +1,1 @@
+//! Machines, networks and recorded traces that come with tidegate.

@@ -1,0 +1,217 @@
+//! Reading and writing documents.
+//!
+//! A file is one JSON object: `format` names the document's type, `version` its format's version,
+//! `content` is the document. A reader accepts its own version and older ones, refuses newer ones
+//! by name, and never returns a document that is not well formed. Writing goes to a temporary
+//! file in the same folder which then takes the name, so that a file is there whole or not at all.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::Digest;
+
+/// A value that is kept in a file of its own.
+pub trait Document: Serialize + DeserializeOwned {
+    /// What `format` says in a file of this type.
+    const FORMAT: &'static str;
+    /// The version that is written; readers accept it and all before it.
+    const VERSION: u32;
+    /// Why a value of this type may be malformed.
+    type Invalid: std::error::Error + Send + Sync + 'static;
+
+    /// Checks what the type alone does not guarantee.
+    fn check(&self) -> Result<(), Self::Invalid>;
+
+    /// Digest of the content. Layout and white space of a file do not enter it.
+    fn digest(&self) -> Digest {
+        let json = serde_json::to_vec(self).expect("documents are plain data");
+        Digest::of_bytes(&json)
+    }
+
+    /// The text of the file.
+    fn to_json(&self) -> String {
+        let envelope = EnvelopeRef { format: Self::FORMAT, version: Self::VERSION, content: self };
+        let mut text = serde_json::to_string(&envelope).expect("documents are plain data");
+        text.push('\n');
+        text
+    }
+
+    /// Reads a document from the text of a file; `name` is what errors call it.
+    fn from_json(text: &str, name: &Path) -> Result<Self, FileError> {
+        parse(text, name)
+    }
+
+    /// Reads a document from a file, or from the standard input where `path` is `-`.
+    fn read(path: &Path) -> Result<Self, FileError> {
+        parse(&read_text(path)?, path)
+    }
+
+    /// Writes the document to a file, or to the standard output where `path` is `-`.
+    fn write(&self, path: &Path) -> Result<(), FileError> {
+        write_bytes(path, self.to_json().as_bytes())
+    }
+}
+
+#[derive(Serialize)]
+struct EnvelopeRef<'a, D> {
+    format: &'static str,
+    version: u32,
+    content: &'a D,
+}
+
+/// A document as it stands in its file.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Envelope<D> {
+    #[allow(dead_code, reason = "was checked in the header")]
+    format: String,
+    #[allow(dead_code, reason = "was checked in the header")]
+    version: u32,
+    content: D,
+}
+
+/// What is read first, so that a document of another type or version is refused by name rather
+/// than for the first field that differs.
+#[derive(Deserialize)]
+struct Header {
+    format: Option<String>,
+    version: Option<u32>,
+}
+
+/// Files beyond this size are not read: no document of ours comes near it.
+const LARGEST_FILE: u64 = 1 << 30;
+
+/// Why a file could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The operating system refused.
+    #[error("cannot {verb} {}", path.display())]
+    Io {
+        /// `read` or `write`.
+        verb: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is too large to be a document.
+    #[error("{} is larger than {LARGEST_FILE} bytes, which no document of tidegate is", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The text is not JSON, or not this document.
+    #[error("{} is not a {expected} file", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// The format that was expected.
+        expected: &'static str,
+        /// Line, column and what is wrong there.
+        source: serde_json::Error,
+    },
+    /// A document of another type.
+    #[error("{} holds {found}, not a {expected}: pass the right file", path.display())]
+    OtherFormat {
+        /// The file.
+        path: PathBuf,
+        /// What it says it is.
+        found: String,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// A document that a newer tidegate wrote.
+    #[error(
+        "{} is a {format} of version {found}; this tidegate reads versions up to {newest}: \
+         update tidegate",
+        path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The document's format.
+        format: &'static str,
+        /// Its version.
+        found: u32,
+        /// The newest version known here.
+        newest: u32,
+    },
+    /// A document that contradicts itself.
+    #[error("{} is a {format} that contradicts itself", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// The document's format.
+        format: &'static str,
+        /// What is wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// The whole text of a file, or of the standard input where `path` is `-`. Bytes that are not
+/// UTF-8 are an error of their own place in the file.
+pub fn read_text(path: &Path) -> Result<String, FileError> {
+    let io = |source| FileError::Io { verb: "read", path: path.to_path_buf(), source };
+    let mut text = String::new();
+    let length = if path == Path::new("-") {
+        std::io::stdin().lock().take(LARGEST_FILE + 1).read_to_string(&mut text)
+    } else {
+        std::fs::File::open(path)
+            .and_then(|file| file.take(LARGEST_FILE + 1).read_to_string(&mut text))
+    };
+    match length {
+        Ok(n) if n as u64 > LARGEST_FILE => Err(FileError::TooLarge { path: path.to_path_buf() }),
+        Ok(_) => Ok(text),
+        Err(error) => Err(io(error)),
+    }
+}
+
+/// Writes a file as a whole: to a temporary file beside it, which then takes its name. `-` is the
+/// standard output.
+pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let io = |source| FileError::Io { verb: "write", path: path.to_path_buf(), source };
+    if path == Path::new("-") {
+        return std::io::stdout().lock().write_all(bytes).map_err(io);
+    }
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
+    file.write_all(bytes).map_err(io)?;
+    file.persist(path).map_err(|error| io(error.error))?;
+    Ok(())
+}
+
+fn parse<D: Document>(text: &str, path: &Path) -> Result<D, FileError> {
+    let syntax =
+        |source| FileError::Syntax { path: path.to_path_buf(), expected: D::FORMAT, source };
+    let header: Header = serde_json::from_str(text).map_err(syntax)?;
+    let found = header.format.unwrap_or_else(|| "something without a format".into());
+    if found != D::FORMAT {
+        return Err(FileError::OtherFormat {
+            path: path.to_path_buf(),
+            found,
+            expected: D::FORMAT,
+        });
+    }
+    if let Some(version) = header.version.filter(|v| *v > D::VERSION) {
+        return Err(FileError::Newer {
+            path: path.to_path_buf(),
+            format: D::FORMAT,
+            found: version,
+            newest: D::VERSION,
+        });
+    }
+    let envelope: Envelope<D> = serde_json::from_str(text).map_err(syntax)?;
+    envelope.content.check().map_err(|source| FileError::Invalid {
+        path: path.to_path_buf(),
+        format: D::FORMAT,
+        source: Box::new(source),
+    })?;
+    Ok(envelope.content)
+}

@@ -1,0 +1,36 @@
+//! The documents that tidegate's parts exchange, and nothing else.
+//!
+//! A [`Trace`] is one iteration of one network as it was measured, imported or modelled; a
+//! [`Machine`] is what it runs on; a [`Plan`] says what moves when and to which address; a
+//! [`Timeline`] is what happened, or what is predicted to happen. Each is a versioned file that
+//! a person can read, diff and commit (see [`file`]).
+//!
+//! This crate knows no algorithm: it holds values, checks that they are well formed, and reads
+//! and writes them.
+
+pub mod digest;
+pub mod file;
+mod ids;
+mod json_schema;
+mod link;
+mod machine;
+mod plan;
+mod timeline;
+mod trace;
+mod trace_check;
+mod units;
+
+pub use digest::Digest;
+pub use file::{Document, FileError};
+pub use ids::{ActionId, BufferId, HostBufferId, OpId, TensorId};
+pub use json_schema::json_schema;
+pub use link::{Bandwidth, BandwidthPoint, Direction, Link};
+pub use machine::{Compute, Device, Host, Machine};
+pub use plan::{
+    Action, Buffer, Choice, Decision, HostBuffer, InPlaceBuffers, Lane, Plan, Predicted, Reference,
+    Task,
+};
+pub use timeline::{Basis, Interval, MemoryPoint, Stall, StallCause, Timeline};
+pub use trace::{Dtype, Home, InPlace, Op, OpKind, Origin, Phase, Provenance, Role, Tensor, Trace};
+pub use trace_check::TraceError;
+pub use units::{Bytes, BytesPerSec, Nanos, ParseUnitError};

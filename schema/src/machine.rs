@@ -1,0 +1,102 @@
+//! What a trace runs on.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, BytesPerSec, Document, Link};
+
+/// One device, its host and the link between them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// A short name, as on the command line.
+    pub name: String,
+    /// What it is, in a few words.
+    pub description: String,
+    /// The device.
+    pub device: Device,
+    /// The host.
+    pub host: Host,
+    /// The link between them.
+    pub link: Link,
+    /// Where each figure comes from, by the name of its field (`device.memory`, `link.d2h`).
+    pub sources: BTreeMap<String, String>,
+}
+
+/// The device of a machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    /// The product's name.
+    pub name: String,
+    /// Its memory.
+    #[serde(rename = "memory_bytes")]
+    pub memory: Bytes,
+    /// What the driver and the framework keep for themselves.
+    #[serde(rename = "reserved_bytes")]
+    pub reserved: Bytes,
+    /// How fast it computes.
+    pub compute: Compute,
+}
+
+/// Roofline figures of a device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Compute {
+    /// Peak operations per second of 32-bit floats without reduced-precision units.
+    pub f32_flops: u64,
+    /// Peak dense operations per second of 16-bit floats, with matrix units where it has them.
+    pub f16_flops: u64,
+    /// Peak bandwidth of device memory.
+    #[serde(rename = "memory_bytes_per_sec")]
+    pub memory_bandwidth: BytesPerSec,
+    /// Whether codecs can run beside compute; if not they run on the compute lane.
+    pub codec_lane: bool,
+}
+
+/// The host of a machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Memory that plans may use for what leaves the device.
+    #[serde(rename = "memory_bytes")]
+    pub memory: Bytes,
+}
+
+impl Machine {
+    /// What a plan may use of the device's memory when no budget is stated.
+    pub fn usable_memory(&self) -> Bytes {
+        self.device.memory.saturating_sub(self.device.reserved)
+    }
+}
+
+/// Why a machine is not well formed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field} {why}")]
+pub struct MachineError {
+    field: &'static str,
+    why: &'static str,
+}
+
+impl Document for Machine {
+    const FORMAT: &'static str = "tidegate/machine";
+    const VERSION: u32 = 1;
+    type Invalid = MachineError;
+
+    fn check(&self) -> Result<(), MachineError> {
+        if let Some((field, why)) = self.link.problem() {
+            return Err(MachineError { field, why });
+        }
+        let compute = &self.device.compute;
+        if compute.f32_flops == 0 || compute.f16_flops == 0 || compute.memory_bandwidth.0 == 0 {
+            return Err(MachineError { field: "device.compute", why: "must have figures over 0" });
+        }
+        let largest = Bytes(1 << 60);
+        if self.device.memory > largest || self.host.memory > largest {
+            return Err(MachineError { field: "memory_bytes", why: "exceeds 2^60 bytes" });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,342 @@
+//! What moves when, and to which address.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{ActionId, BufferId, Bytes, Digest, Document, HostBufferId, Nanos, OpId, TensorId};
+
+/// A plan for one trace on one machine under one budget: which actions run on which lane, what
+/// each must come after, and where every buffer lies.
+///
+/// A buffer lives from the start of the one action that writes it until the last action has ended
+/// that reads, writes or holds it. Nothing else frees memory, and nothing is decided while the
+/// plan runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// The method that made it.
+    pub method: String,
+    /// The method's settings, as on the command line.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+    /// The trace that it was made for.
+    pub trace: Reference,
+    /// The machine that it was made for.
+    pub machine: Reference,
+    /// Size of the arena that holds all buffers.
+    #[serde(rename = "budget_bytes")]
+    pub budget: Bytes,
+    /// Size of the pinned host arena that holds all host buffers.
+    #[serde(rename = "host_budget_bytes")]
+    pub host_budget: Bytes,
+    /// Speed of each copy direction while both are busy, in thousandths of its speed alone.
+    pub both_directions_permille: u16,
+    /// What was decided for tensors that are not simply kept.
+    pub decisions: Vec<Decision>,
+    /// Device memory.
+    pub buffers: Vec<Buffer>,
+    /// Host memory.
+    pub host_buffers: Vec<HostBuffer>,
+    /// The actions, in an order that agrees with lanes and `after`.
+    pub actions: Vec<Action>,
+    /// What the simulator says of it.
+    pub predicted: Predicted,
+}
+
+/// Which document a plan or timeline belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reference {
+    /// Its name, for people.
+    pub name: String,
+    /// Its content.
+    pub digest: Digest,
+}
+
+/// What happens to one tensor between two of its uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Decision {
+    /// The tensor.
+    pub tensor: TensorId,
+    /// The op that uses it before it leaves.
+    pub after: OpId,
+    /// The op that uses it next; absent where it must only be there when the iteration ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<OpId>,
+    /// What happens in between.
+    pub choice: Choice,
+}
+
+/// How a tensor spends the time between two of its uses.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// On the device.
+    Keep,
+    /// In host memory.
+    Swap,
+    /// Nowhere: its op is run again.
+    Recompute,
+}
+
+/// The queues of a device. Each runs its actions in order, one at a time.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Lane {
+    /// Ops.
+    Compute,
+    /// Copies from device to host.
+    D2h,
+    /// Copies from host to device.
+    H2d,
+}
+
+impl Lane {
+    /// How many lanes there are.
+    pub const COUNT: usize = 3;
+    /// All lanes, by index.
+    pub const ALL: [Self; Self::COUNT] = [Self::Compute, Self::D2h, Self::H2d];
+
+    /// Position in [`Lane::ALL`].
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The name in documents.
+    pub fn name(self) -> &'static str {
+        ["compute", "d2h", "h2d"][self.index()]
+    }
+}
+
+/// A range of the device arena during a part of the iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Buffer {
+    /// The tensor that it holds; absent: workspace of an op.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tensor: Option<TensorId>,
+    /// Where it begins in the arena.
+    pub address: u64,
+    /// Its size.
+    pub bytes: Bytes,
+    /// It is filled before the iteration begins; no action writes it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_start: bool,
+    /// It must still be there when the iteration ends.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_end: bool,
+}
+
+/// A range of the pinned host arena during a part of the iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostBuffer {
+    /// The tensor that it holds.
+    pub tensor: TensorId,
+    /// Where it begins in the host arena.
+    pub address: u64,
+    /// Its size.
+    pub bytes: Bytes,
+}
+
+/// One action on one lane.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Action {
+    /// What it does; this says its lane, too.
+    pub task: Task,
+    /// How long it is predicted to take, alone on the machine.
+    #[serde(rename = "duration_ns")]
+    pub duration: Nanos,
+    /// Actions of other lanes that must have ended before it starts. The safety proof rests on
+    /// these and on the order within each lane.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<ActionId>,
+    /// An action of another lane before whose end this one is not to start, because the method
+    /// wants it so; nothing unsafe would happen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<ActionId>,
+    /// Device buffers whose content it needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<BufferId>,
+    /// Device buffers that come to be when it starts and that it fills.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<BufferId>,
+    /// Device buffers that it keeps from being given back, though it does not touch them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holds: Vec<BufferId>,
+    /// Outputs that lie over an input: both belong to this action.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_place: Vec<InPlaceBuffers>,
+    /// The host buffer that a copy fills or reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostBufferId>,
+}
+
+/// An output buffer that overlaps an input buffer of the same action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InPlaceBuffers {
+    /// The buffer that is read for the last time.
+    pub input: BufferId,
+    /// The buffer that is written over it.
+    pub output: BufferId,
+}
+
+/// What an action does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// Run an op of the trace.
+    Run(OpId),
+    /// Run an op once more, for outputs that were given up.
+    Recompute(OpId),
+    /// Copy a tensor to the host.
+    CopyOut(TensorId),
+    /// Copy a tensor back.
+    CopyIn(TensorId),
+}
+
+impl Task {
+    /// The lane that runs it.
+    pub fn lane(self) -> Lane {
+        match self {
+            Self::Run(_) | Self::Recompute(_) => Lane::Compute,
+            Self::CopyOut(_) => Lane::D2h,
+            Self::CopyIn(_) => Lane::H2d,
+        }
+    }
+}
+
+/// What the simulator says of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Predicted {
+    /// Time of one iteration, all lanes drained.
+    #[serde(rename = "iteration_ns")]
+    pub iteration: Nanos,
+    /// Largest sum of live buffers at any moment.
+    #[serde(rename = "peak_bytes")]
+    pub peak: Bytes,
+    /// End of the highest buffer in the arena.
+    #[serde(rename = "arena_bytes")]
+    pub arena: Bytes,
+    /// End of the highest host buffer.
+    #[serde(rename = "host_arena_bytes")]
+    pub host_arena: Bytes,
+    /// A time that no plan can beat, where one was computed.
+    #[serde(default, rename = "bound_ns", skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Nanos>,
+}
+
+/// Why a plan is not well formed: it names something that it does not list. Whether a well-formed
+/// plan is *safe* is for the simulator's proof.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// An id beyond its list.
+    #[error("actions[{}].{field} names {what}, which the plan does not list", action.0)]
+    Unknown {
+        /// The action.
+        action: ActionId,
+        /// The field.
+        field: &'static str,
+        /// The id.
+        what: String,
+    },
+    /// A dependency on a later action, so that the list's order is not one in which it can run.
+    #[error("actions[{}].{field} names {on}, which does not come before it", action.0)]
+    Order {
+        /// The action.
+        action: ActionId,
+        /// The field.
+        field: &'static str,
+        /// The action that it waits for.
+        on: ActionId,
+    },
+    /// A buffer that reaches past the end of addresses.
+    #[error("{what} reaches past 2^60: no memory is that large")]
+    TooLarge {
+        /// The buffer.
+        what: String,
+    },
+    /// A figure out of range.
+    #[error("both_directions_permille must lie between 100 and 1000")]
+    BothDirections,
+}
+
+impl Document for Plan {
+    const FORMAT: &'static str = "tidegate/plan";
+    const VERSION: u32 = 1;
+    type Invalid = PlanError;
+
+    fn check(&self) -> Result<(), PlanError> {
+        if !(100..=1000).contains(&self.both_directions_permille) {
+            return Err(PlanError::BothDirections);
+        }
+        self.check_sizes()?;
+        for (index, action) in self.actions.iter().enumerate() {
+            self.check_action(ActionId::from_index(index), action)?;
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    fn check_sizes(&self) -> Result<(), PlanError> {
+        const LARGEST: u128 = 1 << 60;
+        let ends = |address: u64, bytes: Bytes| u128::from(address) + u128::from(bytes.0);
+        for (i, b) in self.buffers.iter().enumerate() {
+            if ends(b.address, b.bytes) > LARGEST {
+                return Err(PlanError::TooLarge { what: format!("buffers[{i}]") });
+            }
+        }
+        for (i, b) in self.host_buffers.iter().enumerate() {
+            if ends(b.address, b.bytes) > LARGEST {
+                return Err(PlanError::TooLarge { what: format!("host_buffers[{i}]") });
+            }
+        }
+        let bytes: u128 = self.buffers.iter().map(|b| u128::from(b.bytes.0)).sum();
+        let time: u128 = self.actions.iter().map(|a| u128::from(a.duration.0)).sum();
+        if bytes > LARGEST || time > LARGEST || u128::from(self.budget.0) > LARGEST {
+            return Err(PlanError::TooLarge { what: "the plan's sum of bytes or times".into() });
+        }
+        Ok(())
+    }
+
+    fn check_action(&self, id: ActionId, action: &Action) -> Result<(), PlanError> {
+        for (field, on) in action
+            .after
+            .iter()
+            .map(|on| ("after", *on))
+            .chain(action.not_before.map(|on| ("not_before", on)))
+        {
+            if on >= id {
+                return Err(PlanError::Order { action: id, field, on });
+            }
+        }
+        let unknown = |field, what: String| Err(PlanError::Unknown { action: id, field, what });
+        let pairs = |pair: &InPlaceBuffers| [pair.input, pair.output];
+        let named = (action.reads.iter().map(|b| ("reads", *b)))
+            .chain(action.writes.iter().map(|b| ("writes", *b)))
+            .chain(action.holds.iter().map(|b| ("holds", *b)))
+            .chain(action.in_place.iter().flat_map(pairs).map(|b| ("in_place", b)));
+        for (field, buffer) in named {
+            if buffer.index() >= self.buffers.len() {
+                return unknown(field, buffer.to_string());
+            }
+        }
+        match action.host {
+            Some(host) if host.index() >= self.host_buffers.len() => {
+                unknown("host", host.to_string())
+            }
+            _ => Ok(()),
+        }
+    }
+}

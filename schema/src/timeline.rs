@@ -1,0 +1,141 @@
+//! What happened on each lane, or what is predicted to happen.
+
+use std::convert::Infallible;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{ActionId, Bytes, Document, Lane, Nanos, Reference, Task};
+
+/// Intervals per lane and the memory curve of one iteration. Predicted and measured timelines are
+/// values of this one type.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Timeline {
+    /// What the times rest on.
+    pub basis: Basis,
+    /// The method of the plan.
+    pub method: String,
+    /// The trace of the plan.
+    pub trace: Reference,
+    /// The machine of the plan.
+    pub machine: Reference,
+    /// The budget of the plan.
+    #[serde(rename = "budget_bytes")]
+    pub budget: Bytes,
+    /// Time of the iteration, all lanes drained.
+    #[serde(rename = "iteration_ns")]
+    pub iteration: Nanos,
+    /// Largest sum of live buffers.
+    #[serde(rename = "peak_bytes")]
+    pub peak: Bytes,
+    /// The actions as they ran, in the plan's order.
+    pub intervals: Vec<Interval>,
+    /// Live bytes, at every moment at which they change.
+    pub memory: Vec<MemoryPoint>,
+}
+
+/// What a timeline's times rest on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// The simulator.
+    Predicted,
+    /// Clocks on a device.
+    Measured,
+}
+
+/// One action as it ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Interval {
+    /// The action of the plan.
+    pub action: ActionId,
+    /// Its lane.
+    pub lane: Lane,
+    /// What it did.
+    pub task: Task,
+    /// A name for people: of the op, or of the tensor that is copied.
+    pub label: String,
+    /// Bytes that a copy moves; zero for ops.
+    #[serde(default, skip_serializing_if = "bytes_is_zero")]
+    pub bytes: Bytes,
+    /// When it started.
+    #[serde(rename = "start_ns")]
+    pub start: Nanos,
+    /// When it ended.
+    #[serde(rename = "end_ns")]
+    pub end: Nanos,
+    /// Why its lane stood idle before it, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall: Option<Stall>,
+    /// For a copy in, the copy out that brought the tensor to the host; for an op, the copies in
+    /// whose tensors it is the first to read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub follows: Vec<ActionId>,
+}
+
+fn bytes_is_zero(bytes: &Bytes) -> bool {
+    *bytes == Bytes::ZERO
+}
+
+/// Time for which a lane stood idle before an action, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stall {
+    /// How long the lane stood idle.
+    #[serde(rename = "idle_ns")]
+    pub idle: Nanos,
+    /// The action for whose end it waited longest.
+    pub on: ActionId,
+    /// What that action's end gave it.
+    pub cause: StallCause,
+}
+
+/// What a stalled action waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StallCause {
+    /// The content of a buffer.
+    Data,
+    /// Memory that another buffer still occupied.
+    Memory,
+    /// Its turn: the method wants it not to start earlier.
+    Turn,
+}
+
+/// Memory at one moment and until the next point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryPoint {
+    /// The moment.
+    #[serde(rename = "at_ns")]
+    pub at: Nanos,
+    /// Sum of live buffers.
+    #[serde(rename = "resident_bytes")]
+    pub resident: Bytes,
+    /// The part of it that is being copied, out or in.
+    #[serde(rename = "in_flight_bytes")]
+    pub in_flight: Bytes,
+}
+
+impl Timeline {
+    /// Total time for which the compute lane stood idle between its first start and the
+    /// iteration's end.
+    pub fn compute_idle(&self) -> Nanos {
+        let busy: Nanos = (self.intervals.iter().filter(|i| i.lane == Lane::Compute))
+            .map(|i| i.end.saturating_sub(i.start))
+            .sum();
+        self.iteration.saturating_sub(busy)
+    }
+}
+
+impl Document for Timeline {
+    const FORMAT: &'static str = "tidegate/timeline";
+    const VERSION: u32 = 1;
+    type Invalid = Infallible;
+
+    fn check(&self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}

@@ -1,0 +1,295 @@
+//! One iteration of one network on one device.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, Document, Nanos, OpId, TensorId, TraceError, trace_check};
+
+/// One training iteration (or inference step) of one network on one device: which ops ran in
+/// which order, how long each took, and which tensors it read and wrote.
+///
+/// Every tensor has at most one op that writes it; an in-place write is a new tensor that takes
+/// over its input's memory ([`Op::in_place`]). A tensor without a writer exists before the
+/// iteration: a parameter, an input, optimizer state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Trace {
+    /// The network's name, such as `resnet50`.
+    pub network: String,
+    /// Samples per iteration, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u32>,
+    /// Where the figures come from.
+    pub provenance: Provenance,
+    /// The storages that the ops read and write. Views of one storage are one tensor.
+    pub tensors: Vec<Tensor>,
+    /// The ops in execution order.
+    pub ops: Vec<Op>,
+}
+
+/// Where a trace's figures come from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Provenance {
+    /// How the figures were obtained.
+    pub origin: Origin,
+    /// The device on which the times were measured, or for which they are modelled.
+    pub device: String,
+    /// The framework that ran or would run the ops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub framework: Option<String>,
+    /// The file, command or publication that the figures come from.
+    pub source: String,
+    /// The day of the measurement, as `YYYY-MM-DD`, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub date: Option<String>,
+    /// What the importer or profiler had to decide, in sentences for a person.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// How a trace's figures were obtained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// By tidegate's own profiler, on the device that is named.
+    Measured,
+    /// From a recording of another tool.
+    Imported,
+    /// From a model of the device; nothing was run.
+    Modelled,
+    /// From a model that scales another trace's times to another device.
+    Scaled,
+}
+
+/// A storage: the memory that one value of the iteration occupies.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tensor {
+    /// A name for people; it need not be unique.
+    pub name: String,
+    /// Size of the storage.
+    pub bytes: Bytes,
+    /// What the tensor is to the training algorithm.
+    pub role: Role,
+    /// Element type, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dtype: Option<Dtype>,
+    /// Where the tensor lives when no plan says otherwise.
+    #[serde(default, skip_serializing_if = "Home::is_device")]
+    pub home: Home,
+    /// For a tensor without a writer: the op before which it comes into being. Absent: it is
+    /// there from the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub appears_before: Option<OpId>,
+    /// Share of elements that are zero, from 0 to 1, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sparsity: Option<f64>,
+}
+
+/// What a tensor is to the training algorithm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// An intermediate result of the forward phase.
+    Activation,
+    /// A weight, or anything else that exists before the iteration and is not known better.
+    Parameter,
+    /// A gradient, of an activation or of a parameter.
+    Gradient,
+    /// Optimizer state, such as a momentum.
+    OptimizerState,
+    /// A sample, a label, a mask that the iteration is given.
+    Input,
+    /// Memory that ops use and that carries no value of the network.
+    Workspace,
+}
+
+/// Where a tensor lives when no plan says otherwise.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Home {
+    /// In device memory.
+    #[default]
+    Device,
+    /// In host memory: offloaded weights, KV and embedding tables.
+    Host,
+}
+
+impl Home {
+    fn is_device(&self) -> bool {
+        *self == Self::Device
+    }
+}
+
+/// Element types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Dtype {
+    /// 32-bit float.
+    F32,
+    /// 16-bit IEEE float.
+    F16,
+    /// 16-bit brain float.
+    Bf16,
+    /// 64-bit float.
+    F64,
+    /// 64-bit integer.
+    I64,
+    /// 32-bit integer.
+    I32,
+    /// Byte.
+    U8,
+}
+
+/// One op of the iteration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Op {
+    /// The name that the source gives it.
+    pub name: String,
+    /// What it computes, as far as methods tell ops apart.
+    pub kind: OpKind,
+    /// Which phase of the iteration it belongs to.
+    pub phase: Phase,
+    /// How long it takes.
+    #[serde(rename = "duration_ns")]
+    pub duration: Nanos,
+    /// How long it takes when it is run a second time; absent: as long as the first. (Batch norm
+    /// need not update its statistics again.)
+    #[serde(default, rename = "recompute_ns", skip_serializing_if = "Option::is_none")]
+    pub recompute: Option<Nanos>,
+    /// The tensors that it reads, each once.
+    pub reads: Vec<TensorId>,
+    /// The tensors that it writes, each once.
+    pub writes: Vec<TensorId>,
+    /// Outputs that may be laid over an input, because the op does not need both: each a pair of
+    /// a tensor that is read here for the last time and one that is written here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_place: Vec<InPlace>,
+    /// Memory that the op needs while it runs and that carries no value afterwards.
+    #[serde(default, rename = "workspace_bytes", skip_serializing_if = "is_zero")]
+    pub workspace: Bytes,
+    /// The tensors whose memory the framework gave back after this op. A tensor that no op lists
+    /// outlives the iteration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub frees: Vec<TensorId>,
+    /// Whether running it again gives the same result: it is deterministic, or its random state
+    /// is saved, and it has no lasting effect.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub rerunnable: bool,
+    /// Floating-point operations, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flops: Option<u64>,
+    /// Bytes that it moves to and from device memory, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_moved: Option<Bytes>,
+}
+
+fn is_zero(bytes: &Bytes) -> bool {
+    *bytes == Bytes::ZERO
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
+/// An output that may take over the memory of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InPlace {
+    /// The tensor that is read for the last time.
+    pub input: TensorId,
+    /// The tensor that is written over it. Where the sizes differ, both begin at one address.
+    pub output: TensorId,
+}
+
+/// Which phase of the iteration an op belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// From the input to the loss.
+    Forward,
+    /// Gradients.
+    Backward,
+    /// The optimizer's step.
+    Update,
+}
+
+/// What an op computes, as far as methods tell ops apart. A backward op has the kind of the
+/// forward op that it belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OpKind {
+    /// Convolution of any dimension, transposed ones too.
+    Convolution,
+    /// Matrix products: linear layers, attention scores.
+    MatrixProduct,
+    /// Batch, layer, group and RMS normalisation.
+    Normalisation,
+    /// ReLU, GELU, sigmoid and the like.
+    Activation,
+    /// Maximum and average pooling.
+    Pooling,
+    /// Dropout.
+    Dropout,
+    /// Softmax and log-softmax.
+    Softmax,
+    /// Fused attention.
+    Attention,
+    /// Table look-up.
+    Embedding,
+    /// Other arithmetic, element by element.
+    Elementwise,
+    /// Concatenation, padding, copies: data movement only.
+    Movement,
+    /// A new view of the same storage; no data moves.
+    View,
+    /// The loss.
+    Loss,
+    /// The optimizer's step.
+    Optimizer,
+    /// Anything else.
+    Other,
+}
+
+impl Trace {
+    /// Time of all ops, one after another: the iteration without a memory limit.
+    pub fn total_time(&self) -> Nanos {
+        self.ops.iter().map(|op| op.duration).sum()
+    }
+
+    /// Bytes of the tensors that exist without an op having made them: parameters and inputs.
+    pub fn constant_bytes(&self) -> Bytes {
+        let mut written = vec![false; self.tensors.len()];
+        for op in &self.ops {
+            for t in &op.writes {
+                written[t.index()] = true;
+            }
+        }
+        let constants = self.tensors.iter().zip(&written).filter(|(_, written)| !**written);
+        constants.map(|(tensor, _)| tensor.bytes).sum()
+    }
+
+    /// A name for people: the network and, where known, the batch.
+    pub fn title(&self) -> String {
+        match self.batch {
+            Some(batch) => format!("{} (batch {batch})", self.network),
+            None => self.network.clone(),
+        }
+    }
+}
+
+impl Document for Trace {
+    const FORMAT: &'static str = "tidegate/trace";
+    const VERSION: u32 = 1;
+    type Invalid = TraceError;
+
+    fn check(&self) -> Result<(), TraceError> {
+        trace_check::check(self)
+    }
+}

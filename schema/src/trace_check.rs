@@ -1,0 +1,250 @@
+//! What makes a trace well formed.
+
+use crate::{OpId, TensorId, Trace};
+
+/// Why a trace is not well formed. Places are written as in the JSON text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TraceError {
+    /// A tensor id beyond the list of tensors.
+    #[error("ops[{}].{list} names {tensor}, but the trace has {count} tensors", op.0)]
+    UnknownTensor {
+        /// The op.
+        op: OpId,
+        /// The field of the op.
+        list: &'static str,
+        /// The id.
+        tensor: TensorId,
+        /// How many tensors there are.
+        count: usize,
+    },
+    /// A tensor twice in one list of one op.
+    #[error("ops[{}].{list} names {tensor} twice: name it once", op.0)]
+    Repeated {
+        /// The op.
+        op: OpId,
+        /// The field of the op.
+        list: &'static str,
+        /// The tensor.
+        tensor: TensorId,
+    },
+    /// A tensor that two ops write.
+    #[error("ops[{}] writes {tensor}, which ops[{}] wrote: an in-place write makes a new tensor", op.0, first.0)]
+    WrittenTwice {
+        /// The later op.
+        op: OpId,
+        /// The earlier op.
+        first: OpId,
+        /// The tensor.
+        tensor: TensorId,
+    },
+    /// A tensor that is read at or before the op that writes it, or after it was freed.
+    #[error("ops[{}] uses {tensor} {when}", op.0)]
+    NotThere {
+        /// The op.
+        op: OpId,
+        /// The tensor.
+        tensor: TensorId,
+        /// Why it is not there.
+        when: &'static str,
+    },
+    /// An in-place pair that the op's lists or later ops contradict.
+    #[error("ops[{}].in_place lays {output} over {input}: {why}", op.0)]
+    InPlace {
+        /// The op.
+        op: OpId,
+        /// The input.
+        input: TensorId,
+        /// The output.
+        output: TensorId,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A field of a tensor that makes no sense.
+    #[error("tensors[{}].{field} {why}", tensor.0)]
+    Tensor {
+        /// The tensor.
+        tensor: TensorId,
+        /// The field.
+        field: &'static str,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Sums that no 64-bit number holds.
+    #[error("the {what} of the whole trace exceeds 2^60: no real iteration does")]
+    TooLarge {
+        /// What was added up.
+        what: &'static str,
+    },
+}
+
+/// Sums stay far from the end of `u64`, so that a search may add several without a check.
+const LARGEST_SUM: u128 = 1 << 60;
+
+struct Checker<'a> {
+    trace: &'a Trace,
+    written_by: Vec<Option<OpId>>,
+    freed_by: Vec<Option<OpId>>,
+    /// The last op that had the tensor in the list being checked, so that a repetition shows.
+    seen: Vec<Option<OpId>>,
+}
+
+pub(crate) fn check(trace: &Trace) -> Result<(), TraceError> {
+    check_sums(trace)?;
+    let count = trace.tensors.len();
+    let mut checker = Checker {
+        trace,
+        written_by: vec![None; count],
+        freed_by: vec![None; count],
+        seen: vec![None; count],
+    };
+    checker.collect_writers()?;
+    checker.check_tensors()?;
+    for index in 0..trace.ops.len() {
+        checker.check_op(OpId::from_index(index))?;
+    }
+    checker.check_in_place_inputs_die()
+}
+
+fn check_sums(trace: &Trace) -> Result<(), TraceError> {
+    let ops = || trace.ops.iter();
+    let time = ops().map(|op| u128::from(op.duration.0)).sum::<u128>()
+        + ops().filter_map(|op| op.recompute).map(|t| u128::from(t.0)).sum::<u128>();
+    let bytes = trace.tensors.iter().map(|t| u128::from(t.bytes.0)).sum::<u128>()
+        + ops().map(|op| u128::from(op.workspace.0)).sum::<u128>();
+    for (what, sum) in [("time", time), ("memory", bytes)] {
+        if sum > LARGEST_SUM {
+            return Err(TraceError::TooLarge { what });
+        }
+    }
+    Ok(())
+}
+
+impl Checker<'_> {
+    fn collect_writers(&mut self) -> Result<(), TraceError> {
+        for (index, op) in self.trace.ops.iter().enumerate() {
+            let id = OpId::from_index(index);
+            self.check_list(id, "writes", &op.writes)?;
+            for &tensor in &op.writes {
+                if let Some(first) = self.written_by[tensor.index()] {
+                    return Err(TraceError::WrittenTwice { op: id, first, tensor });
+                }
+                self.written_by[tensor.index()] = Some(id);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_tensors(&self) -> Result<(), TraceError> {
+        for (index, tensor) in self.trace.tensors.iter().enumerate() {
+            let error = |field, why| {
+                Err(TraceError::Tensor { tensor: TensorId::from_index(index), field, why })
+            };
+            if tensor.sparsity.is_some_and(|s| !(0.0..=1.0).contains(&s)) {
+                return error("sparsity", "is a share from 0 to 1");
+            }
+            if let Some(op) = tensor.appears_before {
+                if op.index() >= self.trace.ops.len() {
+                    return error("appears_before", "is not an op of the trace");
+                }
+                if self.written_by[index].is_some() {
+                    return error("appears_before", "is for tensors that no op writes");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All ids in range, none twice.
+    fn check_list(
+        &mut self,
+        op: OpId,
+        list: &'static str,
+        tensors: &[TensorId],
+    ) -> Result<(), TraceError> {
+        for &tensor in tensors {
+            let count = self.seen.len();
+            let Some(seen) = self.seen.get_mut(tensor.index()) else {
+                return Err(TraceError::UnknownTensor { op, list, tensor, count });
+            };
+            if seen.replace(op) == Some(op) {
+                return Err(TraceError::Repeated { op, list, tensor });
+            }
+        }
+        for tensor in tensors {
+            self.seen[tensor.index()] = None;
+        }
+        Ok(())
+    }
+
+    fn check_op(&mut self, id: OpId) -> Result<(), TraceError> {
+        let op = &self.trace.ops[id.index()];
+        self.check_list(id, "reads", &op.reads)?;
+        self.check_list(id, "frees", &op.frees)?;
+        for &tensor in &op.reads {
+            let not_there = |when| Err(TraceError::NotThere { op: id, tensor, when });
+            match self.written_by[tensor.index()] {
+                Some(writer) if writer >= id => return not_there("before it is written"),
+                _ => {}
+            }
+            if self.trace.tensors[tensor.index()].appears_before.is_some_and(|op| op > id) {
+                return not_there("before it appears");
+            }
+            if self.freed_by[tensor.index()].is_some() {
+                return not_there("after it is freed");
+            }
+        }
+        for &tensor in &op.frees {
+            let not_there = |when| Err(TraceError::NotThere { op: id, tensor, when });
+            if self.written_by[tensor.index()].is_some_and(|writer| writer > id) {
+                return not_there("(frees it) before it is written");
+            }
+            if self.freed_by[tensor.index()].replace(id).is_some() {
+                return not_there("(frees it) after it is freed");
+            }
+        }
+        let mut outputs = Vec::new();
+        let mut inputs = Vec::new();
+        for pair in &op.in_place {
+            let (input, output) = (pair.input, pair.output);
+            let error = |why| Err(TraceError::InPlace { op: id, input, output, why });
+            if !op.reads.contains(&input) {
+                return error("the op does not read the input");
+            }
+            if !op.writes.contains(&output) {
+                return error("the op does not write the output");
+            }
+            if outputs.contains(&output) || inputs.contains(&input) {
+                return error("one of them is in another pair of the same op");
+            }
+            if self.written_by[input.index()].is_none() {
+                return error("the input exists before the iteration and must outlive it");
+            }
+            outputs.push(output);
+            inputs.push(input);
+        }
+        Ok(())
+    }
+
+    fn check_in_place_inputs_die(&self) -> Result<(), TraceError> {
+        let mut last_read = vec![None; self.trace.tensors.len()];
+        for (index, op) in self.trace.ops.iter().enumerate() {
+            for tensor in &op.reads {
+                last_read[tensor.index()] = Some(OpId::from_index(index));
+            }
+        }
+        for (index, op) in self.trace.ops.iter().enumerate() {
+            let id = OpId::from_index(index);
+            for pair in &op.in_place {
+                let (input, output) = (pair.input, pair.output);
+                let error = |why| Err(TraceError::InPlace { op: id, input, output, why });
+                if last_read[input.index()] > Some(id) {
+                    return error("a later op reads the input");
+                }
+                if self.freed_by[input.index()] != Some(id) {
+                    return error("this op does not free the input");
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,267 @@
+//! Time, memory and bandwidth as types, all integers: two times can be compared for equality,
+//! and no sum depends on the order of its terms.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub, SubAssign};
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+macro_rules! unit {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(
+            Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize,
+            Deserialize, JsonSchema,
+        )]
+        #[serde(transparent)]
+        pub struct $name(pub u64);
+
+        impl $name {
+            /// Nothing.
+            pub const ZERO: Self = Self(0);
+
+            /// The difference, or zero where `other` is larger.
+            pub fn saturating_sub(self, other: Self) -> Self {
+                Self(self.0.saturating_sub(other.0))
+            }
+        }
+
+        impl Add for $name {
+            type Output = Self;
+            fn add(self, other: Self) -> Self {
+                Self(self.0 + other.0)
+            }
+        }
+
+        impl AddAssign for $name {
+            fn add_assign(&mut self, other: Self) {
+                self.0 += other.0;
+            }
+        }
+
+        impl Sub for $name {
+            type Output = Self;
+            fn sub(self, other: Self) -> Self {
+                Self(self.0 - other.0)
+            }
+        }
+
+        impl SubAssign for $name {
+            fn sub_assign(&mut self, other: Self) {
+                self.0 -= other.0;
+            }
+        }
+
+        impl std::iter::Sum for $name {
+            fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
+                Self(iter.map(|x| x.0).sum())
+            }
+        }
+    };
+}
+
+unit!(
+    /// A duration, or a moment counted from the start of the iteration, in nanoseconds.
+    Nanos
+);
+unit!(
+    /// An amount of memory, in bytes.
+    Bytes
+);
+unit!(
+    /// A bandwidth, in bytes per second.
+    BytesPerSec
+);
+
+impl Nanos {
+    /// The duration in seconds.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The duration in milliseconds.
+    pub fn as_millis_f64(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    /// `self` over `other` as a ratio; 1 where both are zero.
+    pub fn ratio(self, other: Self) -> f64 {
+        if self == other { 1.0 } else { self.0 as f64 / other.0 as f64 }
+    }
+}
+
+impl Bytes {
+    /// `self` rounded up to a multiple of `alignment`, which is not zero.
+    pub fn align_up(self, alignment: u64) -> Self {
+        Self(self.0.div_ceil(alignment) * alignment)
+    }
+}
+
+impl BytesPerSec {
+    /// A bandwidth given in GB/s (1e9 bytes per second), rounded to whole bytes per second.
+    pub fn from_gb_per_s(gb: f64) -> Self {
+        Self((gb * 1e9).round() as u64)
+    }
+
+    /// The bandwidth in GB/s (1e9 bytes per second).
+    pub fn as_gb_per_s(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+}
+
+/// Shows the largest decimal unit that leaves a number of at least one: `291.905 ms`.
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self.0 {
+            n if n < 1_000 => format!("{n} ns"),
+            n if n < 1_000_000 => format!("{:.3} us", n as f64 / 1e3),
+            n if n < 1_000_000_000 => format!("{:.3} ms", n as f64 / 1e6),
+            n => format!("{:.3} s", n as f64 / 1e9),
+        };
+        f.pad(&text)
+    }
+}
+
+/// Shows decimal units (GB is 1e9 bytes), as [`Bytes::from_str`] reads them: `10.061 GB`.
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self.0 {
+            n if n < 1_000 => format!("{n} B"),
+            n if n < 1_000_000 => format!("{:.3} KB", n as f64 / 1e3),
+            n if n < 1_000_000_000 => format!("{:.3} MB", n as f64 / 1e6),
+            n => format!("{:.3} GB", n as f64 / 1e9),
+        };
+        f.pad(&text)
+    }
+}
+
+impl fmt::Display for BytesPerSec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{:.1} GB/s", self.as_gb_per_s()))
+    }
+}
+
+/// A text that is not a number with a unit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not an amount: write {expected}")]
+pub struct ParseUnitError {
+    text: String,
+    expected: &'static str,
+}
+
+/// Splits `12.5GB` into 12.5 and `GB`. Only finite, non-negative numbers pass.
+fn split_number(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let value: f64 = text[..end].parse().ok()?;
+    Some((value, text[end..].trim()))
+}
+
+/// Scales `value` to whole units, where the result is one that a `u64` holds.
+fn scaled(value: f64, factor: f64) -> Option<u64> {
+    let amount = (value * factor).round();
+    (amount.is_finite() && amount <= 1e18).then_some(amount as u64)
+}
+
+/// Reads `1500`, `16GB` (1e9 bytes), `14.9GiB` (2^30 bytes) and the like.
+impl FromStr for Bytes {
+    type Err = ParseUnitError;
+
+    fn from_str(text: &str) -> Result<Self, ParseUnitError> {
+        let error = || ParseUnitError {
+            text: text.to_string(),
+            expected: "bytes with a unit, such as 16GB, 14.9GiB, 512MiB or 1000B",
+        };
+        let (value, unit) = split_number(text).ok_or_else(error)?;
+        let factor = match unit.to_ascii_lowercase().as_str() {
+            "" | "b" => 1.0,
+            "kb" => 1e3,
+            "mb" => 1e6,
+            "gb" => 1e9,
+            "tb" => 1e12,
+            "kib" => 1024.0,
+            "mib" => 1024f64.powi(2),
+            "gib" => 1024f64.powi(3),
+            "tib" => 1024f64.powi(4),
+            _ => return Err(error()),
+        };
+        scaled(value, factor).map(Self).ok_or_else(error)
+    }
+}
+
+/// Reads `12GB/s` and the like; a bare number is bytes per second.
+impl FromStr for BytesPerSec {
+    type Err = ParseUnitError;
+
+    fn from_str(text: &str) -> Result<Self, ParseUnitError> {
+        let error = || ParseUnitError {
+            text: text.to_string(),
+            expected: "a bandwidth, such as 12GB/s or 900MB/s",
+        };
+        let amount = text.trim().strip_suffix("/s").unwrap_or(text);
+        amount.parse::<Bytes>().map(|b| Self(b.0)).map_err(|_| error())
+    }
+}
+
+/// Reads `250us`, `1.5 ms` and the like; a bare number is nanoseconds.
+impl FromStr for Nanos {
+    type Err = ParseUnitError;
+
+    fn from_str(text: &str) -> Result<Self, ParseUnitError> {
+        let error = || ParseUnitError {
+            text: text.to_string(),
+            expected: "a time with a unit, such as 10us, 1.5ms or 2s",
+        };
+        let (value, unit) = split_number(text).ok_or_else(error)?;
+        let factor = match unit {
+            "" | "ns" => 1.0,
+            "us" => 1e3,
+            "ms" => 1e6,
+            "s" => 1e9,
+            _ => return Err(error()),
+        };
+        scaled(value, factor).map(Self).ok_or_else(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn bytes_are_read_in_both_families_of_units() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("1500", 1500),
+            ("16GB", 16_000_000_000),
+            ("14.9GiB", 15_998_753_178),
+            (" 512 MiB ", 536_870_912),
+            ("1kb", 1000),
+        ] {
+            assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
+        }
+        for text in ["", "GB", "-1GB", "1e9", "12XB", "1.2.3GB", "999999999999TB", "50%"] {
+            assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn bandwidths_and_times_are_read() {
+        assert_eq!("12GB/s".parse(), Ok(BytesPerSec(12_000_000_000)));
+        assert_eq!("1.5 ms".parse(), Ok(Nanos(1_500_000)));
+        assert!("fast".parse::<BytesPerSec>().is_err());
+        assert!("1h".parse::<Nanos>().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_readers_panic(text in ".{0,40}") {
+            let _ = text.parse::<Bytes>();
+            let _ = text.parse::<BytesPerSec>();
+            let _ = text.parse::<Nanos>();
+        }
+    }
+}
