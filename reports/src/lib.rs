@@ -1,1 +1,17 @@
 //! Views of results and timelines: tables, figures, Perfetto.
+//!
+//! Every function here goes from values to text: it computes no result, touches no file and
+//! cannot fail. The same values give the same bytes.
+
+mod axis;
+mod comparison;
+mod comparison_advice;
+mod comparison_table;
+mod perfetto;
+
+#[cfg(test)]
+mod examples;
+
+pub use comparison::{Comparison, InCore, MethodResult, Status, comparison_schema};
+pub use comparison_table::table;
+pub use perfetto::perfetto;

@@ -1,0 +1,194 @@
+//! What `tidegate compare` found: one value, of which the JSON output is the serialisation and
+//! the text output a [table](crate::table).
+
+use schema::{Bytes, Nanos, Provenance, Reference};
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::{Deserialize, Serialize};
+
+/// Methods side by side on one trace, machine and budget.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Comparison {
+    /// The trace that was planned.
+    pub trace: Reference,
+    /// Where the trace's op times come from. Absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<Provenance>,
+    /// The machine that it was planned for.
+    pub machine: Reference,
+    /// The memory that each method had.
+    #[serde(rename = "budget_bytes")]
+    pub budget: Bytes,
+    /// The iteration without a memory limit.
+    pub in_core: InCore,
+    /// A time that no plan under this budget can beat. Absent where none was computed.
+    #[serde(default, rename = "bound_ns", skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Nanos>,
+    /// One entry per method, in the order in which they were asked for.
+    pub methods: Vec<MethodResult>,
+}
+
+/// The iteration without a memory limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InCore {
+    /// Time of all ops, one after another.
+    #[serde(rename = "iteration_ns")]
+    pub iteration: Nanos,
+    /// Largest sum of live tensors.
+    #[serde(rename = "peak_bytes")]
+    pub peak: Bytes,
+    /// The part that is there from start to end whatever the plan: no budget below it can do.
+    #[serde(rename = "fixed_bytes")]
+    pub fixed: Bytes,
+}
+
+/// How one method did.
+///
+/// Figures of the plan are `null` unless there is a plan; `reason`, `gap` and `shortfall_bytes`
+/// are absent where they do not apply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MethodResult {
+    /// The method's name on the command line.
+    pub method: String,
+    /// Whether there is a plan.
+    pub status: Status,
+    /// Why there is no plan, in a sentence for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// By how much the budget would have to grow for this method to find a plan, where known.
+    #[serde(default, rename = "shortfall_bytes", skip_serializing_if = "Option::is_none")]
+    pub shortfall: Option<Bytes>,
+    /// Time of one iteration, all lanes drained.
+    #[serde(rename = "iteration_ns")]
+    pub iteration: Option<Nanos>,
+    /// That time over the in-core time.
+    pub slowdown: Option<f64>,
+    /// Largest sum of live buffers.
+    #[serde(rename = "peak_bytes")]
+    pub peak: Option<Bytes>,
+    /// End of the highest buffer in the arena.
+    #[serde(rename = "arena_bytes")]
+    pub arena: Option<Bytes>,
+    /// Time over the bound, less one: 0.02 is 2 % over it. Absent where there is no bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap: Option<f64>,
+    /// How long the method took to decide, whether or not it found a plan.
+    pub plan_seconds: Option<f64>,
+    /// Tensors that stay on the device.
+    pub kept: Option<u64>,
+    /// Tensors that wait in host memory.
+    pub swapped: Option<u64>,
+    /// Tensors that are made again.
+    pub recomputed: Option<u64>,
+    /// Tensors that are compressed, on the device or on their way.
+    pub compressed: Option<u64>,
+    /// Bytes copied out per iteration.
+    #[serde(rename = "d2h_bytes")]
+    pub d2h: Option<Bytes>,
+    /// Bytes copied in per iteration.
+    #[serde(rename = "h2d_bytes")]
+    pub h2d: Option<Bytes>,
+    /// Time spent running ops again.
+    #[serde(rename = "recompute_ns")]
+    pub recompute: Option<Nanos>,
+    /// Time spent compressing and decompressing.
+    #[serde(rename = "codec_ns")]
+    pub codec: Option<Nanos>,
+    /// Time for which the compute lane stood idle.
+    #[serde(rename = "stall_ns")]
+    pub stall: Option<Nanos>,
+}
+
+/// Whether a method found a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It did.
+    Ok,
+    /// None that fits the budget.
+    Infeasible,
+    /// None within its time limit.
+    Timeout,
+}
+
+impl MethodResult {
+    /// A method that found no plan: every figure of a plan is unknown.
+    pub fn without_plan(method: impl Into<String>, status: Status, reason: String) -> Self {
+        Self {
+            method: method.into(),
+            status,
+            reason: Some(reason),
+            shortfall: None,
+            iteration: None,
+            slowdown: None,
+            peak: None,
+            arena: None,
+            gap: None,
+            plan_seconds: None,
+            kept: None,
+            swapped: None,
+            recomputed: None,
+            compressed: None,
+            d2h: None,
+            h2d: None,
+            recompute: None,
+            codec: None,
+            stall: None,
+        }
+    }
+}
+
+/// The JSON Schema (draft 2020-12) of a [`Comparison`] as it is printed.
+pub fn comparison_schema() -> serde_json::Value {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    settings.into_generator().into_root_schema_for::<Comparison>().to_value()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::examples;
+
+    #[test]
+    fn json_has_the_documented_fields() {
+        let mut comparison = examples::comparison();
+        comparison.methods = vec![comparison.methods[0].clone(), examples::infeasible()];
+        let json = serde_json::to_string_pretty(&comparison).expect("plain data");
+        insta::assert_snapshot!("comparison_json", json);
+        let back: Comparison = serde_json::from_str(&json).expect("what was just written");
+        assert_eq!(back, comparison);
+    }
+
+    #[test]
+    fn the_schema_names_every_field_that_is_printed() {
+        let schema = comparison_schema();
+        let mut comparison = examples::comparison();
+        comparison.methods.push(examples::infeasible());
+        let value = serde_json::to_value(&comparison).expect("plain data");
+        let names = |object: &serde_json::Value| -> Vec<String> {
+            object.as_object().expect("an object").keys().cloned().collect()
+        };
+        for name in names(&value) {
+            assert!(schema["properties"][&name].is_object(), "{name}");
+        }
+        let method = &schema["$defs"]["MethodResult"];
+        for result in value["methods"].as_array().expect("a list") {
+            for name in names(result) {
+                assert!(method["properties"][&name].is_object(), "{name}");
+            }
+            for name in method["required"].as_array().expect("a list") {
+                assert!(result.get(name.as_str().expect("a name")).is_some(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_field_is_refused() {
+        let json = serde_json::to_string(&examples::comparison()).expect("plain data");
+        let json = json.replacen("\"budget_bytes\"", "\"budget\"", 1);
+        let error = serde_json::from_str::<Comparison>(&json).expect_err("budget is no field");
+        assert!(error.to_string().contains("unknown field `budget`"), "{error}");
+    }
+}

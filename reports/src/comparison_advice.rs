@@ -1,0 +1,108 @@
+//! The sentence under a comparison: what a person can do next.
+
+use schema::{Bytes, Nanos};
+
+use crate::comparison_table::percent;
+use crate::{Comparison, MethodResult, Status};
+
+/// One sentence, derived from the values alone.
+pub(crate) fn advice(comparison: &Comparison) -> String {
+    if comparison.methods.is_empty() {
+        return "No method was asked for: name some with --methods.".into();
+    }
+    if in_core_fits(comparison) {
+        let spare = comparison.budget.saturating_sub(comparison.in_core.peak);
+        return format!("Nothing to do: in core it fits, with {spare} to spare.");
+    }
+    let plans = || comparison.methods.iter().filter_map(|m| Some((m, plan_time(m)?)));
+    match plans().map(|(_, time)| time).min() {
+        Some(best) => {
+            let fastest: Vec<_> =
+                plans().filter(|(_, time)| *time == best).map(|(m, _)| m).collect();
+            which_is_fastest(comparison, &fastest)
+        }
+        None => what_would_do(comparison),
+    }
+}
+
+/// The whole network fits, and the method that keeps it all was not refused for the way its
+/// buffers lie.
+fn in_core_fits(comparison: &Comparison) -> bool {
+    let refused = |m: &MethodResult| m.method == "in-core" && m.status != Status::Ok;
+    comparison.in_core.peak <= comparison.budget && !comparison.methods.iter().any(refused)
+}
+
+fn plan_time(method: &MethodResult) -> Option<Nanos> {
+    method.iteration.filter(|_| method.status == Status::Ok)
+}
+
+fn which_is_fastest(comparison: &Comparison, fastest: &[&MethodResult]) -> String {
+    let names: Vec<_> = fastest.iter().map(|m| m.method.as_str()).collect();
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    let mut clauses = vec![format!("{} {verb} fastest", listed(&names))];
+    if let Some(slowdown) = fastest[0].slowdown {
+        clauses[0] += &format!(": {slowdown:.3}x the in-core time");
+        if let Some(peak) = fastest[0].peak {
+            clauses[0] +=
+                &format!(" with {} of its memory", percent(peak, comparison.in_core.peak));
+        }
+    }
+    for (what, alone) in [("recomputing", recomputes_only as Only), ("swapping", swaps_only)] {
+        if fastest.iter().any(|m| alone(m)) {
+            continue;
+        }
+        let plans = comparison.methods.iter().filter(|m| alone(m));
+        let best = plans.filter_map(|m| Some((plan_time(m)?, m))).min_by_key(|(time, _)| *time);
+        if let Some((_, MethodResult { method, slowdown: Some(slowdown), .. })) = best {
+            clauses.push(format!("{what} only ({method}) would cost {slowdown:.3}x"));
+        }
+    }
+    if comparison.in_core.fixed > Bytes::ZERO {
+        clauses.push(format!("no budget below {} can do", comparison.in_core.fixed));
+    }
+    clauses.join("; ") + "."
+}
+
+type Only = fn(&MethodResult) -> bool;
+
+fn recomputes_only(method: &MethodResult) -> bool {
+    let MethodResult { swapped, recomputed, compressed, .. } = method;
+    some(*recomputed) && !some(*swapped) && !some(*compressed)
+}
+
+fn swaps_only(method: &MethodResult) -> bool {
+    let MethodResult { swapped, recomputed, compressed, .. } = method;
+    some(*swapped) && !some(*recomputed) && !some(*compressed)
+}
+
+fn some(count: Option<u64>) -> bool {
+    count.is_some_and(|count| count > 0)
+}
+
+fn what_would_do(comparison: &Comparison) -> String {
+    let Comparison { budget, methods, .. } = comparison;
+    let nearest = (methods.iter())
+        .filter_map(|m| Some((m.shortfall?, m)))
+        .min_by_key(|(shortfall, _)| *shortfall);
+    if let Some((shortfall, MethodResult { method, .. })) = nearest {
+        // Saturates only for figures that no machine has; rounded up, so that it does suffice.
+        let megabytes = budget.0.saturating_add(shortfall.0).div_ceil(1_000_000);
+        return format!(
+            "No method fits {budget}: {method} comes nearest and lacks {shortfall}; \
+             --budget {megabytes}MB would do."
+        );
+    }
+    if methods.iter().any(|m| m.status == Status::Timeout) {
+        return format!("No method found a plan for {budget} in time: allow more time.");
+    }
+    format!("No method fits {budget}: raise the budget, or shrink the batch.")
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn listed(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_string(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}

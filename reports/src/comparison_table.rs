@@ -1,0 +1,189 @@
+//! A comparison as plain text.
+
+use std::cmp::Ordering;
+
+use schema::{Bytes, Nanos, Origin, Provenance};
+
+use crate::comparison_advice::advice;
+use crate::{Comparison, MethodResult, Status};
+
+/// The comparison as a table for a terminal: what was compared, one line per method from fastest
+/// to slowest, those without a plan last with their reason, and a sentence on what to do.
+pub fn table(comparison: &Comparison) -> String {
+    let mut methods: Vec<&MethodResult> = comparison.methods.iter().collect();
+    methods.sort_by(|a, b| compare(a, b));
+    let columns = Columns::of(comparison);
+    let mut rows = vec![columns.header()];
+    rows.extend(methods.iter().filter(|m| m.status == Status::Ok).map(|m| columns.row(m)));
+    let mut failures = Vec::new();
+    for method in methods.iter().filter(|m| m.status != Status::Ok) {
+        failures.push((method.method.as_str(), failure(method)));
+    }
+    let method_width = (rows.iter().map(|row| row[0].as_str()))
+        .chain(failures.iter().map(|(method, _)| *method))
+        .map(width)
+        .max()
+        .unwrap_or(0);
+
+    let mut text = header(comparison);
+    text.push('\n');
+    if rows.len() > 1 {
+        text += &aligned(&rows, method_width);
+    }
+    for (method, failure) in failures {
+        text += &format!("{method}{}  {failure}\n", " ".repeat(method_width - width(method)));
+    }
+    if !comparison.methods.is_empty() {
+        text.push('\n');
+    }
+    text + &advice(comparison) + "\n"
+}
+
+/// Plans by time, then what ran out of time, then what does not fit by how much it lacks. Equals
+/// stay in the order in which they were asked for.
+fn compare(a: &MethodResult, b: &MethodResult) -> Ordering {
+    let class = |m: &MethodResult| match m.status {
+        Status::Ok => 0,
+        Status::Timeout => 1,
+        Status::Infeasible => 2,
+    };
+    let time = |m: &MethodResult| m.iteration.unwrap_or(Nanos(u64::MAX));
+    let shortfall = |m: &MethodResult| m.shortfall.unwrap_or(Bytes(u64::MAX));
+    (class(a), time(a), shortfall(a)).cmp(&(class(b), time(b), shortfall(b)))
+}
+
+fn header(comparison: &Comparison) -> String {
+    let Comparison { trace, machine, budget, in_core, .. } = comparison;
+    let share = percent(*budget, in_core.peak);
+    let fixed = in_core.fixed;
+    let mut lines = vec![
+        ("trace", format!("{} ({})", trace.name, trace.digest.short())),
+        ("machine", format!("{} ({})", machine.name, machine.digest.short())),
+        ("budget", format!("{budget}, {share} of the in-core peak")),
+        ("in core", format!("{}, peak {} ({fixed} of it fixed)", in_core.iteration, in_core.peak)),
+    ];
+    if let Some(bound) = comparison.bound {
+        lines.push(("bound", format!("{bound}: no plan under this budget is faster")));
+    }
+    lines.push(("times", format!("predicted; {}", op_times(comparison.provenance.as_ref()))));
+    lines.iter().map(|(name, text)| format!("{name:<9}{text}\n")).collect()
+}
+
+/// What the predicted times rest on.
+fn op_times(provenance: Option<&Provenance>) -> String {
+    let Some(Provenance { origin, device, source, .. }) = provenance else {
+        return "where the op times come from is not known".into();
+    };
+    match origin {
+        Origin::Measured => format!("op times measured on {device} ({source})"),
+        Origin::Imported => format!("op times on {device}, imported from {source}"),
+        Origin::Modelled => format!("op times modelled for {device} ({source}), not measured"),
+        Origin::Scaled => format!("op times scaled to {device} by a model ({source})"),
+    }
+}
+
+/// Which of the columns that not every comparison needs are there.
+#[derive(Clone, Copy)]
+struct Columns {
+    gap: bool,
+    compressed: bool,
+}
+
+impl Columns {
+    fn of(comparison: &Comparison) -> Self {
+        let methods = &comparison.methods;
+        Self {
+            gap: methods.iter().any(|m| m.gap.is_some()),
+            compressed: methods.iter().any(|m| m.compressed.is_some_and(|count| count > 0)),
+        }
+    }
+
+    fn header(self) -> Vec<String> {
+        let mut names = vec!["method", "time", "slowdown"];
+        names.extend(self.gap.then_some("over bound"));
+        names.extend(["peak", "arena"]);
+        names.push(if self.compressed { "kept/swap/rec/comp" } else { "kept/swap/rec" });
+        names.extend(["out/in GB", "recompute"]);
+        names.extend(self.compressed.then_some("codecs"));
+        names.extend(["stall", "planned in"]);
+        names.into_iter().map(String::from).collect()
+    }
+
+    fn row(self, m: &MethodResult) -> Vec<String> {
+        let mut cells = vec![
+            m.method.clone(),
+            or_dash(m.iteration),
+            or_dash(m.slowdown.map(|slowdown| format!("{slowdown:.3}x"))),
+        ];
+        if self.gap {
+            cells.push(or_dash(m.gap.map(|gap| format!("{:.2} %", gap * 100.0))));
+        }
+        cells.extend([or_dash(m.peak), or_dash(m.arena)]);
+        let mut counts = vec![or_dash(m.kept), or_dash(m.swapped), or_dash(m.recomputed)];
+        counts.extend(self.compressed.then(|| or_dash(m.compressed)));
+        cells.push(counts.join("/"));
+        cells.push(format!("{}/{}", gigabytes(m.d2h), gigabytes(m.h2d)));
+        cells.push(or_dash(m.recompute));
+        cells.extend(self.compressed.then(|| or_dash(m.codec)));
+        cells.push(or_dash(m.stall));
+        cells.push(or_dash(m.plan_seconds.map(|seconds| format!("{seconds:.3} s"))));
+        cells
+    }
+}
+
+fn failure(method: &MethodResult) -> String {
+    let status = match method.status {
+        Status::Timeout => "out of time",
+        Status::Ok | Status::Infeasible => "does not fit",
+    };
+    match &method.reason {
+        Some(reason) => format!("{status}: {reason}"),
+        None => status.to_string(),
+    }
+}
+
+/// Columns two spaces apart: names to the left, figures to the right.
+fn aligned(rows: &[Vec<String>], method_width: usize) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let mut widths: Vec<usize> = (0..columns)
+        .map(|i| rows.iter().filter_map(|row| row.get(i)).map(|c| width(c)).max().unwrap_or(0))
+        .collect();
+    widths[0] = method_width;
+    let mut text = String::new();
+    for row in rows {
+        for (i, (cell, column)) in row.iter().zip(&widths).enumerate() {
+            let padding = " ".repeat(column - width(cell));
+            match i {
+                0 => text += &format!("{cell}{padding}"),
+                _ => text += &format!("  {padding}{cell}"),
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn or_dash<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "-".to_string(), |value| value.to_string())
+}
+
+fn gigabytes(bytes: Option<Bytes>) -> String {
+    or_dash(bytes.map(|bytes| format!("{:.2}", bytes.0 as f64 / 1e9)))
+}
+
+/// `part` of `whole` in percent with one decimal, rounded half up.
+pub(crate) fn percent(part: Bytes, whole: Bytes) -> String {
+    let (part, whole) = (u128::from(part.0), u128::from(whole.0));
+    if whole == 0 {
+        return "- %".into();
+    }
+    let permille = (part * 2000 + whole) / (whole * 2);
+    format!("{}.{} %", permille / 10, permille % 10)
+}
+
+#[cfg(test)]
+mod tests;
