@@ -8,6 +8,7 @@ mod comparison;
 mod comparison_advice;
 mod comparison_table;
 mod perfetto;
+mod timeline_svg;
 
 #[cfg(test)]
 mod examples;
@@ -15,3 +16,4 @@ mod examples;
 pub use comparison::{Comparison, InCore, MethodResult, Status, comparison_schema};
 pub use comparison_table::table;
 pub use perfetto::perfetto;
+pub use timeline_svg::timeline_svg;

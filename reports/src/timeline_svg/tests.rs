@@ -1,0 +1,88 @@
+use proptest::prelude::*;
+use schema::{Basis, Bytes, MemoryPoint};
+
+use super::*;
+use crate::examples;
+
+fn chain(layers: u32) -> String {
+    let (timeline, phases) = examples::chain(layers);
+    timeline_svg(&timeline, 900, &|op| phases.get(op.index()).copied())
+}
+
+#[test]
+fn a_small_timeline() {
+    insta::assert_snapshot!("small", timeline_svg(&examples::timeline(), 900, &|_| None));
+}
+
+#[test]
+fn long_timelines_stay_small() {
+    let svg = chain(1500);
+    assert!(svg.len() < 300_000, "{} bytes", svg.len());
+    assert!(svg.contains("mostly"), "thin boxes are taken together");
+}
+
+#[test]
+fn all_that_is_drawn_is_in_the_legend() {
+    let svg = chain(100);
+    for name in ["forward", "backward", "update", "recompute", "copy out", "copy in"] {
+        assert!(svg.contains(&format!(">{name}</text>")), "{name}");
+    }
+    assert!(!svg.contains(">op</text>"), "every op's phase is known");
+    let unknown = timeline_svg(&examples::chain(100).0, 900, &|_| None);
+    assert!(unknown.contains(">op</text>") && !unknown.contains(">forward</text>"));
+}
+
+#[test]
+fn what_a_timeline_says_cannot_break_the_picture() {
+    let mut timeline = examples::timeline();
+    timeline.trace.name = "</text><script>\"&\u{1}".into();
+    timeline.intervals[0].label = "<b>".into();
+    let svg = timeline_svg(&timeline, 900, &|_| None);
+    assert!(svg.contains("&lt;/text&gt;&lt;script&gt;&quot;&amp;\u{fffd}"));
+    assert!(!svg.contains("<script") && !svg.contains("<b>"));
+}
+
+#[test]
+fn the_peak_is_drawn_however_short_it_lasts() {
+    let mut timeline = examples::timeline();
+    timeline.memory.insert(
+        2,
+        MemoryPoint { at: Nanos(1_000_002), resident: timeline.budget, in_flight: Bytes::ZERO },
+    );
+    timeline.memory[3].at = Nanos(1_000_003);
+    let svg = timeline_svg(&timeline, 900, &|_| None);
+    let budget = svg.lines().find(|l| l.contains("class=\"k\"")).expect("the budget's line");
+    let height = budget.split_once("d=\"M84 ").expect("from the left").1;
+    let height = height.split_once('H').expect("to the right").0;
+    let curve = svg.lines().find(|l| l.contains("class=\"cl\"")).expect("the curve");
+    assert!(curve.contains(&format!("V{height}H")), "{curve} does not reach {height}");
+}
+
+proptest! {
+    /// Whatever the times, the picture holds numbers that a reader understands.
+    #[test]
+    fn no_timeline_makes_a_picture_without_numbers(
+        times in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>()), 0..20),
+        iteration: u64,
+        budget: u64,
+        width: u16,
+    ) {
+        let mut timeline = examples::timeline();
+        timeline.basis = Basis::Measured;
+        timeline.iteration = Nanos(iteration);
+        timeline.budget = Bytes(budget);
+        let limit = u64::MAX >> 6;
+        let example = timeline.intervals[4].clone();
+        timeline.intervals.clear();
+        timeline.memory.clear();
+        for (start, end, bytes) in times {
+            let (start, end) = (Nanos(start & limit), Nanos(end & limit));
+            timeline.intervals.push(schema::Interval { start, end, ..example.clone() });
+            let (resident, in_flight) = (Bytes(bytes), Bytes(bytes / 2));
+            timeline.memory.push(MemoryPoint { at: start, resident, in_flight });
+        }
+        let svg = timeline_svg(&timeline, u32::from(width), &|_| None);
+        prop_assert!(!svg.contains("NaN") && !svg.contains("inf"));
+        prop_assert_eq!(svg.clone(), timeline_svg(&timeline, u32::from(width), &|_| None));
+    }
+}
