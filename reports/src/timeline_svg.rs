@@ -27,8 +27,8 @@ const LEAST_WIDTH: u32 = 480;
 /// box says what it is. `phase_of` tells forward from backward ops, as the trace does; ops of
 /// which it knows nothing are drawn alike.
 ///
-/// Boxes that would be thinner than a pixel are drawn as one, in the colour of what takes most of
-/// their time; a pixel of the memory curve shows the largest value within it. So the picture's
+/// Boxes that would be thinner than a pixel are drawn as one column, which their colours share by
+/// the time that each takes; a pixel of the memory curve shows the largest value within it. So the picture's
 /// size depends on its width and hardly on the number of ops.
 pub fn timeline_svg(
     timeline: &Timeline,
@@ -42,10 +42,10 @@ pub fn timeline_svg(
 
     let mut canvas = Canvas::default();
     let mut y = title(&mut canvas, timeline, width);
-    y = legend::draw(&mut canvas, timeline, phase_of, width, y);
+    y = legend::draw(&mut canvas, timeline, phase_of, x, y);
     let top = y + 8.0;
     let lanes_end = lanes::draw(&mut canvas, timeline, phase_of, x, top);
-    let bottom = memory::draw(&mut canvas, timeline, x, lanes_end + 22.0);
+    let bottom = memory::draw(&mut canvas, timeline, x, lanes_end + 32.0);
     time_axis(&mut canvas, x, top, bottom);
     canvas.finish(width, bottom + 40.0, &title_text(timeline))
 }

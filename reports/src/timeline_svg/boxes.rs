@@ -55,6 +55,10 @@ impl Kind {
         }
     }
 
+    pub fn is_stall(self) -> bool {
+        matches!(self, Self::StallData | Self::StallMemory | Self::StallTurn)
+    }
+
     pub fn class(self) -> &'static str {
         ["f", "b", "u", "f", "r", "o", "i", "sd", "sm", "st"][self as usize]
     }
@@ -83,7 +87,7 @@ impl Kind {
     }
 }
 
-/// One box, for one interval or for several thin ones.
+/// One box: an interval, a stall, or several thin ones of either.
 #[derive(Debug, Clone)]
 pub(super) struct Bar<'a> {
     pub start: Nanos,
@@ -106,7 +110,15 @@ impl<'a> Bar<'a> {
         longest.expect("there are kinds")
     }
 
-    fn length(&self) -> Nanos {
+    /// The share of its time that each kind takes; what is missing to one is idle time.
+    pub fn shares(&self) -> impl Iterator<Item = (Kind, f64)> {
+        let length = self.length().0.max(1) as f64;
+        let busy = Kind::ALL.into_iter().map(|kind| (kind, self.busy[kind as usize]));
+        busy.filter(|(_, time)| *time > Nanos::ZERO)
+            .map(move |(kind, t)| (kind, t.0 as f64 / length))
+    }
+
+    pub fn length(&self) -> Nanos {
         self.end.saturating_sub(self.start)
     }
 
@@ -135,4 +147,59 @@ pub(super) fn merged<'a>(bars: impl Iterator<Item = Bar<'a>>, pixel: Nanos) -> V
         }
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::examples;
+    use proptest::prelude::*;
+
+    #[test]
+    fn thin_neighbours_become_one_and_wide_ones_stay() {
+        let interval = &examples::timeline().intervals[0];
+        let bar = |kind, start, end| Bar::new(interval, kind, Nanos(start), Nanos(end));
+        let bars = [
+            bar(Kind::Forward, 0, 30),
+            bar(Kind::StallData, 30, 80),
+            bar(Kind::Recompute, 90, 100),
+            bar(Kind::Forward, 100, 300),
+            bar(Kind::Forward, 300, 310),
+        ];
+        let merged = merged(bars.into_iter(), Nanos(100));
+        assert_eq!(merged.iter().map(|bar| bar.count).collect::<Vec<_>>(), [3, 1, 1]);
+        assert_eq!(merged[0].kind(), Kind::StallData);
+        let shares: Vec<_> = merged[0].shares().collect();
+        let expected = [(Kind::Forward, 0.3), (Kind::Recompute, 0.1), (Kind::StallData, 0.5)];
+        assert_eq!(shares, expected, "and a tenth is idle");
+    }
+
+    proptest! {
+        #[test]
+        fn no_time_is_lost_and_few_boxes_remain(
+            bars in prop::collection::vec((0usize..Kind::COUNT, 0u64..50, 0u64..300), 0..300),
+            pixel in 1u64..200,
+        ) {
+            let interval = &examples::timeline().intervals[0];
+            let mut at = 0;
+            let bars: Vec<_> = bars
+                .into_iter()
+                .map(|(kind, idle, time)| {
+                    let start = at + idle;
+                    at = start + time;
+                    Bar::new(interval, Kind::ALL[kind], Nanos(start), Nanos(at))
+                })
+                .collect();
+            let merged = merged(bars.clone().into_iter(), Nanos(pixel));
+            for kind in Kind::ALL {
+                let total = |bars: &[Bar<'_>]| -> Nanos {
+                    bars.iter().map(|bar| bar.busy[kind as usize]).sum()
+                };
+                prop_assert_eq!(total(&merged), total(&bars));
+            }
+            prop_assert_eq!(merged.iter().map(|bar| bar.count).sum::<usize>(), bars.len());
+            // Any two neighbours cover more than a pixel: a picture holds twice its pixels.
+            prop_assert!(merged.len() as u64 <= 2 * at / pixel + 2);
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use schema::Nanos;
 
 /// The colours are Okabe and Ito's ("Color Universal Design", 2008), which stay apart for all
-/// kinds of colour vision. `.f` to `.o` are boxes, `.l*` is text on them, `.s*` are stalls.
+/// kinds of colour vision. `.f` to `.o` are boxes, `.n` and `.w` text on them, `.s*` stalls.
 const STYLE: &str = "\
 text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif}\
 .bg{fill:#fff}.t{font-size:13px;fill:#24292f}.h{font-size:17px;font-weight:600;fill:#24292f}\
@@ -14,13 +14,13 @@ text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',Helvetica,Aria
 .n{font-size:11px;fill:#000;text-anchor:middle;pointer-events:none}\
 .w{font-size:11px;fill:#fff;text-anchor:middle;pointer-events:none}\
 .g{stroke:#d0d7de;stroke-width:1}.row{fill:#f3f4f6}\
-.sd{fill:url(#sd)}.sm{fill:url(#sm)}.st{fill:url(#st)}\
+.sd{fill:url(#sd)}.sm{fill:url(#sm)}.st{fill:url(#st)}.ss{fill:#24292f}\
 .q{stroke:#24292f;stroke-width:1.4;fill:none}\
 .c{fill:#cc79a7;fill-opacity:.45}.cl{stroke:#a8477c;stroke-width:1.3;fill:none}\
 .v{fill:#7b3f61;fill-opacity:.75}\
 .k{stroke:#d55e00;stroke-width:1.6;stroke-dasharray:7 4;fill:none}\
 @media (prefers-color-scheme:dark){.bg{fill:#0d1117}.t,.h{fill:#e6edf3}.g{stroke:#30363d}\
-.row{fill:#161b22}.q{stroke:#e6edf3}.cl{stroke:#e6a3c8}.v{fill:#f0c4dc}}";
+.row{fill:#161b22}.q{stroke:#e6edf3}.ss{fill:#e6edf3}.cl{stroke:#e6a3c8}.v{fill:#f0c4dc}}";
 
 /// Hatches, so that stalls differ from boxes and from each other without any colour.
 const HATCHES: &str = "\
@@ -44,6 +44,11 @@ impl X {
     pub fn of(self, at: Nanos) -> f64 {
         let share = if self.end == Nanos::ZERO { 0.0 } else { at.0 as f64 / self.end.0 as f64 };
         self.left + share * (self.right - self.left)
+    }
+
+    /// The time that a pixel shows.
+    pub fn pixel(self) -> Nanos {
+        Nanos((self.end.0 as f64 / (self.right - self.left)) as u64)
     }
 }
 

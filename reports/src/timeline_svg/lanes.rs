@@ -1,6 +1,6 @@
 //! The upper plot: a row of boxes per lane.
 
-use schema::{Interval, Lane, Nanos, OpId, Phase, Task, Timeline};
+use schema::{Interval, Lane, OpId, Phase, Task, Timeline};
 
 use super::boxes::{Bar, Kind, merged};
 use super::canvas::{Canvas, X, text_width};
@@ -18,22 +18,25 @@ pub(super) fn draw(
     x: X,
     top: f64,
 ) -> f64 {
-    let pixel = Nanos((x.end.0 as f64 / (x.right - x.left)) as u64);
     let mut y = top;
     for lane in Lane::ALL {
         canvas.text(x.left - 10.0, y + HEIGHT / 2.0 + 4.5, "t e", lane.name());
         canvas.ground(x.left, y, x.right - x.left, HEIGHT);
-        let intervals = || timeline.intervals.iter().filter(move |i| i.lane == lane);
-        // Copy lanes idle most of the time, and that costs nothing: only compute's stalls matter.
-        if lane == Lane::Compute {
-            let stalls = merged(intervals().filter_map(stall), pixel);
-            stalls.iter().for_each(|bar| draw_bar(canvas, bar, x, y));
-        }
-        let bars = intervals().map(|interval| {
+        let intervals = timeline.intervals.iter().filter(|interval| interval.lane == lane);
+        let bars = intervals.flat_map(|interval| {
+            // Copy lanes idle most of the time, and that costs nothing: only compute's stalls
+            // matter.
+            let stall = stall(interval).filter(|_| lane == Lane::Compute);
             let kind = Kind::of_task(interval.task, phase_of);
-            Bar::new(interval, kind, interval.start, interval.end)
+            let run = Bar::new(interval, kind, interval.start, interval.end);
+            stall.into_iter().chain([run])
         });
-        merged(bars, pixel).iter().for_each(|bar| draw_bar(canvas, bar, x, y));
+        for bar in merged(bars, x.pixel()) {
+            match bar.count {
+                1 => draw_one(canvas, &bar, x, y),
+                _ => draw_several(canvas, &bar, x, y),
+            }
+        }
         y += HEIGHT + GAP;
     }
     y - GAP
@@ -46,32 +49,41 @@ fn stall(interval: &Interval) -> Option<Bar<'_>> {
     Some(Bar::new(interval, Kind::of_stall(stall.cause), start, interval.start))
 }
 
-fn draw_bar(canvas: &mut Canvas, bar: &Bar<'_>, x: X, y: f64) {
+fn draw_one(canvas: &mut Canvas, bar: &Bar<'_>, x: X, y: f64) {
     let (left, right, kind) = (x.of(bar.start), x.of(bar.end), bar.kind());
     // A hair of ground shows between neighbours that are wide enough to spare it.
     let width = if right - left > 3.0 { right - left - 0.5 } else { right - left };
     canvas.bar(kind.class(), left, y, width.max(THINNEST), HEIGHT, &title(bar, kind));
-    let label = match kind {
-        Kind::StallData | Kind::StallMemory | Kind::StallTurn => return,
-        _ if bar.count > 1 => return,
-        _ => &bar.first.label,
-    };
-    if text_width(label, 11.0) + 4.0 < width {
+    let label = &bar.first.label;
+    if !kind.is_stall() && text_width(label, 11.0) + 4.0 < width {
         canvas.text((left + right) / 2.0, y + HEIGHT / 2.0 + 4.0, kind.text_class(), label);
     }
 }
 
-fn title(bar: &Bar<'_>, kind: Kind) -> String {
-    let (kind, label, start) = (kind.name(), &bar.first.label, bar.start);
-    let length = bar.end.saturating_sub(bar.start);
-    if bar.count > 1 {
-        return format!("{}, mostly {kind}: {length} at {start}", bar.count);
+/// A column that the kinds divide by the time that they take, stalls on top.
+fn draw_several(canvas: &mut Canvas, bar: &Bar<'_>, x: X, y: f64) {
+    let (left, right, most) = (x.of(bar.start), x.of(bar.end), bar.kind());
+    let title =
+        format!("{} boxes, mostly {}: {} at {}", bar.count, most.name(), bar.length(), bar.start);
+    let mut bottom = y + HEIGHT;
+    for (kind, share) in bar.shares() {
+        let height = (share * HEIGHT).min(bottom - y);
+        // No hatch can be told in so thin a column.
+        let class = if kind.is_stall() { "ss" } else { kind.class() };
+        let title = if kind == most { title.as_str() } else { "" };
+        bottom -= height;
+        canvas.bar(class, left, bottom, (right - left).max(THINNEST), height, title);
     }
+}
+
+fn title(bar: &Bar<'_>, kind: Kind) -> String {
+    let (name, label) = (kind.name(), &bar.first.label);
+    let when = format!("{} at {}", bar.length(), bar.start);
     match bar.first.task {
+        _ if kind.is_stall() => format!("{name}, before {label}: {when}"),
         Task::CopyOut(_) | Task::CopyIn(_) => {
-            format!("{label}, {kind} of {}: {length} at {start}", bar.first.bytes)
+            format!("{label}, {name} of {}: {when}", bar.first.bytes)
         }
-        _ if kind.starts_with("stall") => format!("{kind}, before {label}: {length} at {start}"),
-        _ => format!("{label}, {kind}: {length} at {start}"),
+        _ => format!("{label}, {name}: {when}"),
     }
 }

@@ -1,9 +1,9 @@
 //! What the colours and hatches mean: only those that the picture shows.
 
-use schema::{Lane, OpId, Phase, Timeline};
+use schema::{Lane, Nanos, OpId, Phase, Timeline};
 
 use super::boxes::Kind;
-use super::canvas::{Canvas, text_width};
+use super::canvas::{Canvas, X, text_width};
 
 const LINE: f64 = 21.0;
 const SWATCH: f64 = 18.0;
@@ -13,14 +13,14 @@ pub(super) fn draw(
     canvas: &mut Canvas,
     timeline: &Timeline,
     phase_of: &dyn Fn(OpId) -> Option<Phase>,
-    width: f64,
+    scale: X,
     y: f64,
 ) -> f64 {
-    let margin = super::RIGHT;
+    let (margin, right) = (super::RIGHT, scale.right);
     let (mut x, mut y) = (margin, y + 10.0);
-    for (class, name) in entries(timeline, phase_of) {
+    for (class, name) in entries(timeline, phase_of, scale.pixel()) {
         let needed = SWATCH + 6.0 + text_width(name, 13.0) + 10.0;
-        if x + needed > width - margin && x > margin {
+        if x + needed > right && x > margin {
             (x, y) = (margin, y + LINE);
         }
         canvas.bar(class, x, y, SWATCH, 13.0, "");
@@ -33,16 +33,20 @@ pub(super) fn draw(
 fn entries(
     timeline: &Timeline,
     phase_of: &dyn Fn(OpId) -> Option<Phase>,
+    pixel: Nanos,
 ) -> Vec<(&'static str, &'static str)> {
     let mut shown = [false; Kind::COUNT];
+    let mut short_stalls = false;
     for interval in &timeline.intervals {
         shown[Kind::of_task(interval.task, phase_of) as usize] = true;
         if let Some(stall) = interval.stall.filter(|_| interval.lane == Lane::Compute) {
             shown[Kind::of_stall(stall.cause) as usize] = true;
+            short_stalls |= stall.idle < pixel;
         }
     }
     let kinds = Kind::ALL.into_iter().filter(|kind| shown[*kind as usize]);
     let mut entries: Vec<_> = kinds.map(|kind| (kind.class(), kind.name())).collect();
+    entries.extend(short_stalls.then_some(("ss", "short stalls")));
     if !timeline.memory.is_empty() {
         entries.extend([("c", "resident"), ("v", "in flight")]);
     }

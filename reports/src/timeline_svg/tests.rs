@@ -59,20 +59,22 @@ fn the_peak_is_drawn_however_short_it_lasts() {
 }
 
 proptest! {
-    /// Whatever the times, the picture holds numbers that a reader understands.
+    /// Whatever a timeline says, the picture is XML and its numbers are numbers.
     #[test]
-    fn no_timeline_makes_a_picture_without_numbers(
+    fn every_timeline_makes_a_picture_that_a_reader_understands(
         times in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>()), 0..20),
+        label: String,
         iteration: u64,
         budget: u64,
         width: u16,
     ) {
         let mut timeline = examples::timeline();
         timeline.basis = Basis::Measured;
+        timeline.trace.name = label.clone();
         timeline.iteration = Nanos(iteration);
         timeline.budget = Bytes(budget);
         let limit = u64::MAX >> 6;
-        let example = timeline.intervals[4].clone();
+        let example = schema::Interval { label, ..timeline.intervals[4].clone() };
         timeline.intervals.clear();
         timeline.memory.clear();
         for (start, end, bytes) in times {
@@ -82,7 +84,12 @@ proptest! {
             timeline.memory.push(MemoryPoint { at: start, resident, in_flight });
         }
         let svg = timeline_svg(&timeline, u32::from(width), &|_| None);
-        prop_assert!(!svg.contains("NaN") && !svg.contains("inf"));
+        let picture = roxmltree::Document::parse(&svg).map_err(|error| {
+            TestCaseError::fail(error.to_string())
+        })?;
+        for data in picture.descendants().filter_map(|mark| mark.attribute("d")) {
+            prop_assert!(!data.contains("NaN") && !data.contains("inf"), "{data}");
+        }
         prop_assert_eq!(svg.clone(), timeline_svg(&timeline, u32::from(width), &|_| None));
     }
 }
