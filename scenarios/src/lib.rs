@@ -1,1 +1,22 @@
-//! Machines, networks and recorded traces that come with tidegate.
+//! Machines and recorded traces that come with tidegate, and how a trace's compute times are
+//! carried to another machine.
+//!
+//! [`machine`] takes a name such as `titan-v` or, with another link, `titan-v+pcie5`;
+//! [`machine_from_toml`] reads a file of the same form that a user wrote. The files, their form
+//! and the conventions behind their figures are described in this folder's `README.md`.
+//! Everything is embedded in the program: nothing here reads a file.
+
+mod amount;
+mod carry_over;
+mod error;
+mod machine_file;
+mod machines;
+mod traces;
+
+#[cfg(test)]
+mod reference_tests;
+
+pub use carry_over::{CarryOver, CarryOverError, Share, carry_over};
+pub use error::ScenarioError;
+pub use machines::{links, machine, machine_from_toml, machines};
+pub use traces::{trace, traces};

@@ -1,0 +1,161 @@
+//! Why a scenario could not be given, and what to do about it.
+
+use std::path::PathBuf;
+
+use schema::{Document, FileError, Machine};
+
+/// Why a machine or a trace could not be given.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// Nothing of this name comes with tidegate.
+    #[error("there is no {kind} `{name}`: {}", remedy(closest, known))]
+    Unknown {
+        /// `machine`, `link` or `trace`.
+        kind: &'static str,
+        /// The name that was asked for.
+        name: String,
+        /// Names that resemble it, the closest first.
+        closest: Vec<String>,
+        /// All names.
+        known: Vec<String>,
+    },
+    /// The name of a link where a machine was asked for.
+    #[error("`{name}` is a link: name a machine with it, such as `titan-v+{name}`")]
+    LinkAlone {
+        /// The name.
+        name: String,
+    },
+    /// What a file inherits could not be given.
+    #[error("{} has `inherits = \"{name}\"`, which cannot be had", file.display())]
+    Inherits {
+        /// The file.
+        file: PathBuf,
+        /// What it inherits.
+        name: String,
+        /// Why not.
+        source: Box<ScenarioError>,
+    },
+    /// Machines that inherit one another.
+    #[error("{} inherit one another: let one of them state its figures itself", chain.join(" -> "))]
+    Circle {
+        /// The names, from the first to its repetition.
+        chain: Vec<String>,
+    },
+    /// The text is not TOML, has a field that no machine has, or a value that is no amount of
+    /// its unit. The cause names line, column and remedy.
+    #[error("{} is not a machine file", file.display())]
+    Syntax {
+        /// The file.
+        file: PathBuf,
+        /// Line, column and what is wrong there.
+        source: Box<toml::de::Error>,
+    },
+    /// A source for something that is no figure of a machine.
+    #[error("{}: [sources] names `{field}`, which is no figure: {}", file.display(), remedy(closest, known))]
+    UnknownFigure {
+        /// The file.
+        file: PathBuf,
+        /// What it names.
+        field: String,
+        /// Figures that resemble it, the closest first.
+        closest: Vec<String>,
+        /// All figures.
+        known: Vec<String>,
+    },
+    /// A source that is no text.
+    #[error("{}: [sources] {field} is no text: write where the figure comes from, in quotes", file.display())]
+    SourceNotText {
+        /// The file.
+        file: PathBuf,
+        /// The figure.
+        field: String,
+    },
+    /// A source for a figure that the file does not state.
+    #[error(
+        "{}: [sources] names `{field}`, which this file does not state: state it, or delete its \
+         source (a figure that is inherited keeps its own)",
+        file.display()
+    )]
+    SourceAlone {
+        /// The file.
+        file: PathBuf,
+        /// The figure.
+        field: &'static str,
+    },
+    /// A field that neither the file nor what it inherits states.
+    #[error(
+        "{}: nothing states {table}.{field}: add `{field} = {example}` under [{table}], or \
+         inherit a machine that has it",
+        file.display()
+    )]
+    Missing {
+        /// The file.
+        file: PathBuf,
+        /// The table that lacks it.
+        table: &'static str,
+        /// The field.
+        field: &'static str,
+        /// What a value looks like.
+        example: &'static str,
+    },
+    /// Figures that no machine has.
+    #[error("{} describes a machine that cannot be", file.display())]
+    Invalid {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        source: <Machine as Document>::Invalid,
+    },
+    /// A bundled trace that could not be read.
+    #[error("the trace `{name}` cannot be read")]
+    Trace {
+        /// Its name.
+        name: String,
+        /// Why.
+        source: Box<FileError>,
+    },
+}
+
+impl ScenarioError {
+    pub(crate) fn unknown<'a>(
+        kind: &'static str,
+        name: &str,
+        known: impl Iterator<Item = &'a str>,
+    ) -> Self {
+        let known: Vec<String> = known.map(str::to_string).collect();
+        Self::Unknown { kind, name: name.to_string(), closest: closest(name, &known), known }
+    }
+}
+
+/// What to write instead: the names that were likely meant, or all of them.
+fn remedy(closest: &[String], known: &[String]) -> String {
+    let quoted = |names: &[String]| {
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        names.join(", ")
+    };
+    match (closest, known) {
+        ([], []) => "none comes with this tidegate".to_string(),
+        ([], all) => format!("there are {}", quoted(all)),
+        (some, _) => format!("did you mean {}?", quoted(some)),
+    }
+}
+
+/// Up to three names: those that begin with `name`, then those that differ from it in at most
+/// about a third of its letters.
+pub(crate) fn closest(name: &str, known: &[String]) -> Vec<String> {
+    // Longer texts are no misspelt names, and comparing them takes long.
+    let length = name.chars().count();
+    if !(1..=64).contains(&length) {
+        return Vec::new();
+    }
+    let mut near: Vec<(usize, &String)> = known
+        .iter()
+        .map(|candidate| match candidate.starts_with(name) {
+            true => (0, candidate),
+            false => (strsim::damerau_levenshtein(name, candidate), candidate),
+        })
+        .filter(|(distance, _)| *distance <= 1 + length / 3)
+        .collect();
+    near.sort();
+    near.into_iter().take(3).map(|(_, candidate)| candidate.clone()).collect()
+}

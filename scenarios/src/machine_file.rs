@@ -1,0 +1,265 @@
+//! A machine as a TOML file: what one file states, what it takes over from another, and the
+//! machine that results.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use schema::{
+    Bandwidth, Bytes, BytesPerSec, Compute, Device, Document, Host, Link, Machine, Nanos,
+};
+use serde::Deserialize;
+
+use crate::amount::{Flops, amount, bandwidth};
+use crate::error::{ScenarioError, closest};
+
+/// What one file states. A link file is a machine file that states only a link.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MachineFile {
+    /// The machine or link whose figures hold where this file states none.
+    pub(crate) inherits: Option<String>,
+    pub(crate) description: Option<String>,
+    #[serde(default)]
+    device: DeviceTable,
+    #[serde(default)]
+    host: HostTable,
+    #[serde(default)]
+    link: LinkTable,
+    /// As written: `device.memory = "..."` is a table within a table.
+    #[serde(default, rename = "sources")]
+    written_sources: toml::Table,
+    /// By the figure's name; each figure that is stated has one.
+    #[serde(skip)]
+    sources: BTreeMap<&'static str, String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeviceTable {
+    name: Option<String>,
+    #[serde(default, deserialize_with = "amount")]
+    memory: Option<Bytes>,
+    #[serde(default, deserialize_with = "amount")]
+    reserved: Option<Bytes>,
+    #[serde(default)]
+    compute: ComputeTable,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ComputeTable {
+    #[serde(default, deserialize_with = "amount")]
+    f32_flops: Option<Flops>,
+    #[serde(default, deserialize_with = "amount")]
+    f16_flops: Option<Flops>,
+    #[serde(default, deserialize_with = "amount")]
+    memory_bandwidth: Option<BytesPerSec>,
+    codec_lane: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HostTable {
+    #[serde(default, deserialize_with = "amount")]
+    memory: Option<Bytes>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinkTable {
+    name: Option<String>,
+    #[serde(default, deserialize_with = "bandwidth")]
+    d2h: Option<Bandwidth>,
+    #[serde(default, deserialize_with = "bandwidth")]
+    h2d: Option<Bandwidth>,
+    #[serde(default, deserialize_with = "amount")]
+    latency: Option<Nanos>,
+    both_directions: Option<f64>,
+}
+
+impl MachineFile {
+    /// Reads the text of a file. A figure without a source is recorded as stated in `file`.
+    pub(crate) fn read(text: &str, file: &Path) -> Result<Self, ScenarioError> {
+        let mut read: Self = toml::from_str(text).map_err(|source| ScenarioError::Syntax {
+            file: file.to_path_buf(),
+            source: Box::new(source),
+        })?;
+        let mut written = BTreeMap::new();
+        let sources = std::mem::take(&mut read.written_sources);
+        flatten("", sources, &mut written)
+            .map_err(|field| ScenarioError::SourceNotText { file: file.to_path_buf(), field })?;
+        for (figure, stated) in read.figures() {
+            let source = match (stated, written.remove(figure)) {
+                (true, Some(source)) => source,
+                (true, None) => format!("stated in {}", file.display()),
+                (false, None) => continue,
+                (false, Some(_)) => {
+                    let file = file.to_path_buf();
+                    return Err(ScenarioError::SourceAlone { file, field: figure });
+                }
+            };
+            read.sources.insert(figure, source);
+        }
+        if let Some((field, _)) = written.pop_first() {
+            let known: Vec<String> =
+                read.figures().iter().map(|(name, _)| name.to_string()).collect();
+            let closest = closest(&field, &known);
+            let file = file.to_path_buf();
+            return Err(ScenarioError::UnknownFigure { file, field, closest, known });
+        }
+        Ok(read)
+    }
+
+    /// Every figure of a machine by its field's name, and whether this file states it.
+    pub(crate) fn figures(&self) -> [(&'static str, bool); 10] {
+        let (device, compute, link) = (&self.device, &self.device.compute, &self.link);
+        [
+            ("device.memory", device.memory.is_some()),
+            ("device.reserved", device.reserved.is_some()),
+            ("device.compute.f32_flops", compute.f32_flops.is_some()),
+            ("device.compute.f16_flops", compute.f16_flops.is_some()),
+            ("device.compute.memory_bandwidth", compute.memory_bandwidth.is_some()),
+            ("host.memory", self.host.memory.is_some()),
+            ("link.d2h", link.d2h.is_some()),
+            ("link.h2d", link.h2d.is_some()),
+            ("link.latency", link.latency.is_some()),
+            ("link.both_directions", link.both_directions.is_some()),
+        ]
+    }
+
+    /// Where a figure comes from, where the file states it.
+    #[cfg(test)]
+    pub(crate) fn source(&self, figure: &str) -> Option<&str> {
+        self.sources.get(figure).map(String::as_str)
+    }
+
+    /// The link's name, where the file states it.
+    pub(crate) fn link_name(&self) -> Option<&str> {
+        self.link.name.as_deref()
+    }
+
+    /// What this file states and, where it states nothing, what `base` does. A figure keeps the
+    /// source of the file that states it.
+    pub(crate) fn over(self, base: Self) -> Self {
+        let (compute, base_compute) = (self.device.compute, base.device.compute);
+        let mut sources = base.sources;
+        sources.extend(self.sources);
+        Self {
+            inherits: None,
+            description: self.description.or(base.description),
+            device: DeviceTable {
+                name: self.device.name.or(base.device.name),
+                memory: self.device.memory.or(base.device.memory),
+                reserved: self.device.reserved.or(base.device.reserved),
+                compute: ComputeTable {
+                    f32_flops: compute.f32_flops.or(base_compute.f32_flops),
+                    f16_flops: compute.f16_flops.or(base_compute.f16_flops),
+                    memory_bandwidth: compute.memory_bandwidth.or(base_compute.memory_bandwidth),
+                    codec_lane: compute.codec_lane.or(base_compute.codec_lane),
+                },
+            },
+            host: HostTable { memory: self.host.memory.or(base.host.memory) },
+            link: LinkTable {
+                name: self.link.name.or(base.link.name),
+                d2h: self.link.d2h.or(base.link.d2h),
+                h2d: self.link.h2d.or(base.link.h2d),
+                latency: self.link.latency.or(base.link.latency),
+                both_directions: self.link.both_directions.or(base.link.both_directions),
+            },
+            written_sources: toml::Table::new(),
+            sources,
+        }
+    }
+
+    /// The machine, where every field is stated. Codecs share the compute lane unless the file
+    /// says otherwise, as CSWAP+ assumes.
+    pub(crate) fn finish(self, name: String, file: &Path) -> Result<Machine, ScenarioError> {
+        let (device, link) = (self.device, self.link);
+        let compute = device.compute;
+        let needed = Needed { file };
+        let machine = Machine {
+            description: self.description.unwrap_or_else(|| name.clone()),
+            name,
+            device: Device {
+                name: needed.field(device.name, "device", "name", "\"NVIDIA V100\"")?,
+                memory: needed.field(device.memory, "device", "memory", "\"16GiB\"")?,
+                reserved: needed.field(device.reserved, "device", "reserved", "\"500MB\"")?,
+                compute: Compute {
+                    f32_flops: needed
+                        .field(compute.f32_flops, "device.compute", "f32_flops", "\"14TFLOPS\"")?
+                        .0,
+                    f16_flops: needed
+                        .field(compute.f16_flops, "device.compute", "f16_flops", "\"112TFLOPS\"")?
+                        .0,
+                    memory_bandwidth: needed.field(
+                        compute.memory_bandwidth,
+                        "device.compute",
+                        "memory_bandwidth",
+                        "\"900GB/s\"",
+                    )?,
+                    codec_lane: compute.codec_lane.unwrap_or(false),
+                },
+            },
+            host: Host { memory: needed.field(self.host.memory, "host", "memory", "\"64GiB\"")? },
+            link: Link {
+                name: needed.field(link.name, "link", "name", "\"PCIe 3 x16\"")?,
+                d2h: needed.field(link.d2h, "link", "d2h", "\"12GB/s\"")?,
+                h2d: needed.field(link.h2d, "link", "h2d", "\"12GB/s\"")?,
+                latency: needed.field(link.latency, "link", "latency", "\"10us\"")?,
+                both_directions: needed.field(
+                    link.both_directions,
+                    "link",
+                    "both_directions",
+                    "1.0",
+                )?,
+            },
+            sources: self.sources.into_iter().map(|(k, v)| (k.to_string(), v)).collect(),
+        };
+        match machine.check() {
+            Ok(()) => Ok(machine),
+            Err(source) => Err(ScenarioError::Invalid { file: file.to_path_buf(), source }),
+        }
+    }
+}
+
+struct Needed<'a> {
+    file: &'a Path,
+}
+
+impl Needed<'_> {
+    fn field<T>(
+        &self,
+        value: Option<T>,
+        table: &'static str,
+        field: &'static str,
+        example: &'static str,
+    ) -> Result<T, ScenarioError> {
+        let file = self.file;
+        value.ok_or_else(|| ScenarioError::Missing {
+            file: file.to_path_buf(),
+            table,
+            field,
+            example,
+        })
+    }
+}
+
+/// Brings `device.memory = ...` and `"device.memory" = ...` to one form: texts by dotted name.
+/// Fails with the name of what is no text. The parser limits how deep tables nest.
+fn flatten(
+    prefix: &str,
+    table: toml::Table,
+    into: &mut BTreeMap<String, String>,
+) -> Result<(), String> {
+    for (key, value) in table {
+        let name = if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
+        match value {
+            toml::Value::Table(inner) => flatten(&name, inner, into)?,
+            toml::Value::String(source) => {
+                into.insert(name, source);
+            }
+            _ => return Err(name),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! The machines and links that come with tidegate, by name.
+
+use std::path::{Path, PathBuf};
+
+use schema::{Link, Machine};
+
+use crate::error::ScenarioError;
+use crate::machine_file::MachineFile;
+
+/// Embeds `<folder>/<name>.toml` for each name.
+macro_rules! embed {
+    ($folder:literal: $($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../", $folder, "/", $name, ".toml")))),*]
+    };
+}
+
+const BUNDLED: Library<'static> = Library {
+    machines: embed!("machines":
+        "a100-pcie",
+        "a100-pcie-80gb",
+        "a100-sxm",
+        "a100-sxm-80gb",
+        "b200",
+        "comet-v100",
+        "cswap-2080ti",
+        "cswap-v100",
+        "gh200",
+        "h100-pcie",
+        "h100-sxm",
+        "h200",
+        "ibp-a100",
+        "p100",
+        "pooch-power9",
+        "pooch-x86",
+        "rtx-3090",
+        "rtx-4090",
+        "titan-v",
+    ),
+    links: embed!("links": "nvlink-c2c", "nvlink2", "pcie3", "pcie4", "pcie5", "pcie6"),
+};
+
+/// The machines that come with tidegate, by ascending name.
+pub fn machines() -> impl Iterator<Item = Machine> {
+    BUNDLED.machines.iter().map(|(name, _)| machine(name).expect("a test reads every machine"))
+}
+
+/// The links that come with tidegate, each with the name that follows `+` in the name of a
+/// machine, by ascending name.
+pub fn links() -> impl Iterator<Item = (&'static str, Link)> {
+    // Any machine serves: a link file states every field of a link.
+    let (host, _) = BUNDLED.machines[0];
+    BUNDLED.links.iter().map(move |(name, _)| {
+        (*name, machine(&format!("{host}+{name}")).expect("a test reads every link").link)
+    })
+}
+
+/// The machine of a name: `titan-v`, or `titan-v+pcie5` for the same machine with another link.
+pub fn machine(name: &str) -> Result<Machine, ScenarioError> {
+    BUNDLED.machine(name)
+}
+
+/// Reads a machine from the text of a TOML file, which may inherit a machine or a link that comes
+/// with tidegate. `file` is what errors call it, and its stem is the machine's name.
+pub fn machine_from_toml(text: &str, file: &Path) -> Result<Machine, ScenarioError> {
+    BUNDLED.machine_from_toml(text, file)
+}
+
+/// Names and texts of the files that a machine may be made of. No machine has the name of a link.
+struct Library<'a> {
+    machines: &'a [(&'a str, &'a str)],
+    links: &'a [(&'a str, &'a str)],
+}
+
+impl Library<'_> {
+    fn machine(&self, name: &str) -> Result<Machine, ScenarioError> {
+        if self.links.iter().any(|(link, _)| *link == name) {
+            return Err(ScenarioError::LinkAlone { name: name.to_string() });
+        }
+        let file = PathBuf::from(format!("machines/{name}.toml"));
+        self.named(name, &mut Vec::new())?.finish(name.to_string(), &file)
+    }
+
+    fn machine_from_toml(&self, text: &str, file: &Path) -> Result<Machine, ScenarioError> {
+        let stem = file.file_stem().unwrap_or(file.as_os_str());
+        let name = stem.to_string_lossy().into_owned();
+        self.inherited(MachineFile::read(text, file)?, file, &mut Vec::new())?.finish(name, file)
+    }
+
+    /// What `machine`, `machine+link` or `link` states, with what it inherits. `chain` holds the
+    /// machines that led here.
+    fn named(&self, name: &str, chain: &mut Vec<String>) -> Result<MachineFile, ScenarioError> {
+        if let Some((machine, link)) = name.split_once('+') {
+            let base = self.named_machine(machine, chain)?;
+            let Some(link_file) = self.link(link)? else {
+                let known = self.links.iter().map(|(name, _)| *name);
+                return Err(ScenarioError::unknown("link", link, known));
+            };
+            let title = base.description.as_deref().unwrap_or(machine);
+            let description =
+                format!("{title}; here with {}", link_file.link_name().unwrap_or(link));
+            let mut both = link_file.over(base);
+            both.description = Some(description);
+            return Ok(both);
+        }
+        match self.link(name)? {
+            Some(link_file) => Ok(link_file),
+            None => self.named_machine(name, chain),
+        }
+    }
+
+    fn named_machine(
+        &self,
+        name: &str,
+        chain: &mut Vec<String>,
+    ) -> Result<MachineFile, ScenarioError> {
+        let Some((_, text)) = self.machines.iter().find(|(known, _)| *known == name) else {
+            let known = self.machines.iter().map(|(name, _)| *name);
+            return Err(ScenarioError::unknown("machine", name, known));
+        };
+        let seen = chain.iter().position(|earlier| earlier == name);
+        chain.push(name.to_string());
+        if let Some(first) = seen {
+            return Err(ScenarioError::Circle { chain: chain.split_off(first) });
+        }
+        let file = PathBuf::from(format!("machines/{name}.toml"));
+        self.inherited(MachineFile::read(text, &file)?, &file, chain)
+    }
+
+    /// What a link file states. Its description is of the link alone and not passed on.
+    fn link(&self, name: &str) -> Result<Option<MachineFile>, ScenarioError> {
+        let Some((_, text)) = self.links.iter().find(|(known, _)| *known == name) else {
+            return Ok(None);
+        };
+        let mut read = MachineFile::read(text, Path::new(&format!("links/{name}.toml")))?;
+        read.description = None;
+        Ok(Some(read))
+    }
+
+    /// Adds to a file what it inherits.
+    fn inherited(
+        &self,
+        read: MachineFile,
+        file: &Path,
+        chain: &mut Vec<String>,
+    ) -> Result<MachineFile, ScenarioError> {
+        let Some(name) = read.inherits.clone() else { return Ok(read) };
+        match self.named(&name, chain) {
+            Ok(base) => Ok(read.over(base)),
+            // A circle names all its members already.
+            Err(circle @ ScenarioError::Circle { .. }) => Err(circle),
+            Err(error) => {
+                let (file, source) = (file.to_path_buf(), Box::new(error));
+                Err(ScenarioError::Inherits { file, name, source })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "machines_tests.rs"]
+mod tests;

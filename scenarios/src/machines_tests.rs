@@ -1,0 +1,227 @@
+use std::error::Error;
+
+use proptest::prelude::*;
+use schema::{Bytes, BytesPerSec, Nanos};
+
+use super::*;
+
+/// The names of the TOML files in a folder of this crate.
+fn files(folder: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let mut names: Vec<String> = std::fs::read_dir(path)
+        .expect("the folder is part of the repository")
+        .map(|entry| entry.expect("readable").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+fn names<'a>(table: &[(&'a str, &str)]) -> Vec<&'a str> {
+    table.iter().map(|(name, _)| *name).collect()
+}
+
+/// What went wrong and every cause of it, one a line.
+fn causes(error: &dyn Error) -> String {
+    let mut text = error.to_string().trim_end().to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!("\n{}", error.to_string().trim_end());
+        cause = error.source();
+    }
+    text
+}
+
+#[test]
+fn the_tables_hold_every_file_of_their_folders_and_share_no_name() {
+    assert_eq!(names(BUNDLED.machines), files("machines"));
+    assert_eq!(names(BUNDLED.links), files("links"));
+    assert!(names(BUNDLED.links).iter().all(|link| !names(BUNDLED.machines).contains(link)));
+}
+
+#[test]
+fn every_figure_of_every_file_has_a_source_of_its_own() {
+    for (name, text) in BUNDLED.machines.iter().chain(BUNDLED.links) {
+        let read = MachineFile::read(text, Path::new(name)).expect("well formed");
+        let stated = read.figures().into_iter().filter(|(_, stated)| *stated);
+        for (figure, _) in stated {
+            let source = read.source(figure).expect("a figure that is stated has a source");
+            let own = !source.is_empty() && !source.starts_with("stated in");
+            assert!(own, "{name}: {figure} has no source");
+        }
+    }
+    for machine in machines() {
+        let figures: Vec<&str> = machine.sources.keys().map(String::as_str).collect();
+        let mut expected = MachineFile::default().figures().map(|(figure, _)| figure);
+        expected.sort();
+        assert_eq!(figures, expected, "{}", machine.name);
+    }
+}
+
+#[test]
+fn a_link_file_states_a_whole_link_and_nothing_else() {
+    for (name, text) in BUNDLED.links {
+        let read = MachineFile::read(text, Path::new(name)).expect("well formed");
+        assert!(read.inherits.is_none() && read.link_name().is_some(), "{name}");
+        for (figure, stated) in read.figures() {
+            assert_eq!(stated, figure.starts_with("link."), "{name}: {figure}");
+        }
+    }
+    assert_eq!(links().map(|(name, _)| name).collect::<Vec<_>>(), names(BUNDLED.links));
+}
+
+#[test]
+fn the_machines_that_come_with_tidegate() {
+    let lines = machines().map(|m| {
+        let speed = |b: &schema::Bandwidth| b.at(Bytes(1 << 30)) / 1e9;
+        format!(
+            "{:<15} {:>4} GiB  d2h {:>5} GB/s  h2d {:>5} GB/s  {}\n",
+            m.name,
+            m.device.memory.0 >> 30,
+            speed(&m.link.d2h),
+            speed(&m.link.h2d),
+            m.description
+        )
+    });
+    insta::assert_snapshot!(lines.collect::<String>());
+}
+
+#[test]
+fn another_link_brings_its_figures_and_their_sources() {
+    let plain = machine("titan-v").expect("known");
+    let other = machine("titan-v+pcie5").expect("known");
+    assert_eq!(other.name, "titan-v+pcie5");
+    assert_eq!(other.description, "Titan V over PCIe 3; here with PCIe 5 x16");
+    assert_eq!(other.device, plain.device);
+    let (_, pcie5) = links().find(|(name, _)| *name == "pcie5").expect("known");
+    assert_eq!(other.link, pcie5);
+    assert!(other.sources["link.d2h"].contains("nvbandwidth"));
+    assert_eq!(other.sources["device.memory"], plain.sources["device.memory"]);
+}
+
+#[test]
+fn a_file_of_the_users_own_inherits_and_records_where_its_figures_are_stated() {
+    let text = r#"
+        inherits = "titan-v+pcie4"
+        [device]
+        memory = "24GB"
+        [link]
+        h2d = [{ bytes = "64KiB", bandwidth = "3GB/s" }, { bytes = "1MiB", bandwidth = "20GB/s" }]
+        [sources]
+        link.h2d = "measured"
+    "#;
+    let mine = machine_from_toml(text, Path::new("lab/mine.toml")).expect("well formed");
+    assert_eq!(mine.name, "mine");
+    assert_eq!(mine.description, "Titan V over PCIe 3; here with PCIe 4 x16");
+    assert_eq!(mine.device.memory, Bytes(24_000_000_000));
+    assert_eq!(mine.device.compute, machine("titan-v").expect("known").device.compute);
+    assert_eq!(mine.link.h2d.pinned[0].bytes_per_sec, BytesPerSec(3_000_000_000));
+    assert_eq!(mine.link.latency, Nanos(10_000));
+    assert_eq!(mine.sources["device.memory"], "stated in lab/mine.toml");
+    assert_eq!(mine.sources["link.h2d"], "measured");
+    assert_eq!(mine.sources["link.d2h"], "assumed: as host to device; nominal 31.5 GB/s");
+
+    // A name that hides a machine of ours is no circle.
+    let same = machine_from_toml("inherits = \"titan-v\"", Path::new("titan-v.toml"));
+    assert_eq!(same.expect("well formed"), machine("titan-v").expect("known"));
+}
+
+#[test]
+fn names_that_are_none_are_refused_with_a_remedy() {
+    let long = "x".repeat(10_000);
+    let names = [
+        "titan-w",
+        "a100",
+        "quantum",
+        "titan-v+pcie9",
+        "titan-v+",
+        "pcie5",
+        "titan-v+p100",
+        "",
+        "+pcie5",
+    ];
+    let say = |name: &str| causes(&machine(name).expect_err("no such machine"));
+    let lines: Vec<String> = names.iter().map(|name| format!("`{name}`: {}", say(name))).collect();
+    insta::assert_snapshot!(lines.join("\n"));
+    assert!(matches!(machine(&long), Err(ScenarioError::Unknown { .. })));
+}
+
+#[test]
+fn machines_that_inherit_one_another_are_refused() {
+    let library = Library {
+        machines: &[
+            ("a", "inherits = \"b\""),
+            ("b", "inherits = \"c+fast\""),
+            ("c", "inherits = \"b\""),
+            ("self", "inherits = \"self\""),
+        ],
+        links: &[("fast", "")],
+    };
+    let say = |name| library.machine(name).expect_err("a circle").to_string();
+    insta::assert_snapshot!([say("a"), say("self")].join("\n"));
+}
+
+#[test]
+fn broken_files_are_refused_with_file_place_and_remedy() {
+    let broken = [
+        ("not TOML", "inherits = titan-v"),
+        ("unknown field", "inherits = \"p100\"\n[device]\nmemroy = \"16GiB\""),
+        ("unknown table", "inherits = \"p100\"\n[gpu]"),
+        ("wrong unit", "inherits = \"p100\"\n[device]\nmemory = \"16GB/s\""),
+        ("no unit", "inherits = \"p100\"\n[device]\nmemory = \"16\""),
+        ("bare number", "inherits = \"p100\"\n[host]\nmemory = 64"),
+        ("bandwidth without /s", "inherits = \"p100\"\n[link]\nd2h = \"12GB\""),
+        ("flops in another unit", "[device.compute]\nf32_flops = \"14TOPS\""),
+        ("half a point", "[link]\nd2h = [{ bytes = \"1MiB\" }]"),
+        ("no points", "inherits = \"p100\"\n[link]\nd2h = []"),
+        (
+            "points out of order",
+            "inherits = \"p100\"\n[link]\nh2d = [{ bytes = \"2MiB\", bandwidth = \"9GB/s\" },\n\
+             { bytes = \"1MiB\", bandwidth = \"8GB/s\" }]",
+        ),
+        ("share over 1", "inherits = \"p100\"\n[link]\nboth_directions = 1.5"),
+        ("zero flops", "inherits = \"p100\"\n[device.compute]\nf32_flops = \"0TFLOPS\""),
+        ("missing figure", "inherits = \"pcie3\"\n[device]\nname = \"mine\""),
+        ("empty", ""),
+        ("unknown parent", "inherits = \"p1000\""),
+        ("unknown parent's link", "inherits = \"p100+pcie33\""),
+        ("source of nothing", "inherits = \"p100\"\n[sources]\ndevice.memroy = \"a guess\""),
+        (
+            "source of what is inherited",
+            "inherits = \"p100\"\n[sources]\n\"link.d2h\" = \"a guess\"",
+        ),
+        ("source that is no text", "inherits = \"p100\"\n[sources]\nlink.latency = 10"),
+    ];
+    let report = broken.map(|(what, text)| {
+        let error = machine_from_toml(text, Path::new("my.toml")).expect_err(what);
+        format!("# {what}\n{}\n", causes(&error))
+    });
+    insta::assert_snapshot!(report.join("\n"));
+}
+
+proptest! {
+    #[test]
+    fn no_name_and_no_text_makes_the_loader_panic(name in ".{0,40}", text in ".{0,200}") {
+        let _ = machine(&name);
+        let _ = machine_from_toml(&text, Path::new(&name));
+    }
+
+    #[test]
+    fn no_mutation_of_a_real_file_makes_the_loader_panic(
+        file in 0..BUNDLED.machines.len(),
+        at in any::<prop::sample::Index>(),
+        length in 0..12usize,
+        new in "[a-z0-9.\"=\\[\\]{}+/ \n]{0,6}",
+    ) {
+        let (_, text) = BUNDLED.machines[file];
+        let letters: Vec<char> = text.chars().collect();
+        let start = at.index(letters.len());
+        let end = (start + length).min(letters.len());
+        let mutated: String =
+            letters[..start].iter().copied().chain(new.chars()).chain(letters[end..].iter().copied()).collect();
+        if let Ok(machine) = machine_from_toml(&mutated, Path::new("mutated.toml")) {
+            prop_assert!(schema::Document::check(&machine).is_ok());
+        }
+    }
+}
