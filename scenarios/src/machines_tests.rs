@@ -128,6 +128,15 @@ fn a_file_of_the_users_own_inherits_and_records_where_its_figures_are_stated() {
 }
 
 #[test]
+fn the_readme_s_example_is_a_machine() {
+    let (_, rest) = include_str!("../README.md").split_once("```toml\n").expect("an example");
+    let (example, _) = rest.split_once("```").expect("it ends");
+    let mine = machine_from_toml(example, Path::new("lab.toml")).expect("well formed");
+    assert_eq!(mine.description, "Titan V of the lab");
+    assert_eq!(mine.link.h2d.pinned.len(), 2);
+}
+
+#[test]
 fn names_that_are_none_are_refused_with_a_remedy() {
     let long = "x".repeat(10_000);
     let names = [
