@@ -66,27 +66,23 @@ impl Canvas {
         put(&mut self.behind, format_args!("<path class=\"g\" d=\"M{x1} {y1}L{x2} {y2}\"/>"));
     }
 
-    /// A rectangle behind the grid's lines that come after it.
+    /// The ground of a lane, behind all marks and the grid.
     pub fn ground(&mut self, x: f64, y: f64, width: f64, height: f64) {
-        let [x, y, width, height] = [x, y, width, height].map(number);
-        let d = format_args!("M{x} {y}h{width}v{height}h-{width}z").to_string();
-        put(&mut self.behind, format_args!("<path class=\"row\" d=\"{d}\"/>"));
+        let data = rectangle(x, y, width, height);
+        put(&mut self.behind, format_args!("<path class=\"row\" d=\"{data}\"/>"));
     }
 
-    /// A box; `title` shows when the pointer rests on it.
+    /// A box; `title`, where not empty, shows when the pointer rests on it.
     pub fn bar(&mut self, class: &str, x: f64, y: f64, width: f64, height: f64, title: &str) {
-        let [x, y, width, height] = [x, y, width, height].map(number);
+        let data = rectangle(x, y, width, height);
+        if title.is_empty() {
+            return self.path(class, &data);
+        }
+        let title = escaped(title);
         put(
             &mut self.marks,
-            format_args!("<path class=\"{class}\" d=\"M{x} {y}h{width}v{height}h-{width}z\""),
+            format_args!("<path class=\"{class}\" d=\"{data}\"><title>{title}</title></path>"),
         );
-        match title {
-            "" => self.marks.push_str("/>\n"),
-            title => {
-                self.marks.pop();
-                put(&mut self.marks, format_args!("><title>{}</title></path>", escaped(title)));
-            }
-        }
     }
 
     /// A path with data that the caller wrote.
@@ -114,6 +110,12 @@ impl Canvas {
              <rect class=\"bg\" width=\"{width}\" height=\"{height}\"/>\n{behind}{marks}</svg>\n"
         )
     }
+}
+
+/// A rectangle as path data, which is shorter than an element with four attributes.
+fn rectangle(x: f64, y: f64, width: f64, height: f64) -> String {
+    let [x, y, width, height] = [x, y, width, height].map(number);
+    format!("M{x} {y}h{width}v{height}h-{width}z")
 }
 
 fn put(text: &mut String, mark: std::fmt::Arguments<'_>) {
