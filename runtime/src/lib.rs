@@ -1,1 +1,13 @@
 //! Real layers and the devices that run a plan.
+//!
+//! [`layers`] computes: each layer is a function from slices to slices. [`network`] writes a
+//! network down as a list of ops over tensors, forward, backward and update, and runs one op at
+//! a time on memory that the caller provides. [`profile`] runs whole iterations and writes what
+//! it measures as a [`schema::Trace`].
+//!
+//! Nothing here decides what stays in memory; that is a plan's business. Nothing below
+//! [`profile`] allocates memory for a tensor.
+
+pub mod layers;
+pub mod network;
+pub mod profile;

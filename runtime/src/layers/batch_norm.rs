@@ -1,0 +1,198 @@
+//! Batch normalisation.
+
+use super::Shape4;
+use super::reduce::{sum, sum_of_squares, weighted_sum};
+
+/// Added to the variance, as frameworks do by default.
+const EPSILON: f64 = 1e-5;
+
+/// Batch normalisation in training mode (Ioffe and Szegedy 2015): each channel is normalised by
+/// its own mean and variance over the batch, then scaled by `gamma` and shifted by `beta`.
+///
+/// Running statistics, which only inference uses, are not kept: the layer has no lasting effect
+/// and can be run again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchNorm {
+    shape: Shape4,
+}
+
+impl BatchNorm {
+    /// Batch normalisation of `shape`.
+    pub fn new(shape: Shape4) -> Self {
+        Self { shape }
+    }
+
+    /// Floats that the forward pass saves for the backward pass: the mean of every channel, then
+    /// the inverse standard deviation of every channel.
+    pub fn saved(&self) -> usize {
+        2 * self.shape.c
+    }
+
+    /// Floating-point operations of the forward pass: 1 for the mean, 3 for the variance, 2 to
+    /// normalise, per element.
+    pub fn flops(&self) -> u64 {
+        6 * self.shape.elements() as u64
+    }
+
+    /// Floating-point operations of the backward pass: 4 for the two sums, 5 for the gradient of
+    /// the input, per element.
+    pub fn backward_flops(&self) -> u64 {
+        9 * self.shape.elements() as u64
+    }
+
+    /// `y = gamma (x - mean) / sqrt(variance + epsilon) + beta`, per channel.
+    pub fn forward(
+        &self,
+        (x, gamma, beta): (&[f32], &[f32], &[f32]),
+        y: &mut [f32],
+        saved: &mut [f32],
+    ) {
+        let (means, inverses) = saved.split_at_mut(self.shape.c);
+        for channel in 0..self.shape.c {
+            let total: f64 = self.planes(x, channel).map(sum).sum();
+            let mean = (total / self.count()) as f32;
+            let squares: f64 = self.planes(x, channel).map(|x| sum_of_squares(x, mean)).sum();
+            let inverse = (1.0 / (squares / self.count() + EPSILON).sqrt()) as f32;
+            means[channel] = mean;
+            inverses[channel] = inverse;
+
+            let scale = gamma[channel] * inverse;
+            let shift = beta[channel] - mean * scale;
+            for (x, y) in self.planes(x, channel).zip(self.planes_mut(y, channel)) {
+                for (x, y) in x.iter().zip(y) {
+                    *y = x * scale + shift;
+                }
+            }
+        }
+    }
+
+    /// The gradients of input, `gamma` and `beta`, from the input, `gamma`, what the forward pass
+    /// saved and the gradient of the output.
+    pub fn backward(
+        &self,
+        (x, gamma, saved, dy): (&[f32], &[f32], &[f32], &[f32]),
+        dx: &mut [f32],
+        dgamma: &mut [f32],
+        dbeta: &mut [f32],
+    ) {
+        let (means, inverses) = saved.split_at(self.shape.c);
+        for channel in 0..self.shape.c {
+            let (mean, inverse) = (means[channel], inverses[channel]);
+            let pairs = || self.planes(x, channel).zip(self.planes(dy, channel));
+            let dy_sum: f64 = self.planes(dy, channel).map(sum).sum();
+            let dy_x_sum: f64 = pairs().map(|(x, dy)| weighted_sum(dy, x, mean)).sum();
+            dbeta[channel] = dy_sum as f32;
+            dgamma[channel] = (dy_x_sum * f64::from(inverse)) as f32;
+
+            let scale = gamma[channel] * inverse;
+            let dy_mean = (dy_sum / self.count()) as f32;
+            let slope = (dy_x_sum / self.count() * f64::from(inverse) * f64::from(inverse)) as f32;
+            for ((x, dy), dx) in pairs().zip(self.planes_mut(dx, channel)) {
+                for ((x, dy), dx) in x.iter().zip(dy).zip(dx) {
+                    *dx = scale * (dy - dy_mean - (x - mean) * slope);
+                }
+            }
+        }
+    }
+
+    /// Elements of one channel over the whole batch.
+    fn count(&self) -> f64 {
+        (self.shape.n * self.shape.plane()) as f64
+    }
+
+    /// The parts of a batch that belong to one channel, one per image.
+    fn planes<'a>(
+        &self,
+        data: &'a [f32],
+        channel: usize,
+    ) -> impl Iterator<Item = &'a [f32]> + use<'a> {
+        assert_eq!(data.len(), self.shape.elements());
+        data.chunks_exact(self.shape.plane()).skip(channel).step_by(self.shape.c)
+    }
+
+    fn planes_mut<'a>(
+        &self,
+        data: &'a mut [f32],
+        channel: usize,
+    ) -> impl Iterator<Item = &'a mut [f32]> + use<'a> {
+        assert_eq!(data.len(), self.shape.elements());
+        data.chunks_exact_mut(self.shape.plane()).skip(channel).step_by(self.shape.c)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::gradient_check::{check_gradient, inner, random};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn forward(norm: &BatchNorm, x: &[f32], gamma: &[f32], beta: &[f32]) -> (Vec<f32>, Vec<f32>) {
+        let mut y = vec![f32::NAN; x.len()];
+        let mut saved = vec![f32::NAN; norm.saved()];
+        norm.forward((x, gamma, beta), &mut y, &mut saved);
+        (y, saved)
+    }
+
+    fn backward(
+        norm: &BatchNorm,
+        (x, gamma, saved, dy): (&[f32], &[f32], &[f32], &[f32]),
+    ) -> [Vec<f32>; 3] {
+        let mut dx = vec![f32::NAN; x.len()];
+        let mut dgamma = vec![f32::NAN; gamma.len()];
+        let mut dbeta = vec![f32::NAN; gamma.len()];
+        norm.backward((x, gamma, saved, dy), &mut dx, &mut dgamma, &mut dbeta);
+        [dx, dgamma, dbeta]
+    }
+
+    /// At least four elements per channel: the curvature of two is beyond finite differences.
+    fn shapes() -> impl Strategy<Value = Shape4> {
+        (1usize..4, 1usize..4, 1usize..6, 4usize..9).prop_map(|(n, c, h, w)| Shape4 { n, c, h, w })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn the_output_has_the_mean_and_deviation_that_were_asked_for(shape in shapes(), seed: u64) {
+            let norm = BatchNorm::new(shape);
+            let x = random(seed, shape.elements());
+            let beta = random(seed ^ 1, shape.c);
+            let (y, _) = forward(&norm, &x, &vec![2.0; shape.c], &beta);
+            for (channel, beta) in beta.iter().enumerate() {
+                let mean = norm.planes(&y, channel).map(sum).sum::<f64>() / norm.count();
+                let squares = norm.planes(&y, channel).map(|y| sum_of_squares(y, *beta));
+                let variance = squares.sum::<f64>() / norm.count();
+                prop_assert!((mean - f64::from(*beta)).abs() < 1e-4);
+                // Epsilon makes the variance fall short of 4 where the input's is small.
+                prop_assert!(variance < 4.001 && variance > 3.5, "{variance}");
+            }
+        }
+
+        #[test]
+        fn gradients_are_the_derivatives(shape in shapes(), seed: u64) {
+            let norm = BatchNorm::new(shape);
+            let x: Vec<f32> = random(seed, shape.elements())
+                .iter().enumerate().map(|(i, x)| x + (i % 4) as f32).collect();
+            let (gamma, beta) = (random(seed ^ 1, shape.c), random(seed ^ 2, shape.c));
+            let dy = random(seed ^ 3, shape.elements());
+            let (_, saved) = forward(&norm, &x, &gamma, &beta);
+            let [dx, dgamma, dbeta] = backward(&norm, (&x, &gamma, &saved, &dy));
+            let loss = |x: &[f32], gamma: &[f32], beta: &[f32]| {
+                inner(&forward(&norm, x, gamma, beta).0, &dy)
+            };
+            check_gradient(&x, &dx, 0.01, |x| loss(x, &gamma, &beta))?;
+            check_gradient(&gamma, &dgamma, 0.5, |gamma| loss(&x, gamma, &beta))?;
+            check_gradient(&beta, &dbeta, 0.5, |beta| loss(&x, &gamma, beta))?;
+        }
+
+        #[test]
+        fn the_same_input_gives_the_same_bits(shape in shapes(), seed: u64) {
+            let norm = BatchNorm::new(shape);
+            let (x, dy) = (random(seed, shape.elements()), random(seed ^ 1, shape.elements()));
+            let (gamma, beta) = (random(seed ^ 2, shape.c), random(seed ^ 3, shape.c));
+            let once = forward(&norm, &x, &gamma, &beta);
+            prop_assert_eq!(&once, &forward(&norm, &x, &gamma, &beta));
+            let inputs = (&x[..], &gamma[..], &once.1[..], &dy[..]);
+            prop_assert_eq!(backward(&norm, inputs), backward(&norm, inputs));
+        }
+    }
+}

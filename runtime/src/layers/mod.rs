@@ -1,0 +1,52 @@
+//! Layers on the CPU: single precision, one thread, NCHW layout.
+//!
+//! A layer is a value that knows its shapes, or a free function where the lengths of its slices
+//! say everything. Outputs are slices that the caller provides and that the layer overwrites
+//! completely, whatever they held; so is workspace, whose length the layer states. A layer
+//! allocates no memory of its own, with one exception: the matrix product packs blocks of its
+//! operands into a buffer of a few hundred kilobytes for the time of the call.
+//!
+//! The same input gives the same bits: every sum is formed in one fixed order.
+//!
+//! # Panics
+//!
+//! Layers panic where the length of a slice does not fit the layer's shape, as indexing does.
+//! [`Network::run_op`](crate::network::Network::run_op) checks lengths before it calls a layer.
+
+mod add;
+mod average_pool;
+mod batch_norm;
+mod convolution;
+#[cfg(test)]
+mod gradient_check;
+mod im2col;
+mod linear;
+mod matrix;
+mod max_pool;
+mod reduce;
+mod relu;
+mod sgd;
+mod shape;
+mod softmax_cross_entropy;
+
+pub use add::{add, add_assign};
+pub use average_pool::GlobalAveragePool;
+pub use batch_norm::BatchNorm;
+pub use convolution::Convolution;
+pub use linear::Linear;
+pub use max_pool::MaxPool;
+pub use relu::{relu, relu_backward, relu_backward_in_place, relu_in_place};
+pub use sgd::Sgd;
+pub use shape::{Shape4, ShapeError, Window};
+pub use softmax_cross_entropy::{LabelError, SoftmaxCrossEntropy};
+
+/// Stores an index in a cell of a tensor, all of whose cells are 4 bytes. The bits of an index
+/// below 2^31 - 2^23 are those of a finite float, so copying the cell cannot change them.
+pub fn cell_from_index(index: u32) -> f32 {
+    f32::from_bits(index)
+}
+
+/// The index that [`cell_from_index`] stored.
+pub fn index_from_cell(cell: f32) -> u32 {
+    cell.to_bits()
+}

@@ -1,0 +1,117 @@
+//! A network as a list of ops over tensors: the tape of one training iteration, written down
+//! before anything runs.
+//!
+//! [`Builder`] takes the layers of a forward pass and derives the backward pass and the updates;
+//! [`Network::run_op`] runs one op on memory that the caller provides, in whatever order a plan
+//! wants; [`Network::trace`] gives the same list as a document that planners read.
+
+mod backward;
+mod builder;
+mod initial;
+mod lifetime;
+mod resnet;
+mod run;
+mod step;
+#[cfg(test)]
+mod tests;
+mod trace;
+
+use schema::{Dtype, InPlace, OpId, Phase, Role, TensorId};
+
+pub use builder::{Builder, Value};
+pub use initial::Random;
+pub use resnet::{ResNet, ResNetError};
+pub use run::{Operands, RunError};
+pub use step::Step;
+pub use trace::Measured;
+
+use initial::Initial;
+
+/// One training iteration of a network, as ops over tensors.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Network {
+    /// The network's name.
+    pub name: String,
+    /// Samples per iteration.
+    pub batch: usize,
+    tensors: Vec<Tensor>,
+    ops: Vec<Op>,
+}
+
+/// A storage of the iteration. Every element is a cell of 4 bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensor {
+    /// Its name.
+    pub name: String,
+    /// Number of elements.
+    pub elements: usize,
+    /// What it is to the training algorithm.
+    pub role: Role,
+    /// What the cells hold: floats, or indices as
+    /// [`cell_from_index`](crate::layers::cell_from_index) stores them.
+    pub dtype: Dtype,
+    initial: Option<Initial>,
+}
+
+impl Tensor {
+    /// Whether the tensor exists before the iteration and after it: a parameter, its momentum, or
+    /// what the iteration is given.
+    pub fn is_constant(&self) -> bool {
+        self.initial.is_some()
+    }
+}
+
+/// One op of the iteration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Op {
+    /// Its name: the layer's, with `.backward` or `.sgd` where it is not the forward pass.
+    pub name: String,
+    /// What it computes.
+    pub step: Step,
+    /// The phase of the iteration.
+    pub phase: Phase,
+    /// The tensors that it only reads, in the order that [`Operands::reads`] takes them.
+    pub reads: Vec<TensorId>,
+    /// The constants that it changes: parameters and momentum, in an update.
+    pub updates: Vec<TensorId>,
+    /// The tensors that it makes.
+    pub writes: Vec<TensorId>,
+    /// The output that it lays over an input that nothing reads afterwards.
+    pub in_place: Option<InPlace>,
+    /// The tensors that nothing reads afterwards.
+    pub frees: Vec<TensorId>,
+}
+
+impl Op {
+    /// Whether running it again gives the same values and has no lasting effect.
+    pub fn is_rerunnable(&self) -> bool {
+        self.updates.is_empty()
+    }
+}
+
+impl Network {
+    /// The tensors; a [`TensorId`] is a position in this list.
+    pub fn tensors(&self) -> &[Tensor] {
+        &self.tensors
+    }
+
+    /// The ops in execution order; an [`OpId`] is a position in this list.
+    pub fn ops(&self) -> &[Op] {
+        &self.ops
+    }
+
+    /// The tensor that holds the loss, where the network has one.
+    pub fn loss(&self) -> Option<TensorId> {
+        self.ops.iter().find(|op| matches!(op.step, Step::Loss(..))).map(|op| op.writes[0])
+    }
+
+    /// The tensor of an id from this network.
+    pub fn tensor(&self, id: TensorId) -> &Tensor {
+        &self.tensors[id.index()]
+    }
+
+    /// The op of an id from this network.
+    pub fn op(&self, id: OpId) -> &Op {
+        &self.ops[id.index()]
+    }
+}

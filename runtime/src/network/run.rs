@@ -1,0 +1,164 @@
+//! Running one op.
+
+use schema::{OpId, TensorId};
+
+use super::{Network, Step};
+use crate::layers::{
+    LabelError, add, add_assign, relu, relu_backward, relu_backward_in_place, relu_in_place,
+};
+
+/// The memory that one op works on. Every slice is as long as its tensor.
+#[derive(Debug)]
+pub struct Operands<'a> {
+    /// What [`Op::reads`](super::Op::reads) names, in that order. `None` for the input of
+    /// [`Op::in_place`](super::Op::in_place) where the output takes over its memory: the output's
+    /// slice then holds the input.
+    pub reads: Vec<Option<&'a [f32]>>,
+    /// What [`Op::updates`](super::Op::updates) names.
+    pub updates: Vec<&'a mut [f32]>,
+    /// What [`Op::writes`](super::Op::writes) names. They need not be initialised.
+    pub writes: Vec<&'a mut [f32]>,
+    /// At least as long as [`Step::workspace`] says; it need not be initialised.
+    pub workspace: &'a mut [f32],
+}
+
+/// Why an op did not run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// More or fewer slices than the op has operands, or one missing that cannot be.
+    #[error("{op} (`{name}`) was not given the operands that it has")]
+    Operands {
+        /// The op.
+        op: OpId,
+        /// Its name.
+        name: String,
+    },
+    /// A slice of the wrong length.
+    #[error("{op} was given {found} elements for {tensor}, which has {expected}")]
+    Length {
+        /// The op.
+        op: OpId,
+        /// The tensor.
+        tensor: TensorId,
+        /// The tensor's elements.
+        expected: usize,
+        /// The slice's.
+        found: usize,
+    },
+    /// Too little workspace.
+    #[error("{op} was given {found} floats of workspace and needs {expected}")]
+    Workspace {
+        /// The op.
+        op: OpId,
+        /// What it needs.
+        expected: usize,
+        /// What it was given.
+        found: usize,
+    },
+    /// A label that is not a class; the op's outputs are then not valid.
+    #[error("the labels of {op} are wrong")]
+    Label {
+        /// The op.
+        op: OpId,
+        /// Which label.
+        source: LabelError,
+    },
+}
+
+impl Network {
+    /// Runs an op. What it writes depends on what it reads, bit for bit, and on nothing else.
+    pub fn run_op(&self, id: OpId, mut operands: Operands) -> Result<(), RunError> {
+        self.check_operands(id, &operands)?;
+        let step = &self.op(id).step;
+        let workspace = &mut operands.workspace[..step.workspace()];
+        let label = |source| RunError::Label { op: id, source };
+        match (step, &operands.reads[..], &mut operands.writes[..]) {
+            (Step::Convolution(conv), &[Some(x), Some(w)], [y]) => conv.forward(x, w, y, workspace),
+            (Step::ConvolutionBackward(conv), &[Some(x), Some(w), Some(dy)], [dx, dw]) => {
+                conv.backward((x, w, dy), Some(dx), dw, workspace);
+            }
+            (Step::ConvolutionBackwardWeights(conv), &[Some(x), Some(w), Some(dy)], [dw]) => {
+                conv.backward((x, w, dy), None, dw, workspace);
+            }
+            (Step::BatchNorm(norm), &[Some(x), Some(gamma), Some(beta)], [y, saved]) => {
+                norm.forward((x, gamma, beta), y, saved);
+            }
+            (
+                Step::BatchNormBackward(norm),
+                &[Some(x), Some(gamma), Some(saved), Some(dy)],
+                [dx, dgamma, dbeta],
+            ) => norm.backward((x, gamma, saved, dy), dx, dgamma, dbeta),
+            (Step::Relu { .. }, &[Some(x)], [y]) => relu(x, y),
+            (Step::Relu { .. }, &[None], [values]) => relu_in_place(values),
+            (Step::ReluBackward { .. }, &[Some(y), Some(dy)], [dx]) => relu_backward(y, dy, dx),
+            (Step::ReluBackward { .. }, &[Some(y), None], [gradient]) => {
+                relu_backward_in_place(y, gradient);
+            }
+            (Step::MaxPool(pool), &[Some(x)], [y, positions]) => pool.forward(x, y, positions),
+            (Step::MaxPoolBackward(pool), &[Some(positions), Some(dy)], [dx]) => {
+                pool.backward(positions, dy, dx);
+            }
+            (Step::AveragePool(pool), &[Some(x)], [y]) => pool.forward(x, y),
+            (Step::AveragePoolBackward(pool), &[Some(dy)], [dx]) => pool.backward(dy, dx),
+            (Step::Linear(linear), &[Some(x), Some(w), Some(bias)], [y]) => {
+                linear.forward(x, w, bias, y);
+            }
+            (Step::LinearBackward(linear), &[Some(x), Some(w), Some(dy)], [dx, dw, dbias]) => {
+                linear.backward((x, w, dy), dx, dw, dbias);
+            }
+            (Step::Add { .. }, &[Some(a), Some(b)], [sum]) => add(a, b, sum),
+            (Step::Add { .. }, &[None, Some(b)], [sum]) => add_assign(sum, b),
+            (Step::Loss(loss, _), &[Some(logits), Some(labels)], [value, probabilities]) => {
+                loss.forward(logits, labels, value, probabilities).map_err(label)?;
+            }
+            (Step::LossBackward(loss, _), &[Some(probabilities), Some(labels)], [dlogits]) => {
+                loss.backward(probabilities, labels, dlogits).map_err(label)?;
+            }
+            (Step::Sgd { sgd, .. }, &[Some(gradient)], []) => match &mut operands.updates[..] {
+                [parameter, momentum] => sgd.update(gradient, parameter, momentum),
+                _ => return Err(self.wrong_operands(id)),
+            },
+            _ => return Err(self.wrong_operands(id)),
+        }
+        Ok(())
+    }
+
+    /// Checks that every slice is there and as long as its tensor.
+    fn check_operands(&self, id: OpId, operands: &Operands) -> Result<(), RunError> {
+        let op = self.op(id);
+        let reads = operands.reads.iter().map(|slice| slice.map(<[f32]>::len));
+        let updates = operands.updates.iter().map(|slice| Some(slice.len()));
+        let writes = operands.writes.iter().map(|slice| Some(slice.len()));
+        let slices: [(&[TensorId], Vec<Option<usize>>); 3] = [
+            (&op.reads, reads.collect()),
+            (&op.updates, updates.collect()),
+            (&op.writes, writes.collect()),
+        ];
+        for (tensors, lengths) in slices {
+            if tensors.len() != lengths.len() {
+                return Err(self.wrong_operands(id));
+            }
+            for (tensor, found) in tensors.iter().zip(lengths) {
+                let expected = self.tensor(*tensor).elements;
+                match found {
+                    Some(found) if found != expected => {
+                        return Err(RunError::Length { op: id, tensor: *tensor, expected, found });
+                    }
+                    None if op.in_place.is_none_or(|pair| pair.input != *tensor) => {
+                        return Err(self.wrong_operands(id));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let (expected, found) = (op.step.workspace(), operands.workspace.len());
+        if found < expected {
+            return Err(RunError::Workspace { op: id, expected, found });
+        }
+        Ok(())
+    }
+
+    fn wrong_operands(&self, op: OpId) -> RunError {
+        RunError::Operands { op, name: self.op(op).name.clone() }
+    }
+}
