@@ -33,7 +33,7 @@ pub struct Plan {
     pub host_budget: Bytes,
     /// Speed of each copy direction while both are busy, in thousandths of its speed alone.
     pub both_directions_permille: u16,
-    /// What was decided for tensors that are not simply kept.
+    /// What was decided for each tensor that the method considered; all others are kept.
     pub decisions: Vec<Decision>,
     /// Device memory.
     pub buffers: Vec<Buffer>,
@@ -159,10 +159,10 @@ pub struct Action {
     /// these and on the order within each lane.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<ActionId>,
-    /// An action of another lane before whose end this one is not to start, because the method
-    /// wants it so; nothing unsafe would happen.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub not_before: Option<ActionId>,
+    /// Actions of other lanes before whose end this one is not to start, because the method wants
+    /// it so; nothing unsafe would happen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_before: Vec<ActionId>,
     /// Device buffers whose content it needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reads: Vec<BufferId>,
@@ -315,7 +315,7 @@ impl Plan {
             .after
             .iter()
             .map(|on| ("after", *on))
-            .chain(action.not_before.map(|on| ("not_before", on)))
+            .chain(action.not_before.iter().map(|on| ("not_before", *on)))
         {
             if on >= id {
                 return Err(PlanError::Order { action: id, field, on });

@@ -1,1 +1,37 @@
-//! x
+//! The execution model: what a plan's actions do to time and memory.
+//!
+//! A plan is a set of actions on lanes. [`replay`](replay::replay) gives each a start and an end:
+//! the earliest moment when its lane is free and everything it comes after has ended.
+//! [`prove`] shows that no timing whatsoever can make a plan read a buffer too early or put two
+//! live buffers at one address, and [`check_contract`] that the plan computes its trace. The
+//! [`Evaluator`] answers "how long, and how high a peak, under these decisions?" without building
+//! a plan.
+//!
+//! Nothing here touches a file, a clock, a network or a device. Times are integers, events are
+//! ordered by (time, lane), and the same input gives the same result bit for bit.
+
+mod clocks;
+mod contract;
+mod evaluator;
+mod in_core;
+mod lanes;
+mod model;
+mod program;
+mod proof;
+mod record;
+pub mod replay;
+mod sequence;
+mod timeline;
+mod timing;
+
+pub use contract::{ContractError, check_contract};
+pub use evaluator::{Awaited, Evaluator, Infeasible, Outcome, Record, RecordedCopy};
+pub use in_core::{InCore, in_core};
+pub use model::{Gap, GapId, Model, NO_OP};
+pub use program::Program;
+pub use proof::{Unsafe, prove};
+pub use sequence::{Materialised, Position, Residency, Treatment};
+pub use timeline::predict;
+pub use timing::{OffloadStart, Policy, PrefetchGate};
+
+pub use clocks::HappensBefore;

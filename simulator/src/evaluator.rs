@@ -1,0 +1,259 @@
+//! "How long, and how high a peak, under these decisions?"
+
+use schema::{Bytes, Direction, Link, Nanos, OpId, TensorId};
+
+use crate::sequence::{Residency, Sequence, Treatment};
+use crate::timing::{CopyTimes, Policy, Timing};
+use crate::{Model, NO_OP, Position};
+
+/// Why decisions cannot be carried out under the budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Infeasible {
+    /// Too much is on the device at once.
+    #[error("{op} needs {needed} on the device at once")]
+    Memory {
+        /// What would be on the device.
+        needed: Bytes,
+        /// The op during which it would be.
+        op: OpId,
+    },
+    /// A copy in that its policy starts without regard to memory does not fit.
+    #[error("a copy in beside {op} needs {needed} on the device at once")]
+    Prefetch {
+        /// What would be on the device.
+        needed: Bytes,
+        /// The op beside which it would be.
+        op: OpId,
+    },
+    /// Too much is on the host at once.
+    #[error("the host would hold {needed} at once")]
+    HostMemory {
+        /// What would be on the host.
+        needed: Bytes,
+    },
+    /// Something was given up that cannot be made again.
+    #[error("{tensor} is needed again, and what makes it cannot be run again by then")]
+    NotRerunnable {
+        /// The tensor.
+        tensor: TensorId,
+    },
+    /// Recomputation runs away.
+    #[error("more ops would be run again than is sensible, for {before} at the latest")]
+    TooManyRecomputations {
+        /// The op that needs them.
+        before: OpId,
+    },
+}
+
+impl Infeasible {
+    /// The device memory that these decisions would need, where that is what lacks.
+    pub fn needed(&self) -> Option<Bytes> {
+        match self {
+            Self::Memory { needed, .. } | Self::Prefetch { needed, .. } => Some(*needed),
+            _ => None,
+        }
+    }
+}
+
+/// What decisions lead to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    /// Time of the iteration, all lanes drained.
+    pub iteration: Nanos,
+    /// Largest sum of live buffers.
+    pub peak: Bytes,
+    /// Largest sum of host buffers.
+    pub host_peak: Bytes,
+    /// Time spent on running ops again.
+    pub recompute: Nanos,
+    /// Time for which compute stood idle between two runs.
+    pub stall: Nanos,
+}
+
+/// One copy of a recorded evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordedCopy {
+    /// The swap: its position in [`Record::outs`].
+    pub swap: u32,
+    /// The tensor.
+    pub tensor: TensorId,
+    /// The position of the compute lane after whose use it leaves, or before whose use it is back.
+    pub position: u32,
+    /// The run that must have ended because the policy wants it so, where it does.
+    pub gate: Option<u32>,
+    /// When it starts and ends.
+    pub span: (Nanos, Nanos),
+    /// When it starts and ends in the order of events.
+    pub events: (u32, u32),
+}
+
+/// An evaluation with all that a plan is made from.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// What the decisions lead to.
+    pub outcome: Outcome,
+    /// The compute lane; the last position is the end of the iteration.
+    pub positions: Vec<Position>,
+    /// When each position starts and ends.
+    pub runs: Vec<(Nanos, Nanos)>,
+    /// When each position starts and ends in the order of events.
+    pub run_events: Vec<(u32, u32)>,
+    /// Copies that a run awaits because the policy wants it so: (position, swap out or back).
+    pub awaited: Vec<Awaited>,
+    /// Copies out in their order.
+    pub outs: Vec<RecordedCopy>,
+    /// Copies in in their order.
+    pub backs: Vec<RecordedCopy>,
+    /// Who is where from when to when.
+    pub residencies: Vec<Residency>,
+    /// (position, input, output): the output lies over the input.
+    pub donations: Vec<(u32, TensorId, TensorId)>,
+}
+
+/// A run and the copies of a synchronous policy that it awaits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Awaited {
+    /// The run.
+    pub position: u32,
+    /// The latest copy out that it awaits.
+    pub out: Option<u32>,
+    /// The latest copy in that it awaits.
+    pub back: Option<u32>,
+}
+
+/// Evaluates decisions for one trace, link, policy and budget.
+///
+/// Nothing is allocated per call once the evaluator has seen decisions of their kind, and a call
+/// goes on from where its decisions first differ from those of the call before: a change of one
+/// tensor costs the part of the iteration after that tensor's gap begins.
+#[derive(Debug, Clone)]
+pub struct Evaluator<'a> {
+    model: &'a Model,
+    copies: CopyTimes,
+    policy: Policy,
+    budget: Bytes,
+    sequence: Sequence,
+    timing: Timing,
+    last: Vec<Treatment>,
+    /// The position up to which the sequence is the one that was timed last.
+    timed_until: usize,
+    evaluations: u64,
+}
+
+impl<'a> Evaluator<'a> {
+    /// An evaluator.
+    pub fn new(
+        model: &'a Model,
+        link: &Link,
+        policy: Policy,
+        budget: Bytes,
+        host_budget: Bytes,
+    ) -> Self {
+        let time = |direction| move |bytes: &u64| link.copy_time(direction, Bytes(*bytes)).0;
+        let permille = (link.both_directions * 1000.0).round().clamp(100.0, 1000.0) as u16;
+        let copies = CopyTimes {
+            out: model.bytes.iter().map(time(Direction::D2h)).collect(),
+            back: model.bytes.iter().map(time(Direction::H2d)).collect(),
+            both_directions_permille: permille,
+        };
+        Self {
+            model,
+            copies,
+            policy,
+            budget,
+            sequence: Sequence::new(model),
+            timing: Timing::new(policy, budget.0, host_budget.0, permille),
+            last: Vec::new(),
+            timed_until: 0,
+            evaluations: 0,
+        }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &'a Model {
+        self.model
+    }
+
+    /// The budget of device memory.
+    pub fn budget(&self) -> Bytes {
+        self.budget
+    }
+
+    /// How many evaluations this evaluator has made.
+    pub fn evaluations(&self) -> u64 {
+        self.evaluations
+    }
+
+    /// Time of a tensor's copy, alone on the link.
+    pub fn copy_time(&self, direction: Direction, tensor: TensorId) -> Nanos {
+        let times = match direction {
+            Direction::D2h => &self.copies.out,
+            Direction::H2d => &self.copies.back,
+        };
+        Nanos(times[tensor.index()])
+    }
+
+    /// Evaluates decisions, one for each of [`Model::gaps`].
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many treatments as gaps.
+    pub fn evaluate(&mut self, treatments: &[Treatment]) -> Result<Outcome, Infeasible> {
+        let gaps = self.model.gaps();
+        assert_eq!(treatments.len(), gaps.len(), "one treatment for each gap");
+        self.evaluations += 1;
+        let unchanged = if self.last.len() == treatments.len() {
+            let first = self.last.iter().zip(treatments).position(|(a, b)| a != b);
+            first.map_or(self.model.ops(), |gap| gaps[gap].after.index())
+        } else {
+            0
+        };
+        self.last.clear();
+        self.last.extend_from_slice(treatments);
+        let result = self.run(treatments, unchanged, false);
+        if matches!(
+            result,
+            Err(Infeasible::NotRerunnable { .. } | Infeasible::TooManyRecomputations { .. })
+        ) {
+            // The sequence is unfinished: the next call begins at the start.
+            self.last.clear();
+        }
+        result
+    }
+
+    fn run(
+        &mut self,
+        treatments: &[Treatment],
+        unchanged: usize,
+        recording: bool,
+    ) -> Result<Outcome, Infeasible> {
+        let resumed_at = self.sequence.build(self.model, treatments, unchanged, recording)?;
+        // Several sequences may have been built since one was last timed.
+        self.timed_until = self.timed_until.min(resumed_at);
+        let (load, position) = self.sequence.peak();
+        if load > self.budget.0 {
+            let op = match self.sequence.positions[position as usize].op {
+                NO_OP => self.model.ops() as u32 - 1,
+                op => op,
+            };
+            return Err(Infeasible::Memory { needed: Bytes(load), op: OpId(op) });
+        }
+        let timed_until = std::mem::replace(&mut self.timed_until, usize::MAX);
+        self.timing.run(self.model, &self.copies, &self.sequence, timed_until)?;
+        Ok(Outcome {
+            iteration: Nanos(self.timing.iteration()),
+            peak: Bytes(self.timing.peak()),
+            host_peak: Bytes(self.timing.host_peak()),
+            recompute: Nanos(self.sequence.recompute_ns),
+            stall: Nanos(self.timing.stall()),
+        })
+    }
+
+    /// Evaluates decisions from the start and returns all that a plan is made from.
+    pub fn record(&mut self, treatments: &[Treatment]) -> Result<Record, Infeasible> {
+        assert_eq!(treatments.len(), self.model.gaps().len(), "one treatment for each gap");
+        self.last.clear();
+        let outcome = self.run(treatments, 0, true)?;
+        Ok(self.timing.record(outcome, self.policy, &self.sequence))
+    }
+}

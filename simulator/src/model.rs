@@ -1,0 +1,235 @@
+//! A trace as searches read it: flat arrays, and the gaps in which tensors may leave.
+
+use schema::{Bytes, Choice, Op, OpId, OpKind, TensorId, Trace};
+
+use crate::program::Lists;
+
+/// In place of an op's index: no op.
+pub const NO_OP: u32 = u32::MAX;
+
+/// The time between two uses of a tensor, in which it need not be on the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// The tensor.
+    pub tensor: TensorId,
+    /// The op that uses it last before the gap.
+    pub after: OpId,
+    /// The op that uses it next; none where it must only be there when the iteration ends.
+    pub before: Option<OpId>,
+    /// Size of the tensor.
+    pub bytes: Bytes,
+}
+
+/// Position of a gap in [`Model::gaps`].
+pub type GapId = usize;
+
+/// A trace in flat arrays.
+///
+/// A tensor is *used* by the op that writes it and by those that read it, and at the end of the
+/// iteration if it outlives that. Tensors that no op writes are there all the time, also where
+/// the framework gave them back: a recomputation may need them.
+#[derive(Debug, Clone)]
+pub struct Model {
+    pub(crate) duration: Vec<u64>,
+    pub(crate) recompute: Vec<u64>,
+    pub(crate) workspace: Vec<u64>,
+    pub(crate) is_convolution: Vec<bool>,
+    pub(crate) reads: Lists,
+    pub(crate) writes: Lists,
+    /// Pairs of input and output, one after the other.
+    pub(crate) in_place: Lists,
+    /// The last op before which an op may be run again: later, an update has changed what it
+    /// reads. Zero: never.
+    pub(crate) rerun_until: Vec<u32>,
+    pub(crate) bytes: Vec<u64>,
+    pub(crate) producer: Vec<u32>,
+    /// The last op that uses the tensor; the number of ops if it outlives the iteration.
+    pub(crate) last_use: Vec<u32>,
+    /// Tensors whose last use an op is.
+    pub(crate) dies_after: Lists,
+    /// Gaps that begin after an op: a range of `gaps`, given by its end.
+    pub(crate) gaps_end: Vec<u32>,
+    gaps: Vec<Gap>,
+    recomputable: Vec<bool>,
+}
+
+impl Model {
+    /// The model of a well-formed trace, in which a tensor's memory can be given back after its
+    /// last use.
+    pub fn of(trace: &Trace) -> Self {
+        Self::with(trace, |op| op.reads.clone())
+    }
+
+    /// The model in which a tensor's memory is given back when the framework did so: the op that
+    /// frees it counts as one that uses it.
+    pub fn as_recorded(trace: &Trace) -> Self {
+        let produced: std::collections::HashSet<TensorId> =
+            trace.ops.iter().flat_map(|op| op.writes.iter().copied()).collect();
+        Self::with(trace, |op| {
+            let held = (op.frees.iter()).filter(|t| {
+                produced.contains(t) && !op.reads.contains(t) && !op.writes.contains(t)
+            });
+            op.reads.iter().chain(held).copied().collect()
+        })
+    }
+
+    fn with(trace: &Trace, uses_of: impl Fn(&Op) -> Vec<TensorId>) -> Self {
+        let uses: Vec<Vec<TensorId>> = trace.ops.iter().map(uses_of).collect();
+        let ops = trace.ops.len();
+        let mut producer = vec![NO_OP; trace.tensors.len()];
+        for (index, op) in trace.ops.iter().enumerate() {
+            op.writes.iter().for_each(|t| producer[t.index()] = index as u32);
+        }
+        let mut reads = Lists::default();
+        let mut writes = Lists::default();
+        let mut in_place = Lists::default();
+        for op in &trace.ops {
+            writes.push(op.writes.iter().map(|t| t.0));
+            in_place.push(op.in_place.iter().flat_map(|pair| [pair.input.0, pair.output.0]));
+        }
+        uses.iter().for_each(|uses| reads.push(uses.iter().map(|t| t.0)));
+        let last_use = last_uses(trace, &uses, &producer);
+        let mut dies_after = vec![Vec::new(); ops];
+        for (tensor, op) in last_use.iter().enumerate().filter(|(_, op)| **op < ops as u32) {
+            dies_after[*op as usize].push(tensor as u32);
+        }
+        let mut dies = Lists::default();
+        dies_after.into_iter().for_each(|tensors| dies.push(tensors));
+        let gaps = find_gaps(trace, &uses, &last_use);
+        let mut gaps_end = vec![0; ops];
+        gaps.iter().for_each(|gap| gaps_end[gap.after.index()] += 1);
+        for op in 1..ops {
+            gaps_end[op] += gaps_end[op - 1];
+        }
+        let rerun_until = rerun_limits(trace, &producer);
+        let recomputable = recomputable(trace, &producer, &rerun_until);
+        Self {
+            duration: trace.ops.iter().map(|op| op.duration.0).collect(),
+            recompute: (trace.ops.iter()).map(|op| op.recompute.unwrap_or(op.duration).0).collect(),
+            workspace: trace.ops.iter().map(|op| op.workspace.0).collect(),
+            is_convolution: trace.ops.iter().map(|op| op.kind == OpKind::Convolution).collect(),
+            reads,
+            writes,
+            in_place,
+            rerun_until,
+            bytes: trace.tensors.iter().map(|t| t.bytes.0).collect(),
+            producer,
+            last_use,
+            dies_after: dies,
+            gaps_end,
+            gaps,
+            recomputable,
+        }
+    }
+
+    /// All gaps, by the op after which they begin.
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+
+    /// How many ops the trace has.
+    pub fn ops(&self) -> usize {
+        self.duration.len()
+    }
+
+    /// How many tensors the trace has.
+    pub fn tensors(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The op that writes a tensor; none for those that exist before the iteration.
+    pub fn producer(&self, tensor: TensorId) -> Option<OpId> {
+        let op = self.producer[tensor.index()];
+        (op != NO_OP).then_some(OpId(op))
+    }
+
+    /// The tensors that an op uses and does not write.
+    pub fn reads(&self, op: OpId) -> impl Iterator<Item = TensorId> + '_ {
+        self.reads.get(op.index()).iter().map(|t| TensorId(*t))
+    }
+
+    /// Whether a choice is possible for a gap at all.
+    pub fn allows(&self, gap: GapId, choice: Choice) -> bool {
+        choice != Choice::Recompute || self.recomputable[self.gaps[gap].tensor.index()]
+    }
+
+    /// The gaps that begin after an op.
+    pub(crate) fn gaps_after(&self, op: usize) -> std::ops::Range<usize> {
+        let begin = if op == 0 { 0 } else { self.gaps_end[op - 1] };
+        begin as usize..self.gaps_end[op] as usize
+    }
+}
+
+fn last_uses(trace: &Trace, uses: &[Vec<TensorId>], producer: &[u32]) -> Vec<u32> {
+    let end = trace.ops.len() as u32;
+    let mut freed = vec![false; producer.len()];
+    let mut last: Vec<u32> = producer.to_vec();
+    for (index, op) in trace.ops.iter().enumerate() {
+        uses[index].iter().for_each(|t| last[t.index()] = index as u32);
+        op.frees.iter().for_each(|t| freed[t.index()] = true);
+    }
+    for (tensor, last) in last.iter_mut().enumerate() {
+        if producer[tensor] == NO_OP || !freed[tensor] {
+            *last = end;
+        }
+    }
+    last
+}
+
+fn find_gaps(trace: &Trace, uses: &[Vec<TensorId>], last_use: &[u32]) -> Vec<Gap> {
+    let mut used = vec![NO_OP; last_use.len()];
+    let mut gaps = Vec::new();
+    let mut add = |tensor: usize, after: u32, before: u32| {
+        let bytes = trace.tensors[tensor].bytes;
+        if after != NO_OP && before > after + 1 && bytes > Bytes::ZERO {
+            gaps.push(Gap {
+                tensor: TensorId::from_index(tensor),
+                after: OpId(after),
+                before: ((before as usize) < trace.ops.len()).then_some(OpId(before)),
+                bytes,
+            });
+        }
+    };
+    for (index, op) in trace.ops.iter().enumerate() {
+        for tensor in uses[index].iter().chain(&op.writes) {
+            let previous = std::mem::replace(&mut used[tensor.index()], index as u32);
+            add(tensor.index(), previous, index as u32);
+        }
+    }
+    for (tensor, last) in last_use.iter().enumerate() {
+        if *last as usize == trace.ops.len() {
+            add(tensor, used[tensor], *last);
+        }
+    }
+    gaps.sort_by_key(|gap| (gap.after, gap.tensor));
+    gaps
+}
+
+/// Ops that cannot be run again may change, in place, the parameters that they read; no op that
+/// reads the same parameter can be run again after one of them.
+fn rerun_limits(trace: &Trace, producer: &[u32]) -> Vec<u32> {
+    let ops = trace.ops.len() as u32;
+    let mut changed_by = vec![ops; producer.len()];
+    for (index, op) in trace.ops.iter().enumerate().rev().filter(|(_, op)| !op.rerunnable) {
+        for tensor in op.reads.iter().filter(|t| producer[t.index()] == NO_OP) {
+            changed_by[tensor.index()] = index as u32;
+        }
+    }
+    let limit = |op: &Op| match op.rerunnable {
+        true => op.reads.iter().map(|t| changed_by[t.index()]).min().unwrap_or(ops),
+        false => 0,
+    };
+    trace.ops.iter().map(limit).collect()
+}
+
+/// A tensor can be recomputed if its op can be run again and all that this needs is there or can
+/// be recomputed.
+fn recomputable(trace: &Trace, producer: &[u32], rerun_until: &[u32]) -> Vec<bool> {
+    let mut result = vec![false; producer.len()];
+    for (index, op) in trace.ops.iter().enumerate() {
+        let available = |t: &TensorId| producer[t.index()] == NO_OP || result[t.index()];
+        let possible = rerun_until[index] > 0 && op.reads.iter().all(available);
+        op.writes.iter().for_each(|t| result[t.index()] = possible);
+    }
+    result
+}

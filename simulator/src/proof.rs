@@ -1,0 +1,350 @@
+//! The static safety proof.
+//!
+//! For any two buffers whose address ranges overlap, every use of one ends before the other comes
+//! to be, and every read of a buffer comes after what fills it, in the order that lanes and
+//! `after` make. Then no timing, however different from the prediction, puts two live buffers at
+//! one address, runs out of memory or reads a buffer too early.
+//!
+//! The proof is exact: it walks the actions in list order and keeps, for every address, the
+//! buffer that holds it. A buffer that takes an address over must come after all uses of the
+//! holder. Consecutive holders of every address being ordered, all its holders are.
+
+use std::collections::BTreeMap;
+
+use schema::{ActionId, Bytes, Lane, Plan, Task};
+
+use crate::HappensBefore;
+
+/// Why a plan is not safe.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unsafe {
+    /// A buffer beyond the arena.
+    #[error("{buffer} ends at {end} B, beyond the {arena} of {size}")]
+    OutsideArena {
+        /// The buffer.
+        buffer: String,
+        /// Where it ends.
+        end: u64,
+        /// `device arena` or `host arena`.
+        arena: &'static str,
+        /// The arena's size.
+        size: Bytes,
+    },
+    /// Two live buffers at one address.
+    #[error(
+        "{second_buffer} of {second} overlaps {first_buffer}, and {first}, which uses \
+         {first_buffer}, need not have ended when {second} starts"
+    )]
+    Overlap {
+        /// An action that uses the earlier buffer.
+        first: ActionId,
+        /// The earlier buffer.
+        first_buffer: String,
+        /// The action that writes the later buffer.
+        second: ActionId,
+        /// The later buffer.
+        second_buffer: String,
+    },
+    /// A buffer laid over one that must stay.
+    #[error("{buffer} of {action} overlaps {kept}, which must be there when the iteration ends")]
+    OverlapsKept {
+        /// The action.
+        action: ActionId,
+        /// Its buffer.
+        buffer: String,
+        /// The buffer that must stay.
+        kept: String,
+    },
+    /// Two buffers at one address before the first action.
+    #[error("{first} and {second} overlap, and both are filled before the iteration begins")]
+    OverlapAtStart {
+        /// One buffer.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// A read that may come before the buffer is filled.
+    #[error("{reader} needs {buffer}, which {writer} fills and need not have filled by then")]
+    ReadTooEarly {
+        /// The action that reads.
+        reader: ActionId,
+        /// The buffer.
+        buffer: String,
+        /// The action that fills it.
+        writer: ActionId,
+    },
+    /// A buffer that nothing fills.
+    #[error("{user} needs {buffer}, which nothing fills")]
+    NeverFilled {
+        /// The action that uses it.
+        user: ActionId,
+        /// The buffer.
+        buffer: String,
+    },
+    /// A buffer that is filled twice.
+    #[error("{second} fills {buffer}, which is filled already: a buffer is filled once")]
+    FilledTwice {
+        /// The later action.
+        second: ActionId,
+        /// The buffer.
+        buffer: String,
+    },
+    /// A copy without a host buffer, or an op with one.
+    #[error("{action} has {problem}")]
+    Host {
+        /// The action.
+        action: ActionId,
+        /// What is wrong.
+        problem: &'static str,
+    },
+}
+
+/// Proves that a well-formed plan is safe under every timing, or names what breaks it.
+pub fn prove(plan: &Plan) -> Result<(), Unsafe> {
+    let order = HappensBefore::of(&plan.actions);
+    let mut device = Space::device(plan);
+    let mut host = Space::host(plan);
+    for (index, action) in plan.actions.iter().enumerate() {
+        let id = ActionId::from_index(index);
+        for buffer in action.reads.iter().chain(&action.holds) {
+            device.note_use(buffer.0, id);
+        }
+        for buffer in &action.writes {
+            device.note_fill(buffer.0, id)?;
+        }
+        match (action.task, action.host) {
+            (Task::CopyOut(_), Some(buffer)) => host.note_fill(buffer.0, id)?,
+            (Task::CopyIn(_), Some(buffer)) => host.note_use(buffer.0, id),
+            (Task::Run(_) | Task::Recompute(_), None) => {}
+            (Task::Run(_) | Task::Recompute(_), Some(_)) => {
+                return Err(Unsafe::Host {
+                    action: id,
+                    problem: "a host buffer, but copies nothing",
+                });
+            }
+            (_, None) => {
+                return Err(Unsafe::Host {
+                    action: id,
+                    problem: "no host buffer to copy to or from",
+                });
+            }
+        }
+    }
+    for space in [&device, &host] {
+        space.check_size()?;
+    }
+    device.check_reads(
+        &order,
+        plan.actions
+            .iter()
+            .map(|a| [&a.reads[..], &a.holds[..]].concat().iter().map(|b| b.0).collect()),
+    )?;
+    host.check_reads(
+        &order,
+        plan.actions.iter().map(|a| match (a.task, a.host) {
+            (Task::CopyIn(_), Some(buffer)) => vec![buffer.0],
+            _ => Vec::new(),
+        }),
+    )?;
+    device.check_overlaps(plan, &order)?;
+    host.check_overlaps(plan, &order)
+}
+
+/// One arena and the buffers in it.
+struct Space {
+    arena: &'static str,
+    buffer_name: &'static str,
+    size: Bytes,
+    ranges: Vec<(u64, u64)>,
+    at_start: Vec<bool>,
+    at_end: Vec<bool>,
+    filled_by: Vec<Option<ActionId>>,
+    /// The last action of each lane that uses the buffer.
+    last_use: Vec<[Option<ActionId>; Lane::COUNT]>,
+    lanes: Vec<Lane>,
+}
+
+impl Space {
+    fn device(plan: &Plan) -> Self {
+        let buffers = &plan.buffers;
+        Self {
+            at_start: buffers.iter().map(|b| b.at_start).collect(),
+            at_end: buffers.iter().map(|b| b.at_end).collect(),
+            ..Self::new(
+                "device arena",
+                "buffer",
+                plan.budget,
+                buffers.iter().map(|b| (b.address, b.address + b.bytes.0)).collect(),
+                plan,
+            )
+        }
+    }
+
+    fn host(plan: &Plan) -> Self {
+        let buffers = plan.host_buffers.iter().map(|b| (b.address, b.address + b.bytes.0));
+        Self::new("host arena", "host buffer", plan.host_budget, buffers.collect(), plan)
+    }
+
+    fn new(
+        arena: &'static str,
+        buffer_name: &'static str,
+        size: Bytes,
+        ranges: Vec<(u64, u64)>,
+        plan: &Plan,
+    ) -> Self {
+        let count = ranges.len();
+        Self {
+            arena,
+            buffer_name,
+            size,
+            ranges,
+            at_start: vec![false; count],
+            at_end: vec![false; count],
+            filled_by: vec![None; count],
+            last_use: vec![[None; Lane::COUNT]; count],
+            lanes: plan.actions.iter().map(|a| a.task.lane()).collect(),
+        }
+    }
+
+    fn name(&self, buffer: u32) -> String {
+        format!("{} {buffer}", self.buffer_name)
+    }
+
+    fn note_use(&mut self, buffer: u32, action: ActionId) {
+        let lane = self.lanes[action.index()];
+        self.last_use[buffer as usize][lane.index()] = Some(action);
+    }
+
+    fn note_fill(&mut self, buffer: u32, action: ActionId) -> Result<(), Unsafe> {
+        let filled = self.filled_by[buffer as usize].replace(action);
+        if filled.is_some() || self.at_start[buffer as usize] {
+            return Err(Unsafe::FilledTwice { second: action, buffer: self.name(buffer) });
+        }
+        self.note_use(buffer, action);
+        Ok(())
+    }
+
+    fn check_size(&self) -> Result<(), Unsafe> {
+        for (index, (_, end)) in self.ranges.iter().enumerate() {
+            if *end > self.size.0 {
+                return Err(Unsafe::OutsideArena {
+                    buffer: self.name(index as u32),
+                    end: *end,
+                    arena: self.arena,
+                    size: self.size,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_reads(
+        &self,
+        order: &HappensBefore,
+        reads: impl Iterator<Item = Vec<u32>>,
+    ) -> Result<(), Unsafe> {
+        for (index, reads) in reads.enumerate() {
+            let reader = ActionId::from_index(index);
+            for buffer in reads {
+                match self.filled_by[buffer as usize] {
+                    None if self.at_start[buffer as usize] => {}
+                    None => {
+                        let buffer = self.name(buffer);
+                        return Err(Unsafe::NeverFilled { user: reader, buffer });
+                    }
+                    Some(writer) if order.ends_before(writer, reader) => {}
+                    Some(writer) => {
+                        let buffer = self.name(buffer);
+                        return Err(Unsafe::ReadTooEarly { reader, buffer, writer });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_overlaps(&self, plan: &Plan, order: &HappensBefore) -> Result<(), Unsafe> {
+        let mut holders = Holders::default();
+        for buffer in (0..self.ranges.len() as u32).filter(|b| self.at_start[*b as usize]) {
+            if let Some(first) = holders.take(self.ranges[buffer as usize], buffer).first() {
+                let (first, second) = (self.name(*first), self.name(buffer));
+                return Err(Unsafe::OverlapAtStart { first, second });
+            }
+        }
+        let mut filled: Vec<(ActionId, u32)> = (self.filled_by.iter().enumerate())
+            .filter_map(|(buffer, action)| action.map(|action| (action, buffer as u32)))
+            .collect();
+        filled.sort_unstable();
+        for (action, buffer) in filled {
+            for holder in holders.take(self.ranges[buffer as usize], buffer) {
+                self.check_hand_over(plan, order, holder, buffer, action)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether every use of `holder` has ended when `action` starts to write `buffer` over it.
+    fn check_hand_over(
+        &self,
+        plan: &Plan,
+        order: &HappensBefore,
+        holder: u32,
+        buffer: u32,
+        action: ActionId,
+    ) -> Result<(), Unsafe> {
+        if self.at_end[holder as usize] {
+            return Err(Unsafe::OverlapsKept {
+                action,
+                buffer: self.name(buffer),
+                kept: self.name(holder),
+            });
+        }
+        let writer = &plan.actions[action.index()];
+        // Host buffers have no in-place pairs; their ids must not be taken for device buffers'.
+        let in_place = self.arena == "device arena"
+            && writer.in_place.iter().any(|p| p.input.0 == holder && p.output.0 == buffer)
+            && writer.reads.iter().any(|b| b.0 == holder);
+        for user in self.last_use[holder as usize].into_iter().flatten() {
+            if !(order.ends_before(user, action) || (in_place && user == action)) {
+                return Err(Unsafe::Overlap {
+                    first: user,
+                    first_buffer: self.name(holder),
+                    second: action,
+                    second_buffer: self.name(buffer),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Who holds which addresses: ranges by their begin, none overlapping.
+#[derive(Default)]
+struct Holders {
+    ranges: BTreeMap<u64, (u64, u32)>,
+}
+
+impl Holders {
+    /// Gives a range to a buffer and returns who held parts of it. Empty ranges hold nothing.
+    fn take(&mut self, (begin, end): (u64, u64), buffer: u32) -> Vec<u32> {
+        if begin == end {
+            return Vec::new();
+        }
+        let mut held: Vec<(u64, u64, u32)> = (self.ranges.range(..end).rev())
+            .map(|(b, (e, holder))| (*b, *e, *holder))
+            .take_while(|(_, e, _)| *e > begin)
+            .collect();
+        held.reverse();
+        for &(held_begin, held_end, holder) in &held {
+            self.ranges.remove(&held_begin);
+            if held_begin < begin {
+                self.ranges.insert(held_begin, (begin, holder));
+            }
+            if held_end > end {
+                self.ranges.insert(end, (held_end, holder));
+            }
+        }
+        self.ranges.insert(begin, (end, buffer));
+        held.into_iter().map(|(_, _, holder)| holder).collect()
+    }
+}

@@ -1,0 +1,466 @@
+//! What the compute lane runs in which order, and what memory that needs, under given decisions.
+//!
+//! Ops run in the trace's order. Before an op that needs a tensor which was given up, the op that
+//! made it is run again, and before that whatever it needs, recursively (PooCH 3.2). What such a
+//! burst brings back stays until its own next use where it has one, and else until the burst is
+//! over, so that each op runs at most once in a burst.
+
+use schema::OpId;
+
+use crate::evaluator::Infeasible;
+use crate::{Model, NO_OP};
+
+/// What happens to a tensor in a gap, as the evaluator sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Treatment {
+    /// It stays on the device.
+    Keep,
+    /// It is copied to the host and back.
+    Swap,
+    /// It is given up, and its op is run again.
+    Recompute,
+    /// A hypothesis: as `Swap`, but both copies take no time. What a gap costs is measured
+    /// against this.
+    SwapAtNoCost,
+}
+
+/// One run of an op on the compute lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// The op; [`NO_OP`] for the end of the iteration, the last position.
+    pub op: u32,
+    /// Whether it is run once more.
+    pub again: bool,
+}
+
+/// How a tensor came to be in a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Materialised {
+    /// It is there before the first action.
+    AtStart,
+    /// The op at the residency's first position wrote it.
+    Written,
+    /// This swap brought it back, in time for the residency's first position.
+    CopiedIn(u32),
+}
+
+/// The time that a tensor spends in one buffer, in positions of the compute lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Residency {
+    /// The tensor.
+    pub tensor: u32,
+    /// The first position that uses it.
+    pub first: u32,
+    /// The last position that uses it.
+    pub last: u32,
+    /// How it came there.
+    pub origin: Materialised,
+    /// The swap that copies it out after its last use, if one does.
+    pub copied_out: Option<u32>,
+}
+
+/// A tensor's way out and back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Swap {
+    pub tensor: u32,
+    /// Its last use before the gap.
+    pub out_after: u32,
+    pub at_no_cost: bool,
+}
+
+/// An output laid over an input that dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Donation {
+    pub position: u32,
+    pub input: u32,
+    pub output: u32,
+}
+
+/// A swap that comes back before a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Return {
+    pub swap: u32,
+    pub before: u32,
+}
+
+const RESIDENT: u32 = u32::MAX;
+const GONE: u32 = u32::MAX - 1;
+
+/// Snapshots from which a build with the same decisions up to an op can go on.
+const SNAPSHOTS: usize = 24;
+
+#[derive(Debug, Clone, Default)]
+struct Snapshot {
+    op: usize,
+    state: Vec<u32>,
+    positions: usize,
+    swaps: usize,
+    returns: usize,
+    donations: usize,
+    carry: u64,
+    peak: (u64, u32),
+    recompute_ns: u64,
+}
+
+/// The sequence of one set of decisions, and the room in which it is built.
+#[derive(Debug, Clone)]
+pub(crate) struct Sequence {
+    pub positions: Vec<Position>,
+    /// Bytes that come to be when a position starts: outputs and workspace.
+    pub allocates: Vec<u64>,
+    /// Bytes that are given back when a position ends.
+    pub gives_back: Vec<u64>,
+    /// Bytes that are on the device at a position, prefetches and pending copies left aside.
+    pub load: Vec<u64>,
+    pub swaps: Vec<Swap>,
+    /// In the order in which they are needed.
+    pub returns: Vec<Return>,
+    pub donations: Vec<Donation>,
+    /// Only while recording.
+    pub residencies: Vec<Residency>,
+    pub recompute_ns: u64,
+    /// Bytes swapped back in at a position, and bytes swapped out after it.
+    copied_in: Vec<u64>,
+    copied_out: Vec<u64>,
+    carry: u64,
+    peak: (u64, u32),
+    recording: bool,
+    /// Per tensor: resident, gone, or the swap that has it.
+    state: Vec<u32>,
+    last_position: Vec<u32>,
+    first_position: Vec<u32>,
+    origin: Vec<Materialised>,
+    burst: Vec<u32>,
+    stack: Vec<u32>,
+    snapshots: Vec<Snapshot>,
+    valid_snapshots: usize,
+}
+
+impl Sequence {
+    pub fn new(model: &Model) -> Self {
+        let tensors = model.tensors();
+        Self {
+            positions: Vec::new(),
+            allocates: Vec::new(),
+            gives_back: Vec::new(),
+            load: Vec::new(),
+            swaps: Vec::new(),
+            returns: Vec::new(),
+            donations: Vec::new(),
+            residencies: Vec::new(),
+            recompute_ns: 0,
+            copied_in: Vec::new(),
+            copied_out: Vec::new(),
+            carry: 0,
+            peak: (0, 0),
+            recording: false,
+            state: vec![GONE; tensors],
+            last_position: vec![0; tensors],
+            first_position: vec![0; tensors],
+            origin: vec![Materialised::AtStart; tensors],
+            burst: Vec::new(),
+            stack: Vec::new(),
+            snapshots: vec![Snapshot::default(); SNAPSHOTS],
+            valid_snapshots: 0,
+        }
+    }
+
+    /// Builds the sequence. Decisions for gaps that begin after an op before `unchanged_until` are
+    /// those of the last build. Returns the position from which on anything may differ.
+    pub fn build(
+        &mut self,
+        model: &Model,
+        choices: &[Treatment],
+        unchanged_until: usize,
+        recording: bool,
+    ) -> Result<usize, Infeasible> {
+        self.recording = recording;
+        let first_op =
+            if recording { self.restart(model) } else { self.resume(model, unchanged_until) };
+        let resumed_at = self.positions.len();
+        let spacing = (model.ops() / SNAPSHOTS).max(16);
+        for op in first_op..model.ops() {
+            if !recording && op % spacing == 0 && op / spacing == self.valid_snapshots {
+                self.save(op);
+            }
+            self.run(model, choices, op)?;
+        }
+        self.end(model)?;
+        Ok(resumed_at)
+    }
+
+    /// The largest load, and the position that has it.
+    pub fn peak(&self) -> (u64, u32) {
+        self.peak
+    }
+
+    fn restart(&mut self, model: &Model) -> usize {
+        self.valid_snapshots = 0;
+        self.truncate(0, 0, 0, 0);
+        self.residencies.clear();
+        self.carry = 0;
+        self.peak = (0, 0);
+        self.recompute_ns = 0;
+        for (tensor, producer) in model.producer.iter().enumerate() {
+            self.state[tensor] = if *producer == NO_OP { RESIDENT } else { GONE };
+            if *producer == NO_OP {
+                self.carry += model.bytes[tensor];
+                self.first_position[tensor] = 0;
+                self.last_position[tensor] = 0;
+                self.origin[tensor] = Materialised::AtStart;
+            }
+        }
+        0
+    }
+
+    fn resume(&mut self, model: &Model, unchanged_until: usize) -> usize {
+        let usable =
+            self.snapshots[..self.valid_snapshots].partition_point(|s| s.op <= unchanged_until);
+        if usable == 0 {
+            return self.restart(model);
+        }
+        self.valid_snapshots = usable;
+        let snapshot = std::mem::take(&mut self.snapshots[usable - 1]);
+        self.truncate(snapshot.positions, snapshot.swaps, snapshot.returns, snapshot.donations);
+        self.state.copy_from_slice(&snapshot.state);
+        self.carry = snapshot.carry;
+        self.peak = snapshot.peak;
+        self.recompute_ns = snapshot.recompute_ns;
+        let op = snapshot.op;
+        self.snapshots[usable - 1] = snapshot;
+        op
+    }
+
+    fn truncate(&mut self, positions: usize, swaps: usize, returns: usize, donations: usize) {
+        self.positions.truncate(positions);
+        for per_position in [
+            &mut self.allocates,
+            &mut self.gives_back,
+            &mut self.load,
+            &mut self.copied_in,
+            &mut self.copied_out,
+        ] {
+            per_position.truncate(positions);
+        }
+        self.swaps.truncate(swaps);
+        self.returns.truncate(returns);
+        self.donations.truncate(donations);
+        self.burst.clear();
+        self.stack.clear();
+    }
+
+    fn save(&mut self, op: usize) {
+        let Some(snapshot) = self.snapshots.get_mut(self.valid_snapshots) else { return };
+        snapshot.op = op;
+        snapshot.state.clear();
+        snapshot.state.extend_from_slice(&self.state);
+        snapshot.positions = self.positions.len();
+        snapshot.swaps = self.swaps.len();
+        snapshot.returns = self.returns.len();
+        snapshot.donations = self.donations.len();
+        snapshot.carry = self.carry;
+        snapshot.peak = self.peak;
+        snapshot.recompute_ns = self.recompute_ns;
+        self.valid_snapshots += 1;
+    }
+
+    fn run(&mut self, model: &Model, choices: &[Treatment], op: usize) -> Result<(), Infeasible> {
+        let begin = self.positions.len();
+        for tensor in model.reads.get(op) {
+            if self.state[*tensor as usize] == GONE {
+                self.bring_back(model, *tensor, op as u32)?;
+            }
+        }
+        let position = self.emit(model, op as u32, false, op as u32);
+        self.end_burst(model);
+        for gap in model.gaps_after(op) {
+            let tensor = model.gaps()[gap].tensor.0;
+            match choices[gap] {
+                Treatment::Keep => {}
+                Treatment::Recompute => self.drop_tensor(model, tensor),
+                swap => {
+                    let id = self.swaps.len() as u32;
+                    self.close(tensor, Some(id));
+                    self.copied_out[position as usize] += model.bytes[tensor as usize];
+                    self.state[tensor as usize] = id;
+                    let at_no_cost = swap == Treatment::SwapAtNoCost;
+                    self.swaps.push(Swap { tensor, out_after: position, at_no_cost });
+                }
+            }
+        }
+        for tensor in model.dies_after.get(op) {
+            self.drop_tensor(model, *tensor);
+        }
+        self.carry_load(begin);
+        Ok(())
+    }
+
+    /// The position at which the iteration ends: whatever outlives it is there.
+    fn end(&mut self, model: &Model) -> Result<(), Infeasible> {
+        let begin = self.positions.len();
+        let end = model.ops() as u32;
+        let outlives = |tensor: usize| model.last_use[tensor] == end;
+        for tensor in (0..model.tensors()).filter(|t| outlives(*t)) {
+            if self.state[tensor] == GONE {
+                self.bring_back(model, tensor as u32, end)?;
+            }
+        }
+        let position = self.push_position(NO_OP, false);
+        for tensor in (0..model.tensors()).filter(|t| outlives(*t)) {
+            self.use_at(model, tensor as u32, position);
+        }
+        self.end_burst(model);
+        self.carry_load(begin);
+        if self.recording {
+            for tensor in (0..model.tensors()).filter(|t| outlives(*t)) {
+                self.close(tensor as u32, None);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs again what is needed to have a tensor before an op.
+    fn bring_back(&mut self, model: &Model, tensor: u32, before: u32) -> Result<(), Infeasible> {
+        let limit = 24 * model.ops() + 1024;
+        self.stack.push(tensor);
+        while let Some(&wanted) = self.stack.last() {
+            let op = model.producer[wanted as usize];
+            if op == NO_OP || before > model.rerun_until[op as usize] {
+                return Err(Infeasible::NotRerunnable { tensor: schema::TensorId(wanted) });
+            }
+            let missing = (model.reads.get(op as usize).iter())
+                .find(|input| self.state[**input as usize] == GONE);
+            match missing {
+                Some(input) => self.stack.push(*input),
+                None => {
+                    self.stack.pop();
+                    // Another output of the same op may have brought it back already.
+                    if self.state[wanted as usize] == GONE {
+                        self.emit(model, op, true, before);
+                        self.recompute_ns += model.recompute[op as usize];
+                    }
+                }
+            }
+            if self.positions.len() > limit {
+                return Err(Infeasible::TooManyRecomputations { before: OpId(before) });
+            }
+        }
+        Ok(())
+    }
+
+    fn push_position(&mut self, op: u32, again: bool) -> u32 {
+        let position = self.positions.len() as u32;
+        self.positions.push(Position { op, again });
+        self.allocates.push(0);
+        self.gives_back.push(0);
+        self.copied_in.push(0);
+        self.copied_out.push(0);
+        position
+    }
+
+    /// Puts one run of an op, whose inputs are all on the device or the host, into the sequence.
+    fn emit(&mut self, model: &Model, op: u32, again: bool, before: u32) -> u32 {
+        let position = self.push_position(op, again);
+        for tensor in model.reads.get(op as usize) {
+            self.use_at(model, *tensor, position);
+        }
+        let workspace = model.workspace[op as usize];
+        let mut allocates = workspace;
+        let mut gives_back = workspace;
+        for &tensor in model.writes.get(op as usize) {
+            let bytes = model.bytes[tensor as usize];
+            allocates += bytes;
+            if again && self.state[tensor as usize] != GONE {
+                // It is there, or on its way: the second copy is thrown away.
+                gives_back += bytes;
+                if self.recording {
+                    self.residencies.push(Residency {
+                        tensor,
+                        first: position,
+                        last: position,
+                        origin: Materialised::Written,
+                        copied_out: None,
+                    });
+                }
+                continue;
+            }
+            self.open(tensor, position, Materialised::Written);
+            if again && model.last_use[tensor as usize] < before {
+                self.burst.push(tensor);
+            }
+        }
+        self.allocates[position as usize] += allocates;
+        self.gives_back[position as usize] += gives_back;
+        position
+    }
+
+    /// A position reads a tensor that is on the device or the host.
+    fn use_at(&mut self, model: &Model, tensor: u32, position: u32) {
+        let swap = self.state[tensor as usize];
+        if swap != RESIDENT {
+            self.returns.push(Return { swap, before: position });
+            self.copied_in[position as usize] += model.bytes[tensor as usize];
+            self.open(tensor, position, Materialised::CopiedIn(swap));
+        }
+        self.last_position[tensor as usize] = position;
+    }
+
+    fn open(&mut self, tensor: u32, position: u32, origin: Materialised) {
+        let tensor = tensor as usize;
+        self.state[tensor] = RESIDENT;
+        self.last_position[tensor] = position;
+        if self.recording {
+            self.first_position[tensor] = position;
+            self.origin[tensor] = origin;
+        }
+    }
+
+    fn close(&mut self, tensor: u32, copied_out: Option<u32>) {
+        if self.recording {
+            self.residencies.push(Residency {
+                tensor,
+                first: self.first_position[tensor as usize],
+                last: self.last_position[tensor as usize],
+                origin: self.origin[tensor as usize],
+                copied_out,
+            });
+        }
+    }
+
+    /// A tensor leaves with its last use, and hands its memory on where the op allows that.
+    fn drop_tensor(&mut self, model: &Model, tensor: u32) {
+        self.close(tensor, None);
+        self.state[tensor as usize] = GONE;
+        let position = self.last_position[tensor as usize];
+        let mut bytes = model.bytes[tensor as usize];
+        let op = self.positions[position as usize].op;
+        for pair in model.in_place.get(op as usize).chunks_exact(2) {
+            if pair[0] == tensor {
+                let shared = bytes.min(model.bytes[pair[1] as usize]);
+                self.allocates[position as usize] -= shared;
+                bytes -= shared;
+                self.donations.push(Donation { position, input: tensor, output: pair[1] });
+            }
+        }
+        self.gives_back[position as usize] += bytes;
+    }
+
+    fn end_burst(&mut self, model: &Model) {
+        while let Some(tensor) = self.burst.pop() {
+            self.drop_tensor(model, tensor);
+        }
+    }
+
+    /// Adds up the load of the positions from `begin` on, whose memory is now known.
+    fn carry_load(&mut self, begin: usize) {
+        for position in begin..self.positions.len() {
+            let load = self.carry + self.copied_in[position] + self.allocates[position];
+            self.load.push(load);
+            if load > self.peak.0 {
+                self.peak = (load, position as u32);
+            }
+            self.carry = load - self.gives_back[position] - self.copied_out[position];
+        }
+    }
+}
