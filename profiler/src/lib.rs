@@ -1,1 +1,3 @@
-//! Imports others' recordings as traces.
+//! Imports others' recordings as traces: see [`import`].
+
+pub mod import;
