@@ -41,7 +41,7 @@ mod tests {
     proptest! {
         #[test]
         fn gradients_are_the_derivatives(seed: u64, count in 1usize..100) {
-            let step = 0.125;
+            let step = 0.125f32;
             // No input within a step of the bend.
             let x: Vec<f32> = random(seed, count).iter().map(|x| x + step.copysign(*x) * 2.0).collect();
             let dy = random(seed ^ 1, count);

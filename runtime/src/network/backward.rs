@@ -66,16 +66,16 @@ impl Builder {
         };
         self.op(Op::new(format!("{}.backward", forward.name), step, Phase::Backward, reads));
         let made: Vec<_> =
-            gradients_of.iter().map(|tensor| (*tensor, self.gradient(*tensor))).collect();
+            gradients_of.iter().map(|tensor| (*tensor, self.gradient(*tensor, "grad"))).collect();
         for (tensor, gradient) in made {
             self.accumulate(tensor, gradient, gradients);
         }
     }
 
     /// Gives the last op an output that is the gradient of `tensor`.
-    fn gradient(&mut self, tensor: TensorId) -> TensorId {
+    fn gradient(&mut self, tensor: TensorId, what: &str) -> TensorId {
         let of = &self.tensors[tensor.index()];
-        let (name, elements) = (format!("{}.grad", of.name), of.elements);
+        let (name, elements) = (format!("{}.{what}", of.name), of.elements);
         self.output(name, elements, Role::Gradient, Dtype::F32)
     }
 
@@ -89,7 +89,7 @@ impl Builder {
                 let (name, elements) = (format!("{}.accumulate", of.name), of.elements);
                 let step = Step::Add { elements };
                 self.op(Op::new(name, step, Phase::Backward, vec![gradient, *other]));
-                self.gradient(tensor)
+                self.gradient(tensor, "grad.total")
             }
         };
         gradients.insert(tensor, total);

@@ -148,6 +148,46 @@ mod tests {
         assert_eq!(median(&[9, 1, 5, 6]), Nanos(5));
     }
 
+    /// Walks over a trace as it says that memory is taken and given back.
+    fn peak_of(trace: &Trace) -> Bytes {
+        let bytes = |ids: &[TensorId]| -> Bytes {
+            ids.iter().map(|id| trace.tensors[id.index()].bytes).sum()
+        };
+        let (mut live, mut peak) = (trace.constant_bytes(), Bytes::ZERO);
+        for op in &trace.ops {
+            let outputs: Vec<_> = op.in_place.iter().map(|pair| pair.output).collect();
+            live += bytes(&op.writes) - bytes(&outputs);
+            peak = peak.max(live + op.workspace);
+            let inputs: Vec<_> = op.in_place.iter().map(|pair| pair.input).collect();
+            live -= bytes(&op.frees) - bytes(&inputs);
+        }
+        peak
+    }
+
+    #[test]
+    fn the_memory_that_was_used_is_what_the_trace_says() {
+        let small = ResNet { batch: 2, image: 40, width: 4, blocks: 2, classes: 5 };
+        let network = small.build("small").unwrap();
+        let measure =
+            || Profiler { warmup: 1, repeats: 2, seed: 3 }.measure(&network, || {}).unwrap();
+        let profile = measure();
+        let trace = profile.trace(&network, "test".into(), Some("2026-01-01".into()));
+        assert_eq!(schema::Document::check(&trace), Ok(()));
+        assert_eq!(profile.peak, peak_of(&trace));
+        assert_eq!(trace.ops.len(), network.ops().len());
+
+        let again = measure();
+        assert_eq!(again.measured.sparsity, profile.measured.sparsity);
+        assert_eq!(again.losses, profile.losses);
+        assert_eq!(profile.losses.len(), 3);
+        assert!(profile.losses[2] < profile.losses[0], "{:?}", profile.losses);
+
+        let sparsity = |name: &str| trace.tensors.iter().find(|t| t.name == name).unwrap().sparsity;
+        assert!(sparsity("layer1.0.relu1").is_some_and(|share| share > 0.2 && share < 0.8));
+        assert_eq!(sparsity("layer1.0.bn1"), Some(0.0));
+        assert_eq!(sparsity("maxpool.positions"), None);
+    }
+
     #[test]
     fn nothing_is_measured_in_no_repeats() {
         let tiny = ResNet { batch: 1, image: 8, width: 2, blocks: 1, classes: 2 };
