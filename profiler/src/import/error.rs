@@ -72,7 +72,7 @@ pub enum DtrProblem {
         range: &'static str,
     },
     /// A line that is not the one that must follow the line before.
-    #[error("`{name}` must have a {expected} line here, but {found}: copy or record the log again")]
+    #[error("`{name}` needs its {expected} line here, but {found}: copy or record the log again")]
     Expected {
         /// The name that is being defined.
         name: String,
@@ -104,7 +104,10 @@ pub enum DtrProblem {
         name: String,
     },
     /// An index beyond the arguments.
-    #[error("{field} names argument {index}, but the op has {args}: copy or record the log again")]
+    #[error(
+        "{field} names argument {index}, but the op has {args}, counted from 0: copy or record the \
+         log again"
+    )]
     Argument {
         /// The field.
         field: &'static str,
@@ -179,7 +182,7 @@ pub enum OpgraphProblem {
         id: u64,
     },
     /// An op that runs only later.
-    #[error("`{field}` names op {id}, which runs later: list the ops in execution order")]
+    #[error("`{field}` names op {id}, which has not run by then: list the ops in execution order")]
     NotYetRun {
         /// The field.
         field: &'static str,

@@ -122,6 +122,11 @@ impl<'a> Lines<'a> {
         self.number.max(1)
     }
 
+    /// Makes [`Lines::number`] that of an earlier line, which turned out to be the one at fault.
+    pub fn blame(&mut self, number: usize) {
+        self.number = number;
+    }
+
     /// The next instruction; empty lines are passed over.
     pub fn next(&mut self) -> Result<Option<Instruction>, DtrProblem> {
         for line in self.rest.by_ref() {
@@ -157,8 +162,11 @@ impl<'a> Lines<'a> {
 }
 
 fn parse(line: &str) -> Result<Instruction, DtrProblem> {
-    serde_json::from_str(line)
-        .map_err(|error| DtrProblem::Syntax { why: quoted(&error.to_string()) })
+    serde_json::from_str(line).map_err(|error| {
+        // The parser sees one line only; which one it is stands at the front of the message.
+        let why = error.to_string().replace(" at line 1 column ", " at column ");
+        DtrProblem::Syntax { why: quoted(&why) }
+    })
 }
 
 fn not_expected(name: &str, expected: &'static str, found: Option<Instruction>) -> DtrProblem {

@@ -61,8 +61,13 @@ fn replay(lines: &mut Lines<'_>, options: &ImportOptions) -> Result<Replayed, Dt
                 let results = result.len();
                 for name in result {
                     let memory = lines.memory_line_of(&name)?;
+                    let line = lines.number();
                     match lines.alias_of(&name)? {
-                        None => replay.new_result(call, name, memory.whole("MEMORY")?)?,
+                        None => {
+                            let bytes = memory.whole("MEMORY");
+                            let bytes = bytes.inspect_err(|_| lines.blame(line))?;
+                            replay.new_result(call, name, bytes)?;
+                        }
                         Some(arg) => replay.shared_result(name, arg, &args)?,
                     }
                 }

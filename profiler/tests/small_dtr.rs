@@ -1,0 +1,199 @@
+//! Small DTR logs, written by hand, and the traces that they make.
+
+mod common;
+
+use std::path::Path;
+
+use common::text_of;
+use profiler::import::{Format, ImportOptions, InPlaceOps, import};
+
+/// A log in shorthand, one instruction a line:
+/// `const a 10`, `call f(a,b)=c:8,d@0 5` (a new result of 8 bytes, a view of argument 0, 5 ns),
+/// `mutate f(a,b)[0] 5`, `copy b a`, `from b a`, `release a`, `note START`.
+fn log(shorthand: &str) -> String {
+    let mut lines = Vec::new();
+    for line in shorthand.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let list = |text: &str| -> Vec<String> {
+            text.split(',').filter(|t| !t.is_empty()).map(str::to_string).collect()
+        };
+        let memory = |name: &str, bytes: &str| serde_json::json!({"INSTRUCTION": "MEMORY", "NAME": name, "MEMORY": bytes});
+        match words[0] {
+            "const" => {
+                lines.push(serde_json::json!({"INSTRUCTION": "CONSTANT", "NAME": words[1]}));
+                lines.push(memory(words[1], words[2]));
+            }
+            "call" => {
+                let (name, rest) = words[1].split_once('(').expect("a call");
+                let (args, results) = rest.split_once(")=").expect("results");
+                let results = list(results);
+                let names: Vec<&str> =
+                    results.iter().map(|r| r.split([':', '@']).next().expect("a name")).collect();
+                lines.push(serde_json::json!({
+                    "INSTRUCTION": "CALL", "NAME": name, "ARGS": list(args), "RESULT": names,
+                    "TIME": words[2],
+                }));
+                for (result, name) in results.iter().zip(&names) {
+                    let bytes = result.split_once(':').map_or("0", |(_, bytes)| bytes);
+                    let alias = result.split_once('@').map_or("-1", |(_, alias)| alias);
+                    lines.push(memory(name, bytes));
+                    lines.push(
+                        serde_json::json!({"INSTRUCTION": "ALIAS", "NAME": name, "ALIAS": alias}),
+                    );
+                }
+            }
+            "mutate" => {
+                let (name, rest) = words[1].split_once('(').expect("a call");
+                let (args, indices) = rest.split_once(")[").expect("indices");
+                let indices: Vec<u64> = list(indices.trim_end_matches(']'))
+                    .iter()
+                    .map(|i| i.parse().expect("an index"))
+                    .collect();
+                lines.push(serde_json::json!({
+                    "INSTRUCTION": "MUTATE", "NAME": name, "ARGS": list(args), "MUTATE": indices,
+                    "TIME": words[2],
+                }));
+            }
+            "copy" | "from" => {
+                let instruction = if words[0] == "copy" { "COPY" } else { "COPY_FROM" };
+                lines.push(serde_json::json!({
+                    "INSTRUCTION": instruction, "DST": words[1], "SRC": words[2],
+                }));
+            }
+            "release" => {
+                lines.push(serde_json::json!({"INSTRUCTION": "RELEASE", "NAME": words[1]}));
+            }
+            "note" => {
+                lines.push(serde_json::json!({"INSTRUCTION": "ANNOTATE", "ANNOTATION": words[1]}));
+            }
+            other => panic!("no shorthand {other}"),
+        }
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn trace_with(shorthand: &str, in_place: InPlaceOps) -> String {
+    let options = ImportOptions { network: None, in_place };
+    let trace = import(&log(shorthand), Path::new("logs/small.dtr.jsonl"), None, &options);
+    text_of(&trace.expect("the log is whole"))
+}
+
+fn trace(shorthand: &str) -> String {
+    trace_with(shorthand, InPlaceOps::AsRecorded)
+}
+
+#[test]
+fn what_comes_before_the_start_is_no_part_of_the_iteration() {
+    let text = format!(
+        "not even JSON\n{}",
+        log("const a 1
+             note START
+             const a 10
+             call relu(a)=b:20 7
+             note BACKWARD
+             call relu_backward(a,b,b)=c:30 8
+             release b")
+    );
+    let options = ImportOptions { network: Some("named".into()), in_place: InPlaceOps::default() };
+    let trace = import(&text, Path::new("x.jsonl"), Some(Format::Dtr), &options);
+    insta::assert_snapshot!(text_of(&trace.expect("the log is whole")));
+}
+
+#[test]
+fn views_share_a_storage_until_the_last_of_them_goes() {
+    insta::assert_snapshot!(trace(
+        "note START
+         const w 10
+         call conv2d(w)=a:100 5
+         call split_with_a_new_name(a)=v@0,u@0 0
+         release a
+         call mixed(v,w)=m:3,n@0 1
+         release v
+         release u
+         call mm(n,m)=r:4 2
+         release n
+         note BACKWARD"
+    ));
+}
+
+#[test]
+fn a_mutation_leaves_other_names_the_old_version() {
+    let shorthand = "note START
+         call mm()=a:100 5
+         copy saved a
+         mutate relu_(a)[0] 1
+         call use_new(a)=n:1 1
+         call use_old(saved)=o:1 1
+         release saved
+         mutate add_(a,n)[0] 1
+         const c 50
+         mutate zero_(c)[0] 1
+         note BACKWARD";
+    insta::assert_snapshot!("mutation_as_recorded", trace(shorthand));
+    // Only `add_` writes over a tensor that nobody needs any more and that an op made.
+    insta::assert_snapshot!("mutation_alias", trace_with(shorthand, InPlaceOps::Alias));
+}
+
+#[test]
+fn a_mutation_of_two_names_of_one_storage_makes_two() {
+    insta::assert_snapshot!(trace_with(
+        "note START
+         call mm()=a:100,other:7 5
+         copy b a
+         mutate swap_(a,b,other)[0,1,2] 1
+         release a
+         release b
+         note BACKWARD",
+        InPlaceOps::Alias
+    ));
+}
+
+#[test]
+fn a_name_that_goes_over_to_another_tensor_drops_its_own_first() {
+    insta::assert_snapshot!(trace(
+        "note START
+         call mm()=a:100 5
+         call mm()=b:200 5
+         from a b
+         from a a
+         call relu(a)=c:1 1
+         release b
+         call relu(a)=d:1 1
+         release a
+         note BACKWARD"
+    ));
+}
+
+#[test]
+fn releases_of_names_from_before_the_log_are_counted() {
+    insta::assert_snapshot!(trace(
+        "note START
+         release gone
+         call mm()=a:100 5
+         release a
+         release a
+         note STEP"
+    ));
+}
+
+#[test]
+fn constants_count_in_full_wherever_they_come() {
+    insta::assert_snapshot!(trace(
+        "const early 1
+         release early
+         const w 10
+         call relu(w)=a:100 5
+         const mid 20
+         const short 30
+         release short
+         release w
+         call add(a,mid)=b:100 5
+         release a
+         release mid
+         const late 40
+         const late_and_short 50
+         release late_and_short
+         note BACKWARD
+         note BACKWARD"
+    ));
+}
