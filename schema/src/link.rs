@@ -107,7 +107,8 @@ impl Link {
             Direction::H2d => &self.h2d,
         };
         let nanos = (bytes.0 as f64 * 1e9 / bandwidth.at(bytes)).round();
-        self.latency + Nanos(nanos as u64)
+        // A slow enough link takes longer than a number holds.
+        Nanos(self.latency.0.saturating_add(nanos as u64))
     }
 
     /// What is wrong with the link, with the field's name, or nothing.

@@ -123,10 +123,11 @@ impl Timeline {
     /// Total time for which the compute lane stood idle between its first start and the
     /// iteration's end.
     pub fn compute_idle(&self) -> Nanos {
-        let busy: Nanos = (self.intervals.iter().filter(|i| i.lane == Lane::Compute))
+        // Files may hold any times, so that their sum may be too large for a number.
+        let busy = (self.intervals.iter().filter(|i| i.lane == Lane::Compute))
             .map(|i| i.end.saturating_sub(i.start))
-            .sum();
-        self.iteration.saturating_sub(busy)
+            .fold(0u64, |sum, time| sum.saturating_add(time.0));
+        self.iteration.saturating_sub(Nanos(busy))
     }
 }
 

@@ -1,5 +1,7 @@
 //! What makes a trace well formed.
 
+use std::collections::HashSet;
+
 use crate::{OpId, TensorId, Trace};
 
 /// Why a trace is not well formed. Places are written as in the JSON text.
@@ -198,29 +200,34 @@ impl Checker<'_> {
             if self.written_by[tensor.index()].is_some_and(|writer| writer > id) {
                 return not_there("(frees it) before it is written");
             }
+            if self.trace.tensors[tensor.index()].appears_before.is_some_and(|op| op > id) {
+                return not_there("(frees it) before it appears");
+            }
             if self.freed_by[tensor.index()].replace(id).is_some() {
                 return not_there("(frees it) after it is freed");
             }
         }
-        let mut outputs = Vec::new();
-        let mut inputs = Vec::new();
+        if op.in_place.is_empty() {
+            return Ok(());
+        }
+        let reads: HashSet<TensorId> = op.reads.iter().copied().collect();
+        let mut paired = HashSet::new();
         for pair in &op.in_place {
             let (input, output) = (pair.input, pair.output);
             let error = |why| Err(TraceError::InPlace { op: id, input, output, why });
-            if !op.reads.contains(&input) {
+            if !reads.contains(&input) {
                 return error("the op does not read the input");
             }
-            if !op.writes.contains(&output) {
+            if self.written_by.get(output.index()) != Some(&Some(id)) {
                 return error("the op does not write the output");
             }
-            if outputs.contains(&output) || inputs.contains(&input) {
+            // No tensor is both read and written by one op, so that one set serves for both.
+            if !paired.insert(output) || !paired.insert(input) {
                 return error("one of them is in another pair of the same op");
             }
             if self.written_by[input.index()].is_none() {
                 return error("the input exists before the iteration and must outlive it");
             }
-            outputs.push(output);
-            inputs.push(input);
         }
         Ok(())
     }

@@ -179,6 +179,11 @@ impl<'a> Evaluator<'a> {
         self.budget
     }
 
+    /// Speed of each copy direction while both are busy, in thousandths of its speed alone.
+    pub fn both_directions_permille(&self) -> u16 {
+        self.copies.both_directions_permille
+    }
+
     /// How many evaluations this evaluator has made.
     pub fn evaluations(&self) -> u64 {
         self.evaluations

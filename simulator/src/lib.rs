@@ -10,6 +10,7 @@
 //! Nothing here touches a file, a clock, a network or a device. Times are integers, events are
 //! ordered by (time, lane), and the same input gives the same result bit for bit.
 
+mod addresses;
 mod clocks;
 mod contract;
 mod evaluator;
@@ -24,6 +25,7 @@ mod sequence;
 mod timeline;
 mod timing;
 
+pub use addresses::Addresses;
 pub use contract::{ContractError, check_contract};
 pub use evaluator::{Awaited, Evaluator, Infeasible, Outcome, Record, RecordedCopy};
 pub use in_core::{InCore, in_core};

@@ -9,11 +9,9 @@
 //! buffer that holds it. A buffer that takes an address over must come after all uses of the
 //! holder. Consecutive holders of every address being ordered, all its holders are.
 
-use std::collections::BTreeMap;
-
 use schema::{ActionId, Bytes, Lane, Plan, Task};
 
-use crate::HappensBefore;
+use crate::{Addresses, HappensBefore};
 
 /// Why a plan is not safe.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -264,7 +262,7 @@ impl Space {
     }
 
     fn check_overlaps(&self, plan: &Plan, order: &HappensBefore) -> Result<(), Unsafe> {
-        let mut holders = Holders::default();
+        let mut holders = Addresses::default();
         for buffer in (0..self.ranges.len() as u32).filter(|b| self.at_start[*b as usize]) {
             if let Some(first) = holders.take(self.ranges[buffer as usize], buffer).first() {
                 let (first, second) = (self.name(*first), self.name(buffer));
@@ -315,36 +313,5 @@ impl Space {
             }
         }
         Ok(())
-    }
-}
-
-/// Who holds which addresses: ranges by their begin, none overlapping.
-#[derive(Default)]
-struct Holders {
-    ranges: BTreeMap<u64, (u64, u32)>,
-}
-
-impl Holders {
-    /// Gives a range to a buffer and returns who held parts of it. Empty ranges hold nothing.
-    fn take(&mut self, (begin, end): (u64, u64), buffer: u32) -> Vec<u32> {
-        if begin == end {
-            return Vec::new();
-        }
-        let mut held: Vec<(u64, u64, u32)> = (self.ranges.range(..end).rev())
-            .map(|(b, (e, holder))| (*b, *e, *holder))
-            .take_while(|(_, e, _)| *e > begin)
-            .collect();
-        held.reverse();
-        for &(held_begin, held_end, holder) in &held {
-            self.ranges.remove(&held_begin);
-            if held_begin < begin {
-                self.ranges.insert(held_begin, (begin, holder));
-            }
-            if held_end > end {
-                self.ranges.insert(end, (held_end, holder));
-            }
-        }
-        self.ranges.insert(begin, (end, buffer));
-        held.into_iter().map(|(_, _, holder)| holder).collect()
     }
 }

@@ -1,0 +1,64 @@
+//! Why there is no plan.
+
+use schema::Bytes;
+use simulator::Infeasible;
+
+/// Why a method made no plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// The method's decisions do not fit the budget.
+    #[error("{cause}, which is {short_by} more than the budget of {budget}")]
+    OverBudget {
+        /// What does not fit.
+        cause: Infeasible,
+        /// By how much.
+        short_by: Bytes,
+        /// The budget.
+        budget: Bytes,
+    },
+    /// The decisions fit, but no packing of their buffers into addresses was found.
+    #[error(
+        "the buffers fit the budget of {budget} together, but their addresses reach {short_by} \
+         beyond it"
+    )]
+    Fragmented {
+        /// By how much the best packing is too large.
+        short_by: Bytes,
+        /// The budget.
+        budget: Bytes,
+    },
+    /// The decisions cannot be carried out at all.
+    #[error("{0}")]
+    Impossible(Infeasible),
+    /// The method needs decisions that are not allowed.
+    #[error("the method needs to {what}, which is not allowed: allow it, or choose another method")]
+    NotAllowed {
+        /// `swap` or `recompute`.
+        what: &'static str,
+    },
+    /// Whoever waited gave up.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl PlanError {
+    /// The error for infeasible decisions under a budget.
+    pub fn from_infeasible(cause: Infeasible, budget: Bytes) -> Self {
+        match cause.needed() {
+            Some(needed) => {
+                Self::OverBudget { cause, short_by: needed.saturating_sub(budget), budget }
+            }
+            None => Self::Impossible(cause),
+        }
+    }
+
+    /// How much more device memory would have been needed, where that is the reason.
+    pub fn short_by(&self) -> Option<Bytes> {
+        match self {
+            Self::OverBudget { short_by, .. } | Self::Fragmented { short_by, .. } => {
+                Some(*short_by)
+            }
+            _ => None,
+        }
+    }
+}

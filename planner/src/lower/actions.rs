@@ -1,0 +1,213 @@
+//! The actions of a recording, in the order in which they start.
+
+use schema::{
+    Action, ActionId, BufferId, Direction, HostBufferId, InPlaceBuffers, Nanos, OpId, Task,
+};
+use simulator::{Evaluator, Materialised, Record};
+
+use crate::Problem;
+use crate::lower::buffers::Layout;
+
+/// Which action of the recording: a run, a copy out or a copy in.
+#[derive(Clone, Copy)]
+enum Source {
+    Run(usize),
+    Out(usize),
+    Back(usize),
+}
+
+/// Actions without `after`; buffers as in the layout.
+pub(super) fn actions(
+    problem: &Problem,
+    evaluator: &Evaluator,
+    record: &Record,
+    layout: &Layout,
+) -> Vec<Action> {
+    let runs = record.positions.len() - 1;
+    let mut sources: Vec<(u32, Source)> = (0..runs)
+        .map(|i| (record.run_events[i].0, Source::Run(i)))
+        .chain(record.outs.iter().enumerate().map(|(i, c)| (c.events.0, Source::Out(i))))
+        .chain(record.backs.iter().enumerate().map(|(i, c)| (c.events.0, Source::Back(i))))
+        .collect();
+    sources.sort_unstable_by_key(|(event, _)| *event);
+    let mut ids = Ids::new(record);
+    for (index, (_, source)) in sources.iter().enumerate() {
+        ids.set(*source, ActionId::from_index(index));
+    }
+    let mut actions: Vec<Action> = (sources.iter())
+        .map(|(_, source)| bare_action(problem, evaluator, record, *source, &ids))
+        .collect();
+    attach_buffers(problem, record, layout, &ids, &mut actions);
+    await_copies(record, &ids, &mut actions);
+    actions
+}
+
+/// The action of each run and copy.
+struct Ids {
+    runs: Vec<ActionId>,
+    outs: Vec<ActionId>,
+    backs: Vec<ActionId>,
+    /// The copy in of each swap.
+    back_of: Vec<Option<usize>>,
+}
+
+impl Ids {
+    fn new(record: &Record) -> Self {
+        let mut back_of = vec![None; record.outs.len()];
+        for (index, back) in record.backs.iter().enumerate() {
+            back_of[back.swap as usize] = Some(index);
+        }
+        Self {
+            runs: vec![ActionId(0); record.positions.len()],
+            outs: vec![ActionId(0); record.outs.len()],
+            backs: vec![ActionId(0); record.backs.len()],
+            back_of,
+        }
+    }
+
+    fn set(&mut self, source: Source, id: ActionId) {
+        match source {
+            Source::Run(i) => self.runs[i] = id,
+            Source::Out(i) => self.outs[i] = id,
+            Source::Back(i) => self.backs[i] = id,
+        }
+    }
+}
+
+fn bare_action(
+    problem: &Problem,
+    evaluator: &Evaluator,
+    record: &Record,
+    source: Source,
+    ids: &Ids,
+) -> Action {
+    let gate = |gate: Option<u32>| gate.map(|run| ids.runs[run as usize]).into_iter().collect();
+    let (task, duration, not_before, host) = match source {
+        Source::Run(i) => {
+            let run = record.positions[i];
+            let op = &problem.trace.ops[run.op as usize];
+            let (task, duration) = match run.again {
+                false => (Task::Run(OpId(run.op)), op.duration),
+                true => (Task::Recompute(OpId(run.op)), op.recompute.unwrap_or(op.duration)),
+            };
+            (task, duration, Vec::new(), None)
+        }
+        Source::Out(i) => {
+            let copy = &record.outs[i];
+            let time = evaluator.copy_time(Direction::D2h, copy.tensor);
+            (Task::CopyOut(copy.tensor), time, gate(copy.gate), Some(i))
+        }
+        Source::Back(i) => {
+            let copy = &record.backs[i];
+            let time = evaluator.copy_time(Direction::H2d, copy.tensor);
+            (Task::CopyIn(copy.tensor), time, gate(copy.gate), Some(copy.swap as usize))
+        }
+    };
+    Action {
+        task,
+        duration: Nanos(duration.0),
+        after: Vec::new(),
+        not_before,
+        reads: Vec::new(),
+        writes: Vec::new(),
+        holds: Vec::new(),
+        in_place: Vec::new(),
+        host: host.map(HostBufferId::from_index),
+    }
+}
+
+fn attach_buffers(
+    problem: &Problem,
+    record: &Record,
+    layout: &Layout,
+    ids: &Ids,
+    actions: &mut [Action],
+) {
+    for (index, residency) in layout.residencies.iter().enumerate() {
+        let buffer = BufferId::from_index(index);
+        match residency.origin {
+            Materialised::AtStart => {}
+            Materialised::Written => {
+                actions[ids.runs[residency.first as usize].index()].writes.push(buffer);
+            }
+            Materialised::CopiedIn(swap) => {
+                let back = ids.back_of[swap as usize].expect("a swap that is used comes back");
+                actions[ids.backs[back].index()].writes.push(buffer);
+            }
+        }
+        if let Some(swap) = residency.copied_out {
+            actions[ids.outs[swap as usize].index()].reads.push(buffer);
+        }
+    }
+    attach_reads(problem, record, layout, ids, actions);
+    for (position, buffer) in layout.workspace.iter().enumerate() {
+        if let Some(buffer) = buffer {
+            actions[ids.runs[position].index()].writes.push(BufferId::from_index(*buffer));
+        }
+    }
+    for (position, input, output) in &layout.in_place {
+        let pair = InPlaceBuffers {
+            input: BufferId::from_index(*input),
+            output: BufferId::from_index(*output),
+        };
+        actions[ids.runs[*position as usize].index()].in_place.push(pair);
+    }
+}
+
+/// Every run reads its inputs where they reside at the time.
+fn attach_reads(
+    problem: &Problem,
+    record: &Record,
+    layout: &Layout,
+    ids: &Ids,
+    actions: &mut [Action],
+) {
+    let mut resident = vec![None; problem.trace.tensors.len()];
+    let mut by_first: Vec<usize> = (0..layout.residencies.len()).collect();
+    by_first.sort_by_key(|i| layout.residencies[*i].first);
+    let mut next = by_first.into_iter().peekable();
+    for (position, run) in record.positions[..record.positions.len() - 1].iter().enumerate() {
+        let mut written = Vec::new();
+        while let Some(i) = next.next_if(|i| layout.residencies[*i].first as usize <= position) {
+            let residency = &layout.residencies[i];
+            // What this very run writes is not what it reads.
+            if residency.origin == Materialised::Written {
+                written.push(i);
+            } else {
+                resident[residency.tensor as usize] = Some(i);
+            }
+        }
+        let op = &problem.trace.ops[run.op as usize];
+        let action = &mut actions[ids.runs[position].index()];
+        let buffer = |i: Option<usize>| BufferId::from_index(i.expect("inputs are resident"));
+        action.reads.extend(op.reads.iter().map(|t| buffer(resident[t.index()])));
+        let held = op.frees.iter().filter(|t| !op.reads.contains(t)).filter(|t| {
+            let residency = resident[t.index()].map(|i| layout.residencies[i]);
+            residency.is_some_and(|r| r.last as usize == position && !run.again)
+        });
+        action.holds.extend(held.map(|t| buffer(resident[t.index()])));
+        for i in written {
+            let residency = &layout.residencies[i];
+            // A second copy of an output that is there already is thrown away at once.
+            let thrown_away = run.again
+                && residency.last as usize == position
+                && resident[residency.tensor as usize]
+                    .is_some_and(|other| layout.residencies[other].last as usize > position);
+            if !thrown_away {
+                resident[residency.tensor as usize] = Some(i);
+            }
+        }
+    }
+}
+
+/// The copies that a synchronous policy makes runs wait for.
+fn await_copies(record: &Record, ids: &Ids, actions: &mut [Action]) {
+    for awaited in &record.awaited {
+        let Some(run) = ids.runs[..ids.runs.len() - 1].get(awaited.position as usize) else {
+            continue;
+        };
+        let copies = (awaited.out.map(|i| ids.outs[i as usize]).into_iter())
+            .chain(awaited.back.map(|i| ids.backs[i as usize]));
+        actions[run.index()].not_before.extend(copies);
+    }
+}

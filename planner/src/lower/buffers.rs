@@ -1,0 +1,134 @@
+//! The buffers of a recording and the intervals for which they live.
+
+use schema::{Buffer, Bytes, HostBuffer, TensorId};
+use simulator::{Materialised, Record, Residency};
+
+use crate::Problem;
+use crate::lower::pack::Block;
+
+/// Everything that wants an address, and where to find it again.
+pub(super) struct Layout {
+    /// Residencies first, in the recording's order, then workspaces by position.
+    pub device: Vec<Block>,
+    /// One for each swap, in the order of the copies out.
+    pub host: Vec<Block>,
+    pub residencies: Vec<Residency>,
+    /// The buffer of each position's workspace.
+    pub workspace: Vec<Option<usize>>,
+    /// Position after which a residency lies over another: (input, output) residencies.
+    pub in_place: Vec<(u32, usize, usize)>,
+    end: u32,
+}
+
+const NEVER: u32 = u32::MAX;
+
+pub(super) fn layout(problem: &Problem, record: &Record) -> Layout {
+    let residencies = sorted_by_donor(record);
+    let end = record.positions.len() as u32 - 1;
+    let bytes = |r: &Residency| problem.trace.tensors[r.tensor as usize].bytes.0;
+    let mut device: Vec<Block> = (residencies.iter())
+        .map(|r| Block {
+            bytes: bytes(r),
+            from: comes_to_be(record, r),
+            until: last_use_ends(record, r, end),
+            over: None,
+            address: 0,
+        })
+        .collect();
+    let in_place = donations(record, &residencies);
+    for (_, input, output) in &in_place {
+        device[*output].over = Some(*input);
+    }
+    let mut workspace = vec![None; record.positions.len()];
+    for (position, run) in record.positions.iter().enumerate().take(end as usize) {
+        let bytes = problem.trace.ops[run.op as usize].workspace.0;
+        if bytes > 0 {
+            workspace[position] = Some(device.len());
+            let (from, until) = record.run_events[position];
+            device.push(Block { bytes, from: from + 1, until: until + 1, over: None, address: 0 });
+        }
+    }
+    let mut back_ends = vec![NEVER; record.outs.len()];
+    for back in &record.backs {
+        back_ends[back.swap as usize] = back.events.1 + 1;
+    }
+    let host = record.outs.iter().zip(&back_ends).map(|(out, until)| Block {
+        bytes: problem.trace.tensors[out.tensor.index()].bytes.0,
+        from: out.events.0 + 1,
+        until: *until,
+        over: None,
+        address: 0,
+    });
+    let host = host.collect();
+    Layout { device, host, residencies, workspace, in_place, end }
+}
+
+/// Residencies in the order in which they come to be, so that one that lies over another is
+/// listed after it.
+fn sorted_by_donor(record: &Record) -> Vec<Residency> {
+    let mut residencies = record.residencies.clone();
+    residencies.sort_by_key(|r| (comes_to_be(record, r), r.tensor, r.first));
+    residencies
+}
+
+/// Event 0 is before all events of the recording, which are counted from 1 here.
+fn comes_to_be(record: &Record, residency: &Residency) -> u32 {
+    match residency.origin {
+        Materialised::AtStart => 0,
+        Materialised::Written => record.run_events[residency.first as usize].0 + 1,
+        Materialised::CopiedIn(swap) => {
+            let back = record.backs.iter().find(|back| back.swap == swap);
+            back.expect("a swap that is used comes back").events.0 + 1
+        }
+    }
+}
+
+fn last_use_ends(record: &Record, residency: &Residency, end: u32) -> u32 {
+    if residency.last == end {
+        return NEVER;
+    }
+    let run = record.run_events[residency.last as usize].1 + 1;
+    residency.copied_out.map_or(run, |swap| run.max(record.outs[swap as usize].events.1 + 1))
+}
+
+fn donations(record: &Record, residencies: &[Residency]) -> Vec<(u32, usize, usize)> {
+    let find = |tensor: TensorId, at: &dyn Fn(&Residency) -> bool| {
+        residencies.iter().position(|r| r.tensor == tensor.0 && at(r))
+    };
+    let donation = |(position, input, output): &(u32, TensorId, TensorId)| {
+        let input = find(*input, &|r| r.last == *position && r.copied_out.is_none())?;
+        let output = find(*output, &|r| r.first == *position && r.origin == Materialised::Written)?;
+        Some((*position, input, output))
+    };
+    record.donations.iter().filter_map(donation).collect()
+}
+
+impl Layout {
+    pub fn device_buffers(&self) -> Vec<Buffer> {
+        let residencies = self.residencies.iter().map(|r| Buffer {
+            tensor: Some(TensorId(r.tensor)),
+            address: 0,
+            bytes: Bytes::ZERO,
+            at_start: r.origin == Materialised::AtStart,
+            at_end: r.last == self.end,
+        });
+        let workspace =
+            Buffer { tensor: None, address: 0, bytes: Bytes::ZERO, at_start: false, at_end: false };
+        let all = residencies.chain(std::iter::repeat(workspace));
+        let placed = all.zip(&self.device).map(|(buffer, block)| Buffer {
+            address: block.address,
+            bytes: Bytes(block.bytes),
+            ..buffer
+        });
+        placed.collect()
+    }
+
+    pub fn host_buffers(&self, record: &Record) -> Vec<HostBuffer> {
+        let buffers = self.host.iter().zip(&record.outs).map(|(block, out)| HostBuffer {
+            tensor: out.tensor,
+            address: block.address,
+            bytes: Bytes(block.bytes),
+        });
+        buffers.collect()
+    }
+}

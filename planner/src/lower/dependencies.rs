@@ -1,0 +1,78 @@
+//! What must come after what.
+
+use schema::{ActionId, Lane, Plan};
+use simulator::{Addresses, HappensBefore};
+
+/// Fills in `after`: every read comes after what fills the buffer, and every buffer after all
+/// uses of those whose addresses it takes over. What follows from lanes or other dependencies is
+/// left out, also of `not_before`.
+pub(super) fn connect(plan: &mut Plan) {
+    let mut order = HappensBefore::new();
+    let mut device = Arena::new(plan.buffers.iter().map(|b| (b.address, b.bytes.0)));
+    let mut host = Arena::new(plan.host_buffers.iter().map(|b| (b.address, b.bytes.0)));
+    for (buffer, _) in plan.buffers.iter().enumerate().filter(|(_, b)| b.at_start) {
+        device.take(buffer, &mut Vec::new());
+    }
+    for index in 0..plan.actions.len() {
+        let action = &plan.actions[index];
+        let (id, lane) = (ActionId::from_index(index), action.task.lane());
+        let mut after = Vec::new();
+        for buffer in action.reads.iter().chain(&action.holds) {
+            after.extend(device.filled_by[buffer.index()]);
+            device.last_use[buffer.index()][lane.index()] = Some(id);
+        }
+        for buffer in &action.writes {
+            device.take(buffer.index(), &mut after);
+            device.fill(buffer.index(), id, lane);
+        }
+        if let Some(buffer) = action.host {
+            if lane == Lane::D2h {
+                host.take(buffer.index(), &mut after);
+                host.fill(buffer.index(), id, lane);
+            } else {
+                after.extend(host.filled_by[buffer.index()]);
+                host.last_use[buffer.index()][lane.index()] = Some(id);
+            }
+        }
+        // An output over an input of the same action finds this action among the input's users.
+        after.retain(|other| *other != id);
+        let after = order.reduce(lane, &after);
+        order.push(lane, &after);
+        let action = &mut plan.actions[index];
+        action.after = after;
+        action.not_before.retain(|other| !order.ends_before(*other, id));
+    }
+}
+
+/// One arena: who holds which addresses, and who used which buffer last.
+struct Arena {
+    ranges: Vec<(u64, u64)>,
+    addresses: Addresses,
+    filled_by: Vec<Option<ActionId>>,
+    last_use: Vec<[Option<ActionId>; Lane::COUNT]>,
+}
+
+impl Arena {
+    fn new(ranges: impl Iterator<Item = (u64, u64)>) -> Self {
+        let ranges: Vec<(u64, u64)> = ranges.map(|(begin, bytes)| (begin, begin + bytes)).collect();
+        Self {
+            addresses: Addresses::default(),
+            filled_by: vec![None; ranges.len()],
+            last_use: vec![[None; Lane::COUNT]; ranges.len()],
+            ranges,
+        }
+    }
+
+    fn fill(&mut self, buffer: usize, action: ActionId, lane: Lane) {
+        self.filled_by[buffer] = Some(action);
+        self.last_use[buffer][lane.index()] = Some(action);
+    }
+
+    /// Gives a buffer its addresses; adds all who used what held them.
+    fn take(&mut self, buffer: usize, after: &mut Vec<ActionId>) {
+        let (begin, end) = self.ranges[buffer];
+        for holder in self.addresses.take((begin, end), buffer as u32) {
+            after.extend(self.last_use[holder as usize].into_iter().flatten());
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! From decisions to a plan.
+//!
+//! The evaluator's recording is the reference timeline: it gives every buffer an interval in the
+//! order of events. The intervals are [packed](pack) into addresses. Where two buffers share
+//! addresses, the later comes after all uses of the earlier; every such dependency agrees with
+//! the reference timeline, so the order has no circle and nothing starts later than predicted
+//! there. Dependencies that follow from others are left out.
+
+mod actions;
+mod buffers;
+mod dependencies;
+mod pack;
+
+use schema::{Bytes, Choice, Decision, Document, Nanos, Plan, Predicted, Reference};
+use simulator::replay::{Schedule, replay};
+use simulator::{Evaluator, Infeasible, Model, Program, Treatment};
+
+use crate::{Decided, PlanError, Problem};
+
+/// Lowers decisions to a plan, as they play out with `target` bytes of device memory. The plan's
+/// addresses lie within the problem's budget.
+///
+/// # Errors
+///
+/// If the decisions do not fit `target`, or no packing into the budget is found.
+pub fn lower(problem: &Problem, target: Bytes, decided: &Decided) -> Result<Plan, PlanError> {
+    let recorded;
+    let (model, treatments) = if decided.as_recorded {
+        recorded = Model::as_recorded(problem.trace);
+        (&recorded, vec![Treatment::Keep; recorded.gaps().len()])
+    } else {
+        (&problem.model, decided.treatments.clone())
+    };
+    let link = &problem.machine.link;
+    let mut evaluator = Evaluator::new(model, link, decided.policy, target, problem.host_budget);
+    let record = evaluator
+        .record(&treatments)
+        .map_err(|cause| PlanError::from_infeasible(cause, problem.budget))?;
+    let mut layout = buffers::layout(problem, &record);
+    let arena = pack::pack(&mut layout.device, problem.budget);
+    if arena > problem.budget {
+        let short_by = arena - problem.budget;
+        return Err(PlanError::Fragmented { short_by, budget: problem.budget });
+    }
+    let host_arena = pack::pack(&mut layout.host, problem.host_budget);
+    if host_arena > problem.host_budget {
+        return Err(PlanError::Impossible(Infeasible::HostMemory { needed: host_arena }));
+    }
+    let mut plan = Plan {
+        method: String::new(),
+        settings: Default::default(),
+        trace: Reference { name: problem.trace.title(), digest: problem.trace.digest() },
+        machine: Reference { name: problem.machine.name.clone(), digest: problem.machine.digest() },
+        budget: problem.budget,
+        host_budget: host_arena,
+        both_directions_permille: evaluator.both_directions_permille(),
+        decisions: decisions(problem, decided),
+        buffers: layout.device_buffers(),
+        host_buffers: layout.host_buffers(&record),
+        actions: actions::actions(problem, &evaluator, &record, &layout),
+        predicted: Predicted {
+            iteration: Nanos::ZERO,
+            peak: Bytes::ZERO,
+            arena,
+            host_arena,
+            bound: None,
+        },
+    };
+    dependencies::connect(&mut plan);
+    let mut schedule = Schedule::default();
+    replay(&Program::of(&plan), &mut schedule);
+    plan.predicted.iteration = Nanos(schedule.iteration_ns);
+    plan.predicted.peak = Bytes(schedule.peak_bytes);
+    Ok(plan)
+}
+
+fn decisions(problem: &Problem, decided: &Decided) -> Vec<Decision> {
+    let decision = |gap: &simulator::GapId| {
+        let choice = match decided.treatments[*gap] {
+            Treatment::Keep => Choice::Keep,
+            Treatment::Recompute => Choice::Recompute,
+            Treatment::Swap | Treatment::SwapAtNoCost => Choice::Swap,
+        };
+        let gap = &problem.model.gaps()[*gap];
+        Decision { tensor: gap.tensor, after: gap.after, before: gap.before, choice }
+    };
+    decided.considered.iter().map(decision).collect()
+}

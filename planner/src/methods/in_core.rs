@@ -1,0 +1,38 @@
+//! Everything stays on the device, as long as the framework held it.
+
+use schema::Bytes;
+use simulator::Policy;
+
+use crate::methods::Method;
+use crate::{Decided, PlanError, Problem, Watch};
+
+/// No plan at all: what the framework does by itself. It fits, or it does not.
+pub struct InCoreMethod;
+
+impl Method for InCoreMethod {
+    fn name(&self) -> &'static str {
+        "in-core"
+    }
+
+    fn summary(&self) -> &'static str {
+        "keep everything, as the framework does by itself"
+    }
+
+    fn source(&self) -> &'static str {
+        "the recording"
+    }
+
+    fn decide(
+        &self,
+        problem: &Problem,
+        _: Bytes,
+        _: &dyn Watch,
+    ) -> Result<Vec<Decided>, PlanError> {
+        Ok(vec![Decided {
+            treatments: problem.keep_all(),
+            policy: Policy::EARLY,
+            considered: problem.feature_maps.clone(),
+            as_recorded: true,
+        }])
+    }
+}

@@ -1,0 +1,117 @@
+//! PooCH: keep, swap or recompute.
+
+use schema::Bytes;
+use simulator::{Evaluator, GapId, Policy, Treatment};
+
+use crate::methods::swap_opt::Search;
+use crate::methods::{Method, about_feature_maps, all_feature_maps};
+use crate::{Decided, PlanError, Problem, Progress, Watch};
+
+/// PooCH (Ito et al.), complete: [`SwapOpt`](crate::methods::SwapOpt)'s classification into keep
+/// and swap, after which maps that are swapped turn to *recompute* by `r(X)` (section 4.4.3):
+///
+/// > r(X) = recompute_overhead(X) / swap_overhead(X)   (1)
+///
+/// Both overheads come from simulation with all other maps fixed; they are counted from the time
+/// that the iteration would take if X were swapped at no cost. Maps with r >= 1 stay swapped for
+/// good; of the others the one with the smallest r is recomputed; then r is evaluated anew.
+pub struct Pooch;
+
+impl Method for Pooch {
+    fn name(&self) -> &'static str {
+        "pooch"
+    }
+
+    fn summary(&self) -> &'static str {
+        "keep, swap or recompute each feature map, by simulated overheads"
+    }
+
+    fn source(&self) -> &'static str {
+        "PooCH (Ito et al., 2019), sections 4.3 and 4.4"
+    }
+
+    fn decide(
+        &self,
+        problem: &Problem,
+        target: Bytes,
+        watch: &dyn Watch,
+    ) -> Result<Vec<Decided>, PlanError> {
+        let mut search = Search::new(problem, target, watch)?;
+        let swap_opt = search.run()?;
+        let mut hybrid = swap_opt.clone();
+        if problem.allowed.recompute {
+            recompute_by_ratio(problem, &mut search.evaluator, &mut hybrid, watch)?;
+        }
+        let swap_all = all_feature_maps(problem, Treatment::Swap);
+        let decided = |treatments| about_feature_maps(problem, treatments, Policy::EARLY);
+        Ok(vec![decided(hybrid), decided(swap_opt), decided(swap_all)])
+    }
+}
+
+/// Section 4.4.3, steps 1 to 5.
+fn recompute_by_ratio(
+    problem: &Problem,
+    evaluator: &mut Evaluator,
+    treatments: &mut [Treatment],
+    watch: &dyn Watch,
+) -> Result<(), PlanError> {
+    let mut undecided: Vec<GapId> = (problem.feature_maps.iter().copied())
+        .filter(|gap| treatments[*gap] == Treatment::Swap && problem.may_recompute(*gap))
+        .collect();
+    let maps = undecided.len() as u64;
+    while !undecided.is_empty() {
+        let progress =
+            Progress { phase: "swap or recompute", done: maps - undecided.len() as u64, of: maps };
+        if !watch.go_on(progress) {
+            return Err(PlanError::Interrupted);
+        }
+        let mut ratios = Vec::with_capacity(undecided.len());
+        for gap in &undecided {
+            if let Some(ratio) = Ratio::of(evaluator, treatments, *gap) {
+                ratios.push((ratio, *gap));
+            }
+        }
+        ratios.retain(|(ratio, _)| ratio.recomputing_is_better());
+        let Some((_, best)) = ratios.iter().min_by(|(a, _), (b, _)| a.compare(b)) else { break };
+        let best = *best;
+        treatments[best] = Treatment::Recompute;
+        undecided = ratios.into_iter().map(|(_, gap)| gap).filter(|gap| *gap != best).collect();
+    }
+    Ok(())
+}
+
+/// r(X), as the two overheads.
+#[derive(Clone, Copy)]
+struct Ratio {
+    recompute: u64,
+    swap: u64,
+}
+
+impl Ratio {
+    /// None where recomputing does not fit.
+    fn of(evaluator: &mut Evaluator, treatments: &mut [Treatment], gap: GapId) -> Option<Self> {
+        let mut time = |treatment| {
+            treatments[gap] = treatment;
+            evaluator.evaluate(treatments).ok().map(|outcome| outcome.iteration.0)
+        };
+        let recompute = time(Treatment::Recompute);
+        let free = time(Treatment::SwapAtNoCost);
+        let swap = time(Treatment::Swap);
+        let (recompute, free, swap) = (recompute?, free?, swap?);
+        // A free swap can be slower than a real one where that delays a copy for the better.
+        let free = free.min(recompute).min(swap);
+        Some(Self { recompute: recompute - free, swap: swap - free })
+    }
+
+    /// r < 1.
+    fn recomputing_is_better(self) -> bool {
+        self.recompute < self.swap
+    }
+
+    /// Compares two ratios whose denominators are not zero, without a fraction.
+    fn compare(&self, other: &Self) -> std::cmp::Ordering {
+        let this = u128::from(self.recompute) * u128::from(other.swap);
+        let that = u128::from(other.recompute) * u128::from(self.swap);
+        this.cmp(&that)
+    }
+}

@@ -1,0 +1,49 @@
+//! Every feature map is swapped.
+
+use schema::Bytes;
+use simulator::{Policy, PrefetchGate, Treatment};
+
+use crate::methods::{Method, about_feature_maps, all_feature_maps, needs_swap};
+use crate::{Decided, PlanError, Problem, Watch};
+
+/// `swap-all` and `swap-all(w/o scheduling)` of PooCH section 5.1: all feature maps are swapped
+/// out after their last forward use. Scheduled, each comes back as early as memory allows
+/// (section 4.3); unscheduled, with the computation before the one that needs it.
+pub struct SwapAll {
+    /// Copies in start as early as memory allows.
+    pub scheduled: bool,
+}
+
+impl Method for SwapAll {
+    fn name(&self) -> &'static str {
+        if self.scheduled { "swap-all" } else { "swap-all-unscheduled" }
+    }
+
+    fn summary(&self) -> &'static str {
+        if self.scheduled {
+            "swap every feature map, back as early as memory allows"
+        } else {
+            "swap every feature map, back with the op before the one that needs it"
+        }
+    }
+
+    fn source(&self) -> &'static str {
+        "PooCH, section 5.1"
+    }
+
+    fn decide(
+        &self,
+        problem: &Problem,
+        _: Bytes,
+        _: &dyn Watch,
+    ) -> Result<Vec<Decided>, PlanError> {
+        needs_swap(problem)?;
+        let prefetch = match self.scheduled {
+            true => PrefetchGate::AsMemoryAllows,
+            false => PrefetchGate::WithPrecedingOp,
+        };
+        let policy = Policy { prefetch, ..Policy::EARLY };
+        let treatments = all_feature_maps(problem, Treatment::Swap);
+        Ok(vec![about_feature_maps(problem, treatments, policy)])
+    }
+}

@@ -1,0 +1,171 @@
+//! PooCH's first step: keep or swap.
+
+use schema::Bytes;
+use simulator::{Evaluator, GapId, Policy, Treatment};
+
+use crate::methods::{Exposed, Method, about_feature_maps, all_feature_maps, needs_swap};
+use crate::{Decided, PlanError, Problem, Progress, Watch};
+
+/// `swap-opt` of PooCH section 5.1: feature maps are kept or swapped, as section 4.4.2 decides.
+///
+/// From the timeline of swapping everything come `L_O` and `L_I` ([`Exposed`]). Maps in neither
+/// stay swapped. A binary tree has one level per map of `L_I`; at each of its leaves the maps of
+/// `L_O \ L_I` are switched to *keep* from the output layer on, as long as they fit. Where the
+/// tree has more leaves than the search may evaluate we depart from the paper: of each level only
+/// the best prefixes are kept (a beam), with the maps of the later levels swapped.
+pub struct SwapOpt;
+
+/// How many prefixes of the tree a bounded search keeps on each level.
+const BEAM: usize = 8;
+
+impl Method for SwapOpt {
+    fn name(&self) -> &'static str {
+        "swap-opt"
+    }
+
+    fn summary(&self) -> &'static str {
+        "keep or swap each feature map, by tree search over those whose swap is not hidden"
+    }
+
+    fn source(&self) -> &'static str {
+        "PooCH, section 4.4.2"
+    }
+
+    fn decide(
+        &self,
+        problem: &Problem,
+        target: Bytes,
+        watch: &dyn Watch,
+    ) -> Result<Vec<Decided>, PlanError> {
+        let mut search = Search::new(problem, target, watch)?;
+        let found = search.run()?;
+        let swap_all = all_feature_maps(problem, Treatment::Swap);
+        let decided = |treatments| about_feature_maps(problem, treatments, Policy::EARLY);
+        Ok(vec![decided(found), decided(swap_all)])
+    }
+}
+
+/// The search for what to keep and what to swap.
+pub(super) struct Search<'a> {
+    problem: &'a Problem<'a>,
+    watch: &'a dyn Watch,
+    pub evaluator: Evaluator<'a>,
+    exposed: Exposed,
+    best: (u64, Vec<Treatment>),
+}
+
+impl<'a> Search<'a> {
+    pub fn new(
+        problem: &'a Problem<'a>,
+        target: Bytes,
+        watch: &'a dyn Watch,
+    ) -> Result<Self, PlanError> {
+        needs_swap(problem)?;
+        let mut evaluator = problem.evaluator(Policy::EARLY, target);
+        let swap_all = all_feature_maps(problem, Treatment::Swap);
+        let record = evaluator
+            .record(&swap_all)
+            .map_err(|cause| PlanError::from_infeasible(cause, problem.budget))?;
+        let exposed = Exposed::of(problem, &problem.feature_maps, &record);
+        let best = (record.outcome.iteration.0, swap_all);
+        Ok(Self { problem, watch, evaluator, exposed, best })
+    }
+
+    /// The fastest classification found.
+    pub fn run(&mut self) -> Result<Vec<Treatment>, PlanError> {
+        // Levels from the output layer on, where keeping a map pays soonest.
+        let levels: Vec<GapId> = self.exposed.backs.iter().rev().copied().collect();
+        let scanned: Vec<GapId> =
+            (self.exposed.outs.iter().rev().copied()).filter(|g| !levels.contains(g)).collect();
+        let leaves = 1u64.checked_shl(levels.len() as u32).filter(|_| levels.len() < 63);
+        let whole_tree = leaves
+            .and_then(|leaves| leaves.checked_mul(1 + scanned.len() as u64))
+            .filter(|evaluations| *evaluations <= self.problem.limits.evaluations);
+        match whole_tree {
+            Some(_) => {
+                let mut treatments = all_feature_maps(self.problem, Treatment::Swap);
+                self.descend(&mut treatments, &levels, &scanned)?;
+            }
+            None => self.beam(&levels, &scanned)?,
+        }
+        Ok(self.best.1.clone())
+    }
+
+    /// Visits all leaves under a prefix, which is `treatments` for the levels above.
+    fn descend(
+        &mut self,
+        treatments: &mut Vec<Treatment>,
+        levels: &[GapId],
+        scanned: &[GapId],
+    ) -> Result<(), PlanError> {
+        let Some((level, below)) = levels.split_first() else {
+            return self.leaf(treatments, scanned);
+        };
+        treatments[*level] = Treatment::Keep;
+        // A prefix that does not fit with all else swapped fits with nothing else.
+        if self.evaluate(treatments)?.is_some() {
+            self.descend(treatments, below, scanned)?;
+        }
+        treatments[*level] = Treatment::Swap;
+        self.descend(treatments, below, scanned)
+    }
+
+    /// Switches maps of `L_O \ L_I` to keep, from the output layer on, as long as they fit.
+    fn leaf(&mut self, treatments: &[Treatment], scanned: &[GapId]) -> Result<(), PlanError> {
+        let mut treatments = treatments.to_vec();
+        self.consider(&treatments)?;
+        for gap in scanned {
+            treatments[*gap] = Treatment::Keep;
+            if self.consider(&treatments)?.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn beam(&mut self, levels: &[GapId], scanned: &[GapId]) -> Result<(), PlanError> {
+        let swap_all = all_feature_maps(self.problem, Treatment::Swap);
+        let time = self.best.0;
+        let mut prefixes = vec![(time, swap_all)];
+        for level in levels {
+            let mut next = prefixes.clone();
+            for (_, prefix) in &prefixes {
+                let mut kept = prefix.clone();
+                kept[*level] = Treatment::Keep;
+                if let Some(time) = self.consider(&kept)? {
+                    next.push((time, kept));
+                }
+            }
+            // Stable: among equals, those with more swapped come first, and so in every run.
+            next.sort_by_key(|(time, _)| *time);
+            next.truncate(BEAM);
+            prefixes = next;
+        }
+        for (_, prefix) in prefixes {
+            self.leaf(&prefix, scanned)?;
+        }
+        Ok(())
+    }
+
+    /// Evaluates a classification and remembers the fastest.
+    fn consider(&mut self, treatments: &[Treatment]) -> Result<Option<u64>, PlanError> {
+        let time = self.evaluate(treatments)?;
+        if let Some(time) = time.filter(|time| *time < self.best.0) {
+            self.best = (time, treatments.to_vec());
+        }
+        Ok(time)
+    }
+
+    /// Time under a classification, none where it does not fit.
+    fn evaluate(&mut self, treatments: &[Treatment]) -> Result<Option<u64>, PlanError> {
+        let progress = Progress {
+            phase: "keep or swap",
+            done: self.evaluator.evaluations(),
+            of: self.problem.limits.evaluations,
+        };
+        if !self.watch.go_on(progress) {
+            return Err(PlanError::Interrupted);
+        }
+        Ok(self.evaluator.evaluate(treatments).ok().map(|outcome| outcome.iteration.0))
+    }
+}

@@ -1,0 +1,84 @@
+//! vDNN: offload the inputs of layers, layer by layer.
+
+use schema::{Bytes, OpKind, Phase};
+use simulator::{OffloadStart, Policy, PrefetchGate, Treatment};
+
+use crate::methods::{Method, about_feature_maps, all_feature_maps, needs_swap, with};
+use crate::{Decided, PlanError, Problem, Watch};
+
+/// vDNN (Rhu et al., MICRO 2016). A feature map is offloaded while the last forward layer that
+/// reads it computes, and prefetched while the backward computation reaches the preceding
+/// convolution (its `findPrefetchLayer` searches back no further than that); compute and copies
+/// are synchronised after every layer (sections 3.2 and 3.3). `All` offloads every feature map,
+/// `Conv` those that convolutions read, `Dynamic` the first of: nothing, `Conv`, `All` that is
+/// fastest among those that fit.
+///
+/// We depart in one point: vDNN also picks a convolution algorithm per layer, fast or frugal; a
+/// recording has one time and one workspace per op, so there is nothing to pick.
+pub enum Vdnn {
+    /// vDNN_all.
+    All,
+    /// vDNN_conv.
+    Conv,
+    /// vDNN_dyn.
+    Dynamic,
+}
+
+const POLICY: Policy = Policy {
+    offload: OffloadStart::WithLastUse,
+    prefetch: PrefetchGate::FromPrecedingConvolution,
+    synchronous: true,
+};
+
+impl Method for Vdnn {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::All => "vdnn-all",
+            Self::Conv => "vdnn-conv",
+            Self::Dynamic => "vdnn-dyn",
+        }
+    }
+
+    fn summary(&self) -> &'static str {
+        match self {
+            Self::All => "offload every feature map, in step with the layers",
+            Self::Conv => "offload the inputs of convolutions, in step with the layers",
+            Self::Dynamic => "offload nothing, the inputs of convolutions, or all: the fastest",
+        }
+    }
+
+    fn source(&self) -> &'static str {
+        "vDNN (Rhu et al., MICRO 2016), sections 3.2-3.4"
+    }
+
+    fn decide(
+        &self,
+        problem: &Problem,
+        _: Bytes,
+        _: &dyn Watch,
+    ) -> Result<Vec<Decided>, PlanError> {
+        needs_swap(problem)?;
+        let all = || all_feature_maps(problem, Treatment::Swap);
+        let conv = || convolution_inputs(problem);
+        let treatments = match self {
+            Self::All => vec![all()],
+            Self::Conv => vec![conv()],
+            Self::Dynamic => vec![all(), conv(), problem.keep_all()],
+        };
+        Ok(treatments.into_iter().map(|t| about_feature_maps(problem, t, POLICY)).collect())
+    }
+}
+
+fn convolution_inputs(problem: &Problem) -> Vec<Treatment> {
+    let mut read_by_convolution = vec![false; problem.trace.tensors.len()];
+    for op in &problem.trace.ops {
+        if op.kind == OpKind::Convolution && op.phase == Phase::Forward {
+            op.reads.iter().for_each(|t| read_by_convolution[t.index()] = true);
+        }
+    }
+    let gaps = problem.model.gaps();
+    let inputs: Vec<_> = (problem.feature_maps.iter().copied())
+        .filter(|gap| read_by_convolution[gaps[*gap].tensor.index()])
+        .collect();
+    with(problem.keep_all(), &inputs, Treatment::Swap)
+}
