@@ -2,10 +2,12 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use common::text_of;
+use common::{in_core_peak, text_of};
 use profiler::import::{Format, ImportOptions, InPlaceOps, import};
+use proptest::prelude::*;
 
 /// A log in shorthand, one instruction a line:
 /// `const a 10`, `call f(a,b)=c:8,d@0 5` (a new result of 8 bytes, a view of argument 0, 5 ns),
@@ -196,4 +198,121 @@ fn constants_count_in_full_wherever_they_come() {
          note BACKWARD
          note BACKWARD"
     ));
+}
+
+/// A consistent log, made one instruction after another, and what replaying it on the way gives.
+/// Constants come at the start only: a trace holds later ones until the next op.
+#[derive(Debug)]
+struct Walk {
+    shorthand: String,
+    /// The storage of each name.
+    names: BTreeMap<String, usize>,
+    /// Bytes and names of each storage.
+    storages: Vec<(u64, usize)>,
+    live: u64,
+    peak: u64,
+    next_name: usize,
+}
+
+impl Walk {
+    fn new() -> Self {
+        let (names, storages) = (BTreeMap::new(), Vec::new());
+        let mut walk =
+            Self { shorthand: String::new(), names, storages, live: 0, peak: 0, next_name: 0 };
+        let (weight, first) = (walk.new_name(), walk.new_name());
+        walk.shorthand = format!("const {weight} 9\ncall f({weight})={first}:7 1\n");
+        walk.allocate(weight, 9);
+        walk.allocate(first, 7);
+        walk
+    }
+
+    fn new_name(&mut self) -> String {
+        self.next_name += 1;
+        format!("n{}", self.next_name)
+    }
+
+    fn allocate(&mut self, name: String, bytes: u64) {
+        self.storages.push((bytes, 1));
+        self.live += bytes;
+        self.peak = self.peak.max(self.live);
+        self.names.insert(name, self.storages.len() - 1);
+    }
+
+    fn share(&mut self, name: String, storage: usize) {
+        self.storages[storage].1 += 1;
+        self.names.insert(name, storage);
+    }
+
+    fn drop_reference(&mut self, storage: usize) {
+        self.storages[storage].1 -= 1;
+        if self.storages[storage].1 == 0 {
+            self.live -= self.storages[storage].0;
+        }
+    }
+
+    /// One more instruction, as the four numbers choose.
+    fn step(&mut self, (kind, a, b, bytes): (u8, usize, usize, u64)) {
+        if self.names.is_empty() {
+            return;
+        }
+        let pick = |n: usize| {
+            let (name, storage) = self.names.iter().nth(n % self.names.len()).expect("a name");
+            (name.clone(), *storage)
+        };
+        let ((a, of_a), (b, of_b)) = (pick(a), pick(b));
+        let line = match kind % 7 {
+            0 | 1 => {
+                let (result, view) = (self.new_name(), self.new_name());
+                self.allocate(result.clone(), bytes);
+                self.share(view.clone(), of_b);
+                format!("call f({a},{b})={result}:{bytes},{view}@1 1")
+            }
+            2 => {
+                // All new storages first, then the old ones lose their names.
+                self.allocate(a.clone(), self.storages[of_a].0);
+                if a != b {
+                    self.allocate(b.clone(), self.storages[of_b].0);
+                    self.drop_reference(of_b);
+                }
+                self.drop_reference(of_a);
+                format!("mutate f_({a},{b})[{}] 1", if a == b { "0" } else { "1,0" })
+            }
+            3 => {
+                let name = self.new_name();
+                self.share(name.clone(), of_a);
+                format!("copy {name} {a}")
+            }
+            4 => {
+                self.share(a.clone(), of_b);
+                self.drop_reference(of_a);
+                format!("from {a} {b}")
+            }
+            _ => {
+                self.names.remove(&a);
+                self.drop_reference(of_a);
+                format!("release {a}")
+            }
+        };
+        self.shorthand.push_str(&line);
+        self.shorthand.push('\n');
+    }
+}
+
+proptest! {
+    /// The trace's peak is that of the replay, for any log; taking over memory only lowers it.
+    #[test]
+    fn the_peak_is_that_of_the_replay(
+        steps in prop::collection::vec((0u8..7, 0usize..50, 0usize..50, 0u64..100), 0..60)
+    ) {
+        let mut walk = Walk::new();
+        steps.into_iter().for_each(|step| walk.step(step));
+        let text = log(&walk.shorthand);
+        let peak = |in_place| {
+            let options = ImportOptions { network: None, in_place };
+            let trace = import(&text, Path::new("walk.dtr.jsonl"), Some(Format::Dtr), &options);
+            in_core_peak(&trace.expect("the log is whole"))
+        };
+        prop_assert_eq!(peak(InPlaceOps::AsRecorded), walk.peak, "{}", walk.shorthand);
+        prop_assert!(peak(InPlaceOps::Alias) <= walk.peak);
+    }
 }

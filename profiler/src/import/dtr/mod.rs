@@ -13,7 +13,7 @@ use std::path::Path;
 use schema::{Origin, Provenance, Trace};
 
 use self::line::{Instruction, Lines};
-use self::replay::Replay;
+use self::replay::{Replay, Replayed};
 use super::error::{DtrProblem, ImportError};
 use super::{ImportOptions, file_name};
 
@@ -24,12 +24,11 @@ pub(super) fn import(
     options: &ImportOptions,
 ) -> Result<Trace, ImportError> {
     let mut lines = Lines::from_start_of_iteration(text);
-    let (replay, notes) = replay(&mut lines, options).map_err(|problem| ImportError::Dtr {
+    let replayed = replay(&mut lines, options).map_err(|problem| ImportError::Dtr {
         file: file.to_path_buf(),
         line: lines.number(),
         problem,
     })?;
-    let (tensors, ops) = replay;
     Ok(Trace {
         network: options.network.clone().unwrap_or_else(|| network_of(file)),
         batch: None,
@@ -39,14 +38,12 @@ pub(super) fn import(
             framework: Some("PyTorch (DTR prototype)".into()),
             source: format!("op log of the DTR prototype, {}", file_name(file)),
             date: None,
-            notes,
+            notes: replayed.notes,
         },
-        tensors,
-        ops,
+        tensors: replayed.tensors,
+        ops: replayed.ops,
     })
 }
-
-type Replayed = ((Vec<schema::Tensor>, Vec<schema::Op>), Vec<String>);
 
 fn replay(lines: &mut Lines<'_>, options: &ImportOptions) -> Result<Replayed, DtrProblem> {
     let mut replay = Replay::new(options.in_place);

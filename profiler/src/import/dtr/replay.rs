@@ -33,6 +33,14 @@ pub(super) struct Replay {
     seen: Seen,
 }
 
+/// What a whole log makes.
+pub(super) struct Replayed {
+    pub tensors: Vec<Tensor>,
+    pub ops: Vec<Op>,
+    /// What had to be decided, for people.
+    pub notes: Vec<String>,
+}
+
 /// What the notes will say.
 #[derive(Default)]
 struct Seen {
@@ -265,8 +273,8 @@ impl Replay {
         }
     }
 
-    /// The trace's tensors and ops, and what there is to say about them.
-    pub fn finish(mut self) -> Result<((Vec<Tensor>, Vec<Op>), Vec<String>), DtrProblem> {
+    /// What the whole log makes.
+    pub fn finish(mut self) -> Result<Replayed, DtrProblem> {
         let Some(last) = self.ops.len().checked_sub(1).map(OpId::from_index) else {
             return Err(DtrProblem::NoOps);
         };
@@ -296,7 +304,7 @@ impl Replay {
             ));
         }
         notes.extend(self.resolve_overwrites());
-        Ok(((self.tensors, self.ops), notes))
+        Ok(Replayed { tensors: self.tensors, ops: self.ops, notes })
     }
 
     /// Lays the outputs of in-place writes over their arguments, where options say so and nothing

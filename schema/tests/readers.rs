@@ -1,0 +1,222 @@
+//! Readers and writers of documents: old documents stay readable, bad ones are refused with a
+//! reason, no text makes a reader panic, and no file is left half-written.
+
+use std::error::Error;
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use schema::{Bytes, Direction, Document, FileError, Machine, Plan, Timeline, Trace};
+
+const TRACE: &str = include_str!("gallery/trace-v1.json");
+const MACHINE: &str = include_str!("gallery/machine-v1.json");
+const PLAN: &str = include_str!("gallery/plan-v1.json");
+const TIMELINE: &str = include_str!("gallery/timeline-v1.json");
+
+const GALLERY: [&str; 4] = [TRACE, MACHINE, PLAN, TIMELINE];
+
+/// An error with its causes.
+fn chain(error: &dyn Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {}", chain(cause)),
+        None => error.to_string(),
+    }
+}
+
+fn read<D: Document>(text: &str) -> Result<D, FileError> {
+    D::from_json(text, Path::new("x.json"))
+}
+
+fn refusal<D: Document + Debug>(text: &str) -> String {
+    chain(&read::<D>(text).expect_err("the document must be refused"))
+}
+
+/// `text` with the one place that says `from` saying `to`.
+fn changed(text: &str, from: &str, to: &str) -> String {
+    assert!(text.contains(from), "nothing says {from}");
+    text.replacen(from, to, 1)
+}
+
+/// Reads a document of the gallery, writes it to a file, reads that: the same document, the same
+/// digest, the same bytes.
+fn round_trip<D: Document + Debug + PartialEq>(text: &str) {
+    let document: D = read(text).expect("documents of the gallery stay readable");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("document.json");
+    document.write(&file).expect("the folder is writable");
+    let again = D::read(&file).expect("what was written is readable");
+    assert_eq!(again, document);
+    assert_eq!(again.digest(), document.digest());
+    assert_eq!(std::fs::read_to_string(&file).expect("readable"), again.to_json());
+}
+
+#[test]
+fn old_documents_are_read_and_written_back() {
+    round_trip::<Trace>(TRACE);
+    round_trip::<Machine>(MACHINE);
+    round_trip::<Plan>(PLAN);
+    round_trip::<Timeline>(TIMELINE);
+}
+
+/// What old documents say has not changed its meaning: fields that are absent have their defaults.
+#[test]
+fn old_documents_mean_what_they_meant() {
+    insta::assert_debug_snapshot!("trace", read::<Trace>(TRACE).expect("readable"));
+    insta::assert_debug_snapshot!("machine", read::<Machine>(MACHINE).expect("readable"));
+    insta::assert_debug_snapshot!("plan", read::<Plan>(PLAN).expect("readable"));
+    insta::assert_debug_snapshot!("timeline", read::<Timeline>(TIMELINE).expect("readable"));
+}
+
+#[test]
+fn documents_that_cannot_be_read_are_refused_with_a_reason() {
+    let mut table = String::new();
+    let mut case =
+        |what: &str, refusal: String| table.push_str(&format!("{what}\n    {refusal}\n"));
+    let trace = |from: &str, to: &str| refusal::<Trace>(&changed(TRACE, from, to));
+    case("empty", refusal::<Trace>(""));
+    case("cut", refusal::<Trace>(&TRACE[..TRACE.len() / 2]));
+    case("depth bomb", refusal::<Trace>(&"[".repeat(100_000)));
+    case("no format", refusal::<Trace>("{}"));
+    case("no version", trace("\"version\": 1,", ""));
+    case("newer version", trace("\"version\": 1", "\"version\": 2"));
+    case("negative version", trace("\"version\": 1", "\"version\": -1"));
+    let newer = r#"{"format": "tidegate/plan", "version": 9, "content": {"new": 1}}"#;
+    case("newer version with other fields", refusal::<Plan>(newer));
+    case("another document", refusal::<Trace>(MACHINE));
+    case("unknown field", trace("\"network\"", "\"colour\": 1, \"network\""));
+    case("missing field", trace("\"network\": \"two layers\",", ""));
+    case("wrong type", trace("\"two layers\"", "2"));
+    case("negative bytes", trace("\"bytes\": 4096", "\"bytes\": -4096"));
+    case("unknown role", trace("\"parameter\"", "\"decoration\""));
+    case("unknown tensor", trace("\"reads\": [0, 1]", "\"reads\": [0, 99]"));
+    case("tensor twice", trace("\"reads\": [0, 1]", "\"reads\": [0, 0]"));
+    case("read before it is written", trace("\"reads\": [0, 1]", "\"reads\": [0, 3]"));
+    case("written twice", trace("\"writes\": [3]", "\"writes\": [2]"));
+    case("in place over what lives on", trace("\"frees\": [2]", "\"frees\": []"));
+    case("read before it appears", trace("\"appears_before\": 2", "\"appears_before\": 3"));
+    let unread = changed(TRACE, "\"reads\": [3, 4]", "\"reads\": [3]");
+    let late = changed(&unread, "\"appears_before\": 2", "\"appears_before\": 3");
+    case("freed before it appears", refusal::<Trace>(&late));
+    case("sums too large", trace("\"bytes\": 4096", "\"bytes\": 9223372036854775807"));
+    let machine = |from: &str, to: &str| refusal::<Machine>(&changed(MACHINE, from, to));
+    case("no bandwidth", machine("\"bytes_per_sec\": 1000", "\"bytes_per_sec\": 0"));
+    case("no points", machine("[{ \"bytes\": 1048576, \"bytes_per_sec\": 1000 }]", "[]"));
+    case("both directions", machine("0.75", "7.5"));
+    let plan = |from: &str, to: &str| refusal::<Plan>(&changed(PLAN, from, to));
+    case("unknown buffer", plan("\"writes\": [1, 4]", "\"writes\": [1, 9]"));
+    case("waits for a later action", plan("\"after\": [0]", "\"after\": [1]"));
+    case(
+        "past the end of addresses",
+        plan("\"address\": 4096", "\"address\": 18446744073709551615"),
+    );
+    insta::assert_snapshot!(table);
+}
+
+#[test]
+fn a_bad_path_leaves_nothing_behind() {
+    let machine: Machine = read(MACHINE).expect("readable");
+    let folder = tempfile::tempdir().expect("a folder");
+    let entries = || {
+        let entries = std::fs::read_dir(folder.path()).expect("a folder");
+        entries.map(|entry| entry.expect("an entry").path()).collect::<Vec<PathBuf>>()
+    };
+
+    let missing = folder.path().join("missing").join("machine.json");
+    assert!(matches!(machine.write(&missing), Err(FileError::Io { verb: "write", .. })));
+    assert_eq!(entries(), Vec::<PathBuf>::new());
+
+    // A folder stands where the file should: what was written beside it goes again.
+    let taken = folder.path().join("taken");
+    std::fs::create_dir_all(taken.join("inside")).expect("a folder");
+    assert!(matches!(machine.write(&taken), Err(FileError::Io { verb: "write", .. })));
+    assert_eq!(entries(), vec![taken.clone()]);
+
+    assert!(matches!(Machine::read(&taken), Err(FileError::Io { verb: "read", .. })));
+    let not_text = folder.path().join("bytes");
+    std::fs::write(&not_text, [0xff, 0xfe]).expect("writable");
+    assert!(matches!(Machine::read(&not_text), Err(FileError::Io { verb: "read", .. })));
+}
+
+#[test]
+fn a_document_replaces_an_older_file_as_a_whole() {
+    let machine: Machine = read(MACHINE).expect("readable");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("machine.json");
+    std::fs::write(&file, "x".repeat(100_000)).expect("writable");
+    machine.write(&file).expect("writable");
+    assert_eq!(Machine::read(&file).expect("readable"), machine);
+}
+
+/// Reads `text` as each type of document. What is read is used, as far as documents compute.
+fn read_as_all(text: &str) {
+    if let Ok(trace) = read::<Trace>(text) {
+        let _ = (trace.total_time(), trace.constant_bytes(), trace.title(), trace.digest());
+    }
+    if let Ok(machine) = read::<Machine>(text) {
+        let largest = machine.link.copy_time(Direction::H2d, Bytes(1 << 60));
+        let _ = (machine.usable_memory(), machine.digest(), largest);
+    }
+    if let Ok(plan) = read::<Plan>(text) {
+        let _ = plan.digest();
+    }
+    if let Ok(timeline) = read::<Timeline>(text) {
+        let _ = (timeline.compute_idle(), timeline.digest());
+    }
+}
+
+#[test]
+fn no_prefix_of_a_document_makes_a_reader_panic() {
+    for text in GALLERY {
+        let whole = text.trim_end().len();
+        for end in (0..whole).filter(|end| text.is_char_boundary(*end)) {
+            let text = &text[..end];
+            assert!(read::<Trace>(text).is_err() && read::<Machine>(text).is_err());
+            assert!(read::<Plan>(text).is_err() && read::<Timeline>(text).is_err());
+        }
+    }
+}
+
+fn edits() -> impl Strategy<Value = Vec<(prop::sample::Index, u8, u8)>> {
+    let byte = prop_oneof![Just(b'0'), Just(b'"'), Just(b'9'), Just(b'-'), any::<u8>()];
+    prop::collection::vec((any::<prop::sample::Index>(), 0u8..3, byte), 1..5)
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_a_reader_panic(text in any::<String>()) {
+        read_as_all(&text);
+    }
+
+    #[test]
+    fn no_edit_makes_a_reader_panic(which in 0usize..4, edits in edits()) {
+        let mut bytes = GALLERY[which].as_bytes().to_vec();
+        for (place, kind, byte) in edits {
+            let at = place.index(bytes.len());
+            match kind {
+                0 => bytes[at] = byte,
+                1 => bytes.insert(at, byte),
+                _ => drop(bytes.remove(at)),
+            }
+        }
+        read_as_all(&String::from_utf8_lossy(&bytes));
+    }
+
+    /// Numbers are where documents contradict themselves: each in turn becomes another.
+    #[test]
+    fn no_number_makes_a_reader_panic(
+        which in 0usize..4,
+        place in any::<prop::sample::Index>(),
+        number in prop_oneof![(0u64..6), Just(u64::MAX), Just(1 << 60), any::<u64>()],
+    ) {
+        let text = GALLERY[which];
+        let digits: Vec<(usize, usize)> = {
+            let starts = text.char_indices().filter(|(i, c)| {
+                c.is_ascii_digit() && text[..*i].ends_with([' ', '['])
+            });
+            let length = |at: usize| text[at..].bytes().take_while(u8::is_ascii_digit).count();
+            starts.map(|(at, _)| (at, at + length(at))).collect()
+        };
+        let (start, end) = digits[place.index(digits.len())];
+        read_as_all(&format!("{}{number}{}", &text[..start], &text[end..]));
+    }
+}
