@@ -24,7 +24,7 @@ impl BatchNorm {
 
     /// Floats that the forward pass saves for the backward pass: the mean of every channel, then
     /// the inverse standard deviation of every channel.
-    pub fn saved(&self) -> usize {
+    pub fn saved_floats(&self) -> usize {
         2 * self.shape.c
     }
 
@@ -128,7 +128,7 @@ mod tests {
 
     fn forward(norm: &BatchNorm, x: &[f32], gamma: &[f32], beta: &[f32]) -> (Vec<f32>, Vec<f32>) {
         let mut y = vec![f32::NAN; x.len()];
-        let mut saved = vec![f32::NAN; norm.saved()];
+        let mut saved = vec![f32::NAN; norm.saved_floats()];
         norm.forward((x, gamma, beta), &mut y, &mut saved);
         (y, saved)
     }

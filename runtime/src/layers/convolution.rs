@@ -50,7 +50,7 @@ impl Convolution {
 
     /// Floats of workspace that either direction needs: the columns of one image and group.
     /// A kernel of one cell reads the image itself as columns.
-    pub fn workspace(&self) -> usize {
+    pub fn workspace_floats(&self) -> usize {
         if self.is_pointwise() { 0 } else { self.rows() * self.output.plane() }
     }
 
@@ -61,10 +61,10 @@ impl Convolution {
 
     /// `y = w * x`.
     pub fn forward(&self, x: &[f32], w: &[f32], y: &mut [f32], workspace: &mut [f32]) {
-        for (x, y) in self.blocks(x, self.input).zip(self.blocks_mut(y, self.output)) {
-            let group = x.0;
+        let blocks = self.blocks(x, self.input).zip(self.blocks_mut(y, self.output));
+        for ((group, x), y) in blocks {
             let w = matrix(self.group(w, group), self.output.c / self.groups);
-            let columns = self.columns(x.1, workspace);
+            let columns = self.columns(x, workspace);
             multiply(w, matrix(columns, self.rows()), y, Output::Overwrite);
         }
     }
@@ -106,7 +106,7 @@ impl Convolution {
         if self.is_pointwise() {
             return multiply(w.t(), dy, dx, Output::Overwrite);
         }
-        let columns = &mut workspace[..self.workspace()];
+        let columns = &mut workspace[..self.workspace_floats()];
         multiply(w.t(), dy, columns, Output::Overwrite);
         let size = (self.output.h, self.output.w);
         col2im(columns, (self.input, self.window), size, dx);
@@ -121,7 +121,7 @@ impl Convolution {
         if self.is_pointwise() {
             return x;
         }
-        let columns = &mut workspace[..self.workspace()];
+        let columns = &mut workspace[..self.workspace_floats()];
         im2col(x, (self.input, self.window), (self.output.h, self.output.w), columns);
         columns
     }
@@ -187,14 +187,14 @@ mod tests {
 
     fn forward(conv: &Convolution, x: &[f32], w: &[f32]) -> Vec<f32> {
         let mut y = vec![f32::NAN; conv.output().elements()];
-        conv.forward(x, w, &mut y, &mut vec![f32::NAN; conv.workspace()]);
+        conv.forward(x, w, &mut y, &mut vec![f32::NAN; conv.workspace_floats()]);
         y
     }
 
     fn backward(conv: &Convolution, x: &[f32], w: &[f32], dy: &[f32]) -> (Vec<f32>, Vec<f32>) {
         let mut dx = vec![f32::NAN; x.len()];
         let mut dw = vec![f32::NAN; w.len()];
-        let mut workspace = vec![f32::NAN; conv.workspace()];
+        let mut workspace = vec![f32::NAN; conv.workspace_floats()];
         conv.backward((x, w, dy), Some(&mut dx), &mut dw, &mut workspace);
         let mut alone = vec![f32::NAN; w.len()];
         conv.backward((x, w, dy), None, &mut alone, &mut workspace);

@@ -1,7 +1,7 @@
 //! Shapes, and how a sliding window changes them.
 
 /// Shape of a batch of images, or of a batch of vectors with `h` and `w` equal to one. The
-/// layout in memory is NCHW: `w` varies fastest.
+/// layout in memory is NCHW: `w` varies fastest. No side is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape4 {
     /// Samples in the batch.

@@ -11,7 +11,7 @@ use crate::layers::{
 
 /// Collects the ops of a network. Each method adds one layer and returns its output.
 #[derive(Debug)]
-pub struct Builder {
+pub(super) struct Builder {
     name: String,
     batch: usize,
     pub(super) tensors: Vec<Tensor>,
@@ -20,17 +20,17 @@ pub struct Builder {
 
 /// The output of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Value {
+pub(super) struct Value {
     /// Where it is stored.
-    pub tensor: TensorId,
+    pub(super) tensor: TensorId,
     /// Its shape.
-    pub shape: Shape4,
+    pub(super) shape: Shape4,
 }
 
 impl Builder {
     /// A network without layers, and its input: images whose pixels have mean zero and variance
     /// one.
-    pub fn new(name: &str, input: Shape4) -> (Self, Value) {
+    pub(super) fn new(name: &str, input: Shape4) -> (Self, Value) {
         let mut builder =
             Self { name: name.into(), batch: input.n, tensors: Vec::new(), ops: Vec::new() };
         let pixels = Initial::Uniform(3f32.sqrt());
@@ -39,7 +39,7 @@ impl Builder {
     }
 
     /// A convolution without bias.
-    pub fn convolution(
+    pub(super) fn convolution(
         &mut self,
         name: &str,
         x: Value,
@@ -52,22 +52,27 @@ impl Builder {
     }
 
     /// Batch normalisation.
-    pub fn batch_norm(&mut self, name: &str, x: Value) -> Value {
+    pub(super) fn batch_norm(&mut self, name: &str, x: Value) -> Value {
         let norm = BatchNorm::new(x.shape);
         let gamma = self.parameter(name, "weight", x.shape.c, Initial::Constant(1.0));
         let beta = self.parameter(name, "bias", x.shape.c, Initial::Constant(0.0));
         let y = self.layer(name, Step::BatchNorm(norm), &[x.tensor, gamma, beta], x.shape);
-        self.also_writes("saved", norm.saved(), Dtype::F32);
+        self.also_writes("saved", norm.saved_floats(), Dtype::F32);
         y
     }
 
     /// Rectified linear unit.
-    pub fn relu(&mut self, name: &str, x: Value) -> Value {
+    pub(super) fn relu(&mut self, name: &str, x: Value) -> Value {
         self.layer(name, Step::Relu { elements: x.shape.elements() }, &[x.tensor], x.shape)
     }
 
     /// Maximum pooling.
-    pub fn max_pool(&mut self, name: &str, x: Value, window: Window) -> Result<Value, ShapeError> {
+    pub(super) fn max_pool(
+        &mut self,
+        name: &str,
+        x: Value,
+        window: Window,
+    ) -> Result<Value, ShapeError> {
         let pool = MaxPool::new(x.shape, window)?;
         let y = self.layer(name, Step::MaxPool(pool), &[x.tensor], pool.output());
         self.also_writes("positions", pool.output().elements(), Dtype::I32);
@@ -75,13 +80,13 @@ impl Builder {
     }
 
     /// Global average pooling.
-    pub fn average_pool(&mut self, name: &str, x: Value) -> Value {
+    pub(super) fn average_pool(&mut self, name: &str, x: Value) -> Value {
         let pool = GlobalAveragePool::new(x.shape);
         self.layer(name, Step::AveragePool(pool), &[x.tensor], pool.output())
     }
 
     /// A fully connected layer on everything that a sample has.
-    pub fn linear(&mut self, name: &str, x: Value, outputs: usize) -> Value {
+    pub(super) fn linear(&mut self, name: &str, x: Value, outputs: usize) -> Value {
         let linear = Linear { batch: x.shape.n, inputs: x.shape.image(), outputs };
         let w = self.parameter(name, "weight", linear.weights(), Initial::weights(linear.inputs));
         let bias = self.parameter(name, "bias", outputs, Initial::Constant(0.0));
@@ -90,14 +95,14 @@ impl Builder {
     }
 
     /// The sum of two outputs of equal shape: a residual connection.
-    pub fn add(&mut self, name: &str, a: Value, b: Value) -> Value {
+    pub(super) fn add(&mut self, name: &str, a: Value, b: Value) -> Value {
         let step = Step::Add { elements: a.shape.elements() };
         self.layer(name, step, &[a.tensor, b.tensor], a.shape)
     }
 
     /// Ends the forward pass with softmax and cross-entropy against random labels, and adds the
     /// backward pass and the update of every parameter.
-    pub fn classify(mut self, logits: Value, sgd: Sgd) -> Network {
+    pub(super) fn classify(mut self, logits: Value, sgd: Sgd) -> Network {
         let loss = SoftmaxCrossEntropy { classes: logits.shape.image() };
         let labels = Initial::Classes(loss.classes);
         let labels = self.constant("labels", self.batch, Role::Input, labels);

@@ -1,8 +1,8 @@
 //! A network as a list of ops over tensors: the tape of one training iteration, written down
 //! before anything runs.
 //!
-//! [`Builder`] takes the layers of a forward pass and derives the backward pass and the updates;
-//! [`Network::run_op`] runs one op on memory that the caller provides, in whatever order a plan
+//! A network such as [`ResNet`] names the layers of its forward pass; the backward pass and the
+//! updates are derived from them. [`Network::run_op`] runs one op on memory that the caller provides, in whatever order a plan
 //! wants; [`Network::trace`] gives the same list as a document that planners read.
 
 mod backward;
@@ -18,13 +18,13 @@ mod trace;
 
 use schema::{Dtype, InPlace, OpId, Phase, Role, TensorId};
 
-pub use builder::{Builder, Value};
 pub use initial::Random;
 pub use resnet::{ResNet, ResNetError};
 pub use run::{Operands, RunError};
 pub use step::Step;
 pub use trace::Measured;
 
+use builder::{Builder, Value};
 use initial::Initial;
 
 /// One training iteration of a network, as ops over tensors.

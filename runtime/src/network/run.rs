@@ -2,7 +2,7 @@
 
 use schema::{OpId, TensorId};
 
-use super::{Network, Step};
+use super::{Network, Op, Step};
 use crate::layers::{
     LabelError, add, add_assign, relu, relu_backward, relu_backward_in_place, relu_in_place,
 };
@@ -18,13 +18,21 @@ pub struct Operands<'a> {
     pub updates: Vec<&'a mut [f32]>,
     /// What [`Op::writes`](super::Op::writes) names. They need not be initialised.
     pub writes: Vec<&'a mut [f32]>,
-    /// At least as long as [`Step::workspace`] says; it need not be initialised.
+    /// At least as long as [`Step::workspace_floats`] says; it need not be initialised.
     pub workspace: &'a mut [f32],
 }
 
 /// Why an op did not run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
+    /// An op that the network does not have.
+    #[error("the network has {count} ops, and {op} is not among them")]
+    UnknownOp {
+        /// The op.
+        op: OpId,
+        /// How many there are.
+        count: usize,
+    },
     /// More or fewer slices than the op has operands, or one missing that cannot be.
     #[error("{op} (`{name}`) was not given the operands that it has")]
     Operands {
@@ -68,9 +76,11 @@ pub enum RunError {
 impl Network {
     /// Runs an op. What it writes depends on what it reads, bit for bit, and on nothing else.
     pub fn run_op(&self, id: OpId, mut operands: Operands) -> Result<(), RunError> {
-        self.check_operands(id, &operands)?;
-        let step = &self.op(id).step;
-        let workspace = &mut operands.workspace[..step.workspace()];
+        let op = self.ops.get(id.index());
+        let op = op.ok_or(RunError::UnknownOp { op: id, count: self.ops.len() })?;
+        self.check_operands(id, op, &operands)?;
+        let step = &op.step;
+        let workspace = &mut operands.workspace[..step.workspace_floats()];
         let label = |source| RunError::Label { op: id, source };
         match (step, &operands.reads[..], &mut operands.writes[..]) {
             (Step::Convolution(conv), &[Some(x), Some(w)], [y]) => conv.forward(x, w, y, workspace),
@@ -124,8 +134,7 @@ impl Network {
     }
 
     /// Checks that every slice is there and as long as its tensor.
-    fn check_operands(&self, id: OpId, operands: &Operands) -> Result<(), RunError> {
-        let op = self.op(id);
+    fn check_operands(&self, id: OpId, op: &Op, operands: &Operands) -> Result<(), RunError> {
         let reads = operands.reads.iter().map(|slice| slice.map(<[f32]>::len));
         let updates = operands.updates.iter().map(|slice| Some(slice.len()));
         let writes = operands.writes.iter().map(|slice| Some(slice.len()));
@@ -151,7 +160,7 @@ impl Network {
                 }
             }
         }
-        let (expected, found) = (op.step.workspace(), operands.workspace.len());
+        let (expected, found) = (op.step.workspace_floats(), operands.workspace.len());
         if found < expected {
             return Err(RunError::Workspace { op: id, expected, found });
         }

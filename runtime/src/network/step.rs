@@ -105,11 +105,11 @@ impl Step {
     }
 
     /// Floats of memory that the op needs while it runs.
-    pub fn workspace(&self) -> usize {
+    pub fn workspace_floats(&self) -> usize {
         match self {
             Self::Convolution(conv)
             | Self::ConvolutionBackward(conv)
-            | Self::ConvolutionBackwardWeights(conv) => conv.workspace(),
+            | Self::ConvolutionBackwardWeights(conv) => conv.workspace_floats(),
             _ => 0,
         }
     }

@@ -37,7 +37,7 @@ impl Memory {
             reads: op.reads.iter().map(|t| (!gone(t)).then_some(&self.0[t.index()][..])).collect(),
             updates: updates.iter_mut().map(Vec::as_mut_slice).collect(),
             writes: writes.iter_mut().map(Vec::as_mut_slice).collect(),
-            workspace: &mut vec![f32::NAN; op.step.workspace()],
+            workspace: &mut vec![f32::NAN; op.step.workspace_floats()],
         };
         network.run_op(id, operands).unwrap();
         for (id, data) in op.writes.iter().zip(writes).chain(op.updates.iter().zip(updates)) {
@@ -233,7 +233,7 @@ fn wrong_operands_are_refused() {
     let op = network.op(conv);
     let reads = || op.reads.iter().map(|t| Some(&memory.0[t.index()][..])).collect::<Vec<_>>();
     let mut output = vec![0.0; network.tensor(op.writes[0]).elements];
-    let mut workspace = vec![0.0; op.step.workspace()];
+    let mut workspace = vec![0.0; op.step.workspace_floats()];
     let mut run = |reads: Vec<Option<&[f32]>>, output_short: usize, workspace_short: usize| {
         let (output, workspace) =
             (output.split_at_mut(output_short).1, &mut workspace[workspace_short..]);
@@ -244,6 +244,10 @@ fn wrong_operands_are_refused() {
     assert!(matches!(run(reads(), 1, 0), Err(RunError::Length { .. })));
     assert!(matches!(run(reads(), 0, 1), Err(RunError::Workspace { .. })));
     assert!(matches!(run(vec![None, reads()[1]], 0, 0), Err(RunError::Operands { .. })));
+    let nothing = Operands { reads: vec![], updates: vec![], writes: vec![], workspace: &mut [] };
+    let count = network.ops().len();
+    let unknown = OpId::from_index(count);
+    assert_eq!(network.run_op(unknown, nothing), Err(RunError::UnknownOp { op: unknown, count }));
     assert!(matches!(run(reads()[..1].to_vec(), 0, 0), Err(RunError::Operands { .. })));
 }
 

@@ -10,9 +10,9 @@ const CELL: u64 = 4;
 /// What a profiler found out about a network.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// Duration of every op.
+    /// Duration of every op, in the order of the ops; zero where the list ends early.
     pub durations: Vec<Nanos>,
-    /// Share of zeros of every tensor, where it was looked at.
+    /// Share of zeros of every tensor, in the order of the tensors, where it was looked at.
     pub sparsity: Vec<Option<f64>>,
 }
 
@@ -56,7 +56,7 @@ impl Network {
             reads: op.reads.iter().chain(&op.updates).copied().collect(),
             writes: op.writes.clone(),
             in_place: op.in_place.into_iter().collect(),
-            workspace: Bytes(op.step.workspace() as u64 * CELL),
+            workspace: Bytes(op.step.workspace_floats() as u64 * CELL),
             frees: op.frees.clone(),
             rerunnable: op.is_rerunnable(),
             flops: Some(op.step.flops()),

@@ -28,7 +28,8 @@ pub(super) struct Loan {
 impl<'a> Store<'a> {
     /// A store with the constants of `network` in it.
     pub(super) fn new(network: &'a Network, seed: u64) -> Self {
-        let workspace = network.ops().iter().map(|op| op.step.workspace()).max().unwrap_or(0);
+        let workspace =
+            network.ops().iter().map(|op| op.step.workspace_floats()).max().unwrap_or(0);
         let mut store = Self {
             network,
             tensors: vec![None; network.tensors().len()],
@@ -51,7 +52,7 @@ impl<'a> Store<'a> {
     pub(super) fn lend(&mut self, op: &Op) -> Loan {
         let writes = op.writes.iter().map(|tensor| self.output(op, *tensor)).collect();
         let updates = op.updates.iter().filter_map(|t| self.tensors[t.index()].take()).collect();
-        self.peak = self.peak.max(self.live + op.step.workspace());
+        self.peak = self.peak.max(self.live + op.step.workspace_floats());
         Loan { writes, updates, workspace: std::mem::take(&mut self.workspace) }
     }
 
