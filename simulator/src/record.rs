@@ -21,9 +21,9 @@ impl Timing {
         };
         let outs = sequence.swaps.iter().zip(&self.outs).enumerate().map(|(id, (swap, at))| {
             let gate = match policy.offload {
-                OffloadStart::AfterLastUse => Some(swap.out_after),
                 // With the last use: when the run before that has ended.
-                OffloadStart::WithLastUse => swap.out_after.checked_sub(1),
+                OffloadStart::WithLastUse if !swap.made_there => swap.out_after.checked_sub(1),
+                _ => Some(swap.out_after),
             };
             copy(id as u32, swap.out_after, gate, at)
         });

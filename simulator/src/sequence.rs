@@ -66,6 +66,8 @@ pub(crate) struct Swap {
     pub tensor: u32,
     /// Its last use before the gap.
     pub out_after: u32,
+    /// That use makes the tensor, so that it cannot leave before the use has ended.
+    pub made_there: bool,
     pub at_no_cost: bool,
 }
 
@@ -285,7 +287,8 @@ impl Sequence {
                     self.copied_out[position as usize] += model.bytes[tensor as usize];
                     self.state[tensor as usize] = id;
                     let at_no_cost = swap == Treatment::SwapAtNoCost;
-                    self.swaps.push(Swap { tensor, out_after: position, at_no_cost });
+                    let made_there = model.producer[tensor as usize] == op as u32;
+                    self.swaps.push(Swap { tensor, out_after: position, made_there, at_no_cost });
                 }
             }
         }

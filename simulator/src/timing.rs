@@ -40,7 +40,7 @@ impl Policy {
 pub enum OffloadStart {
     /// When the last use before the gap has ended.
     AfterLastUse,
-    /// With the last use before the gap, which only reads the tensor.
+    /// With the last use before the gap, where that only reads the tensor.
     WithLastUse,
 }
 
@@ -293,8 +293,8 @@ impl Timing {
         let Some(swap) = sequence.swaps.get(state.outs_started) else { return };
         let after = swap.out_after as usize;
         let may_start = match self.policy.offload {
-            OffloadStart::AfterLastUse => after < state.ended,
-            OffloadStart::WithLastUse => after < state.next,
+            OffloadStart::WithLastUse if !swap.made_there => after < state.next,
+            _ => after < state.ended,
         };
         if !state.lanes.is_idle(Lane::D2h) || !may_start {
             return;

@@ -1,0 +1,5 @@
+//! Random problems from a seed, and the checks that tests share.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+pub mod check;
+pub mod random;

@@ -1,0 +1,209 @@
+//! Random traces, machines and decisions. Everything follows from one seed, so that a case is
+//! replayed by its number.
+
+use std::collections::BTreeMap;
+
+use schema::{
+    Bandwidth, Bytes, BytesPerSec, Choice, Compute, Device, Document, Home, Host, InPlace, Link,
+    Machine, Nanos, Op, OpKind, Origin, Phase, Provenance, Role, Tensor, TensorId, Trace,
+};
+use simulator::{Model, OffloadStart, Policy, PrefetchGate, Treatment};
+
+/// SplitMix64 (Steele et al., 2014).
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number from 0 to before `end`.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end.max(1)
+    }
+
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    pub fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+}
+
+pub fn trace(random: &mut Random, most_ops: u64) -> Trace {
+    let constants = random.below(4);
+    let ops = 1 + random.below(most_ops);
+    let forward = ops / 2 + 1;
+    let mut trace = Trace {
+        network: "random".into(),
+        batch: None,
+        provenance: Provenance {
+            origin: Origin::Modelled,
+            device: "none".into(),
+            framework: None,
+            source: "a seed".into(),
+            date: None,
+            notes: Vec::new(),
+        },
+        tensors: Vec::new(),
+        ops: Vec::new(),
+    };
+    for _ in 0..constants {
+        tensor(&mut trace, random, Role::Parameter);
+    }
+    for index in 0..ops {
+        let phase = if index < forward { Phase::Forward } else { Phase::Backward };
+        op(&mut trace, random, phase);
+    }
+    free(&mut trace, random);
+    trace.check().expect("the generator makes well-formed traces");
+    trace
+}
+
+fn tensor(trace: &mut Trace, random: &mut Random, role: Role) -> TensorId {
+    let bytes = match random.below(10) {
+        0 => 0,
+        1..=4 => 1 + random.below(500),
+        _ => 1000 + random.below(20_000),
+    };
+    trace.tensors.push(Tensor {
+        name: format!("t{}", trace.tensors.len()),
+        bytes: Bytes(bytes),
+        role,
+        dtype: None,
+        home: Home::Device,
+        appears_before: None,
+        sparsity: None,
+    });
+    TensorId::from_index(trace.tensors.len() - 1)
+}
+
+fn op(trace: &mut Trace, random: &mut Random, phase: Phase) {
+    let tensors = trace.tensors.len() as u64;
+    let mut reads = Vec::new();
+    for _ in 0..random.below(4).min(tensors) {
+        // Mostly what was made lately, as in a chain; sometimes anything.
+        let back =
+            if random.one_in(3) { random.below(tensors) } else { random.below(3.min(tensors)) };
+        let id = TensorId((tensors - 1 - back) as u32);
+        if !reads.contains(&id) {
+            reads.push(id);
+        }
+    }
+    let writes = (0..random.below(3)).map(|_| tensor(trace, random, Role::Activation)).collect();
+    trace.ops.push(Op {
+        name: format!("op{}", trace.ops.len()),
+        kind: random.of(&[OpKind::Convolution, OpKind::Activation, OpKind::Other]),
+        phase,
+        duration: Nanos(random.below(2000)),
+        recompute: random.one_in(3).then_some(Nanos(random.below(1000))),
+        reads,
+        writes,
+        in_place: Vec::new(),
+        workspace: Bytes(if random.one_in(3) { random.below(5000) } else { 0 }),
+        frees: Vec::new(),
+        rerunnable: !random.one_in(12),
+        flops: None,
+        bytes_moved: None,
+    });
+}
+
+/// Frees tensors at their last use, later, or never, and lays outputs over inputs that die.
+fn free(trace: &mut Trace, random: &mut Random) {
+    let ops = trace.ops.len();
+    let mut last_use: BTreeMap<TensorId, usize> = BTreeMap::new();
+    let mut written = vec![false; trace.tensors.len()];
+    for (index, op) in trace.ops.iter().enumerate() {
+        for t in op.reads.iter().chain(&op.writes) {
+            last_use.insert(*t, index);
+        }
+        op.writes.iter().for_each(|t| written[t.index()] = true);
+    }
+    for (tensor, last) in last_use {
+        let at = match random.below(8) {
+            0 => continue,
+            1 => (last + random.below(3) as usize).min(ops - 1),
+            _ => last,
+        };
+        trace.ops[at].frees.push(tensor);
+        let op = &mut trace.ops[at];
+        let Some(output) = op.writes.first().copied() else { continue };
+        let dies_here = at == last && op.reads.contains(&tensor) && written[tensor.index()];
+        if dies_here && op.in_place.is_empty() && random.one_in(2) {
+            op.in_place.push(InPlace { input: tensor, output });
+        }
+    }
+}
+
+pub fn machine(random: &mut Random) -> Machine {
+    let bandwidth = |random: &mut Random| {
+        Bandwidth::constant(BytesPerSec(1_000_000_000 * (1 + random.below(40))))
+    };
+    Machine {
+        name: "random".into(),
+        description: String::new(),
+        device: Device {
+            name: "none".into(),
+            memory: Bytes(1 << 40),
+            reserved: Bytes::ZERO,
+            compute: Compute {
+                f32_flops: 1,
+                f16_flops: 1,
+                memory_bandwidth: BytesPerSec(1),
+                codec_lane: false,
+            },
+        },
+        host: Host { memory: Bytes(1 << 40) },
+        link: Link {
+            name: "none".into(),
+            d2h: bandwidth(random),
+            h2d: bandwidth(random),
+            latency: Nanos(random.below(100)),
+            both_directions: random.of(&[1.0, 1.0, 0.9, 0.5]),
+        },
+        sources: BTreeMap::new(),
+    }
+}
+
+pub fn policy(random: &mut Random) -> Policy {
+    Policy {
+        offload: random.of(&[OffloadStart::AfterLastUse, OffloadStart::WithLastUse]),
+        prefetch: random.of(&[
+            PrefetchGate::AsMemoryAllows,
+            PrefetchGate::AsMemoryAllows,
+            PrefetchGate::WithPrecedingOp,
+            PrefetchGate::FromPrecedingConvolution,
+            PrefetchGate::WithPrecedingConvolution,
+        ]),
+        synchronous: random.one_in(4),
+    }
+}
+
+pub fn treatments(random: &mut Random, model: &Model) -> Vec<Treatment> {
+    let keep = 1 + random.below(4);
+    let treatment = |gap: usize| {
+        if random.one_in(keep + 1) {
+            return Treatment::Keep;
+        }
+        match model.allows(gap, Choice::Recompute) && random.one_in(2) {
+            true => Treatment::Recompute,
+            false => Treatment::Swap,
+        }
+    };
+    (0..model.gaps().len()).map(treatment).collect()
+}
+
+/// Durations of a plan's actions, each scaled by a factor of its own between 0.1 and 10.
+pub fn jitter(random: &mut Random, durations: impl Iterator<Item = Nanos>) -> Vec<u64> {
+    let factor = |random: &mut Random| 10f64.powf(random.below(2001) as f64 / 1000.0 - 1.0);
+    durations.map(|d| (d.0 as f64 * factor(random)).round() as u64).collect()
+}
