@@ -4,7 +4,7 @@
 //! say everything. Outputs are slices that the caller provides and that the layer overwrites
 //! completely, whatever they held; so is workspace, whose length the layer states. A layer
 //! allocates no memory of its own, with one exception: the matrix product packs blocks of its
-//! operands into a buffer of a few hundred kilobytes for the time of the call.
+//! operands into a buffer of about a megabyte at most for the time of the call.
 //!
 //! The same input gives the same bits: every sum is formed in one fixed order.
 //!

@@ -105,7 +105,7 @@ impl Profile {
                 ),
                 "Sparsity is that of the last iteration; zeros are counted.".into(),
                 "Workspace is the columns of one image (im2col); the blocks that the matrix \
-                 product packs, a few hundred kilobytes, are not in it."
+                 product packs, at most about a megabyte, are not in it."
                     .into(),
                 "FLOPs and bytes moved follow from the shapes: every operand once, what an update \
                  changes twice."
