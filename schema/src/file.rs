@@ -52,7 +52,7 @@ pub trait Document: Serialize + DeserializeOwned {
 
     /// Writes the document to a file, or to the standard output where `path` is `-`.
     fn write(&self, path: &Path) -> Result<(), FileError> {
-        write_bytes(path, self.to_json().as_bytes())
+        PendingFile::create(path)?.finish(self.to_json().as_bytes())
     }
 }
 
@@ -170,20 +170,55 @@ pub fn read_text(path: &Path) -> Result<String, FileError> {
     }
 }
 
-/// Writes a file as a whole: to a temporary file beside it, which then takes its name. `-` is the
-/// standard output.
-pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    let io = |source| FileError::Io { verb: "write", path: path.to_path_buf(), source };
-    if path == Path::new("-") {
-        return std::io::stdout().lock().write_all(bytes).map_err(io);
+/// A file that is about to be written. It is made before the work whose result it will hold, so
+/// that a bad path fails at once, and is there under its name only when it is whole.
+#[derive(Debug)]
+pub struct PendingFile {
+    path: PathBuf,
+    /// None for the standard output.
+    file: Option<tempfile::NamedTempFile>,
+}
+
+impl PendingFile {
+    /// Prepares to write to `path`; `-` is the standard output.
+    pub fn create(path: &Path) -> Result<Self, FileError> {
+        let io = |source| FileError::Io { verb: "write", path: path.to_path_buf(), source };
+        if path == Path::new("-") {
+            return Ok(Self { path: path.to_path_buf(), file: None });
+        }
+        if path.is_dir() {
+            return Err(io(std::io::Error::from(std::io::ErrorKind::IsADirectory)));
+        }
+        let folder = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let file = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
+        Ok(Self { path: path.to_path_buf(), file: Some(file) })
     }
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
-    file.write_all(bytes).map_err(io)?;
-    file.persist(path).map_err(|error| io(error.error))?;
+
+    /// Writes the content and gives the file its name.
+    pub fn finish(self, bytes: &[u8]) -> Result<(), FileError> {
+        let io = |source| FileError::Io { verb: "write", path: self.path.clone(), source };
+        let Some(mut file) = self.file else {
+            return std::io::stdout().lock().write_all(bytes).map_err(io);
+        };
+        file.write_all(bytes).map_err(io)?;
+        make_readable(file.as_file()).map_err(io)?;
+        file.persist(&self.path).map_err(|error| io(error.error))?;
+        Ok(())
+    }
+}
+
+/// Temporary files are for their owner alone; a document is an ordinary file.
+#[cfg(unix)]
+fn make_readable(file: &std::fs::File) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn make_readable(_: &std::fs::File) -> std::io::Result<()> {
     Ok(())
 }
 

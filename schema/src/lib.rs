@@ -21,7 +21,7 @@ mod trace_check;
 mod units;
 
 pub use digest::Digest;
-pub use file::{Document, FileError};
+pub use file::{Document, FileError, PendingFile};
 pub use ids::{ActionId, BufferId, HostBufferId, OpId, TensorId};
 pub use json_schema::json_schema;
 pub use link::{Bandwidth, BandwidthPoint, Direction, Link};

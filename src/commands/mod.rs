@@ -1,0 +1,55 @@
+//! One file per subcommand.
+
+mod bench;
+mod compare;
+mod export;
+mod import;
+mod list;
+mod plan;
+mod schema;
+mod simulate;
+mod verify;
+
+use clap::Subcommand;
+
+use crate::exit::Result;
+
+/// The subcommands.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Make a plan and show what it is predicted to cost
+    Plan(plan::Args),
+    /// Plan with several methods and compare them
+    Compare(compare::Args),
+    /// Simulate a plan and show where its time goes
+    Simulate(simulate::Args),
+    /// Prove that a plan is safe under every timing, or name what breaks it
+    Verify(verify::Args),
+    /// Import a recording of another tool as a trace
+    Import(import::Args),
+    /// Show a timeline with another tool
+    Export(export::Args),
+    /// List what comes with tidegate
+    List(list::Args),
+    /// Print the JSON Schema of a document
+    Schema(schema::Args),
+    /// Measure tidegate itself
+    Bench(bench::Args),
+}
+
+impl Command {
+    /// Runs the subcommand.
+    pub fn run(self) -> Result {
+        match self {
+            Self::Plan(args) => plan::run(&args),
+            Self::Compare(args) => compare::run(&args),
+            Self::Simulate(args) => simulate::run(&args),
+            Self::Verify(args) => verify::run(&args),
+            Self::Import(args) => import::run(&args),
+            Self::Export(args) => export::run(&args),
+            Self::List(args) => list::run(&args),
+            Self::Schema(args) => schema::run(&args),
+            Self::Bench(args) => bench::run(&args),
+        }
+    }
+}

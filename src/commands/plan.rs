@@ -1,0 +1,65 @@
+//! `tidegate plan`
+
+use std::path::PathBuf;
+
+use planner::methods;
+use schema::{Document, PendingFile};
+
+use crate::commands::compare::{comparison, result_of};
+use crate::exit::{Exit, OrExit, Result, usage};
+use crate::inputs::ProblemArgs;
+use crate::output::{Format, print, print_json};
+use crate::progress::Bar;
+
+/// Make a plan and show what it is predicted to cost
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    problem: ProblemArgs,
+
+    /// The method (see `list methods`)
+    #[arg(long, value_name = "METHOD", default_value = methods::DEFAULT)]
+    method: String,
+
+    /// Where to write the plan; `-` is the standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// How to print the summary
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Plans, proves, writes and shows.
+pub fn run(args: &Args) -> Result {
+    let method = method(&args.method)?;
+    let inputs = args.problem.read()?;
+    let output = args.output.as_deref().map(PendingFile::create).transpose()?;
+    let problem = inputs.problem();
+    let result = result_of(method.as_ref(), &problem, &Bar::new(method.name()), &inputs.in_core)?;
+    let comparison = comparison(&inputs, vec![result.row]);
+    let to_stdout = args.output.as_deref().is_some_and(|path| path.as_os_str() == "-");
+    if !to_stdout {
+        match args.format {
+            Format::Text => {
+                print(reports::table(&comparison))?;
+                print(format!("{}\n", inputs.carry_over))?;
+            }
+            Format::Json => print_json(&comparison)?,
+        }
+    }
+    let mut plan = result.plan.or_exit(Exit::Infeasible)?;
+    plan.settings.insert("evaluations".into(), args.problem.evaluations.to_string());
+    if let Some(output) = output {
+        output.finish(plan.to_json().as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Finds a method or lists those that there are.
+pub fn method(name: &str) -> Result<Box<dyn methods::Method>> {
+    methods::by_name(name).ok_or_else(|| {
+        let names: Vec<_> = methods::all().iter().map(|method| method.name()).collect();
+        usage(format!("no method is called `{name}`; there are {}", names.join(", ")))
+    })
+}

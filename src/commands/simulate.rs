@@ -1,0 +1,115 @@
+//! `tidegate simulate`
+
+use std::path::PathBuf;
+
+use schema::{Document, Lane, Nanos, PendingFile, Plan, StallCause, Task, Timeline, Trace};
+use simulator::{predict, prove};
+
+use crate::exit::{Exit, OrExit, Result, usage};
+use crate::inputs::{InPlace, read_machine, read_trace};
+use crate::output::{Format, columns, print};
+
+/// Simulate a plan and show where its time goes
+#[derive(clap::Args)]
+pub struct Args {
+    /// The plan; `-` is the standard input
+    #[arg(value_name = "PLAN")]
+    plan: PathBuf,
+
+    /// The trace that it was made for, to name ops and tensors
+    #[arg(long, value_name = "TRACE")]
+    trace: Option<String>,
+
+    /// The machine that it was made for; another is refused
+    #[arg(long, short, value_name = "MACHINE")]
+    machine: Option<String>,
+
+    /// How in-place ops are taken where TRACE is a recording
+    #[arg(long, value_enum, default_value_t)]
+    in_place: InPlace,
+
+    /// Where to write the timeline; `-` is the standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// How to print the timeline where it is not written to a file
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Simulates, writes and shows.
+pub fn run(args: &Args) -> Result {
+    let output = args.output.as_deref().map(PendingFile::create).transpose()?;
+    let plan = Plan::read(&args.plan)?;
+    prove(&plan).or_exit(Exit::NotProven)?;
+    let trace = args.trace.as_deref().map(|name| read_trace(name, args.in_place)).transpose()?;
+    if let Some(trace) = &trace {
+        check_trace(&plan, trace)?;
+    }
+    if let Some(name) = &args.machine {
+        let machine = read_machine(name)?;
+        if machine.digest() != plan.machine.digest {
+            return Err(usage(format!(
+                "the plan was made for machine {} ({}), not for {} ({}): plan again for that one",
+                plan.machine.name,
+                plan.machine.digest.short(),
+                machine.name,
+                machine.digest().short()
+            )));
+        }
+    }
+    let timeline = predict(&plan, trace.as_ref());
+    let to_stdout = args.output.as_deref().is_some_and(|path| path.as_os_str() == "-");
+    if let Some(output) = output {
+        output.finish(timeline.to_json().as_bytes())?;
+    }
+    match args.format {
+        _ if to_stdout => Ok(()),
+        Format::Json => print(timeline.to_json()),
+        Format::Text => print(summary(&plan, &timeline)),
+    }
+}
+
+/// Refuses a trace that the plan was not made for.
+pub fn check_trace(plan: &Plan, trace: &Trace) -> Result {
+    simulator::check_contract(plan, trace).map_err(|error| match error {
+        simulator::ContractError::OtherTrace { .. } => usage(error),
+        error => crate::exit::WithExit { exit: Exit::NotProven, error: error.into() },
+    })
+}
+
+fn summary(plan: &Plan, timeline: &Timeline) -> String {
+    let mut text = format!(
+        "{} on {}, method {}, {:?} from the times in the plan\n",
+        timeline.trace.name, timeline.machine.name, timeline.method, timeline.basis
+    );
+    let share = |time: Nanos| {
+        format!("{:.1} %", 100.0 * time.0 as f64 / timeline.iteration.0.max(1) as f64)
+    };
+    let mut rows = vec![
+        vec!["iteration".into(), timeline.iteration.to_string()],
+        vec!["peak".into(), timeline.peak.to_string()],
+        vec!["arena".into(), plan.predicted.arena.to_string()],
+        vec!["budget".into(), timeline.budget.to_string()],
+    ];
+    for lane in Lane::ALL {
+        let of_lane = timeline.intervals.iter().filter(|i| i.lane == lane);
+        let busy: Nanos = of_lane.map(|i| i.end.saturating_sub(i.start)).sum();
+        rows.push(vec![format!("{} busy", lane.name()), busy.to_string(), share(busy)]);
+    }
+    let again = timeline.intervals.iter().filter(|i| matches!(i.task, Task::Recompute(_)));
+    let again: Nanos = again.map(|i| i.end.saturating_sub(i.start)).sum();
+    rows.push(vec!["of compute, run again".into(), again.to_string(), share(again)]);
+    for (cause, name) in [
+        (StallCause::Data, "compute waits for data"),
+        (StallCause::Memory, "compute waits for memory"),
+        (StallCause::Turn, "compute waits for its turn"),
+    ] {
+        let stalls = timeline.intervals.iter().filter(|i| i.lane == Lane::Compute);
+        let stalls = stalls.filter_map(|i| i.stall).filter(|stall| stall.cause == cause);
+        let idle: Nanos = stalls.map(|stall| stall.idle).sum();
+        rows.push(vec![name.into(), idle.to_string(), share(idle)]);
+    }
+    text.push_str(&columns(&rows));
+    text
+}

@@ -1,0 +1,51 @@
+//! `tidegate verify`
+
+use std::path::PathBuf;
+
+use schema::{Document, Plan};
+use simulator::prove;
+
+use crate::commands::simulate::check_trace;
+use crate::exit::{Exit, OrExit, Result};
+use crate::inputs::{InPlace, read_trace};
+use crate::output::print;
+
+/// Prove that a plan is safe under every timing, or name what breaks it
+///
+/// The proof needs the plan alone: no two live buffers share an address, and every read comes
+/// after what it reads is there, in whatever time the actions take. With the trace it also shows
+/// that the plan computes that trace.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The plan; `-` is the standard input
+    #[arg(value_name = "PLAN")]
+    plan: PathBuf,
+
+    /// The trace that it was made for
+    #[arg(long, value_name = "TRACE")]
+    trace: Option<String>,
+
+    /// How in-place ops are taken where TRACE is a recording
+    #[arg(long, value_enum, default_value_t)]
+    in_place: InPlace,
+}
+
+/// Proves, and says what was proven.
+pub fn run(args: &Args) -> Result {
+    let plan = Plan::read(&args.plan)?;
+    prove(&plan).or_exit(Exit::NotProven)?;
+    print(format!(
+        "safe under every timing: {} actions, {} dependencies, {} buffers in {} of {}\n",
+        plan.actions.len(),
+        plan.actions.iter().map(|action| action.after.len()).sum::<usize>(),
+        plan.buffers.len(),
+        plan.predicted.arena,
+        plan.budget,
+    ))?;
+    if let Some(name) = &args.trace {
+        let trace = read_trace(name, args.in_place)?;
+        check_trace(&plan, &trace)?;
+        print(format!("computes {}: {} ops in order\n", trace.title(), trace.ops.len()))?;
+    }
+    Ok(())
+}

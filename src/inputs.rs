@@ -1,0 +1,187 @@
+//! Traces, machines and problems as they are named on the command line.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use planner::{Allowed, Limits, Problem};
+use profiler::import::{ImportOptions, InPlaceOps};
+use schema::{Bytes, Document, Machine, Trace, file::read_text};
+use simulator::{InCore, in_core};
+
+use crate::budget::Budget;
+use crate::exit::{Exit, OrExit, Result, usage};
+
+/// How in-place ops of a recording are imported.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum InPlace {
+    /// The output is a tensor beside the argument, as the recordings state.
+    #[default]
+    AsRecorded,
+    /// The output takes over the argument's memory, as in the framework.
+    Alias,
+}
+
+/// A trace, and what it is run on.
+#[derive(Debug, Args)]
+pub struct ProblemArgs {
+    /// A bundled trace (see `list traces`), a trace file, or a recording (see `import`)
+    #[arg(value_name = "TRACE")]
+    pub trace: String,
+
+    /// A machine (see `list machines`), one with another link such as `titan-v+pcie5`, or a file
+    /// (.toml or .json)
+    #[arg(long, short, value_name = "MACHINE")]
+    pub machine: String,
+
+    /// Device memory that the plan may use: an amount such as `14.9GiB`, or a share of the
+    /// in-core peak such as `50%` [default: the machine's memory less what is reserved]
+    #[arg(long, short, value_name = "BUDGET")]
+    pub budget: Option<Budget>,
+
+    /// Host memory that the plan may use [default: the machine's]
+    #[arg(long, value_name = "BYTES")]
+    pub host_budget: Option<Bytes>,
+
+    /// What a method may decide besides keeping a tensor
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "CHOICES",
+        default_value = "keep,swap,recompute"
+    )]
+    pub allow: Vec<Allow>,
+
+    /// The machine that the trace was recorded on, so that its times are scaled by the ratio of
+    /// the two devices' rooflines where the trace knows FLOPs and bytes
+    #[arg(long, value_name = "MACHINE")]
+    pub recorded_on: Option<String>,
+
+    /// How much faster the machine computes than the trace says, for ops that the roofline ratio
+    /// does not cover
+    #[arg(long, value_name = "FACTOR")]
+    pub speed: Option<f64>,
+
+    /// How in-place ops are taken where TRACE is a recording
+    #[arg(long, value_enum, default_value_t)]
+    pub in_place: InPlace,
+
+    /// Evaluations that one search may make
+    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().evaluations)]
+    pub evaluations: u64,
+}
+
+/// A choice that a method may make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Allow {
+    /// Keep a tensor on the device; always allowed.
+    Keep,
+    /// Copy it to the host.
+    Swap,
+    /// Run its op again.
+    Recompute,
+}
+
+/// What `ProblemArgs` name.
+pub struct Inputs {
+    /// The trace, its times carried over to the machine.
+    pub trace: Trace,
+    /// The machine.
+    pub machine: Machine,
+    /// The iteration without a memory limit.
+    pub in_core: InCore,
+    /// Device memory that a plan may use.
+    pub budget: Bytes,
+    host_budget: Option<Bytes>,
+    allowed: Allowed,
+    limits: Limits,
+    /// How the times were carried over, in a sentence.
+    pub carry_over: String,
+}
+
+impl ProblemArgs {
+    /// Reads everything that the arguments name.
+    pub fn read(&self) -> Result<Inputs> {
+        let recorded = read_trace(&self.trace, self.in_place)?;
+        let machine = read_machine(&self.machine)?;
+        let from = self.recorded_on.as_deref().map(read_machine).transpose()?;
+        let (trace, carried) =
+            scenarios::carry_over(&recorded, from.as_ref(), &machine, self.speed)
+                .or_exit(Exit::Usage)?;
+        let in_core = in_core(&trace);
+        Ok(Inputs {
+            budget: Budget::resolve(self.budget, &machine, in_core.peak),
+            in_core,
+            trace,
+            machine,
+            host_budget: self.host_budget,
+            allowed: Allowed {
+                swap: self.allow.contains(&Allow::Swap),
+                recompute: self.allow.contains(&Allow::Recompute),
+            },
+            limits: Limits { evaluations: self.evaluations },
+            carry_over: carried.to_string(),
+        })
+    }
+}
+
+impl Inputs {
+    /// The planning problem.
+    pub fn problem(&self) -> Problem<'_> {
+        let mut problem = Problem::new(&self.trace, &self.machine, self.budget);
+        problem.host_budget = self.host_budget.unwrap_or(problem.host_budget);
+        problem.allowed = self.allowed;
+        problem.limits = self.limits;
+        problem
+    }
+}
+
+/// A bundled trace, a trace file, or a recording.
+pub fn read_trace(name: &str, in_place: InPlace) -> Result<Trace> {
+    if scenarios::traces().any(|bundled| bundled == name) {
+        return scenarios::trace(name).or_exit(Exit::Usage);
+    }
+    let path = Path::new(name);
+    if name != "-" && !path.exists() {
+        let bundled: Vec<_> = scenarios::traces().collect();
+        return Err(usage(format!(
+            "no file and no bundled trace is called `{name}`; bundled: {}",
+            bundled.join(", ")
+        )));
+    }
+    let text = read_text(path)?;
+    match profiler::import::detect(&text) {
+        Some(format) if !is_document(&text) => {
+            let options = ImportOptions { network: None, in_place: in_place.into() };
+            profiler::import::import(&text, path, Some(format), &options).or_exit(Exit::Usage)
+        }
+        _ => Ok(Trace::from_json(&text, path)?),
+    }
+}
+
+/// A trace document may mention anything in its notes; its beginning tells it apart.
+fn is_document(text: &str) -> bool {
+    text.chars().take(200).collect::<String>().contains("\"tidegate/")
+}
+
+impl From<InPlace> for InPlaceOps {
+    fn from(in_place: InPlace) -> Self {
+        match in_place {
+            InPlace::AsRecorded => Self::AsRecorded,
+            InPlace::Alias => Self::Alias,
+        }
+    }
+}
+
+/// A bundled machine, perhaps with another link, or a file.
+pub fn read_machine(name: &str) -> Result<Machine> {
+    let path = PathBuf::from(name);
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("toml") => {
+            let text = read_text(&path)?;
+            scenarios::machine_from_toml(&text, &path).or_exit(Exit::Usage)
+        }
+        Some("json") => Ok(Machine::read(&path)?),
+        _ => scenarios::machine(name).context("--machine").or_exit(Exit::Usage),
+    }
+}

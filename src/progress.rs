@@ -1,0 +1,47 @@
+//! Progress on a terminal, and giving up from the keyboard.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use planner::{Progress, Watch};
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// A progress bar on the standard error, where that is a terminal; interrupted by Ctrl-C.
+pub struct Bar {
+    bar: ProgressBar,
+    phase: Cell<&'static str>,
+}
+
+impl Bar {
+    /// A bar for one method's search.
+    pub fn new(method: &str) -> Self {
+        // Failing to install the handler leaves the default: Ctrl-C ends the process at once,
+        // which leaves nothing half-written either. A second call fails by design.
+        let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
+        let bar = ProgressBar::new(0);
+        if let Ok(style) = ProgressStyle::with_template("{prefix}: {msg} {wide_bar} {pos}/{len}") {
+            bar.set_style(style);
+        }
+        bar.set_prefix(method.to_string());
+        Self { bar, phase: Cell::new("") }
+    }
+}
+
+impl Watch for Bar {
+    fn go_on(&self, progress: Progress) -> bool {
+        if self.phase.replace(progress.phase) != progress.phase {
+            self.bar.set_message(progress.phase);
+        }
+        self.bar.set_length(progress.of);
+        self.bar.set_position(progress.done);
+        !INTERRUPTED.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
