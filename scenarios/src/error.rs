@@ -128,7 +128,7 @@ impl ScenarioError {
 }
 
 /// What to write instead: the names that were likely meant, or all of them.
-fn remedy(closest: &[String], known: &[String]) -> String {
+pub(crate) fn remedy(closest: &[String], known: &[String]) -> String {
     let quoted = |names: &[String]| {
         let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
         names.join(", ")

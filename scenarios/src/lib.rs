@@ -11,6 +11,7 @@ mod carry_over;
 mod error;
 mod machine_file;
 mod machines;
+mod networks;
 mod traces;
 
 #[cfg(test)]
@@ -19,4 +20,5 @@ mod reference_tests;
 pub use carry_over::{CarryOver, CarryOverError, Share, carry_over};
 pub use error::ScenarioError;
 pub use machines::{links, machine, machine_from_toml, machines};
+pub use networks::*;
 pub use traces::{trace, traces};

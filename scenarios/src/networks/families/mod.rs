@@ -1,0 +1,78 @@
+//! The networks that come with tidegate, a family a file.
+
+mod densenet;
+mod efficientnet;
+mod inception;
+mod mobilenet;
+mod plain;
+mod resnet;
+mod squeezenet;
+mod transformers;
+mod unet;
+
+pub(super) use densenet::densenet121;
+pub(super) use efficientnet::efficientnet_b0;
+pub(super) use inception::inception_v4;
+pub(super) use mobilenet::{mobilenet_v1, mobilenet_v2};
+pub(super) use plain::{alexnet, plain20, vgg16};
+pub(super) use resnet::{resnet, resnet_small, resnext101_3d};
+pub(super) use squeezenet::squeezenet;
+pub(super) use transformers::{bert_large, gpt2_xl, llama3_8b, vit_l16};
+pub(super) use unet::unet;
+
+use schema::Dtype;
+
+use super::builder::{Builder, Built};
+use super::error::NetworkError;
+use super::layer::LayerId;
+use super::options::{NetworkOptions, Optimizer};
+
+/// The data that a convolutional network is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Data {
+    /// 224 x 224 (or as a network's authors have it), 1000 classes.
+    ImageNet,
+    /// 32 x 32, 10 classes.
+    Cifar10,
+}
+
+impl Data {
+    fn classes(self) -> u64 {
+        match self {
+            Self::ImageNet => 1000,
+            Self::Cifar10 => 10,
+        }
+    }
+
+    /// Height and width where the options name none.
+    fn extent(self, options: &NetworkOptions) -> [u64; 2] {
+        let usual = match self {
+            Self::ImageNet => 224,
+            Self::Cifar10 => 32,
+        };
+        extent(options, usual)
+    }
+}
+
+/// Height and width: those that the options choose, or a square.
+fn extent(options: &NetworkOptions, usual: u64) -> [u64; 2] {
+    options.image.map_or([usual; 2], |image| image.map(u64::from))
+}
+
+/// A builder for a network that learns with momentum in 32 bits, and its images.
+fn images(
+    name: &str,
+    options: &NetworkOptions,
+    [height, width]: [u64; 2],
+) -> Result<(Builder, LayerId), NetworkError> {
+    let mut b = Builder::new(name, options, Dtype::F32, Optimizer::Momentum)?;
+    let image = b.input("images", &[3, height, width])?;
+    Ok((b, image))
+}
+
+/// A convolution, normalisation, and the activation that the options choose.
+fn conv_norm_act(b: &mut Builder, name: &str, x: LayerId, to: u64, window: [u64; 3]) -> Built {
+    let x = b.conv(&format!("{name}.conv"), x, to, window)?;
+    let x = b.batch_norm(&format!("{name}.norm"), x)?;
+    b.act(&format!("{name}.act"), x)
+}

@@ -1,0 +1,30 @@
+//! Networks without a recording: a graph of layers becomes the trace of a training iteration whose
+//! sizes are exact and whose times are modelled.
+//!
+//! [`network`] gives a network by name, [`network_from_toml`] and [`network_from_onnx`] read one
+//! from a file, [`Builder`] builds one layer by layer, and [`modelled_trace`] makes the trace.
+
+mod builder;
+mod efficiency;
+mod error;
+mod families;
+mod fit;
+mod layer;
+mod lower;
+mod options;
+mod registry;
+mod sparsity;
+mod work;
+
+#[cfg(test)]
+mod tests;
+
+pub use builder::{Builder, Built};
+pub use efficiency::{Efficiencies, Efficiency, modelled_trace, modelled_trace_with};
+pub use error::{LayerProblem, NetworkError};
+pub use fit::{Fit, Residual, Sample, fit_efficiencies, residual};
+pub use layer::{LayerId, Network, Window};
+pub use options::{Activation, NetworkOptions, Optimizer};
+pub use registry::{NetworkInfo, network, networks};
+pub use sparsity::sparsity;
+pub use work::{Class, Pass};

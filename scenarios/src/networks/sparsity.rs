@@ -1,0 +1,70 @@
+//! How many zeros tensors hold, by a model of what CSWAP+ prints for VGG16 (cswap-plus.txt,
+//! section 3.1, figure 2): 20 % to 80 % over layers and epochs; the fourth ReLU goes from 50 % to
+//! 80 %; the fourth pooling stays under 45 %.
+
+use super::layer::{Compute, Network};
+
+/// The least and the most that the paper shows.
+const RANGE: (f64, f64) = (0.2, 0.8);
+/// The fourth ReLU is the fifth of VGG16's 18 ReLU and pooling outputs; 0 is the first, 1 the last.
+const FOURTH_RELU: f64 = 4.0 / 17.0;
+/// What it has at first, and what it gains.
+const FOURTH_RELU_AT_FIRST: f64 = 0.5;
+const GAIN: f64 = 0.3;
+/// How fast the gain comes: most of it in the first fifth of the training, as in figure 2.
+const HASTE: f64 = 5.0;
+/// A pooled element is zero only where its whole window is. 0.45 / 0.8 would let the fourth
+/// pooling reach 45 %.
+const POOLED: f64 = 0.55;
+
+/// Share of zeros in the output of a ReLU at `depth` (0 the first, 1 the last of the network)
+/// when the training has come to `progress` (0 the first epoch, 1 the last).
+///
+/// At first s = 0.2 + 0.6 (1 - 2^(-depth / d)), d being where VGG16's fourth ReLU is, which so
+/// begins at 50 %; the gain is 0.3 (1 - e^(-5 progress)) / (1 - e^-5), and 80 % is the
+/// end of it. Both are
+/// stated shapes through the figures that the paper prints; between them they are a guess.
+pub fn sparsity(depth: f64, progress: f64) -> f64 {
+    let (least, most) = RANGE;
+    let (depth, progress) = (depth.clamp(0.0, 1.0), progress.clamp(0.0, 1.0));
+    let span = most - least;
+    let left = (most - FOURTH_RELU_AT_FIRST) / span;
+    let at_first = most - span * left.powf(depth / FOURTH_RELU);
+    let gain = GAIN * (-HASTE * progress).exp_m1() / (-HASTE).exp_m1();
+    (at_first + gain).min(most)
+}
+
+/// Share of zeros in each layer's output. What is neither made by a ReLU nor copied from one is
+/// dense.
+pub(crate) fn of_layers(network: &Network) -> Vec<f64> {
+    let relu = |compute: &Compute| match compute {
+        Compute::Activation(activation) => activation.makes_zeros(),
+        _ => false,
+    };
+    let makes = |compute: &Compute| relu(compute) || matches!(compute, Compute::MaxPool(_));
+    let count = network.layers.iter().filter(|layer| makes(&layer.compute)).count();
+    let mut passed = 0;
+    let mut shares: Vec<f64> = Vec::with_capacity(network.layers.len());
+    for layer in &network.layers {
+        let depth = passed as f64 / count.saturating_sub(1).max(1) as f64;
+        passed += usize::from(makes(&layer.compute));
+        let of_input = layer.inputs.first().map_or(0.0, |input| shares[input.0]);
+        shares.push(match &layer.compute {
+            compute if relu(compute) => sparsity(depth, network.options.progress),
+            Compute::MaxPool(_) if of_input > 0.0 => (of_input * POOLED).max(RANGE.0),
+            Compute::View | Compute::Movement => of_input,
+            // Half of what is left.
+            Compute::Dropout => 1.0 - (1.0 - of_input) * 0.5,
+            Compute::Concat => {
+                let sizes = layer.inputs.iter().map(|input| {
+                    let size = super::layer::elements(&network.layers[input.0].shape) as f64;
+                    (size * shares[input.0], size)
+                });
+                let (zeros, all) = sizes.fold((0.0, 0.0), |(a, b), (c, d)| (a + c, b + d));
+                zeros / all
+            }
+            _ => 0.0,
+        });
+    }
+    shares
+}

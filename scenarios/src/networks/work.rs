@@ -1,0 +1,412 @@
+//! How much an op computes and moves, and in which class of ops it is.
+
+use schema::{Dtype, OpKind};
+
+use super::layer::{Compute, Network, elements};
+use super::options::{Activation, Optimizer, element_bytes};
+
+/// Ops that use a device alike, and so have an efficiency in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Convolutions with a window of one element: matrix products in all but name.
+    Pointwise(Pass),
+    /// Convolutions of 3x3 and more.
+    Window(Pass),
+    /// Convolutions in groups of more than one channel.
+    Grouped(Pass),
+    /// Convolutions of each channel with a window of its own.
+    Depthwise(Pass),
+    /// Matrix products in 32 bits.
+    Matrix,
+    /// Matrix products and convolutions in 16 bits, on matrix units.
+    Matrix16,
+    /// Fused attention.
+    Attention(Pass),
+    /// Batch normalisation.
+    BatchNorm(Pass),
+    /// Layer and RMS normalisation.
+    RowNorm(Pass),
+    /// Softmax.
+    Softmax,
+    /// Activations, sums, products, dropout, rotary embeddings.
+    Elementwise(Pass),
+    /// Max pooling.
+    MaxPool(Pass),
+    /// The backward of max pooling with indices that were kept.
+    MaxPoolIndices,
+    /// Average pooling.
+    AveragePool(Pass),
+    /// Average pooling to a size.
+    AdaptivePool(Pass),
+    /// Bilinear up-sampling.
+    Upsample(Pass),
+    /// Concatenation and copies.
+    Movement,
+    /// Views: nothing moves.
+    View,
+    /// Embedding tables.
+    Embedding(Pass),
+    /// The loss.
+    Loss,
+    /// The optimizer's step.
+    Optimizer,
+}
+
+/// Which gradient, if any, an op makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Pass {
+    /// None: it belongs to the forward phase.
+    Forward,
+    /// That of the parameters.
+    Parameters,
+    /// That of the input, and where it is one op, of the parameters too.
+    Input,
+}
+
+impl Class {
+    /// The name in `efficiencies.toml`.
+    pub fn name(self) -> String {
+        let (name, pass) = match self {
+            Self::Pointwise(pass) => ("pointwise-convolution", Some(pass)),
+            Self::Window(pass) => ("window-convolution", Some(pass)),
+            Self::Grouped(pass) => ("grouped-convolution", Some(pass)),
+            Self::Depthwise(pass) => ("depthwise-convolution", Some(pass)),
+            Self::Matrix => ("matrix-product", None),
+            Self::Matrix16 => ("matrix-product-16", None),
+            Self::Attention(pass) => ("attention", Some(pass)),
+            Self::BatchNorm(pass) => ("batch-norm", Some(pass)),
+            Self::RowNorm(pass) => ("row-norm", Some(pass)),
+            Self::Softmax => ("softmax", None),
+            Self::Elementwise(pass) => ("elementwise", Some(pass)),
+            Self::MaxPool(pass) => ("max-pool", Some(pass)),
+            Self::MaxPoolIndices => ("max-pool-indices", Some(Pass::Input)),
+            Self::AveragePool(pass) => ("average-pool", Some(pass)),
+            Self::AdaptivePool(pass) => ("adaptive-pool", Some(pass)),
+            Self::Upsample(pass) => ("upsample", Some(pass)),
+            Self::Movement => ("movement", None),
+            Self::View => ("view", None),
+            Self::Embedding(pass) => ("embedding", Some(pass)),
+            Self::Loss => ("loss", None),
+            Self::Optimizer => ("optimizer", None),
+        };
+        match pass {
+            Some(Pass::Forward) => format!("{name}-forward"),
+            Some(Pass::Parameters) => format!("{name}-parameter-gradient"),
+            Some(Pass::Input) => format!("{name}-input-gradient"),
+            None => name.to_string(),
+        }
+    }
+
+    /// All classes, in the order of `efficiencies.toml`.
+    pub fn all() -> Vec<Self> {
+        let of = |class: fn(Pass) -> Self| {
+            [Pass::Forward, Pass::Parameters, Pass::Input].map(class).to_vec()
+        };
+        let two = |class: fn(Pass) -> Self| [Pass::Forward, Pass::Input].map(class).to_vec();
+        let mut all = [
+            of(Self::Pointwise),
+            of(Self::Window),
+            of(Self::Grouped),
+            of(Self::Depthwise),
+            vec![Self::Matrix, Self::Matrix16],
+            two(Self::Attention),
+            two(Self::BatchNorm),
+            two(Self::RowNorm),
+            vec![Self::Softmax],
+            two(Self::Elementwise),
+            two(Self::MaxPool),
+            vec![Self::MaxPoolIndices],
+            two(Self::AveragePool),
+            two(Self::AdaptivePool),
+            two(Self::Upsample),
+            vec![Self::Movement, Self::View],
+        ]
+        .concat();
+        all.extend([Pass::Forward, Pass::Parameters].map(Self::Embedding));
+        all.extend([Self::Loss, Self::Optimizer]);
+        all
+    }
+}
+
+/// What an op has to do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Work {
+    pub kind: OpKind,
+    pub class: Class,
+    pub flops: u64,
+    pub bytes: u64,
+    /// For products: over how many terms each result is summed. 0 elsewhere.
+    pub depth: u64,
+    /// Whether matrix units for 16-bit floats can do it.
+    pub matrix_units: bool,
+}
+
+/// A multiplication and an addition.
+const MULTIPLY_ADD: u64 = 2;
+
+impl Work {
+    fn new(kind: OpKind, class: Class, flops: u64, bytes: u64) -> Self {
+        Self { kind, class, flops, bytes, depth: 0, matrix_units: false }
+    }
+
+    /// A sum of `terms` gradients, one at a time over the first.
+    pub fn sum(network: &Network, count: u64, terms: usize) -> Self {
+        let additions = count.saturating_mul(terms.saturating_sub(1) as u64);
+        let bytes = additions.saturating_mul(3 * element_bytes(network.dtype));
+        let class = Class::Elementwise(Pass::Forward);
+        Self::new(OpKind::Elementwise, class, additions, bytes)
+    }
+
+    /// The optimizer's step: gradient in, parameter and state in and out.
+    pub fn update(network: &Network, count: u64) -> Self {
+        let width = element_bytes(network.dtype);
+        let master = if network.dtype == Dtype::F32 { 0 } else { 4 };
+        let state = 4 * network.optimizer.moments() + master;
+        let flops = match network.optimizer {
+            Optimizer::None => 0,
+            Optimizer::Sgd => 2,
+            Optimizer::Momentum => 4,
+            Optimizer::Adam => 12,
+        };
+        let bytes = count.saturating_mul(3 * width + 2 * state);
+        Self::new(OpKind::Optimizer, Class::Optimizer, count.saturating_mul(flops), bytes)
+    }
+
+    fn of_product(mut self, network: &Network, depth: u64) -> Self {
+        (self.depth, self.matrix_units) = (depth, network.dtype != Dtype::F32);
+        if self.matrix_units && !matches!(self.class, Class::Attention(_) | Class::Depthwise(_)) {
+            self.class = Class::Matrix16;
+        }
+        self
+    }
+}
+
+/// Sizes that the work of a layer follows from.
+struct Sizes {
+    output: u64,
+    inputs: u64,
+    parameters: u64,
+    width: u64,
+}
+
+impl Sizes {
+    fn of(network: &Network, id: usize) -> Self {
+        let layer = &network.layers[id];
+        let of_input = |id: &super::layer::LayerId| elements(&network.layers[id.0].shape);
+        let parameters = layer.parameters.iter().map(|id| network.parameters[*id].elements);
+        Self {
+            output: elements(&layer.shape),
+            inputs: layer.inputs.iter().map(of_input).fold(0, u64::saturating_add),
+            parameters: parameters.fold(0, u64::saturating_add),
+            width: element_bytes(network.dtype),
+        }
+    }
+
+    /// Bytes of `outputs` times the output and `inputs` times the inputs.
+    fn bytes(&self, outputs: u64, inputs: u64) -> u64 {
+        let moved = self.output.saturating_mul(outputs);
+        moved.saturating_add(self.inputs.saturating_mul(inputs)).saturating_mul(self.width)
+    }
+
+    /// Bytes of the output, the inputs and the parameters.
+    fn operands(&self) -> u64 {
+        self.bytes(1, 1).saturating_add(self.parameters.saturating_mul(self.width))
+    }
+}
+
+/// Terms that each output of a product is summed over.
+fn depth(network: &Network, id: usize) -> u64 {
+    let layer = &network.layers[id];
+    let input = &network.layers[layer.inputs[0].0].shape;
+    match &layer.compute {
+        Compute::Convolution { window, groups } => {
+            (input[1] / groups).saturating_mul(window.volume())
+        }
+        Compute::MatrixProduct { inner } => *inner,
+        _ => input.last().copied().unwrap_or(1),
+    }
+}
+
+/// The same of a backward product: the gradient of an input is summed over the outputs, that of
+/// the weights over so many samples and positions that it is the inputs which limit it.
+fn backward_depth(network: &Network, id: usize, pass: Pass) -> u64 {
+    let layer = &network.layers[id];
+    match (&layer.compute, pass) {
+        (Compute::Convolution { window, groups }, Pass::Input) => {
+            (layer.shape[1] / groups).saturating_mul(window.volume())
+        }
+        (Compute::Linear, Pass::Input) => layer.shape.last().copied().unwrap_or(1),
+        _ => depth(network, id),
+    }
+}
+
+/// Operations of a forward product.
+fn product_flops(network: &Network, id: usize) -> u64 {
+    let output = elements(&network.layers[id].shape);
+    output.saturating_mul(depth(network, id)).saturating_mul(MULTIPLY_ADD)
+}
+
+fn convolution_class(network: &Network, id: usize, pass: Pass) -> Class {
+    let layer = &network.layers[id];
+    match &layer.compute {
+        Compute::Convolution { window, groups } => {
+            let per_group = network.layers[layer.inputs[0].0].shape[1] / groups;
+            match (groups, per_group, window.volume()) {
+                (1, _, 1) => Class::Pointwise(pass),
+                (1, ..) => Class::Window(pass),
+                (_, 1, _) => Class::Depthwise(pass),
+                _ => Class::Grouped(pass),
+            }
+        }
+        _ => Class::Matrix,
+    }
+}
+
+fn attention_flops(network: &Network, id: usize) -> u64 {
+    let layer = &network.layers[id];
+    let Compute::Attention { heads, width, keys, causal } = layer.compute else { return 0 };
+    // Scores, and their product with the values; a causal mask leaves half of both.
+    let products = if causal { 1 } else { 2 };
+    let queries = elements(&layer.shape[..2]);
+    [heads, width, keys, products * MULTIPLY_ADD].iter().fold(queries, |a, b| a.saturating_mul(*b))
+}
+
+/// Operations per element, about what the functions cost in additions and multiplications.
+fn activation_flops(activation: Activation) -> u64 {
+    match activation {
+        Activation::Relu | Activation::LeakyRelu | Activation::Relu6 => 1,
+        Activation::Gelu | Activation::Silu | Activation::Sigmoid | Activation::Tanh => 8,
+    }
+}
+
+pub(crate) fn forward_work(network: &Network, id: usize) -> Work {
+    let layer = &network.layers[id];
+    let sizes = Sizes::of(network, id);
+    let (output, bytes) = (sizes.output, sizes.operands());
+    let pass = Pass::Forward;
+    let per_output = |n: u64| output.saturating_mul(n);
+    let work = |kind, class, flops, bytes| Work::new(kind, class, flops, bytes);
+    match &layer.compute {
+        Compute::Input | Compute::View => work(OpKind::View, Class::View, 0, 0),
+        Compute::Convolution { .. } => {
+            let class = convolution_class(network, id, pass);
+            let flops = product_flops(network, id);
+            work(OpKind::Convolution, class, flops, bytes).of_product(network, depth(network, id))
+        }
+        Compute::Linear | Compute::MatrixProduct { .. } => {
+            let flops = product_flops(network, id);
+            let product = work(OpKind::MatrixProduct, Class::Matrix, flops, bytes);
+            product.of_product(network, depth(network, id))
+        }
+        // Statistics in a pass of their own.
+        Compute::BatchNorm => {
+            work(OpKind::Normalisation, Class::BatchNorm(pass), per_output(8), sizes.bytes(1, 2))
+        }
+        Compute::RowNorm => work(OpKind::Normalisation, Class::RowNorm(pass), per_output(8), bytes),
+        Compute::Activation(activation) => work(
+            OpKind::Activation,
+            Class::Elementwise(pass),
+            per_output(activation_flops(*activation)),
+            bytes,
+        ),
+        Compute::MaxPool(window) => work(
+            OpKind::Pooling,
+            Class::MaxPool(pass),
+            per_output(window.volume()),
+            bytes.saturating_add(per_output(element_bytes(Dtype::I64))),
+        ),
+        Compute::AveragePool(window) => {
+            work(OpKind::Pooling, Class::AveragePool(pass), per_output(window.volume()), bytes)
+        }
+        Compute::AdaptivePool => {
+            work(OpKind::Pooling, Class::AdaptivePool(pass), sizes.inputs, bytes)
+        }
+        Compute::Dropout => work(
+            OpKind::Dropout,
+            Class::Elementwise(pass),
+            per_output(2),
+            bytes.saturating_add(output),
+        ),
+        Compute::Add | Compute::Multiply | Compute::Rotary => {
+            work(OpKind::Elementwise, Class::Elementwise(pass), output, bytes)
+        }
+        Compute::Softmax => work(OpKind::Softmax, Class::Softmax, per_output(8), bytes),
+        Compute::Attention { width, .. } => {
+            let flops = attention_flops(network, id);
+            work(OpKind::Attention, Class::Attention(pass), flops, bytes)
+                .of_product(network, *width)
+        }
+        // Of the table only the rows that are looked up.
+        Compute::Embedding => work(OpKind::Embedding, Class::Embedding(pass), 0, sizes.bytes(2, 0)),
+        Compute::Concat | Compute::Movement => {
+            work(OpKind::Movement, Class::Movement, 0, sizes.bytes(2, 0))
+        }
+        Compute::Upsample => work(OpKind::Movement, Class::Upsample(pass), per_output(7), bytes),
+        // Log-softmax out and in, and the gradient.
+        Compute::Loss => work(OpKind::Loss, Class::Loss, per_output(10), sizes.bytes(4, 1)),
+    }
+}
+
+/// The work of one of a layer's backward ops, which adds up `gradients` of the layer's output.
+pub(crate) fn backward_work(network: &Network, id: usize, pass: Pass, gradients: usize) -> Work {
+    let layer = &network.layers[id];
+    let sizes = Sizes::of(network, id);
+    let forward = forward_work(network, id);
+    let mut work = Work { depth: 0, ..forward };
+    // Gradients and values of the output, and of the inputs, that are read and written.
+    let moved = |outputs, inputs| sizes.bytes(outputs, inputs);
+    match &layer.compute {
+        Compute::Convolution { .. } | Compute::Linear | Compute::MatrixProduct { .. } => {
+            let class = convolution_class(network, id, pass);
+            let depth = backward_depth(network, id, pass);
+            return Work { class, ..work }.of_product(network, depth);
+        }
+        Compute::BatchNorm => {
+            (work.class, work.bytes) = (Class::BatchNorm(pass), moved(2, 3));
+        }
+        Compute::RowNorm => (work.class, work.bytes) = (Class::RowNorm(pass), moved(1, 2)),
+        Compute::MaxPool(_) => {
+            let indices = sizes.output.saturating_mul(element_bytes(Dtype::I64));
+            let kept = network.options.pool_indices;
+            work.class = if kept { Class::MaxPoolIndices } else { Class::MaxPool(pass) };
+            let (inputs, indices) = if kept { (1, indices) } else { (3, 2 * indices) };
+            work.bytes = moved(1, inputs).saturating_add(indices);
+        }
+        Compute::AveragePool(_) => work.class = Class::AveragePool(pass),
+        Compute::AdaptivePool => work.class = Class::AdaptivePool(pass),
+        Compute::Upsample => work.class = Class::Upsample(pass),
+        Compute::Attention { width, .. } => {
+            // Five products for the forward's two.
+            let flops = forward.flops.saturating_mul(5) / 2;
+            let class = Class::Attention(pass);
+            return Work { class, flops, bytes: moved(2, 2), ..work }.of_product(network, *width);
+        }
+        Compute::Embedding => {
+            // The gradient of a table is as large as the table, and zero where nobody looked.
+            work.class = Class::Embedding(Pass::Parameters);
+            let table = sizes.parameters.saturating_mul(sizes.width);
+            work.bytes = moved(2, 0).saturating_add(table);
+        }
+        Compute::View | Compute::Concat => {
+            (work.kind, work.class, work.bytes) = (OpKind::View, Class::View, 0);
+        }
+        // One input's gradient takes the place of the output's, the other is a copy.
+        Compute::Add => {
+            (work.flops, work.bytes) = (0, sizes.output.saturating_mul(2 * sizes.width));
+        }
+        Compute::Activation(_) | Compute::Dropout | Compute::Multiply | Compute::Softmax => {
+            let mask = if layer.compute == Compute::Dropout { sizes.output } else { 0 };
+            let saved = u64::from(layer.compute != Compute::Dropout);
+            work.bytes = moved(1 + saved, 1).saturating_add(mask);
+        }
+        _ => {}
+    }
+    if let Class::Elementwise(_) = work.class {
+        work.class = Class::Elementwise(Pass::Input);
+    }
+    // A gradient beyond the first is added to it before.
+    let extra = Work::sum(network, sizes.output, gradients);
+    work.flops = work.flops.saturating_add(extra.flops);
+    work.bytes = work.bytes.saturating_add(extra.bytes);
+    work
+}
