@@ -7,7 +7,7 @@ use crate::methods::Method;
 use crate::{PlanError, Problem, Watch, lower};
 
 /// Decisions, and when copies start under them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decided {
     /// One for each gap of the problem's model.
     pub treatments: Vec<Treatment>,
@@ -19,39 +19,81 @@ pub struct Decided {
     pub as_recorded: bool,
 }
 
-/// Shares of the budget for which a method decides, one after another, until its buffers can be
-/// packed into the whole budget: what fits byte for byte need not fit address for address.
-const TARGETS_PERMILLE: [u64; 7] = [1000, 995, 990, 980, 960, 930, 900];
+/// Shares of the budget for which a method decides, one after another, until its decisions can be
+/// lowered.
+const DECIDED_PERMILLE: [u64; 4] = [1000, 980, 950, 900];
+
+/// Shares of the budget with which decisions are lowered, one after another, until their buffers
+/// can be packed into the whole budget: what fits byte for byte need not fit address for address,
+/// and copies in that start a little later leave room.
+const LOWERED_PERMILLE: [u64; 12] = [1000, 995, 990, 980, 965, 950, 925, 900, 850, 800, 700, 600];
 
 /// Plans with a method: of the decisions that it comes up with, those that are fastest when they
 /// are lowered.
+///
+/// Each decision is lowered in the same way, whichever method it comes from, and a method decides
+/// for smaller targets until all its candidates could be lowered. One whose candidates include
+/// another's thus never does worse than that one.
 pub fn plan(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result<Plan, PlanError> {
     let mut failure = None;
-    for permille in TARGETS_PERMILLE {
-        let target = Bytes((u128::from(problem.budget.0) * u128::from(permille) / 1000) as u64);
-        let decided = match method.decide(problem, target, watch) {
-            Ok(decided) => decided,
-            Err(error) => return Err(failure.unwrap_or(error)),
+    let mut best: Option<Plan> = None;
+    let mut tried: Vec<Decided> = Vec::new();
+    for permille in DECIDED_PERMILLE {
+        let candidates = match method.decide(problem, share(problem.budget, permille), watch) {
+            Ok(candidates) => candidates,
+            Err(PlanError::Interrupted) => return Err(PlanError::Interrupted),
+            Err(error) => {
+                failure.get_or_insert(error);
+                break;
+            }
         };
-        let mut best: Option<Plan> = None;
-        for decided in decided {
-            match lower(problem, target, &decided) {
+        let mut all_lowered = true;
+        for candidate in candidates {
+            if tried.contains(&candidate) {
+                continue;
+            }
+            match lower_where_it_fits(problem, &candidate) {
                 Ok(plan) => {
-                    let faster = |best: &Plan| plan.predicted.iteration < best.predicted.iteration;
-                    if best.as_ref().is_none_or(faster) {
+                    let time = plan.predicted.iteration;
+                    if best.as_ref().is_none_or(|best| time < best.predicted.iteration) {
                         best = Some(plan);
                     }
                 }
-                Err(error) => failure = Some(failure.unwrap_or(error)),
+                Err(error) => {
+                    all_lowered = false;
+                    failure.get_or_insert(error);
+                }
             }
+            tried.push(candidate);
         }
-        if let Some(mut plan) = best {
-            plan.method = method.name().to_string();
-            return Ok(plan);
-        }
-        if !matches!(failure, Some(PlanError::Fragmented { .. })) {
+        if all_lowered {
             break;
         }
     }
-    Err(failure.expect("every method decides something or says why not"))
+    match best {
+        Some(mut plan) => {
+            plan.method = method.name().to_string();
+            Ok(plan)
+        }
+        None => Err(failure.expect("a method decides something or says why not")),
+    }
+}
+
+fn lower_where_it_fits(problem: &Problem, decided: &Decided) -> Result<Plan, PlanError> {
+    let mut failure = None;
+    for permille in LOWERED_PERMILLE {
+        match lower(problem, share(problem.budget, permille), decided) {
+            Ok(plan) => return Ok(plan),
+            Err(error @ PlanError::Fragmented { .. }) => {
+                failure.get_or_insert(error);
+            }
+            // What does not fit this target fits no smaller one.
+            Err(error) => return Err(failure.unwrap_or(error)),
+        }
+    }
+    Err(failure.expect("the list of targets is not empty"))
+}
+
+fn share(budget: Bytes, permille: u64) -> Bytes {
+    Bytes((u128::from(budget.0) * u128::from(permille) / 1000) as u64)
 }

@@ -27,11 +27,15 @@ pub(crate) struct Block {
     pub address: u64,
 }
 
+/// Blocks this small a share of the whole fit into what the large ones leave, and are placed once
+/// these have their places.
+const SMALL: u64 = 4000;
+
 /// Gives every block an address and returns the end of the highest, which is no more than `room`
 /// where the search finds a way.
 pub(crate) fn pack(blocks: &mut [Block], room: Bytes) -> Bytes {
     let groups = groups(blocks);
-    let mut order: Vec<usize> = (0..groups.len()).collect();
+    let live_peak = live_peak(blocks);
     let size = |group: usize| groups[group].iter().map(|b| blocks[*b].bytes).max().unwrap_or(0);
     let lifetime = |group: usize| {
         let first = groups[group].iter().map(|b| blocks[*b].from).min();
@@ -39,33 +43,38 @@ pub(crate) fn pack(blocks: &mut [Block], room: Bytes) -> Bytes {
         last.unwrap_or(0) - first.unwrap_or(0)
     };
     // What is always there goes to the bottom, where it disturbs nobody.
-    let always = groups.iter().map(|g| lifetime_is_all(blocks, g)).collect::<Vec<_>>();
+    let always: Vec<bool> = groups.iter().map(|group| lives_always(blocks, group)).collect();
+    let mut order: Vec<usize> = (0..groups.len()).filter(|g| size(*g) > 0).collect();
     order.sort_by_key(|g| (!always[*g], std::cmp::Reverse((size(*g), lifetime(*g))), *g));
-    let enough = live_peak(blocks).max(1);
-    let mut best: Option<(u64, Vec<u64>)> = None;
+    let fixed = order.iter().take_while(|g| always[**g]).count();
+    let small = order.iter().position(|g| !always[*g] && size(*g) <= live_peak / SMALL);
+    let small = order.split_off(small.unwrap_or(order.len()));
+    let mut best: Option<(u64, Placement)> = None;
     for _ in 0..ROUNDS {
-        let placed = place(blocks, &groups, &order);
-        let arena = placed.iter().zip(blocks.iter()).map(|(a, b)| a + b.bytes).max().unwrap_or(0);
-        let highest = (0..blocks.len()).max_by_key(|b| (placed[*b] + blocks[*b].bytes, *b));
+        let mut placement = Placement::new(blocks.len());
+        order.iter().for_each(|group| placement.place(blocks, &groups[*group]));
+        let (arena, highest) = placement.top(blocks);
         if best.as_ref().is_none_or(|(least, _)| arena < *least) {
-            best = Some((arena, placed));
+            best = Some((arena, placement));
         }
         // Within a two-thousandth of what must be live at once, another round is not worth it.
-        let close = arena <= room.0 && arena <= enough + enough / 2000;
+        let close = arena <= room.0 && arena <= live_peak + live_peak / 2000;
         let Some(highest) = highest.filter(|_| !close) else { break };
         let at = order.iter().position(|g| groups[*g].contains(&highest)).unwrap_or(0);
         let group = order.remove(at);
-        let front = order.iter().take_while(|g| always[**g]).count();
-        order.insert(front.min(at), group);
+        order.insert(fixed.min(at), group);
     }
-    let Some((arena, addresses)) = best else { return Bytes::ZERO };
-    for (block, address) in blocks.iter_mut().zip(addresses) {
+    let Some((_, mut placement)) = best else { return Bytes::ZERO };
+    small.iter().for_each(|group| placement.place(blocks, &groups[*group]));
+    let (arena, _) = placement.top(blocks);
+    for (block, address) in blocks.iter_mut().zip(placement.addresses) {
         block.address = address;
     }
     Bytes(arena)
 }
 
-fn lifetime_is_all(blocks: &[Block], group: &[usize]) -> bool {
+/// Whether a group is there from before the first event and for good.
+fn lives_always(blocks: &[Block], group: &[usize]) -> bool {
     group.iter().all(|b| blocks[*b].from == 0 && blocks[*b].until == u32::MAX)
 }
 
@@ -110,44 +119,51 @@ fn live_peak(blocks: &[Block]) -> u64 {
     peak as u64
 }
 
-/// Blocks that live at one moment with some other block, found by their interval.
-fn live_together(a: &Block, b: &Block) -> bool {
-    a.from < b.until && b.from < a.until
+/// Addresses of the blocks placed so far.
+struct Placement {
+    addresses: Vec<u64>,
+    placed: Vec<usize>,
+    /// Addresses at which a group cannot begin, as half-open ranges; kept for its room.
+    forbidden: Vec<(u64, u64)>,
 }
 
-fn place(blocks: &[Block], groups: &[Vec<usize>], order: &[usize]) -> Vec<u64> {
-    let mut addresses = vec![0; blocks.len()];
-    let mut placed: Vec<usize> = Vec::with_capacity(blocks.len());
-    // Addresses at which a group cannot begin, as half-open ranges.
-    let mut forbidden: Vec<(u64, u64)> = Vec::new();
-    for group in order {
-        let members = &groups[*group];
-        forbidden.clear();
-        for member in members {
-            let block = &blocks[*member];
-            if block.bytes == 0 {
-                continue;
+impl Placement {
+    fn new(blocks: usize) -> Self {
+        Self { addresses: vec![0; blocks], placed: Vec::new(), forbidden: Vec::new() }
+    }
+
+    /// Puts a group at the lowest address that is free while its blocks live.
+    fn place(&mut self, blocks: &[Block], group: &[usize]) {
+        self.forbidden.clear();
+        for block in group.iter().map(|b| &blocks[*b]).filter(|block| block.bytes > 0) {
+            for other in &self.placed {
+                let (other, address) = (&blocks[*other], self.addresses[*other]);
+                if other.from < block.until && block.from < other.until {
+                    let begin = (address + 1).saturating_sub(block.bytes);
+                    self.forbidden.push((begin, address + other.bytes));
+                }
             }
-            let conflicts = placed.iter().filter(|p| live_together(&blocks[**p], block));
-            forbidden.extend(conflicts.map(|p| {
-                let (begin, end) = (addresses[*p], addresses[*p] + blocks[*p].bytes);
-                ((begin + 1).saturating_sub(block.bytes), end)
-            }));
         }
-        forbidden.sort_unstable();
+        self.forbidden.sort_unstable();
         let mut address = 0u64;
-        for (begin, end) in &forbidden {
+        for (begin, end) in &self.forbidden {
             if *begin > address {
                 break;
             }
             address = address.max(end.next_multiple_of(ALIGNMENT));
         }
-        for member in members {
-            addresses[*member] = address;
-            if blocks[*member].bytes > 0 {
-                placed.push(*member);
+        for block in group {
+            self.addresses[*block] = address;
+            if blocks[*block].bytes > 0 {
+                self.placed.push(*block);
             }
         }
     }
-    addresses
+
+    /// The end of the highest block, and which it is.
+    fn top(&self, blocks: &[Block]) -> (u64, Option<usize>) {
+        let end = |block: &usize| self.addresses[*block] + blocks[*block].bytes;
+        let highest = self.placed.iter().copied().max_by_key(|block| (end(block), *block));
+        (highest.as_ref().map_or(0, end), highest)
+    }
 }

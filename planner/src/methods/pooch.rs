@@ -65,9 +65,11 @@ fn recompute_by_ratio(
         if !watch.go_on(progress) {
             return Err(PlanError::Interrupted);
         }
+        let swapped = evaluator.evaluate(treatments).ok().map(|outcome| outcome.iteration.0);
+        let Some(swapped) = swapped else { break };
         let mut ratios = Vec::with_capacity(undecided.len());
         for gap in &undecided {
-            if let Some(ratio) = Ratio::of(evaluator, treatments, *gap) {
+            if let Some(ratio) = Ratio::of(evaluator, treatments, *gap, swapped) {
                 ratios.push((ratio, *gap));
             }
         }
@@ -88,19 +90,26 @@ struct Ratio {
 }
 
 impl Ratio {
+    /// r of a map that is swapped, where the iteration takes `swapped` with all maps as they are.
     /// None where recomputing does not fit.
-    fn of(evaluator: &mut Evaluator, treatments: &mut [Treatment], gap: GapId) -> Option<Self> {
+    fn of(
+        evaluator: &mut Evaluator,
+        treatments: &mut [Treatment],
+        gap: GapId,
+        swapped: u64,
+    ) -> Option<Self> {
         let mut time = |treatment| {
             treatments[gap] = treatment;
             evaluator.evaluate(treatments).ok().map(|outcome| outcome.iteration.0)
         };
-        let recompute = time(Treatment::Recompute);
-        let free = time(Treatment::SwapAtNoCost);
-        let swap = time(Treatment::Swap);
-        let (recompute, free, swap) = (recompute?, free?, swap?);
-        // A free swap can be slower than a real one where that delays a copy for the better.
-        let free = free.min(recompute).min(swap);
-        Some(Self { recompute: recompute - free, swap: swap - free })
+        let recomputed = time(Treatment::Recompute);
+        // Without an advantage there is no need to know by how much r exceeds 1.
+        let free = recomputed.filter(|t| *t < swapped).and_then(|_| time(Treatment::SwapAtNoCost));
+        treatments[gap] = Treatment::Swap;
+        let (recomputed, free) = (recomputed?, free?);
+        // A free swap can be slower than a real one that delays another copy for the better.
+        let free = free.min(recomputed);
+        Some(Self { recompute: recomputed - free, swap: swapped - free })
     }
 
     /// r < 1.

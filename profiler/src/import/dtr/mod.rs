@@ -34,7 +34,7 @@ pub(super) fn import(
         batch: None,
         provenance: Provenance {
             origin: Origin::Imported,
-            device: "not stated in the recording".into(),
+            device: "an unstated device".into(),
             framework: Some("PyTorch (DTR prototype)".into()),
             source: format!("op log of the DTR prototype, {}", file_name(file)),
             date: None,

@@ -35,7 +35,7 @@ pub(super) fn import(
     ];
     notes.extend(graph.note_on_total());
     notes.extend(layout.notes);
-    let unknown = || "not stated in the recording".to_string();
+    let unknown = || "an unstated device".to_string();
     let source = match graph.source {
         Some(source) => format!("{source}; {}", file_name(file)),
         None => file_name(file),
