@@ -256,6 +256,11 @@ impl Builder {
         self.add(name, compute, &[x], self.shape(x).to_vec(), &[])
     }
 
+    /// The sum with a parameter that is the same for each sample: a bias, positions.
+    pub(crate) fn add_parameter(&mut self, name: &str, x: LayerId, trained: u64) -> Built {
+        self.add(name, Compute::Fixed, &[x], self.shape(x).to_vec(), &[("weight", trained)])
+    }
+
     /// Max pooling.
     pub fn max_pool(&mut self, name: &str, x: LayerId, window: Window) -> Built {
         let shape = self.pooled(name, x, &window)?;

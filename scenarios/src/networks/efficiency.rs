@@ -35,6 +35,9 @@ pub struct Efficiencies {
     pub launch_ns: u64,
     /// Terms of a sum at which products reach half of their efficiency.
     pub half_depth: f64,
+    /// What was fitted on.
+    #[serde(default)]
+    pub recordings: Vec<String>,
     /// By the name of the class.
     pub class: BTreeMap<String, Efficiency>,
 }
@@ -78,8 +81,16 @@ impl Efficiencies {
 
     /// As a TOML text.
     pub fn to_toml(&self) -> String {
-        let mut text =
-            format!("launch_ns = {}\nhalf_depth = {}\n", self.launch_ns, self.half_depth);
+        let mut text = format!(
+            "# What share of a device's peak figures each class of ops reaches. Written by\n\
+             # examples/fit_efficiencies.rs, which fits the classes that recordings have.\n\
+             launch_ns = {}\nhalf_depth = {}\nrecordings = [\n",
+            self.launch_ns, self.half_depth
+        );
+        for recording in &self.recordings {
+            text += &format!("    {},\n", text_of(recording));
+        }
+        text += "]\n";
         for class in Class::all().into_iter().map(Class::name) {
             if let Some(Efficiency { compute, bandwidth, source }) = self.class.get(&class) {
                 text += &format!(

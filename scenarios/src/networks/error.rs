@@ -93,6 +93,16 @@ pub enum NetworkError {
     File(#[from] FileError),
 }
 
+impl NetworkError {
+    /// The same error, naming the file that describes the network.
+    pub(crate) fn in_file(mut self, file: &std::path::Path) -> Self {
+        if let Self::Layer { network, .. } = &mut self {
+            *network = file.display().to_string();
+        }
+        self
+    }
+}
+
 /// What does not fit at a layer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LayerProblem {

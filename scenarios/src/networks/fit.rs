@@ -97,7 +97,7 @@ pub fn fit_efficiencies(samples: &[Sample<'_>], from: &Efficiencies) -> Fit {
     });
     let best = fits.into_iter().min_by(|(a, _), (b, _)| a.total_cmp(b));
     let mut efficiencies = best.map_or_else(|| from.clone(), |(_, fitted)| fitted);
-    name_sources(samples, &pairs, from, &mut efficiencies);
+    name_sources(samples, &pairs, &mut efficiencies);
     let residuals = samples.iter().map(|sample| residual(sample, &efficiencies)).collect();
     Fit { efficiencies, residuals }
 }
@@ -147,11 +147,16 @@ fn fit_class(class: Class, pairs: &[Pair], fitted: &mut Efficiencies) {
     if own.is_empty() || class == Class::View {
         return;
     }
-    let steps: Vec<f64> = (0..48).map(|step| 0.02 * 1.09_f64.powi(step)).collect();
-    let rounded = |share: f64| (share * 1000.0).round() / 1000.0;
+    let steps: Vec<f64> =
+        (0..48).map(|step| (20.0 * 1.09_f64.powi(step)).round() / 1000.0).collect();
+    // What is no product is bound by memory. A product of matrices that is bound by memory is one
+    // with a vector, which no recording has: those in recordings that seem so are just small.
+    let product = own.iter().flat_map(|pair| &pair.works).any(|work| work.depth > 0);
+    let computes = if product { steps.clone() } else { vec![was.compute] };
+    let bandwidths = if class == Class::Matrix { vec![was.bandwidth] } else { steps };
     let mut best = (f64::INFINITY, was.clone());
-    for compute in steps.iter().copied().map(rounded) {
-        for bandwidth in steps.iter().copied().map(rounded).filter(|share| *share <= 1.0) {
+    for compute in computes {
+        for bandwidth in bandwidths.iter().copied().filter(|share| *share <= 1.0) {
             let far = (compute / was.compute).ln().abs() + (bandwidth / was.bandwidth).ln().abs();
             let candidate = Efficiency { compute, bandwidth, source: was.source.clone() };
             fitted.class.insert(name.clone(), candidate.clone());
@@ -164,24 +169,18 @@ fn fit_class(class: Class, pairs: &[Pair], fitted: &mut Efficiencies) {
     fitted.class.insert(name, best.1);
 }
 
-/// Says of each class that was fitted what it was fitted on.
-fn name_sources(
-    samples: &[Sample<'_>],
-    pairs: &[Pair],
-    from: &Efficiencies,
-    fitted: &mut Efficiencies,
-) {
-    let recordings: Vec<String> = (samples.iter())
+/// Says of each class that was fitted how many ops it was fitted on, and what on.
+fn name_sources(samples: &[Sample<'_>], pairs: &[Pair], fitted: &mut Efficiencies) {
+    fitted.recordings = (samples.iter())
         .map(|sample| format!("{} on {}", sample.recorded.title(), sample.machine.device.name))
         .collect();
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for work in pairs.iter().flat_map(|pair| &pair.works) {
+    for work in pairs.iter().flat_map(|pair| &pair.works).filter(|work| work.class != Class::View) {
         *counts.entry(work.class.name()).or_default() += 1;
     }
     for (class, efficiency) in &mut fitted.class {
-        if let (Some(count), true) = (counts.get(class), from.class.contains_key(class)) {
-            efficiency.source =
-                format!("fitted on {count} ops of recordings: {}", recordings.join(", "));
+        if let Some(count) = counts.get(class) {
+            efficiency.source = format!("fitted on {count} ops of the recordings");
         }
     }
 }

@@ -83,8 +83,9 @@ pub(crate) enum Compute {
     Movement,
     /// Bilinear.
     Upsample,
-    /// Rotary position embedding: elementwise, its backward reads nothing but the gradient.
-    Rotary,
+    /// Of one input with what no gradient depends on: rotary positions, a scale, a bias. Its
+    /// backward reads nothing but the gradient.
+    Fixed,
     /// Of logits and labels; it yields the gradient of the logits.
     Loss,
 }

@@ -11,9 +11,11 @@ mod families;
 mod fit;
 mod layer;
 mod lower;
+mod onnx;
 mod options;
 mod registry;
 mod sparsity;
+mod toml_file;
 mod work;
 
 #[cfg(test)]
@@ -24,7 +26,9 @@ pub use efficiency::{Efficiencies, Efficiency, modelled_trace, modelled_trace_wi
 pub use error::{LayerProblem, NetworkError};
 pub use fit::{Fit, Residual, Sample, fit_efficiencies, residual};
 pub use layer::{LayerId, Network, Window};
+pub use onnx::network_from_onnx;
 pub use options::{Activation, NetworkOptions, Optimizer};
 pub use registry::{NetworkInfo, network, networks};
 pub use sparsity::sparsity;
+pub use toml_file::network_from_toml;
 pub use work::{Class, Pass};

@@ -6,8 +6,8 @@ use super::layer::{Compute, Network};
 
 /// The least and the most that the paper shows.
 const RANGE: (f64, f64) = (0.2, 0.8);
-/// The fourth ReLU is the fifth of VGG16's 18 ReLU and pooling outputs; 0 is the first, 1 the last.
-const FOURTH_RELU: f64 = 4.0 / 17.0;
+/// The fourth ReLU is the fifth of VGG16's 20 ReLU and pooling outputs; 0 is the first, 1 the last.
+const FOURTH_RELU: f64 = 4.0 / 19.0;
 /// What it has at first, and what it gains.
 const FOURTH_RELU_AT_FIRST: f64 = 0.5;
 const GAIN: f64 = 0.3;
@@ -31,7 +31,8 @@ pub fn sparsity(depth: f64, progress: f64) -> f64 {
     let left = (most - FOURTH_RELU_AT_FIRST) / span;
     let at_first = most - span * left.powf(depth / FOURTH_RELU);
     let gain = GAIN * (-HASTE * progress).exp_m1() / (-HASTE).exp_m1();
-    (at_first + gain).min(most)
+    // Rounding may leave the range by a little.
+    (at_first + gain).clamp(least, most)
 }
 
 /// Share of zeros in each layer's output. What is neither made by a ReLU nor copied from one is

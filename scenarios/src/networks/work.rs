@@ -327,7 +327,7 @@ pub(crate) fn forward_work(network: &Network, id: usize) -> Work {
             per_output(2),
             bytes.saturating_add(output),
         ),
-        Compute::Add | Compute::Multiply | Compute::Rotary => {
+        Compute::Add | Compute::Multiply | Compute::Fixed => {
             work(OpKind::Elementwise, Class::Elementwise(pass), output, bytes)
         }
         Compute::Softmax => work(OpKind::Softmax, Class::Softmax, per_output(8), bytes),

@@ -65,8 +65,8 @@ impl Blocks {
         let mut k = self.linear(b, &part("k"), x, per_head * self.key_heads)?;
         let v = self.linear(b, &part("v"), x, per_head * self.key_heads)?;
         if self.llama {
-            q = b.same(&part("q.rotary"), q, Compute::Rotary)?;
-            k = b.same(&part("k.rotary"), k, Compute::Rotary)?;
+            q = b.same(&part("q.rotary"), q, Compute::Fixed)?;
+            k = b.same(&part("k.rotary"), k, Compute::Fixed)?;
         }
         let mixed = if self.fused {
             b.attention(&part("attention"), [q, k, v], self.heads, per_head, self.causal)?
