@@ -21,12 +21,12 @@ pub struct Decided {
 
 /// Shares of the budget for which a method decides, one after another, until its decisions can be
 /// lowered.
-const DECIDED_PERMILLE: [u64; 4] = [1000, 980, 950, 900];
+const DECIDED_PERMILLE: [u64; 6] = [1000, 970, 940, 900, 850, 800];
 
-/// Shares of the budget with which decisions are lowered, one after another, until their buffers
-/// can be packed into the whole budget: what fits byte for byte need not fit address for address,
-/// and copies in that start a little later leave room.
-const LOWERED_PERMILLE: [u64; 12] = [1000, 995, 990, 980, 965, 950, 925, 900, 850, 800, 700, 600];
+/// How often a decision is lowered with ever less memory until its buffers can be packed into the
+/// whole budget: what fits byte for byte need not fit address for address, and copies in that
+/// start a little later leave room.
+const LOWERINGS: usize = 8;
 
 /// Plans with a method: of the decisions that it comes up with, those that are fastest when they
 /// are lowered.
@@ -81,17 +81,22 @@ pub fn plan(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result
 
 fn lower_where_it_fits(problem: &Problem, decided: &Decided) -> Result<Plan, PlanError> {
     let mut failure = None;
-    for permille in LOWERED_PERMILLE {
-        match lower(problem, share(problem.budget, permille), decided) {
+    let mut target = problem.budget;
+    for _ in 0..LOWERINGS {
+        match lower(problem, target, decided) {
             Ok(plan) => return Ok(plan),
-            Err(error @ PlanError::Fragmented { .. }) => {
+            Err(error @ PlanError::Fragmented { short_by, budget }) => {
                 failure.get_or_insert(error);
+                // As if the arena shrank with the target, and a little more.
+                let wanted = u128::from(target.0) * u128::from(budget.0);
+                target = Bytes((wanted / u128::from((budget + short_by).0)) as u64);
+                target = share(target, 998);
             }
             // What does not fit this target fits no smaller one.
             Err(error) => return Err(failure.unwrap_or(error)),
         }
     }
-    Err(failure.expect("the list of targets is not empty"))
+    Err(failure.expect("there is at least one lowering"))
 }
 
 fn share(budget: Bytes, permille: u64) -> Bytes {
