@@ -10,7 +10,7 @@ use std::error::Error;
 use std::path::Path;
 
 use profiler::import::{ImportOptions, import};
-use scenarios::{Efficiencies, NetworkOptions, Optimizer, Sample, fit_efficiencies};
+use scenarios::{Efficiencies, NetworkOptions, Optimizer, Sample, fit_efficiencies, residual};
 
 /// Recordings, the network and image that each is of, and where it ran.
 const RECORDINGS: &[(&str, Option<(&str, [u32; 2])>, &str)] = &[
@@ -54,6 +54,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let fit = fit_efficiencies(&samples, &Efficiencies::bundled());
     for residual in &fit.residuals {
         eprintln!("{residual}");
+    }
+    eprintln!("each when fitted on the others:");
+    for (index, held_out) in samples.iter().enumerate() {
+        let mut others = samples.clone();
+        others.remove(index);
+        let fit = fit_efficiencies(&others, &Efficiencies::bundled());
+        eprintln!("{}", residual(held_out, &fit.efficiencies));
     }
     print!("{}", fit.efficiencies.to_toml());
     Ok(())

@@ -48,7 +48,6 @@ impl Builder {
             options: options.clone(),
             layers: Vec::new(),
             parameters: Vec::new(),
-            notes: Vec::new(),
         };
         Ok(Self { network, activation: options.activation.unwrap_or(Activation::Relu) })
     }

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use schema::{Compute as DeviceCompute, Document, Machine, Nanos, Origin, Provenance, Role, Trace};
+use schema::{
+    Compute as DeviceCompute, Document, Machine, Nanos, Op, Origin, Provenance, Role, Trace,
+};
 use serde::{Deserialize, Serialize};
 
+use super::class::Class;
 use super::error::NetworkError;
 use super::layer::Network;
 use super::lower::{Iteration, lower};
 use super::sparsity::of_layers;
-use super::work::{Class, Work};
+use super::work::Work;
 
 /// What share of a device's peak figures a class of ops reaches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -162,7 +165,7 @@ pub fn modelled_trace_with(
     for tensor in tensors.iter_mut().filter(|tensor| tensor.role == Role::Activation) {
         tensor.sparsity = by_name.get(tensor.name.as_str()).copied();
     }
-    let trace = Trace {
+    let mut trace = Trace {
         network: network.name.clone(),
         batch: Some(network.batch),
         provenance: Provenance {
@@ -171,29 +174,38 @@ pub fn modelled_trace_with(
             framework: None,
             source: "built layer by layer".to_string(),
             date: None,
-            notes: notes(network),
+            notes: Vec::new(),
         },
         tensors,
         ops,
     };
-    match trace.check() {
-        Ok(()) => Ok(trace),
-        Err(why) => Err(NetworkError::Invalid { network: network.name.clone(), why }),
+    if let Err(why) = trace.check() {
+        return Err(NetworkError::Invalid { network: network.name.clone(), why });
     }
+    // After the check, which makes sure that sums of times are in range.
+    trace.provenance.notes = notes(network, &trace.ops, &works, efficiencies);
+    Ok(trace)
 }
 
-fn notes(network: &Network) -> Vec<String> {
-    let mut notes = vec![
+fn notes(network: &Network, ops: &[Op], works: &[Work], by: &Efficiencies) -> Vec<String> {
+    let assumed = |work: &Work| {
+        let efficiency = by.class.get(&work.class.name());
+        efficiency.is_some_and(|efficiency| efficiency.source.starts_with("assumed"))
+    };
+    let time = |ops: &mut dyn Iterator<Item = &Op>| ops.map(|op| op.duration).sum::<Nanos>();
+    let of_assumed = ops.iter().zip(works).filter(|(_, work)| assumed(work)).map(|(op, _)| op);
+    let all = time(&mut ops.iter());
+    let share = 100.0 * time(&mut { of_assumed }).0 as f64 / all.0.max(1) as f64;
+    vec![
         "nothing was run: times are modelled, from the operations and bytes of each op and \
          the efficiencies of its kind"
             .to_string(),
+        format!("{share:.0} % of the time rests on efficiencies that no recording was fitted on"),
         format!(
             "shares of zeros are modelled too, for a training that has come to {:.0} %",
             100.0 * network.options.progress
         ),
-    ];
-    notes.extend(network.notes.iter().cloned());
-    notes
+    ]
 }
 
 /// A text in TOML's quotes.

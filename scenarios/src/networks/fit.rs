@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use schema::{Compute as DeviceCompute, Machine, Nanos, Op, OpKind, Phase, Trace};
 
+use super::class::Class;
 use super::efficiency::{Efficiencies, Efficiency};
 use super::layer::Network;
 use super::lower::lower;
-use super::work::{Class, Work};
+use super::work::Work;
 
 /// A recording, and what it is a recording of.
 #[derive(Debug, Clone, Copy)]
@@ -196,7 +197,9 @@ fn paired(sample: &Sample<'_>) -> Vec<Pair> {
         device: device.clone(),
         weight: (op.duration.0 as f64).sqrt(),
     };
-    let recorded_ops = || sample.recorded.ops.iter().filter(|op| op.duration.0 > 0);
+    // The loss is one op here, and several or none in recordings.
+    let compared = |op: &&Op| op.duration.0 > 0 && op.kind != OpKind::Loss;
+    let recorded_ops = || sample.recorded.ops.iter().filter(compared);
     let Some(network) = sample.network else {
         let products = recorded_ops().filter(|op| op.kind == OpKind::MatrixProduct);
         let sized = |op| product_from_sizes(sample.recorded, op).map(|work| pair(op, vec![work]));

@@ -119,8 +119,6 @@ pub struct Network {
     pub(crate) options: NetworkOptions,
     pub(crate) layers: Vec<Layer>,
     pub(crate) parameters: Vec<Parameter>,
-    /// What is to be said about it beside its figures.
-    pub(crate) notes: Vec<String>,
 }
 
 impl Network {

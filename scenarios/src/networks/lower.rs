@@ -8,11 +8,13 @@
 //! Not tensors of their own, being under a thousandth of what is beside them: the statistics that
 //! normalisations save and the log-sum-exp of fused attention.
 
-use schema::{Bytes, Dtype, Home, InPlace, Nanos, Op, Phase, Role, Tensor, TensorId};
+use schema::{Bytes, Dtype, Home, Op, Phase, Role, Tensor};
 
+use super::class::Pass;
 use super::layer::{Compute, LayerId, Network, Parameter, elements};
 use super::options::element_bytes;
-use super::work::{Pass, Work, backward_work, forward_work};
+use super::place::place;
+use super::work::{Work, backward_work, forward_work};
 
 /// A network's iteration without times: they are modelled from `works`, one per op.
 pub(crate) struct Iteration {
@@ -39,18 +41,19 @@ struct Lowering<'a> {
     parameter_gradients: Vec<Vec<Value>>,
 }
 
-struct RawOp {
-    name: String,
-    phase: Phase,
-    reads: Vec<Value>,
-    writes: Vec<Value>,
+/// An op before it is known which of its values are views of another.
+pub(super) struct RawOp {
+    pub name: String,
+    pub phase: Phase,
+    pub reads: Vec<Value>,
+    pub writes: Vec<Value>,
     /// An input that the output may take the place of, and that output.
-    over: Option<(Value, Value)>,
+    pub over: Option<(Value, Value)>,
     /// The outputs are views of the first input.
-    views: bool,
-    recompute_differs: bool,
-    workspace: u64,
-    work: Work,
+    pub views: bool,
+    pub recompute_differs: bool,
+    pub workspace: u64,
+    pub work: Work,
 }
 
 pub(crate) fn lower(network: &Network) -> Iteration {
@@ -76,7 +79,7 @@ pub(crate) fn lower(network: &Network) -> Iteration {
         lowering.backward(id);
     }
     lowering.update();
-    lowering.place()
+    place(lowering.tensors, lowering.ops)
 }
 
 impl Lowering<'_> {
@@ -372,89 +375,4 @@ fn convolution_workspace(network: &Network, id: usize) -> u64 {
     let Compute::Convolution { window, groups } = &layer.compute else { return 0 };
     let channels = network.layers[layer.inputs[0].0].shape[1] / groups;
     channels.saturating_mul(window.volume()).saturating_mul(4)
-}
-
-impl Lowering<'_> {
-    /// Decides which values share a storage, and when each storage is free again.
-    fn place(mut self) -> Iteration {
-        let mut storage: Vec<usize> = (0..self.tensors.len()).collect();
-        let mut last_read = vec![None; self.tensors.len()];
-        let mut writer = vec![None; self.tensors.len()];
-        for (index, op) in self.ops.iter().enumerate() {
-            op.reads.iter().for_each(|read| last_read[*read] = Some(index));
-            op.writes.iter().for_each(|write| writer[*write] = Some(index));
-        }
-        // A view whose input is not needed any more takes its place; the others are names for it.
-        for index in 0..self.ops.len() {
-            let op = &mut self.ops[index];
-            op.reads.iter_mut().for_each(|read| *read = storage[*read]);
-            let mut seen = Vec::new();
-            op.reads.retain(|read| {
-                !seen.contains(read) && {
-                    seen.push(*read);
-                    true
-                }
-            });
-            if !op.views {
-                continue;
-            }
-            let input = op.reads[0];
-            let same_size = op.writes.len() == 1
-                && self.tensors[op.writes[0]].bytes == self.tensors[input].bytes;
-            if same_size && last_read[input] == Some(index) && writer[input].is_some() {
-                op.over = Some((input, op.writes[0]));
-                continue;
-            }
-            for output in std::mem::take(&mut op.writes) {
-                storage[output] = input;
-                last_read[input] = last_read[input].max(last_read[output]);
-            }
-        }
-        // What takes part: everything but the values that are views of another.
-        let mut ids = vec![None; self.tensors.len()];
-        let mut tensors = Vec::new();
-        for (value, tensor) in self.tensors.into_iter().enumerate() {
-            if storage[value] == value {
-                ids[value] = Some(TensorId::from_index(tensors.len()));
-                tensors.push(tensor);
-            }
-        }
-        let id = |value: usize| ids[storage[value]].expect("a storage stands for itself");
-        let mut frees: Vec<Vec<TensorId>> = vec![Vec::new(); self.ops.len()];
-        for value in 0..storage.len() {
-            if let (true, Some(writer)) = (storage[value] == value, writer[value]) {
-                frees[last_read[value].unwrap_or(writer)].push(id(value));
-            }
-        }
-        let mut works = Vec::new();
-        let mut ops = Vec::new();
-        for (index, (raw, frees)) in self.ops.into_iter().zip(frees).enumerate() {
-            let over = raw.over.map(|(input, output)| (storage[input], output)).filter(
-                |(input, output)| {
-                    last_read[*input] == Some(index)
-                        && writer[*input].is_some()
-                        && raw.reads.contains(input)
-                        && tensors[id(*input).index()].bytes == tensors[id(*output).index()].bytes
-                },
-            );
-            let over = over.map(|(input, output)| InPlace { input: id(input), output: id(output) });
-            ops.push(Op {
-                name: raw.name,
-                kind: raw.work.kind,
-                phase: raw.phase,
-                duration: Nanos::ZERO,
-                recompute: raw.recompute_differs.then_some(Nanos::ZERO),
-                reads: raw.reads.iter().map(|read| id(*read)).collect(),
-                writes: raw.writes.iter().map(|write| id(*write)).collect(),
-                in_place: over.into_iter().collect(),
-                workspace: Bytes(raw.workspace),
-                frees,
-                rerunnable: raw.phase != Phase::Update,
-                flops: Some(raw.work.flops),
-                bytes_moved: Some(Bytes(raw.work.bytes)),
-            });
-            works.push(raw.work);
-        }
-        Iteration { tensors, ops, works }
-    }
 }

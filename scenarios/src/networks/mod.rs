@@ -5,6 +5,7 @@
 //! from a file, [`Builder`] builds one layer by layer, and [`modelled_trace`] makes the trace.
 
 mod builder;
+mod class;
 mod efficiency;
 mod error;
 mod families;
@@ -13,6 +14,7 @@ mod layer;
 mod lower;
 mod onnx;
 mod options;
+mod place;
 mod registry;
 mod sparsity;
 mod toml_file;
@@ -22,6 +24,7 @@ mod work;
 mod tests;
 
 pub use builder::{Builder, Built};
+pub use class::{Class, Pass};
 pub use efficiency::{Efficiencies, Efficiency, modelled_trace, modelled_trace_with};
 pub use error::{LayerProblem, NetworkError};
 pub use fit::{Fit, Residual, Sample, fit_efficiencies, residual};
@@ -31,4 +34,3 @@ pub use options::{Activation, NetworkOptions, Optimizer};
 pub use registry::{NetworkInfo, network, networks};
 pub use sparsity::sparsity;
 pub use toml_file::network_from_toml;
-pub use work::{Class, Pass};

@@ -39,25 +39,24 @@ const ENTRIES: &[Entry] = &[
     entry("alexnet-cifar10", "AlexNet, CIFAR10", IMAGES, |n, o| {
         families::alexnet(n, o, Data::Cifar10)
     }),
-    entry("bert-large", "BERT-Large, masked words, 512 tokens", &["sequence"], |n, o| {
-        families::bert_large(n, o)
-    }),
-    entry("densenet121", "DenseNet-121, ImageNet", IMAGES, |n, o| families::densenet121(n, o)),
-    entry("efficientnet-b0", "EfficientNet-B0, ImageNet", IMAGES, |n, o| {
-        families::efficientnet_b0(n, o)
-    }),
-    entry("gpt2-xl", "GPT-2 XL, 1024 tokens", &["sequence"], |n, o| families::gpt2_xl(n, o)),
-    entry("inceptionv4", "Inception v4, ImageNet, 299 x 299", IMAGES, |n, o| {
-        families::inception_v4(n, o)
-    }),
-    entry("llama3-8b", "Llama 3 8B, 8192 tokens", &["sequence"], |n, o| families::llama3_8b(n, o)),
+    entry(
+        "bert-large",
+        "BERT-Large, masked words, 512 tokens",
+        &["sequence"],
+        families::bert_large,
+    ),
+    entry("densenet121", "DenseNet-121, ImageNet", IMAGES, families::densenet121),
+    entry("efficientnet-b0", "EfficientNet-B0, ImageNet", IMAGES, families::efficientnet_b0),
+    entry("gpt2-xl", "GPT-2 XL, 1024 tokens", &["sequence"], families::gpt2_xl),
+    entry("inceptionv4", "Inception v4, ImageNet, 299 x 299", IMAGES, families::inception_v4),
+    entry("llama3-8b", "Llama 3 8B, 8192 tokens", &["sequence"], families::llama3_8b),
     entry("mobilenet-v1", "MobileNet v1, ImageNet", IMAGES, |n, o| {
         families::mobilenet_v1(n, o, Data::ImageNet)
     }),
     entry("mobilenet-v1-cifar10", "MobileNet v1, CIFAR10", IMAGES, |n, o| {
         families::mobilenet_v1(n, o, Data::Cifar10)
     }),
-    entry("mobilenet-v2", "MobileNet v2, ImageNet", IMAGES, |n, o| families::mobilenet_v2(n, o)),
+    entry("mobilenet-v2", "MobileNet v2, ImageNet", IMAGES, families::mobilenet_v2),
     entry("plain20", "Plain20, ImageNet", IMAGES, |n, o| families::plain20(n, o, Data::ImageNet)),
     entry("plain20-cifar10", "Plain20, CIFAR10", IMAGES, |n, o| {
         families::plain20(n, o, Data::Cifar10)
@@ -84,7 +83,7 @@ const ENTRIES: &[Entry] = &[
         "resnext101-3d",
         "ResNeXt-101 with 3-D convolutions, videos of 64 frames of 112 x 112",
         &["activation", "image", "frames"],
-        |n, o| families::resnext101_3d(n, o),
+        families::resnext101_3d,
     ),
     entry("squeezenet", "SqueezeNet 1.1, ImageNet", IMAGES, |n, o| {
         families::squeezenet(n, o, Data::ImageNet)
@@ -92,12 +91,10 @@ const ENTRIES: &[Entry] = &[
     entry("squeezenet-cifar10", "SqueezeNet 1.1, CIFAR10", IMAGES, |n, o| {
         families::squeezenet(n, o, Data::Cifar10)
     }),
-    entry("unet", "U-Net with bilinear up-sampling, 512 x 512", IMAGES, |n, o| {
-        families::unet(n, o)
-    }),
+    entry("unet", "U-Net with bilinear up-sampling, 512 x 512", IMAGES, families::unet),
     entry("vgg16", "VGG16, ImageNet", IMAGES, |n, o| families::vgg16(n, o, Data::ImageNet)),
     entry("vgg16-cifar10", "VGG16, CIFAR10", IMAGES, |n, o| families::vgg16(n, o, Data::Cifar10)),
-    entry("vit-l16", "ViT-L/16, 224 x 224", &["image"], |n, o| families::vit_l16(n, o)),
+    entry("vit-l16", "ViT-L/16, 224 x 224", &["image"], families::vit_l16),
 ];
 
 /// The networks that come with tidegate, by ascending name.

@@ -1,132 +1,10 @@
-//! How much an op computes and moves, and in which class of ops it is.
+//! How much an op computes and moves.
 
 use schema::{Dtype, OpKind};
 
+use super::class::{Class, Pass};
 use super::layer::{Compute, Network, elements};
 use super::options::{Activation, Optimizer, element_bytes};
-
-/// Ops that use a device alike, and so have an efficiency in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
-    /// Convolutions with a window of one element: matrix products in all but name.
-    Pointwise(Pass),
-    /// Convolutions of 3x3 and more.
-    Window(Pass),
-    /// Convolutions in groups of more than one channel.
-    Grouped(Pass),
-    /// Convolutions of each channel with a window of its own.
-    Depthwise(Pass),
-    /// Matrix products in 32 bits.
-    Matrix,
-    /// Matrix products and convolutions in 16 bits, on matrix units.
-    Matrix16,
-    /// Fused attention.
-    Attention(Pass),
-    /// Batch normalisation.
-    BatchNorm(Pass),
-    /// Layer and RMS normalisation.
-    RowNorm(Pass),
-    /// Softmax.
-    Softmax,
-    /// Activations, sums, products, dropout, rotary embeddings.
-    Elementwise(Pass),
-    /// Max pooling.
-    MaxPool(Pass),
-    /// The backward of max pooling with indices that were kept.
-    MaxPoolIndices,
-    /// Average pooling.
-    AveragePool(Pass),
-    /// Average pooling to a size.
-    AdaptivePool(Pass),
-    /// Bilinear up-sampling.
-    Upsample(Pass),
-    /// Concatenation and copies.
-    Movement,
-    /// Views: nothing moves.
-    View,
-    /// Embedding tables.
-    Embedding(Pass),
-    /// The loss.
-    Loss,
-    /// The optimizer's step.
-    Optimizer,
-}
-
-/// Which gradient, if any, an op makes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Pass {
-    /// None: it belongs to the forward phase.
-    Forward,
-    /// That of the parameters.
-    Parameters,
-    /// That of the input, and where it is one op, of the parameters too.
-    Input,
-}
-
-impl Class {
-    /// The name in `efficiencies.toml`.
-    pub fn name(self) -> String {
-        let (name, pass) = match self {
-            Self::Pointwise(pass) => ("pointwise-convolution", Some(pass)),
-            Self::Window(pass) => ("window-convolution", Some(pass)),
-            Self::Grouped(pass) => ("grouped-convolution", Some(pass)),
-            Self::Depthwise(pass) => ("depthwise-convolution", Some(pass)),
-            Self::Matrix => ("matrix-product", None),
-            Self::Matrix16 => ("matrix-product-16", None),
-            Self::Attention(pass) => ("attention", Some(pass)),
-            Self::BatchNorm(pass) => ("batch-norm", Some(pass)),
-            Self::RowNorm(pass) => ("row-norm", Some(pass)),
-            Self::Softmax => ("softmax", None),
-            Self::Elementwise(pass) => ("elementwise", Some(pass)),
-            Self::MaxPool(pass) => ("max-pool", Some(pass)),
-            Self::MaxPoolIndices => ("max-pool-indices", Some(Pass::Input)),
-            Self::AveragePool(pass) => ("average-pool", Some(pass)),
-            Self::AdaptivePool(pass) => ("adaptive-pool", Some(pass)),
-            Self::Upsample(pass) => ("upsample", Some(pass)),
-            Self::Movement => ("movement", None),
-            Self::View => ("view", None),
-            Self::Embedding(pass) => ("embedding", Some(pass)),
-            Self::Loss => ("loss", None),
-            Self::Optimizer => ("optimizer", None),
-        };
-        match pass {
-            Some(Pass::Forward) => format!("{name}-forward"),
-            Some(Pass::Parameters) => format!("{name}-parameter-gradient"),
-            Some(Pass::Input) => format!("{name}-input-gradient"),
-            None => name.to_string(),
-        }
-    }
-
-    /// All classes, in the order of `efficiencies.toml`.
-    pub fn all() -> Vec<Self> {
-        let of = |class: fn(Pass) -> Self| {
-            [Pass::Forward, Pass::Parameters, Pass::Input].map(class).to_vec()
-        };
-        let two = |class: fn(Pass) -> Self| [Pass::Forward, Pass::Input].map(class).to_vec();
-        let mut all = [
-            of(Self::Pointwise),
-            of(Self::Window),
-            of(Self::Grouped),
-            of(Self::Depthwise),
-            vec![Self::Matrix, Self::Matrix16],
-            two(Self::Attention),
-            two(Self::BatchNorm),
-            two(Self::RowNorm),
-            vec![Self::Softmax],
-            two(Self::Elementwise),
-            two(Self::MaxPool),
-            vec![Self::MaxPoolIndices],
-            two(Self::AveragePool),
-            two(Self::AdaptivePool),
-            two(Self::Upsample),
-            vec![Self::Movement, Self::View],
-        ]
-        .concat();
-        all.extend([Pass::Forward, Pass::Parameters].map(Self::Embedding));
-        all.extend([Self::Loss, Self::Optimizer]);
-        all
-    }
-}
 
 /// What an op has to do.
 #[derive(Debug, Clone, Copy)]
@@ -262,6 +140,11 @@ fn convolution_class(network: &Network, id: usize, pass: Pass) -> Class {
     }
 }
 
+fn adaptive_class(shape: &[u64], pass: Pass) -> Class {
+    let is_mean = shape[2..].iter().all(|extent| *extent == 1);
+    if is_mean { Class::GlobalPool(pass) } else { Class::AdaptivePool(pass) }
+}
+
 fn attention_flops(network: &Network, id: usize) -> u64 {
     let layer = &network.layers[id];
     let Compute::Attention { heads, width, keys, causal } = layer.compute else { return 0 };
@@ -319,7 +202,7 @@ pub(crate) fn forward_work(network: &Network, id: usize) -> Work {
             work(OpKind::Pooling, Class::AveragePool(pass), per_output(window.volume()), bytes)
         }
         Compute::AdaptivePool => {
-            work(OpKind::Pooling, Class::AdaptivePool(pass), sizes.inputs, bytes)
+            work(OpKind::Pooling, adaptive_class(&layer.shape, pass), sizes.inputs, bytes)
         }
         Compute::Dropout => work(
             OpKind::Dropout,
@@ -373,7 +256,7 @@ pub(crate) fn backward_work(network: &Network, id: usize, pass: Pass, gradients:
             work.bytes = moved(1, inputs).saturating_add(indices);
         }
         Compute::AveragePool(_) => work.class = Class::AveragePool(pass),
-        Compute::AdaptivePool => work.class = Class::AdaptivePool(pass),
+        Compute::AdaptivePool => work.class = adaptive_class(&layer.shape, pass),
         Compute::Upsample => work.class = Class::Upsample(pass),
         Compute::Attention { width, .. } => {
             // Five products for the forward's two.

@@ -1,6 +1,6 @@
 //! Inception v4 (Szegedy et al. 2017), as in the common PyTorch port: 299 x 299 images.
 
-use super::{extent, images};
+use super::{extent, images, pool_whole};
 use crate::networks::builder::{Builder, Built};
 use crate::networks::error::NetworkError;
 use crate::networks::layer::{LayerId, Network, Window};
@@ -90,7 +90,7 @@ pub fn inception_v4(name: &str, o: &NetworkOptions) -> Result<Network, NetworkEr
     for index in 0..3 {
         x = inception_c(&mut b, &format!("c{index}"), x)?;
     }
-    x = b.adaptive_pool("avgpool", x, 1)?;
+    x = pool_whole(&mut b, "avgpool", x)?;
     x = b.flatten("flatten", x)?;
     x = b.linear("fc", x, 1000, true)?;
     b.finish(x)

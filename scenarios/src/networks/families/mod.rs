@@ -24,7 +24,7 @@ use schema::Dtype;
 
 use super::builder::{Builder, Built};
 use super::error::NetworkError;
-use super::layer::LayerId;
+use super::layer::{LayerId, Window};
 use super::options::{NetworkOptions, Optimizer};
 
 /// The data that a convolutional network is for.
@@ -68,6 +68,15 @@ fn images(
     let mut b = Builder::new(name, options, Dtype::F32, Optimizer::Momentum)?;
     let image = b.input("images", &[3, height, width])?;
     Ok((b, image))
+}
+
+/// The average over all positions, as a pooling with one window: slower than a mean, and what
+/// older networks have.
+fn pool_whole(b: &mut Builder, name: &str, x: LayerId) -> Built {
+    let kernel = b.shape(x)[2..].to_vec();
+    let padding = vec![0; kernel.len()];
+    let window = Window { stride: kernel.clone(), kernel, padding, ceil: false };
+    b.average_pool(name, x, window)
 }
 
 /// A convolution, normalisation, and the activation that the options choose.

@@ -35,6 +35,7 @@ pub fn resnet(
             x = residual_block(&mut b, &name, x, &steps, stride)?;
         }
     }
+    x = b.adaptive_pool("avgpool", x, 1)?;
     classify(b, x, data.classes())
 }
 
@@ -60,6 +61,7 @@ pub fn resnet_small(name: &str, o: &NetworkOptions, blocks: u64) -> Result<Netwo
             x = b.act(&format!("{name}.act"), x)?;
         }
     }
+    x = super::pool_whole(&mut b, "avgpool", x)?;
     classify(b, x, 10)
 }
 
@@ -89,7 +91,6 @@ fn residual_block(
 }
 
 fn classify(mut b: Builder, x: LayerId, classes: u64) -> Result<Network, NetworkError> {
-    let x = b.adaptive_pool("avgpool", x, 1)?;
     let x = b.flatten("flatten", x)?;
     let x = b.linear("fc", x, classes, true)?;
     b.finish(x)
