@@ -12,8 +12,10 @@ use std::path::Path;
 use profiler::import::{ImportOptions, import};
 use scenarios::{Efficiencies, NetworkOptions, Optimizer, Sample, fit_efficiencies, residual};
 
-/// Recordings, the network and image that each is of, and where it ran.
-const RECORDINGS: &[(&str, Option<(&str, [u32; 2])>, &str)] = &[
+/// A file, the network and image that it is a recording of, and where that ran.
+type Recording = (&'static str, Option<(&'static str, [u32; 2])>, &'static str);
+
+const RECORDINGS: &[Recording] = &[
     ("vgg16-p100.opgraph.json", Some(("vgg16", [224; 2])), "p100"),
     ("resnet50-p100.opgraph.json", Some(("resnet50", [224; 2])), "p100"),
     ("inceptionv4.dtr.jsonl", Some(("inceptionv4", [299; 2])), "titan-v"),
