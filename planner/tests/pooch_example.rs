@@ -1,0 +1,154 @@
+//! The example of PooCH section 4.4: eight layers, `L_O = {5, 6, 7}`, `L_I = {4, 6, 7}`.
+//!
+//! The paper draws the timeline (figure 11) and prints no durations. These give its two sets on a
+//! link of one KiB per nanosecond: copies take as many nanoseconds as a map has KiB.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::random;
+use planner::methods::{Exposed, by_name};
+use planner::{NoWatch, Problem, plan};
+use schema::{
+    Bandwidth, Bytes, BytesPerSec, Choice, Machine, Nanos, Op, OpKind, Origin, Phase, Provenance,
+    Role, Tensor, TensorId, Trace,
+};
+use simulator::{Policy, Treatment};
+
+/// KiB of each layer's feature map.
+const MAPS: [u64; 8] = [10, 10, 10, 10, 40, 10, 20, 10];
+/// Nanoseconds of each layer, forward and backward.
+const FORWARD: [u64; 8] = [10, 10, 10, 10, 10, 10, 20, 25];
+const BACKWARD: [u64; 8] = [20, 20, 20, 20, 20, 10, 20, 10];
+
+fn kib(amount: u64) -> Bytes {
+    Bytes(amount * 1024)
+}
+
+fn trace() -> Trace {
+    let tensor = |layer: usize| Tensor {
+        name: format!("x{layer}"),
+        bytes: kib(MAPS[layer]),
+        role: Role::Activation,
+        dtype: None,
+        home: Default::default(),
+        appears_before: None,
+        sparsity: None,
+    };
+    let op = |name, duration, phase, reads: Vec<u32>, writes: Vec<u32>, frees: Vec<u32>| Op {
+        name,
+        kind: OpKind::Convolution,
+        phase,
+        duration: Nanos(duration),
+        recompute: None,
+        reads: reads.into_iter().map(TensorId).collect(),
+        writes: writes.into_iter().map(TensorId).collect(),
+        in_place: Vec::new(),
+        workspace: Bytes(0),
+        frees: frees.into_iter().map(TensorId).collect(),
+        rerunnable: true,
+        flops: None,
+        bytes_moved: None,
+    };
+    let forward = (0..8).map(|i| {
+        let input = (i > 0).then(|| i as u32 - 1).into_iter().collect();
+        op(format!("f{i}"), FORWARD[i], Phase::Forward, input, vec![i as u32], vec![])
+    });
+    let loss = op("loss".into(), 0, Phase::Forward, vec![], vec![], vec![]);
+    let backward = (0..8).rev().map(|i| {
+        op(format!("b{i}"), BACKWARD[i], Phase::Backward, vec![i as u32], vec![], vec![i as u32])
+    });
+    Trace {
+        network: "pooch-4.4".into(),
+        batch: None,
+        provenance: Provenance {
+            origin: Origin::Modelled,
+            device: "none".into(),
+            framework: None,
+            source: "PooCH, figure 11".into(),
+            date: None,
+            notes: Vec::new(),
+        },
+        tensors: (0..8).map(tensor).collect(),
+        // Between the last layer's two computations, its feature map can leave and come back.
+        ops: forward.chain([loss]).chain(backward).collect(),
+    }
+}
+
+fn machine() -> Machine {
+    let mut machine = random::machine(&mut random::Random::new(0));
+    machine.link.d2h = Bandwidth::constant(BytesPerSec(1_024_000_000_000));
+    machine.link.h2d = machine.link.d2h.clone();
+    machine.link.latency = Nanos(0);
+    machine.link.both_directions = 1.0;
+    machine.sources = BTreeMap::new();
+    machine
+}
+
+#[test]
+fn exposed_copies_are_those_of_the_paper() {
+    let (trace, machine) = (trace(), machine());
+    let problem = Problem::new(&trace, &machine, kib(1000));
+    let layers = |gaps: &[usize]| -> Vec<u32> {
+        gaps.iter().map(|gap| problem.model.gaps()[*gap].tensor.0).collect()
+    };
+    assert_eq!(layers(&problem.feature_maps), [0, 1, 2, 3, 4, 5, 6, 7]);
+    let mut treatments = problem.keep_all();
+    problem.feature_maps.iter().for_each(|gap| treatments[*gap] = Treatment::Swap);
+    let record = problem.evaluator(Policy::EARLY, problem.budget).record(&treatments);
+    let record = record.expect("everything fits");
+    let exposed = Exposed::of(&problem, &problem.feature_maps, &record);
+    assert_eq!(layers(&exposed.outs), [5, 6, 7], "L_O");
+    assert_eq!(layers(&exposed.backs), [4, 6, 7], "L_I");
+}
+
+/// Under every budget the search finds what trying all classifications of `L_O` and `L_I` finds.
+#[test]
+fn the_tree_search_finds_the_best_classification_of_the_exposed_maps() {
+    let (trace, machine) = (trace(), machine());
+    for budget in (60..=130).step_by(5) {
+        let problem = Problem::new(&trace, &machine, kib(budget));
+        let maps = &problem.feature_maps;
+        let mut evaluator = problem.evaluator(Policy::EARLY, problem.budget);
+        let mut best = None;
+        // Layers 0 to 3 are swapped in any case; 5 is kept last, as in the scan of L_O \ L_I.
+        for kept in 0u32..16 {
+            let mut treatments = problem.keep_all();
+            for (layer, gap) in maps.iter().enumerate() {
+                if layer < 4 || kept & (1 << (layer - 4)) == 0 {
+                    treatments[*gap] = Treatment::Swap;
+                }
+            }
+            if let Ok(outcome) = evaluator.evaluate(&treatments) {
+                best = best.into_iter().chain([outcome.iteration]).min();
+            }
+        }
+        let swap_opt = by_name("swap-opt").expect("it is listed");
+        let found = swap_opt.decide(&problem, problem.budget, &NoWatch).map(|decided| {
+            evaluator.evaluate(&decided[0].treatments).expect("it was found to fit").iteration
+        });
+        assert_eq!(found.ok(), best, "budget {budget}");
+    }
+}
+
+/// The second step never costs time, and under some budgets it gains some.
+#[test]
+fn recomputation_replaces_swaps_where_it_costs_less() {
+    let (trace, machine) = (trace(), machine());
+    let mut gains = 0;
+    for budget in (60..=130).step_by(5) {
+        let problem = Problem::new(&trace, &machine, kib(budget));
+        let made = |method: &str| {
+            let method = by_name(method).expect("it is listed");
+            plan(method.as_ref(), &problem, &NoWatch)
+        };
+        let (Ok(swap_opt), Ok(pooch)) = (made("swap-opt"), made("pooch")) else { continue };
+        assert!(pooch.predicted.iteration <= swap_opt.predicted.iteration, "budget {budget}");
+        if pooch.predicted.iteration < swap_opt.predicted.iteration {
+            assert!(pooch.decisions.iter().any(|d| d.choice == Choice::Recompute));
+            gains += 1;
+        }
+    }
+    assert!(gains > 0);
+}
