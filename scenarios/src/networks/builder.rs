@@ -289,9 +289,10 @@ impl Builder {
         self.add(name, Compute::AdaptivePool, &[x], shape, &[])
     }
 
-    /// Dropout.
-    pub fn dropout(&mut self, name: &str, x: LayerId) -> Built {
-        self.same(name, x, Compute::Dropout)
+    /// Dropout of so many elements in a hundred.
+    pub fn dropout(&mut self, name: &str, x: LayerId, percent: u8) -> Built {
+        let percent = percent.min(100);
+        self.same(name, x, Compute::Dropout { percent })
     }
 
     /// The sum of two layers; the second may be 1 where the first is not.

@@ -65,7 +65,10 @@ pub(crate) enum Compute {
     AveragePool(Window),
     /// Average over windows that leave the size asked for.
     AdaptivePool,
-    Dropout,
+    /// Of so many elements in a hundred.
+    Dropout {
+        percent: u8,
+    },
     Add,
     Multiply,
     Concat,

@@ -11,7 +11,7 @@
 use schema::{Bytes, Dtype, Home, Op, Phase, Role, Tensor};
 
 use super::class::Pass;
-use super::layer::{Compute, LayerId, Network, Parameter, elements};
+use super::layer::{Compute, Layer, LayerId, Network, Parameter, elements};
 use super::options::element_bytes;
 use super::place::place;
 use super::work::{Work, backward_work, forward_work};
@@ -120,7 +120,10 @@ impl Lowering<'_> {
         let layer = &network.layers[id];
         let count = elements(&layer.shape);
         let role = if layer.compute == Compute::Input { Role::Input } else { Role::Activation };
-        let tokens = layer.compute == Compute::Input && layer.shape.len() == 2;
+        let looks_up = |other: &Layer| {
+            other.compute == Compute::Embedding && other.inputs.contains(&LayerId(id))
+        };
+        let tokens = layer.compute == Compute::Input && network.layers.iter().any(looks_up);
         let dtype = if tokens { Dtype::I64 } else { network.dtype };
         let output = self.tensor(layer.name.clone(), count, dtype, role);
         self.outputs.push(output);
@@ -135,7 +138,7 @@ impl Lowering<'_> {
                 self.tensors[output].role = Role::Gradient;
                 self.gradients[layer.inputs[0].0].push(output);
             }
-            Compute::Dropout => {
+            Compute::Dropout { .. } => {
                 let mask =
                     self.tensor(format!("{}.mask", layer.name), count, Dtype::U8, Role::Activation);
                 self.kept[id] = Some(mask);
@@ -182,12 +185,17 @@ impl Lowering<'_> {
         if incoming.is_empty() || matches!(layer.compute, Compute::Input | Compute::Loss) {
             return;
         }
-        let two_ops = matches!(
+        // A single op adds up its last two gradients itself; two ops would do it twice, and a view
+        // is of one tensor.
+        let reads_a_sum = matches!(
             layer.compute,
-            Compute::Convolution { .. } | Compute::Linear | Compute::MatrixProduct { .. }
+            Compute::Convolution { .. }
+                | Compute::Linear
+                | Compute::MatrixProduct { .. }
+                | Compute::View
+                | Compute::Concat
         );
-        // A single op adds up its last two gradients itself; two ops would do it twice.
-        if two_ops && incoming.len() > 1 {
+        if reads_a_sum && incoming.len() > 1 {
             incoming = vec![self.accumulate(id, incoming)];
         }
         let inputs: Vec<Value> = layer.inputs.iter().map(|input| self.outputs[input.0]).collect();
@@ -276,7 +284,7 @@ impl Lowering<'_> {
             writes.push(value);
         }
         let over = match layer.compute {
-            Compute::Activation(_) | Compute::Dropout | Compute::Add | Compute::Softmax => {
+            Compute::Activation(_) | Compute::Dropout { .. } | Compute::Add | Compute::Softmax => {
                 writes.first().map(|first| (incoming[0], *first))
             }
             _ => None,
@@ -295,12 +303,6 @@ impl Lowering<'_> {
             _ => 0,
         };
         let views = matches!(layer.compute, Compute::View | Compute::Concat);
-        let reads = if views && reads.len() > 1 {
-            // A view is of one tensor.
-            vec![self.accumulate(id, reads)]
-        } else {
-            reads
-        };
         let op = self.op(format!("{}{suffix}", layer.name), Phase::Backward, work);
         (op.reads, op.writes, op.over, op.views) = (reads, writes, over, views);
         op.workspace = workspace;

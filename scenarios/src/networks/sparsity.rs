@@ -54,8 +54,9 @@ pub(crate) fn of_layers(network: &Network) -> Vec<f64> {
             compute if relu(compute) => sparsity(depth, network.options.progress),
             Compute::MaxPool(_) if of_input > 0.0 => (of_input * POOLED).max(RANGE.0),
             Compute::View | Compute::Movement => of_input,
-            // Half of what is left.
-            Compute::Dropout => 1.0 - (1.0 - of_input) * 0.5,
+            Compute::Dropout { percent } => {
+                1.0 - (1.0 - of_input) * (1.0 - f64::from(*percent) / 100.0)
+            }
             Compute::Concat => {
                 let sizes = layer.inputs.iter().map(|input| {
                     let size = super::layer::elements(&network.layers[input.0].shape) as f64;

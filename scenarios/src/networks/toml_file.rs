@@ -215,7 +215,7 @@ fn add(b: &mut Builder, table: &LayerTable, last: LayerId, file: &Path) -> Built
         "max-pool" => b.max_pool(name, x, window(given(table.kernel))),
         "average-pool" => b.average_pool(name, x, window(given(table.kernel))),
         "adaptive-pool" => b.adaptive_pool(name, x, given(table.extent)),
-        "dropout" => b.dropout(name, x),
+        "dropout" => b.dropout(name, x, 50),
         "add" => b.sum(name, x, inputs[1]),
         "multiply" => b.multiply(name, x, inputs[1]),
         "concat" => b.concat(name, &inputs),

@@ -204,7 +204,7 @@ pub(crate) fn forward_work(network: &Network, id: usize) -> Work {
         Compute::AdaptivePool => {
             work(OpKind::Pooling, adaptive_class(&layer.shape, pass), sizes.inputs, bytes)
         }
-        Compute::Dropout => work(
+        Compute::Dropout { .. } => work(
             OpKind::Dropout,
             Class::Elementwise(pass),
             per_output(2),
@@ -277,9 +277,10 @@ pub(crate) fn backward_work(network: &Network, id: usize, pass: Pass, gradients:
         Compute::Add => {
             (work.flops, work.bytes) = (0, sizes.output.saturating_mul(2 * sizes.width));
         }
-        Compute::Activation(_) | Compute::Dropout | Compute::Multiply | Compute::Softmax => {
-            let mask = if layer.compute == Compute::Dropout { sizes.output } else { 0 };
-            let saved = u64::from(layer.compute != Compute::Dropout);
+        Compute::Activation(_) | Compute::Dropout { .. } | Compute::Multiply | Compute::Softmax => {
+            // A byte an element, in the place of a saved input or output.
+            let dropout = matches!(layer.compute, Compute::Dropout { .. });
+            let (saved, mask) = if dropout { (0, sizes.output) } else { (1, 0) };
             work.bytes = moved(1 + saved, 1).saturating_add(mask);
         }
         _ => {}

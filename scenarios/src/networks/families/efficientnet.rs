@@ -34,7 +34,7 @@ pub fn efficientnet_b0(name: &str, o: &NetworkOptions) -> Result<Network, Networ
     x = conv_norm_act(&mut b, "head", x, 1280, [1, 1, 0])?;
     x = b.adaptive_pool("avgpool", x, 1)?;
     x = b.flatten("flatten", x)?;
-    x = b.dropout("dropout", x)?;
+    x = b.dropout("dropout", x, 20)?;
     x = b.linear("fc", x, 1000, true)?;
     b.finish(x)
 }

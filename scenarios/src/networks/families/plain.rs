@@ -33,7 +33,7 @@ pub fn alexnet(name: &str, o: &NetworkOptions, data: Data) -> Result<Network, Ne
     }
     x = b.flatten("flatten", x)?;
     for name in ["fc6", "fc7"] {
-        x = b.dropout(&format!("{name}.dropout"), x)?;
+        x = b.dropout(&format!("{name}.dropout"), x, 50)?;
         x = b.linear(name, x, 4096, true)?;
         x = b.act(&format!("{name}.act"), x)?;
     }
@@ -57,7 +57,7 @@ pub fn vgg16(name: &str, o: &NetworkOptions, data: Data) -> Result<Network, Netw
     for name in ["fc6", "fc7"] {
         x = b.linear(name, x, hidden, true)?;
         x = b.act(&format!("{name}.act"), x)?;
-        x = b.dropout(&format!("{name}.dropout"), x)?;
+        x = b.dropout(&format!("{name}.dropout"), x, 50)?;
     }
     x = b.linear("fc8", x, data.classes(), true)?;
     b.finish(x)

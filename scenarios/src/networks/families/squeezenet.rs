@@ -34,7 +34,7 @@ pub fn squeezenet(name: &str, o: &NetworkOptions, data: Data) -> Result<Network,
     for (name, squeeze) in [("fire6", 48), ("fire7", 48), ("fire8", 64), ("fire9", 64)] {
         x = fire(&mut b, name, x, squeeze)?;
     }
-    x = b.dropout("dropout", x)?;
+    x = b.dropout("dropout", x, 50)?;
     x = conv_act(&mut b, "conv10", x, data.classes(), [1, 1, 0])?;
     x = b.adaptive_pool("avgpool", x, 1)?;
     x = b.flatten("flatten", x)?;

@@ -36,7 +36,7 @@ impl Blocks {
     }
 
     fn drop(&self, b: &mut Builder, name: &str, x: LayerId) -> Built {
-        if self.dropout { b.dropout(name, x) } else { Ok(x) }
+        if self.dropout { b.dropout(name, x, 10) } else { Ok(x) }
     }
 
     fn block(&self, b: &mut Builder, name: &str, x: LayerId) -> Built {
@@ -129,7 +129,7 @@ pub fn bert_large(name: &str, o: &NetworkOptions) -> Result<Network, NetworkErro
     let mut x = b.sum("embeddings.add1", words, positions)?;
     x = b.sum("embeddings.add2", x, kinds)?;
     x = blocks.norm(&mut b, "embeddings.norm", x)?;
-    x = b.dropout("embeddings.dropout", x)?;
+    x = b.dropout("embeddings.dropout", x, 10)?;
     for layer in 0..24 {
         x = blocks.block(&mut b, &format!("layer{layer}"), x)?;
     }
@@ -160,7 +160,7 @@ pub fn gpt2_xl(name: &str, o: &NetworkOptions) -> Result<Network, NetworkError> 
     let positions = b.input("positions", &[length])?;
     let positions = b.embedding("wpe", positions, 1024, blocks.width)?;
     let mut x = b.sum("add", words, positions)?;
-    x = b.dropout("dropout", x)?;
+    x = b.dropout("dropout", x, 10)?;
     for layer in 0..48 {
         x = blocks.block(&mut b, &format!("h{layer}"), x)?;
     }

@@ -113,7 +113,7 @@ impl NodeImport<'_> {
             // The error function's backward reads its input, as GELU's does.
             "Gelu" | "Erf" => b.same(name, x?, activation(Activation::Gelu))?,
             "Softmax" => b.same(name, x?, Compute::Softmax)?,
-            "Dropout" => b.dropout(name, x?)?,
+            "Dropout" => b.dropout(name, x?, 50)?,
             "Flatten" if self.integer("axis", 1) == 1 => b.flatten(name, x?)?,
             "Flatten" => return Err(self.wrong("flattens from another axis than 1")),
             "Reshape" => self.reshape(b, x?, values)?,
