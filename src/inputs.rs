@@ -6,10 +6,10 @@ use anyhow::Context;
 use clap::Args;
 use planner::{Allowed, Limits, Problem};
 use profiler::import::{ImportOptions, InPlaceOps};
-use schema::{Bytes, Document, Machine, Trace, file::read_text};
+use scenarios::Budget;
+use schema::{Bytes, Document, Machine, Plan, Trace, file::read_text};
 use simulator::{InCore, in_core};
 
-use crate::budget::Budget;
 use crate::exit::{Exit, OrExit, Result, usage};
 
 /// How in-place ops of a recording are imported.
@@ -123,6 +123,42 @@ impl ProblemArgs {
             carry_over: carried.to_string(),
         })
     }
+}
+
+impl ProblemArgs {
+    /// What the plan's settings say of these arguments, so that [`trace_of`] finds its trace again.
+    pub fn settings(&self) -> Vec<(String, String)> {
+        let mut settings = vec![("evaluations", self.evaluations.to_string())];
+        if self.in_place == InPlace::Alias {
+            settings.push(("in-place", "alias".into()));
+        }
+        if self.speed.is_some() || self.recorded_on.is_some() {
+            settings.push(("machine", self.machine.clone()));
+        }
+        settings.extend(self.speed.map(|speed| ("speed", speed.to_string())));
+        settings.extend(self.recorded_on.clone().map(|machine| ("recorded-on", machine)));
+        settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+    }
+}
+
+/// The trace that a plan was made for, by the name that was then given: times are carried over and
+/// in-place ops taken as the plan's settings say.
+pub fn trace_of(plan: &Plan, name: &str) -> Result<Trace> {
+    let setting = |name: &str| plan.settings.get(name).map(String::as_str);
+    let in_place = if setting("in-place") == Some("alias") {
+        InPlace::Alias
+    } else {
+        InPlace::AsRecorded
+    };
+    let recorded = read_trace(name, in_place)?;
+    let Some(machine) = setting("machine") else { return Ok(recorded) };
+    let context = "the plan's settings name what its times were carried over with";
+    let factor = setting("speed").map(str::parse).transpose().context(context);
+    let factor = factor.or_exit(Exit::Usage)?;
+    let machine = read_machine(machine)?;
+    let from = setting("recorded-on").map(read_machine).transpose()?;
+    let carried = scenarios::carry_over(&recorded, from.as_ref(), &machine, factor);
+    Ok(carried.context(context).or_exit(Exit::Usage)?.0)
 }
 
 impl Inputs {

@@ -1,6 +1,5 @@
 //! The `tidegate` command: argument parsing and printing. Everything else is in the crates.
 
-mod budget;
 mod commands;
 mod exit;
 mod inputs;

@@ -242,6 +242,13 @@ fn parse<D: Document>(text: &str, path: &Path) -> Result<D, FileError> {
             newest: D::VERSION,
         });
     }
+    if header.version == Some(0) {
+        return Err(FileError::OtherFormat {
+            path: path.to_path_buf(),
+            found: format!("{found} of version 0, which never was"),
+            expected: D::FORMAT,
+        });
+    }
     let envelope: Envelope<D> = serde_json::from_str(text).map_err(syntax)?;
     envelope.content.check().map_err(|source| FileError::Invalid {
         path: path.to_path_buf(),

@@ -1,7 +1,5 @@
 //! What happened on each lane, or what is predicted to happen.
 
-use std::convert::Infallible;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -131,12 +129,58 @@ impl Timeline {
     }
 }
 
+/// Why a timeline is not well formed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TimelineError {
+    /// An interval that ends before it starts, or after the iteration.
+    #[error("intervals[{index}] runs from {start} to {end}, in an iteration of {iteration}")]
+    Interval {
+        /// Its position.
+        index: usize,
+        /// Its start.
+        start: Nanos,
+        /// Its end.
+        end: Nanos,
+        /// The iteration's time.
+        iteration: Nanos,
+    },
+    /// A memory point out of order.
+    #[error("memory[{index}] is earlier than the one before it: order them by time")]
+    Memory {
+        /// Its position.
+        index: usize,
+    },
+    /// Times or bytes that no sum holds.
+    #[error("{what} exceeds 2^60: no real iteration does")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+    },
+}
+
 impl Document for Timeline {
     const FORMAT: &'static str = "tidegate/timeline";
     const VERSION: u32 = 1;
-    type Invalid = Infallible;
+    type Invalid = TimelineError;
 
-    fn check(&self) -> Result<(), Infallible> {
-        Ok(())
+    fn check(&self) -> Result<(), TimelineError> {
+        const LARGEST: u128 = 1 << 60;
+        let bytes: u128 = self.intervals.iter().map(|i| u128::from(i.bytes.0)).sum();
+        let memory = self.memory.iter().map(|m| m.resident.max(m.in_flight)).max();
+        let memory = memory.unwrap_or_default().max(self.budget).max(self.peak);
+        if bytes > LARGEST || u128::from(memory.0) > LARGEST {
+            return Err(TimelineError::TooLarge { what: "memory" });
+        }
+        if u128::from(self.iteration.0) * self.intervals.len().max(1) as u128 > LARGEST {
+            return Err(TimelineError::TooLarge { what: "time" });
+        }
+        for (index, interval) in self.intervals.iter().enumerate() {
+            let (start, end, iteration) = (interval.start, interval.end, self.iteration);
+            if start > end || end > iteration {
+                return Err(TimelineError::Interval { index, start, end, iteration });
+            }
+        }
+        let unordered = self.memory.windows(2).position(|pair| pair[0].at > pair[1].at);
+        unordered.map_or(Ok(()), |index| Err(TimelineError::Memory { index: index + 1 }))
     }
 }

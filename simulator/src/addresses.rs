@@ -42,11 +42,12 @@ mod tests {
     #[test]
     fn a_range_is_taken_from_all_who_held_parts_of_it() {
         let mut addresses = Addresses::default();
-        assert_eq!(addresses.take((0, 10), 1), []);
-        assert_eq!(addresses.take((10, 20), 2), []);
+        let none: [u32; 0] = [];
+        assert_eq!(addresses.take((0, 10), 1), none);
+        assert_eq!(addresses.take((10, 20), 2), none);
         assert_eq!(addresses.take((5, 15), 3), [1, 2]);
         assert_eq!(addresses.take((0, 20), 4), [1, 3, 2]);
-        assert_eq!(addresses.take((7, 7), 5), []);
+        assert_eq!(addresses.take((7, 7), 5), none);
         assert_eq!(addresses.take((3, 4), 6), [4]);
         assert_eq!(addresses.take((0, 20), 7), [4, 6, 4]);
     }

@@ -5,8 +5,8 @@ use std::time::Instant;
 use planner::methods::{self, Method};
 use planner::{PlanError, Problem, Watch};
 use reports::{Comparison, MethodResult, Status};
-use schema::{Bytes, Choice, Document, Nanos, Plan, Reference, Task};
-use simulator::{InCore, prove};
+use schema::{Bytes, Choice, Document, Nanos, Plan, Reference, Task, Trace};
+use simulator::{InCore, Infeasible, prove};
 
 use crate::commands::plan::method;
 use crate::exit::{Exit, Result, WithExit, usage};
@@ -51,8 +51,8 @@ pub fn run(args: &Args) -> Result {
     let comparison = comparison(&inputs, rows);
     match args.format {
         Format::Text => {
-            print(reports::table(&comparison))?;
             print(format!("{}\n", inputs.carry_over))?;
+            print(reports::table(&comparison))?;
         }
         Format::Json => print_json(&comparison)?,
     }
@@ -95,7 +95,7 @@ pub fn result_of(
             return Err(WithExit { exit: Exit::Interrupted, error });
         }
         Err(error) => {
-            let reason = error.to_string();
+            let reason = with_op_name(error, problem.trace);
             let mut row = MethodResult::without_plan(method.name(), Status::Infeasible, reason);
             row.shortfall = error.short_by();
             row
@@ -103,6 +103,22 @@ pub fn result_of(
     };
     row.plan_seconds = Some(seconds);
     Ok(Found { plan, row })
+}
+
+/// The error's sentence, in which the op that it names by number has its name, too.
+fn with_op_name(error: &PlanError, trace: &Trace) -> String {
+    let text = error.to_string();
+    let (PlanError::OverBudget { cause, .. } | PlanError::Impossible(cause)) = error else {
+        return text;
+    };
+    let op = match cause {
+        Infeasible::Memory { op, .. }
+        | Infeasible::Prefetch { op, .. }
+        | Infeasible::TooManyRecomputations { before: op } => *op,
+        _ => return text,
+    };
+    let name = trace.ops.get(op.index()).map_or("", |op| op.name.as_str());
+    text.replacen(&op.to_string(), &format!("{op} ({name})"), 1)
 }
 
 fn row_of(plan: &Plan, in_core: &InCore) -> MethodResult {

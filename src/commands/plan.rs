@@ -42,14 +42,14 @@ pub fn run(args: &Args) -> Result {
     if !to_stdout {
         match args.format {
             Format::Text => {
-                print(reports::table(&comparison))?;
                 print(format!("{}\n", inputs.carry_over))?;
+                print(reports::table(&comparison))?;
             }
             Format::Json => print_json(&comparison)?,
         }
     }
     let mut plan = result.plan.or_exit(Exit::Infeasible)?;
-    plan.settings.insert("evaluations".into(), args.problem.evaluations.to_string());
+    plan.settings.extend(args.problem.settings());
     if let Some(output) = output {
         output.finish(plan.to_json().as_bytes())?;
     }

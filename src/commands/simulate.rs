@@ -6,7 +6,7 @@ use schema::{Document, Lane, Nanos, PendingFile, Plan, StallCause, Task, Timelin
 use simulator::{predict, prove};
 
 use crate::exit::{Exit, OrExit, Result, usage};
-use crate::inputs::{InPlace, read_machine, read_trace};
+use crate::inputs::{read_machine, trace_of};
 use crate::output::{Format, columns, print};
 
 /// Simulate a plan and show where its time goes
@@ -24,10 +24,6 @@ pub struct Args {
     #[arg(long, short, value_name = "MACHINE")]
     machine: Option<String>,
 
-    /// How in-place ops are taken where TRACE is a recording
-    #[arg(long, value_enum, default_value_t)]
-    in_place: InPlace,
-
     /// Where to write the timeline; `-` is the standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -42,7 +38,7 @@ pub fn run(args: &Args) -> Result {
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
     let plan = Plan::read(&args.plan)?;
     prove(&plan).or_exit(Exit::NotProven)?;
-    let trace = args.trace.as_deref().map(|name| read_trace(name, args.in_place)).transpose()?;
+    let trace = args.trace.as_deref().map(|name| trace_of(&plan, name)).transpose()?;
     if let Some(trace) = &trace {
         check_trace(&plan, trace)?;
     }
@@ -80,8 +76,8 @@ pub fn check_trace(plan: &Plan, trace: &Trace) -> Result {
 
 fn summary(plan: &Plan, timeline: &Timeline) -> String {
     let mut text = format!(
-        "{} on {}, method {}, {:?} from the times in the plan\n",
-        timeline.trace.name, timeline.machine.name, timeline.method, timeline.basis
+        "{} on {}, method {}, predicted from the times in the plan\n",
+        timeline.trace.name, timeline.machine.name, timeline.method
     );
     let share = |time: Nanos| {
         format!("{:.1} %", 100.0 * time.0 as f64 / timeline.iteration.0.max(1) as f64)

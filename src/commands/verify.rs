@@ -7,7 +7,7 @@ use simulator::prove;
 
 use crate::commands::simulate::check_trace;
 use crate::exit::{Exit, OrExit, Result};
-use crate::inputs::{InPlace, read_trace};
+use crate::inputs::trace_of;
 use crate::output::print;
 
 /// Prove that a plan is safe under every timing, or name what breaks it
@@ -24,10 +24,6 @@ pub struct Args {
     /// The trace that it was made for
     #[arg(long, value_name = "TRACE")]
     trace: Option<String>,
-
-    /// How in-place ops are taken where TRACE is a recording
-    #[arg(long, value_enum, default_value_t)]
-    in_place: InPlace,
 }
 
 /// Proves, and says what was proven.
@@ -43,7 +39,7 @@ pub fn run(args: &Args) -> Result {
         plan.budget,
     ))?;
     if let Some(name) = &args.trace {
-        let trace = read_trace(name, args.in_place)?;
+        let trace = trace_of(&plan, name)?;
         check_trace(&plan, &trace)?;
         print(format!("computes {}: {} ops in order\n", trace.title(), trace.ops.len()))?;
     }

@@ -1,5 +1,6 @@
 //! PooCH: keep, swap or recompute.
 
+use rayon::prelude::*;
 use schema::Bytes;
 use simulator::{Evaluator, GapId, Policy, Treatment};
 
@@ -15,6 +16,10 @@ use crate::{Decided, PlanError, Problem, Progress, Watch};
 /// Both overheads come from simulation with all other maps fixed; they are counted from the time
 /// that the iteration would take if X were swapped at no cost. Maps with r >= 1 stay swapped for
 /// good; of the others the one with the smallest r is recomputed; then r is evaluated anew.
+///
+/// Where that would take more evaluations than the search may make we depart from the paper:
+/// several maps are recomputed between two evaluations of r, by ascending r, each only if the
+/// iteration gets faster by it.
 pub struct Pooch;
 
 impl Method for Pooch {
@@ -59,27 +64,64 @@ fn recompute_by_ratio(
         .filter(|gap| treatments[*gap] == Treatment::Swap && problem.may_recompute(*gap))
         .collect();
     let maps = undecided.len() as u64;
+    let mut helpers = vec![evaluator.clone(); rayon::current_num_threads()];
+    let mut evaluations = problem.limits.evaluations;
     while !undecided.is_empty() {
         let progress =
             Progress { phase: "swap or recompute", done: maps - undecided.len() as u64, of: maps };
         if !watch.go_on(progress) {
             return Err(PlanError::Interrupted);
         }
-        let swapped = evaluator.evaluate(treatments).ok().map(|outcome| outcome.iteration.0);
-        let Some(swapped) = swapped else { break };
-        let mut ratios = Vec::with_capacity(undecided.len());
-        for gap in &undecided {
-            if let Some(ratio) = Ratio::of(evaluator, treatments, *gap, swapped) {
-                ratios.push((ratio, *gap));
-            }
-        }
+        let Ok(outcome) = evaluator.evaluate(treatments) else { break };
+        let swapped = outcome.iteration.0;
+        let mut ratios = ratios(&mut helpers, treatments, &undecided, swapped);
         ratios.retain(|(ratio, _)| ratio.recomputing_is_better());
-        let Some((_, best)) = ratios.iter().min_by(|(a, _), (b, _)| a.compare(b)) else { break };
-        let best = *best;
-        treatments[best] = Treatment::Recompute;
-        undecided = ratios.into_iter().map(|(_, gap)| gap).filter(|gap| *gap != best).collect();
+        ratios.sort_by(|(a, _), (b, _)| a.compare(b));
+        // Two evaluations for each ratio.
+        let round = 2 * undecided.len() as u64;
+        evaluations = evaluations.saturating_sub(round);
+        let rounds_left = (evaluations / round).max(1);
+        let at_once = (ratios.len() as u64).div_ceil(rounds_left) as usize;
+        recompute_first(evaluator, treatments, &ratios[..at_once], swapped);
+        undecided = ratios.into_iter().map(|(_, gap)| gap).skip(at_once).collect();
+        undecided.sort_unstable();
     }
     Ok(())
+}
+
+/// r of each map that can be recomputed, in the maps' order whatever the number of threads.
+fn ratios(
+    helpers: &mut [Evaluator],
+    treatments: &[Treatment],
+    gaps: &[GapId],
+    swapped: u64,
+) -> Vec<(Ratio, GapId)> {
+    let share = gaps.len().div_ceil(helpers.len()).max(1);
+    let parts = helpers.par_iter_mut().zip(gaps.par_chunks(share)).map(|(evaluator, gaps)| {
+        let mut treatments = treatments.to_vec();
+        let ratio = |gap: &GapId| {
+            Ratio::of(evaluator, &mut treatments, *gap, swapped).map(|ratio| (ratio, *gap))
+        };
+        gaps.iter().filter_map(ratio).collect::<Vec<_>>()
+    });
+    parts.collect::<Vec<_>>().concat()
+}
+
+/// Recomputes maps one after another, as long as that gains; the first gains by what its r says.
+fn recompute_first(
+    evaluator: &mut Evaluator,
+    treatments: &mut [Treatment],
+    ratios: &[(Ratio, GapId)],
+    swapped: u64,
+) {
+    let mut time = swapped;
+    for (_, gap) in ratios {
+        treatments[*gap] = Treatment::Recompute;
+        match evaluator.evaluate(treatments) {
+            Ok(outcome) if outcome.iteration.0 < time => time = outcome.iteration.0,
+            _ => treatments[*gap] = Treatment::Swap,
+        }
+    }
 }
 
 /// r(X), as the two overheads.

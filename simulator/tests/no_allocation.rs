@@ -1,0 +1,129 @@
+//! The hot loops allocate nothing once they have seen a problem of their size.
+
+#![allow(unsafe_code, reason = "a counting allocator is an unsafe trait")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use schema::{
+    Bandwidth, Bytes, BytesPerSec, Link, Nanos, Op, OpKind, Origin, Phase, Provenance, Role,
+    Tensor, TensorId, Trace,
+};
+use simulator::replay::{Schedule, replay};
+use simulator::{Evaluator, Model, Policy, Program, Treatment};
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call goes to the system's allocator; counting does not allocate.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.with(Cell::get);
+    work();
+    ALLOCATIONS.with(Cell::get) - before
+}
+
+/// A chain of `layers` ops forward and as many backward, each backward op reading its layer's map.
+fn chain(layers: u32) -> Trace {
+    let op = |name: String, phase, reads: Vec<u32>, writes: Vec<u32>, frees: Vec<u32>| Op {
+        name,
+        kind: OpKind::Convolution,
+        phase,
+        duration: Nanos(1000),
+        recompute: None,
+        reads: reads.into_iter().map(TensorId).collect(),
+        writes: writes.into_iter().map(TensorId).collect(),
+        in_place: Vec::new(),
+        workspace: Bytes(100),
+        frees: frees.into_iter().map(TensorId).collect(),
+        rerunnable: true,
+        flops: None,
+        bytes_moved: None,
+    };
+    let tensor = |i: u32| Tensor {
+        name: format!("x{i}"),
+        bytes: Bytes(1000 + u64::from(i)),
+        role: Role::Activation,
+        dtype: None,
+        home: Default::default(),
+        appears_before: None,
+        sparsity: None,
+    };
+    let forward = (0..layers).map(|i| {
+        let input = i.checked_sub(1).into_iter().collect();
+        op(format!("f{i}"), Phase::Forward, input, vec![i], vec![])
+    });
+    let backward =
+        (0..layers).rev().map(|i| op(format!("b{i}"), Phase::Backward, vec![i], vec![], vec![i]));
+    Trace {
+        network: "chain".into(),
+        batch: None,
+        provenance: Provenance {
+            origin: Origin::Modelled,
+            device: "none".into(),
+            framework: None,
+            source: "made up".into(),
+            date: None,
+            notes: Vec::new(),
+        },
+        tensors: (0..layers).map(tensor).collect(),
+        ops: forward.chain(backward).collect(),
+    }
+}
+
+#[test]
+fn a_replay_into_the_same_schedule_allocates_nothing() {
+    let program = Program::in_core(&chain(300));
+    let mut schedule = Schedule::default();
+    replay(&program, &mut schedule);
+    assert_eq!(allocations(|| replay(&program, &mut schedule)), 0);
+}
+
+#[test]
+fn an_evaluation_like_those_before_allocates_nothing() {
+    let trace = chain(300);
+    let model = Model::of(&trace);
+    let bandwidth = Bandwidth::constant(BytesPerSec(1_000_000_000));
+    let link = Link {
+        name: "none".into(),
+        d2h: bandwidth.clone(),
+        h2d: bandwidth,
+        latency: Nanos(10),
+        both_directions: 0.9,
+    };
+    let mut evaluator =
+        Evaluator::new(&model, &link, Policy::EARLY, Bytes(150_000), Bytes(1 << 40));
+    let kinds = [Treatment::Swap, Treatment::Recompute, Treatment::Keep, Treatment::SwapAtNoCost];
+    let decisions = |round: usize| -> Vec<Treatment> {
+        (0..model.gaps().len()).map(|gap| kinds[(gap + round) % kinds.len()]).collect()
+    };
+    let mut treatments = decisions(0);
+    let mut search = |treatments: &mut Vec<Treatment>| {
+        for gap in 0..treatments.len() {
+            for kind in kinds {
+                treatments[gap] = kind;
+                let _ = std::hint::black_box(evaluator.evaluate(treatments));
+            }
+        }
+    };
+    search(&mut treatments);
+    assert_eq!(allocations(|| search(&mut treatments)), 0);
+}
