@@ -21,7 +21,7 @@ pub struct Decided {
 
 /// Shares of the budget for which a method decides, one after another, until its decisions can be
 /// lowered.
-const DECIDED_PERMILLE: [u64; 6] = [1000, 970, 940, 900, 850, 800];
+const DECIDED_PERMILLE: [u64; 8] = [1000, 990, 980, 965, 940, 900, 850, 800];
 
 /// How often a decision is lowered with ever less memory until its buffers can be packed into the
 /// whole budget: what fits byte for byte need not fit address for address, and copies in that

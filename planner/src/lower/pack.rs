@@ -14,8 +14,9 @@ use schema::Bytes;
 /// Addresses are multiples of this: what device allocators and vector instructions want.
 const ALIGNMENT: u64 = 256;
 
-/// How often each order is changed before the best arena found is taken.
-const ROUNDS: usize = 24;
+/// Work that changing one order may take, in pairs of blocks compared: what decides how often
+/// each order is changed before the best arena found is taken.
+const PAIRS: usize = 2_000_000;
 
 /// Blocks this small a share of the live bytes fit into what the large ones leave, and are placed
 /// once these have their places.
@@ -89,8 +90,9 @@ impl Search<'_> {
         let placements = orders.iter().map(|order| self.place(order));
         let best = placements.min_by_key(|placement| placement.top(self.blocks).0);
         let mut best = best.expect("there are orders");
+        let rounds = (PAIRS / (large.len() * large.len()).max(1)).clamp(2, 64);
         for order in &mut orders {
-            for _ in 0..ROUNDS {
+            for _ in 0..rounds {
                 if best.top(self.blocks).0 <= room {
                     return best;
                 }
