@@ -70,7 +70,7 @@ fn header(comparison: &Comparison) -> String {
 }
 
 /// What the predicted times rest on.
-fn op_times(provenance: Option<&Provenance>) -> String {
+pub(crate) fn op_times(provenance: Option<&Provenance>) -> String {
     let Some(Provenance { origin, device, source, .. }) = provenance else {
         return "where the op times come from is not known".into();
     };

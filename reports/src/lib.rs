@@ -8,6 +8,9 @@ mod comparison;
 mod comparison_advice;
 mod comparison_table;
 mod perfetto;
+mod picture;
+mod png;
+mod report;
 mod timeline_svg;
 
 #[cfg(test)]
@@ -16,4 +19,7 @@ mod examples;
 pub use comparison::{Comparison, InCore, MethodResult, Status, comparison_schema};
 pub use comparison_table::table;
 pub use perfetto::perfetto;
+pub use picture::Picture;
+pub use png::{PngError, png};
+pub use report::{Figure, Report, Run, Setting};
 pub use timeline_svg::timeline_svg;

@@ -10,6 +10,7 @@ use std::cmp::max;
 
 use schema::{Basis, Nanos, OpId, Phase, Timeline};
 
+use crate::Picture;
 use crate::axis::{Unit, ticks};
 use canvas::{Canvas, X, wrapped};
 
@@ -35,9 +36,20 @@ pub fn timeline_svg(
     width: u32,
     phase_of: &dyn Fn(OpId) -> Option<Phase>,
 ) -> String {
+    timeline_picture(timeline, width, Nanos::ZERO, phase_of).svg()
+}
+
+/// The same before it is framed, with a time axis that reaches to `until` at least: timelines
+/// that are to be compared share one scale.
+pub(crate) fn timeline_picture(
+    timeline: &Timeline,
+    width: u32,
+    until: Nanos,
+    phase_of: &dyn Fn(OpId) -> Option<Phase>,
+) -> Picture {
     let width = f64::from(width.max(LEAST_WIDTH));
     let last = timeline.intervals.iter().map(|interval| interval.end).max();
-    let end = max(timeline.iteration, last.unwrap_or_default());
+    let end = max(until, max(timeline.iteration, last.unwrap_or_default()));
     let x = X { left: LEFT, right: width - RIGHT, end };
 
     let mut canvas = Canvas::default();

@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 
 use schema::Nanos;
 
+use crate::Picture;
+use crate::picture::escaped;
+
 /// The colours are Okabe and Ito's ("Color Universal Design", 2008), which stay apart for all
 /// kinds of colour vision. `.f` to `.o` are boxes, `.n` and `.w` text on them, `.s*` stalls.
 const STYLE: &str = "\
@@ -100,15 +103,16 @@ impl Canvas {
     }
 
     /// The whole picture.
-    pub fn finish(self, width: f64, height: f64, name: &str) -> String {
-        let ([width, height], name) = ([width, height].map(number), escaped(name));
+    pub fn finish(self, width: f64, height: f64, name: &str) -> Picture {
         let Self { behind, marks } = self;
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{name}\">\n\
-             <style>{STYLE}</style>\n<defs>{HATCHES}</defs>\n\
-             <rect class=\"bg\" width=\"{width}\" height=\"{height}\"/>\n{behind}{marks}</svg>\n"
-        )
+        Picture {
+            width: number(width),
+            height: number(height),
+            name: name.into(),
+            style: STYLE,
+            definitions: HATCHES,
+            marks: behind + &marks,
+        }
     }
 }
 
@@ -130,23 +134,6 @@ pub(super) fn number(value: f64) -> String {
         Some(whole) => whole.into(),
         None => text,
     }
-}
-
-/// Text as XML holds it. Characters that XML cannot hold at all become the replacement character.
-fn escaped(text: &str) -> String {
-    let mut result = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => result.push_str("&amp;"),
-            '<' => result.push_str("&lt;"),
-            '>' => result.push_str("&gt;"),
-            '"' => result.push_str("&quot;"),
-            '\t' | '\n' | '\r' => result.push(' '),
-            '\0'..' ' | '\u{fffe}' | '\u{ffff}' => result.push('\u{fffd}'),
-            c => result.push(c),
-        }
-    }
-    result
 }
 
 /// About how wide a text is: fonts differ, so this errs to the wide side.

@@ -1,0 +1,142 @@
+//! A report: figures with captions, tables, and the page that holds them.
+
+mod bars;
+mod conclusion;
+mod contents;
+mod decisions;
+mod hidden;
+mod html;
+mod lines;
+mod memory;
+mod methods;
+mod plot;
+mod runs;
+mod setting;
+mod sweeps;
+mod tables;
+
+use std::collections::BTreeMap;
+
+use crate::Picture;
+pub use runs::Run;
+pub use setting::Setting;
+
+/// Beyond so many settings a figure for each would bury what they say together.
+const FEW_SETTINGS: usize = 4;
+
+/// What a report is about.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    /// Single plans and timelines.
+    pub runs: Vec<Run>,
+    /// Methods side by side: comparisons, and the points of studies.
+    pub settings: Vec<Setting>,
+}
+
+/// A figure of a report: one picture, or several that are read together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Figure {
+    /// A name for files and links, unique in its report.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// What one sees, and what it rests on.
+    pub caption: String,
+    /// The pictures, one above the other.
+    pub pictures: Vec<Picture>,
+}
+
+impl Figure {
+    fn new(id: &str, title: &str, caption: String, pictures: Vec<Picture>) -> Self {
+        Self { id: id.into(), title: title.into(), caption, pictures }
+    }
+
+    /// Each picture with the stem of the name of its file.
+    pub fn files(&self) -> Vec<(String, &Picture)> {
+        let stem = |index: usize| match self.pictures.len() {
+            1 => self.id.clone(),
+            _ => format!("{}-{}", self.id, (b'a' + index as u8 % 26) as char),
+        };
+        self.pictures.iter().enumerate().map(|(index, picture)| (stem(index), picture)).collect()
+    }
+}
+
+impl Report {
+    /// All figures that the report has data for, in the page's order.
+    pub fn figures(&self) -> Vec<Figure> {
+        let names = self.methods();
+        let mut figures = Vec::new();
+        if self.settings.len() > FEW_SETTINGS {
+            figures.extend(methods::over_all(&self.settings, &names));
+        } else {
+            figures.extend(self.settings.iter().filter_map(methods::overhead));
+        }
+        figures.extend(sweeps::figures(&self.settings, &names));
+        if self.settings.len() <= FEW_SETTINGS {
+            figures.extend(self.settings.iter().filter_map(methods::moved));
+        }
+        figures.extend(runs::timelines(&self.runs));
+        figures.extend(self.runs.iter().filter_map(runs::memory));
+        figures.extend(self.runs.iter().filter_map(runs::decisions));
+        figures.extend(runs::hidden(&self.runs));
+        number(&mut figures);
+        figures
+    }
+
+    /// The page: one HTML file that needs nothing beside it, around the figures given.
+    pub fn html(&self, figures: &[Figure]) -> String {
+        html::page(self, figures)
+    }
+
+    /// The figures that a report can have and this one lacks, each with what it would need.
+    fn missing(figures: &[Figure]) -> Vec<(&'static str, &'static str)> {
+        let all = [
+            ("timeline", "Timeline", "a timeline or a plan"),
+            ("memory", "What memory holds", "a plan and its trace"),
+            ("overhead", "Overhead by method", "a comparison or a study"),
+            ("overhead-against-link", "Overhead against link bandwidth", "comparisons or a study over several links"),
+            ("overhead-against-batch", "Overhead against batch", "comparisons or a study over several batches"),
+            ("overhead-against-budget", "Overhead against budget", "comparisons or a study over several budgets"),
+            ("decisions", "Decisions over the network's depth", "a plan"),
+            ("moved", "Bytes moved", "one to four comparisons"),
+            ("hidden", "Copying hidden behind compute", "a timeline or plan that copies"),
+        ];
+        let is_there = |id: &str| {
+            figures.iter().any(|figure| {
+                figure.id == id
+                    || figure.id.strip_prefix(id).is_some_and(|rest| {
+                        rest == "-over-all" || rest[1..].bytes().all(|b| b.is_ascii_digit())
+                    })
+            })
+        };
+        all.into_iter().filter(|(id, ..)| !is_there(id)).map(|(_, title, needs)| (title, needs)).collect()
+    }
+
+    /// All methods, in the order in which they first appear.
+    fn methods(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for method in self.settings.iter().flat_map(|setting| &setting.methods) {
+            if !names.contains(&method.method) {
+                names.push(method.method.clone());
+            }
+        }
+        names
+    }
+}
+
+/// Tells figures of one kind apart: `timeline-1`, `timeline-2`. A single one keeps its name.
+fn number(figures: &mut [Figure]) {
+    let mut count: BTreeMap<String, usize> = BTreeMap::new();
+    for figure in figures.iter() {
+        *count.entry(figure.id.clone()).or_default() += 1;
+    }
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for figure in figures.iter_mut().filter(|figure| count[&figure.id] > 1) {
+        let number = seen.entry(figure.id.clone()).or_default();
+        *number += 1;
+        figure.id = format!("{}-{number}", figure.id);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! Horizontal bars, each made of parts.
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::HPos;
+
+use super::plot::{self, Drawn, GRID, Hovers, INK, WIDTH, legend_height, short, step, text_width};
+use crate::Picture;
+
+const ROW: i32 = 30;
+const BAR: i32 = 20;
+
+/// A chart of horizontal bars.
+pub(super) struct Bars {
+    pub name: String,
+    /// What the axis measures, with its unit.
+    pub axis: String,
+    /// What parts are made of, by the index that parts give.
+    pub kinds: Vec<(String, RGBColor)>,
+    pub bars: Vec<Bar>,
+    /// A line across all bars.
+    pub line: Option<(f64, String)>,
+}
+
+/// One bar.
+pub(super) struct Bar {
+    pub name: String,
+    pub parts: Vec<Part>,
+    /// Stands at the bar's end.
+    pub label: String,
+}
+
+/// A part of a bar.
+pub(super) struct Part {
+    pub kind: usize,
+    /// Negative values are drawn as zero.
+    pub value: f64,
+    /// Shows when the pointer rests on it.
+    pub title: String,
+}
+
+impl Bars {
+    pub fn picture(&self) -> Picture {
+        let legend = legend_height(&self.shown(), 16);
+        let line = if self.line.is_some() { 20 } else { 0 };
+        let height = 16 + legend + line + self.bars.len() as i32 * ROW + 52;
+        plot::picture(&self.name, height as u32, |area, hovers| self.paint(area, hovers, legend))
+    }
+
+    /// The kinds of parts that there are: one alone needs no legend.
+    fn shown(&self) -> Vec<(String, RGBColor)> {
+        if self.kinds.len() < 2 {
+            return Vec::new();
+        }
+        let is_there = |kind: usize| {
+            let mut parts = self.bars.iter().flat_map(|bar| &bar.parts);
+            parts.any(|part| part.kind == kind && part.value > 0.0)
+        };
+        let kinds = self.kinds.iter().enumerate().filter(|(index, _)| is_there(*index));
+        kinds.map(|(_, kind)| kind.clone()).collect()
+    }
+
+    fn paint(&self, area: &plot::Area<'_>, hovers: &mut Hovers, legend: i32) -> Drawn {
+        plot::legend(area, &self.shown(), (16, 8))?;
+        let names = self.bars.iter().map(|bar| text_width(&bar.name)).max().unwrap_or(0);
+        let left = names.min(WIDTH as i32 / 3) + 24;
+        let top = 12 + legend + if self.line.is_some() { 20 } else { 0 };
+        let bottom = top + self.bars.len() as i32 * ROW;
+        let length = |bar: &Bar| bar.parts.iter().map(|p| p.value.max(0.0)).sum::<f64>();
+        let longest = self.bars.iter().map(length).fold(0.0, f64::max);
+        let largest = self.line.iter().map(|(at, _)| *at).fold(longest, f64::max).max(1e-9);
+        // Labels stand right of their bars: the longest bar leaves them room.
+        let labels = self.bars.iter().filter(|bar| length(bar) > largest * 0.3);
+        let labels = labels.map(|bar| text_width(&bar.label)).max().unwrap_or(0);
+        let room = (WIDTH as i32 - left - labels.clamp(16, 400) - 24).max(100);
+        let x = |value: f64| left + (value.max(0.0) / largest * f64::from(room)).round() as i32;
+
+        let step = step(largest, 6);
+        for tick in (0..=(largest / step) as usize).map(|i| i as f64 * step) {
+            let at = x(tick);
+            area.draw(&PathElement::new(vec![(at, top), (at, bottom)], GRID))?;
+            plot::write(area, &short(tick), (at, bottom + 13), HPos::Center)?;
+        }
+        plot::write(area, &self.axis, (left + room / 2, bottom + 34), HPos::Center)?;
+        for (row, bar) in self.bars.iter().enumerate() {
+            let middle = top + row as i32 * ROW + ROW / 2;
+            plot::write(area, &bar.name, (left - 10, middle), HPos::Right)?;
+            let (upper, lower) = (middle - BAR / 2, middle + BAR / 2);
+            let mut sum = 0.0;
+            for part in bar.parts.iter().filter(|part| part.value > 0.0) {
+                let (begin, end) = (x(sum), x(sum + part.value));
+                sum += part.value;
+                let colour = self.kinds[part.kind].1;
+                area.draw(&Rectangle::new([(begin, upper), (end, lower)], colour.filled()))?;
+                hovers.add((begin, upper), (end, lower), &part.title);
+            }
+            plot::write(area, &bar.label, (x(sum) + 8, middle), HPos::Left)?;
+        }
+        area.draw(&PathElement::new(vec![(left, top), (left, bottom)], INK))?;
+        if let Some((value, name)) = &self.line {
+            let at = x(*value);
+            area.draw(&PathElement::new(vec![(at, top - 4), (at, bottom)], INK.stroke_width(2)))?;
+            let side = if at > WIDTH as i32 / 2 { HPos::Right } else { HPos::Left };
+            plot::write(area, name, (at, top - 14), side)?;
+        }
+        Ok(())
+    }
+}

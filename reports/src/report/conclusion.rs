@@ -1,0 +1,94 @@
+//! The sentences on top of a report.
+
+use std::collections::BTreeMap;
+
+use super::runs::stalls;
+use super::setting::{Setting, percent};
+use super::{Report, Run};
+
+/// What the report shows, one sentence for each kind of input.
+pub(super) fn conclusion(report: &Report) -> Vec<String> {
+    let mut sentences = Vec::new();
+    match report.settings.as_slice() {
+        [] => {}
+        [setting] => sentences.push(one(setting)),
+        settings => sentences.push(many(settings)),
+    }
+    // With many plans the table is the better place.
+    if report.runs.len() <= 3 {
+        sentences.extend(report.runs.iter().map(run));
+    }
+    if sentences.is_empty() {
+        sentences.push(format!("{} timelines, side by side.", report.runs.len()));
+    }
+    sentences
+}
+
+fn one(setting: &Setting) -> String {
+    let plans = setting.plans();
+    let without = setting.methods.len() - plans.len();
+    let Some((first, overhead)) = plans.first() else {
+        let nearest = setting.methods.iter().filter_map(|m| Some((m.shortfall?, &m.method)));
+        let nearest = nearest.min().map_or_else(String::new, |(lacks, method)| {
+            format!("; {method} comes nearest and lacks {lacks}")
+        });
+        return format!("{}: no method finds a plan{nearest}.", setting.title());
+    };
+    let mut text = format!(
+        "{}: {} is fastest, {} slower than without a memory limit",
+        setting.title(),
+        first.method,
+        percent(*overhead)
+    );
+    if let Some((second, overhead)) = plans.iter().find(|(m, _)| m.iteration > first.iteration) {
+        text += &format!("; next is {} at {}", second.method, percent(*overhead));
+    }
+    if without > 0 {
+        text += &format!("; {without} of {} methods find no plan", setting.methods.len());
+    }
+    text + "."
+}
+
+fn many(settings: &[Setting]) -> String {
+    let mut wins: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut best: Vec<f64> = Vec::new();
+    for setting in settings {
+        let plans = setting.plans();
+        let Some((fastest, overhead)) = plans.first() else { continue };
+        best.push(*overhead);
+        for (method, _) in plans.iter().filter(|(m, _)| m.iteration == fastest.iteration) {
+            *wins.entry(&method.method).or_default() += 1;
+        }
+    }
+    best.sort_by(f64::total_cmp);
+    let (Some(least), Some(most)) = (best.first(), best.last()) else {
+        return format!("No method finds a plan in any of the {} settings.", settings.len());
+    };
+    let most_wins = wins.values().copied().max().unwrap_or(0);
+    let winners: Vec<_> = wins.iter().filter(|(_, n)| **n == most_wins).map(|(m, _)| *m).collect();
+    let none = settings.len() - best.len();
+    let none = match none {
+        0 => String::new(),
+        n => format!(" In {n} settings no method finds a plan."),
+    };
+    format!(
+        "Over {} settings, {} is fastest, or as fast as any, in {most_wins}; the fastest plan costs \
+         between {} and {} over the time without a memory limit.{none}",
+        settings.len(),
+        winners.join(" and "),
+        percent(*least),
+        percent(*most)
+    )
+}
+
+fn run(run: &Run) -> String {
+    let timeline = &run.timeline;
+    format!(
+        "{}: an iteration takes {} with a peak of {} under a budget of {}. {}",
+        run.title(),
+        timeline.iteration,
+        timeline.peak,
+        timeline.budget,
+        stalls(timeline)
+    )
+}

@@ -1,0 +1,161 @@
+//! The page.
+
+use std::fmt::Write as _;
+
+use super::conclusion::conclusion;
+use super::tables::{Row, Table, tables};
+use super::{Figure, Report};
+use crate::picture::escaped;
+
+const STYLE: &str = include_str!("page.css");
+
+/// The whole page.
+pub(super) fn page(report: &Report, figures: &[Figure]) -> String {
+    let title = title(report);
+    let mut page = Page::default();
+    page.put(format_args!("<h1>{}</h1>", escaped(&title)));
+    page.put(format_args!("<div class=\"conclusion\">"));
+    for sentence in conclusion(report) {
+        page.put(format_args!("<p>{}</p>", escaped(&sentence)));
+    }
+    page.put(format_args!("</div>"));
+    contents(&mut page, figures);
+    for table in tables(report) {
+        show_table(&mut page, &table);
+    }
+    for figure in figures {
+        show_figure(&mut page, figure);
+    }
+    missing(&mut page, figures);
+    let body = page.0;
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"generator\" content=\"tidegate {version}\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}{styles}</style>\n</head>\n<body>\n\
+         {definitions}{body}</body>\n</html>\n",
+        version = env!("CARGO_PKG_VERSION"),
+        title = escaped(&title),
+        styles = shared(figures, |style, _| style, "\n"),
+        definitions = definitions(figures),
+    )
+}
+
+fn title(report: &Report) -> String {
+    let mut networks: Vec<&str> = report.settings.iter().map(|s| s.network.as_str()).collect();
+    networks.extend(report.runs.iter().map(|run| run.timeline.trace.name.as_str()));
+    networks.dedup();
+    match networks.as_slice() {
+        [one] => format!("Tidegate report: {one}"),
+        [first, .., last] if report.settings.is_empty() || first == last => {
+            format!("Tidegate report: {first} and others")
+        }
+        _ => "Tidegate report".into(),
+    }
+}
+
+/// What the pictures have in common, each once.
+fn shared(
+    figures: &[Figure],
+    of: impl Fn(&'static str, &'static str) -> &'static str,
+    end: &str,
+) -> String {
+    let mut all: Vec<&str> = Vec::new();
+    for picture in figures.iter().flat_map(|figure| &figure.pictures) {
+        let one = of(picture.style, picture.definitions);
+        if !one.is_empty() && !all.contains(&one) {
+            all.push(one);
+        }
+    }
+    all.iter().map(|one| format!("{one}{end}")).collect()
+}
+
+/// Patterns that the pictures' styles refer to. Without size rather than hidden: what is not
+/// displayed paints nothing.
+fn definitions(figures: &[Figure]) -> String {
+    match shared(figures, |_, definitions| definitions, "") {
+        none if none.is_empty() => none,
+        some => format!(
+            "<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\">\
+             <defs>{some}</defs></svg>\n"
+        ),
+    }
+}
+
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn put(&mut self, line: std::fmt::Arguments<'_>) {
+        writeln!(self.0, "{line}").expect("a string takes all text");
+    }
+}
+
+fn contents(page: &mut Page, figures: &[Figure]) {
+    if figures.len() < 2 {
+        return;
+    }
+    page.put(format_args!("<nav aria-label=\"Figures\"><ul>"));
+    for (index, Figure { id, title, .. }) in figures.iter().enumerate() {
+        let number = index + 1;
+        page.put(format_args!("<li><a href=\"#{id}\">{number}. {}</a></li>", escaped(title)));
+    }
+    page.put(format_args!("</ul></nav>"));
+}
+
+fn show_table(page: &mut Page, table: &Table) {
+    page.put(format_args!("<section>\n<h2>{}</h2>", escaped(&table.title)));
+    page.put(format_args!("<div class=\"wide\"><table>\n<thead><tr>"));
+    let class = |column: usize| if column < table.text_columns { " class=\"text\"" } else { "" };
+    for (column, name) in table.header.iter().enumerate() {
+        page.put(format_args!("<th scope=\"col\"{}>{}</th>", class(column), escaped(name)));
+    }
+    page.put(format_args!("</tr></thead>\n<tbody>"));
+    for row in &table.rows {
+        match row {
+            Row::Cells(cells) => {
+                let cells = cells.iter().enumerate();
+                let cells: String = cells
+                    .map(|(column, cell)| format!("<td{}>{}</td>", class(column), escaped(cell)))
+                    .collect();
+                page.put(format_args!("<tr>{cells}</tr>"));
+            }
+            Row::Sentence(name, sentence) => page.put(format_args!(
+                "<tr><td class=\"text\">{}</td><td class=\"sentence\" colspan=\"{}\">{}</td></tr>",
+                escaped(name),
+                table.header.len() - 1,
+                escaped(sentence)
+            )),
+        }
+    }
+    page.put(format_args!("</tbody></table></div>\n</section>"));
+}
+
+fn show_figure(page: &mut Page, figure: &Figure) {
+    let Figure { id, title, caption, pictures } = figure;
+    page.put(format_args!("<figure id=\"{id}\">\n<h2>{}</h2>", escaped(title)));
+    for picture in pictures {
+        page.put(format_args!("<div class=\"wide\">{}</div>", picture.inline().trim_end()));
+    }
+    let files: Vec<_> = figure.files().into_iter().map(|(stem, _)| stem).collect();
+    let files = files.iter().map(|stem| format!("{stem}.svg, {stem}.png"));
+    let files = files.collect::<Vec<_>>().join(", ");
+    page.put(format_args!(
+        "<figcaption>{} <span class=\"files\">[{files}]</span></figcaption>\n</figure>",
+        escaped(caption)
+    ));
+}
+
+/// What the page does not show, and what it would need to.
+fn missing(page: &mut Page, figures: &[Figure]) {
+    let missing = Report::missing(figures);
+    if missing.is_empty() {
+        return;
+    }
+    page.put(format_args!("<section>\n<h2>Not shown</h2>"));
+    page.put(format_args!("<p>The inputs hold no data for these figures:</p>\n<ul>"));
+    for (title, needs) in missing {
+        page.put(format_args!("<li>{} (needs {})</li>", escaped(title), escaped(needs)));
+    }
+    page.put(format_args!("</ul>\n</section>"));
+}

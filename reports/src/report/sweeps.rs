@@ -1,0 +1,145 @@
+//! Overhead against what a study varies: the link, the batch, the budget.
+
+use std::collections::BTreeMap;
+
+use super::Figure;
+use super::lines::{Lines, Point, Series};
+use super::setting::{Setting, percent};
+
+/// What is varied while all else stays as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Varied {
+    Bandwidth,
+    Batch,
+    /// With a budget that is the same share of each batch's in-core peak.
+    BatchAtShare,
+    Budget,
+}
+
+impl Varied {
+    /// Its value in a setting.
+    fn value(self, setting: &Setting) -> Option<f64> {
+        match self {
+            Self::Bandwidth => setting.bandwidth.map(|bandwidth| bandwidth.as_gb_per_s()),
+            Self::Batch | Self::BatchAtShare => setting.batch.map(f64::from),
+            Self::Budget => Some(setting.budget_share() * 100.0),
+        }
+    }
+
+    /// What else a setting says, in words: settings that agree on it lie in one figure.
+    fn rest(self, setting: &Setting) -> String {
+        let Setting { network, machine, .. } = setting;
+        let batch = setting.batch.map_or_else(String::new, |batch| format!(" (batch {batch})"));
+        let full = setting.machine_and_link();
+        let share = percent(setting.budget_share());
+        match self {
+            Self::Bandwidth => format!("{network}{batch} on {machine}, {}", setting.budget_text()),
+            Self::Batch => format!("{network} on {full}, budget {}", setting.budget),
+            Self::BatchAtShare => format!("{network} on {full}, budget {share} of the in-core peak"),
+            Self::Budget => format!("{network}{batch} on {full}"),
+        }
+    }
+
+    fn axis(self) -> &'static str {
+        match self {
+            Self::Bandwidth => "link, host to device (GB/s)",
+            Self::Batch | Self::BatchAtShare => "batch",
+            Self::Budget => "budget, share of the in-core peak (%)",
+        }
+    }
+
+    fn id(self) -> &'static str {
+        match self {
+            Self::Bandwidth => "link",
+            Self::Batch | Self::BatchAtShare => "batch",
+            Self::Budget => "budget",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bandwidth => "link bandwidth",
+            Self::Batch | Self::BatchAtShare => "batch",
+            Self::Budget => "budget",
+        }
+    }
+}
+
+/// Figures against link bandwidth, batch and budget, for all settings that differ in one of them.
+/// `names` are the methods of the whole report, so that each looks the same in all figures.
+pub(super) fn figures(settings: &[Setting], names: &[String]) -> Vec<Figure> {
+    let mut figures = sweep(settings, names, Varied::Bandwidth);
+    let batch = sweep(settings, names, Varied::Batch);
+    let at_share = batch.is_empty().then(|| sweep(settings, names, Varied::BatchAtShare));
+    figures.extend(at_share.unwrap_or(batch));
+    figures.extend(sweep(settings, names, Varied::Budget));
+    figures
+}
+
+fn sweep(settings: &[Setting], names: &[String], varied: Varied) -> Vec<Figure> {
+    let mut groups: BTreeMap<String, Vec<(f64, &Setting)>> = BTreeMap::new();
+    for setting in settings {
+        if let Some(value) = varied.value(setting).filter(|value| *value > 0.0) {
+            groups.entry(varied.rest(setting)).or_default().push((value, setting));
+        }
+    }
+    let mut figures = Vec::new();
+    for (rest, mut points) in groups {
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        if points.first().map(|(x, _)| *x) < points.last().map(|(x, _)| *x) {
+            figures.extend(figure(&rest, &points, names, varied));
+        }
+    }
+    figures
+}
+
+fn figure(
+    rest: &str,
+    points: &[(f64, &Setting)],
+    names: &[String],
+    varied: Varied,
+) -> Option<Figure> {
+    let series: Vec<Series> = names
+        .iter()
+        .enumerate()
+        .map(|(style, name)| Series { name: name.clone(), style, points: line(name, points) })
+        .filter(|series| series.points.iter().any(|point| point.y.is_some()))
+        .collect();
+    if series.is_empty() {
+        return None;
+    }
+    let lines = Lines {
+        name: format!("overhead against {}: {rest}", varied.name()),
+        x_axis: varied.axis().into(),
+        y_axis: "time over the iteration without a memory limit (%, square-root scale)".into(),
+        series,
+    };
+    let mut op_times: Vec<_> = points.iter().map(|(_, s)| s.op_times.as_str()).collect();
+    op_times.dedup();
+    Some(Figure::new(
+        &format!("overhead-against-{}", varied.id()),
+        &format!("Overhead against {}", varied.name()),
+        format!(
+            "{rest}. Each mark is a plan made anew for that {}; lower is better, and lines that \
+             cross tell from where on another method is the better choice. A line ends where its \
+             method finds no plan. Predicted; {}.",
+            varied.name(),
+            op_times.join("; ")
+        ),
+        vec![lines.picture()],
+    ))
+}
+
+fn line(name: &str, points: &[(f64, &Setting)]) -> Vec<Point> {
+    let mut line = Vec::new();
+    for (x, setting) in points {
+        for method in setting.methods.iter().filter(|method| method.method == name) {
+            let plan = setting.plans().into_iter().find(|(plan, _)| *plan == method);
+            let overhead = plan.map(|(_, overhead)| overhead);
+            let text = overhead.map_or_else(|| "no plan".into(), |o| format!("+{}", percent(o)));
+            let title = format!("{name}: {text}; {}", setting.title());
+            line.push(Point { x: *x, y: overhead.map(|o| o * 100.0), title });
+        }
+    }
+    line
+}

@@ -1,0 +1,141 @@
+//! Tables of a report.
+
+use schema::Lane;
+
+use super::hidden::Hidden;
+use super::setting::{Setting, percent};
+use super::{FEW_SETTINGS, Report, Run};
+use crate::{MethodResult, Status};
+
+/// A table: names to the left, figures to the right.
+pub(super) struct Table {
+    pub title: String,
+    pub header: Vec<&'static str>,
+    pub rows: Vec<Row>,
+    /// How many columns are text.
+    pub text_columns: usize,
+}
+
+/// A line of a table.
+pub(super) enum Row {
+    /// A cell for each column.
+    Cells(Vec<String>),
+    /// A name, and a sentence over all other columns.
+    Sentence(String, String),
+}
+
+pub(super) fn tables(report: &Report) -> Vec<Table> {
+    let mut tables = Vec::new();
+    if report.settings.len() > FEW_SETTINGS {
+        tables.push(settings(&report.settings));
+    } else {
+        tables.extend(report.settings.iter().map(methods));
+    }
+    if !report.runs.is_empty() {
+        tables.push(runs(&report.runs));
+    }
+    tables
+}
+
+fn methods(setting: &Setting) -> Table {
+    let mut rows: Vec<Row> =
+        setting.plans().into_iter().map(|(method, overhead)| Row::Cells(plan(method, overhead))).collect();
+    let without = setting.methods.iter().filter(|method| method.status != Status::Ok);
+    rows.extend(without.map(|method| {
+        let reason = method.reason.clone().unwrap_or_else(|| "no plan".into());
+        let reason = match method.status {
+            Status::Timeout => format!("out of time: {reason}"),
+            Status::Ok | Status::Infeasible => format!("does not fit: {reason}"),
+        };
+        Row::Sentence(method.method.clone(), reason)
+    }));
+    Table {
+        title: format!("Methods: {}", setting.title()),
+        header: vec![
+            "method", "time", "overhead", "over bound", "peak", "kept", "swapped", "recomputed",
+            "out", "in", "run again", "waits",
+        ],
+        rows,
+        text_columns: 1,
+    }
+}
+
+fn plan(method: &MethodResult, overhead: f64) -> Vec<String> {
+    vec![
+        method.method.clone(),
+        or_dash(method.iteration),
+        format!("+{}", percent(overhead)),
+        or_dash(method.gap.map(percent)),
+        or_dash(method.peak),
+        or_dash(method.kept),
+        or_dash(method.swapped),
+        or_dash(method.recomputed),
+        or_dash(method.d2h),
+        or_dash(method.h2d),
+        or_dash(method.recompute),
+        or_dash(method.stall),
+    ]
+}
+
+fn settings(settings: &[Setting]) -> Table {
+    let row = |setting: &Setting| {
+        let plans = setting.plans();
+        let nth = |n: usize| match plans.get(n) {
+            Some((method, overhead)) => [method.method.clone(), format!("+{}", percent(*overhead))],
+            None => ["no plan".into(), "-".into()],
+        };
+        let mut cells = vec![
+            setting.network.clone(),
+            or_dash(setting.batch),
+            setting.machine_and_link(),
+            or_dash(setting.bandwidth),
+            setting.budget.to_string(),
+            percent(setting.budget_share()),
+        ];
+        cells.extend(nth(0));
+        cells.extend(nth(1));
+        cells.push(format!("{} of {}", plans.len(), setting.methods.len()));
+        Row::Cells(cells)
+    };
+    Table {
+        title: "Settings, and the fastest methods in each".into(),
+        header: vec![
+            "network", "batch", "machine", "link", "budget", "of in-core", "fastest", "overhead",
+            "second", "overhead", "find a plan",
+        ],
+        rows: settings.iter().map(row).collect(),
+        text_columns: 1,
+    }
+}
+
+fn runs(runs: &[Run]) -> Table {
+    let row = |run: &Run| {
+        let timeline = &run.timeline;
+        let hidden = |lane| {
+            let Hidden { copying, hidden } = Hidden::of(timeline, lane);
+            if copying.0 == 0 { "-".into() } else { percent(hidden.ratio(copying)) }
+        };
+        Row::Cells(vec![
+            run.title(),
+            format!("{:?}", timeline.basis).to_lowercase(),
+            timeline.iteration.to_string(),
+            timeline.compute_idle().to_string(),
+            timeline.peak.to_string(),
+            timeline.budget.to_string(),
+            hidden(Lane::D2h),
+            hidden(Lane::H2d),
+        ])
+    };
+    Table {
+        title: "Timelines".into(),
+        header: vec![
+            "plan", "basis", "iteration", "compute waits", "peak", "budget", "out hidden", "in hidden",
+        ],
+        rows: runs.iter().map(row).collect(),
+        text_columns: 2,
+    }
+}
+
+fn or_dash<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "-".to_string(), |value| value.to_string())
+}
