@@ -1,0 +1,126 @@
+//! Comparing methods.
+
+use serde_json::Value;
+
+use crate::sandbox::{Sandbox, without_times};
+
+const SMALL: &str = "compare tests/recordings/small.dtr.jsonl --machine titan-v";
+
+fn iteration(comparison: &Value) -> u64 {
+    comparison["methods"][0]["iteration_ns"].as_u64().expect("a plan")
+}
+
+#[test]
+fn methods_are_sorted_by_time_and_the_last_line_says_what_to_do() {
+    let sandbox = Sandbox::new();
+    insta::assert_snapshot!(without_times(&sandbox.ok(&format!("{SMALL} --budget 60%"))));
+}
+
+#[test]
+fn as_json_each_figure_has_its_unit() {
+    let sandbox = Sandbox::new();
+    let command = format!("{SMALL} -b 60% --methods swap-opt,in-core --format json");
+    let mut comparison = sandbox.json(&command);
+    for method in comparison["methods"].as_array_mut().expect("a list") {
+        assert!(method["plan_seconds"].as_f64().expect("a number") >= 0.0);
+        method["plan_seconds"] = "...".into();
+    }
+    let text = serde_json::to_string_pretty(&comparison).expect("JSON");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_budget_is_an_amount_a_share_or_what_the_machine_has() {
+    let sandbox = Sandbox::new();
+    let budget = |budget: &str| {
+        let command = format!("{SMALL} --methods swap-all {budget} --format json");
+        sandbox.json(&command)["budget_bytes"].as_u64()
+    };
+    assert_eq!(budget("--budget 500MB"), Some(500_000_000));
+    assert_eq!(budget("-b 0.5GiB"), Some(1 << 29));
+    assert_eq!(budget(""), Some((12 << 30) - 500_000_000));
+    let peak = sandbox.json(&format!("{SMALL} --methods in-core --format json"));
+    let peak = peak["in_core"]["peak_bytes"].as_u64().expect("a number");
+    assert_eq!(budget("-b 75%"), Some(peak * 3 / 4));
+}
+
+#[test]
+fn only_what_is_allowed_is_decided() {
+    let sandbox = Sandbox::new();
+    let pooch = |allow: &str| {
+        sandbox.json(&format!("{SMALL} -b 60% --methods pooch --allow {allow} --format json"))
+    };
+    let swaps = pooch("keep,swap");
+    assert_eq!(swaps["methods"][0]["recomputed"], 0);
+    assert!(swaps["methods"][0]["swapped"].as_u64().expect("a number") > 0);
+    let recomputes =
+        sandbox.json(&format!("{SMALL} -b 60% --methods sqrt-n --allow recompute --format json"));
+    assert_eq!(recomputes["methods"][0]["d2h_bytes"], 0);
+    assert!(recomputes["methods"][0]["recompute_ns"].as_u64().expect("a number") > 0);
+    insta::assert_snapshot!(
+        sandbox.fails(&format!("{SMALL} -b 60% --methods vdnn-all --allow keep"))
+    );
+}
+
+#[test]
+fn the_host_has_a_budget_too() {
+    let sandbox = Sandbox::new();
+    let command = format!("{SMALL} -b 60% --methods swap-all --host-budget 1MB");
+    let run = sandbox.run(&command);
+    assert_eq!(run.code, 3, "{}", run.stderr);
+    assert!(run.stdout.contains("the host would hold"), "{}", run.stdout);
+    sandbox.ok(&format!("{SMALL} -b 60% --methods swap-all --host-budget 1GB"));
+}
+
+#[test]
+fn a_faster_link_and_a_slower_device_hide_more_copies() {
+    let sandbox = Sandbox::new();
+    let compare = |machine: &str, options: &str| {
+        let small = "compare tests/recordings/small.dtr.jsonl";
+        sandbox.json(&format!(
+            "{small} -m {machine} -b 60% --methods swap-all {options} --format json"
+        ))
+    };
+    let slowdown = |comparison: &Value| comparison["methods"][0]["slowdown"].as_f64();
+    let pcie3 = compare("titan-v", "");
+    assert!(iteration(&compare("titan-v+pcie5", "")) < iteration(&pcie3));
+    let slower = compare("titan-v", "--speed 0.5");
+    assert_eq!(
+        slower["in_core"]["iteration_ns"].as_u64(),
+        pcie3["in_core"]["iteration_ns"].as_u64().map(|time| time * 2)
+    );
+    assert!(slowdown(&slower) < slowdown(&pcie3));
+}
+
+#[test]
+fn times_are_carried_over_by_rooflines_where_work_is_known() {
+    let sandbox = Sandbox::new();
+    let command = "compare resnet18-host -m titan-v -b 80% --methods in-core,swap-all";
+    let carried = sandbox.ok(&format!("{command} --recorded-on rtx-4090"));
+    assert!(carried.contains("by the ratio of the rooflines"), "{carried}");
+    // The recording knows no FLOPs, so that only the stated factor applies.
+    let stated =
+        sandbox.ok(&format!("{SMALL} -b 80% --methods swap-all --recorded-on p100 --speed 2"));
+    assert!(stated.contains("divided by 2"), "{stated}");
+}
+
+#[test]
+fn fewer_evaluations_still_give_a_plan() {
+    let sandbox = Sandbox::new();
+    let pooch = |evaluations: u32| {
+        let command = format!("{SMALL} -b 60% --methods pooch --evaluations {evaluations}");
+        iteration(&sandbox.json(&format!("{command} --format json")))
+    };
+    assert!(pooch(1) >= pooch(10_000));
+}
+
+#[test]
+fn without_a_plan_that_fits_the_exit_code_is_3() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.run(&format!("{SMALL} -b 10% --methods pooch,in-core"));
+    insta::assert_snapshot!(format!("[exit {}]\n{}{}", run.code, run.stdout, run.stderr));
+    let run = sandbox.run(&format!("{SMALL} -b 10% --methods pooch --format json"));
+    let comparison: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!((run.code, &comparison["methods"][0]["status"]), (3, &"infeasible".into()));
+    assert!(comparison["methods"][0]["reason"].is_string());
+}

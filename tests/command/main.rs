@@ -1,0 +1,11 @@
+//! Whole-command tests: what a user types, and what comes of it.
+
+mod bench;
+mod compare;
+mod failures;
+mod import;
+mod lists;
+mod plan;
+mod readme;
+mod recordings;
+mod sandbox;

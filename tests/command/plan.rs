@@ -1,0 +1,129 @@
+//! From a trace to a plan, a timeline and pictures of it.
+
+use serde_json::Value;
+
+use crate::sandbox::{Sandbox, without_times};
+
+const SMALL: &str = "tests/recordings/small.dtr.jsonl --machine titan-v --budget 60%";
+
+#[test]
+fn a_plan_is_shown_written_proven_simulated_and_exported() {
+    let sandbox = Sandbox::new();
+    let shown = sandbox.ok(&format!("plan {SMALL} --output plan.json"));
+    insta::assert_snapshot!(without_times(&shown));
+    let verified = sandbox.ok("verify plan.json --trace tests/recordings/small.dtr.jsonl");
+    insta::assert_snapshot!(verified);
+    let simulated =
+        sandbox.ok("simulate plan.json --trace tests/recordings/small.dtr.jsonl -m titan-v");
+    insta::assert_snapshot!(simulated);
+    sandbox.ok("simulate plan.json -o timeline.json");
+    sandbox.ok("export timeline.json --to perfetto -o perfetto.json");
+    let perfetto: Value = serde_json::from_str(&sandbox.text("perfetto.json")).expect("JSON");
+    assert!(!perfetto["traceEvents"].as_array().expect("a list").is_empty());
+    sandbox
+        .ok("export timeline.json --to svg --width 640 --trace tests/recordings/small.dtr.jsonl \
+                -o timeline.svg");
+    let picture = sandbox.text("timeline.svg");
+    assert!(picture.starts_with("<svg") && picture.contains("640"), "{picture}");
+    let files = ["perfetto.json", "plan.json", "timeline.json", "timeline.svg"];
+    assert_eq!(sandbox.files(), files);
+}
+
+#[test]
+fn documents_go_through_pipes() {
+    let sandbox = Sandbox::new();
+    let plan = sandbox.ok(&format!("plan {SMALL} -o -"));
+    assert_eq!(sandbox.run_with_input("verify -", &plan).code, 0);
+    let timeline = sandbox.run_with_input("simulate - -o -", &plan).stdout;
+    let by_format = sandbox.run_with_input("simulate - --format json", &plan).stdout;
+    assert_eq!(timeline, by_format);
+    let picture = sandbox.run_with_input("export - --to svg -o -", &timeline);
+    assert!(picture.stdout.starts_with("<svg"), "{}", picture.stderr);
+    let trace = sandbox.ok("import tests/recordings/small.dtr.jsonl -o -");
+    sandbox.write("trace.json", &trace);
+    assert_eq!(sandbox.ok("plan trace.json -m titan-v -b 60% -o -"), plan);
+    assert_eq!(sandbox.run_with_input("plan - -m titan-v -b 60% -o -", &trace).stdout, plan);
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let sandbox = Sandbox::new();
+    let plan = format!("plan {SMALL} --method pooch -o -");
+    assert_eq!(sandbox.ok(&plan), sandbox.ok(&plan));
+}
+
+#[test]
+fn a_plan_prints_its_row_of_a_comparison() {
+    let sandbox = Sandbox::new();
+    let plan = sandbox.json(&format!("plan {SMALL} --method swap-all --format json"));
+    let comparison = sandbox.json(&format!("compare {SMALL} --methods swap-all --format json"));
+    let without_seconds = |mut comparison: Value| {
+        comparison["methods"][0]["plan_seconds"].take();
+        comparison
+    };
+    assert_eq!(without_seconds(plan), without_seconds(comparison));
+}
+
+/// What changes a trace's times or tensors is stated in the plan, so that its trace is found again
+/// by its name alone.
+#[test]
+fn a_plan_knows_how_its_trace_was_read() {
+    let sandbox = Sandbox::new();
+    for options in [
+        "resnet18-host -m titan-v -b 70% --speed 100",
+        "resnet18-host -m titan-v+pcie5 -b 70% --recorded-on p100 --speed 3",
+        "tests/recordings/small.dtr.jsonl -m titan-v -b 80% --in-place alias",
+    ] {
+        sandbox.ok(&format!("plan {options} --method swap-all -o plan.json"));
+        let trace = options.split(' ').next().expect("the trace comes first");
+        let verified = sandbox.ok(&format!("verify plan.json --trace {trace}"));
+        assert!(verified.contains("ops in order"), "{verified}");
+        sandbox.ok(&format!("simulate plan.json --trace {trace}"));
+    }
+}
+
+#[test]
+fn an_unsafe_plan_is_refused_and_the_two_actions_are_named() {
+    let sandbox = Sandbox::new();
+    sandbox.ok(&format!("plan {SMALL} --method swap-all -o plan.json"));
+    let plan: Value = serde_json::from_str(&sandbox.text("plan.json")).expect("JSON");
+
+    // Without its dependency, the first copy out may read what is not yet written.
+    let mut early = plan;
+    let actions = early["content"]["actions"].as_array_mut().expect("a list");
+    let copy = actions.iter_mut().find(|action| action["task"]["copy_out"].is_number());
+    copy.expect("a swap").as_object_mut().expect("an object").remove("after");
+    sandbox.write("early.json", &early.to_string());
+    insta::assert_snapshot!(sandbox.fails("verify early.json"));
+    assert_eq!(sandbox.run("simulate early.json").code, 4);
+
+    // A buffer moved to where another lies that is read only later.
+    sandbox.ok("plan tests/recordings/small.dtr.jsonl -m titan-v --method in-core -o plan.json");
+    let mut overlapping: Value = serde_json::from_str(&sandbox.text("plan.json")).expect("JSON");
+    let content = &mut overlapping["content"];
+    let actions = content["actions"].as_array().expect("a list");
+    let uses = |action: &Value, how: &str| action[how].as_array().cloned().unwrap_or_default();
+    let read_after = |at: usize, buffer: &Value| {
+        !uses(&actions[at], "reads").contains(buffer)
+            && actions[at + 1..].iter().any(|later| uses(later, "reads").contains(buffer))
+    };
+    let held = uses(&actions[1], "writes")[0].clone();
+    let moved = (2..actions.len()).filter(|at| read_after(*at, &held));
+    let moved = moved.flat_map(|at| uses(&actions[at], "writes")).next().expect("another buffer");
+    let index = |buffer: &Value| buffer.as_u64().expect("a number") as usize;
+    let (held, moved) = (index(&held), index(&moved));
+    content["buffers"][moved]["address"] = content["buffers"][held]["address"].clone();
+    sandbox.write("overlapping.json", &overlapping.to_string());
+    insta::assert_snapshot!(sandbox.fails("verify overlapping.json"));
+}
+
+#[test]
+fn a_plan_is_refused_for_another_trace_or_machine() {
+    let sandbox = Sandbox::new();
+    sandbox.ok(&format!("plan {SMALL} -o plan.json"));
+    insta::assert_snapshot!(
+        sandbox.fails("verify plan.json --trace tests/recordings/small.opgraph.json")
+    );
+    insta::assert_snapshot!(sandbox.fails("simulate plan.json --trace resnet18-host"));
+    insta::assert_snapshot!(sandbox.fails("simulate plan.json --machine titan-v+pcie4"));
+}

@@ -1,0 +1,117 @@
+//! Runs the command in an empty folder.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// An empty folder with the repository's small recordings in it, in which the command runs.
+pub struct Sandbox {
+    folder: TempDir,
+}
+
+/// What a run left behind.
+pub struct Run {
+    /// The exit code.
+    pub code: i32,
+    /// The standard output.
+    pub stdout: String,
+    /// The standard error.
+    pub stderr: String,
+}
+
+impl Sandbox {
+    /// A new folder.
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let recordings = folder.path().join("tests/recordings");
+        std::fs::create_dir_all(&recordings).expect("a new folder is writable");
+        for name in ["small.dtr.jsonl", "small.opgraph.json"] {
+            let from = repository().join("tests/recordings").join(name);
+            std::fs::copy(from, recordings.join(name)).expect("the recording is there");
+        }
+        Self { folder }
+    }
+
+    /// A path in the folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The text of a file in the folder.
+    pub fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).expect("the file was written")
+    }
+
+    /// Writes a file into the folder.
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).expect("the folder is writable");
+    }
+
+    /// The names in the folder, in order; the recordings' folder left out.
+    pub fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.folder.path()).expect("the folder is there");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned())
+            .filter(|name| name != "tests")
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Runs `tidegate` with arguments that are separated by blanks.
+    pub fn run(&self, arguments: &str) -> Run {
+        self.run_with_input(arguments, "")
+    }
+
+    /// The same, with a text on the standard input.
+    pub fn run_with_input(&self, arguments: &str, input: &str) -> Run {
+        let output = assert_cmd::Command::new(env!("CARGO_BIN_EXE_tidegate"))
+            .args(arguments.split_whitespace())
+            .current_dir(self.folder.path())
+            .env("COLUMNS", "100")
+            .write_stdin(input)
+            .output()
+            .expect("the command starts");
+        Run {
+            code: output.status.code().expect("no signal ends it"),
+            stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+        }
+    }
+
+    /// Runs what must succeed and returns the standard output.
+    pub fn ok(&self, arguments: &str) -> String {
+        let run = self.run(arguments);
+        assert_eq!(run.code, 0, "tidegate {arguments}\n{}", run.stderr);
+        run.stdout
+    }
+
+    /// The same, read as JSON.
+    pub fn json(&self, arguments: &str) -> Value {
+        serde_json::from_str(&self.ok(arguments)).expect("JSON")
+    }
+
+    /// Runs what must fail and returns how, for a snapshot.
+    pub fn fails(&self, arguments: &str) -> String {
+        let run = self.run(arguments);
+        assert_ne!(run.code, 0, "tidegate {arguments}\n{}", run.stdout);
+        format!("[exit {}] {}", run.code, run.stderr)
+    }
+}
+
+/// The repository's root.
+pub fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A text without what differs from run to run: the time that planning took, which ends the rows
+/// of a comparison.
+pub fn without_times(text: &str) -> String {
+    let mask = |line: &str| match line.strip_suffix(" s").and_then(|rest| rest.rsplit_once("  ")) {
+        Some((row, seconds)) if seconds.trim().parse::<f64>().is_ok() => format!("{row}  ..."),
+        _ => line.to_string(),
+    };
+    let lines: Vec<String> = text.lines().map(mask).collect();
+    lines.join("\n")
+}
