@@ -39,9 +39,12 @@ pub struct Allowed {
 /// machine that plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Evaluations of one search.
+    /// Evaluations of one search at most; on long traces fewer ([`Problem::evaluations`]).
     pub evaluations: u64,
 }
+
+/// Ops that the evaluations of one search go through at most.
+const EVALUATED_OPS: u64 = 30_000_000;
 
 impl Default for Limits {
     fn default() -> Self {
@@ -74,6 +77,12 @@ impl<'a> Problem<'a> {
     /// Everything kept.
     pub fn keep_all(&self) -> Vec<Treatment> {
         vec![Treatment::Keep; self.model.gaps().len()]
+    }
+
+    /// Evaluations that one search may make: what the limits say, or as many as go through thirty
+    /// million ops, so that planning time does not grow with the square of a trace's length.
+    pub fn evaluations(&self) -> u64 {
+        self.limits.evaluations.min(EVALUATED_OPS / self.trace.ops.len().max(1) as u64).max(1)
     }
 
     /// Whether a method may recompute a gap's tensor.

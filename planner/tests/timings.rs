@@ -8,7 +8,7 @@ mod common;
 use common::check;
 use common::random::{self, Random};
 use planner::{Decided, PlanError, Problem, lower};
-use schema::{Bytes, Plan};
+use schema::{ActionId, BufferId, Bytes, Document, HostBufferId, InPlaceBuffers, Plan};
 use simulator::replay::{Schedule, replay_with};
 use simulator::{Evaluator, Outcome, Program, Unsafe, check_contract, prove};
 
@@ -90,11 +90,11 @@ fn a_plan_without_one_dependency_is_caught() {
     for_each_case(2_000, |random| {
         let Some((plan, _, _)) = random_plan(random)? else { return Ok(()) };
         for (action, after) in plan.actions.iter().enumerate().map(|(i, a)| (i, &a.after)) {
-            for dependency in 0..after.len() {
+            for (index, dependency) in after.iter().enumerate() {
                 let mut broken = plan.clone();
-                broken.actions[action].after.remove(dependency);
+                broken.actions[action].after.remove(index);
                 if prove(&broken).is_ok() {
-                    return Err(format!("action {action} does not need {}", after[dependency]));
+                    return Err(format!("action {action} does not need {dependency}"));
                 }
                 removed.set(removed.get() + 1);
             }
@@ -168,4 +168,57 @@ fn the_evaluator_goes_on_from_a_change_as_if_it_had_begun_anew() {
         }
         Ok(())
     });
+}
+
+/// A plan that someone edited: whatever the proof accepts holds under any timing, and nothing
+/// panics on the rest.
+#[test]
+fn edited_plans_are_refused_or_as_safe() {
+    let accepted = std::cell::Cell::new(0u64);
+    for_each_case(4_000, |random| {
+        let Some((mut plan, _, _)) = random_plan(random)? else { return Ok(()) };
+        for _ in 0..1 + random.below(3) {
+            edit(random, &mut plan);
+        }
+        if plan.check().is_err() || prove(&plan).is_err() {
+            return Ok(());
+        }
+        accepted.set(accepted.get() + 1);
+        let program = Program::of(&plan);
+        let mut schedule = Schedule::default();
+        for _ in 0..2 {
+            let durations = random::jitter(random, plan.actions.iter().map(|a| a.duration));
+            replay_with(&program, &durations, &mut schedule, &mut ());
+            check::run(&plan, &schedule.start, &schedule.end)?;
+        }
+        simulator::predict(&plan, None).check().map_err(|error| error.to_string())
+    });
+    assert!(setting("TIDEGATE_CASES", 4_000) < 100 || accepted.get() > 100, "{}", accepted.get());
+}
+
+fn edit(random: &mut Random, plan: &mut Plan) {
+    let (actions, buffers) = (plan.actions.len() as u64, plan.buffers.len() as u64);
+    let hosts = plan.host_buffers.len() as u64;
+    if actions == 0 || buffers == 0 {
+        return;
+    }
+    let buffer = |random: &mut Random| BufferId(random.below(buffers + 1) as u32);
+    let pair = InPlaceBuffers { input: buffer(random), output: buffer(random) };
+    let action = random.below(actions);
+    let other = ActionId(random.below(action + 1) as u32);
+    let target = &mut plan.actions[action as usize];
+    match random.below(12) {
+        0 => target.reads.push(buffer(random)),
+        1 => target.writes.push(buffer(random)),
+        2 => target.holds.push(buffer(random)),
+        3 => drop(target.reads.pop()),
+        4 => drop(target.writes.pop()),
+        5 => target.after.push(other),
+        6 => drop(target.after.pop()),
+        7 => target.not_before.push(other),
+        8 => target.in_place.push(pair),
+        9 => target.host = Some(HostBufferId(random.below(hosts + 1) as u32)),
+        10 => plan.buffers[random.below(buffers) as usize].at_end = random.one_in(2),
+        _ => plan.buffers[random.below(buffers) as usize].bytes = Bytes(random.below(30_000)),
+    }
 }

@@ -9,7 +9,7 @@
 //! buffer that holds it. A buffer that takes an address over must come after all uses of the
 //! holder. Consecutive holders of every address being ordered, all its holders are.
 
-use schema::{ActionId, Bytes, Lane, Plan, Task};
+use schema::{Action, ActionId, BufferId, Bytes, Lane, Plan, Task};
 
 use crate::{Addresses, HappensBefore};
 
@@ -79,6 +79,12 @@ pub enum Unsafe {
         /// The buffer.
         buffer: String,
     },
+    /// A buffer that must be there when the iteration ends, and that nothing fills.
+    #[error("{buffer} must be there when the iteration ends, and nothing fills it")]
+    NeverThere {
+        /// The buffer.
+        buffer: String,
+    },
     /// A buffer that is filled twice.
     #[error("{second} fills {buffer}, which is filled already: a buffer is filled once")]
     FilledTwice {
@@ -86,6 +92,18 @@ pub enum Unsafe {
         second: ActionId,
         /// The buffer.
         buffer: String,
+    },
+    /// An in-place pair that is not an input and an output of its action, each in one pair.
+    #[error(
+        "{action} lays {output} over {input}, which are not one of its inputs and one of its outputs, each once"
+    )]
+    InPlace {
+        /// The action.
+        action: ActionId,
+        /// The input of the pair.
+        input: BufferId,
+        /// The output of the pair.
+        output: BufferId,
     },
     /// A copy without a host buffer, or an op with one.
     #[error("{action} has {problem}")]
@@ -110,6 +128,7 @@ pub fn prove(plan: &Plan) -> Result<(), Unsafe> {
         for buffer in &action.writes {
             device.note_fill(buffer.0, id)?;
         }
+        check_in_place(id, action)?;
         match (action.task, action.host) {
             (Task::CopyOut(_), Some(buffer)) => host.note_fill(buffer.0, id)?,
             (Task::CopyIn(_), Some(buffer)) => host.note_use(buffer.0, id),
@@ -129,7 +148,7 @@ pub fn prove(plan: &Plan) -> Result<(), Unsafe> {
         }
     }
     for space in [&device, &host] {
-        space.check_size()?;
+        space.check_each()?;
     }
     device.check_reads(
         &order,
@@ -146,6 +165,17 @@ pub fn prove(plan: &Plan) -> Result<(), Unsafe> {
     )?;
     device.check_overlaps(plan, &order)?;
     host.check_overlaps(plan, &order)
+}
+
+fn check_in_place(id: ActionId, action: &Action) -> Result<(), Unsafe> {
+    for (index, pair) in action.in_place.iter().enumerate() {
+        let (input, output) = (pair.input, pair.output);
+        let again = action.in_place[..index].iter().any(|p| p.input == input || p.output == output);
+        if again || !action.reads.contains(&input) || !action.writes.contains(&output) {
+            return Err(Unsafe::InPlace { action: id, input, output });
+        }
+    }
+    Ok(())
 }
 
 /// One arena and the buffers in it.
@@ -222,8 +252,11 @@ impl Space {
         Ok(())
     }
 
-    fn check_size(&self) -> Result<(), Unsafe> {
+    fn check_each(&self) -> Result<(), Unsafe> {
         for (index, (_, end)) in self.ranges.iter().enumerate() {
+            if self.at_end[index] && !self.at_start[index] && self.filled_by[index].is_none() {
+                return Err(Unsafe::NeverThere { buffer: self.name(index as u32) });
+            }
             if *end > self.size.0 {
                 return Err(Unsafe::OutsideArena {
                     buffer: self.name(index as u32),
@@ -300,8 +333,7 @@ impl Space {
         let writer = &plan.actions[action.index()];
         // Host buffers have no in-place pairs; their ids must not be taken for device buffers'.
         let in_place = self.arena == "device arena"
-            && writer.in_place.iter().any(|p| p.input.0 == holder && p.output.0 == buffer)
-            && writer.reads.iter().any(|b| b.0 == holder);
+            && writer.in_place.iter().any(|p| p.input.0 == holder && p.output.0 == buffer);
         for user in self.last_use[holder as usize].into_iter().flatten() {
             if !(order.ends_before(user, action) || (in_place && user == action)) {
                 return Err(Unsafe::Overlap {

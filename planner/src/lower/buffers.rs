@@ -1,5 +1,7 @@
 //! The buffers of a recording and the intervals for which they live.
 
+use std::collections::HashMap;
+
 use schema::{Buffer, Bytes, HostBuffer, TensorId};
 use simulator::{Materialised, Record, Residency};
 
@@ -23,13 +25,17 @@ pub(super) struct Layout {
 const NEVER: u32 = u32::MAX;
 
 pub(super) fn layout(problem: &Problem, record: &Record) -> Layout {
-    let residencies = sorted_by_donor(record);
+    let mut back_of = vec![None; record.outs.len()];
+    for back in &record.backs {
+        back_of[back.swap as usize] = Some(back.events);
+    }
+    let residencies = sorted_by_donor(record, &back_of);
     let end = record.positions.len() as u32 - 1;
     let bytes = |r: &Residency| problem.trace.tensors[r.tensor as usize].bytes.0;
     let mut device: Vec<Block> = (residencies.iter())
         .map(|r| Block {
             bytes: bytes(r),
-            from: comes_to_be(record, r),
+            from: comes_to_be(record, &back_of, r),
             until: last_use_ends(record, r, end),
             over: None,
             address: 0,
@@ -48,14 +54,10 @@ pub(super) fn layout(problem: &Problem, record: &Record) -> Layout {
             device.push(Block { bytes, from: from + 1, until: until + 1, over: None, address: 0 });
         }
     }
-    let mut back_ends = vec![NEVER; record.outs.len()];
-    for back in &record.backs {
-        back_ends[back.swap as usize] = back.events.1 + 1;
-    }
-    let host = record.outs.iter().zip(&back_ends).map(|(out, until)| Block {
+    let host = record.outs.iter().zip(&back_of).map(|(out, back)| Block {
         bytes: problem.trace.tensors[out.tensor.index()].bytes.0,
         from: out.events.0 + 1,
-        until: *until,
+        until: back.map_or(NEVER, |(_, end)| end + 1),
         over: None,
         address: 0,
     });
@@ -65,20 +67,19 @@ pub(super) fn layout(problem: &Problem, record: &Record) -> Layout {
 
 /// Residencies in the order in which they come to be, so that one that lies over another is
 /// listed after it.
-fn sorted_by_donor(record: &Record) -> Vec<Residency> {
+fn sorted_by_donor(record: &Record, back_of: &[Option<(u32, u32)>]) -> Vec<Residency> {
     let mut residencies = record.residencies.clone();
-    residencies.sort_by_key(|r| (comes_to_be(record, r), r.tensor, r.first));
+    residencies.sort_by_key(|r| (comes_to_be(record, back_of, r), r.tensor, r.first));
     residencies
 }
 
 /// Event 0 is before all events of the recording, which are counted from 1 here.
-fn comes_to_be(record: &Record, residency: &Residency) -> u32 {
+fn comes_to_be(record: &Record, back_of: &[Option<(u32, u32)>], residency: &Residency) -> u32 {
     match residency.origin {
         Materialised::AtStart => 0,
         Materialised::Written => record.run_events[residency.first as usize].0 + 1,
         Materialised::CopiedIn(swap) => {
-            let back = record.backs.iter().find(|back| back.swap == swap);
-            back.expect("a swap that is used comes back").events.0 + 1
+            back_of[swap as usize].expect("a swap that is used comes back").0 + 1
         }
     }
 }
@@ -92,8 +93,12 @@ fn last_use_ends(record: &Record, residency: &Residency, end: u32) -> u32 {
 }
 
 fn donations(record: &Record, residencies: &[Residency]) -> Vec<(u32, usize, usize)> {
+    let mut of_tensor: HashMap<u32, Vec<usize>> = HashMap::new();
+    for (index, residency) in residencies.iter().enumerate() {
+        of_tensor.entry(residency.tensor).or_default().push(index);
+    }
     let find = |tensor: TensorId, at: &dyn Fn(&Residency) -> bool| {
-        residencies.iter().position(|r| r.tensor == tensor.0 && at(r))
+        of_tensor.get(&tensor.0)?.iter().copied().find(|i| at(&residencies[*i]))
     };
     let donation = |(position, input, output): &(u32, TensorId, TensorId)| {
         let input = find(*input, &|r| r.last == *position && r.copied_out.is_none())?;

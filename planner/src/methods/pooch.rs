@@ -65,7 +65,7 @@ fn recompute_by_ratio(
         .collect();
     let maps = undecided.len() as u64;
     let mut helpers = vec![evaluator.clone(); rayon::current_num_threads()];
-    let mut evaluations = problem.limits.evaluations;
+    let mut evaluations = problem.evaluations();
     while !undecided.is_empty() {
         let progress =
             Progress { phase: "swap or recompute", done: maps - undecided.len() as u64, of: maps };

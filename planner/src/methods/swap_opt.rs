@@ -15,8 +15,8 @@ use crate::{Decided, PlanError, Problem, Progress, Watch};
 /// the best prefixes are kept (a beam), with the maps of the later levels swapped.
 pub struct SwapOpt;
 
-/// How many prefixes of the tree a bounded search keeps on each level.
-const BEAM: usize = 8;
+/// How many prefixes of the tree a bounded search keeps on each level, if it may evaluate enough.
+const BEAM: u64 = 8;
 
 impl Method for SwapOpt {
     fn name(&self) -> &'static str {
@@ -80,7 +80,7 @@ impl<'a> Search<'a> {
         let leaves = 1u64.checked_shl(levels.len() as u32).filter(|_| levels.len() < 63);
         let whole_tree = leaves
             .and_then(|leaves| leaves.checked_mul(1 + scanned.len() as u64))
-            .filter(|evaluations| *evaluations <= self.problem.limits.evaluations);
+            .filter(|evaluations| *evaluations <= self.problem.evaluations());
         match whole_tree {
             Some(_) => {
                 let mut treatments = all_feature_maps(self.problem, Treatment::Swap);
@@ -127,6 +127,8 @@ impl<'a> Search<'a> {
         let swap_all = all_feature_maps(self.problem, Treatment::Swap);
         let time = self.best.0;
         let mut prefixes = vec![(time, swap_all)];
+        let width = self.problem.evaluations() / (levels.len() + scanned.len()).max(1) as u64;
+        let width = width.clamp(1, BEAM) as usize;
         for level in levels {
             let mut next = prefixes.clone();
             for (_, prefix) in &prefixes {
@@ -138,7 +140,7 @@ impl<'a> Search<'a> {
             }
             // Stable: among equals, those with more swapped come first, and so in every run.
             next.sort_by_key(|(time, _)| *time);
-            next.truncate(BEAM);
+            next.truncate(width);
             prefixes = next;
         }
         for (_, prefix) in prefixes {
@@ -161,7 +163,7 @@ impl<'a> Search<'a> {
         let progress = Progress {
             phase: "keep or swap",
             done: self.evaluator.evaluations(),
-            of: self.problem.limits.evaluations,
+            of: self.problem.evaluations(),
         };
         if !self.watch.go_on(progress) {
             return Err(PlanError::Interrupted);

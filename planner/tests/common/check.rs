@@ -55,10 +55,10 @@ fn reads_find_what_was_written(plan: &Plan, start: &[u64], end: &[u64]) -> Resul
                 return Err(format!("action {id} reads buffer {buffer} before it is written"));
             }
         }
-        if let (Task::CopyIn(_), Some(host)) = (action.task, action.host) {
-            if on_host_at[host.index()].is_none_or(|at| at > start[id]) {
-                return Err(format!("action {id} copies in what is not on the host"));
-            }
+        if let (Task::CopyIn(_), Some(host)) = (action.task, action.host)
+            && on_host_at[host.index()].is_none_or(|at| at > start[id])
+        {
+            return Err(format!("action {id} copies in what is not on the host"));
         }
     }
     Ok(())
