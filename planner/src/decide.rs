@@ -4,7 +4,7 @@ use schema::{Bytes, Plan};
 use simulator::{GapId, Policy, Treatment};
 
 use crate::methods::Method;
-use crate::{PlanError, Problem, Watch, lower};
+use crate::{PlanError, Problem, Watch, bound, lower};
 
 /// Decisions, and when copies start under them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +73,7 @@ pub fn plan(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result
     match best {
         Some(mut plan) => {
             plan.method = method.name().to_string();
+            plan.predicted.bound = bound(problem).time();
             Ok(plan)
         }
         None => Err(failure.expect("a method decides something or says why not")),

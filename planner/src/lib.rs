@@ -8,6 +8,7 @@
 //! Nothing here touches a file, a clock, a network or a device, and the same problem gives the
 //! same plan.
 
+mod bound;
 mod decide;
 mod error;
 mod feature_maps;
@@ -16,6 +17,7 @@ pub mod methods;
 mod problem;
 mod watch;
 
+pub use bound::{Bound, bound};
 pub use decide::{Decided, plan};
 pub use error::PlanError;
 pub use feature_maps::feature_maps;

@@ -7,7 +7,7 @@ mod common;
 
 use common::check;
 use common::random::{self, Random};
-use planner::{Decided, PlanError, Problem, lower};
+use planner::{Decided, PlanError, Problem, bound, lower};
 use schema::{ActionId, BufferId, Bytes, Document, HostBufferId, InPlaceBuffers, Plan};
 use simulator::replay::{Schedule, replay_with};
 use simulator::{Evaluator, Outcome, Program, Unsafe, check_contract, prove};
@@ -46,7 +46,14 @@ fn random_plan(random: &mut Random) -> Result<Option<(Plan, schema::Trace, Outco
     let considered = (0..problem.model.gaps().len()).collect();
     let decided = Decided { treatments, policy, considered, as_recorded: false };
     match lower(&problem, problem.budget, &decided) {
-        Ok(plan) => Ok(Some((plan, trace, outcome))),
+        Ok(plan) => {
+            let bound = bound(&problem);
+            let beaten = bound.time().is_none_or(|time| plan.predicted.iteration < time);
+            if beaten {
+                return Err(format!("{} beats {bound:?}", plan.predicted.iteration));
+            }
+            Ok(Some((plan, trace, outcome)))
+        }
         Err(PlanError::Fragmented { .. }) => Ok(None),
         Err(error) => Err(format!("evaluated, but not lowered: {error}")),
     }

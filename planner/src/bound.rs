@@ -1,0 +1,211 @@
+//! A time that no plan can beat.
+//!
+//! Compute is serial: an iteration takes at least all its ops, plus the time in which ops are run
+//! again or compute stands idle. Call that extra time `E`. Look at the moment when some op `q`
+//! starts. What `q` uses is on the device then; of all tensors that were used before and will be
+//! used after, at least `D` bytes are not, where `D` is what all of these have beyond the budget.
+//! Each of the absent ones comes back in one of two ways:
+//!
+//! - over the link. It left before `q` started and returns after `q` has ended, so the bytes that
+//!   go that way are at most what the link carries out in `A + E` and in in `B + E`, `A` and `B`
+//!   being the time of the ops before and after `q`;
+//! - by running its op again, which takes its share of `E`. One run brings back all outputs of
+//!   an op; the cheapest per byte come first, and fractions of a run are allowed (the relaxation).
+//!
+//! The smallest `E` under which both ways together carry `D` is a bound for that op; the largest
+//! of these is the bound. Latencies, the order of copies and what a recomputation itself needs are
+//! left out, which only lowers it.
+
+use schema::{Bytes, Nanos, OpId};
+use simulator::GapId;
+
+use crate::Problem;
+
+/// Bounds are computed at this many ops, those with the most bytes too many. Any choice of ops
+/// gives a bound.
+const OPS: usize = 256;
+
+/// What no plan can beat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// No plan takes less time.
+    Time(Nanos),
+    /// No plan fits at all.
+    Infeasible {
+        /// What some op needs on the device at once, whatever the plan.
+        needed: Bytes,
+        /// The op.
+        op: OpId,
+    },
+}
+
+impl Bound {
+    /// The time, where there is one.
+    pub fn time(self) -> Option<Nanos> {
+        match self {
+            Self::Time(time) => Some(time),
+            Self::Infeasible { .. } => None,
+        }
+    }
+}
+
+/// The bound for a problem: for its budget, its link, and what is allowed.
+pub fn bound(problem: &Problem) -> Bound {
+    let compute = problem.trace.total_time().0;
+    let mut excess = excess_by_op(problem);
+    excess.retain(|excess| excess.bytes > 0);
+    excess.sort_by_key(|excess| (std::cmp::Reverse(excess.bytes), excess.op));
+    let mut extra = 0;
+    for excess in excess.iter().take(OPS) {
+        match extra_time(problem, excess) {
+            Some(time) => extra = time.max(extra),
+            None => {
+                let needed = problem.budget + Bytes(excess.bytes);
+                return Bound::Infeasible { needed, op: OpId(excess.op as u32) };
+            }
+        }
+    }
+    Bound::Time(Nanos(compute + extra))
+}
+
+/// How much is too much at one op if nothing leaves.
+struct Excess {
+    op: usize,
+    bytes: u64,
+    /// Time of the ops before and after.
+    before: u64,
+    after: u64,
+}
+
+fn excess_by_op(problem: &Problem) -> Vec<Excess> {
+    let ops = &problem.trace.ops;
+    let gaps = problem.model.gaps();
+    // Bytes of the gaps that are open at each op, as differences from op to op.
+    let mut opens = vec![0i128; ops.len() + 2];
+    for gap in gaps {
+        let end = gap.before.map_or(ops.len(), |op| op.index());
+        opens[gap.after.index() + 1] += i128::from(gap.bytes.0);
+        opens[end] -= i128::from(gap.bytes.0);
+    }
+    let untouched = constants_until_first_use(problem);
+    let total = problem.trace.total_time().0;
+    let mut before = 0;
+    let mut open = 0i128;
+    let mut result = Vec::with_capacity(ops.len());
+    for (index, op) in ops.iter().enumerate() {
+        open += opens[index];
+        let used = used_bytes(problem, index);
+        let present = open + i128::from(used) + i128::from(untouched[index]);
+        let bytes = (present - i128::from(problem.budget.0)).max(0) as u64;
+        let after = total - before - op.duration.0;
+        result.push(Excess { op: index, bytes, before, after });
+        before += op.duration.0;
+    }
+    result
+}
+
+/// Constants wait on the device for their first use: there is no gap before it.
+fn constants_until_first_use(problem: &Problem) -> Vec<u64> {
+    let ops = problem.trace.ops.len();
+    let mut first_use = vec![ops; problem.trace.tensors.len()];
+    for (index, op) in problem.trace.ops.iter().enumerate().rev() {
+        op.reads.iter().for_each(|t| first_use[t.index()] = index);
+    }
+    let mut waiting = vec![0u64; ops];
+    for (tensor, first) in first_use.iter().enumerate() {
+        if problem.model.producer(schema::TensorId::from_index(tensor)).is_none() {
+            let bytes = problem.trace.tensors[tensor].bytes.0;
+            waiting[..*first].iter_mut().for_each(|w| *w += bytes);
+        }
+    }
+    waiting
+}
+
+/// What an op has on the device while it runs, outputs laid over inputs counted once.
+fn used_bytes(problem: &Problem, op: usize) -> u64 {
+    let op = &problem.trace.ops[op];
+    let bytes = |t: &schema::TensorId| problem.trace.tensors[t.index()].bytes.0;
+    let tensors: u64 = op.reads.iter().chain(&op.writes).map(bytes).sum();
+    let shared: u64 = op.in_place.iter().map(|p| bytes(&p.input).min(bytes(&p.output))).sum();
+    tensors + op.workspace.0 - shared
+}
+
+/// The smallest extra time with which enough can be absent at one op; none if nothing suffices.
+fn extra_time(problem: &Problem, excess: &Excess) -> Option<u64> {
+    let open = |gap: &GapId| {
+        let gap = &problem.model.gaps()[*gap];
+        gap.after.index() < excess.op && gap.before.is_none_or(|op| op.index() > excess.op)
+    };
+    let open: Vec<GapId> = (0..problem.model.gaps().len()).filter(open).collect();
+    let reruns = reruns(problem, &open);
+    let swappable: u64 = match problem.allowed.swap {
+        true => open.iter().map(|gap| problem.model.gaps()[*gap].bytes.0).sum(),
+        false => 0,
+    };
+    let link = &problem.machine.link;
+    let carried = |speed: f64, time: u64| speed * time as f64 / 1e9;
+    // Rounded in the plan's favour: a copy's time is rounded to the nearest nanosecond.
+    let slack = 1.0 + open.len() as f64;
+    let absent = |extra: u64| -> f64 {
+        let out = carried(fastest(&link.d2h), excess.before + extra);
+        let back = carried(fastest(&link.h2d), excess.after + extra);
+        let over_link =
+            (out.min(back) * (1.0 + 1e-9) + slack * fastest(&link.d2h) / 1e9).min(swappable as f64);
+        over_link + rerun_bytes(&reruns, extra)
+    };
+    let wanted = excess.bytes as f64;
+    let most = 1u64 << 60;
+    if absent(most) < wanted {
+        return None;
+    }
+    let (mut too_little, mut enough) = (0, most);
+    if absent(0) >= wanted {
+        return Some(0);
+    }
+    while enough - too_little > 1 {
+        let middle = too_little + (enough - too_little) / 2;
+        if absent(middle) >= wanted { enough = middle } else { too_little = middle }
+    }
+    Some(too_little)
+}
+
+fn fastest(bandwidth: &schema::Bandwidth) -> f64 {
+    let speeds = bandwidth.pinned.iter().map(|point| point.bytes_per_sec.0);
+    speeds.max().unwrap_or(1) as f64
+}
+
+/// Ops whose outputs are among the open gaps: time to run each again and bytes that come back by
+/// it, cheapest per byte first.
+fn reruns(problem: &Problem, open: &[GapId]) -> Vec<(u64, u64)> {
+    let mut by_op = std::collections::BTreeMap::new();
+    for gap in open.iter().copied().filter(|gap| problem.may_recompute(*gap)) {
+        let gap = &problem.model.gaps()[gap];
+        if let Some(op) = problem.model.producer(gap.tensor) {
+            *by_op.entry(op).or_insert(0) += gap.bytes.0;
+        }
+    }
+    let time = |op: OpId| {
+        let op = &problem.trace.ops[op.index()];
+        op.recompute.unwrap_or(op.duration).0
+    };
+    let mut reruns: Vec<(u64, u64)> =
+        by_op.into_iter().map(|(op, bytes)| (time(op), bytes)).collect();
+    reruns.sort_by(|(t, b), (u, c)| {
+        (u128::from(*t) * u128::from(*c)).cmp(&(u128::from(*u) * u128::from(*b)))
+    });
+    reruns
+}
+
+/// Bytes that running ops again for `time` brings back, a last one in part.
+fn rerun_bytes(reruns: &[(u64, u64)], time: u64) -> f64 {
+    let mut left = time;
+    let mut result = 0.0;
+    for (cost, bytes) in reruns {
+        if *cost > left {
+            return result + *bytes as f64 * (left as f64 / *cost as f64);
+        }
+        left -= cost;
+        result += *bytes as f64;
+    }
+    result
+}
