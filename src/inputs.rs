@@ -6,11 +6,12 @@ use anyhow::Context;
 use clap::Args;
 use planner::{Allowed, Limits, Problem};
 use profiler::import::{ImportOptions, InPlaceOps};
-use scenarios::Budget;
+use scenarios::{Budget, modelled_trace};
 use schema::{Bytes, Document, Machine, Plan, Trace, file::read_text};
 use simulator::{InCore, in_core};
 
 use crate::exit::{Exit, OrExit, Result, usage};
+use crate::networks::{NetworkArgs, is_network, read_network};
 
 /// How in-place ops of a recording are imported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -25,9 +26,13 @@ pub enum InPlace {
 /// A trace, and what it is run on.
 #[derive(Debug, Args)]
 pub struct ProblemArgs {
-    /// A bundled trace (see `list traces`), a trace file, or a recording (see `import`)
-    #[arg(value_name = "TRACE")]
+    /// A network (see `list networks`) or its file (.toml or .onnx), with --batch; a bundled trace
+    /// (see `list traces`), a trace file, or a recording (see `import`)
+    #[arg(value_name = "NETWORK|TRACE")]
     pub trace: String,
+
+    #[command(flatten)]
+    pub network: NetworkArgs,
 
     /// A machine (see `list machines`), one with another link such as `titan-v+pcie5`, or a file
     /// (.toml or .json)
@@ -102,12 +107,17 @@ pub struct Inputs {
 impl ProblemArgs {
     /// Reads everything that the arguments name.
     pub fn read(&self) -> Result<Inputs> {
-        let recorded = read_trace(&self.trace, self.in_place)?;
         let machine = read_machine(&self.machine)?;
-        let from = self.recorded_on.as_deref().map(read_machine).transpose()?;
-        let (trace, carried) =
-            scenarios::carry_over(&recorded, from.as_ref(), &machine, self.speed)
-                .or_exit(Exit::Usage)?;
+        let (trace, carried) = if is_network(&self.trace) {
+            self.model(&machine)?
+        } else {
+            self.network.none_for(&self.trace)?;
+            let recorded = read_trace(&self.trace, self.in_place)?;
+            let from = self.recorded_on.as_deref().map(read_machine).transpose()?;
+            let carried = scenarios::carry_over(&recorded, from.as_ref(), &machine, self.speed);
+            let (trace, carried) = carried.or_exit(Exit::Usage)?;
+            (trace, carried.to_string())
+        };
         let in_core = in_core(&trace);
         Ok(Inputs {
             budget: Budget::resolve(self.budget, &machine, in_core.peak),
@@ -120,8 +130,28 @@ impl ProblemArgs {
                 recompute: self.allow.contains(&Allow::Recompute),
             },
             limits: Limits { evaluations: self.evaluations },
-            carry_over: carried.to_string(),
+            carry_over: carried,
         })
+    }
+
+    /// The network's trace on the machine, and what its times are.
+    fn model(&self, machine: &Machine) -> Result<(Trace, String)> {
+        let name = &self.trace;
+        if self.recorded_on.is_some() {
+            return Err(usage(format!("{name} is a network, which nobody recorded: leave --recorded-on away")));
+        }
+        let Some(batch) = self.network.batch else {
+            return Err(usage(format!("{name} is a network: state its batch, such as `--batch 64`")));
+        };
+        let network = read_network(name, &self.network.options(batch)?)?;
+        let trace = modelled_trace(&network, machine).or_exit(Exit::Usage)?;
+        let modelled = format!("op times are modelled for {}: nothing was run", machine.device.name);
+        if self.speed.is_none() {
+            return Ok((trace, modelled));
+        }
+        let carried = scenarios::carry_over(&trace, None, machine, self.speed);
+        let (trace, carried) = carried.or_exit(Exit::Usage)?;
+        Ok((trace, format!("{modelled}; {carried}")))
     }
 }
 
@@ -132,8 +162,13 @@ impl ProblemArgs {
         if self.in_place == InPlace::Alias {
             settings.push(("in-place", "alias".into()));
         }
-        if self.speed.is_some() || self.recorded_on.is_some() {
+        let network = is_network(&self.trace);
+        if network || self.speed.is_some() || self.recorded_on.is_some() {
             settings.push(("machine", self.machine.clone()));
+        }
+        if network {
+            let options = serde_json::to_string(&self.network).expect("options are plain data");
+            settings.push(("network", options));
         }
         settings.extend(self.speed.map(|speed| ("speed", speed.to_string())));
         settings.extend(self.recorded_on.clone().map(|machine| ("recorded-on", machine)));
@@ -150,12 +185,21 @@ pub fn trace_of(plan: &Plan, name: &str) -> Result<Trace> {
     } else {
         InPlace::AsRecorded
     };
-    let recorded = read_trace(name, in_place)?;
-    let Some(machine) = setting("machine") else { return Ok(recorded) };
+    let network = setting("network");
+    let Some(machine) = setting("machine") else { return read_trace(name, in_place) };
     let context = "the plan's settings name what its times were carried over with";
     let factor = setting("speed").map(str::parse).transpose().context(context);
     let factor = factor.or_exit(Exit::Usage)?;
     let machine = read_machine(machine)?;
+    let recorded = match network {
+        Some(options) => {
+            let options: NetworkArgs =
+                serde_json::from_str(options).context(context).or_exit(Exit::Usage)?;
+            let options = options.options(options.batch.unwrap_or(1))?;
+            modelled_trace(&read_network(name, &options)?, &machine).or_exit(Exit::Usage)?
+        }
+        None => read_trace(name, in_place)?,
+    };
     let from = setting("recorded-on").map(read_machine).transpose()?;
     let carried = scenarios::carry_over(&recorded, from.as_ref(), &machine, factor);
     Ok(carried.context(context).or_exit(Exit::Usage)?.0)
@@ -179,10 +223,12 @@ pub fn read_trace(name: &str, in_place: InPlace) -> Result<Trace> {
     }
     let path = Path::new(name);
     if name != "-" && !path.exists() {
-        let bundled: Vec<_> = scenarios::traces().collect();
+        let networks: Vec<_> = scenarios::networks().map(|network| network.name).collect();
+        let traces: Vec<_> = scenarios::traces().collect();
         return Err(usage(format!(
-            "no file and no bundled trace is called `{name}`; bundled: {}",
-            bundled.join(", ")
+            "no network, no bundled trace and no file is called `{name}`; traces: {}; networks: {}",
+            traces.join(", "),
+            networks.join(", ")
         )));
     }
     let text = read_text(path)?;

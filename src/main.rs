@@ -3,8 +3,10 @@
 mod commands;
 mod exit;
 mod inputs;
+mod networks;
 mod output;
 mod progress;
+mod study;
 
 use std::process::ExitCode;
 

@@ -8,6 +8,18 @@ use planner::{Progress, Watch};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
+/// From here on Ctrl-C ends searches rather than the process.
+pub fn catch_interrupts() {
+    // Failing to install the handler leaves the default: Ctrl-C ends the process at once, which
+    // leaves nothing half-written either. A second call fails by design.
+    let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
+}
+
+/// Whether Ctrl-C was pressed.
+pub fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
 /// A progress bar on the standard error, where that is a terminal; interrupted by Ctrl-C.
 pub struct Bar {
     bar: ProgressBar,
@@ -17,9 +29,7 @@ pub struct Bar {
 impl Bar {
     /// A bar for one method's search.
     pub fn new(method: &str) -> Self {
-        // Failing to install the handler leaves the default: Ctrl-C ends the process at once,
-        // which leaves nothing half-written either. A second call fails by design.
-        let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
+        catch_interrupts();
         let bar = ProgressBar::new(0);
         if let Ok(style) = ProgressStyle::with_template("{prefix}: {msg} {wide_bar} {pos}/{len}") {
             bar.set_style(style);
@@ -36,7 +46,7 @@ impl Watch for Bar {
         }
         self.bar.set_length(progress.of);
         self.bar.set_position(progress.done);
-        !INTERRUPTED.load(Ordering::Relaxed)
+        !interrupted()
     }
 }
 

@@ -1,5 +1,5 @@
-//! Machines and recorded traces that come with tidegate, and how a trace's compute times are
-//! carried to another machine.
+//! Machines, networks, studies and recorded traces that come with tidegate, and how a trace's
+//! compute times are carried to another machine.
 //!
 //! [`machine`] takes a name such as `titan-v` or, with another link, `titan-v+pcie5`;
 //! [`machine_from_toml`] reads a file of the same form that a user wrote. The files, their form
@@ -7,18 +7,22 @@
 //! Everything is embedded in the program: nothing here reads a file.
 
 mod amount;
+mod budget;
 mod carry_over;
 mod error;
 mod machine_file;
 mod machines;
 mod networks;
+mod studies;
 mod traces;
 
 #[cfg(test)]
 mod reference_tests;
 
+pub use budget::Budget;
 pub use carry_over::{CarryOver, CarryOverError, Share, carry_over};
 pub use error::ScenarioError;
 pub use machines::{links, machine, machine_from_toml, machines};
 pub use networks::*;
+pub use studies::*;
 pub use traces::{trace, traces};

@@ -28,6 +28,10 @@ enum What {
     Methods,
     /// Bundled traces.
     Traces,
+    /// Networks, whose traces are modelled for a batch and a machine.
+    Networks,
+    /// Bundled studies.
+    Studies,
 }
 
 /// One line of a list.
@@ -46,6 +50,8 @@ pub fn run(args: &Args) -> Result {
         What::Links => scenarios::links().map(|(name, link)| self::link(name, &link)).collect(),
         What::Methods => methods::all().iter().map(|m| method(m.as_ref())).collect(),
         What::Traces => scenarios::traces().map(trace).collect::<Result<Vec<_>>>()?,
+        What::Networks => scenarios::networks().map(network).collect(),
+        What::Studies => scenarios::studies().map(study).collect::<Result<Vec<_>>>()?,
     };
     match args.format {
         Format::Json => print_json(&entries),
@@ -102,4 +108,15 @@ fn trace(name: &'static str) -> Result<Entry> {
     ];
     let description = format!("{}, measured on {}", trace.title(), trace.provenance.device);
     Ok(Entry { name: name.into(), figures, description })
+}
+
+fn network(network: scenarios::NetworkInfo) -> Entry {
+    let (name, description) = (network.name.into(), network.description.into());
+    Entry { name, figures: Vec::new(), description }
+}
+
+fn study(name: &'static str) -> Result<Entry> {
+    let study = crate::study::read(name)?;
+    let figures = vec![format!("{} points", study.points().count())];
+    Ok(Entry { name: name.into(), figures, description: study.description })
 }

@@ -1,13 +1,16 @@
 //! One file per subcommand.
 
 mod bench;
-mod compare;
+pub mod compare;
 mod export;
 mod import;
+mod largest;
 mod list;
 mod plan;
+mod report;
 mod schema;
 mod simulate;
+mod study;
 mod verify;
 
 use clap::Subcommand;
@@ -21,6 +24,10 @@ pub enum Command {
     Plan(plan::Args),
     /// Plan with several methods and compare them
     Compare(compare::Args),
+    /// Find the largest batch that a method can plan, or the smallest device
+    Largest(largest::Args),
+    /// Plan every point of a study; what is done stays done
+    Study(study::Args),
     /// Simulate a plan and show where its time goes
     Simulate(simulate::Args),
     /// Prove that a plan is safe under every timing, or name what breaks it
@@ -29,6 +36,8 @@ pub enum Command {
     Import(import::Args),
     /// Show a timeline with another tool
     Export(export::Args),
+    /// Draw figures, and one page that holds and explains them
+    Report(report::Args),
     /// List what comes with tidegate
     List(list::Args),
     /// Print the JSON Schema of a document
@@ -43,10 +52,13 @@ impl Command {
         match self {
             Self::Plan(args) => plan::run(&args),
             Self::Compare(args) => compare::run(&args),
+            Self::Largest(args) => largest::run(&args),
+            Self::Study(args) => study::run(&args),
             Self::Simulate(args) => simulate::run(&args),
             Self::Verify(args) => verify::run(&args),
             Self::Import(args) => import::run(&args),
             Self::Export(args) => export::run(&args),
+            Self::Report(args) => report::run(&args),
             Self::List(args) => list::run(&args),
             Self::Schema(args) => schema::run(&args),
             Self::Bench(args) => bench::run(&args),

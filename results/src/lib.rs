@@ -1,0 +1,15 @@
+//! The results table of studies: one [`Row`] for each planned point, kept as Parquet and CSV.
+//!
+//! Invariants: this is the only crate that knows polars, and no polars type leaves it. Files are
+//! written whole or not at all. A table is what its rows are, in their order: the same rows give
+//! the same bytes. A file of an older tidegate is read as long as every column that it lacks may
+//! be empty.
+
+mod cell;
+mod error;
+mod file;
+mod row;
+
+pub use error::ResultsError;
+pub use file::{read_parquet, write_csv, write_parquet};
+pub use row::{Row, Status};

@@ -1,0 +1,136 @@
+//! Tables are what was put into them, and bad files are refused.
+
+use std::path::Path;
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use results::{ResultsError, Row, Status, read_parquet, write_csv, write_parquet};
+use schema::{Bytes, BytesPerSec, Nanos};
+
+fn example() -> Row {
+    Row {
+        study: "links".into(),
+        network: "resnet50".into(),
+        batch: Some(256),
+        machine: "titan-v".into(),
+        link: "pcie5".into(),
+        bandwidth: BytesPerSec(50_000_000_000),
+        method: "pooch".into(),
+        in_core: Nanos(1_000_000),
+        iteration: Some(Nanos(1_500_000)),
+        slowdown: Some(1.5),
+        ..Row::default()
+    }
+}
+
+prop_compose! {
+    /// Texts with what CSV and Parquet might stumble over, and every figure there or not.
+    fn any_row()(
+        texts in vec("[a-z,\"\n é]{0,8}", 10),
+        batch in option::of(any::<u32>()),
+        counts in vec(option::of(any::<u64>()), 12),
+        slowdown in option::of(0.0..1e9f64),
+        infeasible in any::<bool>(),
+    ) -> Row {
+        Row {
+            study: texts[0].clone(),
+            group: texts[1].clone(),
+            network: texts[2].clone(),
+            options: texts[3].clone(),
+            reason: Some(texts[4].clone()).filter(|_| infeasible),
+            status: if infeasible { Status::Infeasible } else { Status::Ok },
+            batch,
+            budget: Bytes(counts[0].unwrap_or(0)),
+            in_core: Nanos(counts[1].unwrap_or(0)),
+            iteration: counts[2].map(Nanos),
+            peak: counts[3].map(Bytes),
+            kept: counts[4],
+            swapped: counts[5],
+            recompute: counts[6].map(Nanos),
+            stall: counts[7].map(Nanos),
+            slowdown,
+            ..Row::default()
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn rows_come_back_as_they_were_and_give_the_same_bytes(rows in vec(any_row(), 0..20)) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (first, second) = (folder.path().join("a.parquet"), folder.path().join("b.parquet"));
+        write_parquet(&rows, &first).expect("it can be written");
+        let back = read_parquet(&first).expect("it can be read");
+        prop_assert_eq!(&back, &rows);
+        write_parquet(&back, &second).expect("it can be written");
+        let bytes = |file: &Path| std::fs::read(file).expect("it is there");
+        prop_assert_eq!(bytes(&first), bytes(&second));
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_short_anywhere_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("part.parquet");
+    write_parquet(&[example()], &file).expect("it can be written");
+    let whole = std::fs::read(&file).expect("it is there");
+    let step = (whole.len() / 40).max(1);
+    for length in (0..whole.len()).step_by(step) {
+        std::fs::write(&file, &whole[..length]).expect("it can be written");
+        let error = read_parquet(&file).expect_err("it is cut short");
+        assert!(matches!(error, ResultsError::Unreadable { .. }), "{length} bytes: {error}");
+        assert!(error.to_string().contains("part.parquet"), "{error}");
+        assert!(error.to_string().contains("delete it"), "{error}");
+    }
+}
+
+#[test]
+fn bytes_that_changed_are_refused_or_read_but_never_end_the_program() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("part.parquet");
+    write_parquet(&[example()], &file).expect("it can be written");
+    let whole = std::fs::read(&file).expect("it is there");
+    for place in (0..whole.len()).step_by((whole.len() / 100).max(1)) {
+        let mut changed = whole.clone();
+        changed[place] ^= 0xff;
+        std::fs::write(&file, changed).expect("it can be written");
+        let _ = read_parquet(&file);
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_and_a_folder_that_is_not_there_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("none").join("part.parquet");
+    for error in [
+        read_parquet(&file).expect_err("no such file"),
+        write_parquet(&[example()], &file).expect_err("no such folder"),
+        write_csv(&[example()], &file).expect_err("no such folder"),
+    ] {
+        assert!(matches!(error, ResultsError::File(_)), "{error}");
+        assert!(error.to_string().contains("part.parquet"), "{error}");
+    }
+}
+
+#[test]
+fn a_csv_file_has_the_documented_header_and_a_line_a_row() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("results.csv");
+    write_csv(&[example(), Row::default()], &file).expect("it can be written");
+    let text = std::fs::read_to_string(&file).expect("it is text");
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some(Row::COLUMNS.join(",").as_str()));
+    let cells: Vec<&str> = lines.next().expect("a row").split(',').collect();
+    let cell = |name| {
+        let column = Row::COLUMNS.iter().position(|column| *column == name);
+        cells[column.expect("a column")]
+    };
+    assert_eq!(cell("network"), "resnet50");
+    assert_eq!(cell("batch"), "256");
+    assert_eq!(cell("iteration_ns"), "1500000");
+    assert_eq!(cell("peak_bytes"), "");
+    assert_eq!(lines.count(), 1);
+}

@@ -1,0 +1,244 @@
+//! From a file to a study whose names are there and whose values can be.
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::path::Path;
+
+use toml::Spanned;
+
+use super::error::{StudyError, StudyProblem};
+use super::file::{GroupTable, List, StudyFile};
+use super::paper::paper;
+use super::points::{Allow, Group, LinkChoice, Place, Study, Subject};
+use super::values;
+use crate::{NetworkOptions, network};
+
+/// More points than this take hours.
+const MOST_POINTS: u64 = 10_000;
+
+pub(super) struct Checker<'a> {
+    pub(super) text: &'a str,
+    pub(super) file: &'a Path,
+    pub(super) methods: &'a [&'a str],
+}
+
+type Result<T> = std::result::Result<T, StudyError>;
+type Checked<T> = std::result::Result<T, StudyProblem>;
+
+impl Checker<'_> {
+    pub(super) fn study(&self, written: StudyFile) -> Result<Study> {
+        if written.group.is_empty() {
+            return Err(self.at(0..0, StudyProblem::NoGroups));
+        }
+        let paper = self.one(written.paper, |name, _| paper(name).map_err(StudyProblem::Paper))?;
+        let mut groups: Vec<Group> = Vec::new();
+        for table in written.group {
+            let span = table.span();
+            let group = self.group(&span, table.into_inner())?;
+            if groups.iter().any(|earlier| earlier.name == group.name) {
+                return Err(self.at(span, StudyProblem::SameName(group.name)));
+            }
+            groups.push(group);
+        }
+        let stem = self.file.file_stem().unwrap_or(self.file.as_os_str());
+        Ok(Study {
+            name: stem.to_string_lossy().into_owned(),
+            description: written.description,
+            groups,
+            paper,
+        })
+    }
+
+    fn group(&self, span: &Range<usize>, table: GroupTable) -> Result<Group> {
+        combinations(&table).map_err(|problem| self.at(span.clone(), problem))?;
+        let networks = table.networks.is_some();
+        let subject = |name: &str, is_network, place| Subject { name: name.into(), is_network, place };
+        let mut subjects =
+            self.list("networks", table.networks, |name, place| Ok(subject(name, true, place)))?;
+        subjects.extend(self.list("traces", table.traces, |name, place| {
+            values::trace(name).map(|()| subject(name, false, place))
+        })?);
+        let options = NetworkOptions {
+            activation: self.one(table.activation, |name, _| values::activation(name))?,
+            dtype: self.one(table.dtype, |name, _| values::dtype(name))?,
+            optimizer: self.one(table.optimizer, |name, _| values::optimizer(name))?,
+            frames: table.frames,
+            sequence: table.sequence,
+            ..NetworkOptions::default()
+        };
+        let options = NetworkOptions {
+            in_place: table.in_place.unwrap_or(options.in_place),
+            pool_indices: table.pool_indices.unwrap_or(options.pool_indices),
+            fused_attention: table.fused_attention.unwrap_or(options.fused_attention),
+            progress: table.progress.unwrap_or(options.progress),
+            ..options
+        };
+        let machine = |field: &'static str| {
+            move |name: &String, place: Place| {
+                values::machine(field, name).map(|()| (name.clone(), place))
+            }
+        };
+        let group = Group {
+            name: table.name.unwrap_or_default(),
+            subjects,
+            batches: self.list("batches", table.batches, |batch, _| values::batch(*batch))?,
+            images: or_default(self.list("images", table.images, |image, _| Ok(Some(*image)))?, None),
+            options,
+            machines: self.list("machines", table.machines, machine("machines"))?,
+            links: or_default(
+                self.list("links", table.links, |name, _| values::link(name))?,
+                LinkChoice::Own,
+            ),
+            host_memory: or_default(
+                self.list("host_memory", table.host_memory, |text, _| values::bytes(text).map(Some))?,
+                None,
+            ),
+            budgets: or_default(
+                self.list("budgets", table.budgets, |text, _| values::budget(text).map(Some))?,
+                None,
+            ),
+            allow: or_default(
+                self.list("allow", table.allow, |name, _| values::allow(name))?,
+                Allow::ALL,
+            ),
+            methods: self.list("methods", table.methods, |name, _| {
+                values::method(name, self.methods).map(|()| name.clone())
+            })?,
+            find: self.one(table.find, |name, _| values::find(name))?,
+            evaluations: self.one(table.evaluations, |count, _| values::evaluations(*count))?,
+            decided_on: self.one(table.decided_on, machine("decided_on"))?,
+            recorded_on: self.one(table.recorded_on, machine("recorded_on"))?,
+        };
+        let points = group.count();
+        if points > MOST_POINTS {
+            let problem = StudyProblem::TooMany { points, most: MOST_POINTS };
+            return Err(self.at(span.clone(), problem));
+        }
+        if networks {
+            self.networks(&group)?;
+        }
+        Ok(group)
+    }
+
+    /// Builds every bundled network of the group once, so that a bad option is found before the
+    /// first point is planned.
+    fn networks(&self, group: &Group) -> Result<()> {
+        for subject in group.subjects.iter().filter(|s| s.is_network && !values::is_file(&s.name)) {
+            for image in &group.images {
+                for batch in or_default(group.batches.clone(), 1) {
+                    let options =
+                        NetworkOptions { batch, image: *image, ..group.options.clone() };
+                    network(&subject.name, &options).map_err(|error| StudyError::At {
+                        place: subject.place.clone(),
+                        problem: StudyProblem::Network(error),
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The entries of a list, each checked where it stands. No entry may be there twice.
+    fn list<T: PartialEq + Debug, U>(
+        &self,
+        field: &'static str,
+        list: List<T>,
+        check: impl Fn(&T, Place) -> Checked<U>,
+    ) -> Result<Vec<U>> {
+        let Some(list) = list else { return Ok(Vec::new()) };
+        let span = list.span();
+        let entries = list.into_inner();
+        if entries.is_empty() {
+            return Err(self.at(span, StudyProblem::Empty { field }));
+        }
+        let mut checked = Vec::with_capacity(entries.len());
+        for (index, entry) in entries.iter().enumerate() {
+            let value = entry.get_ref();
+            if entries[..index].iter().any(|earlier| earlier.get_ref() == value) {
+                let value = format!("{value:?}");
+                return Err(self.at(entry.span(), StudyProblem::Twice { field, value }));
+            }
+            let entry_checked = check(value, self.place(&entry.span()));
+            checked.push(entry_checked.map_err(|problem| self.at(entry.span(), problem))?);
+        }
+        Ok(checked)
+    }
+
+    /// One value, checked where it stands.
+    fn one<T, U>(
+        &self,
+        written: Option<Spanned<T>>,
+        check: impl Fn(&T, Place) -> Checked<U>,
+    ) -> Result<Option<U>> {
+        let Some(written) = written else { return Ok(None) };
+        let checked = check(written.get_ref(), self.place(&written.span()));
+        checked.map(Some).map_err(|problem| self.at(written.span(), problem))
+    }
+
+    fn at(&self, span: Range<usize>, problem: StudyProblem) -> StudyError {
+        StudyError::At { place: self.place(&span), problem }
+    }
+
+    fn place(&self, span: &Range<usize>) -> Place {
+        let before = self.text.get(..span.start).unwrap_or(self.text);
+        Place { file: self.file.to_path_buf(), line: 1 + before.matches('\n').count() }
+    }
+}
+
+fn or_default<T>(list: Vec<T>, default: T) -> Vec<T> {
+    if list.is_empty() { vec![default] } else { list }
+}
+
+/// Lists that need or exclude one another.
+fn combinations(table: &GroupTable) -> Checked<()> {
+    let missing = |field, example| Err(StudyProblem::Missing { field, example });
+    let beside = |field, why| Err(StudyProblem::Beside { field, why });
+    let networks = table.networks.is_some();
+    let find = table.find.as_ref().map(|find| find.get_ref().as_str());
+    if !networks && table.traces.is_none() {
+        return missing("networks", "`networks = [\"resnet50\"]`, or traces");
+    }
+    if table.machines.is_none() {
+        return missing("machines", "`machines = [\"titan-v\"]`");
+    }
+    if table.methods.is_none() {
+        return missing("methods", "`methods = [\"pooch\"]`");
+    }
+    if networks && table.traces.is_some() {
+        return beside("traces", "give networks and traces a group each");
+    }
+    if !networks {
+        let of_networks = [
+            ("batches", table.batches.is_some()),
+            ("images", table.images.is_some()),
+            ("activation", table.activation.is_some()),
+            ("dtype", table.dtype.is_some()),
+            ("optimizer", table.optimizer.is_some()),
+            ("frames", table.frames.is_some()),
+            ("sequence", table.sequence.is_some()),
+            ("in_place", table.in_place.is_some()),
+            ("pool_indices", table.pool_indices.is_some()),
+            ("fused_attention", table.fused_attention.is_some()),
+            ("progress", table.progress.is_some()),
+        ];
+        if let Some((field, _)) = of_networks.into_iter().find(|(_, stated)| *stated) {
+            return beside(field, "a recorded trace is what it is: name networks, or delete it");
+        }
+    } else if table.recorded_on.is_some() {
+        return beside("recorded_on", "networks are modelled for each machine: delete it");
+    }
+    match find {
+        Some("largest-batch") if !networks => {
+            beside("find", "a trace has one batch: name networks to find the largest batch")
+        }
+        Some("largest-batch") if table.batches.is_some() => {
+            beside("batches", "the largest batch is what is searched for: delete the list")
+        }
+        Some("smallest-budget") if table.budgets.is_some() => {
+            beside("budgets", "the smallest budget is what is searched for: delete the list")
+        }
+        Some("largest-batch") => Ok(()),
+        _ if networks && table.batches.is_none() => missing("batches", "`batches = [256]`"),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,89 @@
+//! Figures that a paper prints, to hold a study's results against.
+
+use serde::Deserialize;
+
+/// The figures of a paper that come with tidegate.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paper {
+    /// The publication.
+    pub title: String,
+    /// Its figures, in the order of the paper.
+    #[serde(rename = "figure")]
+    pub figures: Vec<Figure>,
+}
+
+/// One figure, and the rows of the study that predict it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    /// What it is of, in a few words.
+    pub what: String,
+    /// As the paper prints it.
+    pub paper: String,
+    /// Where the paper prints it.
+    pub source: String,
+    /// How it is worked out from a row.
+    pub quantity: Quantity,
+    /// The groups whose rows predict it.
+    pub groups: Vec<String>,
+    /// The machines; all where there are none.
+    #[serde(default)]
+    pub machines: Vec<String>,
+    /// The batches; all where there are none.
+    #[serde(default)]
+    pub batches: Vec<u32>,
+    /// The method.
+    pub method: String,
+    /// The method that it is a ratio to, for [`Quantity::Speedup`].
+    pub over: Option<String>,
+    /// The group of the rows that it is a ratio to, where it is another.
+    pub over_group: Option<String>,
+    /// The least value that the paper states, where it states one.
+    pub low: Option<f64>,
+    /// The greatest.
+    pub high: Option<f64>,
+    /// Why the prediction differs, where that is known.
+    pub reason: Option<String>,
+}
+
+/// How a figure is worked out from a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Quantity {
+    /// Samples per second.
+    Throughput,
+    /// Loss of throughput against the iteration without a memory limit, in percent.
+    Degradation,
+    /// Throughput over that of another method under the same conditions.
+    Speedup,
+    /// Feature maps that stay on the device.
+    Kept,
+    /// Feature maps that are swapped.
+    Swapped,
+    /// Feature maps that are made again.
+    Recomputed,
+    /// Feature maps that the method decides about.
+    FeatureMaps,
+    /// Device memory that the iteration needs without a limit, in 1e9 bytes.
+    MemoryGb,
+    /// 1 where there is a plan, 0 where there is none.
+    Runs,
+    /// How long planning took, in seconds.
+    PlanSeconds,
+}
+
+const BUNDLED: &[(&str, &str)] =
+    &[("pooch", include_str!("../../studies/papers/pooch.toml"))];
+
+/// The figures of a paper, or the names of those that there are.
+pub(super) fn paper(name: &str) -> Result<Paper, String> {
+    let known: Vec<&str> = BUNDLED.iter().map(|(name, _)| *name).collect();
+    let Some((_, text)) = BUNDLED.iter().find(|(known, _)| *known == name) else {
+        return Err(format!(
+            "no figures of `{name}` come with tidegate: write {}, or delete the line",
+            known.join(", ")
+        ));
+    };
+    toml::from_str(text).map_err(|error| format!("papers/{name}.toml cannot be read: {error}"))
+}

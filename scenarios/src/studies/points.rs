@@ -1,0 +1,249 @@
+//! What a study asks.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use schema::{Bytes, BytesPerSec};
+
+use super::paper::Paper;
+use crate::{Budget, NetworkOptions};
+
+/// Where something stands in a study file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, from 1.
+    pub line: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file.display(), self.line)
+    }
+}
+
+/// A study whose names are checked.
+#[derive(Debug, Clone)]
+pub struct Study {
+    /// Its name: the stem of its file.
+    pub name: String,
+    /// The question that it answers.
+    pub description: String,
+    /// What it asks.
+    pub groups: Vec<Group>,
+    /// The paper whose figures its results are held against.
+    pub paper: Option<Paper>,
+}
+
+/// Lists, of which each combination is a point.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// Its name, its own within the study; empty where the study has but one group.
+    pub name: String,
+    /// Networks and traces.
+    pub subjects: Vec<Subject>,
+    /// Samples per iteration; empty for traces, and where the largest batch is searched for.
+    pub batches: Vec<u32>,
+    /// Height and width of images; `None` for the network's own.
+    pub images: Vec<Option<[u32; 2]>>,
+    /// The other options of the networks.
+    pub options: NetworkOptions,
+    /// Machines: bundled ones, or files.
+    pub machines: Vec<(String, Place)>,
+    /// Links to combine each machine with.
+    pub links: Vec<LinkChoice>,
+    /// Host memory; `None` for the machine's own.
+    pub host_memory: Vec<Option<Bytes>>,
+    /// Budgets; `None` for what is usable of the machine's memory.
+    pub budgets: Vec<Option<Budget>>,
+    /// What methods may decide.
+    pub allow: Vec<Allow>,
+    /// Methods.
+    pub methods: Vec<String>,
+    /// What each point searches for.
+    pub find: Option<Find>,
+    /// Evaluations that one search may make, where it is not the default.
+    pub evaluations: Option<u64>,
+    /// The machine for which methods decide, where it is another than the one that carries it out.
+    pub decided_on: Option<(String, Place)>,
+    /// The machine that the traces were recorded on.
+    pub recorded_on: Option<(String, Place)>,
+}
+
+/// What is planned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// A bundled network or trace, or a file.
+    pub name: String,
+    /// Whether it is a network, which has a batch and options, or a recording.
+    pub is_network: bool,
+    /// Where the study names it.
+    pub place: Place,
+}
+
+/// The link of a point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LinkChoice {
+    /// The machine's.
+    Own,
+    /// A bundled one.
+    Named(String),
+    /// The machine's, but with this bandwidth at every size, in both directions.
+    Bandwidth(BytesPerSec),
+}
+
+impl fmt::Display for LinkChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Own => f.write_str("own"),
+            Self::Named(name) => f.write_str(name),
+            Self::Bandwidth(bandwidth) => bandwidth.fmt(f),
+        }
+    }
+}
+
+/// What a method may decide besides keeping a tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allow {
+    /// Copying it to the host.
+    pub swap: bool,
+    /// Running its op again.
+    pub recompute: bool,
+}
+
+impl Allow {
+    /// Everything.
+    pub const ALL: Self = Self { swap: true, recompute: true };
+
+    /// From `swap`, `recompute` or `swap+recompute`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let allow = Self {
+            swap: matches!(name, "swap" | "swap+recompute"),
+            recompute: matches!(name, "recompute" | "swap+recompute"),
+        };
+        (allow.swap || allow.recompute).then_some(allow)
+    }
+
+    /// As [`Self::from_name`] reads it.
+    pub fn name(self) -> &'static str {
+        match (self.swap, self.recompute) {
+            (true, true) => "swap+recompute",
+            (true, false) => "swap",
+            (false, true) => "recompute",
+            (false, false) => "keep",
+        }
+    }
+}
+
+/// What a point searches for by bisection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Find {
+    /// The largest batch that the method can plan.
+    LargestBatch,
+    /// The smallest budget that the method can plan.
+    SmallestBudget,
+}
+
+impl Find {
+    /// As studies and results name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LargestBatch => "largest-batch",
+            Self::SmallestBudget => "smallest-budget",
+        }
+    }
+
+    /// The search of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::LargestBatch, Self::SmallestBudget].into_iter().find(|find| find.name() == name)
+    }
+}
+
+/// One combination: something to be planned.
+#[derive(Debug, Clone)]
+pub struct Point<'a> {
+    /// The group that it is of.
+    pub group: &'a Group,
+    /// What is planned.
+    pub subject: &'a Subject,
+    /// Samples per iteration, where it is a network and the batch is not searched for.
+    pub batch: Option<u32>,
+    /// Height and width of images, where stated.
+    pub image: Option<[u32; 2]>,
+    /// The machine.
+    pub machine: &'a (String, Place),
+    /// Its link.
+    pub link: &'a LinkChoice,
+    /// Its host memory, where stated.
+    pub host_memory: Option<Bytes>,
+    /// Device memory, where stated.
+    pub budget: Option<Budget>,
+    /// What the method may decide.
+    pub allow: Allow,
+    /// The method.
+    pub method: &'a str,
+}
+
+impl Study {
+    /// Every point, in the order of the file: the last list varies fastest.
+    pub fn points(&self) -> impl Iterator<Item = Point<'_>> {
+        self.groups.iter().flat_map(Group::points)
+    }
+}
+
+impl Group {
+    /// How many points the group has.
+    pub(super) fn count(&self) -> u64 {
+        let lists = [
+            self.subjects.len(),
+            self.batches.len().max(1),
+            self.images.len(),
+            self.machines.len(),
+            self.links.len(),
+            self.host_memory.len(),
+            self.budgets.len(),
+            self.allow.len(),
+            self.methods.len(),
+        ];
+        lists.iter().fold(1u64, |points, list| points.saturating_mul(*list as u64))
+    }
+
+    fn points(&self) -> impl Iterator<Item = Point<'_>> {
+        let batches: Vec<Option<u32>> = match self.batches.as_slice() {
+            [] => vec![None],
+            batches => batches.iter().copied().map(Some).collect(),
+        };
+        let lists = [
+            self.subjects.len(),
+            self.images.len(),
+            batches.len(),
+            self.machines.len(),
+            self.links.len(),
+            self.host_memory.len(),
+            self.budgets.len(),
+            self.allow.len(),
+            self.methods.len(),
+        ];
+        (0..self.count() as usize).map(move |number| {
+            let mut rest = number;
+            let mut at = [0; 9];
+            for (index, length) in at.iter_mut().zip(lists).rev() {
+                (rest, *index) = (rest / length, rest % length);
+            }
+            let [subject, image, batch, machine, link, host_memory, budget, allow, method] = at;
+            Point {
+                group: self,
+                subject: &self.subjects[subject],
+                image: self.images[image],
+                batch: batches[batch],
+                machine: &self.machines[machine],
+                link: &self.links[link],
+                host_memory: self.host_memory[host_memory],
+                budget: self.budgets[budget],
+                allow: self.allow[allow],
+                method: &self.methods[method],
+            }
+        })
+    }
+}

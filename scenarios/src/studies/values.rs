@@ -1,0 +1,128 @@
+//! The values of a study file, each from its text.
+
+use std::fmt::Display;
+
+use schema::{Bytes, BytesPerSec, Dtype};
+
+use super::error::StudyProblem;
+use super::points::{Allow, Find, LinkChoice};
+use crate::error::closest;
+use crate::{Activation, Budget, Optimizer, ScenarioError, links};
+
+type Checked<T> = Result<T, StudyProblem>;
+
+/// Whether a name is that of a file, which nobody reads here.
+pub(super) fn is_file(name: &str) -> bool {
+    name.contains(['/', '\\', '.'])
+}
+
+pub(super) fn trace(name: &str) -> Checked<()> {
+    if is_file(name) || crate::traces().any(|known| known == name) {
+        return Ok(());
+    }
+    Err(no_such("traces", name, crate::traces()))
+}
+
+pub(super) fn machine(field: &'static str, name: &str) -> Checked<()> {
+    if is_file(name) {
+        return Ok(());
+    }
+    let scenario = |source: ScenarioError| StudyProblem::Scenario { field, source };
+    crate::machine(name).map(|_| ()).map_err(scenario)
+}
+
+pub(super) fn method(name: &str, methods: &[&str]) -> Checked<()> {
+    if methods.contains(&name) {
+        return Ok(());
+    }
+    Err(no_such("methods", name, methods.iter().copied()))
+}
+
+pub(super) fn link(name: &str) -> Checked<LinkChoice> {
+    if name == "own" {
+        return Ok(LinkChoice::Own);
+    }
+    if links().any(|(known, _)| known == name) {
+        return Ok(LinkChoice::Named(name.to_string()));
+    }
+    if name.ends_with("/s") {
+        return match name.parse::<BytesPerSec>() {
+            Ok(bandwidth) if (1..=1_000_000_000_000_000).contains(&bandwidth.0) => {
+                Ok(LinkChoice::Bandwidth(bandwidth))
+            }
+            Ok(_) => Err(bad("links", name, "a link has from 1 byte/s to 1e15 bytes/s")),
+            Err(error) => Err(bad("links", name, error)),
+        };
+    }
+    let known = ["own"].into_iter().chain(links().map(|(name, _)| name));
+    Err(no_such("links", name, known))
+}
+
+pub(super) fn batch(batch: i64) -> Checked<u32> {
+    match u32::try_from(batch) {
+        Ok(batch @ 1..) => Ok(batch),
+        _ => Err(bad("batches", batch, "train on at least 1 sample")),
+    }
+}
+
+pub(super) fn evaluations(count: i64) -> Checked<u64> {
+    match u64::try_from(count) {
+        Ok(count @ 1..) => Ok(count),
+        _ => Err(bad("evaluations", count, "a search makes at least 1")),
+    }
+}
+
+pub(super) fn bytes(text: &str) -> Checked<Bytes> {
+    text.parse().map_err(|error| bad("host_memory", text, error))
+}
+
+pub(super) fn budget(text: &str) -> Checked<Budget> {
+    text.parse().map_err(|error| bad("budgets", text, error))
+}
+
+pub(super) fn allow(name: &str) -> Checked<Allow> {
+    let why = "write `swap`, `recompute` or `swap+recompute`";
+    Allow::from_name(name).ok_or_else(|| bad("allow", name, why))
+}
+
+pub(super) fn find(name: &str) -> Checked<Find> {
+    let why = "write `largest-batch` or `smallest-budget`";
+    Find::from_name(name).ok_or_else(|| bad("find", name, why))
+}
+
+pub(super) fn activation(name: &str) -> Checked<Activation> {
+    let why = "write relu, leaky-relu, relu6, gelu, silu, sigmoid or tanh";
+    Activation::from_name(name).ok_or_else(|| bad("activation", name, why))
+}
+
+pub(super) fn dtype(name: &str) -> Checked<Dtype> {
+    match name {
+        "f32" => Ok(Dtype::F32),
+        "f16" => Ok(Dtype::F16),
+        "bf16" => Ok(Dtype::Bf16),
+        _ => Err(bad("dtype", name, "write f32, f16 or bf16")),
+    }
+}
+
+pub(super) fn optimizer(name: &str) -> Checked<Optimizer> {
+    match name {
+        "none" => Ok(Optimizer::None),
+        "sgd" => Ok(Optimizer::Sgd),
+        "momentum" => Ok(Optimizer::Momentum),
+        "adam" => Ok(Optimizer::Adam),
+        _ => Err(bad("optimizer", name, "write none, sgd, momentum or adam")),
+    }
+}
+
+fn bad(field: &'static str, value: impl Display, why: impl Display) -> StudyProblem {
+    StudyProblem::Value { field, value: value.to_string(), why: why.to_string() }
+}
+
+fn no_such<'a>(
+    field: &'static str,
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> StudyProblem {
+    let known: Vec<String> = known.map(str::to_string).collect();
+    StudyProblem::NoSuch { field, name: name.to_string(), closest: closest(name, &known), known }
+}

@@ -1,0 +1,153 @@
+//! `tidegate largest`
+
+use planner::{Limits, methods};
+use reports::Comparison;
+use scenarios::{Budget, modelled_trace};
+use schema::{Bytes, Document, Reference};
+
+use crate::commands::plan::method;
+use crate::exit::{Exit, OrExit, Result, WithExit, usage};
+use crate::inputs::{InPlace, read_machine, read_trace};
+use crate::networks::{NetworkArgs, is_network, read_network};
+use crate::output::{Format, print, print_json};
+use crate::progress::Bar;
+use crate::study::{Budgeted, Question, largest_batch, smallest_budget};
+
+/// Find the largest batch that a method can plan, or the smallest device
+#[derive(clap::Args)]
+pub struct Args {
+    /// A network (see `list networks`) or its file (.toml or .onnx); with --device also a trace
+    #[arg(value_name = "NETWORK")]
+    network: String,
+
+    /// A machine (see `list machines`), or a file (.toml or .json)
+    #[arg(long, short, value_name = "MACHINE")]
+    machine: String,
+
+    /// Find the least device memory for --batch instead
+    #[arg(long, conflicts_with = "budget")]
+    device: bool,
+
+    /// Device memory that the plan may use: an amount, or a share of the in-core peak
+    /// [default: the machine's memory less what is reserved]
+    #[arg(long, short, value_name = "BUDGET")]
+    budget: Option<Budget>,
+
+    /// The method (see `list methods`)
+    #[arg(long, value_name = "METHOD", default_value = methods::DEFAULT)]
+    method: String,
+
+    #[command(flatten)]
+    options: NetworkArgs,
+
+    /// Evaluations that one search may make
+    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().evaluations)]
+    evaluations: u64,
+
+    /// How to print what is found
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// What was found, with the plan's figures.
+#[derive(serde::Serialize)]
+struct Largest {
+    find: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch: Option<u32>,
+    /// Memory of the smallest device: the plan's, and what the machine reserves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_memory_bytes: Option<Bytes>,
+    comparison: Comparison,
+}
+
+/// Searches and shows.
+pub fn run(args: &Args) -> Result {
+    let method = method(&args.method)?;
+    let machine = read_machine(&args.machine)?;
+    let watch = Bar::new(method.name());
+    let question = Question {
+        machine: &machine,
+        decided_on: None,
+        method: method.as_ref(),
+        host_budget: machine.host.memory,
+        allow: scenarios::Allow::ALL,
+        limits: Limits { evaluations: args.evaluations },
+    };
+    let answer = if args.device {
+        smallest_budget(&question, trace(args, &machine)?, &watch)?
+    } else {
+        if !is_network(&args.network) {
+            let message = "is no network, so that its batch is what it is";
+            return Err(usage(format!("`{}` {message}: name a network", args.network)));
+        }
+        if args.options.batch.is_some() {
+            return Err(usage("the largest batch is what is searched for: leave --batch away"));
+        }
+        let network = |batch| read_network(&args.network, &args.options.options(batch)?);
+        let budget = |peak| Budget::resolve(args.budget, &machine, peak);
+        largest_batch(&question, &network, &budget, &watch)?
+    };
+    drop(watch);
+    show(args, &machine, answer)
+}
+
+fn trace(args: &Args, machine: &schema::Machine) -> Result<schema::Trace> {
+    if !is_network(&args.network) {
+        args.options.none_for(&args.network)?;
+        return read_trace(&args.network, InPlace::AsRecorded);
+    }
+    let Some(batch) = args.options.batch else {
+        return Err(usage("the smallest device is that for one batch: state it with --batch"));
+    };
+    let network = read_network(&args.network, &args.options.options(batch)?)?;
+    modelled_trace(&network, machine).or_exit(Exit::Usage)
+}
+
+fn show(args: &Args, machine: &schema::Machine, answer: Budgeted) -> Result {
+    let Budgeted { trace, in_core, budget, found } = answer;
+    let fits = found.plan.is_ok();
+    let comparison = Comparison {
+        trace: Reference { name: trace.title(), digest: trace.digest() },
+        provenance: Some(trace.provenance.clone()),
+        machine: Reference { name: machine.name.clone(), digest: machine.digest() },
+        budget,
+        in_core: reports::InCore {
+            iteration: in_core.iteration,
+            peak: in_core.peak,
+            fixed: in_core.fixed,
+        },
+        bound: None,
+        methods: vec![found.row],
+    };
+    let find = if args.device { "smallest-budget" } else { "largest-batch" };
+    let batch = trace.batch.filter(|_| fits);
+    let device_memory_bytes = (args.device && fits).then(|| budget + machine.device.reserved);
+    match args.format {
+        Format::Json => {
+            print_json(&Largest { find, batch, device_memory_bytes, comparison: comparison.clone() })?
+        }
+        Format::Text => {
+            print(reports::table(&comparison))?;
+            match (device_memory_bytes, batch) {
+                (Some(memory), _) => print(format!(
+                    "\nthe smallest device for {} with {}: {budget} for the plan, {memory} with \
+                     what {} reserves\n",
+                    trace.title(),
+                    args.method,
+                    machine.name
+                ))?,
+                (None, Some(batch)) => print(format!(
+                    "\nthe largest batch of {} with {} within {budget}: {batch}\n",
+                    trace.network, args.method
+                ))?,
+                (None, None) => {}
+            }
+        }
+    }
+    if fits {
+        return Ok(());
+    }
+    let error = anyhow::anyhow!("{} fits no batch within {budget}", args.method);
+    Err(WithExit { exit: Exit::Infeasible, error })
+}

@@ -1,0 +1,144 @@
+//! Networks as they are named on the command line: a bundled one or a file, and its options.
+
+use std::path::Path;
+
+use clap::Args;
+use scenarios::{Activation, Network, NetworkOptions, Optimizer};
+use schema::{Dtype, FileError, file::read_text};
+use serde::{Deserialize, Serialize};
+
+use crate::exit::{Exit, OrExit, Result, usage};
+
+/// What a user chooses about a network. What is absent is as the network's authors have it.
+#[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
+#[command(next_help_heading = "Options of networks")]
+#[serde(default, deny_unknown_fields)]
+pub struct NetworkArgs {
+    /// Samples per iteration; a network needs it
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub batch: Option<u32>,
+
+    /// Height and width of images, such as 224 or 224x160
+    #[arg(long, value_name = "PIXELS", value_parser = image)]
+    pub image: Option<[u32; 2]>,
+
+    /// Frames of videos
+    #[arg(long, value_name = "COUNT")]
+    pub frames: Option<u32>,
+
+    /// Tokens per sample
+    #[arg(long, value_name = "COUNT")]
+    pub sequence: Option<u32>,
+
+    /// Activation of convolutional networks: relu, leaky-relu, ...
+    #[arg(long, value_name = "NAME")]
+    pub activation: Option<String>,
+
+    /// Element type: f32, f16 or bf16
+    #[arg(long, value_name = "TYPE")]
+    pub dtype: Option<String>,
+
+    /// Optimizer: none, sgd, momentum or adam
+    #[arg(long, value_name = "NAME")]
+    pub optimizer: Option<String>,
+
+    /// ReLU and additions write a tensor of their own, not over their input
+    #[arg(long)]
+    pub out_of_place: bool,
+
+    /// Max pooling keeps indices instead of its input
+    #[arg(long)]
+    pub pool_indices: bool,
+
+    /// Attention in three ops that keep the scores
+    #[arg(long)]
+    pub unfused_attention: bool,
+
+    /// How far training has come, from 0 to 1, which the share of zeros depends on
+    #[arg(long, value_name = "SHARE")]
+    pub progress: Option<f64>,
+}
+
+fn image(text: &str) -> std::result::Result<[u32; 2], String> {
+    let (height, width) = text.split_once('x').unwrap_or((text, text));
+    match (height.parse(), width.parse()) {
+        (Ok(height), Ok(width)) => Ok([height, width]),
+        _ => Err("write pixels as 224, or height and width as 224x160".into()),
+    }
+}
+
+impl NetworkArgs {
+    /// The options, for one batch.
+    pub fn options(&self, batch: u32) -> Result<NetworkOptions> {
+        let known = |what: &str, name: &str, all: &str| {
+            usage(format!("--{what}: there is no `{name}`: write {all}"))
+        };
+        let defaults = NetworkOptions::default();
+        Ok(NetworkOptions {
+            batch,
+            image: self.image,
+            frames: self.frames,
+            sequence: self.sequence,
+            activation: (self.activation.as_deref())
+                .map(|name| {
+                    let all = "relu, leaky-relu, relu6, gelu, silu, sigmoid or tanh";
+                    Activation::from_name(name).ok_or_else(|| known("activation", name, all))
+                })
+                .transpose()?,
+            dtype: (self.dtype.as_deref())
+                .map(|name| match name {
+                    "f32" => Ok(Dtype::F32),
+                    "f16" => Ok(Dtype::F16),
+                    "bf16" => Ok(Dtype::Bf16),
+                    _ => Err(known("dtype", name, "f32, f16 or bf16")),
+                })
+                .transpose()?,
+            optimizer: (self.optimizer.as_deref())
+                .map(|name| match name {
+                    "none" => Ok(Optimizer::None),
+                    "sgd" => Ok(Optimizer::Sgd),
+                    "momentum" => Ok(Optimizer::Momentum),
+                    "adam" => Ok(Optimizer::Adam),
+                    _ => Err(known("optimizer", name, "none, sgd, momentum or adam")),
+                })
+                .transpose()?,
+            in_place: !self.out_of_place,
+            pool_indices: self.pool_indices,
+            fused_attention: !self.unfused_attention,
+            progress: self.progress.unwrap_or(defaults.progress),
+        })
+    }
+
+    /// Refuses options for what is no network.
+    pub fn none_for(&self, name: &str) -> Result {
+        if *self == Self::default() {
+            return Ok(());
+        }
+        let message = "is a recorded trace, which has one batch and no options";
+        Err(usage(format!("`{name}` {message}: name a network (see `list networks`)")))
+    }
+}
+
+/// Whether a name is that of a bundled network, or of a file that describes one.
+pub fn is_network(name: &str) -> bool {
+    scenarios::networks().any(|network| network.name == name)
+        || matches!(extension(name), Some("toml" | "onnx"))
+}
+
+/// A bundled network, or one from a TOML or ONNX file.
+pub fn read_network(name: &str, options: &NetworkOptions) -> Result<Network> {
+    let path = Path::new(name);
+    let network = match extension(name) {
+        Some("toml") => scenarios::network_from_toml(&read_text(path)?, path, options),
+        Some("onnx") => {
+            let io = |source| FileError::Io { verb: "read", path: path.to_path_buf(), source };
+            scenarios::network_from_onnx(&std::fs::read(path).map_err(io)?, path, options)
+        }
+        _ => scenarios::network(name, options),
+    };
+    network.or_exit(Exit::Usage)
+}
+
+fn extension(name: &str) -> Option<&str> {
+    Path::new(name).extension().and_then(|extension| extension.to_str())
+}

@@ -1,0 +1,295 @@
+//! A point with everything that it names: ready to be planned.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use planner::{Limits, Watch, methods};
+use scenarios::{Budget, Find, LinkChoice, NetworkOptions, Place, Point, Study, modelled_trace};
+use schema::{Bandwidth, Bytes, BytesPerSec, Digest, Document, Machine, Origin, Trace};
+use simulator::{InCore, in_core};
+
+use results::{Row, Status};
+
+use super::search::{Budgeted, Question, largest_batch, smallest_budget};
+use crate::exit::{Exit, OrExit, Result, WithExit, usage};
+use crate::inputs::{InPlace, read_machine, read_trace};
+use crate::networks::read_network;
+
+/// The copy whose bandwidth stands for a link's.
+const LARGE: Bytes = Bytes(256 << 20);
+
+/// A point that is ready to be planned.
+pub struct Case {
+    /// Names what was asked, and nothing else: two runs of one point have the same.
+    pub digest: Digest,
+    /// The question; the answer is still empty.
+    pub row: Row,
+    machine: Machine,
+    decided_on: Option<(Machine, Arc<Traced>)>,
+    traced: Arc<Traced>,
+    options: NetworkOptions,
+    budget: Option<Budget>,
+    allow: scenarios::Allow,
+    find: Option<Find>,
+}
+
+/// A trace and what follows from it alone.
+struct Traced {
+    trace: Trace,
+    digest: Digest,
+    in_core: InCore,
+}
+
+/// Every point of a study as a case, in the study's order.
+pub fn cases(study: &Study) -> Result<Vec<Case>> {
+    let mut traces = Traces::default();
+    study.points().map(|point| case(study, &point, &mut traces)).collect()
+}
+
+fn case(study: &Study, point: &Point, traces: &mut Traces) -> Result<Case> {
+    let group = point.group;
+    let machine = machine(point)?;
+    let options = NetworkOptions {
+        batch: point.batch.unwrap_or(1),
+        image: point.image,
+        ..group.options.clone()
+    };
+    let from = group.recorded_on.as_ref().map(|(name, place)| at(place, read_machine(name)));
+    let from = from.transpose()?;
+    let traced = traces.get(point, &options, from.as_ref(), &machine)?;
+    let decided_on = match &group.decided_on {
+        Some((name, place)) => {
+            let other = at(place, read_machine(name))?;
+            let traced = traces.get(point, &options, from.as_ref(), &other)?;
+            Some((other, traced))
+        }
+        None => None,
+    };
+    let budget = Budget::resolve(point.budget, &machine, traced.in_core.peak);
+    let mut row = Row {
+        study: study.name.clone(),
+        group: group.name.clone(),
+        network: point.subject.name.clone(),
+        batch: traced.trace.batch,
+        options: options_text(&options),
+        origin: origin(&traced.trace).into(),
+        machine: point.machine.0.clone(),
+        link: point.link.to_string(),
+        bandwidth: BytesPerSec(machine.link.h2d.at(LARGE).round() as u64),
+        budget,
+        host_budget: machine.host.memory,
+        method: point.method.to_string(),
+        decided_on: group.decided_on.as_ref().map(|(name, _)| name.clone()).unwrap_or_default(),
+        allowed: point.allow.name().into(),
+        find: group.find.map(Find::name).unwrap_or_default().into(),
+        evaluations: group.evaluations.unwrap_or(Limits::default().evaluations),
+        in_core: traced.in_core.iteration,
+        in_core_peak: traced.in_core.peak,
+        ..Row::default()
+    };
+    // What is searched for is no part of the question.
+    match group.find {
+        Some(Find::LargestBatch) => row.batch = None,
+        Some(Find::SmallestBudget) => row.budget = Bytes::ZERO,
+        None => {}
+    }
+    let elsewhere = decided_on.as_ref().map(|(machine, traced)| (machine.digest(), &traced.digest));
+    let asked = format!(
+        "tidegate {} {row:?} {:?} {} {} {elsewhere:?}",
+        env!("CARGO_PKG_VERSION"),
+        point.budget,
+        machine.digest(),
+        traced.digest
+    );
+    Ok(Case {
+        digest: Digest::of_bytes(asked.as_bytes()),
+        row,
+        machine,
+        decided_on,
+        traced,
+        options,
+        budget: point.budget,
+        allow: point.allow,
+        find: group.find,
+    })
+}
+
+impl Case {
+    /// Plans the point.
+    pub fn answer(&self, watch: &dyn Watch) -> Result<Row> {
+        let method = methods::by_name(&self.row.method).expect("the study's methods are checked");
+        let question = Question {
+            machine: &self.machine,
+            decided_on: self.decided_on.as_ref().map(|(m, traced)| (m, &traced.trace)),
+            method: method.as_ref(),
+            host_budget: self.row.host_budget,
+            allow: self.allow,
+            limits: Limits { evaluations: self.row.evaluations },
+        };
+        let begin = std::time::Instant::now();
+        let answer = match self.find {
+            Some(Find::LargestBatch) => {
+                let network = |batch| {
+                    let options = NetworkOptions { batch, ..self.options.clone() };
+                    read_network(&self.row.network, &options)
+                };
+                let budget = |peak| Budget::resolve(self.budget, &self.machine, peak);
+                largest_batch(&question, &network, &budget, watch)?
+            }
+            Some(Find::SmallestBudget) => {
+                smallest_budget(&question, self.traced.trace.clone(), watch)?
+            }
+            None => Budgeted {
+                found: question.answer(&self.traced.trace, self.row.budget, watch)?,
+                trace: self.traced.trace.clone(),
+                in_core: self.traced.in_core,
+                budget: self.row.budget,
+            },
+        };
+        Ok(answered(self.row.clone(), answer, begin.elapsed().as_secs_f64()))
+    }
+}
+
+fn answered(question: Row, answer: Budgeted, seconds: f64) -> Row {
+    let Budgeted { trace, in_core, budget, found } = answer;
+    let found = found.row;
+    Row {
+        batch: trace.batch,
+        budget,
+        status: match found.status {
+            reports::Status::Ok => Status::Ok,
+            reports::Status::Infeasible | reports::Status::Timeout => Status::Infeasible,
+        },
+        reason: found.reason,
+        shortfall: found.shortfall,
+        in_core: in_core.iteration,
+        in_core_peak: in_core.peak,
+        iteration: found.iteration,
+        slowdown: found.slowdown,
+        gap: found.gap,
+        peak: found.peak,
+        arena: found.arena,
+        kept: found.kept,
+        swapped: found.swapped,
+        recomputed: found.recomputed,
+        compressed: found.compressed,
+        d2h: found.d2h,
+        h2d: found.h2d,
+        recompute: found.recompute,
+        codec: found.codec,
+        stall: found.stall,
+        plan_seconds: Some(if question.find.is_empty() {
+            found.plan_seconds.unwrap_or(seconds)
+        } else {
+            seconds
+        }),
+        ..question
+    }
+}
+
+/// Traces by what they are made of, so that each is made once.
+#[derive(Default)]
+struct Traces(HashMap<String, Arc<Traced>>);
+
+impl Traces {
+    fn get(
+        &mut self,
+        point: &Point,
+        options: &NetworkOptions,
+        from: Option<&Machine>,
+        machine: &Machine,
+    ) -> Result<Arc<Traced>> {
+        let subject = point.subject;
+        let key = format!("{} {options:?} {:?}", subject.name, machine.device);
+        if let Some(traced) = self.0.get(&key) {
+            return Ok(traced.clone());
+        }
+        let trace = at(&subject.place, trace(subject, options, from, machine))?;
+        let traced =
+            Arc::new(Traced { digest: trace.digest(), in_core: in_core(&trace), trace });
+        self.0.insert(key, traced.clone());
+        Ok(traced)
+    }
+}
+
+fn trace(
+    subject: &scenarios::Subject,
+    options: &NetworkOptions,
+    from: Option<&Machine>,
+    machine: &Machine,
+) -> Result<Trace> {
+    if subject.is_network {
+        return modelled_trace(&read_network(&subject.name, options)?, machine)
+            .or_exit(Exit::Usage);
+    }
+    let recorded = read_trace(&subject.name, InPlace::AsRecorded)?;
+    Ok(scenarios::carry_over(&recorded, from, machine, None).or_exit(Exit::Usage)?.0)
+}
+
+fn machine(point: &Point) -> Result<Machine> {
+    let (name, place) = point.machine;
+    let mut machine = match point.link {
+        LinkChoice::Named(link) if is_file(name) => {
+            return Err(usage(format!(
+                "{place}: a machine of a file has its own link or a bandwidth: write \
+                 `inherits = \"{link}\"` into a file of its own, or name a bundled machine"
+            )));
+        }
+        LinkChoice::Named(link) => {
+            let machine = name.split('+').next().unwrap_or(name);
+            at(place, read_machine(&format!("{machine}+{link}")))?
+        }
+        LinkChoice::Own | LinkChoice::Bandwidth(_) => at(place, read_machine(name))?,
+    };
+    if let LinkChoice::Bandwidth(bandwidth) = *point.link {
+        machine.link.name = point.link.to_string();
+        machine.link.d2h = Bandwidth::constant(bandwidth);
+        machine.link.h2d = Bandwidth::constant(bandwidth);
+    }
+    machine.host.memory = point.host_memory.unwrap_or(machine.host.memory);
+    Ok(machine)
+}
+
+fn is_file(name: &str) -> bool {
+    Path::new(name).extension().is_some()
+}
+
+fn origin(trace: &Trace) -> &'static str {
+    match trace.provenance.origin {
+        Origin::Measured => "measured",
+        Origin::Imported => "imported",
+        Origin::Modelled => "modelled",
+        Origin::Scaled => "scaled",
+    }
+}
+
+/// The options that are not the network's own, for people.
+fn options_text(options: &NetworkOptions) -> String {
+    let defaults = NetworkOptions::default();
+    let mut texts = Vec::new();
+    texts.extend(options.image.map(|[height, width]| format!("image {height}x{width}")));
+    texts.extend(options.frames.map(|frames| format!("{frames} frames")));
+    texts.extend(options.sequence.map(|tokens| format!("{tokens} tokens")));
+    texts.extend(options.activation.map(|activation| activation.name().to_string()));
+    texts.extend(options.dtype.map(|dtype| format!("{dtype:?}").to_lowercase()));
+    texts.extend(options.optimizer.map(|optimizer| format!("{optimizer:?}").to_lowercase()));
+    if options.in_place != defaults.in_place {
+        texts.push("out of place".into());
+    }
+    if options.pool_indices != defaults.pool_indices {
+        texts.push("pool indices".into());
+    }
+    if options.fused_attention != defaults.fused_attention {
+        texts.push("unfused attention".into());
+    }
+    if options.progress != defaults.progress {
+        texts.push(format!("progress {}", options.progress));
+    }
+    texts.join(", ")
+}
+
+/// An error with the place in the study that leads to it.
+fn at<T>(place: &Place, result: Result<T>) -> Result<T> {
+    result.map_err(|end| WithExit { exit: end.exit, error: end.error.context(place.to_string()) })
+}

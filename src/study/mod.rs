@@ -1,0 +1,31 @@
+//! Runs studies: every point that has no result yet is planned and written at once.
+
+mod case;
+mod conclusions;
+mod paper;
+mod run;
+mod search;
+mod store;
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use planner::methods;
+use scenarios::Study;
+use schema::file::read_text;
+
+use crate::exit::{Exit, OrExit, Result};
+
+pub use run::{Options, Partition, run};
+pub use search::{Budgeted, Question, largest_batch, smallest_budget};
+
+/// A bundled study, or one from a file.
+pub fn read(name: &str) -> Result<Study> {
+    let all = methods::all();
+    let methods: Vec<&str> = all.iter().map(|method| method.name()).collect();
+    if Path::new(name).extension().is_none() {
+        return scenarios::study(name, &methods).or_exit(Exit::Usage);
+    }
+    let file = PathBuf::from(name);
+    scenarios::study_from_toml(&read_text(&file)?, &file, &methods).or_exit(Exit::Usage)
+}

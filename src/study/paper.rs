@@ -1,0 +1,126 @@
+//! A paper's figures beside those that a study predicts.
+
+use results::{Row, Status};
+use scenarios::{Figure, Paper, Quantity};
+
+use crate::output::columns;
+
+/// Figures that differ by more than this share are marked.
+const TOLERANCE: f64 = 0.15;
+
+/// The table, and under it what is known of the figures that differ.
+pub fn side_by_side(paper: &Paper, rows: &[Row]) -> String {
+    let mut lines = vec![
+        ["figure", "paper", "predicted", ""].map(String::from).to_vec(),
+    ];
+    let (mut notes, mut differ) = (String::new(), 0);
+    for (number, figure) in (1..).zip(&paper.figures) {
+        let verdict = Verdict::of(figure, rows);
+        let mark = match verdict {
+            Verdict::Holds(_) => String::new(),
+            Verdict::Differs(_) => {
+                differ += 1;
+                let reason = figure.reason.as_deref().unwrap_or("the reason is not known");
+                notes.push_str(&format!("  [{number}] {}: {reason}\n", figure.what));
+                format!("differs [{number}]")
+            }
+            Verdict::Nothing => "nothing to compare".into(),
+        };
+        lines.push(vec![figure.what.clone(), figure.paper.clone(), verdict.text(figure), mark]);
+    }
+    let count = paper.figures.len();
+    let percent = TOLERANCE * 100.0;
+    let mut text = format!("\n{}, beside what is predicted here:\n\n{}", paper.title, columns(&lines));
+    text.push_str(&format!("\n{differ} of {count} figures differ by more than {percent:.0} %\n"));
+    text + &notes
+}
+
+/// The least and the greatest predicted value, and whether the paper's agree.
+enum Verdict {
+    Holds((f64, f64)),
+    Differs((f64, f64)),
+    Nothing,
+}
+
+impl Verdict {
+    fn of(figure: &Figure, rows: &[Row]) -> Self {
+        let values: Vec<f64> = (rows.iter())
+            .filter(|row| is_of(figure, &figure.groups, row) && row.method == figure.method)
+            .filter_map(|row| value(figure, row, rows))
+            .collect();
+        let least = values.iter().copied().reduce(f64::min);
+        let greatest = values.iter().copied().reduce(f64::max);
+        let (Some(least), Some(greatest)) = (least, greatest) else { return Self::Nothing };
+        let off = |predicted: f64, paper: f64| (predicted - paper).abs() > TOLERANCE * paper.abs();
+        let differs = match (figure.low, figure.high) {
+            (Some(low), Some(high)) => off(least, low) || off(greatest, high),
+            (Some(low), None) => least < low && off(least, low),
+            (None, Some(high)) => greatest > high && off(greatest, high),
+            (None, None) => false,
+        };
+        if differs { Self::Differs((least, greatest)) } else { Self::Holds((least, greatest)) }
+    }
+
+    fn text(&self, figure: &Figure) -> String {
+        let (Self::Holds((least, greatest)) | Self::Differs((least, greatest))) = *self else {
+            return "-".into();
+        };
+        let (digits, unit) = match figure.quantity {
+            Quantity::Throughput => (0, " /s"),
+            Quantity::Degradation => (1, " %"),
+            Quantity::Speedup => (2, "x"),
+            Quantity::Kept
+            | Quantity::Swapped
+            | Quantity::Recomputed
+            | Quantity::FeatureMaps => (0, ""),
+            Quantity::MemoryGb => (1, " GB"),
+            Quantity::PlanSeconds => (2, " s"),
+            Quantity::Runs => {
+                let all = |wanted: f64| least == wanted && greatest == wanted;
+                return match (all(1.0), all(0.0)) {
+                    (true, _) => "runs".into(),
+                    (_, true) => "fails".into(),
+                    _ => "runs or fails".into(),
+                };
+            }
+        };
+        let (least, greatest) = (format!("{least:.digits$}"), format!("{greatest:.digits$}"));
+        match least == greatest {
+            true => format!("{least}{unit}"),
+            false => format!("{least} to {greatest}{unit}"),
+        }
+    }
+}
+
+fn is_of(figure: &Figure, groups: &[String], row: &Row) -> bool {
+    groups.contains(&row.group)
+        && (figure.machines.is_empty() || figure.machines.contains(&row.machine))
+        && (figure.batches.is_empty() || row.batch.is_some_and(|b| figure.batches.contains(&b)))
+}
+
+fn value(figure: &Figure, row: &Row, rows: &[Row]) -> Option<f64> {
+    let sum = || Some((row.kept? + row.swapped? + row.recomputed?) as f64);
+    match figure.quantity {
+        Quantity::Throughput => row.throughput(),
+        Quantity::Degradation => row.slowdown.map(|slowdown| 100.0 * (1.0 - 1.0 / slowdown)),
+        Quantity::Kept => row.kept.map(|count| count as f64),
+        Quantity::Swapped => row.swapped.map(|count| count as f64),
+        Quantity::Recomputed => row.recomputed.map(|count| count as f64),
+        Quantity::FeatureMaps => sum(),
+        Quantity::MemoryGb => Some(row.in_core_peak.0 as f64 / 1e9),
+        Quantity::Runs => Some(if row.status == Status::Ok { 1.0 } else { 0.0 }),
+        Quantity::PlanSeconds => row.plan_seconds,
+        Quantity::Speedup => {
+            let over = figure.over.as_ref().unwrap_or(&figure.method);
+            let groups = figure.over_group.clone().map_or(figure.groups.clone(), |g| vec![g]);
+            let other = rows.iter().find(|other| {
+                is_of(figure, &groups, other)
+                    && other.method == *over
+                    && (figure.over_group.is_some() || other.group == row.group)
+                    && (&other.network, &other.options) == (&row.network, &row.options)
+                    && (&other.machine, other.batch) == (&row.machine, row.batch)
+            })?;
+            Some(other.iteration?.ratio(row.iteration?))
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The largest batch and the smallest budget that a method can plan, by bisection.
+
+use planner::methods::Method;
+use planner::{Limits, PlanError, Problem, Watch};
+use scenarios::{Allow, Network, modelled_trace};
+use schema::{Bytes, Machine, Trace};
+use simulator::{InCore, in_core};
+
+use crate::commands::compare::{Found, result_of};
+use crate::exit::{Exit, OrExit, Result};
+
+/// What a method is asked for, apart from the trace and the budget.
+pub struct Question<'a> {
+    pub machine: &'a Machine,
+    /// The machine for which the method decides, where it is another.
+    pub decided_on: Option<(&'a Machine, &'a Trace)>,
+    pub method: &'a dyn Method,
+    pub host_budget: Bytes,
+    pub allow: Allow,
+    pub limits: Limits,
+}
+
+/// A trace under a budget, and what the method found.
+pub struct Budgeted {
+    pub trace: Trace,
+    pub in_core: InCore,
+    pub budget: Bytes,
+    pub found: Found,
+}
+
+/// Batches beyond this are none that anybody trains with.
+const LARGEST_BATCH: u32 = 1 << 20;
+
+/// A probe asks whether there is a plan, not for the best one: its searches are this short.
+const PROBE: Limits = Limits { evaluations: 64 };
+
+impl<'a> Question<'a> {
+    fn problem<'p>(&self, trace: &'p Trace, machine: &'p Machine, budget: Bytes) -> Problem<'p> {
+        let mut problem = Problem::new(trace, machine, budget);
+        problem.host_budget = self.host_budget;
+        problem.allowed =
+            planner::Allowed { swap: self.allow.swap, recompute: self.allow.recompute };
+        problem.limits = self.limits;
+        problem
+    }
+
+    /// Plans one trace under one budget.
+    pub fn answer(&self, trace: &Trace, budget: Bytes, watch: &dyn Watch) -> Result<Found> {
+        let problem = self.problem(trace, self.machine, budget);
+        let in_core = in_core(trace);
+        match self.decided_on {
+            None => result_of(self.method, &problem, watch, &in_core),
+            Some((machine, trace)) => {
+                let elsewhere = self.problem(trace, machine, budget);
+                let method = DecidedElsewhere { method: self.method, elsewhere };
+                result_of(&method, &problem, watch, &in_core)
+            }
+        }
+    }
+
+    /// Whether the method has a plan at all.
+    fn fits(&self, trace: &Trace, budget: Bytes, watch: &dyn Watch) -> Result<bool> {
+        let limits = Limits { evaluations: self.limits.evaluations.min(PROBE.evaluations) };
+        let probe = Question { limits, ..*self };
+        Ok(probe.answer(trace, budget, watch)?.plan.is_ok())
+    }
+}
+
+/// A method whose decision for one machine is carried out on another: the fastest for that one
+/// alone.
+struct DecidedElsewhere<'a> {
+    method: &'a dyn Method,
+    elsewhere: Problem<'a>,
+}
+
+impl Method for DecidedElsewhere<'_> {
+    fn name(&self) -> &'static str {
+        self.method.name()
+    }
+
+    fn summary(&self) -> &'static str {
+        self.method.summary()
+    }
+
+    fn source(&self) -> &'static str {
+        self.method.source()
+    }
+
+    fn decide(
+        &self,
+        _: &Problem,
+        target: Bytes,
+        watch: &dyn Watch,
+    ) -> std::result::Result<Vec<planner::Decided>, PlanError> {
+        let mut decided = self.method.decide(&self.elsewhere, target, watch)?;
+        decided.truncate(1);
+        Ok(decided)
+    }
+}
+
+/// The largest batch for which the method has a plan: doubled from 1 until there is none, then
+/// bisected. That a smaller batch fits where a larger one does is taken for granted. For a method
+/// that cannot even plan one sample, the answer is that failure.
+pub fn largest_batch(
+    question: &Question,
+    network: &dyn Fn(u32) -> Result<Network>,
+    budget: &dyn Fn(Bytes) -> Bytes,
+    watch: &dyn Watch,
+) -> Result<Budgeted> {
+    let trace = |batch| -> Result<Trace> {
+        modelled_trace(&network(batch)?, question.machine).or_exit(Exit::Usage)
+    };
+    // Beyond the first sample, a batch that no trace can hold is one that does not fit.
+    let fits = |batch| -> Result<bool> {
+        let Ok(trace) = trace(batch) else { return Ok(false) };
+        question.fits(&trace, budget(in_core(&trace).peak), watch)
+    };
+    let finish = |batch| -> Result<Budgeted> {
+        let trace = trace(batch)?;
+        let in_core = in_core(&trace);
+        let budget = budget(in_core.peak);
+        let found = question.answer(&trace, budget, watch)?;
+        Ok(Budgeted { trace, in_core, budget, found })
+    };
+    trace(1)?;
+    let (mut most, mut beyond) = (0, 1);
+    while beyond <= LARGEST_BATCH && fits(beyond)? {
+        (most, beyond) = (beyond, beyond * 2);
+    }
+    while beyond - most > 1 {
+        let middle = most + (beyond - most) / 2;
+        if fits(middle)? { most = middle } else { beyond = middle }
+    }
+    finish(most.max(1))
+}
+
+/// The smallest budget under which the method has a plan, to a thousandth of the in-core peak.
+pub fn smallest_budget(question: &Question, trace: Trace, watch: &dyn Watch) -> Result<Budgeted> {
+    let in_core = in_core(&trace);
+    let step = (in_core.peak.0 / 1000).max(1);
+    // In steps: 0 never fits, 1005 leaves room for packing.
+    let (mut under, mut enough) = (0, 1005);
+    while enough - under > 1 {
+        let middle = under + (enough - under) / 2;
+        if question.fits(&trace, Bytes(middle * step), watch)? { enough = middle } else { under = middle }
+    }
+    let budget = Bytes(enough * step);
+    let found = question.answer(&trace, budget, watch)?;
+    Ok(Budgeted { trace, in_core, budget, found })
+}
