@@ -1,7 +1,7 @@
-//! Views of results and timelines: tables, figures, Perfetto.
+//! Views of results and timelines: tables, figures, a page, Perfetto.
 //!
-//! Every function here goes from values to text: it computes no result, touches no file and
-//! cannot fail. The same values give the same bytes.
+//! Every function here goes from values to text or pixels: it computes no result and touches no
+//! file, and all but the painting of pixels cannot fail. The same values give the same bytes.
 
 mod axis;
 mod comparison;

@@ -36,10 +36,7 @@ impl Picture {
 
     fn frame(&self) -> String {
         let Self { width, height, name, .. } = self;
-        format!(
-            "viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\"",
-            escaped(name)
-        )
+        format!("viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\"", escaped(name))
     }
 }
 

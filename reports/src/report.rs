@@ -31,6 +31,8 @@ pub struct Report {
     pub runs: Vec<Run>,
     /// Methods side by side: comparisons, and the points of studies.
     pub settings: Vec<Setting>,
+    /// What the inputs hold beyond that and the page does not show, in sentences.
+    pub left_out: Vec<String>,
 }
 
 /// A figure of a report: one picture, or several that are read together.
@@ -94,9 +96,21 @@ impl Report {
             ("timeline", "Timeline", "a timeline or a plan"),
             ("memory", "What memory holds", "a plan and its trace"),
             ("overhead", "Overhead by method", "a comparison or a study"),
-            ("overhead-against-link", "Overhead against link bandwidth", "comparisons or a study over several links"),
-            ("overhead-against-batch", "Overhead against batch", "comparisons or a study over several batches"),
-            ("overhead-against-budget", "Overhead against budget", "comparisons or a study over several budgets"),
+            (
+                "overhead-against-link",
+                "Overhead against link bandwidth",
+                "comparisons or a study over several links",
+            ),
+            (
+                "overhead-against-batch",
+                "Overhead against batch",
+                "comparisons or a study over several batches",
+            ),
+            (
+                "overhead-against-budget",
+                "Overhead against budget",
+                "comparisons or a study over several budgets",
+            ),
             ("decisions", "Decisions over the network's depth", "a plan"),
             ("moved", "Bytes moved", "one to four comparisons"),
             ("hidden", "Copying hidden behind compute", "a timeline or plan that copies"),
@@ -109,7 +123,10 @@ impl Report {
                     })
             })
         };
-        all.into_iter().filter(|(id, ..)| !is_there(id)).map(|(_, title, needs)| (title, needs)).collect()
+        all.into_iter()
+            .filter(|(id, ..)| !is_there(id))
+            .map(|(_, title, needs)| (title, needs))
+            .collect()
     }
 
     /// All methods, in the order in which they first appear.

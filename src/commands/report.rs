@@ -1,6 +1,7 @@
 //! `tidegate report`
 
 mod inputs;
+mod study;
 
 use std::path::{Path, PathBuf};
 

@@ -19,7 +19,10 @@ pub(super) fn conclusion(report: &Report) -> Vec<String> {
         sentences.extend(report.runs.iter().map(run));
     }
     if sentences.is_empty() {
-        sentences.push(format!("{} timelines, side by side.", report.runs.len()));
+        sentences.push(match report.runs.len() {
+            0 => "The inputs hold nothing that can be shown.".into(),
+            n => format!("{n} timelines, side by side."),
+        });
     }
     sentences
 }

@@ -139,9 +139,7 @@ impl Contents {
         let there = self.stays.iter().filter(|stay| stay.from <= at && at < stay.until);
         let mut pieces: Vec<Piece> =
             there.map(|stay| stay.piece).filter(|piece| piece.bytes > Bytes::ZERO).collect();
-        pieces.sort_by(|a, b| {
-            (a.content, b.bytes, a.tensor).cmp(&(b.content, a.bytes, b.tensor))
-        });
+        pieces.sort_by(|a, b| (a.content, b.bytes, a.tensor).cmp(&(b.content, a.bytes, b.tensor)));
         pieces
     }
 }
@@ -199,5 +197,149 @@ fn split(
         let content = if copied { Content::InFlight } else { piece.content };
         let piece = Piece { content, bytes: piece.bytes.saturating_sub(gone), ..piece };
         stays.push(Stay { piece, from: start, until: end });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use schema::{
+        Action, Buffer, BufferId, HostBuffer, HostBufferId, InPlaceBuffers, OpId, Origin,
+        Predicted, Provenance, Tensor,
+    };
+
+    use super::*;
+    use crate::examples::{interval, reference, timeline};
+
+    fn tensor(name: &str, role: Role) -> Tensor {
+        let home = schema::Home::Device;
+        let bytes = Bytes::ZERO;
+        let name = name.into();
+        Tensor { name, bytes, role, dtype: None, home, appears_before: None, sparsity: None }
+    }
+
+    fn trace() -> Trace {
+        Trace {
+            network: "tiny".into(),
+            batch: None,
+            provenance: Provenance {
+                origin: Origin::Modelled,
+                device: "none".into(),
+                framework: None,
+                source: "by hand".into(),
+                date: None,
+                notes: Vec::new(),
+            },
+            tensors: vec![
+                tensor("weight", Role::Parameter),
+                tensor("a", Role::Activation),
+                tensor("b", Role::Gradient),
+            ],
+            ops: Vec::new(),
+        }
+    }
+
+    /// `a` is made, copied out, and overwritten by `b`, whose op needs workspace.
+    fn plan() -> Plan {
+        let buffer = |tensor: Option<u32>, address, bytes| Buffer {
+            tensor: tensor.map(TensorId),
+            address,
+            bytes: Bytes(bytes),
+            at_start: false,
+            at_end: false,
+        };
+        let action = |task, reads: &[u32], writes: &[u32]| Action {
+            task,
+            duration: Nanos(10),
+            after: Vec::new(),
+            not_before: Vec::new(),
+            reads: reads.iter().copied().map(BufferId).collect(),
+            writes: writes.iter().copied().map(BufferId).collect(),
+            holds: Vec::new(),
+            in_place: Vec::new(),
+            host: None,
+        };
+        let weight = Buffer { at_start: true, at_end: true, ..buffer(Some(0), 0, 100) };
+        let copy =
+            Action { host: Some(HostBufferId(0)), ..action(Task::CopyOut(TensorId(1)), &[1], &[]) };
+        let in_place = InPlaceBuffers { input: BufferId(1), output: BufferId(2) };
+        let last = action(Task::Run(OpId(1)), &[1], &[2, 3]);
+        Plan {
+            method: "hand".into(),
+            settings: BTreeMap::new(),
+            trace: reference("tiny"),
+            machine: reference("none"),
+            budget: Bytes(200),
+            host_budget: Bytes(50),
+            both_directions_permille: 1000,
+            decisions: Vec::new(),
+            buffers: vec![
+                weight,
+                buffer(Some(1), 100, 50),
+                buffer(Some(2), 100, 40),
+                buffer(None, 150, 30),
+            ],
+            host_buffers: vec![HostBuffer { tensor: TensorId(1), address: 0, bytes: Bytes(50) }],
+            actions: vec![
+                action(Task::Run(OpId(0)), &[0], &[1]),
+                copy,
+                Action { in_place: vec![in_place], ..last },
+            ],
+            predicted: Predicted {
+                iteration: Nanos(40),
+                peak: Bytes(180),
+                arena: Bytes(180),
+                host_arena: Bytes(50),
+                bound: None,
+            },
+        }
+    }
+
+    fn contents() -> Contents {
+        let plan = plan();
+        let tasks = plan.actions.iter().map(|action| action.task).enumerate();
+        let intervals = tasks
+            .map(|(i, task)| {
+                interval(i as u32, task, "", 0, [10 * i as u64, 10 * i as u64 + 10], &[])
+            })
+            .collect();
+        let timeline = Timeline { iteration: Nanos(40), intervals, ..timeline() };
+        Contents::of(&plan, &timeline, &trace())
+    }
+
+    #[test]
+    fn memory_is_told_apart_by_what_it_is_for() {
+        let moments = contents().moments();
+        let shown: Vec<_> = moments
+            .iter()
+            .map(|moment| {
+                let parts = Content::ALL.iter().filter(|c| moment.bytes[**c as usize] > 0);
+                let parts = parts.map(|c| format!(", {} {}", c.name(), moment.bytes[*c as usize]));
+                format!("{}{}", moment.at, parts.collect::<String>())
+            })
+            .collect();
+        // From 20 on `b` owns the 40 bytes that it takes over; 10 of `a` stay until its last use.
+        insta::assert_snapshot!(shown.join("\n"), @r"
+        0 ns, parameters 100, activations 50
+        10 ns, parameters 100, being copied 50
+        20 ns, parameters 100, activations 10, gradients 40, workspace 30
+        30 ns, parameters 100
+        40 ns
+        ");
+    }
+
+    #[test]
+    fn the_peak_is_made_of_what_is_there() {
+        let contents = contents();
+        let peak = super::super::memory::peak(&contents.moments()).expect("a peak");
+        assert_eq!((peak.at, peak.total()), (Nanos(20), Bytes(180)));
+        let pieces = contents.at(peak.at);
+        assert_eq!(pieces.iter().map(|piece| piece.bytes).sum::<Bytes>(), peak.total());
+        assert_eq!(pieces[0].tensor, Some(TensorId(0)));
+        assert_eq!(
+            pieces[3],
+            Piece { content: Content::Workspace, tensor: None, bytes: Bytes(30) }
+        );
     }
 }

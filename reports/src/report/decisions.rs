@@ -46,7 +46,10 @@ pub(super) fn decided(plan: &Plan, trace: Option<&Trace>) -> Vec<Decided> {
         let known = trace.and_then(|trace| trace.tensors.get(tensor.index()));
         Decided {
             name: known.map_or_else(|| tensor.to_string(), |known| known.name.clone()),
-            bytes: known.map(|known| known.bytes).or(bytes.get(&tensor).copied()).unwrap_or_default(),
+            bytes: known
+                .map(|known| known.bytes)
+                .or(bytes.get(&tensor).copied())
+                .unwrap_or_default(),
             choice,
             others: gaps.iter().filter(|gap| gap.choice != choice).count(),
         }
@@ -90,9 +93,8 @@ fn paint(area: &plot::Area<'_>, hovers: &mut Hovers, tensors: &[Decided], top: i
     };
     let largest = columns.iter().map(|column| total(column)).max().unwrap_or(0).max(1);
     let bottom = top + HEIGHT;
-    let y = |bytes: u64| {
-        bottom - (bytes as f64 / largest as f64 * f64::from(HEIGHT)).round() as i32
-    };
+    let y =
+        |bytes: u64| bottom - (bytes as f64 / largest as f64 * f64::from(HEIGHT)).round() as i32;
     let right = LEFT + width * columns.len() as i32;
     let unit = Unit::of_bytes(largest);
     for tick in ticks(largest, 5) {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::conclusion::conclusion;
+use super::setting::network_and_batch;
 use super::tables::{Row, Table, tables};
 use super::{Figure, Report};
 use crate::picture::escaped;
@@ -26,7 +27,7 @@ pub(super) fn page(report: &Report, figures: &[Figure]) -> String {
     for figure in figures {
         show_figure(&mut page, figure);
     }
-    missing(&mut page, figures);
+    missing(&mut page, report, figures);
     let body = page.0;
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -43,14 +44,14 @@ pub(super) fn page(report: &Report, figures: &[Figure]) -> String {
 
 fn title(report: &Report) -> String {
     let mut networks: Vec<&str> = report.settings.iter().map(|s| s.network.as_str()).collect();
-    networks.extend(report.runs.iter().map(|run| run.timeline.trace.name.as_str()));
+    networks.extend(report.runs.iter().map(|run| network_and_batch(&run.timeline.trace.name).0));
+    networks.sort_unstable();
     networks.dedup();
     match networks.as_slice() {
         [one] => format!("Tidegate report: {one}"),
-        [first, .., last] if report.settings.is_empty() || first == last => {
-            format!("Tidegate report: {first} and others")
-        }
-        _ => "Tidegate report".into(),
+        [] => "Tidegate report".into(),
+        several if several.len() <= 4 => format!("Tidegate report: {}", several.join(", ")),
+        several => format!("Tidegate report: {} networks", several.len()),
     }
 }
 
@@ -147,15 +148,19 @@ fn show_figure(page: &mut Page, figure: &Figure) {
 }
 
 /// What the page does not show, and what it would need to.
-fn missing(page: &mut Page, figures: &[Figure]) {
+fn missing(page: &mut Page, report: &Report, figures: &[Figure]) {
     let missing = Report::missing(figures);
-    if missing.is_empty() {
+    if missing.is_empty() && report.left_out.is_empty() {
         return;
     }
     page.put(format_args!("<section>\n<h2>Not shown</h2>"));
-    page.put(format_args!("<p>The inputs hold no data for these figures:</p>\n<ul>"));
+    page.put(format_args!("<ul>"));
     for (title, needs) in missing {
-        page.put(format_args!("<li>{} (needs {})</li>", escaped(title), escaped(needs)));
+        let (title, needs) = (escaped(title), escaped(needs));
+        page.put(format_args!("<li>{title}: the inputs hold no data, it needs {needs}.</li>"));
+    }
+    for sentence in &report.left_out {
+        page.put(format_args!("<li>{}.</li>", escaped(sentence)));
     }
     page.put(format_args!("</ul>\n</section>"));
 }

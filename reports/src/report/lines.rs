@@ -42,6 +42,19 @@ pub(super) struct Point {
 }
 
 impl Series {
+    fn colour(&self) -> RGBColor {
+        COLOURS[self.style % COLOURS.len()]
+    }
+
+    fn mark(&self, area: &plot::Area<'_>, at: (i32, i32)) -> Drawn {
+        let colour = self.colour();
+        match self.style / COLOURS.len() % 3 {
+            0 => area.draw(&Circle::new(at, 4, colour.filled())),
+            1 => area.draw(&TriangleMarker::new(at, 6, colour.filled())),
+            _ => area.draw(&Cross::new(at, 5, colour.stroke_width(2))),
+        }
+    }
+
     fn last(&self) -> Option<(f64, f64)> {
         self.points.iter().rev().find_map(|point| Some((point.x, point.y?)))
     }
@@ -57,12 +70,11 @@ impl Lines {
         self.paint_axes(area, &scale)?;
         let mut ends = Vec::new();
         for series in &self.series {
-            let colour = COLOURS[series.style % COLOURS.len()];
             for run in series.points.split(|point| point.y.is_none()) {
                 let run: Vec<_> = run.iter().map(|p| scale.at(p.x, p.y.unwrap_or(0.0))).collect();
-                area.draw(&PathElement::new(run.clone(), colour.stroke_width(2)))?;
+                area.draw(&PathElement::new(run.clone(), series.colour().stroke_width(2)))?;
                 for at in run {
-                    mark(area, at, series.style / COLOURS.len(), colour)?;
+                    series.mark(area, at)?;
                 }
             }
             for point in &series.points {
@@ -71,7 +83,7 @@ impl Lines {
                 }
             }
             if let Some((x, y)) = series.last() {
-                ends.push((scale.at(x, y), series.name.as_str(), colour));
+                ends.push((scale.at(x, y), series));
             }
         }
         name_ends(area, ends, scale.right)
@@ -154,31 +166,14 @@ fn y_ticks(top: f64) -> Vec<f64> {
     all.filter(|tick| *tick <= top && (*tick == 0.0 || *tick >= top / 100.0)).collect()
 }
 
-fn mark(
-    area: &plot::Area<'_>,
-    at: (i32, i32),
-    shape: usize,
-    colour: RGBColor,
-) -> Drawn {
-    match shape % 3 {
-        0 => area.draw(&Circle::new(at, 4, colour.filled())),
-        1 => area.draw(&TriangleMarker::new(at, 6, colour.filled())),
-        _ => area.draw(&Cross::new(at, 5, colour.stroke_width(2))),
-    }
-}
-
 /// Names right of the lines' ends, moved apart where they would cover each other.
-fn name_ends(
-    area: &plot::Area<'_>,
-    mut ends: Vec<((i32, i32), &str, RGBColor)>,
-    right: i32,
-) -> Drawn {
+fn name_ends(area: &plot::Area<'_>, mut ends: Vec<((i32, i32), &Series)>, right: i32) -> Drawn {
     const LINE: i32 = 16;
-    ends.sort_by_key(|((x, y), ..)| (*y, *x));
+    ends.sort_by_key(|((x, y), _)| (*y, *x));
     // From the lowest up, so that what does not fit goes where there is room.
     let mut below = BOTTOM + LINE;
     let mut heights: Vec<i32> = vec![0; ends.len()];
-    for (index, ((_, y), ..)) in ends.iter().enumerate().rev() {
+    for (index, ((_, y), _)) in ends.iter().enumerate().rev() {
         heights[index] = (*y).min(below - LINE);
         below = heights[index];
     }
@@ -187,10 +182,10 @@ fn name_ends(
         *height = (*height).max(above + LINE);
         above = *height;
     }
-    for ((at, name, colour), y) in ends.into_iter().zip(heights) {
+    for ((at, series), y) in ends.into_iter().zip(heights) {
         area.draw(&PathElement::new(vec![at, (right + 8, y)], GRID))?;
-        area.draw(&Rectangle::new([(right + 10, y - 4), (right + 18, y + 4)], colour.filled()))?;
-        plot::write(area, name, (right + 24, y), HPos::Left)?;
+        series.mark(area, (right + 14, y))?;
+        plot::write(area, &series.name, (right + 24, y), HPos::Left)?;
     }
     Ok(())
 }

@@ -6,8 +6,7 @@ use schema::{Bytes, Nanos, Timeline, Trace};
 
 use super::contents::{Content, Contents, Moment, Piece};
 use super::plot::{
-    self, BLUE, Drawn, GREY, GRID, Hovers, INK, ORANGE, PURPLE, SKY, VERMILLION, WIDTH,
-    text_width,
+    self, BLUE, Drawn, GREY, GRID, Hovers, INK, ORANGE, PURPLE, SKY, VERMILLION, WIDTH, text_width,
 };
 use crate::Picture;
 use crate::axis::{Unit, ticks};
@@ -129,7 +128,8 @@ impl Curve<'_> {
         let label = if self.budget_in_view() {
             let y = self.y(budget.0);
             for x in (LEFT..RIGHT).step_by(11) {
-                let line = PathElement::new(vec![(x, y), ((x + 7).min(RIGHT), y)], INK.stroke_width(2));
+                let line =
+                    PathElement::new(vec![(x, y), ((x + 7).min(RIGHT), y)], INK.stroke_width(2));
                 area.draw(&line)?;
             }
             format!("budget {budget} (dashed)")
@@ -203,7 +203,11 @@ fn layer(
 fn fullest(columns: &[(i32, Moment)], from: i32, until: i32) -> Option<&(i32, Moment)> {
     let first = columns.partition_point(|(x, _)| *x < from);
     let end = columns.partition_point(|(x, _)| *x < until);
-    let first = if columns.get(first).is_some_and(|(x, _)| *x == from) { first } else { first.saturating_sub(1) };
+    let first = if columns.get(first).is_some_and(|(x, _)| *x == from) {
+        first
+    } else {
+        first.saturating_sub(1)
+    };
     columns.get(first..end)?.iter().reduce(|a, b| if b.1.total() > a.1.total() { b } else { a })
 }
 

@@ -29,6 +29,10 @@ impl Run {
         format!("{method}: {} on {}", trace.name, machine.name)
     }
 
+    fn heading(&self, what: &str) -> String {
+        format!("{what}: {}", self.timeline.method)
+    }
+
     /// What its times rest on, as a sentence.
     fn basis(&self) -> String {
         match self.timeline.basis {
@@ -51,13 +55,13 @@ impl Run {
 pub(super) fn timelines(runs: &[Run]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (index, run) in runs.iter().enumerate() {
-        let partner = |other: &&Run| {
-            other.same_plan(run) && other.timeline.basis != run.timeline.basis
-        };
+        let partner =
+            |other: &&Run| other.same_plan(run) && other.timeline.basis != run.timeline.basis;
         if runs[..index].iter().any(|earlier| partner(&earlier)) {
             continue;
         }
-        let shown: Vec<&Run> = std::iter::once(run).chain(runs[index + 1..].iter().find(partner)).collect();
+        let shown: Vec<&Run> =
+            std::iter::once(run).chain(runs[index + 1..].iter().find(partner)).collect();
         let until = shown.iter().map(|run| run.timeline.iteration).max().unwrap_or_default();
         let pictures = shown.iter().map(|run| {
             timeline_picture(&run.timeline, WIDTH, until, &|op| {
@@ -67,7 +71,7 @@ pub(super) fn timelines(runs: &[Run]) -> Vec<Figure> {
         let basis: Vec<_> = shown.iter().map(|run| run.basis()).collect();
         figures.push(Figure::new(
             "timeline",
-            "Timeline",
+            &run.heading("Timeline"),
             format!(
                 "{}. One iteration, from left to right: what the device computes, what is copied \
                  to the host (d2h) and back (h2d), and below the memory that this takes. Hatched \
@@ -111,7 +115,7 @@ pub(super) fn memory(run: &Run) -> Option<Figure> {
     let contents = Contents::of(plan, &run.timeline, trace);
     Some(Figure::new(
         "memory",
-        "What memory holds",
+        &run.heading("What memory holds"),
         format!(
             "{}. Device memory over the iteration by what it is for, under the budget; the \
              legend's figures are those of the peak, which the vertical line marks and the bar \
@@ -132,7 +136,7 @@ pub(super) fn decisions(run: &Run) -> Option<Figure> {
     }
     Some(Figure::new(
         "decisions",
-        "Decisions over the network's depth",
+        &run.heading("Decisions over the network's depth"),
         format!(
             "{}. Each column is a tensor that the method considered, as high as it is large; the \
              strip below shows the decision alone. What is made early is used late, and waits \

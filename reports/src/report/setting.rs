@@ -35,10 +35,7 @@ pub struct Setting {
 impl Setting {
     /// The setting of a comparison. `bandwidth` is that of its machine's link, where known.
     pub fn of(comparison: &Comparison, bandwidth: Option<BytesPerSec>) -> Self {
-        let (network, batch) = match split_title(&comparison.trace.name) {
-            Some((network, batch)) => (network, Some(batch)),
-            None => (comparison.trace.name.as_str(), None),
-        };
+        let (network, batch) = network_and_batch(&comparison.trace.name);
         let name = comparison.machine.name.as_str();
         let (machine, link) = name.split_once('+').unwrap_or((name, ""));
         Self {
@@ -79,7 +76,8 @@ impl Setting {
     /// Methods with a plan and what each costs over the in-core time, from the fastest on.
     pub(super) fn plans(&self) -> Vec<(&MethodResult, f64)> {
         let plans = self.methods.iter().filter(|method| method.status == Status::Ok);
-        let mut plans: Vec<_> = plans.filter_map(|m| Some((m, self.overhead(m.iteration?)))).collect();
+        let mut plans: Vec<_> =
+            plans.filter_map(|m| Some((m, self.overhead(m.iteration?)))).collect();
         plans.sort_by_key(|(method, _)| method.iteration);
         plans
     }
@@ -91,9 +89,12 @@ impl Setting {
 }
 
 /// `resnet50 (batch 64)`, as [`schema::Trace::title`] writes it.
-fn split_title(title: &str) -> Option<(&str, u32)> {
-    let (network, batch) = title.strip_suffix(')')?.rsplit_once(" (batch ")?;
-    Some((network, batch.parse().ok()?))
+pub(super) fn network_and_batch(title: &str) -> (&str, Option<u32>) {
+    let parts = title.strip_suffix(')').and_then(|title| title.rsplit_once(" (batch "));
+    match parts.map(|(network, batch)| (network, batch.parse())) {
+        Some((network, Ok(batch))) => (network, Some(batch)),
+        _ => (title, None),
+    }
 }
 
 /// A share in percent, to a tenth.

@@ -35,7 +35,9 @@ impl Varied {
         match self {
             Self::Bandwidth => format!("{network}{batch} on {machine}, {}", setting.budget_text()),
             Self::Batch => format!("{network} on {full}, budget {}", setting.budget),
-            Self::BatchAtShare => format!("{network} on {full}, budget {share} of the in-core peak"),
+            Self::BatchAtShare => {
+                format!("{network} on {full}, budget {share} of the in-core peak")
+            }
             Self::Budget => format!("{network}{batch} on {full}"),
         }
     }

@@ -38,8 +38,10 @@ pub(super) fn tables(report: &Report) -> Vec<Table> {
 }
 
 fn methods(setting: &Setting) -> Table {
+    let bound = setting.methods.iter().any(|method| method.gap.is_some());
+    let plans = setting.plans().into_iter();
     let mut rows: Vec<Row> =
-        setting.plans().into_iter().map(|(method, overhead)| Row::Cells(plan(method, overhead))).collect();
+        plans.map(|(method, overhead)| Row::Cells(plan(method, overhead, bound))).collect();
     let without = setting.methods.iter().filter(|method| method.status != Status::Ok);
     rows.extend(without.map(|method| {
         let reason = method.reason.clone().unwrap_or_else(|| "no plan".into());
@@ -49,23 +51,17 @@ fn methods(setting: &Setting) -> Table {
         };
         Row::Sentence(method.method.clone(), reason)
     }));
-    Table {
-        title: format!("Methods: {}", setting.title()),
-        header: vec![
-            "method", "time", "overhead", "over bound", "peak", "kept", "swapped", "recomputed",
-            "out", "in", "run again", "waits",
-        ],
-        rows,
-        text_columns: 1,
-    }
+    let mut header = vec!["method", "time", "overhead"];
+    header.extend(bound.then_some("over bound"));
+    header.extend(["peak", "kept", "swapped", "recomputed", "out", "in", "run again", "waits"]);
+    Table { title: format!("Methods: {}", setting.title()), header, rows, text_columns: 1 }
 }
 
-fn plan(method: &MethodResult, overhead: f64) -> Vec<String> {
-    vec![
-        method.method.clone(),
-        or_dash(method.iteration),
-        format!("+{}", percent(overhead)),
-        or_dash(method.gap.map(percent)),
+fn plan(method: &MethodResult, overhead: f64, bound: bool) -> Vec<String> {
+    let mut cells =
+        vec![method.method.clone(), or_dash(method.iteration), format!("+{}", percent(overhead))];
+    cells.extend(bound.then(|| or_dash(method.gap.map(percent))));
+    cells.extend([
         or_dash(method.peak),
         or_dash(method.kept),
         or_dash(method.swapped),
@@ -74,7 +70,8 @@ fn plan(method: &MethodResult, overhead: f64) -> Vec<String> {
         or_dash(method.h2d),
         or_dash(method.recompute),
         or_dash(method.stall),
-    ]
+    ]);
+    cells
 }
 
 fn settings(settings: &[Setting]) -> Table {
@@ -100,8 +97,17 @@ fn settings(settings: &[Setting]) -> Table {
     Table {
         title: "Settings, and the fastest methods in each".into(),
         header: vec![
-            "network", "batch", "machine", "link", "budget", "of in-core", "fastest", "overhead",
-            "second", "overhead", "find a plan",
+            "network",
+            "batch",
+            "machine",
+            "link",
+            "budget",
+            "of in-core",
+            "fastest",
+            "overhead",
+            "second",
+            "overhead",
+            "find a plan",
         ],
         rows: settings.iter().map(row).collect(),
         text_columns: 1,
@@ -129,7 +135,14 @@ fn runs(runs: &[Run]) -> Table {
     Table {
         title: "Timelines".into(),
         header: vec![
-            "plan", "basis", "iteration", "compute waits", "peak", "budget", "out hidden", "in hidden",
+            "plan",
+            "basis",
+            "iteration",
+            "compute waits",
+            "peak",
+            "budget",
+            "out hidden",
+            "in hidden",
         ],
         rows: runs.iter().map(row).collect(),
         text_columns: 2,

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use reports::{Comparison, Report, Run, Setting};
+use results::read_parquet;
 use schema::file::read_text;
 use schema::{Bytes, BytesPerSec, Digest, Document, Plan, Timeline, Trace};
 use simulator::{predict, prove};
 
+use super::study;
 use crate::commands::simulate::check_trace;
 use crate::exit::{Exit, OrExit, Result, usage};
 use crate::inputs::{InPlace, read_trace};
@@ -27,6 +29,10 @@ pub fn read(inputs: &[PathBuf], traces: &[String], in_place: InPlace) -> Result<
 }
 
 fn read_one(input: &Path, traces: &mut Traces, report: &mut Report) -> Result {
+    if let Some(table) = study_table(input)? {
+        study::add(read_parquet(&table).or_exit(Exit::Usage)?, report);
+        return Ok(());
+    }
     let text = read_text(input)?;
     match Kind::of(&text, input)? {
         Kind::Timeline => {
@@ -42,7 +48,11 @@ fn read_one(input: &Path, traces: &mut Traces, report: &mut Report) -> Result {
             if let Some(trace) = &trace {
                 check_trace(&plan, trace)?;
             }
-            report.runs.push(Run { timeline: predict(&plan, trace.as_ref()), plan: Some(plan), trace });
+            report.runs.push(Run {
+                timeline: predict(&plan, trace.as_ref()),
+                plan: Some(plan),
+                trace,
+            });
         }
         Kind::Comparison => {
             let comparison: Comparison = serde_json::from_str(&text)
@@ -52,6 +62,22 @@ fn read_one(input: &Path, traces: &mut Traces, report: &mut Report) -> Result {
         }
     }
     Ok(())
+}
+
+/// The table of a study's results, where that is what the input names.
+fn study_table(input: &Path) -> Result<Option<PathBuf>> {
+    if !input.is_dir() {
+        let is_table = input.extension().is_some_and(|extension| extension == "parquet");
+        return Ok(is_table.then(|| input.to_path_buf()));
+    }
+    let table = input.join("results.parquet");
+    if table.exists() {
+        return Ok(Some(table));
+    }
+    Err(usage(format!(
+        "{} holds no results.parquet: pass the folder of a study that has ended",
+        input.display()
+    )))
 }
 
 /// What an input's JSON holds.

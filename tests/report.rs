@@ -1,0 +1,198 @@
+//! `tidegate report`, from the files that the other commands write to a page in a browser.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use schema::{Document, Timeline};
+
+/// Runs the command in a folder and returns what it prints.
+fn tidegate(folder: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("tidegate"));
+    let output = command.args(arguments).current_dir(folder).output().expect("it starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// A folder with a plan, its timeline and comparisons over budgets, all of the bundled trace.
+fn inputs() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    let trace = "resnet18-host";
+    tidegate(
+        path,
+        &[
+            "plan",
+            trace,
+            "-m",
+            "titan-v",
+            "-b",
+            "80%",
+            "--method",
+            "superneurons",
+            "-o",
+            "plan.json",
+        ],
+    );
+    tidegate(path, &["simulate", "plan.json", "-o", "timeline.json"]);
+    for budget in ["70%", "80%"] {
+        let methods = "--methods=swap-all,superneurons,sqrt-n,in-core";
+        let arguments =
+            ["compare", trace, "-m", "titan-v", "-b", budget, methods, "--format", "json"];
+        let comparison = tidegate(path, &arguments);
+        std::fs::write(path.join(format!("{budget}.json")), comparison).expect("written");
+    }
+    folder
+}
+
+fn report(folder: &Path, inputs: &[&str], to: &str) -> PathBuf {
+    let mut arguments = vec!["report"];
+    arguments.extend(inputs);
+    arguments.extend(["-o", to]);
+    tidegate(folder, &arguments);
+    folder.join(to).join("index.html")
+}
+
+const FIGURES: [&str; 8] = [
+    "overhead-1",
+    "overhead-2",
+    "overhead-against-budget",
+    "moved-1",
+    "timeline",
+    "memory",
+    "decisions",
+    "hidden",
+];
+
+#[test]
+fn a_report_is_whole_and_the_same_every_time() {
+    let folder = inputs();
+    let inputs = ["plan.json", "70%.json", "80%.json"];
+    let page = report(folder.path(), &inputs, "one");
+    let again = report(folder.path(), &inputs, "two");
+    let html = std::fs::read_to_string(&page).expect("the page");
+    assert_eq!(html, std::fs::read_to_string(again).expect("the page"));
+    for figure in FIGURES {
+        assert!(html.contains(&format!("<figure id=\"{figure}\">")), "{figure}");
+        for extension in ["svg", "png"] {
+            let name = format!("{figure}.{extension}");
+            let [one, two] = ["one", "two"]
+                .map(|to| std::fs::read(folder.path().join(to).join(&name)).expect("a figure"));
+            assert!(one == two && !one.is_empty(), "{name}");
+        }
+    }
+
+    // What memory holds adds up to what the simulator says is resident.
+    let timeline = Timeline::read(&folder.path().join("timeline.json")).expect("a timeline");
+    let memory = std::fs::read_to_string(folder.path().join("one/memory.svg")).expect("a figure");
+    let peak = format!("the peak, tensor by tensor: {} at", timeline.peak);
+    assert!(memory.contains(&peak), "not {peak}");
+}
+
+#[test]
+fn what_no_report_can_be_made_from_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("empty")).expect("a folder");
+    for (name, text, expected) in [
+        ("list.json", "[1, 2]", "not JSON that a report can be made from"),
+        ("other.json", "{\"a\": 1}", "is no timeline, plan or comparison"),
+        ("trace.json", "{\"format\": \"tidegate/trace\"}", "pass a plan or a timeline"),
+        ("new.json", "{\"format\": \"tidegate/plan\", \"version\": 99}", "update tidegate"),
+        ("bad.json", "{\"in_core\": 1, \"methods\": []}", "is not a comparison"),
+        ("table.parquet", "PAR1", "table.parquet"),
+        ("empty", "", "holds no results.parquet"),
+        ("absent.json", "", "cannot read absent.json"),
+    ] {
+        if !text.is_empty() {
+            std::fs::write(folder.path().join(name), text).expect("written");
+        }
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("tidegate"));
+        let command = command.args(["report", name, "-o", "out"]).current_dir(folder.path());
+        let output = command.output().expect("it starts");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{name}: {errors}");
+        assert!(errors.contains(expected), "{name}: {errors}");
+        assert!(!folder.path().join("out/index.html").exists(), "{name}: half a report");
+    }
+}
+
+/// The browsers that take `--dump-dom`, by the names that distributions give them.
+fn browser() -> Option<&'static str> {
+    let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+    names.into_iter().find(|name| {
+        let version = Command::new(name).arg("--version").output();
+        version.is_ok_and(|output| output.status.success())
+    })
+}
+
+fn browse(browser: &str, folder: &Path, arguments: &[&str]) -> String {
+    let profile = folder.join("profile");
+    let output = Command::new(browser)
+        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
+        .args(["--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .args(arguments)
+        .env("HOME", folder)
+        .output()
+        .expect("it has just told its version");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{browser} {arguments:?}: {errors}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Writes into the page, in a place that the test reads, how large each picture is and whether
+/// anything is wider than the page.
+const MEASURE: &str = "<script>addEventListener('load', () => {
+  const sizes = [...document.querySelectorAll('figure svg')].map(svg => {
+    const box = svg.getBoundingClientRect();
+    const marks = [...svg.children].filter(mark => mark.getBoundingClientRect().width > 0);
+    return svg.closest('figure').id + ' ' + Math.round(box.width) + ' ' + Math.round(box.height)
+      + ' ' + marks.length;
+  });
+  const root = document.documentElement;
+  sizes.push('page ' + root.clientWidth + ' ' + root.scrollWidth + ' 0');
+  document.body.innerHTML = '<pre id=measured>' + sizes.join('\\n') + '</pre>';
+})</script></body>";
+
+#[test]
+fn every_figure_is_there_in_a_browser() {
+    let Some(browser) = browser() else {
+        eprintln!("skipped: no chromium is installed");
+        return;
+    };
+    let folder = inputs();
+    let page = report(folder.path(), &["plan.json", "70%.json", "80%.json"], "out");
+    let html = std::fs::read_to_string(&page).expect("the page");
+
+    let measuring = folder.path().join("measuring.html");
+    std::fs::write(&measuring, html.replace("</body>", MEASURE)).expect("written");
+    let address = |page: &Path| format!("file://{}", page.display());
+    let dom = browse(
+        browser,
+        folder.path(),
+        &["--window-size=1000,800", "--dump-dom", &address(&measuring)],
+    );
+    let measured = dom.split("<pre id=\"measured\">").nth(1).expect("the script has run");
+    let measured = measured.split("</pre>").next().expect("an end");
+    let sizes: Vec<(&str, Vec<u32>)> = measured
+        .lines()
+        .map(|line| {
+            let (name, numbers) = line.split_once(' ').expect("a name");
+            (name, numbers.split(' ').map(|n| n.parse().expect("a number")).collect())
+        })
+        .collect();
+    for figure in FIGURES {
+        let (_, size) = sizes.iter().find(|(name, _)| *name == figure).expect(figure);
+        assert!(size[0] >= 700 && size[1] >= 100, "{figure} is {} x {}", size[0], size[1]);
+        assert!(size[2] >= 5, "{figure} shows {} marks", size[2]);
+    }
+    let (_, page_size) = sizes.iter().find(|(name, _)| *name == "page").expect("the page");
+    assert_eq!(page_size[0], page_size[1], "the page is wider than its window");
+
+    // The page itself, as a person would see it: a picture that is not one colour.
+    let picture = folder.path().join("page.png");
+    let screenshot = format!("--screenshot={}", picture.display());
+    browse(browser, folder.path(), &["--window-size=1000,2000", &screenshot, &address(&page)]);
+    let bytes = std::fs::read(&picture).expect("a screenshot");
+    assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 50_000, "{} bytes", bytes.len());
+}
