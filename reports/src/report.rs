@@ -99,17 +99,17 @@ impl Report {
             (
                 "overhead-against-link",
                 "Overhead against link bandwidth",
-                "comparisons or a study over several links",
+                "comparisons or a study over three links or more",
             ),
             (
                 "overhead-against-batch",
                 "Overhead against batch",
-                "comparisons or a study over several batches",
+                "comparisons or a study over three batches or more",
             ),
             (
                 "overhead-against-budget",
                 "Overhead against budget",
-                "comparisons or a study over several budgets",
+                "comparisons or a study over three budgets or more",
             ),
             ("decisions", "Decisions over the network's depth", "a plan"),
             ("moved", "Bytes moved", "one to four comparisons"),

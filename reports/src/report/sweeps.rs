@@ -42,6 +42,19 @@ impl Varied {
         }
     }
 
+    /// What tells a figure from others of its kind, in a heading.
+    fn of(self, setting: &Setting) -> String {
+        let full = setting.machine_and_link();
+        match (self, setting.batch) {
+            (Self::Bandwidth, Some(batch)) => format!("{}, batch {batch}", setting.network),
+            (Self::Bandwidth, None) => setting.network.clone(),
+            (Self::Budget, Some(batch)) => {
+                format!("{}, batch {batch}, {full}", setting.network)
+            }
+            _ => format!("{}, {full}", setting.network),
+        }
+    }
+
     fn axis(self) -> &'static str {
         match self {
             Self::Bandwidth => "link, host to device (GB/s)",
@@ -70,29 +83,38 @@ impl Varied {
 /// Figures against link bandwidth, batch and budget, for all settings that differ in one of them.
 /// `names` are the methods of the whole report, so that each looks the same in all figures.
 pub(super) fn figures(settings: &[Setting], names: &[String]) -> Vec<Figure> {
-    let mut figures = sweep(settings, names, Varied::Bandwidth);
-    let batch = sweep(settings, names, Varied::Batch);
-    let at_share = batch.is_empty().then(|| sweep(settings, names, Varied::BatchAtShare));
-    figures.extend(at_share.unwrap_or(batch));
-    figures.extend(sweep(settings, names, Varied::Budget));
-    figures
+    let sweeps = |varied| groups(settings, varied).into_iter().map(move |group| (varied, group));
+    let mut all: Vec<_> = sweeps(Varied::Bandwidth).collect();
+    let batch: Vec<_> = sweeps(Varied::Batch).collect();
+    let at_share = batch.is_empty().then(|| sweeps(Varied::BatchAtShare).collect());
+    all.extend(at_share.unwrap_or(batch));
+    all.extend(sweeps(Varied::Budget));
+    // Two marks tell little, and what a study varies least would fill most of the page.
+    let most = all.iter().map(|(_, (_, points))| distinct(points)).max().unwrap_or(0);
+    all.retain(|(_, (_, points))| distinct(points) >= most.min(3));
+    let figure =
+        |(varied, (rest, points)): &(_, (String, Vec<_>))| figure(rest, points, names, *varied);
+    all.iter().filter_map(figure).collect()
 }
 
-fn sweep(settings: &[Setting], names: &[String], varied: Varied) -> Vec<Figure> {
-    let mut groups: BTreeMap<String, Vec<(f64, &Setting)>> = BTreeMap::new();
+/// A value of what is varied, and the setting in which it has it.
+type Points<'a> = Vec<(f64, &'a Setting)>;
+
+/// Settings that agree on all but what is varied, where they differ in that, by what they agree on.
+fn groups(settings: &[Setting], varied: Varied) -> Vec<(String, Points<'_>)> {
+    let mut groups: BTreeMap<String, Points<'_>> = BTreeMap::new();
     for setting in settings {
         if let Some(value) = varied.value(setting).filter(|value| *value > 0.0) {
             groups.entry(varied.rest(setting)).or_default().push((value, setting));
         }
     }
-    let mut figures = Vec::new();
-    for (rest, mut points) in groups {
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        if points.first().map(|(x, _)| *x) < points.last().map(|(x, _)| *x) {
-            figures.extend(figure(&rest, &points, names, varied));
-        }
-    }
-    figures
+    groups.values_mut().for_each(|points| points.sort_by(|a, b| a.0.total_cmp(&b.0)));
+    groups.into_iter().filter(|(_, points)| distinct(points) > 1).collect()
+}
+
+/// How many values there are; the points are in order.
+fn distinct(points: &[(f64, &Setting)]) -> usize {
+    points.chunk_by(|a, b| a.0 == b.0).count()
 }
 
 fn figure(
@@ -120,7 +142,7 @@ fn figure(
     op_times.dedup();
     Some(Figure::new(
         &format!("overhead-against-{}", varied.id()),
-        &format!("Overhead against {}", varied.name()),
+        &format!("Overhead against {}: {}", varied.name(), varied.of(points[0].1)),
         format!(
             "{rest}. Each mark is a plan made anew for that {}; lower is better, and lines that \
              cross tell from where on another method is the better choice. A line ends where its \

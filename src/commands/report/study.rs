@@ -65,10 +65,24 @@ fn setting(row: &Row) -> Setting {
     }
 }
 
+/// What all methods may decide unless a study says otherwise.
+const ALL_CHOICES: &str = "swap+recompute";
+
+/// The method's name, with whatever else distinguishes rows of one setting.
+fn name(row: &Row) -> String {
+    let mut name = row.method.clone();
+    if row.allowed != ALL_CHOICES {
+        name += &format!(" ({})", row.allowed);
+    }
+    if !row.decided_on.is_empty() {
+        name += &format!(" (decided on {})", row.decided_on);
+    }
+    name
+}
+
 fn method(row: Row) -> MethodResult {
-    let limited = row.allowed != "keep+swap+recompute" && !row.allowed.is_empty();
     MethodResult {
-        method: if limited { format!("{} ({})", row.method, row.allowed) } else { row.method },
+        method: name(&row),
         status: match row.status {
             results::Status::Ok => Status::Ok,
             results::Status::Infeasible => Status::Infeasible,
