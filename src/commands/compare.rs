@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Result {
         rows.push(result_of(method.as_ref(), &problem, &bar, &inputs.in_core)?.row);
     }
     let any_fits = rows.iter().any(|row| row.status == Status::Ok);
-    let comparison = comparison(&inputs, rows);
+    let comparison = comparison(&inputs, &problem, rows);
     match args.format {
         Format::Text => {
             print(format!("{}\n", inputs.carry_over))?;
@@ -158,7 +158,7 @@ fn row_of(plan: &Plan, in_core: &InCore) -> MethodResult {
 }
 
 /// The rows with what they have in common.
-pub fn comparison(inputs: &Inputs, methods: Vec<MethodResult>) -> Comparison {
+pub fn comparison(inputs: &Inputs, problem: &Problem, methods: Vec<MethodResult>) -> Comparison {
     let reference = |name: String, digest| Reference { name, digest };
     Comparison {
         trace: reference(inputs.trace.title(), inputs.trace.digest()),
@@ -170,7 +170,7 @@ pub fn comparison(inputs: &Inputs, methods: Vec<MethodResult>) -> Comparison {
             peak: inputs.in_core.peak,
             fixed: inputs.in_core.fixed,
         },
-        bound: None,
+        bound: planner::bound(problem).time(),
         methods,
     }
 }

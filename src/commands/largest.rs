@@ -117,16 +117,19 @@ fn show(args: &Args, machine: &schema::Machine, answer: Budgeted) -> Result {
             peak: in_core.peak,
             fixed: in_core.fixed,
         },
-        bound: None,
+        bound: found.plan.as_ref().ok().and_then(|plan| plan.predicted.bound),
         methods: vec![found.row],
     };
     let find = if args.device { "smallest-budget" } else { "largest-batch" };
     let batch = trace.batch.filter(|_| fits);
     let device_memory_bytes = (args.device && fits).then(|| budget + machine.device.reserved);
     match args.format {
-        Format::Json => {
-            print_json(&Largest { find, batch, device_memory_bytes, comparison: comparison.clone() })?
-        }
+        Format::Json => print_json(&Largest {
+            find,
+            batch,
+            device_memory_bytes,
+            comparison: comparison.clone(),
+        })?,
         Format::Text => {
             print(reports::table(&comparison))?;
             match (device_memory_bytes, batch) {

@@ -37,7 +37,7 @@ pub fn run(args: &Args) -> Result {
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
     let problem = inputs.problem();
     let result = result_of(method.as_ref(), &problem, &Bar::new(method.name()), &inputs.in_core)?;
-    let comparison = comparison(&inputs, vec![result.row]);
+    let comparison = comparison(&inputs, &problem, vec![result.row]);
     let to_stdout = args.output.as_deref().is_some_and(|path| path.as_os_str() == "-");
     if !to_stdout {
         match args.format {
