@@ -1,6 +1,8 @@
 //! How a field of a row becomes a column and back.
 
-use polars::prelude::{Column as PolarsColumn, DataFrame, DataType, NamedFrom, PolarsResult, Series};
+use polars::prelude::{
+    Column as PolarsColumn, DataFrame, DataType, NamedFrom, PolarsResult, Series,
+};
 use schema::{Bytes, BytesPerSec, Nanos};
 
 use crate::Status;

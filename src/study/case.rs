@@ -206,8 +206,7 @@ impl Traces {
             return Ok(traced.clone());
         }
         let trace = at(&subject.place, trace(subject, options, from, machine))?;
-        let traced =
-            Arc::new(Traced { digest: trace.digest(), in_core: in_core(&trace), trace });
+        let traced = Arc::new(Traced { digest: trace.digest(), in_core: in_core(&trace), trace });
         self.0.insert(key, traced.clone());
         Ok(traced)
     }

@@ -112,9 +112,9 @@ fn crossover(a: &str, rows_a: &[&Row], b: &str, rows_b: &[&Row]) -> Option<Strin
     let both: Vec<(&Row, &Row)> = rows_a
         .iter()
         .filter_map(|row| {
-            let other = rows_b.iter().find(|other| {
-                other.link == row.link && other.host_budget == row.host_budget
-            })?;
+            let other = rows_b
+                .iter()
+                .find(|other| other.link == row.link && other.host_budget == row.host_budget)?;
             Some((*row, *other))
         })
         .collect();
@@ -186,9 +186,8 @@ impl Lead {
 /// The bandwidth at which two methods would be level, in GB/s: their times are taken as linear in
 /// one over the bandwidth, as the time of a copy is.
 fn crossing(pair: &[(&Row, &Row)]) -> Option<f64> {
-    let difference = |(a, b): &(&Row, &Row)| {
-        Some(a.iteration?.as_secs_f64() - b.iteration?.as_secs_f64())
-    };
+    let difference =
+        |(a, b): &(&Row, &Row)| Some(a.iteration?.as_secs_f64() - b.iteration?.as_secs_f64());
     let (before, after) = (difference(&pair[0])?, difference(&pair[1])?);
     if before * after >= 0.0 {
         return None;

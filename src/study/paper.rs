@@ -10,13 +10,14 @@ const TOLERANCE: f64 = 0.15;
 
 /// The table, and under it what is known of the figures that differ.
 pub fn side_by_side(paper: &Paper, rows: &[Row]) -> String {
-    let mut lines = vec![
-        ["figure", "paper", "predicted", ""].map(String::from).to_vec(),
-    ];
+    let mut lines = vec![["figure", "paper", "predicted", ""].map(String::from).to_vec()];
     let (mut notes, mut differ) = (String::new(), 0);
     for (number, figure) in (1..).zip(&paper.figures) {
         let verdict = Verdict::of(figure, rows);
         let mark = match verdict {
+            Verdict::Holds(_) if figure.conditions_not_printed => {
+                "overlaps; the paper does not print the conditions".into()
+            }
             Verdict::Holds(_) => String::new(),
             Verdict::Differs(_) => {
                 differ += 1;
@@ -30,7 +31,8 @@ pub fn side_by_side(paper: &Paper, rows: &[Row]) -> String {
     }
     let count = paper.figures.len();
     let percent = TOLERANCE * 100.0;
-    let mut text = format!("\n{}, beside what is predicted here:\n\n{}", paper.title, columns(&lines));
+    let mut text =
+        format!("\n{}, beside what is predicted here:\n\n{}", paper.title, columns(&lines));
     text.push_str(&format!("\n{differ} of {count} figures differ by more than {percent:.0} %\n"));
     text + &notes
 }
@@ -53,6 +55,9 @@ impl Verdict {
         let (Some(least), Some(greatest)) = (least, greatest) else { return Self::Nothing };
         let off = |predicted: f64, paper: f64| (predicted - paper).abs() > TOLERANCE * paper.abs();
         let differs = match (figure.low, figure.high) {
+            (Some(low), Some(high)) if figure.conditions_not_printed => {
+                least > high * (1.0 + TOLERANCE) || greatest < low * (1.0 - TOLERANCE)
+            }
             (Some(low), Some(high)) => off(least, low) || off(greatest, high),
             (Some(low), None) => least < low && off(least, low),
             (None, Some(high)) => greatest > high && off(greatest, high),
@@ -69,10 +74,9 @@ impl Verdict {
             Quantity::Throughput => (0, " /s"),
             Quantity::Degradation => (1, " %"),
             Quantity::Speedup => (2, "x"),
-            Quantity::Kept
-            | Quantity::Swapped
-            | Quantity::Recomputed
-            | Quantity::FeatureMaps => (0, ""),
+            Quantity::Kept | Quantity::Swapped | Quantity::Recomputed | Quantity::FeatureMaps => {
+                (0, "")
+            }
             Quantity::MemoryGb => (1, " GB"),
             Quantity::PlanSeconds => (2, " s"),
             Quantity::Runs => {

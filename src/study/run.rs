@@ -89,11 +89,18 @@ pub fn run(study: &Study, options: &Options) -> Result {
         print(paper::side_by_side(paper, &found))?;
     }
     let folder = options.folder.display();
-    print(format!("\n{folder}/results.parquet and .csv hold all figures of {} points\n", found.len()))
+    print(format!(
+        "\n{folder}/results.parquet and .csv hold all figures of {} points\n",
+        found.len()
+    ))
 }
 
 /// Plans points side by side, each kept as soon as it is done.
-fn plan(missing: &[(usize, &Case)], store: &Store, jobs: Option<usize>) -> Result<Vec<(usize, Row)>> {
+fn plan(
+    missing: &[(usize, &Case)],
+    store: &Store,
+    jobs: Option<usize>,
+) -> Result<Vec<(usize, Row)>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.unwrap_or(0)).build();
     let pool = pool.or_exit(Exit::Failed)?;
     progress::catch_interrupts();

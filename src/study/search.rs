@@ -142,7 +142,11 @@ pub fn smallest_budget(question: &Question, trace: Trace, watch: &dyn Watch) -> 
     let (mut under, mut enough) = (0, 1005);
     while enough - under > 1 {
         let middle = under + (enough - under) / 2;
-        if question.fits(&trace, Bytes(middle * step), watch)? { enough = middle } else { under = middle }
+        if question.fits(&trace, Bytes(middle * step), watch)? {
+            enough = middle
+        } else {
+            under = middle
+        }
     }
     let budget = Bytes(enough * step);
     let found = question.answer(&trace, budget, watch)?;

@@ -25,7 +25,8 @@ impl Store {
     /// other partitions.
     pub fn open(folder: &Path, also: &[PathBuf]) -> Result<Self> {
         let parts = parts(folder);
-        let write = |path: &Path, source| FileError::Io { verb: "write", path: path.into(), source };
+        let write =
+            |path: &Path, source| FileError::Io { verb: "write", path: path.into(), source };
         std::fs::create_dir_all(&parts).map_err(|error| write(&parts, error))?;
         let lock_file = folder.join("lock");
         let lock = File::create(&lock_file).map_err(|error| write(&lock_file, error))?;

@@ -52,7 +52,8 @@ impl Checker<'_> {
     fn group(&self, span: &Range<usize>, table: GroupTable) -> Result<Group> {
         combinations(&table).map_err(|problem| self.at(span.clone(), problem))?;
         let networks = table.networks.is_some();
-        let subject = |name: &str, is_network, place| Subject { name: name.into(), is_network, place };
+        let subject =
+            |name: &str, is_network, place| Subject { name: name.into(), is_network, place };
         let mut subjects =
             self.list("networks", table.networks, |name, place| Ok(subject(name, true, place)))?;
         subjects.extend(self.list("traces", table.traces, |name, place| {
@@ -82,7 +83,10 @@ impl Checker<'_> {
             name: table.name.unwrap_or_default(),
             subjects,
             batches: self.list("batches", table.batches, |batch, _| values::batch(*batch))?,
-            images: or_default(self.list("images", table.images, |image, _| Ok(Some(*image)))?, None),
+            images: or_default(
+                self.list("images", table.images, |image, _| Ok(Some(*image)))?,
+                None,
+            ),
             options,
             machines: self.list("machines", table.machines, machine("machines"))?,
             links: or_default(
@@ -90,7 +94,9 @@ impl Checker<'_> {
                 LinkChoice::Own,
             ),
             host_memory: or_default(
-                self.list("host_memory", table.host_memory, |text, _| values::bytes(text).map(Some))?,
+                self.list("host_memory", table.host_memory, |text, _| {
+                    values::bytes(text).map(Some)
+                })?,
                 None,
             ),
             budgets: or_default(
@@ -126,8 +132,7 @@ impl Checker<'_> {
         for subject in group.subjects.iter().filter(|s| s.is_network && !values::is_file(&s.name)) {
             for image in &group.images {
                 for batch in or_default(group.batches.clone(), 1) {
-                    let options =
-                        NetworkOptions { batch, image: *image, ..group.options.clone() };
+                    let options = NetworkOptions { batch, image: *image, ..group.options.clone() };
                     network(&subject.name, &options).map_err(|error| StudyError::At {
                         place: subject.place.clone(),
                         problem: StudyProblem::Network(error),

@@ -37,9 +37,7 @@ pub enum StudyProblem {
     #[error("a study needs at least one [[group]] of networks, machines and methods")]
     NoGroups,
     /// Two groups that results could not tell apart.
-    #[error(
-        "a group called `{0}` stands before: give each [[group]] a `name` of its own"
-    )]
+    #[error("a group called `{0}` stands before: give each [[group]] a `name` of its own")]
     SameName(String),
     /// A list that must be there.
     #[error("the group has no `{field}`: add {example}")]
@@ -72,7 +70,7 @@ pub enum StudyProblem {
         why: &'static str,
     },
     /// A value that its field cannot take.
-    #[error("`{field}`: {value} is none: {why}")]
+    #[error("`{field}`: `{value}` cannot be: {why}")]
     Value {
         /// The field.
         field: &'static str,

@@ -29,8 +29,7 @@ macro_rules! embed {
     };
 }
 
-const BUNDLED: &[(&str, &str)] =
-    embed!("batches", "host-memory", "links", "pooch", "smallest-gpu");
+const BUNDLED: &[(&str, &str)] = embed!("batches", "host-memory", "links", "pooch", "smallest-gpu");
 
 /// The names of the studies that come with tidegate, ascending.
 pub fn studies() -> impl Iterator<Item = &'static str> {

@@ -43,6 +43,10 @@ pub struct Figure {
     pub low: Option<f64>,
     /// The greatest.
     pub high: Option<f64>,
+    /// The paper does not print what it was measured with (a batch, say): the figure agrees where
+    /// its range and the predicted one overlap.
+    #[serde(default)]
+    pub conditions_not_printed: bool,
     /// Why the prediction differs, where that is known.
     pub reason: Option<String>,
 }
@@ -73,8 +77,7 @@ pub enum Quantity {
     PlanSeconds,
 }
 
-const BUNDLED: &[(&str, &str)] =
-    &[("pooch", include_str!("../../studies/papers/pooch.toml"))];
+const BUNDLED: &[(&str, &str)] = &[("pooch", include_str!("../../studies/papers/pooch.toml"))];
 
 /// The figures of a paper, or the names of those that there are.
 pub(super) fn paper(name: &str) -> Result<Paper, String> {

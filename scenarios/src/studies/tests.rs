@@ -1,0 +1,160 @@
+//! Studies: what a file becomes, and what broken files are told.
+
+use std::error::Error;
+use std::fmt::Write;
+use std::path::Path;
+
+use super::*;
+use crate::NetworkOptions;
+
+const METHODS: [&str; 8] = [
+    "in-core",
+    "swap-all-unscheduled",
+    "swap-all",
+    "superneurons",
+    "swap-opt",
+    "pooch",
+    "sqrt-n",
+    "tide",
+];
+
+fn read(text: &str) -> Result<Study, StudyError> {
+    study_from_toml(text, Path::new("my.toml"), &METHODS)
+}
+
+fn sentence(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        write!(text, ": {next}").expect("a string grows");
+        cause = next.source();
+    }
+    text
+}
+
+const GOOD: &str = r#"
+description = "d"
+[[group]]
+networks = ["resnet18"]
+batches = [64, 128]
+machines = ["titan-v"]
+links = ["own", "pcie5", "24GB/s"]
+budgets = ["50%", "8GiB"]
+methods = ["pooch"]
+"#;
+
+#[test]
+fn each_combination_is_a_point_and_the_last_list_varies_fastest() {
+    let study = read(GOOD).expect("a good study");
+    assert_eq!(study.name, "my");
+    let points: Vec<String> = study
+        .points()
+        .map(|p| format!("{} {} {:?}", p.batch.unwrap_or(0), p.link, p.budget))
+        .collect();
+    assert_eq!(points.len(), 12);
+    assert_eq!(points[0], "64 own Some(Percent(50.0))");
+    assert_eq!(points[1], "64 own Some(Bytes(Bytes(8589934592)))");
+    assert_eq!(points[2], "64 pcie5 Some(Percent(50.0))");
+    assert_eq!(points[11], "128 24.0 GB/s Some(Bytes(Bytes(8589934592)))");
+}
+
+#[test]
+fn lists_that_are_absent_stand_for_what_a_machine_and_a_network_have() {
+    let text = "description = 'd'\n[[group]]\nnetworks = ['vgg16']\nbatches = [1]\n\
+                machines = ['titan-v']\nmethods = ['in-core']";
+    let study = read(text).expect("a good study");
+    let point = study.points().next().expect("a point");
+    assert_eq!(point.link, &LinkChoice::Own);
+    assert_eq!((point.budget, point.host_memory, point.image), (None, None, None));
+    assert_eq!((point.allow, point.group.find), (Allow::ALL, None));
+    assert_eq!(point.group.options, NetworkOptions::default());
+}
+
+#[test]
+fn the_bundled_studies_can_be_read_and_a_misspelt_one_is_suggested() {
+    for name in studies() {
+        let study = study(name, &METHODS).unwrap_or_else(|error| panic!("{}", sentence(&error)));
+        assert_eq!(study.name, name);
+        let groups: Vec<&str> = study.groups.iter().map(|group| group.name.as_str()).collect();
+        for figure in study.paper.iter().flat_map(|paper| &paper.figures) {
+            let named = figure.groups.iter().chain(&figure.over_group);
+            assert!(named.into_iter().all(|g| groups.contains(&g.as_str())), "{}", figure.what);
+        }
+    }
+    let error = study("link", &METHODS).expect_err("no such study");
+    assert_eq!(error.to_string(), "there is no study `link`: did you mean `links`?");
+}
+
+/// A good group with one line replaced, or added where no line of that name is there.
+fn with(line: &str) -> String {
+    let key = line.split([' ', '=']).next().expect("a key");
+    let mut lines: Vec<&str> =
+        GOOD.lines().filter(|old| !old.starts_with(&format!("{key} "))).collect();
+    lines.push(line);
+    lines.join("\n")
+}
+
+fn without(key: &str) -> String {
+    let lines = GOOD.lines().filter(|line| !line.starts_with(key));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn broken_files_are_refused_with_file_line_and_remedy() {
+    let find_batch = with("find = 'largest-batch'");
+    let find_batch_only = find_batch.replace("batches = [64, 128]\n", "");
+    let trace = "description = 'd'\n[[group]]\ntraces = ['resnet18-host']\n\
+                 machines = ['titan-v']\nmethods = ['pooch']\n";
+    let many: Vec<String> = (1..=2000).map(|batch| batch.to_string()).collect();
+    let cases = [
+        "description = 'd'".to_string(),
+        "description = 'd".to_string(),
+        "[[group]]\nnetworks = ['vgg16']".to_string(),
+        with("methds = ['pooch']"),
+        without("networks"),
+        without("batches"),
+        without("machines"),
+        without("methods"),
+        with("networks = ['resnet5']"),
+        with("networks = []"),
+        with("networks = ['resnet18', 'resnet18']"),
+        with("batches = [0]"),
+        with("batches = ['64']"),
+        with("batches = [64, 64]"),
+        with("machines = ['titan']"),
+        with("machines = ['pcie5']"),
+        with("links = ['pcie7']"),
+        with("links = ['fast/s']"),
+        with("links = ['0GB/s']"),
+        with("budgets = ['half']"),
+        with("budgets = ['0%']"),
+        with("host_memory = ['64 GigaBytes']"),
+        with("methods = ['poch']"),
+        with("allow = ['compress']"),
+        with("find = 'batch'"),
+        find_batch,
+        find_batch_only.replace("networks = [\"resnet18\"]", "traces = ['resnet18-host']"),
+        with("find = 'smallest-budget'"),
+        with("evaluations = 0"),
+        with("dtype = 'int4'"),
+        with("optimizer = 'lion'"),
+        with("activation = 'swish'"),
+        with("sequence = 128"),
+        with("images = [[0, 8]]"),
+        with("progress = 2.0"),
+        with("recorded_on = 'p100'"),
+        with("decided_on = 'p1000'"),
+        with("traces = ['resnet18-host']"),
+        format!("{trace}batches = [64]"),
+        trace.replace("resnet18-host", "resnet19-host"),
+        format!("{trace}find = 'largest-batch'"),
+        format!("paper = 'vdnn'\n{GOOD}"),
+        format!("{GOOD}{}", GOOD.replace("description = \"d\"\n", "")),
+        with(&format!("batches = [{}]", many.join(", "))),
+    ];
+    let report = cases.iter().map(|text| match read(text) {
+        Ok(_) => panic!("no error in\n{text}"),
+        Err(error) => sentence(&error),
+    });
+    insta::assert_snapshot!(report.collect::<Vec<_>>().join("\n"));
+}
