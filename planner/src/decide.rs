@@ -28,56 +28,60 @@ const DECIDED_PERMILLE: [u64; 8] = [1000, 990, 980, 965, 940, 900, 850, 800];
 /// start a little later leave room.
 const LOWERINGS: usize = 8;
 
-/// Plans with a method: of the decisions that it comes up with, those that are fastest when they
-/// are lowered.
-///
-/// Each decision is lowered in the same way, whichever method it comes from, and a method decides
-/// for smaller targets until all its candidates could be lowered. One whose candidates include
-/// another's thus never does worse than that one.
+/// Plans with a method: its own decisions lowered, or the plan of a method that it includes where
+/// that is faster.
 pub fn plan(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result<Plan, PlanError> {
-    let mut failure = None;
-    let mut best: Option<Plan> = None;
-    let mut tried: Vec<Decided> = Vec::new();
-    for permille in DECIDED_PERMILLE {
-        let candidates = match method.decide(problem, share(problem.budget, permille), watch) {
-            Ok(candidates) => candidates,
-            Err(PlanError::Interrupted) => return Err(PlanError::Interrupted),
-            Err(error) => {
-                failure.get_or_insert(error);
-                break;
-            }
-        };
-        let mut all_lowered = true;
-        for candidate in candidates {
-            if tried.contains(&candidate) {
-                continue;
-            }
-            match lower_where_it_fits(problem, &candidate) {
-                Ok(plan) => {
-                    let time = plan.predicted.iteration;
-                    if best.as_ref().is_none_or(|best| time < best.predicted.iteration) {
-                        best = Some(plan);
-                    }
-                }
-                Err(error) => {
-                    all_lowered = false;
-                    failure.get_or_insert(error);
-                }
-            }
-            tried.push(candidate);
-        }
-        if all_lowered {
+    let mut plan = fastest(method, problem, watch)?;
+    plan.method = method.name().to_string();
+    plan.predicted.bound = bound(problem).time();
+    Ok(plan)
+}
+
+fn fastest(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result<Plan, PlanError> {
+    let mut best = own_plan(method, problem, watch);
+    for included in method.includes() {
+        if best == Err(PlanError::Interrupted) {
             break;
         }
-    }
-    match best {
-        Some(mut plan) => {
-            plan.method = method.name().to_string();
-            plan.predicted.bound = bound(problem).time();
-            Ok(plan)
+        let plan = fastest(included.as_ref(), problem, watch);
+        let better = match (&plan, &best) {
+            (Ok(plan), Ok(best)) => plan.predicted.iteration < best.predicted.iteration,
+            (Ok(_), Err(_)) => true,
+            (Err(_), Ok(_)) => false,
+            // Of two failures, the one that came nearer says what would be needed.
+            (Err(error), Err(best)) => {
+                error.short_by().is_some_and(|short| best.short_by().is_none_or(|b| short < b))
+            }
+        };
+        if better {
+            best = plan;
         }
-        None => Err(failure.expect("a method decides something or says why not")),
     }
+    best
+}
+
+/// Decides for smaller targets until the decisions can be lowered.
+fn own_plan(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result<Plan, PlanError> {
+    let mut failure = None;
+    let mut tried: Option<Decided> = None;
+    for permille in DECIDED_PERMILLE {
+        let decided = match method.decide(problem, share(problem.budget, permille), watch) {
+            Ok(decided) => decided,
+            Err(PlanError::Interrupted) => return Err(PlanError::Interrupted),
+            Err(error) => return Err(failure.unwrap_or(error)),
+        };
+        if tried.as_ref() == Some(&decided) {
+            continue;
+        }
+        match lower_where_it_fits(problem, &decided) {
+            Ok(plan) => return Ok(plan),
+            Err(error) => {
+                failure.get_or_insert(error);
+            }
+        }
+        tried = Some(decided);
+    }
+    Err(failure.expect("there is at least one target"))
 }
 
 fn lower_where_it_fits(problem: &Problem, decided: &Decided) -> Result<Plan, PlanError> {

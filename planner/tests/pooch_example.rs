@@ -126,7 +126,7 @@ fn the_tree_search_finds_the_best_classification_of_the_exposed_maps() {
         }
         let swap_opt = by_name("swap-opt").expect("it is listed");
         let found = swap_opt.decide(&problem, problem.budget, &NoWatch).map(|decided| {
-            evaluator.evaluate(&decided[0].treatments).expect("it was found to fit").iteration
+            evaluator.evaluate(&decided.treatments).expect("it was found to fit").iteration
         });
         assert_eq!(found.ok(), best, "budget {budget}");
     }

@@ -37,7 +37,7 @@ impl Method for SqrtN {
         problem: &Problem,
         target: Bytes,
         _: &dyn Watch,
-    ) -> Result<Vec<Decided>, PlanError> {
+    ) -> Result<Decided, PlanError> {
         needs_recompute(problem)?;
         let mut evaluator = problem.evaluator(Policy::EARLY, target);
         let mut best = None;
@@ -60,7 +60,7 @@ impl Method for SqrtN {
         }
         match (best, failure) {
             (Some((_, treatments)), _) => {
-                Ok(vec![about_feature_maps(problem, treatments, Policy::EARLY)])
+                Ok(about_feature_maps(problem, treatments, Policy::EARLY))
             }
             (None, Some(cause)) => Err(PlanError::from_infeasible(cause, problem.budget)),
             (None, None) => unreachable!("the grid is not empty"),

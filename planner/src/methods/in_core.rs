@@ -22,17 +22,12 @@ impl Method for InCoreMethod {
         "the recording"
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        _: Bytes,
-        _: &dyn Watch,
-    ) -> Result<Vec<Decided>, PlanError> {
-        Ok(vec![Decided {
+    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Watch) -> Result<Decided, PlanError> {
+        Ok(Decided {
             treatments: problem.keep_all(),
             policy: Policy::EARLY,
             considered: problem.feature_maps.clone(),
             as_recorded: true,
-        }])
+        })
     }
 }

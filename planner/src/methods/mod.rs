@@ -34,14 +34,18 @@ pub trait Method: Sync {
     /// The publication that it follows.
     fn source(&self) -> &'static str;
 
-    /// Decisions that fit `target` bytes of device memory: one, or several of which the fastest
-    /// counts once they are lowered.
+    /// Decisions that fit `target` bytes of device memory.
     fn decide(
         &self,
         problem: &Problem,
         target: Bytes,
         watch: &dyn Watch,
-    ) -> Result<Vec<Decided>, PlanError>;
+    ) -> Result<Decided, PlanError>;
+
+    /// Methods that this one includes: where one of their plans is faster, it is this one's, too.
+    fn includes(&self) -> Vec<Box<dyn Method>> {
+        Vec::new()
+    }
 }
 
 /// All methods, in the order in which they are listed.

@@ -5,7 +5,7 @@ use schema::Bytes;
 use simulator::{Evaluator, GapId, Policy, Treatment};
 
 use crate::methods::swap_opt::Search;
-use crate::methods::{Method, about_feature_maps, all_feature_maps};
+use crate::methods::{Method, SwapOpt, about_feature_maps};
 use crate::{Decided, PlanError, Problem, Progress, Watch};
 
 /// PooCH (Ito et al.), complete: [`SwapOpt`](crate::methods::SwapOpt)'s classification into keep
@@ -40,16 +40,17 @@ impl Method for Pooch {
         problem: &Problem,
         target: Bytes,
         watch: &dyn Watch,
-    ) -> Result<Vec<Decided>, PlanError> {
+    ) -> Result<Decided, PlanError> {
         let mut search = Search::new(problem, target, watch)?;
-        let swap_opt = search.run()?;
-        let mut hybrid = swap_opt.clone();
+        let mut treatments = search.run()?;
         if problem.allowed.recompute {
-            recompute_by_ratio(problem, &mut search.evaluator, &mut hybrid, watch)?;
+            recompute_by_ratio(problem, &mut search.evaluator, &mut treatments, watch)?;
         }
-        let swap_all = all_feature_maps(problem, Treatment::Swap);
-        let decided = |treatments| about_feature_maps(problem, treatments, Policy::EARLY);
-        Ok(vec![decided(hybrid), decided(swap_opt), decided(swap_all)])
+        Ok(about_feature_maps(problem, treatments, Policy::EARLY))
+    }
+
+    fn includes(&self) -> Vec<Box<dyn Method>> {
+        vec![Box::new(SwapOpt)]
     }
 }
 

@@ -32,7 +32,7 @@ impl Method for SuperNeurons {
         problem: &Problem,
         target: Bytes,
         _: &dyn Watch,
-    ) -> Result<Vec<Decided>, PlanError> {
+    ) -> Result<Decided, PlanError> {
         needs_swap(problem)?;
         needs_recompute(problem)?;
         let policy = Policy { prefetch: PrefetchGate::WithPrecedingConvolution, ..Policy::EARLY };
@@ -42,7 +42,7 @@ impl Method for SuperNeurons {
         let mut leaving = problem.feature_maps.iter();
         loop {
             match (evaluator.evaluate(&treatments), leaving.next()) {
-                (Ok(_), _) => return Ok(vec![about_feature_maps(problem, treatments, policy)]),
+                (Ok(_), _) => return Ok(about_feature_maps(problem, treatments, policy)),
                 (Err(cause), None) => {
                     return Err(PlanError::from_infeasible(cause, problem.budget));
                 }

@@ -31,12 +31,7 @@ impl Method for SwapAll {
         "PooCH, section 5.1"
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        _: Bytes,
-        _: &dyn Watch,
-    ) -> Result<Vec<Decided>, PlanError> {
+    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Watch) -> Result<Decided, PlanError> {
         needs_swap(problem)?;
         let prefetch = match self.scheduled {
             true => PrefetchGate::AsMemoryAllows,
@@ -44,6 +39,6 @@ impl Method for SwapAll {
         };
         let policy = Policy { prefetch, ..Policy::EARLY };
         let treatments = all_feature_maps(problem, Treatment::Swap);
-        Ok(vec![about_feature_maps(problem, treatments, policy)])
+        Ok(about_feature_maps(problem, treatments, policy))
     }
 }

@@ -3,7 +3,7 @@
 use schema::Bytes;
 use simulator::{Evaluator, GapId, Policy, Treatment};
 
-use crate::methods::{Exposed, Method, about_feature_maps, all_feature_maps, needs_swap};
+use crate::methods::{Exposed, Method, SwapAll, about_feature_maps, all_feature_maps, needs_swap};
 use crate::{Decided, PlanError, Problem, Progress, Watch};
 
 /// `swap-opt` of PooCH section 5.1: feature maps are kept or swapped, as section 4.4.2 decides.
@@ -36,12 +36,13 @@ impl Method for SwapOpt {
         problem: &Problem,
         target: Bytes,
         watch: &dyn Watch,
-    ) -> Result<Vec<Decided>, PlanError> {
-        let mut search = Search::new(problem, target, watch)?;
-        let found = search.run()?;
-        let swap_all = all_feature_maps(problem, Treatment::Swap);
-        let decided = |treatments| about_feature_maps(problem, treatments, Policy::EARLY);
-        Ok(vec![decided(found), decided(swap_all)])
+    ) -> Result<Decided, PlanError> {
+        let treatments = Search::new(problem, target, watch)?.run()?;
+        Ok(about_feature_maps(problem, treatments, Policy::EARLY))
+    }
+
+    fn includes(&self) -> Vec<Box<dyn Method>> {
+        vec![Box::new(SwapAll { scheduled: true })]
     }
 }
 

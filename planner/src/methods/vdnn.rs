@@ -10,8 +10,8 @@ use crate::{Decided, PlanError, Problem, Watch};
 /// reads it computes, and prefetched while the backward computation reaches the preceding
 /// convolution (its `findPrefetchLayer` searches back no further than that); compute and copies
 /// are synchronised after every layer (sections 3.2 and 3.3). `All` offloads every feature map,
-/// `Conv` those that convolutions read, `Dynamic` the first of: nothing, `Conv`, `All` that is
-/// fastest among those that fit.
+/// `Conv` those that convolutions read, `Dynamic` nothing, or as `Conv` or `All`: the
+/// fastest of those that fit.
 ///
 /// We depart in one point: vDNN also picks a convolution algorithm per layer, fast or frugal; a
 /// recording has one time and one workspace per op, so there is nothing to pick.
@@ -51,21 +51,21 @@ impl Method for Vdnn {
         "vDNN (Rhu et al., MICRO 2016), sections 3.2-3.4"
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        _: Bytes,
-        _: &dyn Watch,
-    ) -> Result<Vec<Decided>, PlanError> {
+    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Watch) -> Result<Decided, PlanError> {
         needs_swap(problem)?;
-        let all = || all_feature_maps(problem, Treatment::Swap);
-        let conv = || convolution_inputs(problem);
         let treatments = match self {
-            Self::All => vec![all()],
-            Self::Conv => vec![conv()],
-            Self::Dynamic => vec![all(), conv(), problem.keep_all()],
+            Self::All => all_feature_maps(problem, Treatment::Swap),
+            Self::Conv => convolution_inputs(problem),
+            Self::Dynamic => problem.keep_all(),
         };
-        Ok(treatments.into_iter().map(|t| about_feature_maps(problem, t, POLICY)).collect())
+        Ok(about_feature_maps(problem, treatments, POLICY))
+    }
+
+    fn includes(&self) -> Vec<Box<dyn Method>> {
+        match self {
+            Self::All | Self::Conv => Vec::new(),
+            Self::Dynamic => vec![Box::new(Self::Conv), Box::new(Self::All)],
+        }
     }
 }
 
