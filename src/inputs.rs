@@ -138,14 +138,19 @@ impl ProblemArgs {
     fn model(&self, machine: &Machine) -> Result<(Trace, String)> {
         let name = &self.trace;
         if self.recorded_on.is_some() {
-            return Err(usage(format!("{name} is a network, which nobody recorded: leave --recorded-on away")));
+            return Err(usage(format!(
+                "{name} is a network, which nobody recorded: leave --recorded-on away"
+            )));
         }
         let Some(batch) = self.network.batch else {
-            return Err(usage(format!("{name} is a network: state its batch, such as `--batch 64`")));
+            return Err(usage(format!(
+                "{name} is a network: state its batch, such as `--batch 64`"
+            )));
         };
         let network = read_network(name, &self.network.options(batch)?)?;
         let trace = modelled_trace(&network, machine).or_exit(Exit::Usage)?;
-        let modelled = format!("op times are modelled for {}: nothing was run", machine.device.name);
+        let modelled =
+            format!("op times are modelled for {}: nothing was run", machine.device.name);
         if self.speed.is_none() {
             return Ok((trace, modelled));
         }
@@ -180,11 +185,8 @@ impl ProblemArgs {
 /// in-place ops taken as the plan's settings say.
 pub fn trace_of(plan: &Plan, name: &str) -> Result<Trace> {
     let setting = |name: &str| plan.settings.get(name).map(String::as_str);
-    let in_place = if setting("in-place") == Some("alias") {
-        InPlace::Alias
-    } else {
-        InPlace::AsRecorded
-    };
+    let in_place =
+        if setting("in-place") == Some("alias") { InPlace::Alias } else { InPlace::AsRecorded };
     let network = setting("network");
     let Some(machine) = setting("machine") else { return read_trace(name, in_place) };
     let context = "the plan's settings name what its times were carried over with";

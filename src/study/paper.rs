@@ -19,13 +19,12 @@ pub fn side_by_side(paper: &Paper, rows: &[Row]) -> String {
                 "overlaps; the paper does not print the conditions".into()
             }
             Verdict::Holds(_) => String::new(),
-            Verdict::Differs(_) => {
+            Verdict::Differs(_) | Verdict::NoPlan => {
                 differ += 1;
                 let reason = figure.reason.as_deref().unwrap_or("the reason is not known");
                 notes.push_str(&format!("  [{number}] {}: {reason}\n", figure.what));
                 format!("differs [{number}]")
             }
-            Verdict::Nothing => "nothing to compare".into(),
         };
         lines.push(vec![figure.what.clone(), figure.paper.clone(), verdict.text(figure), mark]);
     }
@@ -33,7 +32,9 @@ pub fn side_by_side(paper: &Paper, rows: &[Row]) -> String {
     let percent = TOLERANCE * 100.0;
     let mut text =
         format!("\n{}, beside what is predicted here:\n\n{}", paper.title, columns(&lines));
-    text.push_str(&format!("\n{differ} of {count} figures differ by more than {percent:.0} %\n"));
+    text.push_str(&format!(
+        "\n{differ} of {count} figures differ by more than {percent:.0} %, or have no plan\n"
+    ));
     text + &notes
 }
 
@@ -41,7 +42,8 @@ pub fn side_by_side(paper: &Paper, rows: &[Row]) -> String {
 enum Verdict {
     Holds((f64, f64)),
     Differs((f64, f64)),
-    Nothing,
+    /// There is nothing to compare, since the method has no plan.
+    NoPlan,
 }
 
 impl Verdict {
@@ -52,7 +54,7 @@ impl Verdict {
             .collect();
         let least = values.iter().copied().reduce(f64::min);
         let greatest = values.iter().copied().reduce(f64::max);
-        let (Some(least), Some(greatest)) = (least, greatest) else { return Self::Nothing };
+        let (Some(least), Some(greatest)) = (least, greatest) else { return Self::NoPlan };
         let off = |predicted: f64, paper: f64| (predicted - paper).abs() > TOLERANCE * paper.abs();
         let differs = match (figure.low, figure.high) {
             (Some(low), Some(high)) if figure.conditions_not_printed => {
@@ -68,7 +70,7 @@ impl Verdict {
 
     fn text(&self, figure: &Figure) -> String {
         let (Self::Holds((least, greatest)) | Self::Differs((least, greatest))) = *self else {
-            return "-".into();
+            return "no plan".into();
         };
         let (digits, unit) = match figure.quantity {
             Quantity::Throughput => (0, " /s"),

@@ -60,14 +60,25 @@ impl<'a> Question<'a> {
 
     /// Whether the method has a plan at all.
     fn fits(&self, trace: &Trace, budget: Bytes, watch: &dyn Watch) -> Result<bool> {
+        Ok(self.probe().answer(trace, budget, watch)?.plan.is_ok())
+    }
+
+    /// The same with short searches.
+    fn probe(&self) -> Self {
         let limits = Limits { evaluations: self.limits.evaluations.min(PROBE.evaluations) };
-        let probe = Question { limits, ..*self };
-        Ok(probe.answer(trace, budget, watch)?.plan.is_ok())
+        Question { limits, ..*self }
+    }
+
+    /// The plan where a probe found one: at the edge of what fits, a longer search can end with
+    /// decisions that no order of addresses carries out, and then the probe's plan counts.
+    fn best(&self, trace: &Trace, budget: Bytes, watch: &dyn Watch) -> Result<Found> {
+        let found = self.answer(trace, budget, watch)?;
+        if found.plan.is_ok() { Ok(found) } else { self.probe().answer(trace, budget, watch) }
     }
 }
 
-/// A method whose decision for one machine is carried out on another: the fastest for that one
-/// alone.
+/// A method whose decisions for one machine are carried out on another. What the method includes
+/// is left away: its own decisions are what is asked about.
 struct DecidedElsewhere<'a> {
     method: &'a dyn Method,
     elsewhere: Problem<'a>,
@@ -91,10 +102,8 @@ impl Method for DecidedElsewhere<'_> {
         _: &Problem,
         target: Bytes,
         watch: &dyn Watch,
-    ) -> std::result::Result<Vec<planner::Decided>, PlanError> {
-        let mut decided = self.method.decide(&self.elsewhere, target, watch)?;
-        decided.truncate(1);
-        Ok(decided)
+    ) -> std::result::Result<planner::Decided, PlanError> {
+        self.method.decide(&self.elsewhere, target, watch)
     }
 }
 
@@ -119,7 +128,7 @@ pub fn largest_batch(
         let trace = trace(batch)?;
         let in_core = in_core(&trace);
         let budget = budget(in_core.peak);
-        let found = question.answer(&trace, budget, watch)?;
+        let found = question.best(&trace, budget, watch)?;
         Ok(Budgeted { trace, in_core, budget, found })
     };
     trace(1)?;
@@ -149,6 +158,6 @@ pub fn smallest_budget(question: &Question, trace: Trace, watch: &dyn Watch) -> 
         }
     }
     let budget = Bytes(enough * step);
-    let found = question.answer(&trace, budget, watch)?;
+    let found = question.best(&trace, budget, watch)?;
     Ok(Budgeted { trace, in_core, budget, found })
 }

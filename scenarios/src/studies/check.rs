@@ -135,7 +135,7 @@ impl Checker<'_> {
                     let options = NetworkOptions { batch, image: *image, ..group.options.clone() };
                     network(&subject.name, &options).map_err(|error| StudyError::At {
                         place: subject.place.clone(),
-                        problem: StudyProblem::Network(error),
+                        problem: Box::new(StudyProblem::Network(error)),
                     })?;
                 }
             }
@@ -181,7 +181,7 @@ impl Checker<'_> {
     }
 
     fn at(&self, span: Range<usize>, problem: StudyProblem) -> StudyError {
-        StudyError::At { place: self.place(&span), problem }
+        StudyError::At { place: self.place(&span), problem: Box::new(problem) }
     }
 
     fn place(&self, span: &Range<usize>) -> Place {

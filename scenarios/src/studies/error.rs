@@ -26,7 +26,7 @@ pub enum StudyError {
         /// Where.
         place: Place,
         /// What is wrong and what to write instead.
-        problem: StudyProblem,
+        problem: Box<StudyProblem>,
     },
 }
 
