@@ -3,7 +3,7 @@
 //! A [`Trace`] is one iteration of one network as it was measured, imported or modelled; a
 //! [`Machine`] is what it runs on; a [`Plan`] says what moves when and to which address; a
 //! [`Timeline`] is what happened, or what is predicted to happen. Each is a versioned file that
-//! a person can read, diff and commit (see [`file`]).
+//! a person can read, diff and commit (see [`mod@file`]).
 //!
 //! This crate knows no algorithm: it holds values, checks that they are well formed, and reads
 //! and writes them.
