@@ -193,7 +193,9 @@ impl PendingFile {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        let file = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
+        // The kind alone: the temporary file's name is nothing to a person.
+        let file =
+            tempfile::NamedTempFile::new_in(folder).map_err(|error| io(error.kind().into()))?;
         Ok(Self { path: path.to_path_buf(), file: Some(file) })
     }
 
