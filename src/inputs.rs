@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use planner::{Allowed, Limits, Problem};
 use profiler::import::{ImportOptions, InPlaceOps};
-use scenarios::{Budget, modelled_trace};
+use scenarios::Budget;
 use schema::{Bytes, Document, Machine, Plan, Trace, file::read_text};
 use simulator::{InCore, in_core};
 
@@ -148,7 +148,7 @@ impl ProblemArgs {
             )));
         };
         let network = read_network(name, &self.network.options(batch)?)?;
-        let trace = modelled_trace(&network, machine).or_exit(Exit::Usage)?;
+        let trace = self.network.modelled_trace(&network, machine)?;
         let modelled =
             format!("op times are modelled for {}: nothing was run", machine.device.name);
         if self.speed.is_none() {
@@ -197,8 +197,8 @@ pub fn trace_of(plan: &Plan, name: &str) -> Result<Trace> {
         Some(options) => {
             let options: NetworkArgs =
                 serde_json::from_str(options).context(context).or_exit(Exit::Usage)?;
-            let options = options.options(options.batch.unwrap_or(1))?;
-            modelled_trace(&read_network(name, &options)?, &machine).or_exit(Exit::Usage)?
+            let network = options.options(options.batch.unwrap_or(1))?;
+            options.modelled_trace(&read_network(name, &network)?, &machine)?
         }
         None => read_trace(name, in_place)?,
     };

@@ -1,10 +1,13 @@
 //! Networks as they are named on the command line: a bundled one or a file, and its options.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use clap::Args;
-use scenarios::{Activation, Network, NetworkOptions, Optimizer};
-use schema::{Dtype, FileError, file::read_text};
+use scenarios::{
+    Activation, Efficiencies, Network, NetworkOptions, Optimizer, modelled_trace_with,
+};
+use schema::{Dtype, FileError, Machine, Trace, file::read_text};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{Exit, OrExit, Result, usage};
@@ -57,6 +60,10 @@ pub struct NetworkArgs {
     /// How far training has come, from 0 to 1, which the share of zeros depends on
     #[arg(long, value_name = "SHARE")]
     pub progress: Option<f64>,
+
+    /// Efficiencies that `fit` wrote, for the op times [default: those that come with tidegate]
+    #[arg(long, value_name = "FILE")]
+    pub efficiencies: Option<PathBuf>,
 }
 
 fn image(text: &str) -> std::result::Result<[u32; 2], String> {
@@ -107,6 +114,17 @@ impl NetworkArgs {
             fused_attention: !self.unfused_attention,
             progress: self.progress.unwrap_or(defaults.progress),
         })
+    }
+
+    /// The network's trace on a machine, its times modelled with the efficiencies chosen.
+    pub fn modelled_trace(&self, network: &Network, machine: &Machine) -> Result<Trace> {
+        let efficiencies = match &self.efficiencies {
+            None => Efficiencies::bundled(),
+            Some(file) => Efficiencies::from_toml(&read_text(file)?)
+                .with_context(|| format!("{}", file.display()))
+                .or_exit(Exit::Usage)?,
+        };
+        modelled_trace_with(network, machine, &efficiencies).or_exit(Exit::Usage)
     }
 
     /// Refuses options for what is no network.

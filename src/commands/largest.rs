@@ -2,7 +2,7 @@
 
 use planner::{Limits, methods};
 use reports::Comparison;
-use scenarios::{Budget, modelled_trace};
+use scenarios::Budget;
 use schema::{Bytes, Document, Reference};
 
 use crate::commands::plan::method;
@@ -101,7 +101,7 @@ fn trace(args: &Args, machine: &schema::Machine) -> Result<schema::Trace> {
         return Err(usage("the smallest device is that for one batch: state it with --batch"));
     };
     let network = read_network(&args.network, &args.options.options(batch)?)?;
-    modelled_trace(&network, machine).or_exit(Exit::Usage)
+    args.options.modelled_trace(&network, machine)
 }
 
 fn show(args: &Args, machine: &schema::Machine, answer: Budgeted) -> Result {

@@ -3,6 +3,7 @@
 mod bench;
 pub mod compare;
 mod export;
+mod fit;
 mod import;
 mod largest;
 mod list;
@@ -38,6 +39,8 @@ pub enum Command {
     Export(export::Args),
     /// Draw figures, and one page that holds and explains them
     Report(report::Args),
+    /// Fit the efficiencies that modelled op times rest on to recordings
+    Fit(fit::Args),
     /// List what comes with tidegate
     List(list::Args),
     /// Print the JSON Schema of a document
@@ -59,6 +62,7 @@ impl Command {
             Self::Import(args) => import::run(&args),
             Self::Export(args) => export::run(&args),
             Self::Report(args) => report::run(&args),
+            Self::Fit(args) => fit::run(&args),
             Self::List(args) => list::run(&args),
             Self::Schema(args) => schema::run(&args),
             Self::Bench(args) => bench::run(&args),

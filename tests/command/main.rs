@@ -3,6 +3,7 @@
 mod bench;
 mod compare;
 mod failures;
+mod fit;
 mod import;
 mod lists;
 mod plan;

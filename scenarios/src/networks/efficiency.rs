@@ -86,7 +86,7 @@ impl Efficiencies {
     pub fn to_toml(&self) -> String {
         let mut text = format!(
             "# What share of a device's peak figures each class of ops reaches. Written by\n\
-             # examples/fit_efficiencies.rs, which fits the classes that recordings have.\n\
+             # `tidegate fit`, which fits the classes that recordings have.\n\
              launch_ns = {}\nhalf_depth = {}\nrecordings = [\n",
             self.launch_ns, self.half_depth
         );

@@ -1,0 +1,63 @@
+//! `tidegate fit`
+
+use crate::sandbox::{Sandbox, repository};
+
+const SAMPLES: &str = r#"
+[[recording]]
+file = "tests/recordings/small.opgraph.json"
+machine = "p100"
+"#;
+
+#[test]
+fn what_a_fit_writes_is_used() {
+    let sandbox = Sandbox::new();
+    sandbox.write("samples.toml", SAMPLES);
+    let shown = sandbox.ok("fit samples.toml -o fitted.toml");
+    assert!(shown.contains("fitted on all:") && shown.contains("fitted on the others:"), "{shown}");
+    let fitted = sandbox.text("fitted.toml");
+    let problem =
+        "compare resnet18-cifar10 --batch 8 -m p100 -b 200% --methods in-core --format json";
+    let as_bundled = sandbox.json(problem);
+    sandbox.write("slow.toml", &fitted.replacen("launch_ns = ", "launch_ns = 1", 1));
+    let slower = sandbox.json(&format!("{problem} --efficiencies slow.toml"));
+    let time = |comparison: &serde_json::Value| comparison["in_core"]["iteration_ns"].as_u64();
+    assert!(time(&slower) > time(&as_bundled));
+}
+
+#[test]
+fn wrong_samples_and_efficiencies_are_refused() {
+    let sandbox = Sandbox::new();
+    let fails = |text: &str| {
+        sandbox.write("samples.toml", text);
+        let run = sandbox.run("fit samples.toml -o fitted.toml");
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(!sandbox.path("fitted.toml").exists());
+        run.stderr
+    };
+    assert!(fails("recording = 1").contains("samples.toml is no list of recordings"));
+    assert!(fails(&SAMPLES.replace("p100", "p1000")).contains("p1000"));
+    assert!(fails(&SAMPLES.replace("small.op", "none.op")).contains("none.op"));
+    let network = SAMPLES.replace("small.opgraph.json", "small.dtr.jsonl") + "network = \"vgg16\"";
+    assert!(fails(&network).contains("does not state its batch"));
+    sandbox.write("bad.toml", "launch_ns = 'x'");
+    let run = sandbox.run("compare resnet18 --batch 8 -m p100 --efficiencies bad.toml");
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("bad.toml"), "{}", run.stderr);
+}
+
+/// The bundled efficiencies are what the bundled list of samples gives.
+#[test]
+fn the_bundled_efficiencies_are_fitted_as_they_say() {
+    let folder = repository().join("../shared/traces");
+    if !folder.exists() || std::env::var_os("TIDEGATE_THOROUGH").is_none() {
+        let folder = folder.display();
+        eprintln!("skipped: it takes a minute: set TIDEGATE_THOROUGH=1, and have {folder}");
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let samples = repository().join("scenarios/efficiency-samples.toml");
+    let (samples, folder) = (samples.display(), folder.display());
+    sandbox.ok(&format!("fit {samples} --folder {folder} -o fitted.toml"));
+    let bundled = std::fs::read_to_string(repository().join("scenarios/efficiencies.toml"));
+    assert_eq!(sandbox.text("fitted.toml"), bundled.expect("it is there"));
+}
