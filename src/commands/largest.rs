@@ -6,7 +6,7 @@ use scenarios::Budget;
 use schema::{Bytes, Document, Reference};
 
 use crate::commands::plan::method;
-use crate::exit::{Exit, OrExit, Result, WithExit, usage};
+use crate::exit::{Exit, Result, WithExit, usage};
 use crate::inputs::{InPlace, read_machine, read_trace};
 use crate::networks::{NetworkArgs, is_network, read_network};
 use crate::output::{Format, print, print_json};
