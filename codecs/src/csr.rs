@@ -1,0 +1,94 @@
+//! CSR: compressed sparse rows.
+//!
+//! One of the codecs of CSWAP+ (section 2.3). The column indices are a byte each, in rows of 256
+//! elements whatever the tensor's shape: the narrow values of Jain et al., "Gist" (ISCA 2018),
+//! section IV-A, without which half-zero data would not shrink at all.
+//!
+//! Blocks are 4096 elements of 2 or 4 bytes (16 rows), in the [table of blocks](crate::payload). A
+//! block of r rows (the last one shorter where the tensor ends):
+//!
+//! - r row ends, u16: how many non-zeros there are up to the end of each row;
+//! - zeros up to a multiple of 4;
+//! - for each non-zero a u8: its column, ascending within its row;
+//! - zeros up to a multiple of 4;
+//! - the non-zeros, in order.
+
+use crate::CodecId;
+use crate::pack::{BLOCK, Bitmaps, LANES, bitmaps, gather, scatter};
+use crate::words::{Word, WordCodec};
+
+/// Elements of a row.
+const ROW: usize = 256;
+/// Bitmaps of a row.
+const ROW_MAPS: usize = ROW / LANES;
+
+/// Compressed sparse rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Csr;
+
+impl WordCodec for Csr {
+    const ID: CodecId = CodecId::Csr;
+    const BLOCK: usize = BLOCK;
+
+    fn compress<W: Word>(block: &[u8], out: &mut [u8]) -> usize {
+        let bitmaps = bitmaps::<W>(block);
+        let (ends, columns) = out.split_at_mut(ends_bytes::<W>(block.len()));
+        ends.fill(0);
+        let mut count = 0;
+        let rows = (block.len() / W::WIDTH).div_ceil(ROW);
+        for (row, place) in bitmaps.chunks(ROW_MAPS).zip(ends.chunks_exact_mut(2)).take(rows) {
+            count += columns_of(row, &mut columns[count..]);
+            (count as u16).write(place);
+        }
+        let padded = count.next_multiple_of(4);
+        columns[count..padded].fill(0);
+        ends.len() + padded + gather::<W>(block, &bitmaps, &mut columns[padded..])
+    }
+
+    fn decompress<W: Word>(block: &[u8], out: &mut [u8]) -> Result<(), &'static str> {
+        let Some((ends, columns)) = block.split_at_checked(ends_bytes::<W>(out.len())) else {
+            return Err("the row ends are cut off");
+        };
+        let rows = (out.len() / W::WIDTH).div_ceil(ROW);
+        let mut bitmaps: Bitmaps = [0; BLOCK / LANES];
+        let mut begin = 0;
+        for (row, end) in bitmaps.chunks_mut(ROW_MAPS).zip(ends.chunks_exact(2)).take(rows) {
+            let end = usize::from(u16::read(end));
+            let columns = columns.get(begin..end).ok_or("a row lies outside of the columns")?;
+            set_columns(columns, row)?;
+            begin = end;
+        }
+        let values = columns.get(begin.next_multiple_of(4)..).ok_or("the columns are cut off")?;
+        scatter::<W>(&bitmaps, values, out)
+    }
+}
+
+/// Bytes of the row ends of a block of so many bytes.
+fn ends_bytes<W: Word>(block: usize) -> usize {
+    (2 * (block / W::WIDTH).div_ceil(ROW)).next_multiple_of(4)
+}
+
+/// Writes the columns of a row's non-zeros and returns how many there are.
+fn columns_of(row: &[u32], columns: &mut [u8]) -> usize {
+    let mut count = 0;
+    for (index, bitmap) in row.iter().enumerate() {
+        let mut rest = *bitmap;
+        while rest != 0 {
+            columns[count] = (index * LANES) as u8 + rest.trailing_zeros() as u8;
+            count += 1;
+            rest &= rest - 1;
+        }
+    }
+    count
+}
+
+/// The inverse of [`columns_of`].
+fn set_columns(columns: &[u8], row: &mut [u32]) -> Result<(), &'static str> {
+    if !columns.is_sorted_by(|left, right| left < right) {
+        return Err("the columns of a row do not ascend");
+    }
+    for column in columns.iter().map(|column| usize::from(*column)) {
+        row[column / LANES] |= 1 << (column % LANES);
+    }
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! All codecs.
+
+use crate::{Codec, CodecId, Error};
+
+/// A codec as a list shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// How its name and parameter are written.
+    pub form: &'static str,
+    /// One of its names, with a common parameter.
+    pub example: &'static str,
+    /// What it does.
+    pub summary: &'static str,
+    /// Where it is described.
+    pub source: &'static str,
+}
+
+/// All codecs that this build has.
+pub fn all() -> &'static [Entry] {
+    // Last in the list, so that a build without it has all but the last.
+    let left_out = if cfg!(feature = "zstd") { 0 } else { 1 };
+    &ALL[..ALL.len() - left_out]
+}
+
+const ALL: [Entry; 8] = [
+    Entry {
+        form: "zvc",
+        example: "zvc",
+        summary: "a bitmap and the non-zeros",
+        source: "cDMA, HPCA 2018",
+    },
+    Entry {
+        form: "rle",
+        example: "rle",
+        summary: "run lengths and the non-zeros",
+        source: "cDMA, HPCA 2018",
+    },
+    Entry {
+        form: "csr",
+        example: "csr",
+        summary: "compressed sparse rows of 256 elements",
+        source: "Gist, ISCA 2018",
+    },
+    Entry {
+        form: "lz4",
+        example: "lz4",
+        summary: "LZ4 in blocks of 64 KiB",
+        source: "LZ4 block format",
+    },
+    Entry {
+        form: "zfp:RATE[:2d|:3d]",
+        example: "zfp:8",
+        summary: "ZFP at RATE bits per value",
+        source: "Lindstrom, TVCG 2014",
+    },
+    Entry {
+        form: "sz:BOUND[:2d|:3d]",
+        example: "sz:1e-3",
+        summary: "SZ within an absolute error of BOUND",
+        source: "cuSZ, PACT 2020",
+    },
+    Entry {
+        form: "ibp[:CHUNK]",
+        example: "ibp",
+        summary: "invariant bits of rows left out, by chunks of 1, 2, 4 or 8 bytes",
+        source: "Invariant Bit Packing",
+    },
+    Entry {
+        form: "zstd",
+        example: "zstd",
+        summary: "Zstandard in blocks of 256 KiB, for reference",
+        source: "RFC 8878",
+    },
+];
+
+/// The codec of this name and parameter.
+///
+/// # Errors
+/// [`Error::NotBuilt`] where this build leaves it out.
+pub fn codec(id: CodecId) -> Result<Box<dyn Codec>, Error> {
+    Ok(match id {
+        CodecId::Zvc => Box::new(crate::zvc::Zvc),
+        CodecId::Rle => Box::new(crate::rle::Rle),
+        CodecId::Csr => Box::new(crate::csr::Csr),
+        CodecId::Lz4 => Box::new(crate::lz4::Lz4),
+        #[cfg(feature = "zstd")]
+        CodecId::Zstd => Box::new(crate::zstandard::Zstd),
+        #[cfg(not(feature = "zstd"))]
+        codec @ CodecId::Zstd => return Err(Error::NotBuilt { codec, feature: "zstd" }),
+        CodecId::Zfp { rate, dims } => Box::new(crate::zfp::Zfp::new(rate, dims)),
+        CodecId::Sz { bound, dims } => Box::new(crate::sz::Sz::new(bound, dims)),
+        CodecId::Ibp { chunk } => Box::new(crate::ibp::Ibp::new(chunk)),
+    })
+}

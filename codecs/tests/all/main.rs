@@ -1,0 +1,47 @@
+//! What all codecs promise.
+
+mod frames;
+mod ids;
+mod lossless;
+mod snapshots;
+mod synthetic;
+mod zfp;
+
+use codecs::{Codec, CodecId, Layout, TensorView};
+use schema::Dtype;
+
+/// The codec of a name.
+fn codec(name: &str) -> Box<dyn Codec> {
+    codecs::codec(name.parse::<CodecId>().unwrap()).unwrap()
+}
+
+/// All lossless codecs of this build.
+fn lossless() -> impl Iterator<Item = Box<dyn Codec>> {
+    let all = codecs::all().iter().map(|entry| codec(entry.example));
+    all.filter(|codec| codec.fidelity() == codecs::Fidelity::Lossless)
+}
+
+/// A layout that there is.
+fn layout(dtype: Dtype, shape: &[usize]) -> Layout {
+    Layout::new(dtype, shape).unwrap()
+}
+
+/// The payload that a codec makes of a tensor.
+fn payload(codec: &dyn Codec, layout: &Layout, bytes: &[u8]) -> Vec<u8> {
+    let mut out = vec![0xaa; codec.worst_case(layout)];
+    let len = codec.compress(TensorView::new(layout, bytes).unwrap(), &mut out).unwrap();
+    out.truncate(len);
+    out
+}
+
+/// The tensor that a codec makes of a payload.
+fn restored(codec: &dyn Codec, layout: &Layout, payload: &[u8]) -> Vec<u8> {
+    let mut out = vec![0x55; layout.bytes()];
+    codec.decompress(payload, layout, &mut out).unwrap();
+    out
+}
+
+/// Runs on a pool of its own.
+fn on_threads<R: Send>(threads: usize, run: impl FnOnce() -> R + Send) -> R {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(run)
+}

@@ -1,0 +1,29 @@
+//! Time models of codecs, fitted to samples.
+//!
+//! [`fit_times`] fits the [methods](Method) to samples of one codec, tests each on samples that it
+//! has not seen ([`cross_validate`]) and makes the best a [`schema::TimeModel`]; [`fit_size`] says
+//! how small a codec makes tensors. What is tested is what a plan uses: the document's lines, not
+//! the regression behind them.
+//!
+//! Everything is a function of the samples in their order; nothing here reads a file or a clock.
+
+mod document;
+mod error;
+mod method;
+mod piecewise;
+mod ridge;
+mod sample;
+mod size;
+mod svm;
+mod tree;
+mod validate;
+
+#[cfg(test)]
+mod tests;
+
+pub use document::{TimesFit, fit_times, time_model};
+pub use error::FitError;
+pub use method::{Method, Regression, fit};
+pub use sample::Sample;
+pub use size::fit_size;
+pub use validate::{HeldOut, cross_validate, relative_absolute_error};
