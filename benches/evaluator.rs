@@ -89,6 +89,7 @@ fn time(name: &str, trace: &Trace) {
         treatments: treatments.clone(),
         policy,
         considered: problem.feature_maps.clone(),
+        steps: None,
         as_recorded: false,
     };
     let begin = Instant::now();

@@ -58,3 +58,8 @@ id!(
     HostBufferId,
     "host buffer"
 );
+id!(
+    /// Position of a codec in [`Plan::codecs`](crate::Plan::codecs).
+    CodecId,
+    "codec"
+);

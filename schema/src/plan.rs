@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ActionId, BufferId, Bytes, Digest, Document, HostBufferId, Nanos, OpId, TensorId};
+use crate::{
+    ActionId, BufferId, Bytes, CodecId, CodecRef, Digest, Document, HostBufferId, Nanos, OpId,
+    TensorId,
+};
 
 /// A plan for one trace on one machine under one budget: which actions run on which lane, what
 /// each must come after, and where every buffer lies.
@@ -25,6 +28,12 @@ pub struct Plan {
     pub trace: Reference,
     /// The machine that it was made for.
     pub machine: Reference,
+    /// The codec models that its times rest on; absent: it compresses nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub codec_models: Option<Reference>,
+    /// The codecs that decisions and buffers name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub codecs: Vec<CodecRef>,
     /// Size of the arena that holds all buffers.
     #[serde(rename = "budget_bytes")]
     pub budget: Bytes,
@@ -68,6 +77,10 @@ pub struct Decision {
     pub before: Option<OpId>,
     /// What happens in between.
     pub choice: Choice,
+    /// The codec that makes the tensor smaller: for `compress`, and for `swap` where the copy is
+    /// compressed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub codec: Option<CodecId>,
 }
 
 /// How a tensor spends the time between two of its uses.
@@ -82,6 +95,8 @@ pub enum Choice {
     Swap,
     /// Nowhere: its op is run again.
     Recompute,
+    /// On the device, made smaller by a codec.
+    Compress,
 }
 
 /// The queues of a device. Each runs its actions in order, one at a time.
@@ -90,7 +105,7 @@ pub enum Choice {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Lane {
-    /// Ops.
+    /// Ops and codecs.
     Compute,
     /// Copies from device to host.
     D2h,
@@ -124,8 +139,11 @@ pub struct Buffer {
     pub tensor: Option<TensorId>,
     /// Where it begins in the arena.
     pub address: u64,
-    /// Its size.
+    /// Its size; for a small form, what is reserved for it.
     pub bytes: Bytes,
+    /// It holds the tensor's small form, made by this codec. Absent: the tensor itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compressed: Option<CodecId>,
     /// It is filled before the iteration begins; no action writes it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_start: bool,
@@ -144,6 +162,10 @@ pub struct HostBuffer {
     pub address: u64,
     /// Its size.
     pub bytes: Bytes,
+    /// It holds the tensor's small form, made by this codec; or, where a codec whose output's size
+    /// varies does worse than was reserved for, the tensor itself, for which it has room then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compressed: Option<CodecId>,
 }
 
 /// One action on one lane.
@@ -175,7 +197,9 @@ pub struct Action {
     /// Outputs that lie over an input: both belong to this action.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_place: Vec<InPlaceBuffers>,
-    /// The host buffer that a copy fills or reads.
+    /// The host buffer that a copy fills or reads. For a codec whose output's size varies: where
+    /// compression puts the tensor itself when the data does worse than was reserved for, and
+    /// where decompression then finds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostBufferId>,
 }
@@ -202,13 +226,19 @@ pub enum Task {
     CopyOut(TensorId),
     /// Copy a tensor back.
     CopyIn(TensorId),
+    /// Make a tensor's small form.
+    Compress(TensorId),
+    /// Make the tensor from its small form.
+    Decompress(TensorId),
 }
 
 impl Task {
     /// The lane that runs it.
     pub fn lane(self) -> Lane {
         match self {
-            Self::Run(_) | Self::Recompute(_) => Lane::Compute,
+            Self::Run(_) | Self::Recompute(_) | Self::Compress(_) | Self::Decompress(_) => {
+                Lane::Compute
+            }
             Self::CopyOut(_) => Lane::D2h,
             Self::CopyIn(_) => Lane::H2d,
         }
@@ -266,6 +296,22 @@ pub enum PlanError {
         /// The buffer.
         what: String,
     },
+    /// A codec that the plan does not list.
+    #[error("{place} names {codec}, which the plan does not list")]
+    UnknownCodec {
+        /// The decision or buffer.
+        place: String,
+        /// The codec.
+        codec: CodecId,
+    },
+    /// A decision whose choice and codec contradict each other.
+    #[error("decisions[{index}] is to {problem}")]
+    Codec {
+        /// The decision's position.
+        index: usize,
+        /// What is wrong.
+        problem: &'static str,
+    },
     /// A figure out of range.
     #[error("both_directions_permille must lie between 100 and 1000")]
     BothDirections,
@@ -281,6 +327,7 @@ impl Document for Plan {
             return Err(PlanError::BothDirections);
         }
         self.check_sizes()?;
+        self.check_codecs()?;
         for (index, action) in self.actions.iter().enumerate() {
             self.check_action(ActionId::from_index(index), action)?;
         }
@@ -289,6 +336,17 @@ impl Document for Plan {
 }
 
 impl Plan {
+    /// Bytes that an action moves or works on: of a copy, what goes over the link; of a codec, the
+    /// raw tensor; of an op, none.
+    pub fn moved_bytes(&self, action: &Action) -> Bytes {
+        let buffer = match action.task {
+            Task::Run(_) | Task::Recompute(_) => None,
+            Task::CopyOut(_) | Task::Compress(_) => action.reads.first(),
+            Task::CopyIn(_) | Task::Decompress(_) => action.writes.first(),
+        };
+        buffer.map_or(Bytes::ZERO, |buffer| self.buffers[buffer.index()].bytes)
+    }
+
     fn check_sizes(&self) -> Result<(), PlanError> {
         const LARGEST: u128 = 1 << 60;
         let ends = |address: u64, bytes: Bytes| u128::from(address) + u128::from(bytes.0);
@@ -306,6 +364,31 @@ impl Plan {
         let time: u128 = self.actions.iter().map(|a| u128::from(a.duration.0)).sum();
         if bytes > LARGEST || time > LARGEST || u128::from(self.budget.0) > LARGEST {
             return Err(PlanError::TooLarge { what: "the plan's sum of bytes or times".into() });
+        }
+        Ok(())
+    }
+
+    fn check_codecs(&self) -> Result<(), PlanError> {
+        for (index, decision) in self.decisions.iter().enumerate() {
+            let problem = match (decision.choice, decision.codec) {
+                (Choice::Compress, None) => "compress, and names no codec",
+                (Choice::Keep | Choice::Recompute, Some(_)) => {
+                    "keep or recompute, and names a codec"
+                }
+                _ => continue,
+            };
+            return Err(PlanError::Codec { index, problem });
+        }
+        let decisions = self.decisions.iter().map(|d| d.codec).enumerate();
+        let buffers = self.buffers.iter().map(|b| b.compressed).enumerate();
+        let host_buffers = self.host_buffers.iter().map(|b| b.compressed).enumerate();
+        let named = (decisions.map(|named| ("decisions", named)))
+            .chain(buffers.map(|named| ("buffers", named)))
+            .chain(host_buffers.map(|named| ("host_buffers", named)));
+        for (list, (index, codec)) in named {
+            if let Some(codec) = codec.filter(|codec| codec.index() >= self.codecs.len()) {
+                return Err(PlanError::UnknownCodec { place: format!("{list}[{index}]"), codec });
+            }
         }
         Ok(())
     }

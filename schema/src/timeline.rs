@@ -53,9 +53,9 @@ pub struct Interval {
     pub lane: Lane,
     /// What it did.
     pub task: Task,
-    /// A name for people: of the op, or of the tensor that is copied.
+    /// A name for people: of the op, or of the tensor that is copied or made smaller.
     pub label: String,
-    /// Bytes that a copy moves; zero for ops.
+    /// Bytes that a copy moves; those of the raw tensor for codecs; zero for ops.
     #[serde(default, skip_serializing_if = "bytes_is_zero")]
     pub bytes: Bytes,
     /// When it started.

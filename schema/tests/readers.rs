@@ -6,14 +6,18 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use schema::{Bytes, Direction, Document, FileError, Machine, Plan, Timeline, Trace};
+use schema::{Bytes, CodecModels, Direction, Document, FileError, Machine, Plan, Timeline, Trace};
 
 const TRACE: &str = include_str!("gallery/trace-v1.json");
 const MACHINE: &str = include_str!("gallery/machine-v1.json");
 const PLAN: &str = include_str!("gallery/plan-v1.json");
 const TIMELINE: &str = include_str!("gallery/timeline-v1.json");
+const CODEC_MODELS: &str = include_str!("gallery/codec-models-v1.json");
+const PLAN_WITH_CODECS: &str = include_str!("gallery/plan-v1-codecs.json");
+const TIMELINE_WITH_CODECS: &str = include_str!("gallery/timeline-v1-codecs.json");
 
-const GALLERY: [&str; 4] = [TRACE, MACHINE, PLAN, TIMELINE];
+const GALLERY: [&str; 7] =
+    [TRACE, MACHINE, PLAN, TIMELINE, CODEC_MODELS, PLAN_WITH_CODECS, TIMELINE_WITH_CODECS];
 
 /// An error with its causes.
 fn chain(error: &dyn Error) -> String {
@@ -56,6 +60,9 @@ fn old_documents_are_read_and_written_back() {
     round_trip::<Machine>(MACHINE);
     round_trip::<Plan>(PLAN);
     round_trip::<Timeline>(TIMELINE);
+    round_trip::<CodecModels>(CODEC_MODELS);
+    round_trip::<Plan>(PLAN_WITH_CODECS);
+    round_trip::<Timeline>(TIMELINE_WITH_CODECS);
 }
 
 /// What old documents say has not changed its meaning: fields that are absent have their defaults.
@@ -65,6 +72,12 @@ fn old_documents_mean_what_they_meant() {
     insta::assert_debug_snapshot!("machine", read::<Machine>(MACHINE).expect("readable"));
     insta::assert_debug_snapshot!("plan", read::<Plan>(PLAN).expect("readable"));
     insta::assert_debug_snapshot!("timeline", read::<Timeline>(TIMELINE).expect("readable"));
+    let codec_models = read::<CodecModels>(CODEC_MODELS).expect("readable");
+    insta::assert_debug_snapshot!("codec_models", codec_models);
+    let plan = read::<Plan>(PLAN_WITH_CODECS).expect("readable");
+    insta::assert_debug_snapshot!("plan_with_codecs", plan);
+    let timeline = read::<Timeline>(TIMELINE_WITH_CODECS).expect("readable");
+    insta::assert_debug_snapshot!("timeline_with_codecs", timeline);
 }
 
 #[test]
@@ -109,6 +122,20 @@ fn documents_that_cannot_be_read_are_refused_with_a_reason() {
         "past the end of addresses",
         plan("\"address\": 4096", "\"address\": 18446744073709551615"),
     );
+    let plan = |from: &str, to: &str| refusal::<Plan>(&changed(PLAN_WITH_CODECS, from, to));
+    case("compressed without a codec", plan(", \"codec\": 1", ""));
+    case("recomputed with a codec", plan("\"swap\"", "\"recompute\""));
+    case("unknown codec", plan("512, \"compressed\": 1", "512, \"compressed\": 2"));
+    let models = |from: &str, to: &str| refusal::<CodecModels>(&changed(CODEC_MODELS, from, to));
+    case("a codec twice", models("\"zfp\",\n        \"parameter\": 8", "\"zvc\""));
+    case("a codec without a name", models("\"zvc\"", "\"\""));
+    case("a parameter of nothing", models("\"parameter\": 8", "\"parameter\": 0"));
+    case("a margin on a fixed rate", models("250 }", "250, \"margin_permille\": 1 }"));
+    case("bands out of order", models("\"up_to_permille\": 500", "\"up_to_permille\": 1000"));
+    case("sizes out of order", models("\"bytes\": 1048576", "\"bytes\": 0"));
+    case("a time that falls", models("\"time_ns\": 9000", "\"time_ns\": 900"));
+    let point = "{ \"bytes\": 0, \"time_ns\": 4000 },";
+    case("one point", models(point, ""));
     insta::assert_snapshot!(table);
 }
 
@@ -157,7 +184,14 @@ fn read_as_all(text: &str) {
         let _ = (machine.usable_memory(), machine.digest(), largest);
     }
     if let Ok(plan) = read::<Plan>(text) {
-        let _ = plan.digest();
+        let _ = (plan.digest(), plan.actions.iter().map(|a| plan.moved_bytes(a)).max());
+    }
+    if let Ok(models) = read::<CodecModels>(text) {
+        for model in &models.models {
+            for bytes in [0, 1, 1 << 20, u64::MAX] {
+                let _ = model.cost(Bytes(bytes), Some(0.6), None);
+            }
+        }
     }
     if let Ok(timeline) = read::<Timeline>(text) {
         let _ = (timeline.compute_idle(), timeline.digest());
@@ -172,6 +206,7 @@ fn no_prefix_of_a_document_makes_a_reader_panic() {
             let text = &text[..end];
             assert!(read::<Trace>(text).is_err() && read::<Machine>(text).is_err());
             assert!(read::<Plan>(text).is_err() && read::<Timeline>(text).is_err());
+            assert!(read::<CodecModels>(text).is_err());
         }
     }
 }
@@ -188,7 +223,7 @@ proptest! {
     }
 
     #[test]
-    fn no_edit_makes_a_reader_panic(which in 0usize..4, edits in edits()) {
+    fn no_edit_makes_a_reader_panic(which in 0usize..GALLERY.len(), edits in edits()) {
         let mut bytes = GALLERY[which].as_bytes().to_vec();
         for (place, kind, byte) in edits {
             let at = place.index(bytes.len());
@@ -204,7 +239,7 @@ proptest! {
     /// Numbers are where documents contradict themselves: each in turn becomes another.
     #[test]
     fn no_number_makes_a_reader_panic(
-        which in 0usize..4,
+        which in 0usize..GALLERY.len(),
         place in any::<prop::sample::Index>(),
         number in prop_oneof![(0u64..6), Just(u64::MAX), Just(1 << 60), any::<u64>()],
     ) {

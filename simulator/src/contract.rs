@@ -2,12 +2,14 @@
 //!
 //! The safety proof shows that every read finds what was written. This shows that what is
 //! written is what the trace says: every op runs once and in order, on buffers of its own
-//! tensors; what is run again may be; copies bring back what they took.
+//! tensors; what is run again may be; copies bring back what they took, and codecs the tensors
+//! that they made smaller.
 
 use schema::{
     Action, ActionId, Buffer, BufferId, Bytes, Digest, Document, OpId, Plan, Task, TensorId, Trace,
 };
 
+use crate::forms::Forms;
 use crate::{Model, NO_OP};
 
 /// Where a plan departs from its trace.
@@ -62,6 +64,7 @@ pub fn check_contract(plan: &Plan, trace: &Trace) -> Result<(), ContractError> {
     }
     let contract = Contract { plan, trace, model: Model::of(trace) };
     contract.check_buffers()?;
+    let mut forms = Forms::new(plan, trace);
     let mut next = OpId(0);
     for (index, action) in plan.actions.iter().enumerate() {
         let why = match action.task {
@@ -75,11 +78,8 @@ pub fn check_contract(plan: &Plan, trace: &Trace) -> Result<(), ContractError> {
                 Some(format!("runs {op} again, which cannot be run again there"))
             }
             Task::Recompute(op) => contract.problem_of_run(action, op),
-            Task::CopyOut(tensor) => {
-                contract.problem_of_copy(action, &action.reads, &action.writes, tensor)
-            }
-            Task::CopyIn(tensor) => {
-                contract.problem_of_copy(action, &action.writes, &action.reads, tensor)
+            Task::CopyOut(_) | Task::CopyIn(_) | Task::Compress(_) | Task::Decompress(_) => {
+                forms.problem(action)
             }
         };
         if let Some(why) = why {
@@ -108,7 +108,7 @@ impl Contract<'_> {
             let error =
                 |why| Err(ContractError::Buffer { buffer: BufferId::from_index(index), why });
             let Some(tensor) = buffer.tensor else {
-                if buffer.at_start || buffer.at_end {
+                if buffer.at_start || buffer.at_end || buffer.compressed.is_some() {
                     return error("is workspace, which does not outlive its action");
                 }
                 continue;
@@ -116,7 +116,14 @@ impl Contract<'_> {
             let Some(expected) = self.trace.tensors.get(tensor.index()) else {
                 return error("holds a tensor that the trace does not have");
             };
-            if expected.bytes != buffer.bytes {
+            if buffer.compressed.is_some() {
+                if buffer.at_start || buffer.at_end {
+                    return error("is a small form, which does not outlive the iteration");
+                }
+                if buffer.bytes >= expected.bytes {
+                    return error("is a small form that is not smaller than its tensor");
+                }
+            } else if expected.bytes != buffer.bytes {
                 return error("is not as large as its tensor");
             }
             if buffer.at_start && self.model.producer[tensor.index()] != NO_OP {
@@ -128,6 +135,9 @@ impl Contract<'_> {
 
     fn problem_of_run(&self, action: &Action, id: OpId) -> Option<String> {
         let op = &self.trace.ops[id.index()];
+        if action.reads.iter().chain(&action.writes).any(|b| self.buffer(*b).compressed.is_some()) {
+            return Some("uses a small form, which only codecs and copies do".into());
+        }
         let tensors = |buffers: &[BufferId]| {
             let mut tensors: Vec<TensorId> =
                 buffers.iter().filter_map(|b| self.buffer(*b).tensor).collect();
@@ -158,23 +168,6 @@ impl Contract<'_> {
         };
         (action.in_place.iter().any(|pair| !allowed(pair.input, pair.output)))
             .then(|| format!("lays an output over an input, which {id} does not allow"))
-    }
-
-    fn problem_of_copy(
-        &self,
-        action: &Action,
-        copied: &[BufferId],
-        other: &[BufferId],
-        tensor: TensorId,
-    ) -> Option<String> {
-        let is_tensors = |buffer: &BufferId| self.buffer(*buffer).tensor == Some(tensor);
-        if copied.len() != 1 || !copied.iter().all(is_tensors) || !other.is_empty() {
-            return Some(format!("does not copy one buffer of {tensor}"));
-        }
-        let host = &self.plan.host_buffers[action.host?.index()];
-        let bytes = self.trace.tensors[tensor.index()].bytes;
-        (host.tensor != tensor || host.bytes != bytes)
-            .then(|| format!("copies {tensor} to or from a host buffer that is not its"))
     }
 
     fn check_end(&self) -> Result<(), ContractError> {

@@ -1,10 +1,14 @@
 //! "How long, and how high a peak, under these decisions?"
 
-use schema::{Bytes, Direction, Link, Nanos, OpId, TensorId};
+mod explicit;
 
-use crate::sequence::{Residency, Sequence, Treatment};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use schema::{Bytes, CodecCost, Direction, Link, Nanos, OpId, TensorId};
+
+use crate::sequence::{Sequence, StepError};
 use crate::timing::{CopyTimes, Policy, Timing};
-use crate::{Model, NO_OP, Position};
+use crate::{Codecs, Model, NO_OP, Packing, Position, Residency, Treatment};
 
 /// Why decisions cannot be carried out under the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -37,12 +41,21 @@ pub enum Infeasible {
         /// The tensor.
         tensor: TensorId,
     },
+    /// Something is to be made smaller that the codec does not make smaller.
+    #[error("{tensor} does not become smaller by that codec, as far as is known")]
+    NotCompressible {
+        /// The tensor.
+        tensor: TensorId,
+    },
     /// Recomputation runs away.
     #[error("more ops would be run again than is sensible, for {before} at the latest")]
     TooManyRecomputations {
         /// The op that needs them.
         before: OpId,
     },
+    /// An explicit schedule has a step that cannot be taken.
+    #[error(transparent)]
+    Step(#[from] StepError),
 }
 
 impl Infeasible {
@@ -66,6 +79,8 @@ pub struct Outcome {
     pub host_peak: Bytes,
     /// Time spent on running ops again.
     pub recompute: Nanos,
+    /// Time spent in codecs.
+    pub codec: Nanos,
     /// Time for which compute stood idle between two runs.
     pub stall: Nanos,
 }
@@ -77,6 +92,8 @@ pub struct RecordedCopy {
     pub swap: u32,
     /// The tensor.
     pub tensor: TensorId,
+    /// The codec that made the small form, where it is that that is copied.
+    pub codec: Option<u8>,
     /// The position of the compute lane after whose use it leaves, or before whose use it is back.
     pub position: u32,
     /// The run that must have ended because the policy wants it so, where it does.
@@ -104,6 +121,8 @@ pub struct Record {
     pub outs: Vec<RecordedCopy>,
     /// Copies in in their order.
     pub backs: Vec<RecordedCopy>,
+    /// The small forms, in the order in which they are made.
+    pub packings: Vec<Packing>,
     /// Who is where from when to when.
     pub residencies: Vec<Residency>,
     /// (position, input, output): the output lies over the input.
@@ -129,6 +148,8 @@ pub struct Awaited {
 #[derive(Debug, Clone)]
 pub struct Evaluator<'a> {
     model: &'a Model,
+    link: &'a Link,
+    codecs: &'a Codecs,
     copies: CopyTimes,
     policy: Policy,
     budget: Bytes,
@@ -138,26 +159,32 @@ pub struct Evaluator<'a> {
     /// The position up to which the sequence is the one that was timed last.
     timed_until: usize,
     evaluations: u64,
+    counter: Option<&'a AtomicU64>,
 }
 
 impl<'a> Evaluator<'a> {
     /// An evaluator.
     pub fn new(
         model: &'a Model,
-        link: &Link,
+        link: &'a Link,
         policy: Policy,
         budget: Bytes,
         host_budget: Bytes,
     ) -> Self {
+        static NO_CODECS: Codecs = Codecs::NONE;
         let time = |direction| move |bytes: &u64| link.copy_time(direction, Bytes(*bytes)).0;
         let permille = (link.both_directions * 1000.0).round().clamp(100.0, 1000.0) as u16;
         let copies = CopyTimes {
             out: model.bytes.iter().map(time(Direction::D2h)).collect(),
             back: model.bytes.iter().map(time(Direction::H2d)).collect(),
+            small_out: Vec::new(),
+            small_back: Vec::new(),
             both_directions_permille: permille,
         };
         Self {
             model,
+            link,
+            codecs: &NO_CODECS,
             copies,
             policy,
             budget,
@@ -166,7 +193,21 @@ impl<'a> Evaluator<'a> {
             last: Vec::new(),
             timed_until: 0,
             evaluations: 0,
+            counter: None,
         }
+    }
+
+    /// With codecs, which [`Treatment::SwapCompressed`] and [`Treatment::Compress`] then name.
+    pub fn with_codecs(mut self, codecs: &'a Codecs) -> Self {
+        let time = |direction| {
+            move |cost: &Option<CodecCost>| {
+                cost.map_or(0, |cost| self.link.copy_time(direction, cost.reserved).0)
+            }
+        };
+        self.copies.small_out = codecs.all().iter().map(time(Direction::D2h)).collect();
+        self.copies.small_back = codecs.all().iter().map(time(Direction::H2d)).collect();
+        self.codecs = codecs;
+        self
     }
 
     /// The model.
@@ -184,6 +225,12 @@ impl<'a> Evaluator<'a> {
         self.copies.both_directions_permille
     }
 
+    /// The evaluator, whose evaluations are also added to a counter that others share.
+    pub fn counted(mut self, counter: &'a AtomicU64) -> Self {
+        self.counter = Some(counter);
+        self
+    }
+
     /// How many evaluations this evaluator has made.
     pub fn evaluations(&self) -> u64 {
         self.evaluations
@@ -198,6 +245,15 @@ impl<'a> Evaluator<'a> {
         Nanos(times[tensor.index()])
     }
 
+    /// Time of a small form's copy, alone on the link; nothing where there is no such small form.
+    pub fn small_copy_time(&self, direction: Direction, codec: u8, tensor: TensorId) -> Nanos {
+        let times = match direction {
+            Direction::D2h => &self.copies.small_out,
+            Direction::H2d => &self.copies.small_back,
+        };
+        Nanos(times.get(self.codecs.index(codec, tensor.0)).copied().unwrap_or(0))
+    }
+
     /// Evaluates decisions, one for each of [`Model::gaps`].
     ///
     /// # Panics
@@ -207,6 +263,9 @@ impl<'a> Evaluator<'a> {
         let gaps = self.model.gaps();
         assert_eq!(treatments.len(), gaps.len(), "one treatment for each gap");
         self.evaluations += 1;
+        if let Some(counter) = self.counter {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
         let unchanged = if self.last.len() == treatments.len() {
             let first = self.last.iter().zip(treatments).position(|(a, b)| a != b);
             first.map_or(self.model.ops(), |gap| gaps[gap].after.index())
@@ -218,7 +277,9 @@ impl<'a> Evaluator<'a> {
         let result = self.run(treatments, unchanged, false);
         if matches!(
             result,
-            Err(Infeasible::NotRerunnable { .. } | Infeasible::TooManyRecomputations { .. })
+            Err(Infeasible::NotRerunnable { .. }
+                | Infeasible::NotCompressible { .. }
+                | Infeasible::TooManyRecomputations { .. })
         ) {
             // The sequence is unfinished: the next call begins at the start.
             self.last.clear();
@@ -232,9 +293,15 @@ impl<'a> Evaluator<'a> {
         unchanged: usize,
         recording: bool,
     ) -> Result<Outcome, Infeasible> {
-        let resumed_at = self.sequence.build(self.model, treatments, unchanged, recording)?;
+        let resumed_at =
+            self.sequence.build(self.model, self.codecs, treatments, unchanged, recording)?;
         // Several sequences may have been built since one was last timed.
         self.timed_until = self.timed_until.min(resumed_at);
+        self.time()
+    }
+
+    /// Times the sequence that was built last.
+    fn time(&mut self) -> Result<Outcome, Infeasible> {
         let (load, position) = self.sequence.peak();
         if load > self.budget.0 {
             let op = match self.sequence.positions[position as usize].op {
@@ -244,14 +311,42 @@ impl<'a> Evaluator<'a> {
             return Err(Infeasible::Memory { needed: Bytes(load), op: OpId(op) });
         }
         let timed_until = std::mem::replace(&mut self.timed_until, usize::MAX);
-        self.timing.run(self.model, &self.copies, &self.sequence, timed_until)?;
+        self.timing.run(self.model, &self.copies, self.codecs, &self.sequence, timed_until)?;
         Ok(Outcome {
             iteration: Nanos(self.timing.iteration()),
             peak: Bytes(self.timing.peak()),
             host_peak: Bytes(self.timing.host_peak()),
             recompute: Nanos(self.sequence.recompute_ns),
+            codec: Nanos(self.sequence.codec_ns),
             stall: Nanos(self.timing.stall()),
         })
+    }
+
+    /// As [`Evaluator::evaluate`], as if there were as much memory as the decisions need at the
+    /// least: what they lead to, and the bytes beyond the budget.
+    pub fn evaluate_beyond(
+        &mut self,
+        treatments: &[Treatment],
+    ) -> Result<(Outcome, Bytes), Infeasible> {
+        match self.evaluate(treatments) {
+            Ok(outcome) => Ok((outcome, Bytes::ZERO)),
+            Err(Infeasible::Memory { needed, .. }) => {
+                let budget = std::mem::replace(&mut self.budget, needed);
+                self.timing.set_budget(needed.0);
+                let result = self.run(treatments, self.model.ops(), false);
+                self.budget = budget;
+                self.timing.set_budget(budget.0);
+                self.timed_until = 0;
+                Ok((result?, needed - self.budget))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Bytes by which the positions exceed the budget, on the average.
+    pub fn mean_excess(&self) -> Bytes {
+        let over: u64 = self.sequence.load.iter().map(|l| l.saturating_sub(self.budget.0)).sum();
+        Bytes(over / self.sequence.load.len().max(1) as u64)
     }
 
     /// Evaluates decisions from the start and returns all that a plan is made from.

@@ -12,11 +12,15 @@
 
 mod addresses;
 mod clocks;
+mod codecs;
 mod contract;
 mod evaluator;
+mod forms;
 mod in_core;
 mod lanes;
 mod model;
+mod packing;
+mod parts;
 mod program;
 mod proof;
 mod record;
@@ -26,13 +30,15 @@ mod timeline;
 mod timing;
 
 pub use addresses::Addresses;
+pub use codecs::Codecs;
 pub use contract::{ContractError, check_contract};
 pub use evaluator::{Awaited, Evaluator, Infeasible, Outcome, Record, RecordedCopy};
 pub use in_core::{InCore, in_core};
 pub use model::{Gap, GapId, Model, NO_OP};
+pub use parts::{Materialised, Packing, Position, Residency, Treatment, Work};
 pub use program::Program;
 pub use proof::{Unsafe, prove};
-pub use sequence::{Materialised, Position, Residency, Treatment};
+pub use sequence::{Step, StepError, StepProblem};
 pub use timeline::predict;
 pub use timing::{OffloadStart, Policy, PrefetchGate};
 

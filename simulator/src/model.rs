@@ -148,9 +148,30 @@ impl Model {
         self.reads.get(op.index()).iter().map(|t| TensorId(*t))
     }
 
+    /// The last op that uses a tensor; none if it outlives the iteration.
+    pub fn last_use(&self, tensor: TensorId) -> Option<OpId> {
+        let op = self.last_use[tensor.index()];
+        ((op as usize) < self.ops()).then_some(OpId(op))
+    }
+
+    /// The position in the trace up to which an op may be run again: before the op at that
+    /// position for the last time. The number of ops means always, 0 never.
+    pub fn rerunnable_until(&self, op: OpId) -> usize {
+        self.rerun_until[op.index()] as usize
+    }
+
     /// Whether a choice is possible for a gap at all.
     pub fn allows(&self, gap: GapId, choice: Choice) -> bool {
         choice != Choice::Recompute || self.recomputable[self.gaps[gap].tensor.index()]
+    }
+
+    /// Whether an op uses a tensor that it does not write, or the tensor must be there when the
+    /// iteration ends.
+    pub(crate) fn uses(&self, op: u32, tensor: u32) -> bool {
+        match self.duration.len() as u32 {
+            end if op >= end => self.last_use[tensor as usize] == end,
+            _ => self.reads.get(op as usize).contains(&tensor),
+        }
     }
 
     /// The gaps that begin after an op.

@@ -9,7 +9,7 @@
 //! buffer that holds it. A buffer that takes an address over must come after all uses of the
 //! holder. Consecutive holders of every address being ordered, all its holders are.
 
-use schema::{Action, ActionId, BufferId, Bytes, Lane, Plan, Task};
+use schema::{Action, ActionId, BufferId, Bytes, CodecId, Lane, Plan, Task};
 
 use crate::{Addresses, HappensBefore};
 
@@ -105,7 +105,8 @@ pub enum Unsafe {
         /// The output of the pair.
         output: BufferId,
     },
-    /// A copy without a host buffer, or an op with one.
+    /// A copy or codec without the host buffer that it needs, or an action with one that it must
+    /// not have.
     #[error("{action} has {problem}")]
     Host {
         /// The action.
@@ -129,22 +130,12 @@ pub fn prove(plan: &Plan) -> Result<(), Unsafe> {
             device.note_fill(buffer.0, id)?;
         }
         check_in_place(id, action)?;
+        check_host(plan, id, action)?;
         match (action.task, action.host) {
-            (Task::CopyOut(_), Some(buffer)) => host.note_fill(buffer.0, id)?,
-            (Task::CopyIn(_), Some(buffer)) => host.note_use(buffer.0, id),
-            (Task::Run(_) | Task::Recompute(_), None) => {}
-            (Task::Run(_) | Task::Recompute(_), Some(_)) => {
-                return Err(Unsafe::Host {
-                    action: id,
-                    problem: "a host buffer, but copies nothing",
-                });
-            }
-            (_, None) => {
-                return Err(Unsafe::Host {
-                    action: id,
-                    problem: "no host buffer to copy to or from",
-                });
-            }
+            (Task::CopyOut(_), Some(buffer)) => host.note_copy_out(plan, &order, buffer.0, id)?,
+            (Task::Compress(_), Some(buffer)) => host.note_fill(buffer.0, id)?,
+            (_, Some(buffer)) => host.note_use(buffer.0, id),
+            (_, None) => {}
         }
     }
     for space in [&device, &host] {
@@ -159,12 +150,37 @@ pub fn prove(plan: &Plan) -> Result<(), Unsafe> {
     host.check_reads(
         &order,
         plan.actions.iter().map(|a| match (a.task, a.host) {
-            (Task::CopyIn(_), Some(buffer)) => vec![buffer.0],
+            (Task::CopyIn(_) | Task::Decompress(_), Some(buffer)) => vec![buffer.0],
             _ => Vec::new(),
         }),
     )?;
+    host.check_sources(plan)?;
     device.check_overlaps(plan, &order)?;
     host.check_overlaps(plan, &order)
+}
+
+/// Copies have a host buffer, ops none. Codecs whose output's size varies have one with room for
+/// the raw tensor: with it, the plan is as safe where the data does worse than was reserved for.
+fn check_host(plan: &Plan, id: ActionId, action: &Action) -> Result<(), Unsafe> {
+    let problem = match (action.task, action.host) {
+        (Task::CopyOut(_) | Task::CopyIn(_), None) => "no host buffer to copy to or from",
+        (Task::Run(_) | Task::Recompute(_), Some(_)) => "a host buffer, but copies nothing",
+        (Task::Compress(_) | Task::Decompress(_), host) => {
+            let buffers = || action.reads.iter().chain(&action.writes);
+            let buffers = || buffers().map(|buffer| &plan.buffers[buffer.index()]);
+            let varies = |codec: CodecId| plan.codecs[codec.index()].fidelity.size_varies();
+            let needed = buffers().any(|buffer| buffer.compressed.is_some_and(varies));
+            let raw = buffers().map(|buffer| buffer.bytes).max().unwrap_or_default();
+            match host.map(|host| plan.host_buffers[host.index()].bytes) {
+                None if needed => "no host buffer for data that does worse than was reserved for",
+                Some(room) if needed && room < raw => "a host buffer without room for the tensor",
+                Some(_) if !needed => "a host buffer, which its codec never needs",
+                _ => return Ok(()),
+            }
+        }
+        _ => return Ok(()),
+    };
+    Err(Unsafe::Host { action: id, problem })
 }
 
 fn check_in_place(id: ActionId, action: &Action) -> Result<(), Unsafe> {
@@ -186,6 +202,9 @@ struct Space {
     ranges: Vec<(u64, u64)>,
     at_start: Vec<bool>,
     at_end: Vec<bool>,
+    /// The action with which the buffer comes to be.
+    begins_with: Vec<Option<ActionId>>,
+    /// The action after which its content is whole.
     filled_by: Vec<Option<ActionId>>,
     /// The last action of each lane that uses the buffer.
     last_use: Vec<[Option<ActionId>; Lane::COUNT]>,
@@ -228,6 +247,7 @@ impl Space {
             ranges,
             at_start: vec![false; count],
             at_end: vec![false; count],
+            begins_with: vec![None; count],
             filled_by: vec![None; count],
             last_use: vec![[None; Lane::COUNT]; count],
             lanes: plan.actions.iter().map(|a| a.task.lane()).collect(),
@@ -248,6 +268,28 @@ impl Space {
         if filled.is_some() || self.at_start[buffer as usize] {
             return Err(Unsafe::FilledTwice { second: action, buffer: self.name(buffer) });
         }
+        self.begins_with[buffer as usize] = Some(action);
+        self.note_use(buffer, action);
+        Ok(())
+    }
+
+    /// The copy out of a small form goes to the host buffer that its compression brought into
+    /// being, and filled only where the small form would have been too large.
+    fn note_copy_out(
+        &mut self,
+        plan: &Plan,
+        order: &HappensBefore,
+        buffer: u32,
+        action: ActionId,
+    ) -> Result<(), Unsafe> {
+        let filled = self.filled_by[buffer as usize];
+        let by_codec = |id: &ActionId| matches!(plan.actions[id.index()].task, Task::Compress(_));
+        let Some(writer) = filled.filter(by_codec) else { return self.note_fill(buffer, action) };
+        if !order.ends_before(writer, action) {
+            let buffer = self.name(buffer);
+            return Err(Unsafe::ReadTooEarly { reader: action, buffer, writer });
+        }
+        self.filled_by[buffer as usize] = Some(action);
         self.note_use(buffer, action);
         Ok(())
     }
@@ -294,6 +336,27 @@ impl Space {
         Ok(())
     }
 
+    /// A copy in brings back what a copy out took; a decompression finds what a compression may
+    /// have put there.
+    fn check_sources(&self, plan: &Plan) -> Result<(), Unsafe> {
+        let by_codec = |action: &Option<ActionId>| {
+            action.is_some_and(|id| matches!(plan.actions[id.index()].task, Task::Compress(_)))
+        };
+        for (index, action) in plan.actions.iter().enumerate() {
+            let Some(host) = action.host else { continue };
+            let filled = match action.task {
+                Task::CopyIn(_) => !by_codec(&self.filled_by[host.index()]),
+                Task::Decompress(_) => by_codec(&self.begins_with[host.index()]),
+                _ => true,
+            };
+            if !filled {
+                let user = ActionId::from_index(index);
+                return Err(Unsafe::NeverFilled { user, buffer: self.name(host.0) });
+            }
+        }
+        Ok(())
+    }
+
     fn check_overlaps(&self, plan: &Plan, order: &HappensBefore) -> Result<(), Unsafe> {
         let mut holders = Addresses::default();
         for buffer in (0..self.ranges.len() as u32).filter(|b| self.at_start[*b as usize]) {
@@ -302,7 +365,7 @@ impl Space {
                 return Err(Unsafe::OverlapAtStart { first, second });
             }
         }
-        let mut filled: Vec<(ActionId, u32)> = (self.filled_by.iter().enumerate())
+        let mut filled: Vec<(ActionId, u32)> = (self.begins_with.iter().enumerate())
             .filter_map(|(buffer, action)| action.map(|action| (action, buffer as u32)))
             .collect();
         filled.sort_unstable();

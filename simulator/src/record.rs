@@ -14,6 +14,7 @@ impl Timing {
         let copy = |swap: u32, position: u32, gate: Option<u32>, at: &Span| RecordedCopy {
             swap,
             tensor: TensorId(sequence.swaps[swap as usize].tensor),
+            codec: sequence.swaps[swap as usize].codec,
             position,
             gate,
             span: span(at),
@@ -39,6 +40,7 @@ impl Timing {
             awaited: Vec::new(),
             outs: outs.collect(),
             backs: backs.collect(),
+            packings: sequence.packings.clone(),
             residencies: sequence.residencies.clone(),
             donations: (sequence.donations.iter())
                 .map(|d| (d.position, TensorId(d.input), TensorId(d.output)))

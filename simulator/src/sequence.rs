@@ -2,92 +2,38 @@
 //!
 //! Ops run in the trace's order. Before an op that needs a tensor which was given up, the op that
 //! made it is run again, and before that whatever it needs, recursively (PooCH 3.2). What such a
-//! burst brings back stays until its own next use where it has one, and else until the burst is
-//! over, so that each op runs at most once in a burst.
+//! burst brings back stays until its own next use where it has one and is to stay, and else until
+//! the burst is over, so that each op runs at most once in a burst.
+//!
+//! Codecs are runs of their own. A tensor that is made smaller is compressed right after the op
+//! that uses it last before its gap, and its memory is given back then; it is decompressed right
+//! before the run that needs it next. In between there is its *small form*, which is a tensor of
+//! its own: it stays on the device, or is swapped.
+
+mod explicit;
 
 use schema::OpId;
 
 use crate::evaluator::Infeasible;
-use crate::{Model, NO_OP};
+use crate::parts::{
+    Donation, Materialised, Packing, Position, Residency, Return, Swap, Treatment, Work,
+};
+use crate::{Codecs, Model, NO_OP};
 
-/// What happens to a tensor in a gap, as the evaluator sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Treatment {
-    /// It stays on the device.
-    Keep,
-    /// It is copied to the host and back.
-    Swap,
-    /// It is given up, and its op is run again.
-    Recompute,
-    /// A hypothesis: as `Swap`, but both copies take no time. What a gap costs is measured
-    /// against this.
-    SwapAtNoCost,
+pub use explicit::{Step, StepError, StepProblem};
+
+/// Where a tensor is: here, nowhere, in the small form of a packing (with this bit set), or else
+/// on the host by a swap.
+pub(crate) const RESIDENT: u32 = u32::MAX;
+pub(crate) const GONE: u32 = u32::MAX - 1;
+/// As [`GONE`], and when it is run again for another tensor's sake it does not stay.
+pub(crate) const GONE_AGAIN: u32 = u32::MAX - 2;
+pub(crate) const SMALL: u32 = 1 << 31;
+
+/// Whether a tensor must be made again before it can be used.
+pub(crate) fn is_gone(state: u32) -> bool {
+    state == GONE || state == GONE_AGAIN
 }
-
-/// One run of an op on the compute lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Position {
-    /// The op; [`NO_OP`] for the end of the iteration, the last position.
-    pub op: u32,
-    /// Whether it is run once more.
-    pub again: bool,
-}
-
-/// How a tensor came to be in a buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Materialised {
-    /// It is there before the first action.
-    AtStart,
-    /// The op at the residency's first position wrote it.
-    Written,
-    /// This swap brought it back, in time for the residency's first position.
-    CopiedIn(u32),
-}
-
-/// The time that a tensor spends in one buffer, in positions of the compute lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Residency {
-    /// The tensor.
-    pub tensor: u32,
-    /// The first position that uses it.
-    pub first: u32,
-    /// The last position that uses it.
-    pub last: u32,
-    /// How it came there.
-    pub origin: Materialised,
-    /// The swap that copies it out after its last use, if one does.
-    pub copied_out: Option<u32>,
-}
-
-/// A tensor's way out and back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Swap {
-    pub tensor: u32,
-    /// Its last use before the gap.
-    pub out_after: u32,
-    /// That use makes the tensor, so that it cannot leave before the use has ended.
-    pub made_there: bool,
-    pub at_no_cost: bool,
-}
-
-/// An output laid over an input that dies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Donation {
-    pub position: u32,
-    pub input: u32,
-    pub output: u32,
-}
-
-/// A swap that comes back before a position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Return {
-    pub swap: u32,
-    pub before: u32,
-}
-
-const RESIDENT: u32 = u32::MAX;
-const GONE: u32 = u32::MAX - 1;
 
 /// Snapshots from which a build with the same decisions up to an op can go on.
 const SNAPSHOTS: usize = 24;
@@ -96,13 +42,21 @@ const SNAPSHOTS: usize = 24;
 struct Snapshot {
     op: usize,
     state: Vec<u32>,
-    positions: usize,
-    swaps: usize,
-    returns: usize,
-    donations: usize,
+    lengths: Lengths,
     carry: u64,
     peak: (u64, u32),
     recompute_ns: u64,
+    codec_ns: u64,
+}
+
+/// How long the lists of a sequence are.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lengths {
+    positions: usize,
+    swaps: usize,
+    packings: usize,
+    returns: usize,
+    donations: usize,
 }
 
 /// The sequence of one set of decisions, and the room in which it is built.
@@ -116,24 +70,27 @@ pub(crate) struct Sequence {
     /// Bytes that are on the device at a position, prefetches and pending copies left aside.
     pub load: Vec<u64>,
     pub swaps: Vec<Swap>,
+    pub packings: Vec<Packing>,
     /// In the order in which they are needed.
     pub returns: Vec<Return>,
     pub donations: Vec<Donation>,
     /// Only while recording.
     pub residencies: Vec<Residency>,
     pub recompute_ns: u64,
+    pub codec_ns: u64,
     /// Bytes swapped back in at a position, and bytes swapped out after it.
-    copied_in: Vec<u64>,
-    copied_out: Vec<u64>,
+    pub(crate) copied_in: Vec<u64>,
+    pub(crate) copied_out: Vec<u64>,
     carry: u64,
     peak: (u64, u32),
-    recording: bool,
-    /// Per tensor: resident, gone, or the swap that has it.
-    state: Vec<u32>,
-    last_position: Vec<u32>,
+    pub(crate) recording: bool,
+    /// Where each tensor is.
+    pub(crate) state: Vec<u32>,
+    pub(crate) last_position: Vec<u32>,
     first_position: Vec<u32>,
     origin: Vec<Materialised>,
-    burst: Vec<u32>,
+    /// What goes when the burst is over, and the state that it had before.
+    burst: Vec<(u32, u32)>,
     stack: Vec<u32>,
     snapshots: Vec<Snapshot>,
     valid_snapshots: usize,
@@ -148,10 +105,12 @@ impl Sequence {
             gives_back: Vec::new(),
             load: Vec::new(),
             swaps: Vec::new(),
+            packings: Vec::new(),
             returns: Vec::new(),
             donations: Vec::new(),
             residencies: Vec::new(),
             recompute_ns: 0,
+            codec_ns: 0,
             copied_in: Vec::new(),
             copied_out: Vec::new(),
             carry: 0,
@@ -173,6 +132,7 @@ impl Sequence {
     pub fn build(
         &mut self,
         model: &Model,
+        codecs: &Codecs,
         choices: &[Treatment],
         unchanged_until: usize,
         recording: bool,
@@ -186,7 +146,7 @@ impl Sequence {
             if !recording && op % spacing == 0 && op / spacing == self.valid_snapshots {
                 self.save(op);
             }
-            self.run(model, choices, op)?;
+            self.run(model, codecs, choices, op)?;
         }
         self.end(model)?;
         Ok(resumed_at)
@@ -199,11 +159,12 @@ impl Sequence {
 
     fn restart(&mut self, model: &Model) -> usize {
         self.valid_snapshots = 0;
-        self.truncate(0, 0, 0, 0);
+        self.truncate(Lengths::default());
         self.residencies.clear();
         self.carry = 0;
         self.peak = (0, 0);
         self.recompute_ns = 0;
+        self.codec_ns = 0;
         for (tensor, producer) in model.producer.iter().enumerate() {
             self.state[tensor] = if *producer == NO_OP { RESIDENT } else { GONE };
             if *producer == NO_OP {
@@ -224,17 +185,19 @@ impl Sequence {
         }
         self.valid_snapshots = usable;
         let snapshot = std::mem::take(&mut self.snapshots[usable - 1]);
-        self.truncate(snapshot.positions, snapshot.swaps, snapshot.returns, snapshot.donations);
+        self.truncate(snapshot.lengths);
         self.state.copy_from_slice(&snapshot.state);
         self.carry = snapshot.carry;
         self.peak = snapshot.peak;
         self.recompute_ns = snapshot.recompute_ns;
+        self.codec_ns = snapshot.codec_ns;
         let op = snapshot.op;
         self.snapshots[usable - 1] = snapshot;
         op
     }
 
-    fn truncate(&mut self, positions: usize, swaps: usize, returns: usize, donations: usize) {
+    fn truncate(&mut self, lengths: Lengths) {
+        let positions = lengths.positions;
         self.positions.truncate(positions);
         for per_position in [
             &mut self.allocates,
@@ -245,9 +208,10 @@ impl Sequence {
         ] {
             per_position.truncate(positions);
         }
-        self.swaps.truncate(swaps);
-        self.returns.truncate(returns);
-        self.donations.truncate(donations);
+        self.swaps.truncate(lengths.swaps);
+        self.packings.truncate(lengths.packings);
+        self.returns.truncate(lengths.returns);
+        self.donations.truncate(lengths.donations);
         self.burst.clear();
         self.stack.clear();
     }
@@ -257,20 +221,30 @@ impl Sequence {
         snapshot.op = op;
         snapshot.state.clear();
         snapshot.state.extend_from_slice(&self.state);
-        snapshot.positions = self.positions.len();
-        snapshot.swaps = self.swaps.len();
-        snapshot.returns = self.returns.len();
-        snapshot.donations = self.donations.len();
+        snapshot.lengths = Lengths {
+            positions: self.positions.len(),
+            swaps: self.swaps.len(),
+            packings: self.packings.len(),
+            returns: self.returns.len(),
+            donations: self.donations.len(),
+        };
         snapshot.carry = self.carry;
         snapshot.peak = self.peak;
         snapshot.recompute_ns = self.recompute_ns;
+        snapshot.codec_ns = self.codec_ns;
         self.valid_snapshots += 1;
     }
 
-    fn run(&mut self, model: &Model, choices: &[Treatment], op: usize) -> Result<(), Infeasible> {
+    fn run(
+        &mut self,
+        model: &Model,
+        codecs: &Codecs,
+        choices: &[Treatment],
+        op: usize,
+    ) -> Result<(), Infeasible> {
         let begin = self.positions.len();
         for tensor in model.reads.get(op) {
-            if self.state[*tensor as usize] == GONE {
+            if is_gone(self.state[*tensor as usize]) {
                 self.bring_back(model, *tensor, op as u32)?;
             }
         }
@@ -281,19 +255,44 @@ impl Sequence {
             match choices[gap] {
                 Treatment::Keep => {}
                 Treatment::Recompute => self.drop_tensor(model, tensor),
-                swap => {
+                Treatment::RecomputeEachTime => {
+                    self.drop_tensor(model, tensor);
+                    self.state[tensor as usize] = GONE_AGAIN;
+                }
+                Treatment::SwapCompressed(_) | Treatment::Compress(_) => {}
+                swap @ (Treatment::Swap | Treatment::SwapAtNoCost) => {
                     let id = self.swaps.len() as u32;
+                    let bytes = model.bytes[tensor as usize];
                     self.close(tensor, Some(id));
-                    self.copied_out[position as usize] += model.bytes[tensor as usize];
+                    self.copied_out[position as usize] += bytes;
                     self.state[tensor as usize] = id;
                     let at_no_cost = swap == Treatment::SwapAtNoCost;
-                    let made_there = model.producer[tensor as usize] == op as u32;
-                    self.swaps.push(Swap { tensor, out_after: position, made_there, at_no_cost });
+                    self.swaps.push(Swap {
+                        tensor,
+                        bytes,
+                        // A hypothesis takes none.
+                        host_bytes: if at_no_cost { 0 } else { bytes },
+                        codec: None,
+                        out_after: position,
+                        made_there: model.producer[tensor as usize] == op as u32,
+                        at_no_cost,
+                    });
                 }
             }
         }
         for tensor in model.dies_after.get(op) {
             self.drop_tensor(model, *tensor);
+        }
+        // Codecs run when all else has left: the copies of small forms must not queue before those
+        // of tensors whose memory the codecs may wait for.
+        let gaps = if codecs.is_empty() { 0..0 } else { model.gaps_after(op) };
+        for gap in gaps {
+            let (codec, swapped) = match choices[gap] {
+                Treatment::SwapCompressed(codec) => (codec, true),
+                Treatment::Compress(codec) => (codec, false),
+                _ => continue,
+            };
+            self.pack(model, codecs, model.gaps()[gap].tensor.0, (codec, swapped), op as u32)?;
         }
         self.carry_load(begin);
         Ok(())
@@ -305,11 +304,14 @@ impl Sequence {
         let end = model.ops() as u32;
         let outlives = |tensor: usize| model.last_use[tensor] == end;
         for tensor in (0..model.tensors()).filter(|t| outlives(*t)) {
-            if self.state[tensor] == GONE {
+            if is_gone(self.state[tensor]) {
                 self.bring_back(model, tensor as u32, end)?;
             }
         }
-        let position = self.push_position(NO_OP, false);
+        for tensor in (0..model.tensors()).filter(|t| outlives(*t)) {
+            self.unpack(model, tensor as u32, end - 1);
+        }
+        let position = self.push_position(NO_OP, Work::Run);
         for tensor in (0..model.tensors()).filter(|t| outlives(*t)) {
             self.use_at(model, tensor as u32, position);
         }
@@ -325,7 +327,7 @@ impl Sequence {
 
     /// Runs again what is needed to have a tensor before an op.
     fn bring_back(&mut self, model: &Model, tensor: u32, before: u32) -> Result<(), Infeasible> {
-        let limit = 24 * model.ops() + 1024;
+        let limit = 24 * model.ops() + 1024 + 2 * self.packings.len();
         self.stack.push(tensor);
         while let Some(&wanted) = self.stack.last() {
             let op = model.producer[wanted as usize];
@@ -333,13 +335,13 @@ impl Sequence {
                 return Err(Infeasible::NotRerunnable { tensor: schema::TensorId(wanted) });
             }
             let missing = (model.reads.get(op as usize).iter())
-                .find(|input| self.state[**input as usize] == GONE);
+                .find(|input| is_gone(self.state[**input as usize]));
             match missing {
                 Some(input) => self.stack.push(*input),
                 None => {
                     self.stack.pop();
                     // Another output of the same op may have brought it back already.
-                    if self.state[wanted as usize] == GONE {
+                    if is_gone(self.state[wanted as usize]) {
                         self.emit(model, op, true, before);
                         self.recompute_ns += model.recompute[op as usize];
                     }
@@ -352,9 +354,9 @@ impl Sequence {
         Ok(())
     }
 
-    fn push_position(&mut self, op: u32, again: bool) -> u32 {
+    pub(crate) fn push_position(&mut self, op: u32, work: Work) -> u32 {
         let position = self.positions.len() as u32;
-        self.positions.push(Position { op, again });
+        self.positions.push(Position { op, work });
         self.allocates.push(0);
         self.gives_back.push(0);
         self.copied_in.push(0);
@@ -364,7 +366,12 @@ impl Sequence {
 
     /// Puts one run of an op, whose inputs are all on the device or the host, into the sequence.
     fn emit(&mut self, model: &Model, op: u32, again: bool, before: u32) -> u32 {
-        let position = self.push_position(op, again);
+        if !self.packings.is_empty() {
+            for tensor in model.reads.get(op as usize) {
+                self.unpack(model, *tensor, op);
+            }
+        }
+        let position = self.push_position(op, if again { Work::Again } else { Work::Run });
         for tensor in model.reads.get(op as usize) {
             self.use_at(model, *tensor, position);
         }
@@ -374,7 +381,8 @@ impl Sequence {
         for &tensor in model.writes.get(op as usize) {
             let bytes = model.bytes[tensor as usize];
             allocates += bytes;
-            if again && self.state[tensor as usize] != GONE {
+            let state = self.state[tensor as usize];
+            if again && !is_gone(state) {
                 // It is there, or on its way: the second copy is thrown away.
                 gives_back += bytes;
                 if self.recording {
@@ -384,13 +392,16 @@ impl Sequence {
                         last: position,
                         origin: Materialised::Written,
                         copied_out: None,
+                        small: None,
                     });
                 }
                 continue;
             }
             self.open(tensor, position, Materialised::Written);
-            if again && model.last_use[tensor as usize] < before {
-                self.burst.push(tensor);
+            let is_dead = || model.last_use[tensor as usize] < before;
+            let is_passing = || state == GONE_AGAIN && !model.uses(before, tensor);
+            if again && (is_dead() || is_passing()) {
+                self.burst.push((tensor, state));
             }
         }
         self.allocates[position as usize] += allocates;
@@ -398,7 +409,7 @@ impl Sequence {
         position
     }
 
-    /// A position reads a tensor that is on the device or the host.
+    /// A position reads a tensor that is on the device or, as itself, on the host.
     fn use_at(&mut self, model: &Model, tensor: u32, position: u32) {
         let swap = self.state[tensor as usize];
         if swap != RESIDENT {
@@ -409,7 +420,7 @@ impl Sequence {
         self.last_position[tensor as usize] = position;
     }
 
-    fn open(&mut self, tensor: u32, position: u32, origin: Materialised) {
+    pub(crate) fn open(&mut self, tensor: u32, position: u32, origin: Materialised) {
         let tensor = tensor as usize;
         self.state[tensor] = RESIDENT;
         self.last_position[tensor] = position;
@@ -419,7 +430,7 @@ impl Sequence {
         }
     }
 
-    fn close(&mut self, tensor: u32, copied_out: Option<u32>) {
+    pub(crate) fn close(&mut self, tensor: u32, copied_out: Option<u32>) {
         if self.recording {
             self.residencies.push(Residency {
                 tensor,
@@ -427,6 +438,7 @@ impl Sequence {
                 last: self.last_position[tensor as usize],
                 origin: self.origin[tensor as usize],
                 copied_out,
+                small: None,
             });
         }
     }
@@ -450,8 +462,9 @@ impl Sequence {
     }
 
     fn end_burst(&mut self, model: &Model) {
-        while let Some(tensor) = self.burst.pop() {
+        while let Some((tensor, state)) = self.burst.pop() {
             self.drop_tensor(model, tensor);
+            self.state[tensor as usize] = state;
         }
     }
 

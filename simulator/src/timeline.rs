@@ -27,7 +27,7 @@ pub fn predict(plan: &Plan, trace: Option<&Trace>) -> Timeline {
             lane: action.task.lane(),
             task: action.task,
             label: label(action.task, trace),
-            bytes: copied_bytes(plan, index),
+            bytes: plan.moved_bytes(action),
             start: Nanos(start),
             end: Nanos(end),
             stall: (start > free).then(|| stall(plan, &schedule, index, start - free)),
@@ -54,12 +54,16 @@ fn label(task: Task, trace: Option<&Trace>) -> String {
     };
     match task {
         Task::Run(id) | Task::Recompute(id) => op(id).unwrap_or_else(|| id.to_string()),
-        Task::CopyOut(id) | Task::CopyIn(id) => tensor(id).unwrap_or_else(|| id.to_string()),
+        Task::CopyOut(id) | Task::CopyIn(id) | Task::Compress(id) | Task::Decompress(id) => {
+            tensor(id).unwrap_or_else(|| id.to_string())
+        }
     }
 }
 
+/// Bytes that are in flight while an action runs.
 fn copied_bytes(plan: &Plan, action: usize) -> Bytes {
-    plan.actions[action].host.map_or(Bytes::ZERO, |host| plan.host_buffers[host.index()].bytes)
+    let action = &plan.actions[action];
+    if action.task.lane() == Lane::Compute { Bytes::ZERO } else { plan.moved_bytes(action) }
 }
 
 /// For each copy in, the copy out that filled its host buffer; for each op, the copies in whose

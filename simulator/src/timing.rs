@@ -5,14 +5,15 @@
 //! the order in which their tensors are done with, copies in in the order in which they are
 //! needed. A copy in starts early only where it fits beside everything that will be on the device
 //! until it is needed, so that no wait is for ever: whatever compute waits for is a copy that
-//! nothing holds up.
+//! nothing holds up. Codecs are runs among the others.
 
 use schema::{Lane, OpId};
 
 use crate::evaluator::Infeasible;
 use crate::lanes::Lanes;
-use crate::sequence::{Sequence, Swap};
-use crate::{Model, NO_OP};
+use crate::parts::{Swap, Work};
+use crate::sequence::Sequence;
+use crate::{Codecs, Model, NO_OP};
 
 /// When copies start: the part of a method that is not a decision about a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -60,11 +61,13 @@ pub enum PrefetchGate {
     FromPrecedingConvolution,
 }
 
-/// What a copy costs, per tensor.
+/// What a copy costs, per tensor, and per small form by codec and tensor.
 #[derive(Debug, Clone)]
 pub(crate) struct CopyTimes {
     pub out: Vec<u64>,
     pub back: Vec<u64>,
+    pub small_out: Vec<u64>,
+    pub small_back: Vec<u64>,
     pub both_directions_permille: u16,
 }
 
@@ -140,6 +143,12 @@ impl Timing {
         }
     }
 
+    /// Another budget for the next run, which starts from nothing.
+    pub fn set_budget(&mut self, budget: u64) {
+        self.budget = budget;
+        self.snapshots.clear();
+    }
+
     pub fn iteration(&self) -> u64 {
         self.state.now
     }
@@ -162,22 +171,23 @@ impl Timing {
         &mut self,
         model: &Model,
         copies: &CopyTimes,
+        codecs: &Codecs,
         sequence: &Sequence,
         unchanged_until: usize,
     ) -> Result<(), Infeasible> {
         self.restore(model, copies, sequence, unchanged_until);
         loop {
             self.start_run(model, sequence);
-            self.start_out(model, copies, sequence);
-            self.start_back(model, copies, sequence)?;
+            self.start_out(copies, codecs, sequence);
+            self.start_back(copies, codecs, sequence)?;
             let Some((end, lane)) = self.state.lanes.next_end() else { break };
             self.state.now = end;
             self.state.lanes.finish(lane, end);
             self.state.event += 1;
             match lane {
-                Lane::Compute => self.end_run(sequence),
-                Lane::D2h => self.end_out(model, sequence),
-                Lane::H2d => self.end_back(model, sequence),
+                Lane::Compute => self.end_run(model, sequence),
+                Lane::D2h => self.end_out(sequence),
+                Lane::H2d => self.end_back(sequence),
             }
         }
         debug_assert_eq!(self.state.ended, sequence.positions.len(), "no wait is for ever");
@@ -232,7 +242,7 @@ impl Timing {
         let mut last = 0;
         for (position, run) in sequence.positions.iter().enumerate() {
             self.convolution_before.push(last);
-            if run.op != NO_OP && model.is_convolution[run.op as usize] {
+            if run.runs_op() && model.is_convolution[run.op as usize] {
                 last = position as u32;
             }
         }
@@ -254,10 +264,17 @@ impl Timing {
         if !is_back || !synchronised || state.live + allocates > self.budget {
             return;
         }
-        let duration = match *run {
-            run if run.op == NO_OP => 0,
-            run if run.again => model.recompute[run.op as usize],
-            run => model.duration[run.op as usize],
+        let packing = |id: u32| &sequence.packings[id as usize];
+        let duration = match run.work {
+            Work::Run if run.op == NO_OP => 0,
+            Work::Run => model.duration[run.op as usize],
+            Work::Again => model.recompute[run.op as usize],
+            Work::Compress(id) => {
+                state.host += packing(id).host_bytes(model);
+                state.host_peak = state.host_peak.max(state.host);
+                packing(id).cost.compress.0
+            }
+            Work::Decompress(id) => packing(id).cost.decompress.0,
         };
         if position > 0 {
             state.stall += state.now - self.runs[position - 1].end;
@@ -271,9 +288,12 @@ impl Timing {
         state.event += 1;
     }
 
-    fn end_run(&mut self, sequence: &Sequence) {
+    fn end_run(&mut self, model: &Model, sequence: &Sequence) {
         let state = &mut self.state;
         let position = state.next - 1;
+        if let Work::Decompress(id) = sequence.positions[position].work {
+            state.host -= sequence.packings[id as usize].host_bytes(model);
+        }
         let span = &mut self.runs[position];
         (span.end, span.end_event) = (state.now, state.event);
         state.ended += 1;
@@ -288,7 +308,7 @@ impl Timing {
         }
     }
 
-    fn start_out(&mut self, model: &Model, copies: &CopyTimes, sequence: &Sequence) {
+    fn start_out(&mut self, copies: &CopyTimes, codecs: &Codecs, sequence: &Sequence) {
         let state = &mut self.state;
         let Some(swap) = sequence.swaps.get(state.outs_started) else { return };
         let after = swap.out_after as usize;
@@ -299,22 +319,22 @@ impl Timing {
         if !state.lanes.is_idle(Lane::D2h) || !may_start {
             return;
         }
-        state.lanes.start(Lane::D2h, state.now, copies.out(swap));
+        state.lanes.start(Lane::D2h, state.now, copies.out(codecs, swap));
         let span = &mut self.outs[state.outs_started];
         (span.start, span.start_event) = (state.now, state.event);
         state.event += 1;
         state.outs_started += 1;
-        state.host += host_bytes(model, swap);
+        state.host += swap.host_bytes;
         state.host_peak = state.host_peak.max(state.host);
     }
 
-    fn end_out(&mut self, model: &Model, sequence: &Sequence) {
+    fn end_out(&mut self, sequence: &Sequence) {
         let state = &mut self.state;
         let swap = &sequence.swaps[state.outs_ended];
         let span = &mut self.outs[state.outs_ended];
         (span.end, span.end_event) = (state.now, state.event);
         state.outs_ended += 1;
-        let bytes = model.bytes[swap.tensor as usize];
+        let bytes = swap.bytes;
         if (swap.out_after as usize) < state.ended {
             state.live -= bytes;
         } else {
@@ -324,8 +344,8 @@ impl Timing {
 
     fn start_back(
         &mut self,
-        model: &Model,
         copies: &CopyTimes,
+        codecs: &Codecs,
         sequence: &Sequence,
     ) -> Result<(), Infeasible> {
         let Some(next) = sequence.returns.get(self.state.backs_started) else { return Ok(()) };
@@ -338,7 +358,7 @@ impl Timing {
             return Ok(());
         }
         let swap = &sequence.swaps[swap];
-        let bytes = model.bytes[swap.tensor as usize];
+        let bytes = swap.bytes;
         let here = self.here();
         let fits_from = match self.fits_from {
             Some(position) => position,
@@ -362,7 +382,7 @@ impl Timing {
         let state = &mut self.state;
         state.live += bytes;
         state.peak = state.peak.max(state.live);
-        state.lanes.start(Lane::H2d, state.now, copies.back(swap));
+        state.lanes.start(Lane::H2d, state.now, copies.back(codecs, swap));
         let span = &mut self.backs[state.backs_started];
         (span.start, span.start_event) = (state.now, state.event);
         state.event += 1;
@@ -370,12 +390,12 @@ impl Timing {
         Ok(())
     }
 
-    fn end_back(&mut self, model: &Model, sequence: &Sequence) {
+    fn end_back(&mut self, sequence: &Sequence) {
         let state = &mut self.state;
         let span = &mut self.backs[state.backs_ended];
         (span.end, span.end_event) = (state.now, state.event);
         let swap = &sequence.swaps[sequence.returns[state.backs_ended].swap as usize];
-        state.host -= host_bytes(model, swap);
+        state.host -= swap.host_bytes;
         state.backs_ended += 1;
     }
 
@@ -405,18 +425,21 @@ impl Timing {
     }
 }
 
-/// Host memory that a swap takes; a hypothesis takes none.
-fn host_bytes(model: &Model, swap: &Swap) -> u64 {
-    if swap.at_no_cost { 0 } else { model.bytes[swap.tensor as usize] }
-}
-
 impl CopyTimes {
-    fn out(&self, swap: &Swap) -> u64 {
-        if swap.at_no_cost { 0 } else { self.out[swap.tensor as usize] }
+    fn out(&self, codecs: &Codecs, swap: &Swap) -> u64 {
+        match swap.codec {
+            _ if swap.at_no_cost => 0,
+            None => self.out[swap.tensor as usize],
+            Some(codec) => self.small_out[codecs.index(codec, swap.tensor)],
+        }
     }
 
-    fn back(&self, swap: &Swap) -> u64 {
-        if swap.at_no_cost { 0 } else { self.back[swap.tensor as usize] }
+    fn back(&self, codecs: &Codecs, swap: &Swap) -> u64 {
+        match swap.codec {
+            _ if swap.at_no_cost => 0,
+            None => self.back[swap.tensor as usize],
+            Some(codec) => self.small_back[codecs.index(codec, swap.tensor)],
+        }
     }
 }
 

@@ -6,11 +6,11 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use schema::{
-    Bandwidth, Bytes, BytesPerSec, Link, Nanos, Op, OpKind, Origin, Phase, Provenance, Role,
-    Tensor, TensorId, Trace,
+    Bandwidth, Bytes, BytesPerSec, CodecCost, Link, Nanos, Op, OpKind, Origin, Phase, Provenance,
+    Role, Tensor, TensorId, Trace,
 };
 use simulator::replay::{Schedule, replay};
-use simulator::{Evaluator, Model, Policy, Program, Treatment};
+use simulator::{Codecs, Evaluator, Model, Policy, Program, Treatment};
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -109,9 +109,26 @@ fn an_evaluation_like_those_before_allocates_nothing() {
         latency: Nanos(10),
         both_directions: 0.9,
     };
+    let cost = |bytes: Bytes| CodecCost {
+        reserved: Bytes(bytes.0 / 3),
+        compress: Nanos(50),
+        decompress: Nanos(40),
+        variable: true,
+    };
+    let costs = trace.tensors.iter().map(|tensor| Some(cost(tensor.bytes))).collect();
+    let codecs = Codecs::new(trace.tensors.len(), costs);
     let mut evaluator =
-        Evaluator::new(&model, &link, Policy::EARLY, Bytes(150_000), Bytes(1 << 40));
-    let kinds = [Treatment::Swap, Treatment::Recompute, Treatment::Keep, Treatment::SwapAtNoCost];
+        Evaluator::new(&model, &link, Policy::EARLY, Bytes(150_000), Bytes(1 << 40))
+            .with_codecs(&codecs);
+    let kinds = [
+        Treatment::Swap,
+        Treatment::Recompute,
+        Treatment::RecomputeEachTime,
+        Treatment::Keep,
+        Treatment::SwapCompressed(0),
+        Treatment::SwapAtNoCost,
+        Treatment::Compress(0),
+    ];
     let decisions = |round: usize| -> Vec<Treatment> {
         (0..model.gaps().len()).map(|gap| kinds[(gap + round) % kinds.len()]).collect()
     };

@@ -1,0 +1,288 @@
+//! What codecs make of tensors on one device, and how long that takes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, Document, Nanos};
+
+/// Models of the codecs of one device: the size that each makes of a tensor, and its times.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CodecModels {
+    /// The device for which the times hold.
+    pub device: String,
+    /// The file, command or publication that the models come from.
+    pub source: String,
+    /// The models, at most 255.
+    pub models: Vec<CodecModel>,
+}
+
+/// A codec and its setting: what decisions, buffers and models name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CodecRef {
+    /// Its name, such as `zvc`, `lz4` or `zfp`.
+    pub codec: String,
+    /// Its setting, in the codec's own unit: bits per value for zfp, the absolute error bound for
+    /// sz. Absent: it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameter: Option<f64>,
+    /// What comes back.
+    pub fidelity: Fidelity,
+}
+
+/// Shows `zvc`, `zfp(8)`.
+impl std::fmt::Display for CodecRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.parameter {
+            Some(parameter) => write!(f, "{}({parameter})", self.codec),
+            None => f.write_str(&self.codec),
+        }
+    }
+}
+
+/// What comes back from a codec, and whether its output's size depends on the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Fidelity {
+    /// The same bits; the size depends on the data.
+    Lossless,
+    /// Values that differ by an error that nothing bounds; the size is the same whatever the data.
+    FixedRate,
+    /// Values within a bound of the original; the size depends on the data.
+    ErrorBounded,
+}
+
+impl Fidelity {
+    /// Whether the size depends on the data, so that a plan needs a way out for data that does
+    /// worse than was reserved for.
+    pub fn size_varies(self) -> bool {
+        self != Self::FixedRate
+    }
+}
+
+/// What one codec makes of tensors, and how long that takes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CodecModel {
+    /// The codec's name, such as `zvc`, `lz4` or `zfp`.
+    pub codec: String,
+    /// Its setting, in the codec's own unit; see [`CodecRef::parameter`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameter: Option<f64>,
+    /// What comes back.
+    pub fidelity: Fidelity,
+    /// The size that it makes of a tensor.
+    pub size: SizeModel,
+    /// The time that making a tensor smaller takes.
+    pub compress: TimeModel,
+    /// The time that bringing it back takes.
+    pub decompress: TimeModel,
+}
+
+/// The size that a codec makes of a tensor of 32-bit values, in thousandths of the tensor's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SizeModel {
+    /// It depends on how many values are zero: what every value costs, and what those that are not
+    /// zero cost on top. Zero-value compression (a bit per value, and the values that are not
+    /// zero) costs 32 and 1000.
+    Sparsity {
+        /// Cost of every value. 32 for one bit of 32, rounded up.
+        overhead_permille: u32,
+        /// Cost of a value that is not zero. 1000: itself; 2000: itself and an index of 32 bits.
+        dense_permille: u32,
+        /// What a plan reserves on top, in thousandths of the expected size.
+        margin_permille: u32,
+    },
+    /// It is a fixed share of the tensor: a codec of fixed rate, or one whose size was found to be
+    /// much the same on all data.
+    Rate {
+        /// The share.
+        permille: u32,
+        /// What a plan reserves on top, in thousandths of the expected size; nothing for a codec
+        /// of fixed rate.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        margin_permille: u32,
+    },
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// Time of a codec as a function of the tensor's size, in bands of the ratio.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TimeModel {
+    /// The bands by ascending limit, at least one; beyond the last, the last serves.
+    pub bands: Vec<RatioBand>,
+    /// Relative spread of what is left unexplained on samples that the fit has not seen; absent:
+    /// unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread_permille: Option<u32>,
+    /// What the times rest on.
+    pub basis: ModelBasis,
+    /// The samples or the reasoning that they come from.
+    pub source: String,
+}
+
+/// What a model's times rest on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelBasis {
+    /// Samples taken on the device.
+    Measured,
+    /// A model of the device; nothing was run.
+    Modelled,
+}
+
+/// Times for all tensors that become no larger than a share of themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RatioBand {
+    /// The largest share, in thousandths, compressed over raw.
+    pub up_to_permille: u32,
+    /// At least two points by ascending size, whose times do not fall. Linear in between; smaller
+    /// tensors take as long as the first (the latency), larger ones as the last two say.
+    pub points: Vec<TimePoint>,
+}
+
+/// The time for one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TimePoint {
+    /// Size of the raw tensor.
+    pub bytes: Bytes,
+    /// The time.
+    #[serde(rename = "time_ns")]
+    pub time: Nanos,
+}
+
+impl CodecModel {
+    /// The codec and its setting.
+    pub fn codec_ref(&self) -> CodecRef {
+        let Self { codec, parameter, fidelity, .. } = self;
+        CodecRef { codec: codec.clone(), parameter: *parameter, fidelity: *fidelity }
+    }
+}
+
+/// Why codec models are not well formed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CodecModelsError {
+    /// More models than a plan can name.
+    #[error("there are {count} models, and a plan can name 255: leave some away")]
+    TooMany {
+        /// How many there are.
+        count: usize,
+    },
+    /// Two models of one codec with one setting.
+    #[error("models[{index}] is of {codec}, and so is one before it: leave one away")]
+    Twice {
+        /// Its position.
+        index: usize,
+        /// The codec.
+        codec: CodecRef,
+    },
+    /// A field that makes no sense.
+    #[error("models[{index}].{field} {why}")]
+    Field {
+        /// The model's position.
+        index: usize,
+        /// The field.
+        field: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+}
+
+impl Document for CodecModels {
+    const FORMAT: &'static str = "tidegate/codec-models";
+    const VERSION: u32 = 1;
+    type Invalid = CodecModelsError;
+
+    fn check(&self) -> Result<(), CodecModelsError> {
+        if self.models.len() > 255 {
+            return Err(CodecModelsError::TooMany { count: self.models.len() });
+        }
+        for (index, model) in self.models.iter().enumerate() {
+            let same = |o: &CodecModel| o.codec == model.codec && o.parameter == model.parameter;
+            if self.models[..index].iter().any(same) {
+                return Err(CodecModelsError::Twice { index, codec: model.codec_ref() });
+            }
+            if let Some((field, why)) = model.problem() {
+                return Err(CodecModelsError::Field { index, field, why });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl CodecModel {
+    /// What is wrong with the model, with the field's name, or nothing.
+    fn problem(&self) -> Option<(String, &'static str)> {
+        if self.codec.is_empty() {
+            return Some(("codec".into(), "has no name"));
+        }
+        if self.parameter.is_some_and(|p| !p.is_finite() || p <= 0.0) {
+            return Some(("parameter".into(), "must be a number over 0"));
+        }
+        if let Some(why) = self.size.problem(self.fidelity) {
+            return Some(("size".into(), why));
+        }
+        for (name, times) in [("compress", &self.compress), ("decompress", &self.decompress)] {
+            if let Some((field, why)) = times.problem() {
+                return Some((format!("{name}.{field}"), why));
+            }
+        }
+        None
+    }
+}
+
+impl SizeModel {
+    fn problem(&self, fidelity: Fidelity) -> Option<&'static str> {
+        let (shares, margin) = match *self {
+            Self::Sparsity { overhead_permille, dense_permille, margin_permille } => {
+                ([overhead_permille, dense_permille], margin_permille)
+            }
+            Self::Rate { permille, margin_permille } => ([permille, 0], margin_permille),
+        };
+        if shares.iter().any(|share| *share > 10_000) || margin > 10_000 {
+            return Some("has a share over 10000: more than ten times the tensor");
+        }
+        if shares == [0, 0] {
+            return Some("makes nothing of everything");
+        }
+        let fixed = matches!(self, Self::Rate { margin_permille: 0, .. });
+        (!fidelity.size_varies() && !fixed)
+            .then_some("of a codec of fixed rate must be a rate without a margin")
+    }
+}
+
+impl TimeModel {
+    fn problem(&self) -> Option<(String, &'static str)> {
+        if self.bands.is_empty() {
+            return Some(("bands".into(), "is empty: give at least one band"));
+        }
+        if self.bands.windows(2).any(|w| w[0].up_to_permille >= w[1].up_to_permille) {
+            return Some(("bands".into(), "must be listed by ascending up_to_permille"));
+        }
+        let field = |index: usize| format!("bands[{index}].points");
+        for (index, RatioBand { points, .. }) in self.bands.iter().enumerate() {
+            if points.len() < 2 {
+                return Some((field(index), "has fewer than two points: no line goes through one"));
+            }
+            if points.windows(2).any(|w| w[0].bytes >= w[1].bytes) {
+                return Some((field(index), "must be listed by ascending size"));
+            }
+            if points.windows(2).any(|w| w[0].time > w[1].time) {
+                return Some((field(index), "falls: a larger tensor takes no less time"));
+            }
+            let last = points[points.len() - 1];
+            if last.bytes.0 > 1 << 50 || last.time.0 > 1 << 50 {
+                return Some((field(index), "has a point beyond 2^50"));
+            }
+        }
+        None
+    }
+}

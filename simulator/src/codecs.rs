@@ -1,0 +1,55 @@
+//! What each codec makes of each tensor, as the evaluator reads it.
+
+use schema::{CodecCost, TensorId};
+
+/// The costs of every codec for every tensor, in one flat array. A codec is named by its position.
+#[derive(Debug, Clone, Default)]
+pub struct Codecs {
+    tensors: usize,
+    costs: Vec<Option<CodecCost>>,
+}
+
+impl Codecs {
+    /// No codec at all.
+    pub const NONE: Self = Self { tensors: 0, costs: Vec::new() };
+
+    /// The table of `tensors` tensors; `costs` holds that many for the first codec, then as many
+    /// for the next.
+    ///
+    /// # Panics
+    ///
+    /// If that does not come out even, or there are more codecs than a [`Treatment`] can name.
+    ///
+    /// [`Treatment`]: crate::Treatment
+    pub fn new(tensors: usize, costs: Vec<Option<CodecCost>>) -> Self {
+        assert!(costs.is_empty() || costs.len().is_multiple_of(tensors), "a cost for each tensor");
+        let codecs = Self { tensors, costs };
+        assert!(codecs.len() <= usize::from(u8::MAX), "a treatment names a codec in a byte");
+        codecs
+    }
+
+    /// How many codecs there are.
+    pub fn len(&self) -> usize {
+        self.costs.len().checked_div(self.tensors).unwrap_or(0)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.costs.is_empty()
+    }
+
+    /// What a codec makes of a tensor; none where that does not help, or there is no such codec.
+    pub fn cost(&self, codec: u8, tensor: TensorId) -> Option<&CodecCost> {
+        self.costs.get(self.index(codec, tensor.0))?.as_ref()
+    }
+
+    /// All costs, by codec and then by tensor.
+    pub(crate) fn all(&self) -> &[Option<CodecCost>] {
+        &self.costs
+    }
+
+    /// Position of a codec's cost for a tensor in [`Codecs::all`].
+    pub(crate) fn index(&self, codec: u8, tensor: u32) -> usize {
+        usize::from(codec) * self.tensors + tensor as usize
+    }
+}

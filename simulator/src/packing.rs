@@ -1,0 +1,94 @@
+//! Codecs in the sequence of the compute lane.
+
+use schema::TensorId;
+
+use crate::evaluator::Infeasible;
+use crate::parts::{Materialised, Packing, Residency, Return, Swap, Work};
+use crate::sequence::{RESIDENT, SMALL, Sequence, is_gone};
+use crate::{Codecs, Model};
+
+impl Sequence {
+    /// Makes a resident tensor smaller right after an op; the small form is swapped or stays.
+    pub(crate) fn pack(
+        &mut self,
+        model: &Model,
+        codecs: &Codecs,
+        tensor: u32,
+        (codec, swapped): (u8, bool),
+        op: u32,
+    ) -> Result<(), Infeasible> {
+        let Some(&cost) = codecs.cost(codec, TensorId(tensor)) else {
+            return Err(Infeasible::NotCompressible { tensor: TensorId(tensor) });
+        };
+        let packing = self.packings.len() as u32;
+        let position = self.push_position(op, Work::Compress(packing));
+        // The raw buffer dies with the compression.
+        self.last_position[tensor as usize] = position;
+        self.close(tensor, None);
+        self.state[tensor as usize] = SMALL | packing;
+        let reserved = cost.reserved.0;
+        self.allocates[position as usize] = reserved;
+        self.gives_back[position as usize] = model.bytes[tensor as usize];
+        self.codec_ns += cost.compress.0 + cost.decompress.0;
+        let swap = swapped.then_some(self.swaps.len() as u32);
+        if swapped {
+            self.copied_out[position as usize] = reserved;
+            self.swaps.push(Swap {
+                tensor,
+                bytes: reserved,
+                // Where the size varies, the packing itself takes host memory for the raw tensor.
+                host_bytes: if cost.variable { 0 } else { reserved },
+                codec: Some(codec),
+                out_after: position,
+                made_there: true,
+                at_no_cost: false,
+            });
+        }
+        self.packings.push(Packing { tensor, codec, cost, position, swap });
+        Ok(())
+    }
+
+    /// Brings a tensor back from its small form, if that is what there is of it, right before a
+    /// run of an op.
+    pub(crate) fn unpack(&mut self, model: &Model, tensor: u32, op: u32) {
+        let state = self.state[tensor as usize];
+        if state == RESIDENT || is_gone(state) || state & SMALL == 0 {
+            return;
+        }
+        let id = state & !SMALL;
+        let packing = self.packings[id as usize];
+        let reserved = packing.cost.reserved.0;
+        let position = self.push_position(op, Work::Decompress(id));
+        self.allocates[position as usize] = model.bytes[tensor as usize];
+        self.gives_back[position as usize] = reserved;
+        if let Some(swap) = packing.swap {
+            self.returns.push(Return { swap, before: position });
+            self.copied_in[position as usize] = reserved;
+        }
+        self.open(tensor, position, Materialised::Written);
+        if self.recording {
+            self.record_small_form(id, position);
+        }
+    }
+
+    /// The buffers in which a small form was, which is needed last at `end`.
+    fn record_small_form(&mut self, id: u32, end: u32) {
+        let Packing { tensor, position: begin, swap, .. } = self.packings[id as usize];
+        let (here, small) = (Materialised::Written, Some(id));
+        let of = |first, last, origin, copied_out| Residency {
+            tensor,
+            first,
+            last,
+            origin,
+            copied_out,
+            small,
+        };
+        match swap {
+            None => self.residencies.push(of(begin, end, here, None)),
+            Some(swap) => self.residencies.extend([
+                of(begin, begin, here, Some(swap)),
+                of(end, end, Materialised::CopiedIn(swap), None),
+            ]),
+        }
+    }
+}

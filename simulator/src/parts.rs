@@ -1,0 +1,141 @@
+//! What a sequence is made of.
+
+use schema::CodecCost;
+
+use crate::{Model, NO_OP};
+
+/// What happens to a tensor in a gap, as the evaluator sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Treatment {
+    /// It stays on the device.
+    Keep,
+    /// It is copied to the host and back.
+    Swap,
+    /// It is given up, and its op is run again when it or another tensor needs it; from then on it
+    /// stays until its next use.
+    Recompute,
+    /// It is given up, and its op is run again each time that it or another tensor needs it.
+    RecomputeEachTime,
+    /// A hypothesis: as `Swap`, but both copies take no time. What a gap costs is measured
+    /// against this.
+    SwapAtNoCost,
+    /// It is made smaller by this codec, and the small form is copied to the host and back.
+    SwapCompressed(u8),
+    /// It is made smaller by this codec, and the small form stays on the device.
+    Compress(u8),
+}
+
+/// One run on the compute lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// The op; of a codec, the op after or before which it runs. [`NO_OP`] for the end of the
+    /// iteration, the last position.
+    pub op: u32,
+    /// What is run.
+    pub work: Work,
+}
+
+/// What is run at a position of the compute lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// The op.
+    Run,
+    /// The op, once more.
+    Again,
+    /// A codec, which makes the small form of a [`Packing`], given by its position in the list.
+    Compress(u32),
+    /// A codec, which makes the tensor of a [`Packing`] from its small form.
+    Decompress(u32),
+}
+
+impl Position {
+    /// Whether an op is run, rather than a codec or nothing.
+    pub(crate) fn runs_op(self) -> bool {
+        self.op != NO_OP && matches!(self.work, Work::Run | Work::Again)
+    }
+}
+
+/// A tensor's small form, from its compression to its decompression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packing {
+    /// The tensor.
+    pub tensor: u32,
+    /// The codec.
+    pub codec: u8,
+    /// What the codec makes of it.
+    pub cost: CodecCost,
+    /// The position at which it is compressed.
+    pub position: u32,
+    /// The swap that the small form leaves with, if it does.
+    pub swap: Option<u32>,
+}
+
+impl Packing {
+    /// Host memory for the raw tensor, from the compression to the decompression: where the data
+    /// does worse than was reserved for, that is where it goes.
+    pub(crate) fn host_bytes(&self, model: &Model) -> u64 {
+        if self.cost.variable { model.bytes[self.tensor as usize] } else { 0 }
+    }
+}
+
+/// How a tensor came to be in a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Materialised {
+    /// It is there before the first action.
+    AtStart,
+    /// The run at the residency's first position wrote it.
+    Written,
+    /// This swap brought it back, in time for the residency's first position.
+    CopiedIn(u32),
+}
+
+/// The time that a tensor or its small form spends in one buffer, in positions of the compute
+/// lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Residency {
+    /// The tensor.
+    pub tensor: u32,
+    /// The first position that uses it.
+    pub first: u32,
+    /// The last position that uses it.
+    pub last: u32,
+    /// How it came there.
+    pub origin: Materialised,
+    /// The swap that copies it out after its last use, if one does.
+    pub copied_out: Option<u32>,
+    /// It is the small form of this [`Packing`] rather than the tensor itself.
+    pub small: Option<u32>,
+}
+
+/// A tensor's way out and back, or its small form's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Swap {
+    pub tensor: u32,
+    /// What goes over the link.
+    pub bytes: u64,
+    /// Host memory that is taken while it is away, beside what a packing takes.
+    pub host_bytes: u64,
+    /// The codec that made the small form.
+    pub codec: Option<u8>,
+    /// Its last use before the gap.
+    pub out_after: u32,
+    /// That use makes the tensor, so that it cannot leave before the use has ended.
+    pub made_there: bool,
+    pub at_no_cost: bool,
+}
+
+/// An output laid over an input that dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Donation {
+    pub position: u32,
+    pub input: u32,
+    pub output: u32,
+}
+
+/// A swap that comes back before a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Return {
+    pub swap: u32,
+    pub before: u32,
+}

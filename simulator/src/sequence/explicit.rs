@@ -1,0 +1,236 @@
+//! A sequence from an explicit list of steps.
+//!
+//! Treatments of gaps leave the order of computation to rules. Methods that make the order
+//! themselves (checkpointing schedules, online policies) state it step by step: a tensor may be
+//! made, dropped and made again as often as they like. No step names a codec: none of these methods
+//! compresses.
+
+use schema::{OpId, TensorId};
+
+use super::{GONE, RESIDENT, Sequence};
+use crate::parts::{Position, Swap};
+use crate::{Model, NO_OP};
+
+/// One step of an explicit schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// Runs an op for the first time. The ops of a trace run in its order.
+    Run(OpId),
+    /// Runs an op that has run before once more. Outputs that are still there, on the device or
+    /// on the host, are made and thrown away.
+    Again(OpId),
+    /// Gives a tensor's memory back, after its last use before this step.
+    Drop(TensorId),
+    /// Copies a tensor to the host after its last use before this step, and gives its memory
+    /// back. It is copied in for the next run that reads it.
+    SwapOut(TensorId),
+}
+
+/// A step that cannot be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("step {step} of the schedule {problem}")]
+pub struct StepError {
+    /// The step, counted from 0; the number of steps where the end of the iteration is meant.
+    pub step: u32,
+    /// Why it cannot be taken.
+    pub problem: StepProblem,
+}
+
+/// Why a step cannot be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StepProblem {
+    /// The trace has no such op or tensor.
+    #[error("names an op or a tensor that the trace does not have")]
+    Unknown,
+    /// Another op has to run first.
+    #[error("runs {op} where {due} is due: each op runs once, in the trace's order")]
+    OutOfOrder {
+        /// The op of the step.
+        op: OpId,
+        /// The op that has to run next.
+        due: OpId,
+    },
+    /// An op is run again that has not run.
+    #[error("runs {op} again before it ran")]
+    NotYetRun {
+        /// The op.
+        op: OpId,
+    },
+    /// An op is run again that cannot be, or can no longer be.
+    #[error("runs {op} again, which cannot be run again there")]
+    NotRerunnable {
+        /// The op.
+        op: OpId,
+    },
+    /// An op reads what is neither on the device nor on the host.
+    #[error("runs {op}, which reads {tensor}: that is not there, run the op that makes it again")]
+    Missing {
+        /// The op.
+        op: OpId,
+        /// What it reads.
+        tensor: TensorId,
+    },
+    /// A tensor leaves that is not on the device.
+    #[error("takes {tensor} away, which is not on the device")]
+    NotOnDevice {
+        /// The tensor.
+        tensor: TensorId,
+    },
+    /// A tensor is dropped that no op makes.
+    #[error("drops {tensor}, which no op can make again")]
+    NeverMade {
+        /// The tensor.
+        tensor: TensorId,
+    },
+    /// A tensor that no op makes is swapped before anything used it. It waits on the device for
+    /// its first use, as under treatments, which know no gap before it.
+    #[error("swaps {tensor} before anything has used it")]
+    NotYetUsed {
+        /// The tensor.
+        tensor: TensorId,
+    },
+    /// The list ends before the iteration does.
+    #[error("is missing: {due} is never run")]
+    Unfinished {
+        /// The first op that is not run.
+        due: OpId,
+    },
+    /// A tensor that outlives the iteration is not there when it ends.
+    #[error("is missing: {tensor} outlives the iteration and is not there at its end")]
+    MissingAtEnd {
+        /// The tensor.
+        tensor: TensorId,
+    },
+}
+
+impl Sequence {
+    /// Builds and records the sequence that steps state. What is not dropped by the end and does
+    /// not outlive the iteration gives its memory back after its last use.
+    pub fn build_from_steps(&mut self, model: &Model, steps: &[Step]) -> Result<(), StepError> {
+        self.recording = true;
+        self.restart(model);
+        let mut due = 0;
+        for (index, step) in steps.iter().enumerate() {
+            let error = |problem| StepError { step: index as u32, problem };
+            match *step {
+                Step::Run(op) => self.first_run(model, op, &mut due),
+                Step::Again(op) => self.run_again(model, op, due),
+                Step::Drop(tensor) => self.drop_now(model, tensor),
+                Step::SwapOut(tensor) => self.swap_out(model, tensor),
+            }
+            .map_err(error)?;
+        }
+        self.finish(model, due).map_err(|problem| StepError { step: steps.len() as u32, problem })
+    }
+
+    fn first_run(&mut self, model: &Model, op: OpId, due: &mut u32) -> Result<(), StepProblem> {
+        if op.index() >= model.ops() {
+            return Err(StepProblem::Unknown);
+        }
+        if op.0 != *due {
+            return Err(StepProblem::OutOfOrder { op, due: OpId(*due) });
+        }
+        self.inputs_are_there(model, op)?;
+        self.emit(model, op.0, false, op.0);
+        *due += 1;
+        Ok(())
+    }
+
+    fn run_again(&mut self, model: &Model, op: OpId, due: u32) -> Result<(), StepProblem> {
+        if op.index() >= model.ops() {
+            return Err(StepProblem::Unknown);
+        }
+        if op.0 >= due {
+            return Err(StepProblem::NotYetRun { op });
+        }
+        if due > model.rerun_until[op.index()] {
+            return Err(StepProblem::NotRerunnable { op });
+        }
+        self.inputs_are_there(model, op)?;
+        // What an explicit schedule brings back stays until it says otherwise, not until a burst
+        // is over: so "before the first op".
+        self.emit(model, op.0, true, 0);
+        self.recompute_ns += model.recompute[op.index()];
+        Ok(())
+    }
+
+    fn inputs_are_there(&self, model: &Model, op: OpId) -> Result<(), StepProblem> {
+        match model.reads.get(op.index()).iter().find(|t| self.state[**t as usize] == GONE) {
+            Some(tensor) => Err(StepProblem::Missing { op, tensor: TensorId(*tensor) }),
+            None => Ok(()),
+        }
+    }
+
+    fn drop_now(&mut self, model: &Model, tensor: TensorId) -> Result<(), StepProblem> {
+        self.is_on_device(tensor)?;
+        if model.producer[tensor.index()] == NO_OP {
+            return Err(StepProblem::NeverMade { tensor });
+        }
+        self.drop_tensor(model, tensor.0);
+        Ok(())
+    }
+
+    fn swap_out(&mut self, model: &Model, tensor: TensorId) -> Result<(), StepProblem> {
+        self.is_on_device(tensor)?;
+        let index = tensor.index();
+        let last_use = self.last_position[index];
+        if !self.was_used(model, tensor.0) {
+            return Err(StepProblem::NotYetUsed { tensor });
+        }
+        // Copies out queue in the order of the steps: one that comes after a later use waits.
+        let out_after = self.swaps.last().map_or(last_use, |swap| swap.out_after.max(last_use));
+        let made_there = self.positions[last_use as usize].op == model.producer[index];
+        let id = self.swaps.len() as u32;
+        self.close(tensor.0, Some(id));
+        let bytes = model.bytes[index];
+        self.copied_out[out_after as usize] += bytes;
+        self.state[index] = id;
+        let made_there = made_there && out_after == last_use;
+        self.swaps.push(Swap {
+            tensor: tensor.0,
+            bytes,
+            host_bytes: bytes,
+            codec: None,
+            out_after,
+            made_there,
+            at_no_cost: false,
+        });
+        Ok(())
+    }
+
+    /// Whether any run has used a tensor. One that no op makes counts as last used at position 0.
+    fn was_used(&self, model: &Model, tensor: u32) -> bool {
+        let at_first = |run: &Position| model.reads.get(run.op as usize).contains(&tensor);
+        model.producer[tensor as usize] != NO_OP
+            || self.last_position[tensor as usize] > 0
+            || self.positions.first().is_some_and(at_first)
+    }
+
+    fn is_on_device(&self, tensor: TensorId) -> Result<(), StepProblem> {
+        match self.state.get(tensor.index()) {
+            None => Err(StepProblem::Unknown),
+            Some(&RESIDENT) => Ok(()),
+            Some(_) => Err(StepProblem::NotOnDevice { tensor }),
+        }
+    }
+
+    fn finish(&mut self, model: &Model, due: u32) -> Result<(), StepProblem> {
+        if (due as usize) < model.ops() {
+            return Err(StepProblem::Unfinished { due: OpId(due) });
+        }
+        for tensor in 0..model.tensors() {
+            let outlives = model.last_use[tensor] as usize == model.ops();
+            match self.state[tensor] {
+                GONE if outlives => {
+                    let tensor = TensorId::from_index(tensor);
+                    return Err(StepProblem::MissingAtEnd { tensor });
+                }
+                RESIDENT if !outlives => self.drop_tensor(model, tensor as u32),
+                _ => {}
+            }
+        }
+        self.carry_load(0);
+        self.end(model).expect("all that outlives the iteration is there");
+        Ok(())
+    }
+}

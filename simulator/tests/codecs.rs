@@ -1,0 +1,171 @@
+//! What compression does to time and memory, on a network small enough for a head.
+
+use schema::{
+    Bandwidth, Bytes, BytesPerSec, CodecCost, Link, Nanos, Op, OpId, OpKind, Origin, Phase,
+    Provenance, Role, Tensor, TensorId, Trace,
+};
+use simulator::{Codecs, Evaluator, Infeasible, Materialised, Model, Outcome, Policy, Treatment};
+use simulator::{Residency, Work};
+
+/// Two ops forward, two backward, 100 ns each. `a` of 1000 bytes waits from op 0 to op 3, `b` of
+/// 1000 bytes is made by op 1 and read by op 2.
+fn trace() -> Trace {
+    let op = |name: &str, phase, reads: &[u32], writes: &[u32]| Op {
+        name: name.into(),
+        kind: OpKind::Other,
+        phase,
+        duration: Nanos(100),
+        recompute: None,
+        reads: reads.iter().copied().map(TensorId).collect(),
+        writes: writes.iter().copied().map(TensorId).collect(),
+        in_place: Vec::new(),
+        workspace: Bytes::ZERO,
+        frees: reads.iter().copied().map(TensorId).collect(),
+        rerunnable: true,
+        flops: None,
+        bytes_moved: None,
+    };
+    let tensor = |name: &str| Tensor {
+        name: name.into(),
+        bytes: Bytes(1000),
+        role: Role::Activation,
+        dtype: None,
+        home: Default::default(),
+        appears_before: None,
+        sparsity: None,
+    };
+    Trace {
+        network: "small".into(),
+        batch: None,
+        provenance: Provenance {
+            origin: Origin::Modelled,
+            device: "none".into(),
+            framework: None,
+            source: "made up".into(),
+            date: None,
+            notes: Vec::new(),
+        },
+        tensors: vec![tensor("a"), tensor("b")],
+        ops: vec![
+            op("a", Phase::Forward, &[], &[0]),
+            op("b", Phase::Forward, &[], &[1]),
+            op("b'", Phase::Backward, &[1], &[]),
+            op("a'", Phase::Backward, &[0], &[]),
+        ],
+    }
+}
+
+/// A byte takes a nanosecond, either way.
+fn link() -> Link {
+    let bandwidth = Bandwidth::constant(BytesPerSec(1_000_000_000));
+    Link {
+        name: "slow".into(),
+        d2h: bandwidth.clone(),
+        h2d: bandwidth,
+        latency: Nanos::ZERO,
+        both_directions: 1.0,
+    }
+}
+
+/// Codec 0 has outputs of varying size, codec 1 has not; a quarter of the tensor, 30 ns and 20 ns.
+fn codecs() -> Codecs {
+    let cost = |variable| CodecCost {
+        reserved: Bytes(250),
+        compress: Nanos(30),
+        decompress: Nanos(20),
+        variable,
+    };
+    let costs = [cost(true), cost(true), cost(false), cost(false)];
+    Codecs::new(2, costs.into_iter().map(Some).collect())
+}
+
+const SMALLEST: Bytes = Bytes(1250);
+
+fn evaluate(treatment: Treatment, budget: Bytes) -> Result<Outcome, Infeasible> {
+    let (model, link, codecs) = (Model::of(&trace()), link(), codecs());
+    Evaluator::new(&model, &link, Policy::EARLY, budget, Bytes(1 << 30))
+        .with_codecs(&codecs)
+        .evaluate(&[treatment])
+}
+
+#[test]
+fn in_place_the_small_form_stays_and_codecs_take_compute_time() {
+    let outcome = evaluate(Treatment::Compress(1), SMALLEST).expect("fits");
+    assert_eq!(outcome.iteration, Nanos(450));
+    assert_eq!((outcome.codec, outcome.stall), (Nanos(50), Nanos::ZERO));
+    assert_eq!((outcome.peak, outcome.host_peak), (Bytes(1250), Bytes::ZERO));
+}
+
+#[test]
+fn a_compressed_copy_takes_the_time_of_its_small_form() {
+    // Made at 100, small at 130, out at 380, back at 630, large again at 650.
+    let outcome = evaluate(Treatment::SwapCompressed(1), SMALLEST).expect("fits");
+    assert_eq!(outcome.iteration, Nanos(750));
+    assert_eq!((outcome.codec, outcome.stall), (Nanos(50), Nanos(300)));
+    assert_eq!((outcome.peak, outcome.host_peak), (Bytes(1250), Bytes(250)));
+    // As itself: out at 1100, so that op 1 has room; room again at 1300, back at 2300.
+    let raw = evaluate(Treatment::Swap, SMALLEST).expect("fits");
+    assert_eq!(raw.iteration, Nanos(2400));
+}
+
+#[test]
+fn where_sizes_vary_the_host_has_room_for_the_tensor_itself() {
+    for treatment in [Treatment::SwapCompressed(0), Treatment::Compress(0)] {
+        let outcome = evaluate(treatment, SMALLEST).expect("fits");
+        assert_eq!(outcome.host_peak, Bytes(1000), "{treatment:?}");
+        let model = Model::of(&trace());
+        let (link, codecs) = (link(), codecs());
+        let little_host = Evaluator::new(&model, &link, Policy::EARLY, SMALLEST, Bytes(999))
+            .with_codecs(&codecs)
+            .evaluate(&[treatment]);
+        assert_eq!(little_host, Err(Infeasible::HostMemory { needed: Bytes(1000) }));
+    }
+}
+
+#[test]
+fn both_forms_are_there_while_a_codec_runs() {
+    for treatment in [Treatment::SwapCompressed(1), Treatment::Compress(1)] {
+        let error = evaluate(treatment, Bytes(1249));
+        assert_eq!(error, Err(Infeasible::Memory { needed: SMALLEST, op: OpId(0) }));
+    }
+}
+
+#[test]
+fn a_codec_that_does_not_help_is_an_error_and_not_remembered() {
+    let (model, link, codecs) = (Model::of(&trace()), link(), codecs());
+    let mut evaluator =
+        Evaluator::new(&model, &link, Policy::EARLY, SMALLEST, Bytes(1 << 30)).with_codecs(&codecs);
+    let unknown = evaluator.evaluate(&[Treatment::Compress(2)]);
+    assert_eq!(unknown, Err(Infeasible::NotCompressible { tensor: TensorId(0) }));
+    assert!(evaluator.evaluate(&[Treatment::Compress(1)]).is_ok());
+}
+
+#[test]
+fn a_recording_says_where_the_small_form_is() {
+    let (model, link, codecs) = (Model::of(&trace()), link(), codecs());
+    let mut evaluator =
+        Evaluator::new(&model, &link, Policy::EARLY, SMALLEST, Bytes(1 << 30)).with_codecs(&codecs);
+    let record = evaluator.record(&[Treatment::SwapCompressed(0)]).expect("fits");
+    let work: Vec<(u32, Work)> = record.positions.iter().map(|p| (p.op, p.work)).collect();
+    let expected = [
+        (0, Work::Run),
+        (0, Work::Compress(0)),
+        (1, Work::Run),
+        (2, Work::Run),
+        (3, Work::Decompress(0)),
+        (3, Work::Run),
+    ];
+    assert_eq!(work[..6], expected);
+    let of_a = |small: Option<u32>| -> Vec<(u32, u32, Materialised, Option<u32>)> {
+        let here = |r: &&Residency| r.tensor == 0 && r.small == small;
+        let mut all: Vec<_> = (record.residencies.iter().filter(here))
+            .map(|r| (r.first, r.last, r.origin, r.copied_out))
+            .collect();
+        all.sort_by_key(|r| r.0);
+        all
+    };
+    let written = Materialised::Written;
+    assert_eq!(of_a(None), [(0, 1, written, None), (4, 5, written, None)]);
+    let small = [(1, 1, written, Some(0)), (4, 4, Materialised::CopiedIn(0), None)];
+    assert_eq!(of_a(Some(0)), small);
+}
