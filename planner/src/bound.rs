@@ -4,15 +4,18 @@
 //! again or compute stands idle. Call that extra time `E`. Look at the moment when some op `q`
 //! starts. What `q` uses is on the device then; of all tensors that were used before and will be
 //! used after, at least `D` bytes are not, where `D` is what all of these have beyond the budget.
-//! Each of the absent ones comes back in one of two ways:
+//! Each of the absent ones comes back in one of three ways:
 //!
-//! - over the link. It left before `q` started and returns after `q` has ended, so the bytes that
-//!   go that way are at most what the link carries out in `A + E` and in in `B + E`, `A` and `B`
-//!   being the time of the ops before and after `q`;
+//! - over the link, as itself or as a small form. It left before `q` started and returns after `q`
+//!   has ended, so the bytes that go that way are at most what the link carries out in `A + E` and
+//!   in in `B + E`, `A` and `B` being the time of the ops before and after `q`;
 //! - by running its op again, which takes its share of `E`. One run brings back all outputs of
-//!   an op; the cheapest per byte come first, and fractions of a run are allowed (the relaxation).
+//!   an op; the cheapest per byte come first, and fractions of a run are allowed (the relaxation);
+//! - by a codec, whose two runs take their share of `E`. Of a tensor of `b` bytes whose small form
+//!   has `r`, `b - r` are absent for that; the other `r` are still there, or are among the bytes
+//!   that go over the link. Fractions are allowed here, too.
 //!
-//! The smallest `E` under which both ways together carry `D` is a bound for that op; the largest
+//! The smallest `E` under which these ways together carry `D` is a bound for that op; the largest
 //! of these is the bound. Latencies, the order of copies and what a recomputation itself needs are
 //! left out, which only lowers it.
 
@@ -20,6 +23,8 @@ use schema::{Bytes, Nanos, OpId};
 use simulator::GapId;
 
 use crate::Problem;
+use crate::kept_load::kept_load;
+use crate::relaxation::Relaxation;
 
 /// Bounds are computed at this many ops, those with the most bytes too many. Any choice of ops
 /// gives a bound.
@@ -68,6 +73,15 @@ pub fn bound(problem: &Problem) -> Bound {
     Bound::Time(Nanos(compute + extra))
 }
 
+/// The bound of [`bound`] or of the [relaxation](crate::relax), whichever says more. It takes up to some
+/// seconds on long traces.
+pub fn tight_bound(problem: &Problem, relaxation: &Relaxation) -> Bound {
+    match bound(problem) {
+        Bound::Time(time) => Bound::Time(time.max(relaxation.time)),
+        infeasible => infeasible,
+    }
+}
+
 /// How much is too much at one op if nothing leaves.
 struct Excess {
     op: usize,
@@ -78,56 +92,17 @@ struct Excess {
 }
 
 fn excess_by_op(problem: &Problem) -> Vec<Excess> {
-    let ops = &problem.trace.ops;
-    let gaps = problem.model.gaps();
-    // Bytes of the gaps that are open at each op, as differences from op to op.
-    let mut opens = vec![0i128; ops.len() + 2];
-    for gap in gaps {
-        let end = gap.before.map_or(ops.len(), |op| op.index());
-        opens[gap.after.index() + 1] += i128::from(gap.bytes.0);
-        opens[end] -= i128::from(gap.bytes.0);
-    }
-    let untouched = constants_until_first_use(problem);
     let total = problem.trace.total_time().0;
     let mut before = 0;
-    let mut open = 0i128;
-    let mut result = Vec::with_capacity(ops.len());
-    for (index, op) in ops.iter().enumerate() {
-        open += opens[index];
-        let used = used_bytes(problem, index);
-        let present = open + i128::from(used) + i128::from(untouched[index]);
-        let bytes = (present - i128::from(problem.budget.0)).max(0) as u64;
+    let loads = kept_load(problem).into_iter().zip(&problem.trace.ops).enumerate();
+    let excess = loads.map(|(index, (load, op))| {
         let after = total - before - op.duration.0;
-        result.push(Excess { op: index, bytes, before, after });
+        let bytes = load.saturating_sub(problem.budget.0);
+        let excess = Excess { op: index, bytes, before, after };
         before += op.duration.0;
-    }
-    result
-}
-
-/// Constants wait on the device for their first use: there is no gap before it.
-fn constants_until_first_use(problem: &Problem) -> Vec<u64> {
-    let ops = problem.trace.ops.len();
-    let mut first_use = vec![ops; problem.trace.tensors.len()];
-    for (index, op) in problem.trace.ops.iter().enumerate().rev() {
-        op.reads.iter().for_each(|t| first_use[t.index()] = index);
-    }
-    let mut waiting = vec![0u64; ops];
-    for (tensor, first) in first_use.iter().enumerate() {
-        if problem.model.producer(schema::TensorId::from_index(tensor)).is_none() {
-            let bytes = problem.trace.tensors[tensor].bytes.0;
-            waiting[..*first].iter_mut().for_each(|w| *w += bytes);
-        }
-    }
-    waiting
-}
-
-/// What an op has on the device while it runs, outputs laid over inputs counted once.
-fn used_bytes(problem: &Problem, op: usize) -> u64 {
-    let op = &problem.trace.ops[op];
-    let bytes = |t: &schema::TensorId| problem.trace.tensors[t.index()].bytes.0;
-    let tensors: u64 = op.reads.iter().chain(&op.writes).map(bytes).sum();
-    let shared: u64 = op.in_place.iter().map(|p| bytes(&p.input).min(bytes(&p.output))).sum();
-    tensors + op.workspace.0 - shared
+        excess
+    });
+    excess.collect()
 }
 
 /// The smallest extra time with which enough can be absent at one op; none if nothing suffices.
@@ -137,7 +112,9 @@ fn extra_time(problem: &Problem, excess: &Excess) -> Option<u64> {
         gap.after.index() < excess.op && gap.before.is_none_or(|op| op.index() > excess.op)
     };
     let open: Vec<GapId> = (0..problem.model.gaps().len()).filter(open).collect();
-    let reruns = reruns(problem, &open);
+    let mut runs = reruns(problem, &open);
+    runs.extend(codec_runs(problem, &open));
+    runs.sort_by(by_time_per_byte);
     let swappable: u64 = match problem.allowed.swap {
         true => open.iter().map(|gap| problem.model.gaps()[*gap].bytes.0).sum(),
         false => 0,
@@ -151,7 +128,7 @@ fn extra_time(problem: &Problem, excess: &Excess) -> Option<u64> {
         let back = carried(fastest(&link.h2d), excess.after + extra);
         let over_link =
             (out.min(back) * (1.0 + 1e-9) + slack * fastest(&link.d2h) / 1e9).min(swappable as f64);
-        over_link + rerun_bytes(&reruns, extra)
+        over_link + brought_back(&runs, extra)
     };
     let wanted = excess.bytes as f64;
     let most = 1u64 << 60;
@@ -175,7 +152,7 @@ fn fastest(bandwidth: &schema::Bandwidth) -> f64 {
 }
 
 /// Ops whose outputs are among the open gaps: time to run each again and bytes that come back by
-/// it, cheapest per byte first.
+/// it.
 fn reruns(problem: &Problem, open: &[GapId]) -> Vec<(u64, u64)> {
     let mut by_op = std::collections::BTreeMap::new();
     for gap in open.iter().copied().filter(|gap| problem.may_recompute(*gap)) {
@@ -188,19 +165,37 @@ fn reruns(problem: &Problem, open: &[GapId]) -> Vec<(u64, u64)> {
         let op = &problem.trace.ops[op.index()];
         op.recompute.unwrap_or(op.duration).0
     };
-    let mut reruns: Vec<(u64, u64)> =
-        by_op.into_iter().map(|(op, bytes)| (time(op), bytes)).collect();
-    reruns.sort_by(|(t, b), (u, c)| {
-        (u128::from(*t) * u128::from(*c)).cmp(&(u128::from(*u) * u128::from(*b)))
-    });
-    reruns
+    by_op.into_iter().map(|(op, bytes)| (time(op), bytes)).collect()
 }
 
-/// Bytes that running ops again for `time` brings back, a last one in part.
-fn rerun_bytes(reruns: &[(u64, u64)], time: u64) -> f64 {
+/// For each open gap, the time that its tensor spends in a codec and the bytes that this spares.
+/// Of several codecs, as if one spared as much as the best does in as little time per byte.
+fn codec_runs(problem: &Problem, open: &[GapId]) -> Vec<(u64, u64)> {
+    let run = |gap: &GapId| {
+        let bytes = problem.model.gaps()[*gap].bytes;
+        let runs = problem.may_compress(*gap).map(|(_, cost)| {
+            let time = cost.compress + cost.decompress;
+            (time.0, bytes.saturating_sub(cost.reserved).0)
+        });
+        let runs: Vec<(u64, u64)> = runs.collect();
+        let most = runs.iter().map(|(_, spared)| *spared).max()?;
+        let (time, spared) = runs.into_iter().min_by(by_time_per_byte)?;
+        let time = u128::from(time) * u128::from(most) / u128::from(spared.max(1));
+        Some((u64::try_from(time).unwrap_or(u64::MAX), most))
+    };
+    open.iter().filter_map(run).collect()
+}
+
+fn by_time_per_byte((t, b): &(u64, u64), (u, c): &(u64, u64)) -> std::cmp::Ordering {
+    (u128::from(*t) * u128::from(*c)).cmp(&(u128::from(*u) * u128::from(*b)))
+}
+
+/// Bytes that running ops again and codecs for `time` brings back, a last run in part; `runs` has
+/// the cheapest per byte first.
+fn brought_back(runs: &[(u64, u64)], time: u64) -> f64 {
     let mut left = time;
     let mut result = 0.0;
-    for (cost, bytes) in reruns {
+    for (cost, bytes) in runs {
         if *cost > left {
             return result + *bytes as f64 * (left as f64 / *cost as f64);
         }

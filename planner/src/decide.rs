@@ -1,10 +1,10 @@
 //! From a method's decisions to its plan.
 
 use schema::{Bytes, Plan};
-use simulator::{GapId, Policy, Treatment};
+use simulator::{GapId, Policy, Step, Treatment};
 
 use crate::methods::Method;
-use crate::{PlanError, Problem, Watch, bound, lower};
+use crate::{PlanError, Problem, Watch, bound, lower, tight_bound};
 
 /// Decisions, and when copies start under them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,13 +15,16 @@ pub struct Decided {
     pub policy: Policy,
     /// The gaps that the method considered.
     pub considered: Vec<GapId>,
+    /// The order of computation, where the method states it: then this is what is carried out, and
+    /// the treatments only tell what becomes of each tensor.
+    pub steps: Option<Vec<Step>>,
     /// Memory is given back when the framework did so, not after the last use.
     pub as_recorded: bool,
 }
 
 /// Shares of the budget for which a method decides, one after another, until its decisions can be
 /// lowered.
-const DECIDED_PERMILLE: [u64; 8] = [1000, 990, 980, 965, 940, 900, 850, 800];
+pub(crate) const DECIDED_PERMILLE: [u64; 10] = [1000, 990, 980, 965, 940, 900, 850, 800, 750, 700];
 
 /// How often a decision is lowered with ever less memory until its buffers can be packed into the
 /// whole budget: what fits byte for byte need not fit address for address, and copies in that
@@ -31,16 +34,29 @@ const LOWERINGS: usize = 8;
 /// Plans with a method: its own decisions lowered, or the plan of a method that it includes where
 /// that is faster.
 pub fn plan(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result<Plan, PlanError> {
-    let mut plan = fastest(method, problem, watch)?;
+    let allowed = method.restricts(problem.allowed);
+    let mut plan = match allowed == problem.allowed {
+        true => fastest(method, problem, watch),
+        false => fastest(method, &problem.restricted_to(allowed), watch),
+    }?;
     plan.method = method.name().to_string();
-    plan.predicted.bound = bound(problem).time();
+    plan.settings = method.settings();
+    plan.predicted.bound = match problem.solved_relaxation() {
+        Some(relaxation) => tight_bound(problem, relaxation).time(),
+        None => bound(problem).time(),
+    };
     Ok(plan)
 }
 
 fn fastest(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result<Plan, PlanError> {
     let mut best = own_plan(method, problem, watch);
     for included in method.includes() {
-        if best == Err(PlanError::Interrupted) {
+        // What gives up, or may not do what it needs, has no plan of another's either.
+        let no_answer = |error: &PlanError| {
+            use PlanError::{Interrupted, NoCodec, NotAllowed};
+            matches!(error, Interrupted | NoCodec { .. } | NotAllowed { .. })
+        };
+        if best.as_ref().is_err_and(no_answer) {
             break;
         }
         let plan = fastest(included.as_ref(), problem, watch);
@@ -64,8 +80,8 @@ fn fastest(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result<
 fn own_plan(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result<Plan, PlanError> {
     let mut failure = None;
     let mut tried: Option<Decided> = None;
-    for permille in DECIDED_PERMILLE {
-        let decided = match method.decide(problem, share(problem.budget, permille), watch) {
+    for permille in method.targets() {
+        let decided = match method.decide(problem, share(problem.budget, *permille), watch) {
             Ok(decided) => decided,
             Err(PlanError::Interrupted) => return Err(PlanError::Interrupted),
             Err(error) => return Err(failure.unwrap_or(error)),
@@ -73,7 +89,7 @@ fn own_plan(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result
         if tried.as_ref() == Some(&decided) {
             continue;
         }
-        match lower_where_it_fits(problem, &decided) {
+        match lower_where_it_fits(problem, problem.budget, &decided) {
             Ok(plan) => return Ok(plan),
             Err(error) => {
                 failure.get_or_insert(error);
@@ -84,9 +100,13 @@ fn own_plan(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result
     Err(failure.expect("there is at least one target"))
 }
 
-fn lower_where_it_fits(problem: &Problem, decided: &Decided) -> Result<Plan, PlanError> {
+/// Lowers decisions for `target` bytes, or for as much less as it takes to pack them.
+pub(crate) fn lower_where_it_fits(
+    problem: &Problem,
+    mut target: Bytes,
+    decided: &Decided,
+) -> Result<Plan, PlanError> {
     let mut failure = None;
-    let mut target = problem.budget;
     for _ in 0..LOWERINGS {
         match lower(problem, target, decided) {
             Ok(plan) => return Ok(plan),
@@ -104,6 +124,6 @@ fn lower_where_it_fits(problem: &Problem, decided: &Decided) -> Result<Plan, Pla
     Err(failure.expect("there is at least one lowering"))
 }
 
-fn share(budget: Bytes, permille: u64) -> Bytes {
+pub(crate) fn share(budget: Bytes, permille: u64) -> Bytes {
     Bytes((u128::from(budget.0) * u128::from(permille) / 1000) as u64)
 }

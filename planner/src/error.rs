@@ -36,6 +36,33 @@ pub enum PlanError {
         /// `swap` or `recompute`.
         what: &'static str,
     },
+    /// The method is for traces of another kind.
+    #[error("the method needs {what}, which the trace does not have: choose another method")]
+    NotApplicable {
+        /// What it needs.
+        what: &'static str,
+    },
+    /// The method compresses, and there is nothing to compress with.
+    #[error("the method needs {what}: name one that serves, such as `--codecs {option}`")]
+    NoCodec {
+        /// What kind of codec it needs.
+        what: &'static str,
+        /// The name of one.
+        option: &'static str,
+    },
+    /// A solver found no decisions.
+    #[error(
+        "{solver} finds no decisions for a programme of {variables} variables in {nodes} nodes: \
+         allow more memory, or choose another method, say tide"
+    )]
+    Unsolved {
+        /// The solver.
+        solver: &'static str,
+        /// Variables of the programme.
+        variables: usize,
+        /// Nodes of the search tree that it may look at.
+        nodes: u64,
+    },
     /// Whoever waited gave up.
     #[error("interrupted")]
     Interrupted,

@@ -1,26 +1,38 @@
 //! Methods that decide what leaves device memory, and the lowering that carries it out.
 //!
 //! Planning has two steps. A [method](methods) *decides*: for the gaps between two uses of a
-//! tensor it says whether the tensor is kept, swapped or recomputed. The [lowering](lower::lower)
-//! turns decisions into a plan: actions with order, dependencies and addresses. Methods share the
-//! lowering; when copies start is a parameter of it ([`simulator::Policy`]).
+//! tensor it says whether the tensor is kept, swapped, recomputed or made smaller, or it states the
+//! order of computation step by step. The [lowering](lower::lower) turns decisions into a plan:
+//! actions with order, dependencies and addresses. Methods share the lowering; when copies start is
+//! a parameter of it ([`simulator::Policy`]).
 //!
 //! Nothing here touches a file, a clock, a network or a device, and the same problem gives the
 //! same plan.
 
 mod bound;
+mod codecs;
 mod decide;
 mod error;
+mod explicit;
 mod feature_maps;
+pub mod inference;
+mod kept_load;
 mod lower;
 pub mod methods;
 mod problem;
+mod recomputable;
+mod relaxation;
+mod split_mix;
+mod spread;
 mod watch;
 
-pub use bound::{Bound, bound};
+pub use bound::{Bound, bound, tight_bound};
+pub use codecs::{CodecOptions, CodecTable};
 pub use decide::{Decided, plan};
 pub use error::PlanError;
 pub use feature_maps::feature_maps;
 pub use lower::lower;
 pub use problem::{Allowed, Limits, Problem};
+pub use relaxation::{Relaxation, Shares, relax};
+pub use spread::{Replays, Spread, SpreadError, replays, retimed, slower};
 pub use watch::{NoWatch, Progress, Watch};

@@ -1,9 +1,14 @@
 //! What a plan is asked for.
 
-use schema::{Bytes, Choice, Machine, Trace};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use schema::{Bytes, Choice, CodecCost, CodecModels, Machine, Trace};
 use simulator::{Evaluator, GapId, Model, Policy, Treatment};
 
+use crate::codecs::{CodecOptions, CodecTable};
 use crate::feature_maps::feature_maps;
+use crate::relaxation::{Relaxation, relax};
 
 /// A trace, a machine and a budget, and what a method may do.
 #[derive(Debug, Clone)]
@@ -20,10 +25,14 @@ pub struct Problem<'a> {
     pub allowed: Allowed,
     /// How far a method may search.
     pub limits: Limits,
+    /// What codecs make of tensors; none by default.
+    pub codecs: CodecTable,
     /// The trace in flat arrays.
     pub model: Model,
     /// The gaps that published methods decide about.
     pub feature_maps: Vec<GapId>,
+    relaxation: OnceLock<Relaxation>,
+    evaluations_made: Arc<AtomicU64>,
 }
 
 /// What a method may decide for a tensor besides keeping it.
@@ -33,6 +42,8 @@ pub struct Allowed {
     pub swap: bool,
     /// Running an op again.
     pub recompute: bool,
+    /// Making tensors smaller, on the device and, with `swap`, for the way to the host.
+    pub compress: bool,
 }
 
 /// How far a method may search. Counts, not times, so that a result does not depend on the
@@ -53,7 +64,8 @@ impl Default for Limits {
 }
 
 impl<'a> Problem<'a> {
-    /// A problem with all decisions allowed, the machine's host memory, and default limits.
+    /// A problem without codecs, in which all else is allowed, with the machine's host memory and
+    /// default limits.
     pub fn new(trace: &'a Trace, machine: &'a Machine, budget: Bytes) -> Self {
         let model = Model::of(trace);
         let feature_maps = feature_maps(trace, &model);
@@ -62,16 +74,49 @@ impl<'a> Problem<'a> {
             machine,
             budget,
             host_budget: machine.host.memory,
-            allowed: Allowed { swap: true, recompute: true },
+            allowed: Allowed { swap: true, recompute: true, compress: false },
             limits: Limits::default(),
+            codecs: CodecTable::default(),
             model,
             feature_maps,
+            relaxation: OnceLock::new(),
+            evaluations_made: Arc::default(),
         }
+    }
+
+    /// The problem with codecs, whose use it then allows.
+    pub fn with_codecs(mut self, models: &CodecModels, options: CodecOptions) -> Self {
+        self.codecs = CodecTable::new(self.trace, models, options);
+        self.allowed.compress = true;
+        self
+    }
+
+    /// The problem of a method that may do less.
+    pub fn restricted_to(&self, allowed: Allowed) -> Self {
+        Self { allowed, relaxation: OnceLock::new(), ..self.clone() }
     }
 
     /// An evaluator for this problem under a policy, with `target` bytes of device memory.
     pub fn evaluator(&self, policy: Policy, target: Bytes) -> Evaluator<'_> {
         Evaluator::new(&self.model, &self.machine.link, policy, target, self.host_budget)
+            .with_codecs(&self.codecs.costs)
+            .counted(&self.evaluations_made)
+    }
+
+    /// How many evaluations its evaluators, and those of its clones, have made so far.
+    pub fn evaluations_made(&self) -> u64 {
+        self.evaluations_made.load(Ordering::Relaxed)
+    }
+
+    /// The problem's [relaxation](relax), solved when it is first asked for. The problem must not
+    /// change from then on.
+    pub fn relaxation(&self) -> &Relaxation {
+        self.relaxation.get_or_init(|| relax(self))
+    }
+
+    /// The relaxation, if it has been solved.
+    pub fn solved_relaxation(&self) -> Option<&Relaxation> {
+        self.relaxation.get()
     }
 
     /// Everything kept.
@@ -83,6 +128,14 @@ impl<'a> Problem<'a> {
     /// million ops, so that planning time does not grow with the square of a trace's length.
     pub fn evaluations(&self) -> u64 {
         self.limits.evaluations.min(EVALUATED_OPS / self.trace.ops.len().max(1) as u64).max(1)
+    }
+
+    /// What a method may make of a gap's tensor with each codec: the codec's number and the cost.
+    pub fn may_compress(&self, gap: GapId) -> impl Iterator<Item = (u8, CodecCost)> + '_ {
+        let tensor = self.model.gaps()[gap].tensor;
+        let codecs = if self.allowed.compress { self.codecs.costs.len() as u8 } else { 0 };
+        let cost = move |codec| Some((codec, *self.codecs.costs.cost(codec, tensor)?));
+        (0..codecs).filter_map(cost)
     }
 
     /// Whether a method may recompute a gap's tensor.

@@ -11,8 +11,8 @@ pub struct Progress {
     pub of: u64,
 }
 
-/// Someone who waits for a plan, and may give up.
-pub trait Watch {
+/// Someone who waits for a plan, and may give up. Searches on several threads tell the same one.
+pub trait Watch: Sync {
     /// Is told of progress; returns whether the search is to go on.
     fn go_on(&self, progress: Progress) -> bool;
 }

@@ -152,3 +152,64 @@ fn recomputation_replaces_swaps_where_it_costs_less() {
     }
     assert!(gains > 0);
 }
+
+/// What an op saves for its backward op beside its output is none, down to where it no longer is
+/// a hundredth of it; an output is one however small it is.
+#[test]
+fn statistics_are_no_feature_maps_and_small_outputs_are() {
+    let machine = machine();
+    for (statistics, maps) in [(101, 8), (102, 9)] {
+        let mut trace = trace();
+        trace.tensors[3].bytes = Bytes(4);
+        trace.tensors.push(Tensor {
+            name: "statistics".into(),
+            bytes: Bytes(statistics),
+            ..trace.tensors[2].clone()
+        });
+        let saved = TensorId(8);
+        trace.ops[2].writes.push(saved);
+        let backward = trace.ops.iter_mut().find(|op| op.name == "b2").expect("it is there");
+        backward.reads.push(saved);
+        backward.frees.push(saved);
+        let problem = Problem::new(&trace, &machine, kib(1000));
+        assert_eq!(problem.feature_maps.len(), maps, "{statistics} bytes beside 10 KiB");
+    }
+}
+
+/// PooCH's hosts hold all maps. Where one does not, `swap-opt` keeps some and `pooch` recomputes
+/// what then does not fit the device.
+#[test]
+fn a_small_host_has_plans_and_is_never_overfilled() {
+    let (trace, machine) = (trace(), machine());
+    let mut recomputed_for_the_host = 0;
+    for host in (0..=120).step_by(20) {
+        for budget in (60..=200).step_by(10) {
+            let mut problem = Problem::new(&trace, &machine, kib(budget));
+            problem.host_budget = kib(host);
+            let decided = |method: &str| {
+                let method = by_name(method).expect("it is listed");
+                let decided = method.decide(&problem, problem.budget, &NoWatch).ok()?;
+                let mut evaluator = problem.evaluator(decided.policy, problem.budget);
+                let outcome = evaluator.evaluate(&decided.treatments).expect("it is decided on");
+                assert!(outcome.host_peak <= problem.host_budget);
+                Some((outcome.iteration, decided.treatments))
+            };
+            let (swap_opt, pooch) = (decided("swap-opt"), decided("pooch"));
+            let recomputes = |treatments: &[Treatment]| treatments.contains(&Treatment::Recompute);
+            match (swap_opt, pooch) {
+                (Some((time, treatments)), Some((pooch, _))) => {
+                    assert!(pooch <= time, "host {host}, budget {budget}");
+                    assert!(!recomputes(&treatments));
+                }
+                (Some(_), None) => panic!("host {host}, budget {budget}"),
+                (None, Some((_, treatments))) => {
+                    assert!(recomputes(&treatments));
+                    recomputed_for_the_host += 1;
+                }
+                // All maps together take 120 KiB, beside which nothing takes memory.
+                (None, None) => assert!(budget < 130, "host {host}, budget {budget}"),
+            }
+        }
+    }
+    assert!(recomputed_for_the_host > 0);
+}

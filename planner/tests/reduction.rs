@@ -7,8 +7,8 @@ use petgraph::algo::toposort;
 use petgraph::algo::tred::{dag_to_toposorted_adjacency_list, dag_transitive_reduction_closure};
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::IntoNeighbors;
-use planner::{Decided, Problem, lower};
-use schema::{Bytes, Lane};
+use planner::{Decided, lower};
+use schema::Lane;
 
 #[test]
 fn no_dependency_follows_from_the_others() {
@@ -18,9 +18,10 @@ fn no_dependency_follows_from_the_others() {
         let trace = random::trace(&mut random, 40);
         let machine = random::machine(&mut random);
         let policy = random::policy(&mut random);
-        let problem = Problem::new(&trace, &machine, Bytes(1 << 40));
-        let treatments = random::treatments(&mut random, &problem.model);
-        let decided = Decided { treatments, policy, considered: Vec::new(), as_recorded: false };
+        let problem = random::problem(&mut random, &trace, &machine);
+        let treatments = random::treatments(&mut random, &problem);
+        let decided =
+            Decided { treatments, policy, considered: Vec::new(), steps: None, as_recorded: false };
         let Ok(plan) = lower(&problem, problem.budget, &decided) else { continue };
         let mut graph = DiGraph::<(), (), u32>::new();
         let nodes: Vec<NodeIndex> = plan.actions.iter().map(|_| graph.add_node(())).collect();

@@ -7,10 +7,12 @@ mod common;
 
 use common::check;
 use common::random::{self, Random};
-use planner::{Decided, PlanError, Problem, bound, lower};
-use schema::{ActionId, BufferId, Bytes, Document, HostBufferId, InPlaceBuffers, Plan};
+use planner::{Decided, PlanError, bound, lower};
+use schema::{
+    ActionId, BufferId, Bytes, CodecId, Document, HostBufferId, InPlaceBuffers, Plan, Task,
+};
 use simulator::replay::{Schedule, replay_with};
-use simulator::{Evaluator, Outcome, Program, Unsafe, check_contract, prove};
+use simulator::{Outcome, Program, Treatment, Unsafe, check_contract, prove};
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
@@ -32,8 +34,8 @@ fn random_plan(random: &mut Random) -> Result<Option<(Plan, schema::Trace, Outco
     let trace = random::trace(random, 24);
     let machine = random::machine(random);
     let policy = random::policy(random);
-    let mut problem = Problem::new(&trace, &machine, Bytes(1 << 40));
-    let treatments = random::treatments(random, &problem.model);
+    let mut problem = random::problem(random, &trace, &machine);
+    let treatments = random::treatments(random, &problem);
     let unlimited = problem.evaluator(policy, problem.budget).evaluate(&treatments);
     let peak = match unlimited {
         Ok(outcome) => outcome.peak.0,
@@ -44,7 +46,7 @@ fn random_plan(random: &mut Random) -> Result<Option<(Plan, schema::Trace, Outco
     let mut evaluator = problem.evaluator(policy, problem.budget);
     let Ok(outcome) = evaluator.evaluate(&treatments) else { return Ok(None) };
     let considered = (0..problem.model.gaps().len()).collect();
-    let decided = Decided { treatments, policy, considered, as_recorded: false };
+    let decided = Decided { treatments, policy, considered, steps: None, as_recorded: false };
     match lower(&problem, problem.budget, &decided) {
         Ok(plan) => {
             let bound = bound(&problem);
@@ -77,6 +79,17 @@ fn every_plan_is_safe_under_every_timing() {
                 return Err(format!("{} bytes live over the budget", schedule.peak_bytes));
             }
             durations = random::jitter(random, plan.actions.iter().map(|a| a.duration));
+        }
+        if plan.predicted.peak > outcome.peak {
+            let (plan, evaluated) = (plan.predicted.peak, outcome.peak);
+            return Err(format!("the plan's peak is {plan}, its evaluation said {evaluated}"));
+        }
+        let codec_time: u64 = (plan.actions.iter())
+            .filter(|a| matches!(a.task, Task::Compress(_) | Task::Decompress(_)))
+            .map(|a| a.duration.0)
+            .sum();
+        if codec_time != outcome.codec.0 {
+            return Err(format!("codecs take {codec_time}, evaluated {}", outcome.codec));
         }
         // Where copies do not disturb each other, the plan keeps what the evaluation promised.
         let alone = plan.both_directions_permille == 1000;
@@ -155,18 +168,18 @@ fn the_evaluator_goes_on_from_a_change_as_if_it_had_begun_anew() {
         let trace = random::trace(random, 120);
         let machine = random::machine(random);
         let policy = random::policy(random);
-        let model = simulator::Model::of(&trace);
-        let mut treatments = random::treatments(random, &model);
+        let problem = random::problem(random, &trace, &machine);
+        let mut treatments = random::treatments(random, &problem);
         if treatments.is_empty() {
             return Ok(());
         }
-        let new = |budget| Evaluator::new(&model, &machine.link, policy, budget, Bytes(1 << 40));
+        let new = |budget| problem.evaluator(policy, budget);
         let peak = new(Bytes(1 << 40)).evaluate(&treatments).map_or(1 << 30, |o| o.peak.0);
         let budget = Bytes((peak as f64 * (0.7 + random.below(60) as f64 / 100.0)) as u64);
         let mut evaluator = new(budget);
         for step in 0..30 {
             let gap = random.below(treatments.len() as u64) as usize;
-            treatments[gap] = random::treatments(random, &model)[gap];
+            treatments[gap] = random::treatments(random, &problem)[gap];
             let (again, anew) =
                 (evaluator.evaluate(&treatments), new(budget).evaluate(&treatments));
             if again != anew {
@@ -214,7 +227,7 @@ fn edit(random: &mut Random, plan: &mut Plan) {
     let action = random.below(actions);
     let other = ActionId(random.below(action + 1) as u32);
     let target = &mut plan.actions[action as usize];
-    match random.below(12) {
+    match random.below(15) {
         0 => target.reads.push(buffer(random)),
         1 => target.writes.push(buffer(random)),
         2 => target.holds.push(buffer(random)),
@@ -225,7 +238,155 @@ fn edit(random: &mut Random, plan: &mut Plan) {
         7 => target.not_before.push(other),
         8 => target.in_place.push(pair),
         9 => target.host = Some(HostBufferId(random.below(hosts + 1) as u32)),
-        10 => plan.buffers[random.below(buffers) as usize].at_end = random.one_in(2),
+        10 => target.task = Task::Compress(schema::TensorId(random.below(6) as u32)),
+        11 => target.task = Task::Decompress(schema::TensorId(random.below(6) as u32)),
+        12 => {
+            let codec = random.below(plan.codecs.len() as u64 + 1) as u32;
+            let codec = (codec > 0).then(|| CodecId(codec - 1));
+            plan.buffers[random.below(buffers) as usize].compressed = codec;
+        }
+        13 => plan.buffers[random.below(buffers) as usize].at_end = random.one_in(2),
         _ => plan.buffers[random.below(buffers) as usize].bytes = Bytes(random.below(30_000)),
     }
+}
+
+/// The data of some tensors does worse than was reserved for: their compression copies them to
+/// the host itself, copies of the small form have nothing to do, and the decompression copies them
+/// back. Nothing but times differs.
+#[test]
+fn a_plan_is_as_safe_where_data_does_worse_than_was_reserved_for() {
+    let fell_back = std::cell::Cell::new(0u64);
+    for_each_case(2_000, |random| {
+        let Some((plan, _, _)) = random_plan(random)? else { return Ok(()) };
+        let worse: Vec<bool> = plan.host_buffers.iter().map(|_| random.one_in(2)).collect();
+        let mut durations: Vec<u64> = plan.actions.iter().map(|a| a.duration.0).collect();
+        for (duration, action) in durations.iter_mut().zip(&plan.actions) {
+            let Some(host) = action.host.filter(|host| worse[host.index()]) else { continue };
+            match action.task {
+                Task::Compress(_) | Task::Decompress(_) => {
+                    *duration = 1 + plan.host_buffers[host.index()].bytes.0 / 7;
+                    fell_back.set(fell_back.get() + 1);
+                }
+                _ if plan.host_buffers[host.index()].compressed.is_some() => *duration = 0,
+                _ => {}
+            }
+        }
+        let program = Program::of(&plan);
+        let mut schedule = Schedule::default();
+        replay_with(&program, &durations, &mut schedule, &mut ());
+        check::run(&plan, &schedule.start, &schedule.end)?;
+        if schedule.peak_bytes > plan.budget.0 {
+            return Err(format!("{} bytes live over the budget", schedule.peak_bytes));
+        }
+        Ok(())
+    });
+    assert!(setting("TIDEGATE_CASES", 2_000) < 100 || fell_back.get() > 1_000);
+}
+
+/// Plans in which a form of a tensor is taken for another are refused, each for its reason.
+#[test]
+fn forms_that_are_mixed_up_are_refused() {
+    let refused = std::cell::RefCell::new([0u32; 6]);
+    for_each_case(2_000, |random| {
+        let Some((plan, trace, _)) = random_plan(random)? else { return Ok(()) };
+        let codecs: Vec<usize> = (0..plan.actions.len())
+            .filter(|i| matches!(plan.actions[*i].task, Task::Compress(_) | Task::Decompress(_)))
+            .collect();
+        if codecs.is_empty() {
+            return Ok(());
+        }
+        let chosen = random.of(&codecs);
+        for kind in 0..6 {
+            let mut broken = plan.clone();
+            if !mix_up(kind, &mut broken, chosen) {
+                continue;
+            }
+            if prove(&broken).is_ok() && check_contract(&broken, &trace).is_ok() {
+                let action = &plan.actions[chosen];
+                return Err(format!("way {kind} to mix up {action:?} is not noticed"));
+            }
+            refused.borrow_mut()[kind] += 1;
+        }
+        Ok(())
+    });
+    let refused = refused.into_inner();
+    assert!(
+        setting("TIDEGATE_CASES", 2_000) < 1000 || refused.iter().all(|n| *n > 20),
+        "{refused:?}"
+    );
+}
+
+/// Mixes up forms around a codec's action in one of six ways; false where there is none.
+fn mix_up(kind: usize, plan: &mut Plan, chosen: usize) -> bool {
+    let action = plan.actions[chosen].clone();
+    let (Task::Compress(tensor) | Task::Decompress(tensor)) = action.task else { return false };
+    let buffers = || action.reads.iter().chain(&action.writes).copied();
+    let small = buffers().find(|b| plan.buffers[b.index()].compressed.is_some());
+    let small = small.expect("a codec has a small form");
+    match kind {
+        // An op reads the small form in place of the tensor.
+        0 => {
+            let buffers = &plan.buffers;
+            let reads = plan.actions[chosen..].iter_mut().filter_map(|action| {
+                let of_tensor = |b: &&mut BufferId| {
+                    let buffer = &buffers[b.index()];
+                    buffer.tensor == Some(tensor) && buffer.compressed.is_none()
+                };
+                let is_op = matches!(action.task, Task::Run(_) | Task::Recompute(_));
+                action.reads.iter_mut().filter(|_| is_op).find(of_tensor)
+            });
+            let Some(read) = reads.last() else { return false };
+            *read = small;
+        }
+        // The small form is said to be the tensor.
+        1 => plan.buffers[small.index()].compressed = None,
+        // The small form is of another codec than its host buffer.
+        2 => {
+            let other = plan.buffers[small.index()].compressed.map_or(0, |codec| codec.0 + 1);
+            if action.host.is_none() || plan.codecs.len() < 2 {
+                return false;
+            }
+            plan.buffers[small.index()].compressed =
+                Some(CodecId(other % plan.codecs.len() as u32));
+        }
+        // Nowhere to go for data that does worse.
+        3 => return plan.actions[chosen].host.take().is_some(),
+        // Another host buffer.
+        4 => {
+            let mut hosts = (0..plan.host_buffers.len()).map(HostBufferId::from_index);
+            let other = hosts.rfind(|host| action.host.is_some_and(|mine| mine != *host));
+            let Some(other) = other else { return false };
+            plan.actions[chosen].host = Some(other);
+        }
+        // No room for the tensor itself.
+        _ => {
+            let Some(host) = action.host else { return false };
+            plan.host_buffers[host.index()].bytes = plan.buffers[small.index()].bytes;
+        }
+    }
+    true
+}
+
+/// What codecs do to a plan is tested only where plans have them.
+#[test]
+fn random_decisions_hold_all_treatments() {
+    let mut seen = [0u32; 6];
+    for seed in 0..200 {
+        let mut random = Random::new(seed);
+        let trace = random::trace(&mut random, 24);
+        let machine = random::machine(&mut random);
+        let problem = random::problem(&mut random, &trace, &machine);
+        for treatment in random::treatments(&mut random, &problem) {
+            let kind = match treatment {
+                Treatment::Keep => 0,
+                Treatment::Swap | Treatment::SwapAtNoCost => 1,
+                Treatment::Recompute => 2,
+                Treatment::RecomputeEachTime => 3,
+                Treatment::SwapCompressed(_) => 4,
+                Treatment::Compress(_) => 5,
+            };
+            seen[kind] += 1;
+        }
+    }
+    assert!(seen.iter().all(|n| *n > 50), "{seen:?}");
 }

@@ -2,8 +2,9 @@
 
 use schema::{
     Action, ActionId, BufferId, Direction, HostBufferId, InPlaceBuffers, Nanos, OpId, Task,
+    TensorId,
 };
-use simulator::{Evaluator, Materialised, Record};
+use simulator::{Evaluator, Materialised, Record, RecordedCopy, Work};
 
 use crate::Problem;
 use crate::lower::buffers::Layout;
@@ -35,7 +36,7 @@ pub(super) fn actions(
         ids.set(*source, ActionId::from_index(index));
     }
     let mut actions: Vec<Action> = (sources.iter())
-        .map(|(_, source)| bare_action(problem, evaluator, record, *source, &ids))
+        .map(|(_, source)| bare_action(problem, evaluator, record, layout, *source, &ids))
         .collect();
     attach_buffers(problem, record, layout, &ids, &mut actions);
     await_copies(record, &ids, &mut actions);
@@ -78,6 +79,7 @@ fn bare_action(
     problem: &Problem,
     evaluator: &Evaluator,
     record: &Record,
+    layout: &Layout,
     source: Source,
     ids: &Ids,
 ) -> Action {
@@ -86,20 +88,32 @@ fn bare_action(
         Source::Run(i) => {
             let run = record.positions[i];
             let op = &problem.trace.ops[run.op as usize];
-            let (task, duration) = match run.again {
-                false => (Task::Run(OpId(run.op)), op.duration),
-                true => (Task::Recompute(OpId(run.op)), op.recompute.unwrap_or(op.duration)),
+            let packing = |id: u32| &record.packings[id as usize];
+            let host = |id: u32| layout.host_of_packing[id as usize];
+            let (task, duration, host) = match run.work {
+                Work::Run => (Task::Run(OpId(run.op)), op.duration, None),
+                Work::Again => {
+                    (Task::Recompute(OpId(run.op)), op.recompute.unwrap_or(op.duration), None)
+                }
+                Work::Compress(id) => {
+                    let tensor = TensorId(packing(id).tensor);
+                    (Task::Compress(tensor), packing(id).cost.compress, host(id))
+                }
+                Work::Decompress(id) => {
+                    let tensor = TensorId(packing(id).tensor);
+                    (Task::Decompress(tensor), packing(id).cost.decompress, host(id))
+                }
             };
-            (task, duration, Vec::new(), None)
+            (task, duration, Vec::new(), host)
         }
         Source::Out(i) => {
             let copy = &record.outs[i];
-            let time = evaluator.copy_time(Direction::D2h, copy.tensor);
+            let time = copy_time(evaluator, Direction::D2h, copy);
             (Task::CopyOut(copy.tensor), time, gate(copy.gate), Some(i))
         }
         Source::Back(i) => {
             let copy = &record.backs[i];
-            let time = evaluator.copy_time(Direction::H2d, copy.tensor);
+            let time = copy_time(evaluator, Direction::H2d, copy);
             (Task::CopyIn(copy.tensor), time, gate(copy.gate), Some(copy.swap as usize))
         }
     };
@@ -113,6 +127,13 @@ fn bare_action(
         holds: Vec::new(),
         in_place: Vec::new(),
         host: host.map(HostBufferId::from_index),
+    }
+}
+
+fn copy_time(evaluator: &Evaluator, direction: Direction, copy: &RecordedCopy) -> Nanos {
+    match copy.codec {
+        Some(codec) => evaluator.small_copy_time(direction, codec, copy.tensor),
+        None => evaluator.copy_time(direction, copy.tensor),
     }
 }
 
@@ -154,7 +175,8 @@ fn attach_buffers(
     }
 }
 
-/// Every run reads its inputs where they reside at the time.
+/// Every run reads its inputs where they reside at the time; codecs read a tensor or its small
+/// form.
 fn attach_reads(
     problem: &Problem,
     record: &Record,
@@ -163,6 +185,7 @@ fn attach_reads(
     actions: &mut [Action],
 ) {
     let mut resident = vec![None; problem.trace.tensors.len()];
+    let mut small = vec![None; record.packings.len()];
     let mut by_first: Vec<usize> = (0..layout.residencies.len()).collect();
     by_first.sort_by_key(|i| layout.residencies[*i].first);
     let mut next = by_first.into_iter().peekable();
@@ -171,7 +194,9 @@ fn attach_reads(
         while let Some(i) = next.next_if(|i| layout.residencies[*i].first as usize <= position) {
             let residency = &layout.residencies[i];
             // What this very run writes is not what it reads.
-            if residency.origin == Materialised::Written {
+            if let Some(packing) = residency.small {
+                small[packing as usize] = Some(i);
+            } else if residency.origin == Materialised::Written {
                 written.push(i);
             } else {
                 resident[residency.tensor as usize] = Some(i);
@@ -180,16 +205,26 @@ fn attach_reads(
         let op = &problem.trace.ops[run.op as usize];
         let action = &mut actions[ids.runs[position].index()];
         let buffer = |i: Option<usize>| BufferId::from_index(i.expect("inputs are resident"));
-        action.reads.extend(op.reads.iter().map(|t| buffer(resident[t.index()])));
-        let held = op.frees.iter().filter(|t| !op.reads.contains(t)).filter(|t| {
-            let residency = resident[t.index()].map(|i| layout.residencies[i]);
-            residency.is_some_and(|r| r.last as usize == position && !run.again)
-        });
-        action.holds.extend(held.map(|t| buffer(resident[t.index()])));
+        let again = run.work == Work::Again;
+        match run.work {
+            Work::Run | Work::Again => {
+                action.reads.extend(op.reads.iter().map(|t| buffer(resident[t.index()])));
+                let held = op.frees.iter().filter(|t| !op.reads.contains(t)).filter(|t| {
+                    let residency = resident[t.index()].map(|i| layout.residencies[i]);
+                    residency.is_some_and(|r| r.last as usize == position && !again)
+                });
+                action.holds.extend(held.map(|t| buffer(resident[t.index()])));
+            }
+            Work::Compress(id) => {
+                let tensor = record.packings[id as usize].tensor;
+                action.reads.push(buffer(resident[tensor as usize]));
+            }
+            Work::Decompress(id) => action.reads.push(buffer(small[id as usize])),
+        }
         for i in written {
             let residency = &layout.residencies[i];
             // A second copy of an output that is there already is thrown away at once.
-            let thrown_away = run.again
+            let thrown_away = again
                 && residency.last as usize == position
                 && resident[residency.tensor as usize]
                     .is_some_and(|other| layout.residencies[other].last as usize > position);

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use schema::{Buffer, Bytes, HostBuffer, TensorId};
-use simulator::{Materialised, Record, Residency};
+use schema::{Buffer, Bytes, CodecId, HostBuffer, TensorId};
+use simulator::{Materialised, Record, Residency, Work};
 
 use crate::Problem;
 use crate::lower::pack::Block;
@@ -12,8 +12,12 @@ use crate::lower::pack::Block;
 pub(super) struct Layout {
     /// Residencies first, in the recording's order, then workspaces by position.
     pub device: Vec<Block>,
-    /// One for each swap, in the order of the copies out.
+    /// One for each swap, in the order of the copies out, then those of small forms that stay.
     pub host: Vec<Block>,
+    /// What each block of `host` is for: a tensor, or its small form by a codec.
+    host_forms: Vec<(TensorId, Option<u8>)>,
+    /// The host buffer of each packing whose size varies.
+    pub host_of_packing: Vec<Option<usize>>,
     pub residencies: Vec<Residency>,
     /// The buffer of each position's workspace.
     pub workspace: Vec<Option<usize>>,
@@ -31,7 +35,10 @@ pub(super) fn layout(problem: &Problem, record: &Record) -> Layout {
     }
     let residencies = sorted_by_donor(record, &back_of);
     let end = record.positions.len() as u32 - 1;
-    let bytes = |r: &Residency| problem.trace.tensors[r.tensor as usize].bytes.0;
+    let bytes = |r: &Residency| match r.small {
+        Some(packing) => record.packings[packing as usize].cost.reserved.0,
+        None => problem.trace.tensors[r.tensor as usize].bytes.0,
+    };
     let mut device: Vec<Block> = (residencies.iter())
         .map(|r| Block {
             bytes: bytes(r),
@@ -48,21 +55,24 @@ pub(super) fn layout(problem: &Problem, record: &Record) -> Layout {
     let mut workspace = vec![None; record.positions.len()];
     for (position, run) in record.positions.iter().enumerate().take(end as usize) {
         let bytes = problem.trace.ops[run.op as usize].workspace.0;
-        if bytes > 0 {
+        if bytes > 0 && matches!(run.work, Work::Run | Work::Again) {
             workspace[position] = Some(device.len());
             let (from, until) = record.run_events[position];
             device.push(Block { bytes, from: from + 1, until: until + 1, over: None, address: 0 });
         }
     }
-    let host = record.outs.iter().zip(&back_of).map(|(out, back)| Block {
-        bytes: problem.trace.tensors[out.tensor.index()].bytes.0,
-        from: out.events.0 + 1,
-        until: back.map_or(NEVER, |(_, end)| end + 1),
-        over: None,
-        address: 0,
-    });
-    let host = host.collect();
-    Layout { device, host, residencies, workspace, in_place, end }
+    let mut layout = Layout {
+        device,
+        host: Vec::new(),
+        host_forms: Vec::new(),
+        host_of_packing: vec![None; record.packings.len()],
+        residencies,
+        workspace,
+        in_place,
+        end,
+    };
+    layout.add_host(problem, record, &back_of);
+    layout
 }
 
 /// Residencies in the order in which they come to be, so that one that lies over another is
@@ -109,16 +119,62 @@ fn donations(record: &Record, residencies: &[Residency]) -> Vec<(u32, usize, usi
 }
 
 impl Layout {
-    pub fn device_buffers(&self) -> Vec<Buffer> {
+    fn add_host(&mut self, problem: &Problem, record: &Record, back_of: &[Option<(u32, u32)>]) {
+        let raw = |tensor: TensorId| problem.trace.tensors[tensor.index()].bytes.0;
+        for (out, back) in record.outs.iter().zip(back_of) {
+            let small = out.codec.and_then(|codec| problem.codecs.costs.cost(codec, out.tensor));
+            self.host.push(Block {
+                bytes: small.map_or(raw(out.tensor), |cost| cost.reserved.0),
+                from: out.events.0 + 1,
+                until: back.map_or(NEVER, |(_, end)| end + 1),
+                over: None,
+                address: 0,
+            });
+            self.host_forms.push((out.tensor, out.codec));
+        }
+        for (position, run) in record.positions.iter().enumerate() {
+            let Work::Decompress(id) = run.work else { continue };
+            let packing = &record.packings[id as usize];
+            if !packing.cost.variable {
+                continue;
+            }
+            // The tensor itself may go there, from the compression to the decompression.
+            let tensor = TensorId(packing.tensor);
+            let block = Block {
+                bytes: raw(tensor),
+                from: record.run_events[packing.position as usize].0 + 1,
+                until: record.run_events[position].1 + 1,
+                over: None,
+                address: 0,
+            };
+            let host = packing.swap.map_or(self.host.len(), |swap| swap as usize);
+            if packing.swap.is_some() {
+                self.host[host] = block;
+            } else {
+                self.host.push(block);
+                self.host_forms.push((tensor, Some(packing.codec)));
+            }
+            self.host_of_packing[id as usize] = Some(host);
+        }
+    }
+
+    pub fn device_buffers(&self, record: &Record) -> Vec<Buffer> {
         let residencies = self.residencies.iter().map(|r| Buffer {
             tensor: Some(TensorId(r.tensor)),
             address: 0,
             bytes: Bytes::ZERO,
+            compressed: r.small.map(|id| codec_id(record.packings[id as usize].codec)),
             at_start: r.origin == Materialised::AtStart,
             at_end: r.last == self.end,
         });
-        let workspace =
-            Buffer { tensor: None, address: 0, bytes: Bytes::ZERO, at_start: false, at_end: false };
+        let workspace = Buffer {
+            tensor: None,
+            address: 0,
+            bytes: Bytes::ZERO,
+            compressed: None,
+            at_start: false,
+            at_end: false,
+        };
         let all = residencies.chain(std::iter::repeat(workspace));
         let placed = all.zip(&self.device).map(|(buffer, block)| Buffer {
             address: block.address,
@@ -128,12 +184,19 @@ impl Layout {
         placed.collect()
     }
 
-    pub fn host_buffers(&self, record: &Record) -> Vec<HostBuffer> {
-        let buffers = self.host.iter().zip(&record.outs).map(|(block, out)| HostBuffer {
-            tensor: out.tensor,
+    pub fn host_buffers(&self) -> Vec<HostBuffer> {
+        let buffers = self.host.iter().zip(&self.host_forms);
+        let buffers = buffers.map(|(block, (tensor, codec))| HostBuffer {
+            tensor: *tensor,
             address: block.address,
             bytes: Bytes(block.bytes),
+            compressed: codec.map(codec_id),
         });
         buffers.collect()
     }
+}
+
+/// A treatment's codec as the plan's list has it.
+pub(super) fn codec_id(codec: u8) -> CodecId {
+    CodecId(u32::from(codec))
 }

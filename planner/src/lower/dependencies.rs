@@ -1,6 +1,6 @@
 //! What must come after what.
 
-use schema::{ActionId, Lane, Plan};
+use schema::{ActionId, Lane, Plan, Task};
 use simulator::{Addresses, HappensBefore};
 
 /// Fills in `after`: every read comes after what fills the buffer, and every buffer after all
@@ -26,12 +26,16 @@ pub(super) fn connect(plan: &mut Plan) {
             device.fill(buffer.index(), id, lane);
         }
         if let Some(buffer) = action.host {
-            if lane == Lane::D2h {
-                host.take(buffer.index(), &mut after);
-                host.fill(buffer.index(), id, lane);
-            } else {
-                after.extend(host.filled_by[buffer.index()]);
-                host.last_use[buffer.index()][lane.index()] = Some(id);
+            after.extend(host.filled_by[buffer.index()]);
+            match action.task {
+                Task::Compress(_) | Task::CopyOut(_) => {
+                    // The copy of a small form goes where its compression may have put the tensor.
+                    if host.filled_by[buffer.index()].is_none() {
+                        host.take(buffer.index(), &mut after);
+                    }
+                    host.fill(buffer.index(), id, lane);
+                }
+                _ => host.last_use[buffer.index()][lane.index()] = Some(id),
             }
         }
         // An output over an input of the same action finds this action among the input's users.

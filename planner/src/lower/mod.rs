@@ -32,10 +32,13 @@ pub fn lower(problem: &Problem, target: Bytes, decided: &Decided) -> Result<Plan
         (&problem.model, decided.treatments.clone())
     };
     let link = &problem.machine.link;
-    let mut evaluator = Evaluator::new(model, link, decided.policy, target, problem.host_budget);
-    let record = evaluator
-        .record(&treatments)
-        .map_err(|cause| PlanError::from_infeasible(cause, problem.budget))?;
+    let mut evaluator = Evaluator::new(model, link, decided.policy, target, problem.host_budget)
+        .with_codecs(&problem.codecs.costs);
+    let record = match &decided.steps {
+        Some(steps) => evaluator.record_steps(steps),
+        None => evaluator.record(&treatments),
+    };
+    let record = record.map_err(|cause| PlanError::from_infeasible(cause, problem.budget))?;
     let mut layout = buffers::layout(problem, &record);
     let arena = pack::pack(&mut layout.device, problem.budget);
     if arena > problem.budget {
@@ -46,17 +49,20 @@ pub fn lower(problem: &Problem, target: Bytes, decided: &Decided) -> Result<Plan
     if host_arena > problem.host_budget {
         return Err(PlanError::Impossible(Infeasible::HostMemory { needed: host_arena }));
     }
+    let compresses = !record.packings.is_empty();
     let mut plan = Plan {
         method: String::new(),
         settings: Default::default(),
         trace: Reference { name: problem.trace.title(), digest: problem.trace.digest() },
         machine: Reference { name: problem.machine.name.clone(), digest: problem.machine.digest() },
+        codec_models: problem.codecs.source.clone().filter(|_| compresses),
+        codecs: if compresses { problem.codecs.codecs.clone() } else { Vec::new() },
         budget: problem.budget,
         host_budget: host_arena,
         both_directions_permille: evaluator.both_directions_permille(),
         decisions: decisions(problem, decided),
-        buffers: layout.device_buffers(),
-        host_buffers: layout.host_buffers(&record),
+        buffers: layout.device_buffers(&record),
+        host_buffers: layout.host_buffers(),
         actions: actions::actions(problem, &evaluator, &record, &layout),
         predicted: Predicted {
             iteration: Nanos::ZERO,
@@ -76,13 +82,16 @@ pub fn lower(problem: &Problem, target: Bytes, decided: &Decided) -> Result<Plan
 
 fn decisions(problem: &Problem, decided: &Decided) -> Vec<Decision> {
     let decision = |gap: &simulator::GapId| {
-        let choice = match decided.treatments[*gap] {
-            Treatment::Keep => Choice::Keep,
-            Treatment::Recompute => Choice::Recompute,
-            Treatment::Swap | Treatment::SwapAtNoCost => Choice::Swap,
+        let (choice, codec) = match decided.treatments[*gap] {
+            Treatment::Keep => (Choice::Keep, None),
+            Treatment::Recompute | Treatment::RecomputeEachTime => (Choice::Recompute, None),
+            Treatment::Swap | Treatment::SwapAtNoCost => (Choice::Swap, None),
+            Treatment::SwapCompressed(codec) => (Choice::Swap, Some(codec)),
+            Treatment::Compress(codec) => (Choice::Compress, Some(codec)),
         };
+        let codec = codec.map(buffers::codec_id);
         let gap = &problem.model.gaps()[*gap];
-        Decision { tensor: gap.tensor, after: gap.after, before: gap.before, choice }
+        Decision { tensor: gap.tensor, after: gap.after, before: gap.before, choice, codec }
     };
     decided.considered.iter().map(decision).collect()
 }

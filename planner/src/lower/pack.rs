@@ -11,12 +11,17 @@ use std::cmp::Reverse;
 
 use schema::Bytes;
 
+use crate::split_mix::SplitMix;
+
 /// Addresses are multiples of this: what device allocators and vector instructions want.
 const ALIGNMENT: u64 = 256;
 
 /// Work that changing one order may take, in pairs of blocks compared: what decides how often
 /// each order is changed before the best arena found is taken.
-const PAIRS: usize = 2_000_000;
+const PAIRS: usize = 10_000_000;
+
+/// Rounds after which moving to the front is taken to have gone round in circles.
+const CIRCLES: usize = 64;
 
 /// Blocks this small a share of the live bytes fit into what the large ones leave, and are placed
 /// once these have their places.
@@ -90,23 +95,28 @@ impl Search<'_> {
         let placements = orders.iter().map(|order| self.place(order));
         let best = placements.min_by_key(|placement| placement.top(self.blocks).0);
         let mut best = best.expect("there are orders");
-        let rounds = (PAIRS / (large.len() * large.len()).max(1)).clamp(2, 64);
+        let rounds = (PAIRS / (large.len() * large.len()).max(1)).clamp(2, 400);
+        let mut random = SplitMix::new(large.len() as u64);
         for order in &mut orders {
-            for _ in 0..rounds {
+            let mut arena = u64::MAX;
+            for round in 0..rounds {
                 if best.top(self.blocks).0 <= room {
                     return best;
                 }
                 let placement = self.place(order);
-                let (arena, highest) = placement.top(self.blocks);
+                let (top, highest) = placement.top(self.blocks);
+                if top < best.top(self.blocks).0 {
+                    best = placement;
+                }
                 let at = order
                     .iter()
                     .position(|g| highest.is_some_and(|b| self.groups[*g].contains(&b)));
-                if let Some(at) = at {
-                    order[..=at].rotate_right(1);
-                }
-                if arena < best.top(self.blocks).0 {
-                    best = placement;
-                }
+                let Some(at) = at else { break };
+                // To the front, or, once that has gone round in circles, to anywhere before.
+                let circles = round >= CIRCLES && top >= arena;
+                let to = if circles { random.below(at as u64 + 1) as usize } else { 0 };
+                order[to..=at].rotate_right(1);
+                arena = top;
             }
         }
         best

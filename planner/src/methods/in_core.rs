@@ -27,6 +27,7 @@ impl Method for InCoreMethod {
             treatments: problem.keep_all(),
             policy: Policy::EARLY,
             considered: problem.feature_maps.clone(),
+            steps: None,
             as_recorded: true,
         })
     }

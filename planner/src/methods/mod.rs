@@ -1,26 +1,59 @@
 //! The methods: each decides, for every gap that it considers, what becomes of the tensor.
 
+mod budget_split;
+mod capuchin;
+mod chain;
 mod checkpoints;
+mod comet;
+mod cswap;
+mod dtr;
+mod ilp;
 mod in_core;
 mod overheads;
 mod pooch;
+mod revolve;
+mod rotor;
+mod rotor_offload;
+mod selective;
 mod superneurons;
 mod swap_all;
 mod swap_opt;
+mod swapadvisor;
+mod tide;
 mod vdnn;
+
+use std::collections::BTreeMap;
 
 use schema::Bytes;
 use simulator::{GapId, Policy, Treatment};
 
-use crate::{Decided, PlanError, Problem, Watch};
+use crate::decide::DECIDED_PERMILLE;
+use crate::{Allowed, Decided, PlanError, Problem, Watch};
 
+pub use budget_split::BudgetSplit;
+pub use capuchin::Capuchin;
 pub use checkpoints::SqrtN;
+pub use comet::{
+    ACCEPTABLE, COEFFICIENT, Comet, INTERVAL, LayerStatistics, Refresh, UNIFORM, gradient_sigma,
+    loss_weight,
+};
+pub use cswap::{
+    Cswap, ParameterRange, StaticCompression, SwapCost, Swapped, fixed_rates, parameter_range,
+};
+pub use dtr::{Dtr, OnlineRun};
+pub use ilp::Ilp;
 pub use in_core::InCoreMethod;
 pub use overheads::Exposed;
 pub use pooch::Pooch;
+pub use revolve::Revolve;
+pub use rotor::Rotor;
+pub use rotor_offload::RotorOffload;
+pub use selective::Selective;
 pub use superneurons::SuperNeurons;
 pub use swap_all::SwapAll;
 pub use swap_opt::SwapOpt;
+pub use swapadvisor::SwapAdvisor;
+pub use tide::Tide;
 pub use vdnn::Vdnn;
 
 /// A way to decide.
@@ -42,6 +75,40 @@ pub trait Method: Sync {
         watch: &dyn Watch,
     ) -> Result<Decided, PlanError>;
 
+    /// Shares of the budget, in thousandths, for which it decides, one after another, until its
+    /// decisions can be lowered.
+    fn targets(&self) -> &'static [u64] {
+        &DECIDED_PERMILLE
+    }
+
+    /// Whether it cannot do without a codec, so that a problem without any is none for it.
+    fn needs_codecs(&self) -> bool {
+        false
+    }
+
+    /// Whether a comparison leaves it out unless it is named: it takes long, and seldom beats what it
+    /// starts from.
+    fn only_on_request(&self) -> bool {
+        false
+    }
+
+    /// Whether the batches that it trains with are powers of two.
+    fn batches_are_powers_of_two(&self) -> bool {
+        false
+    }
+
+    /// Of what a problem allows, what this method makes use of. Its own decisions and those of the
+    /// methods that it includes keep to it: [`plan`](crate::plan) gives them a problem that allows no
+    /// more.
+    fn restricts(&self, allowed: Allowed) -> Allowed {
+        allowed
+    }
+
+    /// What its plans state as settings.
+    fn settings(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+
     /// Methods that this one includes: where one of their plans is faster, it is this one's, too.
     fn includes(&self) -> Vec<Box<dyn Method>> {
         Vec::new()
@@ -60,12 +127,29 @@ pub fn all() -> Vec<Box<dyn Method>> {
         Box::new(SuperNeurons),
         Box::new(SwapOpt),
         Box::new(Pooch),
+        Box::new(Capuchin),
+        Box::new(SwapAdvisor),
         Box::new(SqrtN),
+        Box::new(Revolve),
+        Box::new(Rotor),
+        Box::new(RotorOffload),
+        Box::new(Selective),
+        Box::new(BudgetSplit),
+        Box::new(Dtr),
+        Box::new(StaticCompression),
+        Box::new(Cswap::Lossless),
+        Box::new(Cswap::Plus { parameter: None }),
+        Box::new(Comet::default()),
+        Box::new(Ilp::CHECKMATE),
+        Box::new(Ilp::POET),
+        Box::new(Ilp::AUTOTM),
+        Box::new(Ilp::ALL),
+        Box::new(Tide),
     ]
 }
 
 /// The method that plans use unless told otherwise.
-pub const DEFAULT: &str = "pooch";
+pub const DEFAULT: &str = "tide";
 
 /// Finds a method by its name.
 pub fn by_name(name: &str) -> Option<Box<dyn Method>> {
@@ -74,7 +158,13 @@ pub fn by_name(name: &str) -> Option<Box<dyn Method>> {
 
 /// Decisions about all feature maps.
 fn about_feature_maps(problem: &Problem, treatments: Vec<Treatment>, policy: Policy) -> Decided {
-    Decided { treatments, policy, considered: problem.feature_maps.clone(), as_recorded: false }
+    Decided {
+        treatments,
+        policy,
+        considered: problem.feature_maps.clone(),
+        steps: None,
+        as_recorded: false,
+    }
 }
 
 /// Every feature map treated alike.
@@ -97,5 +187,18 @@ fn needs_recompute(problem: &Problem) -> Result<(), PlanError> {
         Ok(())
     } else {
         Err(PlanError::NotAllowed { what: "recompute" })
+    }
+}
+
+/// That the problem has a codec that a method needs, and may use it.
+fn needs_codec(
+    problem: &Problem,
+    what: &'static str,
+    option: &'static str,
+    has_it: bool,
+) -> Result<(), PlanError> {
+    match problem.allowed.compress && has_it {
+        true => Ok(()),
+        false => Err(PlanError::NoCodec { what, option }),
     }
 }

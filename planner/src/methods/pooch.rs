@@ -41,7 +41,7 @@ impl Method for Pooch {
         target: Bytes,
         watch: &dyn Watch,
     ) -> Result<Decided, PlanError> {
-        let mut search = Search::new(problem, target, watch)?;
+        let mut search = Search::new(problem, target, problem.allowed.recompute, watch)?;
         let mut treatments = search.run()?;
         if problem.allowed.recompute {
             recompute_by_ratio(problem, &mut search.evaluator, &mut treatments, watch)?;

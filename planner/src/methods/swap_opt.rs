@@ -1,14 +1,17 @@
 //! PooCH's first step: keep or swap.
 
+mod start;
+
 use schema::Bytes;
 use simulator::{Evaluator, GapId, Policy, Treatment};
 
-use crate::methods::{Exposed, Method, SwapAll, about_feature_maps, all_feature_maps, needs_swap};
+use crate::methods::{Exposed, Method, SwapAll, about_feature_maps, needs_swap};
 use crate::{Decided, PlanError, Problem, Progress, Watch};
 
 /// `swap-opt` of PooCH section 5.1: feature maps are kept or swapped, as section 4.4.2 decides.
 ///
-/// From the timeline of swapping everything come `L_O` and `L_I` ([`Exposed`]). Maps in neither
+/// From the timeline of swapping everything (`start.rs` says what we do where the host lacks
+/// the memory) come `L_O` and `L_I` ([`Exposed`]). Maps in neither
 /// stay swapped. A binary tree has one level per map of `L_I`; at each of its leaves the maps of
 /// `L_O \ L_I` are switched to *keep* from the output layer on, as long as they fit. Where the
 /// tree has more leaves than the search may evaluate we depart from the paper: of each level only
@@ -37,7 +40,7 @@ impl Method for SwapOpt {
         target: Bytes,
         watch: &dyn Watch,
     ) -> Result<Decided, PlanError> {
-        let treatments = Search::new(problem, target, watch)?.run()?;
+        let treatments = Search::new(problem, target, false, watch)?.run()?;
         Ok(about_feature_maps(problem, treatments, Policy::EARLY))
     }
 
@@ -52,24 +55,25 @@ pub(super) struct Search<'a> {
     watch: &'a dyn Watch,
     pub evaluator: Evaluator<'a>,
     exposed: Exposed,
+    start: Vec<Treatment>,
     best: (u64, Vec<Treatment>),
 }
 
 impl<'a> Search<'a> {
+    /// `may_recompute`: where the host does not hold all maps, some may be recomputed.
     pub fn new(
         problem: &'a Problem<'a>,
         target: Bytes,
+        may_recompute: bool,
         watch: &'a dyn Watch,
     ) -> Result<Self, PlanError> {
         needs_swap(problem)?;
         let mut evaluator = problem.evaluator(Policy::EARLY, target);
-        let swap_all = all_feature_maps(problem, Treatment::Swap);
-        let record = evaluator
-            .record(&swap_all)
+        let (start, record) = start::start(problem, &mut evaluator, may_recompute)
             .map_err(|cause| PlanError::from_infeasible(cause, problem.budget))?;
         let exposed = Exposed::of(problem, &problem.feature_maps, &record);
-        let best = (record.outcome.iteration.0, swap_all);
-        Ok(Self { problem, watch, evaluator, exposed, best })
+        let best = (record.outcome.iteration.0, start.clone());
+        Ok(Self { problem, watch, evaluator, exposed, start, best })
     }
 
     /// The fastest classification found.
@@ -84,11 +88,12 @@ impl<'a> Search<'a> {
             .filter(|evaluations| *evaluations <= self.problem.evaluations());
         match whole_tree {
             Some(_) => {
-                let mut treatments = all_feature_maps(self.problem, Treatment::Swap);
+                let mut treatments = self.start.clone();
                 self.descend(&mut treatments, &levels, &scanned)?;
             }
             None => self.beam(&levels, &scanned)?,
         }
+        self.spare_recomputations()?;
         Ok(self.best.1.clone())
     }
 
@@ -125,9 +130,8 @@ impl<'a> Search<'a> {
     }
 
     fn beam(&mut self, levels: &[GapId], scanned: &[GapId]) -> Result<(), PlanError> {
-        let swap_all = all_feature_maps(self.problem, Treatment::Swap);
         let time = self.best.0;
-        let mut prefixes = vec![(time, swap_all)];
+        let mut prefixes = vec![(time, self.start.clone())];
         let width = self.problem.evaluations() / (levels.len() + scanned.len()).max(1) as u64;
         let width = width.clamp(1, BEAM) as usize;
         for level in levels {
@@ -146,6 +150,22 @@ impl<'a> Search<'a> {
         }
         for (_, prefix) in prefixes {
             self.leaf(&prefix, scanned)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps or swaps what the start recomputes only because the host lacks memory, where that is
+    /// faster.
+    fn spare_recomputations(&mut self) -> Result<(), PlanError> {
+        for gap in self.problem.feature_maps.iter().rev() {
+            if self.start[*gap] != Treatment::Recompute {
+                continue;
+            }
+            for treatment in [Treatment::Keep, Treatment::Swap] {
+                let mut treatments = self.best.1.clone();
+                treatments[*gap] = treatment;
+                self.consider(&treatments)?;
+            }
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! vDNN: offload the inputs of layers, layer by layer.
 
 use schema::{Bytes, OpKind, Phase};
-use simulator::{OffloadStart, Policy, PrefetchGate, Treatment};
+use simulator::{GapId, OffloadStart, Policy, PrefetchGate, Treatment};
 
 use crate::methods::{Method, about_feature_maps, all_feature_maps, needs_swap, with};
 use crate::{Decided, PlanError, Problem, Watch};
@@ -24,7 +24,8 @@ pub enum Vdnn {
     Dynamic,
 }
 
-const POLICY: Policy = Policy {
+/// When vDNN's copies start.
+pub(super) const POLICY: Policy = Policy {
     offload: OffloadStart::WithLastUse,
     prefetch: PrefetchGate::FromPrecedingConvolution,
     synchronous: true,
@@ -55,7 +56,7 @@ impl Method for Vdnn {
         needs_swap(problem)?;
         let treatments = match self {
             Self::All => all_feature_maps(problem, Treatment::Swap),
-            Self::Conv => convolution_inputs(problem),
+            Self::Conv => with(problem.keep_all(), &convolution_inputs(problem), Treatment::Swap),
             Self::Dynamic => problem.keep_all(),
         };
         Ok(about_feature_maps(problem, treatments, POLICY))
@@ -69,7 +70,8 @@ impl Method for Vdnn {
     }
 }
 
-fn convolution_inputs(problem: &Problem) -> Vec<Treatment> {
+/// The feature maps that forward convolutions read.
+pub(super) fn convolution_inputs(problem: &Problem) -> Vec<GapId> {
     let mut read_by_convolution = vec![false; problem.trace.tensors.len()];
     for op in &problem.trace.ops {
         if op.kind == OpKind::Convolution && op.phase == Phase::Forward {
@@ -77,8 +79,6 @@ fn convolution_inputs(problem: &Problem) -> Vec<Treatment> {
         }
     }
     let gaps = problem.model.gaps();
-    let inputs: Vec<_> = (problem.feature_maps.iter().copied())
-        .filter(|gap| read_by_convolution[gaps[*gap].tensor.index()])
-        .collect();
-    with(problem.keep_all(), &inputs, Treatment::Swap)
+    let is_read = |gap: &GapId| read_by_convolution[gaps[*gap].tensor.index()];
+    problem.feature_maps.iter().copied().filter(is_read).collect()
 }

@@ -34,12 +34,39 @@ pub fn run(plan: &Plan, start: &[u64], end: &[u64]) -> Result<(), String> {
             }
         }
     }
+    host_buffers_are_apart(plan, start, end)
+}
+
+/// A host buffer lives from the start of the first action that fills or reads it to the end of
+/// the last.
+fn host_buffers_are_apart(plan: &Plan, start: &[u64], end: &[u64]) -> Result<(), String> {
+    let mut lives: Vec<Option<(u64, u64)>> = vec![None; plan.host_buffers.len()];
+    for (id, action) in plan.actions.iter().enumerate() {
+        if let Some(host) = action.host {
+            let life = lives[host.index()].get_or_insert((start[id], end[id]));
+            *life = (life.0.min(start[id]), life.1.max(end[id]));
+        }
+    }
+    for (a, first) in plan.host_buffers.iter().enumerate() {
+        if first.address + first.bytes.0 > plan.host_budget.0 {
+            return Err(format!("host buffer {a} ends beyond the arena"));
+        }
+        for (b, second) in plan.host_buffers.iter().enumerate().skip(a + 1) {
+            let share_addresses = first.address < second.address + second.bytes.0
+                && second.address < first.address + first.bytes.0;
+            let (Some(x), Some(y)) = (lives[a], lives[b]) else { continue };
+            if share_addresses && x.0 < y.1 && y.0 < x.1 {
+                return Err(format!("host buffers {a} and {b} live at one address: {x:?}, {y:?}"));
+            }
+        }
+    }
     Ok(())
 }
 
 fn reads_find_what_was_written(plan: &Plan, start: &[u64], end: &[u64]) -> Result<(), String> {
     let mut written_at = vec![None; plan.buffers.len()];
     let mut on_host_at = vec![None; plan.host_buffers.len()];
+    let mut compressed_at = vec![None; plan.host_buffers.len()];
     for (buffer, _) in plan.buffers.iter().enumerate().filter(|(_, b)| b.at_start) {
         written_at[buffer] = Some(0);
     }
@@ -47,6 +74,9 @@ fn reads_find_what_was_written(plan: &Plan, start: &[u64], end: &[u64]) -> Resul
         action.writes.iter().for_each(|b| written_at[b.index()] = Some(end[id]));
         if let (Task::CopyOut(_), Some(host)) = (action.task, action.host) {
             on_host_at[host.index()] = Some(end[id]);
+        }
+        if let (Task::Compress(_), Some(host)) = (action.task, action.host) {
+            compressed_at[host.index()] = Some(end[id]);
         }
     }
     for (id, action) in plan.actions.iter().enumerate() {
@@ -59,6 +89,11 @@ fn reads_find_what_was_written(plan: &Plan, start: &[u64], end: &[u64]) -> Resul
             && on_host_at[host.index()].is_none_or(|at| at > start[id])
         {
             return Err(format!("action {id} copies in what is not on the host"));
+        }
+        if let (Task::Decompress(_), Some(host)) = (action.task, action.host)
+            && compressed_at[host.index()].is_none_or(|at| at > start[id])
+        {
+            return Err(format!("action {id} falls back on what is not on the host"));
         }
     }
     Ok(())

@@ -1,5 +1,8 @@
 //! Random problems from a seed, and the checks that tests share.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod chain;
 pub mod check;
+pub mod exhaustive;
 pub mod random;
+pub mod recordings;

@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use planner::{CodecOptions, Problem};
 use schema::{
-    Bandwidth, Bytes, BytesPerSec, Choice, Compute, Device, Document, Home, Host, InPlace, Link,
-    Machine, Nanos, Op, OpKind, Origin, Phase, Provenance, Role, Tensor, TensorId, Trace,
+    Bandwidth, Bytes, BytesPerSec, Choice, CodecModel, CodecModels, Compute, Device, Document,
+    Fidelity, Home, Host, InPlace, Link, Machine, ModelBasis, Nanos, Op, OpKind, Origin, Phase,
+    Provenance, RatioBand, Role, SizeModel, Tensor, TensorId, TimeModel, TimePoint, Trace,
 };
-use simulator::{Model, OffloadStart, Policy, PrefetchGate, Treatment};
+use simulator::{OffloadStart, Policy, PrefetchGate, Treatment};
 
 /// SplitMix64 (Steele et al., 2014).
 pub struct Random(u64);
@@ -82,7 +84,7 @@ fn tensor(trace: &mut Trace, random: &mut Random, role: Role) -> TensorId {
         dtype: None,
         home: Home::Device,
         appears_before: None,
-        sparsity: None,
+        sparsity: random.one_in(4).then(|| random.below(101) as f64 / 100.0),
     });
     TensorId::from_index(trace.tensors.len() - 1)
 }
@@ -188,14 +190,69 @@ pub fn policy(random: &mut Random) -> Policy {
     }
 }
 
-pub fn treatments(random: &mut Random, model: &Model) -> Vec<Treatment> {
+/// Up to three codecs: lossless and of fixed rate.
+pub fn codec_models(random: &mut Random) -> CodecModels {
+    let model = |random: &mut Random, index: u64| {
+        let fidelity = random.of(&[Fidelity::Lossless, Fidelity::Lossless, Fidelity::FixedRate]);
+        let permille = random.below(900) as u32;
+        let margin_permille = random.below(200) as u32;
+        let size = match fidelity {
+            Fidelity::FixedRate => SizeModel::Rate { permille: permille + 1, margin_permille: 0 },
+            _ if random.one_in(2) => SizeModel::Rate { permille: permille + 1, margin_permille },
+            _ => {
+                SizeModel::Sparsity { overhead_permille: 32, dense_permille: 1000, margin_permille }
+            }
+        };
+        CodecModel {
+            codec: format!("codec{index}"),
+            parameter: None,
+            fidelity,
+            size,
+            compress: time_model(random),
+            decompress: time_model(random),
+        }
+    };
+    let models = (0..random.below(4)).map(|index| model(random, index)).collect();
+    let models = CodecModels { device: "none".into(), source: "a seed".into(), models };
+    models.check().expect("the generator makes well-formed models");
+    models
+}
+
+fn time_model(random: &mut Random) -> TimeModel {
+    let (latency, more) = (Nanos(random.below(100)), Nanos(random.below(1000)));
+    let points = vec![
+        TimePoint { bytes: Bytes(0), time: latency },
+        TimePoint { bytes: Bytes(20_000), time: latency + more },
+    ];
+    TimeModel {
+        bands: vec![RatioBand { up_to_permille: 1000, points }],
+        spread_permille: None,
+        basis: ModelBasis::Modelled,
+        source: "a seed".into(),
+    }
+}
+
+/// The problem of a trace and a machine, with random codecs, if any.
+pub fn problem<'a>(random: &mut Random, trace: &'a Trace, machine: &'a Machine) -> Problem<'a> {
+    let sparsity = random.one_in(2).then(|| random.below(101) as f64 / 100.0);
+    let options = CodecOptions { sparsity, lossy: random.one_in(2) };
+    Problem::new(trace, machine, Bytes(1 << 40)).with_codecs(&codec_models(random), options)
+}
+
+pub fn treatments(random: &mut Random, problem: &Problem) -> Vec<Treatment> {
+    let model = &problem.model;
     let keep = 1 + random.below(4);
     let treatment = |gap: usize| {
         if random.one_in(keep + 1) {
             return Treatment::Keep;
         }
+        let codecs: Vec<u8> = problem.may_compress(gap).map(|(codec, _)| codec).collect();
+        if !codecs.is_empty() && random.one_in(2) {
+            let codec = random.of(&codecs);
+            return random.of(&[Treatment::SwapCompressed(codec), Treatment::Compress(codec)]);
+        }
         match model.allows(gap, Choice::Recompute) && random.one_in(2) {
-            true => Treatment::Recompute,
+            true => random.of(&[Treatment::Recompute, Treatment::RecomputeEachTime]),
             false => Treatment::Swap,
         }
     };

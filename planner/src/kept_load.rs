@@ -1,0 +1,49 @@
+//! What would be on the device at each op if nothing ever left.
+
+use schema::TensorId;
+
+use crate::Problem;
+
+/// Bytes on the device at each op if every tensor stays from its first use to its last: what the
+/// op uses, the gaps that are open, and constants that wait for their first use.
+pub(crate) fn kept_load(problem: &Problem) -> Vec<u64> {
+    let ops = problem.trace.ops.len();
+    // Bytes of the gaps that are open at each op, as differences from op to op.
+    let mut opens = vec![0i128; ops + 2];
+    for gap in problem.model.gaps() {
+        let end = gap.before.map_or(ops, |op| op.index());
+        opens[gap.after.index() + 1] += i128::from(gap.bytes.0);
+        opens[end] -= i128::from(gap.bytes.0);
+    }
+    for (tensor, first) in first_uses(problem).into_iter().enumerate() {
+        if problem.model.producer(TensorId::from_index(tensor)).is_none() {
+            let bytes = i128::from(problem.trace.tensors[tensor].bytes.0);
+            opens[0] += bytes;
+            opens[first] -= bytes;
+        }
+    }
+    let mut open = 0;
+    let load = opens[..ops].iter().enumerate().map(|(op, change)| {
+        open += change;
+        (open + i128::from(used_bytes(problem, op))) as u64
+    });
+    load.collect()
+}
+
+/// The first op that reads each tensor; the number of ops where none does.
+fn first_uses(problem: &Problem) -> Vec<usize> {
+    let mut first = vec![problem.trace.ops.len(); problem.trace.tensors.len()];
+    for (index, op) in problem.trace.ops.iter().enumerate().rev() {
+        op.reads.iter().for_each(|t| first[t.index()] = index);
+    }
+    first
+}
+
+/// What an op has on the device while it runs, outputs laid over inputs counted once.
+fn used_bytes(problem: &Problem, op: usize) -> u64 {
+    let op = &problem.trace.ops[op];
+    let bytes = |t: &TensorId| problem.trace.tensors[t.index()].bytes.0;
+    let tensors: u64 = op.reads.iter().chain(&op.writes).map(bytes).sum();
+    let shared: u64 = op.in_place.iter().map(|p| bytes(&p.input).min(bytes(&p.output))).sum();
+    tensors + op.workspace.0 - shared
+}

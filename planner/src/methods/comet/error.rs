@@ -1,0 +1,124 @@
+//! COMET's model of what an error in a convolution's input does to its weights' gradient, and the
+//! error bound that follows from it.
+
+/// `a` of equation 10, as the paper found it (section 5.2).
+pub const COEFFICIENT: f64 = 0.32;
+
+/// The share of the momentum that the gradient's error may reach (equation 1, section 5.2).
+pub const ACCEPTABLE: f64 = 0.01;
+
+/// What COMET collects of a convolution (section 3.1), by which its error bound is set.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LayerStatistics {
+    /// `M_Average`: mean magnitude of the weights' momentum.
+    pub momentum: f64,
+    /// `L̄`: magnitude of the gradient of the loss at the layer's output. Section 4.2 speaks of the
+    /// average over samples of what each weighs its errors with; [`loss_weight`] says what that is
+    /// for a convolution.
+    pub loss_gradient: f64,
+    /// `N`: samples in the batch.
+    pub batch: u32,
+    /// `R`: share of the input's values that are not zero. The paper calls R the sparsity ratio in
+    /// equation 3 and the share of nonzero values in equation 11; only the latter makes both say
+    /// the same.
+    pub nonzero: f64,
+}
+
+impl LayerStatistics {
+    /// Equations 1 and 3: the error bound under which the gradient's error stays acceptable,
+    ///
+    /// > eb = sigma / (a L̄ sqrt(N R)), sigma = 0.01 M_Average
+    ///
+    /// None where no finite bound over 0 comes out: without momentum there is nothing to go by, and
+    /// what is all zeros or gets no gradient bears any error.
+    pub fn error_bound(&self) -> Option<f64> {
+        let sigma = ACCEPTABLE * self.momentum;
+        let per_bound =
+            gradient_sigma(COEFFICIENT, self.loss_gradient, self.batch, self.nonzero, 1.0);
+        Some(sigma / per_bound).filter(|bound| bound.is_finite() && *bound > 0.0)
+    }
+}
+
+/// Equations 10 and 11: standard deviation of the error of a weight's gradient, where errors drawn
+/// evenly from `[-bound, bound]` were added to those of the layer's input values that are not zero,
+///
+/// > sigma = a L̄ sqrt(N R) eb
+pub fn gradient_sigma(
+    coefficient: f64,
+    loss_gradient: f64,
+    batch: u32,
+    nonzero: f64,
+    bound: f64,
+) -> f64 {
+    coefficient * loss_gradient * (f64::from(batch) * nonzero).sqrt() * bound
+}
+
+/// `L̄` of a convolution, from the gradient of the loss at its output, sample after sample: the root
+/// of the mean over samples and output channels of the sum of squares over positions.
+///
+/// The error of one weight's gradient is the sum of `e L` over the samples and positions of its
+/// output channel (equation 7). The errors `e` are independent, each of variance `eb² / 3`, so that
+/// its variance is `N R eb² / 3` times the mean over samples of the sum of `L²`. The paper
+/// simplifies that sum to a sample's largest `L` (equation 9), which outweighs the others there, and
+/// then to an average; its `a` makes up for both. Taken whole, no weight of the sum is lost, and `a`
+/// is `1 / sqrt(3)`, [`UNIFORM`], whatever the layer.
+///
+/// `gradient` holds samples, of channels, of `positions` values each.
+pub fn loss_weight(gradient: &[f32], positions: usize) -> f64 {
+    let squares: f64 = gradient.iter().map(|l| f64::from(*l) * f64::from(*l)).sum();
+    let sums = gradient.len().checked_div(positions).unwrap_or(0).max(1);
+    (squares / sums as f64).sqrt()
+}
+
+/// Standard deviation of what is drawn evenly from `[-1, 1]`: the coefficient that goes with
+/// [`loss_weight`].
+pub const UNIFORM: f64 = 0.577_350_269_189_625_8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LAYER: LayerStatistics =
+        LayerStatistics { momentum: 2e-3, loss_gradient: 1e-4, batch: 256, nonzero: 0.25 };
+
+    #[test]
+    fn the_bound_is_equation_3() {
+        // 0.01 · 2e-3 / (0.32 · 1e-4 · sqrt(256 · 0.25)) = 2e-5 / 2.56e-4
+        let bound = LAYER.error_bound().expect("there is one");
+        assert!((bound - 0.078125).abs() < 1e-12, "{bound}");
+    }
+
+    #[test]
+    fn without_momentum_gradient_or_values_there_is_no_bound() {
+        for layer in [
+            LayerStatistics { momentum: 0.0, ..LAYER },
+            LayerStatistics { loss_gradient: 0.0, ..LAYER },
+            LayerStatistics { nonzero: 0.0, ..LAYER },
+            LayerStatistics { momentum: f64::NAN, ..LAYER },
+        ] {
+            assert_eq!(layer.error_bound(), None, "{layer:?}");
+        }
+    }
+
+    #[test]
+    fn the_weight_of_a_gradient_sums_over_positions() {
+        // Two samples of one channel: sums of squares 25 and 0.
+        assert_eq!(loss_weight(&[3.0, 4.0, 0.0, 0.0], 2), 12.5f64.sqrt());
+        assert_eq!(loss_weight(&[], 2), 0.0);
+        assert!((UNIFORM - 1.0 / 3f64.sqrt()).abs() < 1e-15);
+    }
+
+    proptest! {
+        #[test]
+        fn the_bound_uses_up_what_is_acceptable(
+            momentum in 1e-6f64..1.0, loss_gradient in 1e-8f64..1.0,
+            batch in 1u32..4096, nonzero in 0.01f64..1.0,
+        ) {
+            let layer = LayerStatistics { momentum, loss_gradient, batch, nonzero };
+            let bound = layer.error_bound().expect("there is one");
+            let sigma = gradient_sigma(COEFFICIENT, loss_gradient, batch, nonzero, bound);
+            prop_assert!((sigma / (ACCEPTABLE * momentum) - 1.0).abs() < 1e-9);
+        }
+    }
+}

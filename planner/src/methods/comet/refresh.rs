@@ -1,0 +1,84 @@
+//! When COMET collects statistics and sets its error bounds anew.
+
+/// Iterations between two refreshes as long as bounds settle (section 3.1).
+pub const INTERVAL: u32 = 1000;
+
+/// A bound that moved by more than this factor since the last refresh has not settled.
+const SETTLED: f64 = 2.0;
+
+/// The active factor `W` of COMET (section 3.1): error bounds are refreshed every `W` iterations.
+/// `W` is halved while any layer's bound changes by more than 2x between two refreshes, and is
+/// 1000 again when bounds have settled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refresh {
+    interval: u32,
+    next: u64,
+    bounds: Vec<f64>,
+}
+
+impl Default for Refresh {
+    fn default() -> Self {
+        Self { interval: INTERVAL, next: u64::from(INTERVAL), bounds: Vec::new() }
+    }
+}
+
+impl Refresh {
+    /// `W` as it is now.
+    pub fn interval(&self) -> u32 {
+        self.interval
+    }
+
+    /// The iteration at which bounds are set next. Before the first refresh nothing is compressed:
+    /// the first iterations collect what the bounds are made from (section 3.4).
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The bounds in force, one for each layer; none before the first refresh.
+    pub fn bounds(&self) -> &[f64] {
+        &self.bounds
+    }
+
+    /// Sets the bounds anew, which is due at [`Refresh::next`].
+    pub fn refresh(&mut self, bounds: Vec<f64>) {
+        let moved = |(old, new): (&f64, &f64)| {
+            let factor = new / old;
+            !(1.0 / SETTLED..=SETTLED).contains(&factor)
+        };
+        let unsettled = self.bounds.iter().zip(&bounds).any(moved);
+        self.interval = if unsettled { (self.interval / 2).max(1) } else { INTERVAL };
+        self.next += u64::from(self.interval);
+        self.bounds = bounds;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_halves_while_a_bound_moves_and_is_reset_when_all_settle() {
+        let mut refresh = Refresh::default();
+        assert_eq!((refresh.interval(), refresh.next(), refresh.bounds().len()), (1000, 1000, 0));
+        refresh.refresh(vec![1.0, 1.0]);
+        assert_eq!((refresh.interval(), refresh.next()), (1000, 2000), "nothing to compare with");
+        refresh.refresh(vec![2.0, 0.5]);
+        assert_eq!(refresh.interval(), 1000, "2x is not more than 2x");
+        refresh.refresh(vec![2.0, 1.01]);
+        assert_eq!((refresh.interval(), refresh.next()), (500, 3500));
+        refresh.refresh(vec![0.9, 1.0]);
+        assert_eq!((refresh.interval(), refresh.next()), (250, 3750));
+        assert_eq!(refresh.bounds(), [0.9, 1.0]);
+        refresh.refresh(vec![0.9, 1.0]);
+        assert_eq!((refresh.interval(), refresh.next()), (1000, 4750));
+    }
+
+    #[test]
+    fn the_interval_never_reaches_nothing() {
+        let mut refresh = Refresh::default();
+        for power in 0..20 {
+            refresh.refresh(vec![10f64.powi(power)]);
+        }
+        assert_eq!(refresh.interval(), 1);
+    }
+}

@@ -1,0 +1,100 @@
+//! What swapping a tensor costs, with a codec and without: equations 3 to 6 of CSWAP+.
+
+use schema::{CodecCost, Direction, Nanos, OpKind, Phase};
+use simulator::GapId;
+
+use crate::Problem;
+
+/// What swapping one tensor costs beyond what computation hides (CSWAP+ section 5.3, table 2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SwapCost {
+    /// `Size / BW_d2h`: time of the copy out.
+    pub out: Nanos,
+    /// `Size / BW_h2d`: time of the copy in.
+    pub back: Nanos,
+    /// `Hidden_f`: computation that hides the copy out.
+    pub hidden_forward: Nanos,
+    /// `Hidden_b`: computation that hides the copy in.
+    pub hidden_backward: Nanos,
+    /// `Time_c + Time_dc`: time of the codec, nothing without one.
+    pub codec: Nanos,
+}
+
+impl SwapCost {
+    /// `T'` (equation 3) without a codec, `T` (equation 4) with one.
+    pub fn total(&self) -> Nanos {
+        self.codec + self.exposed()
+    }
+
+    /// `O_f + O_b` (equations 5 and 6): what of the copies is not hidden.
+    pub fn exposed(&self) -> Nanos {
+        self.out.saturating_sub(self.hidden_forward)
+            + self.back.saturating_sub(self.hidden_backward)
+    }
+
+    /// Swapping a gap's tensor as it is.
+    ///
+    /// The copy out runs beside the last forward op that uses the tensor, the copy in beside the
+    /// convolution from which vDNN prefetches: the last one before the op that needs the tensor.
+    pub fn raw(problem: &Problem, gap: GapId) -> Self {
+        let gap = &problem.model.gaps()[gap];
+        let link = &problem.machine.link;
+        Self {
+            out: link.copy_time(Direction::D2h, gap.bytes),
+            back: link.copy_time(Direction::H2d, gap.bytes),
+            hidden_forward: problem.trace.ops[gap.after.index()].duration,
+            hidden_backward: prefetching_op(problem, gap.before.map(|op| op.index())),
+            codec: Nanos::ZERO,
+        }
+    }
+
+    /// Swapping what a codec makes of a gap's tensor.
+    ///
+    /// We depart in two points. `Size_comp` (equation 7) is what the plan reserves for the small
+    /// form, with the mask or index and a margin, rather than `Size (1 - Sparsity)`. And the small
+    /// form is made after the tensor's last use, so that its copy out runs beside the op that
+    /// follows.
+    pub fn compressed(problem: &Problem, gap: GapId, cost: &CodecCost) -> Self {
+        let raw = Self::raw(problem, gap);
+        let link = &problem.machine.link;
+        let next = problem.model.gaps()[gap].after.index() + 1;
+        Self {
+            out: link.copy_time(Direction::D2h, cost.reserved),
+            back: link.copy_time(Direction::H2d, cost.reserved),
+            hidden_forward: problem.trace.ops.get(next).map_or(Nanos::ZERO, |op| op.duration),
+            codec: cost.compress + cost.decompress,
+            ..raw
+        }
+    }
+}
+
+/// Time of the last backward convolution before an op.
+fn prefetching_op(problem: &Problem, before: Option<usize>) -> Nanos {
+    let ops = &problem.trace.ops;
+    let earlier = &ops[..before.unwrap_or(ops.len())];
+    let convolution =
+        earlier.iter().rfind(|op| op.kind == OpKind::Convolution && op.phase == Phase::Backward);
+    convolution.map_or(Nanos::ZERO, |op| op.duration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_computation_hides_costs_nothing() {
+        let raw = SwapCost {
+            out: Nanos(100),
+            back: Nanos(120),
+            hidden_forward: Nanos(30),
+            hidden_backward: Nanos(200),
+            codec: Nanos::ZERO,
+        };
+        assert_eq!(raw.total(), Nanos(70), "equation 3");
+        let halved = SwapCost { out: Nanos(50), back: Nanos(60), codec: Nanos(15), ..raw };
+        assert_eq!(halved.exposed(), Nanos(20), "equations 5 and 6");
+        assert_eq!(halved.total(), Nanos(35), "equation 4");
+        let hidden = SwapCost { hidden_forward: Nanos(100), ..raw };
+        assert_eq!(hidden.total(), Nanos::ZERO);
+    }
+}

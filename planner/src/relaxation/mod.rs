@@ -1,0 +1,328 @@
+//! Planning as a linear programme: a bound that no plan can beat, and what memory is worth when.
+//!
+//! Memory is looked at when certain ops, the *points*, start. Between two points, a tensor that is
+//! not on the device spends time in one of the ways that a plan has, and fractions of tensors are
+//! allowed (the relaxation):
+//!
+//! - *recomputed*: absent until its last rerun before its next use, somewhere between two points,
+//!   which takes compute time then. Inputs that are dead by then take their makers' time, too;
+//! - *swapped*: copies out and in are flows. Not more is out than was made, what is needed is
+//!   back, and between two points no more flows than the link carries in the time between them;
+//! - *compressed* by a codec, in place or on its way to the host: less memory, less to copy, and
+//!   time of two codec runs.
+//!
+//! The variables are the delay of each point (compute stands idle or does what it would not do
+//! with more memory), the reruns of each tensor between each two points, the share of each tensor
+//! that goes each of the other ways, and the bytes that are out and back at each point. Delays
+//! only grow, and between two points by at least the reruns there. The delay of the end is what is
+//! minimised.
+//!
+//! Every plan gives a feasible point: a rerun before the last counts for nothing, a tensor that is
+//! held beyond its last use counts as those that it serves to make (see `items`), time whose place
+//! is uncertain may be used by the link anywhere. Hence the optimum bounds all plans. What is
+//! stated is not the solver's optimum but the weak-duality bound at its prices, which is valid
+//! whatever the solver's accuracy.
+//!
+//! The programme has the shape of those of Checkmate (Jain et al., 2020) and POET (Patil et al.,
+//! 2022), but on a coarse time axis, with flows in place of copies, and with durations that are
+//! not equal, so that it is solved in tenths of a second.
+
+mod items;
+mod linear;
+pub(crate) mod points;
+
+use schema::Nanos;
+
+use crate::Problem;
+use crate::kept_load::kept_load;
+pub(crate) use items::last_uses;
+use items::{Item, items};
+use linear::{Programme, Row, Variable};
+use points::Points;
+
+/// Points at which memory is looked at.
+const POINTS: usize = 32;
+
+/// Cost, in hundredths of the iteration per gigabyte, by which the solver prefers to swap less.
+const PREFERENCE: f64 = 0.001;
+
+/// Delays beyond this many iterations are not distinguished.
+const MOST: f64 = 10.0;
+
+const GB: f64 = 1e9;
+
+/// What the relaxation says of a problem.
+#[derive(Debug, Clone)]
+pub struct Relaxation {
+    /// No plan's iteration takes less.
+    pub time: Nanos,
+    /// What the optimum does with each gap of the problem's model.
+    pub gaps: Vec<Shares>,
+    /// Nanoseconds by which the iteration would be shorter per byte of memory more.
+    pub price: f64,
+}
+
+/// How much of a tensor spends a gap in which way; what is left is kept.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Shares {
+    /// The gap is decided about; if not, the relaxation lets it come and go for free.
+    pub decided: bool,
+    /// Recomputed.
+    pub recompute: f64,
+    /// Swapped.
+    pub swap: f64,
+    /// By codec: copied to the host in its small form.
+    pub swap_compressed: Vec<(u8, f64)>,
+    /// By codec: kept in its small form.
+    pub compress: Vec<(u8, f64)>,
+}
+
+impl Shares {
+    /// The part that is not kept.
+    pub fn gone(&self) -> f64 {
+        let sum = |list: &[(u8, f64)]| list.iter().map(|(_, share)| share).sum::<f64>();
+        self.recompute + self.swap + sum(&self.swap_compressed) + sum(&self.compress)
+    }
+}
+
+/// Solves the relaxation of a problem.
+pub fn relax(problem: &Problem) -> Relaxation {
+    let points = Points::new(problem, &kept_load(problem), POINTS);
+    let (items, free) = items(problem, &points);
+    let mut build = Build::new(problem, &points, &free);
+    let chosen: Vec<Chosen> = items.iter().map(|item| build.item(item)).collect();
+    build.reruns_of_the_dead(&items, &chosen);
+    let Build { programme, memory, unit, .. } = build;
+    let solution = programme.solve();
+    let mut gaps = vec![Shares::default(); problem.model.gaps().len()];
+    for (item, chosen) in items.iter().zip(&chosen) {
+        let share = |(codec, variable): &(u8, Variable)| (*codec, solution.value(*variable));
+        gaps[item.gap] = Shares {
+            decided: true,
+            recompute: chosen.reruns.iter().map(|v| solution.value(*v)).sum(),
+            swap: chosen.swap.map_or(0.0, |v| solution.value(v)),
+            swap_compressed: chosen.swap_compressed.iter().map(share).collect(),
+            compress: chosen.compress.iter().map(share).collect(),
+        };
+    }
+    let extra = (solution.bound.clamp(0.0, 100.0 * MOST) * unit).floor() as u64;
+    let price: f64 = memory.iter().map(|row| solution.price(*row)).sum();
+    Relaxation {
+        time: problem.trace.total_time() + Nanos(extra.saturating_sub(1)),
+        gaps,
+        price: price * unit / GB,
+    }
+}
+
+/// The variables of an item.
+struct Chosen {
+    /// The last rerun, by the point that it comes before; from the point after the first on.
+    reruns: Vec<Variable>,
+    swap: Option<Variable>,
+    swap_compressed: Vec<(u8, Variable)>,
+    compress: Vec<(u8, Variable)>,
+}
+
+/// The programme as it is built. Time is in hundredths of the iteration, memory in gigabytes.
+struct Build<'a> {
+    problem: &'a Problem<'a>,
+    programme: Programme,
+    /// Nanoseconds in a unit of time.
+    unit: f64,
+    points: usize,
+    /// The growth of the delay before each point, and before the end.
+    delay: Vec<Row>,
+    /// Time whose place is uncertain.
+    anywhere: Row,
+    /// Bytes that have left otherwise than over the link, at each point.
+    relief: Vec<Row>,
+    memory: Vec<Row>,
+    /// What has been made that is to go out, before each point.
+    made: Vec<Row>,
+    /// What must be back before each point, and before the end.
+    needed: Vec<Row>,
+}
+
+impl<'a> Build<'a> {
+    fn new(problem: &'a Problem<'a>, points: &Points, free: &[u64]) -> Self {
+        let mut programme = Programme::default();
+        let unit = (points.start[points.ops.len()] / 100.0).max(1.0);
+        let count = points.ops.len();
+        let most_bytes: f64 = problem.model.gaps().iter().map(|g| g.bytes.0 as f64).sum();
+        let most_bytes = 2.0 * most_bytes / GB + 1.0;
+        let mut variables = |count: usize, limit: f64| -> Vec<Variable> {
+            (0..count).map(|_| programme.variable(limit)).collect()
+        };
+        let delays = variables(count + 1, 100.0 * MOST);
+        let reliefs = variables(count, most_bytes);
+        let outs = variables(count, most_bytes);
+        let backs = variables(count + 1, most_bytes);
+        let sources = variables(count, most_bytes);
+        let sinks = variables(count + 1, most_bytes);
+        // Parts of the time whose place is uncertain, where the link may use it.
+        let parts = variables(count + 1, 100.0 * MOST);
+        let uncertain = variables(1, 100.0 * MOST)[0];
+        programme.set_cost(delays[count], 1.0);
+        programme.set_cost(uncertain, 1.0);
+        let previous = |list: &[Variable], at: usize| at.checked_sub(1).map(|before| list[before]);
+        // A quantity that is at most its value before plus what the caller adds.
+        let grows = |programme: &mut Programme, list: &[Variable], sign: f64| -> Vec<Row> {
+            let row = |at: usize| {
+                let row = programme.at_most(0.0, &[(list[at], sign)]);
+                previous(list, at).iter().for_each(|v| programme.add(row, *v, -sign));
+                row
+            };
+            (0..list.len()).map(row).collect()
+        };
+        let delay = grows(&mut programme, &delays, -1.0);
+        let relief = grows(&mut programme, &reliefs, 1.0);
+        let made = grows(&mut programme, &sources, 1.0);
+        let needed = grows(&mut programme, &sinks, -1.0);
+        let anywhere = programme.at_most(0.0, &[(uncertain, -1.0)]);
+        let all_parts = programme.at_most(0.0, &[(uncertain, -1.0)]);
+        parts.iter().for_each(|part| programme.add(all_parts, *part, 1.0));
+        let link = &problem.machine.link;
+        let speed = |b: &schema::Bandwidth| {
+            let fastest = b.pinned.iter().map(|point| point.bytes_per_sec.0).max().unwrap_or(1);
+            // Times of copies are rounded to nanoseconds.
+            fastest as f64 * (1.0 + 1e-6) / 1e9 * unit / GB
+        };
+        let (out_speed, back_speed) = (speed(&link.d2h), speed(&link.h2d));
+        let mut memory = Vec::new();
+        for at in 0..=count {
+            let begin = at.checked_sub(1).map_or(0.0, |before| points.start[before]);
+            let time = (points.start[at] - begin) / unit;
+            let mut carries = |flow: &[Variable], speed: f64| {
+                let terms = [(flow[at], 1.0), (delays[at], -speed), (parts[at], -speed)];
+                let row = programme.at_most(speed * time, &terms);
+                previous(flow, at).iter().for_each(|v| programme.add(row, *v, -1.0));
+                previous(&delays, at).iter().for_each(|v| programme.add(row, *v, speed));
+            };
+            carries(&backs, back_speed);
+            programme.at_most(0.0, &[(sinks[at], 1.0), (backs[at], -1.0)]);
+            if at == count {
+                // What is back at the end was out at the last point, or went out since; the latter
+                // is of no use to memory at any point.
+                break;
+            }
+            let mut carries = |flow: &[Variable], speed: f64| {
+                let terms = [(flow[at], 1.0), (delays[at], -speed), (parts[at], -speed)];
+                let row = programme.at_most(speed * time, &terms);
+                previous(flow, at).iter().for_each(|v| programme.add(row, *v, -1.0));
+                previous(&delays, at).iter().for_each(|v| programme.add(row, *v, speed));
+            };
+            carries(&outs, out_speed);
+            if let Some(before) = previous(&outs, at) {
+                programme.at_most(0.0, &[(before, 1.0), (outs[at], -1.0)]);
+            }
+            programme.at_most(0.0, &[(outs[at], 1.0), (sources[at], -1.0)]);
+            programme.at_most(0.0, &[(backs[at], 1.0), (outs[at], -1.0)]);
+            let room = problem.budget.0 as f64 + free[at] as f64 - points.load[at] as f64;
+            let terms = [(reliefs[at], -1.0), (outs[at], -1.0), (backs[at], 1.0)];
+            memory.push(programme.at_most(room / GB, &terms));
+        }
+        Self {
+            problem,
+            programme,
+            unit,
+            points: count,
+            delay,
+            anywhere,
+            relief,
+            memory,
+            made,
+            needed,
+        }
+    }
+
+    fn time(&self, time: Nanos) -> f64 {
+        time.0 as f64 / self.unit
+    }
+
+    fn rerun_time(&self, op: schema::OpId) -> f64 {
+        let op = &self.problem.trace.ops[op.index()];
+        self.time(op.recompute.unwrap_or(op.duration))
+    }
+
+    /// Variables and rows of one gap.
+    fn item(&mut self, item: &Item) -> Chosen {
+        let gap = self.problem.model.gaps()[item.gap];
+        let bytes = gap.bytes.0 as f64 / GB;
+        let whole = self.programme.row(1.0);
+        let mut reruns = Vec::new();
+        if let Some(op) = item.rerun {
+            let time = item.share * self.rerun_time(op);
+            for before in item.first + 1..=item.end {
+                let variable = self.programme.variable(1.0);
+                self.programme.add(whole, variable, 1.0);
+                self.programme.add(self.delay[before], variable, time);
+                self.leaves(variable, item.first, before, bytes);
+                reruns.push(variable);
+            }
+        }
+        let swap = self.problem.allowed.swap.then(|| self.swap(item, whole, bytes));
+        let (mut compress, mut swap_compressed) = (Vec::new(), Vec::new());
+        let costs: Vec<_> = self.problem.may_compress(item.gap).collect();
+        for (codec, cost) in costs {
+            let small = cost.reserved.0 as f64 / GB;
+            let run = |build: &mut Self, variable: Variable| {
+                // Compression follows the last use; when decompression comes is not certain.
+                build.programme.add(build.delay[item.first], variable, build.time(cost.compress));
+                build.programme.add(build.anywhere, variable, build.time(cost.decompress));
+                build.leaves(variable, item.first, item.end, bytes - small);
+            };
+            let in_place = self.programme.variable(1.0);
+            self.programme.add(whole, in_place, 1.0);
+            run(self, in_place);
+            compress.push((codec, in_place));
+            if self.problem.allowed.swap {
+                let variable = self.swap(item, whole, small);
+                run(self, variable);
+                swap_compressed.push((codec, variable));
+            }
+        }
+        Chosen { reruns, swap, swap_compressed, compress }
+    }
+
+    /// Memory is free of `bytes` from one point until another.
+    fn leaves(&mut self, variable: Variable, from: usize, until: usize, bytes: f64) {
+        self.programme.add(self.relief[from], variable, -bytes);
+        if until < self.points {
+            self.programme.add(self.relief[until], variable, bytes);
+        }
+    }
+
+    /// `bytes` go over the link and come back.
+    fn swap(&mut self, item: &Item, whole: Row, bytes: f64) -> Variable {
+        let variable = self.programme.variable(1.0);
+        // Of tensors that are as good to swap, one rather than a bit of each.
+        let rank = item.gap.wrapping_mul(2_654_435_761) % 1000;
+        self.programme.prefer_less(variable, PREFERENCE * bytes * (1.0 + rank as f64 / 3000.0));
+        self.programme.add(whole, variable, 1.0);
+        self.programme.add(self.made[item.first], variable, -bytes);
+        self.programme.add(self.needed[item.end], variable, bytes);
+        variable
+    }
+
+    /// Ops whose outputs are dead when a rerun needs them: each is run again at least as often as
+    /// any tensor that it counts for.
+    fn reruns_of_the_dead(&mut self, items: &[Item], chosen: &[Chosen]) {
+        let mut runs = std::collections::BTreeMap::new();
+        for (item, chosen) in items.iter().zip(chosen) {
+            for (op, beyond) in &item.with {
+                let time = self.rerun_time(*op);
+                // What takes no time needs no row.
+                if time < 1e-3 {
+                    continue;
+                }
+                let run = *runs.entry(*op).or_insert_with(|| {
+                    let run = self.programme.variable(1.0);
+                    self.programme.add(self.anywhere, run, time);
+                    run
+                });
+                let row = self.programme.at_most(*beyond, &[(run, -1.0)]);
+                chosen.reruns.iter().for_each(|rerun| self.programme.add(row, *rerun, 1.0));
+            }
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! The methods that compress: SC, CSWAP, CSWAP+ and COMET.
+
+mod common;
+
+use common::random::{self, Random};
+use planner::methods::{
+    Comet, Cswap, LayerStatistics, Method, StaticCompression, by_name, fixed_rates, parameter_range,
+};
+use planner::{CodecOptions, NoWatch, PlanError, Problem, plan};
+use schema::{
+    Bytes, Choice, CodecModel, CodecModels, Fidelity, ModelBasis, Nanos, OpKind, Phase, RatioBand,
+    SizeModel, TimeModel, TimePoint, Trace,
+};
+use simulator::{Treatment, check_contract, prove};
+
+const ZVC: SizeModel =
+    SizeModel::Sparsity { overhead_permille: 32, dense_permille: 1000, margin_permille: 0 };
+
+/// A codec that takes `nanos` for a thousand bytes.
+fn model(codec: &str, parameter: Option<f64>, size: SizeModel, nanos: u64) -> CodecModel {
+    let fidelity = match (codec, size) {
+        ("zfp", _) => Fidelity::FixedRate,
+        ("sz", _) => Fidelity::ErrorBounded,
+        _ => Fidelity::Lossless,
+    };
+    let points = vec![
+        TimePoint { bytes: Bytes(0), time: Nanos(0) },
+        TimePoint { bytes: Bytes(1000), time: Nanos(nanos) },
+    ];
+    let times = TimeModel {
+        bands: vec![RatioBand { up_to_permille: 1000, points }],
+        spread_permille: None,
+        basis: ModelBasis::Modelled,
+        source: "made up".into(),
+    };
+    let (compress, decompress) = (times.clone(), times);
+    CodecModel { codec: codec.into(), parameter, fidelity, size, compress, decompress }
+}
+
+fn rate(permille: u32) -> SizeModel {
+    SizeModel::Rate { permille, margin_permille: 0 }
+}
+
+fn models(models: Vec<CodecModel>) -> CodecModels {
+    CodecModels { device: "none".into(), source: "made up".into(), models }
+}
+
+fn all_codecs(nanos: u64) -> CodecModels {
+    let mut all = vec![model("zvc", None, ZVC, nanos)];
+    all.extend([100, 350, 700].map(|p| model("zfp", Some(f64::from(p)), rate(p), nanos)));
+    all.extend([1e-4, 1e-2].map(|bound| model("sz", Some(bound), rate(100), nanos)));
+    models(all)
+}
+
+const LOSSY: CodecOptions = CodecOptions { sparsity: None, lossy: true };
+
+/// Problems of random traces and of chains of convolutions under random budgets, with codecs of all
+/// kinds.
+fn for_each_problem(count: u64, mut check: impl FnMut(u64, &Problem)) {
+    for seed in 0..count {
+        let mut random = Random::new(seed);
+        let trace = match random.one_in(2) {
+            true => random::trace(&mut random, 40),
+            false => {
+                let layers = 2 + random.below(8);
+                let sparsities = (0..layers).map(|_| random.below(101) as f64 / 100.0);
+                chain(&sparsities.collect::<Vec<_>>())
+            }
+        };
+        let machine = random::machine(&mut random);
+        let peak = simulator::in_core(&trace).peak.0;
+        let budget = Bytes(peak * (50 + random.below(80)) / 100);
+        let nanos = random.of(&[1, 20, 300]);
+        let problem = Problem::new(&trace, &machine, budget).with_codecs(&all_codecs(nanos), LOSSY);
+        check(seed, &problem);
+    }
+}
+
+#[test]
+fn plans_are_safe_and_compute_their_trace() {
+    let methods: [Box<dyn Method>; 4] = [
+        Box::new(StaticCompression),
+        Box::new(Cswap::Lossless),
+        Box::new(Cswap::Plus { parameter: None }),
+        Box::new(Comet::default()),
+    ];
+    let (mut planned, mut compressed) = ([0; 4], [0; 4]);
+    for_each_problem(150, |seed, problem| {
+        for (index, method) in methods.iter().enumerate() {
+            let Ok(plan) = plan(method.as_ref(), problem, &NoWatch) else { continue };
+            let context = || format!("seed {seed}, {}", method.name());
+            prove(&plan).unwrap_or_else(|error| panic!("{}: {error}", context()));
+            check_contract(&plan, problem.trace)
+                .unwrap_or_else(|error| panic!("{}: {error}", context()));
+            planned[index] += 1;
+            compressed[index] += i32::from(!plan.codecs.is_empty());
+        }
+    });
+    assert!(planned.iter().all(|n| *n > 15), "{planned:?}");
+    assert!(compressed.iter().all(|n| *n > 5), "{compressed:?}");
+}
+
+#[test]
+fn cswap_is_never_slower_than_vdnn_and_often_faster() {
+    let vdnn = ["vdnn-conv", "vdnn-all"].map(|name| by_name(name).expect("registered"));
+    let (mut faster, mut rows) = (0, 0);
+    for_each_problem(150, |seed, problem| {
+        for method in [Cswap::Lossless, Cswap::Plus { parameter: None }] {
+            for vdnn in &vdnn {
+                let Ok(base) = plan(vdnn.as_ref(), problem, &NoWatch) else { continue };
+                let ours = plan(&method, problem, &NoWatch)
+                    .unwrap_or_else(|error| panic!("seed {seed}: vDNN has a plan, and {error}"));
+                let (ours, base) = (ours.predicted.iteration, base.predicted.iteration);
+                assert!(ours <= base, "seed {seed}: {ours} after {base}");
+                faster += u32::from(ours < base);
+                rows += 1;
+            }
+        }
+    });
+    assert!(faster > 15, "{faster} of {rows}");
+}
+
+#[test]
+fn comet_keeps_a_twentieth_free() {
+    let mut planned = 0;
+    for_each_problem(150, |seed, problem| {
+        let Ok(plan) = plan(&Comet::default(), problem, &NoWatch) else { return };
+        let free = problem.budget.0 - plan.predicted.peak.0;
+        assert!(free >= problem.budget.0 / 20, "seed {seed}: {free} free");
+        planned += 1;
+    });
+    assert!(planned > 10, "{planned}");
+}
+
+#[test]
+fn a_method_without_its_codecs_says_what_to_name() {
+    let mut random = Random::new(1);
+    let trace = random::trace(&mut random, 20);
+    let machine = random::machine(&mut random);
+    let none = Problem::new(&trace, &machine, Bytes(1 << 40));
+    let zvc = models(vec![model("zvc", None, ZVC, 1)]);
+    let only_zvc = none.clone().with_codecs(&zvc, LOSSY);
+    let mut not_allowed = only_zvc.clone();
+    not_allowed.allowed.compress = false;
+    let mut report = String::new();
+    for method in ["sc", "cswap", "cswap+", "comet"].map(|name| by_name(name).expect("registered"))
+    {
+        for (name, problem) in
+            [("none", &none), ("only zvc", &only_zvc), ("not allowed", &not_allowed)]
+        {
+            let result = match plan(method.as_ref(), problem, &NoWatch) {
+                Ok(plan) => format!("ok, as {}", plan.method),
+                Err(error) => error.to_string(),
+            };
+            report += &format!("{}, {name}: {result}\n", method.name());
+        }
+    }
+    insta::assert_snapshot!(report);
+}
+
+/// Convolutions, each with a ReLU, forward and backward, with given sparsities of the ReLUs'
+/// outputs; every op takes 1000 ns and every tensor 100,000 bytes.
+fn chain(sparsities: &[f64]) -> Trace {
+    let mut trace = random::trace(&mut Random::new(1), 1);
+    trace.ops.clear();
+    trace.tensors.clear();
+    let tensor = |trace: &mut Trace, name: String, sparsity| {
+        trace.tensors.push(schema::Tensor {
+            name,
+            bytes: Bytes(100_000),
+            role: schema::Role::Activation,
+            dtype: None,
+            home: Default::default(),
+            appears_before: None,
+            sparsity: Some(sparsity),
+        });
+        schema::TensorId::from_index(trace.tensors.len() - 1)
+    };
+    let op = |name: String, kind, phase, reads, writes| schema::Op {
+        name,
+        kind,
+        phase,
+        duration: Nanos(1000),
+        recompute: None,
+        reads,
+        writes,
+        in_place: Vec::new(),
+        workspace: Bytes::ZERO,
+        frees: Vec::new(),
+        rerunnable: true,
+        flops: None,
+        bytes_moved: None,
+    };
+    let (mut maps, mut input) = (Vec::new(), Vec::new());
+    for (layer, sparsity) in sparsities.iter().enumerate() {
+        let convolved = tensor(&mut trace, format!("conv{layer}"), 0.0);
+        let name = format!("conv{layer}");
+        trace.ops.push(op(name, OpKind::Convolution, Phase::Forward, input, vec![convolved]));
+        let map = tensor(&mut trace, format!("relu{layer}"), *sparsity);
+        let (name, reads) = (format!("relu{layer}"), vec![convolved]);
+        trace.ops.push(op(name, OpKind::Activation, Phase::Forward, reads, vec![map]));
+        maps.push(map);
+        input = vec![map];
+    }
+    let last = tensor(&mut trace, "last".into(), 0.0);
+    let mut gradient = tensor(&mut trace, "gradient".into(), 0.0);
+    let name = "last".to_string();
+    trace.ops.push(op(name, OpKind::Convolution, Phase::Forward, input, vec![last]));
+    trace.ops.push(op("loss".into(), OpKind::Loss, Phase::Forward, vec![last], vec![gradient]));
+    for (layer, map) in maps.into_iter().enumerate().rev() {
+        let made = tensor(&mut trace, format!("gradient{layer}"), 0.0);
+        let (name, reads) = (format!("conv{layer}-backward"), vec![map, gradient]);
+        trace.ops.push(op(name, OpKind::Convolution, Phase::Backward, reads, vec![made]));
+        gradient = made;
+    }
+    trace
+}
+
+fn decided(method: &dyn Method, problem: &Problem) -> Vec<String> {
+    let decided = method.decide(problem, problem.budget, &NoWatch).expect("fits");
+    let show = |gap: &usize| match decided.treatments[*gap] {
+        Treatment::SwapCompressed(codec) => {
+            format!("swap {}", problem.codecs.codecs[usize::from(codec)])
+        }
+        Treatment::Compress(codec) => problem.codecs.codecs[usize::from(codec)].to_string(),
+        other => format!("{other:?}"),
+    };
+    problem.feature_maps.iter().map(show).collect()
+}
+
+#[test]
+fn cswap_compresses_what_is_sparse_enough_and_sc_all_that_gets_smaller() {
+    let trace = chain(&[0.0, 0.3, 0.9]);
+    let mut machine = random::machine(&mut Random::new(1));
+    // A byte a nanosecond: 100 microseconds each way, of which computation hides one.
+    machine.link = schema::Link {
+        name: "slow".into(),
+        d2h: schema::Bandwidth::constant(schema::BytesPerSec(1_000_000_000)),
+        h2d: schema::Bandwidth::constant(schema::BytesPerSec(1_000_000_000)),
+        latency: Nanos(0),
+        both_directions: 1.0,
+    };
+    let problem = |nanos| {
+        let mut codecs = all_codecs(nanos);
+        codecs.models.retain(|model| model.codec != "sz");
+        Problem::new(&trace, &machine, Bytes(1 << 30)).with_codecs(&codecs, LOSSY)
+    };
+    // What both copies spare of 200,000 ns, at 30 % zeros a good quarter, goes beyond what the
+    // codec takes, 100,000 bytes twice.
+    let (fast, slow) = (problem(100), problem(500));
+    assert_eq!(decided(&Cswap::Lossless, &fast), ["Swap", "swap zvc", "swap zvc"]);
+    assert_eq!(decided(&Cswap::Lossless, &slow), ["Swap", "Swap", "swap zvc"]);
+    assert_eq!(decided(&StaticCompression, &slow), ["Swap", "swap zvc", "swap zvc"]);
+    // 200 (1000 - P) pays up to P = 900 and 500 permille: rates 100, 350 and 700 are three and two.
+    let top = |problem| (parameter_range(problem).top, parameter_range(problem).pays());
+    assert_eq!((fixed_rates(&fast).len(), top(&fast), top(&slow)), (3, (3, true), (2, true)));
+    let plus = |parameter| Cswap::Plus { parameter };
+    assert_eq!(decided(&plus(None), &fast), ["swap zfp(700)", "swap zvc", "swap zvc"]);
+    assert_eq!(decided(&plus(None), &slow), ["swap zfp(350)", "Swap", "swap zvc"]);
+    assert_eq!(decided(&plus(Some(1)), &slow), ["swap zfp(100)", "Swap", "swap zvc"]);
+    assert_eq!(decided(&plus(Some(3)), &slow), ["Swap", "Swap", "swap zvc"], "does not pay");
+    assert_eq!(decided(&plus(Some(4)), &slow), ["Swap", "Swap", "swap zvc"], "no such rate");
+}
+
+#[test]
+fn comet_compresses_inputs_of_convolutions_within_each_layers_bound() {
+    let trace = chain(&[0.5, 0.5]);
+    let machine = random::machine(&mut Random::new(1));
+    let problem = Problem::new(&trace, &machine, Bytes(1 << 30)).with_codecs(&all_codecs(1), LOSSY);
+    assert_eq!(decided(&Comet::default(), &problem), ["sz(0.0001)", "sz(0.0001)"]);
+    let layer =
+        |momentum| Some(LayerStatistics { momentum, loss_gradient: 1.0, batch: 1, nonzero: 1.0 });
+    // Bounds of 0.01 · M / 0.32: 0.03 and 0.003.
+    let mut statistics = vec![None; trace.tensors.len()];
+    let maps: Vec<usize> = (problem.feature_maps.iter())
+        .map(|gap| problem.model.gaps()[*gap].tensor.index())
+        .collect();
+    (statistics[maps[0]], statistics[maps[1]]) = (layer(1.0), layer(0.1));
+    assert_eq!(decided(&Comet { statistics }, &problem), ["sz(0.01)", "sz(0.0001)"]);
+    let plan = plan(&Comet::default(), &problem, &NoWatch).expect("fits");
+    assert!(plan.decisions.iter().all(|decision| decision.choice == Choice::Compress));
+}
+
+#[test]
+fn comet_does_not_fit_a_budget_whose_last_twentieth_it_needs() {
+    let trace = chain(&[0.5, 0.5]);
+    let machine = random::machine(&mut Random::new(1));
+    let with = |budget| Problem::new(&trace, &machine, budget).with_codecs(&all_codecs(1), LOSSY);
+    let peak =
+        plan(&Comet::default(), &with(Bytes(1 << 30)), &NoWatch).expect("fits").predicted.peak;
+    let error = plan(&Comet::default(), &with(peak + Bytes(1)), &NoWatch).expect_err("too little");
+    assert!(matches!(error, PlanError::OverBudget { .. }), "{error}");
+}

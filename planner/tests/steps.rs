@@ -1,0 +1,252 @@
+//! Explicit schedules: what they may say, and that their plans are safe.
+
+mod common;
+
+use common::check;
+use common::random::{self, Random};
+use planner::{Decided, PlanError, Problem, bound, lower};
+use schema::{Bytes, OpId, TensorId, Trace};
+use simulator::replay::{Schedule, replay_with};
+use simulator::{Infeasible, Model, Policy, Program, Step, StepProblem, check_contract, prove};
+
+/// A random schedule that computes the trace: ops are run again for no reason or because
+/// something is missing, and tensors are dropped or swapped at any time.
+struct Scheduler<'a> {
+    trace: &'a Trace,
+    producer: Vec<Option<OpId>>,
+    recomputable: Vec<bool>,
+    on_device: Vec<bool>,
+    on_host: Vec<bool>,
+    steps: Vec<Step>,
+}
+
+impl<'a> Scheduler<'a> {
+    fn new(trace: &'a Trace, model: &Model) -> Self {
+        let tensors = 0..trace.tensors.len();
+        let producer: Vec<_> =
+            tensors.clone().map(|t| model.producer(TensorId::from_index(t))).collect();
+        // No op of these traces changes what others read, so that rerunnable is all it takes.
+        let mut recomputable: Vec<bool> = producer.iter().map(Option::is_none).collect();
+        let constant = recomputable.clone();
+        let once: Vec<bool> = tensors
+            .map(|t| {
+                trace.ops.iter().any(|op| !op.rerunnable && op.reads.contains(&TensorId(t as u32)))
+            })
+            .collect();
+        for op in &trace.ops {
+            let inputs = op
+                .reads
+                .iter()
+                .all(|t| recomputable[t.index()] && !(constant[t.index()] && once[t.index()]));
+            op.writes.iter().for_each(|t| recomputable[t.index()] = inputs && op.rerunnable);
+        }
+        Self {
+            trace,
+            on_device: constant,
+            on_host: vec![false; producer.len()],
+            producer,
+            recomputable,
+            steps: Vec::new(),
+        }
+    }
+
+    fn is_there(&self, tensor: TensorId) -> bool {
+        self.on_device[tensor.index()] || self.on_host[tensor.index()]
+    }
+
+    fn bring(&mut self, tensor: TensorId) {
+        if !self.is_there(tensor) {
+            let op = self.producer[tensor.index()].expect("what has no producer is there");
+            self.run(op, Step::Again(op));
+        }
+    }
+
+    fn run(&mut self, op: OpId, step: Step) {
+        let inputs = &self.trace.ops[op.index()].reads;
+        inputs.iter().for_each(|t| self.bring(*t));
+        // What one input's recomputation needed may be what another is.
+        for tensor in inputs {
+            self.on_host[tensor.index()] = false;
+            self.on_device[tensor.index()] = true;
+        }
+        for tensor in &self.trace.ops[op.index()].writes {
+            if !self.on_host[tensor.index()] {
+                self.on_device[tensor.index()] = true;
+            }
+        }
+        self.steps.push(step);
+    }
+
+    fn was_used(&self, tensor: TensorId, next: u32) -> bool {
+        let used = |op: &schema::Op| op.reads.contains(&tensor) || op.writes.contains(&tensor);
+        self.trace.ops[..next as usize].iter().any(used)
+    }
+
+    fn disturb(&mut self, random: &mut Random, next: u32) {
+        let tensor = TensorId(random.below(self.on_device.len() as u64) as u32);
+        let index = tensor.index();
+        match random.below(3) {
+            0 if self.on_device[index]
+                && self.recomputable[index]
+                && self.producer[index].is_some() =>
+            {
+                self.on_device[index] = false;
+                self.steps.push(Step::Drop(tensor));
+            }
+            1 if self.on_device[index] && self.was_used(tensor, next) => {
+                self.on_device[index] = false;
+                self.on_host[index] = true;
+                self.steps.push(Step::SwapOut(tensor));
+            }
+            2 if next > 0 => {
+                let op = OpId(random.below(next.into()) as u32);
+                let writes = &self.trace.ops[op.index()].writes;
+                if !writes.is_empty() && writes.iter().all(|t| self.recomputable[t.index()]) {
+                    self.run(op, Step::Again(op));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn schedule(mut self, random: &mut Random) -> Vec<Step> {
+        let disturbances = random.below(4);
+        for op in 0..self.trace.ops.len() as u32 {
+            (0..disturbances).for_each(|_| self.disturb(random, op));
+            self.run(OpId(op), Step::Run(OpId(op)));
+        }
+        let mut freed = vec![false; self.on_device.len()];
+        let frees = self.trace.ops.iter().flat_map(|op| &op.frees);
+        frees.for_each(|t| freed[t.index()] = true);
+        for (tensor, freed) in freed.iter().enumerate() {
+            if !freed {
+                self.bring(TensorId::from_index(tensor));
+            }
+        }
+        self.steps
+    }
+}
+
+fn small_trace(random: &mut Random) -> Trace {
+    loop {
+        let trace = random::trace(random, 24);
+        if !trace.tensors.is_empty() {
+            return trace;
+        }
+    }
+}
+
+#[test]
+fn plans_of_random_schedules_are_safe_and_as_fast_as_evaluated() {
+    let mut planned = 0;
+    let mut again = 0;
+    for seed in 0..4_000 {
+        let random = &mut Random::new(seed);
+        let trace = small_trace(random);
+        let machine = random::machine(random);
+        let policy = random::policy(random);
+        let mut problem = Problem::new(&trace, &machine, Bytes(1 << 40));
+        let steps = Scheduler::new(&trace, &problem.model).schedule(random);
+        let mut evaluator = problem.evaluator(policy, problem.budget);
+        let unlimited = evaluator.evaluate_steps(&steps);
+        let unlimited = unlimited.unwrap_or_else(|e| panic!("seed {seed}: {e}\n{steps:?}"));
+        let budget = unlimited.peak.0 * (80 + random.below(50)) / 100;
+        problem.budget = Bytes(budget);
+        let outcome = problem.evaluator(policy, problem.budget).evaluate_steps(&steps);
+        let Ok(outcome) = outcome else { continue };
+        let decided = Decided::from_steps(&problem, steps, policy);
+        let plan = match lower(&problem, problem.budget, &decided) {
+            Ok(plan) => plan,
+            Err(PlanError::Fragmented { .. }) => continue,
+            Err(error) => panic!("seed {seed}: evaluated, but not lowered: {error}"),
+        };
+        prove(&plan).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        check_contract(&plan, &trace).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let program = Program::of(&plan);
+        let mut schedule = Schedule::default();
+        let mut durations: Vec<u64> = plan.actions.iter().map(|a| a.duration.0).collect();
+        for _ in 0..2 {
+            replay_with(&program, &durations, &mut schedule, &mut ());
+            check::run(&plan, &schedule.start, &schedule.end)
+                .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            assert!(schedule.peak_bytes <= plan.budget.0, "seed {seed}");
+            durations = random::jitter(random, plan.actions.iter().map(|a| a.duration));
+        }
+        // Where copies do not disturb each other, the plan keeps what the evaluation promised:
+        // exactly where nothing is copied, and else it may wait for less.
+        let (plan_time, evaluated) = (plan.predicted.iteration, outcome.iteration);
+        let copies = plan.actions.iter().any(|a| a.host.is_some());
+        if !copies {
+            assert_eq!(plan_time, evaluated, "seed {seed}");
+        } else if plan.both_directions_permille == 1000 {
+            assert!(plan_time <= evaluated, "seed {seed}: {plan_time}, evaluated {evaluated}");
+        }
+        let bound = bound(&problem).time();
+        assert!(
+            bound.is_some_and(|bound| bound <= plan_time),
+            "seed {seed}: {plan_time} beats the bound"
+        );
+        planned += 1;
+        again += usize::from(outcome.recompute.0 > 0);
+    }
+    assert!(planned > 1_500 && again > 700, "only {planned}, {again} of them recompute");
+}
+
+/// Evaluating steps and evaluating treatments with one evaluator do not disturb each other.
+#[test]
+fn an_evaluator_takes_steps_and_treatments_in_turn() {
+    for seed in 0..300 {
+        let random = &mut Random::new(seed);
+        let trace = small_trace(random);
+        let machine = random::machine(random);
+        let problem = Problem::new(&trace, &machine, Bytes(1 << 40));
+        let steps = Scheduler::new(&trace, &problem.model).schedule(random);
+        let treatments = random::treatments(random, &problem);
+        let new = || problem.evaluator(Policy::EARLY, problem.budget);
+        let mut evaluator = new();
+        for _ in 0..2 {
+            assert_eq!(evaluator.evaluate_steps(&steps), new().evaluate_steps(&steps));
+            assert_eq!(evaluator.evaluate(&treatments), new().evaluate(&treatments));
+            assert_eq!(
+                evaluator.evaluate(&problem.keep_all()),
+                new().evaluate(&problem.keep_all())
+            );
+        }
+    }
+}
+
+#[track_caller]
+fn refused(steps: &[Step]) -> StepProblem {
+    let trace = common::chain::trace(&common::chain::Chain::uniform(3));
+    let machine = random::machine(&mut Random::new(0));
+    let problem = Problem::new(&trace, &machine, Bytes(1 << 40));
+    match problem.evaluator(Policy::EARLY, problem.budget).evaluate_steps(steps) {
+        Err(Infeasible::Step(error)) => error.problem,
+        other => panic!("not refused as a step: {other:?}"),
+    }
+}
+
+#[test]
+fn wrong_steps_are_refused_by_name() {
+    use Step::{Again, Drop, Run, SwapOut};
+    let op = |i| OpId(i);
+    let t = |i| TensorId(i);
+    let cases = [
+        (vec![Run(op(1))], StepProblem::OutOfOrder { op: op(1), due: op(0) }),
+        (vec![Run(op(99))], StepProblem::Unknown),
+        (vec![Drop(t(99))], StepProblem::Unknown),
+        (vec![Again(op(0))], StepProblem::NotYetRun { op: op(0) }),
+        (vec![Drop(t(1))], StepProblem::NotOnDevice { tensor: t(1) }),
+        (vec![Drop(t(0))], StepProblem::NeverMade { tensor: t(0) }),
+        (vec![SwapOut(t(0))], StepProblem::NotYetUsed { tensor: t(0) }),
+        (vec![Run(op(0))], StepProblem::Unfinished { due: op(1) }),
+        (
+            vec![Run(op(0)), Drop(t(1)), Run(op(1))],
+            StepProblem::Missing { op: op(1), tensor: t(1) },
+        ),
+        (vec![Run(op(0)), SwapOut(t(1)), Drop(t(1))], StepProblem::NotOnDevice { tensor: t(1) }),
+    ];
+    for (steps, problem) in cases {
+        assert_eq!(refused(&steps), problem, "{steps:?}");
+    }
+}
