@@ -10,6 +10,7 @@ use scenarios::Budget;
 use schema::{Bytes, Document, Machine, Plan, Trace, file::read_text};
 use simulator::{InCore, in_core};
 
+use crate::codec_args::{CodecArgs, CodecInputs};
 use crate::exit::{Exit, OrExit, Result, usage};
 use crate::networks::{NetworkArgs, is_network, read_network};
 
@@ -24,7 +25,7 @@ pub enum InPlace {
 }
 
 /// A trace, and what it is run on.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct ProblemArgs {
     /// A network (see `list networks`) or its file (.toml or .onnx), with --batch; a bundled trace
     /// (see `list traces`), a trace file, or a recording (see `import`)
@@ -39,11 +40,6 @@ pub struct ProblemArgs {
     #[arg(long, short, value_name = "MACHINE")]
     pub machine: String,
 
-    /// Device memory that the plan may use: an amount such as `14.9GiB`, or a share of the
-    /// in-core peak such as `50%` [default: the machine's memory less what is reserved]
-    #[arg(long, short, value_name = "BUDGET")]
-    pub budget: Option<Budget>,
-
     /// Host memory that the plan may use [default: the machine's]
     #[arg(long, value_name = "BYTES")]
     pub host_budget: Option<Bytes>,
@@ -53,7 +49,7 @@ pub struct ProblemArgs {
         long,
         value_delimiter = ',',
         value_name = "CHOICES",
-        default_value = "keep,swap,recompute"
+        default_value = "keep,swap,recompute,compress"
     )]
     pub allow: Vec<Allow>,
 
@@ -74,6 +70,18 @@ pub struct ProblemArgs {
     /// Evaluations that one search may make
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().evaluations)]
     pub evaluations: u64,
+
+    #[command(flatten)]
+    pub codecs: CodecArgs,
+}
+
+/// How much memory a plan may use.
+#[derive(Debug, Args)]
+pub struct BudgetArg {
+    /// Device memory that the plan may use: an amount such as `14.9GiB`, or a share of the
+    /// in-core peak such as `50%` [default: the machine's memory less what is reserved]
+    #[arg(long, short, value_name = "BUDGET")]
+    pub budget: Option<Budget>,
 }
 
 /// A choice that a method may make.
@@ -85,6 +93,16 @@ pub enum Allow {
     Swap,
     /// Run its op again.
     Recompute,
+    /// Make it smaller with one of --codecs, on the device and, with `swap`, for its copies.
+    Compress,
+}
+
+impl Allow {
+    const ALL: [Self; 4] = [Self::Keep, Self::Swap, Self::Recompute, Self::Compress];
+
+    fn name(self) -> &'static str {
+        ["keep", "swap", "recompute", "compress"][self as usize]
+    }
 }
 
 /// What `ProblemArgs` name.
@@ -100,14 +118,20 @@ pub struct Inputs {
     host_budget: Option<Bytes>,
     allowed: Allowed,
     limits: Limits,
+    /// What it may compress with.
+    pub codecs: Option<CodecInputs>,
     /// How the times were carried over, in a sentence.
-    pub carry_over: String,
+    carry_over: String,
 }
 
 impl ProblemArgs {
-    /// Reads everything that the arguments name.
-    pub fn read(&self) -> Result<Inputs> {
+    /// Reads everything that the arguments name; without a budget, it is what the machine has.
+    pub fn read(&self, budget: Option<Budget>) -> Result<Inputs> {
         let machine = read_machine(&self.machine)?;
+        let codecs = self.codecs.read(&machine)?;
+        if codecs.is_some() && !self.allow.contains(&Allow::Compress) {
+            return Err(usage("--allow leaves compress out: leave --codecs away"));
+        }
         let (trace, carried) = if is_network(&self.trace) {
             self.model(&machine)?
         } else {
@@ -120,7 +144,7 @@ impl ProblemArgs {
         };
         let in_core = in_core(&trace);
         Ok(Inputs {
-            budget: Budget::resolve(self.budget, &machine, in_core.peak),
+            budget: Budget::resolve(budget, &machine, in_core.peak),
             in_core,
             trace,
             machine,
@@ -128,8 +152,10 @@ impl ProblemArgs {
             allowed: Allowed {
                 swap: self.allow.contains(&Allow::Swap),
                 recompute: self.allow.contains(&Allow::Recompute),
+                compress: self.allow.contains(&Allow::Compress),
             },
             limits: Limits { evaluations: self.evaluations },
+            codecs,
             carry_over: carried,
         })
     }
@@ -161,12 +187,18 @@ impl ProblemArgs {
 }
 
 impl ProblemArgs {
-    /// What the plan's settings say of these arguments, so that [`trace_of`] finds its trace again.
+    /// What the plan's settings say of these arguments, so that [`trace_of`] finds its trace again
+    /// and a person the problem.
     pub fn settings(&self) -> Vec<(String, String)> {
         let mut settings = vec![("evaluations", self.evaluations.to_string())];
         if self.in_place == InPlace::Alias {
             settings.push(("in-place", "alias".into()));
         }
+        if !Allow::ALL.iter().all(|choice| self.allow.contains(choice)) {
+            let allowed = Allow::ALL.iter().filter(|choice| self.allow.contains(choice));
+            settings.push(("allow", allowed.map(|a| a.name()).collect::<Vec<_>>().join(",")));
+        }
+        settings.extend(self.codecs.settings());
         let network = is_network(&self.trace);
         if network || self.speed.is_some() || self.recorded_on.is_some() {
             settings.push(("machine", self.machine.clone()));
@@ -208,10 +240,29 @@ pub fn trace_of(plan: &Plan, name: &str) -> Result<Trace> {
 }
 
 impl Inputs {
+    /// What the times and sizes of the problem rest on, a line each.
+    pub fn assumptions(&self) -> String {
+        let codecs = self.codecs.as_ref().map(|codecs| codecs.assumptions(&self.trace) + "\n");
+        format!("{}\n{}", self.carry_over, codecs.unwrap_or_default())
+    }
+
     /// The planning problem.
     pub fn problem(&self) -> Problem<'_> {
-        let mut problem = Problem::new(&self.trace, &self.machine, self.budget);
+        self.problem_of(&self.trace, &self.machine, self.budget)
+    }
+
+    /// The same problem for another trace of the same ops, another machine or another budget.
+    pub fn problem_of<'a>(
+        &self,
+        trace: &'a Trace,
+        machine: &'a Machine,
+        budget: Bytes,
+    ) -> Problem<'a> {
+        let mut problem = Problem::new(trace, machine, budget);
         problem.host_budget = self.host_budget.unwrap_or(problem.host_budget);
+        if let Some(codecs) = &self.codecs {
+            problem = codecs.apply(problem);
+        }
         problem.allowed = self.allowed;
         problem.limits = self.limits;
         problem

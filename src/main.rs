@@ -1,11 +1,14 @@
 //! The `tidegate` command: argument parsing and printing. Everything else is in the crates.
 
+mod codec_args;
 mod commands;
 mod exit;
 mod inputs;
 mod networks;
 mod output;
 mod progress;
+mod published;
+mod scatter;
 mod study;
 
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! Progress on a terminal, and giving up from the keyboard.
 
-use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use planner::{Progress, Watch};
@@ -23,7 +23,7 @@ pub fn interrupted() -> bool {
 /// A progress bar on the standard error, where that is a terminal; interrupted by Ctrl-C.
 pub struct Bar {
     bar: ProgressBar,
-    phase: Cell<&'static str>,
+    phase: Mutex<&'static str>,
 }
 
 impl Bar {
@@ -35,15 +35,18 @@ impl Bar {
             bar.set_style(style);
         }
         bar.set_prefix(method.to_string());
-        Self { bar, phase: Cell::new("") }
+        Self { bar, phase: Mutex::new("") }
     }
 }
 
 impl Watch for Bar {
     fn go_on(&self, progress: Progress) -> bool {
-        if self.phase.replace(progress.phase) != progress.phase {
+        let mut phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
+        if *phase != progress.phase {
+            *phase = progress.phase;
             self.bar.set_message(progress.phase);
         }
+        drop(phase);
         self.bar.set_length(progress.of);
         self.bar.set_position(progress.done);
         !interrupted()
@@ -53,5 +56,24 @@ impl Watch for Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// A bar over points that are planned side by side; Ctrl-C is caught from here on.
+pub fn points(count: usize) -> ProgressBar {
+    catch_interrupts();
+    let bar = ProgressBar::new(count as u64);
+    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} points, {eta} left") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Waits without a word until Ctrl-C.
+pub struct UntilInterrupted;
+
+impl Watch for UntilInterrupted {
+    fn go_on(&self, _: Progress) -> bool {
+        !interrupted()
     }
 }

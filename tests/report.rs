@@ -42,8 +42,33 @@ fn inputs() -> tempfile::TempDir {
         let comparison = tidegate(path, &arguments);
         std::fs::write(path.join(format!("{budget}.json")), comparison).expect("written");
     }
+    std::fs::write(path.join("searches.toml"), SEARCHES).expect("written");
+    tidegate(path, &["study", "searches.toml", "-o", "searches"]);
     folder
 }
+
+/// A study whose points search.
+const SEARCHES: &str = r#"
+description = "How far does each method get?"
+
+[[group]]
+name = "batch"
+networks = ["alexnet"]
+machines = ["pooch-x86", "titan-v"]
+budgets = ["2GB"]
+methods = ["in-core", "swap-all"]
+find = "largest-batch"
+
+[[group]]
+name = "budget"
+networks = ["alexnet"]
+batches = [64]
+machines = ["pooch-x86"]
+methods = ["in-core", "swap-all"]
+find = "smallest-budget"
+"#;
+
+const INPUTS: [&str; 4] = ["plan.json", "70%.json", "80%.json", "searches"];
 
 fn report(folder: &Path, inputs: &[&str], to: &str) -> PathBuf {
     let mut arguments = vec!["report"];
@@ -53,9 +78,11 @@ fn report(folder: &Path, inputs: &[&str], to: &str) -> PathBuf {
     folder.join(to).join("index.html")
 }
 
-const FIGURES: [&str; 8] = [
+const FIGURES: [&str; 10] = [
     "overhead-1",
     "overhead-2",
+    "largest-batch",
+    "smallest-budget",
     "overhead-against-budget",
     "moved-1",
     "timeline",
@@ -67,9 +94,8 @@ const FIGURES: [&str; 8] = [
 #[test]
 fn a_report_is_whole_and_the_same_every_time() {
     let folder = inputs();
-    let inputs = ["plan.json", "70%.json", "80%.json"];
-    let page = report(folder.path(), &inputs, "one");
-    let again = report(folder.path(), &inputs, "two");
+    let page = report(folder.path(), &INPUTS, "one");
+    let again = report(folder.path(), &INPUTS, "two");
     let html = std::fs::read_to_string(&page).expect("the page");
     assert_eq!(html, std::fs::read_to_string(again).expect("the page"));
     for figure in FIGURES {
@@ -161,7 +187,7 @@ fn every_figure_is_there_in_a_browser() {
         return;
     };
     let folder = inputs();
-    let page = report(folder.path(), &["plan.json", "70%.json", "80%.json"], "out");
+    let page = report(folder.path(), &INPUTS, "out");
     let html = std::fs::read_to_string(&page).expect("the page");
 
     let measuring = folder.path().join("measuring.html");

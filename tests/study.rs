@@ -101,7 +101,7 @@ fn a_study_that_is_killed_twenty_times_loses_nothing_and_ends_as_if_it_never_was
             assert_eq!(now.get(path), Some(bytes), "round {round}: {}", path.display());
         }
         for path in now.keys() {
-            let rows = read_parquet(path).expect("what has a name is whole");
+            let rows: Vec<results::Row> = read_parquet(path).expect("what has a name is whole");
             assert_eq!(rows.len(), 1, "round {round}: {}", path.display());
         }
         kept = now;
@@ -210,13 +210,15 @@ fn the_largest_batch_fits_and_one_more_sample_does_not() {
     };
     assert_eq!((plan(batch), plan(batch + 1)), (Some(0), Some(3)));
 
-    let found = json(&["largest", "resnet18", "--device", "--batch", "64", "-m", "titan-v"]);
+    // A method whose probes decide as its plans do.
+    let question = ["resnet18", "--batch", "64", "-m", "titan-v", "--method", "pooch"];
+    let found = json(&[&["largest", "--device"][..], &question].concat());
     let budget = found["comparison"]["budget_bytes"].as_u64().expect("a budget");
     let peak = found["comparison"]["in_core"]["peak_bytes"].as_u64().expect("a peak");
     assert!(budget < peak, "{budget} of {peak}");
     let compare = |budget: u64| {
         let budget = budget.to_string();
-        let arguments = ["plan", "resnet18", "--batch", "64", "-m", "titan-v", "-b", &budget];
+        let arguments = [&["plan"][..], &question, &["-b", &budget]].concat();
         sandbox.command(&arguments).output().expect("it starts").status.code()
     };
     assert_eq!(compare(budget), Some(0));

@@ -45,8 +45,8 @@ pub struct InCore {
 
 /// How one method did.
 ///
-/// Figures of the plan are `null` unless there is a plan; `reason`, `gap` and `shortfall_bytes`
-/// are absent where they do not apply.
+/// Figures of the plan are `null` unless there is a plan; `reason`, `gap`, `shortfall_bytes` and
+/// `jitter` are absent where they do not apply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MethodResult {
@@ -99,6 +99,27 @@ pub struct MethodResult {
     /// Time for which the compute lane stood idle.
     #[serde(rename = "stall_ns")]
     pub stall: Option<Nanos>,
+    /// What becomes of the iteration where times scatter. Absent unless it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
+}
+
+/// The time of the iteration over many replays with times that scatter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Jitter {
+    /// Half of the replays take no longer.
+    #[serde(rename = "median_ns")]
+    pub median: Nanos,
+    /// Nine of ten take no longer.
+    #[serde(rename = "p90_ns")]
+    pub p90: Nanos,
+    /// 99 of 100 take no longer.
+    #[serde(rename = "p99_ns")]
+    pub p99: Nanos,
+    /// The longest.
+    #[serde(rename = "worst_ns")]
+    pub worst: Nanos,
 }
 
 /// Whether a method found a plan.
@@ -136,6 +157,7 @@ impl MethodResult {
             recompute: None,
             codec: None,
             stall: None,
+            jitter: None,
         }
     }
 }

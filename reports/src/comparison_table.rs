@@ -86,6 +86,7 @@ pub(crate) fn op_times(provenance: Option<&Provenance>) -> String {
 #[derive(Clone, Copy)]
 struct Columns {
     gap: bool,
+    jitter: bool,
     compressed: bool,
 }
 
@@ -94,6 +95,7 @@ impl Columns {
         let methods = &comparison.methods;
         Self {
             gap: methods.iter().any(|m| m.gap.is_some()),
+            jitter: methods.iter().any(|m| m.jitter.is_some()),
             compressed: methods.iter().any(|m| m.compressed.is_some_and(|count| count > 0)),
         }
     }
@@ -101,6 +103,9 @@ impl Columns {
     fn header(self) -> Vec<String> {
         let mut names = vec!["method", "time", "slowdown"];
         names.extend(self.gap.then_some("over bound"));
+        if self.jitter {
+            names.extend(["median", "90 %", "99 %", "worst"]);
+        }
         names.extend(["peak", "arena"]);
         names.push(if self.compressed { "kept/swap/rec/comp" } else { "kept/swap/rec" });
         names.extend(["out/in GB", "recompute"]);
@@ -117,6 +122,15 @@ impl Columns {
         ];
         if self.gap {
             cells.push(or_dash(m.gap.map(|gap| format!("{:.2} %", gap * 100.0))));
+        }
+        if self.jitter {
+            let jitter = m.jitter.as_ref();
+            cells.extend([
+                or_dash(jitter.map(|jitter| jitter.median)),
+                or_dash(jitter.map(|jitter| jitter.p90)),
+                or_dash(jitter.map(|jitter| jitter.p99)),
+                or_dash(jitter.map(|jitter| jitter.worst)),
+            ]);
         }
         cells.extend([or_dash(m.peak), or_dash(m.arena)]);
         let mut counts = vec![or_dash(m.kept), or_dash(m.swapped), or_dash(m.recomputed)];
@@ -143,7 +157,7 @@ fn failure(method: &MethodResult) -> String {
 }
 
 /// Columns two spaces apart: names to the left, figures to the right.
-fn aligned(rows: &[Vec<String>], method_width: usize) -> String {
+pub(crate) fn aligned(rows: &[Vec<String>], method_width: usize) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let mut widths: Vec<usize> = (0..columns)
         .map(|i| rows.iter().filter_map(|row| row.get(i)).map(|c| width(c)).max().unwrap_or(0))

@@ -5,7 +5,7 @@ use schema::{
     Provenance, Reference, Stall, StallCause, Task, TensorId, Timeline,
 };
 
-use crate::{Comparison, InCore, MethodResult, Status};
+use crate::{Comparison, Frontier, FrontierPoint, InCore, MethodResult, Smallest, Status};
 
 pub(crate) fn reference(name: &str) -> Reference {
     Reference { name: name.into(), digest: Digest::of_bytes(name.as_bytes()) }
@@ -240,6 +240,50 @@ pub(crate) fn comparison() -> Comparison {
             plan("tide", 107, 1_980, [70, 20, 10]),
             plan("swap-all", 164, 1_200, [0, 100, 0]),
             plan("pooch", 113, 1_990, [60, 30, 10]),
+        ],
+    }
+}
+
+/// Two methods under two budgets, of which the smaller fits one of them, and what 5 % take.
+pub(crate) fn frontier() -> Frontier {
+    let Comparison { trace, provenance, machine, .. } = comparison();
+    let gb = |tenths: u64| Bytes(tenths * 100_000_000);
+    let row = |method: &str, permille: u64| {
+        let time = Nanos(permille * 100_000);
+        let slowdown = Some(permille as f64 / 1000.0);
+        MethodResult { iteration: Some(time), slowdown, ..plan(method, 1, 1, [1, 0, 0]) }
+    };
+    Frontier {
+        trace,
+        provenance: provenance.expect("the example has one"),
+        machine,
+        in_core: InCore { iteration: Nanos(100_000_000), peak: gb(100), fixed: gb(9) },
+        methods: vec!["tide".into(), "pooch".into(), "in-core".into()],
+        points: vec![
+            FrontierPoint {
+                budget: gb(80),
+                bound: Some(Nanos(101_000_000)),
+                methods: vec![row("tide", 1012), row("pooch", 1030), infeasible_as("in-core", 200)],
+            },
+            FrontierPoint {
+                budget: gb(40),
+                bound: Some(Nanos(110_000_000)),
+                methods: vec![
+                    row("tide", 1120),
+                    infeasible_as("pooch", 1),
+                    infeasible_as("in-core", 6000),
+                ],
+            },
+        ],
+        slowdown: Some(0.05),
+        smallest: vec![
+            Smallest { method: None, budget: Some(gb(55)), iteration: Some(Nanos(104_900_000)) },
+            Smallest {
+                method: Some("tide".into()),
+                budget: Some(gb(62)),
+                iteration: Some(Nanos(104_000_000)),
+            },
+            Smallest { method: Some("in-core".into()), budget: None, iteration: None },
         ],
     }
 }

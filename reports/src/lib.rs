@@ -7,6 +7,8 @@ mod axis;
 mod comparison;
 mod comparison_advice;
 mod comparison_table;
+mod frontier;
+mod frontier_table;
 mod perfetto;
 mod picture;
 mod png;
@@ -16,10 +18,12 @@ mod timeline_svg;
 #[cfg(test)]
 mod examples;
 
-pub use comparison::{Comparison, InCore, MethodResult, Status, comparison_schema};
+pub use comparison::{Comparison, InCore, Jitter, MethodResult, Status, comparison_schema};
 pub use comparison_table::table;
+pub use frontier::{Frontier, FrontierPoint, Smallest, frontier_schema};
+pub use frontier_table::frontier_table;
 pub use perfetto::perfetto;
 pub use picture::Picture;
 pub use png::{PngError, png};
-pub use report::{Figure, Report, Run, Setting};
+pub use report::{Figure, Report, Run, Search, Setting, Sought, frontier_figure};
 pub use timeline_svg::timeline_svg;

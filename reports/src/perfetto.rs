@@ -181,6 +181,8 @@ fn kind(task: Task) -> &'static str {
         Task::Recompute(_) => "recompute",
         Task::CopyOut(_) => "copy_out",
         Task::CopyIn(_) => "copy_in",
+        Task::Compress(_) => "compress",
+        Task::Decompress(_) => "decompress",
     }
 }
 
@@ -189,7 +191,10 @@ fn arguments(interval: &Interval, waited_for: Option<&str>) -> Value {
     args.insert("action".into(), interval.action.0.into());
     match interval.task {
         Task::Run(op) | Task::Recompute(op) => args.insert("op".into(), op.0.into()),
-        Task::CopyOut(tensor) | Task::CopyIn(tensor) => {
+        Task::CopyOut(tensor)
+        | Task::CopyIn(tensor)
+        | Task::Compress(tensor)
+        | Task::Decompress(tensor) => {
             args.insert("bytes".into(), interval.bytes.0.into());
             let duration = interval.end.saturating_sub(interval.start);
             let per_sec = u128::from(interval.bytes.0) * 1_000_000_000;

@@ -4,6 +4,7 @@ mod bars;
 mod conclusion;
 mod contents;
 mod decisions;
+mod frontier;
 mod hidden;
 mod html;
 mod lines;
@@ -11,6 +12,7 @@ mod memory;
 mod methods;
 mod plot;
 mod runs;
+mod searches;
 mod setting;
 mod sweeps;
 mod tables;
@@ -18,7 +20,9 @@ mod tables;
 use std::collections::BTreeMap;
 
 use crate::Picture;
+pub use frontier::frontier_figure;
 pub use runs::Run;
+pub use searches::{Search, Sought};
 pub use setting::Setting;
 
 /// Beyond so many settings a figure for each would bury what they say together.
@@ -31,8 +35,8 @@ pub struct Report {
     pub runs: Vec<Run>,
     /// Methods side by side: comparisons, and the points of studies.
     pub settings: Vec<Setting>,
-    /// What the inputs hold beyond that and the page does not show, in sentences.
-    pub left_out: Vec<String>,
+    /// Searches of studies for the largest batch or the smallest budget.
+    pub searches: Vec<Search>,
 }
 
 /// A figure of a report: one picture, or several that are read together.
@@ -73,6 +77,7 @@ impl Report {
         } else {
             figures.extend(self.settings.iter().filter_map(methods::overhead));
         }
+        figures.extend(searches::figures(&self.searches, &names));
         figures.extend(sweeps::figures(&self.settings, &names));
         if self.settings.len() <= FEW_SETTINGS {
             figures.extend(self.settings.iter().filter_map(methods::moved));
@@ -90,27 +95,14 @@ impl Report {
         html::page(self, figures)
     }
 
-    /// The figures that a report can have and this one lacks, each with what it would need.
-    fn missing(figures: &[Figure]) -> Vec<(&'static str, &'static str)> {
-        let all = [
+    /// What a report can show and this one does not, each with the reason.
+    fn missing(&self, figures: &[Figure]) -> Vec<(String, String)> {
+        let needs = [
             ("timeline", "Timeline", "a timeline or a plan"),
             ("memory", "What memory holds", "a plan and its trace"),
             ("overhead", "Overhead by method", "a comparison or a study"),
-            (
-                "overhead-against-link",
-                "Overhead against link bandwidth",
-                "comparisons or a study over three links or more",
-            ),
-            (
-                "overhead-against-batch",
-                "Overhead against batch",
-                "comparisons or a study over three batches or more",
-            ),
-            (
-                "overhead-against-budget",
-                "Overhead against budget",
-                "comparisons or a study over three budgets or more",
-            ),
+            ("largest-batch", Sought::LargestBatch.title(), "a study that searches for it"),
+            ("smallest-budget", Sought::SmallestBudget.title(), "a study that searches for it"),
             ("decisions", "Decisions over the network's depth", "a plan"),
             ("moved", "Bytes moved", "one to four comparisons"),
             ("hidden", "Copying hidden behind compute", "a timeline or plan that copies"),
@@ -123,16 +115,19 @@ impl Report {
                     })
             })
         };
-        all.into_iter()
-            .filter(|(id, ..)| !is_there(id))
-            .map(|(_, title, needs)| (title, needs))
-            .collect()
+        let missing =
+            needs.into_iter().filter(|(id, ..)| !is_there(id)).map(|(_, title, needs)| {
+                (title.to_string(), format!("the inputs hold no data, it needs {needs}"))
+            });
+        missing.chain(sweeps::missing(&self.settings, &self.methods())).collect()
     }
 
     /// All methods, in the order in which they first appear.
     fn methods(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
-        for method in self.settings.iter().flat_map(|setting| &setting.methods) {
+        let of_settings = self.settings.iter().flat_map(|setting| &setting.methods);
+        let of_searches = self.searches.iter().map(|search| &search.method);
+        for method in of_settings.chain(of_searches) {
             if !names.contains(&method.method) {
                 names.push(method.method.clone());
             }

@@ -9,7 +9,7 @@ use crate::Status;
 
 /// The values of one column, each perhaps empty.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Column {
+pub enum Column {
     Text(Vec<Option<String>>),
     Count(Vec<Option<u64>>),
     Real(Vec<Option<f64>>),
@@ -43,6 +43,27 @@ impl Column {
         };
         Ok(Some(column))
     }
+}
+
+/// A table's rows, each of which has the same columns. [`Row`](crate::Row) and
+/// [`CodecSample`](crate::CodecSample) are the ones there are: a column's type is not to be named
+/// outside of this crate.
+pub trait Table: Sized {
+    /// The columns, in their order.
+    const COLUMNS: &'static [&'static str];
+
+    /// The rows as columns, in the order of [`Self::COLUMNS`].
+    #[doc(hidden)]
+    fn to_columns(rows: &[Self]) -> Vec<(&'static str, Column)>;
+
+    /// The rows of columns. `column` finds one by its name, typed like the one it is given. Fails
+    /// with the name and the row of a cell that is missing or of no use.
+    #[doc(hidden)]
+    fn from_columns<E>(
+        height: usize,
+        column: impl FnMut(&'static str, Column) -> Result<Option<Column>, E>,
+        bad: impl Fn(&'static str, Option<usize>) -> E,
+    ) -> Result<Vec<Self>, E>;
 }
 
 /// A field that has a column. An empty cell is `None`, and so is one that the type cannot hold.
@@ -114,18 +135,14 @@ macro_rules! columns {
             $($(#[$field_doc])* pub $field: $type,)*
         }
 
-        impl $row {
-            /// The columns of a table, in their order.
-            pub const COLUMNS: &'static [&'static str] = &[$($name),*];
+        impl Table for $row {
+            const COLUMNS: &'static [&'static str] = &[$($name),*];
 
-            /// The rows as columns, in the order of [`Self::COLUMNS`].
-            pub(crate) fn to_columns(rows: &[Self]) -> Vec<(&'static str, Column)> {
+            fn to_columns(rows: &[Self]) -> Vec<(&'static str, Column)> {
                 vec![$(($name, <$type as Cell>::column(rows.iter().map(|row| &row.$field)))),*]
             }
 
-            /// The rows of columns. `column` finds one by its name, typed like the one it is given.
-            /// Fails with the name and the row of a cell that is missing or of no use.
-            pub(crate) fn from_columns<E>(
+            fn from_columns<E>(
                 height: usize,
                 mut column: impl FnMut(&'static str, Column) -> Result<Option<Column>, E>,
                 bad: impl Fn(&'static str, Option<usize>) -> E,

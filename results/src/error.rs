@@ -12,7 +12,7 @@ pub enum ResultsError {
     #[error(transparent)]
     File(#[from] FileError),
     /// Bytes that are no Parquet file, or one that was cut short.
-    #[error("{} is no table of results that can be read ({why}): delete it, and what it held is worked out again", file.display())]
+    #[error("{} is no table that can be read ({why}): delete it and run what wrote it again", file.display())]
     Unreadable {
         /// The file.
         file: PathBuf,
@@ -20,7 +20,7 @@ pub enum ResultsError {
         why: String,
     },
     /// A table without a column that every row needs.
-    #[error("{} has no column `{column}`: it is not a table of results of tidegate", file.display())]
+    #[error("{} has no column `{column}`: it is another table than what is asked for", file.display())]
     MissingColumn {
         /// The file.
         file: PathBuf,
@@ -28,7 +28,7 @@ pub enum ResultsError {
         column: &'static str,
     },
     /// A cell that is empty, or holds what its column cannot.
-    #[error("{}: row {row}: `{column}` is empty or holds no such value: delete the file, and what it held is worked out again", file.display())]
+    #[error("{}: row {row}: `{column}` is empty or holds no such value: delete the file and run what wrote it again", file.display())]
     BadCell {
         /// The file.
         file: PathBuf,

@@ -10,11 +10,11 @@ use polars::prelude::{
 };
 use schema::{FileError, PendingFile};
 
-use crate::cell::Column;
-use crate::{ResultsError, Row};
+use crate::ResultsError;
+use crate::cell::{Column, Table};
 
 /// Writes a table as Parquet. The file is there whole or not at all, whatever ends the process.
-pub fn write_parquet(rows: &[Row], file: &Path) -> Result<(), ResultsError> {
+pub fn write_parquet<T: Table>(rows: &[T], file: &Path) -> Result<(), ResultsError> {
     write(rows, file, |frame, bytes| {
         // The reader of a part often opens hundreds: small files without a codec are quicker.
         let writer = ParquetWriter::new(bytes).with_compression(ParquetCompression::Uncompressed);
@@ -23,17 +23,17 @@ pub fn write_parquet(rows: &[Row], file: &Path) -> Result<(), ResultsError> {
 }
 
 /// Writes a table as CSV, under a header. The file is there whole or not at all.
-pub fn write_csv(rows: &[Row], file: &Path) -> Result<(), ResultsError> {
+pub fn write_csv<T: Table>(rows: &[T], file: &Path) -> Result<(), ResultsError> {
     write(rows, file, |frame, bytes| CsvWriter::new(bytes).n_threads(1).finish(frame))
 }
 
-fn write(
-    rows: &[Row],
+fn write<T: Table>(
+    rows: &[T],
     file: &Path,
     layout: impl FnOnce(&mut DataFrame, &mut Vec<u8>) -> PolarsResult<()>,
 ) -> Result<(), ResultsError> {
     let pending = PendingFile::create(file)?;
-    let columns = Row::to_columns(rows).into_iter().map(|(name, c)| c.into_polars(name)).collect();
+    let columns = T::to_columns(rows).into_iter().map(|(name, c)| c.into_polars(name)).collect();
     let mut bytes = Vec::new();
     DataFrame::new(rows.len(), columns)
         .and_then(|mut frame| layout(&mut frame, &mut bytes))
@@ -42,7 +42,7 @@ fn write(
 }
 
 /// Reads a table that [`write_parquet`] wrote. Columns that it does not know are left aside.
-pub fn read_parquet(file: &Path) -> Result<Vec<Row>, ResultsError> {
+pub fn read_parquet<T: Table>(file: &Path) -> Result<Vec<T>, ResultsError> {
     let io = |source| FileError::Io { verb: "read", path: file.to_path_buf(), source };
     let bytes = std::fs::read(file).map_err(io)?;
     let unreadable = |why: String| ResultsError::Unreadable { file: file.to_path_buf(), why };
@@ -51,7 +51,7 @@ pub fn read_parquet(file: &Path) -> Result<Vec<Row>, ResultsError> {
     let frame = read
         .map_err(|_| unreadable("it contradicts itself".into()))?
         .map_err(|error| unreadable(error.to_string()))?;
-    Row::from_columns(
+    T::from_columns(
         frame.height(),
         |name, like| {
             Column::from_polars(&frame, name, &like).map_err(|error| unreadable(error.to_string()))

@@ -1,4 +1,5 @@
-//! The results table of studies: one [`Row`] for each planned point, kept as Parquet and CSV.
+//! Tables as Parquet and CSV: the results of studies, one [`Row`] for each planned point, and
+//! samples of codecs, one [`CodecSample`] for each tensor.
 //!
 //! Invariants: this is the only crate that knows polars, and no polars type leaves it. Files are
 //! written whole or not at all. A table is what its rows are, in their order: the same rows give
@@ -9,7 +10,10 @@ mod cell;
 mod error;
 mod file;
 mod row;
+mod sample;
 
+pub use cell::Table;
 pub use error::ResultsError;
 pub use file::{read_parquet, write_csv, write_parquet};
 pub use row::{Row, Status};
+pub use sample::CodecSample;

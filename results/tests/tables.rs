@@ -5,7 +5,7 @@ use std::path::Path;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use results::{ResultsError, Row, Status, read_parquet, write_csv, write_parquet};
+use results::{ResultsError, Row, Status, Table, read_parquet, write_csv, write_parquet};
 use schema::{Bytes, BytesPerSec, Nanos};
 
 fn example() -> Row {
@@ -63,7 +63,7 @@ proptest! {
         let folder = tempfile::tempdir().expect("a folder");
         let (first, second) = (folder.path().join("a.parquet"), folder.path().join("b.parquet"));
         write_parquet(&rows, &first).expect("it can be written");
-        let back = read_parquet(&first).expect("it can be read");
+        let back: Vec<Row> = read_parquet(&first).expect("it can be read");
         prop_assert_eq!(&back, &rows);
         write_parquet(&back, &second).expect("it can be written");
         let bytes = |file: &Path| std::fs::read(file).expect("it is there");
@@ -80,7 +80,7 @@ fn a_file_that_is_cut_short_anywhere_is_refused() {
     let step = (whole.len() / 40).max(1);
     for length in (0..whole.len()).step_by(step) {
         std::fs::write(&file, &whole[..length]).expect("it can be written");
-        let error = read_parquet(&file).expect_err("it is cut short");
+        let error = read_parquet::<Row>(&file).expect_err("it is cut short");
         assert!(matches!(error, ResultsError::Unreadable { .. }), "{length} bytes: {error}");
         assert!(error.to_string().contains("part.parquet"), "{error}");
         assert!(error.to_string().contains("delete it"), "{error}");
@@ -97,7 +97,7 @@ fn bytes_that_changed_are_refused_or_read_but_never_end_the_program() {
         let mut changed = whole.clone();
         changed[place] ^= 0xff;
         std::fs::write(&file, changed).expect("it can be written");
-        let _ = read_parquet(&file);
+        let _ = read_parquet::<Row>(&file);
     }
 }
 
@@ -106,7 +106,7 @@ fn a_file_that_is_not_there_and_a_folder_that_is_not_there_are_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("none").join("part.parquet");
     for error in [
-        read_parquet(&file).expect_err("no such file"),
+        read_parquet::<Row>(&file).expect_err("no such file"),
         write_parquet(&[example()], &file).expect_err("no such folder"),
         write_csv(&[example()], &file).expect_err("no such folder"),
     ] {

@@ -9,6 +9,7 @@
 mod amount;
 mod budget;
 mod carry_over;
+mod codec_models;
 mod error;
 mod machine_file;
 mod machines;
@@ -21,6 +22,7 @@ mod reference_tests;
 
 pub use budget::Budget;
 pub use carry_over::{CarryOver, CarryOverError, Share, carry_over};
+pub use codec_models::codec_models;
 pub use error::ScenarioError;
 pub use machines::{links, machine, machine_from_toml, machines};
 pub use networks::*;

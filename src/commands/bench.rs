@@ -1,5 +1,8 @@
 //! `tidegate bench`
 
+mod codecs;
+mod plan;
+
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -22,6 +25,10 @@ pub struct Args {
 enum What {
     /// Time in-core replays: of traces, and of synthetic ones up to a million ops
     Replay(ReplayArgs),
+    /// Time codecs on synthetic tensors, as ratios to a naive loop, to LZ4 and to one thread
+    Codecs(codecs::Args),
+    /// Time planning: how long each method takes, and how many decisions it evaluates a second
+    Plan(plan::Args),
 }
 
 #[derive(clap::Args)]
@@ -61,6 +68,8 @@ struct Measured {
 pub fn run(args: &Args) -> Result {
     match &args.what {
         What::Replay(args) => run_replay(args),
+        What::Codecs(args) => codecs::run(args),
+        What::Plan(args) => plan::run(args),
     }
 }
 

@@ -3,16 +3,17 @@
 use std::time::Instant;
 
 use planner::methods::{self, Method};
-use planner::{PlanError, Problem, Watch};
+use planner::{PlanError, Problem, Watch, tight_bound};
 use reports::{Comparison, MethodResult, Status};
 use schema::{Bytes, Choice, Document, Nanos, Plan, Reference, Task, Trace};
 use simulator::{InCore, Infeasible, prove};
 
 use crate::commands::plan::method;
 use crate::exit::{Exit, Result, WithExit, usage};
-use crate::inputs::{Inputs, ProblemArgs};
+use crate::inputs::{BudgetArg, Inputs, ProblemArgs};
 use crate::output::{Format, print, print_json};
 use crate::progress::Bar;
+use crate::scatter::ScatterArgs;
 
 /// Plan with several methods and compare them
 #[derive(clap::Args)]
@@ -20,7 +21,13 @@ pub struct Args {
     #[command(flatten)]
     problem: ProblemArgs,
 
-    /// The methods, separated by commas [default: all]
+    #[command(flatten)]
+    budget: BudgetArg,
+
+    #[command(flatten)]
+    scatter: ScatterArgs,
+
+    /// The methods, separated by commas [default: all that the codecs serve]
     #[arg(long, value_delimiter = ',', value_name = "METHODS")]
     methods: Vec<String>,
 
@@ -31,27 +38,20 @@ pub struct Args {
 
 /// Plans with each method and prints the comparison.
 pub fn run(args: &Args) -> Result {
-    let chosen = match args.methods.as_slice() {
-        [] => methods::all(),
-        names => names.iter().map(|name| method(name)).collect::<Result<_>>()?,
-    };
-    for (index, method) in chosen.iter().enumerate() {
-        if chosen[..index].iter().any(|other| other.name() == method.name()) {
-            return Err(usage(format!("--methods names `{}` twice", method.name())));
-        }
-    }
-    let inputs = args.problem.read()?;
+    let chosen = methods_of(&args.methods, args.problem.codecs.none())?;
+    let inputs = args.problem.read(args.budget.budget)?;
+    let scatter = args.scatter.read(&inputs)?;
     let problem = inputs.problem();
     let mut rows = Vec::new();
     for method in &chosen {
         let bar = Bar::new(method.name());
-        rows.push(result_of(method.as_ref(), &problem, &bar, &inputs.in_core)?.row);
+        rows.push(scatter.result_of(method.as_ref(), &inputs, &problem, &bar)?.row);
     }
     let any_fits = rows.iter().any(|row| row.status == Status::Ok);
     let comparison = comparison(&inputs, &problem, rows);
     match args.format {
         Format::Text => {
-            print(format!("{}\n", inputs.carry_over))?;
+            print(inputs.assumptions())?;
             print(reports::table(&comparison))?;
         }
         Format::Json => print_json(&comparison)?,
@@ -61,6 +61,21 @@ pub fn run(args: &Args) -> Result {
     }
     let error = anyhow::anyhow!("no method fits {}", inputs.budget);
     Err(WithExit { exit: Exit::Infeasible, error })
+}
+
+/// The methods of these names, none twice; all of them without a name.
+pub fn methods_of(names: &[String], no_codecs: bool) -> Result<Vec<Box<dyn Method>>> {
+    if names.is_empty() {
+        let mut chosen = methods::all();
+        chosen.retain(|m| !(m.only_on_request() || no_codecs && m.needs_codecs()));
+        return Ok(chosen);
+    }
+    for (index, name) in names.iter().enumerate() {
+        if names[..index].contains(name) {
+            return Err(usage(format!("--methods names `{name}` twice")));
+        }
+    }
+    names.iter().map(|name| method(name)).collect()
 }
 
 /// What one method came up with.
@@ -79,13 +94,23 @@ pub fn result_of(
     watch: &dyn Watch,
     in_core: &InCore,
 ) -> Result<Found> {
+    found_by(method.name(), problem, in_core, || planner::plan(method, problem, watch))
+}
+
+/// The same for a method whose plan is made in some way.
+pub fn found_by(
+    method: &str,
+    problem: &Problem,
+    in_core: &InCore,
+    plan: impl FnOnce() -> std::result::Result<Plan, PlanError>,
+) -> Result<Found> {
     let begin = Instant::now();
-    let plan = planner::plan(method, problem, watch);
+    let plan = plan();
     let seconds = begin.elapsed().as_secs_f64();
     let mut row = match &plan {
         Ok(plan) => {
             if let Err(problem) = prove(plan) {
-                let error = anyhow::anyhow!("{} made an unsafe plan: {problem}", method.name());
+                let error = anyhow::anyhow!("{method} made an unsafe plan: {problem}");
                 return Err(WithExit { exit: Exit::NotProven, error });
             }
             row_of(plan, in_core)
@@ -96,7 +121,7 @@ pub fn result_of(
         }
         Err(error) => {
             let reason = with_op_name(error, problem.trace);
-            let mut row = MethodResult::without_plan(method.name(), Status::Infeasible, reason);
+            let mut row = MethodResult::without_plan(method, Status::Infeasible, reason);
             row.shortfall = error.short_by();
             row
         }
@@ -126,13 +151,13 @@ fn row_of(plan: &Plan, in_core: &InCore) -> MethodResult {
         plan.actions.iter().filter(|a| wanted(&a.task)).map(|a| a.duration).sum()
     };
     let bytes = |wanted: fn(&Task) -> bool| -> Bytes {
-        let copies = plan.actions.iter().filter(|a| wanted(&a.task));
-        copies.filter_map(|a| a.host).map(|h| plan.host_buffers[h.index()].bytes).sum()
+        plan.actions.iter().filter(|a| wanted(&a.task)).map(|a| plan.moved_bytes(a)).sum()
     };
     let count =
         |choice: Choice| plan.decisions.iter().filter(|d| d.choice == choice).count() as u64;
     let recompute = time(|task| matches!(task, Task::Recompute(_)));
-    let compute = time(|task| matches!(task, Task::Run(_))) + recompute;
+    let codec = time(|task| matches!(task, Task::Compress(_) | Task::Decompress(_)));
+    let compute = time(|task| matches!(task, Task::Run(_))) + recompute + codec;
     let predicted = &plan.predicted;
     MethodResult {
         method: plan.method.clone(),
@@ -148,17 +173,24 @@ fn row_of(plan: &Plan, in_core: &InCore) -> MethodResult {
         kept: Some(count(Choice::Keep)),
         swapped: Some(count(Choice::Swap)),
         recomputed: Some(count(Choice::Recompute)),
-        compressed: Some(0),
+        compressed: Some(plan.decisions.iter().filter(|d| d.codec.is_some()).count() as u64),
         d2h: Some(bytes(|task| matches!(task, Task::CopyOut(_)))),
         h2d: Some(bytes(|task| matches!(task, Task::CopyIn(_)))),
         recompute: Some(recompute),
-        codec: Some(Nanos::ZERO),
+        codec: Some(codec),
         stall: Some(predicted.iteration.saturating_sub(compute)),
+        jitter: None,
     }
 }
 
-/// The rows with what they have in common.
-pub fn comparison(inputs: &Inputs, problem: &Problem, methods: Vec<MethodResult>) -> Comparison {
+/// The rows with what they have in common: each is held against the tightest bound.
+pub fn comparison(
+    inputs: &Inputs,
+    problem: &Problem,
+    mut methods: Vec<MethodResult>,
+) -> Comparison {
+    let bound = tight_bound(problem, problem.relaxation()).time();
+    methods.iter_mut().for_each(|row| over_bound(row, bound));
     let reference = |name: String, digest| Reference { name, digest };
     Comparison {
         trace: reference(inputs.trace.title(), inputs.trace.digest()),
@@ -170,7 +202,12 @@ pub fn comparison(inputs: &Inputs, problem: &Problem, methods: Vec<MethodResult>
             peak: inputs.in_core.peak,
             fixed: inputs.in_core.fixed,
         },
-        bound: planner::bound(problem).time(),
+        bound,
         methods,
     }
+}
+
+/// States how far a row is over a bound.
+pub fn over_bound(row: &mut MethodResult, bound: Option<Nanos>) {
+    row.gap = row.iteration.zip(bound).map(|(time, bound)| time.ratio(bound) - 1.0);
 }

@@ -1,16 +1,20 @@
 //! `tidegate largest`
 
+use std::collections::BTreeMap;
+
 use planner::{Limits, methods};
 use reports::Comparison;
 use scenarios::Budget;
-use schema::{Bytes, Document, Reference};
+use schema::{Bytes, Document, Plan, Reference, Trace};
 
+use crate::codec_args::CodecArgs;
 use crate::commands::plan::method;
 use crate::exit::{Exit, Result, WithExit, usage};
 use crate::inputs::{InPlace, read_machine, read_trace};
 use crate::networks::{NetworkArgs, is_network, read_network};
 use crate::output::{Format, print, print_json};
 use crate::progress::Bar;
+use crate::published::published_figures;
 use crate::study::{Budgeted, Question, largest_batch, smallest_budget};
 
 /// Find the largest batch that a method can plan, or the smallest device
@@ -44,6 +48,9 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().evaluations)]
     evaluations: u64,
 
+    #[command(flatten)]
+    codecs: CodecArgs,
+
     /// How to print what is found
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -65,6 +72,7 @@ struct Largest {
 pub fn run(args: &Args) -> Result {
     let method = method(&args.method)?;
     let machine = read_machine(&args.machine)?;
+    let codecs = args.codecs.read(&machine)?;
     let watch = Bar::new(method.name());
     let question = Question {
         machine: &machine,
@@ -73,6 +81,7 @@ pub fn run(args: &Args) -> Result {
         host_budget: machine.host.memory,
         allow: scenarios::Allow::ALL,
         limits: Limits { evaluations: args.evaluations },
+        codecs: codecs.as_ref(),
     };
     let answer = if args.device {
         smallest_budget(&question, trace(args, &machine)?, &watch)?
@@ -146,6 +155,11 @@ fn show(args: &Args, machine: &schema::Machine, answer: Budgeted) -> Result {
                 ))?,
                 (None, None) => {}
             }
+            if let Ok(plan) = &found.plan {
+                print(small_forms(plan, &trace))?;
+            }
+            let asked = (&args.method, &args.network, &args.machine);
+            print(published_figures("largest", asked.0, asked.1, asked.2))?;
         }
     }
     if fits {
@@ -153,4 +167,19 @@ fn show(args: &Args, machine: &schema::Machine, answer: Budgeted) -> Result {
     }
     let error = anyhow::anyhow!("{} fits no batch within {budget}", args.method);
     Err(WithExit { exit: Exit::Infeasible, error })
+}
+
+/// What a plan's codecs make of the tensors that they make smaller, in a line; nothing without any.
+fn small_forms(plan: &Plan, trace: &Trace) -> String {
+    let small = plan.buffers.iter().filter(|buffer| buffer.compressed.is_some());
+    let small: BTreeMap<_, _> = small.filter_map(|b| Some((b.tensor?, b.bytes))).collect();
+    let reserved: Bytes = small.values().copied().sum();
+    let raw: Bytes = small.keys().map(|tensor| trace.tensors[tensor.index()].bytes).sum();
+    match small.len() {
+        0 => String::new(),
+        count => format!(
+            "{count} tensors of {raw} become {reserved} with margins: {:.1}x\n",
+            raw.0 as f64 / reserved.0.max(1) as f64
+        ),
+    }
 }

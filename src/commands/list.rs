@@ -32,6 +32,8 @@ enum What {
     Networks,
     /// Bundled studies.
     Studies,
+    /// Codecs and how their parameters are written.
+    Codecs,
 }
 
 /// One line of a list.
@@ -52,6 +54,7 @@ pub fn run(args: &Args) -> Result {
         What::Traces => scenarios::traces().map(trace).collect::<Result<Vec<_>>>()?,
         What::Networks => scenarios::networks().map(network).collect(),
         What::Studies => scenarios::studies().map(study).collect::<Result<Vec<_>>>()?,
+        What::Codecs => codecs::all().iter().map(codec).collect(),
     };
     match args.format {
         Format::Json => print_json(&entries),
@@ -119,4 +122,9 @@ fn study(name: &'static str) -> Result<Entry> {
     let study = crate::study::read(name)?;
     let figures = vec![format!("{} points", study.points().count())];
     Ok(Entry { name: name.into(), figures, description: study.description })
+}
+
+fn codec(entry: &codecs::Entry) -> Entry {
+    let description = format!("{} [{}]", entry.summary, entry.source);
+    Entry { name: entry.form.into(), figures: Vec::new(), description }
 }

@@ -2,16 +2,20 @@
 
 mod bench;
 pub mod compare;
+mod epochs;
 mod export;
 mod fit;
+mod frontier;
 mod import;
 mod largest;
 mod list;
 mod plan;
 mod report;
+mod sample;
 mod schema;
 mod simulate;
 mod study;
+mod table;
 mod verify;
 
 use clap::Subcommand;
@@ -25,6 +29,10 @@ pub enum Command {
     Plan(plan::Args),
     /// Plan with several methods and compare them
     Compare(compare::Args),
+    /// Plan a training epoch by epoch, as the share of zeros changes
+    Epochs(epochs::Args),
+    /// Plan under many budgets: time against memory, and the least memory for a slowdown
+    Frontier(frontier::Args),
     /// Find the largest batch that a method can plan, or the smallest device
     Largest(largest::Args),
     /// Plan every point of a study; what is done stays done
@@ -33,13 +41,17 @@ pub enum Command {
     Simulate(simulate::Args),
     /// Prove that a plan is safe under every timing, or name what breaks it
     Verify(verify::Args),
+    /// Predict lookups in a table too large for the device, with and without packing its rows
+    Table(table::Args),
     /// Import a recording of another tool as a trace
     Import(import::Args),
     /// Show a timeline with another tool
     Export(export::Args),
     /// Draw figures, and one page that holds and explains them
     Report(report::Args),
-    /// Fit the efficiencies that modelled op times rest on to recordings
+    /// Take samples on this machine, from which `fit` makes models
+    Sample(sample::Args),
+    /// Fit models to samples: of codecs, or the efficiencies that modelled op times rest on
     Fit(fit::Args),
     /// List what comes with tidegate
     List(list::Args),
@@ -55,13 +67,17 @@ impl Command {
         match self {
             Self::Plan(args) => plan::run(&args),
             Self::Compare(args) => compare::run(&args),
+            Self::Epochs(args) => epochs::run(&args),
+            Self::Frontier(args) => frontier::run(&args),
             Self::Largest(args) => largest::run(&args),
             Self::Study(args) => study::run(&args),
             Self::Simulate(args) => simulate::run(&args),
             Self::Verify(args) => verify::run(&args),
+            Self::Table(args) => table::run(&args),
             Self::Import(args) => import::run(&args),
             Self::Export(args) => export::run(&args),
             Self::Report(args) => report::run(&args),
+            Self::Sample(args) => sample::run(&args),
             Self::Fit(args) => fit::run(&args),
             Self::List(args) => list::run(&args),
             Self::Schema(args) => schema::run(&args),

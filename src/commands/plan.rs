@@ -5,17 +5,24 @@ use std::path::PathBuf;
 use planner::methods;
 use schema::{Document, PendingFile};
 
-use crate::commands::compare::{comparison, result_of};
+use crate::commands::compare::comparison;
 use crate::exit::{Exit, OrExit, Result, usage};
-use crate::inputs::ProblemArgs;
+use crate::inputs::{BudgetArg, ProblemArgs};
 use crate::output::{Format, print, print_json};
 use crate::progress::Bar;
+use crate::scatter::ScatterArgs;
 
 /// Make a plan and show what it is predicted to cost
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
     problem: ProblemArgs,
+
+    #[command(flatten)]
+    budget: BudgetArg,
+
+    #[command(flatten)]
+    scatter: ScatterArgs,
 
     /// The method (see `list methods`)
     #[arg(long, value_name = "METHOD", default_value = methods::DEFAULT)]
@@ -33,23 +40,28 @@ pub struct Args {
 /// Plans, proves, writes and shows.
 pub fn run(args: &Args) -> Result {
     let method = method(&args.method)?;
-    let inputs = args.problem.read()?;
+    let inputs = args.problem.read(args.budget.budget)?;
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
     let problem = inputs.problem();
-    let result = result_of(method.as_ref(), &problem, &Bar::new(method.name()), &inputs.in_core)?;
+    let scatter = args.scatter.read(&inputs)?;
+    let bar = Bar::new(method.name());
+    let result = scatter.result_of(method.as_ref(), &inputs, &problem, &bar)?;
+    drop(bar);
     let comparison = comparison(&inputs, &problem, vec![result.row]);
     let to_stdout = args.output.as_deref().is_some_and(|path| path.as_os_str() == "-");
     if !to_stdout {
         match args.format {
             Format::Text => {
-                print(format!("{}\n", inputs.carry_over))?;
+                print(inputs.assumptions())?;
                 print(reports::table(&comparison))?;
             }
             Format::Json => print_json(&comparison)?,
         }
     }
     let mut plan = result.plan.or_exit(Exit::Infeasible)?;
+    plan.predicted.bound = comparison.bound;
     plan.settings.extend(args.problem.settings());
+    plan.settings.extend(args.scatter.settings());
     if let Some(output) = output {
         output.finish(plan.to_json().as_bytes())?;
     }

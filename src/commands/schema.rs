@@ -1,6 +1,6 @@
 //! `tidegate schema`
 
-use schema::{Machine, Plan, Timeline, Trace, json_schema};
+use schema::{CodecModels, Machine, Plan, PlanSeries, Timeline, Trace, json_schema};
 
 use crate::exit::Result;
 use crate::output::print_json;
@@ -19,12 +19,18 @@ enum Kind {
     Trace,
     /// What `--machine` reads.
     Machine,
+    /// What codecs make of tensors, and how long that takes.
+    CodecModels,
     /// What `plan` writes.
     Plan,
+    /// What `epochs` writes.
+    PlanSeries,
     /// What `simulate` writes.
     Timeline,
     /// What `compare --format json` prints.
     Comparison,
+    /// What `frontier --format json` prints.
+    Frontier,
 }
 
 /// Prints the schema.
@@ -32,8 +38,11 @@ pub fn run(args: &Args) -> Result {
     print_json(&match args.document {
         Kind::Trace => json_schema::<Trace>(),
         Kind::Machine => json_schema::<Machine>(),
+        Kind::CodecModels => json_schema::<CodecModels>(),
         Kind::Plan => json_schema::<Plan>(),
+        Kind::PlanSeries => json_schema::<PlanSeries>(),
         Kind::Timeline => json_schema::<Timeline>(),
         Kind::Comparison => reports::comparison_schema(),
+        Kind::Frontier => reports::frontier_schema(),
     })
 }

@@ -96,6 +96,12 @@ fn summary(plan: &Plan, timeline: &Timeline) -> String {
     let again = timeline.intervals.iter().filter(|i| matches!(i.task, Task::Recompute(_)));
     let again: Nanos = again.map(|i| i.end.saturating_sub(i.start)).sum();
     rows.push(vec!["of compute, run again".into(), again.to_string(), share(again)]);
+    let is_codec = |task| matches!(task, Task::Compress(_) | Task::Decompress(_));
+    let codecs = timeline.intervals.iter().filter(|i| is_codec(i.task));
+    let codecs: Nanos = codecs.map(|i| i.end.saturating_sub(i.start)).sum();
+    if codecs > Nanos::ZERO {
+        rows.push(vec!["of compute, codecs".into(), codecs.to_string(), share(codecs)]);
+    }
     for (cause, name) in [
         (StallCause::Data, "compute waits for data"),
         (StallCause::Memory, "compute waits for memory"),

@@ -126,6 +126,7 @@ impl Case {
             host_budget: self.row.host_budget,
             allow: self.allow,
             limits: Limits { evaluations: self.row.evaluations },
+            codecs: None,
         };
         let begin = std::time::Instant::now();
         let answer = match self.find {

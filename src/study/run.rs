@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use indicatif::{ProgressBar, ProgressStyle};
-use planner::{Progress, Watch};
 use rayon::prelude::*;
 use results::Row;
 use scenarios::Study;
@@ -103,18 +101,14 @@ fn plan(
 ) -> Result<Vec<(usize, Row)>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.unwrap_or(0)).build();
     let pool = pool.or_exit(Exit::Failed)?;
-    progress::catch_interrupts();
-    let bar = ProgressBar::new(missing.len() as u64);
-    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} points, {eta} left") {
-        bar.set_style(style);
-    }
+    let bar = progress::points(missing.len());
     let planned = pool.install(|| {
         let planned = missing.par_iter().with_max_len(1).map(|(index, case)| {
             if progress::interrupted() {
                 let error = anyhow::anyhow!("interrupted; what is done is kept");
                 return Err(WithExit { exit: Exit::Interrupted, error });
             }
-            let row = case.answer(&UntilInterrupted)?;
+            let row = case.answer(&progress::UntilInterrupted)?;
             store.keep(&case.digest, row.clone())?;
             bar.inc(1);
             Ok((*index, row))
@@ -123,13 +117,4 @@ fn plan(
     });
     bar.finish_and_clear();
     planned
-}
-
-/// Waits without a word until Ctrl-C.
-struct UntilInterrupted;
-
-impl Watch for UntilInterrupted {
-    fn go_on(&self, _: Progress) -> bool {
-        !progress::interrupted()
-    }
 }

@@ -6,6 +6,7 @@ use scenarios::{Allow, Network, modelled_trace};
 use schema::{Bytes, Machine, Trace};
 use simulator::{InCore, in_core};
 
+use crate::codec_args::CodecInputs;
 use crate::commands::compare::{Found, result_of};
 use crate::exit::{Exit, OrExit, Result};
 
@@ -18,6 +19,8 @@ pub struct Question<'a> {
     pub host_budget: Bytes,
     pub allow: Allow,
     pub limits: Limits,
+    /// What it may compress with.
+    pub codecs: Option<&'a CodecInputs>,
 }
 
 /// A trace under a budget, and what the method found.
@@ -38,10 +41,16 @@ impl<'a> Question<'a> {
     fn problem<'p>(&self, trace: &'p Trace, machine: &'p Machine, budget: Bytes) -> Problem<'p> {
         let mut problem = Problem::new(trace, machine, budget);
         problem.host_budget = self.host_budget;
-        problem.allowed =
-            planner::Allowed { swap: self.allow.swap, recompute: self.allow.recompute };
+        problem.allowed = planner::Allowed {
+            swap: self.allow.swap,
+            recompute: self.allow.recompute,
+            compress: false,
+        };
         problem.limits = self.limits;
-        problem
+        match self.codecs {
+            Some(codecs) => codecs.apply(problem),
+            None => problem,
+        }
     }
 
     /// Plans one trace under one budget.
@@ -51,16 +60,28 @@ impl<'a> Question<'a> {
         match self.decided_on {
             None => result_of(self.method, &problem, watch, &in_core),
             Some((machine, trace)) => {
-                let elsewhere = self.problem(trace, machine, budget);
-                let method = DecidedElsewhere { method: self.method, elsewhere };
+                let decided_for = Some(self.problem(trace, machine, budget));
+                let method = Alone { method: self.method, decided_for };
                 result_of(&method, &problem, watch, &in_core)
             }
         }
     }
 
     /// Whether the method has a plan at all.
+    ///
+    /// [`planner::plan`] falls back on the methods that a method includes. They search less, so
+    /// they are asked first: where one of them has a plan, there is no need to search.
     fn fits(&self, trace: &Trace, budget: Bytes, watch: &dyn Watch) -> Result<bool> {
-        Ok(self.probe().answer(trace, budget, watch)?.plan.is_ok())
+        if self.decided_on.is_none() {
+            for included in self.method.includes() {
+                let question = Question { method: included.as_ref(), ..*self };
+                if question.fits(trace, budget, watch)? {
+                    return Ok(true);
+                }
+            }
+        }
+        let alone = Alone { method: self.method, decided_for: None };
+        Ok(Question { method: &alone, ..self.probe() }.answer(trace, budget, watch)?.plan.is_ok())
     }
 
     /// The same with short searches.
@@ -77,14 +98,14 @@ impl<'a> Question<'a> {
     }
 }
 
-/// A method whose decisions for one machine are carried out on another. What the method includes
-/// is left away: its own decisions are what is asked about.
-struct DecidedElsewhere<'a> {
+/// A method without those that it includes: its own decisions are what is asked about.
+struct Alone<'a> {
     method: &'a dyn Method,
-    elsewhere: Problem<'a>,
+    /// What it decides for, where that is another machine than the one that carries it out.
+    decided_for: Option<Problem<'a>>,
 }
 
-impl Method for DecidedElsewhere<'_> {
+impl Method for Alone<'_> {
     fn name(&self) -> &'static str {
         self.method.name()
     }
@@ -97,18 +118,26 @@ impl Method for DecidedElsewhere<'_> {
         self.method.source()
     }
 
+    fn batches_are_powers_of_two(&self) -> bool {
+        self.method.batches_are_powers_of_two()
+    }
+
     fn decide(
         &self,
-        _: &Problem,
+        problem: &Problem,
         target: Bytes,
         watch: &dyn Watch,
     ) -> std::result::Result<planner::Decided, PlanError> {
-        self.method.decide(&self.elsewhere, target, watch)
+        self.method.decide(self.decided_for.as_ref().unwrap_or(problem), target, watch)
+    }
+
+    fn targets(&self) -> &'static [u64] {
+        self.method.targets()
     }
 }
 
 /// The largest batch for which the method has a plan: doubled from 1 until there is none, then
-/// bisected. That a smaller batch fits where a larger one does is taken for granted. For a method
+/// bisected, unless the method trains with powers of two. That a smaller batch fits where a larger one does is taken for granted. For a method
 /// that cannot even plan one sample, the answer is that failure.
 pub fn largest_batch(
     question: &Question,
@@ -136,7 +165,7 @@ pub fn largest_batch(
     while beyond <= LARGEST_BATCH && fits(beyond)? {
         (most, beyond) = (beyond, beyond * 2);
     }
-    while beyond - most > 1 {
+    while beyond - most > 1 && !question.method.batches_are_powers_of_two() {
         let middle = most + (beyond - most) / 2;
         if fits(middle)? { most = middle } else { beyond = middle }
     }

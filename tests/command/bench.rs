@@ -22,3 +22,72 @@ fn replays_are_timed_over_traces_and_sizes() {
     let text = sandbox.ok("bench replay resnet18-host --sweep 0");
     assert_eq!(text.lines().count(), 2, "{text}");
 }
+
+#[test]
+fn codecs_are_timed_against_a_naive_loop_and_lz4() {
+    let sandbox = Sandbox::new();
+    let tiny = "bench codecs --size 8KiB --runs 1";
+    let figures = sandbox.json(&format!("{tiny} zvc zfp:8 --dtype f32,bf16 --format json"));
+    let figures = figures.as_array().expect("a list");
+    let names = figures.iter().map(|row| format!("{} {}", row["codec"], row["dtype"]));
+    let expected = ["zvc", "zfp:8"].map(|codec| format!("\"{codec}\""));
+    let expected = ["f32", "bf16"]
+        .into_iter()
+        .flat_map(|dtype| expected.iter().map(move |codec| format!("{codec} \"{dtype}\"")));
+    assert!(names.eq(expected), "{figures:?}");
+    for row in figures {
+        let lossless = row["codec"] == "zvc";
+        assert_eq!(row["max_abs_error"].as_f64() == Some(0.0), lossless, "{row}");
+        assert!(row["ratio"].as_f64() > Some(1.0), "{row}");
+        for way in ["compress", "decompress"] {
+            for figure in ["bytes_per_second", "over_naive", "over_lz4", "two_threads"] {
+                assert!(row[way][figure].as_f64() > Some(0.0), "{row}");
+            }
+        }
+    }
+    // All that are listed, one line each under the head, and two that explain.
+    let listed = sandbox.ok("list codecs").lines().count();
+    let text = sandbox.ok(&format!("{tiny} --dtype f16 --sparsity 0.9"));
+    assert_eq!(text.lines().count(), 1 + listed + 2, "{text}");
+}
+
+#[test]
+fn codecs_that_cannot_be_timed_say_why() {
+    let sandbox = Sandbox::new();
+    for (arguments, reason) in [
+        ("zip", "no codec is called `zip`"),
+        ("zfp:2", "at least 9 bits"),
+        ("zvc --sparsity 120%", "write a share as 50% or 0.5"),
+        ("zvc --dtype u8", "possible values: f32, f16, bf16"),
+    ] {
+        let refused = sandbox.fails(&format!("bench codecs {arguments}"));
+        assert!(refused.starts_with("[exit 2]") && refused.contains(reason), "{refused}");
+    }
+}
+
+#[test]
+fn planning_is_timed_by_recording_and_method() {
+    let sandbox = Sandbox::new();
+    let command = "bench plan tests/recordings/small.dtr.jsonl --methods in-core,swap-opt,tide";
+    let figures = sandbox.json(&format!("{command} --evaluations 200 --format json"));
+    let figures = figures.as_array().expect("a list");
+    let names: Vec<_> = figures.iter().filter_map(|figure| figure["method"].as_str()).collect();
+    assert_eq!(names, ["in-core", "swap-opt", "tide"]);
+    for figure in figures {
+        assert_eq!(figure["trace"], "tests/recordings/small.dtr.jsonl");
+        assert!(figure["plan_seconds"].as_f64() > Some(0.0), "{figure}");
+        assert!(figure["evaluations_per_second"].as_f64().is_some(), "{figure}");
+        assert_eq!(figure.as_object().map(|fields| fields.len()), Some(5), "{figure}");
+    }
+    // Only searches evaluate more than once or twice.
+    assert!(figures[2]["evaluations"].as_u64() > figures[0]["evaluations"].as_u64(), "{figures:?}");
+    // Counts do not depend on the clock or the threads.
+    let again = sandbox.json(&format!("{command} --evaluations 200 --format json"));
+    let counts = |list: &serde_json::Value| -> Vec<Option<u64>> {
+        let list = list.as_array().expect("a list");
+        list.iter().map(|figure| figure["evaluations"].as_u64()).collect()
+    };
+    assert_eq!(counts(&again), counts(&figures.clone().into()));
+    let text = sandbox.ok(&format!("{command} --evaluations 200"));
+    assert_eq!(text.lines().count(), 4, "{text}");
+}

@@ -30,6 +30,21 @@ fn as_json_each_figure_has_its_unit() {
 }
 
 #[test]
+fn no_method_is_below_the_bound_that_the_header_states() {
+    let sandbox = Sandbox::new();
+    let comparison = sandbox.json(&format!("{SMALL} -b 55% --evaluations 200 --format json"));
+    let bound = comparison["bound_ns"].as_u64().expect("a bound") as f64;
+    let rows = comparison["methods"].as_array().expect("a list");
+    let plans: Vec<&Value> = rows.iter().filter(|row| row["status"] == "ok").collect();
+    assert!(!plans.is_empty(), "{comparison}");
+    for row in plans {
+        let (time, gap) = (row["iteration_ns"].as_f64().expect("a time"), row["gap"].as_f64());
+        let expected = time / bound - 1.0;
+        assert!(gap.is_some_and(|gap| gap >= 0.0 && (gap - expected).abs() < 1e-9), "{row}");
+    }
+}
+
+#[test]
 fn a_budget_is_an_amount_a_share_or_what_the_machine_has() {
     let sandbox = Sandbox::new();
     let budget = |budget: &str| {
@@ -70,6 +85,14 @@ fn the_host_has_a_budget_too() {
     assert_eq!(run.code, 3, "{}", run.stderr);
     assert!(run.stdout.contains("the host would hold"), "{}", run.stdout);
     sandbox.ok(&format!("{SMALL} -b 60% --methods swap-all --host-budget 1GB"));
+}
+
+#[test]
+fn all_feature_maps_of_resnet50_are_decided_about() {
+    let sandbox = Sandbox::new();
+    let command = "compare resnet50 --batch 256 -m pooch-x86 --methods swap-all --format json";
+    // 53 convolutions, 49 activations and two poolings, down to the pooled features.
+    assert_eq!(sandbox.json(command)["methods"][0]["swapped"], 53 + 49 + 2);
 }
 
 #[test]

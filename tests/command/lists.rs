@@ -19,12 +19,20 @@ fn everything_that_comes_with_tidegate_is_listed_and_can_be_named() {
             let problem = match what {
                 "machines" => format!("resnet18-host -m {name} --methods in-core"),
                 "links" => format!("resnet18-host -m titan-v+{name} --methods in-core"),
-                "methods" => format!("resnet18-host -m titan-v --methods {name}"),
+                "methods" => {
+                    let codecs = "--codecs all --lossy --sparsity 50%";
+                    format!("resnet18-host -m titan-v --methods {name} {codecs}")
+                }
                 _ => format!("{name} -m titan-v --methods in-core"),
             };
             sandbox.ok(&format!("compare {problem}"));
         }
     }
+}
+
+#[test]
+fn codecs_are_listed_with_their_parameters() {
+    insta::assert_snapshot!(Sandbox::new().ok("list codecs"));
 }
 
 /// Documents agree with their schemas as far as fields go: each field that is there is described,
@@ -38,7 +46,10 @@ fn documents_agree_with_their_schemas() {
     sandbox.ok("simulate plan.json -o timeline.json");
     let comparison = sandbox.ok(&format!("compare {problem} --format json"));
     sandbox.write("comparison.json", &comparison);
-    for kind in ["trace", "plan", "timeline", "comparison"] {
+    let frontier = "--methods swap-all,in-core --budgets 100%,60% --slowdown 50% --format json";
+    let frontier = format!("frontier tests/recordings/small.dtr.jsonl -m titan-v {frontier}");
+    sandbox.write("frontier.json", &sandbox.ok(&frontier));
+    for kind in ["trace", "plan", "timeline", "comparison", "frontier"] {
         let schema = sandbox.json(&format!("schema {kind}"));
         let text = sandbox.text(&format!("{kind}.json"));
         let document = serde_json::from_str(&text).expect("JSON");
@@ -100,6 +111,7 @@ fn help_explains_every_subcommand() {
         "list",
         "schema",
         "bench replay",
+        "bench codecs",
     ] {
         let help = sandbox.ok(&format!("{subcommand} --help"));
         assert!(help.contains("Usage: tidegate") && help.contains("--help"), "{help}");

@@ -9,7 +9,7 @@ const SMALL: &str = "tests/recordings/small.dtr.jsonl --machine titan-v --budget
 #[test]
 fn a_plan_is_shown_written_proven_simulated_and_exported() {
     let sandbox = Sandbox::new();
-    let shown = sandbox.ok(&format!("plan {SMALL} --output plan.json"));
+    let shown = sandbox.ok(&format!("plan {SMALL} --method pooch --output plan.json"));
     insta::assert_snapshot!(without_times(&shown));
     let verified = sandbox.ok("verify plan.json --trace tests/recordings/small.dtr.jsonl");
     insta::assert_snapshot!(verified);

@@ -75,6 +75,13 @@ fn in_core_figures_equal_the_published_ones() {
     }
 }
 
+/// Methods that evaluate hundreds of plans.
+const SEARCHES: [&str; 6] =
+    ["pooch", "swap-opt", "capuchin", "swapadvisor", "rotor-offload", "tide"];
+
+/// Methods that solve integer programmes.
+const PROGRAMMES: [&str; 4] = ["checkmate", "poet", "autotm", "ilp"];
+
 /// Plans with every method under each budget, proves every plan, and returns arena over peak.
 fn plan_all(name: &str, file: &str, ratios: &mut Vec<f64>) {
     let Some(folder) = folder() else { return };
@@ -87,8 +94,9 @@ fn plan_all(name: &str, file: &str, ratios: &mut Vec<f64>) {
     for budget in [80, 60, 50, 40, 30] {
         let mut times = std::collections::BTreeMap::new();
         for method in methods.iter().copied() {
-            let searches = matches!(method, "pooch" | "swap-opt");
-            if searches && LARGE.contains(&name) && budget < 80 && !thorough() {
+            let searches = SEARCHES.contains(&method);
+            let long = searches && LARGE.contains(&name) && budget < 80;
+            if (long || PROGRAMMES.contains(&method)) && !thorough() {
                 continue;
             }
             let problem = format!("trace.json -m titan-v -b {budget}% --method {method}");

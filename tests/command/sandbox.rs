@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// An empty folder with the repository's small recordings in it, in which the command runs.
+/// An empty folder with the repository's small recordings and table in it, in which the command runs.
 pub struct Sandbox {
     folder: TempDir,
 }
@@ -24,11 +24,15 @@ impl Sandbox {
     /// A new folder.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let recordings = folder.path().join("tests/recordings");
-        std::fs::create_dir_all(&recordings).expect("a new folder is writable");
-        for name in ["small.dtr.jsonl", "small.opgraph.json"] {
-            let from = repository().join("tests/recordings").join(name);
-            std::fs::copy(from, recordings.join(name)).expect("the recording is there");
+        for name in [
+            "tests/recordings/small.dtr.jsonl",
+            "tests/recordings/small.opgraph.json",
+            "tests/tables/weights.bf16",
+        ] {
+            let to = folder.path().join(name);
+            let parent = to.parent().expect("it is in a folder");
+            std::fs::create_dir_all(parent).expect("a new folder is writable");
+            std::fs::copy(repository().join(name), to).expect("the file is there");
         }
         Self { folder }
     }
@@ -48,7 +52,7 @@ impl Sandbox {
         std::fs::write(self.path(name), text).expect("the folder is writable");
     }
 
-    /// The names in the folder, in order; the recordings' folder left out.
+    /// The names in the folder, in order; the folder of recordings and tables left out.
     pub fn files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.folder.path()).expect("the folder is there");
         let mut names: Vec<String> = entries

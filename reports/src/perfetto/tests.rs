@@ -42,7 +42,7 @@ fn nanos(time: &Value) -> u64 {
 /// Timelines with lanes that run one action at a time, and any ties between the actions, even to
 /// actions that are not there.
 fn timelines() -> impl Strategy<Value = Timeline> {
-    let action = (0u32..4, 0u64..2_000_000, 0u64..3_000_000, prop::collection::vec(0u32..40, 0..3));
+    let action = (0u32..6, 0u64..2_000_000, 0u64..3_000_000, prop::collection::vec(0u32..40, 0..3));
     prop::collection::vec((action, ".{0,6}"), 0..40).prop_map(|actions| {
         let mut timeline = examples::timeline();
         let mut free = [0; Lane::COUNT];
@@ -52,7 +52,9 @@ fn timelines() -> impl Strategy<Value = Timeline> {
                 0 => Task::Run(OpId(id)),
                 1 => Task::Recompute(OpId(id)),
                 2 => Task::CopyOut(TensorId(id)),
-                _ => Task::CopyIn(TensorId(id)),
+                3 => Task::CopyIn(TensorId(id)),
+                4 => Task::Compress(TensorId(id)),
+                _ => Task::Decompress(TensorId(id)),
             };
             let start = free[task.lane().index()] + idle;
             free[task.lane().index()] = start + time;

@@ -7,6 +7,8 @@ use super::plot::{self, Drawn, GRID, Hovers, INK, WIDTH, legend_height, short, s
 use crate::Picture;
 
 const ROW: i32 = 30;
+/// The line above a group of bars.
+const HEADING: i32 = 34;
 const BAR: i32 = 20;
 
 /// A chart of horizontal bars.
@@ -23,6 +25,8 @@ pub(super) struct Bars {
 
 /// One bar.
 pub(super) struct Bar {
+    /// Stands above the bar, where a group of bars begins with it.
+    pub heading: Option<String>,
     pub name: String,
     pub parts: Vec<Part>,
     /// Stands at the bar's end.
@@ -42,13 +46,31 @@ impl Bars {
     pub fn picture(&self) -> Picture {
         let legend = legend_height(&self.shown(), 16);
         let line = if self.line.is_some() { 20 } else { 0 };
-        let height = 16 + legend + line + self.bars.len() as i32 * ROW + 52;
+        let height = 16 + legend + line + self.groups().last().map_or(0, |(_, end)| *end) + 52;
         plot::picture(&self.name, height as u32, |area, hovers| self.paint(area, hovers, legend))
     }
 
-    /// The kinds of parts that there are: one alone needs no legend.
+    /// Where each group of bars begins and ends, from the top; bars that no heading parts are one.
+    fn groups(&self) -> Vec<(i32, i32)> {
+        let mut groups: Vec<(i32, i32)> = Vec::new();
+        for bar in &self.bars {
+            let end = groups.last().map_or(0, |(_, end)| *end);
+            match groups.last_mut() {
+                Some(group) if bar.heading.is_none() => group.1 += ROW,
+                _ => {
+                    let begin = end + if bar.heading.is_some() { HEADING } else { 0 };
+                    groups.push((begin, begin + ROW));
+                }
+            }
+        }
+        groups
+    }
+
+    /// The kinds of parts that there are: one alone needs no legend, nor do bars that are named
+    /// as their kinds are.
     fn shown(&self) -> Vec<(String, RGBColor)> {
-        if self.kinds.len() < 2 {
+        let named = |bar: &Bar| bar.parts.iter().all(|part| self.kinds[part.kind].0 == bar.name);
+        if self.kinds.len() < 2 || self.bars.iter().all(named) {
             return Vec::new();
         }
         let is_there = |kind: usize| {
@@ -64,7 +86,8 @@ impl Bars {
         let names = self.bars.iter().map(|bar| text_width(&bar.name)).max().unwrap_or(0);
         let left = names.min(WIDTH as i32 / 3) + 24;
         let top = 12 + legend + if self.line.is_some() { 20 } else { 0 };
-        let bottom = top + self.bars.len() as i32 * ROW;
+        let groups: Vec<_> = self.groups().iter().map(|(a, b)| (top + a, top + b)).collect();
+        let bottom = groups.last().map_or(top, |(_, end)| *end);
         let length = |bar: &Bar| bar.parts.iter().map(|p| p.value.max(0.0)).sum::<f64>();
         let longest = self.bars.iter().map(length).fold(0.0, f64::max);
         let largest = self.line.iter().map(|(at, _)| *at).fold(longest, f64::max).max(1e-9);
@@ -77,12 +100,18 @@ impl Bars {
         let step = step(largest, 6);
         for tick in (0..=(largest / step) as usize).map(|i| i as f64 * step) {
             let at = x(tick);
-            area.draw(&PathElement::new(vec![(at, top), (at, bottom)], GRID))?;
+            for (begin, end) in &groups {
+                area.draw(&PathElement::new(vec![(at, *begin), (at, *end)], GRID))?;
+            }
             plot::write(area, &short(tick), (at, bottom + 13), HPos::Center)?;
         }
         plot::write(area, &self.axis, (left + room / 2, bottom + 34), HPos::Center)?;
-        for (row, bar) in self.bars.iter().enumerate() {
-            let middle = top + row as i32 * ROW + ROW / 2;
+        let rows = groups.iter().flat_map(|(begin, end)| (*begin..*end).step_by(ROW as usize));
+        for (bar, row) in self.bars.iter().zip(rows) {
+            let middle = row + ROW / 2;
+            if let Some(heading) = &bar.heading {
+                plot::write(area, heading, (16, row - HEADING / 2 + 4), HPos::Left)?;
+            }
             plot::write(area, &bar.name, (left - 10, middle), HPos::Right)?;
             let (upper, lower) = (middle - BAR / 2, middle + BAR / 2);
             let mut sum = 0.0;
@@ -95,7 +124,9 @@ impl Bars {
             }
             plot::write(area, &bar.label, (x(sum) + 8, middle), HPos::Left)?;
         }
-        area.draw(&PathElement::new(vec![(left, top), (left, bottom)], INK))?;
+        for (begin, end) in groups {
+            area.draw(&PathElement::new(vec![(left, begin), (left, end)], INK))?;
+        }
         if let Some((value, name)) = &self.line {
             let at = x(*value);
             area.draw(&PathElement::new(vec![(at, top - 4), (at, bottom)], INK.stroke_width(2)))?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::runs::stalls;
 use super::setting::{Setting, percent};
-use super::{Report, Run};
+use super::{Report, Run, Search, Sought};
 
 /// What the report shows, one sentence for each kind of input.
 pub(super) fn conclusion(report: &Report) -> Vec<String> {
@@ -13,6 +13,9 @@ pub(super) fn conclusion(report: &Report) -> Vec<String> {
         [] => {}
         [setting] => sentences.push(one(setting)),
         settings => sentences.push(many(settings)),
+    }
+    for sought in Sought::ALL {
+        sentences.extend(searches(sought, &report.searches));
     }
     // With many plans the table is the better place.
     if report.runs.len() <= 3 {
@@ -82,6 +85,40 @@ fn many(settings: &[Setting]) -> String {
         percent(*least),
         percent(*most)
     )
+}
+
+/// Which method gets furthest, over the questions of one kind.
+fn searches(sought: Sought, searches: &[Search]) -> Option<String> {
+    let mut questions: BTreeMap<_, Vec<(&str, u64)>> = BTreeMap::new();
+    for search in searches.iter().filter(|search| search.sought == sought) {
+        let found = search.found().map(|found| (search.method.method.as_str(), found));
+        questions.entry(search.question()).or_default().extend(found);
+    }
+    let mut wins: BTreeMap<&str, usize> = BTreeMap::new();
+    for found in questions.values() {
+        let all = found.iter().map(|(_, found)| *found);
+        let best = match sought {
+            Sought::LargestBatch => all.max(),
+            Sought::SmallestBudget => all.min(),
+        };
+        for (method, _) in found.iter().filter(|(_, found)| Some(*found) == best) {
+            *wins.entry(method).or_default() += 1;
+        }
+    }
+    let most = wins.values().copied().max()?;
+    let winners: Vec<_> = wins.iter().filter(|(_, n)| **n == most).map(|(m, _)| *m).collect();
+    let (winners, reaches) = match winners.as_slice() {
+        [one] => (one.to_string(), "reaches"),
+        several => (several.join(" and "), "each reach"),
+    };
+    Some(format!(
+        "{winners} {reaches} the {}, or one as good as any, in {most} of {}.",
+        sought.name(),
+        match questions.len() {
+            1 => "one search".to_string(),
+            n => format!("{n} searches"),
+        }
+    ))
 }
 
 fn run(run: &Run) -> String {

@@ -246,6 +246,7 @@ mod tests {
             tensor: tensor.map(TensorId),
             address,
             bytes: Bytes(bytes),
+            compressed: None,
             at_start: false,
             at_end: false,
         };
@@ -270,6 +271,8 @@ mod tests {
             settings: BTreeMap::new(),
             trace: reference("tiny"),
             machine: reference("none"),
+            codec_models: None,
+            codecs: Vec::new(),
             budget: Bytes(200),
             host_budget: Bytes(50),
             both_directions_permille: 1000,
@@ -280,7 +283,12 @@ mod tests {
                 buffer(Some(2), 100, 40),
                 buffer(None, 150, 30),
             ],
-            host_buffers: vec![HostBuffer { tensor: TensorId(1), address: 0, bytes: Bytes(50) }],
+            host_buffers: vec![HostBuffer {
+                tensor: TensorId(1),
+                address: 0,
+                bytes: Bytes(50),
+                compressed: None,
+            }],
             actions: vec![
                 action(Task::Run(OpId(0)), &[0], &[1]),
                 copy,

@@ -6,7 +6,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 use schema::{Bytes, Choice, Plan, TensorId, Trace};
 
-use super::plot::{self, BLUE, Drawn, GREEN, GRID, Hovers, INK, ORANGE, WIDTH};
+use super::plot::{self, BLUE, Drawn, GREEN, GRID, Hovers, INK, ORANGE, PURPLE, WIDTH};
 use crate::Picture;
 use crate::axis::{Unit, ticks};
 
@@ -57,17 +57,21 @@ pub(super) fn decided(plan: &Plan, trace: Option<&Trace>) -> Vec<Decided> {
     decided.collect()
 }
 
-const CHOICES: [(Choice, &str, RGBColor); 3] = [
+const CHOICES: [(Choice, &str, RGBColor); 4] = [
     (Choice::Keep, "kept", BLUE),
     (Choice::Swap, "swapped", GREEN),
     (Choice::Recompute, "recomputed", ORANGE),
+    (Choice::Compress, "compressed", PURPLE),
 ];
 
 /// Draws a column per tensor, as high as it is large; under it, the decision alone, so that small
 /// tensors show, too. Of many tensors, neighbours share a column.
 pub(super) fn picture(method: &str, tensors: &[Decided]) -> Picture {
+    // Few plans compress anything; the others need no word of it.
+    let shown = |choice| choice != Choice::Compress || tensors.iter().any(|t| t.choice == choice);
     let legend: Vec<_> = CHOICES
         .into_iter()
+        .filter(|(choice, ..)| shown(*choice))
         .map(|(choice, name, colour)| {
             let of_choice = tensors.iter().filter(|tensor| tensor.choice == choice);
             let bytes: u128 = of_choice.clone().map(|tensor| u128::from(tensor.bytes.0)).sum();

@@ -44,6 +44,7 @@ pub(super) fn page(report: &Report, figures: &[Figure]) -> String {
 
 fn title(report: &Report) -> String {
     let mut networks: Vec<&str> = report.settings.iter().map(|s| s.network.as_str()).collect();
+    networks.extend(report.searches.iter().map(|search| search.setting.network.as_str()));
     networks.extend(report.runs.iter().map(|run| network_and_batch(&run.timeline.trace.name).0));
     networks.sort_unstable();
     networks.dedup();
@@ -147,20 +148,16 @@ fn show_figure(page: &mut Page, figure: &Figure) {
     ));
 }
 
-/// What the page does not show, and what it would need to.
+/// What the page does not show, and why.
 fn missing(page: &mut Page, report: &Report, figures: &[Figure]) {
-    let missing = Report::missing(figures);
-    if missing.is_empty() && report.left_out.is_empty() {
+    let missing = report.missing(figures);
+    if missing.is_empty() {
         return;
     }
     page.put(format_args!("<section>\n<h2>Not shown</h2>"));
     page.put(format_args!("<ul>"));
-    for (title, needs) in missing {
-        let (title, needs) = (escaped(title), escaped(needs));
-        page.put(format_args!("<li>{title}: the inputs hold no data, it needs {needs}.</li>"));
-    }
-    for sentence in &report.left_out {
-        page.put(format_args!("<li>{}.</li>", escaped(sentence)));
+    for (title, why) in missing {
+        page.put(format_args!("<li>{}: {}.</li>", escaped(&title), escaped(&why)));
     }
     page.put(format_args!("</ul>\n</section>"));
 }

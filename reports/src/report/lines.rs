@@ -3,18 +3,13 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::plot::{
-    self, BLUE, Drawn, GREEN, GRID, Hovers, INK, ORANGE, PURPLE, SKY, VERMILLION, WIDTH, short,
-    text_width,
-};
+use super::plot::{self, COLOURS, Drawn, GRID, Hovers, INK, WIDTH, of_style, short, text_width};
 use crate::Picture;
 
 const HEIGHT: i32 = 380;
 const TOP: i32 = 30;
 const BOTTOM: i32 = HEIGHT - 56;
 const LEFT: i32 = 72;
-/// Lines stand apart by colour and, where these run out, by their marks.
-const COLOURS: [RGBColor; 7] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK];
 
 /// A chart of lines, each named at its end.
 pub(super) struct Lines {
@@ -43,9 +38,10 @@ pub(super) struct Point {
 
 impl Series {
     fn colour(&self) -> RGBColor {
-        COLOURS[self.style % COLOURS.len()]
+        of_style(self.style)
     }
 
+    /// Where colours run out, marks tell lines apart.
     fn mark(&self, area: &plot::Area<'_>, at: (i32, i32)) -> Drawn {
         let colour = self.colour();
         match self.style / COLOURS.len() % 3 {

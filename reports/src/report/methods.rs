@@ -22,6 +22,7 @@ pub(super) fn overhead(setting: &Setting) -> Option<Figure> {
             title: format!("{}: {time} {what}", method.method),
         };
         Bar {
+            heading: None,
             name: method.method.clone(),
             parts: vec![
                 part(0, "of ops run again", recompute),
@@ -81,6 +82,7 @@ pub(super) fn moved(setting: &Setting) -> Option<Figure> {
             title: format!("{}: {bytes} copied {what}", method.method),
         };
         Some(Bar {
+            heading: None,
             name: method.method.clone(),
             parts: vec![part(0, "out", out), part(1, "in", back)],
             label: if out == Bytes::ZERO && back == Bytes::ZERO {
@@ -134,7 +136,7 @@ pub(super) fn over_all(settings: &[Setting], names: &[String]) -> Option<Figure>
         );
         let title = format!("{name}: {label}");
         let part = Part { kind: 0, value: median * 100.0, title };
-        bars.push((median, Bar { name: name.clone(), parts: vec![part], label }));
+        bars.push((median, Bar { heading: None, name: name.clone(), parts: vec![part], label }));
     }
     if bars.is_empty() {
         return None;

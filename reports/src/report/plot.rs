@@ -32,6 +32,15 @@ pub(super) const VERMILLION: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
 pub(super) const PURPLE: RGBColor = RGBColor(0xcc, 0x79, 0xa7);
 pub(super) const GREY: RGBColor = RGBColor(0x99, 0x99, 0x99);
 
+/// What tells methods apart: from the seventh on by something else, too.
+pub(super) const COLOURS: [RGBColor; 7] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK];
+
+/// The colour of a method by its position among all names of the report, so that it looks the same
+/// in all figures.
+pub(super) fn of_style(style: usize) -> RGBColor {
+    COLOURS[style % COLOURS.len()]
+}
+
 /// plotters writes colours into attributes, which any rule of a style sheet outranks.
 const STYLE: &str = "\
 text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif}\

@@ -168,6 +168,7 @@ pub(super) fn hidden(runs: &[Run]) -> Option<Figure> {
                 title: format!("{}, {name}: {time} {what}", run.title()),
             };
             bars.push(Bar {
+                heading: None,
                 name: format!("{}{basis}, {name}", run.timeline.method),
                 parts: vec![
                     part(0, "while the device computes", hidden),

@@ -20,6 +20,8 @@ pub struct Setting {
     pub bandwidth: Option<BytesPerSec>,
     /// The memory that each method had.
     pub budget: Bytes,
+    /// The host memory that each method had, where the inputs vary it.
+    pub host_memory: Option<Bytes>,
     /// The iteration without a memory limit.
     pub in_core: Nanos,
     /// Its peak.
@@ -45,6 +47,7 @@ impl Setting {
             link: link.into(),
             bandwidth,
             budget: comparison.budget,
+            host_memory: None,
             in_core: comparison.in_core.iteration,
             in_core_peak: comparison.in_core.peak,
             bound: comparison.bound,
@@ -61,7 +64,11 @@ impl Setting {
 
     pub(super) fn machine_and_link(&self) -> String {
         let Self { machine, link, .. } = self;
-        if link.is_empty() { machine.clone() } else { format!("{machine}+{link}") }
+        let machine = if link.is_empty() { machine.clone() } else { format!("{machine}+{link}") };
+        match self.host_memory {
+            Some(host_memory) => format!("{machine} (host {host_memory})"),
+            None => machine,
+        }
     }
 
     pub(super) fn budget_text(&self) -> String {

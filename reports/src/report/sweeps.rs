@@ -1,4 +1,4 @@
-//! Overhead against what a study varies: the link, the batch, the budget.
+//! Overhead against what a study varies: the link, the batch, the budget, the host's memory.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +14,7 @@ enum Varied {
     /// With a budget that is the same share of each batch's in-core peak.
     BatchAtShare,
     Budget,
+    HostMemory,
 }
 
 impl Varied {
@@ -23,6 +24,7 @@ impl Varied {
             Self::Bandwidth => setting.bandwidth.map(|bandwidth| bandwidth.as_gb_per_s()),
             Self::Batch | Self::BatchAtShare => setting.batch.map(f64::from),
             Self::Budget => Some(setting.budget_share() * 100.0),
+            Self::HostMemory => setting.host_memory.map(|bytes| bytes.0 as f64 / 1e9),
         }
     }
 
@@ -32,6 +34,7 @@ impl Varied {
         let batch = setting.batch.map_or_else(String::new, |batch| format!(" (batch {batch})"));
         let full = setting.machine_and_link();
         let share = percent(setting.budget_share());
+        let anywhere = Setting { host_memory: None, ..setting.clone() }.machine_and_link();
         match self {
             Self::Bandwidth => format!("{network}{batch} on {machine}, {}", setting.budget_text()),
             Self::Batch => format!("{network} on {full}, budget {}", setting.budget),
@@ -39,6 +42,9 @@ impl Varied {
                 format!("{network} on {full}, budget {share} of the in-core peak")
             }
             Self::Budget => format!("{network}{batch} on {full}"),
+            Self::HostMemory => {
+                format!("{network}{batch} on {anywhere}, {}", setting.budget_text())
+            }
         }
     }
 
@@ -51,6 +57,10 @@ impl Varied {
             (Self::Budget, Some(batch)) => {
                 format!("{}, batch {batch}, {full}", setting.network)
             }
+            (Self::HostMemory, Some(batch)) => {
+                format!("{}, batch {batch}, {}", setting.network, setting.machine)
+            }
+            (Self::HostMemory, None) => format!("{}, {}", setting.network, setting.machine),
             _ => format!("{}, {full}", setting.network),
         }
     }
@@ -60,6 +70,7 @@ impl Varied {
             Self::Bandwidth => "link, host to device (GB/s)",
             Self::Batch | Self::BatchAtShare => "batch",
             Self::Budget => "budget, share of the in-core peak (%)",
+            Self::HostMemory => "host memory (GB)",
         }
     }
 
@@ -68,6 +79,7 @@ impl Varied {
             Self::Bandwidth => "link",
             Self::Batch | Self::BatchAtShare => "batch",
             Self::Budget => "budget",
+            Self::HostMemory => "host-memory",
         }
     }
 
@@ -76,25 +88,83 @@ impl Varied {
             Self::Bandwidth => "link bandwidth",
             Self::Batch | Self::BatchAtShare => "batch",
             Self::Budget => "budget",
+            Self::HostMemory => "host memory",
         }
     }
 }
 
-/// Figures against link bandwidth, batch and budget, for all settings that differ in one of them.
+/// Figures against link bandwidth, batch, budget and host memory, for all settings that differ in one of them.
 /// `names` are the methods of the whole report, so that each looks the same in all figures.
 pub(super) fn figures(settings: &[Setting], names: &[String]) -> Vec<Figure> {
-    let sweeps = |varied| groups(settings, varied).into_iter().map(move |group| (varied, group));
-    let mut all: Vec<_> = sweeps(Varied::Bandwidth).collect();
-    let batch: Vec<_> = sweeps(Varied::Batch).collect();
-    let at_share = batch.is_empty().then(|| sweeps(Varied::BatchAtShare).collect());
+    let all = sweeps(settings);
+    let shown = all.iter().filter(|sweep| sweep.is_shown);
+    shown.filter_map(|sweep| sweep.figure(names)).collect()
+}
+
+/// What there is no figure against, and sweeps that are left out, each with the reason.
+pub(super) fn missing(settings: &[Setting], names: &[String]) -> Vec<(String, String)> {
+    let all = sweeps(settings);
+    let mut missing = Vec::new();
+    for (id, title, plural) in [
+        ("link", "Overhead against link bandwidth", "links"),
+        ("batch", "Overhead against batch", "batches"),
+        ("budget", "Overhead against budget", "budgets"),
+        ("host-memory", "Overhead against host memory", "sizes of host memory"),
+    ] {
+        let of_kind: Vec<&Sweep> = all.iter().filter(|sweep| sweep.varied.id() == id).collect();
+        let (shown, displaced): (Vec<&Sweep>, _) = of_kind.iter().partition(|s| s.is_shown);
+        let mut reasons = Vec::new();
+        if of_kind.is_empty() {
+            let needs = format!("comparisons or a study over two {plural} or more");
+            reasons.push(format!("the inputs hold no data, it needs {needs}"));
+        }
+        let without = shown.iter().filter(|sweep| sweep.figure(names).is_none()).count();
+        if without > 0 {
+            reasons.push(format!("{} in which no method finds a plan", series(without)));
+        }
+        if !displaced.is_empty() {
+            reasons.push(format!(
+                "{} over two {plural} only, which tells less than the longer ones above; the \
+                 table and the results hold the figures",
+                series(displaced.len())
+            ));
+        }
+        missing.extend(reasons.into_iter().map(|reason| (title.to_string(), reason)));
+    }
+    missing
+}
+
+fn series(count: usize) -> String {
+    if count == 1 { "one series".into() } else { format!("{count} series") }
+}
+
+/// Settings that differ in one thing alone.
+struct Sweep<'a> {
+    varied: Varied,
+    /// What they agree on.
+    rest: String,
+    points: Points<'a>,
+    /// Two marks tell little, and what a study varies least would fill most of the page: where
+    /// there are longer sweeps, these are not shown.
+    is_shown: bool,
+}
+
+fn sweeps(settings: &[Setting]) -> Vec<Sweep<'_>> {
+    let of = |varied| {
+        let groups = groups(settings, varied).into_iter();
+        groups.map(move |(rest, points)| Sweep { varied, rest, points, is_shown: true })
+    };
+    let mut all: Vec<_> = of(Varied::Bandwidth).collect();
+    let batch: Vec<_> = of(Varied::Batch).collect();
+    let at_share = batch.is_empty().then(|| of(Varied::BatchAtShare).collect());
     all.extend(at_share.unwrap_or(batch));
-    all.extend(sweeps(Varied::Budget));
-    // Two marks tell little, and what a study varies least would fill most of the page.
-    let most = all.iter().map(|(_, (_, points))| distinct(points)).max().unwrap_or(0);
-    all.retain(|(_, (_, points))| distinct(points) >= most.min(3));
-    let figure =
-        |(varied, (rest, points)): &(_, (String, Vec<_>))| figure(rest, points, names, *varied);
-    all.iter().filter_map(figure).collect()
+    all.extend(of(Varied::Budget));
+    all.extend(of(Varied::HostMemory));
+    let most = all.iter().map(|sweep| distinct(&sweep.points)).max().unwrap_or(0);
+    for sweep in &mut all {
+        sweep.is_shown = distinct(&sweep.points) >= most.min(3);
+    }
+    all
 }
 
 /// A value of what is varied, and the setting in which it has it.
@@ -117,41 +187,40 @@ fn distinct(points: &[(f64, &Setting)]) -> usize {
     points.chunk_by(|a, b| a.0 == b.0).count()
 }
 
-fn figure(
-    rest: &str,
-    points: &[(f64, &Setting)],
-    names: &[String],
-    varied: Varied,
-) -> Option<Figure> {
-    let series: Vec<Series> = names
-        .iter()
-        .enumerate()
-        .map(|(style, name)| Series { name: name.clone(), style, points: line(name, points) })
-        .filter(|series| series.points.iter().any(|point| point.y.is_some()))
-        .collect();
-    if series.is_empty() {
-        return None;
+impl Sweep<'_> {
+    /// The figure; none where no method finds a plan.
+    fn figure(&self, names: &[String]) -> Option<Figure> {
+        let Self { varied, rest, points, .. } = self;
+        let series: Vec<Series> = names
+            .iter()
+            .enumerate()
+            .map(|(style, name)| Series { name: name.clone(), style, points: line(name, points) })
+            .filter(|series| series.points.iter().any(|point| point.y.is_some()))
+            .collect();
+        if series.is_empty() {
+            return None;
+        }
+        let lines = Lines {
+            name: format!("overhead against {}: {rest}", varied.name()),
+            x_axis: varied.axis().into(),
+            y_axis: "time over the iteration without a memory limit (%, square-root scale)".into(),
+            series,
+        };
+        let mut op_times: Vec<_> = points.iter().map(|(_, s)| s.op_times.as_str()).collect();
+        op_times.dedup();
+        Some(Figure::new(
+            &format!("overhead-against-{}", varied.id()),
+            &format!("Overhead against {}: {}", varied.name(), varied.of(points[0].1)),
+            format!(
+                "{rest}. Each mark is a plan made anew for that {}; lower is better, and lines that \
+                 cross tell from where on another method is the better choice. A line ends where its \
+                 method finds no plan. Predicted; {}.",
+                varied.name(),
+                op_times.join("; ")
+            ),
+            vec![lines.picture()],
+        ))
     }
-    let lines = Lines {
-        name: format!("overhead against {}: {rest}", varied.name()),
-        x_axis: varied.axis().into(),
-        y_axis: "time over the iteration without a memory limit (%, square-root scale)".into(),
-        series,
-    };
-    let mut op_times: Vec<_> = points.iter().map(|(_, s)| s.op_times.as_str()).collect();
-    op_times.dedup();
-    Some(Figure::new(
-        &format!("overhead-against-{}", varied.id()),
-        &format!("Overhead against {}: {}", varied.name(), varied.of(points[0].1)),
-        format!(
-            "{rest}. Each mark is a plan made anew for that {}; lower is better, and lines that \
-             cross tell from where on another method is the better choice. A line ends where its \
-             method finds no plan. Predicted; {}.",
-            varied.name(),
-            op_times.join("; ")
-        ),
-        vec![lines.picture()],
-    ))
 }
 
 fn line(name: &str, points: &[(f64, &Setting)]) -> Vec<Point> {

@@ -4,7 +4,7 @@ use schema::Lane;
 
 use super::hidden::Hidden;
 use super::setting::{Setting, percent};
-use super::{FEW_SETTINGS, Report, Run};
+use super::{FEW_SETTINGS, Report, Run, Search, Sought};
 use crate::{MethodResult, Status};
 
 /// A table: names to the left, figures to the right.
@@ -30,6 +30,13 @@ pub(super) fn tables(report: &Report) -> Vec<Table> {
         tables.push(settings(&report.settings));
     } else {
         tables.extend(report.settings.iter().map(methods));
+    }
+    for sought in Sought::ALL {
+        let of_kind = report.searches.iter().filter(|search| search.sought == sought);
+        let rows: Vec<_> = of_kind.map(search).collect();
+        if !rows.is_empty() {
+            tables.push(searches(sought, rows));
+        }
     }
     if !report.runs.is_empty() {
         tables.push(runs(&report.runs));
@@ -112,6 +119,39 @@ fn settings(settings: &[Setting]) -> Table {
         rows: settings.iter().map(row).collect(),
         text_columns: 1,
     }
+}
+
+fn searches(sought: Sought, rows: Vec<Row>) -> Table {
+    let header = vec![
+        "network",
+        "machine",
+        "method",
+        sought.name(),
+        "budget, of in-core",
+        "time",
+        "overhead",
+        "samples/s",
+        "peak",
+    ];
+    Table { title: sought.title().into(), header, rows, text_columns: 3 }
+}
+
+fn search(search: &Search) -> Row {
+    let (network, machine) = search.question();
+    let method = &search.method;
+    let has_plan = search.found().is_some();
+    let found = search.found_text().unwrap_or_else(|| "no plan".into());
+    Row::Cells(vec![
+        network,
+        machine,
+        method.method.clone(),
+        found,
+        or_dash(has_plan.then(|| percent(search.setting.budget_share()))),
+        or_dash(method.iteration),
+        or_dash(search.overhead().map(|overhead| format!("+{}", percent(overhead)))),
+        or_dash(search.throughput().map(|speed| format!("{speed:.1}"))),
+        or_dash(method.peak),
+    ])
 }
 
 fn runs(runs: &[Run]) -> Table {

@@ -1,7 +1,7 @@
-use schema::{BytesPerSec, Nanos};
+use schema::{Bytes, BytesPerSec, Nanos};
 
 use super::*;
-use crate::{Comparison, examples, png};
+use crate::{Comparison, MethodResult, examples, png};
 
 fn report() -> Report {
     let (timeline, _) = examples::chain(60);
@@ -10,7 +10,7 @@ fn report() -> Report {
     Report {
         runs: vec![Run { timeline, plan: None, trace: None }],
         settings: vec![Setting::of(&comparison, None)],
-        left_out: Vec::new(),
+        searches: Vec::new(),
     }
 }
 
@@ -142,6 +142,98 @@ fn a_study_over_links_has_one_line_for_each_method() {
     let points = lines.filter_map(|node| node.attribute("points"));
     let lengths: Vec<_> = points.map(|points| points.split_whitespace().count()).collect();
     assert!(lengths.contains(&3) && lengths.contains(&4), "{lengths:?}");
+}
+
+/// What two methods and one without a plan reach on two machines.
+fn searches(sought: Sought) -> Vec<Search> {
+    let search = |machine: &str, step: u64, method: MethodResult| {
+        let mut setting = Setting::of(&examples::comparison(), None);
+        setting.methods.clear();
+        setting.machine = machine.into();
+        match sought {
+            Sought::LargestBatch => setting.batch = Some(64 + 32 * step as u32),
+            Sought::SmallestBudget => setting.budget = Bytes(2_000_000_000 / (1 + step)),
+        }
+        Search { sought, setting, method }
+    };
+    ["small", "large"]
+        .into_iter()
+        .flat_map(|machine| {
+            [
+                search(machine, 0, examples::plan("sqrt-n", 131, 1_500, [40, 0, 60])),
+                search(machine, 1, examples::plan("pooch", 113, 1_990, [60, 30, 10])),
+                search(machine, 9, examples::infeasible()),
+            ]
+        })
+        .collect()
+}
+
+#[test]
+fn searches_are_bars_in_groups_with_a_colour_for_each_method() {
+    for (sought, longest, told) in [
+        (Sought::LargestBatch, "pooch", "pooch reaches the largest batch"),
+        (Sought::SmallestBudget, "sqrt-n", "pooch reaches the smallest budget"),
+    ] {
+        let report = Report { searches: searches(sought), ..Report::default() };
+        let figures = report.figures();
+        assert_eq!(figures.len(), 1);
+        assert_eq!(figures[0].id, sought.id());
+        let svg = figures[0].pictures[0].svg();
+        let tree = parsed(&svg);
+        let bars: Vec<(i32, &str)> = (tree.descendants())
+            .filter(|node| node.has_tag_name("rect") && node.attribute("class").is_none())
+            .map(|node| {
+                let attribute = |name| node.attribute(name).expect("a filled rectangle");
+                (attribute("width").parse().expect("pixels"), attribute("fill"))
+            })
+            .collect();
+        let titles: Vec<_> = (tree.descendants().filter(|node| node.has_tag_name("title")))
+            .filter_map(|node| node.text())
+            .collect();
+        // A bar and its words for each plan: the method without one has neither, but a label.
+        assert_eq!((bars.len(), titles.len()), (4, 4));
+        assert_eq!(bars[0], bars[2]);
+        assert_ne!(bars[0].1, bars[1].1);
+        let (widest, _) = bars.iter().zip(&titles).max_by_key(|(bar, _)| bar.0).expect("bars");
+        let of_longest = titles.iter().position(|title| title.starts_with(longest));
+        assert_eq!(Some(widest), of_longest.map(|index| &bars[index]));
+        assert!(titles.iter().all(|title| title.contains("resnet50")), "{titles:?}");
+        assert_eq!(svg.matches("no plan: 350.000 MB short").count(), 2);
+        let html = report.html(&figures);
+        assert!(html.contains(told) && html.contains("in 2 of 2 searches"));
+        assert!(html.contains("<td class=\"text\">pooch</td>"), "the table");
+        assert!(!html.contains(&format!("<li>{}:", sought.title())));
+    }
+}
+
+#[test]
+fn series_that_are_left_out_for_longer_ones_are_not_called_missing() {
+    let mut settings = over_links();
+    let two_budgets = settings
+        .iter()
+        .map(|setting| Setting { budget: Bytes(setting.budget.0 / 2), ..setting.clone() });
+    let two_budgets: Vec<_> = two_budgets.collect();
+    settings.extend(two_budgets);
+    let report = Report { settings, ..Report::default() };
+    let figures = report.figures();
+    let html = report.html(&figures);
+    assert!(figures.iter().any(|figure| figure.id.starts_with("overhead-against-link")));
+    assert!(html.contains("<li>Overhead against budget: one series over two budgets only"));
+    assert!(html.contains("<li>Overhead against batch: the inputs hold no data"));
+    assert!(!html.contains("<li>Overhead against link bandwidth:"));
+}
+
+#[test]
+fn host_memory_is_told_apart_where_it_varies() {
+    let setting = |gigabytes: u64| Setting {
+        host_memory: Some(Bytes(gigabytes * 1_000_000_000)),
+        ..Setting::of(&examples::comparison(), None)
+    };
+    let report = Report { settings: [8, 16, 32].map(setting).into(), ..Report::default() };
+    let figures = report.figures();
+    let figure = figures.iter().find(|figure| figure.id == "overhead-against-host-memory");
+    let svg = figure.expect("it is there").pictures[0].svg();
+    assert!(svg.contains("tide: +7.0 %; resnet50 (batch 64) on v100-pcie3 (host 8.000 GB)"));
 }
 
 #[test]

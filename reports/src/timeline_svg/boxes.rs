@@ -10,6 +10,8 @@ pub(super) enum Kind {
     Update,
     Op,
     Recompute,
+    Compress,
+    Decompress,
     CopyOut,
     CopyIn,
     StallData,
@@ -18,7 +20,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 12;
 
     pub const ALL: [Self; Self::COUNT] = [
         Self::Forward,
@@ -26,6 +28,8 @@ impl Kind {
         Self::Update,
         Self::Op,
         Self::Recompute,
+        Self::Compress,
+        Self::Decompress,
         Self::CopyOut,
         Self::CopyIn,
         Self::StallData,
@@ -44,6 +48,8 @@ impl Kind {
             Task::Recompute(_) => Self::Recompute,
             Task::CopyOut(_) => Self::CopyOut,
             Task::CopyIn(_) => Self::CopyIn,
+            Task::Compress(_) => Self::Compress,
+            Task::Decompress(_) => Self::Decompress,
         }
     }
 
@@ -60,7 +66,7 @@ impl Kind {
     }
 
     pub fn class(self) -> &'static str {
-        ["f", "b", "u", "f", "r", "o", "i", "sd", "sm", "st"][self as usize]
+        ["f", "b", "u", "f", "r", "z", "y", "o", "i", "sd", "sm", "st"][self as usize]
     }
 
     pub fn name(self) -> &'static str {
@@ -70,6 +76,8 @@ impl Kind {
             "update",
             "op",
             "recompute",
+            "compress",
+            "decompress",
             "copy out",
             "copy in",
             "stall: data",

@@ -9,7 +9,9 @@ use crate::picture::escaped;
 
 /// The colours are Okabe and Ito's ("Color Universal Design", 2008), which stay apart for all
 /// kinds of colour vision. `.f` to `.o` are boxes, `.n` and `.w` text on them, `.s*` stalls.
-const STYLE: &str = "\
+macro_rules! style {
+    () => {
+        "\
 text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif}\
 .bg{fill:#fff}.t{font-size:13px;fill:#24292f}.h{font-size:17px;font-weight:600;fill:#24292f}\
 .m{text-anchor:middle}.e{text-anchor:end}\
@@ -23,7 +25,14 @@ text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',Helvetica,Aria
 .v{fill:#7b3f61;fill-opacity:.75}\
 .k{stroke:#d55e00;stroke-width:1.6;stroke-dasharray:7 4;fill:none}\
 @media (prefers-color-scheme:dark){.bg{fill:#0d1117}.t,.h{fill:#e6edf3}.g{stroke:#30363d}\
-.row{fill:#161b22}.q{stroke:#e6edf3}.ss{fill:#e6edf3}.cl{stroke:#e6a3c8}.v{fill:#f0c4dc}}";
+.row{fill:#161b22}.q{stroke:#e6edf3}.ss{fill:#e6edf3}.cl{stroke:#e6a3c8}.v{fill:#f0c4dc}}"
+    };
+}
+
+const STYLE: &str = style!();
+
+/// With the boxes of codecs, which few pictures have.
+const STYLE_WITH_CODECS: &str = concat!(style!(), ".z{fill:#f0e442}.y{fill:#cc79a7}");
 
 /// Hatches, so that stalls differ from boxes and from each other without any colour.
 const HATCHES: &str = "\
@@ -60,6 +69,7 @@ impl X {
 pub(super) struct Canvas {
     behind: String,
     marks: String,
+    with_codecs: bool,
 }
 
 impl Canvas {
@@ -77,6 +87,7 @@ impl Canvas {
 
     /// A box; `title`, where not empty, shows when the pointer rests on it.
     pub fn bar(&mut self, class: &str, x: f64, y: f64, width: f64, height: f64, title: &str) {
+        self.with_codecs |= matches!(class, "z" | "y");
         let data = rectangle(x, y, width, height);
         if title.is_empty() {
             return self.path(class, &data);
@@ -104,12 +115,12 @@ impl Canvas {
 
     /// The whole picture.
     pub fn finish(self, width: f64, height: f64, name: &str) -> Picture {
-        let Self { behind, marks } = self;
+        let Self { behind, marks, with_codecs } = self;
         Picture {
             width: number(width),
             height: number(height),
             name: name.into(),
-            style: STYLE,
+            style: if with_codecs { STYLE_WITH_CODECS } else { STYLE },
             definitions: HATCHES,
             marks: behind + &marks,
         }

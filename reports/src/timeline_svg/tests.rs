@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use schema::{Basis, Bytes, MemoryPoint};
+use schema::{Basis, Bytes, MemoryPoint, Task, TensorId};
 
 use super::*;
 use crate::examples;
@@ -30,6 +30,19 @@ fn all_that_is_drawn_is_in_the_legend() {
     assert!(!svg.contains(">op</text>"), "every op's phase is known");
     let unknown = timeline_svg(&examples::chain(100).0, 900, &|_| None);
     assert!(unknown.contains(">op</text>") && !unknown.contains(">forward</text>"));
+}
+
+#[test]
+fn codecs_have_their_colours_where_there_are_any() {
+    let mut timeline = examples::timeline();
+    assert!(!timeline_svg(&timeline, 900, &|_| None).contains(".z{"));
+    timeline.intervals[2].task = Task::Compress(TensorId(4));
+    timeline.intervals[2].bytes = Bytes(12_000_000);
+    timeline.intervals[4].task = Task::Decompress(TensorId(4));
+    let svg = timeline_svg(&timeline, 900, &|_| None);
+    assert!(svg.contains(">compress</text>") && svg.contains(">decompress</text>"));
+    assert!(svg.contains(".z{fill:") && svg.contains(".y{fill:"));
+    assert!(svg.contains("conv2, compress of 12.000 MB: "));
 }
 
 #[test]

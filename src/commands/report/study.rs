@@ -1,22 +1,25 @@
-//! A study's rows as settings with their methods.
+//! A study's rows as settings with their methods, and as searches.
 
-use reports::{MethodResult, Report, Setting, Status};
+use std::collections::{BTreeMap, BTreeSet};
+
+use reports::{MethodResult, Report, Search, Setting, Sought, Status};
 use results::Row;
+use scenarios::Find;
+use schema::Bytes;
 
-/// Adds the rows' settings, in the rows' order.
-///
-/// Rows that search for a batch or a budget have no setting of their own that others share; the
-/// report says how many it leaves out.
+/// Adds the rows' settings and searches, in the rows' order.
 pub fn add(rows: Vec<Row>, report: &mut Report) {
     let first = report.settings.len();
-    let mut searches = 0;
+    let varied = hosts_that_vary(&rows);
     for row in rows {
-        if !row.find.is_empty() {
-            searches += 1;
+        let mut setting = setting(&row);
+        setting.host_memory = varied.contains(&row.machine).then_some(row.host_budget);
+        let sought = sought(&row);
+        let method = method(row);
+        if let Some(sought) = sought {
+            report.searches.push(Search { sought, setting, method });
             continue;
         }
-        let mut setting = setting(&row);
-        let method = method(row);
         let same = report.settings[first..].iter_mut().find(|other| {
             setting.methods.clone_from(&other.methods);
             **other == setting
@@ -29,11 +32,24 @@ pub fn add(rows: Vec<Row>, report: &mut Report) {
             }
         }
     }
-    if searches > 0 {
-        report.left_out.push(format!(
-            "{searches} points that search for the largest batch or the smallest budget: \
-             `tidegate study` prints them, and results.csv holds them"
-        ));
+}
+
+/// The machines whose rows differ in host memory.
+fn hosts_that_vary(rows: &[Row]) -> BTreeSet<String> {
+    let mut known: BTreeMap<&str, Bytes> = BTreeMap::new();
+    let mut vary = BTreeSet::new();
+    for row in rows {
+        if *known.entry(&row.machine).or_insert(row.host_budget) != row.host_budget {
+            vary.insert(row.machine.clone());
+        }
+    }
+    vary
+}
+
+fn sought(row: &Row) -> Option<Sought> {
+    match Find::from_name(&row.find)? {
+        Find::LargestBatch => Some(Sought::LargestBatch),
+        Find::SmallestBudget => Some(Sought::SmallestBudget),
     }
 }
 
@@ -57,6 +73,7 @@ fn setting(row: &Row) -> Setting {
         link: if row.link == "own" { String::new() } else { row.link.clone() },
         bandwidth: Some(row.bandwidth),
         budget: row.budget,
+        host_memory: None,
         in_core: row.in_core,
         in_core_peak: row.in_core_peak,
         bound: None,
@@ -104,5 +121,6 @@ fn method(row: Row) -> MethodResult {
         recompute: row.recompute,
         codec: row.codec,
         stall: row.stall,
+        jitter: None,
     }
 }

@@ -1,5 +1,7 @@
 //! `tidegate fit`
 
+mod codecs;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -12,14 +14,16 @@ use crate::inputs::{InPlace, read_machine, read_trace};
 use crate::networks::{NetworkArgs, read_network};
 use crate::output::print;
 
-/// Fit the efficiencies that modelled op times rest on to recordings
+/// Fit models to samples: of codecs, or the efficiencies that modelled op times rest on
 ///
-/// Prints how far the fit leaves each recording, and how far it would be off had it not seen that
-/// one. `--efficiencies` of `plan` and `compare` uses the result.
+/// With recordings: prints how far the fit leaves each, and how far it would be off had it not seen
+/// that one; `--efficiencies` of `plan` and `compare` uses the result. With samples of codecs:
+/// prints how far each method is off on samples that it has not seen, and uses the best;
+/// `--codec-models` uses the result.
 #[derive(clap::Args)]
 pub struct Args {
     /// A TOML file that names recordings, their machines and their networks, as
-    /// scenarios/efficiency-samples.toml does
+    /// scenarios/efficiency-samples.toml does; or a Parquet file that `sample codecs` wrote
     #[arg(value_name = "SAMPLES")]
     samples: PathBuf,
 
@@ -27,7 +31,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 
-    /// Where to write the efficiencies (.toml)
+    /// Where to write the efficiencies (.toml) or the codec models (.json)
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -55,6 +59,9 @@ struct Recording {
 /// Fits, shows the residuals and writes.
 pub fn run(args: &Args) -> Result {
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
+    if args.samples.extension().is_some_and(|extension| extension == "parquet") {
+        return codecs::run(&args.samples, output);
+    }
     let text = read_text(&args.samples)?;
     let samples: Samples = toml::from_str(&text)
         .with_context(|| format!("{} is no list of recordings", args.samples.display()))

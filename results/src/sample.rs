@@ -1,0 +1,35 @@
+//! One sample of a codec at work.
+
+use schema::{Bytes, Nanos};
+
+use crate::cell::{Cell, Column, Table, columns};
+
+columns! {
+    /// One codec at work on one tensor: what it made of it, and the median times.
+    pub struct CodecSample {
+        /// What it ran on.
+        device: String = "device",
+        /// The codec's name without its parameter.
+        codec: String = "codec",
+        /// Its parameter, where it has one.
+        parameter: Option<f64> = "parameter",
+        /// What comes back: `lossless`, `fixed_rate` or `error_bounded`.
+        fidelity: String = "fidelity",
+        /// The element type.
+        dtype: String = "dtype",
+        /// Threads that worked on it.
+        threads: u32 = "threads",
+        /// Times that the median was taken of.
+        runs: u32 = "runs",
+        /// Share of the tensor's values that are zero.
+        sparsity: f64 = "sparsity",
+        /// Size of the raw tensor.
+        bytes: Bytes = "bytes",
+        /// Size of its small form.
+        compressed: Bytes = "compressed_bytes",
+        /// Median time of making the small form, without waits for a processor where known.
+        compress: Nanos = "compress_ns",
+        /// Median time of bringing the tensor back, likewise.
+        decompress: Nanos = "decompress_ns",
+    }
+}

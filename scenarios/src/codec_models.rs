@@ -1,0 +1,128 @@
+//! The codec models that come with tidegate: shares of a device's memory bandwidth, expanded to a
+//! document for the machine that is planned for.
+
+use schema::{
+    Bytes, CodecModel, CodecModels, Fidelity, Machine, ModelBasis, Nanos, RatioBand, SizeModel,
+    TimeModel, TimePoint,
+};
+use serde::Deserialize;
+
+use crate::amount::amount;
+
+const BUNDLED: &str = include_str!("../codecs/gpu.toml");
+
+/// Where the second point of every line lies: so far out that rounding it shows nowhere.
+const LARGE: Bytes = Bytes(1 << 40);
+
+/// Codecs as kernels of a GPU.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CodecFile {
+    device: DeviceTable,
+    codec: Vec<CodecTable>,
+}
+
+/// What all kernels of a device have in common.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeviceTable {
+    /// Bandwidth of copies within device memory, in thousandths of its peak.
+    copy_permille: u32,
+    /// Time of a kernel without work.
+    #[serde(deserialize_with = "amount")]
+    launch: Option<Nanos>,
+    sources: DeviceSources,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeviceSources {
+    copy_permille: String,
+    launch: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CodecTable {
+    name: String,
+    parameter: Option<f64>,
+    fidelity: Fidelity,
+    size: SizeModel,
+    /// Raw bytes per second, in thousandths of the bandwidth of copies.
+    compress_permille: u32,
+    decompress_permille: u32,
+    sources: CodecSources,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CodecSources {
+    /// Said for the reader of the file; a document has no place for it.
+    #[allow(dead_code)]
+    size: String,
+    compress_permille: String,
+    decompress_permille: String,
+}
+
+/// The bundled codec models for a machine: what codecs would take as kernels that reach stated
+/// shares of the bandwidth of its device memory. Modelled, and each model says from what.
+pub fn codec_models(machine: &Machine) -> CodecModels {
+    let file: CodecFile = toml::from_str(BUNDLED).expect("a test reads it");
+    let device = &file.device;
+    let model = |codec: CodecTable| CodecModel {
+        compress: device.times(machine, codec.compress_permille, &codec.sources.compress_permille),
+        decompress: device.times(
+            machine,
+            codec.decompress_permille,
+            &codec.sources.decompress_permille,
+        ),
+        codec: codec.name,
+        parameter: codec.parameter,
+        fidelity: codec.fidelity,
+        size: codec.size,
+    };
+    CodecModels {
+        device: machine.device.name.clone(),
+        source: format!(
+            "modelled from the memory bandwidth of {} and stated shares of it; nothing was run",
+            machine.device.name
+        ),
+        models: file.codec.into_iter().map(model).collect(),
+    }
+}
+
+impl DeviceTable {
+    /// A line over the size: the launch, and a share of the bandwidth of copies.
+    fn times(&self, machine: &Machine, share_permille: u32, source: &str) -> TimeModel {
+        let peak = machine.device.compute.memory_bandwidth;
+        let launch = self.launch.expect("a test reads it");
+        let bytes_per_sec =
+            u128::from(peak.0) * u128::from(self.copy_permille) * u128::from(share_permille);
+        let time = u128::from(LARGE.0) * 1_000_000_000 * 1_000_000 / bytes_per_sec.max(1);
+        let point = |bytes, time: u128| TimePoint {
+            bytes,
+            time: launch + Nanos(u64::try_from(time).unwrap_or(u64::MAX).min(1 << 49)),
+        };
+        let percent = |permille: u32| f64::from(permille) / 10.0;
+        TimeModel {
+            bands: vec![RatioBand {
+                up_to_permille: 1000,
+                points: vec![point(Bytes::ZERO, 0), point(LARGE, time)],
+            }],
+            spread_permille: None,
+            basis: ModelBasis::Modelled,
+            source: format!(
+                "{} % of the bandwidth of copies ({source}), which is {} % of {peak} ({}); {launch} \
+                 beside ({})",
+                percent(share_permille),
+                percent(self.copy_permille),
+                self.sources.copy_permille,
+                self.sources.launch
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "codec_models_tests.rs"]
+mod tests;

@@ -1,0 +1,78 @@
+use schema::{Bytes, Document, Dtype, ModelBasis, Nanos, SizeModel};
+
+use super::*;
+use crate::{machine, machines};
+
+#[test]
+fn every_machine_has_models_that_are_well_formed_and_say_where_they_come_from() {
+    for machine in machines() {
+        let models = codec_models(&machine);
+        models.check().unwrap_or_else(|error| panic!("{}: {error}", machine.name));
+        for model in &models.models {
+            for times in [&model.compress, &model.decompress] {
+                assert_eq!(times.basis, ModelBasis::Modelled);
+                assert!(
+                    times.source.contains(&machine.device.compute.memory_bandwidth.to_string())
+                );
+            }
+        }
+    }
+    let file: CodecFile = toml::from_str(BUNDLED).expect("the bundled file");
+    for codec in file.codec {
+        let sources = codec.sources;
+        let texts = [sources.size, sources.compress_permille, sources.decompress_permille];
+        assert!(texts.iter().all(|text| !text.is_empty()), "{}", codec.name);
+    }
+}
+
+#[test]
+fn a_time_is_a_launch_and_a_share_of_the_copy_bandwidth() {
+    let h200 = codec_models(&machine("h200").expect("bundled"));
+    let zvc = h200.models.iter().find(|m| m.codec == "zvc").expect("bundled");
+    // 4.8 TB/s, of which copies reach 90 %: 4.32 TB/s; 40 and 50 % of it.
+    let at = |times: &schema::TimeModel| times.at(Bytes(1_728_000_000), 500);
+    assert_eq!(at(&zvc.compress), Nanos(1_010_000));
+    assert_eq!(at(&zvc.decompress), Nanos(810_000));
+    assert_eq!(zvc.compress.at(Bytes(0), 500), Nanos(10_000));
+    insta::assert_snapshot!(zvc.compress.source);
+}
+
+/// What plans reserve is what the codecs need, and little more.
+#[test]
+fn the_sizes_are_those_of_the_codecs() {
+    let models = codec_models(&machine("h200").expect("bundled"));
+    for model in &models.models {
+        for sparsity in [0.0, 0.3, 0.5, 0.7, 0.9] {
+            for dtype in [Dtype::F32, Dtype::F16] {
+                let Some((reserved, needed, raw)) = sizes(model, sparsity, dtype) else { continue };
+                let what = format!("{} {sparsity} {dtype:?}", model.codec_ref());
+                assert!(reserved >= needed, "{what}: {reserved} of {raw} for {needed}");
+                // A rate that was found on dense tensors is one for all.
+                let fitted = sparsity == 0.0 || matches!(model.size, SizeModel::Sparsity { .. });
+                assert!(!fitted || 10 * needed >= 7 * reserved, "{what}: {reserved} for {needed}");
+            }
+        }
+    }
+}
+
+/// Bytes that the model reserves, that the codec needs, and of the tensor.
+fn sizes(model: &CodecModel, sparsity: f64, dtype: Dtype) -> Option<(u64, u64, u64)> {
+    let layout = codecs::Layout::new(dtype, &[64, 4096]).expect("a shape");
+    let recipe =
+        codecs::synthetic::Recipe { layout: layout.clone(), sparsity, smoothness: 0.0, seed: 1 };
+    let bytes = recipe.bytes().expect("a tensor");
+    let name = match model.parameter {
+        Some(parameter) => format!("{}:{parameter}", model.codec),
+        None => model.codec.clone(),
+    };
+    let codec = codecs::codec(name.parse().expect("a codec")).expect("built");
+    if !codec.supports(dtype) {
+        return None;
+    }
+    let mut out = vec![0; codec.worst_case(&layout)];
+    let input = codecs::TensorView::new(&layout, &bytes).expect("its bytes");
+    let needed = codec.compress(input, &mut out).expect("a tensor that it takes") as u64;
+    let raw = bytes.len() as u64;
+    let cost = model.cost(Bytes(raw), Some(sparsity), Some(dtype))?;
+    Some((cost.reserved.0, needed, raw))
+}

@@ -1,0 +1,173 @@
+//! Codecs as they are chosen on the command line.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use planner::{CodecOptions, Problem};
+use schema::{
+    CodecModel, CodecModels, Document, Fidelity, Machine, Reference, Role, Tensor, Trace,
+};
+
+use crate::exit::{Result, usage};
+
+/// Which codecs a plan may use, and what it assumes of the data.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Options of codecs")]
+pub struct CodecArgs {
+    /// What a method may compress with: `none`, `all`, or names such as zvc,lz4,zfp:8 (see `list
+    /// codecs`)
+    #[arg(long, value_delimiter = ',', value_name = "CODECS", default_value = "none")]
+    pub codecs: Vec<String>,
+
+    /// Codec models that `fit` wrote [default: those that come with tidegate, modelled from the
+    /// bandwidth of the machine's device memory]
+    #[arg(long, value_name = "FILE")]
+    pub codec_models: Option<PathBuf>,
+
+    /// Share of zeros, such as 50%, of activations and gradients of which the trace states none
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub sparsity: Option<f64>,
+
+    /// Also codecs that change values, such as zfp
+    #[arg(long)]
+    pub lossy: bool,
+}
+
+/// What `CodecArgs` name.
+pub struct CodecInputs {
+    /// Models of all codecs, as the plan's reference names them.
+    pub models: CodecModels,
+    /// Those that may be used.
+    pub chosen: CodecModels,
+    /// On what assumption.
+    pub options: CodecOptions,
+}
+
+impl CodecInputs {
+    /// The problem with these codecs.
+    pub fn apply<'a>(&self, problem: Problem<'a>) -> Problem<'a> {
+        let mut problem = problem.with_codecs(&self.chosen, self.options);
+        // The document that a user can look at, not the part of it that may be used.
+        problem.codecs.source = Some(self.reference());
+        problem
+    }
+
+    /// What a plan says that its codecs rest on.
+    pub fn reference(&self) -> Reference {
+        Reference { name: self.models.device.clone(), digest: self.models.digest() }
+    }
+
+    /// What sizes and times rest on, in a sentence.
+    pub fn assumptions(&self, trace: &Trace) -> String {
+        let transient = |t: &&Tensor| matches!(t.role, Role::Activation | Role::Gradient);
+        let all = trace.tensors.iter().filter(transient).count();
+        let known = trace.tensors.iter().filter(transient).filter(|t| t.sparsity.is_some()).count();
+        let unknown = match self.options.sparsity {
+            _ if known == all => String::new(),
+            Some(share) => format!(", the others are taken for {:.0} % zeros", 100.0 * share),
+            None => ", the others do not, and what depends on it leaves them as they are: state \
+                     --sparsity"
+                .into(),
+        };
+        format!(
+            "codecs are {}; {known} of {all} activations and gradients state their share of \
+             zeros{unknown}",
+            self.models.source
+        )
+    }
+}
+
+fn share(text: &str) -> std::result::Result<f64, String> {
+    let number = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+    let share = number.map(|percent| percent / 100.0).filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "write a share from 0% to 100%".into())
+}
+
+impl CodecArgs {
+    /// Whether no codec may be used.
+    pub fn none(&self) -> bool {
+        self.codecs == ["none"]
+    }
+
+    /// Reads what the arguments name, for a machine; nothing where no codec may be used.
+    pub fn read(&self, machine: &Machine) -> Result<Option<CodecInputs>> {
+        if self.none() {
+            let alone = [
+                ("--codec-models", self.codec_models.is_some()),
+                ("--sparsity", self.sparsity.is_some()),
+                ("--lossy", self.lossy),
+            ];
+            return match alone.iter().find(|(_, stated)| *stated) {
+                Some((option, _)) => Err(usage(format!(
+                    "{option} says how codecs are used: name some, such as --codecs all"
+                ))),
+                None => Ok(None),
+            };
+        }
+        let models = match &self.codec_models {
+            Some(file) => CodecModels::read(Path::new(file))?,
+            None => scenarios::codec_models(machine),
+        };
+        let chosen = CodecModels { models: self.chosen(&models)?, ..models.clone() };
+        let options = CodecOptions { sparsity: self.sparsity, lossy: self.lossy };
+        Ok(Some(CodecInputs { models, chosen, options }))
+    }
+
+    /// The models of the codecs that are named, in the document's order.
+    fn chosen(&self, models: &CodecModels) -> Result<Vec<CodecModel>> {
+        if self.codecs == ["all"] {
+            return Ok(models.models.clone());
+        }
+        for name in &self.codecs {
+            let named: Vec<_> = models.models.iter().filter(|m| is_named(m, name)).collect();
+            if named.is_empty() {
+                let known: Vec<_> = models.models.iter().map(argument).collect();
+                return Err(usage(format!(
+                    "--codecs: there is no model of `{name}`: write none, all, or some of {}",
+                    known.join(",")
+                )));
+            }
+            if !self.lossy && named.iter().all(|m| m.fidelity != Fidelity::Lossless) {
+                return Err(usage(format!(
+                    "--codecs: {name} changes values: allow that with --lossy"
+                )));
+            }
+        }
+        let named = |m: &&CodecModel| self.codecs.iter().any(|name| is_named(m, name));
+        Ok(models.models.iter().filter(named).cloned().collect())
+    }
+
+    /// What a plan's settings say of these arguments.
+    pub fn settings(&self) -> Vec<(&'static str, String)> {
+        if self.none() {
+            return Vec::new();
+        }
+        let mut settings = vec![("codecs", self.codecs.join(","))];
+        let file = self.codec_models.as_ref();
+        settings.extend(file.map(|file| ("codec-models", file.display().to_string())));
+        settings.extend(self.sparsity.map(|share| ("sparsity", format!("{}%", share * 100.0))));
+        settings.extend(self.lossy.then(|| ("lossy", "true".into())));
+        settings
+    }
+}
+
+/// Whether the text names the model: `zfp` names it at any rate, `zfp:8` at one.
+fn is_named(model: &CodecModel, text: &str) -> bool {
+    match text.split_once(':') {
+        None => text == model.codec,
+        Some((codec, parameter)) => {
+            codec == model.codec
+                && model.parameter.is_some()
+                && parameter.parse().ok() == model.parameter
+        }
+    }
+}
+
+/// The model's name as an argument.
+fn argument(model: &CodecModel) -> String {
+    match model.parameter {
+        Some(parameter) if parameter < 0.1 => format!("{}:{parameter:e}", model.codec),
+        Some(parameter) => format!("{}:{parameter}", model.codec),
+        None => model.codec.clone(),
+    }
+}

@@ -1,0 +1,35 @@
+//! Which epochs share a plan.
+
+use std::collections::BTreeMap;
+
+use schema::{Bytes, EpochPlan, Plan, TensorId};
+
+/// Tensors that a plan compresses.
+pub fn compressed(plan: &Plan) -> u64 {
+    plan.decisions.iter().filter(|decision| decision.codec.is_some()).count() as u64
+}
+
+/// Adds an epoch's plan, or lets the last range go on where its plan serves the epoch as well:
+/// decisions are the same, and no small form needs more than was reserved for it. Says whether a
+/// range was added.
+pub fn append(plans: &mut Vec<EpochPlan>, epoch: u32, plan: Plan) -> bool {
+    if let Some(range) = plans.last_mut().filter(|range| serves(&range.plan, &plan)) {
+        range.last_epoch = epoch;
+        return false;
+    }
+    plans.push(EpochPlan { first_epoch: epoch, last_epoch: epoch, plan });
+    true
+}
+
+fn serves(earlier: &Plan, later: &Plan) -> bool {
+    let (reserved, needed) = (small_forms(earlier), small_forms(later));
+    earlier.codecs == later.codecs
+        && earlier.decisions == later.decisions
+        && needed.iter().all(|(tensor, bytes)| reserved.get(tensor).is_some_and(|r| bytes <= r))
+}
+
+/// What is reserved for each tensor's small form.
+fn small_forms(plan: &Plan) -> BTreeMap<TensorId, Bytes> {
+    let small = plan.buffers.iter().filter(|buffer| buffer.compressed.is_some());
+    small.filter_map(|buffer| Some((buffer.tensor?, buffer.bytes))).collect()
+}

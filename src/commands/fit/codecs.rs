@@ -1,0 +1,111 @@
+//! Codec models from samples.
+
+use std::path::Path;
+
+use regression::{Method, Sample, TimesFit, fit_size, fit_times};
+use results::{CodecSample, read_parquet};
+use schema::{CodecModel, CodecModels, Document, Fidelity, PendingFile};
+
+use crate::commands::sample::name;
+use crate::exit::{Exit, OrExit, Result, usage};
+use crate::output::{columns, print};
+
+/// Fits, shows how far each method is off, and writes.
+pub fn run(samples: &Path, output: Option<PendingFile>) -> Result {
+    let rows: Vec<CodecSample> = read_parquet(samples).or_exit(Exit::Usage)?;
+    let first = rows.first().ok_or_else(|| usage(format!("{} is empty", samples.display())))?;
+    let same = |row: &&CodecSample| {
+        (&row.device, &row.dtype, row.threads) == (&first.device, &first.dtype, first.threads)
+    };
+    if let Some(other) = rows.iter().find(|row| !same(row)) {
+        return Err(usage(format!(
+            "{}: samples of {} ({}, {} threads) and of {} ({}, {} threads), for which no one model \
+             holds: keep one of them",
+            samples.display(),
+            first.device,
+            first.dtype,
+            first.threads,
+            other.device,
+            other.dtype,
+            other.threads
+        )));
+    }
+    let source = format!("{} samples of {}, {} threads", rows.len(), first.device, first.threads);
+    let mut models = CodecModels { device: first.device.clone(), source, models: Vec::new() };
+    let mut table = vec![header()];
+    let mut rest: &[CodecSample] = &rows;
+    let mut groups: Vec<Vec<&CodecSample>> = Vec::new();
+    while let Some((row, others)) = rest.split_first() {
+        let key = |row: &CodecSample| (row.codec.clone(), row.parameter.map(f64::to_bits));
+        match groups.iter_mut().find(|group| key(group[0]) == key(row)) {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+        rest = others;
+    }
+    for group in &groups {
+        models.models.push(model(group, &mut table, samples)?);
+    }
+    models.check().or_exit(Exit::Usage)?;
+    print("relative absolute error on held-out samples; * is used:\n")?;
+    print(columns(&table))?;
+    match output {
+        Some(output) => Ok(output.finish(models.to_json().as_bytes())?),
+        None => Ok(()),
+    }
+}
+
+fn model(group: &[&CodecSample], table: &mut Vec<Vec<String>>, file: &Path) -> Result<CodecModel> {
+    let row = group[0];
+    let of = |time: fn(&CodecSample) -> schema::Nanos| -> Vec<Sample> {
+        let sample = |row: &&CodecSample| Sample {
+            bytes: row.bytes,
+            compressed: row.compressed,
+            sparsity: row.sparsity,
+            time: time(row),
+        };
+        group.iter().map(sample).collect()
+    };
+    let known = [Fidelity::Lossless, Fidelity::FixedRate, Fidelity::ErrorBounded];
+    let fidelity = known.into_iter().find(|fidelity| name(*fidelity) == row.fidelity);
+    let fidelity = fidelity.ok_or_else(|| {
+        usage(format!("{}: `{}` is no fidelity of a codec", file.display(), row.fidelity))
+    })?;
+    let mut times = |what: &str, samples: &[Sample]| -> Result<TimesFit> {
+        let source = format!("{} samples", samples.len());
+        let fit = fit_times(samples, &source)
+            .map_err(|error| anyhow::anyhow!("{}: {}: {error}", file.display(), row.codec))
+            .or_exit(Exit::Usage)?;
+        table.push(line(&format!("{} {what}", row.codec), &fit));
+        Ok(fit)
+    };
+    let compress = of(|row| row.compress);
+    let size = fit_size(&compress, fidelity).or_exit(Exit::Usage)?;
+    Ok(CodecModel {
+        codec: row.codec.clone(),
+        parameter: row.parameter,
+        fidelity,
+        size,
+        compress: times("compress", &compress)?.model,
+        decompress: times("decompress", &of(|row| row.decompress))?.model,
+    })
+}
+
+fn header() -> Vec<String> {
+    let methods = Method::ALL.iter().map(|method| method.name());
+    ["codec"].into_iter().chain(methods).chain(["nine in ten within"]).map(String::from).collect()
+}
+
+fn line(name: &str, fit: &TimesFit) -> Vec<String> {
+    let mut cells = vec![name.to_string()];
+    cells.extend(fit.errors.iter().map(|(method, error)| match error {
+        Some(error) => {
+            let mark = if *method == fit.method { "*" } else { "" };
+            format!("{mark}{:.2} %", 100.0 * error)
+        }
+        None => "-".into(),
+    }));
+    let spread = fit.model.spread_permille.unwrap_or(0);
+    cells.push(format!("{:.1} %", f64::from(spread) / 10.0));
+    cells
+}

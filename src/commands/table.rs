@@ -1,0 +1,141 @@
+//! `tidegate table`
+
+mod packings;
+mod report;
+mod sample;
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use codecs::ibp::ChunkSize;
+use planner::inference::{Access, Lookups, choose};
+use schema::file::read_text;
+use schema::{Bytes, BytesPerSec};
+
+use crate::commands::table::packings::packings;
+use crate::commands::table::report::Report;
+use crate::commands::table::sample::Sample;
+use crate::exit::{Exit, OrExit, Result, usage};
+use crate::inputs::read_machine;
+use crate::output::{Format, print, print_json};
+
+/// Predict lookups in a table too large for the device, with and without packing its rows
+#[derive(clap::Args)]
+pub struct Args {
+    /// A binary file of rows of one size, back to back: the table, or with --rows a part of it
+    #[arg(value_name = "TABLE_FILE")]
+    table: PathBuf,
+
+    /// Bytes of a row: of a node's features, an embedding, a token's keys, a row of weights
+    #[arg(long, value_name = "BYTES")]
+    row_bytes: Bytes,
+
+    /// A machine (see `list machines`), or a file (.toml or .json)
+    #[arg(long, short, value_name = "MACHINE")]
+    machine: String,
+
+    /// Rows that one lookup reads: those of a batch, or of a layer
+    #[arg(long, value_name = "COUNT")]
+    rows_per_lookup: u64,
+
+    /// Rows of the table [default: those of the file]
+    #[arg(long, value_name = "COUNT")]
+    rows: Option<u64>,
+
+    /// Which rows are looked up: `uniform`, also for a table that is read from end to end, or `zipf:S`
+    /// with its exponent
+    #[arg(long, value_name = "ACCESS", default_value = "uniform")]
+    access: Access,
+
+    /// How often each row was looked up, instead of --access: a text file with a number a line
+    #[arg(long, value_name = "FILE", conflicts_with = "access")]
+    counts: Option<PathBuf>,
+
+    /// Device memory for caching the rows that are looked up most
+    #[arg(long, value_name = "BYTES", default_value = "0B")]
+    cache: Bytes,
+
+    /// Bytes of a chunk, of 1, 2, 4 and 8, to choose from [default: those that a row is a whole number
+    /// of]
+    #[arg(long, value_delimiter = ',', value_name = "BYTES")]
+    chunks: Vec<usize>,
+
+    /// Clusters of rows that have a Mask and Bitval of their own: 1, 2, 4 and so on up to this are
+    /// tried
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    clusters: usize,
+
+    /// Rows of the file that packing is learned from, and again as many on which it is measured
+    #[arg(long, value_name = "COUNT", default_value_t = 2000)]
+    sample: u64,
+
+    /// How fast the host gathers rows for a bulk copy [default: in no time]
+    #[arg(long, value_name = "BANDWIDTH")]
+    gather: Option<BytesPerSec>,
+
+    /// How to print the prediction
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Learns from the file, predicts and prints.
+pub fn run(args: &Args) -> Result {
+    let machine = read_machine(&args.machine)?;
+    let access = match &args.counts {
+        Some(path) => Access::Counts(counts(path)?),
+        None => args.access.clone(),
+    };
+    let sample = Sample::read(&args.table, args.row_bytes, args.sample)?;
+    let rows = args.rows.unwrap_or(sample.rows_of_file);
+    if rows < sample.rows_of_file {
+        return Err(usage(format!(
+            "--rows {rows} is less than the {} rows of {}",
+            sample.rows_of_file,
+            args.table.display()
+        )));
+    }
+    let lookups = Lookups {
+        rows,
+        row_bytes: args.row_bytes.0,
+        rows_per_lookup: args.rows_per_lookup,
+        access,
+        cache: args.cache,
+        gather: args.gather,
+        machine: &machine,
+    };
+    let packings = packings(&sample, &chunks(args)?, args.clusters, rows)?;
+    let inputs: Vec<_> = packings.iter().map(|packing| packing.input.clone()).collect();
+    let choice = choose(&lookups, &inputs).or_exit(Exit::Usage)?;
+    let access = match &args.counts {
+        Some(path) => format!("as counted in {}", path.display()),
+        None => args.access.to_string(),
+    };
+    let table = args.table.display().to_string();
+    let report = Report::new(table, access, &sample, &lookups, &packings[choice.packing], &choice);
+    match args.format {
+        Format::Text => print(report.text()),
+        Format::Json => print_json(&report),
+    }
+}
+
+/// The chunks to choose from.
+fn chunks(args: &Args) -> Result<Vec<ChunkSize>> {
+    if args.chunks.is_empty() {
+        let fits = |chunk: &ChunkSize| args.row_bytes.0.is_multiple_of(chunk.bytes() as u64);
+        return Ok(ChunkSize::ALL.into_iter().filter(fits).collect());
+    }
+    let chunks = args.chunks.iter().map(|&bytes| ChunkSize::from_bytes(bytes));
+    chunks.collect::<std::result::Result<_, _>>().context("--chunks").or_exit(Exit::Usage)
+}
+
+/// A number from each line.
+fn counts(path: &std::path::Path) -> Result<Vec<u64>> {
+    let text = read_text(path)?;
+    let counts = text.lines().enumerate().map(|(index, line)| {
+        line.trim().parse().map_err(|_| {
+            let (path, line_number) = (path.display(), index + 1);
+            usage(format!("{path}, line {line_number}: `{line}` is no count; write a whole number"))
+        })
+    });
+    counts.collect()
+}

@@ -1,0 +1,62 @@
+//! The ways of packing that there are to choose from.
+
+use codecs::ibp::{ChunkSize, Clusters, Metadata, RowCoder, clusters_of};
+use planner::inference::Packing;
+use schema::Bytes;
+
+use crate::commands::table::sample::Sample;
+use crate::exit::{Exit, OrExit, Result};
+
+/// Draws the first centres of clusters.
+const SEED: u64 = 1;
+
+/// A way of packing the table.
+pub struct Learned {
+    /// What choosing needs to know of it.
+    pub input: Packing,
+    /// The threshold of each cluster, in percent.
+    pub thresholds: Vec<u8>,
+}
+
+/// One for each chunk and number of clusters.
+pub fn packings(
+    sample: &Sample,
+    chunks: &[ChunkSize],
+    most_clusters: usize,
+    rows: u64,
+) -> Result<Vec<Learned>> {
+    let mut packings = Vec::new();
+    for &chunk in chunks {
+        let mut count = 1;
+        while count == 1 || count <= most_clusters {
+            // None, or too many, are refused by name.
+            let clusters = if most_clusters == 0 { 0 } else { count };
+            packings.push(learn(sample, chunk, clusters, rows).or_exit(Exit::Usage)?);
+            count *= 2;
+        }
+    }
+    Ok(packings)
+}
+
+fn learn(sample: &Sample, chunk: ChunkSize, count: usize, rows: u64) -> anyhow::Result<Learned> {
+    let learned_from = sample.learned_from().map_err(|end| end.error)?;
+    let clusters = clusters_of(learned_from, chunk, count, SEED)?;
+    let thresholds = clusters.iter().map(|cluster| cluster.threshold.percent()).collect();
+    let metadata: u64 = clusters.iter().map(|cluster| cluster.metadata.bytes() as u64).sum();
+    let index = Clusters::index_bytes(clusters.len(), rows);
+    let coder = |metadata: Metadata| RowCoder::new(metadata, chunk);
+    let coders = clusters.into_iter().map(|cluster| coder(cluster.metadata));
+    let coders = coders.collect::<std::result::Result<Vec<_>, _>>()?;
+    let size = |row: &[u8]| {
+        let packed = coders.iter().filter_map(|coder| coder.compressed_bytes(row));
+        packed.min().unwrap_or(row.len()) as u64
+    };
+    let measured_on = sample.measured_on().map_err(|end| end.error)?;
+    let input = Packing {
+        chunk_bytes: chunk.bytes() as u64,
+        clusters: coders.len() as u64,
+        metadata: Bytes(metadata + index),
+        sizes: measured_on.iter().map(size).collect(),
+    };
+    Ok(Learned { input, thresholds })
+}

@@ -1,0 +1,80 @@
+//! Rows of a table's file.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+use anyhow::Context;
+use codecs::ibp::{Rows, sample_of};
+use schema::Bytes;
+
+use crate::exit::{Exit, OrExit, Result, usage};
+
+/// Two samples of the rows: what fits the first need not fit the second as well.
+pub struct Sample {
+    /// Rows of the file.
+    pub rows_of_file: u64,
+    row_bytes: usize,
+    learned_from: Vec<u8>,
+    measured_on: Vec<u8>,
+}
+
+impl Sample {
+    /// Reads `count` rows twice, or all rows where there are no more.
+    pub fn read(path: &Path, row_bytes: Bytes, count: u64) -> Result<Self> {
+        let context = || format!("cannot read {}", path.display());
+        let mut file = File::open(path).with_context(context).or_exit(Exit::Usage)?;
+        let metadata = file.metadata().with_context(context).or_exit(Exit::Usage)?;
+        if !metadata.is_file() {
+            return Err(usage(format!("{} is no file", path.display())));
+        }
+        let bytes = metadata.len();
+        let row = row_bytes.0;
+        if row == 0 || count == 0 {
+            return Err(usage("--row-bytes and --sample must be at least 1"));
+        }
+        if bytes == 0 {
+            return Err(usage(format!("{} is empty: there is no row", path.display())));
+        }
+        if !bytes.is_multiple_of(row) {
+            return Err(usage(format!(
+                "{} has {bytes} bytes: {} rows of {row} bytes and {} bytes left over; check \
+                 --row-bytes",
+                path.display(),
+                bytes / row,
+                bytes % row
+            )));
+        }
+        let mut read = |seed| -> std::io::Result<Vec<u8>> {
+            let mut sample = Vec::new();
+            for drawn in sample_of(bytes / row, count, seed) {
+                file.seek(SeekFrom::Start(drawn * row))?;
+                let begin = sample.len();
+                sample.resize(begin + row as usize, 0);
+                file.read_exact(&mut sample[begin..])?;
+            }
+            Ok(sample)
+        };
+        Ok(Self {
+            rows_of_file: bytes / row,
+            row_bytes: row as usize,
+            learned_from: read(1).with_context(context).or_exit(Exit::Usage)?,
+            measured_on: read(2).with_context(context).or_exit(Exit::Usage)?,
+        })
+    }
+
+    /// The rows to learn from.
+    pub fn learned_from(&self) -> Result<Rows<'_>> {
+        Rows::new(&self.learned_from, self.row_bytes).or_exit(Exit::Usage)
+    }
+
+    /// The rows to measure on.
+    pub fn measured_on(&self) -> Result<Rows<'_>> {
+        Rows::new(&self.measured_on, self.row_bytes).or_exit(Exit::Usage)
+    }
+
+    /// How many rows each of both has.
+    pub fn rows(&self) -> u64 {
+        (self.learned_from.len() / self.row_bytes) as u64
+    }
+}

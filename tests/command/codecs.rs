@@ -1,0 +1,100 @@
+//! Planning with codecs.
+
+use serde_json::Value;
+
+use crate::sandbox::{Sandbox, without_times};
+
+const SMALL: &str = "tests/recordings/small.dtr.jsonl --machine titan-v --budget 50%";
+
+#[test]
+fn a_comparison_with_codecs_says_what_they_rest_on() {
+    let sandbox = Sandbox::new();
+    let command = format!("compare {SMALL} --methods swap-all,sc,tide --codecs zvc --sparsity 60%");
+    insta::assert_snapshot!(without_times(&sandbox.ok(&command)));
+    let json = sandbox.json(&format!("{command} --format json"));
+    let field = |name: &str, field: &str| {
+        let rows = json["methods"].as_array().expect("a list");
+        rows.iter().find(|row| row["method"] == name).and_then(|row| row[field].as_u64())
+    };
+    assert_eq!(
+        (field("swap-all", "compressed"), field("swap-all", "codec_ns")),
+        (Some(0), Some(0))
+    );
+    assert!(field("sc", "codec_ns") > Some(0));
+    // Without a share of zeros no lossless codec has a size, and the user is told.
+    let unknown = sandbox.ok(&format!("compare {SMALL} --methods tide --codecs zvc"));
+    assert!(unknown.contains("state --sparsity"), "{unknown}");
+    assert!(!unknown.contains("kept/swap/rec/comp"), "{unknown}");
+}
+
+#[test]
+fn a_plan_with_codecs_is_proven_and_says_what_it_was_asked_for() {
+    let sandbox = Sandbox::new();
+    let options = "--codecs all --lossy --sparsity 60% --allow keep,swap,compress";
+    sandbox.ok(&format!("plan {SMALL} {options} --method tide -o plan.json"));
+    let plan: Value = serde_json::from_str(&sandbox.text("plan.json")).expect("JSON");
+    insta::assert_snapshot!(
+        serde_json::to_string_pretty(&plan["content"]["settings"]).expect("JSON")
+    );
+    assert_eq!(plan["content"]["codec_models"]["name"], "NVIDIA Titan V");
+    let tasks = plan["content"]["actions"].as_array().expect("a list");
+    assert!(tasks.iter().any(|action| action["task"]["compress"].is_number()));
+    let verified = sandbox.ok("verify plan.json --trace tests/recordings/small.dtr.jsonl");
+    assert!(verified.contains("ops in order"), "{verified}");
+    let simulated = sandbox.ok("simulate plan.json --trace tests/recordings/small.dtr.jsonl");
+    assert!(simulated.contains("of compute, codecs"), "{simulated}");
+}
+
+#[test]
+fn codecs_that_cannot_be_used_are_refused_with_the_remedy() {
+    let sandbox = Sandbox::new();
+    sandbox.write("models.json", "{}");
+    let refusals = [
+        "--codecs zcv",
+        "--codecs zfp",
+        "--codecs zfp:9 --lossy",
+        "--sparsity 60%",
+        "--codecs all --sparsity 0.6",
+        "--codecs zvc --allow keep,swap",
+        "--codecs all --codec-models models.json",
+    ];
+    let refusals = refusals
+        .map(|options| format!("{options}\n{}", sandbox.fails(&format!("plan {SMALL} {options}"))));
+    insta::assert_snapshot!(refusals.join("\n"));
+}
+
+#[test]
+fn samples_become_models_with_which_plans_are_made() {
+    let sandbox = Sandbox::new();
+    let sizes = "--sizes 64KiB,128KiB,192KiB,256KiB,384KiB,512KiB --shares 4 --runs 1";
+    let taken = sandbox.ok(&format!("sample codecs --codecs zvc,zfp:8 {sizes} -o samples.parquet"));
+    assert!(taken.starts_with("48 samples of 2 codecs on "), "{taken}");
+    let fitted = sandbox.ok("fit samples.parquet -o models.json");
+    let lines: Vec<&str> = fitted.lines().collect();
+    assert_eq!(lines.len(), 6, "{fitted}");
+    for (line, name) in lines[2..].iter().zip(["zvc c", "zvc d", "zfp c", "zfp d"]) {
+        assert!(line.starts_with(name) && line.matches('*').count() == 1, "{line}");
+    }
+    let models: Value = serde_json::from_str(&sandbox.text("models.json")).expect("JSON");
+    let models = &models["content"]["models"];
+    // Sizes do not depend on how busy the machine is.
+    let zvc = &models[0]["size"]["sparsity"];
+    assert_eq!((&zvc["overhead_permille"], &zvc["dense_permille"]), (&33.into(), &1000.into()));
+    assert_eq!(models[1]["size"]["rate"]["permille"], 250);
+    assert_eq!(models[1]["compress"]["basis"], "measured");
+    let planned = "--codecs zvc,zfp:8 --lossy --sparsity 60% --codec-models models.json";
+    sandbox.ok(&format!("plan {SMALL} --method tide {planned} -o plan.json"));
+    sandbox.ok("verify plan.json --trace tests/recordings/small.dtr.jsonl");
+
+    let samples = std::fs::read(sandbox.path("samples.parquet")).expect("written");
+    std::fs::write(sandbox.path("short.parquet"), &samples[..samples.len() / 2]).expect("written");
+    let short = sandbox.fails("fit short.parquet");
+    assert!(short.starts_with("[exit 2]") && short.contains("short.parquet"), "{short}");
+    sandbox.ok("sample codecs --codecs zvc --sizes 64KiB --shares 12 --runs 1 -o one.parquet");
+    let one = sandbox.fails("fit one.parquet -o none.json");
+    // On a busy machine some samples do not count, and too few may be left to see that.
+    assert!(one.contains("all samples are of one size") || one.contains("take more"), "{one}");
+    assert!(!sandbox.path("none.json").exists());
+    let text = sandbox.fails("sample codecs -o samples.csv");
+    assert!(text.contains("Parquet"), "{text}");
+}

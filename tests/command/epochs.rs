@@ -1,0 +1,56 @@
+//! Planning a training epoch by epoch.
+
+use serde_json::Value;
+
+use crate::sandbox::Sandbox;
+
+const VGG16: &str = "epochs vgg16 --batch 128 --machine cswap-v100 --codecs zvc";
+
+#[test]
+fn more_tensors_are_compressed_as_they_become_sparse() {
+    let sandbox = Sandbox::new();
+    let text = sandbox.ok(&format!("{VGG16} --epochs 0..50 -o series.json"));
+    assert!(text.contains("published: batch 128: 5 layers compressed at epoch 0"), "{text}");
+    let rows = sandbox.json(&format!("{VGG16} --epochs 0..50 --format json"));
+    let rows = rows.as_array().expect("a list");
+    let number = |row: &Value, field: &str| row[field].as_u64().expect("a number");
+    assert!(rows.windows(2).all(|w| number(&w[0], "compressed") < number(&w[1], "compressed")));
+    assert!(rows.len() > 1, "{rows:?}");
+    for row in rows {
+        assert!(number(row, "iteration_ns") <= number(row, "vdnn_iteration_ns"), "{row}");
+    }
+    let series: Value = serde_json::from_str(&sandbox.text("series.json")).expect("JSON");
+    assert_eq!(series["format"], "tidegate/plan-series");
+    let plans = series["content"]["plans"].as_array().expect("a list");
+    assert_eq!(plans.len(), rows.len());
+    assert_eq!(
+        (&plans[0]["first_epoch"], &plans[plans.len() - 1]["last_epoch"]),
+        (&0.into(), &49.into())
+    );
+}
+
+#[test]
+fn the_lossy_parameter_slides_down() {
+    let sandbox = Sandbox::new();
+    let dense = "--activation leaky-relu --codecs zfp --lossy --epochs 0..20 --format json";
+    let rows = sandbox.json(&format!("epochs vgg16 --batch 128 --machine cswap-v100 {dense}"));
+    let rows = rows.as_array().expect("a list");
+    let parameters: Vec<u64> = rows.iter().map(|r| r["parameter"].as_u64().expect("P")).collect();
+    assert!(parameters.windows(2).all(|w| w[0] > w[1]), "{parameters:?}");
+    assert!(parameters.len() > 5, "{parameters:?}");
+}
+
+#[test]
+fn what_cannot_be_planned_over_epochs_is_refused_with_the_remedy() {
+    let sandbox = Sandbox::new();
+    let refusals = [
+        "epochs resnet18-host --machine titan-v --codecs zvc".to_string(),
+        format!("{VGG16} --epochs 5..5"),
+        format!("{VGG16} --epochs 5"),
+        format!("{VGG16} --epochs 0..100000"),
+        format!("{VGG16} --progress 0.5"),
+        "epochs vgg16 --batch 128 --machine cswap-v100".to_string(),
+    ];
+    let refusals = refusals.map(|command| format!("{command}\n{}", sandbox.fails(&command)));
+    insta::assert_snapshot!(refusals.join("\n"));
+}
