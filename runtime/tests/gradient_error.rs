@@ -1,7 +1,7 @@
 //! COMET's model of a gradient's error, against errors put into a real convolution's input.
 
 use planner::methods::{UNIFORM, gradient_sigma, loss_weight};
-use runtime::layers::{Convolution, Shape4, Window};
+use runtime::layers::{Convolution, Shape, Window};
 
 /// SplitMix64 (Steele et al., 2014).
 struct Random(u64);
@@ -26,7 +26,7 @@ impl Random {
 /// the loss is.
 struct Case {
     convolution: Convolution,
-    input: Shape4,
+    input: Shape,
     nonzero: f32,
     /// Gradients are this power of normal values: the higher, the more a few outweigh the rest.
     power: i32,
@@ -34,8 +34,8 @@ struct Case {
 
 fn case(input: [usize; 4], out: usize, window: [usize; 3], nonzero: f32, power: i32) -> Case {
     let [n, c, h, w] = input;
-    let input = Shape4 { n, c, h, w };
-    let window = Window { kernel: window[0], stride: window[1], padding: window[2] };
+    let input = Shape::image(n, c, h, w);
+    let window = Window::square(window[0], window[1], window[2]);
     let convolution = Convolution::new(input, out, window, 1).expect("the window fits");
     Case { convolution, input, nonzero, power }
 }
@@ -44,8 +44,7 @@ impl Case {
     fn gradient(&self, x: &[f32], dy: &[f32]) -> Vec<f64> {
         let mut dw = vec![0.0; self.convolution.weights()];
         let mut workspace = vec![0.0; self.convolution.workspace_floats()];
-        let w = vec![0.0; self.convolution.weights()];
-        self.convolution.backward((x, &w, dy), None, &mut dw, &mut workspace);
+        self.convolution.backward_weights((x, dy), &mut dw, None, &mut workspace);
         dw.into_iter().map(f64::from).collect()
     }
 
@@ -60,7 +59,7 @@ impl Case {
         let dy: Vec<f32> =
             (0..output.elements()).map(|_| random.normal().powi(self.power)).collect();
         let nonzero = x.iter().filter(|x| **x != 0.0).count() as f64 / x.len() as f64;
-        let weight = loss_weight(&dy, output.h * output.w);
+        let weight = loss_weight(&dy, output.plane());
         let batch = self.input.n as u32;
         let predicted = gradient_sigma(UNIFORM, weight, batch, nonzero, f64::from(bound));
 

@@ -13,7 +13,7 @@ mod codec_models;
 mod error;
 mod machine_file;
 mod machines;
-mod networks;
+pub mod networks;
 mod studies;
 mod traces;
 

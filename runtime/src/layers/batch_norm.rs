@@ -1,24 +1,27 @@
 //! Batch normalisation.
 
-use super::Shape4;
+use super::Shape;
 use super::reduce::{sum, sum_of_squares, weighted_sum};
 
 /// Added to the variance, as frameworks do by default.
 const EPSILON: f64 = 1e-5;
 
+/// Share of a batch in the running statistics.
+const RUNNING_SHARE: f32 = 0.1;
+
 /// Batch normalisation in training mode (Ioffe and Szegedy 2015): each channel is normalised by
 /// its own mean and variance over the batch, then scaled by `gamma` and shifted by `beta`.
 ///
-/// Running statistics, which only inference uses, are not kept: the layer has no lasting effect
-/// and can be run again.
+/// The layer has no lasting effect and can be run again. The running statistics that inference
+/// uses are brought up to date by [`BatchNorm::track`], which must run once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchNorm {
-    shape: Shape4,
+    shape: Shape,
 }
 
 impl BatchNorm {
     /// Batch normalisation of `shape`.
-    pub fn new(shape: Shape4) -> Self {
+    pub fn new(shape: Shape) -> Self {
         Self { shape }
     }
 
@@ -95,6 +98,26 @@ impl BatchNorm {
         }
     }
 
+    /// Floating-point operations of [`BatchNorm::track`]: 9 per channel.
+    pub fn track_flops(&self) -> u64 {
+        9 * self.shape.c as u64
+    }
+
+    /// Moves running means and variances a tenth of the way to those of the batch, as frameworks
+    /// do by default, with the variance of the population, from what the forward pass saved.
+    pub fn track(&self, saved: &[f32], running_mean: &mut [f32], running_variance: &mut [f32]) {
+        let (means, inverses) = saved.split_at(self.shape.c);
+        let unbiased = self.count() / (self.count() - 1.0).max(1.0);
+        for (running, mean) in running_mean.iter_mut().zip(means) {
+            *running += (mean - *running) * RUNNING_SHARE;
+        }
+        for (running, inverse) in running_variance.iter_mut().zip(inverses) {
+            let deviation = 1.0 / f64::from(*inverse);
+            let variance = ((deviation * deviation - EPSILON).max(0.0) * unbiased) as f32;
+            *running += (variance - *running) * RUNNING_SHARE;
+        }
+    }
+
     /// Elements of one channel over the whole batch.
     fn count(&self) -> f64 {
         (self.shape.n * self.shape.plane()) as f64
@@ -145,8 +168,9 @@ mod tests {
     }
 
     /// At least four elements per channel: the curvature of two is beyond finite differences.
-    fn shapes() -> impl Strategy<Value = Shape4> {
-        (1usize..4, 1usize..4, 1usize..6, 4usize..9).prop_map(|(n, c, h, w)| Shape4 { n, c, h, w })
+    fn shapes() -> impl Strategy<Value = Shape> {
+        (1usize..4, 1usize..4, 1usize..6, 4usize..9)
+            .prop_map(|(n, c, h, w)| Shape::image(n, c, h, w))
     }
 
     proptest! {
@@ -182,6 +206,25 @@ mod tests {
             check_gradient(&x, &dx, 0.01, |x| loss(x, &gamma, &beta))?;
             check_gradient(&gamma, &dgamma, 0.5, |gamma| loss(&x, gamma, &beta))?;
             check_gradient(&beta, &dbeta, 0.5, |beta| loss(&x, &gamma, beta))?;
+        }
+
+        #[test]
+        fn running_statistics_move_a_tenth_of_the_way(shape in shapes(), seed: u64) {
+            let norm = BatchNorm::new(shape);
+            let x = random(seed, shape.elements());
+            let (_, saved) = forward(&norm, &x, &vec![1.0; shape.c], &vec![0.0; shape.c]);
+            let (mut mean, mut variance) = (vec![0.0; shape.c], vec![1.0; shape.c]);
+            norm.track(&saved, &mut mean, &mut variance);
+            for channel in 0..shape.c {
+                let values: Vec<f64> =
+                    norm.planes(&x, channel).flatten().map(|x| f64::from(*x)).collect();
+                let count = values.len() as f64;
+                let expected = values.iter().sum::<f64>() / count;
+                let squares: f64 = values.iter().map(|x| (x - expected).powi(2)).sum();
+                prop_assert!((f64::from(mean[channel]) - 0.1 * expected).abs() < 1e-5);
+                let expected = 0.9 + 0.1 * squares / (count - 1.0);
+                prop_assert!((f64::from(variance[channel]) - expected).abs() < 1e-5);
+            }
         }
 
         #[test]

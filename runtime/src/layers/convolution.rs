@@ -1,119 +1,157 @@
-//! Two-dimensional convolution.
+//! Convolution of one to three dimensions.
 
-use super::im2col::{col2im, im2col};
 use super::matrix::{Output, matrix, multiply};
-use super::{Shape4, ShapeError, Window};
+use super::reduce::sum;
+use super::slide::Slide;
+use super::{Shape, ShapeError, Window, depthwise};
 
-/// A two-dimensional convolution without bias, as a matrix product per image and group (im2col).
+/// A convolution, with a bias or without, as a matrix product per image and group (im2col). Where
+/// each channel has a window of its own, sums along the rows take the place of products with one
+/// row.
 ///
-/// Weights are `(out channels, in channels / groups, kernel, kernel)`.
+/// Weights are `(out channels, in channels / groups, kernel)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Convolution {
-    input: Shape4,
-    output: Shape4,
-    window: Window,
+    input: Shape,
+    output: Shape,
+    slide: Slide,
     groups: usize,
 }
 
 impl Convolution {
     /// A convolution of `input` to `out_channels` channels.
     pub fn new(
-        input: Shape4,
+        input: Shape,
         out_channels: usize,
         window: Window,
         groups: usize,
     ) -> Result<Self, ShapeError> {
         for channels in [input.c, out_channels] {
-            if groups == 0 || !channels.is_multiple_of(groups) {
+            if groups == 0 || channels == 0 || !channels.is_multiple_of(groups) {
                 return Err(ShapeError::Groups { channels, groups });
             }
         }
-        let (h, w) = (window.positions(input.h)?, window.positions(input.w)?);
-        let output = Shape4 { n: input.n, c: out_channels, h, w };
-        Ok(Self { input, output, window, groups })
+        let slide = Slide::new(input, window)?;
+        let output = Shape { n: input.n, c: out_channels, space: slide.output };
+        Ok(Self { input, output, slide, groups })
     }
 
     /// Shape of the output.
-    pub fn output(&self) -> Shape4 {
+    pub fn output(&self) -> Shape {
         self.output
     }
 
-    /// Number of weights.
+    /// Number of weights, without the bias.
     pub fn weights(&self) -> usize {
         self.output.c * self.rows()
     }
 
     /// Weights that enter one element of the output: the fan-in.
     pub fn rows(&self) -> usize {
-        self.input.c / self.groups * self.window.kernel * self.window.kernel
+        self.input.c / self.groups * self.slide.window.volume()
     }
 
-    /// Floats of workspace that either direction needs: the columns of one image and group.
-    /// A kernel of one cell reads the image itself as columns.
+    /// Floats of workspace that each direction needs: the columns of one image and group. A
+    /// kernel of one cell reads the image itself as columns, and a depthwise convolution has none.
     pub fn workspace_floats(&self) -> usize {
-        if self.is_pointwise() { 0 } else { self.rows() * self.output.plane() }
+        if self.is_pointwise() || self.is_depthwise() {
+            return 0;
+        }
+        self.rows() * self.output.plane()
     }
 
-    /// Floating-point operations of the forward pass, and of each of the two gradients.
+    /// Floating-point operations of the forward pass, and of each of the gradients of input and
+    /// weights.
     pub fn flops(&self) -> u64 {
         2 * self.output.elements() as u64 * self.rows() as u64
     }
 
-    /// `y = w * x`.
-    pub fn forward(&self, x: &[f32], w: &[f32], y: &mut [f32], workspace: &mut [f32]) {
+    /// `y = w * x + bias`.
+    pub fn forward(
+        &self,
+        (x, w, bias): (&[f32], &[f32], Option<&[f32]>),
+        y: &mut [f32],
+        workspace: &mut [f32],
+    ) {
+        if let Some(bias) = bias {
+            for (channel, y) in y.chunks_exact_mut(self.output.plane()).enumerate() {
+                y.fill(bias[channel % self.output.c]);
+            }
+        } else if self.is_depthwise() {
+            y.fill(0.0);
+        }
+        if self.is_depthwise() {
+            return depthwise::forward(&self.slide, self.input.c, x, w, y);
+        }
+        let output = if bias.is_some() { Output::Accumulate } else { Output::Overwrite };
         let blocks = self.blocks(x, self.input).zip(self.blocks_mut(y, self.output));
         for ((group, x), y) in blocks {
             let w = matrix(self.group(w, group), self.output.c / self.groups);
             let columns = self.columns(x, workspace);
-            multiply(w, matrix(columns, self.rows()), y, Output::Overwrite);
+            multiply(w, matrix(columns, self.rows()), y, output);
         }
     }
 
-    /// The gradients of the input, where it is wanted, and of the weights, from the input, the
-    /// weights and the gradient of the output.
-    pub fn backward(
+    /// The gradients of the weights and of the bias, where there is one, from the input and the
+    /// gradient of the output.
+    pub fn backward_weights(
         &self,
-        (x, w, dy): (&[f32], &[f32], &[f32]),
-        mut dx: Option<&mut [f32]>,
+        (x, dy): (&[f32], &[f32]),
         dw: &mut [f32],
+        dbias: Option<&mut [f32]>,
         workspace: &mut [f32],
     ) {
         dw.fill(0.0);
-        let out_channels = self.output.c / self.groups;
-        let size = self.input.image() / self.groups;
+        if let Some(dbias) = dbias {
+            for (channel, dbias) in dbias.iter_mut().enumerate() {
+                let planes = dy.chunks_exact(self.output.plane());
+                *dbias = planes.skip(channel).step_by(self.output.c).map(sum).sum::<f64>() as f32;
+            }
+        }
+        if self.is_depthwise() {
+            return depthwise::backward_weights(&self.slide, self.input.c, x, dy, dw);
+        }
+        let weights = self.weights() / self.groups;
         let blocks = self.blocks(x, self.input).zip(self.blocks(dy, self.output));
-        for (block, ((group, x), (_, dy))) in blocks.enumerate() {
-            let dy = matrix(dy, out_channels);
+        for ((group, x), (_, dy)) in blocks {
             let columns = matrix(self.columns(x, workspace), self.rows());
-            let weights = self.weights() / self.groups;
             let dw = &mut dw[group * weights..][..weights];
+            let dy = matrix(dy, self.output.c / self.groups);
             multiply(dy, columns.t(), dw, Output::Accumulate);
-            if let Some(dx) = &mut dx {
-                let dx = &mut dx[block * size..][..size];
-                let w = matrix(self.group(w, group), out_channels);
-                self.input_gradient(w, dy, dx, workspace);
+        }
+    }
+
+    /// The gradient of the input, from the weights and the gradient of the output.
+    pub fn backward_input(
+        &self,
+        (w, dy): (&[f32], &[f32]),
+        dx: &mut [f32],
+        workspace: &mut [f32],
+    ) {
+        if self.is_depthwise() {
+            return depthwise::backward_input(&self.slide, self.input.c, w, dy, dx);
+        }
+        let out_channels = self.output.c / self.groups;
+        let blocks = self.blocks(dy, self.output).zip(self.blocks_mut(dx, self.input));
+        for ((group, dy), dx) in blocks {
+            let w = matrix(self.group(w, group), out_channels);
+            let dy = matrix(dy, out_channels);
+            if self.is_pointwise() {
+                multiply(w.t(), dy, dx, Output::Overwrite);
+            } else {
+                let columns = &mut workspace[..self.workspace_floats()];
+                multiply(w.t(), dy, columns, Output::Overwrite);
+                self.slide.col2im(columns, dx);
             }
         }
     }
 
-    fn input_gradient(
-        &self,
-        w: ndarray::ArrayView2<f32>,
-        dy: ndarray::ArrayView2<f32>,
-        dx: &mut [f32],
-        workspace: &mut [f32],
-    ) {
-        if self.is_pointwise() {
-            return multiply(w.t(), dy, dx, Output::Overwrite);
-        }
-        let columns = &mut workspace[..self.workspace_floats()];
-        multiply(w.t(), dy, columns, Output::Overwrite);
-        let size = (self.output.h, self.output.w);
-        col2im(columns, (self.input, self.window), size, dx);
+    fn is_pointwise(&self) -> bool {
+        self.slide.window == Window { ceil: self.slide.window.ceil, ..Window::cube(1, 1, 0) }
     }
 
-    fn is_pointwise(&self) -> bool {
-        self.window == Window { kernel: 1, stride: 1, padding: 0 }
+    fn is_depthwise(&self) -> bool {
+        self.groups == self.input.c && self.groups == self.output.c && self.groups > 1
     }
 
     /// The columns of one image and group, in `workspace` where they are not the image itself.
@@ -122,7 +160,7 @@ impl Convolution {
             return x;
         }
         let columns = &mut workspace[..self.workspace_floats()];
-        im2col(x, (self.input, self.window), (self.output.h, self.output.w), columns);
+        self.slide.im2col(x, columns);
         columns
     }
 
@@ -136,21 +174,21 @@ impl Convolution {
     fn blocks<'a>(
         &self,
         data: &'a [f32],
-        shape: Shape4,
+        shape: Shape,
     ) -> impl Iterator<Item = (usize, &'a [f32])> + use<'a> {
         assert_eq!(data.len(), shape.elements());
         let groups = self.groups;
-        let blocks = data.chunks_exact(shape.image() / groups).enumerate();
+        let blocks = data.chunks_exact(shape.sample() / groups).enumerate();
         blocks.map(move |(index, block)| (index % groups, block))
     }
 
     fn blocks_mut<'a>(
         &self,
         data: &'a mut [f32],
-        shape: Shape4,
+        shape: Shape,
     ) -> impl Iterator<Item = &'a mut [f32]> + use<'a> {
         assert_eq!(data.len(), shape.elements());
-        data.chunks_exact_mut(shape.image() / self.groups)
+        data.chunks_exact_mut(shape.sample() / self.groups)
     }
 }
 
@@ -161,67 +199,87 @@ mod tests {
     use proptest::prelude::*;
 
     /// The definition of a convolution, cell by cell.
-    fn direct(conv: &Convolution, x: &[f32], w: &[f32]) -> Vec<f32> {
-        let (i, o, window) = (conv.input, conv.output, conv.window);
+    fn direct(conv: &Convolution, x: &[f32], w: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
+        let (i, o, window) = (conv.input, conv.output, conv.slide.window);
         let (ic, oc) = (i.c / conv.groups, o.c / conv.groups);
+        let split = |index: usize, extents: [usize; 3]| {
+            let (row, column) = (index / extents[2], index % extents[2]);
+            [row / extents[1] % extents[0], row % extents[1], column]
+        };
         let mut y = vec![0.0; o.elements()];
         for (index, y) in y.iter_mut().enumerate() {
-            let (ox, oy) = (index % o.w, index / o.w % o.h);
-            let (channel, n) = (index / o.plane() % o.c, index / o.image());
+            let position = split(index, o.space);
+            let (channel, n) = (index / o.plane() % o.c, index / o.sample());
+            *y = bias.map_or(0.0, |bias| bias[channel]);
             for cell in 0..conv.rows() {
-                let (kx, ky) = (cell % window.kernel, cell / window.kernel % window.kernel);
-                let c = channel / oc * ic + cell / (window.kernel * window.kernel);
-                let iy = (oy * window.stride + ky).checked_sub(window.padding);
-                let ix = (ox * window.stride + kx).checked_sub(window.padding);
-                if let (Some(iy), Some(ix)) = (iy, ix)
-                    && iy < i.h
-                    && ix < i.w
-                {
+                let offset = split(cell, window.kernel);
+                let c = channel / oc * ic + cell / window.volume();
+                let at = [0, 1, 2].map(|axis| {
+                    (position[axis] * window.stride[axis] + offset[axis])
+                        .wrapping_sub(window.padding[axis])
+                });
+                if at.iter().zip(i.space).all(|(at, extent)| *at < extent) {
+                    let at = (at[0] * i.space[1] + at[1]) * i.space[2] + at[2];
                     *y += w[channel * conv.rows() + cell]
-                        * x[n * i.image() + c * i.plane() + iy * i.w + ix];
+                        * x[n * i.sample() + c * i.plane() + at];
                 }
             }
         }
         y
     }
 
-    fn forward(conv: &Convolution, x: &[f32], w: &[f32]) -> Vec<f32> {
+    fn forward(conv: &Convolution, x: &[f32], w: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
         let mut y = vec![f32::NAN; conv.output().elements()];
-        conv.forward(x, w, &mut y, &mut vec![f32::NAN; conv.workspace_floats()]);
+        conv.forward((x, w, bias), &mut y, &mut vec![f32::NAN; conv.workspace_floats()]);
         y
     }
 
-    fn backward(conv: &Convolution, x: &[f32], w: &[f32], dy: &[f32]) -> (Vec<f32>, Vec<f32>) {
+    fn backward(conv: &Convolution, x: &[f32], w: &[f32], dy: &[f32]) -> [Vec<f32>; 3] {
         let mut dx = vec![f32::NAN; x.len()];
         let mut dw = vec![f32::NAN; w.len()];
+        let mut dbias = vec![f32::NAN; conv.output.c];
         let mut workspace = vec![f32::NAN; conv.workspace_floats()];
-        conv.backward((x, w, dy), Some(&mut dx), &mut dw, &mut workspace);
-        let mut alone = vec![f32::NAN; w.len()];
-        conv.backward((x, w, dy), None, &mut alone, &mut workspace);
-        assert_eq!(dw, alone, "the gradient of the weights does not depend on the other");
-        (dx, dw)
+        conv.backward_input((w, dy), &mut dx, &mut workspace);
+        conv.backward_weights((x, dy), &mut dw, Some(&mut dbias), &mut workspace);
+        [dx, dw, dbias]
     }
 
+    /// Any window over any space; a third of them depthwise.
     fn convolutions() -> impl Strategy<Value = Convolution> {
-        let shape = (1usize..3, 1usize..4, 1usize..8, 1usize..8);
-        let window = (1usize..4, 1usize..4, 0usize..3);
-        (shape, 1usize..4, 1usize..3, window).prop_filter_map(
+        let space = prop_oneof![
+            (1usize..9).prop_map(|w| [1, 1, w]),
+            (1usize..7, 1usize..7).prop_map(|(h, w)| [1, h, w]),
+            (1usize..4, 1usize..5, 1usize..5).prop_map(|(d, h, w)| [d, h, w]),
+        ];
+        let axis = || (1usize..4, 1usize..4, 0usize..3);
+        let channels = prop_oneof![
+            (1usize..4, 1usize..4, 1usize..3),
+            (2usize..5).prop_map(|groups| (1, 1, groups)),
+        ];
+        (1usize..3, channels, space, [axis(), axis(), axis()]).prop_filter_map(
             "the window fits",
-            |((n, c, h, w), out, groups, (kernel, stride, padding))| {
-                let input = Shape4 { n, c: c * groups, h, w };
-                let window = Window { kernel, stride, padding };
-                Convolution::new(input, out * groups, window, groups).ok()
+            |(n, (from, to, groups), space, axes)| {
+                let figure = |get: fn(&(usize, usize, usize)) -> usize, idle: usize| {
+                    [0, 1, 2].map(|i| if space[i] == 1 { idle } else { get(&axes[i]) })
+                };
+                let (kernel, stride) = (figure(|a| a.0, 1), figure(|a| a.1, 1));
+                let window = Window { kernel, stride, padding: figure(|a| a.2, 0), ceil: false };
+                let input = Shape { n, c: from * groups, space };
+                Convolution::new(input, to * groups, window, groups).ok()
             },
         )
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(ProptestConfig::with_cases(96))]
         #[test]
-        fn forward_is_the_definition(conv in convolutions(), seed: u64) {
+        fn forward_is_the_definition(conv in convolutions(), seed: u64, biased: bool) {
             let x = random(seed, conv.input.elements());
             let w = random(seed ^ 1, conv.weights());
-            for (found, expected) in forward(&conv, &x, &w).iter().zip(direct(&conv, &x, &w)) {
+            let bias = random(seed ^ 2, conv.output.c);
+            let bias = biased.then_some(&bias[..]);
+            let expected = direct(&conv, &x, &w, bias);
+            for (found, expected) in forward(&conv, &x, &w, bias).iter().zip(expected) {
                 prop_assert!((found - expected).abs() < 1e-4, "{found} {expected}");
             }
         }
@@ -231,9 +289,14 @@ mod tests {
             let x = random(seed, conv.input.elements());
             let w = random(seed ^ 1, conv.weights());
             let dy = random(seed ^ 2, conv.output.elements());
-            let (dx, dw) = backward(&conv, &x, &w, &dy);
-            check_gradient(&x, &dx, 0.5, |x| inner(&forward(&conv, x, &w), &dy))?;
-            check_gradient(&w, &dw, 0.5, |w| inner(&forward(&conv, &x, w), &dy))?;
+            let bias = random(seed ^ 3, conv.output.c);
+            let [dx, dw, dbias] = backward(&conv, &x, &w, &dy);
+            let loss = |x: &[f32], w: &[f32], bias: &[f32]| {
+                inner(&forward(&conv, x, w, Some(bias)), &dy)
+            };
+            check_gradient(&x, &dx, 0.5, |x| loss(x, &w, &bias))?;
+            check_gradient(&w, &dw, 0.5, |w| loss(&x, w, &bias))?;
+            check_gradient(&bias, &dbias, 0.5, |bias| loss(&x, &w, bias))?;
         }
 
         #[test]
@@ -241,16 +304,15 @@ mod tests {
             let x = random(seed, conv.input.elements());
             let w = random(seed ^ 1, conv.weights());
             let dy = random(seed ^ 2, conv.output.elements());
-            prop_assert_eq!(forward(&conv, &x, &w), forward(&conv, &x, &w));
+            prop_assert_eq!(forward(&conv, &x, &w, None), forward(&conv, &x, &w, None));
             prop_assert_eq!(backward(&conv, &x, &w, &dy), backward(&conv, &x, &w, &dy));
         }
     }
 
     #[test]
     fn channels_must_divide_into_groups() {
-        let input = Shape4 { n: 1, c: 3, h: 4, w: 4 };
-        let window = Window { kernel: 1, stride: 1, padding: 0 };
-        let groups = |groups| Convolution::new(input, 6, window, groups);
+        let input = Shape::image(1, 3, 4, 4);
+        let groups = |groups| Convolution::new(input, 6, Window::square(1, 1, 0), groups);
         assert!(groups(3).is_ok());
         assert_eq!(groups(2), Err(ShapeError::Groups { channels: 3, groups: 2 }));
         assert_eq!(groups(0), Err(ShapeError::Groups { channels: 3, groups: 0 }));

@@ -1,32 +1,32 @@
 //! Maximum pooling.
 
-use super::{Shape4, ShapeError, Window, cell_from_index, index_from_cell};
+use super::{Shape, ShapeError, Window, cell_from_index, index_from_cell};
 
 /// Maximum pooling over a window that slides over each channel. The forward pass saves, for every
-/// output, the position of its maximum in the channel's plane, so that the backward pass needs
-/// neither input nor output.
+/// output, the position of its maximum in the channel, so that the backward pass needs neither
+/// input nor output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MaxPool {
-    input: Shape4,
-    output: Shape4,
+    input: Shape,
+    output: Shape,
     window: Window,
 }
 
 impl MaxPool {
     /// Maximum pooling of `input`.
-    pub fn new(input: Shape4, window: Window) -> Result<Self, ShapeError> {
-        let (h, w) = (window.positions(input.h)?, window.positions(input.w)?);
-        Ok(Self { input, output: Shape4 { h, w, ..input }, window })
+    pub fn new(input: Shape, window: Window) -> Result<Self, ShapeError> {
+        let output = Shape { space: window.positions(input.space)?, ..input };
+        Ok(Self { input, output, window })
     }
 
     /// Shape of the output, and of the saved positions.
-    pub fn output(&self) -> Shape4 {
+    pub fn output(&self) -> Shape {
         self.output
     }
 
     /// Comparisons of the forward pass.
     pub fn flops(&self) -> u64 {
-        (self.output.elements() * self.window.kernel * self.window.kernel) as u64
+        (self.output.elements() * self.window.volume()) as u64
     }
 
     /// The maxima and their positions, as [`cell_from_index`] stores them. Of equal values the
@@ -35,11 +35,12 @@ impl MaxPool {
         let (input, output) = (self.input, self.output);
         assert_eq!((x.len(), y.len()), (input.elements(), output.elements()));
         assert_eq!(positions.len(), output.elements());
+        let [_, oh, ow] = output.space;
         let maxima = y.chunks_exact_mut(output.plane());
         let positions = positions.chunks_exact_mut(output.plane());
         for (x, (y, positions)) in x.chunks_exact(input.plane()).zip(maxima.zip(positions)) {
             for (index, (y, position)) in y.iter_mut().zip(positions).enumerate() {
-                let best = self.maximum(x, index / output.w, index % output.w);
+                let best = self.maximum(x, [index / ow / oh, index / ow % oh, index % ow]);
                 *y = x[best];
                 // A plane has fewer than 2^31 elements: its bytes are addressable.
                 *position = cell_from_index(best as u32);
@@ -47,19 +48,19 @@ impl MaxPool {
         }
     }
 
-    /// Position in the plane of the maximum under one position of the window.
-    fn maximum(&self, plane: &[f32], row: usize, column: usize) -> usize {
-        let Window { kernel, stride, padding } = self.window;
-        let side = |position: usize, extent: usize| {
-            let start = position * stride;
-            start.saturating_sub(padding)..(start + kernel - padding).min(extent)
-        };
-        let (rows, columns) = (side(row, self.input.h), side(column, self.input.w));
-        let mut best = rows.start * self.input.w + columns.start;
-        for y in rows {
-            for position in y * self.input.w + columns.start..y * self.input.w + columns.end {
-                if plane[position] > plane[best] || plane[position].is_nan() {
-                    best = position;
+    /// Position in the channel of the maximum under one position of the window.
+    fn maximum(&self, plane: &[f32], at: [usize; 3]) -> usize {
+        let [_, ih, iw] = self.input.space;
+        let side = |axis: usize| self.window.under(axis, at[axis], self.input.space[axis]);
+        let (depths, rows, columns) = (side(0), side(1), side(2));
+        let mut best = (depths.start * ih + rows.start) * iw + columns.start;
+        for z in depths {
+            for y in rows.clone() {
+                let row = (z * ih + y) * iw;
+                for position in row + columns.start..row + columns.end {
+                    if plane[position] > plane[best] || plane[position].is_nan() {
+                        best = position;
+                    }
                 }
             }
         }
@@ -85,20 +86,37 @@ impl MaxPool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::gradient_check::{check_gradient, inner, random};
     use super::*;
     use proptest::prelude::*;
 
-    fn pools() -> impl Strategy<Value = MaxPool> {
-        let shape = (1usize..3, 1usize..3, 1usize..8, 1usize..8);
-        let window = (1usize..4, 1usize..4, 0usize..2);
-        (shape, window).prop_filter_map(
-            "the window fits",
-            |((n, c, h, w), (kernel, stride, padding))| {
-                MaxPool::new(Shape4 { n, c, h, w }, Window { kernel, stride, padding }).ok()
+    /// What is pooled and a window, which may not fit.
+    pub fn pooled() -> impl Strategy<Value = (Shape, Window)> {
+        let axis = || (1usize..4, 1usize..4, 0usize..2);
+        let space = prop_oneof![
+            (1usize..8, 1usize..8).prop_map(|(h, w)| [1, h, w]),
+            (2usize..4, 1usize..5, 1usize..5).prop_map(|(d, h, w)| [d, h, w]),
+        ];
+        (1usize..3, 1usize..3, space, [axis(), axis(), axis()], any::<bool>()).prop_map(
+            |(n, c, space, axes, ceil)| {
+                let mut window = Window { ceil, ..Window::cube(1, 1, 0) };
+                for (axis, (kernel, stride, padding)) in axes.into_iter().enumerate() {
+                    if space[axis] > 1 {
+                        window.kernel[axis] = kernel;
+                        window.stride[axis] = stride;
+                        window.padding[axis] = padding;
+                    }
+                }
+                (Shape { n, c, space }, window)
             },
         )
+    }
+
+    fn pools() -> impl Strategy<Value = MaxPool> {
+        pooled().prop_filter_map("the window fits", |(input, window)| {
+            MaxPool::new(input, window).ok()
+        })
     }
 
     fn forward(pool: &MaxPool, x: &[f32]) -> (Vec<f32>, Vec<f32>) {
@@ -114,16 +132,21 @@ mod tests {
         fn the_output_is_the_maximum_under_the_window(pool in pools(), seed: u64) {
             let x = random(seed, pool.input.elements());
             let (y, _) = forward(&pool, &x);
-            let Window { kernel, stride, padding } = pool.window;
+            let (window, [id, ih, iw]) = (pool.window, pool.input.space);
+            let [od, oh, ow] = pool.output.space;
             for (index, y) in y.iter().enumerate() {
-                let (column, row) = (index % pool.output.w, index / pool.output.w % pool.output.h);
+                let at = [index / ow / oh % od, index / ow % oh, index % ow];
                 let plane = &x[index / pool.output.plane() * pool.input.plane()..];
                 let mut expected = f32::NEG_INFINITY;
-                for cell in 0..kernel * kernel {
-                    let r = (row * stride + cell / kernel).wrapping_sub(padding);
-                    let c = (column * stride + cell % kernel).wrapping_sub(padding);
-                    if r < pool.input.h && c < pool.input.w {
-                        expected = expected.max(plane[r * pool.input.w + c]);
+                for cell in 0..window.volume() {
+                    let [_, kh, kw] = window.kernel;
+                    let offset = [cell / kw / kh, cell / kw % kh, cell % kw];
+                    let [z, r, c] = [0, 1, 2].map(|axis| {
+                        (at[axis] * window.stride[axis] + offset[axis])
+                            .wrapping_sub(window.padding[axis])
+                    });
+                    if z < id && r < ih && c < iw {
+                        expected = expected.max(plane[(z * ih + r) * iw + c]);
                     }
                 }
                 prop_assert_eq!(*y, expected);

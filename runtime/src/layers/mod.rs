@@ -13,32 +13,57 @@
 //! Layers panic where the length of a slice does not fit the layer's shape, as indexing does.
 //! [`Network::run_op`](crate::network::Network::run_op) checks lengths before it calls a layer.
 
+mod activation;
 mod add;
+mod attention;
 mod average_pool;
 mod batch_norm;
+mod broadcast;
+mod concat;
 mod convolution;
+mod depthwise;
+mod dropout;
+mod embedding;
 #[cfg(test)]
 mod gradient_check;
-mod im2col;
 mod linear;
 mod matrix;
 mod max_pool;
+mod movement;
+mod optimizer;
+mod product;
 mod reduce;
-mod relu;
-mod sgd;
+mod rotary;
+mod row_norm;
 mod shape;
+mod sigmoid_cross_entropy;
+mod slide;
+mod softmax;
 mod softmax_cross_entropy;
+mod upsample;
 
+pub use activation::Activation;
 pub use add::{add, add_assign};
-pub use average_pool::GlobalAveragePool;
+pub use attention::Attention;
+pub use average_pool::AveragePool;
 pub use batch_norm::BatchNorm;
+pub use broadcast::Broadcast;
+pub use concat::{concat, split};
 pub use convolution::Convolution;
+pub use dropout::{Dropout, SEED_CELLS, cells_from_seed};
+pub use embedding::{Embedding, TokenError};
 pub use linear::Linear;
 pub use max_pool::MaxPool;
-pub use relu::{relu, relu_backward, relu_backward_in_place, relu_in_place};
-pub use sgd::Sgd;
-pub use shape::{Shape4, ShapeError, Window};
+pub use movement::Movement;
+pub use optimizer::{Adam, Optimizer, Sgd};
+pub use product::Product;
+pub use rotary::Rotary;
+pub use row_norm::RowNorm;
+pub use shape::{SPACE, Shape, ShapeError, Window};
+pub use sigmoid_cross_entropy::SigmoidCrossEntropy;
+pub use softmax::{softmax, softmax_backward};
 pub use softmax_cross_entropy::{LabelError, SoftmaxCrossEntropy};
+pub use upsample::Upsample;
 
 /// Stores an index in a cell of a tensor, all of whose cells are 4 bytes. The bits of an index
 /// below 2^31 - 2^23 are those of a finite float, so copying the cell cannot change them.

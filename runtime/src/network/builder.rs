@@ -1,141 +1,141 @@
-//! Writing down a forward pass.
+//! Writing down a forward pass: what every layer is made of. The layers themselves are in
+//! `builder_layers`.
 
 use schema::{Dtype, Phase, Role, TensorId};
 
 use super::initial::Initial;
 use super::{Network, Op, Step, Tensor, lifetime};
 use crate::layers::{
-    BatchNorm, Convolution, GlobalAveragePool, Linear, MaxPool, Sgd, Shape4, ShapeError,
-    SoftmaxCrossEntropy, Window,
+    Optimizer, SEED_CELLS, ShapeError, SigmoidCrossEntropy, SoftmaxCrossEntropy,
 };
 
-/// Collects the ops of a network. Each method adds one layer and returns its output.
+/// Writes down the forward pass of a network, a layer a method; the methods that end it add the
+/// backward pass and the updates. Names are for people: they begin those of ops and tensors.
+///
+/// # Errors
+///
+/// Each method that adds a layer refuses inputs whose shape the layer cannot have.
 #[derive(Debug)]
-pub(super) struct Builder {
+pub struct Builder {
     name: String,
     batch: usize,
     pub(super) tensors: Vec<Tensor>,
     pub(super) ops: Vec<Op>,
+    dropout_seed: Option<TensorId>,
+    pub(super) dropouts: u32,
 }
 
-/// The output of a layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Value {
+/// The output of a layer: where it is stored, and its shape, samples first. Several shapes of the
+/// same tensor are views of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Value {
     /// Where it is stored.
-    pub(super) tensor: TensorId,
+    pub tensor: TensorId,
     /// Its shape.
-    pub(super) shape: Shape4,
+    pub shape: Vec<usize>,
+}
+
+impl Value {
+    /// Number of elements.
+    pub fn elements(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Extent of the last dimension.
+    pub(super) fn width(&self) -> usize {
+        self.shape.last().copied().unwrap_or(1)
+    }
 }
 
 impl Builder {
-    /// A network without layers, and its input: images whose pixels have mean zero and variance
-    /// one.
-    pub(super) fn new(name: &str, input: Shape4) -> (Self, Value) {
-        let mut builder =
-            Self { name: name.into(), batch: input.n, tensors: Vec::new(), ops: Vec::new() };
-        let pixels = Initial::Uniform(3f32.sqrt());
-        let tensor = builder.constant("input", input.elements(), Role::Input, pixels);
-        (builder, Value { tensor, shape: input })
-    }
-
-    /// A convolution without bias.
-    pub(super) fn convolution(
-        &mut self,
-        name: &str,
-        x: Value,
-        out_channels: usize,
-        window: Window,
-    ) -> Result<Value, ShapeError> {
-        let conv = Convolution::new(x.shape, out_channels, window, 1)?;
-        let w = self.parameter(name, "weight", conv.weights(), Initial::weights(conv.rows()));
-        Ok(self.layer(name, Step::Convolution(conv), &[x.tensor, w], conv.output()))
-    }
-
-    /// Batch normalisation.
-    pub(super) fn batch_norm(&mut self, name: &str, x: Value) -> Value {
-        let norm = BatchNorm::new(x.shape);
-        let gamma = self.parameter(name, "weight", x.shape.c, Initial::Constant(1.0));
-        let beta = self.parameter(name, "bias", x.shape.c, Initial::Constant(0.0));
-        let y = self.layer(name, Step::BatchNorm(norm), &[x.tensor, gamma, beta], x.shape);
-        self.also_writes("saved", norm.saved_floats(), Dtype::F32);
-        y
-    }
-
-    /// Rectified linear unit.
-    pub(super) fn relu(&mut self, name: &str, x: Value) -> Value {
-        self.layer(name, Step::Relu { elements: x.shape.elements() }, &[x.tensor], x.shape)
-    }
-
-    /// Maximum pooling.
-    pub(super) fn max_pool(
-        &mut self,
-        name: &str,
-        x: Value,
-        window: Window,
-    ) -> Result<Value, ShapeError> {
-        let pool = MaxPool::new(x.shape, window)?;
-        let y = self.layer(name, Step::MaxPool(pool), &[x.tensor], pool.output());
-        self.also_writes("positions", pool.output().elements(), Dtype::I32);
-        Ok(y)
-    }
-
-    /// Global average pooling.
-    pub(super) fn average_pool(&mut self, name: &str, x: Value) -> Value {
-        let pool = GlobalAveragePool::new(x.shape);
-        self.layer(name, Step::AveragePool(pool), &[x.tensor], pool.output())
-    }
-
-    /// A fully connected layer on everything that a sample has.
-    pub(super) fn linear(&mut self, name: &str, x: Value, outputs: usize) -> Value {
-        let linear = Linear { batch: x.shape.n, inputs: x.shape.image(), outputs };
-        let w = self.parameter(name, "weight", linear.weights(), Initial::weights(linear.inputs));
-        let bias = self.parameter(name, "bias", outputs, Initial::Constant(0.0));
-        let shape = Shape4 { n: x.shape.n, c: outputs, h: 1, w: 1 };
-        self.layer(name, Step::Linear(linear), &[x.tensor, w, bias], shape)
-    }
-
-    /// The sum of two outputs of equal shape: a residual connection.
-    pub(super) fn add(&mut self, name: &str, a: Value, b: Value) -> Value {
-        let step = Step::Add { elements: a.shape.elements() };
-        self.layer(name, step, &[a.tensor, b.tensor], a.shape)
-    }
-
-    /// Ends the forward pass with softmax and cross-entropy against random labels, and adds the
-    /// backward pass and the update of every parameter.
-    pub(super) fn classify(mut self, logits: Value, sgd: Sgd) -> Network {
-        let loss = SoftmaxCrossEntropy { classes: logits.shape.image() };
-        let labels = Initial::Classes(loss.classes);
-        let labels = self.constant("labels", self.batch, Role::Input, labels);
-        let scalar = Shape4 { n: 1, c: 1, h: 1, w: 1 };
-        self.layer("loss", Step::Loss(loss, self.batch), &[logits.tensor, labels], scalar);
-        self.also_writes("probabilities", logits.shape.elements(), Dtype::F32);
-
-        let gradients = self.backward();
-        for (parameter, gradient) in gradients {
-            self.update(parameter, gradient, sgd);
+    /// A network without layers, for batches of so many samples.
+    pub fn new(name: &str, batch: usize) -> Self {
+        Self {
+            name: name.into(),
+            batch,
+            tensors: Vec::new(),
+            ops: Vec::new(),
+            dropout_seed: None,
+            dropouts: 0,
         }
-        lifetime::settle(&self.tensors, &mut self.ops);
-        Network { name: self.name, batch: self.batch, tensors: self.tensors, ops: self.ops }
     }
 
-    fn update(&mut self, parameter: TensorId, gradient: TensorId, sgd: Sgd) {
+    /// What the iteration is given: samples, or tokens as indices. `initial` says what is there
+    /// until the caller writes something else.
+    pub fn input(&mut self, name: &str, shape: &[usize], initial: Initial) -> Value {
+        let tensor = self.constant(name, shape.iter().product(), Role::Input, initial);
+        Value { tensor, shape: shape.to_vec() }
+    }
+
+    /// The same elements in another shape, which is no op.
+    pub fn view(&self, x: &Value, shape: &[usize]) -> Result<Value, ShapeError> {
+        if x.elements() != shape.iter().product::<usize>() {
+            return Err(ShapeError::Mismatch { left: x.shape.clone(), right: shape.to_vec() });
+        }
+        Ok(Value { tensor: x.tensor, shape: shape.to_vec() })
+    }
+
+    /// Ends the forward pass with softmax and cross-entropy over the last dimension, against
+    /// labels that begin as random, and adds the backward pass and, where there is an optimizer,
+    /// the update of every parameter.
+    pub fn classify(mut self, logits: &Value, optimizer: Option<Optimizer>) -> Network {
+        let loss = SoftmaxCrossEntropy { classes: logits.width() };
+        let rows = logits.elements() / loss.classes.max(1);
+        self.finish(logits, loss.classes, rows, Step::Loss(loss, rows));
+        self.train(optimizer)
+    }
+
+    /// Ends the forward pass with a sigmoid and cross-entropy of each element, against labels of
+    /// 0 or 1 that begin as random, and goes on as [`Builder::classify`].
+    pub fn segment(mut self, logits: &Value, optimizer: Option<Optimizer>) -> Network {
+        let count = logits.elements();
+        self.finish(logits, 2, count, Step::BinaryLoss(SigmoidCrossEntropy, count));
+        self.train(optimizer)
+    }
+
+    fn finish(&mut self, logits: &Value, classes: usize, labels: usize, step: Step) {
+        let initial = Initial::Classes(classes);
+        let labels = self.constant("labels", labels, Role::Input, initial);
+        self.layer("loss", step, &[logits.tensor, labels], &[1]);
+        self.also_writes("probabilities", logits.elements(), Dtype::F32);
+    }
+
+    fn train(mut self, optimizer: Option<Optimizer>) -> Network {
+        let loss = self.ops.last().and_then(|op| op.writes.first().copied());
+        let mut results: Vec<TensorId> = loss.into_iter().collect();
+        for (parameter, gradient) in self.backward() {
+            match optimizer {
+                Some(optimizer) => self.update(parameter, gradient, optimizer),
+                // Without an update, the gradients are what the iteration is for.
+                None => results.push(gradient),
+            }
+        }
+        lifetime::settle(&self.tensors, &mut self.ops, &results);
+        Network {
+            name: self.name,
+            batch: self.batch,
+            tensors: self.tensors,
+            ops: self.ops,
+            dropout_seed: self.dropout_seed,
+        }
+    }
+
+    fn update(&mut self, parameter: TensorId, gradient: TensorId, optimizer: Optimizer) {
         let Tensor { name, elements, .. } = &self.tensors[parameter.index()];
         let (name, elements) = (name.clone(), *elements);
-        let zero = Initial::Constant(0.0);
-        let momentum =
-            self.constant(&format!("{name}.momentum"), elements, Role::OptimizerState, zero);
-        self.op(Op {
-            updates: vec![parameter, momentum],
-            ..Op::new(
-                format!("{name}.sgd"),
-                Step::Sgd { sgd, elements },
-                Phase::Update,
-                vec![gradient],
-            )
-        });
+        let mut updates = vec![parameter];
+        let state = optimizer.state_floats(elements);
+        if state > 0 {
+            let name = format!("{name}.{}", optimizer.state_name());
+            let zero = Initial::Constant(0.0);
+            updates.push(self.constant(&name, state, Role::OptimizerState, zero));
+        }
+        let step = Step::Update { optimizer, elements };
+        let op = Op::new(format!("{name}.update"), step, Phase::Update, vec![gradient]);
+        self.op(Op { updates, ..op });
     }
 
-    fn parameter(
+    pub(super) fn parameter(
         &mut self,
         layer: &str,
         name: &str,
@@ -145,23 +145,44 @@ impl Builder {
         self.constant(&format!("{layer}.{name}"), elements, Role::Parameter, initial)
     }
 
-    fn constant(&mut self, name: &str, elements: usize, role: Role, initial: Initial) -> TensorId {
-        let dtype = if matches!(initial, Initial::Classes(_)) { Dtype::I32 } else { Dtype::F32 };
+    pub(super) fn constant(
+        &mut self,
+        name: &str,
+        elements: usize,
+        role: Role,
+        initial: Initial,
+    ) -> TensorId {
+        let dtype = if initial.is_index() { Dtype::I32 } else { Dtype::F32 };
         self.tensor(Tensor { name: name.into(), elements, role, dtype, initial: Some(initial) })
     }
 
+    /// The tensor that holds the seed of dropout.
+    pub(super) fn seed(&mut self) -> TensorId {
+        if let Some(seed) = self.dropout_seed {
+            return seed;
+        }
+        let seed = self.constant("dropout.seed", SEED_CELLS, Role::Input, Initial::Seed);
+        *self.dropout_seed.insert(seed)
+    }
+
     /// Adds a forward op with one output, which has the layer's name.
-    fn layer(&mut self, name: &str, step: Step, reads: &[TensorId], output: Shape4) -> Value {
+    pub(super) fn layer(
+        &mut self,
+        name: &str,
+        step: Step,
+        reads: &[TensorId],
+        output: &[usize],
+    ) -> Value {
         self.op(Op::new(name.into(), step, Phase::Forward, reads.to_vec()));
         let (role, dtype) = (Role::Activation, Dtype::F32);
-        let tensor = self.output(name.into(), output.elements(), role, dtype);
-        Value { tensor, shape: output }
+        let tensor = self.output(name.into(), output.iter().product(), role, dtype);
+        Value { tensor, shape: output.to_vec() }
     }
 
     /// Gives the last op a further output, which only its backward op reads.
-    fn also_writes(&mut self, what: &str, elements: usize, dtype: Dtype) {
+    pub(super) fn also_writes(&mut self, what: &str, elements: usize, dtype: Dtype) -> TensorId {
         let name = self.ops.last().map(|op| format!("{}.{what}", op.name)).unwrap_or_default();
-        self.output(name, elements, Role::Activation, dtype);
+        self.output(name, elements, Role::Activation, dtype)
     }
 
     /// Gives the last op an output.

@@ -3,24 +3,63 @@
 use schema::TensorId;
 
 use super::Network;
-use crate::layers::cell_from_index;
+use crate::layers::{cell_from_index, cells_from_seed};
 
 /// The value of a constant before the first iteration.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Initial {
+pub enum Initial {
     /// The same number everywhere.
     Constant(f32),
     /// Uniform between minus and plus this bound.
     Uniform(f32),
-    /// Uniform among this many classes, as indices.
+    /// Uniform among this many classes, or rows of a table, as indices.
     Classes(usize),
+    /// Indices that count from zero to this length, then begin again: positions in a sequence.
+    Positions(usize),
+    /// The seed of dropout, as [`cells_from_seed`] stores it.
+    Seed,
 }
 
 impl Initial {
     /// Weights that keep the variance of activations from layer to layer behind a ReLU
     /// (He et al. 2015), for a layer that adds up `fan_in` products.
-    pub(super) fn weights(fan_in: usize) -> Self {
-        Self::Uniform((6.0 / fan_in as f32).sqrt())
+    pub fn weights(fan_in: usize) -> Self {
+        Self::Uniform((6.0 / fan_in.max(1) as f32).sqrt())
+    }
+
+    /// Weights of a linear layer as frameworks have them by default: smaller than
+    /// [`Initial::weights`], so that a deep network's first guesses are about even and its first
+    /// steps small.
+    pub fn small_weights(fan_in: usize) -> Self {
+        Self::Uniform(1.0 / (fan_in.max(1) as f32).sqrt())
+    }
+
+    /// Values with mean zero and variance one, such as pixels.
+    pub fn normalised() -> Self {
+        Self::Uniform(3f32.sqrt())
+    }
+
+    /// Whether the cells are indices.
+    pub(super) fn is_index(self) -> bool {
+        matches!(self, Self::Classes(_) | Self::Positions(_) | Self::Seed)
+    }
+
+    fn fill(self, random: &mut Random, data: &mut [f32]) {
+        match self {
+            Self::Constant(value) => data.fill(value),
+            Self::Uniform(bound) => data.fill_with(|| random.uniform(bound)),
+            Self::Classes(classes) => {
+                data.fill_with(|| cell_from_index((random.next() % classes.max(1) as u64) as u32));
+            }
+            Self::Positions(length) => {
+                let positions = (0..length.max(1) as u32).cycle();
+                data.iter_mut().zip(positions).for_each(|(cell, at)| *cell = cell_from_index(at));
+            }
+            Self::Seed => {
+                let cells = cells_from_seed(random.next());
+                data.iter_mut().zip(cells).for_each(|(to, cell)| *to = cell);
+            }
+        }
     }
 }
 
@@ -30,13 +69,19 @@ impl Network {
     /// writes holds nothing yet; `data` then stays as it is.
     pub fn initialise(&self, tensor: TensorId, seed: u64, data: &mut [f32]) {
         let mut random = Random::new(seed ^ (u64::from(tensor.0) << 32));
-        match self.tensor(tensor).initial {
-            None => {}
-            Some(Initial::Constant(value)) => data.fill(value),
-            Some(Initial::Uniform(bound)) => data.fill_with(|| random.uniform(bound)),
-            Some(Initial::Classes(classes)) => {
-                data.fill_with(|| cell_from_index((random.next() % classes as u64) as u32));
-            }
+        if let Some(initial) = self.tensor(tensor).initial {
+            initial.fill(&mut random, data);
+        }
+    }
+
+    /// Fills `data` with what the seed of dropout is to be in an iteration, counted from zero: the
+    /// same for the same `seed` and iteration, and what [`Network::initialise`] writes for the
+    /// first. Whoever trains writes it into [`Network::dropout_seed`] before each iteration.
+    pub fn reseed(&self, seed: u64, iteration: u64, data: &mut [f32]) {
+        if let Some(tensor) = self.dropout_seed() {
+            let mut random = Random::new(seed ^ (u64::from(tensor.0) << 32));
+            random.skip(iteration);
+            Initial::Seed.fill(&mut random, data);
         }
     }
 }
@@ -45,6 +90,8 @@ impl Network {
 /// (Steele, Lea and Flood 2014).
 #[derive(Debug, Clone)]
 pub struct Random(u64);
+
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Random {
     /// The sequence of a seed.
@@ -55,11 +102,16 @@ impl Random {
     /// The next 64 bits.
     #[expect(clippy::should_implement_trait, reason = "the sequence has no end")]
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.skip(1);
         let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         bits ^ (bits >> 31)
+    }
+
+    /// Leaves out the next so many.
+    pub fn skip(&mut self, count: u64) {
+        self.0 = self.0.wrapping_add(GOLDEN.wrapping_mul(count));
     }
 
     /// The next number between `-bound` and `bound`, of 2^24 evenly spaced ones.

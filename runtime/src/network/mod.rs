@@ -1,12 +1,14 @@
 //! A network as a list of ops over tensors: the tape of one training iteration, written down
 //! before anything runs.
 //!
-//! A network such as [`ResNet`] names the layers of its forward pass; the backward pass and the
-//! updates are derived from them. [`Network::run_op`] runs one op on memory that the caller provides, in whatever order a plan
+//! A [`Builder`] takes the layers of the forward pass; the backward pass and the updates are
+//! derived from them. [`Network::run_op`] runs one op on memory that the caller provides, in whatever order a plan
 //! wants; [`Network::trace`] gives the same list as a document that planners read.
 
 mod backward;
 mod builder;
+mod builder_layers;
+mod compute;
 mod initial;
 mod lifetime;
 mod resnet;
@@ -18,14 +20,12 @@ mod trace;
 
 use schema::{Dtype, InPlace, OpId, Phase, Role, TensorId};
 
-pub use initial::Random;
+pub use builder::{Builder, Value};
+pub use initial::{Initial, Random};
 pub use resnet::{ResNet, ResNetError};
 pub use run::{Operands, RunError};
 pub use step::Step;
 pub use trace::Measured;
-
-use builder::{Builder, Value};
-use initial::Initial;
 
 /// One training iteration of a network, as ops over tensors.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +36,7 @@ pub struct Network {
     pub batch: usize,
     tensors: Vec<Tensor>,
     ops: Vec<Op>,
+    dropout_seed: Option<TensorId>,
 }
 
 /// A storage of the iteration. Every element is a cell of 4 bytes.
@@ -64,7 +65,7 @@ impl Tensor {
 /// One op of the iteration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Op {
-    /// Its name: the layer's, with `.backward` or `.sgd` where it is not the forward pass.
+    /// Its name: the layer's, with `.backward` or `.update` where it is not the forward pass.
     pub name: String,
     /// What it computes.
     pub step: Step,
@@ -72,7 +73,8 @@ pub struct Op {
     pub phase: Phase,
     /// The tensors that it only reads, in the order that [`Operands::reads`] takes them.
     pub reads: Vec<TensorId>,
-    /// The constants that it changes: parameters and momentum, in an update.
+    /// The constants that it changes: a parameter and the optimizer's state, in an update; running
+    /// statistics.
     pub updates: Vec<TensorId>,
     /// The tensors that it makes.
     pub writes: Vec<TensorId>,
@@ -102,7 +104,32 @@ impl Network {
 
     /// The tensor that holds the loss, where the network has one.
     pub fn loss(&self) -> Option<TensorId> {
-        self.ops.iter().find(|op| matches!(op.step, Step::Loss(..))).map(|op| op.writes[0])
+        self.loss_op().map(|op| op.writes[0])
+    }
+
+    /// What the iteration is given: samples, tokens, labels, the seed of dropout. They hold what
+    /// [`Network::initialise`] wrote until the caller writes something else, which it may do
+    /// before any iteration. Cells of [`Dtype::I32`] are indices, as
+    /// [`cell_from_index`](crate::layers::cell_from_index) stores them.
+    pub fn inputs(&self) -> impl Iterator<Item = TensorId> {
+        let inputs = self.tensors.iter().enumerate().filter(|(_, t)| t.role == Role::Input);
+        inputs.map(|(index, _)| TensorId::from_index(index))
+    }
+
+    /// The labels that the loss compares with: one per row or element of the logits.
+    pub fn labels(&self) -> Option<TensorId> {
+        self.loss_op().map(|op| op.reads[1])
+    }
+
+    fn loss_op(&self) -> Option<&Op> {
+        let is_loss = |op: &&Op| matches!(op.step, Step::Loss(..) | Step::BinaryLoss(..));
+        self.ops.iter().find(is_loss)
+    }
+
+    /// The tensor with the seed of dropout, where the network drops anything; see
+    /// [`Network::reseed`].
+    pub fn dropout_seed(&self) -> Option<TensorId> {
+        self.dropout_seed
     }
 
     /// The tensor of an id from this network.

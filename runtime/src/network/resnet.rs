@@ -1,7 +1,7 @@
 //! ResNet-18 and smaller relatives.
 
-use super::{Builder, Network, Value};
-use crate::layers::{Sgd, Shape4, ShapeError, Window};
+use super::{Builder, Initial, Network, Value};
+use crate::layers::{Activation, Optimizer, Sgd, ShapeError, Window};
 
 /// A residual network of basic blocks (He et al. 2016, "Deep Residual Learning for Image
 /// Recognition", table 1): a stem, four stages that halve the image and double the channels, and
@@ -47,23 +47,24 @@ impl ResNet {
     /// The training iteration, under the name `name`.
     pub fn build(&self, name: &str) -> Result<Network, ResNetError> {
         self.check()?;
-        let window = |kernel, stride, padding| Window { kernel, stride, padding };
-        let input = Shape4 { n: self.batch, c: 3, h: self.image, w: self.image };
-        let (mut net, x) = Builder::new(name, input);
-        let x = net.convolution("conv1", x, self.width, window(7, 2, 3))?;
-        let x = net.batch_norm("bn1", x);
-        let x = net.relu("relu", x);
-        let mut x = net.max_pool("maxpool", x, window(3, 2, 1))?;
+        let mut net = Builder::new(name, self.batch);
+        let shape = [self.batch, 3, self.image, self.image];
+        let x = net.input("input", &shape, Initial::normalised());
+        let x = net.convolution("conv1", &x, self.width, (Window::square(7, 2, 3), 1), false)?;
+        let x = net.batch_norm("bn1", &x)?;
+        let x = net.activation("relu", &x, Activation::Relu);
+        let mut x = net.max_pool("maxpool", &x, Window::square(3, 2, 1))?;
         for stage in 0..4 {
             for block in 0..self.blocks {
                 let stride = if stage > 0 && block == 0 { 2 } else { 1 };
                 let name = format!("layer{}.{block}", stage + 1);
-                x = basic_block(&mut net, &name, x, self.width << stage, stride)?;
+                x = basic_block(&mut net, &name, &x, self.width << stage, stride)?;
             }
         }
-        let x = net.average_pool("avgpool", x);
-        let logits = net.linear("fc", x, self.classes);
-        Ok(net.classify(logits, Sgd::default()))
+        let x = net.adaptive_pool("avgpool", &x, &[1])?;
+        let x = net.view(&x, &[self.batch, self.width << 3])?;
+        let logits = net.linear("fc", &x, self.classes, true)?;
+        Ok(net.classify(&logits, Some(Optimizer::Sgd(Sgd::default()))))
     }
 
     fn check(&self) -> Result<(), ResNetError> {
@@ -87,24 +88,24 @@ impl ResNet {
 fn basic_block(
     net: &mut Builder,
     name: &str,
-    x: Value,
+    x: &Value,
     channels: usize,
     stride: usize,
 ) -> Result<Value, ShapeError> {
     let named = |layer: &str| format!("{name}.{layer}");
-    let three = |stride| Window { kernel: 3, stride, padding: 1 };
-    let y = net.convolution(&named("conv1"), x, channels, three(stride))?;
-    let y = net.batch_norm(&named("bn1"), y);
-    let y = net.relu(&named("relu1"), y);
-    let y = net.convolution(&named("conv2"), y, channels, three(1))?;
-    let y = net.batch_norm(&named("bn2"), y);
+    let three = |stride| (Window::square(3, stride, 1), 1);
+    let y = net.convolution(&named("conv1"), x, channels, three(stride), false)?;
+    let y = net.batch_norm(&named("bn1"), &y)?;
+    let y = net.activation(&named("relu1"), &y, Activation::Relu);
+    let y = net.convolution(&named("conv2"), &y, channels, three(1), false)?;
+    let y = net.batch_norm(&named("bn2"), &y)?;
     let shortcut = if y.shape == x.shape {
-        x
+        x.clone()
     } else {
-        let window = Window { kernel: 1, stride, padding: 0 };
-        let x = net.convolution(&named("downsample.0"), x, channels, window)?;
-        net.batch_norm(&named("downsample.1"), x)
+        let window = Window::square(1, stride, 0);
+        let x = net.convolution(&named("downsample.0"), x, channels, (window, 1), false)?;
+        net.batch_norm(&named("downsample.1"), &x)?
     };
-    let y = net.add(&named("add"), y, shortcut);
-    Ok(net.relu(&named("relu2"), y))
+    let y = net.add(&named("add"), &y, &shortcut)?;
+    Ok(net.activation(&named("relu2"), &y, Activation::Relu))
 }

@@ -2,10 +2,9 @@
 
 use schema::{OpId, TensorId};
 
-use super::{Network, Op, Step};
-use crate::layers::{
-    LabelError, add, add_assign, relu, relu_backward, relu_backward_in_place, relu_in_place,
-};
+use super::compute::Failure;
+use super::{Network, Op};
+use crate::layers::{LabelError, TokenError};
 
 /// The memory that one op works on. Every slice is as long as its tensor.
 #[derive(Debug)]
@@ -71,6 +70,14 @@ pub enum RunError {
         /// Which label.
         source: LabelError,
     },
+    /// A token that is no row of its table; the op's outputs are then not valid.
+    #[error("the tokens of {op} are wrong")]
+    Token {
+        /// The op.
+        op: OpId,
+        /// Which token.
+        source: TokenError,
+    },
 }
 
 impl Network {
@@ -79,58 +86,11 @@ impl Network {
         let op = self.ops.get(id.index());
         let op = op.ok_or(RunError::UnknownOp { op: id, count: self.ops.len() })?;
         self.check_operands(id, op, &operands)?;
-        let step = &op.step;
-        let workspace = &mut operands.workspace[..step.workspace_floats()];
-        let label = |source| RunError::Label { op: id, source };
-        match (step, &operands.reads[..], &mut operands.writes[..]) {
-            (Step::Convolution(conv), &[Some(x), Some(w)], [y]) => conv.forward(x, w, y, workspace),
-            (Step::ConvolutionBackward(conv), &[Some(x), Some(w), Some(dy)], [dx, dw]) => {
-                conv.backward((x, w, dy), Some(dx), dw, workspace);
-            }
-            (Step::ConvolutionBackwardWeights(conv), &[Some(x), Some(w), Some(dy)], [dw]) => {
-                conv.backward((x, w, dy), None, dw, workspace);
-            }
-            (Step::BatchNorm(norm), &[Some(x), Some(gamma), Some(beta)], [y, saved]) => {
-                norm.forward((x, gamma, beta), y, saved);
-            }
-            (
-                Step::BatchNormBackward(norm),
-                &[Some(x), Some(gamma), Some(saved), Some(dy)],
-                [dx, dgamma, dbeta],
-            ) => norm.backward((x, gamma, saved, dy), dx, dgamma, dbeta),
-            (Step::Relu { .. }, &[Some(x)], [y]) => relu(x, y),
-            (Step::Relu { .. }, &[None], [values]) => relu_in_place(values),
-            (Step::ReluBackward { .. }, &[Some(y), Some(dy)], [dx]) => relu_backward(y, dy, dx),
-            (Step::ReluBackward { .. }, &[Some(y), None], [gradient]) => {
-                relu_backward_in_place(y, gradient);
-            }
-            (Step::MaxPool(pool), &[Some(x)], [y, positions]) => pool.forward(x, y, positions),
-            (Step::MaxPoolBackward(pool), &[Some(positions), Some(dy)], [dx]) => {
-                pool.backward(positions, dy, dx);
-            }
-            (Step::AveragePool(pool), &[Some(x)], [y]) => pool.forward(x, y),
-            (Step::AveragePoolBackward(pool), &[Some(dy)], [dx]) => pool.backward(dy, dx),
-            (Step::Linear(linear), &[Some(x), Some(w), Some(bias)], [y]) => {
-                linear.forward(x, w, bias, y);
-            }
-            (Step::LinearBackward(linear), &[Some(x), Some(w), Some(dy)], [dx, dw, dbias]) => {
-                linear.backward((x, w, dy), dx, dw, dbias);
-            }
-            (Step::Add { .. }, &[Some(a), Some(b)], [sum]) => add(a, b, sum),
-            (Step::Add { .. }, &[None, Some(b)], [sum]) => add_assign(sum, b),
-            (Step::Loss(loss, _), &[Some(logits), Some(labels)], [value, probabilities]) => {
-                loss.forward(logits, labels, value, probabilities).map_err(label)?;
-            }
-            (Step::LossBackward(loss, _), &[Some(probabilities), Some(labels)], [dlogits]) => {
-                loss.backward(probabilities, labels, dlogits).map_err(label)?;
-            }
-            (Step::Sgd { sgd, .. }, &[Some(gradient)], []) => match &mut operands.updates[..] {
-                [parameter, momentum] => sgd.update(gradient, parameter, momentum),
-                _ => return Err(self.wrong_operands(id)),
-            },
-            _ => return Err(self.wrong_operands(id)),
-        }
-        Ok(())
+        op.step.compute(&mut operands).map_err(|failure| match failure {
+            Failure::Operands => self.wrong_operands(id),
+            Failure::Label(source) => RunError::Label { op: id, source },
+            Failure::Token(source) => RunError::Token { op: id, source },
+        })
     }
 
     /// Checks that every slice is there and as long as its tensor.

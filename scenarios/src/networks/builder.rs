@@ -3,7 +3,9 @@
 use schema::Dtype;
 
 use super::error::{LayerProblem, NetworkError};
-use super::layer::{Compute, Layer, LayerId, Network, Parameter, Window, elements};
+use super::layer::{
+    Compute, Fixed, Layer, LayerId, Movement, Network, Parameter, Product, Window, elements,
+};
 use super::options::{Activation, NetworkOptions, Optimizer};
 
 /// The result of adding a layer.
@@ -217,10 +219,10 @@ impl Builder {
         &mut self,
         name: &str,
         operands: [LayerId; 2],
-        inner: u64,
+        (inner, product): (u64, Product),
         shape: Vec<u64>,
     ) -> Built {
-        self.add(name, Compute::MatrixProduct { inner }, &operands, shape, &[])
+        self.add(name, Compute::MatrixProduct { inner, product }, &operands, shape, &[])
     }
 
     /// Batch normalisation, with scale and shift per channel.
@@ -257,7 +259,7 @@ impl Builder {
 
     /// The sum with a parameter that is the same for each sample: a bias, positions.
     pub(crate) fn add_parameter(&mut self, name: &str, x: LayerId, trained: u64) -> Built {
-        self.add(name, Compute::Fixed, &[x], self.shape(x).to_vec(), &[("weight", trained)])
+        self.add(name, Compute::Fixed(Fixed::Sum), &[x], self.shape(x).to_vec(), &[("weight", trained)])
     }
 
     /// Max pooling.
@@ -358,8 +360,14 @@ impl Builder {
     }
 
     /// A copy of all or some elements to another shape.
-    pub(crate) fn movement(&mut self, name: &str, x: LayerId, to: Vec<u64>) -> Built {
-        self.add(name, Compute::Movement, &[x], to, &[])
+    pub(crate) fn movement(
+        &mut self,
+        name: &str,
+        x: LayerId,
+        movement: Movement,
+        to: Vec<u64>,
+    ) -> Built {
+        self.add(name, Compute::Movement(movement), &[x], to, &[])
     }
 
     /// Bilinear up-sampling by a factor.

@@ -8,6 +8,13 @@ use super::options::{Activation, NetworkOptions, Optimizer};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LayerId(pub(crate) usize);
 
+impl LayerId {
+    /// The position among the network's layers.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
 /// Where a window slides: one figure per spatial dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
@@ -44,71 +51,143 @@ impl Window {
 
 /// What a layer computes.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Compute {
-    /// Samples, or tokens.
+pub enum Compute {
+    /// Nothing: samples, or tokens, that the iteration is given.
     Input,
+    /// A convolution of as many dimensions as the window.
     Convolution {
+        /// Where the window slides.
         window: Window,
+        /// Groups of channels that know nothing of each other.
         groups: u64,
     },
     /// Of the last dimension with a weight matrix.
     Linear,
     /// Of two activations, over `inner`.
     MatrixProduct {
+        /// Terms of each sum.
         inner: u64,
+        /// How the operands' dimensions go together.
+        product: Product,
     },
+    /// Of each channel over the batch.
     BatchNorm,
     /// Layer and RMS normalisation: of the last dimension.
     RowNorm,
+    /// A function of each element.
     Activation(Activation),
+    /// The maximum under a window.
     MaxPool(Window),
+    /// The mean under a window.
     AveragePool(Window),
     /// Average over windows that leave the size asked for.
     AdaptivePool,
     /// Of so many elements in a hundred.
     Dropout {
+        /// How many.
         percent: u8,
     },
+    /// The sum of two inputs; the second may have an extent of 1 where the first has more.
     Add,
+    /// The product of two inputs, element by element, as [`Compute::Add`].
     Multiply,
+    /// The inputs one after another along the one dimension in which the output has more.
     Concat,
+    /// Of the last dimension.
     Softmax,
     /// Fused attention of queries, keys and values.
     Attention {
+        /// Heads of the queries.
         heads: u64,
+        /// Features of a head.
         width: u64,
+        /// Keys of a sample.
         keys: u64,
+        /// Whether no query sees a later key.
         causal: bool,
     },
+    /// The rows of a table for the tokens of the input.
     Embedding,
+    /// The same elements in another shape.
     View,
     /// Copies to another order, or of a part.
-    Movement,
+    Movement(Movement),
     /// Bilinear.
     Upsample,
-    /// Of one input with what no gradient depends on: rotary positions, a scale, a bias. Its
-    /// backward reads nothing but the gradient.
-    Fixed,
+    /// Of one input with what no gradient depends on. Its backward reads nothing but the gradient.
+    Fixed(Fixed),
     /// Of logits and labels; it yields the gradient of the logits.
     Loss,
 }
 
+/// Which products of two activations there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Product {
+    /// `(..., rows, inner)` with `(..., inner, columns)`.
+    Plain,
+    /// Attention's scores of queries and keys, both `(batch, length, features)`.
+    Scores {
+        /// Heads of the queries.
+        heads: u64,
+        /// Whether no query sees a later key.
+        causal: bool,
+    },
+    /// Attention's weights `(batch, heads, queries, keys)` with values
+    /// `(batch, keys, features)`.
+    Mix {
+        /// Features of a head.
+        width: u64,
+    },
+}
+
+/// Which elements a movement copies where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Movement {
+    /// All of them: the input's dimension `order[i]` becomes the `i`th, and then the elements are
+    /// viewed in the output's shape.
+    Reorder(Vec<usize>),
+    /// The first of the second dimension, such as a class token.
+    First,
+    /// Every so many positions in space, with channels of zeros on both sides.
+    Subsample,
+}
+
+/// What stands beside the input of a layer without gradients of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fixed {
+    /// Rotary positions.
+    Rotary {
+        /// Features of a head.
+        width: u64,
+    },
+    /// A scale.
+    Scale,
+    /// A trained sum: a bias, positions.
+    Sum,
+}
+
 /// One layer.
 #[derive(Debug, Clone)]
-pub(crate) struct Layer {
+pub struct Layer {
+    /// For people and errors.
     pub name: String,
+    /// What it computes.
     pub compute: Compute,
+    /// The layers whose outputs it reads, all before it.
     pub inputs: Vec<LayerId>,
     /// Of the output, batch first.
     pub shape: Vec<u64>,
-    /// Indices in [`Network::parameters`].
+    /// Positions in [`Network::parameters`]: weights, then what is added in the end, each where
+    /// the layer has it. Tied layers share them.
     pub parameters: Vec<usize>,
 }
 
 /// A trainable tensor.
 #[derive(Debug, Clone)]
-pub(crate) struct Parameter {
+pub struct Parameter {
+    /// The layer's name and the part's.
     pub name: String,
+    /// Number of elements.
     pub elements: u64,
 }
 
@@ -128,6 +207,27 @@ impl Network {
     /// Its name, as on the command line.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Samples per iteration.
+    pub fn batch(&self) -> u32 {
+        self.batch
+    }
+
+    /// What the optimizer keeps.
+    pub fn optimizer(&self) -> Optimizer {
+        self.optimizer
+    }
+
+    /// The layers in the order of execution, the loss last; a [`LayerId`] is a position in this
+    /// list.
+    pub fn graph(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// The trainable tensors.
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
     }
 
     /// Trainable figures.

@@ -3,6 +3,7 @@
 //!
 //! [`network`] gives a network by name, [`network_from_toml`] and [`network_from_onnx`] read one
 //! from a file, [`Builder`] builds one layer by layer, and [`modelled_trace`] makes the trace.
+//! [`layer`] is what such a graph consists of, for those who do something else with it.
 
 mod builder;
 mod class;
@@ -10,7 +11,7 @@ mod efficiency;
 mod error;
 mod families;
 mod fit;
-mod layer;
+pub mod layer;
 mod lower;
 mod onnx;
 mod options;

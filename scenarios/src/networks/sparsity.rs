@@ -53,7 +53,7 @@ pub(crate) fn of_layers(network: &Network) -> Vec<f64> {
         shares.push(match &layer.compute {
             compute if relu(compute) => sparsity(depth, network.options.progress),
             Compute::MaxPool(_) if of_input > 0.0 => (of_input * POOLED).max(RANGE.0),
-            Compute::View | Compute::Movement => of_input,
+            Compute::View | Compute::Movement(_) => of_input,
             Compute::Dropout { percent } => {
                 1.0 - (1.0 - of_input) * (1.0 - f64::from(*percent) / 100.0)
             }

@@ -100,7 +100,7 @@ fn depth(network: &Network, id: usize) -> u64 {
         Compute::Convolution { window, groups } => {
             (input[1] / groups).saturating_mul(window.volume())
         }
-        Compute::MatrixProduct { inner } => *inner,
+        Compute::MatrixProduct { inner, .. } => *inner,
         _ => input.last().copied().unwrap_or(1),
     }
 }
@@ -210,7 +210,7 @@ pub(crate) fn forward_work(network: &Network, id: usize) -> Work {
             per_output(2),
             bytes.saturating_add(output),
         ),
-        Compute::Add | Compute::Multiply | Compute::Fixed => {
+        Compute::Add | Compute::Multiply | Compute::Fixed(_) => {
             work(OpKind::Elementwise, Class::Elementwise(pass), output, bytes)
         }
         Compute::Softmax => work(OpKind::Softmax, Class::Softmax, per_output(8), bytes),
@@ -221,7 +221,7 @@ pub(crate) fn forward_work(network: &Network, id: usize) -> Work {
         }
         // Of the table only the rows that are looked up.
         Compute::Embedding => work(OpKind::Embedding, Class::Embedding(pass), 0, sizes.bytes(2, 0)),
-        Compute::Concat | Compute::Movement => {
+        Compute::Concat | Compute::Movement(_) => {
             work(OpKind::Movement, Class::Movement, 0, sizes.bytes(2, 0))
         }
         Compute::Upsample => work(OpKind::Movement, Class::Upsample(pass), per_output(7), bytes),

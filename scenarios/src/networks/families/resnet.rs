@@ -5,7 +5,7 @@ use schema::Dtype;
 use super::{Data, extent, images};
 use crate::networks::builder::{Builder, Built};
 use crate::networks::error::NetworkError;
-use crate::networks::layer::{LayerId, Network, Window};
+use crate::networks::layer::{LayerId, Movement, Network, Window};
 use crate::networks::options::{NetworkOptions, Optimizer};
 
 /// ResNet of `blocks` blocks a stage as torchvision has it, with the step in the 3x3 convolution:
@@ -55,7 +55,9 @@ pub fn resnet_small(name: &str, o: &NetworkOptions, blocks: u64) -> Result<Netwo
             let to = b.shape(x).to_vec();
             let shortcut = match stride {
                 1 => shortcut,
-                _ => b.movement(&format!("{name}.shortcut"), shortcut, to)?,
+                _ => {
+                    b.movement(&format!("{name}.shortcut"), shortcut, Movement::Subsample, to)?
+                }
             };
             x = b.sum(&format!("{name}.add"), x, shortcut)?;
             x = b.act(&format!("{name}.act"), x)?;

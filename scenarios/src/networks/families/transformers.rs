@@ -5,7 +5,7 @@ use schema::Dtype;
 use super::extent;
 use crate::networks::builder::{Builder, Built};
 use crate::networks::error::NetworkError;
-use crate::networks::layer::{Compute, LayerId, Network, Window};
+use crate::networks::layer::{Compute, Fixed, LayerId, Movement, Network, Product, Window};
 use crate::networks::options::{Activation, NetworkOptions, Optimizer};
 
 /// What the blocks of a transformer have in common.
@@ -65,18 +65,21 @@ impl Blocks {
         let mut k = self.linear(b, &part("k"), x, per_head * self.key_heads)?;
         let v = self.linear(b, &part("v"), x, per_head * self.key_heads)?;
         if self.llama {
-            q = b.same(&part("q.rotary"), q, Compute::Fixed)?;
-            k = b.same(&part("k.rotary"), k, Compute::Fixed)?;
+            let rotary = Compute::Fixed(Fixed::Rotary { width: per_head });
+            q = b.same(&part("q.rotary"), q, rotary.clone())?;
+            k = b.same(&part("k.rotary"), k, rotary)?;
         }
         let mixed = if self.fused {
             b.attention(&part("attention"), [q, k, v], self.heads, per_head, self.causal)?
         } else {
             let shape = b.shape(q).to_vec();
             let scores = vec![shape[0], self.heads, shape[1], shape[1]];
-            let mut scores = b.product(&part("scores"), [q, k], per_head, scores)?;
+            let of = Product::Scores { heads: self.heads, causal: self.causal };
+            let mut scores = b.product(&part("scores"), [q, k], (per_head, of), scores)?;
             scores = b.same(&part("softmax"), scores, Compute::Softmax)?;
             scores = self.drop(b, &part("softmax.dropout"), scores)?;
-            b.product(&part("values"), [scores, v], shape[1], shape)?
+            let mix = (shape[1], Product::Mix { width: per_head });
+            b.product(&part("values"), [scores, v], mix, shape)?
         };
         self.linear(b, &part("out"), mixed, self.width)
     }
@@ -217,7 +220,9 @@ pub fn vit_l16(name: &str, o: &NetworkOptions) -> Result<Network, NetworkError> 
     let patch = Window::square(16, 16, 0);
     let patches = b.convolution("patches", image, blocks.width, patch, 1, true)?;
     let (batch, count) = (u64::from(o.batch), (height / 16) * (width / 16));
-    let patches = b.movement("patches.transpose", patches, vec![batch, count, blocks.width])?;
+    let channels_last = Movement::Reorder(vec![0, 2, 3, 1]);
+    let to = vec![batch, count, blocks.width];
+    let patches = b.movement("patches.transpose", patches, channels_last, to)?;
     let class = b.input("class", &[1])?;
     let class = b.embedding("class-token", class, 1, blocks.width)?;
     let mut x = b.concat_along("concat", &[class, patches], 1)?;
@@ -228,7 +233,7 @@ pub fn vit_l16(name: &str, o: &NetworkOptions) -> Result<Network, NetworkError> 
         x = blocks.block(&mut b, &format!("layer{layer}"), x)?;
     }
     x = blocks.norm(&mut b, "norm", x)?;
-    x = b.movement("first", x, vec![batch, blocks.width])?;
+    x = b.movement("first", x, Movement::First, vec![batch, blocks.width])?;
     x = b.linear("head", x, 1000, true)?;
     b.finish(x)
 }

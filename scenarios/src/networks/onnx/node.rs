@@ -7,7 +7,7 @@ use super::proto::{Attribute, Node};
 use super::{Value, constant};
 use crate::networks::builder::Builder;
 use crate::networks::error::NetworkError;
-use crate::networks::layer::{Compute, LayerId, Window, elements};
+use crate::networks::layer::{Compute, Fixed, LayerId, Movement, Product, Window, elements};
 use crate::networks::options::Activation;
 
 /// The operators that are imported.
@@ -199,7 +199,7 @@ impl NodeImport<'_> {
                 return Err(self.wrong(format!("multiplies {inner} columns by {depth} rows")));
             }
             *last = *width;
-            return b.product(self.name(), [x, *right], inner, shape);
+            return b.product(self.name(), [x, *right], (inner, Product::Plain), shape);
         }
         let &[mut rows, mut columns] = self.weights(values, 1)? else {
             return Err(self.wrong("has weights that are no matrix"));
@@ -255,8 +255,9 @@ impl NodeImport<'_> {
             let count = from.len();
             return Err(self.wrong(format!("has a `perm` that does not order {count} dimensions")));
         }
-        let to = order.iter().map(|dimension| from[*dimension as usize]).collect();
-        b.movement(self.name(), x, to)
+        let order: Vec<usize> = order.iter().map(|dimension| *dimension as usize).collect();
+        let to = order.iter().map(|dimension| from[*dimension]).collect();
+        b.movement(self.name(), x, Movement::Reorder(order), to)
     }
 
     fn concat(&self, b: &mut Builder, values: &Values) -> Result<Value, NetworkError> {
@@ -287,7 +288,7 @@ impl NodeImport<'_> {
             }
             (Value::Layer(x), Value::Constant(dims)) | (Value::Constant(dims), Value::Layer(x)) => {
                 match elements(dims) {
-                    1 => b.same(name, *x, Compute::Fixed),
+                    1 => b.same(name, *x, Compute::Fixed(Fixed::Scale)),
                     trained if is_sum => b.add_parameter(name, *x, trained),
                     _ => {
                         let remedy = "fold it into the layer before it";

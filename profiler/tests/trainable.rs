@@ -1,0 +1,165 @@
+//! Networks of `scenarios` that train for real.
+
+use profiler::trainable::{NotTrainable, Training, trainable};
+use runtime::network::{Measured, Network, Operands};
+use scenarios::networks::{NetworkOptions, network, network_from_toml, networks};
+use schema::{Document, OpId, Origin, Provenance, Role, TensorId, Trace};
+
+/// Every tensor in memory of its own, and NaN wherever nothing was written yet.
+struct Memory<'a> {
+    network: &'a Network,
+    tensors: Vec<Vec<f32>>,
+    seed: u64,
+    iteration: u64,
+}
+
+impl<'a> Memory<'a> {
+    fn new(network: &'a Network, seed: u64) -> Self {
+        let mut tensors = Vec::new();
+        for (index, tensor) in network.tensors().iter().enumerate() {
+            let mut data = vec![f32::NAN; tensor.elements];
+            network.initialise(TensorId::from_index(index), seed, &mut data);
+            tensors.push(data);
+        }
+        Self { network, tensors, seed, iteration: 0 }
+    }
+
+    /// Runs one op, over its input where it may. Where `twice`, first into memory that is thrown
+    /// away: what a recomputation would do.
+    fn run(&mut self, id: OpId, twice: bool) {
+        let op = self.network.op(id);
+        let mut outputs: Vec<Vec<f32>> = op
+            .writes
+            .iter()
+            .map(|tensor| vec![f32::NAN; self.network.tensor(*tensor).elements])
+            .collect();
+        if twice && op.is_rerunnable() {
+            self.compute(id, &mut outputs.clone(), false);
+        }
+        let pair = op.in_place;
+        if let Some(pair) = pair {
+            let place = op.writes.iter().position(|tensor| *tensor == pair.output);
+            let input = std::mem::take(&mut self.tensors[pair.input.index()]);
+            outputs[place.expect("the op writes its output")] = input;
+        }
+        self.compute(id, &mut outputs, pair.is_some());
+        for (tensor, data) in op.writes.iter().zip(outputs) {
+            self.tensors[tensor.index()] = data;
+        }
+        for tensor in &op.frees {
+            self.tensors[tensor.index()].fill(f32::NAN);
+        }
+    }
+
+    fn compute(&mut self, id: OpId, outputs: &mut [Vec<f32>], in_place: bool) {
+        let op = self.network.op(id);
+        let mut updates: Vec<Vec<f32>> =
+            op.updates.iter().map(|t| std::mem::take(&mut self.tensors[t.index()])).collect();
+        let over = op.in_place.filter(|_| in_place).map(|pair| pair.input);
+        let reads = op.reads.iter();
+        let operands = Operands {
+            reads: reads
+                .map(|t| (over != Some(*t)).then_some(&self.tensors[t.index()][..]))
+                .collect(),
+            updates: updates.iter_mut().map(Vec::as_mut_slice).collect(),
+            writes: outputs.iter_mut().map(Vec::as_mut_slice).collect(),
+            workspace: &mut vec![f32::NAN; op.step.workspace_floats()],
+        };
+        self.network.run_op(id, operands).unwrap_or_else(|error| panic!("{}: {error}", op.name));
+        for (tensor, data) in op.updates.iter().zip(updates) {
+            self.tensors[tensor.index()] = data;
+        }
+    }
+
+    /// One iteration, and its loss.
+    fn iterate(&mut self, twice: bool) -> f32 {
+        if let Some(tensor) = self.network.dropout_seed() {
+            let cells = &mut self.tensors[tensor.index()];
+            self.network.reseed(self.seed, self.iteration, cells);
+        }
+        for index in 0..self.network.ops().len() {
+            self.run(OpId::from_index(index), twice);
+        }
+        self.iteration += 1;
+        self.tensors[self.network.loss().expect("it has a loss").index()][0]
+    }
+
+    /// What an iteration leaves behind.
+    fn constants(&self) -> Vec<Vec<u32>> {
+        let all = self.network.tensors().iter().zip(&self.tensors);
+        let constants = all.filter(|(tensor, _)| tensor.is_constant());
+        constants.map(|(_, data)| data.iter().map(|x| x.to_bits()).collect()).collect()
+    }
+}
+
+fn options(batch: u32, image: Option<u32>) -> NetworkOptions {
+    NetworkOptions { batch, image: image.map(|side| [side; 2]), ..NetworkOptions::default() }
+}
+
+fn named(name: &str, options: &NetworkOptions) -> Network {
+    let network = network(name, options).unwrap_or_else(|error| panic!("{name}: {error}"));
+    trainable(&network, Training::default()).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn from_toml(name: &str, text: &str, options: &NetworkOptions) -> Network {
+    let file = std::path::PathBuf::from(format!("{name}.toml"));
+    let network = network_from_toml(text, &file, options).unwrap();
+    trainable(&network, Training::default()).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn trace(network: &Network) -> Trace {
+    let provenance = Provenance {
+        origin: Origin::Modelled,
+        device: "none".into(),
+        framework: None,
+        source: "test".into(),
+        date: None,
+        notes: Vec::new(),
+    };
+    network.trace(&Measured { durations: Vec::new(), sparsity: Vec::new() }, provenance)
+}
+
+#[test]
+fn every_network_that_comes_along_is_trainable_and_has_a_well_formed_trace() {
+    for info in networks() {
+        for fused_attention in [true, false] {
+            let options = NetworkOptions { fused_attention, ..options(2, None) };
+            let described = network(info.name, &options).unwrap();
+            let converted = trainable(&described, Training::default()).unwrap();
+            let trace = trace(&converted);
+            assert_eq!(trace.check(), Ok(()), "{}", info.name);
+            let of = |role: Role| converted.tensors().iter().filter(move |t| t.role == role);
+            let parameters: usize = of(Role::Parameter).map(|tensor| tensor.elements).sum();
+            assert_eq!(parameters as u64, described.parameter_count(), "{}", info.name);
+            // Every parameter is updated once.
+            let updated = converted.ops().iter().filter(|op| op.phase == schema::Phase::Update);
+            assert_eq!(updated.count(), of(Role::Parameter).count(), "{}", info.name);
+            // All but constants and the loss is free in the end.
+            let freed: usize = trace.ops.iter().map(|op| op.frees.len()).sum();
+            let written: usize = trace.ops.iter().map(|op| op.writes.len()).sum();
+            assert_eq!(freed + 1, written, "{}", info.name);
+        }
+    }
+}
+
+/// Trains for some iterations on one batch and holds what every converted network must hold.
+fn learns(network: &Network, iterations: usize) {
+    let run = |twice: bool| {
+        let mut memory = Memory::new(network, 5);
+        let losses: Vec<f32> = (0..iterations).map(|_| memory.iterate(twice)).collect();
+        (losses, memory.constants())
+    };
+    let (losses, constants) = run(false);
+    let (first, last) = (losses[0], losses[iterations - 1]);
+    assert!(last < first, "{}: {losses:?}", network.name);
+    assert!(losses.iter().all(|loss| loss.is_finite()), "{}: {losses:?}", network.name);
+    // Running every op twice changes nothing: not even running statistics.
+    assert_eq!(run(true), (losses, constants), "{}", network.name);
+}
+
+#[test]
+fn chains_of_convolutions_learn() {
+    learns(&named("alexnet-cifar10", &options(2, None)), 4);
+    learns(&named("plain20-cifar10", &options(4, Some(16))), 4);
+    learns(&named("squeezenet-cifar10", &options(2, None)), 6);
+}
