@@ -184,3 +184,19 @@ fn networks_of_many_branches_learn() {
     learns(&named("inceptionv4", careful(), &options(2, Some(80))), 3);
     learns(&named("unet", careful(), &options(1, Some(32))), 3);
 }
+
+fn tokens(batch: u32, sequence: u32, fused_attention: bool) -> NetworkOptions {
+    NetworkOptions { sequence: Some(sequence), fused_attention, ..options(batch, None) }
+}
+
+#[test]
+fn transformers_learn() {
+    for fused in [true, false] {
+        let training = Training::default();
+        learns(&named("bert-tiny", training, &tokens(1, 12, fused)), 3);
+        learns(&named("gpt2-characters", training, &tokens(1, 12, fused)), 3);
+        learns(&named("stories260k", training, &tokens(2, 24, fused)), 4);
+        let images = NetworkOptions { fused_attention: fused, ..options(2, Some(32)) };
+        learns(&named("vit-ti16", training, &images), 3);
+    }
+}

@@ -43,13 +43,26 @@ const ENTRIES: &[Entry] = &[
         "bert-large",
         "BERT-Large, masked words, 512 tokens",
         &["sequence"],
-        families::bert_large,
+        |n, o| families::bert(n, o, &families::BERT_LARGE),
     ),
+    entry("bert-tiny", "BERT-Tiny, masked words, 512 tokens", &["sequence"], |n, o| {
+        families::bert(n, o, &families::BERT_TINY)
+    }),
     entry("densenet121", "DenseNet-121, ImageNet", IMAGES, families::densenet121),
     entry("efficientnet-b0", "EfficientNet-B0, ImageNet", IMAGES, families::efficientnet_b0),
-    entry("gpt2-xl", "GPT-2 XL, 1024 tokens", &["sequence"], families::gpt2_xl),
+    entry(
+        "gpt2-characters",
+        "GPT-2 of six layers for characters, 256 tokens",
+        &["sequence"],
+        |n, o| families::gpt2(n, o, &families::GPT2_CHARACTERS),
+    ),
+    entry("gpt2-xl", "GPT-2 XL, 1024 tokens", &["sequence"], |n, o| {
+        families::gpt2(n, o, &families::GPT2_XL)
+    }),
     entry("inceptionv4", "Inception v4, ImageNet, 299 x 299", IMAGES, families::inception_v4),
-    entry("llama3-8b", "Llama 3 8B, 8192 tokens", &["sequence"], families::llama3_8b),
+    entry("llama3-8b", "Llama 3 8B, 8192 tokens", &["sequence"], |n, o| {
+        families::llama(n, o, &families::LLAMA3_8B)
+    }),
     entry("mobilenet-v1", "MobileNet v1, ImageNet", IMAGES, |n, o| {
         families::mobilenet_v1(n, o, Data::ImageNet)
     }),
@@ -91,10 +104,21 @@ const ENTRIES: &[Entry] = &[
     entry("squeezenet-cifar10", "SqueezeNet 1.1, CIFAR10", IMAGES, |n, o| {
         families::squeezenet(n, o, Data::Cifar10)
     }),
+    entry(
+        "stories260k",
+        "Llama of 260 thousand parameters that tells stories, 512 tokens",
+        &["sequence"],
+        |n, o| families::llama(n, o, &families::STORIES_260K),
+    ),
     entry("unet", "U-Net with bilinear up-sampling, 512 x 512", IMAGES, families::unet),
     entry("vgg16", "VGG16, ImageNet", IMAGES, |n, o| families::vgg16(n, o, Data::ImageNet)),
     entry("vgg16-cifar10", "VGG16, CIFAR10", IMAGES, |n, o| families::vgg16(n, o, Data::Cifar10)),
-    entry("vit-l16", "ViT-L/16, 224 x 224", &["image"], families::vit_l16),
+    entry("vit-l16", "ViT-L/16, 224 x 224", &["image"], |n, o| {
+        families::vit(n, o, &families::VIT_L16)
+    }),
+    entry("vit-ti16", "ViT-Ti/16, 224 x 224", &["image"], |n, o| {
+        families::vit(n, o, &families::VIT_TI16)
+    }),
 ];
 
 /// The networks that come with tidegate, by ascending name.

@@ -47,6 +47,7 @@ fn parameter_counts_are_those_of_the_authors() {
     let expected = [
         ("alexnet", 61_100_840),
         ("bert-large", 335_174_458),
+        ("bert-tiny", 4_416_698),
         ("densenet121", 7_978_856),
         ("efficientnet-b0", 5_288_548),
         ("gpt2-xl", 1_557_611_200),
@@ -59,8 +60,10 @@ fn parameter_counts_are_those_of_the_authors() {
         ("resnet32", 464_154),
         ("resnet50", 25_557_032),
         ("squeezenet", 1_235_496),
+        ("stories260k", 260_032),
         ("vgg16", 138_357_544),
         ("vit-l16", 304_326_632),
+        ("vit-ti16", 5_717_416),
     ];
     for (name, count) in expected {
         assert_eq!(built(name, &batch(1)).parameter_count(), count, "{name}");

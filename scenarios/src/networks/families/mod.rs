@@ -17,7 +17,7 @@ pub(super) use mobilenet::{mobilenet_v1, mobilenet_v2};
 pub(super) use plain::{alexnet, plain20, vgg16};
 pub(super) use resnet::{resnet, resnet_small, resnext101_3d};
 pub(super) use squeezenet::squeezenet;
-pub(super) use transformers::{bert_large, gpt2_xl, llama3_8b, vit_l16};
+pub(super) use transformers::*;
 pub(super) use unet::unet;
 
 use schema::Dtype;

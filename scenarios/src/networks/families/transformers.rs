@@ -1,4 +1,5 @@
-//! Transformers: BERT-Large, GPT-2 XL, Llama 3 8B and ViT-L/16.
+//! Transformers: BERT, GPT-2, Llama 3 and ViT, each in its large size and in one that trains on a
+//! laptop.
 
 use schema::Dtype;
 
@@ -98,42 +99,148 @@ impl Blocks {
     }
 }
 
-/// Tokens per sample; no more than the table of positions has.
-fn length(name: &str, o: &NetworkOptions, usual: u64, longest: u64) -> Result<u64, NetworkError> {
-    let length = o.sequence.map_or(usual, u64::from);
-    if length > longest {
-        let why = format!("is {length}, but the network has {longest} positions: use fewer");
-        return Err(NetworkError::Option { network: name.to_string(), option: "sequence", why });
-    }
-    Ok(length)
+/// What the sizes of a family differ in.
+pub struct Size {
+    layers: u64,
+    width: u64,
+    hidden: u64,
+    heads: u64,
+    key_heads: u64,
+    /// Rows of the table of words.
+    words: u64,
+    /// Tokens per sample, and the most that there may be.
+    tokens: [u64; 2],
+    /// Whether the last layer has the table's weights.
+    tied: bool,
 }
 
-/// BERT-Large, uncased (Devlin et al. 2019), learning to fill in masked words.
-pub fn bert_large(name: &str, o: &NetworkOptions) -> Result<Network, NetworkError> {
+/// Large, uncased.
+pub const BERT_LARGE: Size = Size {
+    layers: 24,
+    width: 1024,
+    hidden: 4096,
+    heads: 16,
+    key_heads: 16,
+    words: 30_522,
+    tokens: [512, 512],
+    tied: true,
+};
+
+/// The smallest of those that Turc et al. (2019, *Well-Read Students Learn Better*) published.
+pub const BERT_TINY: Size =
+    Size { layers: 2, width: 128, hidden: 512, heads: 2, key_heads: 2, ..BERT_LARGE };
+
+/// XL.
+pub const GPT2_XL: Size = Size {
+    layers: 48,
+    width: 1600,
+    hidden: 6400,
+    heads: 25,
+    key_heads: 25,
+    words: 50_257,
+    tokens: [1024, 1024],
+    tied: true,
+};
+
+/// For characters, with the extents of nanoGPT's example (Karpathy 2022).
+pub const GPT2_CHARACTERS: Size = Size {
+    layers: 6,
+    width: 384,
+    hidden: 1536,
+    heads: 6,
+    key_heads: 6,
+    words: 65,
+    tokens: [256, 256],
+    tied: true,
+};
+
+/// Llama 3 8B.
+pub const LLAMA3_8B: Size = Size {
+    layers: 32,
+    width: 4096,
+    hidden: 14_336,
+    heads: 32,
+    key_heads: 8,
+    words: 128_256,
+    tokens: [8192, 131_072],
+    tied: false,
+};
+
+/// The smallest of llama2.c (Karpathy 2023), which tells stories.
+pub const STORIES_260K: Size = Size {
+    layers: 5,
+    width: 64,
+    hidden: 172,
+    heads: 8,
+    key_heads: 4,
+    words: 512,
+    tokens: [512, 512],
+    tied: true,
+};
+
+/// Large, patches of 16 x 16.
+pub const VIT_L16: Size = Size {
+    layers: 24,
+    width: 1024,
+    hidden: 4096,
+    heads: 16,
+    key_heads: 16,
+    words: 0,
+    tokens: [0, 0],
+    tied: false,
+};
+
+/// Tiny (Touvron et al. 2021, *Training data-efficient image transformers*), patches of 16 x 16.
+pub const VIT_TI16: Size =
+    Size { layers: 12, width: 192, hidden: 768, heads: 3, key_heads: 3, ..VIT_L16 };
+
+impl Size {
+    /// Blocks as most have them; the families say what is otherwise.
+    fn blocks(&self, o: &NetworkOptions) -> Blocks {
+        Blocks {
+            width: self.width,
+            hidden: self.hidden,
+            heads: self.heads,
+            key_heads: self.key_heads,
+            causal: false,
+            llama: false,
+            norm_last: false,
+            dropout: false,
+            fused: o.fused_attention,
+        }
+    }
+
+    /// Tokens per sample; no more than the table of positions has.
+    fn length(&self, name: &str, o: &NetworkOptions) -> Result<u64, NetworkError> {
+        let [usual, longest] = self.tokens;
+        let length = o.sequence.map_or(usual, u64::from);
+        if length > longest {
+            let why =
+                format!("is {length}, but the network has {longest} positions: use fewer");
+            let network = name.to_string();
+            return Err(NetworkError::Option { network, option: "sequence", why });
+        }
+        Ok(length)
+    }
+}
+
+/// BERT (Devlin et al. 2019), learning to fill in masked words.
+pub fn bert(name: &str, o: &NetworkOptions, size: &Size) -> Result<Network, NetworkError> {
     let mut b = Builder::new(name, o, Dtype::Bf16, Optimizer::Adam)?;
-    let length = length(name, o, 512, 512)?;
-    let blocks = Blocks {
-        width: 1024,
-        hidden: 4096,
-        heads: 16,
-        key_heads: 16,
-        causal: false,
-        llama: false,
-        norm_last: true,
-        dropout: true,
-        fused: o.fused_attention,
-    };
+    let length = size.length(name, o)?;
+    let blocks = Blocks { norm_last: true, dropout: true, ..size.blocks(o) };
     let tokens = b.input("tokens", &[length])?;
-    let words = b.embedding("embeddings.word", tokens, 30_522, blocks.width)?;
+    let words = b.embedding("embeddings.word", tokens, size.words, blocks.width)?;
     let positions = b.input("positions", &[length])?;
-    let positions = b.embedding("embeddings.position", positions, 512, blocks.width)?;
+    let rows = size.tokens[1];
+    let positions = b.embedding("embeddings.position", positions, rows, blocks.width)?;
     let kinds = b.input("token-types", &[length])?;
     let kinds = b.embedding("embeddings.token-type", kinds, 2, blocks.width)?;
     let mut x = b.sum("embeddings.add1", words, positions)?;
     x = b.sum("embeddings.add2", x, kinds)?;
     x = blocks.norm(&mut b, "embeddings.norm", x)?;
     x = b.dropout("embeddings.dropout", x, 10)?;
-    for layer in 0..24 {
+    for layer in 0..size.layers {
         x = blocks.block(&mut b, &format!("layer{layer}"), x)?;
     }
     x = b.linear("head.dense", x, blocks.width, true)?;
@@ -143,28 +250,18 @@ pub fn bert_large(name: &str, o: &NetworkOptions) -> Result<Network, NetworkErro
     b.finish(x)
 }
 
-/// GPT-2 XL (Radford et al. 2019).
-pub fn gpt2_xl(name: &str, o: &NetworkOptions) -> Result<Network, NetworkError> {
+/// GPT-2 (Radford et al. 2019).
+pub fn gpt2(name: &str, o: &NetworkOptions, size: &Size) -> Result<Network, NetworkError> {
     let mut b = Builder::new(name, o, Dtype::Bf16, Optimizer::Adam)?;
-    let length = length(name, o, 1024, 1024)?;
-    let blocks = Blocks {
-        width: 1600,
-        hidden: 6400,
-        heads: 25,
-        key_heads: 25,
-        causal: true,
-        llama: false,
-        norm_last: false,
-        dropout: true,
-        fused: o.fused_attention,
-    };
+    let length = size.length(name, o)?;
+    let blocks = Blocks { causal: true, dropout: true, ..size.blocks(o) };
     let tokens = b.input("tokens", &[length])?;
-    let words = b.embedding("wte", tokens, 50_257, blocks.width)?;
+    let words = b.embedding("wte", tokens, size.words, blocks.width)?;
     let positions = b.input("positions", &[length])?;
-    let positions = b.embedding("wpe", positions, 1024, blocks.width)?;
+    let positions = b.embedding("wpe", positions, size.tokens[1], blocks.width)?;
     let mut x = b.sum("add", words, positions)?;
     x = b.dropout("dropout", x, 10)?;
-    for layer in 0..48 {
+    for layer in 0..size.layers {
         x = blocks.block(&mut b, &format!("h{layer}"), x)?;
     }
     x = blocks.norm(&mut b, "norm", x)?;
@@ -172,50 +269,34 @@ pub fn gpt2_xl(name: &str, o: &NetworkOptions) -> Result<Network, NetworkError> 
     b.finish(x)
 }
 
-/// Llama 3 8B (*The Llama 3 Herd of Models*, 2024).
-pub fn llama3_8b(name: &str, o: &NetworkOptions) -> Result<Network, NetworkError> {
+/// Llama 3 (*The Llama 3 Herd of Models*, 2024) and what is built alike.
+pub fn llama(name: &str, o: &NetworkOptions, size: &Size) -> Result<Network, NetworkError> {
     let mut b = Builder::new(name, o, Dtype::Bf16, Optimizer::Adam)?;
-    let length = length(name, o, 8192, 131_072)?;
-    let blocks = Blocks {
-        width: 4096,
-        hidden: 14_336,
-        heads: 32,
-        key_heads: 8,
-        causal: true,
-        llama: true,
-        norm_last: false,
-        dropout: false,
-        fused: o.fused_attention,
-    };
+    let length = size.length(name, o)?;
+    let blocks = Blocks { causal: true, llama: true, ..size.blocks(o) };
     let tokens = b.input("tokens", &[length])?;
-    let mut x = b.embedding("embed", tokens, 128_256, blocks.width)?;
-    for layer in 0..32 {
+    let words = b.embedding("embed", tokens, size.words, blocks.width)?;
+    let mut x = words;
+    for layer in 0..size.layers {
         x = blocks.block(&mut b, &format!("layer{layer}"), x)?;
     }
     x = blocks.norm(&mut b, "norm", x)?;
-    x = b.linear("lm_head", x, 128_256, false)?;
+    x = match size.tied {
+        true => b.tied_linear("lm_head", x, words, false)?,
+        false => b.linear("lm_head", x, size.words, false)?,
+    };
     b.finish(x)
 }
 
-/// ViT-L/16 (Dosovitskiy et al. 2021), on images of 224 x 224.
-pub fn vit_l16(name: &str, o: &NetworkOptions) -> Result<Network, NetworkError> {
+/// ViT (Dosovitskiy et al. 2021), on images of 224 x 224 where the options name none.
+pub fn vit(name: &str, o: &NetworkOptions, size: &Size) -> Result<Network, NetworkError> {
     let mut b = Builder::new(name, o, Dtype::Bf16, Optimizer::Adam)?;
     let [height, width] = extent(o, 224);
     if let Some(odd) = [height, width].into_iter().find(|extent| extent % 16 != 0) {
         let why = format!("has an extent of {odd}: patches are 16 wide, so use a multiple of 16");
         return Err(NetworkError::Option { network: name.to_string(), option: "image", why });
     }
-    let blocks = Blocks {
-        width: 1024,
-        hidden: 4096,
-        heads: 16,
-        key_heads: 16,
-        causal: false,
-        llama: false,
-        norm_last: false,
-        dropout: false,
-        fused: o.fused_attention,
-    };
+    let blocks = size.blocks(o);
     let image = b.input("images", &[3, height, width])?;
     let patch = Window::square(16, 16, 0);
     let patches = b.convolution("patches", image, blocks.width, patch, 1, true)?;
@@ -229,7 +310,7 @@ pub fn vit_l16(name: &str, o: &NetworkOptions) -> Result<Network, NetworkError> 
     let positions = b.input("positions", &[count + 1])?;
     let positions = b.embedding("position", positions, count + 1, blocks.width)?;
     x = b.sum("add", x, positions)?;
-    for layer in 0..24 {
+    for layer in 0..size.layers {
         x = blocks.block(&mut b, &format!("layer{layer}"), x)?;
     }
     x = blocks.norm(&mut b, "norm", x)?;
