@@ -143,45 +143,49 @@ fn every_network_that_comes_along_is_trainable_and_has_a_well_formed_trace() {
 
 /// Trains for some iterations on one batch and holds what every converted network must hold.
 fn learns(network: &Network, iterations: usize) {
-    let start = std::time::Instant::now();
-    let run = |twice: bool| {
-        let mut memory = Memory::new(network, 5);
-        let losses: Vec<f32> = (0..iterations).map(|_| memory.iterate(twice)).collect();
-        (losses, memory.constants())
-    };
-    let (losses, constants) = run(false);
-    println!("{}: {losses:?} {:?}", network.name, start.elapsed());
+    let mut memory = Memory::new(network, 5);
+    let mut losses = Vec::new();
+    let mut after_two = Vec::new();
+    for iteration in 1..=iterations {
+        losses.push(memory.iterate(false));
+        if iteration == 2 {
+            after_two = memory.constants();
+        }
+    }
     let (first, last) = (losses[0], losses[iterations - 1]);
-    assert!(last < first, "{}: {losses:?}", network.name);
     assert!(losses.iter().all(|loss| loss.is_finite()), "{}: {losses:?}", network.name);
-    // Running every op twice changes nothing: not even running statistics.
-    assert_eq!(run(true), (losses, constants), "{}", network.name);
+    assert!(last < first, "{}: {losses:?}", network.name);
+    // Running every op twice changes no bit: not of weights, and not of running statistics.
+    let mut memory = Memory::new(network, 5);
+    let again = [memory.iterate(true), memory.iterate(true)];
+    assert_eq!(again, losses[..2], "{}", network.name);
+    assert!(memory.constants() == after_two, "{}", network.name);
 }
 
 #[test]
 fn chains_of_convolutions_learn() {
-    learns(&named("alexnet-cifar10", careful(), &options(2, Some(16))), 4);
-    learns(&named("vgg16-cifar10", careful(), &options(2, Some(32))), 4);
+    learns(&named("alexnet-cifar10", careful(), &options(2, Some(16))), 3);
+    learns(&named("vgg16-cifar10", careful(), &options(1, Some(32))), 3);
     learns(&named("plain20-cifar10", careful(), &options(4, Some(16))), 4);
     learns(&named("squeezenet-cifar10", careful(), &options(2, Some(32))), 4);
 }
 
 #[test]
 fn residual_networks_learn() {
-    learns(&named("resnet18-cifar10", careful(), &options(4, Some(16))), 4);
-    learns(&named("resnet32", careful(), &options(4, Some(32))), 4);
-    learns(&named("resnet50-cifar10", careful(), &options(2, Some(16))), 4);
+    learns(&named("resnet18-cifar10", careful(), &options(2, Some(16))), 2);
+    learns(&named("resnet32", careful(), &options(2, Some(32))), 3);
+    learns(&named("resnet50-cifar10", careful(), &options(2, Some(8))), 2);
     let video = NetworkOptions { frames: Some(4), ..options(2, Some(32)) };
-    learns(&named("resnext101-3d", careful(), &video), 3);
+    learns(&named("resnext101-3d", careful(), &video), 2);
 }
 
 #[test]
 fn networks_of_many_branches_learn() {
-    learns(&named("mobilenet-v1-cifar10", careful(), &options(4, Some(32))), 4);
+    learns(&named("mobilenet-v1-cifar10", careful(), &options(2, Some(32))), 4);
     learns(&named("mobilenet-v2", careful(), &options(2, Some(64))), 4);
     learns(&named("efficientnet-b0", careful(), &options(2, Some(64))), 4);
     learns(&named("densenet121", careful(), &options(2, Some(32))), 3);
-    learns(&named("inceptionv4", careful(), &options(2, Some(80))), 3);
+    learns(&named("inceptionv4", careful(), &options(2, Some(80))), 2);
     learns(&named("unet", careful(), &options(1, Some(32))), 3);
 }
 
@@ -194,9 +198,219 @@ fn transformers_learn() {
     for fused in [true, false] {
         let training = Training::default();
         learns(&named("bert-tiny", training, &tokens(1, 12, fused)), 3);
-        learns(&named("gpt2-characters", training, &tokens(1, 12, fused)), 3);
+        learns(&named("gpt2-characters", training, &tokens(1, 12, fused)), 2);
         learns(&named("stories260k", training, &tokens(2, 24, fused)), 4);
         let images = NetworkOptions { fused_attention: fused, ..options(2, Some(32)) };
         learns(&named("vit-ti16", training, &images), 3);
     }
+}
+
+/// Every kind of layer that a file may have, those that no network that comes along has too.
+const EVERY_KIND: &str = r#"
+input = [4, 8, 8, 8]
+
+[[layer]]
+name = "stem"
+kind = "convolution"
+channels = 6
+kernel = 3
+padding = 1
+
+[[layer]]
+name = "norm"
+kind = "batch-norm"
+
+[[layer]]
+name = "leaky"
+kind = "leaky-relu"
+
+[[layer]]
+name = "depthwise"
+kind = "convolution"
+channels = 6
+groups = 6
+kernel = 3
+stride = 2
+padding = 1
+bias = false
+
+[[layer]]
+name = "tanh"
+kind = "tanh"
+
+[[layer]]
+name = "up"
+kind = "upsample"
+factor = 2
+
+[[layer]]
+name = "twice"
+kind = "add"
+inputs = ["up", "up"]
+
+[[layer]]
+name = "square"
+kind = "multiply"
+inputs = ["twice", "twice"]
+
+[[layer]]
+name = "again"
+kind = "add"
+inputs = ["square", "leaky"]
+
+[[layer]]
+name = "once-more"
+kind = "add"
+inputs = ["again", "leaky"]
+
+[[layer]]
+name = "both"
+kind = "concat"
+inputs = ["once-more", "up"]
+
+[[layer]]
+name = "pool"
+kind = "average-pool"
+kernel = 2
+
+[[layer]]
+name = "max"
+kind = "max-pool"
+kernel = 2
+
+[[layer]]
+name = "mean"
+kind = "adaptive-pool"
+extent = 1
+
+[[layer]]
+name = "gate"
+kind = "sigmoid"
+
+[[layer]]
+name = "gated"
+kind = "multiply"
+inputs = ["max", "gate"]
+
+[[layer]]
+name = "drop"
+kind = "dropout"
+
+[[layer]]
+name = "flat"
+kind = "flatten"
+
+[[layer]]
+name = "rms"
+kind = "rms-norm"
+
+[[layer]]
+name = "fc"
+kind = "linear"
+width = 5
+"#;
+
+const SELF_ATTENTION: &str = r#"
+input = [9]
+
+[[layer]]
+name = "words"
+kind = "embedding"
+rows = 20
+width = 12
+
+[[layer]]
+name = "norm"
+kind = "layer-norm"
+
+[[layer]]
+name = "attention"
+kind = "attention"
+inputs = ["norm", "norm", "norm"]
+heads = 3
+causal = true
+
+[[layer]]
+name = "add"
+kind = "add"
+inputs = ["attention", "words"]
+
+[[layer]]
+name = "silu"
+kind = "silu"
+
+[[layer]]
+name = "logits"
+kind = "linear"
+width = 20
+"#;
+
+#[test]
+fn networks_from_files_learn() {
+    let training = Training::default();
+    let convert = |name: &str, text: &str, batch: u32| {
+        let file = std::path::PathBuf::from(format!("{name}.toml"));
+        let described = network_from_toml(text, &file, &options(batch, None)).unwrap();
+        trainable(&described, training).unwrap()
+    };
+    for (name, text) in [("every-kind", EVERY_KIND), ("self-attention", SELF_ATTENTION)] {
+        let network = convert(name, text, 3);
+        assert_eq!(trace(&network).check(), Ok(()), "{name}");
+        learns(&network, 4);
+    }
+    // Without a flattening, a class for each position.
+    let cut = EVERY_KIND.find("[[layer]]\nname = \"drop\"").unwrap();
+    learns(&convert("segments", &EVERY_KIND[..cut], 2), 4);
+}
+
+#[test]
+fn without_an_optimizer_the_gradients_stay() {
+    let optimizer = Some(scenarios::networks::Optimizer::None);
+    let options = NetworkOptions { optimizer, ..options(1, Some(16)) };
+    let network = named("alexnet-cifar10", careful(), &options);
+    let trace = trace(&network);
+    assert_eq!(trace.check(), Ok(()));
+    assert!(trace.ops.iter().all(|op| op.phase != schema::Phase::Update));
+    let written: usize = trace.ops.iter().map(|op| op.writes.len()).sum();
+    let freed: usize = trace.ops.iter().map(|op| op.frees.len()).sum();
+    let parameters = trace.tensors.iter().filter(|t| t.role == Role::Parameter).count();
+    assert_eq!(written - freed, 1 + parameters, "the loss and every gradient");
+}
+
+#[test]
+fn data_and_labels_are_the_callers() {
+    let network = named("plain20-cifar10", careful(), &options(2, Some(8)));
+    let loss = |label: u32, pixel: f32| {
+        let mut memory = Memory::new(&network, 1);
+        let labels = network.labels().unwrap();
+        for input in network.inputs() {
+            let value = match input == labels {
+                true => runtime::layers::cell_from_index(label),
+                false => pixel,
+            };
+            memory.tensors[input.index()].fill(value);
+        }
+        memory.iterate(false)
+    };
+    assert_eq!(network.inputs().count(), 2);
+    assert_eq!(loss(3, 0.5), loss(3, 0.5));
+    assert_ne!(loss(3, 0.5), loss(4, 0.5));
+    assert_ne!(loss(3, 0.5), loss(3, -0.5));
+}
+
+#[test]
+fn dropout_drops_otherwise_in_every_iteration() {
+    let network = named("alexnet-cifar10", careful(), &options(1, Some(16)));
+    let seed = |iteration: u64| {
+        let tensor = network.dropout_seed().expect("it drops");
+        let mut cells = vec![f32::NAN; network.tensor(tensor).elements];
+        network.reseed(9, iteration, &mut cells);
+        let mut first = cells.clone();
+        network.initialise(tensor, 9, &mut first);
+        (cells, first)
+    };
+    let (now, first) = seed(0);
+    assert_eq!(now, first, "the first iteration's seed is there from the beginning");
+    assert_ne!(seed(1).0, now);
+    assert_eq!(seed(1), seed(1));
 }

@@ -33,8 +33,7 @@ impl Case {
 
     /// Random indices below `classes`.
     fn indices(&mut self, name: &str, count: usize, classes: u64) -> Vec<f32> {
-        let indices: Vec<u32> =
-            (0..count).map(|_| (self.random.next() % classes) as u32).collect();
+        let indices: Vec<u32> = (0..count).map(|_| (self.random.next() % classes) as u32).collect();
         self.tensors.insert(name.into(), json!({ "shape": [count], "data": indices }));
         indices.into_iter().map(cell_from_index).collect()
     }

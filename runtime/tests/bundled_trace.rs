@@ -13,7 +13,8 @@ fn forward(trace: &Trace) -> Vec<Forward> {
         ids.iter().map(|id| trace.tensors[id.index()].bytes).collect::<Vec<_>>()
     };
     let ops = trace.ops.iter().filter(|op| op.phase == Phase::Forward && !op.writes.is_empty());
-    ops.map(|op| (op.name.clone(), op.kind, op.flops, bytes(&op.reads), bytes(&op.writes))).collect()
+    ops.map(|op| (op.name.clone(), op.kind, op.flops, bytes(&op.reads), bytes(&op.writes)))
+        .collect()
 }
 
 /// It was measured before running statistics were kept and before the gradients of weights and

@@ -41,9 +41,7 @@ impl Converter<'_> {
                     Product::Scores { heads, causal } => {
                         self.builder.scores(name, [x, other], heads as usize, causal)
                     }
-                    Product::Mix { width } => {
-                        self.builder.mix(name, [x, other], width as usize)
-                    }
+                    Product::Mix { width } => self.builder.mix(name, [x, other], width as usize),
                 }
             }
             Compute::BatchNorm => self.builder.batch_norm(name, x),

@@ -99,9 +99,9 @@ impl Converter<'_> {
 
     /// A shape that memory can hold.
     fn extents(&self, layer: &Layer, shape: &[u64]) -> Result<Vec<usize>, NotTrainable> {
-        let bytes = shape.iter().try_fold(4usize, |bytes, extent| {
-            bytes.checked_mul(usize::try_from(*extent).ok()?)
-        });
+        let bytes = shape
+            .iter()
+            .try_fold(4usize, |bytes, extent| bytes.checked_mul(usize::try_from(*extent).ok()?));
         match bytes {
             Some(bytes) if isize::try_from(bytes).is_ok() => {
                 Ok(shape.iter().map(|extent| *extent as usize).collect())

@@ -78,8 +78,13 @@ impl Attention {
                 *saved = softmax_row(row);
             }
             let mut y = self.queries_of_mut(y, head);
-            multiply_strided(1.0, self.square(workspace), self.keys_of(v, head), &mut y,
-                Output::Overwrite);
+            multiply_strided(
+                1.0,
+                self.square(workspace),
+                self.keys_of(v, head),
+                &mut y,
+                Output::Overwrite,
+            );
         }
     }
 

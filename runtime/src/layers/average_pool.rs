@@ -55,7 +55,8 @@ impl AveragePool {
     /// The means.
     pub fn forward(&self, x: &[f32], y: &mut [f32]) {
         assert_eq!((x.len(), y.len()), (self.input.elements(), self.output.elements()));
-        let planes = x.chunks_exact(self.input.plane()).zip(y.chunks_exact_mut(self.output.plane()));
+        let planes =
+            x.chunks_exact(self.input.plane()).zip(y.chunks_exact_mut(self.output.plane()));
         for (x, y) in planes {
             if y.len() == 1 && self.cells == Cells::Parts {
                 y[0] = (sum(x) / x.len() as f64) as f32;
@@ -121,10 +122,9 @@ mod tests {
     fn pools() -> impl Strategy<Value = AveragePool> {
         let adaptive = (pooled(), [1usize..5, 1usize..5, 1usize..5])
             .prop_map(|((input, _), space)| AveragePool::adaptive(input, space).unwrap());
-        let windows = pooled()
-            .prop_filter_map("the window fits", |(input, window)| {
-                AveragePool::new(input, window).ok()
-            });
+        let windows = pooled().prop_filter_map("the window fits", |(input, window)| {
+            AveragePool::new(input, window).ok()
+        });
         prop_oneof![adaptive, windows]
     }
 

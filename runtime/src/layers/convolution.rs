@@ -122,12 +122,7 @@ impl Convolution {
     }
 
     /// The gradient of the input, from the weights and the gradient of the output.
-    pub fn backward_input(
-        &self,
-        (w, dy): (&[f32], &[f32]),
-        dx: &mut [f32],
-        workspace: &mut [f32],
-    ) {
+    pub fn backward_input(&self, (w, dy): (&[f32], &[f32]), dx: &mut [f32], workspace: &mut [f32]) {
         if self.is_depthwise() {
             return depthwise::backward_input(&self.slide, self.input.c, w, dy, dx);
         }
@@ -220,8 +215,7 @@ mod tests {
                 });
                 if at.iter().zip(i.space).all(|(at, extent)| *at < extent) {
                     let at = (at[0] * i.space[1] + at[1]) * i.space[2] + at[2];
-                    *y += w[channel * conv.rows() + cell]
-                        * x[n * i.sample() + c * i.plane() + at];
+                    *y += w[channel * conv.rows() + cell] * x[n * i.sample() + c * i.plane() + at];
                 }
             }
         }

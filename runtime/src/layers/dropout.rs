@@ -44,9 +44,10 @@ impl Dropout {
     }
 
     fn key(&self, seed: &[f32]) -> u64 {
-        let parts = seed.iter().zip(0..).map(|(cell, index)| {
-            u64::from(index_from_cell(*cell)).wrapping_shl(index * SEED_BITS)
-        });
+        let parts = seed
+            .iter()
+            .zip(0..)
+            .map(|(cell, index)| u64::from(index_from_cell(*cell)).wrapping_shl(index * SEED_BITS));
         mix(parts.fold(0, |key, part| key ^ part) ^ mix(u64::from(self.layer) + 1))
     }
 }

@@ -114,9 +114,8 @@ pub(super) mod tests {
     }
 
     fn pools() -> impl Strategy<Value = MaxPool> {
-        pooled().prop_filter_map("the window fits", |(input, window)| {
-            MaxPool::new(input, window).ok()
-        })
+        pooled()
+            .prop_filter_map("the window fits", |(input, window)| MaxPool::new(input, window).ok())
     }
 
     fn forward(pool: &MaxPool, x: &[f32]) -> (Vec<f32>, Vec<f32>) {

@@ -49,12 +49,8 @@ impl Movement {
 
     /// The same elements in the same order.
     pub fn copy(elements: usize) -> Self {
-        let mut copy = Self {
-            input: elements,
-            extents: [1; RANK],
-            strides: [1; RANK],
-            part: [(0, 1); RANK],
-        };
+        let mut copy =
+            Self { input: elements, extents: [1; RANK], strides: [1; RANK], part: [(0, 1); RANK] };
         copy.extents[RANK - 1] = elements;
         copy.part[RANK - 1] = (0, elements);
         copy
@@ -145,7 +141,8 @@ impl Movement {
         let (first, count) = self.part[LAST];
         let outer: usize = self.part[..LAST].iter().map(|(_, count)| count).product();
         for row in 0..outer {
-            let (mut rest, mut x_start, mut y_start, mut size) = (row, 0, first, self.extents[LAST]);
+            let (mut rest, mut x_start, mut y_start, mut size) =
+                (row, 0, first, self.extents[LAST]);
             for axis in (0..LAST).rev() {
                 let (first, count) = self.part[axis];
                 x_start += rest % count * self.strides[axis];

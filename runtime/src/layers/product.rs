@@ -231,13 +231,14 @@ mod tests {
         let dense = [1usize..3, 1usize..5, 1usize..5, 1usize..5]
             .prop_map(|[batch, rows, inner, columns]| Product::dense(batch, rows, inner, columns));
         let attention = ([1usize..3, 1usize..5, 1usize..5, 1usize..3, 1usize..3, 1usize..4], 0..2);
-        let attention = attention.prop_map(|([batch, queries, keys, shared, group, width], kind)| {
-            let (lengths, heads) = ([queries, keys], [shared * group, shared]);
-            match kind {
-                0 => Product::scores(batch, lengths, heads, width, false).unwrap(),
-                _ => Product::mix(batch, lengths, heads, width).unwrap(),
-            }
-        });
+        let attention =
+            attention.prop_map(|([batch, queries, keys, shared, group, width], kind)| {
+                let (lengths, heads) = ([queries, keys], [shared * group, shared]);
+                match kind {
+                    0 => Product::scores(batch, lengths, heads, width, false).unwrap(),
+                    _ => Product::mix(batch, lengths, heads, width).unwrap(),
+                }
+            });
         prop_oneof![dense, attention]
     }
 

@@ -43,7 +43,8 @@ impl Upsample {
     /// The values between.
     pub fn forward(&self, x: &[f32], y: &mut [f32]) {
         assert_eq!((x.len(), y.len()), (self.input.elements(), self.output.elements()));
-        let planes = x.chunks_exact(self.input.plane()).zip(y.chunks_exact_mut(self.output.plane()));
+        let planes =
+            x.chunks_exact(self.input.plane()).zip(y.chunks_exact_mut(self.output.plane()));
         for (x, y) in planes {
             y.fill(0.0);
             self.rows(|row, start, weight| {

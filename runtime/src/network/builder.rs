@@ -5,9 +5,7 @@ use schema::{Dtype, Phase, Role, TensorId};
 
 use super::initial::Initial;
 use super::{Network, Op, Step, Tensor, lifetime};
-use crate::layers::{
-    Optimizer, SEED_CELLS, ShapeError, SigmoidCrossEntropy, SoftmaxCrossEntropy,
-};
+use crate::layers::{Optimizer, SEED_CELLS, ShapeError, SigmoidCrossEntropy, SoftmaxCrossEntropy};
 
 /// Writes down the forward pass of a network, a layer a method; the methods that end it add the
 /// backward pass and the updates. Names are for people: they begin those of ops and tensors.

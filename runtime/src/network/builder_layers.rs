@@ -71,12 +71,7 @@ impl Builder {
     }
 
     /// Maximum pooling.
-    pub fn max_pool(
-        &mut self,
-        name: &str,
-        x: &Value,
-        window: Window,
-    ) -> Result<Value, ShapeError> {
+    pub fn max_pool(&mut self, name: &str, x: &Value, window: Window) -> Result<Value, ShapeError> {
         let pool = MaxPool::new(Shape::from_extents(&x.shape)?, window)?;
         let shape = spatial(&x.shape, pool.output());
         let y = self.layer(name, Step::MaxPool(pool), &[x.tensor], &shape);
@@ -338,12 +333,7 @@ impl Builder {
     }
 
     /// A copy in another order: the input's dimension `order[i]` becomes the output's `i`.
-    pub fn reorder(
-        &mut self,
-        name: &str,
-        x: &Value,
-        order: &[usize],
-    ) -> Result<Value, ShapeError> {
+    pub fn reorder(&mut self, name: &str, x: &Value, order: &[usize]) -> Result<Value, ShapeError> {
         let movement = Movement::reorder(&x.shape, order)?;
         let shape: Vec<usize> = order.iter().map(|axis| x.shape[*axis]).collect();
         Ok(self.layer(name, Step::Movement(movement), &[x.tensor], &shape))

@@ -15,7 +15,8 @@ pub(super) fn settle(tensors: &[Tensor], ops: &mut [Op], results: &[TensorId]) {
             last_use[tensor.index()] = Some(OpId::from_index(index));
         }
     }
-    let stays = |tensor: TensorId| tensors[tensor.index()].is_constant() || results.contains(&tensor);
+    let stays =
+        |tensor: TensorId| tensors[tensor.index()].is_constant() || results.contains(&tensor);
     for (index, op) in ops.iter_mut().enumerate() {
         let last = Some(OpId::from_index(index));
         let dies = |tensor: TensorId| last_use[tensor.index()] == last && !stays(tensor);

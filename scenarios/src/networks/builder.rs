@@ -259,7 +259,13 @@ impl Builder {
 
     /// The sum with a parameter that is the same for each sample: a bias, positions.
     pub(crate) fn add_parameter(&mut self, name: &str, x: LayerId, trained: u64) -> Built {
-        self.add(name, Compute::Fixed(Fixed::Sum), &[x], self.shape(x).to_vec(), &[("weight", trained)])
+        self.add(
+            name,
+            Compute::Fixed(Fixed::Sum),
+            &[x],
+            self.shape(x).to_vec(),
+            &[("weight", trained)],
+        )
     }
 
     /// Max pooling.

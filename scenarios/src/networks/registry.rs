@@ -39,12 +39,9 @@ const ENTRIES: &[Entry] = &[
     entry("alexnet-cifar10", "AlexNet, CIFAR10", IMAGES, |n, o| {
         families::alexnet(n, o, Data::Cifar10)
     }),
-    entry(
-        "bert-large",
-        "BERT-Large, masked words, 512 tokens",
-        &["sequence"],
-        |n, o| families::bert(n, o, &families::BERT_LARGE),
-    ),
+    entry("bert-large", "BERT-Large, masked words, 512 tokens", &["sequence"], |n, o| {
+        families::bert(n, o, &families::BERT_LARGE)
+    }),
     entry("bert-tiny", "BERT-Tiny, masked words, 512 tokens", &["sequence"], |n, o| {
         families::bert(n, o, &families::BERT_TINY)
     }),

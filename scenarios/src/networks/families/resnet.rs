@@ -55,9 +55,7 @@ pub fn resnet_small(name: &str, o: &NetworkOptions, blocks: u64) -> Result<Netwo
             let to = b.shape(x).to_vec();
             let shortcut = match stride {
                 1 => shortcut,
-                _ => {
-                    b.movement(&format!("{name}.shortcut"), shortcut, Movement::Subsample, to)?
-                }
+                _ => b.movement(&format!("{name}.shortcut"), shortcut, Movement::Subsample, to)?,
             };
             x = b.sum(&format!("{name}.add"), x, shortcut)?;
             x = b.act(&format!("{name}.act"), x)?;

@@ -215,8 +215,7 @@ impl Size {
         let [usual, longest] = self.tokens;
         let length = o.sequence.map_or(usual, u64::from);
         if length > longest {
-            let why =
-                format!("is {length}, but the network has {longest} positions: use fewer");
+            let why = format!("is {length}, but the network has {longest} positions: use fewer");
             let network = name.to_string();
             return Err(NetworkError::Option { network, option: "sequence", why });
         }
