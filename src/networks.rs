@@ -88,7 +88,7 @@ impl NetworkArgs {
             sequence: self.sequence,
             activation: (self.activation.as_deref())
                 .map(|name| {
-                    let all = "relu, leaky-relu, relu6, gelu, silu, sigmoid or tanh";
+                    let all = "relu, leaky-relu, elu, relu6, gelu, silu, sigmoid or tanh";
                     Activation::from_name(name).ok_or_else(|| known("activation", name, all))
                 })
                 .transpose()?,

@@ -414,3 +414,20 @@ fn dropout_drops_otherwise_in_every_iteration() {
     assert_ne!(seed(1).0, now);
     assert_eq!(seed(1), seed(1));
 }
+
+#[test]
+fn what_the_host_does_not_compute_is_refused_by_name() {
+    let refused = |input: &str, layer: &str| {
+        let text =
+            format!("input = {input}\n[[layer]]\nname = \"odd\"\nkind = \"convolution\"\n{layer}");
+        let file = std::path::Path::new("odd-one.toml");
+        let described = network_from_toml(&text, file, &options(1, None)).unwrap();
+        trainable(&described, Training::default()).unwrap_err()
+    };
+    let error = refused("[1, 4, 4, 4, 4]", "channels = 2\nkernel = 1");
+    assert!(matches!(error, NotTrainable::Layer { .. }), "{error:?}");
+    insta::assert_snapshot!(error, @"odd-one: layer `odd` cannot be trained on the host: its window has more than three dimensions");
+    let error = refused("[1, 4, 4]", "channels = 2\nkernel = 1\npadding = 1");
+    assert!(matches!(error, NotTrainable::Shape { .. }), "{error:?}");
+    insta::assert_snapshot!(error, @"odd-one: layer `odd` cannot be trained on the host");
+}

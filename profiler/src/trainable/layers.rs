@@ -147,6 +147,7 @@ fn activation(function: described::Activation) -> Activation {
     match function {
         described::Activation::Relu => Activation::Relu,
         described::Activation::LeakyRelu => Activation::LeakyRelu,
+        described::Activation::Elu => Activation::Elu,
         described::Activation::Relu6 => Activation::Relu6,
         described::Activation::Gelu => Activation::Gelu,
         described::Activation::Silu => Activation::Silu,

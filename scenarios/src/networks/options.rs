@@ -57,6 +57,8 @@ pub enum Activation {
     Relu,
     /// x where positive, a fraction of x elsewhere: nothing becomes zero.
     LeakyRelu,
+    /// x where positive, e^x - 1 elsewhere: nothing becomes zero.
+    Elu,
     /// ReLU that stops at 6.
     Relu6,
     /// Gaussian error linear unit.
@@ -75,6 +77,7 @@ impl Activation {
         match self {
             Self::Relu => "relu",
             Self::LeakyRelu => "leaky-relu",
+            Self::Elu => "elu",
             Self::Relu6 => "relu6",
             Self::Gelu => "gelu",
             Self::Silu => "silu",
@@ -88,6 +91,7 @@ impl Activation {
         let all = [
             Self::Relu,
             Self::LeakyRelu,
+            Self::Elu,
             Self::Relu6,
             Self::Gelu,
             Self::Silu,

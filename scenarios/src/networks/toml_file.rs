@@ -51,6 +51,7 @@ const KINDS: &[(&str, usize, &[&str], Inputs)] = &[
     ("activation", 0, &[], Inputs::One),
     ("relu", 0, &[], Inputs::One),
     ("leaky-relu", 0, &[], Inputs::One),
+    ("elu", 0, &[], Inputs::One),
     ("relu6", 0, &[], Inputs::One),
     ("gelu", 0, &[], Inputs::One),
     ("silu", 0, &[], Inputs::One),

@@ -158,7 +158,11 @@ fn attention_flops(network: &Network, id: usize) -> u64 {
 fn activation_flops(activation: Activation) -> u64 {
     match activation {
         Activation::Relu | Activation::LeakyRelu | Activation::Relu6 => 1,
-        Activation::Gelu | Activation::Silu | Activation::Sigmoid | Activation::Tanh => 8,
+        Activation::Elu
+        | Activation::Gelu
+        | Activation::Silu
+        | Activation::Sigmoid
+        | Activation::Tanh => 8,
     }
 }
 

@@ -91,7 +91,7 @@ pub(super) fn find(name: &str) -> Checked<Find> {
 }
 
 pub(super) fn activation(name: &str) -> Checked<Activation> {
-    let why = "write relu, leaky-relu, relu6, gelu, silu, sigmoid or tanh";
+    let why = "write relu, leaky-relu, elu, relu6, gelu, silu, sigmoid or tanh";
     Activation::from_name(name).ok_or_else(|| bad("activation", name, why))
 }
 

@@ -12,7 +12,7 @@ use crate::networks::options::Activation;
 
 /// The operators that are imported.
 const OPERATORS: &str = "Add, AveragePool, BatchNormalization, Clip, Concat, Constant, Conv, Div, \
-    Dropout, Erf, Flatten, Gelu, Gemm, GlobalAveragePool, Identity, LayerNormalization, \
+    Dropout, Elu, Erf, Flatten, Gelu, Gemm, GlobalAveragePool, Identity, LayerNormalization, \
     LeakyRelu, MatMul, MaxPool, Mul, Relu, Reshape, Sigmoid, Softmax, Tanh, Transpose";
 
 /// A node, and what is needed to import it.
@@ -106,6 +106,7 @@ impl NodeImport<'_> {
             "Gemm" | "MatMul" => self.product(b, values)?,
             "Relu" => b.same(name, x?, activation(Activation::Relu))?,
             "LeakyRelu" => b.same(name, x?, activation(Activation::LeakyRelu))?,
+            "Elu" => b.same(name, x?, activation(Activation::Elu))?,
             // Between two bounds, as ReLU6 is.
             "Clip" => b.same(name, x?, activation(Activation::Relu6))?,
             "Sigmoid" => b.same(name, x?, activation(Activation::Sigmoid))?,
