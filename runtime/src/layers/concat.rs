@@ -19,7 +19,7 @@ pub fn concat<'a>(
     assert_eq!(start, width, "the inputs fill the output");
 }
 
-/// Takes what [`concat`] joined apart: the gradients of its inputs from that of its output.
+/// Takes what [`concat()`] joined apart: the gradients of its inputs from that of its output.
 pub fn split(outer: usize, input: &[f32], outputs: &mut [&mut [f32]]) {
     let width = input.len() / outer;
     let mut start = 0;

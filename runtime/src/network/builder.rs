@@ -1,5 +1,5 @@
 //! Writing down a forward pass: what every layer is made of. The layers themselves are in
-//! `builder_layers`.
+//! `builder_layers` and `builder_tokens`.
 
 use schema::{Dtype, Phase, Role, TensorId};
 

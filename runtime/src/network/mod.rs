@@ -8,6 +8,7 @@
 mod backward;
 mod builder;
 mod builder_layers;
+mod builder_tokens;
 mod compute;
 mod initial;
 mod lifetime;

@@ -17,7 +17,7 @@ pub struct Operands<'a> {
     pub updates: Vec<&'a mut [f32]>,
     /// What [`Op::writes`](super::Op::writes) names. They need not be initialised.
     pub writes: Vec<&'a mut [f32]>,
-    /// At least as long as [`Step::workspace_floats`] says; it need not be initialised.
+    /// At least as long as [`Step::workspace_floats`](super::Step::workspace_floats) says; it need not be initialised.
     pub workspace: &'a mut [f32],
 }
 
@@ -98,31 +98,37 @@ impl Network {
         let reads = operands.reads.iter().map(|slice| slice.map(<[f32]>::len));
         let updates = operands.updates.iter().map(|slice| Some(slice.len()));
         let writes = operands.writes.iter().map(|slice| Some(slice.len()));
-        let slices: [(&[TensorId], Vec<Option<usize>>); 3] = [
-            (&op.reads, reads.collect()),
-            (&op.updates, updates.collect()),
-            (&op.writes, writes.collect()),
-        ];
-        for (tensors, lengths) in slices {
-            if tensors.len() != lengths.len() {
-                return Err(self.wrong_operands(id));
-            }
-            for (tensor, found) in tensors.iter().zip(lengths) {
-                let expected = self.tensor(*tensor).elements;
-                match found {
-                    Some(found) if found != expected => {
-                        return Err(RunError::Length { op: id, tensor: *tensor, expected, found });
-                    }
-                    None if op.in_place.is_none_or(|pair| pair.input != *tensor) => {
-                        return Err(self.wrong_operands(id));
-                    }
-                    _ => {}
-                }
-            }
-        }
+        self.check_slices(id, op, &op.reads, reads)?;
+        self.check_slices(id, op, &op.updates, updates)?;
+        self.check_slices(id, op, &op.writes, writes)?;
         let (expected, found) = (op.step.workspace_floats(), operands.workspace.len());
         if found < expected {
             return Err(RunError::Workspace { op: id, expected, found });
+        }
+        Ok(())
+    }
+
+    fn check_slices(
+        &self,
+        id: OpId,
+        op: &Op,
+        tensors: &[TensorId],
+        lengths: impl ExactSizeIterator<Item = Option<usize>>,
+    ) -> Result<(), RunError> {
+        if tensors.len() != lengths.len() {
+            return Err(self.wrong_operands(id));
+        }
+        for (tensor, found) in tensors.iter().zip(lengths) {
+            let expected = self.tensor(*tensor).elements;
+            match found {
+                Some(found) if found != expected => {
+                    return Err(RunError::Length { op: id, tensor: *tensor, expected, found });
+                }
+                None if op.in_place.is_none_or(|pair| pair.input != *tensor) => {
+                    return Err(self.wrong_operands(id));
+                }
+                _ => {}
+            }
         }
         Ok(())
     }
