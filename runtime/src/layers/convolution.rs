@@ -3,11 +3,13 @@
 use super::matrix::{Output, matrix, multiply};
 use super::reduce::sum;
 use super::slide::Slide;
+use super::tile::Tile;
 use super::{Shape, ShapeError, Window, depthwise};
 
-/// A convolution, with a bias or without, as a matrix product per image and group (im2col). Where
-/// each channel has a window of its own, sums along the rows take the place of products with one
-/// row.
+/// A convolution, with a bias or without, as matrix products per group (im2col): of one image
+/// each, or, where an image's output is small, of several at once, so that weights are not read
+/// for a few columns each time. Where each channel has a window of its own, sums along the rows
+/// take the place of products with one row.
 ///
 /// Weights are `(out channels, in channels / groups, kernel)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +19,9 @@ pub struct Convolution {
     slide: Slide,
     groups: usize,
 }
+
+/// Columns that make a product worth its while.
+const COLUMNS: usize = 256;
 
 impl Convolution {
     /// A convolution of `input` to `out_channels` channels.
@@ -51,13 +56,16 @@ impl Convolution {
         self.input.c / self.groups * self.slide.window.volume()
     }
 
-    /// Floats of workspace that each direction needs: the columns of one image and group. A
-    /// kernel of one cell reads the image itself as columns, and a depthwise convolution has none.
+    /// Floats of workspace that each direction needs: the columns of one group, and where several
+    /// images go together, their outputs side by side. One image under a kernel of one cell is
+    /// its columns itself, and a depthwise convolution has none.
     pub fn workspace_floats(&self) -> usize {
-        if self.is_pointwise() || self.is_depthwise() {
+        let together = self.together();
+        if self.is_depthwise() || (together == 1 && self.is_pointwise()) {
             return 0;
         }
-        self.rows() * self.output.plane()
+        let beside = if together == 1 { 0 } else { self.out_channels() };
+        (self.rows() + beside) * together * self.output.plane()
     }
 
     /// Floating-point operations of the forward pass, and of each of the gradients of input and
@@ -84,11 +92,21 @@ impl Convolution {
             return depthwise::forward(&self.slide, self.input.c, x, w, y);
         }
         let output = if bias.is_some() { Output::Accumulate } else { Output::Overwrite };
-        let blocks = self.blocks(x, self.input).zip(self.blocks_mut(y, self.output));
-        for ((group, x), y) in blocks {
-            let w = matrix(self.group(w, group), self.output.c / self.groups);
-            let columns = self.columns(x, workspace);
-            multiply(w, matrix(columns, self.rows()), y, output);
+        for tile in self.tiles() {
+            let w = matrix(self.weights_of(w, tile), self.out_channels());
+            if tile.count == 1 {
+                let columns = self.columns(x, tile, workspace);
+                let y = tile.image_mut(y, self.output, 0);
+                multiply(w, matrix(columns, self.rows()), y, output);
+                continue;
+            }
+            let (columns, beside) = self.split(tile, workspace);
+            self.all_columns(x, tile, columns);
+            if bias.is_some() {
+                tile.gather(y, self.output, beside);
+            }
+            multiply(w, matrix(columns, self.rows()), beside, output);
+            tile.scatter(beside, self.output, y);
         }
     }
 
@@ -112,12 +130,19 @@ impl Convolution {
             return depthwise::backward_weights(&self.slide, self.input.c, x, dy, dw);
         }
         let weights = self.weights() / self.groups;
-        let blocks = self.blocks(x, self.input).zip(self.blocks(dy, self.output));
-        for ((group, x), (_, dy)) in blocks {
-            let columns = matrix(self.columns(x, workspace), self.rows());
-            let dw = &mut dw[group * weights..][..weights];
-            let dy = matrix(dy, self.output.c / self.groups);
-            multiply(dy, columns.t(), dw, Output::Accumulate);
+        for tile in self.tiles() {
+            let dw = &mut dw[tile.group * weights..][..weights];
+            if tile.count == 1 {
+                let columns = matrix(self.columns(x, tile, workspace), self.rows());
+                let dy = matrix(tile.image(dy, self.output, 0), self.out_channels());
+                multiply(dy, columns.t(), dw, Output::Accumulate);
+                continue;
+            }
+            let (columns, beside) = self.split(tile, workspace);
+            self.all_columns(x, tile, columns);
+            tile.gather(dy, self.output, beside);
+            let dy = matrix(beside, self.out_channels());
+            multiply(dy, matrix(columns, self.rows()).t(), dw, Output::Accumulate);
         }
     }
 
@@ -126,17 +151,27 @@ impl Convolution {
         if self.is_depthwise() {
             return depthwise::backward_input(&self.slide, self.input.c, w, dy, dx);
         }
-        let out_channels = self.output.c / self.groups;
-        let blocks = self.blocks(dy, self.output).zip(self.blocks_mut(dx, self.input));
-        for ((group, dy), dx) in blocks {
-            let w = matrix(self.group(w, group), out_channels);
-            let dy = matrix(dy, out_channels);
-            if self.is_pointwise() {
-                multiply(w.t(), dy, dx, Output::Overwrite);
-            } else {
-                let columns = &mut workspace[..self.workspace_floats()];
-                multiply(w.t(), dy, columns, Output::Overwrite);
-                self.slide.col2im(columns, dx);
+        for tile in self.tiles() {
+            let w = matrix(self.weights_of(w, tile), self.out_channels());
+            let positions = self.output.plane();
+            if tile.count == 1 {
+                let dy = matrix(tile.image(dy, self.output, 0), self.out_channels());
+                let dx = tile.image_mut(dx, self.input, 0);
+                if self.is_pointwise() {
+                    multiply(w.t(), dy, dx, Output::Overwrite);
+                } else {
+                    let columns = &mut workspace[..self.rows() * positions];
+                    multiply(w.t(), dy, columns, Output::Overwrite);
+                    self.slide.col2im(columns, dx, 0, positions);
+                }
+                continue;
+            }
+            let (columns, beside) = self.split(tile, workspace);
+            tile.gather(dy, self.output, beside);
+            multiply(w.t(), matrix(beside, self.out_channels()), columns, Output::Overwrite);
+            for index in 0..tile.count {
+                let dx = tile.image_mut(dx, self.input, index);
+                self.slide.col2im(columns, dx, index * positions, tile.count * positions);
             }
         }
     }
@@ -149,41 +184,56 @@ impl Convolution {
         self.groups == self.input.c && self.groups == self.output.c && self.groups > 1
     }
 
-    /// The columns of one image and group, in `workspace` where they are not the image itself.
-    fn columns<'a>(&self, x: &'a [f32], workspace: &'a mut [f32]) -> &'a [f32] {
+    /// Output channels of a group.
+    fn out_channels(&self) -> usize {
+        self.output.c / self.groups
+    }
+
+    /// Images whose columns are multiplied at once.
+    fn together(&self) -> usize {
+        (COLUMNS / self.output.plane()).clamp(1, self.input.n.max(1))
+    }
+
+    fn tiles(&self) -> impl Iterator<Item = Tile> + use<> {
+        let (groups, images, together) = (self.groups, self.input.n, self.together());
+        (0..images).step_by(together).flat_map(move |first| {
+            let count = together.min(images - first);
+            (0..groups).map(move |group| Tile { first, count, group, groups })
+        })
+    }
+
+    /// The columns of a tile's only image, in `workspace` where they are not the image itself.
+    fn columns<'a>(&self, x: &'a [f32], tile: Tile, workspace: &'a mut [f32]) -> &'a [f32] {
+        let x = tile.image(x, self.input, 0);
         if self.is_pointwise() {
             return x;
         }
-        let columns = &mut workspace[..self.workspace_floats()];
-        self.slide.im2col(x, columns);
+        let positions = self.output.plane();
+        let columns = &mut workspace[..self.rows() * positions];
+        self.slide.im2col(x, columns, 0, positions);
         columns
     }
 
-    /// A group's weights.
-    fn group<'a>(&self, w: &'a [f32], group: usize) -> &'a [f32] {
+    /// The columns of all of a tile's images, side by side.
+    fn all_columns(&self, x: &[f32], tile: Tile, columns: &mut [f32]) {
+        let positions = self.output.plane();
+        for index in 0..tile.count {
+            let x = tile.image(x, self.input, index);
+            self.slide.im2col(x, columns, index * positions, tile.count * positions);
+        }
+    }
+
+    /// Room for a tile's columns, and for its outputs side by side.
+    fn split<'a>(&self, tile: Tile, workspace: &'a mut [f32]) -> (&'a mut [f32], &'a mut [f32]) {
+        let width = tile.count * self.output.plane();
+        let (columns, rest) = workspace.split_at_mut(self.rows() * width);
+        (columns, &mut rest[..self.out_channels() * width])
+    }
+
+    /// A tile's weights.
+    fn weights_of<'a>(&self, w: &'a [f32], tile: Tile) -> &'a [f32] {
         let size = self.weights() / self.groups;
-        &w[group * size..][..size]
-    }
-
-    /// The parts of a batch that belong to one image and group, with the group.
-    fn blocks<'a>(
-        &self,
-        data: &'a [f32],
-        shape: Shape,
-    ) -> impl Iterator<Item = (usize, &'a [f32])> + use<'a> {
-        assert_eq!(data.len(), shape.elements());
-        let groups = self.groups;
-        let blocks = data.chunks_exact(shape.sample() / groups).enumerate();
-        blocks.map(move |(index, block)| (index % groups, block))
-    }
-
-    fn blocks_mut<'a>(
-        &self,
-        data: &'a mut [f32],
-        shape: Shape,
-    ) -> impl Iterator<Item = &'a mut [f32]> + use<'a> {
-        assert_eq!(data.len(), shape.elements());
-        data.chunks_exact_mut(shape.sample() / self.groups)
+        &w[tile.group * size..][..size]
     }
 }
 
@@ -250,7 +300,7 @@ mod tests {
             (1usize..4, 1usize..4, 1usize..3),
             (2usize..5).prop_map(|groups| (1, 1, groups)),
         ];
-        (1usize..3, channels, space, [axis(), axis(), axis()]).prop_filter_map(
+        (1usize..6, channels, space, [axis(), axis(), axis()]).prop_filter_map(
             "the window fits",
             |(n, (from, to, groups), space, axes)| {
                 let figure = |get: fn(&(usize, usize, usize)) -> usize, idle: usize| {
@@ -270,6 +320,7 @@ mod tests {
         fn forward_is_the_definition(conv in convolutions(), seed: u64, biased: bool) {
             let x = random(seed, conv.input.elements());
             let w = random(seed ^ 1, conv.weights());
+            prop_assert!(conv.tiles().all(|tile| tile.count <= conv.together()));
             let bias = random(seed ^ 2, conv.output.c);
             let bias = biased.then_some(&bias[..]);
             let expected = direct(&conv, &x, &w, bias);
@@ -300,6 +351,30 @@ mod tests {
             let dy = random(seed ^ 2, conv.output.elements());
             prop_assert_eq!(forward(&conv, &x, &w, None), forward(&conv, &x, &w, None));
             prop_assert_eq!(backward(&conv, &x, &w, &dy), backward(&conv, &x, &w, &dy));
+        }
+    }
+
+    /// Images that go together or not, and a last tile that is smaller.
+    #[test]
+    fn larger_batches_are_the_definition_too() {
+        for (images, extent, groups) in [(5, 8, 1), (9, 11, 2), (3, 17, 1), (600, 1, 2)] {
+            let input = Shape::image(images, 4, extent, extent);
+            for window in [Window::square(3, 1, 1), Window::square(1, 1, 0)] {
+                let conv = Convolution::new(input, 6, window, groups).unwrap();
+                let (x, w) = (random(1, input.elements()), random(2, conv.weights()));
+                let (bias, dy) = (random(3, 6), random(4, conv.output.elements()));
+                let y = forward(&conv, &x, &w, Some(&bias));
+                for (found, expected) in y.iter().zip(direct(&conv, &x, &w, Some(&bias))) {
+                    assert!((found - expected).abs() < 1e-4, "{found} {expected}");
+                }
+                // Both gradients are linear: <dy, w * x> = <dx, x> = <dw, w>.
+                let product = inner(&dy, &forward(&conv, &x, &w, None));
+                let [dx, dw, _] = backward(&conv, &x, &w, &dy);
+                for other in [inner(&dx, &x), inner(&dw, &w)] {
+                    let size = inner(&dy, &dy).max(inner(&y, &y));
+                    assert!((other - product).abs() < 1e-5 * size, "{other} {product}");
+                }
+            }
         }
     }
 

@@ -40,6 +40,7 @@ mod sigmoid_cross_entropy;
 mod slide;
 mod softmax;
 mod softmax_cross_entropy;
+mod tile;
 mod upsample;
 
 pub use activation::Activation;

@@ -61,16 +61,19 @@ impl Slide {
         }
     }
 
-    /// Writes the columns of the channels in `image`, one plane after another: row `(c, cell)`
-    /// holds, for every position of the window, the element of channel `c` under the window's
-    /// cell, and zero where that is padding.
-    pub fn im2col(&self, image: &[f32], columns: &mut [f32]) {
+    /// Writes the columns of the channels in `image`, one plane after another, from column `first`
+    /// on of a matrix with `width` columns: row `(c, cell)` holds, for every position of the
+    /// window, the element of channel `c` under the window's cell, and zero where that is padding.
+    pub fn im2col(&self, image: &[f32], columns: &mut [f32], first: usize, width: usize) {
         let (plane, positions, step) = (self.plane(), self.positions(), self.step());
-        let rows = self.window.volume() * positions;
+        let rows = self.window.volume() * width;
         for (x, columns) in image.chunks_exact(plane).zip(columns.chunks_exact_mut(rows)) {
-            columns.fill(0.0);
+            for row in columns.chunks_exact_mut(width) {
+                row[first..first + positions].fill(0.0);
+            }
             self.runs(|run| {
-                let out = &mut columns[run.cell * positions + run.output..][..run.length];
+                let start = run.cell * width + first + run.output;
+                let out = &mut columns[start..start + run.length];
                 if step == 1 {
                     out.copy_from_slice(&x[run.input..][..run.length]);
                 } else {
@@ -84,13 +87,13 @@ impl Slide {
 
     /// The transpose of [`Slide::im2col`]: adds every cell of the columns to the element that it
     /// came from.
-    pub fn col2im(&self, columns: &[f32], image: &mut [f32]) {
-        let (plane, positions, step) = (self.plane(), self.positions(), self.step());
-        let rows = self.window.volume() * positions;
+    pub fn col2im(&self, columns: &[f32], image: &mut [f32], first: usize, width: usize) {
+        let (plane, step) = (self.plane(), self.step());
+        let rows = self.window.volume() * width;
         image.fill(0.0);
         for (x, columns) in image.chunks_exact_mut(plane).zip(columns.chunks_exact(rows)) {
             self.runs(|run| {
-                let cells = &columns[run.cell * positions + run.output..][..run.length];
+                let cells = &columns[run.cell * width + first + run.output..];
                 add_scaled(cells, 1, 1.0, &mut x[run.input..], step, run.length);
             });
         }
