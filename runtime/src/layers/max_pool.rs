@@ -35,36 +35,38 @@ impl MaxPool {
         let (input, output) = (self.input, self.output);
         assert_eq!((x.len(), y.len()), (input.elements(), output.elements()));
         assert_eq!(positions.len(), output.elements());
-        let [_, oh, ow] = output.space;
         let maxima = y.chunks_exact_mut(output.plane());
         let positions = positions.chunks_exact_mut(output.plane());
         for (x, (y, positions)) in x.chunks_exact(input.plane()).zip(maxima.zip(positions)) {
-            for (index, (y, position)) in y.iter_mut().zip(positions).enumerate() {
-                let best = self.maximum(x, [index / ow / oh, index / ow % oh, index % ow]);
-                *y = x[best];
+            self.maxima(x, y, positions);
+        }
+    }
+
+    /// The maxima of one channel.
+    fn maxima(&self, x: &[f32], y: &mut [f32], positions: &mut [f32]) {
+        let [_, oh, ow] = self.output.space;
+        let [id, ih, iw] = self.input.space;
+        let rows = y.chunks_exact_mut(ow).zip(positions.chunks_exact_mut(ow));
+        for (row, (y, positions)) in rows.enumerate() {
+            let depths = self.window.under(0, row / oh, id);
+            let lines = self.window.under(1, row % oh, ih);
+            for (column, (y, position)) in y.iter_mut().zip(positions).enumerate() {
+                let cells = self.window.under(2, column, iw);
+                let mut best = (depths.start * ih + lines.start) * iw + cells.start;
+                let mut largest = x[best];
+                for line in depths.clone().flat_map(|z| lines.clone().map(move |y| z * ih + y)) {
+                    let start = line * iw + cells.start;
+                    for (value, at) in x[start..start + cells.len()].iter().zip(start..) {
+                        if *value > largest || value.is_nan() {
+                            (largest, best) = (*value, at);
+                        }
+                    }
+                }
+                *y = largest;
                 // A plane has fewer than 2^31 elements: its bytes are addressable.
                 *position = cell_from_index(best as u32);
             }
         }
-    }
-
-    /// Position in the channel of the maximum under one position of the window.
-    fn maximum(&self, plane: &[f32], at: [usize; 3]) -> usize {
-        let [_, ih, iw] = self.input.space;
-        let side = |axis: usize| self.window.under(axis, at[axis], self.input.space[axis]);
-        let (depths, rows, columns) = (side(0), side(1), side(2));
-        let mut best = (depths.start * ih + rows.start) * iw + columns.start;
-        for z in depths {
-            for y in rows.clone() {
-                let row = (z * ih + y) * iw;
-                for position in row + columns.start..row + columns.end {
-                    if plane[position] > plane[best] || plane[position].is_nan() {
-                        best = position;
-                    }
-                }
-            }
-        }
-        best
     }
 
     /// The gradient of the input: each output's gradient goes to the input that was its maximum.
