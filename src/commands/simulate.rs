@@ -6,8 +6,9 @@ use schema::{Document, Lane, Nanos, PendingFile, Plan, StallCause, Task, Timelin
 use simulator::{predict, prove};
 
 use crate::exit::{Exit, OrExit, Result, usage};
-use crate::inputs::{read_machine, trace_of};
+use crate::inputs::read_machine;
 use crate::output::{Format, columns, print};
+use crate::plan_trace::{own_trace, trace_of};
 
 /// Simulate a plan and show where its time goes
 #[derive(clap::Args)]
@@ -16,7 +17,8 @@ pub struct Args {
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
 
-    /// The trace that it was made for, to name ops and tensors
+    /// The trace that it was made for, to name ops and tensors; bundled ones, and bundled
+    /// networks, are found without it
     #[arg(long, value_name = "TRACE")]
     trace: Option<String>,
 
@@ -38,7 +40,8 @@ pub fn run(args: &Args) -> Result {
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
     let plan = Plan::read(&args.plan)?;
     prove(&plan).or_exit(Exit::NotProven)?;
-    let trace = args.trace.as_deref().map(|name| trace_of(&plan, name)).transpose()?;
+    let named = args.trace.as_deref().map(|name| trace_of(&plan, name)).transpose()?;
+    let trace = named.or_else(|| own_trace(&plan));
     if let Some(trace) = &trace {
         check_trace(&plan, trace)?;
     }
