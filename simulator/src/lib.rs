@@ -12,6 +12,7 @@
 
 mod addresses;
 mod clocks;
+mod codec_lane;
 mod codecs;
 mod contract;
 mod evaluator;
@@ -30,7 +31,7 @@ mod timeline;
 mod timing;
 
 pub use addresses::Addresses;
-pub use codecs::Codecs;
+pub use codecs::{CodecLane, Codecs};
 pub use contract::{ContractError, check_contract};
 pub use evaluator::{Awaited, Evaluator, Infeasible, Outcome, Record, RecordedCopy};
 pub use in_core::{InCore, in_core};

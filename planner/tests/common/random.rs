@@ -161,7 +161,8 @@ pub fn machine(random: &mut Random) -> Machine {
                 f32_flops: 1,
                 f16_flops: 1,
                 memory_bandwidth: BytesPerSec(1),
-                codec_lane: false,
+                codec_lane: random.one_in(2),
+                beside_codec: random.of(&[1.0, 1.0, 0.7, 0.35]),
             },
         },
         host: Host { memory: Bytes(1 << 40) },
@@ -187,6 +188,7 @@ pub fn policy(random: &mut Random) -> Policy {
             PrefetchGate::WithPrecedingConvolution,
         ]),
         synchronous: random.one_in(4),
+        codecs_beside: !random.one_in(4),
     }
 }
 
