@@ -35,8 +35,8 @@ pub struct ProblemArgs {
     #[command(flatten)]
     pub network: NetworkArgs,
 
-    /// A machine (see `list machines`), one with another link such as `titan-v+pcie5`, or a file
-    /// (.toml or .json)
+    /// A machine (see `list machines`), one with another link such as `titan-v+pcie5` or with codecs
+    /// on compute as `titan-v+no-codec-lane`, or a file (.toml or .json)
     #[arg(long, short, value_name = "MACHINE")]
     pub machine: String,
 
@@ -219,7 +219,8 @@ impl ProblemArgs {
 impl Inputs {
     /// What the times and sizes of the problem rest on, a line each.
     pub fn assumptions(&self) -> String {
-        let codecs = self.codecs.as_ref().map(|codecs| codecs.assumptions(&self.trace) + "\n");
+        let codecs = self.codecs.as_ref();
+        let codecs = codecs.map(|codecs| codecs.assumptions(&self.trace, &self.machine) + "\n");
         format!("{}\n{}", self.carry_over, codecs.unwrap_or_default())
     }
 

@@ -249,6 +249,19 @@ pub enum Task {
     Decompress(TensorId),
 }
 
+impl Task {
+    /// The lane that runs it, where codecs have a lane of their own or have not.
+    pub fn lane(self, codec_lane: bool) -> Lane {
+        match self {
+            Self::Run(_) | Self::Recompute(_) => Lane::Compute,
+            Self::Compress(_) | Self::Decompress(_) if codec_lane => Lane::Codec,
+            Self::Compress(_) | Self::Decompress(_) => Lane::Compute,
+            Self::CopyOut(_) => Lane::D2h,
+            Self::CopyIn(_) => Lane::H2d,
+        }
+    }
+}
+
 /// What the simulator says of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -350,13 +363,7 @@ impl Document for Plan {
 impl Plan {
     /// The lane of an action. Where codecs run is the plan's to say, for all of them.
     pub fn lane(&self, task: Task) -> Lane {
-        match task {
-            Task::Run(_) | Task::Recompute(_) => Lane::Compute,
-            Task::Compress(_) | Task::Decompress(_) if self.codec_lane => Lane::Codec,
-            Task::Compress(_) | Task::Decompress(_) => Lane::Compute,
-            Task::CopyOut(_) => Lane::D2h,
-            Task::CopyIn(_) => Lane::H2d,
-        }
+        task.lane(self.codec_lane)
     }
 
     /// Bytes that an action moves or works on: of a copy, what goes over the link; of a codec, the

@@ -91,7 +91,7 @@ fn summary(plan: &Plan, timeline: &Timeline) -> String {
         vec!["arena".into(), plan.predicted.arena.to_string()],
         vec!["budget".into(), timeline.budget.to_string()],
     ];
-    for lane in Lane::ALL {
+    for lane in timeline.lanes() {
         let of_lane = timeline.intervals.iter().filter(|i| i.lane == lane);
         let busy: Nanos = of_lane.map(|i| i.end.saturating_sub(i.start)).sum();
         rows.push(vec![format!("{} busy", lane.name()), busy.to_string(), share(busy)]);
@@ -100,7 +100,8 @@ fn summary(plan: &Plan, timeline: &Timeline) -> String {
     let again: Nanos = again.map(|i| i.end.saturating_sub(i.start)).sum();
     rows.push(vec!["of compute, run again".into(), again.to_string(), share(again)]);
     let is_codec = |task| matches!(task, Task::Compress(_) | Task::Decompress(_));
-    let codecs = timeline.intervals.iter().filter(|i| is_codec(i.task));
+    let on_compute = timeline.intervals.iter().filter(|i| i.lane == Lane::Compute);
+    let codecs = on_compute.filter(|i| is_codec(i.task));
     let codecs: Nanos = codecs.map(|i| i.end.saturating_sub(i.start)).sum();
     if codecs > Nanos::ZERO {
         rows.push(vec!["of compute, codecs".into(), codecs.to_string(), share(codecs)]);

@@ -27,6 +27,11 @@ impl Random {
         z ^ (z >> 31)
     }
 
+    /// Draws that leave those from here on as they are.
+    pub fn aside(&self) -> Self {
+        Self(!self.0)
+    }
+
     /// A number from 0 to before `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
@@ -147,6 +152,7 @@ fn free(trace: &mut Trace, random: &mut Random) {
 }
 
 pub fn machine(random: &mut Random) -> Machine {
+    let mut codecs = random.aside();
     let bandwidth = |random: &mut Random| {
         Bandwidth::constant(BytesPerSec(1_000_000_000 * (1 + random.below(40))))
     };
@@ -161,8 +167,8 @@ pub fn machine(random: &mut Random) -> Machine {
                 f32_flops: 1,
                 f16_flops: 1,
                 memory_bandwidth: BytesPerSec(1),
-                codec_lane: random.one_in(2),
-                beside_codec: random.of(&[1.0, 1.0, 0.7, 0.35]),
+                codec_lane: codecs.one_in(2),
+                beside_codec: codecs.of(&[1.0, 1.0, 0.7, 0.35]),
             },
         },
         host: Host { memory: Bytes(1 << 40) },
@@ -188,7 +194,7 @@ pub fn policy(random: &mut Random) -> Policy {
             PrefetchGate::WithPrecedingConvolution,
         ]),
         synchronous: random.one_in(4),
-        codecs_beside: !random.one_in(4),
+        codecs_beside: !random.aside().one_in(4),
     }
 }
 
