@@ -35,8 +35,8 @@ pub struct ProblemArgs {
     #[command(flatten)]
     pub network: NetworkArgs,
 
-    /// A machine (see `list machines`), one with another link such as `titan-v+pcie5` or with codecs
-    /// on compute as `titan-v+no-codec-lane`, or a file (.toml or .json)
+    /// A machine (see `list machines`), one that differs such as `titan-v+pcie5` (see `list links`)
+    /// or `titan-v+no-codec-lane` (also codec-lane, shared-codec-lane), or a file (.toml or .json)
     #[arg(long, short, value_name = "MACHINE")]
     pub machine: String,
 

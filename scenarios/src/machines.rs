@@ -37,7 +37,7 @@ const BUNDLED: Library<'static> = Library {
         "titan-v",
     ),
     links: embed!("links": "nvlink-c2c", "nvlink2", "pcie3", "pcie4", "pcie5", "pcie6"),
-    variations: embed!("variations": "codec-lane", "no-codec-lane"),
+    variations: embed!("variations": "codec-lane", "no-codec-lane", "shared-codec-lane"),
 };
 
 /// The machines that come with tidegate, by ascending name.

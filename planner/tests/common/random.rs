@@ -198,9 +198,10 @@ pub fn policy(random: &mut Random) -> Policy {
     }
 }
 
-/// Up to three codecs: lossless and of fixed rate.
+/// Up to three codecs: lossless, of fixed rate, with bounded errors.
 pub fn codec_models(random: &mut Random) -> CodecModels {
     let model = |random: &mut Random, index: u64| {
+        let mut named = random.aside();
         let fidelity = random.of(&[Fidelity::Lossless, Fidelity::Lossless, Fidelity::FixedRate]);
         let permille = random.below(900) as u32;
         let margin_permille = random.below(200) as u32;
@@ -211,9 +212,17 @@ pub fn codec_models(random: &mut Random) -> CodecModels {
                 SizeModel::Sparsity { overhead_permille: 32, dense_permille: 1000, margin_permille }
             }
         };
+        // Some as methods look for them: zero-value compression, and one with bounded errors.
+        let (codec, parameter, fidelity) = match fidelity {
+            Fidelity::Lossless if index == 0 && named.one_in(2) => ("zvc".into(), None, fidelity),
+            Fidelity::FixedRate if named.one_in(2) => {
+                (format!("sz{index}"), Some(1e-3), Fidelity::ErrorBounded)
+            }
+            _ => (format!("codec{index}"), None, fidelity),
+        };
         CodecModel {
-            codec: format!("codec{index}"),
-            parameter: None,
+            codec,
+            parameter,
             fidelity,
             size,
             compress: time_model(random),
