@@ -12,10 +12,10 @@
 //! A decompression that compute waits for is the first of its lane, and all before it has run; what
 //! came in early left room for it, because its position counted as not yet passed.
 
+use crate::Model;
 use crate::parts::Work;
 use crate::sequence::Sequence;
 use crate::timing::{State, Timing, first_fit, run_time};
-use crate::Model;
 
 /// When decompressions are to start, and the room in which that is found.
 #[derive(Debug, Clone)]
@@ -114,8 +114,7 @@ impl Timing {
             return 0;
         }
         let is_due = |position: &usize| {
-            let is_compression =
-                || matches!(sequence.positions[*position].work, Work::Compress(_));
+            let is_compression = || matches!(sequence.positions[*position].work, Work::Compress(_));
             *position < self.state.ended && is_compression()
         };
         let waiting = sequence.codec_positions[self.state.codecs_started..].iter();
@@ -128,7 +127,9 @@ impl Timing {
         if !self.codec_lane || !self.state.lanes.is_idle(schema::Lane::Codec) {
             return;
         }
-        let Some(position) = sequence.codec_positions.get(self.state.codecs_started) else { return };
+        let Some(position) = sequence.codec_positions.get(self.state.codecs_started) else {
+            return;
+        };
         let position = *position as usize;
         let run = sequence.positions[position];
         let allocates = sequence.allocates[position];
@@ -161,7 +162,9 @@ impl Timing {
 
     fn decompression_may_start(&mut self, sequence: &Sequence, position: usize) -> bool {
         let state = &self.state;
-        if !is_back(state, sequence, position) || state.ended < self.leads.with(state.codecs_started) {
+        if !is_back(state, sequence, position)
+            || state.ended < self.leads.with(state.codecs_started)
+        {
             return false;
         }
         let (here, bytes) = (self.here(sequence), sequence.allocates[position]);

@@ -17,6 +17,13 @@ pub struct CodecLane {
     pub beside_codec_permille: u16,
 }
 
+impl CodecLane {
+    /// What compute loses while a codec runs, as a share of the codec's time.
+    pub fn taken(self) -> f64 {
+        1.0 - f64::from(self.beside_codec_permille) / 1000.0
+    }
+}
+
 impl Codecs {
     /// No codec at all.
     pub const NONE: Self = Self { tensors: 0, costs: Vec::new(), lane: None };

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use schema::{Bytes, CodecCost, Direction, Link, Nanos, OpId, TensorId};
 
 use crate::lanes::Speeds;
+use crate::policy::Policy;
 use crate::sequence::{Sequence, StepError};
-use crate::timing::{CopyTimes, Policy, Timing};
+use crate::timing::{CopyTimes, Timing};
 use crate::{CodecLane, Codecs, Model, NO_OP, Packing, Position, Residency, Treatment};
 
 /// Why decisions cannot be carried out under the budget.

@@ -22,6 +22,7 @@ mod lanes;
 mod model;
 mod packing;
 mod parts;
+mod policy;
 mod program;
 mod proof;
 mod record;
@@ -37,10 +38,10 @@ pub use evaluator::{Awaited, Evaluator, Infeasible, Outcome, Record, RecordedCop
 pub use in_core::{InCore, in_core};
 pub use model::{Gap, GapId, Model, NO_OP};
 pub use parts::{Materialised, Packing, Position, Residency, Treatment, Work};
+pub use policy::{OffloadStart, Policy, PrefetchGate};
 pub use program::Program;
 pub use proof::{Unsafe, prove};
 pub use sequence::{Step, StepError, StepProblem};
 pub use timeline::predict;
-pub use timing::{OffloadStart, Policy, PrefetchGate};
 
 pub use clocks::HappensBefore;

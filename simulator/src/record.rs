@@ -4,8 +4,9 @@ use schema::{Nanos, TensorId};
 
 use crate::evaluator::{Awaited, Outcome, Record, RecordedCopy};
 use crate::parts::Work;
+use crate::policy::{OffloadStart, Policy};
 use crate::sequence::Sequence;
-use crate::timing::{OffloadStart, Policy, Span, Timing};
+use crate::timing::{Span, Timing};
 
 impl Timing {
     /// Everything about the sequence that was timed last.

@@ -310,8 +310,7 @@ impl<'a> Build<'a> {
             return;
         };
         // When compression comes is not certain either.
-        let taken = 1.0 - f64::from(lane.beside_codec_permille) / 1000.0;
-        self.programme.add(self.anywhere, variable, taken * (pack + unpack));
+        self.programme.add(self.anywhere, variable, lane.taken() * (pack + unpack));
         self.programme.add(self.decoded[item.end], variable, pack + unpack);
     }
 
