@@ -50,7 +50,7 @@ fn a_plan_with_codecs_is_proven_and_says_what_it_was_asked_for() {
 fn codecs_run_beside_compute_where_the_machine_can() {
     let sandbox = Sandbox::new();
     let trace = "tests/recordings/small.dtr.jsonl";
-    let options = "--budget 40% --codecs zvc --sparsity 60% --allow keep,compress";
+    let options = "--budget 60% --codecs zvc --sparsity 60% --allow keep,compress";
     let plan = |machine: &str, method: &str| {
         let asked = format!("--machine {machine} {options} --method {method}");
         let printed = sandbox.ok(&format!("plan {trace} {asked} -o plan.json"));
