@@ -57,8 +57,8 @@ impl CodecInputs {
         Reference { name: self.models.device.clone(), digest: self.models.digest() }
     }
 
-    /// What sizes and times rest on, in a sentence.
-    pub fn assumptions(&self, trace: &Trace) -> String {
+    /// What sizes and times rest on, and where codecs run, a line each.
+    pub fn assumptions(&self, trace: &Trace, machine: &Machine) -> String {
         let transient = |t: &&Tensor| matches!(t.role, Role::Activation | Role::Gradient);
         let all = trace.tensors.iter().filter(transient).count();
         let known = trace.tensors.iter().filter(transient).filter(|t| t.sparsity.is_some()).count();
@@ -69,9 +69,18 @@ impl CodecInputs {
                      --sparsity"
                 .into(),
         };
+        let compute = &machine.device.compute;
+        let lane = match compute.codec_lane {
+            true if compute.beside_codec < 1.0 => format!(
+                "codecs have a lane of their own and slow compute to {:.0} % while they run",
+                100.0 * compute.beside_codec
+            ),
+            true => "codecs have a lane of their own and do not slow compute".into(),
+            false => "codecs run on compute".into(),
+        };
         format!(
             "codecs are {}; {known} of {all} activations and gradients state their share of \
-             zeros{unknown}",
+             zeros{unknown}\n{lane}",
             self.models.source
         )
     }

@@ -7,7 +7,7 @@ use clap::Args;
 use planner::{Allowed, Limits, Problem};
 use profiler::import::{ImportOptions, InPlaceOps};
 use scenarios::Budget;
-use schema::{Bytes, Document, Machine, Plan, Trace, file::read_text};
+use schema::{Bytes, Document, Machine, Trace, file::read_text};
 use simulator::{InCore, in_core};
 
 use crate::codec_args::{CodecArgs, CodecInputs};
@@ -35,8 +35,8 @@ pub struct ProblemArgs {
     #[command(flatten)]
     pub network: NetworkArgs,
 
-    /// A machine (see `list machines`), one with another link such as `titan-v+pcie5`, or a file
-    /// (.toml or .json)
+    /// A machine (see `list machines`), one that differs such as `titan-v+pcie5` (see `list links`)
+    /// or `titan-v+no-codec-lane` (also codec-lane, shared-codec-lane), or a file (.toml or .json)
     #[arg(long, short, value_name = "MACHINE")]
     pub machine: String,
 
@@ -187,8 +187,8 @@ impl ProblemArgs {
 }
 
 impl ProblemArgs {
-    /// What the plan's settings say of these arguments, so that [`trace_of`] finds its trace again
-    /// and a person the problem.
+    /// What the plan's settings say of these arguments, so that
+    /// [`trace_of`](crate::plan_trace::trace_of) finds its trace again and a person the problem.
     pub fn settings(&self) -> Vec<(String, String)> {
         let mut settings = vec![("evaluations", self.evaluations.to_string())];
         if self.in_place == InPlace::Alias {
@@ -203,6 +203,9 @@ impl ProblemArgs {
         if network || self.speed.is_some() || self.recorded_on.is_some() {
             settings.push(("machine", self.machine.clone()));
         }
+        if is_bundled(&self.trace) {
+            settings.push(("trace", self.trace.clone()));
+        }
         if network {
             let options = serde_json::to_string(&self.network).expect("options are plain data");
             settings.push(("network", options));
@@ -213,36 +216,11 @@ impl ProblemArgs {
     }
 }
 
-/// The trace that a plan was made for, by the name that was then given: times are carried over and
-/// in-place ops taken as the plan's settings say.
-pub fn trace_of(plan: &Plan, name: &str) -> Result<Trace> {
-    let setting = |name: &str| plan.settings.get(name).map(String::as_str);
-    let in_place =
-        if setting("in-place") == Some("alias") { InPlace::Alias } else { InPlace::AsRecorded };
-    let network = setting("network");
-    let Some(machine) = setting("machine") else { return read_trace(name, in_place) };
-    let context = "the plan's settings name what its times were carried over with";
-    let factor = setting("speed").map(str::parse).transpose().context(context);
-    let factor = factor.or_exit(Exit::Usage)?;
-    let machine = read_machine(machine)?;
-    let recorded = match network {
-        Some(options) => {
-            let options: NetworkArgs =
-                serde_json::from_str(options).context(context).or_exit(Exit::Usage)?;
-            let network = options.options(options.batch.unwrap_or(1))?;
-            options.modelled_trace(&read_network(name, &network)?, &machine)?
-        }
-        None => read_trace(name, in_place)?,
-    };
-    let from = setting("recorded-on").map(read_machine).transpose()?;
-    let carried = scenarios::carry_over(&recorded, from.as_ref(), &machine, factor);
-    Ok(carried.context(context).or_exit(Exit::Usage)?.0)
-}
-
 impl Inputs {
     /// What the times and sizes of the problem rest on, a line each.
     pub fn assumptions(&self) -> String {
-        let codecs = self.codecs.as_ref().map(|codecs| codecs.assumptions(&self.trace) + "\n");
+        let codecs = self.codecs.as_ref();
+        let codecs = codecs.map(|codecs| codecs.assumptions(&self.trace, &self.machine) + "\n");
         format!("{}\n{}", self.carry_over, codecs.unwrap_or_default())
     }
 
@@ -267,6 +245,12 @@ impl Inputs {
         problem.limits = self.limits;
         problem
     }
+}
+
+/// Whether a name means the same trace or network wherever it is given.
+fn is_bundled(name: &str) -> bool {
+    scenarios::traces().any(|trace| trace == name)
+        || scenarios::networks().any(|network| network.name == name)
 }
 
 /// A bundled trace, a trace file, or a recording.

@@ -6,6 +6,7 @@ mod exit;
 mod inputs;
 mod networks;
 mod output;
+mod plan_trace;
 mod progress;
 mod published;
 mod scatter;

@@ -13,14 +13,16 @@
 //!   an op; the cheapest per byte come first, and fractions of a run are allowed (the relaxation);
 //! - by a codec, whose two runs take their share of `E`. Of a tensor of `b` bytes whose small form
 //!   has `r`, `b - r` are absent for that; the other `r` are still there, or are among the bytes
-//!   that go over the link. Fractions are allowed here, too.
+//!   that go over the link. Fractions are allowed here, too. Where codecs may have a lane of their
+//!   own, only what they slow compute by is of `E`, and all codecs together take no more than the
+//!   iteration. (While a codec runs, compute either stands idle or is slowed.)
 //!
 //! The smallest `E` under which these ways together carry `D` is a bound for that op; the largest
 //! of these is the bound. Latencies, the order of copies and what a recomputation itself needs are
 //! left out, which only lowers it.
 
 use schema::{Bytes, Nanos, OpId};
-use simulator::GapId;
+use simulator::{CodecLane, GapId};
 
 use crate::Problem;
 use crate::kept_load::kept_load;
@@ -112,9 +114,10 @@ fn extra_time(problem: &Problem, excess: &Excess) -> Option<u64> {
         gap.after.index() < excess.op && gap.before.is_none_or(|op| op.index() > excess.op)
     };
     let open: Vec<GapId> = (0..problem.model.gaps().len()).filter(open).collect();
-    let mut runs = reruns(problem, &open);
-    runs.extend(codec_runs(problem, &open));
-    runs.sort_by(by_time_per_byte);
+    let reruns = reruns(problem, &open);
+    let codecs = codec_runs(problem, &open);
+    let ways = Ways::new(reruns, codecs, problem.codecs.costs.lane());
+    let ops = problem.trace.total_time().0;
     let swappable: u64 = match problem.allowed.swap {
         true => open.iter().map(|gap| problem.model.gaps()[*gap].bytes.0).sum(),
         false => 0,
@@ -128,7 +131,7 @@ fn extra_time(problem: &Problem, excess: &Excess) -> Option<u64> {
         let back = carried(fastest(&link.h2d), excess.after + extra);
         let over_link =
             (out.min(back) * (1.0 + 1e-9) + slack * fastest(&link.d2h) / 1e9).min(swappable as f64);
-        over_link + brought_back(&runs, extra)
+        over_link + ways.brought_back(ops, extra)
     };
     let wanted = excess.bytes as f64;
     let most = 1u64 << 60;
@@ -188,6 +191,39 @@ fn codec_runs(problem: &Problem, open: &[GapId]) -> Vec<(u64, u64)> {
 
 fn by_time_per_byte((t, b): &(u64, u64), (u, c): &(u64, u64)) -> std::cmp::Ordering {
     (u128::from(*t) * u128::from(*c)).cmp(&(u128::from(*u) * u128::from(*b)))
+}
+
+/// The ways back that take compute's time.
+struct Ways {
+    /// Time of compute and bytes, of reruns and codecs; the cheapest per byte first.
+    on_compute: Vec<(u64, u64)>,
+    /// Of reruns alone, and of codecs alone with their own time, where they have their own lane.
+    apart: Option<[Vec<(u64, u64)>; 2]>,
+}
+
+impl Ways {
+    fn new(
+        mut reruns: Vec<(u64, u64)>,
+        mut codecs: Vec<(u64, u64)>,
+        lane: Option<CodecLane>,
+    ) -> Self {
+        let taken = 1000 - lane.map_or(0, |lane| u64::from(lane.beside_codec_permille));
+        let slowed = |(time, bytes): &(u64, u64)| {
+            ((u128::from(*time) * u128::from(taken) / 1000) as u64, *bytes)
+        };
+        let mut on_compute: Vec<_> = codecs.iter().map(slowed).chain(reruns.clone()).collect();
+        for list in [&mut on_compute, &mut reruns, &mut codecs] {
+            list.sort_by(by_time_per_byte);
+        }
+        Self { on_compute, apart: lane.map(|_| [reruns, codecs]) }
+    }
+
+    /// Bytes that come back with `extra` time of compute, in an iteration whose ops take `ops`.
+    fn brought_back(&self, ops: u64, extra: u64) -> f64 {
+        let all = brought_back(&self.on_compute, extra);
+        let Some([reruns, codecs]) = &self.apart else { return all };
+        all.min(brought_back(reruns, extra) + brought_back(codecs, ops + extra))
+    }
 }
 
 /// Bytes that running ops again and codecs for `time` brings back, a last run in part; `runs` has

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use schema::{Bytes, Choice, CodecCost, CodecModels, Machine, Trace};
-use simulator::{Evaluator, GapId, Model, Policy, Treatment};
+use simulator::{CodecLane, Evaluator, GapId, Model, Policy, Treatment};
 
 use crate::codecs::{CodecOptions, CodecTable};
 use crate::feature_maps::feature_maps;
@@ -63,6 +63,13 @@ impl Default for Limits {
     }
 }
 
+/// The lane that a machine has for codecs, if it has one.
+fn codec_lane(machine: &Machine) -> Option<CodecLane> {
+    let compute = &machine.device.compute;
+    let beside_codec_permille = (compute.beside_codec * 1000.0).round().clamp(100.0, 1000.0) as u16;
+    compute.codec_lane.then_some(CodecLane { beside_codec_permille })
+}
+
 impl<'a> Problem<'a> {
     /// A problem without codecs, in which all else is allowed, with the machine's host memory and
     /// default limits.
@@ -87,6 +94,7 @@ impl<'a> Problem<'a> {
     /// The problem with codecs, whose use it then allows.
     pub fn with_codecs(mut self, models: &CodecModels, options: CodecOptions) -> Self {
         self.codecs = CodecTable::new(self.trace, models, options);
+        self.codecs.costs = self.codecs.costs.with_lane(codec_lane(self.machine));
         self.allowed.compress = true;
         self
     }

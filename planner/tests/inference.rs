@@ -26,6 +26,7 @@ fn machine() -> Machine {
                 f16_flops: 1,
                 memory_bandwidth: BytesPerSec(1_555_000_000_000),
                 codec_lane: true,
+                beside_codec: 1.0,
             },
         },
         host: Host { memory: Bytes(1_000_000) },

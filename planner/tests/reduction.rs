@@ -27,7 +27,7 @@ fn no_dependency_follows_from_the_others() {
         let nodes: Vec<NodeIndex> = plan.actions.iter().map(|_| graph.add_node(())).collect();
         let mut last = [None; Lane::COUNT];
         for (index, action) in plan.actions.iter().enumerate() {
-            let lane = action.task.lane().index();
+            let lane = plan.lane(action.task).index();
             if let Some(previous) = last[lane].replace(nodes[index]) {
                 graph.add_edge(previous, nodes[index], ());
             }

@@ -64,9 +64,11 @@ fn random_plan(random: &mut Random) -> Result<Option<(Plan, schema::Trace, Outco
 #[test]
 fn every_plan_is_safe_under_every_timing() {
     let planned = std::cell::Cell::new(0u64);
+    let codec_lanes = std::cell::Cell::new(0u64);
     for_each_case(10_000, |random| {
         let Some((plan, trace, outcome)) = random_plan(random)? else { return Ok(()) };
         planned.set(planned.get() + 1);
+        codec_lanes.set(codec_lanes.get() + u64::from(plan.codec_lane));
         prove(&plan).map_err(|e| e.to_string())?;
         check_contract(&plan, &trace).map_err(|e| e.to_string())?;
         let program = Program::of(&plan);
@@ -80,7 +82,7 @@ fn every_plan_is_safe_under_every_timing() {
             }
             durations = random::jitter(random, plan.actions.iter().map(|a| a.duration));
         }
-        if plan.predicted.peak > outcome.peak {
+        if plan.predicted.peak > outcome.peak && !plan.codec_lane {
             let (plan, evaluated) = (plan.predicted.peak, outcome.peak);
             return Err(format!("the plan's peak is {plan}, its evaluation said {evaluated}"));
         }
@@ -91,8 +93,8 @@ fn every_plan_is_safe_under_every_timing() {
         if codec_time != outcome.codec.0 {
             return Err(format!("codecs take {codec_time}, evaluated {}", outcome.codec));
         }
-        // Where copies do not disturb each other, the plan keeps what the evaluation promised.
-        let alone = plan.both_directions_permille == 1000;
+        // Where lanes do not disturb each other, the plan keeps what the evaluation promised.
+        let alone = plan.both_directions_permille == 1000 && plan.beside_codec_permille == 1000;
         if alone && plan.predicted.iteration > outcome.iteration {
             let (plan, evaluated) = (plan.predicted.iteration, outcome.iteration);
             return Err(format!("the plan takes {plan}, its evaluation said {evaluated}"));
@@ -102,6 +104,7 @@ fn every_plan_is_safe_under_every_timing() {
     // Most random problems fit somehow; a generator that plans nothing would test nothing.
     let cases = setting("TIDEGATE_CASES", 10_000);
     assert!(cases < 100 || planned.get() > cases / 3, "only {} of {cases}", planned.get());
+    assert!(cases < 100 || codec_lanes.get() > cases / 20, "only {} with", codec_lanes.get());
 }
 
 #[test]

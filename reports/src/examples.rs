@@ -22,7 +22,7 @@ pub(crate) fn interval(
 ) -> Interval {
     Interval {
         action: ActionId(action),
-        lane: task.lane(),
+        lane: task.lane(false),
         task,
         label: label.into(),
         bytes: Bytes(bytes),
@@ -31,6 +31,22 @@ pub(crate) fn interval(
         stall: None,
         follows: follows.iter().copied().map(ActionId).collect(),
     }
+}
+
+/// The timeline of two convolutions, whose first output goes out and comes back in a small form
+/// that is made beside compute.
+pub(crate) fn timeline_with_codecs() -> Timeline {
+    let mut timeline = timeline();
+    let on_codec_lane = |action, task, times, follows: &[u32]| Interval {
+        lane: Lane::Codec,
+        ..interval(action, task, "a<1>", 24_000_000, times, follows)
+    };
+    let a = TensorId(4);
+    let (packed, unpacked) = ([1_000_001, 1_300_000], [3_000_001, 3_200_000]);
+    timeline.intervals.push(on_codec_lane(7, Task::Compress(a), packed, &[]));
+    timeline.intervals.push(on_codec_lane(8, Task::Decompress(a), unpacked, &[3]));
+    timeline.intervals[1].start = Nanos(1_300_000);
+    timeline
 }
 
 /// Two convolutions forward and backward. The first output is swapped, the second made again.
@@ -116,7 +132,7 @@ impl Chain {
 
     /// Runs a task once its lane is free and the moment `ready` has come.
     fn run(&mut self, task: Task, label: &str, time: u64, ready: u64) -> u64 {
-        let lane = task.lane().index();
+        let lane = task.lane(false).index();
         let start = self.free[lane].max(ready);
         let idle = start - self.free[lane];
         let action = self.intervals.len() as u32;

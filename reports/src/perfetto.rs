@@ -60,11 +60,12 @@ fn name_lanes(events: &mut Events, timeline: &Timeline) {
     let Timeline { method, trace, machine, .. } = timeline;
     let process = format!("{method}: {} on {} ({basis})", trace.name, machine.name);
     events.metadata("process_name", 0, json!({ "name": process }));
-    for lane in Lane::ALL {
+    for lane in timeline.lanes() {
         let name = match lane {
             Lane::Compute => "compute",
             Lane::D2h => "d2h (copies out)",
             Lane::H2d => "h2d (copies in)",
+            Lane::Codec => "codec",
         };
         events.metadata("thread_name", thread(lane), json!({ "name": name }));
         events.metadata("thread_sort_index", thread(lane), json!({ "sort_index": lane.index() }));
@@ -94,11 +95,16 @@ struct Flow {
     copy_in: ActionId,
 }
 
+/// Ops and codecs read what was copied in.
+fn is_use(lane: Lane) -> bool {
+    matches!(lane, Lane::Compute | Lane::Codec)
+}
+
 /// For each interval, the flows that touch it.
 fn flows(timeline: &Timeline, positions: &HashMap<ActionId, usize>) -> Vec<Vec<Flow>> {
     let intervals = &timeline.intervals;
     let mut first_use = HashMap::new();
-    for (i, interval) in intervals.iter().enumerate().filter(|(_, x)| x.lane == Lane::Compute) {
+    for (i, interval) in intervals.iter().enumerate().filter(|(_, x)| is_use(x.lane)) {
         for &copy_in in &interval.follows {
             first_use.entry(copy_in).or_insert(i);
         }

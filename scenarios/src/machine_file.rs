@@ -55,6 +55,7 @@ struct ComputeTable {
     #[serde(default, deserialize_with = "amount")]
     memory_bandwidth: Option<BytesPerSec>,
     codec_lane: Option<bool>,
+    beside_codec: Option<f64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -111,7 +112,7 @@ impl MachineFile {
     }
 
     /// Every figure of a machine by its field's name, and whether this file states it.
-    pub(crate) fn figures(&self) -> [(&'static str, bool); 10] {
+    pub(crate) fn figures(&self) -> [(&'static str, bool); 12] {
         let (device, compute, link) = (&self.device, &self.device.compute, &self.link);
         [
             ("device.memory", device.memory.is_some()),
@@ -119,6 +120,8 @@ impl MachineFile {
             ("device.compute.f32_flops", compute.f32_flops.is_some()),
             ("device.compute.f16_flops", compute.f16_flops.is_some()),
             ("device.compute.memory_bandwidth", compute.memory_bandwidth.is_some()),
+            ("device.compute.codec_lane", compute.codec_lane.is_some()),
+            ("device.compute.beside_codec", compute.beside_codec.is_some()),
             ("host.memory", self.host.memory.is_some()),
             ("link.d2h", link.d2h.is_some()),
             ("link.h2d", link.h2d.is_some()),
@@ -156,6 +159,7 @@ impl MachineFile {
                     f16_flops: compute.f16_flops.or(base_compute.f16_flops),
                     memory_bandwidth: compute.memory_bandwidth.or(base_compute.memory_bandwidth),
                     codec_lane: compute.codec_lane.or(base_compute.codec_lane),
+                    beside_codec: compute.beside_codec.or(base_compute.beside_codec),
                 },
             },
             host: HostTable { memory: self.host.memory.or(base.host.memory) },
@@ -172,7 +176,8 @@ impl MachineFile {
     }
 
     /// The machine, where every field is stated. Codecs share the compute lane unless the file
-    /// says otherwise, as CSWAP+ assumes.
+    /// says otherwise, as CSWAP+ assumes; if they do not, they do not slow compute unless it says
+    /// so.
     pub(crate) fn finish(self, name: String, file: &Path) -> Result<Machine, ScenarioError> {
         let (device, link) = (self.device, self.link);
         let compute = device.compute;
@@ -198,6 +203,7 @@ impl MachineFile {
                         "\"900GB/s\"",
                     )?,
                     codec_lane: compute.codec_lane.unwrap_or(false),
+                    beside_codec: compute.beside_codec.unwrap_or(1.0),
                 },
             },
             host: Host { memory: needed.field(self.host.memory, "host", "memory", "\"64GiB\"")? },

@@ -37,6 +37,7 @@ const BUNDLED: Library<'static> = Library {
         "titan-v",
     ),
     links: embed!("links": "nvlink-c2c", "nvlink2", "pcie3", "pcie4", "pcie5", "pcie6"),
+    variations: embed!("variations": "codec-lane", "no-codec-lane", "shared-codec-lane"),
 };
 
 /// The machines that come with tidegate, by ascending name.
@@ -54,7 +55,8 @@ pub fn links() -> impl Iterator<Item = (&'static str, Link)> {
     })
 }
 
-/// The machine of a name: `titan-v`, or `titan-v+pcie5` for the same machine with another link.
+/// The machine of a name: `titan-v`, or `titan-v+pcie5` for the same machine with another link, or
+/// `titan-v+no-codec-lane` where it differs otherwise; any number of these after each other.
 pub fn machine(name: &str) -> Result<Machine, ScenarioError> {
     BUNDLED.machine(name)
 }
@@ -65,10 +67,12 @@ pub fn machine_from_toml(text: &str, file: &Path) -> Result<Machine, ScenarioErr
     BUNDLED.machine_from_toml(text, file)
 }
 
-/// Names and texts of the files that a machine may be made of. No machine has the name of a link.
+/// Names and texts of the files that a machine may be made of. No machine has the name of a link
+/// or a variation.
 struct Library<'a> {
     machines: &'a [(&'a str, &'a str)],
     links: &'a [(&'a str, &'a str)],
+    variations: &'a [(&'a str, &'a str)],
 }
 
 impl Library<'_> {
@@ -86,19 +90,27 @@ impl Library<'_> {
         self.inherited(MachineFile::read(text, file)?, file, &mut Vec::new())?.finish(name, file)
     }
 
-    /// What `machine`, `machine+link` or `link` states, with what it inherits. `chain` holds the
-    /// machines that led here.
+    /// What `machine`, `link`, or a machine with links and variations after `+` states, with what it
+    /// inherits. `chain` holds the machines that led here.
     fn named(&self, name: &str, chain: &mut Vec<String>) -> Result<MachineFile, ScenarioError> {
-        if let Some((machine, link)) = name.split_once('+') {
-            let base = self.named_machine(machine, chain)?;
-            let Some(link_file) = self.link(link)? else {
-                let known = self.links.iter().map(|(name, _)| *name);
-                return Err(ScenarioError::unknown("link", link, known));
+        if let Some((machine, other)) = name.rsplit_once('+') {
+            let base = match machine.contains('+') {
+                true => self.named(machine, chain)?,
+                false => self.named_machine(machine, chain)?,
+            };
+            let (file, what) = if let Some(link) = self.link(other)? {
+                let what = link.link_name().unwrap_or(other).to_string();
+                (link, what)
+            } else if let Some(variation) = self.variation(other)? {
+                let what = variation.description.clone().unwrap_or_else(|| other.to_string());
+                (variation, what)
+            } else {
+                let known = self.links.iter().chain(self.variations).map(|(name, _)| *name);
+                return Err(ScenarioError::unknown("link or variation", other, known));
             };
             let title = base.description.as_deref().unwrap_or(machine);
-            let description =
-                format!("{title}; here with {}", link_file.link_name().unwrap_or(link));
-            let mut both = link_file.over(base);
+            let description = format!("{title}; here with {what}");
+            let mut both = file.over(base);
             both.description = Some(description);
             return Ok(both);
         }
@@ -134,6 +146,13 @@ impl Library<'_> {
         let mut read = MachineFile::read(text, Path::new(&format!("links/{name}.toml")))?;
         read.description = None;
         Ok(Some(read))
+    }
+
+    /// What a variation's file states: any figures, which replace a machine's.
+    fn variation(&self, name: &str) -> Result<Option<MachineFile>, ScenarioError> {
+        let found = self.variations.iter().find(|(known, _)| *known == name);
+        let file = PathBuf::from(format!("variations/{name}.toml"));
+        found.map(|(_, text)| MachineFile::read(text, &file)).transpose()
     }
 
     /// Adds to a file what it inherits.

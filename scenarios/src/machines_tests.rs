@@ -37,12 +37,15 @@ fn causes(error: &dyn Error) -> String {
 fn the_tables_hold_every_file_of_their_folders_and_share_no_name() {
     assert_eq!(names(BUNDLED.machines), files("machines"));
     assert_eq!(names(BUNDLED.links), files("links"));
-    assert!(names(BUNDLED.links).iter().all(|link| !names(BUNDLED.machines).contains(link)));
+    assert_eq!(names(BUNDLED.variations), files("variations"));
+    let mut all = [BUNDLED.machines, BUNDLED.links, BUNDLED.variations].map(names).concat();
+    all.sort();
+    assert!(all.windows(2).all(|pair| pair[0] != pair[1]), "{all:?}");
 }
 
 #[test]
 fn every_figure_of_every_file_has_a_source_of_its_own() {
-    for (name, text) in BUNDLED.machines.iter().chain(BUNDLED.links) {
+    for (name, text) in BUNDLED.machines.iter().chain(BUNDLED.links).chain(BUNDLED.variations) {
         let read = MachineFile::read(text, Path::new(name)).expect("well formed");
         let stated = read.figures().into_iter().filter(|(_, stated)| *stated);
         for (figure, _) in stated {
@@ -101,6 +104,24 @@ fn another_link_brings_its_figures_and_their_sources() {
 }
 
 #[test]
+fn a_variation_changes_what_it_states_and_nothing_else() {
+    let plain = machine("titan-v").expect("known");
+    assert!(plain.device.compute.codec_lane);
+    let on_compute = machine("titan-v+no-codec-lane").expect("known");
+    assert!(!on_compute.device.compute.codec_lane);
+    assert_eq!(on_compute.description, "Titan V over PCIe 3; here with codecs on compute");
+    let source = &on_compute.sources["device.compute.codec_lane"];
+    assert_eq!(source, "supposed: asked for by name");
+    let mut again = machine("titan-v+no-codec-lane+codec-lane").expect("known");
+    assert_eq!(again.name, "titan-v+no-codec-lane+codec-lane");
+    again.name.clone_from(&plain.name);
+    assert_eq!((again.device, again.link), (plain.device, plain.link));
+    let both = machine("titan-v+pcie5+no-codec-lane").expect("known");
+    assert_eq!(both.link, machine("titan-v+pcie5").expect("known").link);
+    assert!(!both.device.compute.codec_lane);
+}
+
+#[test]
 fn a_file_of_the_users_own_inherits_and_records_where_its_figures_are_stated() {
     let text = r#"
         inherits = "titan-v+pcie4"
@@ -147,6 +168,7 @@ fn names_that_are_none_are_refused_with_a_remedy() {
         "titan-v+",
         "pcie5",
         "titan-v+p100",
+        "titan-v+pcie5+codec",
         "",
         "+pcie5",
     ];
@@ -166,6 +188,7 @@ fn machines_that_inherit_one_another_are_refused() {
             ("self", "inherits = \"self\""),
         ],
         links: &[("fast", "")],
+        variations: &[],
     };
     let say = |name| library.machine(name).expect_err("a circle").to_string();
     insta::assert_snapshot!([say("a"), say("self")].join("\n"));
@@ -190,6 +213,7 @@ fn broken_files_are_refused_with_file_place_and_remedy() {
              { bytes = \"1MiB\", bandwidth = \"8GB/s\" }]",
         ),
         ("share over 1", "inherits = \"p100\"\n[link]\nboth_directions = 1.5"),
+        ("codecs that stop compute", "inherits = \"p100\"\n[device.compute]\nbeside_codec = 0.05"),
         ("zero flops", "inherits = \"p100\"\n[device.compute]\nf32_flops = \"0TFLOPS\""),
         ("missing figure", "inherits = \"pcie3\"\n[device]\nname = \"mine\""),
         ("empty", ""),

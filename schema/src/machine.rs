@@ -54,6 +54,19 @@ pub struct Compute {
     pub memory_bandwidth: BytesPerSec,
     /// Whether codecs can run beside compute; if not they run on the compute lane.
     pub codec_lane: bool,
+    /// Speed of compute while a codec runs beside it, as a share of its speed alone, from 0.1 to 1:
+    /// both want the device's cores and its memory's bandwidth. Absent: 1, so that codecs do not
+    /// slow it. The codec keeps its speed.
+    #[serde(default = "full_speed", skip_serializing_if = "is_full_speed")]
+    pub beside_codec: f64,
+}
+
+fn full_speed() -> f64 {
+    1.0
+}
+
+fn is_full_speed(share: &f64) -> bool {
+    *share == full_speed()
 }
 
 /// The host of a machine.
@@ -92,6 +105,10 @@ impl Document for Machine {
         let compute = &self.device.compute;
         if compute.f32_flops == 0 || compute.f16_flops == 0 || compute.memory_bandwidth.0 == 0 {
             return Err(MachineError { field: "device.compute", why: "must have figures over 0" });
+        }
+        if !(0.1..=1.0).contains(&compute.beside_codec) {
+            let why = "must lie between 0.1 and 1";
+            return Err(MachineError { field: "device.compute.beside_codec", why });
         }
         let largest = Bytes(1 << 60);
         if self.device.memory > largest || self.host.memory > largest {

@@ -42,6 +42,13 @@ pub struct Plan {
     pub host_budget: Bytes,
     /// Speed of each copy direction while both are busy, in thousandths of its speed alone.
     pub both_directions_permille: u16,
+    /// Codecs run on the codec lane, beside compute; absent: on the compute lane.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub codec_lane: bool,
+    /// Speed of compute while a codec runs beside it, in thousandths of its speed alone; absent:
+    /// 1000, so that codecs do not slow it.
+    #[serde(default = "full_speed", skip_serializing_if = "is_full_speed")]
+    pub beside_codec_permille: u16,
     /// What was decided for each tensor that the method considered; all others are kept.
     pub decisions: Vec<Decision>,
     /// Device memory.
@@ -52,6 +59,14 @@ pub struct Plan {
     pub actions: Vec<Action>,
     /// What the simulator says of it.
     pub predicted: Predicted,
+}
+
+fn full_speed() -> u16 {
+    1000
+}
+
+fn is_full_speed(permille: &u16) -> bool {
+    *permille == full_speed()
 }
 
 /// Which document a plan or timeline belongs to.
@@ -105,19 +120,21 @@ pub enum Choice {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Lane {
-    /// Ops and codecs.
+    /// Ops; and codecs, where a plan does not have them on a lane of their own.
     Compute,
     /// Copies from device to host.
     D2h,
     /// Copies from host to device.
     H2d,
+    /// Codecs, where they run beside compute.
+    Codec,
 }
 
 impl Lane {
     /// How many lanes there are.
-    pub const COUNT: usize = 3;
+    pub const COUNT: usize = 4;
     /// All lanes, by index.
-    pub const ALL: [Self; Self::COUNT] = [Self::Compute, Self::D2h, Self::H2d];
+    pub const ALL: [Self; Self::COUNT] = [Self::Compute, Self::D2h, Self::H2d, Self::Codec];
 
     /// Position in [`Lane::ALL`].
     pub fn index(self) -> usize {
@@ -126,7 +143,7 @@ impl Lane {
 
     /// The name in documents.
     pub fn name(self) -> &'static str {
-        ["compute", "d2h", "h2d"][self.index()]
+        ["compute", "d2h", "h2d", "codec"][self.index()]
     }
 }
 
@@ -172,7 +189,7 @@ pub struct HostBuffer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Action {
-    /// What it does; this says its lane, too.
+    /// What it does. This says its lane, too, by [`Plan::lane`].
     pub task: Task,
     /// How long it is predicted to take, alone on the machine.
     #[serde(rename = "duration_ns")]
@@ -233,12 +250,12 @@ pub enum Task {
 }
 
 impl Task {
-    /// The lane that runs it.
-    pub fn lane(self) -> Lane {
+    /// The lane that runs it, where codecs have a lane of their own or have not.
+    pub fn lane(self, codec_lane: bool) -> Lane {
         match self {
-            Self::Run(_) | Self::Recompute(_) | Self::Compress(_) | Self::Decompress(_) => {
-                Lane::Compute
-            }
+            Self::Run(_) | Self::Recompute(_) => Lane::Compute,
+            Self::Compress(_) | Self::Decompress(_) if codec_lane => Lane::Codec,
+            Self::Compress(_) | Self::Decompress(_) => Lane::Compute,
             Self::CopyOut(_) => Lane::D2h,
             Self::CopyIn(_) => Lane::H2d,
         }
@@ -312,9 +329,12 @@ pub enum PlanError {
         /// What is wrong.
         problem: &'static str,
     },
-    /// A figure out of range.
-    #[error("both_directions_permille must lie between 100 and 1000")]
-    BothDirections,
+    /// A speed out of range.
+    #[error("{field} must lie between 100 and 1000")]
+    Speed {
+        /// The field.
+        field: &'static str,
+    },
 }
 
 impl Document for Plan {
@@ -323,8 +343,13 @@ impl Document for Plan {
     type Invalid = PlanError;
 
     fn check(&self) -> Result<(), PlanError> {
-        if !(100..=1000).contains(&self.both_directions_permille) {
-            return Err(PlanError::BothDirections);
+        for (field, permille) in [
+            ("both_directions_permille", self.both_directions_permille),
+            ("beside_codec_permille", self.beside_codec_permille),
+        ] {
+            if !(100..=1000).contains(&permille) {
+                return Err(PlanError::Speed { field });
+            }
         }
         self.check_sizes()?;
         self.check_codecs()?;
@@ -336,6 +361,11 @@ impl Document for Plan {
 }
 
 impl Plan {
+    /// The lane of an action. Where codecs run is the plan's to say, for all of them.
+    pub fn lane(&self, task: Task) -> Lane {
+        task.lane(self.codec_lane)
+    }
+
     /// Bytes that an action moves or works on: of a copy, what goes over the link; of a codec, the
     /// raw tensor; of an op, none.
     pub fn moved_bytes(&self, action: &Action) -> Bytes {

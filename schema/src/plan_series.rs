@@ -116,6 +116,8 @@ mod tests {
             budget: Bytes(1),
             host_budget: Bytes(1),
             both_directions_permille: 1000,
+            codec_lane: false,
+            beside_codec_permille: 1000,
             decisions: Vec::new(),
             buffers: Vec::new(),
             host_buffers: Vec::new(),

@@ -118,6 +118,12 @@ pub struct MemoryPoint {
 }
 
 impl Timeline {
+    /// The lanes that it has: the codec lane only where something ran on it.
+    pub fn lanes(&self) -> impl Iterator<Item = Lane> {
+        let codecs = self.intervals.iter().any(|interval| interval.lane == Lane::Codec);
+        Lane::ALL.into_iter().filter(move |lane| *lane != Lane::Codec || codecs)
+    }
+
     /// Total time for which the compute lane stood idle between its first start and the
     /// iteration's end.
     pub fn compute_idle(&self) -> Nanos {

@@ -6,7 +6,9 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use schema::{Bytes, CodecModels, Direction, Document, FileError, Machine, Plan, Timeline, Trace};
+use schema::{
+    Bytes, CodecModels, Direction, Document, FileError, Lane, Machine, Plan, Timeline, Trace,
+};
 
 const TRACE: &str = include_str!("gallery/trace-v1.json");
 const MACHINE: &str = include_str!("gallery/machine-v1.json");
@@ -80,6 +82,23 @@ fn old_documents_mean_what_they_meant() {
     insta::assert_debug_snapshot!("timeline_with_codecs", timeline);
 }
 
+/// Where codecs run is the plan's to say; one that says nothing has them on compute.
+#[test]
+fn a_plan_says_which_lane_its_codecs_run_on() {
+    let lanes = |plan: &Plan| {
+        let codecs: Vec<_> = plan.actions.iter().map(|action| plan.lane(action.task)).collect();
+        (codecs.contains(&Lane::Codec), codecs.contains(&Lane::Compute))
+    };
+    let old = read::<Plan>(PLAN_WITH_CODECS).expect("readable");
+    assert_eq!((old.beside_codec_permille, lanes(&old)), (1000, (false, true)));
+    let stated = "\"both_directions_permille\": 750";
+    let more = format!("{stated}, \"codec_lane\": true, \"beside_codec_permille\": 600");
+    let new = changed(PLAN_WITH_CODECS, stated, &more);
+    round_trip::<Plan>(&new);
+    let new = read::<Plan>(&new).expect("readable");
+    assert_eq!((new.beside_codec_permille, lanes(&new)), (600, (true, true)));
+}
+
 #[test]
 fn documents_that_cannot_be_read_are_refused_with_a_reason() {
     let mut table = String::new();
@@ -115,7 +134,11 @@ fn documents_that_cannot_be_read_are_refused_with_a_reason() {
     case("no bandwidth", machine("\"bytes_per_sec\": 1000", "\"bytes_per_sec\": 0"));
     case("no points", machine("[{ \"bytes\": 1048576, \"bytes_per_sec\": 1000 }]", "[]"));
     case("both directions", machine("0.75", "7.5"));
+    let stops = "\"codec_lane\": true, \"beside_codec\": 0.0";
+    case("codecs that stop compute", machine("\"codec_lane\": true", stops));
     let plan = |from: &str, to: &str| refusal::<Plan>(&changed(PLAN, from, to));
+    let fast = "\"both_directions_permille\": 750, \"beside_codec_permille\": 1001";
+    case("faster beside codecs", plan("\"both_directions_permille\": 750", fast));
     case("unknown buffer", plan("\"writes\": [1, 4]", "\"writes\": [1, 9]"));
     case("waits for a later action", plan("\"after\": [0]", "\"after\": [1]"));
     case(

@@ -1,6 +1,6 @@
 //! Which action ends before which starts, whatever the timing.
 
-use schema::{Action, ActionId, Lane};
+use schema::{ActionId, Lane, Plan};
 
 /// The order that lanes and dependencies make, as one counter per lane and action: how many
 /// actions of that lane are known to have ended when the action starts. Because each lane is a
@@ -21,10 +21,10 @@ impl Default for HappensBefore {
 
 impl HappensBefore {
     /// The order of a plan's actions. `after` must point backwards, as [`schema::Plan`] checks.
-    pub fn of(actions: &[Action]) -> Self {
+    pub fn of(plan: &Plan) -> Self {
         let mut order = Self::new();
-        for action in actions {
-            order.push(action.task.lane(), &action.after);
+        for action in &plan.actions {
+            order.push(plan.lane(action.task), &action.after);
         }
         order
     }

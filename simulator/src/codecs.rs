@@ -7,11 +7,26 @@ use schema::{CodecCost, TensorId};
 pub struct Codecs {
     tensors: usize,
     costs: Vec<Option<CodecCost>>,
+    lane: Option<CodecLane>,
+}
+
+/// A lane of their own for codecs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CodecLane {
+    /// Speed of compute while a codec runs, in thousandths of its speed alone.
+    pub beside_codec_permille: u16,
+}
+
+impl CodecLane {
+    /// What compute loses while a codec runs, as a share of the codec's time.
+    pub fn taken(self) -> f64 {
+        1.0 - f64::from(self.beside_codec_permille) / 1000.0
+    }
 }
 
 impl Codecs {
     /// No codec at all.
-    pub const NONE: Self = Self { tensors: 0, costs: Vec::new() };
+    pub const NONE: Self = Self { tensors: 0, costs: Vec::new(), lane: None };
 
     /// The table of `tensors` tensors; `costs` holds that many for the first codec, then as many
     /// for the next.
@@ -23,9 +38,19 @@ impl Codecs {
     /// [`Treatment`]: crate::Treatment
     pub fn new(tensors: usize, costs: Vec<Option<CodecCost>>) -> Self {
         assert!(costs.is_empty() || costs.len().is_multiple_of(tensors), "a cost for each tensor");
-        let codecs = Self { tensors, costs };
+        let codecs = Self { tensors, costs, lane: None };
         assert!(codecs.len() <= usize::from(u8::MAX), "a treatment names a codec in a byte");
         codecs
+    }
+
+    /// Codecs that may run on a lane of their own, beside compute.
+    pub fn with_lane(self, lane: Option<CodecLane>) -> Self {
+        Self { lane, ..self }
+    }
+
+    /// The lane on which they may run beside compute, if there is one.
+    pub fn lane(&self) -> Option<CodecLane> {
+        self.lane
     }
 
     /// How many codecs there are.

@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use schema::{Bytes, CodecCost, Direction, Link, Nanos, OpId, TensorId};
 
+use crate::lanes::Speeds;
+use crate::policy::Policy;
 use crate::sequence::{Sequence, StepError};
-use crate::timing::{CopyTimes, Policy, Timing};
-use crate::{Codecs, Model, NO_OP, Packing, Position, Residency, Treatment};
+use crate::timing::{CopyTimes, Timing};
+use crate::{CodecLane, Codecs, Model, NO_OP, Packing, Position, Residency, Treatment};
 
 /// Why decisions cannot be carried out under the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -73,7 +75,9 @@ impl Infeasible {
 pub struct Outcome {
     /// Time of the iteration, all lanes drained.
     pub iteration: Nanos,
-    /// Largest sum of live buffers.
+    /// Largest sum of live buffers. With a lane for codecs, a plan's may be a little larger, though
+    /// never larger than the budget: what waits here for memory that is set aside for a codec may
+    /// start earlier there, where its addresses are free.
     pub peak: Bytes,
     /// Largest sum of host buffers.
     pub host_peak: Bytes,
@@ -109,12 +113,16 @@ pub struct RecordedCopy {
 pub struct Record {
     /// What the decisions lead to.
     pub outcome: Outcome,
-    /// The compute lane; the last position is the end of the iteration.
+    /// Runs of ops and codecs in the order in which memory is accounted for; the last position is
+    /// the end of the iteration. On compute, unless codecs have a lane of their own.
     pub positions: Vec<Position>,
     /// When each position starts and ends.
     pub runs: Vec<(Nanos, Nanos)>,
     /// When each position starts and ends in the order of events.
     pub run_events: Vec<(u32, u32)>,
+    /// Where codecs have a lane of their own: (position of a codec, run that must have ended),
+    /// because it is not to start earlier.
+    pub codec_gates: Vec<(u32, u32)>,
     /// Copies that a run awaits because the policy wants it so: (position, swap out or back).
     pub awaited: Vec<Awaited>,
     /// Copies out in their order.
@@ -189,7 +197,12 @@ impl<'a> Evaluator<'a> {
             policy,
             budget,
             sequence: Sequence::new(model),
-            timing: Timing::new(policy, budget.0, host_budget.0, permille),
+            timing: Timing::new(
+                policy,
+                budget.0,
+                host_budget.0,
+                Speeds { both_directions_permille: permille, ..Speeds::ALONE },
+            ),
             last: Vec::new(),
             timed_until: 0,
             evaluations: 0,
@@ -207,7 +220,16 @@ impl<'a> Evaluator<'a> {
         self.copies.small_out = codecs.all().iter().map(time(Direction::D2h)).collect();
         self.copies.small_back = codecs.all().iter().map(time(Direction::H2d)).collect();
         self.codecs = codecs;
+        if let Some(lane) = self.codec_lane() {
+            self.timing.set_codec_lane(lane);
+        }
         self
+    }
+
+    /// The lane of their own on which codecs run, if they do: where there is one, and the policy
+    /// wants it.
+    pub fn codec_lane(&self) -> Option<CodecLane> {
+        self.codecs.lane().filter(|_| self.policy.codecs_beside)
     }
 
     /// The model.

@@ -3,28 +3,63 @@
 use schema::Lane;
 
 const IDLE: u64 = u64::MAX;
-/// A copy's work is counted in thousandths of a nanosecond, so that a speed in thousandths
-/// divides it without a fraction.
+/// Work is counted in thousandths of a nanosecond, so that a speed in thousandths divides it
+/// without a fraction.
 const FULL_SPEED: u64 = 1000;
 
-/// The lanes at one moment. While both copy lanes are busy each runs at a stated share of its
-/// speed.
+/// How fast lanes are while others are busy, in thousandths of their speed alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Speeds {
+    /// A copy's, while there is one in the other direction.
+    pub both_directions_permille: u16,
+    /// Compute's, while a codec runs on a lane of its own.
+    pub beside_codec_permille: u16,
+}
+
+impl Speeds {
+    /// Lanes that do not disturb each other.
+    pub const ALONE: Self =
+        Self { both_directions_permille: 1000, beside_codec_permille: FULL_SPEED as u16 };
+}
+
+/// The lanes at one moment. Lanes come in pairs of which one may slow the other while both are
+/// busy: copies out and in, compute and codecs.
 #[derive(Debug, Clone)]
 pub(crate) struct Lanes {
     end: [u64; Lane::COUNT],
-    /// Work left at `since`, where the directions disturb each other.
+    /// Work left at `since`, of lanes whose pair is disturbed.
     left: [u64; Lane::COUNT],
-    since: u64,
-    both_directions_permille: u64,
+    since: [u64; Lane::COUNT],
+    /// Speed of each lane while its other is busy.
+    beside: [u64; Lane::COUNT],
+    /// Whether a lane slows its other, or is slowed by it.
+    disturbed: [bool; Lane::COUNT],
+}
+
+/// The lane that a lane shares something with.
+fn other(lane: Lane) -> Lane {
+    match lane {
+        Lane::Compute => Lane::Codec,
+        Lane::Codec => Lane::Compute,
+        Lane::D2h => Lane::H2d,
+        Lane::H2d => Lane::D2h,
+    }
 }
 
 impl Lanes {
-    pub fn new(both_directions_permille: u16) -> Self {
+    pub fn new(speeds: Speeds) -> Self {
+        let copies = u64::from(speeds.both_directions_permille);
+        let mut beside = [FULL_SPEED; Lane::COUNT];
+        beside[Lane::Compute.index()] = u64::from(speeds.beside_codec_permille);
+        beside[Lane::D2h.index()] = copies;
+        beside[Lane::H2d.index()] = copies;
+        let slowed = |lane: Lane| beside[lane.index()] < FULL_SPEED;
         Self {
             end: [IDLE; Lane::COUNT],
             left: [0; Lane::COUNT],
-            since: 0,
-            both_directions_permille: u64::from(both_directions_permille),
+            since: [0; Lane::COUNT],
+            disturbed: Lane::ALL.map(|lane| slowed(lane) || slowed(other(lane))),
+            beside,
         }
     }
 
@@ -34,60 +69,54 @@ impl Lanes {
 
     /// The lane that ends next and when: the first in lane order among equals. None: all idle.
     pub fn next_end(&self) -> Option<(u64, Lane)> {
-        let [compute, d2h, h2d] = self.end;
-        let (end, lane) = if compute <= d2h && compute <= h2d {
-            (compute, Lane::Compute)
-        } else if d2h <= h2d {
-            (d2h, Lane::D2h)
-        } else {
-            (h2d, Lane::H2d)
-        };
+        let [compute, d2h, h2d, codec] = self.end;
+        let copy = if d2h <= h2d { (d2h, Lane::D2h) } else { (h2d, Lane::H2d) };
+        let first = if compute <= copy.0 { (compute, Lane::Compute) } else { copy };
+        let (end, lane) = if first.0 <= codec { first } else { (codec, Lane::Codec) };
         (end != IDLE).then_some((end, lane))
     }
 
     pub fn start(&mut self, lane: Lane, now: u64, duration: u64) {
-        if lane == Lane::Compute || self.both_directions_permille == FULL_SPEED {
+        if !self.disturbed[lane.index()] {
             self.end[lane.index()] = now + duration;
             return;
         }
-        self.advance(now);
-        self.left[lane.index()] = duration * FULL_SPEED;
+        self.advance(lane, now);
+        // Only times that no device reaches saturate.
+        self.left[lane.index()] = duration.saturating_mul(FULL_SPEED);
         self.end[lane.index()] = now;
-        self.set_ends(now);
+        self.set_ends(lane, now);
     }
 
     pub fn finish(&mut self, lane: Lane, now: u64) {
-        if lane == Lane::Compute || self.both_directions_permille == FULL_SPEED {
+        if !self.disturbed[lane.index()] {
             self.end[lane.index()] = IDLE;
             return;
         }
-        self.advance(now);
+        self.advance(lane, now);
         self.end[lane.index()] = IDLE;
-        self.set_ends(now);
+        self.set_ends(lane, now);
     }
 
-    fn copy_speed(&self) -> u64 {
-        if self.is_idle(Lane::D2h) || self.is_idle(Lane::H2d) {
-            FULL_SPEED
-        } else {
-            self.both_directions_permille
+    fn speed(&self, lane: Lane) -> u64 {
+        if self.is_idle(other(lane)) { FULL_SPEED } else { self.beside[lane.index()] }
+    }
+
+    /// Takes off what a lane and its other have done since the last change.
+    fn advance(&mut self, lane: Lane, now: u64) {
+        let speeds = [lane, other(lane)].map(|lane| (lane.index(), self.speed(lane)));
+        for (lane, speed) in speeds {
+            let done = (now - self.since[lane]).saturating_mul(speed);
+            self.left[lane] = self.left[lane].saturating_sub(done);
+            self.since[lane] = now;
         }
     }
 
-    /// Takes off what the copies have done since the last change.
-    fn advance(&mut self, now: u64) {
-        let done = (now - self.since) * self.copy_speed();
-        for lane in [Lane::D2h, Lane::H2d] {
-            self.left[lane.index()] = self.left[lane.index()].saturating_sub(done);
-        }
-        self.since = now;
-    }
-
-    fn set_ends(&mut self, now: u64) {
-        let speed = self.copy_speed();
-        for lane in [Lane::D2h, Lane::H2d] {
+    fn set_ends(&mut self, lane: Lane, now: u64) {
+        for lane in [lane, other(lane)] {
             if !self.is_idle(lane) {
-                self.end[lane.index()] = now + self.left[lane.index()].div_ceil(speed);
+                let left = self.left[lane.index()].div_ceil(self.speed(lane));
+                self.end[lane.index()] = now + left;
             }
         }
     }
@@ -97,9 +126,13 @@ impl Lanes {
 mod tests {
     use super::*;
 
+    fn both_directions(permille: u16) -> Lanes {
+        Lanes::new(Speeds { both_directions_permille: permille, ..Speeds::ALONE })
+    }
+
     #[test]
     fn copies_slow_each_other_while_both_run() {
-        let mut lanes = Lanes::new(500);
+        let mut lanes = both_directions(500);
         lanes.start(Lane::D2h, 0, 100);
         lanes.start(Lane::H2d, 50, 100);
         // 50 of the first copy are done; the other 50 run at half speed.
@@ -111,11 +144,26 @@ mod tests {
 
     #[test]
     fn at_full_speed_copies_do_not_disturb_each_other() {
-        let mut lanes = Lanes::new(1000);
+        let mut lanes = both_directions(1000);
         lanes.start(Lane::D2h, 0, 100);
         lanes.start(Lane::H2d, 50, 100);
         assert_eq!(lanes.next_end(), Some((100, Lane::D2h)));
         lanes.finish(Lane::D2h, 100);
         assert_eq!(lanes.next_end(), Some((150, Lane::H2d)));
+    }
+
+    #[test]
+    fn codecs_slow_compute_and_not_the_other_way_round() {
+        let mut lanes = Lanes::new(Speeds { beside_codec_permille: 600, ..Speeds::ALONE });
+        lanes.start(Lane::Compute, 0, 100);
+        lanes.start(Lane::Codec, 20, 50);
+        // The codec takes the time that it takes alone.
+        assert_eq!(lanes.next_end(), Some((70, Lane::Codec)));
+        lanes.finish(Lane::Codec, 70);
+        // 20 of compute alone, 50 at six tenths of its speed: 50 of 100 are left.
+        assert_eq!(lanes.next_end(), Some((120, Lane::Compute)));
+        // Copies have nothing to do with it.
+        lanes.start(Lane::D2h, 70, 10);
+        assert_eq!(lanes.next_end(), Some((80, Lane::D2h)));
     }
 }

@@ -12,6 +12,7 @@
 
 mod addresses;
 mod clocks;
+mod codec_lane;
 mod codecs;
 mod contract;
 mod evaluator;
@@ -21,6 +22,7 @@ mod lanes;
 mod model;
 mod packing;
 mod parts;
+mod policy;
 mod program;
 mod proof;
 mod record;
@@ -30,16 +32,16 @@ mod timeline;
 mod timing;
 
 pub use addresses::Addresses;
-pub use codecs::Codecs;
+pub use codecs::{CodecLane, Codecs};
 pub use contract::{ContractError, check_contract};
 pub use evaluator::{Awaited, Evaluator, Infeasible, Outcome, Record, RecordedCopy};
 pub use in_core::{InCore, in_core};
 pub use model::{Gap, GapId, Model, NO_OP};
 pub use parts::{Materialised, Packing, Position, Residency, Treatment, Work};
+pub use policy::{OffloadStart, Policy, PrefetchGate};
 pub use program::Program;
 pub use proof::{Unsafe, prove};
 pub use sequence::{Step, StepError, StepProblem};
 pub use timeline::predict;
-pub use timing::{OffloadStart, Policy, PrefetchGate};
 
 pub use clocks::HappensBefore;

@@ -22,6 +22,7 @@ impl Sequence {
         };
         let packing = self.packings.len() as u32;
         let position = self.push_position(op, Work::Compress(packing));
+        self.codec_positions.push(position);
         // The raw buffer dies with the compression.
         self.last_position[tensor as usize] = position;
         self.close(tensor, None);
@@ -59,6 +60,7 @@ impl Sequence {
         let packing = self.packings[id as usize];
         let reserved = packing.cost.reserved.0;
         let position = self.push_position(op, Work::Decompress(id));
+        self.codec_positions.push(position);
         self.allocates[position as usize] = model.bytes[tensor as usize];
         self.gives_back[position as usize] = reserved;
         if let Some(swap) = packing.swap {

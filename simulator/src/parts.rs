@@ -26,7 +26,7 @@ pub enum Treatment {
     Compress(u8),
 }
 
-/// One run on the compute lane.
+/// One run of an op or a codec. Codecs run among the ops, or on a lane of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     /// The op; of a codec, the op after or before which it runs. [`NO_OP`] for the end of the
@@ -36,7 +36,7 @@ pub struct Position {
     pub work: Work,
 }
 
-/// What is run at a position of the compute lane.
+/// What is run at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// The op.
@@ -52,7 +52,12 @@ pub enum Work {
 impl Position {
     /// Whether an op is run, rather than a codec or nothing.
     pub(crate) fn runs_op(self) -> bool {
-        self.op != NO_OP && matches!(self.work, Work::Run | Work::Again)
+        self.op != NO_OP && !self.is_codec()
+    }
+
+    /// Whether a codec is run.
+    pub fn is_codec(self) -> bool {
+        matches!(self.work, Work::Compress(_) | Work::Decompress(_))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use schema::{Lane, Plan, Trace};
 
+use crate::lanes::Speeds;
+
 /// Actions, dependencies and memory in flat arrays. Made once; replayed as often as wanted.
 #[derive(Debug, Clone)]
 pub struct Program {
@@ -21,7 +23,7 @@ pub struct Program {
     pub(crate) users: Vec<u32>,
     /// Bytes that are there before the first action.
     pub(crate) at_start: u64,
-    pub(crate) both_directions_permille: u16,
+    pub(crate) speeds: Speeds,
 }
 
 /// Lists of small numbers, one after another.
@@ -46,7 +48,10 @@ impl Lists {
 impl Program {
     /// The program of a well-formed plan.
     pub fn of(plan: &Plan) -> Self {
-        let mut program = Self::empty(plan.both_directions_permille);
+        let mut program = Self::empty(Speeds {
+            both_directions_permille: plan.both_directions_permille,
+            beside_codec_permille: plan.beside_codec_permille,
+        });
         let buffers = &plan.buffers;
         program.gives_back = buffers.iter().map(|b| b.bytes.0).collect();
         for action in &plan.actions {
@@ -60,7 +65,12 @@ impl Program {
                 let rest = &mut program.gives_back[pair.input.index()];
                 *rest = rest.saturating_sub(shared);
             }
-            program.push(action.task.lane(), action.duration.0, after.map(|id| id.0), allocates);
+            program.push(
+                plan.lane(action.task),
+                action.duration.0,
+                after.map(|id| id.0),
+                allocates,
+            );
         }
         program.at_start = buffers.iter().filter(|b| b.at_start).map(|b| b.bytes.0).sum();
         program.find_last_uses(
@@ -76,7 +86,7 @@ impl Program {
     /// The program that runs a trace as the framework did, everything kept until the framework
     /// gave it back.
     pub fn in_core(trace: &Trace) -> Self {
-        let mut program = Self::empty(1000);
+        let mut program = Self::empty(Speeds::ALONE);
         program.gives_back = trace.tensors.iter().map(|t| t.bytes.0).collect();
         let mut appears = vec![0; trace.ops.len()];
         let mut written = vec![false; trace.tensors.len()];
@@ -120,7 +130,7 @@ impl Program {
         self.lane.is_empty()
     }
 
-    fn empty(both_directions_permille: u16) -> Self {
+    fn empty(speeds: Speeds) -> Self {
         Self {
             lane: Vec::new(),
             duration: Vec::new(),
@@ -131,7 +141,7 @@ impl Program {
             gives_back: Vec::new(),
             users: Vec::new(),
             at_start: 0,
-            both_directions_permille,
+            speeds,
         }
     }
 

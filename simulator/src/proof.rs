@@ -118,7 +118,7 @@ pub enum Unsafe {
 
 /// Proves that a well-formed plan is safe under every timing, or names what breaks it.
 pub fn prove(plan: &Plan) -> Result<(), Unsafe> {
-    let order = HappensBefore::of(&plan.actions);
+    let order = HappensBefore::of(plan);
     let mut device = Space::device(plan);
     let mut host = Space::host(plan);
     for (index, action) in plan.actions.iter().enumerate() {
@@ -250,7 +250,7 @@ impl Space {
             begins_with: vec![None; count],
             filled_by: vec![None; count],
             last_use: vec![[None; Lane::COUNT]; count],
-            lanes: plan.actions.iter().map(|a| a.task.lane()).collect(),
+            lanes: plan.actions.iter().map(|a| plan.lane(a.task)).collect(),
         }
     }
 

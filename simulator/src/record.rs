@@ -3,8 +3,10 @@
 use schema::{Nanos, TensorId};
 
 use crate::evaluator::{Awaited, Outcome, Record, RecordedCopy};
+use crate::parts::Work;
+use crate::policy::{OffloadStart, Policy};
 use crate::sequence::Sequence;
-use crate::timing::{OffloadStart, Policy, Span, Timing};
+use crate::timing::{Span, Timing};
 
 impl Timing {
     /// Everything about the sequence that was timed last.
@@ -23,13 +25,16 @@ impl Timing {
         let outs = sequence.swaps.iter().zip(&self.outs).enumerate().map(|(id, (swap, at))| {
             let gate = match policy.offload {
                 // With the last use: when the run before that has ended.
-                OffloadStart::WithLastUse if !swap.made_there => swap.out_after.checked_sub(1),
+                OffloadStart::WithLastUse if !swap.made_there => {
+                    self.run_before(sequence, swap.out_after as usize).map(|run| run as u32)
+                }
                 _ => Some(swap.out_after),
             };
             copy(id as u32, swap.out_after, gate, at)
         });
         let backs = sequence.returns.iter().zip(&self.backs).map(|(back, at)| {
-            let gate = self.gate(back.before as usize).checked_sub(1).map(|run| run as u32);
+            let gate = self.gate(sequence, back.before as usize);
+            let gate = self.run_before(sequence, gate).map(|run| run as u32);
             copy(back.swap, back.before, gate, at)
         });
         let mut record = Record {
@@ -37,6 +42,7 @@ impl Timing {
             positions: sequence.positions.clone(),
             runs: self.runs.iter().map(span).collect(),
             run_events: self.runs.iter().map(events).collect(),
+            codec_gates: self.codec_gates(sequence),
             awaited: Vec::new(),
             outs: outs.collect(),
             backs: backs.collect(),
@@ -47,22 +53,40 @@ impl Timing {
                 .collect(),
         };
         if policy.synchronous {
-            record.awaited = awaited(&record);
+            record.awaited = awaited(&record, self.codec_lane);
         }
         record
     }
+
+    /// What each codec of a lane of its own waits for because it is not to start earlier: the run
+    /// after which it compresses, or that before the one with which it decompresses.
+    fn codec_gates(&self, sequence: &Sequence) -> Vec<(u32, u32)> {
+        let codecs = sequence.codec_positions.iter().enumerate().filter(|_| self.codec_lane);
+        let gate = |(codec, position): (usize, &u32)| {
+            let with = match sequence.positions[*position as usize].work {
+                Work::Decompress(_) => self.leads.with(codec),
+                _ => *position as usize,
+            };
+            Some((*position, self.run_before(sequence, with)? as u32))
+        };
+        codecs.filter_map(gate).collect()
+    }
 }
 
-/// For every run, the copies that had been started when the run before it ended.
-fn awaited(record: &Record) -> Vec<Awaited> {
+/// For every run of compute, the copies that had been started when the run before it ended.
+fn awaited(record: &Record, codec_lane: bool) -> Vec<Awaited> {
     let started_before = |copies: &[RecordedCopy], event: u32| {
         (copies.partition_point(|copy| copy.events.0 < event) as u32).checked_sub(1)
     };
-    let runs = record.run_events.iter().zip(1u32..);
-    let awaited = runs.map(|((_, ended), position)| Awaited {
-        position,
-        out: started_before(&record.outs, *ended),
-        back: started_before(&record.backs, *ended),
+    let on_compute = |run: &u32| !codec_lane || !record.positions[*run as usize].is_codec();
+    let runs: Vec<u32> = (0..record.positions.len() as u32).filter(on_compute).collect();
+    let awaited = runs.windows(2).map(|pair| {
+        let (_, ended) = record.run_events[pair[0] as usize];
+        Awaited {
+            position: pair[1],
+            out: started_before(&record.outs, ended),
+            back: started_before(&record.backs, ended),
+        }
     });
-    awaited.filter(|a| (a.position as usize) < record.positions.len()).collect()
+    awaited.collect()
 }

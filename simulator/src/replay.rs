@@ -56,7 +56,7 @@ pub fn replay_with(
 ) {
     assert_eq!(durations.len(), program.len(), "one duration for each action");
     schedule.clear_for(program);
-    let mut lanes = Lanes::new(program.both_directions_permille);
+    let mut lanes = Lanes::new(program.speeds);
     let mut next = [0usize; Lane::COUNT];
     // How many of the next action's dependencies are known to have ended.
     let mut met = [0usize; Lane::COUNT];

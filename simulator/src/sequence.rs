@@ -8,7 +8,8 @@
 //! Codecs are runs of their own. A tensor that is made smaller is compressed right after the op
 //! that uses it last before its gap, and its memory is given back then; it is decompressed right
 //! before the run that needs it next. In between there is its *small form*, which is a tensor of
-//! its own: it stays on the device, or is swapped.
+//! its own: it stays on the device, or is swapped. Where codecs have a lane of their own, this is
+//! still the order in which memory is accounted for; when they run is the timing's to find.
 
 mod explicit;
 
@@ -71,6 +72,8 @@ pub(crate) struct Sequence {
     pub load: Vec<u64>,
     pub swaps: Vec<Swap>,
     pub packings: Vec<Packing>,
+    /// The positions of codecs, in their order.
+    pub codec_positions: Vec<u32>,
     /// In the order in which they are needed.
     pub returns: Vec<Return>,
     pub donations: Vec<Donation>,
@@ -106,6 +109,7 @@ impl Sequence {
             load: Vec::new(),
             swaps: Vec::new(),
             packings: Vec::new(),
+            codec_positions: Vec::new(),
             returns: Vec::new(),
             donations: Vec::new(),
             residencies: Vec::new(),
@@ -210,6 +214,8 @@ impl Sequence {
         }
         self.swaps.truncate(lengths.swaps);
         self.packings.truncate(lengths.packings);
+        let codecs = self.codec_positions.partition_point(|p| (*p as usize) < positions);
+        self.codec_positions.truncate(codecs);
         self.returns.truncate(lengths.returns);
         self.donations.truncate(lengths.donations);
         self.burst.clear();

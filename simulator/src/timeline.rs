@@ -21,10 +21,10 @@ pub fn predict(plan: &Plan, trace: Option<&Trace>) -> Timeline {
     for (index, follows) in follows.into_iter().enumerate() {
         let action = &plan.actions[index];
         let (start, end) = (schedule.start[index], schedule.end[index]);
-        let free = std::mem::replace(&mut lane_free[action.task.lane().index()], end);
+        let free = std::mem::replace(&mut lane_free[plan.lane(action.task).index()], end);
         intervals.push(Interval {
             action: ActionId::from_index(index),
-            lane: action.task.lane(),
+            lane: plan.lane(action.task),
             task: action.task,
             label: label(action.task, trace),
             bytes: plan.moved_bytes(action),
@@ -63,7 +63,10 @@ fn label(task: Task, trace: Option<&Trace>) -> String {
 /// Bytes that are in flight while an action runs.
 fn copied_bytes(plan: &Plan, action: usize) -> Bytes {
     let action = &plan.actions[action];
-    if action.task.lane() == Lane::Compute { Bytes::ZERO } else { plan.moved_bytes(action) }
+    match action.task {
+        Task::CopyOut(_) | Task::CopyIn(_) => plan.moved_bytes(action),
+        _ => Bytes::ZERO,
+    }
 }
 
 /// For each copy in, the copy out that filled its host buffer; for each op, the copies in whose
@@ -79,7 +82,7 @@ fn followed_copies(plan: &Plan) -> Vec<Vec<ActionId>> {
             (Task::CopyIn(_), Some(host)) => follows[index].extend(filled_by[host.index()]),
             _ => {}
         }
-        if action.task.lane() == Lane::Compute {
+        if !matches!(action.task, Task::CopyOut(_) | Task::CopyIn(_)) {
             let copies = action.reads.iter().filter_map(|b| unread_copy[b.index()].take());
             follows[index].extend(copies);
         }

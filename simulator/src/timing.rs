@@ -5,61 +5,18 @@
 //! the order in which their tensors are done with, copies in in the order in which they are
 //! needed. A copy in starts early only where it fits beside everything that will be on the device
 //! until it is needed, so that no wait is for ever: whatever compute waits for is a copy that
-//! nothing holds up. Codecs are runs among the others.
+//! nothing holds up. Codecs are runs among the others, or have a [lane of their
+//! own](crate::codec_lane).
 
 use schema::{Lane, OpId};
 
+use crate::codec_lane::{Leads, awaits_codec, is_compressed};
 use crate::evaluator::Infeasible;
-use crate::lanes::Lanes;
-use crate::parts::{Swap, Work};
+use crate::lanes::{Lanes, Speeds};
+use crate::parts::{Position, Swap, Work};
+use crate::policy::{OffloadStart, Policy, PrefetchGate};
 use crate::sequence::Sequence;
-use crate::{Codecs, Model, NO_OP};
-
-/// When copies start: the part of a method that is not a decision about a tensor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Policy {
-    /// When a copy out may start.
-    pub offload: OffloadStart,
-    /// When a copy in may start.
-    pub prefetch: PrefetchGate,
-    /// Each run waits for the copies that were started with the run before it, as in vDNN, which
-    /// synchronises compute and copies after every layer.
-    pub synchronous: bool,
-}
-
-impl Policy {
-    /// PooCH's (section 4.3): out after the last use, in as early as memory allows.
-    pub const EARLY: Self = Self {
-        offload: OffloadStart::AfterLastUse,
-        prefetch: PrefetchGate::AsMemoryAllows,
-        synchronous: false,
-    };
-}
-
-/// When a copy out may start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum OffloadStart {
-    /// When the last use before the gap has ended.
-    AfterLastUse,
-    /// With the last use before the gap, where that only reads the tensor.
-    WithLastUse,
-}
-
-/// When a copy in may start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PrefetchGate {
-    /// As soon as there is room for it until it is needed (PooCH 4.3).
-    AsMemoryAllows,
-    /// With the run before the one that needs it, if there is room by then, and else when there
-    /// is (PooCH's "without scheduling").
-    WithPrecedingOp,
-    /// With the convolution before the run that needs it, whether there is room or not: too
-    /// little room is a failure (SuperNeurons, as PooCH 5.2 states it).
-    WithPrecedingConvolution,
-    /// With the convolution before the run that needs it, or as soon after as there is room
-    /// (vDNN's search window).
-    FromPrecedingConvolution,
-}
+use crate::{CodecLane, Codecs, Model, NO_OP};
 
 /// What a copy costs, per tensor, and per small form by codec and tensor.
 #[derive(Debug, Clone)]
@@ -84,24 +41,29 @@ pub(crate) struct Span {
 const SPACING: usize = 32;
 
 #[derive(Debug, Clone)]
-struct State {
-    now: u64,
-    lanes: Lanes,
-    live: u64,
-    peak: u64,
-    host: u64,
-    host_peak: u64,
-    /// The next position to start, and how many have ended.
+pub(crate) struct State {
+    pub now: u64,
+    pub lanes: Lanes,
+    pub live: u64,
+    pub peak: u64,
+    pub host: u64,
+    pub host_peak: u64,
+    /// The next position of compute to start, and the first that has not ended.
     next: usize,
-    ended: usize,
+    pub ended: usize,
+    /// When compute was last busy.
+    busy_until: u64,
+    /// How many codecs have started and ended on a lane of their own.
+    pub codecs_started: usize,
+    pub codecs_ended: usize,
     outs_started: usize,
     outs_ended: usize,
     backs_started: usize,
-    backs_ended: usize,
+    pub backs_ended: usize,
     /// Bytes whose copy out has ended while the run that reads them goes on.
     deferred: u64,
     stall: u64,
-    event: u32,
+    pub event: u32,
     /// Copies that had been started when the latest run started, for synchronous policies.
     outs_to_await: usize,
     backs_to_await: usize,
@@ -111,13 +73,18 @@ struct State {
 #[derive(Debug, Clone)]
 pub(crate) struct Timing {
     policy: Policy,
-    budget: u64,
+    pub budget: u64,
     host_budget: u64,
-    state: State,
+    speeds: Speeds,
+    /// Codecs have a lane of their own.
+    pub codec_lane: bool,
+    pub state: State,
     /// The sequence's load, with the copies in that started early.
-    load: Vec<u64>,
+    pub load: Vec<u64>,
     /// The first position at which the next copy in fits, once that is known.
     fits_from: Option<usize>,
+    /// When codecs of a lane of their own start.
+    pub leads: Leads,
     snapshots: Vec<(usize, State)>,
     /// Last position before each that runs a convolution.
     convolution_before: Vec<u32>,
@@ -127,20 +94,29 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    pub fn new(policy: Policy, budget: u64, host_budget: u64, permille: u16) -> Self {
+    pub fn new(policy: Policy, budget: u64, host_budget: u64, speeds: Speeds) -> Self {
         Self {
             policy,
             budget,
             host_budget,
-            state: State::new(permille),
+            speeds,
+            codec_lane: false,
+            state: State::new(speeds),
             load: Vec::new(),
             fits_from: None,
+            leads: Leads::default(),
             snapshots: Vec::new(),
             convolution_before: Vec::new(),
             runs: Vec::new(),
             outs: Vec::new(),
             backs: Vec::new(),
         }
+    }
+
+    /// Gives codecs a lane of their own, before the first run.
+    pub fn set_codec_lane(&mut self, lane: CodecLane) {
+        self.codec_lane = true;
+        self.speeds.beside_codec_permille = lane.beside_codec_permille;
     }
 
     /// Another budget for the next run, which starts from nothing.
@@ -175,10 +151,11 @@ impl Timing {
         sequence: &Sequence,
         unchanged_until: usize,
     ) -> Result<(), Infeasible> {
-        self.restore(model, copies, sequence, unchanged_until);
+        self.restore(model, sequence, unchanged_until);
         loop {
             self.start_run(model, sequence);
             self.start_out(copies, codecs, sequence);
+            self.start_codec(model, sequence);
             self.start_back(copies, codecs, sequence)?;
             let Some((end, lane)) = self.state.lanes.next_end() else { break };
             self.state.now = end;
@@ -188,33 +165,32 @@ impl Timing {
                 Lane::Compute => self.end_run(model, sequence),
                 Lane::D2h => self.end_out(sequence),
                 Lane::H2d => self.end_back(sequence),
+                Lane::Codec => self.end_codec(model, sequence),
             }
         }
         debug_assert_eq!(self.state.ended, sequence.positions.len(), "no wait is for ever");
+        debug_assert!(
+            !self.codec_lane || self.state.codecs_ended == sequence.codec_positions.len()
+        );
         if self.state.host_peak > self.host_budget {
             return Err(Infeasible::HostMemory { needed: schema::Bytes(self.state.host_peak) });
         }
         Ok(())
     }
 
-    fn restore(
-        &mut self,
-        model: &Model,
-        copies: &CopyTimes,
-        sequence: &Sequence,
-        unchanged_until: usize,
-    ) {
-        let first_back = sequence.returns.first().map(|r| r.swap as usize);
-        // A snapshot serves if it lies before the change and if the copy in that now comes first
-        // could not have been looked at before it.
+    fn restore(&mut self, model: &Model, sequence: &Sequence, unchanged_until: usize) {
+        if self.codec_lane {
+            self.leads.find(model, sequence);
+        }
+        // A snapshot serves if it lies before the change.
         let serves = |(position, state): &(usize, State)| {
-            *position <= unchanged_until && first_back.is_none_or(|swap| swap >= state.outs_ended)
+            *position <= unchanged_until && self.is_of_the_past(state, sequence)
         };
         let kept = self.snapshots.partition_point(serves);
         self.snapshots.truncate(kept);
         self.state = match self.snapshots.last() {
             Some((_, state)) => state.clone(),
-            None => State::new(copies.both_directions_permille),
+            None => State::new(self.speeds),
         };
         if kept == 0 {
             self.state.live = (model.producer.iter().zip(&model.bytes))
@@ -235,6 +211,15 @@ impl Timing {
         ) {
             self.find_convolutions(model, sequence);
         }
+        self.skip_codecs(sequence);
+    }
+
+    /// Whether what a state holds rests on nothing that comes later in the sequence: neither the
+    /// first copy in nor the first decompression could have been looked at.
+    fn is_of_the_past(&self, state: &State, sequence: &Sequence) -> bool {
+        let first = sequence.returns.first();
+        first.is_none_or(|first| first.swap as usize >= state.outs_ended)
+            && (!self.codec_lane || self.leads.first_decompression > state.codecs_started)
     }
 
     fn find_convolutions(&mut self, model: &Model, sequence: &Sequence) {
@@ -249,11 +234,12 @@ impl Timing {
     }
 
     fn start_run(&mut self, model: &Model, sequence: &Sequence) {
-        let state = &mut self.state;
-        let Some(run) = sequence.positions.get(state.next) else { return };
-        if !state.lanes.is_idle(Lane::Compute) {
+        if !self.state.lanes.is_idle(Lane::Compute) {
             return;
         }
+        let set_aside = self.set_aside(sequence);
+        let state = &mut self.state;
+        let Some(run) = sequence.positions.get(state.next) else { return };
         let position = state.next;
         let is_back = (sequence.returns.get(state.backs_ended))
             .is_none_or(|next| next.before as usize > position);
@@ -261,23 +247,20 @@ impl Timing {
             || (state.outs_ended >= state.outs_to_await
                 && state.backs_ended >= state.backs_to_await);
         let allocates = sequence.allocates[position];
-        if !is_back || !synchronised || state.live + allocates > self.budget {
+        let fits = state.live + allocates + set_aside <= self.budget;
+        if !is_back || !synchronised || !fits {
             return;
         }
-        let packing = |id: u32| &sequence.packings[id as usize];
-        let duration = match run.work {
-            Work::Run if run.op == NO_OP => 0,
-            Work::Run => model.duration[run.op as usize],
-            Work::Again => model.recompute[run.op as usize],
-            Work::Compress(id) => {
-                state.host += packing(id).host_bytes(model);
-                state.host_peak = state.host_peak.max(state.host);
-                packing(id).cost.compress.0
-            }
-            Work::Decompress(id) => packing(id).cost.decompress.0,
-        };
+        if self.codec_lane && awaits_codec(state, sequence, position) {
+            return;
+        }
+        if let Work::Compress(id) = run.work {
+            state.host += sequence.packings[id as usize].host_bytes(model);
+            state.host_peak = state.host_peak.max(state.host);
+        }
+        let duration = run_time(model, sequence, *run);
         if position > 0 {
-            state.stall += state.now - self.runs[position - 1].end;
+            state.stall += state.now - state.busy_until;
         }
         state.live += allocates;
         state.peak = state.peak.max(state.live);
@@ -296,16 +279,28 @@ impl Timing {
         }
         let span = &mut self.runs[position];
         (span.end, span.end_event) = (state.now, state.event);
-        state.ended += 1;
+        state.ended = position + 1;
+        state.busy_until = state.now;
         state.live -= sequence.gives_back[position] + std::mem::take(&mut state.deferred);
         state.outs_to_await = state.outs_started;
         state.backs_to_await = state.backs_started;
         let last = self.snapshots.last().map_or(0, |(position, _)| *position);
-        let no_copy_in_seen =
-            (sequence.returns.first()).is_none_or(|first| first.swap as usize >= state.outs_ended);
-        if position + 1 >= last + SPACING && no_copy_in_seen {
-            self.snapshots.push((position + 1, state.clone()));
+        if position + 1 >= last + SPACING && self.is_of_the_past(&self.state, sequence) {
+            self.snapshots.push((position + 1, self.state.clone()));
         }
+        self.skip_codecs(sequence);
+    }
+
+    /// Where codecs have a lane of their own, compute goes on to the next position that it runs.
+    fn skip_codecs(&mut self, sequence: &Sequence) {
+        if !self.codec_lane {
+            return;
+        }
+        let state = &mut self.state;
+        while sequence.positions.get(state.ended).is_some_and(|run| run.is_codec()) {
+            state.ended += 1;
+        }
+        state.next = state.ended;
     }
 
     fn start_out(&mut self, copies: &CopyTimes, codecs: &Codecs, sequence: &Sequence) {
@@ -314,7 +309,7 @@ impl Timing {
         let after = swap.out_after as usize;
         let may_start = match self.policy.offload {
             OffloadStart::WithLastUse if !swap.made_there => after < state.next,
-            _ => after < state.ended,
+            _ => after < state.ended && (!self.codec_lane || is_compressed(state, sequence, after)),
         };
         if !state.lanes.is_idle(Lane::D2h) || !may_start {
             return;
@@ -354,12 +349,12 @@ impl Timing {
             return Ok(());
         }
         let before = next.before as usize;
-        if self.state.ended < self.gate(before) {
+        if self.state.ended < self.gate(sequence, before) {
             return Ok(());
         }
         let swap = &sequence.swaps[swap];
         let bytes = swap.bytes;
-        let here = self.here();
+        let here = self.here(sequence);
         let fits_from = match self.fits_from {
             Some(position) => position,
             None => self.find_fit(here, before, bytes),
@@ -372,13 +367,13 @@ impl Timing {
             }
             return Ok(());
         }
-        if self.state.live + bytes > self.budget {
+        if self.state.live + bytes + self.set_aside(sequence) > self.budget {
             return Ok(());
         }
         for load in &mut self.load[here.min(before)..before] {
             *load += bytes;
         }
-        self.fits_from = None;
+        self.forget_fits();
         let state = &mut self.state;
         state.live += bytes;
         state.peak = state.peak.max(state.live);
@@ -399,16 +394,36 @@ impl Timing {
         state.backs_ended += 1;
     }
 
-    /// The position that runs now, or the next one while compute is idle.
-    fn here(&self) -> usize {
-        self.state.ended
+    /// The position that runs now, or the next one while compute is idle; no further than the
+    /// next codec, whose memory nothing may take that starts early.
+    pub fn here(&self, sequence: &Sequence) -> usize {
+        if !self.codec_lane {
+            return self.state.ended;
+        }
+        let codec = sequence.codec_positions.get(self.state.codecs_started);
+        codec.map_or(self.state.ended, |codec| self.state.ended.min(*codec as usize))
+    }
+
+    /// The load has changed: what fits from where is to be found anew.
+    pub fn forget_fits(&mut self) {
+        self.fits_from = None;
+        self.leads.fits_from = None;
+    }
+
+    /// The last position of compute before a position.
+    pub fn run_before(&self, sequence: &Sequence, position: usize) -> Option<usize> {
+        let mut before = position.checked_sub(1)?;
+        while self.codec_lane && sequence.positions[before].is_codec() {
+            before = before.checked_sub(1)?;
+        }
+        Some(before)
     }
 
     /// How many positions must have ended before a copy in for position `before` may start.
-    pub fn gate(&self, before: usize) -> usize {
+    pub fn gate(&self, sequence: &Sequence, before: usize) -> usize {
         match self.policy.prefetch {
             PrefetchGate::AsMemoryAllows => 0,
-            PrefetchGate::WithPrecedingOp => before.saturating_sub(1),
+            PrefetchGate::WithPrecedingOp => self.run_before(sequence, before).unwrap_or(0),
             PrefetchGate::WithPrecedingConvolution | PrefetchGate::FromPrecedingConvolution => {
                 self.convolution_before[before] as usize
             }
@@ -417,11 +432,32 @@ impl Timing {
 
     /// The first position, from `here` on, from which `bytes` fit until position `before`.
     fn find_fit(&mut self, here: usize, before: usize, bytes: u64) -> usize {
-        let room = self.budget.saturating_sub(bytes);
-        let window = &self.load[here.min(before)..before];
-        let fits_from = window.iter().rposition(|load| *load > room).map_or(here, |i| here + i + 1);
+        let fits_from = first_fit(&self.load, self.budget, (here, before), bytes);
         self.fits_from = Some(fits_from);
         fits_from
+    }
+}
+
+/// The first position of a range from which `bytes` fit until its end.
+pub(crate) fn first_fit(
+    load: &[u64],
+    budget: u64,
+    (here, before): (usize, usize),
+    bytes: u64,
+) -> usize {
+    let room = budget.saturating_sub(bytes);
+    let window = &load[here.min(before)..before];
+    window.iter().rposition(|load| *load > room).map_or(here, |i| here + i + 1)
+}
+
+/// How long a run takes, alone on the machine.
+pub(crate) fn run_time(model: &Model, sequence: &Sequence, run: Position) -> u64 {
+    match run.work {
+        Work::Run if run.op == NO_OP => 0,
+        Work::Run => model.duration[run.op as usize],
+        Work::Again => model.recompute[run.op as usize],
+        Work::Compress(id) => sequence.packings[id as usize].cost.compress.0,
+        Work::Decompress(id) => sequence.packings[id as usize].cost.decompress.0,
     }
 }
 
@@ -444,16 +480,19 @@ impl CopyTimes {
 }
 
 impl State {
-    fn new(permille: u16) -> Self {
+    fn new(speeds: Speeds) -> Self {
         Self {
             now: 0,
-            lanes: Lanes::new(permille),
+            lanes: Lanes::new(speeds),
             live: 0,
             peak: 0,
             host: 0,
             host_peak: 0,
             next: 0,
             ended: 0,
+            busy_until: 0,
+            codecs_started: 0,
+            codecs_ended: 0,
             outs_started: 0,
             outs_ended: 0,
             backs_started: 0,

@@ -4,8 +4,10 @@ use schema::{
     Bandwidth, Bytes, BytesPerSec, CodecCost, Link, Nanos, Op, OpId, OpKind, Origin, Phase,
     Provenance, Role, Tensor, TensorId, Trace,
 };
-use simulator::{Codecs, Evaluator, Infeasible, Materialised, Model, Outcome, Policy, Treatment};
-use simulator::{Residency, Work};
+use simulator::{
+    CodecLane, Codecs, Evaluator, Infeasible, Materialised, Model, Outcome, Policy, Residency,
+    Treatment, Work,
+};
 
 /// Two ops forward, two backward, 100 ns each. `a` of 1000 bytes waits from op 0 to op 3, `b` of
 /// 1000 bytes is made by op 1 and read by op 2.
@@ -94,6 +96,57 @@ fn in_place_the_small_form_stays_and_codecs_take_compute_time() {
     assert_eq!(outcome.iteration, Nanos(450));
     assert_eq!((outcome.codec, outcome.stall), (Nanos(50), Nanos::ZERO));
     assert_eq!((outcome.peak, outcome.host_peak), (Bytes(1250), Bytes::ZERO));
+}
+
+/// As [`evaluate`], with a lane for codecs and a speed of compute beside them.
+fn beside(
+    treatment: Treatment,
+    budget: Bytes,
+    beside_codec_permille: u16,
+    policy: Policy,
+) -> Result<Outcome, Infeasible> {
+    let (model, link) = (Model::of(&trace()), link());
+    let codecs = codecs().with_lane(Some(CodecLane { beside_codec_permille }));
+    Evaluator::new(&model, &link, policy, budget, Bytes(1 << 30))
+        .with_codecs(&codecs)
+        .evaluate(&[treatment])
+}
+
+#[test]
+fn codecs_with_a_lane_of_their_own_take_no_compute_time() {
+    // Small from 100 to 130 beside op 1; large again, just in time, beside op 2.
+    let roomy = Bytes(2250);
+    let outcome = beside(Treatment::Compress(1), roomy, 1000, Policy::EARLY).expect("fits");
+    assert_eq!((outcome.iteration, outcome.codec), (Nanos(400), Nanos(50)));
+    assert_eq!((outcome.peak, outcome.stall), (roomy, Nanos::ZERO));
+    // At half of its speed for 50 ns, compute loses 25.
+    let slowed = beside(Treatment::Compress(1), roomy, 500, Policy::EARLY).expect("fits");
+    assert_eq!((slowed.iteration, slowed.stall), (Nanos(425), Nanos::ZERO));
+    // A policy may want them on compute all the same.
+    let policy = Policy { codecs_beside: false, ..Policy::EARLY };
+    let on_compute = beside(Treatment::Compress(1), roomy, 1000, policy);
+    assert_eq!(on_compute, evaluate(Treatment::Compress(1), roomy));
+    assert_eq!(on_compute.expect("fits").iteration, Nanos(450));
+}
+
+#[test]
+fn what_a_codec_is_to_make_room_for_waits_for_it() {
+    // Op 1 waits for a's memory until 130; op 3 for what op 2 gives back at 330, and for a.
+    let outcome = beside(Treatment::Compress(1), SMALLEST, 1000, Policy::EARLY).expect("fits");
+    assert_eq!((outcome.iteration, outcome.stall), (Nanos(450), Nanos(50)));
+    assert_eq!(outcome.peak, SMALLEST);
+    // With room for b, but not for a's small form beside both, op 1 waits as well.
+    let tight = beside(Treatment::Compress(1), Bytes(2249), 1000, Policy::EARLY).expect("fits");
+    assert_eq!((tight.iteration, tight.stall), (Nanos(450), Nanos(50)));
+}
+
+#[test]
+fn a_small_form_is_copied_out_when_its_lane_has_made_it() {
+    // Small at 130, out at 380, back at 630, large again at 650; ops 1 and 2 end at 300.
+    let roomy = Bytes(2250);
+    let outcome = beside(Treatment::SwapCompressed(1), roomy, 1000, Policy::EARLY).expect("fits");
+    assert_eq!((outcome.iteration, outcome.stall), (Nanos(750), Nanos(350)));
+    assert_eq!(outcome.host_peak, Bytes(250));
 }
 
 #[test]

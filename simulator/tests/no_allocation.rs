@@ -10,7 +10,7 @@ use schema::{
     Role, Tensor, TensorId, Trace,
 };
 use simulator::replay::{Schedule, replay};
-use simulator::{Codecs, Evaluator, Model, Policy, Program, Treatment};
+use simulator::{CodecLane, Codecs, Evaluator, Model, Policy, Program, Treatment};
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -116,10 +116,6 @@ fn an_evaluation_like_those_before_allocates_nothing() {
         variable: true,
     };
     let costs = trace.tensors.iter().map(|tensor| Some(cost(tensor.bytes))).collect();
-    let codecs = Codecs::new(trace.tensors.len(), costs);
-    let mut evaluator =
-        Evaluator::new(&model, &link, Policy::EARLY, Bytes(150_000), Bytes(1 << 40))
-            .with_codecs(&codecs);
     let kinds = [
         Treatment::Swap,
         Treatment::Recompute,
@@ -132,15 +128,22 @@ fn an_evaluation_like_those_before_allocates_nothing() {
     let decisions = |round: usize| -> Vec<Treatment> {
         (0..model.gaps().len()).map(|gap| kinds[(gap + round) % kinds.len()]).collect()
     };
-    let mut treatments = decisions(0);
-    let mut search = |treatments: &mut Vec<Treatment>| {
-        for gap in 0..treatments.len() {
-            for kind in kinds {
-                treatments[gap] = kind;
-                let _ = std::hint::black_box(evaluator.evaluate(treatments));
+    let on_compute = Codecs::new(trace.tensors.len(), costs);
+    let lane = CodecLane { beside_codec_permille: 700 };
+    for codecs in [on_compute.clone(), on_compute.with_lane(Some(lane))] {
+        let mut evaluator =
+            Evaluator::new(&model, &link, Policy::EARLY, Bytes(150_000), Bytes(1 << 40))
+                .with_codecs(&codecs);
+        let mut treatments = decisions(0);
+        let mut search = |treatments: &mut Vec<Treatment>| {
+            for gap in 0..treatments.len() {
+                for kind in kinds {
+                    treatments[gap] = kind;
+                    let _ = std::hint::black_box(evaluator.evaluate(treatments));
+                }
             }
-        }
-    };
-    search(&mut treatments);
-    assert_eq!(allocations(|| search(&mut treatments)), 0);
+        };
+        search(&mut treatments);
+        assert_eq!(allocations(|| search(&mut treatments)), 0, "{:?}", codecs.lane());
+    }
 }

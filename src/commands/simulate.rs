@@ -6,8 +6,9 @@ use schema::{Document, Lane, Nanos, PendingFile, Plan, StallCause, Task, Timelin
 use simulator::{predict, prove};
 
 use crate::exit::{Exit, OrExit, Result, usage};
-use crate::inputs::{read_machine, trace_of};
+use crate::inputs::read_machine;
 use crate::output::{Format, columns, print};
+use crate::plan_trace::{own_trace, trace_of};
 
 /// Simulate a plan and show where its time goes
 #[derive(clap::Args)]
@@ -16,7 +17,8 @@ pub struct Args {
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
 
-    /// The trace that it was made for, to name ops and tensors
+    /// The trace that it was made for, to name ops and tensors; bundled ones, and bundled
+    /// networks, are found without it
     #[arg(long, value_name = "TRACE")]
     trace: Option<String>,
 
@@ -38,7 +40,8 @@ pub fn run(args: &Args) -> Result {
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
     let plan = Plan::read(&args.plan)?;
     prove(&plan).or_exit(Exit::NotProven)?;
-    let trace = args.trace.as_deref().map(|name| trace_of(&plan, name)).transpose()?;
+    let named = args.trace.as_deref().map(|name| trace_of(&plan, name)).transpose()?;
+    let trace = named.or_else(|| own_trace(&plan));
     if let Some(trace) = &trace {
         check_trace(&plan, trace)?;
     }
@@ -88,7 +91,7 @@ fn summary(plan: &Plan, timeline: &Timeline) -> String {
         vec!["arena".into(), plan.predicted.arena.to_string()],
         vec!["budget".into(), timeline.budget.to_string()],
     ];
-    for lane in Lane::ALL {
+    for lane in timeline.lanes() {
         let of_lane = timeline.intervals.iter().filter(|i| i.lane == lane);
         let busy: Nanos = of_lane.map(|i| i.end.saturating_sub(i.start)).sum();
         rows.push(vec![format!("{} busy", lane.name()), busy.to_string(), share(busy)]);
@@ -97,7 +100,8 @@ fn summary(plan: &Plan, timeline: &Timeline) -> String {
     let again: Nanos = again.map(|i| i.end.saturating_sub(i.start)).sum();
     rows.push(vec!["of compute, run again".into(), again.to_string(), share(again)]);
     let is_codec = |task| matches!(task, Task::Compress(_) | Task::Decompress(_));
-    let codecs = timeline.intervals.iter().filter(|i| is_codec(i.task));
+    let on_compute = timeline.intervals.iter().filter(|i| i.lane == Lane::Compute);
+    let codecs = on_compute.filter(|i| is_codec(i.task));
     let codecs: Nanos = codecs.map(|i| i.end.saturating_sub(i.start)).sum();
     if codecs > Nanos::ZERO {
         rows.push(vec!["of compute, codecs".into(), codecs.to_string(), share(codecs)]);

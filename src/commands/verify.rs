@@ -7,8 +7,8 @@ use simulator::prove;
 
 use crate::commands::simulate::check_trace;
 use crate::exit::{Exit, OrExit, Result};
-use crate::inputs::trace_of;
 use crate::output::print;
+use crate::plan_trace::{own_trace, trace_of};
 
 /// Prove that a plan is safe under every timing, or name what breaks it
 ///
@@ -21,7 +21,7 @@ pub struct Args {
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
 
-    /// The trace that it was made for
+    /// The trace that it was made for; bundled ones, and bundled networks, are found without it
     #[arg(long, value_name = "TRACE")]
     trace: Option<String>,
 }
@@ -38,8 +38,8 @@ pub fn run(args: &Args) -> Result {
         plan.predicted.arena,
         plan.budget,
     ))?;
-    if let Some(name) = &args.trace {
-        let trace = trace_of(&plan, name)?;
+    let named = args.trace.as_deref().map(|name| trace_of(&plan, name)).transpose()?;
+    if let Some(trace) = named.or_else(|| own_trace(&plan)) {
         check_trace(&plan, &trace)?;
         print(format!("computes {}: {} ops in order\n", trace.title(), trace.ops.len()))?;
     }

@@ -42,7 +42,53 @@ fn a_plan_with_codecs_is_proven_and_says_what_it_was_asked_for() {
     let verified = sandbox.ok("verify plan.json --trace tests/recordings/small.dtr.jsonl");
     assert!(verified.contains("ops in order"), "{verified}");
     let simulated = sandbox.ok("simulate plan.json --trace tests/recordings/small.dtr.jsonl");
-    assert!(simulated.contains("of compute, codecs"), "{simulated}");
+    assert!(simulated.contains("codec busy"), "{simulated}");
+}
+
+/// The machine's name chooses where codecs run; plans, timelines and pictures show it.
+#[test]
+fn codecs_run_beside_compute_where_the_machine_can() {
+    let sandbox = Sandbox::new();
+    let trace = "tests/recordings/small.dtr.jsonl";
+    let options = "--budget 60% --codecs zvc --sparsity 60% --allow keep,compress";
+    let plan = |machine: &str, method: &str| {
+        let asked = format!("--machine {machine} {options} --method {method}");
+        let printed = sandbox.ok(&format!("plan {trace} {asked} -o plan.json"));
+        sandbox.ok(&format!("verify plan.json --trace {trace}"));
+        let plan: Value = serde_json::from_str(&sandbox.text("plan.json")).expect("JSON");
+        let time = plan["content"]["predicted"]["iteration_ns"].as_u64().expect("a time");
+        let bound = plan["content"]["predicted"]["bound_ns"].as_u64().expect("a bound");
+        assert!(bound <= time, "{machine}");
+        let simulated = sandbox.ok(&format!("simulate plan.json --trace {trace} -o timeline.json"));
+        let lane = plan["content"]["codec_lane"] == true;
+        assert_eq!(lane, simulated.contains("codec busy"), "{simulated}");
+        assert_eq!(!lane, simulated.contains("of compute, codecs"), "{simulated}");
+        (printed, lane, time)
+    };
+    let (printed, lane, beside) = plan("titan-v", "tide");
+    assert!(lane && printed.contains("a lane of their own and do not slow compute"), "{printed}");
+    sandbox.ok("export timeline.json --to perfetto -o trace.json");
+    assert!(sandbox.text("trace.json").contains("{\"name\":\"codec\"}"));
+    sandbox.ok("export timeline.json --to svg -o timeline.svg");
+    assert!(sandbox.text("timeline.svg").contains(">codec</text>"));
+    let (printed, lane, shared) = plan("titan-v+shared-codec-lane", "tide");
+    assert!(lane && printed.contains("slow compute to 50 % while they run"), "{printed}");
+    let (printed, lane, on_compute) = plan("titan-v+no-codec-lane", "tide");
+    assert!(!lane && printed.contains("codecs run on compute"), "{printed}");
+    assert!(beside <= shared && shared <= on_compute, "{beside} {shared} {on_compute}");
+    assert!(beside < on_compute, "{beside} {on_compute}");
+}
+
+#[test]
+fn methods_that_assume_codecs_on_compute_keep_them_there() {
+    let sandbox = Sandbox::new();
+    let trace = "tests/recordings/small.dtr.jsonl";
+    let options = "--budget 50% --codecs zvc --sparsity 60% --method sc";
+    sandbox.ok(&format!("plan {trace} --machine titan-v {options} -o plan.json"));
+    let plan: Value = serde_json::from_str(&sandbox.text("plan.json")).expect("JSON");
+    let actions = plan["content"]["actions"].as_array().expect("a list");
+    assert!(actions.iter().any(|action| action["task"]["compress"].is_number()));
+    assert_eq!(plan["content"]["codec_lane"], Value::Null);
 }
 
 #[test]

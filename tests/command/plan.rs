@@ -127,3 +127,19 @@ fn a_plan_is_refused_for_another_trace_or_machine() {
     insta::assert_snapshot!(sandbox.fails("simulate plan.json --trace resnet18-host"));
     insta::assert_snapshot!(sandbox.fails("simulate plan.json --machine titan-v+pcie4"));
 }
+
+#[test]
+fn the_trace_of_a_bundled_network_is_found_from_the_plan_alone() {
+    let sandbox = Sandbox::new();
+    let method = "--method swap-all -b 80%";
+    sandbox.ok(&format!("plan squeezenet --batch 8 -m pooch-x86 {method} -o plan.json"));
+    let verified = sandbox.ok("verify plan.json");
+    assert!(verified.contains("computes squeezenet (batch 8)"), "{verified}");
+    // What memory holds is drawn from a trace alone.
+    sandbox.ok("report plan.json -o page");
+    assert!(sandbox.text("page/index.html").contains("What memory holds"));
+    assert!(sandbox.path("page/memory.svg").exists(), "{:?}", sandbox.files());
+    let missing = sandbox.run("report plan.json --trace absent.json -o page");
+    assert_eq!(missing.code, 2, "{}", missing.stderr);
+    assert!(missing.stderr.contains("absent.json"), "{}", missing.stderr);
+}

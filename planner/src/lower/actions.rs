@@ -38,6 +38,9 @@ pub(super) fn actions(
     let mut actions: Vec<Action> = (sources.iter())
         .map(|(_, source)| bare_action(problem, evaluator, record, layout, *source, &ids))
         .collect();
+    for (codec, run) in &record.codec_gates {
+        actions[ids.runs[*codec as usize].index()].not_before.push(ids.runs[*run as usize]);
+    }
     attach_buffers(problem, record, layout, &ids, &mut actions);
     await_copies(record, &ids, &mut actions);
     actions

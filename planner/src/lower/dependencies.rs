@@ -15,7 +15,7 @@ pub(super) fn connect(plan: &mut Plan) {
     }
     for index in 0..plan.actions.len() {
         let action = &plan.actions[index];
-        let (id, lane) = (ActionId::from_index(index), action.task.lane());
+        let (id, lane) = (ActionId::from_index(index), plan.lane(action.task));
         let mut after = Vec::new();
         for buffer in action.reads.iter().chain(&action.holds) {
             after.extend(device.filled_by[buffer.index()]);

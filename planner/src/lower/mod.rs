@@ -50,6 +50,7 @@ pub fn lower(problem: &Problem, target: Bytes, decided: &Decided) -> Result<Plan
         return Err(PlanError::Impossible(Infeasible::HostMemory { needed: host_arena }));
     }
     let compresses = !record.packings.is_empty();
+    let codec_lane = evaluator.codec_lane().filter(|_| compresses);
     let mut plan = Plan {
         method: String::new(),
         settings: Default::default(),
@@ -60,6 +61,8 @@ pub fn lower(problem: &Problem, target: Bytes, decided: &Decided) -> Result<Plan
         budget: problem.budget,
         host_budget: host_arena,
         both_directions_permille: evaluator.both_directions_permille(),
+        codec_lane: codec_lane.is_some(),
+        beside_codec_permille: codec_lane.map_or(1000, |lane| lane.beside_codec_permille),
         decisions: decisions(problem, decided),
         buffers: layout.device_buffers(&record),
         host_buffers: layout.host_buffers(),

@@ -24,11 +24,13 @@ pub enum Vdnn {
     Dynamic,
 }
 
-/// When vDNN's copies start.
+/// When vDNN's copies start; and that methods which compress what vDNN swaps do so on compute, as
+/// CSWAP+ assumes: its time for a codec is added to that of the layers (equations 3 to 7).
 pub(super) const POLICY: Policy = Policy {
     offload: OffloadStart::WithLastUse,
     prefetch: PrefetchGate::FromPrecedingConvolution,
     synchronous: true,
+    codecs_beside: false,
 };
 
 impl Method for Vdnn {

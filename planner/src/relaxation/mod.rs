@@ -9,7 +9,8 @@
 //! - *swapped*: copies out and in are flows. Not more is out than was made, what is needed is
 //!   back, and between two points no more flows than the link carries in the time between them;
 //! - *compressed* by a codec, in place or on its way to the host: less memory, less to copy, and
-//!   time of two codec runs.
+//!   time of two codec runs. Where codecs may have a lane of their own, what they slow compute by is
+//!   all that compute loses, and up to each point that lane has done what must be done by then.
 //!
 //! The variables are the delay of each point (compute stands idle or does what it would not do
 //! with more memory), the reruns of each tensor between each two points, the share of each tensor
@@ -31,7 +32,8 @@ mod items;
 mod linear;
 pub(crate) mod points;
 
-use schema::Nanos;
+use schema::{CodecCost, Nanos};
+use simulator::CodecLane;
 
 use crate::Problem;
 use crate::kept_load::kept_load;
@@ -134,6 +136,9 @@ struct Build<'a> {
     delay: Vec<Row>,
     /// Time whose place is uncertain.
     anywhere: Row,
+    /// The lane that codecs may have, and its time that must have been spent before each point.
+    codec_lane: Option<CodecLane>,
+    decoded: Vec<Row>,
     /// Bytes that have left otherwise than over the link, at each point.
     relief: Vec<Row>,
     memory: Vec<Row>,
@@ -181,6 +186,17 @@ impl<'a> Build<'a> {
         let anywhere = programme.at_most(0.0, &[(uncertain, -1.0)]);
         let all_parts = programme.at_most(0.0, &[(uncertain, -1.0)]);
         parts.iter().for_each(|part| programme.add(all_parts, *part, 1.0));
+        let codec_lane = problem.codecs.costs.lane().filter(|_| problem.allowed.compress);
+        let mut decoded = Vec::new();
+        if codec_lane.is_some() {
+            let busy: Vec<Variable> =
+                (0..=count).map(|_| programme.variable(100.0 * MOST)).collect();
+            decoded = grows(&mut programme, &busy, -1.0);
+            for (at, busy) in busy.iter().enumerate() {
+                let terms = [(*busy, 1.0), (delays[at], -1.0), (uncertain, -1.0)];
+                programme.at_most(points.start[at] / unit, &terms);
+            }
+        }
         let link = &problem.machine.link;
         let speed = |b: &schema::Bandwidth| {
             let fastest = b.pinned.iter().map(|point| point.bytes_per_sec.0).max().unwrap_or(1);
@@ -228,6 +244,8 @@ impl<'a> Build<'a> {
             points: count,
             delay,
             anywhere,
+            codec_lane,
+            decoded,
             relief,
             memory,
             made,
@@ -266,9 +284,7 @@ impl<'a> Build<'a> {
         for (codec, cost) in costs {
             let small = cost.reserved.0 as f64 / GB;
             let run = |build: &mut Self, variable: Variable| {
-                // Compression follows the last use; when decompression comes is not certain.
-                build.programme.add(build.delay[item.first], variable, build.time(cost.compress));
-                build.programme.add(build.anywhere, variable, build.time(cost.decompress));
+                build.codec_runs(item, variable, cost);
                 build.leaves(variable, item.first, item.end, bytes - small);
             };
             let in_place = self.programme.variable(1.0);
@@ -282,6 +298,20 @@ impl<'a> Build<'a> {
             }
         }
         Chosen { reruns, swap, swap_compressed, compress }
+    }
+
+    /// The time of a tensor's two codec runs.
+    fn codec_runs(&mut self, item: &Item, variable: Variable, cost: CodecCost) {
+        let (pack, unpack) = (self.time(cost.compress), self.time(cost.decompress));
+        let Some(lane) = self.codec_lane else {
+            // Compression follows the last use; when decompression comes is not certain.
+            self.programme.add(self.delay[item.first], variable, pack);
+            self.programme.add(self.anywhere, variable, unpack);
+            return;
+        };
+        // When compression comes is not certain either.
+        self.programme.add(self.anywhere, variable, lane.taken() * (pack + unpack));
+        self.programme.add(self.decoded[item.end], variable, pack + unpack);
     }
 
     /// Memory is free of `bytes` from one point until another.

@@ -27,6 +27,11 @@ impl Random {
         z ^ (z >> 31)
     }
 
+    /// Draws that leave those from here on as they are.
+    pub fn aside(&self) -> Self {
+        Self(!self.0)
+    }
+
     /// A number from 0 to before `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
@@ -147,6 +152,7 @@ fn free(trace: &mut Trace, random: &mut Random) {
 }
 
 pub fn machine(random: &mut Random) -> Machine {
+    let mut codecs = random.aside();
     let bandwidth = |random: &mut Random| {
         Bandwidth::constant(BytesPerSec(1_000_000_000 * (1 + random.below(40))))
     };
@@ -161,7 +167,8 @@ pub fn machine(random: &mut Random) -> Machine {
                 f32_flops: 1,
                 f16_flops: 1,
                 memory_bandwidth: BytesPerSec(1),
-                codec_lane: false,
+                codec_lane: codecs.one_in(2),
+                beside_codec: codecs.of(&[1.0, 1.0, 0.7, 0.35]),
             },
         },
         host: Host { memory: Bytes(1 << 40) },
@@ -187,12 +194,14 @@ pub fn policy(random: &mut Random) -> Policy {
             PrefetchGate::WithPrecedingConvolution,
         ]),
         synchronous: random.one_in(4),
+        codecs_beside: !random.aside().one_in(4),
     }
 }
 
-/// Up to three codecs: lossless and of fixed rate.
+/// Up to three codecs: lossless, of fixed rate, with bounded errors.
 pub fn codec_models(random: &mut Random) -> CodecModels {
     let model = |random: &mut Random, index: u64| {
+        let mut named = random.aside();
         let fidelity = random.of(&[Fidelity::Lossless, Fidelity::Lossless, Fidelity::FixedRate]);
         let permille = random.below(900) as u32;
         let margin_permille = random.below(200) as u32;
@@ -203,9 +212,17 @@ pub fn codec_models(random: &mut Random) -> CodecModels {
                 SizeModel::Sparsity { overhead_permille: 32, dense_permille: 1000, margin_permille }
             }
         };
+        // Some as methods look for them: zero-value compression, and one with bounded errors.
+        let (codec, parameter, fidelity) = match fidelity {
+            Fidelity::Lossless if index == 0 && named.one_in(2) => ("zvc".into(), None, fidelity),
+            Fidelity::FixedRate if named.one_in(2) => {
+                (format!("sz{index}"), Some(1e-3), Fidelity::ErrorBounded)
+            }
+            _ => (format!("codec{index}"), None, fidelity),
+        };
         CodecModel {
-            codec: format!("codec{index}"),
-            parameter: None,
+            codec,
+            parameter,
             fidelity,
             size,
             compress: time_model(random),

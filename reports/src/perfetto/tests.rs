@@ -12,6 +12,11 @@ fn a_small_timeline() {
 }
 
 #[test]
+fn codecs_beside_compute_have_a_thread_of_their_own() {
+    insta::assert_snapshot!("perfetto_codecs", perfetto(&examples::timeline_with_codecs()));
+}
+
+#[test]
 fn times_are_exact_to_the_nanosecond() {
     assert_eq!(micros(Nanos(0)), "0.000");
     assert_eq!(micros(Nanos(1_001)), "1.001");
@@ -43,7 +48,8 @@ fn nanos(time: &Value) -> u64 {
 /// actions that are not there.
 fn timelines() -> impl Strategy<Value = Timeline> {
     let action = (0u32..6, 0u64..2_000_000, 0u64..3_000_000, prop::collection::vec(0u32..40, 0..3));
-    prop::collection::vec((action, ".{0,6}"), 0..40).prop_map(|actions| {
+    let actions = prop::collection::vec((action, ".{0,6}"), 0..40);
+    (actions, any::<bool>()).prop_map(|(actions, codec_lane)| {
         let mut timeline = examples::timeline();
         let mut free = [0; Lane::COUNT];
         timeline.intervals.clear();
@@ -56,10 +62,12 @@ fn timelines() -> impl Strategy<Value = Timeline> {
                 4 => Task::Compress(TensorId(id)),
                 _ => Task::Decompress(TensorId(id)),
             };
-            let start = free[task.lane().index()] + idle;
-            free[task.lane().index()] = start + time;
+            let lane = task.lane(codec_lane);
+            let start = free[lane.index()] + idle;
+            free[lane.index()] = start + time;
             let times = [start, start + time];
-            timeline.intervals.push(examples::interval(id, task, &label, 7, times, &follows));
+            let interval = examples::interval(id, task, &label, 7, times, &follows);
+            timeline.intervals.push(Interval { lane, ..interval });
         }
         timeline
     })

@@ -276,6 +276,8 @@ mod tests {
             budget: Bytes(200),
             host_budget: Bytes(50),
             both_directions_permille: 1000,
+            codec_lane: false,
+            beside_codec_permille: 1000,
             decisions: Vec::new(),
             buffers: vec![
                 weight,

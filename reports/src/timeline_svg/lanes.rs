@@ -19,7 +19,7 @@ pub(super) fn draw(
     top: f64,
 ) -> f64 {
     let mut y = top;
-    for lane in Lane::ALL {
+    for lane in timeline.lanes() {
         canvas.text(x.left - 10.0, y + HEIGHT / 2.0 + 4.5, "t e", lane.name());
         canvas.ground(x.left, y, x.right - x.left, HEIGHT);
         let intervals = timeline.intervals.iter().filter(|interval| interval.lane == lane);

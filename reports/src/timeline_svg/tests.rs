@@ -46,6 +46,13 @@ fn codecs_have_their_colours_where_there_are_any() {
 }
 
 #[test]
+fn the_codec_lane_is_drawn_where_something_runs_on_it() {
+    let svg = |timeline: &schema::Timeline| timeline_svg(timeline, 900, &|_| None);
+    assert!(!svg(&examples::timeline()).contains(">codec</text>"));
+    insta::assert_snapshot!("codec_lane", svg(&examples::timeline_with_codecs()));
+}
+
+#[test]
 fn what_a_timeline_says_cannot_break_the_picture() {
     let mut timeline = examples::timeline();
     timeline.trace.name = "</text><script>\"&\u{1}".into();

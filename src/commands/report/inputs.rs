@@ -6,21 +6,25 @@ use anyhow::Context;
 use reports::{Comparison, Report, Run, Setting};
 use results::read_parquet;
 use schema::file::read_text;
-use schema::{Bytes, BytesPerSec, Digest, Document, Plan, Timeline, Trace};
+use schema::{Bytes, BytesPerSec, Document, Plan, Timeline, Trace};
 use simulator::{predict, prove};
 
 use super::study;
 use crate::commands::simulate::check_trace;
 use crate::exit::{Exit, OrExit, Result, usage};
 use crate::inputs::{InPlace, read_trace};
+use crate::networks::is_network;
+use crate::plan_trace::{own_trace, trace_of};
 
 /// A copy as large as the largest tensors: what a link's bandwidth is called.
 const LARGE_COPY: Bytes = Bytes(256 << 20);
 
 /// Reads all inputs.
 pub fn read(inputs: &[PathBuf], traces: &[String], in_place: InPlace) -> Result<Report> {
-    let traces = traces.iter().map(|name| read_trace(name, in_place)).collect::<Result<_>>()?;
-    let mut traces = Traces { given: traces };
+    for name in traces.iter().filter(|name| !is_network(name)) {
+        read_trace(name, in_place)?;
+    }
+    let mut traces = Traces { names: traces, in_place, found: Vec::new() };
     let mut report = Report::default();
     for input in inputs {
         read_one(input, &mut traces, &mut report)?;
@@ -37,14 +41,14 @@ fn read_one(input: &Path, traces: &mut Traces, report: &mut Report) -> Result {
     match Kind::of(&text, input)? {
         Kind::Timeline => {
             let timeline = Timeline::from_json(&text, input)?;
-            let trace = traces.of(&timeline.trace.digest);
+            let trace = traces.of_timeline(&timeline)?;
             report.runs.push(Run { timeline, plan: None, trace });
         }
         Kind::Plan => {
             let plan = Plan::from_json(&text, input)?;
             let name = || input.display().to_string();
             prove(&plan).with_context(name).or_exit(Exit::NotProven)?;
-            let trace = traces.of(&plan.trace.digest);
+            let trace = traces.of_plan(&plan)?;
             if let Some(trace) = &trace {
                 check_trace(&plan, trace)?;
             }
@@ -121,16 +125,42 @@ impl Kind {
 }
 
 /// The traces that are at hand.
-struct Traces {
-    given: Vec<Trace>,
+struct Traces<'a> {
+    names: &'a [String],
+    in_place: InPlace,
+    /// Those of the plans so far: a timeline may belong to one of them.
+    found: Vec<Trace>,
 }
 
-impl Traces {
-    /// The trace of a digest: of those given or, where none of them is it, of those bundled.
-    fn of(&mut self, digest: &Digest) -> Option<Trace> {
-        let bundled = || scenarios::traces().filter_map(|name| scenarios::trace(name).ok());
-        let given = self.given.iter().find(|trace| trace.digest() == *digest).cloned();
-        given.or_else(|| bundled().find(|trace| trace.digest() == *digest))
+impl Traces<'_> {
+    /// The trace of a plan: the one named whose times, carried over as the plan says, make it, or
+    /// the plan's own.
+    fn of_plan(&mut self, plan: &Plan) -> Result<Option<Trace>> {
+        for name in self.names {
+            // Another plan's trace may be none that this plan's settings can be applied to.
+            let trace = trace_of(plan, name).ok().filter(|t| t.digest() == plan.trace.digest);
+            if let Some(trace) = trace {
+                self.found.push(trace.clone());
+                return Ok(Some(trace));
+            }
+        }
+        let trace = own_trace(plan);
+        self.found.extend(trace.clone());
+        Ok(trace)
+    }
+
+    /// The trace of a timeline: that of a plan before it, one that is named, or a bundled one.
+    fn of_timeline(&mut self, timeline: &Timeline) -> Result<Option<Trace>> {
+        let is_it = |trace: &Trace| trace.digest() == timeline.trace.digest;
+        if let Some(trace) = self.found.iter().find(|trace| is_it(trace)) {
+            return Ok(Some(trace.clone()));
+        }
+        for name in self.names {
+            if let Some(trace) = Some(read_trace(name, self.in_place)?).filter(is_it) {
+                return Ok(Some(trace));
+            }
+        }
+        Ok(scenarios::traces().filter_map(|name| scenarios::trace(name).ok()).find(is_it))
     }
 }
 

@@ -241,7 +241,11 @@ impl<'a> Model<'a> {
             let small = cost.map_or(bytes, |cost| cost.reserved);
             if let Some(cost) = cost {
                 // It is made smaller after the last use, and itself again before the next.
+                // On a lane of its own it takes what it slows compute by; that it may take longer
+                // than there is time beside compute is left out.
+                let taken = self.problem.codecs.costs.lane().map_or(1.0, |lane| lane.taken());
                 let (pack, unpack) = (self.time(cost.compress.0), self.time(cost.decompress.0));
+                let (pack, unpack) = (taken * pack, taken * unpack);
                 self.programme.add(self.delay[item.first], chosen, pack);
                 self.programme.add(self.delay[item.end], chosen, unpack);
                 let spared = self.memory(bytes.saturating_sub(small));
