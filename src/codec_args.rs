@@ -15,7 +15,7 @@ use crate::exit::{Result, usage};
 #[command(next_help_heading = "Options of codecs")]
 pub struct CodecArgs {
     /// What a method may compress with: `none`, `all`, or names such as zvc,lz4,zfp:8 (see `list
-    /// codecs`)
+    /// codecs`). `all` leaves out error bounds above 1e-3, such as sz:1e-2
     #[arg(long, value_delimiter = ',', value_name = "CODECS", default_value = "none")]
     pub codecs: Vec<String>,
 
@@ -23,6 +23,15 @@ pub struct CodecArgs {
     /// bandwidth of the machine's device memory]
     #[arg(long, value_name = "FILE")]
     pub codec_models: Option<PathBuf>,
+
+    /// Codec models of the host's processor, for methods that compress there [default: those that
+    /// come with tidegate, modelled from stated rates]
+    #[arg(long, value_name = "FILE")]
+    pub host_codec_models: Option<PathBuf>,
+
+    /// Speed of the device's codecs as a share of what their models say, such as 20%
+    #[arg(long, value_name = "SHARE", value_parser = speed)]
+    pub codec_speed: Option<f64>,
 
     /// Share of zeros, such as 50%, of activations and gradients of which the trace states none
     #[arg(long, value_name = "SHARE", value_parser = share)]
@@ -39,6 +48,8 @@ pub struct CodecInputs {
     pub models: CodecModels,
     /// Those that may be used.
     pub chosen: CodecModels,
+    /// Models of codecs on the host's processor.
+    pub host: CodecModels,
     /// On what assumption.
     pub options: CodecOptions,
 }
@@ -46,7 +57,13 @@ pub struct CodecInputs {
 impl CodecInputs {
     /// The problem with these codecs.
     pub fn apply<'a>(&self, problem: Problem<'a>) -> Problem<'a> {
-        let mut problem = problem.with_codecs(&self.chosen, self.options);
+        self.apply_models(problem, &self.chosen)
+    }
+
+    /// The problem with the codecs of other models in place of those that may be used.
+    pub fn apply_models<'a>(&self, problem: Problem<'a>, models: &CodecModels) -> Problem<'a> {
+        let problem = problem.with_codecs(models, self.options);
+        let mut problem = problem.with_host_codecs(&self.host, self.options);
         // The document that a user can look at, not the part of it that may be used.
         problem.codecs.source = Some(self.reference());
         problem
@@ -86,6 +103,13 @@ impl CodecInputs {
     }
 }
 
+fn speed(text: &str) -> std::result::Result<f64, String> {
+    let number = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+    let share = number.map(|percent| percent / 100.0);
+    let share = share.filter(|share| (0.001..=1000.0).contains(share));
+    share.ok_or_else(|| "write a share such as 20%, from 0.1% to 100000%".into())
+}
+
 fn share(text: &str) -> std::result::Result<f64, String> {
     let number = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
     let share = number.map(|percent| percent / 100.0).filter(|share| (0.0..=1.0).contains(share));
@@ -103,6 +127,8 @@ impl CodecArgs {
         if self.none() {
             let alone = [
                 ("--codec-models", self.codec_models.is_some()),
+                ("--host-codec-models", self.host_codec_models.is_some()),
+                ("--codec-speed", self.codec_speed.is_some()),
                 ("--sparsity", self.sparsity.is_some()),
                 ("--lossy", self.lossy),
             ];
@@ -113,19 +139,30 @@ impl CodecArgs {
                 None => Ok(None),
             };
         }
-        let models = match &self.codec_models {
+        let mut models = match &self.codec_models {
             Some(file) => CodecModels::read(Path::new(file))?,
             None => scenarios::codec_models(machine),
         };
+        if let Some(share) = self.codec_speed {
+            models = models.at_speed(share);
+        }
+        let host = match &self.host_codec_models {
+            Some(file) => CodecModels::read(Path::new(file))?,
+            None => scenarios::host_codec_models(),
+        };
         let chosen = CodecModels { models: self.chosen(&models)?, ..models.clone() };
         let options = CodecOptions { sparsity: self.sparsity, lossy: self.lossy };
-        Ok(Some(CodecInputs { models, chosen, options }))
+        Ok(Some(CodecInputs { models, chosen, host, options }))
     }
 
     /// The models of the codecs that are named, in the document's order.
     fn chosen(&self, models: &CodecModels) -> Result<Vec<CodecModel>> {
         if self.codecs == ["all"] {
-            return Ok(models.models.clone());
+            // Larger errors are for who asks for them.
+            let bound =
+                |m: &&CodecModel| m.parameter.filter(|_| m.fidelity == Fidelity::ErrorBounded);
+            let may = |m: &&CodecModel| bound(m).is_none_or(|bound| bound <= 1e-3);
+            return Ok(models.models.iter().filter(may).cloned().collect());
         }
         for name in &self.codecs {
             let named: Vec<_> = models.models.iter().filter(|m| is_named(m, name)).collect();
@@ -154,6 +191,10 @@ impl CodecArgs {
         let mut settings = vec![("codecs", self.codecs.join(","))];
         let file = self.codec_models.as_ref();
         settings.extend(file.map(|file| ("codec-models", file.display().to_string())));
+        let file = self.host_codec_models.as_ref();
+        settings.extend(file.map(|file| ("host-codec-models", file.display().to_string())));
+        let percent = |share: f64| format!("{}%", share * 100.0);
+        settings.extend(self.codec_speed.map(|share| ("codec-speed", percent(share))));
         settings.extend(self.sparsity.map(|share| ("sparsity", format!("{}%", share * 100.0))));
         settings.extend(self.lossy.then(|| ("lossy", "true".into())));
         settings

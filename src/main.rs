@@ -9,7 +9,9 @@ mod output;
 mod plan_trace;
 mod progress;
 mod published;
+mod rates;
 mod scatter;
+mod small_forms;
 mod study;
 
 use std::process::ExitCode;

@@ -1,7 +1,8 @@
 //! What a problem's codecs make of its tensors.
 
 use schema::{
-    CodecModel, CodecModels, CodecRef, Document, Fidelity, Reference, Role, Tensor, Trace,
+    CodecCost, CodecModel, CodecModels, CodecRef, Document, Fidelity, Reference, Role, Tensor,
+    TensorId, Trace,
 };
 use simulator::Codecs;
 
@@ -14,6 +15,13 @@ pub struct CodecTable {
     pub codecs: Vec<CodecRef>,
     /// Their costs, by codec and then by tensor.
     pub costs: Codecs,
+    /// Share of zeros of activations and gradients of which the trace states none.
+    pub sparsity: Option<f64>,
+}
+
+/// Whether an iteration makes a tensor and is done with it.
+pub(crate) fn is_transient(tensor: &Tensor) -> bool {
+    matches!(tensor.role, Role::Activation | Role::Gradient)
 }
 
 /// Which codecs may be used, on what assumption about the data.
@@ -32,18 +40,39 @@ impl CodecTable {
         let allowed: Vec<&CodecModel> = models.models.iter().filter(allowed).collect();
         let cost = |model: &CodecModel, tensor: &Tensor| {
             // Values that every iteration goes on from are never changed.
-            let transient = matches!(tensor.role, Role::Activation | Role::Gradient);
+            let transient = is_transient(tensor);
             if model.fidelity != Fidelity::Lossless && !transient {
                 return None;
             }
             let stated = options.sparsity.filter(|_| transient);
-            model.cost(tensor.bytes, tensor.sparsity.or(stated), tensor.dtype)
+            // A lossy codec makes dense tensors smaller, too.
+            let dense = (model.fidelity != Fidelity::Lossless).then_some(0.0);
+            model.cost(tensor.bytes, tensor.sparsity.or(stated).or(dense), tensor.dtype)
         };
         let costs = allowed.iter().flat_map(|m| trace.tensors.iter().map(|t| cost(m, t)));
         Self {
             source: Some(Reference { name: models.device.clone(), digest: models.digest() }),
             codecs: allowed.iter().map(|model| model.codec_ref()).collect(),
             costs: Codecs::new(trace.tensors.len(), costs.collect()),
+            sparsity: options.sparsity,
         }
+    }
+
+    /// The table with what the host's processor takes for the same codecs, by models of that. Sizes
+    /// are those that the device's models state: the bytes are the same.
+    pub fn with_host(mut self, trace: &Trace, host: &CodecModels, options: CodecOptions) -> Self {
+        let there = Self::new(trace, host, options);
+        let number = |codec: &CodecRef| there.codecs.iter().position(|other| other == codec);
+        let mut costs = Vec::with_capacity(self.codecs.len() * trace.tensors.len());
+        for (codec, of_codec) in (0u8..).zip(&self.codecs) {
+            let number = number(of_codec).map(|number| number as u8);
+            costs.extend((0..trace.tensors.len()).map(TensorId::from_index).map(|tensor| {
+                let here = self.costs.cost(codec, tensor)?;
+                let there = there.costs.cost(number?, tensor)?;
+                Some(CodecCost { reserved: here.reserved, ..*there })
+            }));
+        }
+        self.costs = self.costs.with_host(costs);
+        self
     }
 }

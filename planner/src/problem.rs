@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use schema::{Bytes, Choice, CodecCost, CodecModels, Machine, Trace};
+use schema::{Bytes, Choice, CodecCost, CodecModels, Machine, TensorId, Trace};
 use simulator::{CodecLane, Evaluator, GapId, Model, Policy, Treatment};
 
-use crate::codecs::{CodecOptions, CodecTable};
+use crate::codecs::{CodecOptions, CodecTable, is_transient};
 use crate::feature_maps::feature_maps;
 use crate::relaxation::{Relaxation, relax};
 
@@ -99,6 +99,12 @@ impl<'a> Problem<'a> {
         self
     }
 
+    /// The problem with codecs that the host's processor runs, too: the same ones, with its times.
+    pub fn with_host_codecs(mut self, models: &CodecModels, options: CodecOptions) -> Self {
+        self.codecs = self.codecs.with_host(self.trace, models, options);
+        self
+    }
+
     /// The problem of a method that may do less.
     pub fn restricted_to(&self, allowed: Allowed) -> Self {
         Self { allowed, relaxation: OnceLock::new(), ..self.clone() }
@@ -144,6 +150,19 @@ impl<'a> Problem<'a> {
         let codecs = if self.allowed.compress { self.codecs.costs.len() as u8 } else { 0 };
         let cost = move |codec| Some((codec, *self.codecs.costs.cost(codec, tensor)?));
         (0..codecs).filter_map(cost)
+    }
+
+    /// What the host's processor may make of a gap's tensor, as [`Problem::may_compress`].
+    pub fn may_pack_there(&self, gap: GapId) -> impl Iterator<Item = (u8, CodecCost)> + '_ {
+        let tensor = self.model.gaps()[gap].tensor;
+        let cost = move |codec| Some((codec, *self.codecs.costs.cost_there(codec, tensor)?));
+        self.may_compress(gap).filter_map(move |(codec, _)| cost(codec))
+    }
+
+    /// Share of zeros in a tensor, from 0 to 1, as the trace or the codecs' options state it.
+    pub fn sparsity(&self, tensor: TensorId) -> Option<f64> {
+        let tensor = &self.trace.tensors[tensor.index()];
+        tensor.sparsity.or(self.codecs.sparsity.filter(|_| is_transient(tensor)))
     }
 
     /// Whether a method may recompute a gap's tensor.

@@ -4,12 +4,13 @@ mod common;
 
 use common::random::{self, Random};
 use planner::methods::{
-    Comet, Cswap, LayerStatistics, Method, StaticCompression, by_name, fixed_rates, parameter_range,
+    Comet, Cswap, LayerStatistics, Method, StaticCompression, Vdnn, VdnnHost, by_name, fixed_rates,
+    parameter_range,
 };
 use planner::{CodecOptions, NoWatch, PlanError, Problem, plan};
 use schema::{
-    Bytes, Choice, CodecModel, CodecModels, Fidelity, ModelBasis, Nanos, OpKind, Phase, RatioBand,
-    SizeModel, TimeModel, TimePoint, Trace,
+    Bytes, Choice, CodecModel, CodecModels, Fidelity, ModelBasis, Nanos, OpKind, Phase, Plan,
+    RatioBand, SizeModel, Task, TimeModel, TimePoint, Trace,
 };
 use simulator::{Treatment, check_contract, prove};
 
@@ -71,20 +72,23 @@ fn for_each_problem(count: u64, mut check: impl FnMut(u64, &Problem)) {
         let peak = simulator::in_core(&trace).peak.0;
         let budget = Bytes(peak * (50 + random.below(80)) / 100);
         let nanos = random.of(&[1, 20, 300]);
-        let problem = Problem::new(&trace, &machine, budget).with_codecs(&all_codecs(nanos), LOSSY);
+        let problem = Problem::new(&trace, &machine, budget)
+            .with_codecs(&all_codecs(nanos), LOSSY)
+            .with_host_codecs(&all_codecs(2 * nanos), LOSSY);
         check(seed, &problem);
     }
 }
 
 #[test]
 fn plans_are_safe_and_compute_their_trace() {
-    let methods: [Box<dyn Method>; 4] = [
-        Box::new(StaticCompression),
+    let methods: [Box<dyn Method>; 5] = [
+        Box::new(VdnnHost),
+        Box::new(StaticCompression::default()),
         Box::new(Cswap::Lossless),
         Box::new(Cswap::Plus { parameter: None }),
         Box::new(Comet::default()),
     ];
-    let (mut planned, mut compressed) = ([0; 4], [0; 4]);
+    let (mut planned, mut compressed) = ([0; 5], [0; 5]);
     for_each_problem(150, |seed, problem| {
         for (index, method) in methods.iter().enumerate() {
             let Ok(plan) = plan(method.as_ref(), problem, &NoWatch) else { continue };
@@ -143,7 +147,8 @@ fn a_method_without_its_codecs_says_what_to_name() {
     let mut not_allowed = only_zvc.clone();
     not_allowed.allowed.compress = false;
     let mut report = String::new();
-    for method in ["sc", "cswap", "cswap+", "comet"].map(|name| by_name(name).expect("registered"))
+    for method in
+        ["vdnn++", "sc", "cswap", "cswap+", "comet"].map(|name| by_name(name).expect("registered"))
     {
         for (name, problem) in
             [("none", &none), ("only zvc", &only_zvc), ("not allowed", &not_allowed)]
@@ -222,6 +227,9 @@ fn decided(method: &dyn Method, problem: &Problem) -> Vec<String> {
         Treatment::SwapCompressed(codec) => {
             format!("swap {}", problem.codecs.codecs[usize::from(codec)])
         }
+        Treatment::SwapPackedThere(codec) => {
+            format!("swap, on the host {}", problem.codecs.codecs[usize::from(codec)])
+        }
         Treatment::Compress(codec) => problem.codecs.codecs[usize::from(codec)].to_string(),
         other => format!("{other:?}"),
     };
@@ -250,7 +258,11 @@ fn cswap_compresses_what_is_sparse_enough_and_sc_all_that_gets_smaller() {
     let (fast, slow) = (problem(100), problem(500));
     assert_eq!(decided(&Cswap::Lossless, &fast), ["Swap", "swap zvc", "swap zvc"]);
     assert_eq!(decided(&Cswap::Lossless, &slow), ["Swap", "Swap", "swap zvc"]);
-    assert_eq!(decided(&StaticCompression, &slow), ["Swap", "swap zvc", "swap zvc"]);
+    // What no lossless codec makes smaller, the lossy one does, with CSWAP+'s parameter or a stated one.
+    let sc = |parameter| decided(&StaticCompression { parameter }, &slow);
+    assert_eq!(sc(None), ["swap zfp(350)", "swap zvc", "swap zvc"]);
+    assert_eq!(sc(Some(1)), ["swap zfp(100)", "swap zvc", "swap zvc"]);
+    assert_eq!(sc(Some(4)), ["Swap", "swap zvc", "swap zvc"], "no such rate");
     // 200 (1000 - P) pays up to P = 900 and 500 permille: rates 100, 350 and 700 are three and two.
     let top = |problem| (parameter_range(problem).top, parameter_range(problem).pays());
     assert_eq!((fixed_rates(&fast).len(), top(&fast), top(&slow)), (3, (3, true), (2, true)));
@@ -260,6 +272,39 @@ fn cswap_compresses_what_is_sparse_enough_and_sc_all_that_gets_smaller() {
     assert_eq!(decided(&plus(Some(1)), &slow), ["swap zfp(100)", "Swap", "swap zvc"]);
     assert_eq!(decided(&plus(Some(3)), &slow), ["Swap", "Swap", "swap zvc"], "does not pay");
     assert_eq!(decided(&plus(Some(4)), &slow), ["Swap", "Swap", "swap zvc"], "no such rate");
+}
+
+#[test]
+fn vdnn_plus_plus_moves_all_and_keeps_little_on_the_host() {
+    let trace = chain(&[0.5, 0.61, 0.9]);
+    let machine = random::machine(&mut Random::new(1));
+    let problem = Problem::new(&trace, &machine, Bytes(1 << 30))
+        .with_codecs(&all_codecs(1), LOSSY)
+        .with_host_codecs(&all_codecs(1000), LOSSY);
+    let (raw, zvc) = ("Swap", "swap, on the host zvc");
+    assert_eq!(decided(&VdnnHost, &problem), [raw, zvc, zvc], "above 60 % zeros");
+    let vdnn = plan(&Vdnn::Conv, &problem, &NoWatch).expect("fits");
+    let ours = plan(&VdnnHost, &problem, &NoWatch).expect("fits");
+    prove(&ours).expect("safe");
+    check_contract(&ours, &trace).expect("the trace");
+    let copied = |plan: &Plan| -> Bytes {
+        let copies = plan.actions.iter().filter(|a| matches!(a.task, Task::CopyOut(_)));
+        copies.map(|action| plan.moved_bytes(action)).sum()
+    };
+    assert_eq!(copied(&ours), copied(&vdnn), "the link carries tensors as they are");
+    let packed = ours.actions.iter().filter(|action| ours.packed_by_host(action).is_some());
+    assert_eq!(packed.count(), 4, "two tensors, out and in");
+    assert!(vdnn.actions.iter().all(|action| vdnn.packed_by_host(action).is_none()));
+    // 39 % and 10 % of 100,000 bytes, and 3.2 % for the bitmap, in place of all.
+    let host = |plan: &Plan| plan.host_buffers.iter().map(|b| b.bytes).sum::<Bytes>();
+    assert_eq!((host(&vdnn), host(&ours)), (Bytes(300_000), Bytes(100_000 + 42_200 + 13_200)));
+    assert!(ours.predicted.host_arena < vdnn.predicted.host_arena);
+    // Each of the four copies waits for 100 microseconds of the host's.
+    let slower = ours.predicted.iteration - vdnn.predicted.iteration;
+    assert!(slower >= Nanos(200_000), "{slower}");
+    let none = Problem::new(&trace, &machine, Bytes(1 << 30)).with_codecs(&all_codecs(1), LOSSY);
+    let error = plan(&VdnnHost, &none, &NoWatch).expect_err("the host runs no codec");
+    assert!(matches!(error, PlanError::NoCodec { .. }), "{error}");
 }
 
 #[test]

@@ -373,7 +373,7 @@ fn mix_up(kind: usize, plan: &mut Plan, chosen: usize) -> bool {
 /// What codecs do to a plan is tested only where plans have them.
 #[test]
 fn random_decisions_hold_all_treatments() {
-    let mut seen = [0u32; 6];
+    let mut seen = [0u32; 7];
     for seed in 0..200 {
         let mut random = Random::new(seed);
         let trace = random::trace(&mut random, 24);
@@ -387,6 +387,7 @@ fn random_decisions_hold_all_treatments() {
                 Treatment::RecomputeEachTime => 3,
                 Treatment::SwapCompressed(_) => 4,
                 Treatment::Compress(_) => 5,
+                Treatment::SwapPackedThere(_) => 6,
             };
             seen[kind] += 1;
         }

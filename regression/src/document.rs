@@ -6,7 +6,7 @@ use crate::validate::{HeldOut, cross_validate, relative_absolute_error};
 use crate::{FitError, Method, Regression, Sample, fit};
 
 /// Bands of a document, so narrow that a ratio's effect within one shows little.
-const BANDS: u32 = 30;
+const BANDS: u32 = 48;
 /// Sizes of a document's points.
 const SIZES: usize = 8;
 
@@ -20,39 +20,49 @@ pub struct TimesFit {
     /// Each method's relative absolute error on samples that it had not seen, in the order of
     /// [`Method::ALL`]; nothing where it has no solution.
     pub errors: Vec<(Method, Option<f64>)>,
-    /// The chosen method's predictions of them.
-    pub held_out: Vec<HeldOut>,
+    /// What each of those methods says of the samples that it had not seen.
+    pub held_out: Vec<(Method, Vec<HeldOut>)>,
 }
+
+/// Samples that a codec's times take: enough that a fit to four fifths of them, and the test on the
+/// rest, mean something.
+const LEAST: usize = 20;
 
 /// Fits all methods, and takes the one that is least off on samples that it has not seen.
 /// `source` says where the samples come from.
 ///
 /// # Errors
-/// [`FitError`] where no method has a solution.
+/// [`FitError`] where there are too few samples, or no method has a solution.
 pub fn fit_times(samples: &[Sample], source: &str) -> Result<TimesFit, FitError> {
+    if samples.len() < LEAST {
+        return Err(FitError::TooFew { found: samples.len(), needed: LEAST });
+    }
     let mut errors = Vec::new();
-    let mut best: Option<(f64, Method, Vec<HeldOut>)> = None;
+    let mut held_out = Vec::new();
+    let mut best: Option<(f64, Method)> = None;
     let mut failure = None;
     for method in Method::ALL {
-        let held_out = match cross_validate(method, samples) {
-            Ok(held_out) => held_out,
+        let predicted = match cross_validate(method, samples) {
+            Ok(predicted) => predicted,
             Err(error) => {
                 failure = Some(error);
                 errors.push((method, None));
                 continue;
             }
         };
-        let error = relative_absolute_error(&held_out);
+        let error = relative_absolute_error(&predicted);
         errors.push((method, Some(error)));
+        held_out.push((method, predicted));
         if best.as_ref().is_none_or(|(least, ..)| error < *least) {
-            best = Some((error, method, held_out));
+            best = Some((error, method));
         }
     }
-    let Some((error, method, held_out)) = best else {
+    let Some((error, method)) = best else {
         return Err(failure.unwrap_or(FitError::OneSize));
     };
     let mut model = time_model(fit(method, samples)?.as_ref(), samples);
-    model.spread_permille = Some(spread_permille(&held_out));
+    let chosen = held_out.iter().find(|(of, _)| *of == method);
+    model.spread_permille = chosen.map(|(_, predicted)| spread_permille(predicted));
     model.source = format!(
         "{source}: {}, relative absolute error {:.2} % on held-out samples; spread: nine in ten lie \
          within",
@@ -62,16 +72,34 @@ pub fn fit_times(samples: &[Sample], source: &str) -> Result<TimesFit, FitError>
     Ok(TimesFit { model, method, errors, held_out })
 }
 
+/// Where bands end, by ascending ratio: at equal distances, and wherever the regression jumps, so that
+/// no band mixes two of its sub-models.
+fn band_ends(regression: &dyn Regression, least: u32, most: u32) -> Vec<u32> {
+    let width = (most - least).div_ceil(BANDS).max(1);
+    // A ratio at a border is of the sub-model beyond it.
+    let below = |ratio: f64| ((1000.0 * ratio - 1e-6).ceil() as u32).saturating_sub(1);
+    let jumps = regression.borders().into_iter().map(below);
+    let mut jumps: Vec<u32> = jumps.filter(|jump| (least + 1..most).contains(jump)).collect();
+    jumps.push(most);
+    let (mut ends, mut from) = (Vec::new(), least);
+    for jump in jumps {
+        let count = (jump - from).div_ceil(width).max(1);
+        ends.extend((1..=count).map(|index| from + (jump - from) * index / count));
+        from = jump;
+    }
+    ends.dedup();
+    ends
+}
+
 /// A regression's values at bands of the samples' ratios and points of their sizes, and at 0 bytes.
 pub fn time_model(regression: &dyn Regression, samples: &[Sample]) -> TimeModel {
     let permilles = || samples.iter().map(Sample::permille);
     let (least, most) = (permilles().min().unwrap_or(0), permilles().max().unwrap_or(1000));
-    let width = (most - least).div_ceil(BANDS).max(1);
-    let count = (most - least).div_ceil(width).max(1);
+    let ends = band_ends(regression, least, most);
     let sizes = sizes(samples);
-    let band = |index: u32| {
-        let up_to_permille = if index + 1 == count { most } else { least + (index + 1) * width };
-        let from = least + index * width;
+    let band = |index: usize| {
+        let up_to_permille = ends[index];
+        let from = index.checked_sub(1).map_or(least, |before| ends[before]);
         let middle = f64::from(from + up_to_permille) / 2000.0;
         let mut points: Vec<TimePoint> = Vec::new();
         for bytes in &sizes {
@@ -85,7 +113,7 @@ pub fn time_model(regression: &dyn Regression, samples: &[Sample]) -> TimeModel 
         RatioBand { up_to_permille, points }
     };
     TimeModel {
-        bands: (0..count).map(band).collect(),
+        bands: (0..ends.len()).map(band).collect(),
         spread_permille: None,
         basis: ModelBasis::Measured,
         source: String::new(),

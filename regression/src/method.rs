@@ -40,6 +40,11 @@ impl Method {
 pub trait Regression {
     /// Milliseconds for a tensor of so many MiB that becomes the share `ratio` of itself.
     fn predict(&self, mib: f64, ratio: f64) -> f64;
+
+    /// Ratios at which predictions jump, ascending; none where they do not, or not at few.
+    fn borders(&self) -> Vec<f64> {
+        Vec::new()
+    }
 }
 
 /// Fits a method to samples of one codec in one direction.

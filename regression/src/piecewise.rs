@@ -107,6 +107,10 @@ impl Regression for Piecewise {
             beyond.iter().zip(&self.bends).map(|(slope, bend)| slope * (mib - bend).max(0.0));
         fixed + mib * (raw + compressed * ratio) + bent.sum::<f64>()
     }
+
+    fn borders(&self) -> Vec<f64> {
+        (1..self.models.len()).map(|index| self.base + index as f64 * self.width).collect()
+    }
 }
 
 impl Linear {

@@ -60,11 +60,33 @@ fn the_best_method_is_used_and_says_how_far_it_is_off() {
     let least = fit.errors.iter().filter_map(|(_, error)| *error).fold(f64::INFINITY, f64::min);
     let of_chosen = fit.errors.iter().find(|(method, _)| *method == fit.method);
     assert_eq!(of_chosen.and_then(|(_, error)| *error), Some(least));
-    assert_eq!(relative_absolute_error(&fit.held_out), least);
-    assert_eq!(fit.held_out.len(), samples.len(), "each is held out once");
+    let methods: Vec<Method> = fit.held_out.iter().map(|(method, _)| *method).collect();
+    assert_eq!(methods, Method::ALL);
+    for ((_, predicted), (_, error)) in fit.held_out.iter().zip(&fit.errors) {
+        assert_eq!(Some(relative_absolute_error(predicted)), *error);
+        assert_eq!(predicted.len(), samples.len(), "each is held out once");
+    }
     assert!(least < 0.02, "{least}");
     assert!(fit.model.spread_permille.is_some_and(|spread| spread < 50));
     assert!(fit.model.source.starts_with("made up: piecewise linear"), "{}", fit.model.source);
+}
+
+#[test]
+fn bands_end_where_sub_models_do() {
+    // Each sixth of the ratios has a level of its own: a band that mixes two would be off.
+    let level = |ratio: f64| (((ratio - 0.1) / 0.8 * 6.0) as u32).min(5);
+    let samples = grid(|mib, ratio| mib * f64::from(1 + level(ratio)));
+    let fitted = fit(Method::Piecewise, &samples).expect("a solution");
+    assert_eq!(fitted.borders().len(), 5);
+    let model = time_model(fitted.as_ref(), &samples);
+    for border in fitted.borders() {
+        let permille = (1000.0 * border - 1e-6).ceil() as u32 - 1;
+        assert!(model.bands.iter().any(|band| band.up_to_permille == permille), "{permille}");
+    }
+    for sample in &samples {
+        let (predicted, time) = (model.at(sample.bytes, sample.permille()), sample.time);
+        assert!(predicted.ratio(time) > 0.99 && predicted.ratio(time) < 1.01, "{sample:?}");
+    }
 }
 
 #[test]
@@ -109,7 +131,7 @@ fn sizes_of_a_lossless_codec_follow_the_zeros() {
 fn samples_that_no_model_fits_are_refused() {
     let samples = grid(|mib, _| mib);
     let error = |samples: &[Sample]| fit_times(samples, "").expect_err("no fit").to_string();
-    assert!(error(&samples[..9]).contains("take more"));
+    assert_eq!(error(&samples[..19]), "there are 19 samples, and a fit needs 20: take more");
     let one_size: Vec<Sample> =
         samples.iter().map(|s| Sample { bytes: Bytes(64 * MIB), ..*s }).collect();
     assert!(error(&one_size).contains("one size"));

@@ -25,5 +25,7 @@ pub use frontier_table::frontier_table;
 pub use perfetto::perfetto;
 pub use picture::Picture;
 pub use png::{PngError, png};
-pub use report::{Figure, Report, Run, Search, Setting, Sought, frontier_figure};
+pub use report::{
+    Figure, Predictions, Report, Run, Search, Setting, Sought, frontier_figure, held_out,
+};
 pub use timeline_svg::timeline_svg;

@@ -5,6 +5,7 @@ mod conclusion;
 mod contents;
 mod decisions;
 mod frontier;
+mod held_out;
 mod hidden;
 mod html;
 mod lines;
@@ -21,6 +22,7 @@ use std::collections::BTreeMap;
 
 use crate::Picture;
 pub use frontier::frontier_figure;
+pub use held_out::{Predictions, held_out};
 pub use runs::Run;
 pub use searches::{Search, Sought};
 pub use setting::Setting;

@@ -62,6 +62,8 @@ columns! {
         decided_on: String = "decided_on",
         /// What the method may decide, joined with `+`.
         allowed: String = "allowed",
+        /// What the method may compress with, and on what assumption; absent: with nothing.
+        codecs: Option<String> = "codecs",
         /// What was searched for: empty, `largest-batch` or `smallest-budget`.
         find: String = "find",
         /// Evaluations that one search may make.
@@ -94,6 +96,10 @@ columns! {
         recomputed: Option<u64> = "recomputed",
         /// Tensors that are compressed.
         compressed: Option<u64> = "compressed",
+        /// What the tensors that are compressed take as they are.
+        compressed_raw: Option<Bytes> = "compressed_raw_bytes",
+        /// What is reserved for their small forms.
+        compressed_small: Option<Bytes> = "compressed_small_bytes",
         /// Bytes copied out per iteration.
         d2h: Option<Bytes> = "d2h_bytes",
         /// Bytes copied in per iteration.

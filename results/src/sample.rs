@@ -5,7 +5,7 @@ use schema::{Bytes, Nanos};
 use crate::cell::{Cell, Column, Table, columns};
 
 columns! {
-    /// One codec at work on one tensor: what it made of it, and the median times.
+    /// One codec at work on one tensor: what it made of it, and the fastest times.
     pub struct CodecSample {
         /// What it ran on.
         device: String = "device",
@@ -19,7 +19,7 @@ columns! {
         dtype: String = "dtype",
         /// Threads that worked on it.
         threads: u32 = "threads",
-        /// Times that the median was taken of.
+        /// Runs of which these are the fastest.
         runs: u32 = "runs",
         /// Share of the tensor's values that are zero.
         sparsity: f64 = "sparsity",

@@ -2,14 +2,15 @@
 //! document for the machine that is planned for.
 
 use schema::{
-    Bytes, CodecModel, CodecModels, Fidelity, Machine, ModelBasis, Nanos, RatioBand, SizeModel,
-    TimeModel, TimePoint,
+    Bytes, BytesPerSec, CodecModel, CodecModels, Fidelity, Machine, ModelBasis, Nanos, RatioBand,
+    SizeModel, TimeModel, TimePoint,
 };
 use serde::Deserialize;
 
 use crate::amount::amount;
 
 const BUNDLED: &str = include_str!("../codecs/gpu.toml");
+const HOST: &str = include_str!("../codecs/host.toml");
 
 /// Where the second point of every line lies: so far out that rounding it shows nowhere.
 const LARGE: Bytes = Bytes(1 << 40);
@@ -91,6 +92,78 @@ pub fn codec_models(machine: &Machine) -> CodecModels {
     }
 }
 
+/// Codecs as loops of a host's processor.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HostFile {
+    codec: Vec<HostCodecTable>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HostCodecTable {
+    name: String,
+    fidelity: Fidelity,
+    size: SizeModel,
+    /// Raw bytes per second.
+    #[serde(deserialize_with = "amount")]
+    compress: Option<BytesPerSec>,
+    #[serde(deserialize_with = "amount")]
+    decompress: Option<BytesPerSec>,
+    sources: HostCodecSources,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HostCodecSources {
+    /// Said for the reader of the file; a document has no place for it.
+    #[allow(dead_code)]
+    size: String,
+    compress: String,
+    decompress: String,
+}
+
+/// The bundled models of codecs on a host's processor, for methods that compress there. Modelled, and
+/// each model says from what.
+pub fn host_codec_models() -> CodecModels {
+    let file: HostFile = toml::from_str(HOST).expect("a test reads it");
+    let times = |rate: Option<BytesPerSec>, source: String| {
+        let rate = rate.expect("a test reads it");
+        TimeModel {
+            bands: vec![RatioBand {
+                up_to_permille: 1000,
+                points: line(Nanos::ZERO, rate.0.into()),
+            }],
+            spread_permille: None,
+            basis: ModelBasis::Modelled,
+            source: format!("{rate} ({source})"),
+        }
+    };
+    let model = |codec: HostCodecTable| CodecModel {
+        codec: codec.name,
+        parameter: None,
+        fidelity: codec.fidelity,
+        size: codec.size,
+        compress: times(codec.compress, codec.sources.compress),
+        decompress: times(codec.decompress, codec.sources.decompress),
+    };
+    CodecModels {
+        device: "host".into(),
+        source: "modelled from stated rates of a host's processor; nothing was run".into(),
+        models: file.codec.into_iter().map(model).collect(),
+    }
+}
+
+/// A time without work, and beyond it so many bytes per second.
+fn line(launch: Nanos, bytes_per_sec: u128) -> Vec<TimePoint> {
+    let time = u128::from(LARGE.0) * 1_000_000_000 / bytes_per_sec.max(1);
+    let point = |bytes, time: u128| TimePoint {
+        bytes,
+        time: launch + Nanos(u64::try_from(time).unwrap_or(u64::MAX).min(1 << 49)),
+    };
+    vec![point(Bytes::ZERO, 0), point(LARGE, time)]
+}
+
 impl DeviceTable {
     /// A line over the size: the launch, and a share of the bandwidth of copies.
     fn times(&self, machine: &Machine, share_permille: u32, source: &str) -> TimeModel {
@@ -98,16 +171,11 @@ impl DeviceTable {
         let launch = self.launch.expect("a test reads it");
         let bytes_per_sec =
             u128::from(peak.0) * u128::from(self.copy_permille) * u128::from(share_permille);
-        let time = u128::from(LARGE.0) * 1_000_000_000 * 1_000_000 / bytes_per_sec.max(1);
-        let point = |bytes, time: u128| TimePoint {
-            bytes,
-            time: launch + Nanos(u64::try_from(time).unwrap_or(u64::MAX).min(1 << 49)),
-        };
         let percent = |permille: u32| f64::from(permille) / 10.0;
         TimeModel {
             bands: vec![RatioBand {
                 up_to_permille: 1000,
-                points: vec![point(Bytes::ZERO, 0), point(LARGE, time)],
+                points: line(launch, bytes_per_sec / 1_000_000),
             }],
             spread_permille: None,
             basis: ModelBasis::Modelled,

@@ -22,7 +22,7 @@ mod reference_tests;
 
 pub use budget::Budget;
 pub use carry_over::{CarryOver, CarryOverError, Share, carry_over};
-pub use codec_models::codec_models;
+pub use codec_models::{codec_models, host_codec_models};
 pub use error::ScenarioError;
 pub use machines::{links, machine, machine_from_toml, machines};
 pub use networks::*;

@@ -78,6 +78,13 @@ impl SizeModel {
                 let each = u128::from(overhead_permille) * 4 * MILLION + dense * (values + beside);
                 (each, margin_permille)
             }
+            Self::Coded { zero_permille, dense_permille, margin_permille } => {
+                let sparsity = sparsity.filter(|share| (0.0..=1.0).contains(share))?;
+                let dense = ((1.0 - sparsity) * 1e6).ceil() as u128;
+                let zeros = MILLION - dense.min(MILLION);
+                let each = u128::from(zero_permille) * zeros + u128::from(dense_permille) * dense;
+                (4 * each, margin_permille)
+            }
             Self::Rate { permille, margin_permille } => {
                 // A rate is bits per value, however wide the value was.
                 (u128::from(permille) * 4 * MILLION, margin_permille)

@@ -95,6 +95,16 @@ pub enum SizeModel {
         /// What a plan reserves on top, in thousandths of the expected size.
         margin_permille: u32,
     },
+    /// It depends on how many values are zero, and not on how wide they are: an entropy code. In
+    /// thousandths of 32 bits for each value.
+    Coded {
+        /// Cost of a zero.
+        zero_permille: u32,
+        /// Cost of another value.
+        dense_permille: u32,
+        /// What a plan reserves on top, in thousandths of the expected size.
+        margin_permille: u32,
+    },
     /// It is a fixed share of the tensor: a codec of fixed rate, or one whose size was found to be
     /// much the same on all data.
     Rate {
@@ -157,6 +167,22 @@ pub struct TimePoint {
     /// The time.
     #[serde(rename = "time_ns")]
     pub time: Nanos,
+}
+
+/// Times beyond this are those of no codec.
+const LONGEST: f64 = (1u64 << 50) as f64;
+
+impl CodecModels {
+    /// The models of codecs that reach a share of the speed that these say.
+    pub fn at_speed(mut self, share: f64) -> Self {
+        let slower = |time: Nanos| Nanos((time.0 as f64 / share).round().min(LONGEST) as u64);
+        for times in self.models.iter_mut().flat_map(|m| [&mut m.compress, &mut m.decompress]) {
+            let points = times.bands.iter_mut().flat_map(|band| &mut band.points);
+            points.for_each(|point| point.time = slower(point.time));
+        }
+        self.source += &format!("; their speed is taken for {} % of that", 100.0 * share);
+        self
+    }
 }
 
 impl CodecModel {
@@ -244,6 +270,9 @@ impl SizeModel {
         let (shares, margin) = match *self {
             Self::Sparsity { overhead_permille, dense_permille, margin_permille } => {
                 ([overhead_permille, dense_permille], margin_permille)
+            }
+            Self::Coded { zero_permille, dense_permille, margin_permille } => {
+                ([zero_permille, dense_permille], margin_permille)
             }
             Self::Rate { permille, margin_permille } => ([permille, 0], margin_permille),
         };

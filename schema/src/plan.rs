@@ -181,6 +181,10 @@ pub struct HostBuffer {
     pub bytes: Bytes,
     /// It holds the tensor's small form, made by this codec; or, where a codec whose output's size
     /// varies does worse than was reserved for, the tensor itself, for which it has room then.
+    ///
+    /// Where the tensor itself is copied to and from it, the host's processor makes the small form
+    /// and the tensor from it, which is part of the copies' durations; what then does not shrink to
+    /// this size is kept in memory of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compressed: Option<CodecId>,
 }
@@ -375,6 +379,19 @@ impl Plan {
             Task::CopyIn(_) | Task::Decompress(_) => action.writes.first(),
         };
         buffer.map_or(Bytes::ZERO, |buffer| self.buffers[buffer.index()].bytes)
+    }
+
+    /// The codec by which the host's processor keeps what a copy moves, where it does: the tensor
+    /// itself goes over the link, and the host buffer has room for its small form alone.
+    pub fn packed_by_host(&self, action: &Action) -> Option<CodecId> {
+        let moved = match action.task {
+            Task::CopyOut(_) => action.reads.first(),
+            Task::CopyIn(_) => action.writes.first(),
+            _ => None,
+        };
+        let is_raw = moved.is_some_and(|id| self.buffers[id.index()].compressed.is_none());
+        let host = action.host.map(|host| &self.host_buffers[host.index()]);
+        host.filter(|_| is_raw).and_then(|host| host.compressed)
     }
 
     fn check_sizes(&self) -> Result<(), PlanError> {

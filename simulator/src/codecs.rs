@@ -8,6 +8,8 @@ pub struct Codecs {
     tensors: usize,
     costs: Vec<Option<CodecCost>>,
     lane: Option<CodecLane>,
+    /// The same costs for the host's processor; empty where that runs no codec.
+    there: Vec<Option<CodecCost>>,
 }
 
 /// A lane of their own for codecs.
@@ -26,7 +28,7 @@ impl CodecLane {
 
 impl Codecs {
     /// No codec at all.
-    pub const NONE: Self = Self { tensors: 0, costs: Vec::new(), lane: None };
+    pub const NONE: Self = Self { tensors: 0, costs: Vec::new(), lane: None, there: Vec::new() };
 
     /// The table of `tensors` tensors; `costs` holds that many for the first codec, then as many
     /// for the next.
@@ -38,7 +40,7 @@ impl Codecs {
     /// [`Treatment`]: crate::Treatment
     pub fn new(tensors: usize, costs: Vec<Option<CodecCost>>) -> Self {
         assert!(costs.is_empty() || costs.len().is_multiple_of(tensors), "a cost for each tensor");
-        let codecs = Self { tensors, costs, lane: None };
+        let codecs = Self { tensors, costs, lane: None, there: Vec::new() };
         assert!(codecs.len() <= usize::from(u8::MAX), "a treatment names a codec in a byte");
         codecs
     }
@@ -51,6 +53,22 @@ impl Codecs {
     /// The lane on which they may run beside compute, if there is one.
     pub fn lane(&self) -> Option<CodecLane> {
         self.lane
+    }
+
+    /// The table with what the same codecs cost on the host's processor.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many costs as the device has.
+    pub fn with_host(mut self, costs: Vec<Option<CodecCost>>) -> Self {
+        assert_eq!(costs.len(), self.costs.len(), "a cost for each codec and tensor");
+        self.there = costs;
+        self
+    }
+
+    /// Whether the host's processor runs codecs, too.
+    pub fn has_host(&self) -> bool {
+        !self.there.is_empty()
     }
 
     /// How many codecs there are.
@@ -66,6 +84,11 @@ impl Codecs {
     /// What a codec makes of a tensor; none where that does not help, or there is no such codec.
     pub fn cost(&self, codec: u8, tensor: TensorId) -> Option<&CodecCost> {
         self.costs.get(self.index(codec, tensor.0))?.as_ref()
+    }
+
+    /// The same where the host's processor does it.
+    pub fn cost_there(&self, codec: u8, tensor: TensorId) -> Option<&CodecCost> {
+        self.there.get(self.index(codec, tensor.0))?.as_ref()
     }
 
     /// All costs, by codec and then by tensor.

@@ -10,7 +10,9 @@ use crate::lanes::Speeds;
 use crate::policy::Policy;
 use crate::sequence::{Sequence, StepError};
 use crate::timing::{CopyTimes, Timing};
-use crate::{CodecLane, Codecs, Model, NO_OP, Packing, Position, Residency, Treatment};
+use crate::{
+    CodecLane, Codecs, Model, NO_OP, OffloadStart, Packing, Position, Residency, Treatment,
+};
 
 /// Why decisions cannot be carried out under the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -98,6 +100,8 @@ pub struct RecordedCopy {
     pub tensor: TensorId,
     /// The codec that made the small form, where it is that that is copied.
     pub codec: Option<u8>,
+    /// The codec by which the host keeps it smaller, where it is the tensor itself that is copied.
+    pub there: Option<u8>,
     /// The position of the compute lane after whose use it leaves, or before whose use it is back.
     pub position: u32,
     /// The run that must have ended because the policy wants it so, where it does.
@@ -222,6 +226,8 @@ impl<'a> Evaluator<'a> {
         self.codecs = codecs;
         if let Some(lane) = self.codec_lane() {
             self.timing.set_codec_lane(lane);
+        } else {
+            self.sequence.early_codecs = self.policy.offload == OffloadStart::WithLastUse;
         }
         self
     }
@@ -274,6 +280,15 @@ impl<'a> Evaluator<'a> {
             Direction::H2d => &self.copies.small_back,
         };
         Nanos(times.get(self.codecs.index(codec, tensor.0)).copied().unwrap_or(0))
+    }
+
+    /// Time that the host's processor takes for what a copy brings or takes, beside the copy.
+    pub fn time_there(&self, direction: Direction, codec: u8, tensor: TensorId) -> Nanos {
+        let cost = self.codecs.cost_there(codec, tensor);
+        cost.map_or(Nanos::ZERO, |cost| match direction {
+            Direction::D2h => cost.compress,
+            Direction::H2d => cost.decompress,
+        })
     }
 
     /// Evaluates decisions, one for each of [`Model::gaps`].

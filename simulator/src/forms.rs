@@ -122,8 +122,13 @@ impl<'a> Forms<'a> {
     /// Whether a host buffer is one for what a device buffer holds.
     fn is_for(&self, host: HostBufferId, tensor: TensorId, buffer: BufferId) -> bool {
         let (host, buffer) = (&self.plan.host_buffers[host.index()], self.buffer(buffer));
+        let raw = self.trace.tensors[tensor.index()].bytes;
+        if buffer.compressed.is_none() && host.compressed.is_some() {
+            // The host makes the tensor smaller, and large again before it goes back.
+            return host.tensor == tensor && host.bytes < raw;
+        }
         let itself = buffer.compressed.is_none() || self.size_varies(buffer.compressed);
-        let bytes = if itself { self.trace.tensors[tensor.index()].bytes } else { buffer.bytes };
+        let bytes = if itself { raw } else { buffer.bytes };
         host.tensor == tensor && host.compressed == buffer.compressed && host.bytes == bytes
     }
 }

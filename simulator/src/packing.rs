@@ -3,7 +3,7 @@
 use schema::TensorId;
 
 use crate::evaluator::Infeasible;
-use crate::parts::{Materialised, Packing, Residency, Return, Swap, Work};
+use crate::parts::{Materialised, Packing, Residency, Return, Swap, Treatment, Work};
 use crate::sequence::{RESIDENT, SMALL, Sequence, is_gone};
 use crate::{Codecs, Model};
 
@@ -17,19 +17,60 @@ impl Sequence {
         (codec, swapped): (u8, bool),
         op: u32,
     ) -> Result<(), Infeasible> {
+        let position = self.compress(codecs, tensor, (codec, swapped), op)?;
+        // The raw buffer dies with the compression.
+        self.last_position[tensor as usize] = position;
+        self.leave_packed(model, self.packings.len() - 1, position);
+        Ok(())
+    }
+
+    /// Makes those tensors smaller that an op uses last before they leave in their small forms. They
+    /// stay beside those for the op.
+    pub(crate) fn pack_before(
+        &mut self,
+        model: &Model,
+        codecs: &Codecs,
+        choices: &[Treatment],
+        op: usize,
+    ) -> Result<(), Infeasible> {
+        for gap in model.gaps_after(op) {
+            let tensor = model.gaps()[gap].tensor.0;
+            let Treatment::SwapCompressed(codec) = choices[gap] else { continue };
+            if self.packs_before(model, tensor, op) {
+                self.unpack(model, tensor, op as u32);
+                let position = self.compress(codecs, tensor, (codec, true), op as u32)?;
+                self.use_at(model, tensor, position);
+            }
+        }
+        Ok(())
+    }
+
+    /// From a position on, of the tensors packed from the `packed`th on only the small forms are
+    /// there.
+    pub(crate) fn leave_packed(&mut self, model: &Model, packed: usize, position: u32) {
+        for id in packed..self.packings.len() {
+            let tensor = self.packings[id].tensor;
+            self.close(tensor, None);
+            self.state[tensor as usize] = SMALL | id as u32;
+            self.gives_back[position as usize] += model.bytes[tensor as usize];
+        }
+    }
+
+    /// The run of a codec that makes a tensor's small form, which is swapped or stays.
+    fn compress(
+        &mut self,
+        codecs: &Codecs,
+        tensor: u32,
+        (codec, swapped): (u8, bool),
+        op: u32,
+    ) -> Result<u32, Infeasible> {
         let Some(&cost) = codecs.cost(codec, TensorId(tensor)) else {
             return Err(Infeasible::NotCompressible { tensor: TensorId(tensor) });
         };
-        let packing = self.packings.len() as u32;
-        let position = self.push_position(op, Work::Compress(packing));
+        let position = self.push_position(op, Work::Compress(self.packings.len() as u32));
         self.codec_positions.push(position);
-        // The raw buffer dies with the compression.
-        self.last_position[tensor as usize] = position;
-        self.close(tensor, None);
-        self.state[tensor as usize] = SMALL | packing;
         let reserved = cost.reserved.0;
         self.allocates[position as usize] = reserved;
-        self.gives_back[position as usize] = model.bytes[tensor as usize];
         self.codec_ns += cost.compress.0 + cost.decompress.0;
         let swap = swapped.then_some(self.swaps.len() as u32);
         if swapped {
@@ -40,13 +81,14 @@ impl Sequence {
                 // Where the size varies, the packing itself takes host memory for the raw tensor.
                 host_bytes: if cost.variable { 0 } else { reserved },
                 codec: Some(codec),
+                there: None,
                 out_after: position,
                 made_there: true,
                 at_no_cost: false,
             });
         }
         self.packings.push(Packing { tensor, codec, cost, position, swap });
-        Ok(())
+        Ok(position)
     }
 
     /// Brings a tensor back from its small form, if that is what there is of it, right before a

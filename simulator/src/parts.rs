@@ -20,6 +20,9 @@ pub enum Treatment {
     /// A hypothesis: as `Swap`, but both copies take no time. What a gap costs is measured
     /// against this.
     SwapAtNoCost,
+    /// It is copied to the host and back, and the host's processor keeps it in the small form of this
+    /// codec: what that takes is part of the copies' times.
+    SwapPackedThere(u8),
     /// It is made smaller by this codec, and the small form is copied to the host and back.
     SwapCompressed(u8),
     /// It is made smaller by this codec, and the small form stays on the device.
@@ -123,6 +126,8 @@ pub(crate) struct Swap {
     pub host_bytes: u64,
     /// The codec that made the small form.
     pub codec: Option<u8>,
+    /// The codec by which the host makes it smaller, where that does so.
+    pub there: Option<u8>,
     /// Its last use before the gap.
     pub out_after: u32,
     /// That use makes the tensor, so that it cannot leave before the use has ended.

@@ -17,6 +17,7 @@ impl Timing {
             swap,
             tensor: TensorId(sequence.swaps[swap as usize].tensor),
             codec: sequence.swaps[swap as usize].codec,
+            there: sequence.swaps[swap as usize].there,
             position,
             gate,
             span: span(at),

@@ -8,12 +8,15 @@
 //! Codecs are runs of their own. A tensor that is made smaller is compressed right after the op
 //! that uses it last before its gap, and its memory is given back then; it is decompressed right
 //! before the run that needs it next. In between there is its *small form*, which is a tensor of
-//! its own: it stays on the device, or is swapped. Where codecs have a lane of their own, this is
-//! still the order in which memory is accounted for; when they run is the timing's to find.
+//! its own: it stays on the device, or is swapped. Where copies out start with the last use, a
+//! tensor that leaves in its small form is compressed right before that use, so that the copy runs
+//! beside it; its own memory is given back after the use. Where codecs have a lane of their own, all
+//! of them follow the last use, and this is still the order in which memory is accounted for; when
+//! they run is the timing's to find.
 
 mod explicit;
 
-use schema::OpId;
+use schema::{OpId, TensorId};
 
 use crate::evaluator::Infeasible;
 use crate::parts::{
@@ -87,6 +90,8 @@ pub(crate) struct Sequence {
     carry: u64,
     peak: (u64, u32),
     pub(crate) recording: bool,
+    /// Small forms that leave are made before the last use, if that only reads the tensor.
+    pub early_codecs: bool,
     /// Where each tensor is.
     pub(crate) state: Vec<u32>,
     pub(crate) last_position: Vec<u32>,
@@ -120,6 +125,7 @@ impl Sequence {
             carry: 0,
             peak: (0, 0),
             recording: false,
+            early_codecs: false,
             state: vec![GONE; tensors],
             last_position: vec![0; tensors],
             first_position: vec![0; tensors],
@@ -254,8 +260,13 @@ impl Sequence {
                 self.bring_back(model, *tensor, op as u32)?;
             }
         }
+        let packed = self.packings.len();
+        if self.early_codecs && !codecs.is_empty() {
+            self.pack_before(model, codecs, choices, op)?;
+        }
         let position = self.emit(model, op as u32, false, op as u32);
         self.end_burst(model);
+        self.leave_packed(model, packed, position);
         for gap in model.gaps_after(op) {
             let tensor = model.gaps()[gap].tensor.0;
             match choices[gap] {
@@ -266,9 +277,24 @@ impl Sequence {
                     self.state[tensor as usize] = GONE_AGAIN;
                 }
                 Treatment::SwapCompressed(_) | Treatment::Compress(_) => {}
-                swap @ (Treatment::Swap | Treatment::SwapAtNoCost) => {
+                swap @ (Treatment::Swap
+                | Treatment::SwapAtNoCost
+                | Treatment::SwapPackedThere(_)) => {
                     let id = self.swaps.len() as u32;
                     let bytes = model.bytes[tensor as usize];
+                    let (there, host_bytes) = match swap {
+                        Treatment::SwapPackedThere(codec) => {
+                            let Some(cost) = codecs.cost_there(codec, TensorId(tensor)) else {
+                                return Err(Infeasible::NotCompressible {
+                                    tensor: TensorId(tensor),
+                                });
+                            };
+                            (Some(codec), cost.reserved.0)
+                        }
+                        // A hypothesis takes none.
+                        Treatment::SwapAtNoCost => (None, 0),
+                        _ => (None, bytes),
+                    };
                     self.close(tensor, Some(id));
                     self.copied_out[position as usize] += bytes;
                     self.state[tensor as usize] = id;
@@ -276,9 +302,9 @@ impl Sequence {
                     self.swaps.push(Swap {
                         tensor,
                         bytes,
-                        // A hypothesis takes none.
-                        host_bytes: if at_no_cost { 0 } else { bytes },
+                        host_bytes,
                         codec: None,
+                        there,
                         out_after: position,
                         made_there: model.producer[tensor as usize] == op as u32,
                         at_no_cost,
@@ -293,12 +319,14 @@ impl Sequence {
         // of tensors whose memory the codecs may wait for.
         let gaps = if codecs.is_empty() { 0..0 } else { model.gaps_after(op) };
         for gap in gaps {
+            let tensor = model.gaps()[gap].tensor.0;
             let (codec, swapped) = match choices[gap] {
+                Treatment::SwapCompressed(_) if self.packs_before(model, tensor, op) => continue,
                 Treatment::SwapCompressed(codec) => (codec, true),
                 Treatment::Compress(codec) => (codec, false),
                 _ => continue,
             };
-            self.pack(model, codecs, model.gaps()[gap].tensor.0, (codec, swapped), op as u32)?;
+            self.pack(model, codecs, tensor, (codec, swapped), op as u32)?;
         }
         self.carry_load(begin);
         Ok(())
@@ -415,8 +443,13 @@ impl Sequence {
         position
     }
 
+    /// Whether a tensor that leaves in its small form after an op is compressed before it.
+    pub(crate) fn packs_before(&self, model: &Model, tensor: u32, op: usize) -> bool {
+        self.early_codecs && model.producer[tensor as usize] != op as u32
+    }
+
     /// A position reads a tensor that is on the device or, as itself, on the host.
-    fn use_at(&mut self, model: &Model, tensor: u32, position: u32) {
+    pub(crate) fn use_at(&mut self, model: &Model, tensor: u32, position: u32) {
         let swap = self.state[tensor as usize];
         if swap != RESIDENT {
             self.returns.push(Return { swap, before: position });

@@ -8,7 +8,7 @@
 //! nothing holds up. Codecs are runs among the others, or have a [lane of their
 //! own](crate::codec_lane).
 
-use schema::{Lane, OpId};
+use schema::{Lane, OpId, TensorId};
 
 use crate::codec_lane::{Leads, awaits_codec, is_compressed};
 use crate::evaluator::Infeasible;
@@ -463,17 +463,19 @@ pub(crate) fn run_time(model: &Model, sequence: &Sequence, run: Position) -> u64
 
 impl CopyTimes {
     fn out(&self, codecs: &Codecs, swap: &Swap) -> u64 {
+        let there = swap.there.and_then(|codec| codecs.cost_there(codec, TensorId(swap.tensor)));
         match swap.codec {
             _ if swap.at_no_cost => 0,
-            None => self.out[swap.tensor as usize],
+            None => self.out[swap.tensor as usize] + there.map_or(0, |cost| cost.compress.0),
             Some(codec) => self.small_out[codecs.index(codec, swap.tensor)],
         }
     }
 
     fn back(&self, codecs: &Codecs, swap: &Swap) -> u64 {
+        let there = swap.there.and_then(|codec| codecs.cost_there(codec, TensorId(swap.tensor)));
         match swap.codec {
             _ if swap.at_no_cost => 0,
-            None => self.back[swap.tensor as usize],
+            None => self.back[swap.tensor as usize] + there.map_or(0, |cost| cost.decompress.0),
             Some(codec) => self.small_back[codecs.index(codec, swap.tensor)],
         }
     }

@@ -5,8 +5,8 @@ use schema::{
     Provenance, Role, Tensor, TensorId, Trace,
 };
 use simulator::{
-    CodecLane, Codecs, Evaluator, Infeasible, Materialised, Model, Outcome, Policy, Residency,
-    Treatment, Work,
+    CodecLane, Codecs, Evaluator, Infeasible, Materialised, Model, OffloadStart, Outcome, Policy,
+    Residency, Treatment, Work,
 };
 
 /// Two ops forward, two backward, 100 ns each. `a` of 1000 bytes waits from op 0 to op 3, `b` of
@@ -191,6 +191,65 @@ fn a_codec_that_does_not_help_is_an_error_and_not_remembered() {
     let unknown = evaluator.evaluate(&[Treatment::Compress(2)]);
     assert_eq!(unknown, Err(Infeasible::NotCompressible { tensor: TensorId(0) }));
     assert!(evaluator.evaluate(&[Treatment::Compress(1)]).is_ok());
+}
+
+/// As vDNN's: copies out start with the last use.
+const WITH_LAST_USE: Policy = Policy { offload: OffloadStart::WithLastUse, ..Policy::EARLY };
+
+/// `a` is also read by the second op: that is its last use before the gap.
+fn read_by_the_next() -> Trace {
+    let mut trace = trace();
+    trace.ops[1].reads = vec![TensorId(0)];
+    trace.ops[0].frees.clear();
+    trace
+}
+
+#[test]
+fn where_copies_start_with_the_last_use_the_small_form_is_made_before_it() {
+    let (model, link, codecs) = (Model::of(&read_by_the_next()), link(), codecs());
+    let with = |policy, budget| {
+        Evaluator::new(&model, &link, policy, Bytes(budget), Bytes(1 << 30)).with_codecs(&codecs)
+    };
+    let compressed = [Treatment::SwapCompressed(1)];
+    // Made at 100, small at 130, used until 230, out at 380, back at 630, large again at 650.
+    let early = with(WITH_LAST_USE, 10_000).evaluate(&compressed).expect("fits");
+    assert_eq!(early.iteration, Nanos(750));
+    // Used until 200, small at 230, out at 480, back at 730, large again at 750.
+    let late = with(Policy::EARLY, 10_000).evaluate(&compressed).expect("fits");
+    assert_eq!(late.iteration, Nanos(850));
+    // The tensor itself and its small form stay for the use, which makes another tensor; the copy
+    // ends later.
+    assert_eq!((early.peak, late.peak), (Bytes(2250), Bytes(2250)));
+    let record = with(WITH_LAST_USE, 2250).record(&compressed).expect("fits");
+    let work: Vec<(u32, Work)> = record.positions.iter().map(|p| (p.op, p.work)).collect();
+    assert_eq!(work[..3], [(0, Work::Run), (1, Work::Compress(0)), (1, Work::Run)]);
+    let raw = record.residencies.iter().find(|r| r.tensor == 0 && r.small.is_none());
+    assert_eq!(raw.map(|r| (r.first, r.last, r.copied_out)), Some((0, 2, None)));
+    // With less, the use waits until the small form is out at 380.
+    let waits = with(WITH_LAST_USE, 2249).evaluate(&compressed).expect("fits");
+    assert_eq!((waits.iteration, waits.peak), (Nanos(850), Bytes(2000)));
+}
+
+#[test]
+fn what_the_host_packs_goes_over_the_link_as_it_is() {
+    let (model, link) = (Model::of(&trace()), link());
+    let there = |time| {
+        let cost =
+            CodecCost { reserved: Bytes(250), compress: time, decompress: time, variable: true };
+        codecs().with_host(vec![Some(cost); 4])
+    };
+    let evaluate = |codecs: &Codecs, treatment| {
+        Evaluator::new(&model, &link, Policy::EARLY, SMALLEST, Bytes(1 << 30))
+            .with_codecs(codecs)
+            .evaluate(&[treatment])
+    };
+    let packed = evaluate(&there(Nanos(40)), Treatment::SwapPackedThere(0)).expect("fits");
+    let raw = evaluate(&codecs(), Treatment::Swap).expect("fits");
+    assert_eq!(packed.iteration, raw.iteration + Nanos(80), "out and in take 40 ns more each");
+    assert_eq!((packed.host_peak, raw.host_peak), (Bytes(250), Bytes(1000)));
+    assert_eq!((packed.peak, packed.codec), (raw.peak, Nanos::ZERO));
+    let error = evaluate(&codecs(), Treatment::SwapPackedThere(0));
+    assert_eq!(error, Err(Infeasible::NotCompressible { tensor: TensorId(0) }));
 }
 
 #[test]

@@ -1,11 +1,9 @@
 //! `tidegate largest`
 
-use std::collections::BTreeMap;
-
 use planner::{Limits, methods};
 use reports::Comparison;
 use scenarios::Budget;
-use schema::{Bytes, Document, Plan, Reference, Trace};
+use schema::{Bytes, Document, Reference};
 
 use crate::codec_args::CodecArgs;
 use crate::commands::plan::method;
@@ -15,6 +13,7 @@ use crate::networks::{NetworkArgs, is_network, read_network};
 use crate::output::{Format, print, print_json};
 use crate::progress::Bar;
 use crate::published::published_figures;
+use crate::small_forms::SmallForms;
 use crate::study::{Budgeted, Question, largest_batch, smallest_budget};
 
 /// Find the largest batch that a method can plan, or the smallest device
@@ -82,6 +81,7 @@ pub fn run(args: &Args) -> Result {
         allow: scenarios::Allow::ALL,
         limits: Limits { evaluations: args.evaluations },
         codecs: codecs.as_ref(),
+        epoch: None,
     };
     let answer = if args.device {
         smallest_budget(&question, trace(args, &machine)?, &watch)?
@@ -156,7 +156,7 @@ fn show(args: &Args, machine: &schema::Machine, answer: Budgeted) -> Result {
                 (None, None) => {}
             }
             if let Ok(plan) = &found.plan {
-                print(small_forms(plan, &trace))?;
+                print(SmallForms::of(plan, &trace).sentence())?;
             }
             let asked = (&args.method, &args.network, &args.machine);
             print(published_figures("largest", asked.0, asked.1, asked.2))?;
@@ -167,19 +167,4 @@ fn show(args: &Args, machine: &schema::Machine, answer: Budgeted) -> Result {
     }
     let error = anyhow::anyhow!("{} fits no batch within {budget}", args.method);
     Err(WithExit { exit: Exit::Infeasible, error })
-}
-
-/// What a plan's codecs make of the tensors that they make smaller, in a line; nothing without any.
-fn small_forms(plan: &Plan, trace: &Trace) -> String {
-    let small = plan.buffers.iter().filter(|buffer| buffer.compressed.is_some());
-    let small: BTreeMap<_, _> = small.filter_map(|b| Some((b.tensor?, b.bytes))).collect();
-    let reserved: Bytes = small.values().copied().sum();
-    let raw: Bytes = small.keys().map(|tensor| trace.tensors[tensor.index()].bytes).sum();
-    match small.len() {
-        0 => String::new(),
-        count => format!(
-            "{count} tensors of {raw} become {reserved} with margins: {:.1}x\n",
-            raw.0 as f64 / reserved.0.max(1) as f64
-        ),
-    }
 }

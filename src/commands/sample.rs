@@ -54,7 +54,7 @@ struct CodecsArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 15, value_parser = clap::value_parser!(u32).range(2..=1000))]
     shares: u32,
 
-    /// Runs of which the median time counts
+    /// Runs of which the fastest counts: what else the machine does only adds to times
     #[arg(long, value_name = "COUNT", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
 
@@ -135,10 +135,10 @@ impl Tensor {
         let (mut length, mut compress, mut decompress) = (0, Vec::new(), Vec::new());
         // One more, whose times do not count.
         for run in 0..=args.runs {
-            let begin = Clock::start(args.threads);
+            let begin = Instant::now();
             length = codec.compress(input, &mut payload).or_exit(Exit::Failed)?;
             let compressing = begin.elapsed();
-            let begin = Clock::start(args.threads);
+            let begin = Instant::now();
             codec
                 .decompress(&payload[..length], &self.layout, &mut restored)
                 .or_exit(Exit::Failed)?;
@@ -168,8 +168,8 @@ impl Tensor {
             sparsity: self.sparsity,
             bytes: Bytes(self.bytes.len() as u64),
             compressed: Bytes(length as u64),
-            compress: median(compress),
-            decompress: median(decompress),
+            compress: fastest(&compress),
+            decompress: fastest(&decompress),
         })
     }
 }
@@ -183,37 +183,8 @@ pub fn name(fidelity: Fidelity) -> &'static str {
     }
 }
 
-/// Time that passes less what this thread waits for a processor that others hold, where the system
-/// tells that: on a busy machine the wait says nothing about a codec. With several threads all that
-/// passes counts.
-struct Clock {
-    begin: Instant,
-    waited: Option<u64>,
-}
-
-impl Clock {
-    fn start(threads: u32) -> Self {
-        let waited = if threads == 1 { waited_ns() } else { None };
-        Self { begin: Instant::now(), waited }
-    }
-
-    fn elapsed(&self) -> Duration {
-        let passed = self.begin.elapsed();
-        let waits = self.waited.and_then(|before| waited_ns()?.checked_sub(before));
-        passed.saturating_sub(Duration::from_nanos(waits.unwrap_or(0)))
-    }
-}
-
-/// What this thread has waited for a processor since it began: the second number of Linux's
-/// `schedstat`.
-fn waited_ns() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split_whitespace().nth(1)?.parse().ok()
-}
-
-fn median(mut times: Vec<Duration>) -> Nanos {
-    times.sort_unstable();
-    Nanos(times.get(times.len() / 2).map_or(0, |time| time.as_nanos() as u64).max(1))
+fn fastest(times: &[Duration]) -> Nanos {
+    Nanos(times.iter().min().map_or(0, |time| time.as_nanos() as u64).max(1))
 }
 
 /// What runs this: the processor's name where the system tells it.

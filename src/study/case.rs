@@ -12,9 +12,12 @@ use simulator::{InCore, in_core};
 use results::{Row, Status};
 
 use super::search::{Budgeted, Question, largest_batch, smallest_budget};
+use crate::codec_args::{CodecArgs, CodecInputs};
 use crate::exit::{Exit, OrExit, Result, WithExit, usage};
 use crate::inputs::{InPlace, read_machine, read_trace};
 use crate::networks::read_network;
+use crate::rates::{every_rate, slides};
+use crate::small_forms::SmallForms;
 
 /// The copy whose bandwidth stands for a link's.
 const LARGE: Bytes = Bytes(256 << 20);
@@ -32,6 +35,8 @@ pub struct Case {
     budget: Option<Budget>,
     allow: scenarios::Allow,
     find: Option<Find>,
+    codecs: Option<CodecInputs>,
+    epoch: Option<(u32, u32)>,
 }
 
 /// A trace and what follows from it alone.
@@ -50,11 +55,15 @@ pub fn cases(study: &Study) -> Result<Vec<Case>> {
 fn case(study: &Study, point: &Point, traces: &mut Traces) -> Result<Case> {
     let group = point.group;
     let machine = machine(point)?;
-    let options = NetworkOptions {
+    let mut options = NetworkOptions {
         batch: point.batch.unwrap_or(1),
         image: point.image,
         ..group.options.clone()
     };
+    if let Some((epoch, epochs)) = point.epoch {
+        options.progress = f64::from(epoch) / f64::from((epochs - 1).max(1));
+    }
+    let codecs = codecs(point, &machine)?;
     let from = group.recorded_on.as_ref().map(|(name, place)| at(place, read_machine(name)));
     let from = from.transpose()?;
     let traced = traces.get(point, &options, from.as_ref(), &machine)?;
@@ -72,7 +81,8 @@ fn case(study: &Study, point: &Point, traces: &mut Traces) -> Result<Case> {
         group: group.name.clone(),
         network: point.subject.name.clone(),
         batch: traced.trace.batch,
-        options: options_text(&options),
+        options: options_text(&options, point),
+        codecs: Some(group.codecs.text()).filter(|text| !text.is_empty()),
         origin: origin(&traced.trace).into(),
         machine: point.machine.0.clone(),
         link: point.link.to_string(),
@@ -96,11 +106,12 @@ fn case(study: &Study, point: &Point, traces: &mut Traces) -> Result<Case> {
     }
     let elsewhere = decided_on.as_ref().map(|(machine, traced)| (machine.digest(), &traced.digest));
     let asked = format!(
-        "tidegate {} {row:?} {:?} {} {} {elsewhere:?}",
+        "tidegate {} {row:?} {:?} {} {} {elsewhere:?} {:?}",
         env!("CARGO_PKG_VERSION"),
         point.budget,
         machine.digest(),
-        traced.digest
+        traced.digest,
+        codecs.as_ref().map(|codecs| (codecs.chosen.digest(), codecs.host.digest()))
     );
     Ok(Case {
         digest: Digest::of_bytes(asked.as_bytes()),
@@ -112,6 +123,8 @@ fn case(study: &Study, point: &Point, traces: &mut Traces) -> Result<Case> {
         budget: point.budget,
         allow: point.allow,
         find: group.find,
+        codecs,
+        epoch: point.epoch,
     })
 }
 
@@ -126,7 +139,8 @@ impl Case {
             host_budget: self.row.host_budget,
             allow: self.allow,
             limits: Limits { evaluations: self.row.evaluations },
-            codecs: None,
+            codecs: self.codecs.as_ref(),
+            epoch: self.epoch,
         };
         let begin = std::time::Instant::now();
         let answer = match self.find {
@@ -152,8 +166,29 @@ impl Case {
     }
 }
 
+/// What the point's method may compress with.
+fn codecs(point: &Point, machine: &Machine) -> Result<Option<CodecInputs>> {
+    let of_group = &point.group.codecs;
+    let Some((_, place)) = of_group.names.first() else { return Ok(None) };
+    let args = CodecArgs {
+        codecs: of_group.names.iter().map(|(name, _)| name.clone()).collect(),
+        sparsity: of_group.sparsity,
+        codec_speed: of_group.speed,
+        lossy: of_group.lossy,
+        ..CodecArgs::default()
+    };
+    let Some(mut inputs) = at(place, args.read(machine))? else { return Ok(None) };
+    let method = methods::by_name(point.method).expect("the study's methods are checked");
+    if point.epoch.is_some() && slides(method.as_ref()) {
+        inputs.chosen = at(place, every_rate(&inputs.chosen))?;
+    }
+    Ok(Some(inputs))
+}
+
 fn answered(question: Row, answer: Budgeted, seconds: f64) -> Row {
     let Budgeted { trace, in_core, budget, found } = answer;
+    let small = found.plan.as_ref().ok().map(|plan| SmallForms::of(plan, &trace));
+    let small = small.filter(|small| small.count > 0);
     let found = found.row;
     Row {
         batch: trace.batch,
@@ -175,6 +210,8 @@ fn answered(question: Row, answer: Budgeted, seconds: f64) -> Row {
         swapped: found.swapped,
         recomputed: found.recomputed,
         compressed: found.compressed,
+        compressed_raw: small.map(|small| small.raw),
+        compressed_small: small.map(|small| small.reserved),
         d2h: found.d2h,
         h2d: found.h2d,
         recompute: found.recompute,
@@ -202,11 +239,12 @@ impl Traces {
         machine: &Machine,
     ) -> Result<Arc<Traced>> {
         let subject = point.subject;
-        let key = format!("{} {options:?} {:?}", subject.name, machine.device);
+        let speed = point.group.speed;
+        let key = format!("{} {options:?} {:?} {speed:?}", subject.name, machine.device);
         if let Some(traced) = self.0.get(&key) {
             return Ok(traced.clone());
         }
-        let trace = at(&subject.place, trace(subject, options, from, machine))?;
+        let trace = at(&subject.place, trace(subject, options, from, machine, speed))?;
         let traced = Arc::new(Traced { digest: trace.digest(), in_core: in_core(&trace), trace });
         self.0.insert(key, traced.clone());
         Ok(traced)
@@ -218,13 +256,20 @@ fn trace(
     options: &NetworkOptions,
     from: Option<&Machine>,
     machine: &Machine,
+    speed: Option<f64>,
 ) -> Result<Trace> {
-    if subject.is_network {
-        return modelled_trace(&read_network(&subject.name, options)?, machine)
-            .or_exit(Exit::Usage);
-    }
-    let recorded = read_trace(&subject.name, InPlace::AsRecorded)?;
-    Ok(scenarios::carry_over(&recorded, from, machine, None).or_exit(Exit::Usage)?.0)
+    let trace = match subject.is_network {
+        false => read_trace(&subject.name, InPlace::AsRecorded)?,
+        true => {
+            let network = read_network(&subject.name, options)?;
+            let modelled = modelled_trace(&network, machine).or_exit(Exit::Usage)?;
+            if speed.is_none() {
+                return Ok(modelled);
+            }
+            modelled
+        }
+    };
+    Ok(scenarios::carry_over(&trace, from, machine, speed).or_exit(Exit::Usage)?.0)
 }
 
 fn machine(point: &Point) -> Result<Machine> {
@@ -265,7 +310,7 @@ fn origin(trace: &Trace) -> &'static str {
 }
 
 /// The options that are not the network's own, for people.
-fn options_text(options: &NetworkOptions) -> String {
+fn options_text(options: &NetworkOptions, point: &Point) -> String {
     let defaults = NetworkOptions::default();
     let mut texts = Vec::new();
     texts.extend(options.image.map(|[height, width]| format!("image {height}x{width}")));
@@ -283,8 +328,13 @@ fn options_text(options: &NetworkOptions) -> String {
     if options.fused_attention != defaults.fused_attention {
         texts.push("unfused attention".into());
     }
-    if options.progress != defaults.progress {
-        texts.push(format!("progress {}", options.progress));
+    texts.extend(point.group.speed.map(|factor| format!("computing {factor}x as fast")));
+    match point.epoch {
+        Some((epoch, epochs)) => texts.push(format!("epoch {epoch} of {epochs}")),
+        None if options.progress != defaults.progress => {
+            texts.push(format!("progress {}", options.progress));
+        }
+        None => {}
     }
     texts.join(", ")
 }

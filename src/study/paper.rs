@@ -1,7 +1,9 @@
 //! A paper's figures beside those that a study predicts.
 
+use std::collections::BTreeMap;
+
 use results::{Row, Status};
-use scenarios::{Figure, Paper, Quantity};
+use scenarios::{Figure, Of, Paper, Quantity};
 
 use crate::output::columns;
 
@@ -11,7 +13,7 @@ const TOLERANCE: f64 = 0.15;
 /// The table, and under it what is known of the figures that differ.
 pub fn side_by_side(paper: &Paper, rows: &[Row]) -> String {
     let mut lines = vec![["figure", "paper", "predicted", ""].map(String::from).to_vec()];
-    let (mut notes, mut differ) = (String::new(), 0);
+    let (mut notes, mut differ): (Vec<(&str, Vec<usize>)>, usize) = (Vec::new(), 0);
     for (number, figure) in (1..).zip(&paper.figures) {
         let verdict = Verdict::of(figure, rows);
         let mark = match verdict {
@@ -22,7 +24,10 @@ pub fn side_by_side(paper: &Paper, rows: &[Row]) -> String {
             Verdict::Differs(_) | Verdict::NoPlan => {
                 differ += 1;
                 let reason = figure.reason.as_deref().unwrap_or("the reason is not known");
-                notes.push_str(&format!("  [{number}] {}: {reason}\n", figure.what));
+                match notes.iter_mut().find(|(other, _)| *other == reason) {
+                    Some((_, numbers)) => numbers.push(number),
+                    None => notes.push((reason, vec![number])),
+                }
                 format!("differs [{number}]")
             }
         };
@@ -35,7 +40,11 @@ pub fn side_by_side(paper: &Paper, rows: &[Row]) -> String {
     text.push_str(&format!(
         "\n{differ} of {count} figures differ by more than {percent:.0} %, or have no plan\n"
     ));
-    text + &notes
+    for (reason, numbers) in &notes {
+        let numbers: Vec<String> = numbers.iter().map(|number| format!("[{number}]")).collect();
+        text.push_str(&format!("  {} {reason}\n", numbers.join(" ")));
+    }
+    text
 }
 
 /// The least and the greatest predicted value, and whether the paper's agree.
@@ -48,10 +57,7 @@ enum Verdict {
 
 impl Verdict {
     fn of(figure: &Figure, rows: &[Row]) -> Self {
-        let values: Vec<f64> = (rows.iter())
-            .filter(|row| is_of(figure, &figure.groups, row) && row.method == figure.method)
-            .filter_map(|row| value(figure, row, rows))
-            .collect();
+        let values = values(figure, rows);
         let least = values.iter().copied().reduce(f64::min);
         let greatest = values.iter().copied().reduce(f64::max);
         let (Some(least), Some(greatest)) = (least, greatest) else { return Self::NoPlan };
@@ -74,12 +80,16 @@ impl Verdict {
         };
         let (digits, unit) = match figure.quantity {
             Quantity::Throughput => (0, " /s"),
-            Quantity::Degradation => (1, " %"),
+            Quantity::Degradation | Quantity::Gain | Quantity::Reduction => (1, " %"),
+            Quantity::Ratio => (1, "x"),
             Quantity::Speedup => (2, "x"),
-            Quantity::Kept | Quantity::Swapped | Quantity::Recomputed | Quantity::FeatureMaps => {
-                (0, "")
-            }
-            Quantity::MemoryGb => (1, " GB"),
+            Quantity::Kept
+            | Quantity::Swapped
+            | Quantity::Recomputed
+            | Quantity::Compressed
+            | Quantity::Batch
+            | Quantity::FeatureMaps => (0, ""),
+            Quantity::MemoryGb | Quantity::PeakGb => (2, " GB"),
             Quantity::PlanSeconds => (2, " s"),
             Quantity::Runs => {
                 let all = |wanted: f64| least == wanted && greatest == wanted;
@@ -98,9 +108,32 @@ impl Verdict {
     }
 }
 
+/// What the figure's rows predict: a value each, or what is to be made of them.
+fn values(figure: &Figure, rows: &[Row]) -> Vec<f64> {
+    let of_rows = (rows.iter())
+        .filter(|row| is_of(figure, &figure.groups, row) && row.method == figure.method)
+        .filter_map(|row| Some((row.network.as_str(), value(figure, row, rows)?)));
+    let Some(of) = figure.of else { return of_rows.map(|(_, value)| value).collect() };
+    let mut networks: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    of_rows.for_each(|(network, value)| networks.entry(network).or_default().push(value));
+    let means = networks.values().map(|values| mean(values));
+    match of {
+        Of::Most => means.reduce(f64::max).into_iter().collect(),
+        Of::Mean => {
+            let means: Vec<f64> = means.collect();
+            (!means.is_empty()).then(|| mean(&means)).into_iter().collect()
+        }
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
 fn is_of(figure: &Figure, groups: &[String], row: &Row) -> bool {
     groups.contains(&row.group)
         && (figure.machines.is_empty() || figure.machines.contains(&row.machine))
+        && (figure.networks.is_empty() || figure.networks.contains(&row.network))
         && (figure.batches.is_empty() || row.batch.is_some_and(|b| figure.batches.contains(&b)))
 }
 
@@ -116,17 +149,26 @@ fn value(figure: &Figure, row: &Row, rows: &[Row]) -> Option<f64> {
         Quantity::MemoryGb => Some(row.in_core_peak.0 as f64 / 1e9),
         Quantity::Runs => Some(if row.status == Status::Ok { 1.0 } else { 0.0 }),
         Quantity::PlanSeconds => row.plan_seconds,
-        Quantity::Speedup => {
-            let over = figure.over.as_ref().unwrap_or(&figure.method);
-            let groups = figure.over_group.clone().map_or(figure.groups.clone(), |g| vec![g]);
-            let other = rows.iter().find(|other| {
-                is_of(figure, &groups, other)
-                    && other.method == *over
-                    && (figure.over_group.is_some() || other.group == row.group)
-                    && (&other.network, &other.options) == (&row.network, &row.options)
-                    && (&other.machine, other.batch) == (&row.machine, row.batch)
-            })?;
-            Some(other.iteration?.ratio(row.iteration?))
-        }
+        Quantity::Compressed => row.compressed.map(|count| count as f64),
+        Quantity::Ratio => Some(row.compressed_raw?.0 as f64 / row.compressed_small?.0 as f64),
+        Quantity::Batch => row.batch.map(f64::from).filter(|_| row.status == Status::Ok),
+        Quantity::PeakGb => row.peak.map(|peak| peak.0 as f64 / 1e9),
+        Quantity::Gain => Some(100.0 * (speedup(figure, row, rows)? - 1.0)),
+        Quantity::Reduction => Some(100.0 * (1.0 - 1.0 / speedup(figure, row, rows)?)),
+        Quantity::Speedup => speedup(figure, row, rows),
     }
+}
+
+/// The time of the method that the figure is a ratio to, over the row's.
+fn speedup(figure: &Figure, row: &Row, rows: &[Row]) -> Option<f64> {
+    let over = figure.over.as_ref().unwrap_or(&figure.method);
+    let groups = figure.over_group.clone().map_or(figure.groups.clone(), |g| vec![g]);
+    let other = rows.iter().find(|other| {
+        is_of(figure, &groups, other)
+            && other.method == *over
+            && (figure.over_group.is_some() || other.group == row.group)
+            && (&other.network, &other.options) == (&row.network, &row.options)
+            && (&other.machine, other.batch) == (&row.machine, row.batch)
+    })?;
+    Some(other.iteration?.ratio(row.iteration?))
 }

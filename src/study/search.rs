@@ -9,6 +9,7 @@ use simulator::{InCore, in_core};
 use crate::codec_args::CodecInputs;
 use crate::commands::compare::{Found, result_of};
 use crate::exit::{Exit, OrExit, Result};
+use crate::rates::{range_of, slid};
 
 /// What a method is asked for, apart from the trace and the budget.
 pub struct Question<'a> {
@@ -21,6 +22,8 @@ pub struct Question<'a> {
     pub limits: Limits,
     /// What it may compress with.
     pub codecs: Option<&'a CodecInputs>,
+    /// The epoch that is planned, and how many the training has.
+    pub epoch: Option<(u32, u32)>,
 }
 
 /// A trace under a budget, and what the method found.
@@ -58,7 +61,12 @@ impl<'a> Question<'a> {
         let problem = self.problem(trace, self.machine, budget);
         let in_core = in_core(trace);
         match self.decided_on {
-            None => result_of(self.method, &problem, watch, &in_core),
+            None => {
+                let range = self.epoch.and_then(|_| range_of(self.method, &problem));
+                let parameter = range.zip(self.epoch).map(|(range, (now, all))| range.at(now, all));
+                let slid = parameter.and_then(|parameter| slid(self.method, parameter));
+                result_of(slid.as_deref().unwrap_or(self.method), &problem, watch, &in_core)
+            }
             Some((machine, trace)) => {
                 let decided_for = Some(self.problem(trace, machine, budget));
                 let method = Alone { method: self.method, decided_for };

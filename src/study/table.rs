@@ -9,7 +9,7 @@ use crate::output::columns;
 /// What a point is, by the heading of its column.
 type Label = (&'static str, fn(&Row) -> String);
 
-const LABELS: [Label; 11] = [
+const LABELS: [Label; 12] = [
     ("group", |row| row.group.clone()),
     ("network", |row| row.network.clone()),
     ("options", |row| row.options.clone()),
@@ -24,6 +24,7 @@ const LABELS: [Label; 11] = [
     ("host memory", |row| row.host_budget.to_string()),
     ("budget", |row| row.budget.to_string()),
     ("allowed", |row| row.allowed.clone()),
+    ("codecs", |row| row.codecs.clone().unwrap_or_default()),
     ("decided on", |row| row.decided_on.clone()),
 ];
 

@@ -4,7 +4,10 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-const VGG16: &str = "epochs vgg16 --batch 128 --machine cswap-v100 --codecs zvc";
+/// With ops twice as fast and kernels a fifth as fast as modelled, as in CSWAP+'s figure 9 more layers
+/// are worth compressing the sparser they are; as modelled, the others' copies hide.
+const VGG16: &str =
+    "epochs vgg16 --batch 128 --machine cswap-v100 --codecs zvc --speed 2 --codec-speed 20%";
 
 #[test]
 fn more_tensors_are_compressed_as_they_become_sparse() {
@@ -14,8 +17,11 @@ fn more_tensors_are_compressed_as_they_become_sparse() {
     let rows = sandbox.json(&format!("{VGG16} --epochs 0..50 --format json"));
     let rows = rows.as_array().expect("a list");
     let number = |row: &Value, field: &str| row[field].as_u64().expect("a number");
-    assert!(rows.windows(2).all(|w| number(&w[0], "compressed") < number(&w[1], "compressed")));
-    assert!(rows.len() > 1, "{rows:?}");
+    // Ranges end where decisions change, or where reserving less makes iterations faster.
+    assert!(rows.windows(2).all(|w| number(&w[0], "compressed") <= number(&w[1], "compressed")));
+    assert!(rows.windows(2).all(|w| number(&w[0], "iteration_ns") > number(&w[1], "iteration_ns")));
+    let compressed = |row: &Value| number(row, "compressed");
+    assert_eq!((compressed(&rows[0]), compressed(&rows[rows.len() - 1])), (5, 8));
     for row in rows {
         assert!(number(row, "iteration_ns") <= number(row, "vdnn_iteration_ns"), "{row}");
     }

@@ -3,6 +3,7 @@
 mod bench;
 mod codecs;
 mod compare;
+mod compression;
 mod epochs;
 mod failures;
 mod fit;

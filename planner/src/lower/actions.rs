@@ -134,9 +134,10 @@ fn bare_action(
 }
 
 fn copy_time(evaluator: &Evaluator, direction: Direction, copy: &RecordedCopy) -> Nanos {
+    let there = copy.there.map(|codec| evaluator.time_there(direction, codec, copy.tensor));
     match copy.codec {
         Some(codec) => evaluator.small_copy_time(direction, codec, copy.tensor),
-        None => evaluator.copy_time(direction, copy.tensor),
+        None => evaluator.copy_time(direction, copy.tensor) + there.unwrap_or_default(),
     }
 }
 

@@ -122,7 +122,9 @@ impl Layout {
     fn add_host(&mut self, problem: &Problem, record: &Record, back_of: &[Option<(u32, u32)>]) {
         let raw = |tensor: TensorId| problem.trace.tensors[tensor.index()].bytes.0;
         for (out, back) in record.outs.iter().zip(back_of) {
-            let small = out.codec.and_then(|codec| problem.codecs.costs.cost(codec, out.tensor));
+            let costs = &problem.codecs.costs;
+            let small = (out.codec.and_then(|codec| costs.cost(codec, out.tensor)))
+                .or(out.there.and_then(|codec| costs.cost_there(codec, out.tensor)));
             self.host.push(Block {
                 bytes: small.map_or(raw(out.tensor), |cost| cost.reserved.0),
                 from: out.events.0 + 1,
@@ -130,7 +132,7 @@ impl Layout {
                 over: None,
                 address: 0,
             });
-            self.host_forms.push((out.tensor, out.codec));
+            self.host_forms.push((out.tensor, out.codec.or(out.there)));
         }
         for (position, run) in record.positions.iter().enumerate() {
             let Work::Decompress(id) = run.work else { continue };

@@ -49,8 +49,9 @@ pub fn lower(problem: &Problem, target: Bytes, decided: &Decided) -> Result<Plan
     if host_arena > problem.host_budget {
         return Err(PlanError::Impossible(Infeasible::HostMemory { needed: host_arena }));
     }
-    let compresses = !record.packings.is_empty();
-    let codec_lane = evaluator.codec_lane().filter(|_| compresses);
+    let packed_there = record.outs.iter().any(|out| out.there.is_some());
+    let compresses = !record.packings.is_empty() || packed_there;
+    let codec_lane = evaluator.codec_lane().filter(|_| !record.packings.is_empty());
     let mut plan = Plan {
         method: String::new(),
         settings: Default::default(),
@@ -89,7 +90,9 @@ fn decisions(problem: &Problem, decided: &Decided) -> Vec<Decision> {
             Treatment::Keep => (Choice::Keep, None),
             Treatment::Recompute | Treatment::RecomputeEachTime => (Choice::Recompute, None),
             Treatment::Swap | Treatment::SwapAtNoCost => (Choice::Swap, None),
-            Treatment::SwapCompressed(codec) => (Choice::Swap, Some(codec)),
+            Treatment::SwapCompressed(codec) | Treatment::SwapPackedThere(codec) => {
+                (Choice::Swap, Some(codec))
+            }
             Treatment::Compress(codec) => (Choice::Compress, Some(codec)),
         };
         let codec = codec.map(buffers::codec_id);

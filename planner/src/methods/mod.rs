@@ -21,6 +21,7 @@ mod swap_opt;
 mod swapadvisor;
 mod tide;
 mod vdnn;
+mod vdnn_host;
 
 use std::collections::BTreeMap;
 
@@ -55,6 +56,7 @@ pub use swap_opt::SwapOpt;
 pub use swapadvisor::SwapAdvisor;
 pub use tide::Tide;
 pub use vdnn::Vdnn;
+pub use vdnn_host::VdnnHost;
 
 /// A way to decide.
 pub trait Method: Sync {
@@ -136,7 +138,8 @@ pub fn all() -> Vec<Box<dyn Method>> {
         Box::new(Selective),
         Box::new(BudgetSplit),
         Box::new(Dtr),
-        Box::new(StaticCompression),
+        Box::new(VdnnHost),
+        Box::new(StaticCompression::default()),
         Box::new(Cswap::Lossless),
         Box::new(Cswap::Plus { parameter: None }),
         Box::new(Comet::default()),

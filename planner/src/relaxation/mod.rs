@@ -132,6 +132,8 @@ struct Build<'a> {
     /// Nanoseconds in a unit of time.
     unit: f64,
     points: usize,
+    /// The op of each point.
+    ops: Vec<usize>,
     /// The growth of the delay before each point, and before the end.
     delay: Vec<Row>,
     /// Time whose place is uncertain.
@@ -242,6 +244,7 @@ impl<'a> Build<'a> {
             programme,
             unit,
             points: count,
+            ops: points.ops.clone(),
             delay,
             anywhere,
             codec_lane,
@@ -283,29 +286,34 @@ impl<'a> Build<'a> {
         let costs: Vec<_> = self.problem.may_compress(item.gap).collect();
         for (codec, cost) in costs {
             let small = cost.reserved.0 as f64 / GB;
-            let run = |build: &mut Self, variable: Variable| {
-                build.codec_runs(item, variable, cost);
+            let run = |build: &mut Self, variable: Variable, before_point: bool| {
+                build.codec_runs(item, variable, cost, before_point);
                 build.leaves(variable, item.first, item.end, bytes - small);
             };
             let in_place = self.programme.variable(1.0);
             self.programme.add(whole, in_place, 1.0);
-            run(self, in_place);
+            // In place it follows the last use.
+            run(self, in_place, false);
             compress.push((codec, in_place));
             if self.problem.allowed.swap {
                 let variable = self.swap(item, whole, small);
-                run(self, variable);
+                // Else it may come right before that, which may be a point.
+                let at_point = item.first.checked_sub(1).map(|point| self.ops[point]);
+                run(self, variable, at_point == Some(gap.after.index()));
                 swap_compressed.push((codec, variable));
             }
         }
         Chosen { reruns, swap, swap_compressed, compress }
     }
 
-    /// The time of a tensor's two codec runs.
-    fn codec_runs(&mut self, item: &Item, variable: Variable, cost: CodecCost) {
+    /// The time of a tensor's two codec runs. The first may come right before the point that the
+    /// tensor's last use is.
+    fn codec_runs(&mut self, item: &Item, variable: Variable, cost: CodecCost, before_point: bool) {
         let (pack, unpack) = (self.time(cost.compress), self.time(cost.decompress));
         let Some(lane) = self.codec_lane else {
-            // Compression follows the last use; when decompression comes is not certain.
-            self.programme.add(self.delay[item.first], variable, pack);
+            // When decompression comes is not certain.
+            let compressed = if before_point { self.anywhere } else { self.delay[item.first] };
+            self.programme.add(compressed, variable, pack);
             self.programme.add(self.anywhere, variable, unpack);
             return;
         };

@@ -253,7 +253,13 @@ fn time_model(random: &mut Random) -> TimeModel {
 pub fn problem<'a>(random: &mut Random, trace: &'a Trace, machine: &'a Machine) -> Problem<'a> {
     let sparsity = random.one_in(2).then(|| random.below(101) as f64 / 100.0);
     let options = CodecOptions { sparsity, lossy: random.one_in(2) };
-    Problem::new(trace, machine, Bytes(1 << 40)).with_codecs(&codec_models(random), options)
+    let models = codec_models(random);
+    let problem = Problem::new(trace, machine, Bytes(1 << 40)).with_codecs(&models, options);
+    match random.one_in(2) {
+        // The host is as fast.
+        true => problem.with_host_codecs(&models, options),
+        false => problem,
+    }
 }
 
 pub fn treatments(random: &mut Random, problem: &Problem) -> Vec<Treatment> {
@@ -267,6 +273,10 @@ pub fn treatments(random: &mut Random, problem: &Problem) -> Vec<Treatment> {
         if !codecs.is_empty() && random.one_in(2) {
             let codec = random.of(&codecs);
             return random.of(&[Treatment::SwapCompressed(codec), Treatment::Compress(codec)]);
+        }
+        let there: Vec<u8> = problem.may_pack_there(gap).map(|(codec, _)| codec).collect();
+        if !there.is_empty() && random.one_in(4) {
+            return Treatment::SwapPackedThere(random.of(&there));
         }
         match model.allows(gap, Choice::Recompute) && random.one_in(2) {
             true => random.of(&[Treatment::Recompute, Treatment::RecomputeEachTime]),

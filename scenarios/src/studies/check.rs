@@ -9,7 +9,7 @@ use toml::Spanned;
 use super::error::{StudyError, StudyProblem};
 use super::file::{GroupTable, List, StudyFile};
 use super::paper::paper;
-use super::points::{Allow, Group, LinkChoice, Place, Study, Subject};
+use super::points::{Allow, Group, GroupCodecs, LinkChoice, Place, Study, Subject};
 use super::values;
 use crate::{NetworkOptions, network};
 
@@ -79,6 +79,7 @@ impl Checker<'_> {
                 values::machine(field, name).map(|()| (name.clone(), place))
             }
         };
+        let epochs = self.one(table.epochs, |count, _| values::epochs(*count))?;
         let group = Group {
             name: table.name.unwrap_or_default(),
             subjects,
@@ -114,6 +115,21 @@ impl Checker<'_> {
             evaluations: self.one(table.evaluations, |count, _| values::evaluations(*count))?,
             decided_on: self.one(table.decided_on, machine("decided_on"))?,
             recorded_on: self.one(table.recorded_on, machine("recorded_on"))?,
+            speed: self.one(table.speed, |factor, _| values::speed(*factor))?,
+            codecs: GroupCodecs {
+                names: self
+                    .list("codecs", table.codecs, |name, place| Ok((name.clone(), place)))?,
+                sparsity: self.one(table.sparsity, |text, _| values::share(text))?,
+                speed: self.one(table.codec_speed, |text, _| values::codec_speed(text))?,
+                lossy: table.lossy.unwrap_or_default(),
+            },
+            epochs,
+            at_epochs: or_default(
+                self.list("at_epochs", table.at_epochs, |epoch, _| {
+                    values::epoch(*epoch, epochs).map(Some)
+                })?,
+                None,
+            ),
         };
         let points = group.count();
         if points > MOST_POINTS {
@@ -212,6 +228,24 @@ fn combinations(table: &GroupTable) -> Checked<()> {
     if networks && table.traces.is_some() {
         return beside("traces", "give networks and traces a group each");
     }
+    if table.codecs.is_none() {
+        let of_codecs = [
+            ("sparsity", table.sparsity.is_some()),
+            ("codec_speed", table.codec_speed.is_some()),
+            ("lossy", table.lossy.is_some()),
+        ];
+        if let Some((field, _)) = of_codecs.into_iter().find(|(_, stated)| *stated) {
+            return beside(field, "it says how codecs are used: name some, `codecs = [\"zvc\"]`");
+        }
+    }
+    match (table.epochs.is_some(), table.at_epochs.is_some()) {
+        (true, false) => return missing("at_epochs", "`at_epochs = [0]`, or delete `epochs`"),
+        (false, true) => return missing("epochs", "`epochs = 90`, how many the training has"),
+        (true, true) if table.progress.is_some() => {
+            return beside("progress", "an epoch says how far the training has come: delete it");
+        }
+        _ => {}
+    }
     if !networks {
         let of_networks = [
             ("batches", table.batches.is_some()),
@@ -225,6 +259,7 @@ fn combinations(table: &GroupTable) -> Checked<()> {
             ("pool_indices", table.pool_indices.is_some()),
             ("fused_attention", table.fused_attention.is_some()),
             ("progress", table.progress.is_some()),
+            ("epochs", table.epochs.is_some()),
         ];
         if let Some((field, _)) = of_networks.into_iter().find(|(_, stated)| *stated) {
             return beside(field, "a recorded trace is what it is: name networks, or delete it");

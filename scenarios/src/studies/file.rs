@@ -49,6 +49,13 @@ pub(super) struct GroupTable {
     pub(super) pool_indices: Option<bool>,
     pub(super) fused_attention: Option<bool>,
     pub(super) progress: Option<f64>,
+    pub(super) speed: Option<Spanned<f64>>,
+    pub(super) codecs: List<String>,
+    pub(super) sparsity: Option<Spanned<String>>,
+    pub(super) codec_speed: Option<Spanned<String>>,
+    pub(super) lossy: Option<bool>,
+    pub(super) epochs: Option<Spanned<u32>>,
+    pub(super) at_epochs: List<u32>,
 }
 
 impl StudyFile {

@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 use crate::ScenarioError;
 
 pub use error::{StudyError, StudyProblem};
-pub use paper::{Figure, Paper, Quantity};
-pub use points::{Allow, Find, Group, LinkChoice, Place, Point, Study, Subject};
+pub use paper::{Figure, Of, Paper, Quantity};
+pub use points::{Allow, Find, Group, GroupCodecs, LinkChoice, Place, Point, Study, Subject};
 
 /// Embeds `studies/<name>.toml` for each name.
 macro_rules! embed {
@@ -29,7 +29,8 @@ macro_rules! embed {
     };
 }
 
-const BUNDLED: &[(&str, &str)] = embed!("batches", "host-memory", "links", "pooch", "smallest-gpu");
+const BUNDLED: &[(&str, &str)] =
+    embed!("batches", "comet", "cswap", "host-memory", "links", "pooch", "smallest-gpu");
 
 /// The names of the studies that come with tidegate, ascending.
 pub fn studies() -> impl Iterator<Item = &'static str> {

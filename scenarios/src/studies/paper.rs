@@ -30,15 +30,21 @@ pub struct Figure {
     /// The machines; all where there are none.
     #[serde(default)]
     pub machines: Vec<String>,
+    /// The networks; all where there are none.
+    #[serde(default)]
+    pub networks: Vec<String>,
     /// The batches; all where there are none.
     #[serde(default)]
     pub batches: Vec<u32>,
     /// The method.
     pub method: String,
-    /// The method that it is a ratio to, for [`Quantity::Speedup`].
+    /// The method that it is a ratio to, for [`Quantity::Speedup`], `Gain` and `Reduction`.
     pub over: Option<String>,
     /// The group of the rows that it is a ratio to, where it is another.
     pub over_group: Option<String>,
+    /// What it is of several rows: the mean or the greatest of the networks' means. Absent: the
+    /// range of all rows.
+    pub of: Option<Of>,
     /// The least value that the paper states, where it states one.
     pub low: Option<f64>,
     /// The greatest.
@@ -61,6 +67,18 @@ pub enum Quantity {
     Degradation,
     /// Throughput over that of another method under the same conditions.
     Speedup,
+    /// The same less one, in percent.
+    Gain,
+    /// Time less than that of another method under the same conditions, in percent of that.
+    Reduction,
+    /// Tensors that are compressed.
+    Compressed,
+    /// What tensors take that are compressed, over what is reserved for their small forms.
+    Ratio,
+    /// Samples per iteration: the largest batch, where that is searched for.
+    Batch,
+    /// Largest sum of live buffers, in 1e9 bytes.
+    PeakGb,
     /// Feature maps that stay on the device.
     Kept,
     /// Feature maps that are swapped.
@@ -77,7 +95,21 @@ pub enum Quantity {
     PlanSeconds,
 }
 
-const BUNDLED: &[(&str, &str)] = &[("pooch", include_str!("../../studies/papers/pooch.toml"))];
+/// What is made of several rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Of {
+    /// The mean over networks, each the mean of its rows.
+    Mean,
+    /// The greatest of the networks' means.
+    Most,
+}
+
+const BUNDLED: &[(&str, &str)] = &[
+    ("comet", include_str!("../../studies/papers/comet.toml")),
+    ("cswap", include_str!("../../studies/papers/cswap.toml")),
+    ("pooch", include_str!("../../studies/papers/pooch.toml")),
+];
 
 /// The figures of a paper, or the names of those that there are.
 pub(super) fn paper(name: &str) -> Result<Paper, String> {

@@ -69,6 +69,42 @@ pub struct Group {
     pub decided_on: Option<(String, Place)>,
     /// The machine that the traces were recorded on.
     pub recorded_on: Option<(String, Place)>,
+    /// How much faster the machines compute than the traces say.
+    pub speed: Option<f64>,
+    /// What methods may compress with.
+    pub codecs: GroupCodecs,
+    /// The epochs that a training has, where points are of some of them.
+    pub epochs: Option<u32>,
+    /// The epochs that are planned, from 0; `None` where it is the progress that the options state.
+    pub at_epochs: Vec<Option<u32>>,
+}
+
+/// What the methods of a group may compress with, as the command's `--codecs` has it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct GroupCodecs {
+    /// The codecs' names; none where nothing is compressed.
+    pub names: Vec<(String, Place)>,
+    /// Share of zeros, from 0 to 1, where a trace states none.
+    pub sparsity: Option<f64>,
+    /// Speed of the device's codecs as a share of what their models say.
+    pub speed: Option<f64>,
+    /// Also codecs that change values.
+    pub lossy: bool,
+}
+
+impl GroupCodecs {
+    /// All of it, for people; empty where nothing is compressed.
+    pub fn text(&self) -> String {
+        let names: Vec<&str> = self.names.iter().map(|(name, _)| name.as_str()).collect();
+        let mut text = names.join(", ");
+        if let Some(share) = self.sparsity {
+            text.push_str(&format!(", {:.0} % zeros", 100.0 * share));
+        }
+        if let Some(share) = self.speed {
+            text.push_str(&format!(", at {:.0} % of their speed", 100.0 * share));
+        }
+        text
+    }
 }
 
 /// What is planned.
@@ -171,6 +207,8 @@ pub struct Point<'a> {
     pub batch: Option<u32>,
     /// Height and width of images, where stated.
     pub image: Option<[u32; 2]>,
+    /// The epoch, and how many the training has, where stated.
+    pub epoch: Option<(u32, u32)>,
     /// The machine.
     pub machine: &'a (String, Place),
     /// Its link.
@@ -199,6 +237,7 @@ impl Group {
             self.subjects.len(),
             self.batches.len().max(1),
             self.images.len(),
+            self.at_epochs.len(),
             self.machines.len(),
             self.links.len(),
             self.host_memory.len(),
@@ -218,6 +257,7 @@ impl Group {
             self.subjects.len(),
             self.images.len(),
             batches.len(),
+            self.at_epochs.len(),
             self.machines.len(),
             self.links.len(),
             self.host_memory.len(),
@@ -227,16 +267,18 @@ impl Group {
         ];
         (0..self.count() as usize).map(move |number| {
             let mut rest = number;
-            let mut at = [0; 9];
+            let mut at = [0; 10];
             for (index, length) in at.iter_mut().zip(lists).rev() {
                 (rest, *index) = (rest / length, rest % length);
             }
-            let [subject, image, batch, machine, link, host_memory, budget, allow, method] = at;
+            let [subject, image, batch, epoch, machine, link, host_memory, budget, allow, method] =
+                at;
             Point {
                 group: self,
                 subject: &self.subjects[subject],
                 image: self.images[image],
                 batch: batches[batch],
+                epoch: self.at_epochs[epoch].zip(self.epochs),
                 machine: &self.machines[machine],
                 link: &self.links[link],
                 host_memory: self.host_memory[host_memory],

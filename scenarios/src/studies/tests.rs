@@ -7,7 +7,7 @@ use std::path::Path;
 use super::*;
 use crate::NetworkOptions;
 
-const METHODS: [&str; 8] = [
+const METHODS: [&str; 13] = [
     "in-core",
     "swap-all-unscheduled",
     "swap-all",
@@ -16,6 +16,11 @@ const METHODS: [&str; 8] = [
     "pooch",
     "sqrt-n",
     "tide",
+    "vdnn-conv",
+    "vdnn++",
+    "sc",
+    "cswap+",
+    "comet",
 ];
 
 fn read(text: &str) -> Result<Study, StudyError> {
@@ -75,6 +80,12 @@ fn the_bundled_studies_can_be_read_and_a_misspelt_one_is_suggested() {
     for name in studies() {
         let study = study(name, &METHODS).unwrap_or_else(|error| panic!("{}", sentence(&error)));
         assert_eq!(study.name, name);
+        let networks: Vec<&str> =
+            study.groups.iter().flat_map(|g| &g.subjects).map(|s| s.name.as_str()).collect();
+        for figure in study.paper.iter().flat_map(|paper| &paper.figures) {
+            let mut named = figure.networks.iter().map(String::as_str);
+            assert!(named.all(|network| networks.contains(&network)), "{}", figure.what);
+        }
         let groups: Vec<&str> = study.groups.iter().map(|group| group.name.as_str()).collect();
         for figure in study.paper.iter().flat_map(|paper| &paper.figures) {
             let named = figure.groups.iter().chain(&figure.over_group);
@@ -83,6 +94,17 @@ fn the_bundled_studies_can_be_read_and_a_misspelt_one_is_suggested() {
     }
     let error = study("link", &METHODS).expect_err("no such study");
     assert_eq!(error.to_string(), "there is no study `link`: did you mean `links`?");
+}
+
+#[test]
+fn epochs_are_points_of_their_own() {
+    let text = format!("{GOOD}epochs = 5\nat_epochs = [0, 4]\ncodecs = ['zvc']\nsparsity = '50%'");
+    let study = read(&text).expect("a good study");
+    let epochs: Vec<_> = study.points().map(|point| point.epoch).collect();
+    assert_eq!(epochs.len(), 24);
+    assert_eq!(epochs.iter().filter(|epoch| **epoch == Some((4, 5))).count(), 12);
+    assert_eq!(study.groups[0].codecs.text(), "zvc, 50 % zeros");
+    assert!(read(GOOD).expect("good").points().all(|point| point.epoch.is_none()));
 }
 
 /// A good group with one line replaced, or added where no line of that name is there.
@@ -142,6 +164,17 @@ fn broken_files_are_refused_with_file_line_and_remedy() {
         with("sequence = 128"),
         with("images = [[0, 8]]"),
         with("progress = 2.0"),
+        with("lossy = true"),
+        with("sparsity = '50%'"),
+        format!("{}\ncodecs = ['zvc']", with("sparsity = 'half'")),
+        format!("{}\ncodecs = ['zvc']", with("codec_speed = '0%'")),
+        with("codecs = []"),
+        with("epochs = 90"),
+        with("at_epochs = [0]"),
+        format!("{}\nat_epochs = [90]", with("epochs = 90")),
+        format!("{}\nat_epochs = [0]", with("epochs = 0")),
+        format!("{}\nepochs = 90\nat_epochs = [0]", with("progress = 0.5")),
+        with("speed = 0.0"),
         with("recorded_on = 'p100'"),
         with("decided_on = 'p1000'"),
         with("traces = ['resnet18-host']"),

@@ -114,6 +114,40 @@ pub(super) fn optimizer(name: &str) -> Checked<Optimizer> {
     }
 }
 
+pub(super) fn share(text: &str) -> Checked<f64> {
+    let number = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+    let share = number.map(|percent| percent / 100.0).filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| bad("sparsity", text, "write a share from 0% to 100%"))
+}
+
+pub(super) fn speed(factor: f64) -> Checked<f64> {
+    match factor {
+        0.001..=1000.0 => Ok(factor),
+        _ => Err(bad("speed", factor, "write a factor from 0.001 to 1000")),
+    }
+}
+
+pub(super) fn codec_speed(text: &str) -> Checked<f64> {
+    let number = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+    let share = number.map(|percent| percent / 100.0);
+    let share = share.filter(|share| (0.001..=1000.0).contains(share));
+    share.ok_or_else(|| bad("codec_speed", text, "write a share such as 20%"))
+}
+
+pub(super) fn epochs(count: u32) -> Checked<u32> {
+    match count {
+        1..=10_000 => Ok(count),
+        _ => Err(bad("epochs", count, "a training has 1 to 10000")),
+    }
+}
+
+pub(super) fn epoch(epoch: u32, epochs: Option<u32>) -> Checked<u32> {
+    match epochs {
+        Some(count) if epoch < count => Ok(epoch),
+        _ => Err(bad("at_epochs", epoch, "write epochs from 0 to below `epochs`")),
+    }
+}
+
 fn bad(field: &'static str, value: impl Display, why: impl Display) -> StudyProblem {
     StudyProblem::Value { field, value: value.to_string(), why: why.to_string() }
 }

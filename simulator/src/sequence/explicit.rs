@@ -191,6 +191,7 @@ impl Sequence {
             bytes,
             host_bytes: bytes,
             codec: None,
+            there: None,
             out_after,
             made_there,
             at_no_cost: false,

@@ -1,12 +1,11 @@
 //! `tidegate epochs`
 
-mod rates;
 mod series;
 
 use std::ops::Range;
 use std::path::PathBuf;
 
-use planner::methods::{Cswap, Method, by_name, fixed_rates, parameter_range};
+use planner::methods::{Method, by_name};
 use planner::{Problem, Watch};
 use schema::{Bytes, Document, EpochPlan, Nanos, PendingFile, Plan, PlanSeries, Task};
 
@@ -18,7 +17,7 @@ use crate::networks::is_network;
 use crate::output::{Format, columns, print, print_json};
 use crate::progress::Bar;
 use crate::published::published_figures;
-use rates::every_rate;
+use crate::rates::{every_rate, range_of, slid};
 use series::{append, compressed};
 
 /// Plan a training epoch by epoch, as the share of zeros changes: one plan per range of epochs
@@ -134,13 +133,10 @@ impl Training<'_> {
             let problem = self.problem(&inputs)?;
             assumptions.get_or_insert_with(|| inputs.assumptions());
             // Once for the whole training (section 6.6 of CSWAP+).
-            let range = *slide.get_or_insert_with(|| {
-                let several = self.method.name() == "cswap+" && fixed_rates(&problem).len() > 1;
-                several.then(|| parameter_range(&problem)).filter(|range| range.pays())
-            });
+            let range = *slide.get_or_insert_with(|| range_of(self.method, &problem));
             let parameter = range.map(|range| range.at(epoch, self.args.epochs.end));
-            let slid = Cswap::Plus { parameter };
-            let method: &dyn Method = if range.is_some() { &slid } else { self.method };
+            let slid = parameter.and_then(|parameter| slid(self.method, parameter));
+            let method = slid.as_deref().unwrap_or(self.method);
             let mut plan = self.plan_of(method, &problem, &inputs)?;
             plan.settings.extend(problem_args.settings());
             plan.settings.insert("epoch".into(), epoch.to_string());
@@ -167,12 +163,7 @@ impl Training<'_> {
     fn problem<'i>(&self, inputs: &'i Inputs) -> Result<Problem<'i>> {
         let problem = inputs.problem();
         match &inputs.codecs {
-            Some(codecs) => {
-                let rates = every_rate(&codecs.chosen)?;
-                let mut problem = problem.with_codecs(&rates, codecs.options);
-                problem.codecs.source = Some(codecs.reference());
-                Ok(problem)
-            }
+            Some(codecs) => Ok(codecs.apply_models(problem, &every_rate(&codecs.chosen)?)),
             None => Ok(problem),
         }
     }

@@ -10,8 +10,8 @@ pub fn compressed(plan: &Plan) -> u64 {
 }
 
 /// Adds an epoch's plan, or lets the last range go on where its plan serves the epoch as well:
-/// decisions are the same, and no small form needs more than was reserved for it. Says whether a
-/// range was added.
+/// decisions are the same, no small form needs more than was reserved for it, and a plan with what is
+/// reserved for the epoch is not [faster](WORTHWHILE) by much. Says whether a range was added.
 pub fn append(plans: &mut Vec<EpochPlan>, epoch: u32, plan: Plan) -> bool {
     if let Some(range) = plans.last_mut().filter(|range| serves(&range.plan, &plan)) {
         range.last_epoch = epoch;
@@ -21,10 +21,16 @@ pub fn append(plans: &mut Vec<EpochPlan>, epoch: u32, plan: Plan) -> bool {
     true
 }
 
+/// A plan of its own is worth it where its iteration takes less than this many thousandths of what it
+/// takes with the earlier one.
+const WORTHWHILE: u64 = 990;
+
 fn serves(earlier: &Plan, later: &Plan) -> bool {
     let (reserved, needed) = (small_forms(earlier), small_forms(later));
     earlier.codecs == later.codecs
         && earlier.decisions == later.decisions
+        && later.predicted.iteration.0.saturating_mul(1000)
+            >= earlier.predicted.iteration.0.saturating_mul(WORTHWHILE)
         && needed.iter().all(|(tensor, bytes)| reserved.get(tensor).is_some_and(|r| bytes <= r))
 }
 

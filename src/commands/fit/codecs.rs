@@ -2,16 +2,23 @@
 
 use std::path::Path;
 
-use regression::{Method, Sample, TimesFit, fit_size, fit_times};
+use anyhow::Context;
+use regression::{HeldOut, Method, Sample, TimesFit, fit_size, fit_times, relative_absolute_error};
+use reports::{Picture, Predictions, held_out};
 use results::{CodecSample, read_parquet};
-use schema::{CodecModel, CodecModels, Document, Fidelity, PendingFile};
+use schema::{CodecModel, CodecModels, Document, Fidelity, Nanos, PendingFile};
 
 use crate::commands::sample::name;
 use crate::exit::{Exit, OrExit, Result, usage};
 use crate::output::{columns, print};
 
 /// Fits, shows how far each method is off, and writes.
-pub fn run(samples: &Path, output: Option<PendingFile>) -> Result {
+pub fn run(samples: &Path, output: Option<PendingFile>, plots: Option<&Path>) -> Result {
+    if let Some(folder) = plots {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))
+            .or_exit(Exit::Usage)?;
+    }
     let rows: Vec<CodecSample> = read_parquet(samples).or_exit(Exit::Usage)?;
     let first = rows.first().ok_or_else(|| usage(format!("{} is empty", samples.display())))?;
     let same = |row: &&CodecSample| {
@@ -44,7 +51,7 @@ pub fn run(samples: &Path, output: Option<PendingFile>) -> Result {
         rest = others;
     }
     for group in &groups {
-        models.models.push(model(group, &mut table, samples)?);
+        models.models.push(model(group, &mut table, samples, plots)?);
     }
     models.check().or_exit(Exit::Usage)?;
     print("relative absolute error on held-out samples; * is used:\n")?;
@@ -55,7 +62,12 @@ pub fn run(samples: &Path, output: Option<PendingFile>) -> Result {
     }
 }
 
-fn model(group: &[&CodecSample], table: &mut Vec<Vec<String>>, file: &Path) -> Result<CodecModel> {
+fn model(
+    group: &[&CodecSample],
+    table: &mut Vec<Vec<String>>,
+    file: &Path,
+    plots: Option<&Path>,
+) -> Result<CodecModel> {
     let row = group[0];
     let of = |time: fn(&CodecSample) -> schema::Nanos| -> Vec<Sample> {
         let sample = |row: &&CodecSample| Sample {
@@ -76,7 +88,16 @@ fn model(group: &[&CodecSample], table: &mut Vec<Vec<String>>, file: &Path) -> R
         let fit = fit_times(samples, &source)
             .map_err(|error| anyhow::anyhow!("{}: {}: {error}", file.display(), row.codec))
             .or_exit(Exit::Usage)?;
-        table.push(line(&format!("{} {what}", row.codec), &fit));
+        let name = match row.parameter {
+            Some(parameter) => format!("{}:{parameter} {what}", row.codec),
+            None => format!("{} {what}", row.codec),
+        };
+        table.push(line(&name, &fit));
+        if let Some(folder) = plots {
+            let stem = name.replace([' ', ':'], "-");
+            let file = PendingFile::create(&folder.join(format!("{stem}.svg")))?;
+            file.finish(plot(&name, &fit).svg().as_bytes())?;
+        }
         Ok(fit)
     };
     let compress = of(|row| row.compress);
@@ -89,6 +110,20 @@ fn model(group: &[&CodecSample], table: &mut Vec<Vec<String>>, file: &Path) -> R
         compress: times("compress", &compress)?.model,
         decompress: times("decompress", &of(|row| row.decompress))?.model,
     })
+}
+
+/// Predicted against measured times, a panel for each method.
+fn plot(name: &str, fit: &TimesFit) -> Picture {
+    let panel = |(method, predicted): &(Method, Vec<HeldOut>)| Predictions {
+        name: method.name().into(),
+        error: format!("{:.2} %", 100.0 * relative_absolute_error(predicted)),
+        is_used: *method == fit.method,
+        times: (predicted.iter())
+            .map(|held_out| (held_out.sample.time, Nanos(held_out.predicted.round() as u64)))
+            .collect(),
+    };
+    let panels: Vec<Predictions> = fit.held_out.iter().map(panel).collect();
+    held_out(&format!("{name}: samples that the models have not seen"), &panels)
 }
 
 fn header() -> Vec<String> {

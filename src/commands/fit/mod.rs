@@ -31,6 +31,11 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 
+    /// Folder for a plot of predicted against measured times for each codec: samples that the models
+    /// have not seen, by each method
+    #[arg(long, value_name = "FOLDER")]
+    plots: Option<PathBuf>,
+
     /// Where to write the efficiencies (.toml) or the codec models (.json)
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -60,7 +65,10 @@ struct Recording {
 pub fn run(args: &Args) -> Result {
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
     if args.samples.extension().is_some_and(|extension| extension == "parquet") {
-        return codecs::run(&args.samples, output);
+        return codecs::run(&args.samples, output, args.plots.as_deref());
+    }
+    if args.plots.is_some() {
+        return Err(usage("--plots are of samples of codecs: name a Parquet file of them"));
     }
     let text = read_text(&args.samples)?;
     let samples: Samples = toml::from_str(&text)

@@ -34,15 +34,16 @@ impl SwapCost {
 
     /// Swapping a gap's tensor as it is.
     ///
-    /// The copy out runs beside the last forward op that uses the tensor, the copy in beside the
-    /// convolution from which vDNN prefetches: the last one before the op that needs the tensor.
-    pub fn raw(problem: &Problem, gap: GapId) -> Self {
-        let gap = &problem.model.gaps()[gap];
+    /// The copy out runs beside the last forward op that uses the tensor, or follows it where that
+    /// makes the tensor; the copy in runs beside the convolution from which vDNN prefetches: the last
+    /// one before the op that needs the tensor.
+    pub fn raw(problem: &Problem, id: GapId) -> Self {
+        let gap = &problem.model.gaps()[id];
         let link = &problem.machine.link;
         Self {
             out: link.copy_time(Direction::D2h, gap.bytes),
             back: link.copy_time(Direction::H2d, gap.bytes),
-            hidden_forward: problem.trace.ops[gap.after.index()].duration,
+            hidden_forward: offloading_op(problem, id),
             hidden_backward: prefetching_op(problem, gap.before.map(|op| op.index())),
             codec: Nanos::ZERO,
         }
@@ -50,22 +51,29 @@ impl SwapCost {
 
     /// Swapping what a codec makes of a gap's tensor.
     ///
-    /// We depart in two points. `Size_comp` (equation 7) is what the plan reserves for the small
-    /// form, with the mask or index and a margin, rather than `Size (1 - Sparsity)`. And the small
-    /// form is made after the tensor's last use, so that its copy out runs beside the op that
-    /// follows.
+    /// The small form is made right before the tensor's last use in the forward phase, so that its
+    /// copy runs beside that use as the tensor's own does (figure 1(b)). Where that use makes the
+    /// tensor, both follow it, and the copy runs beside the op that comes next.
+    ///
+    /// We depart in one point: `Size_comp` (equation 7) is what the plan reserves for the small
+    /// form, with the mask or index and a margin, rather than `Size (1 - Sparsity)`.
     pub fn compressed(problem: &Problem, gap: GapId, cost: &CodecCost) -> Self {
-        let raw = Self::raw(problem, gap);
         let link = &problem.machine.link;
-        let next = problem.model.gaps()[gap].after.index() + 1;
         Self {
             out: link.copy_time(Direction::D2h, cost.reserved),
             back: link.copy_time(Direction::H2d, cost.reserved),
-            hidden_forward: problem.trace.ops.get(next).map_or(Nanos::ZERO, |op| op.duration),
             codec: cost.compress + cost.decompress,
-            ..raw
+            ..Self::raw(problem, gap)
         }
     }
+}
+
+/// Time of the op beside which a gap's tensor leaves.
+fn offloading_op(problem: &Problem, gap: GapId) -> Nanos {
+    let gap = &problem.model.gaps()[gap];
+    let made_there = problem.model.producer(gap.tensor) == Some(gap.after);
+    let op = gap.after.index() + usize::from(made_there);
+    problem.trace.ops.get(op).map_or(Nanos::ZERO, |op| op.duration)
 }
 
 /// Time of the last backward convolution before an op.

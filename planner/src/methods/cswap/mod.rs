@@ -15,8 +15,13 @@ pub use slide::{ParameterRange, Swapped};
 
 /// Static compression (CSWAP+ section 3.2): cDMA (Rhu et al., HPCA 2018) with its zero-value
 /// compression in software. What vDNN swaps, the inputs of convolutions, is compressed whether
-/// that pays or not; only what would not become smaller goes as it is.
-pub struct StaticCompression;
+/// that pays or not; only what would not become smaller goes as it is. Dense tensors are compressed by
+/// the lossy codec of fixed rate instead, if there is one (section 6.2).
+#[derive(Default)]
+pub struct StaticCompression {
+    /// `P` of the epoch that is planned, as [`Cswap::Plus`] has it.
+    pub parameter: Option<u32>,
+}
 
 impl Method for StaticCompression {
     fn name(&self) -> &'static str {
@@ -44,9 +49,10 @@ impl Method for StaticCompression {
         needs_swap(problem)?;
         let zvc = problem.codecs.codecs.iter().position(|codec| codec.codec == "zvc");
         needs_codec(problem, "zero-value compression", "zvc", zvc.is_some())?;
+        let lossy = rate_of(problem, &fixed_rates(problem), self.parameter);
         let compressed = |gap| {
-            let mut costs = problem.may_compress(gap);
-            costs.find(|(codec, _)| Some(usize::from(*codec)) == zvc).map(|(codec, _)| codec)
+            let by = |codec| problem.may_compress(gap).map(|(c, _)| c).find(|c| Some(*c) == codec);
+            by(zvc.map(|codec| codec as u8)).or_else(|| by(lossy))
         };
         Ok(swap_what_fits(problem, target, |gap| match compressed(gap) {
             Some(codec) => Treatment::SwapCompressed(codec),
@@ -155,7 +161,7 @@ fn cheapest(problem: &Problem, gap: GapId, candidates: &[(u8, CodecCost)]) -> Tr
 }
 
 /// The inputs of convolutions leave; where that does not fit, all feature maps.
-fn swap_what_fits(
+pub(super) fn swap_what_fits(
     problem: &Problem,
     target: Bytes,
     treatment: impl Fn(GapId) -> Treatment,

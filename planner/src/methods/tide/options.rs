@@ -75,7 +75,7 @@ pub(in crate::methods) fn share(shares: &Shares, treatment: Treatment) -> f64 {
     };
     match treatment {
         Treatment::Keep => 1.0 - shares.gone(),
-        Treatment::Swap | Treatment::SwapAtNoCost => shares.swap,
+        Treatment::Swap | Treatment::SwapAtNoCost | Treatment::SwapPackedThere(_) => shares.swap,
         Treatment::Recompute | Treatment::RecomputeEachTime => shares.recompute,
         Treatment::SwapCompressed(codec) => of(&shares.swap_compressed, codec),
         Treatment::Compress(codec) => of(&shares.compress, codec),

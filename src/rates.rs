@@ -1,5 +1,10 @@
-//! Every rate of a codec of fixed rate.
+//! The parameter of CSWAP+'s lossy codec over the epochs: every rate of a codec of fixed rate, and the
+//! method with the one that is due.
 
+use planner::Problem;
+use planner::methods::{
+    Cswap, Method, ParameterRange, StaticCompression, fixed_rates, parameter_range,
+};
 use schema::{CodecModel, CodecModels, Fidelity, SizeModel};
 
 use crate::exit::{Result, usage};
@@ -27,6 +32,28 @@ pub fn every_rate(models: &CodecModels) -> Result<CodecModels> {
         all.extend((1..=MAX).map(|parameter| at_rate(&fixed, parameter)));
     }
     Ok(CodecModels { models: all, ..models.clone() })
+}
+
+/// Whether a method has a lossy codec whose parameter slides over the epochs.
+pub fn slides(method: &dyn Method) -> bool {
+    slid(method, 1).is_some()
+}
+
+/// The range over which it slides (Algorithm 1 of CSWAP+); none where it does not, or that does not
+/// pay.
+pub fn range_of(method: &dyn Method, problem: &Problem) -> Option<ParameterRange> {
+    let several = slides(method) && fixed_rates(problem).len() > 1;
+    several.then(|| parameter_range(problem)).filter(ParameterRange::pays)
+}
+
+/// The method with a parameter of its lossy codec.
+pub fn slid(method: &dyn Method, parameter: u32) -> Option<Box<dyn Method>> {
+    let parameter = Some(parameter);
+    match method.name() {
+        "cswap+" => Some(Box::new(Cswap::Plus { parameter })),
+        "sc" => Some(Box::new(StaticCompression { parameter })),
+        _ => None,
+    }
 }
 
 fn at_rate(models: &[CodecModel], parameter: u32) -> CodecModel {
