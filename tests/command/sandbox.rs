@@ -113,7 +113,10 @@ pub fn repository() -> &'static Path {
 /// of a comparison.
 pub fn without_times(text: &str) -> String {
     let mask = |line: &str| match line.strip_suffix(" s").and_then(|rest| rest.rsplit_once("  ")) {
-        Some((row, seconds)) if seconds.trim().parse::<f64>().is_ok() => format!("{row}  ..."),
+        // How many blanks there are depends on the time.
+        Some((row, seconds)) if seconds.trim().parse::<f64>().is_ok() => {
+            format!("{}  ...", row.trim_end())
+        }
         _ => line.to_string(),
     };
     let lines: Vec<String> = text.lines().map(mask).collect();
