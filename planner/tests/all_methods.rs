@@ -15,7 +15,7 @@ use simulator::{Infeasible, Program, check_contract, prove};
 fn every_methods_plans_are_safe_under_every_timing() {
     let mut planned = std::collections::BTreeMap::new();
     let mut compressing = 0;
-    for seed in 0..40 {
+    for seed in 0..60 {
         let random = &mut Random::new(seed);
         let trace = random::trace(random, 40);
         let machine = random::machine(random);

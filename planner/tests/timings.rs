@@ -374,7 +374,7 @@ fn mix_up(kind: usize, plan: &mut Plan, chosen: usize) -> bool {
 #[test]
 fn random_decisions_hold_all_treatments() {
     let mut seen = [0u32; 7];
-    for seed in 0..200 {
+    for seed in 0..300 {
         let mut random = Random::new(seed);
         let trace = random::trace(&mut random, 24);
         let machine = random::machine(&mut random);

@@ -214,7 +214,7 @@ pub fn codec_models(random: &mut Random) -> CodecModels {
         };
         // Some as methods look for them: zero-value compression, and one with bounded errors.
         let (codec, parameter, fidelity) = match fidelity {
-            Fidelity::Lossless if index == 0 && named.one_in(2) => ("zvc".into(), None, fidelity),
+            Fidelity::Lossless if index == 0 => ("zvc".into(), None, fidelity),
             Fidelity::FixedRate if named.one_in(2) => {
                 (format!("sz{index}"), Some(1e-3), Fidelity::ErrorBounded)
             }
