@@ -44,9 +44,41 @@ pub struct Header {
     pub codec: CodecId,
     /// What the payload was compressed from.
     pub layout: Layout,
+    /// What the payload is known by.
+    pub seal: Seal,
+}
+
+/// What a payload is known by: its length and its checksum. Whoever keeps payloads in memory of
+/// their own, without a header before each, keeps the seal elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seal {
+    bytes: usize,
+    hash: u64,
+}
+
+impl Seal {
+    /// The seal of a payload.
+    pub fn of(payload: &[u8]) -> Self {
+        Self { bytes: payload.len(), hash: xxh3_64(payload) }
+    }
+
     /// Bytes of the payload.
-    pub payload_bytes: usize,
-    payload_hash: u64,
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The payload that lies at the front of `memory`.
+    ///
+    /// # Errors
+    /// [`Error::BadFrame`] where it is damaged or cut off.
+    pub fn open<'a>(&self, memory: &'a [u8]) -> Result<&'a [u8], Error> {
+        let payload = memory.get(..self.bytes);
+        let payload = payload.ok_or(Error::BadFrame { reason: "the payload is cut off" })?;
+        match xxh3_64(payload) == self.hash {
+            true => Ok(payload),
+            false => Err(Error::BadFrame { reason: "the payload is damaged" }),
+        }
+    }
 }
 
 /// Compresses a tensor into a frame.
@@ -60,8 +92,7 @@ pub fn encode(codec: &dyn Codec, input: TensorView<'_>) -> Result<Vec<u8>, Error
     frame.truncate(HEADER_BYTES + payload_bytes);
     frame.shrink_to_fit();
     let (header, payload) = frame.split_at_mut(HEADER_BYTES);
-    let payload_hash = xxh3_64(payload);
-    let fields = Header { codec: codec.id(), layout: layout.clone(), payload_bytes, payload_hash };
+    let fields = Header { codec: codec.id(), layout: layout.clone(), seal: Seal::of(payload) };
     header.copy_from_slice(&fields.write());
     Ok(frame)
 }
@@ -139,7 +170,8 @@ impl Header {
             let expected = declared.saturating_add(HEADER_BYTES as u64);
             return Err(Error::WrongFrameLength { expected, actual });
         }
-        Ok(Self { codec, layout, payload_bytes: payload.len(), payload_hash: word(header, 104) })
+        let seal = Seal { bytes: payload.len(), hash: word(header, 104) };
+        Ok(Self { codec, layout, seal })
     }
 
     /// The payload of the frame that this is the header of.
@@ -147,15 +179,11 @@ impl Header {
     /// # Errors
     /// [`Error::BadFrame`] where it is damaged, [`Error::WrongFrameLength`] with another frame.
     pub fn payload<'a>(&self, frame: &'a [u8]) -> Result<&'a [u8], Error> {
-        let (expected, actual) = ((HEADER_BYTES + self.payload_bytes) as u64, frame.len() as u64);
+        let (expected, actual) = ((HEADER_BYTES + self.seal.bytes) as u64, frame.len() as u64);
         if expected != actual {
             return Err(Error::WrongFrameLength { expected, actual });
         }
-        let payload = &frame[HEADER_BYTES..];
-        if xxh3_64(payload) != self.payload_hash {
-            return Err(Error::BadFrame { reason: "the payload is damaged" });
-        }
-        Ok(payload)
+        self.seal.open(&frame[HEADER_BYTES..])
     }
 
     fn write(&self) -> [u8; HEADER_BYTES] {
@@ -177,8 +205,8 @@ impl Header {
             put(24 + 8 * index, *dim as u64);
         }
         put(88, self.layout.bytes() as u64);
-        put(96, self.payload_bytes as u64);
-        put(104, self.payload_hash);
+        put(96, self.seal.bytes as u64);
+        put(104, self.seal.hash);
         let hash = xxh3_64(&header[..120]);
         header[120..].copy_from_slice(&hash.to_le_bytes());
         header

@@ -8,6 +8,7 @@
 //! Nothing here decides what stays in memory; that is a plan's business. Nothing below
 //! [`profile`] allocates memory for a tensor.
 
+pub mod device;
 pub mod layers;
 pub mod network;
 pub mod profile;

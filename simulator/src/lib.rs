@@ -10,6 +10,7 @@
 //! Nothing here touches a file, a clock, a network or a device. Times are integers, events are
 //! ordered by (time, lane), and the same input gives the same result bit for bit.
 
+mod account;
 mod addresses;
 mod clocks;
 mod codec_lane;
@@ -31,6 +32,7 @@ mod sequence;
 mod timeline;
 mod timing;
 
+pub use account::Account;
 pub use addresses::Addresses;
 pub use codecs::{CodecLane, Codecs};
 pub use contract::{ContractError, check_contract};
@@ -42,6 +44,6 @@ pub use policy::{OffloadStart, Policy, PrefetchGate};
 pub use program::Program;
 pub use proof::{Unsafe, prove};
 pub use sequence::{Step, StepError, StepProblem};
-pub use timeline::predict;
+pub use timeline::{Event, predict, timeline};
 
 pub use clocks::HappensBefore;

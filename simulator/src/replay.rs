@@ -2,8 +2,8 @@
 
 use schema::Lane;
 
-use crate::Program;
 use crate::lanes::Lanes;
+use crate::{Account, Program};
 
 /// The result of a replay, and the room in which it is made: replaying again into the same value
 /// allocates nothing.
@@ -19,23 +19,23 @@ pub struct Schedule {
     pub iteration_ns: u64,
     /// Largest sum of live buffers.
     pub peak_bytes: u64,
-    users: Vec<u32>,
+    account: Account,
 }
 
 const NOT_YET: u64 = u64::MAX;
 
-/// What a replay tells while it runs: `live` is the sum of live buffers after the event.
+/// What a replay tells while it runs.
 pub trait Observer {
     /// An action starts.
-    fn starts(&mut self, action: u32, now: u64, live: u64);
+    fn starts(&mut self, action: u32, now: u64);
     /// An action ends.
-    fn ends(&mut self, action: u32, now: u64, live: u64);
+    fn ends(&mut self, action: u32, now: u64);
 }
 
 /// Observes nothing.
 impl Observer for () {
-    fn starts(&mut self, _: u32, _: u64, _: u64) {}
-    fn ends(&mut self, _: u32, _: u64, _: u64) {}
+    fn starts(&mut self, _: u32, _: u64) {}
+    fn ends(&mut self, _: u32, _: u64) {}
 }
 
 /// Replays a program with the durations that it states.
@@ -60,8 +60,6 @@ pub fn replay_with(
     let mut next = [0usize; Lane::COUNT];
     // How many of the next action's dependencies are known to have ended.
     let mut met = [0usize; Lane::COUNT];
-    let mut live = program.at_start;
-    let mut peak = live;
     let mut now = 0;
     loop {
         for lane in Lane::ALL {
@@ -84,26 +82,19 @@ pub fn replay_with(
             schedule.start[action as usize] = now;
             schedule.order.push(action);
             lanes.start(lane, now, durations[action as usize]);
-            live += program.allocates[action as usize];
-            peak = peak.max(live);
-            observer.starts(action, now, live);
+            schedule.account.starts(program, action);
+            observer.starts(action, now);
         }
         let Some((end, lane)) = lanes.next_end() else { break };
         now = end;
         lanes.finish(lane, now);
         let action = program.queues[lane.index()][next[lane.index()] - 1];
         schedule.end[action as usize] = now;
-        for buffer in program.last_uses.get(action as usize) {
-            let users = &mut schedule.users[*buffer as usize];
-            *users -= 1;
-            if *users == 0 {
-                live -= program.gives_back[*buffer as usize];
-            }
-        }
-        observer.ends(action, now, live);
+        schedule.account.ends(program, action, |_| {});
+        observer.ends(action, now);
     }
     schedule.iteration_ns = now;
-    schedule.peak_bytes = peak;
+    schedule.peak_bytes = schedule.account.peak();
 }
 
 impl Schedule {
@@ -114,7 +105,6 @@ impl Schedule {
         }
         self.order.clear();
         self.order.reserve(program.len());
-        self.users.clear();
-        self.users.extend_from_slice(&program.users);
+        self.account.begin(program);
     }
 }

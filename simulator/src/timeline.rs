@@ -1,26 +1,58 @@
-//! A plan's predicted timeline.
+//! A plan's timeline, from when its actions start and end: as predicted here, or as measured on a
+//! device.
 
 use schema::{
     ActionId, Basis, Bytes, Interval, Lane, MemoryPoint, Nanos, Plan, Stall, StallCause, Task,
     Timeline, Trace,
 };
 
-use crate::Program;
 use crate::replay::{Observer, Schedule, replay_with};
+use crate::{Account, Program};
+
+/// An action starts or ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// The action.
+    pub action: ActionId,
+    /// The moment.
+    pub at: Nanos,
+    /// It ends; else it starts.
+    pub ends: bool,
+}
 
 /// Simulates a plan with the durations that it states. Labels are names from the trace where one
 /// is given.
 pub fn predict(plan: &Plan, trace: Option<&Trace>) -> Timeline {
     let program = Program::of(plan);
-    let mut schedule = Schedule::default();
-    let mut curve = MemoryCurve::new(plan);
-    replay_with(&program, &program.duration, &mut schedule, &mut curve);
-    let follows = followed_copies(plan);
-    let mut lane_free = [0; Lane::COUNT];
+    let mut events = Vec::with_capacity(2 * plan.actions.len());
+    replay_with(&program, &program.duration, &mut Schedule::default(), &mut events);
+    timeline(plan, trace, Basis::Predicted, &events)
+}
+
+impl Observer for Vec<Event> {
+    fn starts(&mut self, action: u32, now: u64) {
+        self.push(Event { action: ActionId(action), at: Nanos(now), ends: false });
+    }
+
+    fn ends(&mut self, action: u32, now: u64) {
+        self.push(Event { action: ActionId(action), at: Nanos(now), ends: true });
+    }
+}
+
+/// The timeline of an iteration in which actions started and ended as `events` say: each action
+/// once, in the order in which it happened.
+pub fn timeline(plan: &Plan, trace: Option<&Trace>, basis: Basis, events: &[Event]) -> Timeline {
+    let mut times = vec![(Nanos::ZERO, Nanos::ZERO); plan.actions.len()];
+    for event in events {
+        let (start, end) = &mut times[event.action.index()];
+        *if event.ends { end } else { start } = event.at;
+    }
+    let (peak, memory) = memory_curve(plan, events);
+    let mut lane_free = [Nanos::ZERO; Lane::COUNT];
     let mut intervals = Vec::with_capacity(plan.actions.len());
-    for (index, follows) in follows.into_iter().enumerate() {
+    for (index, follows) in followed_copies(plan).into_iter().enumerate() {
         let action = &plan.actions[index];
-        let (start, end) = (schedule.start[index], schedule.end[index]);
+        let (start, end) = times[index];
         let free = std::mem::replace(&mut lane_free[plan.lane(action.task).index()], end);
         intervals.push(Interval {
             action: ActionId::from_index(index),
@@ -28,22 +60,22 @@ pub fn predict(plan: &Plan, trace: Option<&Trace>) -> Timeline {
             task: action.task,
             label: label(action.task, trace),
             bytes: plan.moved_bytes(action),
-            start: Nanos(start),
-            end: Nanos(end),
-            stall: (start > free).then(|| stall(plan, &schedule, index, start - free)),
+            start,
+            end,
+            stall: stall(plan, &times, index, free),
             follows,
         });
     }
     Timeline {
-        basis: Basis::Predicted,
+        basis,
         method: plan.method.clone(),
         trace: plan.trace.clone(),
         machine: plan.machine.clone(),
         budget: plan.budget,
-        iteration: Nanos(schedule.iteration_ns),
-        peak: Bytes(schedule.peak_bytes),
+        iteration: events.last().map_or(Nanos::ZERO, |event| event.at),
+        peak,
         intervals,
-        memory: curve.points,
+        memory,
     }
 }
 
@@ -93,15 +125,16 @@ fn followed_copies(plan: &Plan) -> Vec<Vec<ActionId>> {
     follows
 }
 
-/// Why an action did not start when its lane was free.
-fn stall(plan: &Plan, schedule: &Schedule, index: usize, idle: u64) -> Stall {
+/// Why an action did not start when its lane was free: something that it waits for ended later.
+fn stall(plan: &Plan, times: &[(Nanos, Nanos)], index: usize, free: Nanos) -> Option<Stall> {
     let action = &plan.actions[index];
+    let end = |id: ActionId| times[id.index()].1;
     let waits = action.after.iter().chain(&action.not_before);
     // The last to end is what it waited for; the first in the list among equals.
-    let on = waits
-        .copied()
-        .reduce(|a, b| if schedule.end[b.index()] > schedule.end[a.index()] { b } else { a });
-    let on = on.unwrap_or(ActionId::from_index(index));
+    let on = waits.copied().reduce(|a, b| if end(b) > end(a) { b } else { a })?;
+    if end(on) <= free {
+        return None;
+    }
     let other = &plan.actions[on.index()];
     let gives_data = other.writes.iter().any(|b| action.reads.contains(b))
         || matches!(
@@ -114,39 +147,30 @@ fn stall(plan: &Plan, schedule: &Schedule, index: usize, idle: u64) -> Stall {
     } else {
         StallCause::Memory
     };
-    Stall { idle: Nanos(idle), on, cause }
+    Some(Stall { idle: times[index].0.saturating_sub(free), on, cause })
 }
 
-struct MemoryCurve<'a> {
-    plan: &'a Plan,
-    in_flight: u64,
-    points: Vec<MemoryPoint>,
-}
-
-impl<'a> MemoryCurve<'a> {
-    fn new(plan: &'a Plan) -> Self {
-        Self { plan, in_flight: 0, points: Vec::new() }
-    }
-
-    fn point(&mut self, now: u64, live: u64) {
-        let point =
-            MemoryPoint { at: Nanos(now), resident: Bytes(live), in_flight: Bytes(self.in_flight) };
-        match self.points.last_mut() {
+/// The largest sum of live buffers, and live bytes over time.
+fn memory_curve(plan: &Plan, events: &[Event]) -> (Bytes, Vec<MemoryPoint>) {
+    let program = Program::of(plan);
+    let mut account = Account::of(&program);
+    let mut in_flight = Bytes::ZERO;
+    let mut points: Vec<MemoryPoint> = Vec::new();
+    for Event { action, at, ends } in events.iter().copied() {
+        let copied = copied_bytes(plan, action.index());
+        if ends {
+            account.ends(&program, action.0, |_| {});
+            in_flight -= copied;
+        } else {
+            account.starts(&program, action.0);
+            in_flight += copied;
+        }
+        let point = MemoryPoint { at, resident: Bytes(account.live()), in_flight };
+        match points.last_mut() {
             Some(last) if last.at == point.at => *last = point,
             Some(last) if last.resident == point.resident && last.in_flight == point.in_flight => {}
-            _ => self.points.push(point),
+            _ => points.push(point),
         }
     }
-}
-
-impl Observer for MemoryCurve<'_> {
-    fn starts(&mut self, action: u32, now: u64, live: u64) {
-        self.in_flight += copied_bytes(self.plan, action as usize).0;
-        self.point(now, live);
-    }
-
-    fn ends(&mut self, action: u32, now: u64, live: u64) {
-        self.in_flight -= copied_bytes(self.plan, action as usize).0;
-        self.point(now, live);
-    }
+    (Bytes(account.peak()), points)
 }
