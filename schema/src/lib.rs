@@ -36,8 +36,8 @@ pub use json_schema::json_schema;
 pub use link::{Bandwidth, BandwidthPoint, Direction, Link};
 pub use machine::{Compute, Device, Host, Machine};
 pub use plan::{
-    Action, Buffer, Choice, Decision, HostBuffer, InPlaceBuffers, Lane, Plan, Predicted, Reference,
-    Task,
+    Action, Buffer, Choice, Decision, HostBuffer, InPlaceBuffers, Lane, Plan, PlanError, Predicted,
+    Reference, Task,
 };
 pub use plan_series::{EpochPlan, PlanSeries, PlanSeriesError};
 pub use timeline::{Basis, Interval, MemoryPoint, Stall, StallCause, Timeline};

@@ -1,6 +1,6 @@
 //! What can go wrong before, between and in iterations.
 
-use schema::{ActionId, BufferId, Bytes, CodecRef, Lane, OpId, Task, TensorId};
+use schema::{ActionId, BufferId, Bytes, CodecRef, Lane, OpId, PlanError, Task, TensorId};
 use simulator::{ContractError, Unsafe};
 
 use super::Fault;
@@ -9,6 +9,9 @@ use crate::network::RunError;
 /// Why a device does not take a plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum DeviceError {
+    /// The plan is not well formed.
+    #[error("the plan is not well formed")]
+    Malformed(#[from] PlanError),
     /// The plan was not proven safe.
     #[error("the plan is not safe to run")]
     Unsafe(#[from] Unsafe),
@@ -90,12 +93,22 @@ pub enum DeviceError {
         limit: Bytes,
     },
     /// The system does not give the memory.
-    #[error("the system does not give {bytes} for the {arena}")]
+    #[error("the plan needs {bytes} for the {arena}, which the system does not give")]
     NoMemory {
         /// `device arena` or `host arena`.
         arena: &'static str,
         /// How much was asked for.
         bytes: Bytes,
+    },
+    /// Two buffers hold one tensor between iterations.
+    #[error("{first} and {second} both hold {tensor} between iterations")]
+    TwoHolders {
+        /// The tensor.
+        tensor: TensorId,
+        /// A buffer.
+        first: BufferId,
+        /// Another.
+        second: BufferId,
     },
     /// The system does not give the threads.
     #[error("the system gives no thread for codecs: {why}")]
@@ -113,7 +126,7 @@ pub enum AccessError {
     NotThere {
         /// The tensor.
         tensor: TensorId,
-        /// `before the first iteration` or `between iterations`.
+            /// `before the first iteration` or `between iterations`.
         when: &'static str,
     },
     /// Another number of cells.

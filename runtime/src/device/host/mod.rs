@@ -1,10 +1,36 @@
 //! The device that every machine has: layers on the processor, an arena with a hard cap for device
 //! memory, and threads that copy at the speed of a link.
 
-use schema::{Bytes, Link, Plan, TensorId, Timeline, Trace};
+mod action;
+mod available;
+mod check;
+mod forms;
+mod gate;
+mod lanes;
+mod ledger;
+mod link;
+mod memory;
+mod residents;
+mod sabotage;
+mod script;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use schema::{Basis, Bytes, Lane, Link, Plan, Task, TensorId, Timeline, Trace};
 
 use super::{AccessError, Delays, Device, DeviceError, Fault, MemoryUse, RunFailure, Stop};
 use crate::network::Network;
+use action::{Workbench, Workshop};
+use available::available_memory;
+use forms::Forms;
+use lanes::{Iteration, Outcome, lock};
+use ledger::Ledger;
+use link::Throttle;
+use memory::{Arena, Memory};
+use residents::Residents;
+use sabotage::Sabotage;
+use script::{Place, Scratch, Script};
 
 /// How a host device behaves.
 #[derive(Debug, Clone)]
@@ -40,9 +66,33 @@ impl HostOptions {
     }
 }
 
-/// The host as a device.
+/// The host as a device: compute on the thread that calls [`Device::run`], a thread for each other
+/// lane while an iteration runs.
+///
+/// After an iteration that was stopped or failed, tensors hold anything, and the device is of no
+/// more use: `run`, `read` and `write` say so. Nothing else is left behind.
 pub struct HostDevice<'a> {
     plan: &'a Plan,
+    trace: &'a Trace,
+    workshop: Workshop<'a>,
+    ledger: Mutex<Ledger>,
+    sabotage: Sabotage,
+    benches: [Workbench; Lane::COUNT],
+    residents: Residents,
+    state: State,
+    iterations: u64,
+    stop: Stop,
+}
+
+/// What the arena holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// What the first iteration begins with.
+    New,
+    /// What an iteration ended with.
+    Between,
+    /// What an iteration left that did not end.
+    Unusable,
 }
 
 impl<'a> HostDevice<'a> {
@@ -58,25 +108,159 @@ impl<'a> HostDevice<'a> {
         plan: &'a Plan,
         options: &HostOptions,
     ) -> Result<Self, DeviceError> {
-        let _ = (network, trace, options);
-        Ok(Self { plan })
+        check::check(network, trace, plan)?;
+        let sabotage = Sabotage::new(plan, trace, &options.faults, options.delays)?;
+        let residents = Residents::new(plan, trace)?;
+        let script = Script::new(plan, network)?;
+        if let Some(limit) = options.host_memory
+            && plan.host_budget > limit
+        {
+            return Err(DeviceError::HostMemory { needed: plan.host_budget, limit });
+        }
+        let mut memory = Memory {
+            device: arena("device arena", plan.budget)?,
+            host: arena("host arena", plan.host_budget)?,
+        };
+        for (tensor, place) in residents.before() {
+            network.initialise(tensor, options.seed, memory.device.cells(place));
+        }
+        let threads = (!script.codecs.is_empty()).then(|| {
+            let threads = rayon::ThreadPoolBuilder::new().num_threads(options.codec_threads.max(1));
+            let named = threads.thread_name(|number| format!("codec {number}"));
+            named.build().map_err(|why| DeviceError::NoThread { why: why.to_string() })
+        });
+        let bench = |scratch: &Scratch| Workbench {
+            small: vec![0; scratch.small],
+            raw: vec![0; scratch.raw],
+        };
+        Ok(Self {
+            plan,
+            trace,
+            benches: script.scratch.each_ref().map(bench),
+            workshop: Workshop {
+                network,
+                forms: Forms::new(script.forms),
+                script,
+                memory,
+                throttle: Throttle::new(options.link.clone()),
+                threads: threads.transpose()?,
+                fallbacks: AtomicU64::new(0),
+                kept: Default::default(),
+            },
+            ledger: Mutex::new(Ledger::new(plan)),
+            sabotage,
+            residents,
+            state: State::New,
+            iterations: 0,
+            stop: options.stop.clone(),
+        })
     }
+
+    /// Where a tensor is that is there now.
+    fn place(&self, tensor: TensorId) -> Result<Place, AccessError> {
+        let (place, when) = match self.state {
+            State::New => (self.residents.place_before(tensor), "before the first iteration"),
+            State::Between => (self.residents.place_after(tensor), "between iterations"),
+            State::Unusable => return Err(AccessError::Unusable),
+        };
+        place.ok_or(AccessError::NotThere { tensor, when })
+    }
+
+    /// The cells of a tensor that is there now, which are to be `found` many.
+    fn cells(&mut self, tensor: TensorId, found: usize) -> Result<&mut [f32], AccessError> {
+        let place = self.place(tensor)?;
+        let cells = self.workshop.memory.device.cells(place);
+        match cells.len() == found {
+            true => Ok(cells),
+            false => Err(AccessError::Length { tensor, expected: cells.len(), found }),
+        }
+    }
+
+    fn failure(&self, outcome: Outcome) -> RunFailure {
+        match outcome {
+            Outcome::Stopped => RunFailure::Stopped,
+            Outcome::NoThread(why) => RunFailure::NoThread { why },
+            Outcome::Failed(action, source) => {
+                let task = self.plan.actions[action.index()].task;
+                let name = match task {
+                    Task::Run(op) | Task::Recompute(op) => &self.trace.ops[op.index()].name,
+                    Task::CopyOut(id)
+                    | Task::CopyIn(id)
+                    | Task::Compress(id)
+                    | Task::Decompress(id) => &self.trace.tensors[id.index()].name,
+                };
+                let lane = self.plan.lane(task);
+                RunFailure::Action { action, lane, task, name: name.clone(), source }
+            }
+        }
+    }
+
+    fn timeline(&self) -> Timeline {
+        let ledger = lock(&self.ledger);
+        let (plan, trace) = (self.plan, Some(self.trace));
+        let mut timeline = simulator::timeline(plan, trace, Basis::Measured, &ledger.events);
+        let copies = timeline.intervals.iter_mut().zip(&ledger.moved);
+        for (interval, moved) in copies {
+            // Of small forms there may be less than was reserved.
+            if matches!(interval.task, Task::CopyOut(_) | Task::CopyIn(_)) {
+                interval.bytes = Bytes(*moved);
+            }
+        }
+        timeline
+    }
+}
+
+fn arena(arena: &'static str, bytes: Bytes) -> Result<Arena, DeviceError> {
+    let size = usize::try_from(bytes.0).ok();
+    let is_there = available_memory().is_none_or(|available| bytes <= available);
+    let made = size.filter(|_| is_there).and_then(Arena::new);
+    made.ok_or(DeviceError::NoMemory { arena, bytes })
 }
 
 impl Device for HostDevice<'_> {
     fn write(&mut self, tensor: TensorId, data: &[f32]) -> Result<(), AccessError> {
-        todo!("{tensor} {}", data.len())
+        if self.residents.place_before(tensor).is_none() {
+            let when = "when an iteration begins";
+            return Err(AccessError::NotThere { tensor, when });
+        }
+        self.cells(tensor, data.len())?.copy_from_slice(data);
+        Ok(())
     }
 
     fn read(&mut self, tensor: TensorId, data: &mut [f32]) -> Result<(), AccessError> {
-        todo!("{tensor} {}", data.len())
+        data.copy_from_slice(self.cells(tensor, data.len())?);
+        Ok(())
     }
 
     fn run(&mut self) -> Result<Timeline, RunFailure> {
-        todo!("{}", self.plan.budget)
+        match self.state {
+            _ if self.stop.is_requested() => return Err(RunFailure::Stopped),
+            State::Unusable => return Err(RunFailure::Unusable),
+            State::Between => self.residents.put_back(&mut self.workshop.memory.device),
+            State::New => {}
+        }
+        self.workshop.forms.clear();
+        // Unless it comes to its end.
+        self.state = State::Unusable;
+        let Self { plan, workshop, ledger, sabotage, iterations, stop, .. } = self;
+        let iteration = Iteration::new(plan, workshop, ledger, sabotage, *iterations, stop);
+        let outcome = iteration.run(&mut self.benches);
+        outcome.map_err(|outcome| self.failure(outcome))?;
+        self.state = State::Between;
+        self.iterations += 1;
+        Ok(self.timeline())
     }
 
     fn memory(&self) -> MemoryUse {
-        todo!()
+        let ledger = lock(&self.ledger);
+        let scratch: usize = self.benches.iter().map(|b| b.small.len() + b.raw.len()).sum();
+        let kept = self.workshop.kept[1].load(Ordering::Relaxed);
+        MemoryUse {
+            arena: Bytes(ledger.highest),
+            live: Bytes(ledger.most),
+            host_arena: Bytes(ledger.highest_on_host),
+            outside: Bytes(scratch as u64 + kept),
+            fallbacks: self.workshop.fallbacks.load(Ordering::Relaxed),
+        }
     }
 }

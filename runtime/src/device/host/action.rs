@@ -1,0 +1,269 @@
+//! What lanes do in an action's turn.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use codecs::frame::Seal;
+use codecs::{Codec, TensorView};
+use rayon::ThreadPool;
+use schema::{ActionId, Bytes, Direction};
+
+use super::forms::{Form, Forms};
+use super::gate::{Gate, TornOff, Turn};
+use super::link::Throttle;
+use super::memory::Memory;
+use super::sabotage::Mishap;
+use super::script::{CodecWork, CopyWork, Packing, Script, Work};
+use crate::device::ActionError;
+use crate::network::Network;
+
+/// Why an action did not end.
+pub(super) enum Interrupted {
+    TornOff,
+    Failed(ActionError),
+}
+
+impl From<TornOff> for Interrupted {
+    fn from(_: TornOff) -> Self {
+        Self::TornOff
+    }
+}
+
+impl<E: Into<ActionError>> From<E> for Interrupted {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Memory of one lane for what its codecs work in.
+pub(super) struct Workbench {
+    pub small: Vec<u8>,
+    pub raw: Vec<u8>,
+}
+
+/// What the actions of all lanes work with.
+pub(super) struct Workshop<'a> {
+    pub network: &'a Network,
+    pub script: Script,
+    pub memory: Memory,
+    pub throttle: Throttle,
+    pub forms: Forms,
+    /// The threads of codecs; none where the plan has no codec.
+    pub threads: Option<ThreadPool>,
+    /// How often the data did worse than was reserved for.
+    pub fallbacks: AtomicU64,
+    /// Bytes of tensors that the host's processor could not make as small, now and at most.
+    pub kept: [AtomicU64; 2],
+}
+
+impl Workshop<'_> {
+    /// Does what an action is for. Returns the bytes that went over the link.
+    pub fn act(
+        &self,
+        gate: &Gate,
+        id: ActionId,
+        turn: &mut Turn,
+        bench: &mut Workbench,
+        mishap: Mishap,
+    ) -> Result<u64, Interrupted> {
+        match &self.script.work[id.index()] {
+            Work::Op(work) => {
+                self.network.run_op(work.op, self.memory.operands(turn, work))?;
+                Ok(0)
+            }
+            Work::Copy(_) if mishap.link_fails => Err(ActionError::Link.into()),
+            Work::Copy(work) => {
+                self.check_host(work.host.bytes, mishap)?;
+                match (work.direction, &work.packed_by_host) {
+                    (_, None) => self.copy(gate, turn, work),
+                    (Direction::D2h, Some(packing)) => {
+                        self.copy_and_pack(gate, turn, (work, packing), bench, mishap)
+                    }
+                    (Direction::H2d, Some(packing)) => {
+                        self.unpack_and_copy(gate, turn, (work, packing), bench)
+                    }
+                }
+            }
+            Work::Compress(work) => self.compress(gate, turn, work, bench, mishap),
+            Work::Decompress(work) => self.decompress(gate, turn, work),
+        }
+    }
+
+    fn check_host(&self, bytes: usize, mishap: Mishap) -> Result<(), ActionError> {
+        match mishap.no_host_memory {
+            true => Err(ActionError::HostMemory { needed: Bytes(bytes as u64) }),
+            false => Ok(()),
+        }
+    }
+
+    /// A copy of a tensor, or of as much as there is of its small form.
+    fn copy(&self, gate: &Gate, turn: &mut Turn, work: &CopyWork) -> Result<u64, Interrupted> {
+        let bytes = match work.form {
+            Some(form) => self.forms.get(form).copied_bytes(work.device.bytes),
+            None => work.device.bytes,
+        };
+        let waited = turn.waited;
+        let (from, to) = match work.direction {
+            Direction::D2h => self.memory.outward(turn, work),
+            Direction::H2d => self.memory.inward(turn, work),
+        };
+        self.throttle.copy(gate, work.direction, waited, &from[..bytes], &mut to[..bytes])?;
+        Ok(bytes as u64)
+    }
+
+    /// A copy that the host's processor makes smaller when it has arrived.
+    fn copy_and_pack(
+        &self,
+        gate: &Gate,
+        turn: &mut Turn,
+        (work, packing): (&CopyWork, &Packing),
+        bench: &mut Workbench,
+        mishap: Mishap,
+    ) -> Result<u64, Interrupted> {
+        let waited = turn.waited;
+        let (from, to) = self.memory.outward(turn, work);
+        let arrived = &mut bench.raw[..from.len()];
+        self.throttle.copy(gate, work.direction, waited, from, arrived)?;
+        let small = self.pack(packing, arrived, &mut bench.small)?;
+        let form = match to.get_mut(..small.len()) {
+            Some(to) => keep(small, to, mishap),
+            None => {
+                self.fallbacks.fetch_add(1, Ordering::Relaxed);
+                let bytes = arrived.len() as u64;
+                let kept = self.kept[0].fetch_add(bytes, Ordering::Relaxed) + bytes;
+                self.kept[1].fetch_max(kept, Ordering::Relaxed);
+                Form::Kept(arrived.to_vec())
+            }
+        };
+        self.set(work.form, form);
+        Ok(from.len() as u64)
+    }
+
+    /// A copy of what the host's processor brings back first.
+    fn unpack_and_copy(
+        &self,
+        gate: &Gate,
+        turn: &mut Turn,
+        (work, packing): (&CopyWork, &Packing),
+        bench: &mut Workbench,
+    ) -> Result<u64, Interrupted> {
+        let waited = turn.waited;
+        let (from, to) = self.memory.inward(turn, work);
+        let form = work.form.map(|form| std::mem::take(&mut *self.forms.get(form)));
+        match form.unwrap_or_default() {
+            Form::Small(seal) => {
+                let raw = &mut bench.raw[..to.len()];
+                self.unpack(packing, seal, from, raw)?;
+                self.throttle.copy(gate, work.direction, waited, raw, to)?;
+            }
+            Form::Kept(raw) => {
+                self.kept[0].fetch_sub(raw.len() as u64, Ordering::Relaxed);
+                self.throttle.copy(gate, work.direction, waited, &raw, to)?;
+            }
+            Form::None | Form::Raw => return Err(self.never_made(packing)),
+        }
+        Ok(to.len() as u64)
+    }
+
+    fn compress(
+        &self,
+        gate: &Gate,
+        turn: &mut Turn,
+        work: &CodecWork,
+        bench: &mut Workbench,
+        mishap: Mishap,
+    ) -> Result<u64, Interrupted> {
+        self.check_host(work.raw.bytes, mishap)?;
+        let (raw, to, host) = self.memory.compressing(turn, work);
+        let small = self.pack(&work.packing, raw, &mut bench.small)?;
+        if let Some(to) = to.get_mut(..small.len()) {
+            self.set(Some(work.form), keep(small, to, mishap));
+            return Ok(0);
+        }
+        if host.len() < raw.len() {
+            // Only a codec of fixed rate has none, for which enough was reserved.
+            let (needed, available) = (small.len(), to.len());
+            return Err(codecs::Error::OutputTooSmall { needed, available }.into());
+        }
+        self.fallbacks.fetch_add(1, Ordering::Relaxed);
+        self.throttle.copy(gate, Direction::D2h, true, raw, host)?;
+        self.set(Some(work.form), Form::Raw);
+        Ok(raw.len() as u64)
+    }
+
+    fn decompress(
+        &self,
+        gate: &Gate,
+        turn: &mut Turn,
+        work: &CodecWork,
+    ) -> Result<u64, Interrupted> {
+        let (small, host, raw) = self.memory.decompressing(turn, work);
+        let form = std::mem::take(&mut *self.forms.get(work.form));
+        match form {
+            Form::Small(seal) => self.unpack(&work.packing, seal, small, raw)?,
+            Form::Raw => {
+                let host = &host[..raw.len()];
+                self.throttle.copy(gate, Direction::H2d, true, host, raw)?;
+                return Ok(raw.len() as u64);
+            }
+            Form::None | Form::Kept(_) => return Err(self.never_made(&work.packing)),
+        }
+        Ok(0)
+    }
+
+    fn set(&self, form: Option<usize>, made: Form) {
+        if let Some(form) = form {
+            *self.forms.get(form) = made;
+        }
+    }
+
+    fn codec(&self, packing: &Packing) -> &dyn Codec {
+        self.script.codecs[packing.codec].as_ref()
+    }
+
+    fn pack<'b>(
+        &self,
+        packing: &Packing,
+        raw: &[u8],
+        out: &'b mut [u8],
+    ) -> Result<&'b [u8], codecs::Error> {
+        let view = TensorView::new(&packing.layout, raw)?;
+        let codec = self.codec(packing);
+        let length = match &self.threads {
+            Some(threads) => threads.install(|| codec.compress(view, out))?,
+            None => codec.compress(view, out)?,
+        };
+        Ok(&out[..length])
+    }
+
+    fn unpack(
+        &self,
+        packing: &Packing,
+        seal: Seal,
+        memory: &[u8],
+        raw: &mut [u8],
+    ) -> Result<(), codecs::Error> {
+        let payload = seal.open(memory)?;
+        let codec = self.codec(packing);
+        match &self.threads {
+            Some(threads) => threads.install(|| codec.decompress(payload, &packing.layout, raw)),
+            None => codec.decompress(payload, &packing.layout, raw),
+        }
+    }
+
+    /// The proof sees to it that this does not happen.
+    fn never_made(&self, packing: &Packing) -> Interrupted {
+        let codec = self.codec(packing).id();
+        codecs::Error::Corrupt { codec, block: 0, reason: "nothing was made" }.into()
+    }
+}
+
+/// Puts a small form where it belongs. The seal is of what the codec wrote, so that damage from
+/// then on is seen.
+fn keep(small: &[u8], to: &mut [u8], mishap: Mishap) -> Form {
+    to.copy_from_slice(small);
+    let seal = Seal::of(small);
+    if let Some(byte) = to.first_mut().filter(|_| mishap.damages_form) {
+        *byte ^= 0x80;
+    }
+    Form::Small(seal)
+}

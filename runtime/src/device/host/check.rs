@@ -1,0 +1,90 @@
+//! What a plan must be before a device takes it.
+
+use schema::{ActionId, Document, Plan, Task, Trace};
+use simulator::{HappensBefore, check_contract, prove};
+
+use crate::device::DeviceError;
+use crate::network::{Measured, Network};
+
+/// Checks that a plan is safe, computes the trace, and that the trace is the network's.
+pub(super) fn check(network: &Network, trace: &Trace, plan: &Plan) -> Result<(), DeviceError> {
+    plan.check()?;
+    check_network(network, trace)?;
+    prove(plan)?;
+    check_contract(plan, trace)?;
+    check_updates(network, plan)
+}
+
+/// That a trace is one of a network: all but what was measured.
+fn check_network(network: &Network, trace: &Trace) -> Result<(), DeviceError> {
+    let nothing = Measured { durations: Vec::new(), sparsity: Vec::new() };
+    let own = network.trace(&nothing, trace.provenance.clone());
+    match difference(&own, trace) {
+        None => Ok(()),
+        Some(why) => Err(DeviceError::OtherNetwork { network: network.name.clone(), why }),
+    }
+}
+
+fn difference(own: &Trace, trace: &Trace) -> Option<String> {
+    let count = |what: &str, ours: usize, theirs: usize| {
+        (ours != theirs).then(|| format!("it has {theirs} {what}, the network {ours}"))
+    };
+    let counts = count("tensors", own.tensors.len(), trace.tensors.len())
+        .or_else(|| count("ops", own.ops.len(), trace.ops.len()));
+    if counts.is_some() {
+        return counts;
+    }
+    let tensors = own.tensors.iter().zip(&trace.tensors);
+    for (index, (ours, theirs)) in tensors.enumerate() {
+        let of = |t: &schema::Tensor| (t.bytes, t.role, t.dtype, t.home, t.appears_before);
+        if of(ours) != of(theirs) || ours.name != theirs.name {
+            return Some(format!("tensor {index} is `{}`, the network's `{}`, or differs in size, type or role", theirs.name, ours.name));
+        }
+    }
+    for (index, (ours, theirs)) in own.ops.iter().zip(&trace.ops).enumerate() {
+        let same = ours.name == theirs.name
+            && (ours.kind, ours.phase, ours.rerunnable) == (theirs.kind, theirs.phase, theirs.rerunnable)
+            && ours.reads == theirs.reads
+            && ours.writes == theirs.writes
+            && ours.in_place == theirs.in_place
+            && ours.frees == theirs.frees
+            && ours.workspace <= theirs.workspace;
+        if !same {
+            return Some(format!("op {index} is `{}`, the network's `{}`, or differs in operands or workspace", theirs.name, ours.name));
+        }
+    }
+    None
+}
+
+/// Updates change tensors that a trace says they read, as the proof cannot know. So whoever else
+/// uses the buffer must have ended before, or start after. Here `not_before` counts, too: it is what
+/// makes a copy wait for the op that uses the tensor last.
+fn check_updates(network: &Network, plan: &Plan) -> Result<(), DeviceError> {
+    let mut order = HappensBefore::new();
+    for action in &plan.actions {
+        let waits = [&action.after[..], &action.not_before].concat();
+        order.push(plan.lane(action.task), &waits);
+    }
+    let mut users: Vec<Vec<ActionId>> = vec![Vec::new(); plan.buffers.len()];
+    for (index, action) in plan.actions.iter().enumerate() {
+        let used = action.reads.iter().chain(&action.writes);
+        used.for_each(|buffer| users[buffer.index()].push(ActionId::from_index(index)));
+    }
+    for (index, action) in plan.actions.iter().enumerate() {
+        let (Task::Run(op), update) = (action.task, ActionId::from_index(index)) else { continue };
+        let updates = &network.op(op).updates;
+        for buffer in &action.reads {
+            let tensor = plan.buffers[buffer.index()].tensor;
+            let Some(tensor) = tensor.filter(|tensor| updates.contains(tensor)) else { continue };
+            let ordered = |other: &&ActionId| {
+                **other == update
+                    || order.ends_before(**other, update)
+                    || order.ends_before(update, **other)
+            };
+            if let Some(other) = users[buffer.index()].iter().find(|other| !ordered(other)) {
+                return Err(DeviceError::UnorderedUpdate { update, other: *other, tensor });
+            }
+        }
+    }
+    Ok(())
+}

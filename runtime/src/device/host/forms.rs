@@ -1,0 +1,52 @@
+//! What became of tensors that codecs make smaller: control data beside the arenas.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use codecs::frame::Seal;
+
+/// A tensor that a codec was to make smaller.
+#[derive(Debug, Default)]
+pub(super) enum Form {
+    /// Nothing was made yet.
+    #[default]
+    None,
+    /// The small form, and what it is known by.
+    Small(Seal),
+    /// The data did worse than was reserved for: the tensor itself is in its host buffer.
+    Raw,
+    /// The same where the host's processor was to make it smaller, whose buffer has no room for the
+    /// tensor.
+    Kept(Vec<u8>),
+}
+
+impl Form {
+    /// What a copy of it moves, where `reserved` is what the plan copies.
+    pub fn copied_bytes(&self, reserved: usize) -> usize {
+        match self {
+            Self::None => reserved,
+            Self::Small(seal) => seal.bytes(),
+            Self::Raw | Self::Kept(_) => 0,
+        }
+    }
+}
+
+/// The forms of an iteration, by number.
+pub(super) struct Forms(Vec<Mutex<Form>>);
+
+impl Forms {
+    pub fn new(count: usize) -> Self {
+        Self((0..count).map(|_| Mutex::default()).collect())
+    }
+
+    /// The order of actions sees to it that nobody waits for another.
+    pub fn get(&self, form: usize) -> MutexGuard<'_, Form> {
+        self.0[form].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets what an iteration left.
+    pub fn clear(&mut self) {
+        for form in &mut self.0 {
+            *form.get_mut().unwrap_or_else(PoisonError::into_inner) = Form::None;
+        }
+    }
+}

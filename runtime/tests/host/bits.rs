@@ -1,0 +1,119 @@
+//! Every lossless plan of every method gives the bits that in-core execution gives, in the memory
+//! that it predicts.
+
+use std::collections::BTreeMap;
+
+use planner::methods::{Method, all};
+use planner::{CodecOptions, NoWatch, Problem, plan};
+use runtime::device::host::{HostDevice, HostOptions};
+use runtime::device::Device;
+use runtime::network::Network;
+use schema::{Basis, Bytes, Document, Plan, TensorId, Trace};
+
+use crate::networks;
+use crate::problem::{self, SEED};
+use crate::reference::{InCore, bits, seed_of};
+
+const ITERATIONS: u64 = 10;
+
+/// What in-core execution leaves after some iterations.
+fn in_core(network: &Network) -> BTreeMap<TensorId, Vec<u32>> {
+    let mut reference = InCore::new(network, SEED);
+    for iteration in 0..ITERATIONS {
+        if let Some((tensor, cells)) = seed_of(network, SEED, iteration) {
+            reference.tensors[tensor.index()] = cells;
+        }
+        reference.iterate();
+    }
+    reference.outcome()
+}
+
+/// Runs a plan as long, and holds it against what in-core execution left.
+fn check(network: &Network, trace: &Trace, plan: &Plan, expected: &BTreeMap<TensorId, Vec<u32>>, at: &str) {
+    let options = HostOptions { seed: SEED, ..HostOptions::new(problem::link(20_000)) };
+    let mut device = HostDevice::new(network, trace, plan, &options)
+        .unwrap_or_else(|error| panic!("{at}: {error:?}"));
+    for iteration in 0..ITERATIONS {
+        if let Some((tensor, cells)) = seed_of(network, SEED, iteration) {
+            device.write(tensor, &cells).unwrap();
+        }
+        let timeline = device.run().unwrap_or_else(|error| panic!("{at}: {error:?}"));
+        assert_eq!(timeline.check(), Ok(()), "{at}");
+        assert_eq!(timeline.basis, Basis::Measured);
+        assert!(timeline.peak <= plan.predicted.arena, "{at}");
+    }
+    for (tensor, expected) in expected {
+        let mut data = vec![0.0; expected.len()];
+        device.read(*tensor, &mut data).unwrap_or_else(|error| panic!("{at}: {error}"));
+        let name = &network.tensor(*tensor).name;
+        assert!(bits(&data) == *expected, "{at}: {name} differs");
+    }
+    let memory = device.memory();
+    assert_eq!(memory.arena, plan.predicted.arena, "{at}");
+    assert!(memory.arena <= plan.budget && memory.live <= memory.arena, "{at}");
+    assert_eq!(memory.host_arena, plan.predicted.host_arena, "{at}");
+}
+
+/// Every method, with and without a lane for codecs, at two budgets. Returns how often each made a
+/// plan.
+fn check_all(network: &Network) -> BTreeMap<&'static str, usize> {
+    let trace = problem::trace(network);
+    let expected = in_core(network);
+    let whole = simulator::in_core(&trace);
+    let mut plans = BTreeMap::new();
+    for (percent, codec_lane, margin) in [(105, true, 300), (80, false, 300), (60, true, 0)] {
+        let machine = problem::machine(codec_lane);
+        let rest = whole.peak.0 - whole.fixed.0;
+        let budget = Bytes(whole.fixed.0 + rest * percent / 100);
+        // With room for everything, the others are in-core, too.
+        let wanted = |method: &dyn Method| match percent {
+            105 => method.name() == "in-core",
+            _ => !method.only_on_request(),
+        };
+        for method in all().into_iter().filter(|method| wanted(method.as_ref())) {
+            let mut problem = Problem::new(&trace, &machine, budget);
+            problem.limits.evaluations = 100;
+            if method.needs_codecs() {
+                let (models, options) = (problem::zvc(margin), CodecOptions::default());
+                problem = problem.with_codecs(&models, options).with_host_codecs(&models, options);
+            }
+            // Not every method fits every budget.
+            let Ok(plan) = plan(method.as_ref(), &problem, &NoWatch) else { continue };
+            *plans.entry(method.name()).or_insert(0) += 1;
+            let at = format!("{}, {}, {percent} %", network.name, method.name());
+            check(network, &trace, &plan, &expected, &at);
+        }
+    }
+    plans
+}
+
+/// Holds what a network's plans must hold, and that there were plans of all kinds.
+fn holds(network: &Network) {
+    let plans = check_all(network);
+    println!("{}: {} plans: {plans:?}", network.name, plans.values().sum::<usize>());
+    assert!(plans.contains_key("in-core") && plans.len() > 12, "{}: {plans:?}", network.name);
+}
+
+#[test]
+fn bits_of_chains_of_convolutions() {
+    holds(&networks::small("alexnet"));
+    holds(&networks::small("vgg"));
+}
+
+#[test]
+fn bits_of_residual_networks() {
+    holds(&networks::small("resnet"));
+    holds(&networks::published("plain20-cifar10", 20));
+}
+
+#[test]
+fn bits_of_networks_that_join_branches() {
+    holds(&networks::small("unet"));
+    // Nothing but the gradients, which are then what an iteration leaves.
+    holds(&networks::without_optimizer());
+}
+
+#[test]
+fn bits_of_transformers() {
+    holds(&networks::small("transformer"));
+}

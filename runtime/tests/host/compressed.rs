@@ -1,0 +1,93 @@
+//! Tensors that leave in a small form.
+
+use runtime::device::Device;
+use runtime::device::host::{HostDevice, HostOptions};
+use schema::Task;
+
+use crate::networks;
+use crate::problem::{self, SEED, planned, sz, zfp, zvc};
+use crate::reference::{InCore, bits};
+
+/// Zeros are fewer than the plan was told, so that tensors go out as they are.
+#[test]
+fn data_that_does_worse_than_was_reserved_for_goes_out_as_it_is() {
+    let network = networks::small("vgg");
+    let mut trace = problem::trace(&network);
+    for tensor in &mut trace.tensors {
+        tensor.sparsity = tensor.sparsity.map(|share| (share * 1.6).min(0.95));
+    }
+    let mut reference = InCore::new(&network, SEED);
+    (0..3).for_each(|_| reference.iterate());
+    for (method, codec_lane) in [("cswap", true), ("cswap", false), ("sc", true), ("vdnn++", true)] {
+        let at = format!("{method}, codec lane {codec_lane}");
+        let plan = planned(&trace, &problem::machine(codec_lane), method, 70, Some(&zvc(0)));
+        let options = HostOptions { seed: SEED, ..HostOptions::new(problem::link(50_000)) };
+        let mut device = HostDevice::new(&network, &trace, &plan, &options).unwrap();
+        let timelines: Vec<_> = (0..3).map(|_| device.run().unwrap()).collect();
+        let memory = device.memory();
+        assert!(memory.fallbacks > 0, "{at}: {memory:?}");
+        assert!(memory.outside.0 > 0, "{at}: {memory:?}");
+        assert_eq!(memory.arena, plan.predicted.arena, "{at}");
+        if method != "vdnn++" {
+            // Copies of small forms that were not made move nothing.
+            let copies = timelines[2].intervals.iter();
+            let mut copies = copies.filter(|i| matches!(i.task, Task::CopyOut(_)));
+            assert!(copies.any(|copy| copy.bytes.0 == 0), "{at}");
+        }
+        for (tensor, expected) in reference.outcome() {
+            let mut data = vec![0.0; expected.len()];
+            device.read(tensor, &mut data).unwrap();
+            assert!(bits(&data) == expected, "{at}: {tensor} differs");
+        }
+    }
+}
+
+/// Only compression can have changed what comes back: the network's update runs on it.
+#[test]
+fn what_sz_brings_back_is_within_its_bound() {
+    let bound = 1e-2;
+    let network = networks::small("vgg");
+    let trace = problem::trace(&network);
+    for (method, codec_lane) in [("comet", false), ("cswap+", true)] {
+        let at = format!("{method}, codec lane {codec_lane}");
+        let plan = planned(&trace, &problem::machine(codec_lane), method, 80, Some(&sz(bound)));
+        let options = HostOptions { seed: SEED, ..HostOptions::new(problem::link(50_000)) };
+        let mut device = HostDevice::new(&network, &trace, &plan, &options).unwrap();
+        let mut reference = InCore::new(&network, SEED);
+        reference.iterate();
+        let mut checked = 0;
+        device
+            .run_watched(&mut |tensor, decompressed| {
+                // The forward pass is in-core's, bit by bit: no small form was used in it.
+                let original = &reference.tensors[tensor.index()];
+                let errors = original.iter().zip(decompressed).map(|(a, b)| (a - b).abs());
+                let worst = errors.fold(0f32, f32::max);
+                assert!(f64::from(worst) <= bound, "{at}: {tensor} is off by {worst}");
+                checked += 1;
+            })
+            .unwrap_or_else(|error| panic!("{at}: {error:?}"));
+        let decompressions = plan.actions.iter().filter(|a| matches!(a.task, Task::Decompress(_)));
+        assert_eq!(checked, decompressions.count(), "{at}");
+        assert!(checked > 0, "{at}");
+    }
+}
+
+#[test]
+fn a_network_trains_under_lossy_codecs() {
+    let network = networks::small("vgg");
+    let trace = problem::trace(&network);
+    for (method, codec) in [("cswap+", zfp()), ("comet", sz(1e-3))] {
+        let plan = planned(&trace, &problem::machine(true), method, 80, Some(&codec));
+        let options = HostOptions { seed: SEED, ..HostOptions::new(problem::link(50_000)) };
+        let mut device = HostDevice::new(&network, &trace, &plan, &options).unwrap();
+        let mut losses = Vec::new();
+        for _ in 0..20 {
+            device.run().unwrap_or_else(|error| panic!("{method}: {error:?}"));
+            let mut loss = [0.0];
+            device.read(network.loss().unwrap(), &mut loss).unwrap();
+            losses.push(loss[0]);
+        }
+        assert!(losses[19] < losses[0], "{method}: {losses:?}");
+        assert_eq!(device.memory().arena, plan.predicted.arena, "{method}");
+    }
+}

@@ -1,0 +1,10 @@
+//! The host device runs plans: the same bits as in-core, within the memory that the plan says.
+
+mod bits;
+mod compressed;
+mod faults;
+mod interleavings;
+mod networks;
+mod problem;
+mod reference;
+mod refusals;

@@ -1,0 +1,141 @@
+//! Traces, machines and codecs for plans of small networks. Times are worked out and not measured,
+//! so that the plans are the same everywhere.
+
+use std::collections::BTreeMap;
+
+use planner::methods::by_name;
+use planner::{CodecOptions, NoWatch, PlanError, Problem};
+use runtime::network::{Measured, Network};
+use schema::{
+    Bandwidth, Bytes, BytesPerSec, CodecModel, CodecModels, Compute, Device, Fidelity, Host, Link,
+    Machine, ModelBasis, Nanos, Origin, Plan, Provenance, RatioBand, SizeModel, TimeModel, TimePoint,
+    Trace,
+};
+
+use crate::reference::InCore;
+
+pub const SEED: u64 = 5;
+
+/// The trace of a network, with the sparsity of its first iteration.
+pub fn trace(network: &Network) -> Trace {
+    let mut first = InCore::new(network, SEED);
+    first.iterate();
+    let durations = network.ops().iter().map(|op| Nanos(2_000 + op.step.flops() / 2));
+    let measured = Measured { durations: durations.collect(), sparsity: first.sparsity() };
+    let provenance = Provenance {
+        origin: Origin::Modelled,
+        device: "none".into(),
+        framework: None,
+        source: "a test".into(),
+        date: None,
+        notes: Vec::new(),
+    };
+    network.trace(&measured, provenance)
+}
+
+/// A link of so many megabytes per second.
+pub fn link(megabytes: u64) -> Link {
+    let bandwidth = Bandwidth::constant(BytesPerSec(megabytes * 1_000_000));
+    Link {
+        name: "test".into(),
+        d2h: bandwidth.clone(),
+        h2d: bandwidth,
+        latency: Nanos(1_000),
+        both_directions: 0.8,
+    }
+}
+
+pub fn machine(codec_lane: bool) -> Machine {
+    Machine {
+        name: "test".into(),
+        description: "made up".into(),
+        device: Device {
+            name: "test".into(),
+            memory: Bytes(1 << 30),
+            reserved: Bytes(0),
+            compute: Compute {
+                f32_flops: 2_000_000_000,
+                f16_flops: 2_000_000_000,
+                memory_bandwidth: BytesPerSec(10_000_000_000),
+                codec_lane,
+                beside_codec: 0.9,
+            },
+        },
+        host: Host { memory: Bytes(1 << 30) },
+        link: link(2_000),
+        sources: BTreeMap::new(),
+    }
+}
+
+fn times() -> TimeModel {
+    let point = |bytes: u64| TimePoint { bytes: Bytes(bytes), time: Nanos(500 + bytes / 4) };
+    TimeModel {
+        bands: vec![RatioBand { up_to_permille: 1000, points: vec![point(0), point(1 << 20)] }],
+        spread_permille: None,
+        basis: ModelBasis::Modelled,
+        source: "made up".into(),
+    }
+}
+
+fn models(codec: &str, parameter: Option<f64>, fidelity: Fidelity, size: SizeModel) -> CodecModels {
+    let model = CodecModel {
+        codec: codec.into(),
+        parameter,
+        fidelity,
+        size,
+        compress: times(),
+        decompress: times(),
+    };
+    CodecModels { device: "test".into(), source: "made up".into(), models: vec![model] }
+}
+
+/// Zero-value compression, for which a margin in thousandths is reserved.
+pub fn zvc(margin_permille: u32) -> CodecModels {
+    let size =
+        SizeModel::Sparsity { overhead_permille: 40, dense_permille: 1000, margin_permille };
+    models("zvc", None, Fidelity::Lossless, size)
+}
+
+/// SZ within a bound.
+pub fn sz(bound: f64) -> CodecModels {
+    let size = SizeModel::Rate { permille: 400, margin_permille: 200 };
+    models("sz", Some(bound), Fidelity::ErrorBounded, size)
+}
+
+/// ZFP at 8 bits a value.
+pub fn zfp() -> CodecModels {
+    let size = SizeModel::Rate { permille: 250, margin_permille: 0 };
+    models("zfp", Some(8.0), Fidelity::FixedRate, size)
+}
+
+/// The plan of a method at a share of what activations and gradients take in-core.
+pub fn try_planned(
+    trace: &Trace,
+    machine: &Machine,
+    method: &str,
+    percent: u64,
+    codecs: Option<&CodecModels>,
+) -> Result<Plan, PlanError> {
+    let whole = simulator::in_core(trace);
+    let budget = whole.fixed.0 + (whole.peak.0 - whole.fixed.0) * percent / 100;
+    let mut problem = Problem::new(trace, machine, Bytes(budget));
+    problem.limits.evaluations = 100;
+    if let Some(models) = codecs {
+        let options = CodecOptions { lossy: true, ..CodecOptions::default() };
+        problem = problem.with_codecs(models, options).with_host_codecs(models, options);
+    }
+    let method = by_name(method).expect("a method");
+    planner::plan(method.as_ref(), &problem, &NoWatch)
+}
+
+/// The same, which there must be.
+pub fn planned(
+    trace: &Trace,
+    machine: &Machine,
+    method: &str,
+    percent: u64,
+    codecs: Option<&CodecModels>,
+) -> Plan {
+    let plan = try_planned(trace, machine, method, percent, codecs);
+    plan.unwrap_or_else(|error| panic!("{method}: {error}"))
+}

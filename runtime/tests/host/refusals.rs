@@ -1,0 +1,88 @@
+//! Plans that a device does not take.
+
+use runtime::device::host::{HostDevice, HostOptions};
+use runtime::device::DeviceError;
+use schema::{Bytes, Document, Nanos};
+
+use crate::networks;
+use crate::problem::{self, planned, zfp};
+
+#[test]
+fn only_a_proven_plan_of_this_networks_trace_is_taken() {
+    let network = networks::small("vgg");
+    let trace = problem::trace(&network);
+    let plan = planned(&trace, &problem::machine(false), "swap-all", 65, None);
+    let options = HostOptions::new(problem::link(1_000));
+    let refused = |network, trace, plan: &schema::Plan| {
+        HostDevice::new(network, trace, plan, &options).err()
+    };
+    assert_eq!(refused(&network, &trace, &plan), None);
+
+    let other = networks::small("resnet");
+    let other_trace = problem::trace(&other);
+    let error = refused(&network, &other_trace, &plan);
+    assert!(matches!(error, Some(DeviceError::OtherNetwork { .. })), "{error:?}");
+    let error = refused(&other, &other_trace, &plan);
+    assert!(matches!(error, Some(DeviceError::Contract(_))), "{error:?}");
+    // The same network as it was measured another time: a plan belongs to one trace.
+    let mut again = trace.clone();
+    again.ops[0].duration += Nanos(1);
+    assert_ne!(again.digest(), trace.digest());
+    let error = refused(&network, &again, &plan);
+    assert!(matches!(error, Some(DeviceError::Contract(_))), "{error:?}");
+
+    // Without the waits, buffers share addresses at once.
+    let mut hasty = plan.clone();
+    hasty.actions.iter_mut().for_each(|action| action.after.clear());
+    let error = refused(&network, &trace, &hasty);
+    assert!(matches!(error, Some(DeviceError::Unsafe(_))), "{error:?}");
+    let mut small = plan.clone();
+    small.budget = plan.predicted.arena - Bytes(256);
+    let error = refused(&network, &trace, &small);
+    assert!(matches!(error, Some(DeviceError::Unsafe(_))), "{error:?}");
+    let mut forward = plan.clone();
+    forward.actions[0].after.push(schema::ActionId(3));
+    let error = refused(&network, &trace, &forward);
+    assert!(matches!(error, Some(DeviceError::Malformed(_))), "{error:?}");
+}
+
+#[test]
+fn a_parameter_that_moves_while_it_is_updated_is_refused() {
+    let network = networks::small("vgg");
+    let trace = problem::trace(&network);
+    let machine = problem::machine(false);
+    let options = HostOptions::new(problem::link(1_000));
+    // Which plans copy a parameter after its update is the search's to say: one of them does.
+    let mut found = false;
+    for percent in (40..90).step_by(5) {
+        let plan = problem::try_planned(&trace, &machine, "tide", percent, None);
+        let Ok(mut plan) = plan else { continue };
+        assert!(HostDevice::new(&network, &trace, &plan, &options).is_ok());
+        plan.actions.iter_mut().for_each(|action| action.not_before.clear());
+        let error = HostDevice::new(&network, &trace, &plan, &options).err();
+        found |= matches!(error, Some(DeviceError::UnorderedUpdate { .. }));
+    }
+    assert!(found, "no plan copies a parameter after its update");
+}
+
+#[test]
+fn memory_that_nobody_has_is_refused() {
+    let network = networks::small("vgg");
+    let trace = problem::trace(&network);
+    let mut plan = planned(&trace, &problem::machine(false), "in-core", 105, None);
+    plan.budget = Bytes(1 << 58);
+    let options = HostOptions::new(problem::link(1_000));
+    let error = HostDevice::new(&network, &trace, &plan, &options).err();
+    assert!(matches!(error, Some(DeviceError::NoMemory { .. })), "{error:?}");
+}
+
+#[test]
+fn a_codec_that_is_not_there_is_refused() {
+    let network = networks::small("vgg");
+    let trace = problem::trace(&network);
+    let mut plan = planned(&trace, &problem::machine(false), "cswap+", 65, Some(&zfp()));
+    plan.codecs[0].codec = "brotli".into();
+    let options = HostOptions::new(problem::link(1_000));
+    let error = HostDevice::new(&network, &trace, &plan, &options).err();
+    assert!(matches!(error, Some(DeviceError::Codec { .. })), "{error:?}");
+}
