@@ -126,7 +126,7 @@ pub enum AccessError {
     NotThere {
         /// The tensor.
         tensor: TensorId,
-            /// `before the first iteration` or `between iterations`.
+        /// `before the first iteration` or `between iterations`.
         when: &'static str,
     },
     /// Another number of cells.

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use planner::methods::{Method, all};
 use planner::{CodecOptions, NoWatch, Problem, plan};
-use runtime::device::host::{HostDevice, HostOptions};
 use runtime::device::Device;
+use runtime::device::host::{HostDevice, HostOptions};
 use runtime::network::Network;
-use schema::{Basis, Bytes, Document, Plan, TensorId, Trace};
+use schema::{Action, Basis, Bytes, Document, Plan, Task, TensorId, Trace};
 
 use crate::networks;
 use crate::problem::{self, SEED};
@@ -29,7 +29,13 @@ fn in_core(network: &Network) -> BTreeMap<TensorId, Vec<u32>> {
 }
 
 /// Runs a plan as long, and holds it against what in-core execution left.
-fn check(network: &Network, trace: &Trace, plan: &Plan, expected: &BTreeMap<TensorId, Vec<u32>>, at: &str) {
+fn check(
+    network: &Network,
+    trace: &Trace,
+    plan: &Plan,
+    expected: &BTreeMap<TensorId, Vec<u32>>,
+    at: &str,
+) {
     let options = HostOptions { seed: SEED, ..HostOptions::new(problem::link(20_000)) };
     let mut device = HostDevice::new(network, trace, plan, &options)
         .unwrap_or_else(|error| panic!("{at}: {error:?}"));
@@ -55,12 +61,12 @@ fn check(network: &Network, trace: &Trace, plan: &Plan, expected: &BTreeMap<Tens
 }
 
 /// Every method, with and without a lane for codecs, at two budgets. Returns how often each made a
-/// plan.
-fn check_all(network: &Network) -> BTreeMap<&'static str, usize> {
+/// plan, and how many small forms there are in them.
+fn check_all(network: &Network) -> (BTreeMap<&'static str, usize>, usize) {
     let trace = problem::trace(network);
     let expected = in_core(network);
     let whole = simulator::in_core(&trace);
-    let mut plans = BTreeMap::new();
+    let (mut plans, mut compressions) = (BTreeMap::new(), 0);
     for (percent, codec_lane, margin) in [(105, true, 300), (80, false, 300), (60, true, 0)] {
         let machine = problem::machine(codec_lane);
         let rest = whole.peak.0 - whole.fixed.0;
@@ -80,18 +86,26 @@ fn check_all(network: &Network) -> BTreeMap<&'static str, usize> {
             // Not every method fits every budget.
             let Ok(plan) = plan(method.as_ref(), &problem, &NoWatch) else { continue };
             *plans.entry(method.name()).or_insert(0) += 1;
+            let packs = |action: &Action| {
+                matches!(action.task, Task::Compress(_)) || plan.packed_by_host(action).is_some()
+            };
+            compressions += plan.actions.iter().filter(|action| packs(action)).count();
             let at = format!("{}, {}, {percent} %", network.name, method.name());
             check(network, &trace, &plan, &expected, &at);
         }
     }
-    plans
+    (plans, compressions)
 }
 
 /// Holds what a network's plans must hold, and that there were plans of all kinds.
 fn holds(network: &Network) {
-    let plans = check_all(network);
-    println!("{}: {} plans: {plans:?}", network.name, plans.values().sum::<usize>());
+    let (plans, compressions) = check_all(network);
+    let count: usize = plans.values().sum();
+    println!("{}: {count} plans, {compressions} small forms: {plans:?}", network.name);
     assert!(plans.contains_key("in-core") && plans.len() > 12, "{}: {plans:?}", network.name);
+    // Those with ReLUs have zeros to leave away.
+    let has_zeros = network.ops().iter().any(|op| op.name.starts_with("relu"));
+    assert!(compressions > 0 || !has_zeros, "{}", network.name);
 }
 
 #[test]

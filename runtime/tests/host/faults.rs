@@ -3,22 +3,17 @@
 use std::time::Duration;
 
 use runtime::device::host::{HostDevice, HostOptions};
-use runtime::device::{
-    AccessError, ActionError, Device, DeviceError, Fault, RunFailure, Stop,
-};
+use runtime::device::{AccessError, ActionError, Device, DeviceError, Fault, RunFailure, Stop};
 use schema::{Bytes, Lane, Plan, Task, Trace};
 
 use crate::networks;
 use crate::problem::{self, planned, zvc};
 
 /// A plan of the small VGG, and its network and trace.
-fn with_plan(
-    method: &str,
-    check: impl Fn(&runtime::network::Network, &Trace, &Plan),
-) {
+fn with_plan(method: &str, check: impl Fn(&runtime::network::Network, &Trace, &Plan)) {
     let network = networks::small("vgg");
     let trace = problem::trace(&network);
-    let plan = planned(&trace, &problem::machine(true), method, 65, Some(&zvc(300)));
+    let plan = planned(&trace, &problem::machine(true), method, 65, Some(&zvc(0)));
     check(&network, &trace, &plan);
 }
 
@@ -85,7 +80,7 @@ fn host_memory_that_is_used_up_is_said_before_and_while_a_plan_runs() {
 
 #[test]
 fn a_damaged_small_form_is_an_error_and_never_a_tensor() {
-    for method in ["cswap", "vdnn++"] {
+    for method in ["sc", "vdnn++"] {
         let (error, chain) = failure(method, "corrupt:1");
         let RunFailure::Action { task, source: ActionError::Codec(_), .. } = error else {
             panic!("{method}: {chain}")
@@ -103,9 +98,10 @@ fn a_damaged_small_form_is_an_error_and_never_a_tensor() {
 
 #[test]
 fn what_cannot_go_wrong_is_refused() {
-    with_plan("in-core", |_, _, _| {});
     with_plan("swap-all", |network, trace, plan| {
-        for fault in ["copy-out:999", "copy-in:999", "corrupt:1", "corrupt:nobody", "delay:codec:1:1us"] {
+        for fault in
+            ["copy-out:999", "copy-in:999", "corrupt:1", "corrupt:nobody", "delay:codec:1:1us"]
+        {
             let faults: Vec<Fault> = vec![fault.parse().unwrap()];
             let options = HostOptions { faults, ..HostOptions::new(problem::link(50_000)) };
             let error = HostDevice::new(network, trace, plan, &options).err();
@@ -140,8 +136,7 @@ fn a_stop_is_heard_at_any_moment() {
     with_plan("swap-all", |network, trace, plan| {
         let stop = Stop::default();
         // A link so slow that the iteration would take minutes.
-        let options = HostOptions { stop: stop.clone(), ..HostOptions::new(problem::link(0)) };
-        let options = HostOptions { link: slow(), ..options };
+        let options = HostOptions { stop: stop.clone(), ..HostOptions::new(slow()) };
         let mut device = HostDevice::new(network, trace, plan, &options).unwrap();
         let asked = std::thread::spawn(move || stop.request());
         assert_eq!(device.run(), Err(RunFailure::Stopped));

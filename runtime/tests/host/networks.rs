@@ -21,13 +21,14 @@ layer = [
 ]
 "#;
 
-/// Pairs of convolutions with normalisations, halved by pooling.
+/// Pairs of convolutions, halved by pooling; one of them is given mostly zeros.
 const VGG: &str = r#"
 input = [3, 16, 16]
 layer = [
   { name = "conv1", kind = "convolution", channels = 8, kernel = 3, padding = 1 },
   { name = "norm1", kind = "batch-norm" },
   { name = "relu1", kind = "relu" },
+  { name = "drop", kind = "dropout" },
   { name = "conv2", kind = "convolution", channels = 8, kernel = 3, padding = 1 },
   { name = "relu2", kind = "relu" },
   { name = "pool1", kind = "max-pool", kernel = 2 },

@@ -8,8 +8,8 @@ use planner::{CodecOptions, NoWatch, PlanError, Problem};
 use runtime::network::{Measured, Network};
 use schema::{
     Bandwidth, Bytes, BytesPerSec, CodecModel, CodecModels, Compute, Device, Fidelity, Host, Link,
-    Machine, ModelBasis, Nanos, Origin, Plan, Provenance, RatioBand, SizeModel, TimeModel, TimePoint,
-    Trace,
+    Machine, ModelBasis, Nanos, Origin, Plan, Provenance, RatioBand, SizeModel, TimeModel,
+    TimePoint, Trace,
 };
 
 use crate::reference::InCore;
@@ -62,13 +62,13 @@ pub fn machine(codec_lane: bool) -> Machine {
             },
         },
         host: Host { memory: Bytes(1 << 30) },
-        link: link(2_000),
+        link: link(500),
         sources: BTreeMap::new(),
     }
 }
 
 fn times() -> TimeModel {
-    let point = |bytes: u64| TimePoint { bytes: Bytes(bytes), time: Nanos(500 + bytes / 4) };
+    let point = |bytes: u64| TimePoint { bytes: Bytes(bytes), time: Nanos(500 + bytes / 16) };
     TimeModel {
         bands: vec![RatioBand { up_to_permille: 1000, points: vec![point(0), point(1 << 20)] }],
         spread_permille: None,
@@ -91,8 +91,7 @@ fn models(codec: &str, parameter: Option<f64>, fidelity: Fidelity, size: SizeMod
 
 /// Zero-value compression, for which a margin in thousandths is reserved.
 pub fn zvc(margin_permille: u32) -> CodecModels {
-    let size =
-        SizeModel::Sparsity { overhead_permille: 40, dense_permille: 1000, margin_permille };
+    let size = SizeModel::Sparsity { overhead_permille: 40, dense_permille: 1000, margin_permille };
     models("zvc", None, Fidelity::Lossless, size)
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use codecs::frame::Seal;
 use codecs::{Codec, TensorView};
 use rayon::ThreadPool;
-use schema::{ActionId, Bytes, Direction};
+use schema::{ActionId, Bytes, Direction, TensorId};
 
 use super::forms::{Form, Forms};
 use super::gate::{Gate, TornOff, Turn};
@@ -40,6 +40,9 @@ pub(super) struct Workbench {
     pub raw: Vec<u8>,
 }
 
+/// Is shown tensors.
+pub(super) type Watch<'a> = dyn Fn(TensorId, &[f32]) + Send + Sync + 'a;
+
 /// What the actions of all lanes work with.
 pub(super) struct Workshop<'a> {
     pub network: &'a Network,
@@ -51,6 +54,8 @@ pub(super) struct Workshop<'a> {
     pub threads: Option<ThreadPool>,
     /// How often the data did worse than was reserved for.
     pub fallbacks: AtomicU64,
+    /// Is shown what comes back from codecs.
+    pub watch: Option<Box<Watch<'a>>>,
     /// Bytes of tensors that the host's processor could not make as small, now and at most.
     pub kept: [AtomicU64; 2],
 }
@@ -245,9 +250,17 @@ impl Workshop<'_> {
         let payload = seal.open(memory)?;
         let codec = self.codec(packing);
         match &self.threads {
-            Some(threads) => threads.install(|| codec.decompress(payload, &packing.layout, raw)),
-            None => codec.decompress(payload, &packing.layout, raw),
+            Some(threads) => threads.install(|| codec.decompress(payload, &packing.layout, raw))?,
+            None => codec.decompress(payload, &packing.layout, raw)?,
         }
+        if let Some(watch) = &self.watch {
+            // Scratch memory may lie at odd addresses.
+            let cells = raw
+                .chunks_exact(4)
+                .map(|cell| f32::from_ne_bytes([cell[0], cell[1], cell[2], cell[3]]));
+            watch(packing.tensor, &cells.collect::<Vec<_>>());
+        }
+        Ok(())
     }
 
     /// The proof sees to it that this does not happen.

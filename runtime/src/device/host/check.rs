@@ -38,19 +38,26 @@ fn difference(own: &Trace, trace: &Trace) -> Option<String> {
     for (index, (ours, theirs)) in tensors.enumerate() {
         let of = |t: &schema::Tensor| (t.bytes, t.role, t.dtype, t.home, t.appears_before);
         if of(ours) != of(theirs) || ours.name != theirs.name {
-            return Some(format!("tensor {index} is `{}`, the network's `{}`, or differs in size, type or role", theirs.name, ours.name));
+            return Some(format!(
+                "tensor {index} is `{}`, the network's `{}`, or differs in size, type or role",
+                theirs.name, ours.name
+            ));
         }
     }
     for (index, (ours, theirs)) in own.ops.iter().zip(&trace.ops).enumerate() {
         let same = ours.name == theirs.name
-            && (ours.kind, ours.phase, ours.rerunnable) == (theirs.kind, theirs.phase, theirs.rerunnable)
+            && (ours.kind, ours.phase, ours.rerunnable)
+                == (theirs.kind, theirs.phase, theirs.rerunnable)
             && ours.reads == theirs.reads
             && ours.writes == theirs.writes
             && ours.in_place == theirs.in_place
             && ours.frees == theirs.frees
             && ours.workspace <= theirs.workspace;
         if !same {
-            return Some(format!("op {index} is `{}`, the network's `{}`, or differs in operands or workspace", theirs.name, ours.name));
+            return Some(format!(
+                "op {index} is `{}`, the network's `{}`, or differs in operands or workspace",
+                theirs.name, ours.name
+            ));
         }
     }
     None

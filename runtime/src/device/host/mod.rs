@@ -145,6 +145,7 @@ impl<'a> HostDevice<'a> {
                 throttle: Throttle::new(options.link.clone()),
                 threads: threads.transpose()?,
                 fallbacks: AtomicU64::new(0),
+                watch: None,
                 kept: Default::default(),
             },
             ledger: Mutex::new(Ledger::new(plan)),
@@ -154,6 +155,12 @@ impl<'a> HostDevice<'a> {
             iterations: 0,
             stop: options.stop.clone(),
         })
+    }
+
+    /// From now on shows every tensor that comes back from a codec to `watch`, on the lane's thread
+    /// and in its time.
+    pub fn watch_decompressed(&mut self, watch: impl Fn(TensorId, &[f32]) + Send + Sync + 'a) {
+        self.workshop.watch = Some(Box::new(watch));
     }
 
     /// Where a tensor is that is there now.

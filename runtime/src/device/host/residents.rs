@@ -70,7 +70,10 @@ fn places(
         let place = Place { begin: buffer.address as usize, bytes: buffer.bytes.0 as usize };
         match place.begin.is_multiple_of(4) {
             true => Ok(place),
-            false => Err(DeviceError::Buffer { buffer: id, why: "does not lie at a multiple of 4 bytes" }),
+            false => Err(DeviceError::Buffer {
+                buffer: id,
+                why: "does not lie at a multiple of 4 bytes",
+            }),
         }
     };
     holders.into_iter().map(|holder| holder.map(place).transpose()).collect()

@@ -78,7 +78,8 @@ fn victims(plan: &Plan, trace: &Trace, fault: &Fault) -> (Vec<usize>, &'static s
     let task = |action: usize| plan.actions[action].task;
     let compresses = |action: usize| {
         let action = &plan.actions[action];
-        let by_host = matches!(action.task, Task::CopyOut(_)) && plan.packed_by_host(action).is_some();
+        let by_host =
+            matches!(action.task, Task::CopyOut(_)) && plan.packed_by_host(action).is_some();
         matches!(action.task, Task::Compress(_)) || by_host
     };
     let nth = |all: Vec<usize>, number: u32| {

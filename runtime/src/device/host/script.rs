@@ -66,6 +66,7 @@ pub(super) struct CodecWork {
 /// A codec, by its position, and what it takes tensors for.
 #[derive(Debug, Clone)]
 pub(super) struct Packing {
+    pub tensor: TensorId,
     pub codec: usize,
     pub layout: Layout,
 }
@@ -183,7 +184,8 @@ impl Writer<'_> {
         let op = self.network.op(id);
         let place = |buffers: &[BufferId], tensor: TensorId| {
             let holds = |b: &&BufferId| self.plan.buffers[b.index()].tensor == Some(tensor);
-            let buffer = *buffers.iter().find(holds).ok_or(DeviceError::NoOperand { op: id, tensor })?;
+            let buffer =
+                *buffers.iter().find(holds).ok_or(DeviceError::NoOperand { op: id, tensor })?;
             Ok::<_, DeviceError>((buffer, self.device(buffer)?))
         };
         let read = |tensor: &TensorId| {
@@ -228,7 +230,9 @@ impl Writer<'_> {
             Direction::D2h => action.reads[0],
             Direction::H2d => action.writes[0],
         };
-        let host = action.host.ok_or(DeviceError::Buffer { buffer: copied, why: "is copied to or from nowhere" })?;
+        let host = action
+            .host
+            .ok_or(DeviceError::Buffer { buffer: copied, why: "is copied to or from nowhere" })?;
         let device = self.bytes(copied);
         let by_host = self.plan.packed_by_host(action);
         let packed_by_host = by_host.map(|codec| self.packing(codec, tensor)).transpose()?;
@@ -305,7 +309,7 @@ impl Writer<'_> {
         };
         let layout = Layout::new(of.dtype, &[of.elements]).map_err(error)?;
         self.codecs[codec.index()].check_dtype(of.dtype).map_err(error)?;
-        Ok(Packing { codec: codec.index(), layout })
+        Ok(Packing { tensor, codec: codec.index(), layout })
     }
 
     fn worst_case(&self, packing: &Packing) -> usize {
@@ -317,7 +321,9 @@ impl Writer<'_> {
         let place = self.bytes(buffer);
         match place.begin.is_multiple_of(4) && place.bytes.is_multiple_of(4) {
             true => Ok(place),
-            false => Err(DeviceError::Buffer { buffer, why: "does not lie at a multiple of 4 bytes" }),
+            false => {
+                Err(DeviceError::Buffer { buffer, why: "does not lie at a multiple of 4 bytes" })
+            }
         }
     }
 
