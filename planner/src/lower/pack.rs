@@ -47,12 +47,13 @@ pub(crate) fn pack(blocks: &mut [Block], room: Bytes) -> Bytes {
     // What is always there goes to the bottom, where it disturbs nobody.
     let (always, moving): (Vec<usize>, Vec<usize>) =
         (0..groups.len()).partition(|group| lives_always(blocks, &groups[*group]));
-    let mut bottom = 0u64;
+    let (mut bottom, mut end) = (0u64, 0);
     for group in always {
         for block in &groups[group] {
             blocks[*block].address = bottom;
         }
-        bottom = (bottom + largest(blocks, &groups[group])).next_multiple_of(ALIGNMENT);
+        end = bottom + largest(blocks, &groups[group]);
+        bottom = end.next_multiple_of(ALIGNMENT);
     }
     let enough = live_peak(blocks) / SMALL;
     let (large, small): (Vec<usize>, Vec<usize>) =
@@ -66,7 +67,7 @@ pub(crate) fn pack(blocks: &mut [Block], room: Bytes) -> Bytes {
     for block in placement.placed {
         blocks[block].address = placement.addresses[block];
     }
-    Bytes(arena.max(bottom))
+    Bytes(arena.max(end))
 }
 
 /// Size of the largest block of a group.
@@ -223,6 +224,6 @@ impl Placement {
     fn top(&self, blocks: &[Block]) -> (u64, Option<usize>) {
         let end = |block: &usize| self.addresses[*block] + blocks[*block].bytes;
         let highest = self.placed.iter().copied().max_by_key(|block| (end(block), *block));
-        (highest.as_ref().map_or(self.bottom, end), highest)
+        (highest.as_ref().map_or(0, end), highest)
     }
 }

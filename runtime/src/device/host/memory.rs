@@ -176,6 +176,7 @@ impl Memory {
 
 /// SAFETY of the caller: nobody else reads or writes there while the slices live, and the places do
 /// not overlap.
+#[expect(clippy::mut_from_ref, reason = "disjoint parts are handed out at once")]
 unsafe fn cells_of<'t>(device: &'t Arena, places: &[Place]) -> Vec<&'t mut [f32]> {
     // SAFETY: the caller's.
     places.iter().map(|place| as_cells_mut(unsafe { device.exclusive(*place) })).collect()
