@@ -6,5 +6,6 @@ mod faults;
 mod interleavings;
 mod networks;
 mod problem;
+mod random_plans;
 mod reference;
 mod refusals;
