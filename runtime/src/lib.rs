@@ -4,7 +4,7 @@
 //! network down as a list of ops over tensors, forward, backward and update, and runs one op at
 //! a time on memory that the caller provides. [`profile`] runs whole iterations and writes what
 //! it measures as a [`schema::Trace`]. [`device`] runs a plan of that trace for real iterations, and
-//! writes a measured [`schema::Timeline`].
+//! writes a measured [`schema::Timeline`]; [`training`] feeds it images and keeps the curves.
 //!
 //! Nothing here decides what stays in memory; that is a plan's business.
 
@@ -12,3 +12,4 @@ pub mod device;
 pub mod layers;
 pub mod network;
 pub mod profile;
+pub mod training;

@@ -1,8 +1,10 @@
 //! Measuring a network on this machine's processor.
 
+mod in_core;
 mod measure;
 mod processor;
 mod store;
 
+pub use in_core::InCore;
 pub use measure::{Profile, ProfileError, Profiler};
 pub use processor::processor_name;

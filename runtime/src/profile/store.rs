@@ -97,7 +97,12 @@ impl<'a> Store<'a> {
 
     /// What a tensor holds, where it is in memory.
     pub(super) fn get(&self, tensor: TensorId) -> Option<&[f32]> {
-        self.tensors[tensor.index()].as_deref()
+        self.tensors.get(tensor.index())?.as_deref()
+    }
+
+    /// The same, to be changed.
+    pub(super) fn get_mut(&mut self, tensor: TensorId) -> Option<&mut [f32]> {
+        self.tensors.get_mut(tensor.index())?.as_deref_mut()
     }
 
     /// The most memory that was in use at once, with the workspace of the op that ran.

@@ -9,3 +9,4 @@ mod problem;
 mod random_plans;
 mod reference;
 mod refusals;
+mod training;
