@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let in_core = planned(&InCoreMethod, &trace, &machine, roomy, &no_codecs())?;
     let statistics = statistics(&network, &trace, &in_core)?;
-    let comet = Comet { statistics, ..Comet::default() };
+    let comet = Comet { statistics };
     let plus = by_name("cswap+").ok_or("no such method")?;
     let candidates: [(&str, &dyn Method, CodecModels); 4] = [
         ("in-core", &InCoreMethod, no_codecs()),

@@ -138,3 +138,98 @@ fn remove(live: &mut Vec<(u64, u64, BufferId)>, plan: &Plan, buffer: BufferId) {
         live.remove(at);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use planner::methods::InCoreMethod;
+    use planner::{NoWatch, Problem};
+    use schema::{
+        Bandwidth, BytesPerSec, Compute, Device, Host, Link, Machine, Origin, Provenance,
+    };
+
+    use super::*;
+    use crate::network::{Measured, ResNet};
+
+    /// A plan that keeps everything.
+    fn plan() -> Plan {
+        let tiny = ResNet { batch: 2, image: 16, width: 2, blocks: 1, classes: 3 };
+        let provenance = Provenance {
+            origin: Origin::Modelled,
+            device: "none".into(),
+            framework: None,
+            source: "a test".into(),
+            date: None,
+            notes: Vec::new(),
+        };
+        let nothing = Measured { durations: Vec::new(), sparsity: Vec::new() };
+        let trace = tiny.build("tiny").unwrap().trace(&nothing, provenance);
+        let bandwidth = Bandwidth::constant(BytesPerSec(1));
+        let machine = Machine {
+            name: "test".into(),
+            description: "made up".into(),
+            device: Device {
+                name: "test".into(),
+                memory: Bytes(1 << 30),
+                reserved: Bytes(0),
+                compute: Compute {
+                    f32_flops: 1,
+                    f16_flops: 1,
+                    memory_bandwidth: BytesPerSec(1),
+                    codec_lane: false,
+                    beside_codec: 1.0,
+                },
+            },
+            host: Host { memory: Bytes(0) },
+            link: Link {
+                name: "test".into(),
+                d2h: bandwidth.clone(),
+                h2d: bandwidth,
+                latency: Nanos(0),
+                both_directions: 1.0,
+            },
+            sources: Default::default(),
+        };
+        let problem = Problem::new(&trace, &machine, Bytes(1 << 20));
+        planner::plan(&InCoreMethod, &problem, &NoWatch).unwrap()
+    }
+
+    /// Goes through a plan's actions, one after another.
+    fn run(ledger: &mut Ledger, plan: &Plan) -> Result<(), ActionError> {
+        ledger.begin();
+        for id in (0..plan.actions.len()).map(ActionId::from_index) {
+            ledger.start(plan, id)?;
+            ledger.end(plan, id, 0);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_ledger_ends_where_the_plan_says() {
+        let plan = plan();
+        let mut ledger = Ledger::new(&plan);
+        for _ in 0..2 {
+            assert_eq!(run(&mut ledger, &plan), Ok(()));
+            assert_eq!(Bytes(ledger.highest), plan.predicted.arena);
+            assert_eq!(Bytes(ledger.most), plan.predicted.peak);
+            let left: u64 = ledger.live.iter().map(|(begin, end, _)| end - begin).sum();
+            assert_eq!(left, ledger.account.live());
+            assert_eq!(ledger.events.len(), 2 * plan.actions.len());
+        }
+    }
+
+    #[test]
+    fn what_no_proven_plan_does_is_an_error_at_run_time_too() {
+        let mut over = plan();
+        over.budget = over.predicted.arena - Bytes(1);
+        let error = run(&mut Ledger::new(&over), &over);
+        assert!(matches!(error, Err(ActionError::OverCap { .. })), "{error:?}");
+
+        let mut overlapping = plan();
+        let constant = overlapping.buffers.iter().position(|b| b.at_start).unwrap();
+        let written = overlapping.actions[0].writes[0];
+        overlapping.buffers[written.index()].address = overlapping.buffers[constant].address;
+        let live = BufferId::from_index(constant);
+        let error = run(&mut Ledger::new(&overlapping), &overlapping);
+        assert_eq!(error, Err(ActionError::Overlap { buffer: written, live }));
+    }
+}

@@ -8,7 +8,7 @@
 //! the one have ended before the other comes to be; a buffer is filled before it is read, and by one
 //! action alone; a host buffer, too. So two actions that run at once share no addresses that either
 //! writes. Ops that change a tensor in place (which a plan states as reading it) are ordered against
-//! every other user of that buffer, which [`super::check`] sees to. Within an action, operands are
+//! every other user of that buffer, which [`crate::device::check`] sees to. Within an action, operands are
 //! disjoint: what an output lies over is not handed out as an input ([`super::script`]).
 //!
 //! Everything lies within the arena: the proof says so, and slices check it once more.

@@ -3,7 +3,6 @@
 
 mod action;
 mod available;
-mod check;
 mod forms;
 mod gate;
 mod lanes;
@@ -19,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use schema::{Basis, Bytes, Lane, Link, Plan, Task, TensorId, Timeline, Trace};
 
+use super::check::check;
 use super::{AccessError, Delays, Device, DeviceError, Fault, MemoryUse, RunFailure, Stop};
 use crate::network::Network;
 use action::{Workbench, Workshop};
@@ -108,7 +108,7 @@ impl<'a> HostDevice<'a> {
         plan: &'a Plan,
         options: &HostOptions,
     ) -> Result<Self, DeviceError> {
-        check::check(network, trace, plan)?;
+        check(network, trace, plan)?;
         let sabotage = Sabotage::new(plan, trace, &options.faults, options.delays)?;
         let residents = Residents::new(plan, trace)?;
         let script = Script::new(plan, network)?;

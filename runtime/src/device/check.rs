@@ -3,7 +3,7 @@
 use schema::{ActionId, Document, Plan, Task, Trace};
 use simulator::{HappensBefore, check_contract, prove};
 
-use crate::device::DeviceError;
+use super::DeviceError;
 use crate::network::{Measured, Network};
 
 /// Checks that a plan is safe, computes the trace, and that the trace is the network's.
