@@ -18,7 +18,7 @@ use crate::pack::{BLOCK, Bitmaps, LANES, bitmaps, gather, scatter};
 use crate::words::{Word, WordCodec};
 
 /// Elements of a row.
-const ROW: usize = 256;
+pub(crate) const ROW: usize = 256;
 /// Bitmaps of a row.
 const ROW_MAPS: usize = ROW / LANES;
 

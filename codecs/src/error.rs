@@ -33,6 +33,14 @@ pub enum Error {
         /// The cargo feature that brings it.
         feature: &'static str,
     },
+    /// The codec's kernels leave this out.
+    #[error("no kernel {what}es with codec `{codec}`; do it on the host, or use another codec")]
+    NoKernel {
+        /// The codec.
+        codec: CodecId,
+        /// What was asked for: `compress` or `decompress`.
+        what: &'static str,
+    },
     /// The codec does not take elements of this type.
     #[error("codec `{codec}` does not take elements of type {dtype:?}; use another codec")]
     UnsupportedDtype {

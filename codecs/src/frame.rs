@@ -34,7 +34,7 @@ pub const HEADER_BYTES: usize = 128;
 const MAGIC: [u8; 4] = *b"TGCF";
 const VERSION: u16 = 1;
 /// Element types by the number that stands for them.
-const DTYPES: [Dtype; 7] =
+pub(crate) const DTYPES: [Dtype; 7] =
     [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::F64, Dtype::I64, Dtype::I32, Dtype::U8];
 
 /// What a frame's header says.

@@ -11,6 +11,7 @@ pub mod bench;
 pub mod csr;
 pub mod frame;
 pub mod ibp;
+pub mod kernels;
 pub mod layout;
 pub mod lz4;
 pub mod payload;

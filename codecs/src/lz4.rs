@@ -9,7 +9,7 @@ use crate::payload::{self, BlockCodec};
 use crate::{Codec, CodecId, Error, Fidelity, Layout, TensorView};
 
 /// What LZ4 looks back at most, so that larger blocks would gain nothing.
-const BLOCK_BYTES: usize = 64 << 10;
+pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 
 /// LZ4.
 #[derive(Debug, Clone, Copy)]

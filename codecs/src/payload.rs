@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use crate::{CodecId, Error};
 
 /// Blocks begin at multiples of this many bytes.
-const ALIGN: usize = 16;
+pub(crate) const ALIGN: usize = 16;
 /// What a thread compresses before it waits for its turn to write: large against the cost of
 /// waiting, and small enough for its output to stay in the cache until then.
 const GROUP_BYTES: usize = 256 << 10;

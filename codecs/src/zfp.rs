@@ -41,6 +41,11 @@ impl Zfp {
         Self { rate, dims }
     }
 
+    /// Bits of a block of a tensor of this layout.
+    pub(crate) fn block_bits(&self, layout: &Layout) -> u32 {
+        Parts::new(self, layout).config.map_or(0, |config| config.max_bits())
+    }
+
     fn corrupt(&self, block: usize, reason: &'static str) -> Error {
         Error::Corrupt { codec: self.id(), block, reason }
     }

@@ -11,9 +11,9 @@ const FEWEST_ROWS: usize = 8;
 /// First number of a payload that holds the tensor as it is.
 const RAW: u128 = 0;
 /// Bytes of the first number, which otherwise is the bytes of a chunk.
-const KIND_BYTES: usize = size_of::<u128>();
+pub(crate) const KIND_BYTES: usize = size_of::<u128>();
 /// What follows Mask and Bitval, and what follows the table, begins at a multiple of this.
-const ALIGN: usize = 16;
+pub(crate) const ALIGN: usize = 16;
 
 /// Invariant bit packing of a tensor as a table: the last dimension is a row, all others are merged.
 ///
@@ -37,7 +37,7 @@ impl Ibp {
     }
 
     /// Rows and bytes of a row, if there are enough rows that can be packed.
-    fn table(layout: &Layout) -> Option<(usize, usize)> {
+    pub(crate) fn table(layout: &Layout) -> Option<(usize, usize)> {
         let rows = layout.folded(2)[0];
         let row_bytes = layout.bytes().checked_div(rows)?;
         let fits = row_bytes > 0 && u32::try_from(row_bytes).is_ok();

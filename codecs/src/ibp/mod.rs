@@ -33,7 +33,7 @@ mod table;
 
 pub use analysis::{Analysis, THRESHOLDS, Threshold, analyse, analyse_at};
 pub use clusters::{Clusters, cluster, clusters_of};
-pub(crate) use codec::Ibp;
+pub(crate) use codec::{ALIGN, Ibp, KIND_BYTES};
 pub use error::IbpError;
 pub use lanes::ChunkSize;
 pub use metadata::Metadata;

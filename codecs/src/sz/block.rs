@@ -12,10 +12,10 @@ use crate::CodecId;
 use crate::payload::BlockCodec;
 
 /// Elements of a block at most, so that an index in it is a u16.
-const BLOCK: usize = 1 << 16;
+pub(crate) const BLOCK: usize = 1 << 16;
 
 /// Bytes before the lengths of the streams.
-const HEADER: usize = 8;
+pub(super) const HEADER: usize = 8;
 
 /// What is the same for all blocks of a tensor of elements `E`.
 pub(super) struct Blocks<E> {
@@ -34,6 +34,16 @@ impl<E> Blocks<E> {
         let whole = axes.iter().map(|axis| axis.extent).filter(|extent| *extent <= BLOCK).max();
         let elements = whole.map_or(BLOCK, |whole| BLOCK / whole * whole);
         Self { id, quantizer: Quantizer::new(bound), axes, elements, element: PhantomData }
+    }
+
+    /// Of each axis, from a line of neighbours to the next.
+    pub(super) fn extents(&self) -> Vec<u64> {
+        self.axes.iter().map(|axis| axis.extent as u64).collect()
+    }
+
+    /// Error bound, step and its inverse; zeros where every block is raw.
+    pub(super) fn steps(&self) -> [f32; 3] {
+        self.quantizer.map_or([0.0; 3], Quantizer::steps)
     }
 
     /// Elements of a block.

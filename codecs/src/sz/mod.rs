@@ -66,7 +66,34 @@ use crate::payload;
 use crate::{Codec, CodecId, Dims, Error, ErrorBound, Fidelity, Layout, TensorView};
 use block::Blocks;
 
+pub(crate) use block::BLOCK as BLOCK_ELEMENTS;
 pub use rezero::rezero;
+
+/// What kernels need to know of this codec's bytes.
+pub(crate) fn kernel_constants() -> [(&'static str, u64); 10] {
+    [
+        ("SZ_BLOCK", block::BLOCK as u64),
+        ("SZ_HEADER", block::HEADER as u64),
+        ("SZ_SEGMENT", token::SEGMENT as u64),
+        ("SZ_VALUE_BITS", u64::from(token::VALUE_BITS)),
+        ("SZ_RUN_BITS", u64::from(token::RUN_BITS)),
+        ("SZ_RUN_TOKENS", token::RUN_TOKENS as u64),
+        ("SZ_TOKENS", token::TOKENS as u64),
+        ("SZ_MAX_LENGTH", u64::from(huffman::MAX_LENGTH)),
+        ("SZ_LIMIT_BITS", u64::from(quantize::LIMIT.to_bits())),
+        ("SZ_SHIFTER_BITS", u64::from(quantize::SHIFTER.to_bits())),
+    ]
+}
+
+/// What kernels need to know of a tensor.
+pub(crate) struct KernelSetting {
+    /// Elements of a block.
+    pub(crate) block_elements: u64,
+    /// Of each axis, from a line of neighbours to the next; there are at most three.
+    pub(crate) extents: Vec<u64>,
+    /// Error bound, step and its inverse; zeros where every block is raw.
+    pub(crate) steps: [f32; 3],
+}
 
 /// SZ within an absolute error.
 #[derive(Debug, Clone, Copy)]
@@ -79,6 +106,16 @@ impl Sz {
     /// Within this error, with a predictor of up to these dimensions.
     pub(crate) fn new(bound: ErrorBound, dims: Dims) -> Self {
         Self { bound, dims }
+    }
+
+    /// What kernels need to know of a tensor of this layout.
+    pub(crate) fn kernel_setting(&self, layout: &Layout) -> KernelSetting {
+        let blocks = self.blocks::<f32>(layout);
+        KernelSetting {
+            block_elements: blocks.elements() as u64,
+            extents: blocks.extents(),
+            steps: blocks.steps(),
+        }
     }
 
     fn blocks<E>(&self, layout: &Layout) -> Blocks<E> {

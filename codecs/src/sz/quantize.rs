@@ -4,12 +4,12 @@ use super::element::Element;
 
 /// Quantised values stay within this, so that `f32` holds them exactly and rounding by
 /// [`SHIFTER`] is exact.
-const LIMIT: f32 = ((1 << 22) - 1) as f32;
+pub(super) const LIMIT: f32 = ((1 << 22) - 1) as f32;
 
 /// Added to a number of at most [`LIMIT`], it leaves no bits for a fraction: the sum is rounded to
 /// the nearest integer, ties to even, and the integer stands in the sum's low bits. Unlike a
 /// rounding function this is one instruction on every processor, and the same on a GPU.
-const SHIFTER: f32 = (3 << 22) as f32;
+pub(super) const SHIFTER: f32 = (3 << 22) as f32;
 
 /// Bounds that are used as they are: twice the bound and its inverse are normal numbers.
 const USABLE: std::ops::RangeInclusive<f32> = 1e-37..=1e37;
@@ -32,6 +32,11 @@ impl Quantizer {
         let bound = below.min(*USABLE.end());
         let step = 2.0 * bound;
         USABLE.contains(&bound).then(|| Self { bound, step, inverse_step: 1.0 / step })
+    }
+
+    /// The bound that is used, the step and its inverse.
+    pub(super) fn steps(self) -> [f32; 3] {
+        [self.bound, self.step, self.inverse_step]
     }
 
     /// The quantised value, or `None` where its reconstruction would break the bound: infinities,

@@ -17,14 +17,14 @@
 pub(super) const SEGMENT: usize = 2048;
 
 /// Bits of a magnitude below its leading one that are part of its class.
-const VALUE_BITS: u32 = 3;
+pub(super) const VALUE_BITS: u32 = 3;
 /// The same of a run's length.
-const RUN_BITS: u32 = 2;
+pub(super) const RUN_BITS: u32 = 2;
 
 /// Differences have at most this many bits: the 22 of a quantised value and one for each dimension.
 const MAGNITUDE_BITS: u32 = 26;
 
-const RUN_TOKENS: usize = class_of(SEGMENT as u32, RUN_BITS).index as usize;
+pub(super) const RUN_TOKENS: usize = class_of(SEGMENT as u32, RUN_BITS).index as usize;
 
 /// Size of the alphabet.
 pub(super) const TOKENS: usize =

@@ -1,0 +1,246 @@
+// ZFP at a fixed rate: a thread a block of 4^d values. The bits are those of the C library's stream.
+
+struct ZfpShape {
+    u64 x, y, z;
+};
+
+template <u32 D> struct ZfpDims {
+    static constexpr u32 VALUES = D == 1 ? 4 : D == 2 ? 16 : 64;
+};
+
+// The coefficients from the lowest frequency up.
+template <u32 D> DEVICE u32 zfp_order(u32 i) {
+    constexpr u8 TWO[16] = {0, 1, 4, 5, 2, 8, 6, 9, 3, 12, 10, 7, 13, 11, 14, 15};
+    constexpr u8 THREE[64] = {
+        0,  1,  4,  16, 20, 17, 5,  2,  8,  32, 21, 6,  18, 24, 9,  33, 36, 3,  12, 48, 22, 25,
+        37, 40, 34, 10, 7,  19, 28, 13, 49, 52, 41, 38, 26, 23, 29, 53, 11, 35, 44, 14, 50, 56,
+        42, 27, 39, 45, 30, 54, 57, 60, 51, 15, 43, 46, 58, 61, 55, 31, 62, 59, 47, 63};
+    return D == 1 ? i : D == 2 ? TWO[i] : THREE[i];
+}
+
+// Integers that may overflow, as the C library's do.
+DEVICE i32 zfp_add(i32 a, i32 b) { return (i32)((u32)a + (u32)b); }
+DEVICE i32 zfp_sub(i32 a, i32 b) { return (i32)((u32)a - (u32)b); }
+
+DEVICE void zfp_forward(i32* p, u32 s) {
+    i32 x = p[0], y = p[s], z = p[2 * s], w = p[3 * s];
+    x = zfp_add(x, w) >> 1, w = zfp_sub(w, x);
+    z = zfp_add(z, y) >> 1, y = zfp_sub(y, z);
+    x = zfp_add(x, z) >> 1, z = zfp_sub(z, x);
+    w = zfp_add(w, y) >> 1, y = zfp_sub(y, w);
+    w = zfp_add(w, y >> 1), y = zfp_sub(y, w >> 1);
+    p[0] = x, p[s] = y, p[2 * s] = z, p[3 * s] = w;
+}
+
+DEVICE void zfp_inverse(i32* p, u32 s) {
+    i32 x = p[0], y = p[s], z = p[2 * s], w = p[3 * s];
+    y = zfp_add(y, w >> 1), w = zfp_sub(w, y >> 1);
+    y = zfp_add(y, w), w = zfp_sub(w, zfp_sub(y, w));
+    z = zfp_add(z, x), x = zfp_sub(x, zfp_sub(z, x));
+    y = zfp_add(y, z), z = zfp_sub(z, zfp_sub(y, z));
+    w = zfp_add(w, x), x = zfp_sub(x, zfp_sub(w, x));
+    p[0] = x, p[s] = y, p[2 * s] = z, p[3 * s] = w;
+}
+
+template <u32 D, bool FORWARD> DEVICE void zfp_transform(i32* p) {
+    constexpr u32 VALUES = ZfpDims<D>::VALUES;
+    for (u32 axis = 0; axis < D; axis++) {
+        u32 s = 1u << 2 * (FORWARD ? axis : D - 1 - axis);
+        for (u32 i = 0; i < VALUES; i++) {
+            if (i / s % 4 != 0) continue;
+            if (FORWARD) zfp_forward(p + i, s);
+            else zfp_inverse(p + i, s);
+        }
+    }
+}
+
+// Where a block lies, and how far it reaches into the field.
+struct ZfpBlock {
+    u64 first;
+    u32 x, y, z;
+};
+
+DEVICE u64 zfp_blocks(ZfpShape n) { return ((n.x + 3) / 4) * ((n.y + 3) / 4) * ((n.z + 3) / 4); }
+
+DEVICE ZfpBlock zfp_block(ZfpShape n, u64 block) {
+    u64 across = (n.x + 3) / 4, down = (n.y + 3) / 4;
+    u64 x = block % across * 4, y = block / across % down * 4, z = block / across / down * 4;
+    return ZfpBlock{
+        (z * n.y + y) * n.x + x,
+        (u32)smaller(n.x - x, (u64)4),
+        (u32)smaller(n.y - y, (u64)4),
+        (u32)smaller(n.z - z, (u64)4),
+    };
+}
+
+// Beyond the field, the value inside that the C library puts there.
+DEVICE u32 zfp_pad(u32 i, u32 n) { return i < n ? i : i == 3 ? 0 : n - 1; }
+
+// 2^exponent; 0 where that is less than half of what there is.
+DEVICE float zfp_power(i32 exponent) {
+    if (exponent >= -126) return __uint_as_float((u32)(exponent + 127) << 23);
+    return exponent >= -149 ? __uint_as_float(1u << (exponent + 149)) : 0.0f;
+}
+
+// Bits of one block, which go into words that neighbours share.
+struct ZfpWriter {
+    u32* words;
+    u64 position;
+    u32 left;
+
+    __device__ __forceinline__ void put(u64 bits, u32 count) {
+        count = smaller(count, left);
+        if (count > 0) or_bits(words, position, bits, count);
+        position += count;
+        left -= count;
+    }
+};
+
+template <u32 D>
+DEVICE void zfp_compress(
+    const void* input, u32 dtype, ZfpShape n, u32 block_bits, u32* out, u64* status
+) {
+    constexpr u32 VALUES = ZfpDims<D>::VALUES;
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    for (u64 block = (u64)blockIdx.x * blockDim.x + threadIdx.x; block < zfp_blocks(n); block += stride) {
+        ZfpBlock at = zfp_block(n, block);
+        float values[VALUES];
+        u32 largest = 0;
+        for (u32 i = 0; i < VALUES; i++) {
+            u64 x = zfp_pad(i % 4, at.x), y = zfp_pad(i / 4 % 4, at.y), z = zfp_pad(i / 16, at.z);
+            u64 index = at.first + (z * n.y + y) * n.x + x;
+            values[i] = load_element(input, index, dtype);
+            u32 bits = __float_as_uint(values[i]) & 0x7fffffffu;
+            largest = larger(largest, bits);
+            if (bits >= 0x7f800000u) report(status, index);
+        }
+        ZfpWriter writer = {out, block * block_bits, block_bits};
+        // A block of zeros is one zero bit, and the payload begins as zeros.
+        if (largest == 0 || largest >= 0x7f800000u) continue;
+        i32 exponent = (i32)(largest >> 23) - 126;
+        writer.put(2 * (u64)(exponent + 127) + 1, 9);
+        i32 coefficients[VALUES];
+        for (u32 i = 0; i < VALUES; i++) {
+            float value = values[i];
+            i32 scale = 30 - exponent;
+            // Beyond the largest power of two, in two steps.
+            if (scale > 127) {
+                value = __fmul_rn(value, zfp_power(64));
+                scale -= 64;
+            }
+            coefficients[i] = __float2int_rz(__fmul_rn(value, zfp_power(scale)));
+        }
+        zfp_transform<D, true>(coefficients);
+        u32 planes[VALUES];
+        for (u32 i = 0; i < VALUES; i++) {
+            u32 coefficient = (u32)coefficients[zfp_order<D>(i)];
+            planes[i] = (coefficient + 0xaaaaaaaau) ^ 0xaaaaaaaau;
+        }
+        // Bit planes from the highest: those of coefficients known to be significant as they are,
+        // then group tests and runs of zeros.
+        u32 known = 0;
+        for (i32 plane = 31; plane >= 0 && writer.left > 0; plane--) {
+            u64 bits = 0;
+            for (u32 i = 0; i < VALUES; i++) bits |= (u64)(planes[i] >> plane & 1) << i;
+            writer.put(bits, known);
+            bits = known < 64 ? bits >> known : 0;
+            while (known < VALUES) {
+                writer.put(bits != 0, 1);
+                if (bits == 0) break;
+                while (known < VALUES - 1) {
+                    writer.put(bits & 1, 1);
+                    if (bits & 1) break;
+                    bits >>= 1;
+                    known++;
+                }
+                bits >>= 1;
+                known++;
+            }
+        }
+    }
+}
+
+struct ZfpReader {
+    const u32* words;
+    u64 position;
+    u32 left;
+
+    __device__ __forceinline__ u32 bit() {
+        if (left == 0) return 0;
+        u32 bit = words[position / 32] >> position % 32 & 1;
+        position++;
+        left--;
+        return bit;
+    }
+};
+
+template <u32 D>
+DEVICE void zfp_decompress(const u32* payload, u32 dtype, ZfpShape n, u32 block_bits, void* out) {
+    constexpr u32 VALUES = ZfpDims<D>::VALUES;
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    for (u64 block = (u64)blockIdx.x * blockDim.x + threadIdx.x; block < zfp_blocks(n); block += stride) {
+        ZfpReader reader = {payload, block * block_bits, block_bits};
+        u32 planes[VALUES];
+        for (u32 i = 0; i < VALUES; i++) planes[i] = 0;
+        i32 exponent = 0;
+        if (reader.bit()) {
+            u32 biased = 0;
+            for (u32 i = 0; i < 8; i++) biased |= reader.bit() << i;
+            exponent = (i32)biased - 127;
+            u32 known = 0;
+            for (i32 plane = 31; plane >= 0 && reader.left > 0; plane--) {
+                for (u32 i = 0; i < known; i++) planes[i] |= reader.bit() << plane;
+                while (known < VALUES && reader.left > 0) {
+                    if (!reader.bit()) break;
+                    while (known < VALUES - 1 && reader.left > 0 && !reader.bit()) known++;
+                    planes[known++] |= 1u << plane;
+                }
+            }
+        }
+        i32 coefficients[VALUES];
+        for (u32 i = 0; i < VALUES; i++) {
+            coefficients[zfp_order<D>(i)] = (i32)((planes[i] ^ 0xaaaaaaaau) - 0xaaaaaaaau);
+        }
+        zfp_transform<D, false>(coefficients);
+        ZfpBlock at = zfp_block(n, block);
+        float scale = zfp_power(exponent - 30);
+        // Halves are not rounded to infinity.
+        float limit = __uint_as_float(dtype == F16 ? 0x477fe000u : 0x7f7f0000u);
+        for (u32 i = 0; i < VALUES; i++) {
+            u32 x = i % 4, y = i / 4 % 4, z = i / 16;
+            if (x >= at.x || y >= at.y || z >= at.z) continue;
+            float value = __fmul_rn(scale, __int2float_rn(coefficients[i]));
+            if (dtype != F32) value = value > limit ? limit : value < -limit ? -limit : value;
+            store_element(out, at.first + ((u64)z * n.y + y) * n.x + x, dtype, value);
+        }
+    }
+}
+
+// Zeros, which the bits of blocks are put into, and how long the payload is.
+KERNEL zfp_clear(u32* payload, u64 bytes, u64* length) {
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    for (u64 word = first; word < bytes / 4; word += stride) payload[word] = 0;
+    if (first == 0) *length = bytes;
+}
+
+#define ZFP_KERNELS(D)                                                                             \
+    KERNEL zfp_compress_##D(                                                                       \
+        const void* input, u64 dtype, u64 x, u64 y, u64 z, u64 block_bits, u32* out, u64* status   \
+    ) {                                                                                            \
+        zfp_compress<D>(input, (u32)dtype, ZfpShape{x, y, z}, (u32)block_bits, out, status);       \
+    }                                                                                              \
+    KERNEL zfp_decompress_##D(                                                                     \
+        const u32* payload, const u64* length, u64 bytes, u64 dtype, u64 x, u64 y, u64 z,          \
+        u64 block_bits, void* out, u64* status                                                     \
+    ) {                                                                                            \
+        if (*length == bytes) {                                                                    \
+            zfp_decompress<D>(payload, (u32)dtype, ZfpShape{x, y, z}, (u32)block_bits, out);       \
+        } else {                                                                                   \
+            report(status, 0);                                                                     \
+        }                                                                                          \
+    }
+
+ZFP_KERNELS(1)
+ZFP_KERNELS(2)
+ZFP_KERNELS(3)
