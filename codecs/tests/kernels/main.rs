@@ -1,0 +1,6 @@
+//! Kernels make the same bytes as codecs, run on an emulator (see `emulator.h`).
+
+mod codec;
+mod damage;
+mod emulator;
+mod same_bytes;
