@@ -8,6 +8,7 @@
 //!
 //! Nothing here decides what stays in memory; that is a plan's business.
 
+pub mod cuda;
 pub mod device;
 pub mod layers;
 pub mod network;

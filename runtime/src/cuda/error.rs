@@ -1,0 +1,83 @@
+//! Why CUDA cannot be used.
+
+use schema::Bytes;
+
+use super::Library;
+
+/// Why there is no CUDA device, or why it failed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CudaError {
+    /// The driver's library is not there.
+    #[error("no NVIDIA driver: {} cannot be loaded; {}", Library::Driver.file(), Library::Driver.remedy())]
+    NoDriver,
+    /// A driver without a device.
+    #[error(
+        "the NVIDIA driver sees no device ({why}): check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or use `--device host`"
+    )]
+    NoDevice {
+        /// What the driver says.
+        why: String,
+    },
+    /// Not a device that there is.
+    #[error("there is no CUDA device {ordinal}, there are {count}, counted from 0")]
+    NoSuchDevice {
+        /// What was asked for.
+        ordinal: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// Another library is not there.
+    #[error("{} cannot be loaded: {}", .library.file(), .library.remedy())]
+    NoLibrary {
+        /// The library.
+        library: Library,
+    },
+    /// The device is older than what kernels are compiled for.
+    #[error("`{device}` has compute capability {}.{}, and 7.0 is the least: use a newer device, or `--device host`", .capability.0, .capability.1)]
+    TooOld {
+        /// The device.
+        device: String,
+        /// Its compute capability, major and minor.
+        capability: (i32, i32),
+    },
+    /// The plan needs more than the device has free.
+    #[error(
+        "{what} needs {needed} of device memory and {free} are free: end other programs, or plan with a smaller budget"
+    )]
+    TooLittleMemory {
+        /// What needs it.
+        what: &'static str,
+        /// How much.
+        needed: Bytes,
+        /// How much is free.
+        free: Bytes,
+    },
+    /// The host gives no pinned memory of that size.
+    #[error(
+        "the host gives no {needed} of pinned memory ({why}): raise `ulimit -l`, or plan with less host memory"
+    )]
+    NoPinnedMemory {
+        /// How much.
+        needed: Bytes,
+        /// What the driver says.
+        why: String,
+    },
+    /// A kernel does not compile, which is a mistake in it.
+    #[error("kernels of `{program}` do not compile for {architecture}:\n{log}")]
+    Compile {
+        /// The program.
+        program: &'static str,
+        /// The architecture.
+        architecture: &'static str,
+        /// What NVRTC says.
+        log: String,
+    },
+    /// A call of the driver or of a library failed.
+    #[error("{what} failed: {why}")]
+    Call {
+        /// What was to be done.
+        what: &'static str,
+        /// What the driver or library says.
+        why: String,
+    },
+}

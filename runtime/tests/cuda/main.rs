@@ -1,0 +1,3 @@
+//! What of CUDA can be tested without a device.
+
+mod compile;
