@@ -1,11 +1,26 @@
 //! Runs kernels on the CPU: compiled by the system's C++ compiler with what CUDA has emulated.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use codecs::kernels::{Launch, Program};
+
+/// Exact floating point, C's wrapping and aliasing as CUDA has them, and jumps between stacks.
+const OPTIONS: [&str; 9] = [
+    "-std=c++17",
+    "-O1",
+    "-g",
+    "-w",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+    "-ffp-contract=off",
+    "-fno-stack-protector",
+    "-U_FORTIFY_SOURCE",
+];
 
 /// An argument of a launch here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,30 +54,9 @@ impl Emulator {
             eprintln!("skipped: kernels of `{name}` need a C++ compiler (c++, g++ or clang++)");
             return None;
         };
-        let tests = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-        // Processes of the same tests may run at once.
-        let stem = tests.join(format!("kernels-{name}-{}", std::process::id()));
-        let (source, binary) = (stem.with_extension("cpp"), stem.with_extension("out"));
-        let text = include_str!("emulator.h");
-        let entries: String = program.kernels().iter().map(|kernel| entry(kernel)).collect();
-        let text = text.replace("EMULATED_PROGRAM", &program.source());
-        std::fs::write(&source, text.replace("EMULATED_KERNELS", &entries)).unwrap();
-        let options = ["-std=c++17", "-O1", "-g", "-fwrapv", "-fno-strict-aliasing", "-w"];
-        let exact = ["-ffp-contract=off", "-fno-stack-protector", "-U_FORTIFY_SOURCE"];
-        let output = Command::new(compiler)
-            .args(options)
-            .args(exact)
-            .arg(&source)
-            .arg("-o")
-            .arg(&binary)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{name}:\n{}", String::from_utf8_lossy(&output.stderr));
+        let binary = compiled(program, compiler);
         let child =
             Command::new(&binary).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        // It runs; the names are not needed any more.
-        std::fs::remove_file(&source).unwrap();
-        std::fs::remove_file(&binary).unwrap();
         Some(Self { child })
     }
 
@@ -108,6 +102,34 @@ impl Drop for Emulator {
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }
+}
+
+/// The executable of a program, which is compiled once for each text that it ever has.
+fn compiled(program: &Program, compiler: &str) -> PathBuf {
+    let name = program.name();
+    let entries: String = program.kernels().iter().map(|kernel| entry(kernel)).collect();
+    let text = include_str!("emulator.h").replace("EMULATED_PROGRAM", &program.source());
+    let text = text.replace("EMULATED_KERNELS", &entries);
+    let mut hasher = DefaultHasher::new();
+    (&text, OPTIONS, compiler).hash(&mut hasher);
+    let stem = format!("kernels-{name}-{:016x}", hasher.finish());
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let binary = folder.join(&stem);
+    if binary.exists() {
+        return binary;
+    }
+    // Others may compile the same at this moment: each under a name of its own, and whoever is last
+    // replaces what is the same.
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let own = format!("{stem}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let (source, fresh) = (folder.join(format!("{own}.cpp")), folder.join(&own));
+    std::fs::write(&source, text).unwrap();
+    let made =
+        Command::new(compiler).args(OPTIONS).arg(&source).arg("-o").arg(&fresh).output().unwrap();
+    assert!(made.status.success(), "{name}:\n{}", String::from_utf8_lossy(&made.stderr));
+    std::fs::remove_file(&source).unwrap();
+    std::fs::rename(&fresh, &binary).unwrap();
+    binary
 }
 
 /// How the emulator finds a kernel by its name.

@@ -2,7 +2,10 @@
 
 mod compile;
 mod error;
+pub mod launches;
 mod library;
+
+use codecs::kernels::Program;
 
 pub use compile::{Compiled, compile};
 pub use error::CudaError;
@@ -11,7 +14,19 @@ pub use library::Library;
 /// The architectures that kernels must compile for: Volta, Ampere, Hopper.
 pub const ARCHITECTURES: [&str; 3] = ["sm_70", "sm_80", "sm_90"];
 
+const COMMON: &str = include_str!("kernels/common.cu");
+
+/// The layers' programs.
+const LAYERS: [Program; 6] = [
+    Program::new("product", &[COMMON, include_str!("kernels/product.cu")]),
+    Program::new("elementwise", &[COMMON, include_str!("kernels/elementwise.cu")]),
+    Program::new("normalise", &[COMMON, include_str!("kernels/normalise.cu")]),
+    Program::new("pool", &[COMMON, include_str!("kernels/pool.cu")]),
+    Program::new("rows", &[COMMON, include_str!("kernels/rows.cu")]),
+    Program::new("movement", &[COMMON, include_str!("kernels/movement.cu")]),
+];
+
 /// All programs: the codecs' and the layers'.
-pub fn programs() -> Vec<codecs::kernels::Program> {
-    codecs::kernels::programs().to_vec()
+pub fn programs() -> Vec<Program> {
+    codecs::kernels::programs().iter().chain(&LAYERS).copied().collect()
 }

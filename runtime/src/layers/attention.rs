@@ -16,13 +16,13 @@ use super::softmax::softmax_row;
 /// `(batch, keys, key_heads * width)`; each key head serves as many neighbouring heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attention {
-    batch: usize,
-    queries: usize,
-    keys: usize,
-    heads: usize,
-    key_heads: usize,
-    width: usize,
-    causal: bool,
+    pub(crate) batch: usize,
+    pub(crate) queries: usize,
+    pub(crate) keys: usize,
+    pub(crate) heads: usize,
+    pub(crate) key_heads: usize,
+    pub(crate) width: usize,
+    pub(crate) causal: bool,
 }
 
 impl Attention {

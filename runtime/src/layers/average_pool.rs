@@ -17,12 +17,26 @@ enum Cells {
 /// Padding is no part of a mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AveragePool {
-    input: Shape,
+    pub(crate) input: Shape,
     output: Shape,
     cells: Cells,
 }
 
 impl AveragePool {
+    /// Planes, extents of input, output and window, its steps and the padding, and whether parts of
+    /// the input take the window's place, for a kernel.
+    pub(crate) fn numbers(&self) -> [u64; 17] {
+        let (window, parts) = match self.cells {
+            Cells::Under(window) => (window, false),
+            Cells::Parts => (Window::cube(1, 1, 0), true),
+        };
+        let sides =
+            [self.input.space, self.output.space, window.kernel, window.stride, window.padding];
+        let planes = std::iter::once(self.input.n * self.input.c);
+        let mut all = planes.chain(sides.into_iter().flatten()).chain([usize::from(parts)]);
+        std::array::from_fn(|_| all.next().unwrap_or(0) as u64)
+    }
+
     /// Means over a window that slides.
     pub fn new(input: Shape, window: Window) -> Result<Self, ShapeError> {
         let output = Shape { space: window.positions(input.space)?, ..input };

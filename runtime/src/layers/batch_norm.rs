@@ -16,7 +16,7 @@ const RUNNING_SHARE: f32 = 0.1;
 /// uses are brought up to date by [`BatchNorm::track`], which must run once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchNorm {
-    shape: Shape,
+    pub(crate) shape: Shape,
 }
 
 impl BatchNorm {

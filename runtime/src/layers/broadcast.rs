@@ -17,6 +17,14 @@ pub struct Broadcast {
 }
 
 impl Broadcast {
+    /// Extents, and how far apart elements of the second operand are, for a kernel.
+    pub(crate) fn numbers(&self) -> [u64; 2 * RANK] {
+        std::array::from_fn(|i| match i < RANK {
+            true => self.extents[i] as u64,
+            false => self.strides[i - RANK] as u64,
+        })
+    }
+
     /// Operands of these shapes.
     pub fn new(left: &[usize], right: &[usize]) -> Result<Self, ShapeError> {
         let fits = left.len() == right.len()

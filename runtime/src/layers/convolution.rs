@@ -24,6 +24,16 @@ pub struct Convolution {
 const COLUMNS: usize = 256;
 
 impl Convolution {
+    /// Images, channels, groups, extents of input, output and window, its steps and the padding,
+    /// for a kernel.
+    pub(crate) fn numbers(&self) -> [u64; 19] {
+        let Slide { input, output, window } = self.slide;
+        let counts = [self.input.n, self.input.c, self.output.c, self.groups];
+        let sides = [input, output, window.kernel, window.stride, window.padding].into_iter();
+        let mut all = counts.into_iter().chain(sides.flatten());
+        std::array::from_fn(|_| all.next().unwrap_or(0) as u64)
+    }
+
     /// A convolution of `input` to `out_channels` channels.
     pub fn new(
         input: Shape,

@@ -18,7 +18,7 @@ pub struct Dropout {
 pub const SEED_CELLS: usize = 3;
 
 /// Bits of a seed in a cell: few enough for the cell to be a finite float.
-const SEED_BITS: u32 = 22;
+pub(crate) const SEED_BITS: u32 = 22;
 
 /// A seed as the cells of a tensor.
 pub fn cells_from_seed(seed: u64) -> [f32; SEED_CELLS] {
@@ -33,14 +33,19 @@ impl Dropout {
         if let Some(x) = x {
             y.copy_from_slice(x);
         }
-        let kept = 100 - u64::from(self.percent.min(100));
-        let scale = if kept == 0 { 0.0 } else { 100.0 / kept as f32 };
-        let bound = (kept << 32) / 100;
+        let (scale, bound) = self.scale_and_bound();
         let key = self.key(seed);
         for (position, y) in y.iter_mut().enumerate() {
             let draw = mix(key.wrapping_add((position as u64 + 1).wrapping_mul(GOLDEN)));
             *y = if draw >> 32 < bound { *y * scale } else { 0.0 };
         }
+    }
+
+    /// What is kept is multiplied with, and what of 2^32 draws is kept.
+    pub(crate) fn scale_and_bound(&self) -> (f32, u64) {
+        let kept = 100 - u64::from(self.percent.min(100));
+        let scale = if kept == 0 { 0.0 } else { 100.0 / kept as f32 };
+        (scale, (kept << 32) / 100)
     }
 
     fn key(&self, seed: &[f32]) -> u64 {

@@ -7,12 +7,23 @@ use super::{Shape, ShapeError, Window, cell_from_index, index_from_cell};
 /// input nor output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MaxPool {
-    input: Shape,
+    pub(crate) input: Shape,
     output: Shape,
     window: Window,
 }
 
 impl MaxPool {
+    /// Planes, extents of input, output and window, its steps and the padding, and whether parts of
+    /// the input take the window's place, for a kernel.
+    pub(crate) fn numbers(&self) -> [u64; 17] {
+        let (window, parts) = (self.window, false);
+        let sides =
+            [self.input.space, self.output.space, window.kernel, window.stride, window.padding];
+        let planes = std::iter::once(self.input.n * self.input.c);
+        let mut all = planes.chain(sides.into_iter().flatten()).chain([usize::from(parts)]);
+        std::array::from_fn(|_| all.next().unwrap_or(0) as u64)
+    }
+
     /// Maximum pooling of `input`.
     pub fn new(input: Shape, window: Window) -> Result<Self, ShapeError> {
         let output = Shape { space: window.positions(input.space)?, ..input };

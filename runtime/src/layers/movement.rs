@@ -27,6 +27,22 @@ fn strides(extents: &[usize]) -> Vec<usize> {
 }
 
 impl Movement {
+    /// Extents and strides of the output, and where the part begins that the input fills and how
+    /// long it is, for a kernel.
+    pub(crate) fn numbers(&self) -> [u64; 4 * RANK] {
+        std::array::from_fn(|i| match (i / RANK, i % RANK) {
+            (0, axis) => self.extents[axis] as u64,
+            (1, axis) => self.strides[axis] as u64,
+            (2, axis) => self.part[axis].0 as u64,
+            (_, axis) => self.part[axis].1 as u64,
+        })
+    }
+
+    /// Elements of the input.
+    pub(crate) fn input(&self) -> usize {
+        self.input
+    }
+
     fn new(
         input: &[usize],
         extents: &[usize],

@@ -4,7 +4,7 @@ use super::ShapeError;
 use super::matrix::{Output, multiply_strided, strided, strided_mut};
 
 /// What is masked in scores: so low that its exponential is zero.
-const MASKED: f32 = f32::MIN;
+pub(crate) const MASKED: f32 = f32::MIN;
 
 /// How the matrices of an operand lie in memory: distances between the batch's samples, heads,
 /// rows and columns.
@@ -40,21 +40,26 @@ impl Layout {
 /// `inner x columns`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Product {
-    batch: usize,
-    heads: usize,
+    pub(crate) batch: usize,
+    pub(crate) heads: usize,
     /// Heads of `a` that share one of `b`.
-    group: usize,
-    rows: usize,
-    inner: usize,
-    columns: usize,
+    pub(crate) group: usize,
+    pub(crate) rows: usize,
+    pub(crate) inner: usize,
+    pub(crate) columns: usize,
     a: Layout,
     b: Layout,
     y: Layout,
-    scale: f32,
-    causal: bool,
+    pub(crate) scale: f32,
+    pub(crate) causal: bool,
 }
 
 impl Product {
+    /// How far apart samples, heads, rows and columns are in `a`, `b` and `y`, for a kernel.
+    pub(crate) fn strides(&self) -> [[u64; 4]; 3] {
+        [self.a, self.b, self.y].map(|of| [of.sample, of.head, of.row, of.column].map(|n| n as u64))
+    }
+
     /// Products of dense matrices, `batch` of them.
     pub fn dense(batch: usize, rows: usize, inner: usize, columns: usize) -> Self {
         Self {

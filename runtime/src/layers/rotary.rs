@@ -3,16 +3,16 @@
 use super::ShapeError;
 
 /// Base of the angles, as in the paper.
-const BASE: f32 = 10_000.0;
+pub(crate) const BASE: f32 = 10_000.0;
 
 /// Rotary position embedding (Su et al. 2021, "RoFormer", equation 34): each pair of neighbours
 /// in a head's features is turned by an angle that grows with the token's position. The gradient
 /// of the input is turned back by the same angles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rotary {
-    tokens: usize,
-    features: usize,
-    width: usize,
+    pub(crate) tokens: usize,
+    pub(crate) features: usize,
+    pub(crate) width: usize,
 }
 
 impl Rotary {

@@ -1,0 +1,177 @@
+//! Operands, arguments, and lists of launches.
+
+use codecs::kernels::Launch;
+use schema::OpId;
+
+/// Threads of a block.
+const THREADS: u32 = 256;
+/// Threads of the one block that sums up a loss.
+const ONE_BLOCK: u32 = 1024;
+
+/// An argument of a kernel: 8 bytes, whatever it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Argument<A> {
+    /// So many bytes behind an address.
+    Address(A, u64),
+    /// The address 0: there is no such operand.
+    Nothing,
+    /// The address of the status, a u64.
+    Status,
+    /// A number; a floating-point one by its bits.
+    Number(u64),
+}
+
+/// Where an operand lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cells<A> {
+    /// Its address.
+    pub at: A,
+    /// How many floats or indices it has.
+    pub elements: usize,
+}
+
+/// Where the operands of an op lie.
+#[derive(Debug, Clone, Copy)]
+pub struct OpOperands<'a, A> {
+    /// What it reads; none for an input that an output lies over.
+    pub reads: &'a [Option<Cells<A>>],
+    /// What it changes.
+    pub updates: &'a [Cells<A>],
+    /// What it writes.
+    pub writes: &'a [Cells<A>],
+    /// Its workspace.
+    pub workspace: A,
+}
+
+impl<A: Copy> OpOperands<'_, A> {
+    /// An input that is always given.
+    pub(super) fn read(&self, index: usize) -> Option<Argument<A>> {
+        Some(Argument::Address((*self.reads.get(index)?)?.at, 0))
+    }
+
+    /// An input that an output may lie over.
+    pub(super) fn read_or_write(&self, index: usize, output: usize) -> Option<Argument<A>> {
+        match *self.reads.get(index)? {
+            Some(cells) => Some(Argument::Address(cells.at, 0)),
+            None => self.write(output),
+        }
+    }
+
+    /// An input that the op has or has not.
+    pub(super) fn optional_read(&self, index: usize) -> Argument<A> {
+        self.read(index).unwrap_or(Argument::Nothing)
+    }
+
+    /// An output.
+    pub(super) fn write(&self, index: usize) -> Option<Argument<A>> {
+        Some(Argument::Address(self.writes.get(index)?.at, 0))
+    }
+
+    /// What the op changes.
+    pub(super) fn update(&self, index: usize) -> Option<Argument<A>> {
+        Some(Argument::Address(self.updates.get(index)?.at, 0))
+    }
+
+    /// So many floats into the workspace.
+    pub(super) fn workspace(&self, floats: u64) -> Argument<A> {
+        Argument::Address(self.workspace, 4 * floats)
+    }
+}
+
+/// What becomes an argument.
+pub(super) enum Operand<A> {
+    Is(Argument<A>),
+    Number(u64),
+}
+
+impl<A> From<Argument<A>> for Operand<A> {
+    fn from(argument: Argument<A>) -> Self {
+        Self::Is(argument)
+    }
+}
+
+impl<A> From<u64> for Operand<A> {
+    fn from(number: u64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl<A> From<usize> for Operand<A> {
+    fn from(number: usize) -> Self {
+        Self::Number(number as u64)
+    }
+}
+
+impl<A> From<bool> for Operand<A> {
+    fn from(flag: bool) -> Self {
+        Self::Number(flag.into())
+    }
+}
+
+impl<A> From<f32> for Operand<A> {
+    fn from(value: f32) -> Self {
+        Self::Number(value.to_bits().into())
+    }
+}
+
+/// The launches of an op so far.
+pub(super) struct Writer<A> {
+    pub launches: Vec<Launch<Argument<A>>>,
+    /// The op's number, for the status.
+    pub op: u64,
+    most: u32,
+}
+
+impl<A> Writer<A> {
+    pub fn new(most_blocks: u32, op: OpId) -> Self {
+        Self { launches: Vec::new(), op: u64::from(op.0), most: most_blocks.max(1) }
+    }
+
+    /// A kernel of which each thread takes elements.
+    pub fn each(
+        &mut self,
+        (program, kernel): (&'static str, &str),
+        elements: usize,
+        arguments: Vec<Operand<A>>,
+    ) {
+        self.push(program, kernel, elements.div_ceil(THREADS as usize), THREADS, arguments);
+    }
+
+    /// A kernel of which each block of threads takes rows, or tiles.
+    pub fn rows(
+        &mut self,
+        (program, kernel): (&'static str, &str),
+        rows: usize,
+        arguments: Vec<Operand<A>>,
+    ) {
+        self.push(program, kernel, rows, THREADS, arguments);
+    }
+
+    /// A kernel of one block of threads.
+    pub fn one(&mut self, (program, kernel): (&'static str, &str), arguments: Vec<Operand<A>>) {
+        self.push(program, kernel, 1, ONE_BLOCK, arguments);
+    }
+
+    fn push(
+        &mut self,
+        program: &'static str,
+        kernel: &str,
+        blocks: usize,
+        threads: u32,
+        arguments: Vec<Operand<A>>,
+    ) {
+        let blocks = u32::try_from(blocks).unwrap_or(u32::MAX).clamp(1, self.most);
+        let argument = |operand| match operand {
+            Operand::Is(argument) => argument,
+            Operand::Number(number) => Argument::Number(number),
+        };
+        let arguments = arguments.into_iter().map(argument).collect();
+        self.launches.push(Launch { program, kernel: kernel.into(), blocks, threads, arguments });
+    }
+}
+
+/// A list of what becomes arguments.
+macro_rules! operands {
+    ($($operand:expr),* $(,)?) => { vec![$($crate::cuda::launches::Operand::from($operand)),*] };
+}
+pub(super) use operands;

@@ -1,0 +1,262 @@
+//! Products of matrices, and convolutions.
+
+use super::arguments::operands;
+use super::{Argument, OpOperands, Operand, Writer};
+use crate::layers::{Linear, MASKED, Product};
+use crate::network::Step;
+
+/// Rows and columns of outputs that a block of threads computes.
+const TILE: usize = 16;
+
+/// Where the elements of an operand lie, in floats: see `product.cu`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Strides {
+    pub start: u64,
+    pub sample: u64,
+    pub head: u64,
+    pub divide: u64,
+    /// Along rows of the left operand, columns of the right one.
+    pub side: u64,
+    pub inner: u64,
+    pub outer: u64,
+}
+
+impl Strides {
+    /// A matrix.
+    pub fn plain(side: usize, inner: usize) -> Self {
+        let (side, inner) = (side as u64, inner as u64);
+        Self { start: 0, sample: 0, head: 0, divide: 1, side, inner, outer: 0 }
+    }
+}
+
+/// A product of matrices.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Matrices<A> {
+    pub a: (Argument<A>, Strides),
+    pub b: (Argument<A>, Strides),
+    pub y: Argument<A>,
+    /// Start, sample, head, row and column of the output, in floats.
+    pub places: [u64; 5],
+    pub bias: Argument<A>,
+    pub samples: usize,
+    pub heads: usize,
+    pub rows: usize,
+    pub columns: usize,
+    pub inner: usize,
+    /// Elements of the inner dimension that lie at one distance.
+    pub split: usize,
+    pub scale: f32,
+    /// What keys get that a query does not see, where there are such.
+    pub masked: Option<f32>,
+    pub accumulate: bool,
+}
+
+impl<A: Copy> Matrices<A> {
+    /// One product of two plain matrices, into rows behind one another.
+    pub fn plain(
+        a: (Argument<A>, Strides),
+        b: (Argument<A>, Strides),
+        y: Argument<A>,
+        [rows, columns, inner]: [usize; 3],
+    ) -> Self {
+        Self {
+            a,
+            b,
+            y,
+            places: [0, 0, 0, columns as u64, 1],
+            bias: Argument::Nothing,
+            samples: 1,
+            heads: 1,
+            rows,
+            columns,
+            inner,
+            split: inner.max(1),
+            scale: 1.0,
+            masked: None,
+            accumulate: false,
+        }
+    }
+
+    pub fn write(&self, writer: &mut Writer<A>) {
+        let operand = |(address, of): (Argument<A>, Strides)| {
+            operands![address, of.start, of.sample, of.head, of.divide, of.side, of.inner, of.outer]
+        };
+        let mut arguments = operand(self.a);
+        arguments.extend(operand(self.b));
+        arguments.push(self.y.into());
+        arguments.extend(self.places.map(Operand::Number));
+        arguments.extend(operands![
+            self.bias,
+            self.samples,
+            self.heads,
+            self.rows,
+            self.columns,
+            self.inner,
+            self.split,
+            self.scale,
+            self.masked.is_some(),
+            self.masked.unwrap_or(0.0),
+            self.accumulate,
+        ]);
+        let tiles = self.rows.div_ceil(TILE) * self.columns.div_ceil(TILE);
+        writer.rows(("product", "product"), self.samples * self.heads * tiles, arguments);
+    }
+}
+
+pub(super) fn write<A: Copy>(
+    step: &Step,
+    op: &OpOperands<'_, A>,
+    writer: &mut Writer<A>,
+) -> Option<()> {
+    match step {
+        Step::Convolution(conv) => {
+            let [_, _, plane] = outputs(&conv.numbers());
+            let bias = op.optional_read(2);
+            let operands = operands![op.read(0)?, op.read(1)?, bias, op.write(0)?];
+            let [images, channels, _] = outputs(&conv.numbers());
+            tiles(writer, "convolution", conv.numbers(), [channels, images * plane], operands);
+        }
+        Step::ConvolutionWeights(conv) => {
+            let [images, channels, plane] = outputs(&conv.numbers());
+            let operands = operands![op.read(0)?, op.read(1)?, op.write(0)?];
+            let sizes = [channels, conv.rows()];
+            tiles(writer, "convolution_weights", conv.numbers(), sizes, operands);
+            if op.writes.len() > 1 {
+                sum_of_channels(writer, [images, channels, plane], op.read(1)?, op.write(1)?);
+            }
+        }
+        Step::ConvolutionInput(conv) => {
+            let [images, channels, plane] = inputs(&conv.numbers());
+            let operands = operands![op.read(0)?, op.read(1)?, op.write(0)?];
+            let sizes = [channels, images * plane];
+            tiles(writer, "convolution_input", conv.numbers(), sizes, operands);
+        }
+        Step::Linear(Linear { rows, inputs, outputs }) => {
+            let (a, b) = (Strides::plain(*inputs, 1), Strides::plain(*inputs, 1));
+            let (x, w) = ((op.read(0)?, a), (op.read(1)?, b));
+            let product = Matrices::plain(x, w, op.write(0)?, [*rows, *outputs, *inputs]);
+            Matrices { bias: op.optional_read(2), ..product }.write(writer);
+        }
+        Step::LinearWeights(Linear { rows, inputs, outputs }) => {
+            let (dy, x) = (Strides::plain(1, *outputs), Strides::plain(1, *inputs));
+            let (dy, x) = ((op.read(1)?, dy), (op.read(0)?, x));
+            Matrices::plain(dy, x, op.write(0)?, [*outputs, *inputs, *rows]).write(writer);
+            if op.writes.len() > 1 {
+                sum_of_channels(writer, [*rows, *outputs, 1], op.read(1)?, op.write(1)?);
+            }
+        }
+        Step::LinearInput(Linear { rows, inputs, outputs }) => {
+            let (dy, w) = (Strides::plain(*outputs, 1), Strides::plain(1, *inputs));
+            let (dy, w) = ((op.read(1)?, dy), (op.read(0)?, w));
+            Matrices::plain(dy, w, op.write(0)?, [*rows, *inputs, *outputs]).write(writer);
+        }
+        Step::Product(product) => {
+            let [a, b, y] = product.strides();
+            let group = product.group as u64;
+            let matrices = of_product(
+                product,
+                (op.read(0)?, strides(a, 1, a[2], a[3])),
+                (op.read(1)?, strides(b, group, b[3], b[2])),
+                (op.write(0)?, y),
+            );
+            let masked = product.causal.then_some(MASKED);
+            Matrices { masked, ..matrices }.write(writer);
+        }
+        Step::ProductLeft(product) => {
+            let [a, b, y] = product.strides();
+            let group = product.group as u64;
+            let matrices = of_product(
+                product,
+                (op.read(1)?, strides(y, 1, y[2], y[3])),
+                (op.read(0)?, strides(b, group, b[2], b[3])),
+                (op.write(0)?, a),
+            );
+            let (columns, inner) = (product.inner, product.columns);
+            Matrices { columns, inner, split: inner, ..matrices }.write(writer);
+        }
+        Step::ProductRight(product) => {
+            // Heads that share a right operand are parts of the inner dimension.
+            let [a, b, y] = product.strides();
+            let group = product.group as u64;
+            let shared = |of: [u64; 4], side| Strides {
+                outer: of[1],
+                ..strides([of[0], of[1] * group, of[2], of[3]], 1, side, of[2])
+            };
+            let matrices = of_product(
+                product,
+                (op.read(0)?, shared(a, a[3])),
+                (op.read(1)?, shared(y, y[3])),
+                (op.write(0)?, b),
+            );
+            Matrices {
+                heads: product.heads / product.group,
+                rows: product.inner,
+                inner: product.group * product.rows,
+                split: product.rows,
+                ..matrices
+            }
+            .write(writer);
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+/// Strides of an operand of which samples and heads lie so far apart.
+fn strides(of: [u64; 4], divide: u64, side: u64, inner: u64) -> Strides {
+    Strides { start: 0, sample: of[0], head: of[1], divide, side, inner, outer: 0 }
+}
+
+/// A product as the forward pass has it, with an output laid out as given.
+fn of_product<A: Copy>(
+    product: &Product,
+    a: (Argument<A>, Strides),
+    b: (Argument<A>, Strides),
+    (y, [sample, head, row, column]): (Argument<A>, [u64; 4]),
+) -> Matrices<A> {
+    let sizes = [product.rows, product.columns, product.inner];
+    Matrices {
+        places: [0, sample, head, row, column],
+        samples: product.batch,
+        heads: product.heads,
+        scale: product.scale,
+        ..Matrices::plain(a, b, y, sizes)
+    }
+}
+
+/// A convolution of which a group has so many rows and columns of outputs.
+fn tiles<A>(
+    writer: &mut Writer<A>,
+    kernel: &str,
+    numbers: [u64; 19],
+    [rows, columns]: [usize; 2],
+    operands: Vec<Operand<A>>,
+) {
+    let groups = numbers[3] as usize;
+    let tiles = groups * (rows / groups).div_ceil(TILE) * columns.div_ceil(TILE);
+    let arguments = numbers.into_iter().map(Operand::Number).chain(operands).collect();
+    writer.rows(("product", kernel), tiles, arguments);
+}
+
+/// Images, channels and elements of a plane of a convolution's input.
+fn inputs(numbers: &[u64; 19]) -> [usize; 3] {
+    [numbers[0], numbers[1], numbers[4..7].iter().product()].map(|n| n as usize)
+}
+
+/// The same of its output.
+fn outputs(numbers: &[u64; 19]) -> [usize; 3] {
+    [numbers[0], numbers[2], numbers[7..10].iter().product()].map(|n| n as usize)
+}
+
+/// The sum of each channel: the gradient of a bias.
+fn sum_of_channels<A: Copy>(
+    writer: &mut Writer<A>,
+    [images, channels, plane]: [usize; 3],
+    dy: Argument<A>,
+    dbias: Argument<A>,
+) {
+    let numbers = [1, 1, 1, images, channels, plane, 0, 0, 0, 0, 1, 0];
+    let mut arguments: Vec<_> = numbers.into_iter().map(Operand::from).collect();
+    arguments.extend(operands![channels, Argument::Nothing, dy, dbias]);
+    writer.rows(("elementwise", "sum_repeated"), channels, arguments);
+}

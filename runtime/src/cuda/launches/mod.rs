@@ -1,0 +1,75 @@
+//! What to launch for an op.
+
+mod arguments;
+mod attention;
+mod matrices;
+mod rows;
+mod simple;
+
+use codecs::kernels::Launch;
+use schema::OpId;
+
+use crate::network::Step;
+pub use arguments::{Argument, Cells, OpOperands};
+use arguments::{Operand, Writer};
+
+/// An op that has no kernel.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no CUDA kernel for {what}")]
+pub struct NoKernel {
+    /// What the op does.
+    pub what: &'static str,
+}
+
+/// What to launch for an op, one after the other, in at most so many blocks of threads each.
+///
+/// Operands are as [`Step`] states them; an input that an output lies over is not given. The op's
+/// number goes into the status where labels or tokens are no numbers of a class or row.
+///
+/// # Errors
+/// [`NoKernel`] for steps that the host has and CUDA has not, and for other operands than the step's.
+pub fn launches<A: Copy>(
+    step: &Step,
+    op: OpId,
+    operands: &OpOperands<'_, A>,
+    most_blocks: u32,
+) -> Result<Vec<Launch<Argument<A>>>, NoKernel> {
+    let mut writer = Writer::new(most_blocks, op);
+    let done = match step {
+        Step::Convolution(_)
+        | Step::ConvolutionWeights(_)
+        | Step::ConvolutionInput(_)
+        | Step::Linear(_)
+        | Step::LinearWeights(_)
+        | Step::LinearInput(_)
+        | Step::Product(_)
+        | Step::ProductLeft(_)
+        | Step::ProductRight(_) => matrices::write(step, operands, &mut writer),
+        Step::Attention(_) | Step::AttentionBackward(_) => {
+            attention::write(step, operands, &mut writer)
+        }
+        Step::BatchNorm(_)
+        | Step::RunningStatistics(_)
+        | Step::BatchNormBackward(_)
+        | Step::RowNorm(_)
+        | Step::RowNormBackward(_)
+        | Step::Softmax { .. }
+        | Step::SoftmaxBackward { .. }
+        | Step::Embedding(_)
+        | Step::EmbeddingBackward(_)
+        | Step::Rotary(..)
+        | Step::RotaryBackward(..)
+        | Step::Loss(..)
+        | Step::LossBackward(..)
+        | Step::BinaryLoss(..)
+        | Step::BinaryLossBackward(..) => rows::write(step, operands, &mut writer),
+        Step::Upsample(_) | Step::UpsampleBackward(_) => {
+            return Err(NoKernel { what: "upsampling" });
+        }
+        _ => simple::write(step, operands, &mut writer),
+    };
+    match done {
+        Some(()) => Ok(writer.launches),
+        None => Err(NoKernel { what: "an op with other operands than its step has" }),
+    }
+}

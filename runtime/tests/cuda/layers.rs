@@ -1,0 +1,275 @@
+//! Kernels of layers against the host's layers, on an emulator.
+//!
+//! Sums and functions such as `exp` are rounded differently: what is computed may differ by
+//! [`TOLERANCE`] of the largest value of its tensor. Indices may not differ, and neither may bits
+//! between two runs whose threads go in another order and of which there are more or fewer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use codecs::kernels::Launch;
+use runtime::cuda::launches::{Argument, Cells, NoKernel, OpOperands, launches};
+use runtime::cuda::programs;
+use runtime::layers::{Shape, Upsample, cell_from_index};
+use runtime::network::{Network, Operands, Random, Step};
+use schema::{Dtype, OpId, Role, TensorId};
+
+use crate::emulator::{Emulator, Value};
+use crate::networks;
+
+/// Largest difference, as a share of the largest value in a tensor.
+const TOLERANCE: f32 = 2e-6;
+
+/// Every layer's program.
+struct Emulators(BTreeMap<&'static str, Emulator>);
+
+impl Emulators {
+    fn new() -> Option<Self> {
+        let codecs: BTreeSet<_> =
+            codecs::kernels::programs().iter().map(|program| program.name()).collect();
+        let all = programs();
+        let of_layers = all.iter().filter(|program| !codecs.contains(program.name()));
+        of_layers
+            .map(|program| Some((program.name(), Emulator::new(program)?)))
+            .collect::<Option<_>>()
+            .map(Self)
+    }
+
+    fn run(&mut self, seed: u64, buffers: &mut [Vec<u8>], launches: &[Launch<Argument<usize>>]) {
+        let status = buffers.len() - 1;
+        let value = |argument: &Argument<usize>| match *argument {
+            Argument::Address(buffer, at) => Value::Buffer(buffer, at),
+            Argument::Nothing => Value::Number(0),
+            Argument::Status => Value::Buffer(status, 0),
+            Argument::Number(number) => Value::Number(number),
+        };
+        for together in launches.chunk_by(|a, b| a.program == b.program) {
+            let program = together[0].program;
+            let launches: Vec<_> = together
+                .iter()
+                .map(|launch| Launch {
+                    program,
+                    kernel: launch.kernel.clone(),
+                    blocks: launch.blocks,
+                    threads: launch.threads,
+                    arguments: launch.arguments.iter().map(value).collect(),
+                })
+                .collect();
+            self.0.get_mut(program).expect("it is a layer's").run(seed, buffers, &launches);
+        }
+    }
+}
+
+fn bytes(cells: &[f32]) -> Vec<u8> {
+    cells.iter().flat_map(|cell| cell.to_le_bytes()).collect()
+}
+
+fn cells(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+}
+
+/// Memory in which every tensor has a place of its own for ever.
+struct Memory(Vec<Vec<f32>>);
+
+impl Memory {
+    /// Parameters are all random, so that none hides a mistake.
+    fn new(network: &Network) -> Self {
+        let tensors = network.tensors().iter().enumerate().map(|(index, tensor)| {
+            let mut data = vec![f32::NAN; tensor.elements];
+            network.initialise(TensorId::from_index(index), 3, &mut data);
+            if tensor.role == Role::Parameter {
+                let mut random = Random::new(index as u64);
+                data.fill_with(|| random.uniform(1.0));
+            }
+            data
+        });
+        Self(tensors.collect())
+    }
+
+    fn of(&self, tensors: &[TensorId]) -> Vec<Vec<f32>> {
+        tensors.iter().map(|tensor| self.0[tensor.index()].clone()).collect()
+    }
+
+    /// Runs an op on the host, and returns what it changed and what it wrote.
+    fn on_host(&self, network: &Network, id: OpId) -> Vec<Vec<f32>> {
+        let op = network.op(id);
+        let reads = self.of(&op.reads);
+        let (mut updates, mut writes) = (self.of(&op.updates), self.of(&op.writes));
+        let operands = Operands {
+            reads: reads.iter().map(|read| Some(&read[..])).collect(),
+            updates: updates.iter_mut().map(Vec::as_mut_slice).collect(),
+            writes: writes.iter_mut().map(Vec::as_mut_slice).collect(),
+            workspace: &mut vec![f32::NAN; op.step.workspace_floats()],
+        };
+        network.run_op(id, operands).unwrap();
+        updates.into_iter().chain(writes).collect()
+    }
+
+    /// The same with kernels, an output over an input where `in_place`.
+    fn on_device(
+        &self,
+        emulators: &mut Emulators,
+        network: &Network,
+        id: OpId,
+        (seed, blocks, in_place): (u64, u32, bool),
+    ) -> Vec<Vec<f32>> {
+        let op = network.op(id);
+        let pair = op.in_place.filter(|_| in_place);
+        let mut buffers: Vec<Vec<u8>> = Vec::new();
+        let mut add = |data: Vec<u8>, elements: usize| {
+            buffers.push(data);
+            Cells { at: buffers.len() - 1, elements }
+        };
+        let mut reads = Vec::new();
+        for tensor in &op.reads {
+            let data = &self.0[tensor.index()];
+            let gone = pair.is_some_and(|pair| pair.input == *tensor);
+            reads.push((!gone).then(|| add(bytes(data), data.len())));
+        }
+        let updates: Vec<_> = op
+            .updates
+            .iter()
+            .map(|tensor| add(bytes(&self.0[tensor.index()]), self.0[tensor.index()].len()))
+            .collect();
+        let writes: Vec<_> = op
+            .writes
+            .iter()
+            .map(|tensor| {
+                let elements = self.0[tensor.index()].len();
+                match pair.filter(|pair| pair.output == *tensor) {
+                    Some(pair) => add(bytes(&self.0[pair.input.index()]), elements),
+                    None => add(vec![0xff; 4 * elements], elements),
+                }
+            })
+            .collect();
+        let workspace = add(vec![0xff; 4 * op.step.workspace_floats()], 0).at;
+        let operands = OpOperands { reads: &reads, updates: &updates, writes: &writes, workspace };
+        let launches = launches(&op.step, id, &operands, blocks).unwrap();
+        buffers.push(u64::MAX.to_le_bytes().to_vec());
+        emulators.run(seed, &mut buffers, &launches);
+        assert_eq!(buffers.last().unwrap(), &u64::MAX.to_le_bytes(), "{}", op.name);
+        updates.iter().chain(&writes).map(|place| cells(&buffers[place.at])).collect()
+    }
+}
+
+fn bits(tensors: &[Vec<f32>]) -> Vec<Vec<u32>> {
+    tensors.iter().map(|tensor| tensor.iter().map(|cell| cell.to_bits()).collect()).collect()
+}
+
+/// Runs an iteration op by op, on both, each op from what the host made before.
+fn check(network: &Network) -> Option<f32> {
+    let mut emulators = Emulators::new()?;
+    let mut memory = Memory::new(network);
+    let mut worst = 0f32;
+    for (index, op) in network.ops().iter().enumerate() {
+        let id = OpId::from_index(index);
+        let expected = memory.on_host(network, id);
+        let found = memory.on_device(&mut emulators, network, id, (index as u64, 40, false));
+        let again = memory.on_device(&mut emulators, network, id, (!(index as u64), 3, true));
+        assert!(bits(&found) == bits(&again), "`{}` differs between two runs", op.name);
+        let tensors: Vec<TensorId> = op.updates.iter().chain(&op.writes).copied().collect();
+        for ((tensor, expected), found) in tensors.iter().zip(expected).zip(found) {
+            let of = network.tensor(*tensor);
+            let about = format!("`{}` of `{}`", of.name, op.name);
+            if of.dtype == Dtype::I32 {
+                assert!(bits(&[expected.clone()]) == bits(&[found]), "{about}");
+            } else {
+                let largest = expected.iter().fold(0f32, |most, value| most.max(value.abs()));
+                for (expected, found) in expected.iter().zip(&found) {
+                    let off = (expected - found).abs() / largest.max(f32::MIN_POSITIVE);
+                    assert!(expected == found || off <= TOLERANCE, "{about}: {expected} {found}");
+                    worst = worst.max(off);
+                }
+            }
+            memory.0[tensor.index()] = expected;
+        }
+    }
+    Some(worst)
+}
+
+fn check_and_say(network: &Network) {
+    if let Some(worst) = check(network) {
+        eprintln!("{}: differences of {worst:e} at most", network.name);
+    }
+}
+
+#[test]
+fn a_residual_network() {
+    check_and_say(&networks::resnet());
+}
+
+#[test]
+fn layers_of_images() {
+    check_and_say(&networks::images());
+}
+
+#[test]
+fn layers_of_volumes() {
+    check_and_say(&networks::volumes());
+}
+
+#[test]
+fn layers_of_tokens() {
+    check_and_say(&networks::tokens());
+}
+
+/// What a network has not is no kernel, and each kernel is launched by some network.
+#[test]
+fn every_kernel_is_launched() {
+    let mut launched = BTreeSet::new();
+    for network in networks::all() {
+        for (index, op) in network.ops().iter().enumerate() {
+            let place = |tensor: &TensorId| Cells {
+                at: 0usize,
+                elements: network.tensor(*tensor).elements,
+            };
+            let reads: Vec<_> = op.reads.iter().map(|tensor| Some(place(tensor))).collect();
+            let updates: Vec<_> = op.updates.iter().map(place).collect();
+            let writes: Vec<_> = op.writes.iter().map(place).collect();
+            let operands =
+                OpOperands { reads: &reads, updates: &updates, writes: &writes, workspace: 0 };
+            let launches = launches(&op.step, OpId::from_index(index), &operands, 8).unwrap();
+            launched.extend(launches.into_iter().map(|launch| launch.kernel));
+        }
+    }
+    let codecs = codecs::kernels::programs();
+    let of_layers = programs().into_iter().filter(|program| !codecs.contains(program));
+    let all: BTreeSet<String> = of_layers.flat_map(|program| program.kernels()).collect();
+    assert_eq!(launched, all);
+}
+
+#[test]
+fn a_step_without_a_kernel_is_refused_by_name() {
+    let shape = Shape::image(1, 1, 2, 2);
+    let step = Step::Upsample(Upsample::new(shape, [1, 4, 4]).unwrap());
+    let place = Cells { at: 0usize, elements: 4 };
+    let operands =
+        OpOperands { reads: &[Some(place)], updates: &[], writes: &[place], workspace: 0 };
+    let refused = launches(&step, OpId(0), &operands, 1);
+    assert_eq!(refused, Err(NoKernel { what: "upsampling" }));
+}
+
+/// Labels that are no class are said, and nothing is read outside of a row.
+#[test]
+fn wrong_labels_are_said() {
+    let Some(mut emulators) = Emulators::new() else { return };
+    let network = networks::volumes();
+    let (id, op) =
+        network.ops().iter().enumerate().find(|(_, op)| matches!(op.step, Step::Loss(..))).unwrap();
+    let memory = Memory::new(&network);
+    let elements = |tensor: TensorId| network.tensor(tensor).elements;
+    let mut labels = memory.0[op.reads[1].index()].clone();
+    labels[1] = cell_from_index(4_000_000_000);
+    let mut buffers = vec![bytes(&vec![0.5; elements(op.reads[0])]), bytes(&labels)];
+    buffers.extend(op.writes.iter().map(|tensor| vec![0; 4 * elements(*tensor)]));
+    buffers.push(u64::MAX.to_le_bytes().to_vec());
+    let place = |at| Cells { at, elements: 0 };
+    let operands = OpOperands {
+        reads: &[Some(place(0)), Some(place(1))],
+        updates: &[],
+        writes: &[place(2), place(3)],
+        workspace: 0,
+    };
+    let launches = launches(&op.step, OpId::from_index(id), &operands, 8).unwrap();
+    emulators.run(1, &mut buffers, &launches);
+    assert_eq!(buffers[4], (id as u64).to_le_bytes());
+}
