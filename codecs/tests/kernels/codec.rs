@@ -8,7 +8,7 @@ use crate::emulator::{Emulator, Value};
 /// The program of this name, running; nothing where there is no compiler.
 pub fn program(name: &str) -> Option<Emulator> {
     let named = |program: &&Program| program.name() == name;
-    Emulator::new(kernels::programs().iter().find(named).expect("there is one"))
+    Emulator::new(&[*kernels::programs().iter().find(named).expect("there is one")])
 }
 
 /// What a kernel leaves.

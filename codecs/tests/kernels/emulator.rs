@@ -47,14 +47,13 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Compiles a program; nothing where there is no compiler, which is said.
-    pub fn new(program: &Program) -> Option<Self> {
-        let name = program.name();
+    /// Compiles programs; nothing where there is no compiler, which is said.
+    pub fn new(programs: &[Program]) -> Option<Self> {
         let Some(compiler) = compiler().filter(|_| cfg!(target_os = "linux")) else {
-            eprintln!("skipped: kernels of `{name}` need a C++ compiler (c++, g++ or clang++)");
+            eprintln!("skipped: kernels need a C++ compiler (c++, g++ or clang++) on Linux");
             return None;
         };
-        let binary = compiled(program, compiler);
+        let binary = compiled(programs, compiler);
         let child =
             Command::new(&binary).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         Some(Self { child })
@@ -74,8 +73,9 @@ impl Emulator {
         put(launches.len() as u64);
         for launch in launches {
             let mut put = |value: u64| request.extend_from_slice(&value.to_le_bytes());
-            put(launch.kernel.len() as u64);
-            request.extend_from_slice(launch.kernel.as_bytes());
+            let name = format!("{}/{}", launch.program, launch.kernel);
+            put(name.len() as u64);
+            request.extend_from_slice(name.as_bytes());
             let mut put = |value: u64| request.extend_from_slice(&value.to_le_bytes());
             put(u64::from(launch.blocks));
             put(u64::from(launch.threads));
@@ -104,11 +104,18 @@ impl Drop for Emulator {
     }
 }
 
-/// The executable of a program, which is compiled once for each text that it ever has.
-fn compiled(program: &Program, compiler: &str) -> PathBuf {
-    let name = program.name();
-    let entries: String = program.kernels().iter().map(|kernel| entry(kernel)).collect();
-    let text = include_str!("emulator.h").replace("EMULATED_PROGRAM", &program.source());
+/// The executable of programs, which is compiled once for each text that they ever have. Each program
+/// has a namespace, because what they begin with is the same.
+fn compiled(programs: &[Program], compiler: &str) -> PathBuf {
+    let name = programs[0].name();
+    let (mut sources, mut entries) = (String::new(), String::new());
+    for program in programs {
+        let name = program.name();
+        let source = program.source().replace("extern \"C\" __global__", "static __global__");
+        sources.push_str(&format!("namespace {name} {{\n{source}\n}}\n"));
+        entries.extend(program.kernels().iter().map(|kernel| entry(name, kernel)));
+    }
+    let text = include_str!("emulator.h").replace("EMULATED_PROGRAM", &sources);
     let text = text.replace("EMULATED_KERNELS", &entries);
     let mut hasher = DefaultHasher::new();
     (&text, OPTIONS, compiler).hash(&mut hasher);
@@ -133,9 +140,10 @@ fn compiled(program: &Program, compiler: &str) -> PathBuf {
 }
 
 /// How the emulator finds a kernel by its name.
-fn entry(kernel: &str) -> String {
+fn entry(program: &str, kernel: &str) -> String {
+    let function = format!("program::{program}::{kernel}");
     format!(
-        "{{\"{kernel}\", {{[](const uint64_t* a) {{ call(program::{kernel}, a); }}, \
-         count(program::{kernel})}}}},\n"
+        "{{\"{program}/{kernel}\", {{[](const uint64_t* a) {{ call({function}, a); }}, \
+         count({function})}}}},\n"
     )
 }

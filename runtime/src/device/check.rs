@@ -7,7 +7,7 @@ use super::DeviceError;
 use crate::network::{Measured, Network};
 
 /// Checks that a plan is safe, computes the trace, and that the trace is the network's.
-pub(super) fn check(network: &Network, trace: &Trace, plan: &Plan) -> Result<(), DeviceError> {
+pub(crate) fn check(network: &Network, trace: &Trace, plan: &Plan) -> Result<(), DeviceError> {
     plan.check()?;
     check_network(network, trace)?;
     prove(plan)?;

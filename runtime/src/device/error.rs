@@ -211,4 +211,10 @@ pub enum ActionError {
     /// A codec failed, or found its data damaged.
     #[error("the codec failed")]
     Codec(#[from] codecs::Error),
+    /// A device said so, which knows no more.
+    #[error("{what}")]
+    Device {
+        /// What it says.
+        what: String,
+    },
 }

@@ -1,8 +1,19 @@
 //! What of CUDA can be tested without a device.
 
+mod commands;
 mod compile;
 mod layers;
-mod networks;
+mod models;
 
 #[path = "../../../codecs/tests/kernels/emulator.rs"]
 mod emulator;
+// Plans are made as for the host device.
+#[path = "../host/networks.rs"]
+#[allow(dead_code)]
+mod networks;
+#[path = "../host/problem.rs"]
+#[allow(dead_code)]
+mod problem;
+#[path = "../host/reference.rs"]
+#[allow(dead_code)]
+mod reference;

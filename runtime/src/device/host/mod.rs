@@ -9,9 +9,9 @@ mod lanes;
 mod ledger;
 mod link;
 mod memory;
-mod residents;
+pub(crate) mod residents;
 mod sabotage;
-mod script;
+pub(crate) mod script;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -7,11 +7,11 @@ use super::script::Place;
 use crate::device::DeviceError;
 
 /// Where tensors are when an iteration begins and when it ends.
-pub(super) struct Residents {
+pub(crate) struct Residents {
     before: Vec<Option<Place>>,
     after: Vec<Option<Place>>,
-    /// Constants that end elsewhere than they begin.
-    moved: Vec<(Place, Place)>,
+    /// Constants that end elsewhere than they begin: from where, to where.
+    pub(crate) moved: Vec<(Place, Place)>,
 }
 
 impl Residents {
@@ -42,7 +42,7 @@ impl Residents {
 
     /// Puts constants where the next iteration begins with them. Where one belongs, another may
     /// lie, so that they are taken out together.
-    pub fn put_back(&self, arena: &mut Arena) {
+    pub(super) fn put_back(&self, arena: &mut Arena) {
         let taken: Vec<Vec<f32>> =
             self.moved.iter().map(|(after, _)| arena.cells(*after).to_vec()).collect();
         for ((_, before), data) in self.moved.iter().zip(taken) {

@@ -11,7 +11,7 @@ use crate::network::Network;
 
 /// A range of an arena, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct Place {
     pub begin: usize,
     pub bytes: usize,
 }
@@ -22,7 +22,7 @@ impl Place {
 
 /// What an action works on.
 #[derive(Debug)]
-pub(super) enum Work {
+pub(crate) enum Work {
     Op(OpWork),
     Copy(CopyWork),
     Compress(CodecWork),
@@ -31,7 +31,7 @@ pub(super) enum Work {
 
 /// Operands of an op, in the op's order.
 #[derive(Debug)]
-pub(super) struct OpWork {
+pub(crate) struct OpWork {
     pub op: OpId,
     /// None for an input that an output lies over.
     pub reads: Vec<Option<Place>>,
@@ -42,7 +42,7 @@ pub(super) struct OpWork {
 
 /// A copy between the arenas.
 #[derive(Debug)]
-pub(super) struct CopyWork {
+pub(crate) struct CopyWork {
     pub direction: Direction,
     pub device: Place,
     pub host: Place,
@@ -54,7 +54,7 @@ pub(super) struct CopyWork {
 
 /// A codec and what it works on.
 #[derive(Debug)]
-pub(super) struct CodecWork {
+pub(crate) struct CodecWork {
     pub packing: Packing,
     pub raw: Place,
     pub small: Place,
@@ -65,14 +65,14 @@ pub(super) struct CodecWork {
 
 /// A codec, by its position, and what it takes tensors for.
 #[derive(Debug, Clone)]
-pub(super) struct Packing {
+pub(crate) struct Packing {
     pub tensor: TensorId,
     pub codec: usize,
     pub layout: Layout,
 }
 
 /// A plan as lanes carry it out.
-pub(super) struct Script {
+pub(crate) struct Script {
     /// The actions of each lane in order.
     pub queues: [Vec<u32>; Lane::COUNT],
     /// How many actions of each lane must have ended before an action starts.
@@ -89,7 +89,7 @@ pub(super) struct Script {
 
 /// Bytes of scratch memory.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Scratch {
+pub(crate) struct Scratch {
     pub small: usize,
     pub raw: usize,
 }

@@ -1,0 +1,397 @@
+//! An iteration as a list of commands: what goes to which stream, after which events. It is made
+//! before anything runs, from the plan alone; a device does nothing but hand it out.
+
+use codecs::CodecId;
+use codecs::kernels::{self, Launch, Launches};
+use schema::{ActionId, CodecRef, Direction, Lane, Plan};
+
+use super::launches::{Argument, Cells, NoKernel, OpOperands, launches};
+use crate::device::DeviceError;
+use crate::device::host::script::{CodecWork, CopyWork, OpWork, Place, Script, Work};
+use crate::network::Network;
+
+/// A place in memory that a device has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum At {
+    /// So many bytes into the device's arena.
+    Arena(u64),
+    /// So many bytes into the host's, which is pinned: kernels reach it, too.
+    Host(u64),
+    /// So many bytes into the memory where kernels say how things went ([`Control`]).
+    Control(u64),
+    /// So many bytes into the scratch memory of a lane's codecs.
+    Scratch(Lane, u64),
+}
+
+/// Something that a stream does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// Launches a kernel.
+    Launch(Launch<Argument<At>>),
+    /// Copies between the arenas.
+    Copy {
+        /// To the host, or to the device.
+        direction: Direction,
+        /// Bytes into the device's arena.
+        device: u64,
+        /// Bytes into the host's.
+        host: u64,
+        /// How many bytes.
+        bytes: u64,
+    },
+}
+
+/// An action as a stream carries it out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Issue {
+    /// The action.
+    pub action: ActionId,
+    /// Its lane, which is a stream.
+    pub lane: Lane,
+    /// Actions on other streams whose end the stream waits for. What they imply is left out, and so
+    /// is what the stream has waited for before.
+    pub waits: Vec<ActionId>,
+    /// What it does, one after the other.
+    pub commands: Vec<Command>,
+}
+
+/// An iteration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Commands {
+    /// In the plan's order, in which every action comes after what it waits for.
+    pub issues: Vec<Issue>,
+    /// Bytes of the memory in which kernels say how things went.
+    pub control_bytes: u64,
+    /// Bytes of scratch memory of each lane.
+    pub scratch: [u64; Lane::COUNT],
+}
+
+/// How many blocks of threads kernels have at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shares {
+    /// Those of layers.
+    pub layers: u32,
+    /// Those of codecs: fewer leave multiprocessors to the layers beside them.
+    pub codecs: u32,
+}
+
+/// Why a plan has no commands.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CommandError {
+    /// An op without a kernel.
+    #[error("op `{op}`: {source}; use `--device host`")]
+    Op {
+        /// The op's name.
+        op: String,
+        /// What is missing.
+        source: NoKernel,
+    },
+    /// A codec without kernels for what the plan does with it.
+    #[error("the plan compresses on the device with {codec}: leave that codec away")]
+    Codec {
+        /// The codec.
+        codec: CodecRef,
+        /// Why not.
+        source: codecs::Error,
+    },
+    /// The host's processor would have to compress between a copy and the next.
+    #[error("the plan compresses on the host, which CUDA's copies cannot wait for: use another method")]
+    PackedByHost,
+    /// The plan cannot be carried out on any device.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
+/// The memory in which kernels say how things went: numbers of 8 bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Control;
+
+impl Control {
+    /// All ones, or what is wrong: the least number of an op whose labels or tokens are wrong, or of
+    /// an action whose codec failed, [`Self::ACTIONS`] added.
+    pub const STATUS: u64 = 0;
+    /// How often a small form was larger than what was reserved.
+    pub const FALLBACKS: u64 = 8;
+    /// What is added to an action's number.
+    pub const ACTIONS: u64 = 1 << 32;
+    /// Behind these, for each small form: what its codec made of it, what of that is kept, and what
+    /// its codec found wrong.
+    const FORMS: u64 = 16;
+    const OF_FORM: u64 = 24;
+
+    fn bytes(forms: usize) -> u64 {
+        Self::FORMS + Self::OF_FORM * forms as u64
+    }
+
+    fn length(form: usize) -> At {
+        At::Control(Self::FORMS + Self::OF_FORM * form as u64)
+    }
+
+    fn shown(form: usize) -> At {
+        At::Control(Self::FORMS + Self::OF_FORM * form as u64 + 8)
+    }
+
+    fn own_status(form: usize) -> At {
+        At::Control(Self::FORMS + Self::OF_FORM * form as u64 + 16)
+    }
+}
+
+impl Commands {
+    /// The commands of a plan that is safe and computes a trace of `network`.
+    ///
+    /// # Errors
+    /// Where an op or codec has no kernel, or the plan could not be carried out on any device.
+    pub fn new(plan: &Plan, network: &Network, shares: Shares) -> Result<Self, CommandError> {
+        let script = Script::new(plan, network)?;
+        let mut writer = Writer {
+            plan,
+            network,
+            script: &script,
+            shares,
+            varies: vec![false; script.forms],
+            scratch: [0; Lane::COUNT],
+        };
+        let commands: Vec<Vec<Command>> =
+            (0..script.work.len()).map(|index| writer.commands(index)).collect::<Result<_, _>>()?;
+        let scratch = writer.scratch;
+        let waits = waits(plan, &script);
+        let issues = commands.into_iter().zip(waits).enumerate().map(|(index, (commands, waits))| {
+            let (action, lane) = (ActionId::from_index(index), plan.lane(plan.actions[index].task));
+            Issue { action, lane, waits, commands }
+        });
+        Ok(Self {
+            issues: issues.collect(),
+            control_bytes: Control::bytes(script.forms),
+            scratch,
+        })
+    }
+}
+
+/// For each action the ends that its stream waits for: of each other lane the last that the action
+/// comes after, unless the stream knows of it already or another of these implies it.
+fn waits(plan: &Plan, script: &Script) -> Vec<Vec<ActionId>> {
+    // How many actions of each lane are known to have ended: by a stream, and when an action has.
+    let mut known = [[0u32; Lane::COUNT]; Lane::COUNT];
+    let mut at_end: Vec<[u32; Lane::COUNT]> = Vec::with_capacity(plan.actions.len());
+    let mut done = [0u32; Lane::COUNT];
+    let mut all = Vec::with_capacity(plan.actions.len());
+    for (index, action) in plan.actions.iter().enumerate() {
+        let lane = plan.lane(action.task).index();
+        let wanted = script.waits[index];
+        let new: Vec<(usize, u32)> = (0..Lane::COUNT)
+            .filter(|&other| other != lane && wanted[other] > known[lane][other])
+            .map(|other| (other, script.queues[other][wanted[other] as usize - 1]))
+            .collect();
+        let implied = |(lane, on): (usize, u32)| {
+            let by = |(other, by): &(usize, u32)| {
+                *other != lane && at_end[*by as usize][lane] >= wanted[lane] && *by != on
+            };
+            new.iter().any(by)
+        };
+        let waits: Vec<(usize, u32)> = new.iter().copied().filter(|&on| !implied(on)).collect();
+        for (_, on) in &waits {
+            let ended = at_end[*on as usize];
+            known[lane].iter_mut().zip(ended).for_each(|(known, ended)| *known = ended.max(*known));
+        }
+        done[lane] += 1;
+        known[lane][lane] = done[lane];
+        at_end.push(known[lane]);
+        all.push(waits.into_iter().map(|(_, on)| ActionId(on)).collect());
+    }
+    all
+}
+
+struct Writer<'a> {
+    plan: &'a Plan,
+    network: &'a Network,
+    script: &'a Script,
+    shares: Shares,
+    /// Whether what becomes of a small form is known on the device alone.
+    varies: Vec<bool>,
+    scratch: [u64; Lane::COUNT],
+}
+
+impl Writer<'_> {
+    fn commands(&mut self, index: usize) -> Result<Vec<Command>, CommandError> {
+        let script = self.script;
+        match &script.work[index] {
+            Work::Op(work) => self.op(work),
+            Work::Copy(work) => self.copy(work),
+            Work::Compress(work) => self.compress(index, work),
+            Work::Decompress(work) => self.decompress(index, work),
+        }
+    }
+
+    fn op(&self, work: &OpWork) -> Result<Vec<Command>, CommandError> {
+        let op = self.network.op(work.op);
+        let cells =
+            |place: &Place| Cells { at: At::Arena(place.begin as u64), elements: place.bytes / 4 };
+        let reads: Vec<_> = work.reads.iter().map(|place| place.as_ref().map(cells)).collect();
+        let updates: Vec<_> = work.updates.iter().map(cells).collect();
+        let writes: Vec<_> = work.writes.iter().map(cells).collect();
+        let workspace = At::Arena(work.workspace.begin as u64);
+        let operands = OpOperands { reads: &reads, updates: &updates, writes: &writes, workspace };
+        let launches = launches(&op.step, work.op, &operands, self.shares.layers)
+            .map_err(|source| CommandError::Op { op: op.name.clone(), source })?;
+        Ok(launches.into_iter().map(Command::Launch).collect())
+    }
+
+    fn copy(&self, work: &CopyWork) -> Result<Vec<Command>, CommandError> {
+        if work.packed_by_host.is_some() {
+            return Err(CommandError::PackedByHost);
+        }
+        let (device, host) = (work.device.begin as u64, work.host.begin as u64);
+        if let Some(form) = work.form.filter(|form| self.varies[*form]) {
+            let (from, to) = match work.direction {
+                Direction::D2h => (At::Arena(device), At::Host(host)),
+                Direction::H2d => (At::Host(host), At::Arena(device)),
+            };
+            return Ok(vec![self.form_kernel("form_copy", &[from, Control::shown(form), to], &[])]);
+        }
+        let bytes = work.device.bytes as u64;
+        Ok(vec![Command::Copy { direction: work.direction, device, host, bytes }])
+    }
+
+    fn compress(&mut self, index: usize, work: &CodecWork) -> Result<Vec<Command>, CommandError> {
+        let lane = self.plan.lane(self.plan.actions[index].task);
+        let (id, of_plan) = self.codec(work);
+        let made = kernels::compress(id, &work.packing.layout, self.shares.codecs);
+        let made = made.map_err(|source| CommandError::Codec { codec: of_plan, source })?;
+        let (form, raw) = (work.form, At::Arena(work.raw.begin as u64));
+        let small = At::Arena(work.small.begin as u64);
+        let own = Control::own_status(form);
+        let mut commands = vec![self.form_kernel("form_begin", &[own], &[])];
+        let Some(host) = work.host else {
+            let places = Places { source: raw, target: small, length: Control::length(form), own };
+            self.codec_kernels(&mut commands, made, lane, 0, places);
+            commands.push(self.form_check(index, form));
+            return Ok(commands);
+        };
+        self.varies[form] = true;
+        // The payload goes to scratch memory, where its worst case has room.
+        let worst = self.script.codecs[work.packing.codec].worst_case(&work.packing.layout) as u64;
+        let target = At::Scratch(lane, 0);
+        let places = Places { source: raw, target, length: Control::length(form), own };
+        self.codec_kernels(&mut commands, made, lane, worst.next_multiple_of(256), places);
+        let (bytes, reserved) = (work.raw.bytes as u64, work.small.bytes as u64);
+        let mut keep = self.form_kernel(
+            "form_keep",
+            &[target, Control::length(form), raw],
+            &[bytes, reserved],
+        );
+        let rest = [
+            small,
+            At::Host(host.begin as u64),
+            Control::shown(form),
+            At::Control(Control::FALLBACKS),
+        ];
+        if let Command::Launch(launch) = &mut keep {
+            launch.arguments.extend(rest.map(|at| Argument::Address(at, 0)));
+        }
+        commands.push(keep);
+        commands.push(self.form_check(index, form));
+        Ok(commands)
+    }
+
+    fn decompress(&mut self, index: usize, work: &CodecWork) -> Result<Vec<Command>, CommandError> {
+        let lane = self.plan.lane(self.plan.actions[index].task);
+        let (id, of_plan) = self.codec(work);
+        let made = kernels::decompress(id, &work.packing.layout, self.shares.codecs);
+        let made = made.map_err(|source| CommandError::Codec { codec: of_plan, source })?;
+        let (form, raw) = (work.form, At::Arena(work.raw.begin as u64));
+        let own = Control::own_status(form);
+        let length = match work.host {
+            Some(_) => Control::shown(form),
+            None => Control::length(form),
+        };
+        let mut commands = vec![self.form_kernel("form_begin", &[own], &[])];
+        let source = At::Arena(work.small.begin as u64);
+        self.codec_kernels(&mut commands, made, lane, 0, Places { source, target: raw, length, own });
+        if let Some(host) = work.host {
+            let mut restore = self.form_kernel(
+                "form_restore",
+                &[At::Host(host.begin as u64)],
+                &[work.raw.bytes as u64],
+            );
+            if let Command::Launch(launch) = &mut restore {
+                let rest = [Control::shown(form), raw, own];
+                launch.arguments.extend(rest.map(|at| Argument::Address(at, 0)));
+            }
+            commands.push(restore);
+        }
+        commands.push(self.form_check(index, form));
+        Ok(commands)
+    }
+
+    fn codec(&self, work: &CodecWork) -> (CodecId, CodecRef) {
+        let codec = work.packing.codec;
+        (self.script.codecs[codec].id(), self.plan.codecs[codec].clone())
+    }
+
+    /// A codec's launches, with scratch memory from some place on.
+    fn codec_kernels(
+        &mut self,
+        commands: &mut Vec<Command>,
+        made: Launches,
+        lane: Lane,
+        scratch: u64,
+        places: Places,
+    ) {
+        let room = &mut self.scratch[lane.index()];
+        *room = (*room).max(scratch + made.scratch_bytes);
+        for launch in made.launches {
+            let argument = |argument| match argument {
+                kernels::Argument::Source => Argument::Address(places.source, 0),
+                kernels::Argument::Target => Argument::Address(places.target, 0),
+                kernels::Argument::Length => Argument::Address(places.length, 0),
+                kernels::Argument::Status => Argument::Address(places.own, 0),
+                kernels::Argument::Scratch(at) => {
+                    Argument::Address(At::Scratch(lane, scratch + at), 0)
+                }
+                kernels::Argument::Number(number) => Argument::Number(number),
+            };
+            commands.push(Command::Launch(Launch {
+                program: launch.program,
+                kernel: launch.kernel,
+                blocks: launch.blocks,
+                threads: launch.threads,
+                arguments: launch.arguments.into_iter().map(argument).collect(),
+            }));
+        }
+    }
+
+    fn form_check(&self, index: usize, form: usize) -> Command {
+        let number = Control::ACTIONS + index as u64;
+        let mut check = self.form_kernel("form_check", &[Control::own_status(form)], &[number]);
+        if let Command::Launch(launch) = &mut check {
+            launch.arguments.push(Argument::Status);
+        }
+        check
+    }
+
+    /// A kernel of `forms.cu`, with addresses and then numbers.
+    fn form_kernel(&self, kernel: &str, at: &[At], numbers: &[u64]) -> Command {
+        let blocks = match kernel {
+            "form_begin" | "form_check" => 1,
+            _ => self.shares.codecs.max(1),
+        };
+        let addresses = at.iter().map(|at| Argument::Address(*at, 0));
+        let numbers = numbers.iter().map(|number| Argument::Number(*number));
+        Command::Launch(Launch {
+            program: "forms",
+            kernel: kernel.into(),
+            blocks,
+            threads: 256,
+            arguments: addresses.chain(numbers).collect(),
+        })
+    }
+}
+
+/// What a codec's launches work on.
+#[derive(Debug, Clone, Copy)]
+struct Places {
+    source: At,
+    target: At,
+    length: At,
+    own: At,
+}
