@@ -41,6 +41,17 @@ fn compiler() -> Option<&'static str> {
     *FOUND.get_or_init(|| ["c++", "g++", "clang++"].into_iter().find(works))
 }
 
+/// A shared library of programs and more C++ behind them; nothing where there is no compiler, which
+/// is said.
+#[allow(dead_code, reason = "not every test that emulates kernels has more")]
+pub fn library(programs: &[Program], more: &str) -> Option<PathBuf> {
+    let Some(compiler) = compiler().filter(|_| cfg!(target_os = "linux")) else {
+        eprintln!("skipped: kernels need a C++ compiler (c++, g++ or clang++) on Linux");
+        return None;
+    };
+    Some(compiled(programs, compiler, more, &["-shared", "-fPIC"]))
+}
+
 /// A program that runs.
 pub struct Emulator {
     child: Child,
@@ -53,7 +64,7 @@ impl Emulator {
             eprintln!("skipped: kernels need a C++ compiler (c++, g++ or clang++) on Linux");
             return None;
         };
-        let binary = compiled(programs, compiler);
+        let binary = compiled(programs, compiler, "", &[]);
         let child =
             Command::new(&binary).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         Some(Self { child })
@@ -106,7 +117,7 @@ impl Drop for Emulator {
 
 /// The executable of programs, which is compiled once for each text that they ever have. Each program
 /// has a namespace, because what they begin with is the same.
-fn compiled(programs: &[Program], compiler: &str) -> PathBuf {
+fn compiled(programs: &[Program], compiler: &str, more: &str, options: &[&str]) -> PathBuf {
     let name = programs[0].name();
     let (mut sources, mut entries) = (String::new(), String::new());
     for program in programs {
@@ -116,9 +127,9 @@ fn compiled(programs: &[Program], compiler: &str) -> PathBuf {
         entries.extend(program.kernels().iter().map(|kernel| entry(name, kernel)));
     }
     let text = include_str!("emulator.h").replace("EMULATED_PROGRAM", &sources);
-    let text = text.replace("EMULATED_KERNELS", &entries);
+    let text = text.replace("EMULATED_KERNELS", &entries) + more;
     let mut hasher = DefaultHasher::new();
-    (&text, OPTIONS, compiler).hash(&mut hasher);
+    (&text, OPTIONS, options, compiler).hash(&mut hasher);
     let stem = format!("kernels-{name}-{:016x}", hasher.finish());
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let binary = folder.join(&stem);
@@ -131,8 +142,9 @@ fn compiled(programs: &[Program], compiler: &str) -> PathBuf {
     let own = format!("{stem}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let (source, fresh) = (folder.join(format!("{own}.cpp")), folder.join(&own));
     std::fs::write(&source, text).unwrap();
-    let made =
-        Command::new(compiler).args(OPTIONS).arg(&source).arg("-o").arg(&fresh).output().unwrap();
+    let mut command = Command::new(compiler);
+    let command = command.args(OPTIONS).args(options).arg(&source).arg("-o").arg(&fresh);
+    let made = command.output().unwrap();
     assert!(made.status.success(), "{name}:\n{}", String::from_utf8_lossy(&made.stderr));
     std::fs::remove_file(&source).unwrap();
     std::fs::rename(&fresh, &binary).unwrap();

@@ -2,6 +2,8 @@
 
 pub mod commands;
 mod compile;
+mod device;
+mod driver;
 mod error;
 pub mod launches;
 mod library;
@@ -9,6 +11,7 @@ mod library;
 use codecs::kernels::Program;
 
 pub use compile::{Compiled, compile};
+pub use device::{CudaDevice, CudaOptions, OpenError, open};
 pub use error::CudaError;
 pub use library::Library;
 

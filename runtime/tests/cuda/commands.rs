@@ -235,7 +235,7 @@ fn plans_of_a_decoder_leave_the_same_bits() {
 fn a_plan_with_zfp_comes_to_its_end() {
     let network = networks::small("vgg");
     let trace = trace(&network);
-    let plan = planned(&trace, &machine(true), "cswap", 70, Some(&zfp()));
+    let plan = planned(&trace, &machine(true), "cswap+", 70, Some(&zfp()));
     assert!(plan.actions.iter().any(|action| matches!(action.task, Task::Compress(_))));
     let Some(mut device) = Emulated::new(&network, &plan) else { return };
     device.iterate();

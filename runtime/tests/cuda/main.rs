@@ -2,6 +2,7 @@
 
 mod commands;
 mod compile;
+mod device;
 mod layers;
 mod models;
 

@@ -1,0 +1,423 @@
+//! The device that runs plans on CUDA.
+
+use std::collections::BTreeSet;
+
+use schema::{ActionId, Basis, Bytes, Lane, Nanos, Plan, Task, TensorId, Timeline, Trace};
+use simulator::Event as Moment;
+
+use super::commands::{At, Command, CommandError, Commands, Control, Issue, Shares};
+use super::driver::{Context, DeviceMemory, Event, Kernels, Pinned, Stream};
+use super::launches::Argument;
+use super::{CudaError, programs};
+use crate::device::host::check::check;
+use crate::device::host::residents::Residents;
+use crate::device::host::script::Place;
+use crate::device::{
+    AccessError, ActionError, Device, DeviceError, MemoryUse, RunFailure, Stop,
+};
+use crate::network::Network;
+
+/// Blocks of threads for each multiprocessor.
+const BLOCKS: u32 = 8;
+
+/// How a CUDA device behaves.
+#[derive(Debug, Clone)]
+pub struct CudaOptions {
+    /// Which device, counted from 0.
+    pub ordinal: usize,
+    /// What parameters and inputs are drawn from until the caller writes others.
+    pub seed: u64,
+    /// Share of the multiprocessors that codecs may take, in percent.
+    pub codec_percent: u8,
+    /// Stops the device.
+    pub stop: Stop,
+}
+
+impl Default for CudaOptions {
+    /// The first device, seed 0, a quarter of the multiprocessors for codecs.
+    fn default() -> Self {
+        Self { ordinal: 0, seed: 0, codec_percent: 25, stop: Stop::default() }
+    }
+}
+
+/// Why there is no CUDA device for a plan.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum OpenError {
+    /// CUDA cannot be used.
+    #[error(transparent)]
+    Cuda(#[from] CudaError),
+    /// No device could run the plan.
+    #[error(transparent)]
+    Plan(#[from] DeviceError),
+    /// CUDA has no kernels for it.
+    #[error(transparent)]
+    Commands(#[from] CommandError),
+}
+
+/// A CUDA device for a plan of a network's trace, its constants as [`Network::initialise`] has them.
+///
+/// Everything that can be refused is refused here: a plan that is not safe or not the network's, an
+/// op or codec without a kernel, and then a missing library, device or memory.
+///
+/// # Errors
+///
+/// [`OpenError`], with what is wrong and the remedy.
+pub fn open<'a>(
+    network: &'a Network,
+    trace: &'a Trace,
+    plan: &'a Plan,
+    options: &CudaOptions,
+) -> Result<CudaDevice<'a>, OpenError> {
+    check(network, trace, plan)?;
+    let residents = Residents::new(plan, trace)?;
+    // With any number of blocks: what is refused is refused before a device is looked for.
+    Commands::new(plan, network, Shares { layers: 1, codecs: 1 })?;
+    let context = Context::open(options.ordinal)?;
+    let layers = BLOCKS * context.multiprocessors;
+    let codecs = (layers * u32::from(options.codec_percent.min(100)) / 100).max(1);
+    let commands = Commands::new(plan, network, Shares { layers, codecs })?;
+    let used: BTreeSet<&str> = launches(&commands).map(|launch| launch.program).collect();
+    let programs: Vec<_> =
+        programs().into_iter().filter(|program| used.contains(program.name())).collect();
+    let mut device = CudaDevice {
+        network,
+        plan,
+        trace,
+        kernels: context.kernels(&programs)?,
+        arena: DeviceMemory::new(&context, "the plan", plan.budget)?,
+        control: DeviceMemory::new(&context, "the control of kernels", Bytes(commands.control_bytes))?,
+        scratch: array(|lane| {
+            DeviceMemory::new(&context, "codecs", Bytes(commands.scratch[lane]))
+        })?,
+        host: Pinned::new(&context, plan.host_budget)?,
+        streams: array(|_| context.stream())?,
+        origin: context.event()?,
+        moments: (0..plan.actions.len())
+            .map(|_| Ok([context.event()?, context.event()?]))
+            .collect::<Result<_, CudaError>>()?,
+        context,
+        commands,
+        residents,
+        state: State::New,
+        memory: MemoryUse::default(),
+        stop: options.stop.clone(),
+    };
+    device.initialise(options.seed)?;
+    Ok(device)
+}
+
+/// One of each lane.
+fn array<T>(mut make: impl FnMut(usize) -> Result<T, CudaError>) -> Result<[T; Lane::COUNT], CudaError> {
+    let [a, b, c, d] = [0, 1, 2, 3].map(&mut make);
+    Ok([a?, b?, c?, d?])
+}
+
+fn launches(
+    commands: &Commands,
+) -> impl Iterator<Item = &codecs::kernels::Launch<Argument<At>>> {
+    commands.issues.iter().flat_map(|issue| &issue.commands).filter_map(|command| match command {
+        Command::Launch(launch) => Some(launch),
+        Command::Copy { .. } => None,
+    })
+}
+
+/// A CUDA device: a stream for each lane, one arena on the device, one in pinned memory. Commands are
+/// handed out by the thread that calls [`Device::run`]; what waits for what, streams settle by events.
+///
+/// After an iteration that was stopped or failed, tensors hold anything, and the device is of no more
+/// use.
+pub struct CudaDevice<'a> {
+    network: &'a Network,
+    plan: &'a Plan,
+    trace: &'a Trace,
+    commands: Commands,
+    residents: Residents,
+    state: State,
+    memory: MemoryUse,
+    stop: Stop,
+    kernels: Kernels,
+    streams: [Stream; Lane::COUNT],
+    origin: Event,
+    /// When each action starts and ends.
+    moments: Vec<[Event; 2]>,
+    arena: DeviceMemory,
+    control: DeviceMemory,
+    scratch: [DeviceMemory; Lane::COUNT],
+    host: Pinned,
+    context: Context,
+}
+
+/// What the arena holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    New,
+    Between,
+    Unusable,
+}
+
+/// Why an iteration did not end.
+enum Torn {
+    Stopped,
+    At(ActionId, ActionError),
+}
+
+impl CudaDevice<'_> {
+    /// The device's name, as its driver has it.
+    pub fn name(&self) -> &str {
+        &self.context.name
+    }
+
+    fn initialise(&mut self, seed: u64) -> Result<(), CudaError> {
+        let places: Vec<_> = self.residents.before().collect();
+        for (tensor, place) in places {
+            let mut cells = vec![0.0; place.bytes / 4];
+            self.network.initialise(tensor, seed, &mut cells);
+            self.arena.write(place.begin as u64, &cells)?;
+        }
+        Ok(())
+    }
+
+    /// Where a tensor is that is there now, and how many cells it has, which are to be `found`.
+    fn place(&self, tensor: TensorId, found: usize) -> Result<Place, AccessError> {
+        let (place, when) = match self.state {
+            State::New => (self.residents.place_before(tensor), "before the first iteration"),
+            State::Between => (self.residents.place_after(tensor), "between iterations"),
+            State::Unusable => return Err(AccessError::Unusable),
+        };
+        let place = place.ok_or(AccessError::NotThere { tensor, when })?;
+        match place.bytes / 4 {
+            expected if expected == found => Ok(place),
+            expected => Err(AccessError::Length { tensor, expected, found }),
+        }
+    }
+
+    /// Puts constants where the next iteration begins with them. Where one belongs, another may lie,
+    /// so that they are taken out together.
+    fn put_back(&mut self) -> Result<(), CudaError> {
+        let mut taken = Vec::new();
+        for (from, _) in &self.residents.moved {
+            let mut cells = vec![0.0f32; from.bytes / 4];
+            self.arena.read(from.begin as u64, &mut cells)?;
+            taken.push(cells);
+        }
+        for ((_, to), cells) in self.residents.moved.iter().zip(taken) {
+            self.arena.write(to.begin as u64, &cells)?;
+        }
+        Ok(())
+    }
+
+    /// Hands out an iteration. Streams are at work when it returns.
+    fn hand_out(&mut self) -> Result<(), Torn> {
+        let first = ActionId(0);
+        let at_first = |error: CudaError| Torn::At(first, failure(error));
+        self.control.write(Control::STATUS, &[u64::MAX, 0]).map_err(at_first)?;
+        self.streams[0].record(&self.origin).map_err(at_first)?;
+        for stream in &self.streams[1..] {
+            stream.wait(&self.origin).map_err(at_first)?;
+        }
+        for issue in &self.commands.issues {
+            if self.stop.is_requested() {
+                return Err(Torn::Stopped);
+            }
+            self.issue(issue).map_err(|error| Torn::At(issue.action, failure(error)))?;
+        }
+        Ok(())
+    }
+
+    fn issue(&self, issue: &Issue) -> Result<(), CudaError> {
+        let stream = &self.streams[issue.lane.index()];
+        for on in &issue.waits {
+            stream.wait(&self.moments[on.index()][1])?;
+        }
+        let [start, end] = &self.moments[issue.action.index()];
+        stream.record(start)?;
+        for command in &issue.commands {
+            match command {
+                Command::Launch(launch) => {
+                    let arguments: Vec<u64> =
+                        launch.arguments.iter().map(|argument| self.value(argument)).collect();
+                    let named = (launch.program, &launch.kernel[..]);
+                    let sizes = [launch.blocks, launch.threads];
+                    stream.launch(&self.kernels, named, sizes, &arguments)?;
+                }
+                Command::Copy { bytes: 0, .. } => {}
+                Command::Copy { direction, device, host, bytes } => {
+                    let (device, host) = ((&self.arena, *device), (&self.host, *host));
+                    match direction {
+                        schema::Direction::D2h => stream.copy_out(device, host, *bytes)?,
+                        schema::Direction::H2d => stream.copy_in(device, host, *bytes)?,
+                    }
+                }
+            }
+        }
+        stream.record(end)
+    }
+
+    /// An argument as the device takes it. What kernels touch behind an address is the plan's, as
+    /// the proof has it; here is checked that it begins inside.
+    fn value(&self, argument: &Argument<At>) -> u64 {
+        match *argument {
+            Argument::Address(At::Arena(at), more) => self.arena.address(at + more, 0),
+            Argument::Address(At::Host(at), more) => self.host.address(at + more, 0),
+            Argument::Address(At::Control(at), more) => self.control.address(at + more, 0),
+            Argument::Address(At::Scratch(lane, at), more) => {
+                self.scratch[lane.index()].address(at + more, 0)
+            }
+            Argument::Nothing => 0,
+            Argument::Status => self.control.address(Control::STATUS, 8),
+            Argument::Number(number) => number,
+        }
+    }
+
+    /// What kernels say of the iteration, and when its actions started and ended.
+    fn look_back(&mut self) -> Result<Timeline, Torn> {
+        let at_first = |error: CudaError| Torn::At(ActionId(0), failure(error));
+        let mut said = [0u64; 2];
+        self.control.read(Control::STATUS, &mut said).map_err(at_first)?;
+        let [status, fallbacks] = said;
+        if status != u64::MAX {
+            return Err(self.said(status));
+        }
+        let mut times = Vec::with_capacity(self.moments.len());
+        for [start, end] in &self.moments {
+            let of = |event: &Event| event.since(&self.origin).map_err(at_first);
+            times.push((of(start)?, of(end)?));
+        }
+        let moments = in_order(&self.commands, &times);
+        let (plan, trace) = (self.plan, Some(self.trace));
+        let timeline = simulator::timeline(plan, trace, Basis::Measured, &moments);
+        self.account(timeline.peak, fallbacks);
+        Ok(timeline)
+    }
+
+    fn account(&mut self, peak: Bytes, fallbacks: u64) {
+        let end = |ends: &mut dyn Iterator<Item = u64>| Bytes(ends.max().unwrap_or(0));
+        let used = self.plan.buffers.iter().filter(|buffer| buffer.bytes > Bytes::ZERO);
+        let hosts = self.plan.host_buffers.iter().filter(|buffer| buffer.bytes > Bytes::ZERO);
+        let outside = self.commands.control_bytes + self.commands.scratch.iter().sum::<u64>();
+        self.memory = MemoryUse {
+            arena: end(&mut used.map(|buffer| buffer.address + buffer.bytes.0)),
+            live: self.memory.live.max(peak),
+            host_arena: end(&mut hosts.map(|buffer| buffer.address + buffer.bytes.0)),
+            outside: Bytes(outside),
+            fallbacks: self.memory.fallbacks + fallbacks,
+        };
+    }
+
+    /// What the status says: the action whose codec failed, or the op whose labels are wrong.
+    fn said(&self, status: u64) -> Torn {
+        let device = |what: &str| ActionError::Device { what: what.into() };
+        if let Some(action) = status.checked_sub(Control::ACTIONS) {
+            let what = match self.plan.actions.get(action as usize).map(|action| action.task) {
+                Some(Task::Compress(_)) => "a value is not finite, which the codec cannot keep",
+                _ => "the small form is damaged",
+            };
+            return Torn::At(ActionId(action as u32), device(what));
+        }
+        let ran = |task: Task| matches!(task, Task::Run(op) | Task::Recompute(op) if u64::from(op.0) == status);
+        let index = self.plan.actions.iter().position(|action| ran(action.task)).unwrap_or(0);
+        let what = "a label or token is no class of the loss or row of the table";
+        Torn::At(ActionId::from_index(index), device(what))
+    }
+
+    fn failure(&self, torn: Torn) -> RunFailure {
+        let (action, source) = match torn {
+            Torn::Stopped => return RunFailure::Stopped,
+            Torn::At(action, source) => (action, source),
+        };
+        let Some(task) = self.plan.actions.get(action.index()).map(|action| action.task) else {
+            return RunFailure::Unusable;
+        };
+        let name = match task {
+            Task::Run(op) | Task::Recompute(op) => self.trace.ops[op.index()].name.clone(),
+            Task::CopyOut(id) | Task::CopyIn(id) | Task::Compress(id) | Task::Decompress(id) => {
+                self.trace.tensors[id.index()].name.clone()
+            }
+        };
+        RunFailure::Action { action, lane: self.plan.lane(task), task, name, source }
+    }
+}
+
+fn failure(error: CudaError) -> ActionError {
+    ActionError::Device { what: error.to_string() }
+}
+
+/// Starts and ends in an order in which they can have happened. Streams tell the time to half a
+/// microsecond or so: what they order stays in order, and of what happened at one moment what the
+/// plan has first comes first.
+pub(super) fn in_order(commands: &Commands, times: &[(u64, u64)]) -> Vec<Moment> {
+    let mut ends: Vec<u64> = Vec::with_capacity(times.len());
+    let mut free = [0u64; Lane::COUNT];
+    let mut moments = Vec::with_capacity(2 * times.len());
+    for (issue, (start, end)) in commands.issues.iter().zip(times) {
+        let free = &mut free[issue.lane.index()];
+        let after = issue.waits.iter().map(|on| ends[on.index()]).fold(*free, u64::max);
+        let start = after.max(*start);
+        let end = start.max(*end);
+        *free = end;
+        ends.push(end);
+        let moment = |at, ends| Moment { action: issue.action, at: Nanos(at), ends };
+        moments.extend([moment(start, false), moment(end, true)]);
+    }
+    // Stable, and the plan's order has every action behind what it waits for.
+    moments.sort_by_key(|moment| moment.at);
+    moments
+}
+
+impl Device for CudaDevice<'_> {
+    fn write(&mut self, tensor: TensorId, data: &[f32]) -> Result<(), AccessError> {
+        if self.residents.place_before(tensor).is_none() {
+            return Err(AccessError::NotThere { tensor, when: "when an iteration begins" });
+        }
+        let place = self.place(tensor, data.len())?;
+        let written = self.arena.write(place.begin as u64, data);
+        written.map_err(|_| self.lost())
+    }
+
+    fn read(&mut self, tensor: TensorId, data: &mut [f32]) -> Result<(), AccessError> {
+        let place = self.place(tensor, data.len())?;
+        let read = self.arena.read(place.begin as u64, data);
+        read.map_err(|_| self.lost())
+    }
+
+    fn run(&mut self) -> Result<Timeline, RunFailure> {
+        match self.state {
+            _ if self.stop.is_requested() => return Err(RunFailure::Stopped),
+            State::Unusable => return Err(RunFailure::Unusable),
+            State::Between => {
+                let put = self.put_back();
+                put.map_err(|error| self.failure(Torn::At(ActionId(0), failure(error))))?;
+            }
+            State::New => {}
+        }
+        // Unless it comes to its end.
+        self.state = State::Unusable;
+        let handed_out = self.hand_out();
+        // Whatever was handed out ends before anybody looks.
+        let drained = self.context.synchronize();
+        handed_out.map_err(|torn| self.failure(torn))?;
+        drained.map_err(|error| self.failure(Torn::At(ActionId(0), failure(error))))?;
+        let timeline = self.look_back().map_err(|torn| self.failure(torn))?;
+        self.state = State::Between;
+        Ok(timeline)
+    }
+
+    fn memory(&self) -> MemoryUse {
+        self.memory
+    }
+}
+
+impl CudaDevice<'_> {
+    /// A device that does not answer any more.
+    fn lost(&mut self) -> AccessError {
+        self.state = State::Unusable;
+        AccessError::Unusable
+    }
+}
+
+impl Drop for CudaDevice<'_> {
+    fn drop(&mut self) {
+        // Before memory is given back. What fails has no remedy here.
+        let _ = self.context.synchronize();
+    }
+}

@@ -1,0 +1,334 @@
+//! The driver: memory, streams, events and launches. The one place of the CUDA device with raw
+//! addresses.
+//!
+//! # Why this is sound
+//!
+//! Addresses come from [`DeviceMemory::address`] and [`Pinned::address`], which check that what is
+//! accessed lies inside. Who may access what and when is the plan's matter, as on the host: it was
+//! proven, and streams wait for what it orders. What streams still do when memory is given back is
+//! waited for: a device synchronises before it drops anything.
+#![allow(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::ffi::{c_uint, c_void};
+use std::sync::Arc;
+
+use codecs::kernels::Program;
+use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags};
+use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaStream, DriverError, result};
+use schema::Bytes;
+
+use super::{ARCHITECTURES, CudaError, Library, compile};
+
+/// A device and its driver.
+#[derive(Debug, Clone)]
+pub(super) struct Context {
+    context: Arc<CudaContext>,
+    pub name: String,
+    /// Major and minor.
+    pub capability: (i32, i32),
+    pub multiprocessors: u32,
+}
+
+/// The architecture that kernels are compiled for, for a compute capability: the newest that is not
+/// newer than the device. The driver makes of it what the device runs.
+pub(super) fn architecture(capability: (i32, i32)) -> Option<&'static str> {
+    let number = |name: &str| name.trim_start_matches("sm_").parse::<i32>().ok();
+    let own = 10 * capability.0 + capability.1;
+    ARCHITECTURES.into_iter().rfind(|name| number(name).is_some_and(|number| number <= own))
+}
+
+impl Context {
+    /// The device of this number.
+    pub fn open(ordinal: usize) -> Result<Self, CudaError> {
+        Library::Driver.require()?;
+        Library::Nvrtc.require()?;
+        let no_device = |error: DriverError| CudaError::NoDevice { why: text(error) };
+        result::init().map_err(no_device)?;
+        let count = result::device::get_count().map_err(no_device)? as usize;
+        if count == 0 {
+            return Err(CudaError::NoDevice { why: "it counts none".into() });
+        }
+        if ordinal >= count {
+            return Err(CudaError::NoSuchDevice { ordinal, count });
+        }
+        let context = CudaContext::new(ordinal).map_err(failed("opening the device"))?;
+        // SAFETY: nothing here is a slice of cudarc's; the plan has all ordering.
+        unsafe { context.disable_event_tracking() };
+        let about = failed("asking the device what it is");
+        let name = context.name().map_err(about)?;
+        let capability = context.compute_capability().map_err(about)?;
+        if architecture(capability).is_none() {
+            return Err(CudaError::TooOld { device: name, capability });
+        }
+        let processors = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        let multiprocessors = context.attribute(processors).map_err(about)?.max(1) as u32;
+        Ok(Self { context, name, capability, multiprocessors })
+    }
+
+    /// Free and all memory of the device.
+    pub fn memory(&self) -> Result<(Bytes, Bytes), CudaError> {
+        let (free, total) =
+            self.context.mem_get_info().map_err(failed("asking for free memory"))?;
+        Ok((Bytes(free as u64), Bytes(total as u64)))
+    }
+
+    pub fn stream(&self) -> Result<Stream, CudaError> {
+        let stream = self.context.new_stream().map_err(failed("making a stream"))?;
+        Ok(Stream { stream })
+    }
+
+    /// An event that says when.
+    pub fn event(&self) -> Result<Event, CudaError> {
+        let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
+        let event = self.context.new_event(flags).map_err(failed("making an event"))?;
+        Ok(Event { event })
+    }
+
+    /// Waits for all that streams do.
+    pub fn synchronize(&self) -> Result<(), CudaError> {
+        self.context.synchronize().map_err(failed("waiting for the device"))
+    }
+
+    /// Compiles and loads programs.
+    pub fn kernels(&self, programs: &[Program]) -> Result<Kernels, CudaError> {
+        let architecture = architecture(self.capability).unwrap_or(ARCHITECTURES[0]);
+        let mut functions = BTreeMap::new();
+        for program in programs {
+            let compiled = compile(program, architecture)?;
+            let loading = failed("loading kernels");
+            let module = self.context.load_module(compiled.ptx).map_err(loading)?;
+            for kernel in program.kernels() {
+                let function = module.load_function(&kernel).map_err(loading)?;
+                functions.insert((program.name(), kernel), function);
+            }
+        }
+        Ok(Kernels { functions })
+    }
+}
+
+/// Loaded kernels by program and name.
+#[derive(Debug)]
+pub(super) struct Kernels {
+    functions: BTreeMap<(&'static str, String), CudaFunction>,
+}
+
+/// A lane.
+#[derive(Debug)]
+pub(super) struct Stream {
+    stream: Arc<CudaStream>,
+}
+
+/// A moment of a stream.
+#[derive(Debug)]
+pub(super) struct Event {
+    event: CudaEvent,
+}
+
+impl Stream {
+    /// Notes the moment when all that the stream was given so far has ended.
+    pub fn record(&self, event: &Event) -> Result<(), CudaError> {
+        event.event.record(&self.stream).map_err(failed("recording an event"))
+    }
+
+    /// Lets what the stream is given from now on wait for a moment.
+    pub fn wait(&self, event: &Event) -> Result<(), CudaError> {
+        self.stream.wait(&event.event).map_err(failed("waiting for an event"))
+    }
+
+    /// Launches a kernel. Addresses among the arguments are those of memory that lives until the
+    /// stream is done.
+    pub fn launch(
+        &self,
+        kernels: &Kernels,
+        (program, kernel): (&'static str, &str),
+        [blocks, threads]: [u32; 2],
+        arguments: &[u64],
+    ) -> Result<(), CudaError> {
+        let key = (program, kernel.to_owned());
+        let no_kernel = || CudaError::Call { what: "launching", why: format!("no {kernel}") };
+        let function = kernels.functions.get(&key).ok_or_else(no_kernel)?;
+        let mut parameters: Vec<*mut c_void> =
+            arguments.iter().map(|argument| std::ptr::from_ref(argument) as *mut c_void).collect();
+        let (grid, block): ((c_uint, c_uint, c_uint), _) = ((blocks, 1, 1), (threads, 1, 1));
+        // SAFETY: the function's module is loaded; each of its parameters has 8 bytes, and the driver
+        // copies them before it returns; a test holds the numbers of parameters.
+        let launched = unsafe {
+            let (function, stream) = (function.cu_function(), self.stream.cu_stream());
+            result::launch_kernel(function, grid, block, 0, stream, &mut parameters)
+        };
+        launched.map_err(failed("launching a kernel"))
+    }
+
+    /// Copies from the device to pinned memory, later.
+    pub fn copy_out(
+        &self,
+        (device, from): (&DeviceMemory, u64),
+        (host, to): (&Pinned, u64),
+        bytes: u64,
+    ) -> Result<(), CudaError> {
+        let (from, to) = (device.address(from, bytes), host.address(to, bytes));
+        // SAFETY: both places lie inside of memory that lives until the stream is done, and nobody
+        // else has a slice of the pinned one.
+        let copied = unsafe {
+            let to = std::slice::from_raw_parts_mut(to as *mut u8, bytes as usize);
+            result::memcpy_dtoh_async(to, from, self.stream.cu_stream())
+        };
+        copied.map_err(failed("copying to the host"))
+    }
+
+    /// Copies from pinned memory to the device, later.
+    pub fn copy_in(
+        &self,
+        (device, to): (&DeviceMemory, u64),
+        (host, from): (&Pinned, u64),
+        bytes: u64,
+    ) -> Result<(), CudaError> {
+        let (from, to) = (host.address(from, bytes), device.address(to, bytes));
+        // SAFETY: both places lie inside of memory that lives until the stream is done.
+        let copied = unsafe {
+            let from = std::slice::from_raw_parts(from as *const u8, bytes as usize);
+            result::memcpy_htod_async(to, from, self.stream.cu_stream())
+        };
+        copied.map_err(failed("copying to the device"))
+    }
+}
+
+impl Event {
+    /// Nanoseconds from another event to this one, both of which have come.
+    pub fn since(&self, start: &Self) -> Result<u64, CudaError> {
+        let elapsed = start.event.elapsed_ms(&self.event);
+        let milliseconds = elapsed.map_err(failed("asking when an event came"))?;
+        Ok((f64::from(milliseconds.max(0.0)) * 1e6).round() as u64)
+    }
+}
+
+/// Memory of the device, one allocation.
+#[derive(Debug)]
+pub(super) struct DeviceMemory {
+    context: Arc<CudaContext>,
+    begin: u64,
+    bytes: u64,
+}
+
+impl DeviceMemory {
+    /// So many bytes, which hold anything.
+    pub fn new(context: &Context, what: &'static str, bytes: Bytes) -> Result<Self, CudaError> {
+        let too_little = |free| CudaError::TooLittleMemory { what, needed: bytes, free };
+        let (free, _) = context.memory()?;
+        if bytes > free {
+            return Err(too_little(free));
+        }
+        // SAFETY: the context is bound to this thread, by asking it for its memory.
+        let begin = unsafe { result::malloc_sync(bytes.0.max(1) as usize) };
+        // Free memory may be in pieces.
+        let begin = begin.map_err(|_| too_little(free))?;
+        Ok(Self { context: context.context.clone(), begin, bytes: bytes.0 })
+    }
+
+    /// The address of a place.
+    ///
+    /// # Panics
+    ///
+    /// If it does not lie inside: the proof of the plan was wrong then.
+    pub fn address(&self, at: u64, bytes: u64) -> u64 {
+        let end = at.checked_add(bytes);
+        assert!(end.is_some_and(|end| end <= self.bytes), "a place outside of the device's memory");
+        self.begin + at
+    }
+
+    /// Copies to the device, while no stream does anything.
+    pub fn write<T: Copy>(&mut self, at: u64, data: &[T]) -> Result<(), CudaError> {
+        let to = self.address(at, std::mem::size_of_val(data) as u64);
+        self.bind()?;
+        // SAFETY: the place lies inside, and no stream uses it.
+        unsafe { result::memcpy_htod_sync(to, data) }.map_err(failed("writing a tensor"))
+    }
+
+    /// Copies from the device, while no stream does anything.
+    pub fn read<T: Copy>(&self, at: u64, data: &mut [T]) -> Result<(), CudaError> {
+        let from = self.address(at, std::mem::size_of_val(data) as u64);
+        self.bind()?;
+        // SAFETY: the place lies inside, and no stream uses it; callers read numbers, of which every
+        // pattern of bits is one.
+        unsafe { result::memcpy_dtoh_sync(data, from) }.map_err(failed("reading a tensor"))
+    }
+
+    fn bind(&self) -> Result<(), CudaError> {
+        self.context.bind_to_thread().map_err(failed("binding the device"))
+    }
+}
+
+impl Drop for DeviceMemory {
+    fn drop(&mut self) {
+        if self.bind().is_ok() {
+            // SAFETY: allocated by `new`, and given back once. What fails has no remedy here.
+            let _ = unsafe { result::free_sync(self.begin) };
+        }
+    }
+}
+
+/// Pinned memory of the host, which kernels can reach, too.
+#[derive(Debug)]
+pub(super) struct Pinned {
+    context: Arc<CudaContext>,
+    begin: *mut c_void,
+    bytes: u64,
+}
+
+// SAFETY: plain memory; access to it is as the module says.
+unsafe impl Send for Pinned {}
+
+impl Pinned {
+    /// So many bytes, which hold anything.
+    pub fn new(context: &Context, bytes: Bytes) -> Result<Self, CudaError> {
+        let none = |error| CudaError::NoPinnedMemory { needed: bytes, why: text(error) };
+        context.context.bind_to_thread().map_err(failed("binding the device"))?;
+        // Not write-combined, which would be slow to read. Its address is one for kernels, too
+        // (unified addressing).
+        // SAFETY: the context is bound.
+        let begin = unsafe { result::malloc_host(bytes.0.max(1) as usize, 0) }.map_err(none)?;
+        Ok(Self { context: context.context.clone(), begin, bytes: bytes.0 })
+    }
+
+    /// The address of a place.
+    ///
+    /// # Panics
+    ///
+    /// If it does not lie inside: the proof of the plan was wrong then.
+    pub fn address(&self, at: u64, bytes: u64) -> u64 {
+        let end = at.checked_add(bytes);
+        assert!(end.is_some_and(|end| end <= self.bytes), "a place outside of pinned memory");
+        self.begin as u64 + at
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if self.context.bind_to_thread().is_ok() {
+            // SAFETY: allocated by `new`, and given back once. What fails has no remedy here.
+            let _ = unsafe { result::free_host(self.begin) };
+        }
+    }
+}
+
+fn text(error: DriverError) -> String {
+    let text = error.error_string().ok().map(|text| text.to_string_lossy().into_owned());
+    text.unwrap_or_else(|| format!("{error:?}"))
+}
+
+fn failed(what: &'static str) -> impl Fn(DriverError) -> CudaError + Copy {
+    move |error| CudaError::Call { what, why: text(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_compiled_for_what_the_device_can_run() {
+        let of = [(6, 1), (7, 0), (7, 5), (8, 0), (8, 9), (9, 0), (12, 0)].map(architecture);
+        let [volta, ampere, hopper] = ARCHITECTURES.map(Some);
+        assert_eq!(of, [None, volta, volta, ampere, ampere, hopper, hopper]);
+    }
+}

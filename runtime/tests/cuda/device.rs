@@ -1,0 +1,229 @@
+//! The CUDA device itself, on a driver that is none (see `driver.h`): what is called and in which
+//! order, memory, streams, events, the timeline, errors. Each test runs once more in a process of its
+//! own that finds that driver first.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use runtime::cuda::{CudaDevice, CudaError, CudaOptions, Library, OpenError, open, programs};
+use runtime::device::{ActionError, Device, RunFailure, Stop};
+use runtime::layers::cell_from_index;
+use runtime::network::Network;
+use schema::{Basis, Document, Plan, Task, Trace};
+
+use crate::networks;
+use crate::problem::{SEED, machine, planned, trace, zvc};
+use crate::reference::{bits, seed_of};
+
+/// The driver and the compiler in a folder of their own.
+fn stand_in() -> Option<PathBuf> {
+    let library = crate::emulator::library(&programs(), include_str!("driver.h"))?;
+    let folder = library.with_extension("folder");
+    std::fs::create_dir_all(&folder).unwrap();
+    for name in ["libcuda.so", "libnvrtc.so"] {
+        // Others may do the same at this moment.
+        let own = folder.join(format!("{name}-{}-{:?}", std::process::id(), std::thread::current().id()));
+        std::fs::copy(&library, &own).unwrap();
+        std::fs::rename(&own, folder.join(name)).unwrap();
+    }
+    Some(folder)
+}
+
+/// Whether this is the process in which a test is to run. Otherwise runs the test there, with
+/// settings for the driver.
+fn is_inside(test: &str, settings: &[(&str, &str)]) -> bool {
+    if std::env::var_os("TIDEGATE_STAND_IN").is_some() {
+        return true;
+    }
+    let Some(folder) = stand_in() else { return false };
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([&format!("device::{test}"), "--exact", "--nocapture"]);
+    command.env("LD_LIBRARY_PATH", folder).env("TIDEGATE_STAND_IN", "1");
+    settings.iter().for_each(|(name, value)| {
+        command.env(name, value);
+    });
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    false
+}
+
+fn opened<'a>(network: &'a Network, trace: &'a Trace, plan: &'a Plan) -> CudaDevice<'a> {
+    let options = CudaOptions { seed: SEED, ..CudaOptions::default() };
+    open(network, trace, plan, &options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Runs iterations and returns what they leave, with dropout's seed of each.
+fn outcome(device: &mut CudaDevice<'_>, network: &Network, plan: &Plan) -> Vec<Vec<u32>> {
+    for iteration in 0..3 {
+        if let Some((tensor, cells)) = seed_of(network, SEED, iteration) {
+            device.write(tensor, &cells).unwrap();
+        }
+        let timeline = device.run().unwrap_or_else(|error| panic!("{error:?}"));
+        assert_eq!(timeline.check(), Ok(()));
+        assert_eq!(timeline.basis, Basis::Measured);
+        assert_eq!(timeline.intervals.len(), plan.actions.len());
+        for (interval, action) in timeline.intervals.iter().zip(&plan.actions) {
+            for on in &action.after {
+                assert!(timeline.intervals[on.index()].end <= interval.start);
+            }
+        }
+        assert!(timeline.peak <= plan.predicted.arena);
+    }
+    let mut left: Vec<_> = plan.buffers.iter().filter(|b| b.at_end).filter_map(|b| b.tensor).collect();
+    left.sort_unstable();
+    let read = left.iter().map(|tensor| {
+        let mut cells = vec![0.0; network.tensor(*tensor).elements];
+        device.read(*tensor, &mut cells).unwrap();
+        bits(&cells)
+    });
+    read.collect()
+}
+
+#[test]
+fn plans_leave_the_same_bits() {
+    if !is_inside("plans_leave_the_same_bits", &[]) {
+        return;
+    }
+    let network = networks::small("vgg");
+    let mut trace = trace(&network);
+    // Told of more zeros than there are, plans with codecs reserve too little for some.
+    for tensor in &mut trace.tensors {
+        tensor.sparsity = tensor.sparsity.map(|share| (share * 1.6).min(0.95));
+    }
+    let whole = planned(&trace, &machine(false), "in-core", 105, None);
+    let mut in_core = opened(&network, &trace, &whole);
+    assert_eq!(in_core.name(), "stand-in");
+    let expected = outcome(&mut in_core, &network, &whole);
+    drop(in_core);
+    for (method, codec_lane) in [("swap-all", false), ("tide", false), ("cswap", true)] {
+        let models = zvc(0);
+        let plan = planned(&trace, &machine(codec_lane), method, 70, codec_lane.then_some(&models));
+        let mut device = opened(&network, &trace, &plan);
+        assert!(outcome(&mut device, &network, &plan) == expected, "{method}");
+        let memory = device.memory();
+        assert_eq!(memory.arena, plan.predicted.arena, "{method}");
+        assert_eq!(memory.host_arena, plan.predicted.host_arena, "{method}");
+        assert!(memory.live <= memory.arena && memory.outside.0 > 0, "{method}");
+        assert_eq!(memory.fallbacks > 0, codec_lane, "{method}");
+    }
+}
+
+#[test]
+fn a_stop_is_taken_between_actions() {
+    if !is_inside("a_stop_is_taken_between_actions", &[]) {
+        return;
+    }
+    let network = networks::small("vgg");
+    let trace = trace(&network);
+    let plan = planned(&trace, &machine(false), "swap-all", 70, None);
+    let stop = Stop::default();
+    let options = CudaOptions { stop: stop.clone(), ..CudaOptions::default() };
+    let mut device = open(&network, &trace, &plan, &options).unwrap();
+    device.run().unwrap();
+    stop.request();
+    assert_eq!(device.run(), Err(RunFailure::Stopped));
+}
+
+#[test]
+fn a_wrong_label_fails_the_loss_and_nothing_runs_after() {
+    if !is_inside("a_wrong_label_fails_the_loss_and_nothing_runs_after", &[]) {
+        return;
+    }
+    let network = networks::small("vgg");
+    let trace = trace(&network);
+    let plan = planned(&trace, &machine(false), "in-core", 105, None);
+    let mut device = opened(&network, &trace, &plan);
+    let labels = network.labels().unwrap();
+    let wrong = vec![cell_from_index(1 << 30); network.tensor(labels).elements];
+    device.write(labels, &wrong).unwrap();
+    let failure = device.run().expect_err("no class has that number");
+    let RunFailure::Action { name, task, source, .. } = &failure else { panic!("{failure}") };
+    assert!(name.starts_with("loss") && matches!(task, Task::Run(_)), "{name}");
+    assert!(matches!(source, ActionError::Device { what } if what.contains("label")), "{source}");
+    assert_eq!(device.run(), Err(RunFailure::Unusable));
+    assert!(device.read(labels, &mut [0.0]).is_err());
+}
+
+/// What opening says where something is missing.
+fn refusal() -> CudaError {
+    let network = networks::small("vgg");
+    let trace = trace(&network);
+    let plan = planned(&trace, &machine(false), "in-core", 105, None);
+    let opened = open(&network, &trace, &plan, &CudaOptions::default());
+    match opened.map(|_| ()).expect_err("something is missing") {
+        OpenError::Cuda(error) => error,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_driver_without_a_device_is_said() {
+    if is_inside("a_driver_without_a_device_is_said", &[("TIDEGATE_DEVICES", "0")]) {
+        let error = refusal();
+        assert!(matches!(error, CudaError::NoDevice { .. }), "{error}");
+        assert!(error.to_string().contains("nvidia-smi"), "{error}");
+    }
+}
+
+#[test]
+fn an_old_device_is_said() {
+    if is_inside("an_old_device_is_said", &[("TIDEGATE_CAPABILITY", "61")]) {
+        let error = refusal();
+        assert!(matches!(error, CudaError::TooOld { capability: (6, 1), .. }), "{error}");
+    }
+}
+
+#[test]
+fn too_little_memory_is_said() {
+    if is_inside("too_little_memory_is_said", &[("TIDEGATE_MEMORY", "20000")]) {
+        let error = refusal();
+        let CudaError::TooLittleMemory { needed, free, .. } = error else { panic!("{error}") };
+        assert!(needed > free && free.0 == 20_000);
+    }
+}
+
+#[test]
+fn too_little_pinned_memory_is_said() {
+    if is_inside("too_little_pinned_memory_is_said", &[("TIDEGATE_PINNED", "0")]) {
+        let error = refusal();
+        assert!(matches!(error, CudaError::NoPinnedMemory { .. }), "{error}");
+        assert!(error.to_string().contains("ulimit"), "{error}");
+    }
+}
+
+/// Without a driver, whatever else is there.
+#[test]
+fn no_driver_is_said() {
+    if Library::Driver.is_present() {
+        eprintln!("skipped: this machine has a driver");
+        return;
+    }
+    let error = refusal();
+    assert_eq!(error, CudaError::NoDriver);
+    assert!(error.to_string().contains("--device host"), "{error}");
+}
+
+/// With a driver and without the compiler.
+#[test]
+fn no_compiler_is_said() {
+    if std::env::var_os("TIDEGATE_STAND_IN").is_none() && Library::Nvrtc.is_present() {
+        eprintln!("skipped: this machine has NVRTC");
+        return;
+    }
+    if std::env::var_os("TIDEGATE_STAND_IN").is_none() {
+        let Some(folder) = stand_in() else { return };
+        let driver_alone = folder.with_extension("driver");
+        std::fs::create_dir_all(&driver_alone).unwrap();
+        std::fs::copy(folder.join("libcuda.so"), driver_alone.join("libcuda.so")).unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["device::no_compiler_is_said", "--exact"]);
+        command.env("LD_LIBRARY_PATH", driver_alone).env("TIDEGATE_STAND_IN", "1");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    }
+    let error = refusal();
+    assert_eq!(error, CudaError::NoLibrary { library: Library::Nvrtc });
+    assert!(error.to_string().contains("LD_LIBRARY_PATH"), "{error}");
+}

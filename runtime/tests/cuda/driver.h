@@ -1,0 +1,235 @@
+// A driver and a compiler that are none: enough of both for the CUDA device to run on the emulator.
+//
+// Streams do nothing until somebody waits. Then whatever may run next is drawn at random: streams go
+// on in order, events are waited for, and nothing else is ordered. Time is counted in steps. What the
+// environment says: TIDEGATE_DEVICES (default 1), TIDEGATE_MEMORY in bytes (default 1 GiB),
+// TIDEGATE_CAPABILITY (default 90), TIDEGATE_SEED.
+
+#include <deque>
+#include <functional>
+#include <set>
+
+namespace stand_in {
+
+static uint64_t setting(const char* name, uint64_t otherwise) {
+    const char* text = getenv(name);
+    return text ? strtoull(text, nullptr, 10) : otherwise;
+}
+
+struct Record {
+    bool done;
+    uint64_t at;
+};
+
+struct Event {
+    std::vector<Record*> records;
+};
+
+struct Work {
+    // None for what only waits.
+    std::function<void()> run;
+    Record* waits;
+    Record* records;
+};
+
+struct Stream {
+    std::deque<Work> queue;
+    uint64_t now = 0;
+};
+
+struct Module {
+    std::string program;
+};
+
+static std::vector<Stream*> streams;
+static uint64_t allocated;
+static std::map<void*, uint64_t> allocations;
+
+static bool step(Stream* stream) {
+    if (stream->queue.empty()) return false;
+    Work& work = stream->queue.front();
+    if (work.waits && !work.waits->done) return false;
+    if (work.waits && work.waits->at > stream->now) stream->now = work.waits->at;
+    if (work.run) {
+        work.run();
+        stream->now += 1000 + emulator::next() % 1000;
+    }
+    if (work.records) *work.records = Record{true, stream->now};
+    stream->queue.pop_front();
+    return true;
+}
+
+static int drain() {
+    for (;;) {
+        bool left = false;
+        for (Stream* stream : streams) left = left || !stream->queue.empty();
+        if (!left) return 0;
+        // Some stream can go on, or the order has a circle.
+        size_t first = emulator::next() % streams.size();
+        bool went = false;
+        for (size_t i = 0; i < streams.size() && !went; i++) went = step(streams[(first + i) % streams.size()]);
+        if (!went) return 719;
+    }
+}
+
+static bool is_busy() {
+    for (Stream* stream : streams) {
+        if (!stream->queue.empty()) return true;
+    }
+    return false;
+}
+
+}  // namespace stand_in
+
+#define API extern "C" __attribute__((visibility("default"))) int
+
+using namespace stand_in;
+
+API cuInit(unsigned) {
+    emulator::state = setting("TIDEGATE_SEED", 1);
+    return setting("TIDEGATE_DEVICES", 1) == 0 ? 100 : 0;
+}
+API cuGetErrorString(int error, const char** text) {
+    *text = error == 100 ? "no CUDA-capable device is detected" : error == 2 ? "out of memory" : "an error";
+    return 0;
+}
+API cuGetErrorName(int error, const char** text) { return cuGetErrorString(error, text); }
+API cuDeviceGetCount(int* count) { return *count = setting("TIDEGATE_DEVICES", 1), 0; }
+API cuDeviceGet(int* device, int ordinal) { return *device = ordinal, 0; }
+API cuDeviceGetName(char* name, int bytes, int) { return snprintf(name, bytes, "stand-in"), 0; }
+API cuDeviceGetAttribute(int* value, int attribute, int) {
+    uint64_t capability = setting("TIDEGATE_CAPABILITY", 90);
+    // 75, 76: compute capability; 16: multiprocessors.
+    *value = attribute == 75 ? capability / 10 : attribute == 76 ? capability % 10 : attribute == 16 ? 2 : 0;
+    return 0;
+}
+static int context;
+API cuDevicePrimaryCtxRetain(void** to, int) { return *to = &context, 0; }
+API cuDevicePrimaryCtxRelease_v2(int) { return 0; }
+API cuCtxGetCurrent(void** to) { return *to = &context, 0; }
+API cuCtxSetCurrent(void*) { return 0; }
+API cuCtxSynchronize() { return drain(); }
+API cuMemGetInfo_v2(size_t* free, size_t* total) {
+    *total = setting("TIDEGATE_MEMORY", 1 << 30);
+    *free = *total - allocated;
+    return 0;
+}
+static int allocate(void** to, size_t bytes) {
+    // Poison, so that nothing that is not written first is a number.
+    if (posix_memalign(to, 4096, bytes + 4096)) return 2;
+    memset(*to, 0xff, bytes);
+    return 0;
+}
+API cuMemAlloc_v2(uint64_t* to, size_t bytes) {
+    size_t free, total;
+    cuMemGetInfo_v2(&free, &total);
+    if (bytes > free) return 2;
+    void* memory;
+    int error = allocate(&memory, bytes);
+    *to = (uint64_t)memory;
+    allocated += bytes;
+    allocations[memory] = bytes;
+    return error;
+}
+API cuMemFree_v2(uint64_t at) {
+    if (is_busy() || !allocations.count((void*)at)) return 1;
+    allocated -= allocations[(void*)at];
+    allocations.erase((void*)at);
+    free((void*)at);
+    return 0;
+}
+API cuMemHostAlloc(void** to, size_t bytes, unsigned flags) {
+    return bytes > setting("TIDEGATE_PINNED", ~0ull) || flags != 0 ? 2 : allocate(to, bytes);
+}
+API cuMemFreeHost(void* at) { return is_busy() ? 1 : (free(at), 0); }
+API cuMemcpyHtoD_v2(uint64_t to, const void* from, size_t bytes) {
+    return is_busy() ? 1 : (memcpy((void*)to, from, bytes), 0);
+}
+API cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes) {
+    return is_busy() ? 1 : (memcpy(to, (void*)from, bytes), 0);
+}
+static int later(void* stream, std::function<void()> run) {
+    ((Stream*)stream)->queue.push_back(Work{run, nullptr, nullptr});
+    return 0;
+}
+API cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stream) {
+    return later(stream, [=] { memcpy((void*)to, from, bytes); });
+}
+API cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream) {
+    return later(stream, [=] { memcpy(to, (void*)from, bytes); });
+}
+API cuStreamCreate(void** to, unsigned) {
+    Stream* stream = new Stream;
+    streams.push_back(stream);
+    return *to = stream, 0;
+}
+API cuStreamDestroy_v2(void* stream) {
+    for (size_t i = 0; i < streams.size(); i++) {
+        if (streams[i] == stream) streams.erase(streams.begin() + i);
+    }
+    delete (Stream*)stream;
+    return 0;
+}
+API cuStreamSynchronize(void*) { return drain(); }
+API cuEventCreate(void** to, unsigned) { return *to = new Event, 0; }
+API cuEventDestroy_v2(void* event) {
+    for (Record* record : ((Event*)event)->records) delete record;
+    delete (Event*)event;
+    return 0;
+}
+API cuEventRecord(void* event, void* stream) {
+    Record* record = new Record{false, 0};
+    ((Event*)event)->records.push_back(record);
+    ((Stream*)stream)->queue.push_back(Work{nullptr, nullptr, record});
+    return 0;
+}
+API cuStreamWaitEvent(void* stream, void* event, unsigned) {
+    // What was never recorded is not waited for.
+    auto& records = ((Event*)event)->records;
+    if (!records.empty()) ((Stream*)stream)->queue.push_back(Work{nullptr, records.back(), nullptr});
+    return 0;
+}
+API cuEventSynchronize(void*) { return drain(); }
+API cuEventElapsedTime(float* to, void* start, void* end) {
+    auto &first = ((Event*)start)->records, &last = ((Event*)end)->records;
+    if (first.empty() || last.empty()) return 400;
+    *to = ((double)last.back()->at - (double)first.back()->at) / 1e6;
+    return 0;
+}
+API cuEventElapsedTime_v2(float* to, void* start, void* end) { return cuEventElapsedTime(to, start, end); }
+API cuModuleLoadData(void** to, const void* image) {
+    std::string name = (const char*)image;
+    return *to = new Module{name.substr(0, name.find(' '))}, 0;
+}
+API cuModuleUnload(void* module) { return delete (Module*)module, 0; }
+API cuModuleGetFunction(void** to, void* module, const char* kernel) {
+    auto entry = emulator::kernels.find(((Module*)module)->program + "/" + kernel);
+    if (entry == emulator::kernels.end()) return 500;
+    return *to = (void*)&entry->second, 0;
+}
+API cuLaunchKernel(void* function, unsigned blocks, unsigned y, unsigned z, unsigned threads, unsigned ty,
+    unsigned tz, unsigned shared, void* stream, void** parameters, void** extra) {
+    const emulator::Entry* kernel = (const emulator::Entry*)function;
+    if (y * z * ty * tz != 1 || shared != 0 || extra != nullptr || blocks == 0) return 1;
+    std::vector<uint64_t> arguments;
+    for (size_t i = 0; i < kernel->arguments; i++) arguments.push_back(*(uint64_t*)parameters[i]);
+    return later(stream, [=] { emulator::launch(*kernel, blocks, threads, arguments.data()); });
+}
+
+// What is compiled is the program's name and the architecture.
+struct Compiled {
+    std::string text;
+};
+API nvrtcCreateProgram(void** to, const char*, const char* name, int, const char* const*, const char* const*) {
+    std::string program = name;
+    return *to = new Compiled{program.substr(0, program.find('.'))}, 0;
+}
+API nvrtcCompileProgram(void* program, int count, const char* const* options) {
+    for (int i = 0; i < count; i++) ((Compiled*)program)->text += std::string(" ") + options[i];
+    return 0;
+}
+API nvrtcGetPTXSize(void* program, size_t* bytes) { return *bytes = ((Compiled*)program)->text.size() + 1, 0; }
+API nvrtcGetPTX(void* program, char* to) { return strcpy(to, ((Compiled*)program)->text.c_str()), 0; }
+API nvrtcGetProgramLogSize(void*, size_t* bytes) { return *bytes = 1, 0; }
+API nvrtcGetProgramLog(void*, char* to) { return *to = 0, 0; }
+API nvrtcDestroyProgram(void** program) { return delete (Compiled*)*program, 0; }
