@@ -9,7 +9,7 @@ use super::commands::{At, Command, CommandError, Commands, Control, Issue, Share
 use super::driver::{Context, DeviceMemory, Event, Kernels, Pinned, Stream};
 use super::launches::Argument;
 use super::{CudaError, programs};
-use crate::device::host::check::check;
+use crate::device::check::check;
 use crate::device::host::residents::Residents;
 use crate::device::host::script::Place;
 use crate::device::{
