@@ -119,7 +119,7 @@ impl Timing {
         };
         let waiting = sequence.codec_positions[self.state.codecs_started..].iter();
         let due = waiting.map(|position| *position as usize).take_while(is_due);
-        due.map(|position| sequence.allocates[position]).max().unwrap_or(0)
+        due.map(|position| sequence.moves[position].allocates).max().unwrap_or(0)
     }
 
     /// Starts the next codec, if it has a lane of its own and can start.
@@ -132,13 +132,13 @@ impl Timing {
         };
         let position = *position as usize;
         let run = sequence.positions[position];
-        let allocates = sequence.allocates[position];
+        let allocates = sequence.moves[position].allocates;
         match run.work {
             Work::Compress(id) => {
-                if position >= self.state.ended || self.state.live + allocates > self.budget {
+                let state = &mut self.state;
+                if position >= state.ended || !state.fits(allocates, self.budget) {
                     return;
                 }
-                let state = &mut self.state;
                 state.host += sequence.packings[id as usize].host_bytes(model);
                 state.host_peak = state.host_peak.max(state.host);
             }
@@ -167,7 +167,7 @@ impl Timing {
         {
             return false;
         }
-        let (here, bytes) = (self.here(sequence), sequence.allocates[position]);
+        let (here, bytes) = (self.here(sequence), sequence.moves[position].allocates);
         let find = || first_fit(&self.load, self.budget, (here, position), bytes);
         let fits_from = self.leads.fits_from.unwrap_or_else(find);
         self.leads.fits_from = Some(fits_from);
@@ -177,7 +177,8 @@ impl Timing {
     /// From now until its position, the tensor is there, and soon its small form is not.
     fn hold_early(&mut self, sequence: &Sequence, position: usize) {
         let here = self.here(sequence).min(position);
-        let (tensor, small) = (sequence.allocates[position], sequence.gives_back[position]);
+        let (tensor, small) =
+            (sequence.moves[position].allocates, sequence.moves[position].gives_back);
         for (index, load) in self.load[here..position].iter_mut().enumerate() {
             *load += tensor;
             if index > 0 {
@@ -194,7 +195,7 @@ impl Timing {
         }
         let span = &mut self.runs[position];
         (span.end, span.end_event) = (state.now, state.event);
-        state.live -= sequence.gives_back[position];
+        state.live -= sequence.moves[position].gives_back;
         state.codecs_ended += 1;
     }
 }

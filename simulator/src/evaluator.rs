@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use schema::{Bytes, CodecCost, Direction, Link, Nanos, OpId, TensorId};
 
 use crate::lanes::Speeds;
+use crate::patience::Patience;
 use crate::policy::Policy;
 use crate::sequence::{Sequence, StepError};
 use crate::timing::{CopyTimes, Timing};
@@ -57,6 +58,9 @@ pub enum Infeasible {
         /// The op that needs them.
         before: OpId,
     },
+    /// They cost more than whoever evaluates is interested in ([`Evaluator::set_patience`]).
+    #[error("the decisions cost more than is of interest")]
+    OutOfPatience,
     /// An explicit schedule has a step that cannot be taken.
     #[error(transparent)]
     Step(#[from] StepError),
@@ -311,17 +315,12 @@ impl<'a> Evaluator<'a> {
         };
         self.last.clear();
         self.last.extend_from_slice(treatments);
-        let result = self.run(treatments, unchanged, false);
-        if matches!(
-            result,
-            Err(Infeasible::NotRerunnable { .. }
-                | Infeasible::NotCompressible { .. }
-                | Infeasible::TooManyRecomputations { .. })
-        ) {
-            // The sequence is unfinished: the next call begins at the start.
-            self.last.clear();
-        }
-        result
+        self.run(treatments, unchanged, false)
+    }
+
+    /// From the next evaluation on, what costs more than this is [`Infeasible::OutOfPatience`].
+    pub fn set_patience(&mut self, patience: Patience) {
+        self.sequence.patience = patience;
     }
 
     fn run(
@@ -330,23 +329,46 @@ impl<'a> Evaluator<'a> {
         unchanged: usize,
         recording: bool,
     ) -> Result<Outcome, Infeasible> {
-        let resumed_at =
-            self.sequence.build(self.model, self.codecs, treatments, unchanged, recording)?;
+        let built = self.sequence.build(self.model, self.codecs, treatments, unchanged, recording);
         // Several sequences may have been built since one was last timed.
-        self.timed_until = self.timed_until.min(resumed_at);
-        self.time()
+        self.timed_until = self.timed_until.min(self.sequence.resumed_at);
+        built?;
+        if recording { self.time() } else { self.time_if_needed() }
+    }
+
+    /// Times the sequence that was built last, if there is anything to find out by that.
+    fn time_if_needed(&mut self) -> Result<Outcome, Infeasible> {
+        if self.sequence.is_compute_alone() { self.without_timing() } else { self.time() }
+    }
+
+    /// What a sequence leads to in which compute waits for nothing: there is nothing to time.
+    fn without_timing(&self) -> Result<Outcome, Infeasible> {
+        let (peak, _) = self.peak_within_budget()?;
+        Ok(Outcome {
+            iteration: Nanos(self.model.total + self.sequence.recompute_ns),
+            peak: Bytes(peak),
+            host_peak: Bytes::ZERO,
+            recompute: Nanos(self.sequence.recompute_ns),
+            codec: Nanos::ZERO,
+            stall: Nanos::ZERO,
+        })
+    }
+
+    fn peak_within_budget(&self) -> Result<(u64, u32), Infeasible> {
+        let (load, position) = self.sequence.peak();
+        if load <= self.budget.0 {
+            return Ok((load, position));
+        }
+        let op = match self.sequence.positions[position as usize].op {
+            NO_OP => self.model.ops() as u32 - 1,
+            op => op,
+        };
+        Err(Infeasible::Memory { needed: Bytes(load), op: OpId(op) })
     }
 
     /// Times the sequence that was built last.
     fn time(&mut self) -> Result<Outcome, Infeasible> {
-        let (load, position) = self.sequence.peak();
-        if load > self.budget.0 {
-            let op = match self.sequence.positions[position as usize].op {
-                NO_OP => self.model.ops() as u32 - 1,
-                op => op,
-            };
-            return Err(Infeasible::Memory { needed: Bytes(load), op: OpId(op) });
-        }
+        self.peak_within_budget()?;
         let timed_until = std::mem::replace(&mut self.timed_until, usize::MAX);
         self.timing.run(self.model, &self.copies, self.codecs, &self.sequence, timed_until)?;
         Ok(Outcome {
@@ -368,12 +390,12 @@ impl<'a> Evaluator<'a> {
         match self.evaluate(treatments) {
             Ok(outcome) => Ok((outcome, Bytes::ZERO)),
             Err(Infeasible::Memory { needed, .. }) => {
+                // The sequence has been built; only its times are to be found.
                 let budget = std::mem::replace(&mut self.budget, needed);
                 self.timing.set_budget(needed.0);
-                let result = self.run(treatments, self.model.ops(), false);
+                let result = self.time_if_needed();
                 self.budget = budget;
                 self.timing.set_budget(budget.0);
-                self.timed_until = 0;
                 Ok((result?, needed - self.budget))
             }
             Err(error) => Err(error),
@@ -390,7 +412,10 @@ impl<'a> Evaluator<'a> {
     pub fn record(&mut self, treatments: &[Treatment]) -> Result<Record, Infeasible> {
         assert_eq!(treatments.len(), self.model.gaps().len(), "one treatment for each gap");
         self.last.clear();
-        let outcome = self.run(treatments, 0, true)?;
+        let patience = std::mem::replace(&mut self.sequence.patience, Patience::ENDLESS);
+        let outcome = self.run(treatments, 0, true);
+        self.sequence.patience = patience;
+        let outcome = outcome?;
         Ok(self.timing.record(outcome, self.policy, &self.sequence))
     }
 }

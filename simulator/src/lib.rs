@@ -23,6 +23,7 @@ mod lanes;
 mod model;
 mod packing;
 mod parts;
+mod patience;
 mod policy;
 mod program;
 mod proof;
@@ -40,6 +41,7 @@ pub use evaluator::{Awaited, Evaluator, Infeasible, Outcome, Record, RecordedCop
 pub use in_core::{InCore, in_core};
 pub use model::{Gap, GapId, Model, NO_OP};
 pub use parts::{Materialised, Packing, Position, Residency, Treatment, Work};
+pub use patience::Patience;
 pub use policy::{OffloadStart, Policy, PrefetchGate};
 pub use program::Program;
 pub use proof::{Unsafe, prove};

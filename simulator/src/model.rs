@@ -47,6 +47,10 @@ pub struct Model {
     pub(crate) last_use: Vec<u32>,
     /// Tensors whose last use an op is.
     pub(crate) dies_after: Lists,
+    /// Tensors that outlive the iteration.
+    pub(crate) outliving: Vec<u32>,
+    /// Time of all ops together.
+    pub(crate) total: u64,
     /// Gaps that begin after an op: a range of `gaps`, given by its end.
     pub(crate) gaps_end: Vec<u32>,
     gaps: Vec<Gap>,
@@ -114,6 +118,10 @@ impl Model {
             rerun_until,
             bytes: trace.tensors.iter().map(|t| t.bytes.0).collect(),
             producer,
+            outliving: (0..last_use.len() as u32)
+                .filter(|tensor| last_use[*tensor as usize] == ops as u32)
+                .collect(),
+            total: trace.ops.iter().map(|op| op.duration.0).sum(),
             last_use,
             dies_after: dies,
             gaps_end,

@@ -52,7 +52,7 @@ impl Sequence {
             let tensor = self.packings[id].tensor;
             self.close(tensor, None);
             self.state[tensor as usize] = SMALL | id as u32;
-            self.gives_back[position as usize] += model.bytes[tensor as usize];
+            self.moves[position as usize].gives_back += model.bytes[tensor as usize];
         }
     }
 
@@ -70,11 +70,11 @@ impl Sequence {
         let position = self.push_position(op, Work::Compress(self.packings.len() as u32));
         self.codec_positions.push(position);
         let reserved = cost.reserved.0;
-        self.allocates[position as usize] = reserved;
+        self.moves[position as usize].allocates = reserved;
         self.codec_ns += cost.compress.0 + cost.decompress.0;
         let swap = swapped.then_some(self.swaps.len() as u32);
         if swapped {
-            self.copied_out[position as usize] = reserved;
+            self.moves[position as usize].copied_out = reserved;
             self.swaps.push(Swap {
                 tensor,
                 bytes: reserved,
@@ -103,11 +103,11 @@ impl Sequence {
         let reserved = packing.cost.reserved.0;
         let position = self.push_position(op, Work::Decompress(id));
         self.codec_positions.push(position);
-        self.allocates[position as usize] = model.bytes[tensor as usize];
-        self.gives_back[position as usize] = reserved;
+        self.moves[position as usize].allocates = model.bytes[tensor as usize];
+        self.moves[position as usize].gives_back = reserved;
         if let Some(swap) = packing.swap {
             self.returns.push(Return { swap, before: position });
-            self.copied_in[position as usize] = reserved;
+            self.moves[position as usize].copied_in = reserved;
         }
         self.open(tensor, position, Materialised::Written);
         if self.recording {

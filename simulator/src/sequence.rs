@@ -22,6 +22,7 @@ use crate::evaluator::Infeasible;
 use crate::parts::{
     Donation, Materialised, Packing, Position, Residency, Return, Swap, Treatment, Work,
 };
+use crate::patience::Patience;
 use crate::{Codecs, Model, NO_OP};
 
 pub use explicit::{Step, StepError, StepProblem};
@@ -53,6 +54,19 @@ struct Snapshot {
     codec_ns: u64,
 }
 
+/// What a position does to device memory, in bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Moves {
+    /// Come to be when it starts: outputs and workspace.
+    pub allocates: u64,
+    /// Are given back when it ends.
+    pub gives_back: u64,
+    /// Are swapped back in for it.
+    pub copied_in: u64,
+    /// Are swapped out after it.
+    pub copied_out: u64,
+}
+
 /// How long the lists of a sequence are.
 #[derive(Debug, Clone, Copy, Default)]
 struct Lengths {
@@ -67,10 +81,8 @@ struct Lengths {
 #[derive(Debug, Clone)]
 pub(crate) struct Sequence {
     pub positions: Vec<Position>,
-    /// Bytes that come to be when a position starts: outputs and workspace.
-    pub allocates: Vec<u64>,
-    /// Bytes that are given back when a position ends.
-    pub gives_back: Vec<u64>,
+    /// What each position does to memory.
+    pub moves: Vec<Moves>,
     /// Bytes that are on the device at a position, prefetches and pending copies left aside.
     pub load: Vec<u64>,
     pub swaps: Vec<Swap>,
@@ -84,9 +96,10 @@ pub(crate) struct Sequence {
     pub residencies: Vec<Residency>,
     pub recompute_ns: u64,
     pub codec_ns: u64,
-    /// Bytes swapped back in at a position, and bytes swapped out after it.
-    pub(crate) copied_in: Vec<u64>,
-    pub(crate) copied_out: Vec<u64>,
+    /// The position up to which the last build found everything as it was.
+    pub resumed_at: usize,
+    /// More than this need not be built.
+    pub patience: Patience,
     carry: u64,
     peak: (u64, u32),
     pub(crate) recording: bool,
@@ -109,8 +122,7 @@ impl Sequence {
         let tensors = model.tensors();
         Self {
             positions: Vec::new(),
-            allocates: Vec::new(),
-            gives_back: Vec::new(),
+            moves: Vec::new(),
             load: Vec::new(),
             swaps: Vec::new(),
             packings: Vec::new(),
@@ -120,8 +132,8 @@ impl Sequence {
             residencies: Vec::new(),
             recompute_ns: 0,
             codec_ns: 0,
-            copied_in: Vec::new(),
-            copied_out: Vec::new(),
+            resumed_at: 0,
+            patience: Patience::ENDLESS,
             carry: 0,
             peak: (0, 0),
             recording: false,
@@ -138,7 +150,8 @@ impl Sequence {
     }
 
     /// Builds the sequence. Decisions for gaps that begin after an op before `unchanged_until` are
-    /// those of the last build. Returns the position from which on anything may differ.
+    /// those of the last build, whether or not that came to an end. [`Self::resumed_at`] then is the
+    /// position from which on anything may differ.
     pub fn build(
         &mut self,
         model: &Model,
@@ -146,25 +159,32 @@ impl Sequence {
         choices: &[Treatment],
         unchanged_until: usize,
         recording: bool,
-    ) -> Result<usize, Infeasible> {
+    ) -> Result<(), Infeasible> {
         self.recording = recording;
         let first_op =
             if recording { self.restart(model) } else { self.resume(model, unchanged_until) };
-        let resumed_at = self.positions.len();
+        self.resumed_at = self.positions.len();
         let spacing = (model.ops() / SNAPSHOTS).max(16);
         for op in first_op..model.ops() {
             if !recording && op % spacing == 0 && op / spacing == self.valid_snapshots {
                 self.save(op);
             }
             self.run(model, codecs, choices, op)?;
+            if self.patience.ends(self.recompute_ns, self.peak.0) {
+                return Err(Infeasible::OutOfPatience);
+            }
         }
-        self.end(model)?;
-        Ok(resumed_at)
+        self.end(model)
     }
 
     /// The largest load, and the position that has it.
     pub fn peak(&self) -> (u64, u32) {
         self.peak
+    }
+
+    /// Whether compute runs one op after the other and awaits neither copies nor codecs.
+    pub fn is_compute_alone(&self) -> bool {
+        self.swaps.is_empty() && self.packings.is_empty()
     }
 
     fn restart(&mut self, model: &Model) -> usize {
@@ -209,15 +229,8 @@ impl Sequence {
     fn truncate(&mut self, lengths: Lengths) {
         let positions = lengths.positions;
         self.positions.truncate(positions);
-        for per_position in [
-            &mut self.allocates,
-            &mut self.gives_back,
-            &mut self.load,
-            &mut self.copied_in,
-            &mut self.copied_out,
-        ] {
-            per_position.truncate(positions);
-        }
+        self.moves.truncate(positions);
+        self.load.truncate(positions);
         self.swaps.truncate(lengths.swaps);
         self.packings.truncate(lengths.packings);
         let codecs = self.codec_positions.partition_point(|p| (*p as usize) < positions);
@@ -296,7 +309,7 @@ impl Sequence {
                         _ => (None, bytes),
                     };
                     self.close(tensor, Some(id));
-                    self.copied_out[position as usize] += bytes;
+                    self.moves[position as usize].copied_out += bytes;
                     self.state[tensor as usize] = id;
                     let at_no_cost = swap == Treatment::SwapAtNoCost;
                     self.swaps.push(Swap {
@@ -336,24 +349,25 @@ impl Sequence {
     fn end(&mut self, model: &Model) -> Result<(), Infeasible> {
         let begin = self.positions.len();
         let end = model.ops() as u32;
-        let outlives = |tensor: usize| model.last_use[tensor] == end;
-        for tensor in (0..model.tensors()).filter(|t| outlives(*t)) {
-            if is_gone(self.state[tensor]) {
-                self.bring_back(model, tensor as u32, end)?;
+        for tensor in &model.outliving {
+            if is_gone(self.state[*tensor as usize]) {
+                self.bring_back(model, *tensor, end)?;
             }
         }
-        for tensor in (0..model.tensors()).filter(|t| outlives(*t)) {
-            self.unpack(model, tensor as u32, end - 1);
+        if !self.packings.is_empty() {
+            for tensor in &model.outliving {
+                self.unpack(model, *tensor, end - 1);
+            }
         }
         let position = self.push_position(NO_OP, Work::Run);
-        for tensor in (0..model.tensors()).filter(|t| outlives(*t)) {
-            self.use_at(model, tensor as u32, position);
+        for tensor in &model.outliving {
+            self.use_at(model, *tensor, position);
         }
         self.end_burst(model);
         self.carry_load(begin);
         if self.recording {
-            for tensor in (0..model.tensors()).filter(|t| outlives(*t)) {
-                self.close(tensor as u32, None);
+            for tensor in &model.outliving {
+                self.close(*tensor, None);
             }
         }
         Ok(())
@@ -381,6 +395,9 @@ impl Sequence {
                     }
                 }
             }
+            if self.patience.ends(self.recompute_ns, self.peak.0) {
+                return Err(Infeasible::OutOfPatience);
+            }
             if self.positions.len() > limit {
                 return Err(Infeasible::TooManyRecomputations { before: OpId(before) });
             }
@@ -391,10 +408,7 @@ impl Sequence {
     pub(crate) fn push_position(&mut self, op: u32, work: Work) -> u32 {
         let position = self.positions.len() as u32;
         self.positions.push(Position { op, work });
-        self.allocates.push(0);
-        self.gives_back.push(0);
-        self.copied_in.push(0);
-        self.copied_out.push(0);
+        self.moves.push(Moves::default());
         position
     }
 
@@ -438,8 +452,9 @@ impl Sequence {
                 self.burst.push((tensor, state));
             }
         }
-        self.allocates[position as usize] += allocates;
-        self.gives_back[position as usize] += gives_back;
+        let moves = &mut self.moves[position as usize];
+        moves.allocates += allocates;
+        moves.gives_back += gives_back;
         position
     }
 
@@ -453,7 +468,7 @@ impl Sequence {
         let swap = self.state[tensor as usize];
         if swap != RESIDENT {
             self.returns.push(Return { swap, before: position });
-            self.copied_in[position as usize] += model.bytes[tensor as usize];
+            self.moves[position as usize].copied_in += model.bytes[tensor as usize];
             self.open(tensor, position, Materialised::CopiedIn(swap));
         }
         self.last_position[tensor as usize] = position;
@@ -492,12 +507,12 @@ impl Sequence {
         for pair in model.in_place.get(op as usize).chunks_exact(2) {
             if pair[0] == tensor {
                 let shared = bytes.min(model.bytes[pair[1] as usize]);
-                self.allocates[position as usize] -= shared;
+                self.moves[position as usize].allocates -= shared;
                 bytes -= shared;
                 self.donations.push(Donation { position, input: tensor, output: pair[1] });
             }
         }
-        self.gives_back[position as usize] += bytes;
+        self.moves[position as usize].gives_back += bytes;
     }
 
     fn end_burst(&mut self, model: &Model) {
@@ -510,12 +525,13 @@ impl Sequence {
     /// Adds up the load of the positions from `begin` on, whose memory is now known.
     fn carry_load(&mut self, begin: usize) {
         for position in begin..self.positions.len() {
-            let load = self.carry + self.copied_in[position] + self.allocates[position];
+            let moves = self.moves[position];
+            let load = self.carry + moves.copied_in + moves.allocates;
             self.load.push(load);
             if load > self.peak.0 {
                 self.peak = (load, position as u32);
             }
-            self.carry = load - self.gives_back[position] - self.copied_out[position];
+            self.carry = load - moves.gives_back - moves.copied_out;
         }
     }
 }

@@ -46,6 +46,10 @@ pub(crate) struct State {
     pub lanes: Lanes,
     pub live: u64,
     pub peak: u64,
+    /// The most that was to fit the budget when something started, and whether anything had to wait
+    /// because it did not fit.
+    pub reached: u64,
+    pub waited: bool,
     pub host: u64,
     pub host_peak: u64,
     /// The next position of compute to start, and the first that has not ended.
@@ -119,10 +123,12 @@ impl Timing {
         self.speeds.beside_codec_permille = lane.beside_codec_permille;
     }
 
-    /// Another budget for the next run, which starts from nothing.
+    /// Another budget for the next run. It goes on from where no budget made a difference yet.
     pub fn set_budget(&mut self, budget: u64) {
         self.budget = budget;
-        self.snapshots.clear();
+        let is_same = |(_, state): &(usize, State)| !state.waited && state.reached <= budget;
+        let kept = self.snapshots.partition_point(is_same);
+        self.snapshots.truncate(kept);
     }
 
     pub fn iteration(&self) -> u64 {
@@ -198,6 +204,7 @@ impl Timing {
                 .map(|(_, bytes)| bytes)
                 .sum();
             self.state.peak = self.state.live;
+            self.state.reached = self.state.live;
         }
         self.load.clear();
         self.load.extend_from_slice(&sequence.load);
@@ -246,12 +253,14 @@ impl Timing {
         let synchronised = !self.policy.synchronous
             || (state.outs_ended >= state.outs_to_await
                 && state.backs_ended >= state.backs_to_await);
-        let allocates = sequence.allocates[position];
-        let fits = state.live + allocates + set_aside <= self.budget;
-        if !is_back || !synchronised || !fits {
+        let allocates = sequence.moves[position].allocates;
+        if !is_back || !synchronised {
             return;
         }
         if self.codec_lane && awaits_codec(state, sequence, position) {
+            return;
+        }
+        if !state.fits(allocates + set_aside, self.budget) {
             return;
         }
         if let Work::Compress(id) = run.work {
@@ -281,7 +290,7 @@ impl Timing {
         (span.end, span.end_event) = (state.now, state.event);
         state.ended = position + 1;
         state.busy_until = state.now;
-        state.live -= sequence.gives_back[position] + std::mem::take(&mut state.deferred);
+        state.live -= sequence.moves[position].gives_back + std::mem::take(&mut state.deferred);
         state.outs_to_await = state.outs_started;
         state.backs_to_await = state.backs_started;
         let last = self.snapshots.last().map_or(0, |(position, _)| *position);
@@ -482,12 +491,23 @@ impl CopyTimes {
 }
 
 impl State {
+    /// Whether so many bytes more fit a budget.
+    pub fn fits(&mut self, bytes: u64, budget: u64) -> bool {
+        let wanted = self.live + bytes;
+        let fits = wanted <= budget;
+        self.waited |= !fits;
+        self.reached = self.reached.max(if fits { wanted } else { 0 });
+        fits
+    }
+
     fn new(speeds: Speeds) -> Self {
         Self {
             now: 0,
             lanes: Lanes::new(speeds),
             live: 0,
             peak: 0,
+            reached: 0,
+            waited: false,
             host: 0,
             host_peak: 0,
             next: 0,

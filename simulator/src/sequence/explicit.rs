@@ -183,7 +183,7 @@ impl Sequence {
         let id = self.swaps.len() as u32;
         self.close(tensor.0, Some(id));
         let bytes = model.bytes[index];
-        self.copied_out[out_after as usize] += bytes;
+        self.moves[out_after as usize].copied_out += bytes;
         self.state[index] = id;
         let made_there = made_there && out_after == last_use;
         self.swaps.push(Swap {
