@@ -4,7 +4,7 @@
 //! iteration, without deciding anything: addresses, order and lanes are the plan's. [`host`] is
 //! the device that every machine has.
 
-mod check;
+pub(crate) mod check;
 mod error;
 mod fault;
 pub mod host;
