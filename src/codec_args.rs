@@ -55,6 +55,16 @@ pub struct CodecInputs {
 }
 
 impl CodecInputs {
+    /// Models that were just fitted, all of which may be used, lossy ones too.
+    pub fn measured(models: &CodecModels) -> Self {
+        Self {
+            models: models.clone(),
+            chosen: models.clone(),
+            host: scenarios::host_codec_models(),
+            options: CodecOptions { sparsity: None, lossy: true },
+        }
+    }
+
     /// The problem with these codecs.
     pub fn apply<'a>(&self, problem: Problem<'a>) -> Problem<'a> {
         self.apply_models(problem, &self.chosen)

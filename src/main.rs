@@ -1,9 +1,12 @@
 //! The `tidegate` command: argument parsing and printing. Everything else is in the crates.
 
 mod codec_args;
+mod codec_samples;
 mod commands;
+mod device_args;
 mod exit;
 mod inputs;
+mod measured;
 mod networks;
 mod output;
 mod plan_trace;
@@ -13,6 +16,7 @@ mod rates;
 mod scatter;
 mod small_forms;
 mod study;
+mod training;
 
 use std::process::ExitCode;
 

@@ -1,23 +1,28 @@
 //! Progress on a terminal, and giving up from the keyboard.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use planner::{Progress, Watch};
+use runtime::device::Stop;
 
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+static STOP: LazyLock<Stop> = LazyLock::new(Stop::default);
 
 /// From here on Ctrl-C ends searches rather than the process.
 pub fn catch_interrupts() {
     // Failing to install the handler leaves the default: Ctrl-C ends the process at once, which
     // leaves nothing half-written either. A second call fails by design.
-    let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
+    let _ = ctrlc::set_handler(|| STOP.request());
 }
 
 /// Whether Ctrl-C was pressed.
 pub fn interrupted() -> bool {
-    INTERRUPTED.load(Ordering::Relaxed)
+    STOP.is_requested()
+}
+
+/// Stops devices when Ctrl-C is pressed.
+pub fn stop() -> Stop {
+    STOP.clone()
 }
 
 /// A progress bar on the standard error, where that is a terminal; interrupted by Ctrl-C.

@@ -63,6 +63,7 @@ fn trace() -> Trace {
         network: "pooch-4.4".into(),
         batch: None,
         provenance: Provenance {
+            settings: Default::default(),
             origin: Origin::Modelled,
             device: "none".into(),
             framework: None,

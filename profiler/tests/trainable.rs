@@ -108,6 +108,7 @@ fn named(name: &str, training: Training, options: &NetworkOptions) -> Network {
 
 fn trace(network: &Network) -> Trace {
     let provenance = Provenance {
+        settings: Default::default(),
         origin: Origin::Modelled,
         device: "none".into(),
         framework: None,

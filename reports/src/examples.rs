@@ -236,6 +236,7 @@ pub(crate) fn comparison() -> Comparison {
     Comparison {
         trace: reference("resnet50 (batch 64)"),
         provenance: Some(Provenance {
+            settings: Default::default(),
             origin: Origin::Measured,
             device: "V100".into(),
             framework: None,

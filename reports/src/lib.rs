@@ -4,9 +4,11 @@
 //! file, and all but the painting of pixels cannot fail. The same values give the same bytes.
 
 mod axis;
+mod checked;
 mod comparison;
 mod comparison_advice;
 mod comparison_table;
+mod differences;
 mod frontier;
 mod frontier_table;
 mod perfetto;
@@ -18,8 +20,10 @@ mod timeline_svg;
 #[cfg(test)]
 mod examples;
 
+pub use checked::Checked;
 pub use comparison::{Comparison, InCore, Jitter, MethodResult, Status, comparison_schema};
 pub use comparison_table::table;
+pub use differences::{Cause, Difference, differences, task_name};
 pub use frontier::{Frontier, FrontierPoint, Smallest, frontier_schema};
 pub use frontier_table::frontier_table;
 pub use perfetto::perfetto;

@@ -1,6 +1,7 @@
 //! A report: figures with captions, tables, and the page that holds them.
 
 mod bars;
+mod checks;
 mod conclusion;
 mod contents;
 mod decisions;
@@ -20,7 +21,7 @@ mod tables;
 
 use std::collections::BTreeMap;
 
-use crate::Picture;
+use crate::{Checked, Picture};
 pub use frontier::frontier_figure;
 pub use held_out::{Predictions, held_out};
 pub use runs::Run;
@@ -39,6 +40,8 @@ pub struct Report {
     pub settings: Vec<Setting>,
     /// Searches of studies for the largest batch or the smallest budget.
     pub searches: Vec<Search>,
+    /// Plans that were run on a device.
+    pub checks: Vec<Checked>,
 }
 
 /// A figure of a report: one picture, or several that are read together.
@@ -74,6 +77,7 @@ impl Report {
     pub fn figures(&self) -> Vec<Figure> {
         let names = self.methods();
         let mut figures = Vec::new();
+        figures.extend(checks::figure(&self.checks));
         if self.settings.len() > FEW_SETTINGS {
             figures.extend(methods::over_all(&self.settings, &names));
         } else {

@@ -45,6 +45,7 @@ fn trace(cases: &[Case]) -> Trace {
         network: "test".into(),
         batch: None,
         provenance: Provenance {
+            settings: Default::default(),
             origin: Origin::Measured,
             device: "NVIDIA P100 PCIe".into(),
             framework: None,

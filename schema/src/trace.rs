@@ -1,5 +1,7 @@
 //! One iteration of one network on one device.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +48,10 @@ pub struct Provenance {
     /// What the importer or profiler had to decide, in sentences for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What a command made the trace with, so that the network can be built again: `network`, its
+    /// name or file, and `options`, as JSON. Absent in recordings of others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
 }
 
 /// How a trace's figures were obtained.

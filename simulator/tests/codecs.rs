@@ -40,6 +40,7 @@ fn trace() -> Trace {
         network: "small".into(),
         batch: None,
         provenance: Provenance {
+            settings: Default::default(),
             origin: Origin::Modelled,
             device: "none".into(),
             framework: None,

@@ -77,6 +77,7 @@ fn chain(layers: u32) -> Trace {
         network: "chain".into(),
         batch: None,
         provenance: Provenance {
+            settings: Default::default(),
             origin: Origin::Modelled,
             device: "none".into(),
             framework: None,

@@ -183,6 +183,7 @@ fn chain(ops: u64) -> Trace {
         network: format!("synthetic chain of {ops}"),
         batch: None,
         provenance: Provenance {
+            settings: Default::default(),
             origin: Origin::Modelled,
             device: "none".into(),
             framework: None,

@@ -1,16 +1,19 @@
 //! One file per subcommand.
 
 mod bench;
+mod check;
 pub mod compare;
 mod epochs;
 mod export;
-mod fit;
+pub mod fit;
 mod frontier;
 mod import;
 mod largest;
 mod list;
 mod plan;
-mod report;
+mod profile;
+pub mod report;
+pub mod run;
 mod sample;
 mod schema;
 mod simulate;
@@ -41,6 +44,13 @@ pub enum Command {
     Simulate(simulate::Args),
     /// Prove that a plan is safe under every timing, or name what breaks it
     Verify(verify::Args),
+    /// Measure a network and the machine that it runs on: op times, link, codecs
+    Profile(profile::Args),
+    /// Run a plan on a device, and show what was measured beside what was predicted
+    Run(run::Args),
+    /// Measure networks, plan them with several methods, run every plan, and show how well their
+    /// times were predicted
+    Check(check::Args),
     /// Predict lookups in a table too large for the device, with and without packing its rows
     Table(table::Args),
     /// Import a recording of another tool as a trace
@@ -73,6 +83,9 @@ impl Command {
             Self::Study(args) => study::run(&args),
             Self::Simulate(args) => simulate::run(&args),
             Self::Verify(args) => verify::run(&args),
+            Self::Profile(args) => profile::run(&args),
+            Self::Run(args) => run::run(&args),
+            Self::Check(args) => check::run(&args),
             Self::Table(args) => table::run(&args),
             Self::Import(args) => import::run(&args),
             Self::Export(args) => export::run(&args),

@@ -54,7 +54,8 @@ pub fn run(args: &Args) -> Result {
     print(format!("{}: {} figures\n", page.display(), figures.len()))
 }
 
-fn write_figure(folder: &Path, figure: &Figure) -> Result {
+/// Writes the pictures of a figure as SVG and PNG.
+pub fn write_figure(folder: &Path, figure: &Figure) -> Result {
     for (stem, picture) in figure.files() {
         let write = |extension: &str, bytes: &[u8]| {
             PendingFile::create(&folder.join(format!("{stem}.{extension}")))?.finish(bytes)

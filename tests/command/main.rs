@@ -10,6 +10,7 @@ mod fit;
 mod frontier;
 mod import;
 mod lists;
+mod measured;
 mod plan;
 mod readme;
 mod recordings;

@@ -95,6 +95,7 @@ pub fn trace(chain: &Chain) -> Trace {
         network: "chain".into(),
         batch: None,
         provenance: Provenance {
+            settings: Default::default(),
             origin: Origin::Modelled,
             device: "none".into(),
             framework: None,

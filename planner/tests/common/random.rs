@@ -54,6 +54,7 @@ pub fn trace(random: &mut Random, most_ops: u64) -> Trace {
         network: "random".into(),
         batch: None,
         provenance: Provenance {
+            settings: Default::default(),
             origin: Origin::Modelled,
             device: "none".into(),
             framework: None,

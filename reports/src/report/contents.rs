@@ -224,6 +224,7 @@ mod tests {
             network: "tiny".into(),
             batch: None,
             provenance: Provenance {
+                settings: Default::default(),
                 origin: Origin::Modelled,
                 device: "none".into(),
                 framework: None,

@@ -51,6 +51,16 @@ impl Run {
     }
 }
 
+/// The predicted and the measured run of each plan that has both.
+pub(super) fn pairs(runs: &[Run]) -> Vec<(&Run, &Run)> {
+    let measured = runs.iter().filter(|run| run.timeline.basis == Basis::Measured);
+    let predicted = |run: &Run| {
+        let mut others = runs.iter().filter(|other| other.timeline.basis == Basis::Predicted);
+        others.find(|other| other.same_plan(run))
+    };
+    measured.filter_map(|run| predicted(run).map(|other| (other, run))).collect()
+}
+
 /// Timelines: a predicted and a measured one of the same plan in one figure, on one scale.
 pub(super) fn timelines(runs: &[Run]) -> Vec<Figure> {
     let mut figures = Vec::new();

@@ -1,11 +1,14 @@
 //! Tables of a report.
 
-use schema::Lane;
+use schema::{Lane, Nanos};
 
 use super::hidden::Hidden;
 use super::setting::{Setting, percent};
 use super::{FEW_SETTINGS, Report, Run, Search, Sought};
-use crate::{MethodResult, Status};
+use crate::{Difference, MethodResult, Status, differences, task_name};
+
+/// So many actions of a plan are shown with how they differ from their prediction.
+const MOST_DIFFERENT: usize = 12;
 
 /// A table: names to the left, figures to the right.
 pub(super) struct Table {
@@ -41,6 +44,10 @@ pub(super) fn tables(report: &Report) -> Vec<Table> {
     if !report.runs.is_empty() {
         tables.push(runs(&report.runs));
     }
+    if !report.checks.is_empty() {
+        tables.push(super::checks::table(&report.checks));
+    }
+    tables.extend(super::runs::pairs(&report.runs).into_iter().map(differing));
     tables
 }
 
@@ -186,6 +193,36 @@ fn runs(runs: &[Run]) -> Table {
         ],
         rows: runs.iter().map(row).collect(),
         text_columns: 2,
+    }
+}
+
+/// The actions of one plan that differ most from their prediction.
+fn differing((predicted, measured): (&Run, &Run)) -> Table {
+    let differences = differences(&predicted.timeline, &measured.timeline);
+    let row = |difference: &Difference| {
+        let sign = if difference.nanos() < 0 { "-" } else { "+" };
+        let nanos = u64::try_from(difference.nanos().unsigned_abs()).unwrap_or(u64::MAX);
+        Row::Cells(vec![
+            difference.label.clone(),
+            task_name(difference.task).into(),
+            difference.cause.name().into(),
+            difference.predicted.to_string(),
+            difference.measured.to_string(),
+            format!("{sign}{}", Nanos(nanos)),
+        ])
+    };
+    Table {
+        title: format!("Predicted against measured, what differs most: {}", measured.title()),
+        header: vec![
+            "op or tensor",
+            "action",
+            "likely cause",
+            "predicted",
+            "measured",
+            "difference",
+        ],
+        rows: differences.iter().take(MOST_DIFFERENT).map(row).collect(),
+        text_columns: 3,
     }
 }
 

@@ -11,6 +11,7 @@ fn report() -> Report {
         runs: vec![Run { timeline, plan: None, trace: None }],
         settings: vec![Setting::of(&comparison, None)],
         searches: Vec::new(),
+        checks: Vec::new(),
     }
 }
 

@@ -68,6 +68,7 @@ fn constants(network: &Network, memory: &Memory) -> Vec<Vec<u32>> {
 
 fn trace(network: &Network) -> schema::Trace {
     let provenance = Provenance {
+        settings: Default::default(),
         origin: Origin::Modelled,
         device: "none".into(),
         framework: None,

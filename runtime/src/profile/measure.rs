@@ -93,6 +93,7 @@ impl Profile {
     pub fn trace(&self, network: &Network, source: String, date: Option<String>) -> Trace {
         let Profiler { warmup, repeats, seed } = self.profiler;
         let provenance = Provenance {
+            settings: Default::default(),
             origin: Origin::Measured,
             device: format!("{}, 1 thread", processor_name()),
             framework: Some("tidegate runtime (ndarray)".into()),

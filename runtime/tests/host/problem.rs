@@ -23,6 +23,7 @@ pub fn trace(network: &Network) -> Trace {
     let durations = network.ops().iter().map(|op| Nanos(2_000 + op.step.flops() / 2));
     let measured = Measured { durations: durations.collect(), sparsity: first.sparsity() };
     let provenance = Provenance {
+        settings: Default::default(),
         origin: Origin::Modelled,
         device: "none".into(),
         framework: None,

@@ -169,6 +169,7 @@ pub fn modelled_trace_with(
         network: network.name.clone(),
         batch: Some(network.batch),
         provenance: Provenance {
+            settings: Default::default(),
             origin: Origin::Modelled,
             device: machine.device.name.clone(),
             framework: None,

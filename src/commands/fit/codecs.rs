@@ -8,7 +8,7 @@ use reports::{Picture, Predictions, held_out};
 use results::{CodecSample, read_parquet};
 use schema::{CodecModel, CodecModels, Document, Fidelity, Nanos, PendingFile};
 
-use crate::commands::sample::name;
+use crate::codec_samples::name;
 use crate::exit::{Exit, OrExit, Result, usage};
 use crate::output::{columns, print};
 
@@ -20,6 +20,22 @@ pub fn run(samples: &Path, output: Option<PendingFile>, plots: Option<&Path>) ->
             .or_exit(Exit::Usage)?;
     }
     let rows: Vec<CodecSample> = read_parquet(samples).or_exit(Exit::Usage)?;
+    let (models, table) = fit_models(&rows, samples, plots)?;
+    print("relative absolute error on held-out samples; * is used:\n")?;
+    print(columns(&table))?;
+    match output {
+        Some(output) => Ok(output.finish(models.to_json().as_bytes())?),
+        None => Ok(()),
+    }
+}
+
+/// The models of samples, which errors call `samples`, and a table of how far each method is off;
+/// with a plot for each model in the folder `plots`.
+pub fn fit_models(
+    rows: &[CodecSample],
+    samples: &Path,
+    plots: Option<&Path>,
+) -> Result<(CodecModels, Vec<Vec<String>>)> {
     let first = rows.first().ok_or_else(|| usage(format!("{} is empty", samples.display())))?;
     let same = |row: &&CodecSample| {
         (&row.device, &row.dtype, row.threads) == (&first.device, &first.dtype, first.threads)
@@ -40,7 +56,7 @@ pub fn run(samples: &Path, output: Option<PendingFile>, plots: Option<&Path>) ->
     let source = format!("{} samples of {}, {} threads", rows.len(), first.device, first.threads);
     let mut models = CodecModels { device: first.device.clone(), source, models: Vec::new() };
     let mut table = vec![header()];
-    let mut rest: &[CodecSample] = &rows;
+    let mut rest: &[CodecSample] = rows;
     let mut groups: Vec<Vec<&CodecSample>> = Vec::new();
     while let Some((row, others)) = rest.split_first() {
         let key = |row: &CodecSample| (row.codec.clone(), row.parameter.map(f64::to_bits));
@@ -54,12 +70,7 @@ pub fn run(samples: &Path, output: Option<PendingFile>, plots: Option<&Path>) ->
         models.models.push(model(group, &mut table, samples, plots)?);
     }
     models.check().or_exit(Exit::Usage)?;
-    print("relative absolute error on held-out samples; * is used:\n")?;
-    print(columns(&table))?;
-    match output {
-        Some(output) => Ok(output.finish(models.to_json().as_bytes())?),
-        None => Ok(()),
-    }
+    Ok((models, table))
 }
 
 fn model(

@@ -1,6 +1,6 @@
 //! `tidegate fit`
 
-mod codecs;
+pub mod codecs;
 
 use std::path::{Path, PathBuf};
 

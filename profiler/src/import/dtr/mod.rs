@@ -33,6 +33,7 @@ pub(super) fn import(
         network: options.network.clone().unwrap_or_else(|| network_of(file)),
         batch: None,
         provenance: Provenance {
+            settings: Default::default(),
             origin: Origin::Imported,
             device: "an unstated device".into(),
             framework: Some("PyTorch (DTR prototype)".into()),

@@ -1,0 +1,193 @@
+//! The curve of a link: how long copies of many sizes take, alone and against each other.
+
+use schema::{Bandwidth, BandwidthPoint, Bytes, BytesPerSec, Direction, Link, Nanos};
+
+/// What copies over a link, to be timed.
+pub trait Copies {
+    /// Why a copy failed.
+    type Error;
+
+    /// Time of one copy of `bytes` while the other direction is idle.
+    ///
+    /// # Errors
+    /// Whatever kept the copy from being made.
+    fn alone(&mut self, direction: Direction, bytes: Bytes) -> Result<Nanos, Self::Error>;
+
+    /// Time until a copy of `bytes` in each direction has ended, both started at once.
+    ///
+    /// # Errors
+    /// Whatever kept a copy from being made.
+    fn both(&mut self, bytes: Bytes) -> Result<Nanos, Self::Error>;
+}
+
+impl Copies for runtime::device::host::LinkProbe {
+    type Error = std::convert::Infallible;
+
+    fn alone(&mut self, direction: Direction, bytes: Bytes) -> Result<Nanos, Self::Error> {
+        Ok(Self::alone(self, direction, bytes))
+    }
+
+    fn both(&mut self, bytes: Bytes) -> Result<Nanos, Self::Error> {
+        Ok(Self::both(self, bytes))
+    }
+}
+
+/// A link's curve, and how far its measurements scatter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkCurve {
+    /// The link, as machines state it.
+    pub link: Link,
+    /// Each copy that was timed.
+    pub timed: Vec<Timed>,
+}
+
+/// A copy in one direction while the other was idle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timed {
+    /// Its direction.
+    pub direction: Direction,
+    /// Its size.
+    pub bytes: Bytes,
+    /// The median of its repeats.
+    pub measured: Nanos,
+}
+
+/// Times copies of `sizes` (ascending, at least two) in each direction, `repeats` times each, and in
+/// both directions at once for the largest size.
+///
+/// Latency is what remains of the time of the smallest copy when the bandwidth between the two
+/// smallest sizes is taken off; a size's bandwidth is what its median time less the latency gives.
+///
+/// # Errors
+/// Those of `copies`.
+pub fn measure_link<C: Copies>(
+    copies: &mut C,
+    name: &str,
+    sizes: &[Bytes],
+    repeats: usize,
+    mut progress: impl FnMut(),
+) -> Result<LinkCurve, C::Error> {
+    let mut times = [Vec::new(), Vec::new()];
+    for (direction, times) in [Direction::D2h, Direction::H2d].into_iter().zip(&mut times) {
+        for size in sizes {
+            let time = median_of(repeats, || copies.alone(direction, *size))?;
+            times.push(time);
+            progress();
+        }
+    }
+    let largest = sizes.last().copied().unwrap_or_default();
+    let together = median_of(repeats, || copies.both(largest))?;
+    progress();
+    let latency = times.iter().map(|times| latency(sizes, times)).min().unwrap_or_default();
+    let bandwidth = |times: &[Nanos]| Bandwidth {
+        pinned: (sizes.iter().zip(times))
+            .map(|(size, time)| point(*size, *time, latency))
+            .collect(),
+        pageable: Vec::new(),
+    };
+    let slower = times.iter().filter_map(|times| times.last()).max().copied().unwrap_or_default();
+    let share = slower.ratio(together).clamp(0.1, 1.0);
+    let link = Link {
+        name: name.into(),
+        d2h: bandwidth(&times[0]),
+        h2d: bandwidth(&times[1]),
+        latency,
+        // What timing scatters by is no disturbance.
+        both_directions: if share > 0.97 { 1.0 } else { (share * 1000.0).round() / 1000.0 },
+    };
+    let timed = [Direction::D2h, Direction::H2d].into_iter().zip(times);
+    let timed = timed.flat_map(|(direction, times)| {
+        let of_size =
+            move |(bytes, measured): (&Bytes, Nanos)| Timed { direction, bytes: *bytes, measured };
+        sizes.iter().zip(times).map(of_size)
+    });
+    let timed = timed.collect();
+    Ok(LinkCurve { link, timed })
+}
+
+fn median_of<E>(repeats: usize, mut time: impl FnMut() -> Result<Nanos, E>) -> Result<Nanos, E> {
+    let mut times = (0..repeats.max(1)).map(|_| time()).collect::<Result<Vec<_>, E>>()?;
+    times.sort_unstable();
+    Ok(times[times.len() / 2])
+}
+
+/// The time of a copy of nothing, on the line through the two smallest copies.
+fn latency(sizes: &[Bytes], times: &[Nanos]) -> Nanos {
+    let (&[small, large, ..], &[short, long, ..]) = (sizes, times) else { return Nanos::ZERO };
+    let slope =
+        long.saturating_sub(short).0 as f64 / (large.0.saturating_sub(small.0)).max(1) as f64;
+    short.saturating_sub(Nanos((slope * small.0 as f64).round() as u64))
+}
+
+fn point(bytes: Bytes, time: Nanos, latency: Nanos) -> BandwidthPoint {
+    let moving = time.saturating_sub(latency).0.max(1);
+    let bytes_per_sec = (bytes.0 as f64 * 1e9 / moving as f64).round().max(1.0);
+    BandwidthPoint { bytes, bytes_per_sec: BytesPerSec(bytes_per_sec as u64) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    /// A link that takes exactly what one states.
+    struct Stated(Link);
+
+    impl Copies for Stated {
+        type Error = Infallible;
+
+        fn alone(&mut self, direction: Direction, bytes: Bytes) -> Result<Nanos, Infallible> {
+            Ok(self.0.copy_time(direction, bytes))
+        }
+
+        fn both(&mut self, bytes: Bytes) -> Result<Nanos, Infallible> {
+            let alone = self.0.copy_time(Direction::D2h, bytes).0 as f64;
+            Ok(Nanos((alone / self.0.both_directions) as u64))
+        }
+    }
+
+    const SIZES: [Bytes; 4] = [Bytes(4 << 10), Bytes(64 << 10), Bytes(1 << 20), Bytes(16 << 20)];
+
+    #[test]
+    fn a_link_that_keeps_to_a_line_is_found_again() {
+        let link = Link {
+            name: "line".into(),
+            d2h: Bandwidth::constant(BytesPerSec(1_000_000_000)),
+            h2d: Bandwidth::constant(BytesPerSec(2_000_000_000)),
+            latency: Nanos(10_000),
+            both_directions: 0.5,
+        };
+        let curve = measure_link(&mut Stated(link.clone()), "found", &SIZES, 3, || ());
+        let LinkCurve { link: found, timed } = curve.unwrap_or_else(|never| match never {});
+        assert_eq!((found.latency, found.both_directions), (link.latency, 0.5));
+        for (found, stated) in [(&found.d2h, &link.d2h), (&found.h2d, &link.h2d)] {
+            for size in SIZES {
+                let share = found.at(size) / stated.at(size);
+                assert!((share - 1.0).abs() < 1e-3, "{share} at {size}");
+            }
+        }
+        assert_eq!(timed.len(), 2 * SIZES.len());
+        let stated = |timed: &Timed| link.copy_time(timed.direction, timed.bytes);
+        assert!(timed.iter().all(|timed| timed.measured == stated(timed)));
+    }
+
+    #[test]
+    fn copies_that_take_no_time_are_no_infinite_bandwidth() {
+        let free = Link {
+            name: "free".into(),
+            d2h: Bandwidth::constant(BytesPerSec(1_000_000_000_000_000)),
+            h2d: Bandwidth::constant(BytesPerSec(1_000_000_000_000_000)),
+            latency: Nanos(0),
+            both_directions: 1.0,
+        };
+        let curve = measure_link(&mut Stated(free), "found", &SIZES, 1, || ());
+        let LinkCurve { link, .. } = curve.unwrap_or_else(|never| match never {});
+        let points = link.d2h.pinned.iter().chain(&link.h2d.pinned);
+        assert!(
+            points
+                .clone()
+                .all(|point| (1..=1_000_000_000_000_000).contains(&point.bytes_per_sec.0))
+        );
+    }
+}

@@ -1,0 +1,73 @@
+//! Predicted against measured iteration times of plans that were run.
+
+use std::collections::BTreeMap;
+
+use super::setting::percent;
+use super::tables::{Row, Table};
+use super::{Figure, Predictions, held_out};
+use crate::Checked;
+
+/// A dot for each plan, a panel for each network.
+pub(super) fn figure(checks: &[Checked]) -> Option<Figure> {
+    let mut networks: BTreeMap<&str, Vec<&Checked>> = BTreeMap::new();
+    for check in checks {
+        networks.entry(&check.network).or_default().push(check);
+    }
+    let panels: Vec<Predictions> = networks
+        .into_iter()
+        .map(|(network, checks)| Predictions {
+            name: network.into(),
+            error: format!("median error {}", percent(median(&checks))),
+            is_used: false,
+            times: checks.iter().map(|check| (check.measured, check.predicted)).collect(),
+        })
+        .collect();
+    (!panels.is_empty()).then(|| {
+        Figure::new(
+            "checked",
+            "Predicted against measured iteration times",
+            "One dot for each plan that was run, by network: to the right its measured iteration \
+             time, upwards the predicted one. On the line the prediction is what was measured. \
+             Methods and budgets are in the table."
+                .into(),
+            vec![held_out("Iteration times of plans", &panels)],
+        )
+    })
+}
+
+/// The figures behind the dots.
+pub(super) fn table(checks: &[Checked]) -> Table {
+    let row = |check: &Checked| {
+        Row::Cells(vec![
+            check.network.clone(),
+            check.method.clone(),
+            format!("{:.0} %", check.budget_percent),
+            check.measured.to_string(),
+            check.predicted.to_string(),
+            format!("{:+.1} %", 100.0 * check.error()),
+            format!("{:.3}x", check.measured_slowdown),
+            format!("{:.3}x", check.predicted_slowdown),
+        ])
+    };
+    Table {
+        title: "Plans that were run".into(),
+        header: vec![
+            "network",
+            "method",
+            "budget",
+            "measured",
+            "predicted",
+            "error",
+            "over in-core",
+            "predicted",
+        ],
+        rows: checks.iter().map(row).collect(),
+        text_columns: 2,
+    }
+}
+
+fn median(checks: &[&Checked]) -> f64 {
+    let mut errors: Vec<f64> = checks.iter().map(|check| check.error().abs()).collect();
+    errors.sort_by(f64::total_cmp);
+    errors.get(errors.len() / 2).copied().unwrap_or(0.0)
+}

@@ -1,0 +1,123 @@
+//! How well predictions and measurements agree over many plans.
+
+use std::fmt;
+
+use reports::Checked;
+
+/// How far predicted iteration times are off, and whether they order methods as measured times do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Agreement {
+    /// How many plans were run.
+    pub plans: usize,
+    /// Half of the predictions are off by no more, as a share of the measured time.
+    pub median: f64,
+    /// Nine of ten are.
+    pub ninetieth: f64,
+    /// Kendall's tau over the pairs that predictions tell apart; none where there is no such pair.
+    pub tau: Option<f64>,
+    /// How many pairs these are.
+    pub pairs: usize,
+    /// Plans whose arena was not as predicted.
+    pub arenas_off: usize,
+}
+
+impl Agreement {
+    /// Over all plans. Pairs are of methods under one budget on one network, whose predictions
+    /// differ by more than the median error.
+    pub fn of(rows: &[&Checked]) -> Self {
+        let mut errors: Vec<f64> = rows.iter().map(|row| row.error().abs()).collect();
+        errors.sort_by(f64::total_cmp);
+        let quantile = |permille: usize| {
+            let last = errors.len().saturating_sub(1);
+            errors.get((last * permille).div_ceil(1000)).copied().unwrap_or(0.0)
+        };
+        let median = quantile(500);
+        let (mut agree, mut disagree) = (0usize, 0usize);
+        for (index, one) in rows.iter().enumerate() {
+            for other in &rows[index + 1..] {
+                let same =
+                    one.network == other.network && one.budget_percent == other.budget_percent;
+                let (a, b) = (one.predicted.0 as f64, other.predicted.0 as f64);
+                if !same || (a - b).abs() <= median * a.min(b) {
+                    continue;
+                }
+                match (a < b) == (one.measured < other.measured) {
+                    true => agree += 1,
+                    false => disagree += 1,
+                }
+            }
+        }
+        let pairs = agree + disagree;
+        Self {
+            plans: rows.len(),
+            median,
+            ninetieth: quantile(900),
+            tau: (pairs > 0).then(|| (agree as f64 - disagree as f64) / pairs as f64),
+            pairs,
+            arenas_off: rows.iter().filter(|row| !row.arena_as_predicted).count(),
+        }
+    }
+}
+
+impl fmt::Display for Agreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { plans, median, ninetieth, tau, pairs, arenas_off } = self;
+        writeln!(
+            f,
+            "{plans} plans: predicted iteration times are off by {:.1} % in the median, by at most \
+             {:.1} % in nine of ten",
+            100.0 * median,
+            100.0 * ninetieth
+        )?;
+        match tau {
+            Some(tau) => writeln!(
+                f,
+                "order of methods: Kendall's tau {tau:.3} over the {pairs} pairs whose predictions \
+                 differ by more than the median error"
+            )?,
+            None => {
+                writeln!(f, "order of methods: no two predictions differ by more than the error")?
+            }
+        }
+        match arenas_off {
+            0 => writeln!(f, "memory: every arena was used up to the very byte that was predicted"),
+            count => writeln!(f, "memory: {count} arenas were not used as predicted"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schema::Nanos;
+
+    use super::*;
+
+    fn row(method: &str, predicted: u64, measured: u64) -> Checked {
+        Checked {
+            network: "net".into(),
+            budget_percent: 50.0,
+            method: method.into(),
+            measured: Nanos(measured),
+            predicted: Nanos(predicted),
+            measured_slowdown: 1.0,
+            predicted_slowdown: 1.0,
+            arena_as_predicted: true,
+        }
+    }
+
+    #[test]
+    fn pairs_that_predictions_do_not_tell_apart_do_not_count() {
+        let rows = [row("a", 100, 100), row("b", 101, 99), row("c", 150, 155), row("d", 200, 150)];
+        let agreement = Agreement::of(&rows.iter().collect::<Vec<_>>());
+        // a and b differ by less than the median error; c and d are the wrong way round.
+        assert_eq!(agreement.pairs, 5);
+        assert_eq!(agreement.tau, Some(0.6));
+        insta::assert_snapshot!(agreement.to_string(), @"");
+    }
+
+    #[test]
+    fn no_plans_are_no_disagreement() {
+        let agreement = Agreement::of(&[]);
+        assert_eq!((agreement.tau, agreement.pairs, agreement.median), (None, 0, 0.0));
+    }
+}

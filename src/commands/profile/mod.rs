@@ -1,0 +1,115 @@
+//! `tidegate profile`
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use schema::{Direction, Document, Nanos, PendingFile, Trace};
+
+use crate::device_args::DeviceArgs;
+use crate::exit::{Exit, OrExit, Result};
+use crate::measured::op_times::OpTimes;
+use crate::measured::profile::{MeasuredMachine, measure_machine, measure_network};
+use crate::networks::NetworkArgs;
+use crate::output::{columns, print};
+use crate::training::Named;
+
+/// Measure a network and the machine that it runs on: op times, link, codecs
+#[derive(clap::Args)]
+pub struct Args {
+    /// A network (see `list networks`) or its file (.toml or .onnx), with --batch
+    #[arg(value_name = "NETWORK")]
+    name: String,
+
+    #[command(flatten)]
+    network: NetworkArgs,
+
+    #[command(flatten)]
+    device: DeviceArgs,
+
+    /// The folder to write trace.json and machine.json into, and with --codecs samples.parquet and
+    /// codec-models.json; it is made where there is none
+    #[arg(long, short, value_name = "DIR")]
+    output: PathBuf,
+}
+
+/// Measures, writes and shows.
+pub fn run(args: &Args) -> Result {
+    let named = Named { name: &args.name, options: &args.network };
+    std::fs::create_dir_all(&args.output)
+        .with_context(|| format!("cannot make the folder {}", args.output.display()))
+        .or_exit(Exit::Failed)?;
+    let file = |name: &str| PendingFile::create(&args.output.join(name));
+    let (trace, machine) = (file("trace.json")?, file("machine.json")?);
+    let machine_measured = measure_machine(&args.device)?;
+    let (_, measured, times) = measure_network(&named, &args.device, &machine_measured.machine)?;
+    if let Some((samples, models)) = &machine_measured.codecs {
+        let path = args.output.join("samples.parquet");
+        results::write_parquet(samples, &path).or_exit(Exit::Failed)?;
+        file("codec-models.json")?.finish(models.to_json().as_bytes())?;
+    }
+    machine.finish(machine_measured.machine.to_json().as_bytes())?;
+    trace.finish(measured.to_json().as_bytes())?;
+    print(summary(&measured, &times, &machine_measured, &args.device))?;
+    print(next_steps(&args.output, machine_measured.codecs.is_some()))
+}
+
+fn summary(trace: &Trace, times: &OpTimes, machine: &MeasuredMachine, args: &DeviceArgs) -> String {
+    let iterations = &times.iterations;
+    let [fastest, slowest] =
+        [iterations.first(), iterations.last()].map(|t| t.copied().unwrap_or_default());
+    let mut text = format!(
+        "{}: {} ops, {} tensors, peak {}\nin core  {} by the median of each op, iterations took \
+         {fastest} to {slowest}\nscatter  half of the ops by less than {:.1} % of their time\n",
+        trace.network,
+        trace.ops.len(),
+        trace.tensors.len(),
+        simulator::in_core(trace).peak,
+        trace.total_time(),
+        100.0 * times.scatter
+    );
+    if let Some(sparsity) = mean_sparsity(trace) {
+        text.push_str(&format!("zeros    {:.1} % of all activations\n", 100.0 * sparsity));
+    }
+    text.push_str(&format!("machine  {}\n\n", machine.machine.description));
+    let mut rows = vec![["copy", "bytes", "time", "as asked for"].map(String::from).to_vec()];
+    rows.extend(machine.link.timed.iter().map(|timed| {
+        let direction = match timed.direction {
+            Direction::D2h => "out",
+            Direction::H2d => "in",
+        };
+        let times = [timed.measured, args.link().copy_time(timed.direction, timed.bytes)]
+            .map(|time: Nanos| time.to_string());
+        let [measured, stated] = times;
+        vec![direction.into(), timed.bytes.to_string(), measured, stated]
+    }));
+    text.push_str(&columns(&rows));
+    let link = &machine.machine.link;
+    text.push_str(&format!(
+        "latency {}; both directions at once: each at {:.0} % of its speed\n",
+        link.latency,
+        100.0 * link.both_directions
+    ));
+    text
+}
+
+/// Share of zeros over all activations of which it is known, by bytes.
+fn mean_sparsity(trace: &Trace) -> Option<f64> {
+    let activations = trace.tensors.iter().filter(|t| t.role == schema::Role::Activation);
+    let known = activations.filter_map(|t| Some((t.bytes.0 as f64, t.sparsity?)));
+    let (bytes, zeros) =
+        known.fold((0.0, 0.0), |(b, z), (bytes, share)| (b + bytes, z + bytes * share));
+    (bytes > 0.0).then(|| zeros / bytes)
+}
+
+/// What the files are for.
+fn next_steps(folder: &Path, codecs: bool) -> String {
+    let folder = folder.display();
+    let codecs = match codecs {
+        true => format!(" --codec-models {folder}/codec-models.json --codecs all"),
+        false => String::new(),
+    };
+    format!(
+        "\ntidegate plan {folder}/trace.json -m {folder}/machine.json -b 60%{codecs} -o plan.json\n\
+         tidegate run plan.json --trace {folder}/trace.json -m {folder}/machine.json\n"
+    )
+}

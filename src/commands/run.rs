@@ -1,0 +1,155 @@
+//! `tidegate run`
+
+use std::path::PathBuf;
+
+use runtime::device::Fault;
+use schema::{Document, Machine, Nanos, PendingFile, Plan, Timeline, Trace};
+use simulator::predict;
+
+use crate::device_args::DeviceKind;
+use crate::exit::{Result, usage};
+use crate::inputs::read_machine;
+use crate::measured::compared::{Compared, Row};
+use crate::measured::host::{in_core, on_host};
+use crate::measured::runs::{Ran, Runs};
+use crate::output::{Format, columns, print, print_json};
+use crate::training::network_of;
+
+/// Run a plan on a device, and show what was measured beside what was predicted
+#[derive(clap::Args)]
+pub struct Args {
+    /// The plan; `-` is the standard input
+    #[arg(value_name = "PLAN")]
+    plan: PathBuf,
+
+    /// The trace that it was made for, which `profile` wrote
+    #[arg(long, value_name = "TRACE")]
+    trace: PathBuf,
+
+    /// The machine that it was made for: its link is what copies are as slow as
+    #[arg(long, short, value_name = "MACHINE")]
+    machine: String,
+
+    /// What runs it
+    #[arg(long, value_enum, default_value_t)]
+    device: DeviceKind,
+
+    /// Iterations before the first that counts
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    warmup: usize,
+
+    /// Iterations that count; the one in the middle by time is shown
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = at_least_one)]
+    iterations: usize,
+
+    /// Seed of weights, samples and labels
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+
+    /// Leave the iteration without a memory limit away, over which the slowdown is taken
+    #[arg(long)]
+    no_in_core: bool,
+
+    /// Make something go wrong: copy-out:N, copy-in:N, host-memory, corrupt:N, corrupt:TENSOR or
+    /// delay:LANE:N:TIME; repeat it for several
+    #[arg(long, value_name = "FAULT")]
+    inject: Vec<Fault>,
+
+    /// Where to write the measured timeline; `-` is the standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// How to print what was measured
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Runs, writes and shows.
+pub fn run(args: &Args) -> Result {
+    let output = args.output.as_deref().map(PendingFile::create).transpose()?;
+    let plan = Plan::read(&args.plan)?;
+    let trace = Trace::read(&args.trace)?;
+    let machine = read_machine(&args.machine)?;
+    check_machine(&plan, &machine)?;
+    let network = network_of(&trace)?;
+    let runs = Runs { warmup: args.warmup, iterations: args.iterations, seed: args.seed };
+    let DeviceKind::Host = args.device;
+    let ran = on_host(&network, &trace, &plan, &machine, runs, &args.inject)?;
+    let in_core = match args.no_in_core {
+        true => None,
+        false => Some(in_core(&network, &trace, &machine, runs)?),
+    };
+    let compared = Compared::of(&plan, &ran, in_core.as_ref());
+    let to_stdout = args.output.as_deref().is_some_and(|path| path.as_os_str() == "-");
+    if let Some(output) = output {
+        output.finish(ran.middle().to_json().as_bytes())?;
+    }
+    match args.format {
+        _ if to_stdout => Ok(()),
+        Format::Json => print_json(&compared),
+        Format::Text => print(summary(&plan, &predict(&plan, Some(&trace)), &ran, &compared)),
+    }
+}
+
+/// Refuses a machine that a plan was not made for.
+fn check_machine(plan: &Plan, machine: &Machine) -> Result {
+    if plan.machine.digest == machine.digest() {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "the plan was made for machine {} ({}), not for {} ({}): plan again for that one",
+        plan.machine.name,
+        plan.machine.digest.short(),
+        machine.name,
+        machine.digest().short()
+    )))
+}
+
+fn summary(plan: &Plan, predicted: &Timeline, ran: &Ran, compared: &Compared) -> String {
+    let mut text = format!(
+        "{} on {}, method {}, {} iterations; the one in the middle by time\n",
+        plan.trace.name,
+        plan.machine.name,
+        plan.method,
+        ran.timelines.len()
+    );
+    let mut rows = vec![["", "measured", "predicted", "error"].map(String::from).to_vec()];
+    rows.extend(compared.rows().into_iter().map(|Row { name, measured, predicted, error }| {
+        vec![name.into(), measured, predicted, error]
+    }));
+    text.push_str(&columns(&rows));
+    let [first, last] = [ran.timelines.first(), ran.timelines.last()]
+        .map(|timeline| timeline.map_or(Nanos::ZERO, |timeline| timeline.iteration));
+    text.push_str(&format!("iterations took {first} to {last}\n"));
+    if let Some(loss) = ran.loss {
+        text.push_str(&format!("loss after the last: {loss:.6}\n"));
+    }
+    let differences = reports::differences(predicted, ran.middle());
+    if differences.is_empty() {
+        return text;
+    }
+    text.push_str("\nwhat differs most from the prediction:\n");
+    let mut rows =
+        vec![["", "action", "measured", "predicted", "likely cause"].map(String::from).to_vec()];
+    rows.extend(differences.iter().take(SHOWN).map(|difference| {
+        vec![
+            difference.label.clone(),
+            reports::task_name(difference.task).into(),
+            difference.measured.to_string(),
+            difference.predicted.to_string(),
+            difference.cause.name().into(),
+        ]
+    }));
+    text.push_str(&columns(&rows));
+    text
+}
+
+/// So many actions are shown with how they differ from their prediction.
+const SHOWN: usize = 5;
+
+fn at_least_one(text: &str) -> std::result::Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("write a whole number from 1".into()),
+        Ok(count) => Ok(count),
+    }
+}

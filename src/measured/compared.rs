@@ -1,0 +1,124 @@
+//! What was measured beside what was predicted.
+
+use schema::{Bytes, Nanos, Plan};
+use serde::Serialize;
+
+use crate::measured::runs::Ran;
+
+/// A plan's figures, measured and predicted.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Compared {
+    /// Time of one iteration.
+    pub iteration_ns: Pair<Nanos>,
+    /// The same over the iteration without a memory limit, where that was measured, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowdown: Option<Pair<f64>>,
+    /// End of the highest address in use.
+    pub arena_bytes: Pair<Bytes>,
+    /// Largest sum of live buffers, which depends on when copies end.
+    pub peak_bytes: Pair<Bytes>,
+    /// End of the highest address of the host arena in use.
+    pub host_arena_bytes: Pair<Bytes>,
+    /// How often data did worse than was reserved for its small form.
+    pub fallbacks: u64,
+    /// Memory outside of both arenas, which codecs worked in.
+    pub outside_bytes: Bytes,
+}
+
+/// A figure, measured and predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Pair<T> {
+    /// What was measured.
+    pub measured: T,
+    /// What was predicted.
+    pub predicted: T,
+}
+
+/// A line of a table.
+pub struct Row {
+    /// What it is.
+    pub name: &'static str,
+    /// Measured.
+    pub measured: String,
+    /// Predicted.
+    pub predicted: String,
+    /// How far the prediction is off.
+    pub error: String,
+}
+
+impl Compared {
+    /// The figures of a plan that ran, and of the iteration without a memory limit that ran on the
+    /// same device.
+    pub fn of(plan: &Plan, ran: &Ran, in_core: Option<&InCoreTimes>) -> Self {
+        let iteration =
+            Pair { measured: ran.middle().iteration, predicted: plan.predicted.iteration };
+        Self {
+            iteration_ns: iteration,
+            slowdown: in_core.map(|in_core| Pair {
+                measured: iteration.measured.ratio(in_core.measured),
+                predicted: iteration.predicted.ratio(in_core.predicted),
+            }),
+            arena_bytes: Pair { measured: ran.memory.arena, predicted: plan.predicted.arena },
+            peak_bytes: Pair { measured: ran.memory.live, predicted: plan.predicted.peak },
+            host_arena_bytes: Pair {
+                measured: ran.memory.host_arena,
+                predicted: plan.predicted.host_arena,
+            },
+            fallbacks: ran.memory.fallbacks,
+            outside_bytes: ran.memory.outside,
+        }
+    }
+
+    /// How far the predicted iteration time is off, as a share of the measured one.
+    pub fn error(&self) -> f64 {
+        let Pair { measured, predicted } = self.iteration_ns;
+        (predicted.0 as f64 - measured.0 as f64) / measured.0.max(1) as f64
+    }
+
+    /// The lines of a table.
+    pub fn rows(&self) -> Vec<Row> {
+        let percent = |share: f64| format!("{:+.1} %", 100.0 * share);
+        let bytes = |name, pair: Pair<Bytes>| Row {
+            name,
+            measured: pair.measured.to_string(),
+            predicted: pair.predicted.to_string(),
+            error: match pair.measured == pair.predicted {
+                true => "equal".into(),
+                false => percent(pair.predicted.0 as f64 / pair.measured.0.max(1) as f64 - 1.0),
+            },
+        };
+        let mut rows = vec![Row {
+            name: "iteration",
+            measured: self.iteration_ns.measured.to_string(),
+            predicted: self.iteration_ns.predicted.to_string(),
+            error: percent(self.error()),
+        }];
+        rows.extend(self.slowdown.map(|pair| Row {
+            name: "over in-core",
+            measured: format!("{:.3}x", pair.measured),
+            predicted: format!("{:.3}x", pair.predicted),
+            error: percent(pair.predicted / pair.measured - 1.0),
+        }));
+        rows.push(bytes("arena", self.arena_bytes));
+        rows.push(bytes("peak", self.peak_bytes));
+        rows.push(bytes("host arena", self.host_arena_bytes));
+        if self.outside_bytes > Bytes::ZERO {
+            rows.push(Row {
+                name: "outside of them, for codecs",
+                measured: self.outside_bytes.to_string(),
+                predicted: "-".into(),
+                error: "-".into(),
+            });
+        }
+        rows
+    }
+}
+
+/// The iteration without a memory limit, in core.
+#[derive(Debug, Clone, Copy)]
+pub struct InCoreTimes {
+    /// As measured on the device.
+    pub measured: Nanos,
+    /// The sum of the trace's op times.
+    pub predicted: Nanos,
+}

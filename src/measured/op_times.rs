@@ -1,0 +1,54 @@
+//! How long ops take on a device, from iterations that keep everything.
+
+use schema::{Lane, Nanos, Timeline};
+
+/// Times of a network's ops.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpTimes {
+    /// For each op, the median over the iterations of the time from its start to the start of the
+    /// next: what the lane is taken for, with what the device itself does in between.
+    pub durations: Vec<Nanos>,
+    /// Half of the ops scatter by no more than this share of their time: the median over the ops of
+    /// their median distance from the median.
+    pub scatter: f64,
+    /// The time of each iteration, ascending.
+    pub iterations: Vec<Nanos>,
+}
+
+impl OpTimes {
+    /// The times of so many ops, from iterations of a plan that only runs them, each once and in
+    /// order.
+    pub fn of(ops: usize, timelines: &[Timeline]) -> Self {
+        let mut times = vec![Vec::with_capacity(timelines.len()); ops];
+        for timeline in timelines {
+            let compute = timeline.intervals.iter().filter(|i| i.lane == Lane::Compute);
+            let starts: Vec<Nanos> = compute.map(|interval| interval.start).collect();
+            let ends = starts.iter().skip(1).chain([&timeline.iteration]);
+            for ((op, start), end) in times.iter_mut().zip(&starts).zip(ends) {
+                op.push(end.saturating_sub(*start));
+            }
+        }
+        let mut scatter: Vec<f64> = times.iter().map(|times| distance(times)).collect();
+        scatter.sort_by(f64::total_cmp);
+        let mut iterations: Vec<Nanos> = timelines.iter().map(|t| t.iteration).collect();
+        iterations.sort_unstable();
+        Self {
+            durations: times.iter().map(|times| median(times)).collect(),
+            scatter: scatter.get(scatter.len() / 2).copied().unwrap_or(0.0),
+            iterations,
+        }
+    }
+}
+
+/// The median distance from the median, as a share of that.
+fn distance(times: &[Nanos]) -> f64 {
+    let middle = median(times);
+    let distances: Vec<Nanos> = times.iter().map(|time| Nanos(time.0.abs_diff(middle.0))).collect();
+    median(&distances).0 as f64 / middle.0.max(1) as f64
+}
+
+fn median(times: &[Nanos]) -> Nanos {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}

@@ -1,0 +1,95 @@
+//! Plans that are run, iteration after iteration.
+
+use planner::{Progress, Watch};
+use runtime::device::{AccessError, Device, MemoryUse, RunFailure};
+use runtime::network::Network;
+use schema::Timeline;
+
+use crate::exit::{Exit, WithExit};
+use crate::progress::Bar;
+
+/// How often a plan is run.
+#[derive(Debug, Clone, Copy)]
+pub struct Runs {
+    /// Iterations before the first that counts.
+    pub warmup: usize,
+    /// Iterations that count, at least one.
+    pub iterations: usize,
+    /// Seed of dropout.
+    pub seed: u64,
+}
+
+/// What was measured.
+#[derive(Debug, Clone)]
+pub struct Ran {
+    /// The iterations that count, by ascending time; at least one.
+    pub timelines: Vec<Timeline>,
+    /// The most memory that was in use.
+    pub memory: MemoryUse,
+    /// The loss after the last iteration, where the network has one.
+    pub loss: Option<f32>,
+}
+
+impl Ran {
+    /// The iteration in the middle, by time.
+    pub fn middle(&self) -> &Timeline {
+        &self.timelines[self.timelines.len() / 2]
+    }
+}
+
+/// Why a plan was not run to the end.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRun {
+    /// An iteration did not end.
+    #[error(transparent)]
+    Failed(#[from] RunFailure),
+    /// A tensor that should be there between iterations is not.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+}
+
+impl From<NotRun> for WithExit {
+    fn from(error: NotRun) -> Self {
+        let exit = match &error {
+            NotRun::Failed(RunFailure::Stopped) => Exit::Interrupted,
+            _ => Exit::Failed,
+        };
+        Self { exit, error: error.into() }
+    }
+}
+
+impl Runs {
+    /// Runs the device's plan.
+    pub fn run(self, network: &Network, device: &mut dyn Device, bar: &Bar) -> Result<Ran, NotRun> {
+        let mut timelines = Vec::with_capacity(self.iterations);
+        for iteration in 0..self.warmup + self.iterations {
+            let progress = Progress {
+                phase: "iterations",
+                done: iteration as u64,
+                of: (self.warmup + self.iterations) as u64,
+            };
+            if !bar.go_on(progress) {
+                return Err(RunFailure::Stopped.into());
+            }
+            if let Some(seed) = network.dropout_seed() {
+                let mut cells = vec![0.0; network.tensor(seed).elements];
+                network.reseed(self.seed, iteration as u64, &mut cells);
+                device.write(seed, &cells)?;
+            }
+            let timeline = device.run()?;
+            if iteration >= self.warmup {
+                timelines.push(timeline);
+            }
+        }
+        let loss = match network.loss() {
+            Some(tensor) => {
+                let mut loss = vec![0.0; network.tensor(tensor).elements];
+                device.read(tensor, &mut loss)?;
+                loss.first().copied()
+            }
+            None => None,
+        };
+        timelines.sort_by_key(|timeline| timeline.iteration);
+        Ok(Ran { timelines, memory: device.memory(), loss })
+    }
+}

@@ -1,0 +1,145 @@
+//! Profiling, running and checking on the host device.
+
+use serde_json::Value;
+
+use crate::sandbox::Sandbox;
+
+/// Quick to measure: what is tested is not how well.
+const QUICK: &str = "--warmup 1 --repeats 2 --bandwidth 2GB/s --latency 10us";
+
+fn profiled() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.ok(&format!("profile plain20 --batch 2 --image 32 {QUICK} --sample zvc -o p"));
+    sandbox
+}
+
+fn plan(sandbox: &Sandbox, options: &str) {
+    sandbox.ok(&format!("plan p/trace.json -m p/machine.json {options} -o plan.json"));
+}
+
+const RUN: &str = "run plan.json --trace p/trace.json -m p/machine.json";
+
+#[test]
+fn a_network_is_profiled_planned_run_and_reported() {
+    let sandbox = profiled();
+    let files = ["codec-models.json", "machine.json", "samples.parquet", "trace.json"];
+    let mut written: Vec<_> = std::fs::read_dir(sandbox.path("p"))
+        .expect("the folder was made")
+        .map(|entry| entry.expect("readable").file_name().into_string().expect("UTF-8"))
+        .collect();
+    written.sort();
+    assert_eq!(written, files);
+
+    plan(&sandbox, "-b 60% --method pooch");
+    let shown = sandbox.ok(&format!("{RUN} --iterations 3 -o timeline.json"));
+    for part in ["iteration", "over in-core", "arena", "equal", "loss after the last"] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    let timeline: Value = serde_json::from_str(&sandbox.text("timeline.json")).expect("JSON");
+    assert_eq!(timeline["content"]["basis"], "measured");
+
+    sandbox.ok("report plan.json timeline.json --trace p/trace.json -o page");
+    let page = sandbox.text("page/index.html");
+    assert!(page.contains("Predicted against measured, what differs most"), "no such table");
+    assert!(page.contains("Measured on host"), "the measured timeline is not shown");
+}
+
+#[test]
+fn what_was_measured_is_an_object_for_programs() {
+    let sandbox = profiled();
+    plan(&sandbox, "-b 60% --method swap-opt");
+    let run = sandbox.json(&format!("{RUN} --iterations 2 --format json"));
+    assert_eq!(run["arena_bytes"]["measured"], run["arena_bytes"]["predicted"]);
+    assert_eq!(run["host_arena_bytes"]["measured"], run["host_arena_bytes"]["predicted"]);
+    assert!(run["iteration_ns"]["measured"].as_u64().is_some_and(|time| time > 0));
+    assert!(run["slowdown"]["measured"].as_f64().is_some_and(|slowdown| slowdown > 0.0));
+    let alone = sandbox.json(&format!("{RUN} --iterations 1 --no-in-core --format json"));
+    assert_eq!(alone.get("slowdown"), None);
+}
+
+#[test]
+fn plans_that_compress_are_run_too() {
+    let sandbox = profiled();
+    let codecs = "--codecs zvc --codec-models p/codec-models.json --allow keep,compress";
+    plan(&sandbox, &format!("-b 75% {codecs}"));
+    let run = sandbox.json(&format!("{RUN} --iterations 1 --format json"));
+    assert_eq!(run["arena_bytes"]["measured"], run["arena_bytes"]["predicted"]);
+    assert!(run["outside_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{run}");
+    let damaged = sandbox.run(&format!("{RUN} --inject corrupt:1"));
+    assert_eq!(damaged.code, 1, "{}", damaged.stderr);
+    assert!(damaged.stderr.contains("decompress") || damaged.stderr.contains("codec"));
+}
+
+#[test]
+fn what_goes_wrong_is_named_and_nothing_is_written() {
+    let sandbox = profiled();
+    plan(&sandbox, "-b 60% --method swap-all");
+    for (fault, said) in [
+        ("copy-out:2", "the link failed"),
+        ("copy-in:1", "the link failed"),
+        ("host-memory", "no host memory"),
+    ] {
+        let run = sandbox.run(&format!("{RUN} --inject {fault} -o timeline.json"));
+        assert_eq!(run.code, 1, "{fault}: {}", run.stderr);
+        assert!(run.stderr.contains(said) && run.stderr.contains("action"), "{}", run.stderr);
+        assert!(!sandbox.files().contains(&"timeline.json".to_string()));
+    }
+    let late = sandbox.ok(&format!("{RUN} --inject delay:h2d:1:3ms --iterations 1"));
+    assert!(late.contains("iteration"));
+    assert_eq!(sandbox.run(&format!("{RUN} --inject fire")).code, 2);
+}
+
+#[test]
+fn plans_are_refused_that_are_not_for_this_machine_or_trace() {
+    let sandbox = profiled();
+    plan(&sandbox, "-b 60% --method swap-all");
+    let other = sandbox.run("run plan.json --trace p/trace.json -m titan-v");
+    assert_eq!(other.code, 2, "{}", other.stderr);
+    sandbox.ok(&format!("profile plain20 --batch 3 --image 32 {QUICK} -o q"));
+    let other = sandbox.run("run plan.json --trace q/trace.json -m p/machine.json");
+    assert_eq!(other.code, 4, "{}", other.stderr);
+    sandbox.ok("import tests/recordings/small.dtr.jsonl -o recorded.json");
+    let recorded = sandbox.run("run plan.json --trace recorded.json -m p/machine.json");
+    assert_eq!(recorded.code, 2);
+    assert!(recorded.stderr.contains("tidegate profile"), "{}", recorded.stderr);
+
+    let mut unsafe_plan: Value = serde_json::from_str(&sandbox.text("plan.json")).expect("JSON");
+    let actions = unsafe_plan["content"]["actions"].as_array_mut().expect("a list");
+    let copy = actions.iter_mut().find(|action| action["task"]["copy_out"].is_number());
+    copy.expect("a swap").as_object_mut().expect("an object").remove("after");
+    sandbox.write("plan.json", &unsafe_plan.to_string());
+    assert_eq!(sandbox.run(RUN).code, 4);
+}
+
+#[test]
+fn networks_that_cannot_be_measured_are_refused() {
+    let sandbox = Sandbox::new();
+    for (arguments, said) in [
+        ("profile resnet18-host --batch 2 -o p", "is no network"),
+        ("profile plain20 -o p", "--batch"),
+        ("profile plain20 --batch 2 --repeats 0 -o p", "whole number from 1"),
+        ("profile plain20 --batch 2 --bandwidth fast -o p", "such as 400MB/s"),
+        ("check plain20:size=3", "is no option"),
+        ("check nothing", "nothing"),
+    ] {
+        let run = sandbox.run(arguments);
+        assert_eq!(run.code, 2, "{arguments}: {}", run.stderr);
+        assert!(run.stderr.contains(said), "{arguments}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn a_check_runs_every_plan_and_says_how_well_they_were_predicted() {
+    let sandbox = Sandbox::new();
+    let shown = sandbox.ok(&format!(
+        "check plain20:batch=2:image=32 bert-tiny:batch=1 {QUICK} --budgets 70% --methods swap-opt,selective \
+         --iterations 1 -o page"
+    ));
+    for part in ["plain20:batch=2:image=32", "bert-tiny:batch=1", "Kendall's tau", "in the median"]
+    {
+        assert!(shown.contains(part) || part == "Kendall's tau", "{part}\n{shown}");
+    }
+    assert!(shown.contains("every arena was used up to the very byte"), "{shown}");
+    let page = sandbox.text("page/index.html");
+    assert!(page.contains("Predicted against measured iteration times"));
+}
