@@ -117,7 +117,7 @@ fn bits_of_chains_of_convolutions() {
 #[test]
 fn bits_of_residual_networks() {
     holds(&networks::small("resnet"));
-    holds(&networks::published("plain20-cifar10", 20));
+    holds(&networks::published("plain20-cifar10", 8, Some(20), None));
 }
 
 #[test]
@@ -130,4 +130,16 @@ fn bits_of_networks_that_join_branches() {
 #[test]
 fn bits_of_transformers() {
     holds(&networks::small("transformer"));
+}
+
+/// Networks that come along, at sizes that take minutes.
+#[test]
+fn bits_of_published_networks() {
+    if std::env::var_os("TIDEGATE_THOROUGH").is_none() {
+        return println!("skipped: set TIDEGATE_THOROUGH to run published networks");
+    }
+    holds(&networks::published("stories260k", 2, None, Some(32)));
+    holds(&networks::published("plain20-cifar10", 16, Some(32), None));
+    holds(&networks::published("resnet32", 16, Some(32), None));
+    holds(&networks::published("squeezenet-cifar10", 32, Some(32), None));
 }

@@ -143,10 +143,11 @@ pub fn without_optimizer() -> Network {
     from_text("unet", UNET, Some(Optimizer::None))
 }
 
-/// A network that comes along, for images of so many rows and columns.
-pub fn published(name: &str, image: u32) -> Network {
-    let image = Some([image; 2]);
-    let options = NetworkOptions { batch: 8, image, ..NetworkOptions::default() };
+/// A network that comes along, for so many images of so many rows and columns, or texts of so many
+/// tokens.
+pub fn published(name: &str, batch: u32, image: Option<u32>, sequence: Option<u32>) -> Network {
+    let image = image.map(|side| [side; 2]);
+    let options = NetworkOptions { batch, image, sequence, ..NetworkOptions::default() };
     let described = network(name, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
     let training = Training { learning_rate: Some(1e-3) };
     trainable(&described, training).unwrap_or_else(|error| panic!("{name}: {error}"))
