@@ -11,6 +11,8 @@ pub enum DeviceKind {
     /// device's, and copies are as slow as the link that is stated.
     #[default]
     Host,
+    /// The first CUDA device. (It has never run on a GPU: see ARCHITECTURE.md.)
+    Cuda,
 }
 
 /// How a device is measured.
@@ -50,7 +52,7 @@ impl DeviceArgs {
     /// The link that the host device's copies are to be as slow as.
     pub fn link(&self) -> Link {
         Link {
-            name: format!("emulated, {} each way", self.bandwidth),
+            name: format!("emulated, {}/s each way", Bytes(self.bandwidth.0)),
             d2h: Bandwidth::constant(self.bandwidth),
             h2d: Bandwidth::constant(self.bandwidth),
             latency: self.latency,

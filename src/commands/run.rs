@@ -10,7 +10,7 @@ use crate::device_args::DeviceKind;
 use crate::exit::{Result, usage};
 use crate::inputs::read_machine;
 use crate::measured::compared::{Compared, Row};
-use crate::measured::host::{in_core, on_host};
+use crate::measured::device::{in_core, on_device};
 use crate::measured::runs::{Ran, Runs};
 use crate::output::{Format, columns, print, print_json};
 use crate::training::network_of;
@@ -73,11 +73,11 @@ pub fn run(args: &Args) -> Result {
     check_machine(&plan, &machine)?;
     let network = network_of(&trace)?;
     let runs = Runs { warmup: args.warmup, iterations: args.iterations, seed: args.seed };
-    let DeviceKind::Host = args.device;
-    let ran = on_host(&network, &trace, &plan, &machine, runs, &args.inject)?;
+    let subject = (&network, &trace, &machine);
+    let ran = on_device(args.device, subject, &plan, runs, &args.inject)?;
     let in_core = match args.no_in_core {
         true => None,
-        false => Some(in_core(&network, &trace, &machine, runs)?),
+        false => Some(in_core(args.device, subject, runs)?),
     };
     let compared = Compared::of(&plan, &ran, in_core.as_ref());
     let to_stdout = args.output.as_deref().is_some_and(|path| path.as_os_str() == "-");

@@ -3,19 +3,21 @@
 use codecs::CodecId;
 use planner::{Progress, Watch};
 use profiler::measure::{
-    LinkCurve, host_machine, measure_host, measure_link, memory_of_this_machine,
+    Copies, LinkCurve, cuda_machine, host_machine, measure_host, measure_link,
+    memory_of_this_machine,
 };
 use results::CodecSample;
+use runtime::cuda::CudaProbe;
 use runtime::device::host::LinkProbe;
-use runtime::network::Network;
+use runtime::network::{Measured, Network};
 use runtime::profile::Profiler;
-use schema::{Bytes, CodecModels, Machine, Trace};
+use schema::{Bytes, CodecModels, Machine, Origin, Provenance, Trace};
 
 use crate::codec_samples::Sampling;
 use crate::commands::fit::codecs::fit_models;
-use crate::device_args::DeviceArgs;
-use crate::exit::{Exit, OrExit, Result, WithExit};
-use crate::measured::host::{in_core_plan, on_host};
+use crate::device_args::{DeviceArgs, DeviceKind};
+use crate::exit::{Exit, OrExit, Result, WithExit, usage};
+use crate::measured::device::{in_core_plan, on_device};
 use crate::measured::op_times::OpTimes;
 use crate::measured::runs::Runs;
 use crate::progress::{Bar, interrupted};
@@ -58,27 +60,46 @@ pub struct MeasuredMachine {
 /// Measures the machine.
 pub fn measure_machine(args: &DeviceArgs) -> Result<MeasuredMachine> {
     let bar = Bar::new("profile");
-    let steps = 2 * COPIES.len() as u64 + 1;
-    let mut done = 0;
-    let mut copies = LinkProbe::new(args.link(), COPIES[COPIES.len() - 1]);
-    let name = args.link().name;
-    let link = measure_link(&mut copies, &name, &COPIES, args.repeats.min(5), || {
-        done += 1;
-        bar.go_on(Progress { phase: "link", done, of: steps });
-    })
-    .or_exit(Exit::Failed)?;
-    stop_if_interrupted()?;
-    let machine = host_machine(
-        link.link.clone(),
-        measure_host(),
-        memory_of_this_machine(),
-        "tidegate profile",
-    );
-    let codecs = match args.sampled.as_slice() {
-        [] => None,
-        codecs => Some(sample(codecs, &bar)?),
+    let largest = COPIES[COPIES.len() - 1];
+    let memory = memory_of_this_machine();
+    let (machine, link) = match args.device {
+        DeviceKind::Host => {
+            let mut probe = LinkProbe::new(args.link(), largest);
+            let curve = link_of(&mut probe, &args.link().name, args, &bar)?;
+            let machine = host_machine(curve.link.clone(), measure_host(), memory, SOURCE);
+            (machine, curve)
+        }
+        DeviceKind::Cuda => {
+            let mut probe = CudaProbe::open(0, largest).or_exit(Exit::Failed)?;
+            let facts = probe.facts().or_exit(Exit::Failed)?;
+            let curve = link_of(&mut probe, "as measured", args, &bar)?;
+            (cuda_machine(curve.link.clone(), &facts, memory, SOURCE), curve)
+        }
+    };
+    let codecs = match (args.sampled.as_slice(), args.device) {
+        ([], _) => None,
+        (_, DeviceKind::Cuda) => {
+            return Err(usage("--sample is for the host device: CUDA's codecs are not timed yet"));
+        }
+        (codecs, DeviceKind::Host) => Some(sample(codecs, &bar)?),
     };
     Ok(MeasuredMachine { machine, link, codecs })
+}
+
+const SOURCE: &str = "tidegate profile";
+
+fn link_of<C: Copies>(copies: &mut C, name: &str, args: &DeviceArgs, bar: &Bar) -> Result<LinkCurve>
+where
+    C::Error: std::error::Error + Send + Sync + 'static,
+{
+    let of = 2 * COPIES.len() as u64 + 1;
+    let mut done = 0;
+    let curve = measure_link(copies, name, &COPIES, args.repeats.min(5), || {
+        done += 1;
+        bar.go_on(Progress { phase: "link", done, of });
+    });
+    stop_if_interrupted()?;
+    curve.or_exit(Exit::Failed)
 }
 
 /// Measures a network's ops on a machine that was measured.
@@ -89,26 +110,47 @@ pub fn measure_network(
 ) -> Result<(Network, Trace, OpTimes)> {
     let network = named.network()?;
     let DeviceArgs { warmup, repeats, seed, .. } = *args;
-    // What is zero shows once it trains. Times are those of the device itself, from which predictions
-    // are made.
-    let first = Profiler { warmup: 0, repeats: warmup.max(1), seed };
-    let first = first.measure(&network, || {}).or_exit(Exit::Failed)?;
+    // What is zero shows once it trains.
+    let measured = match args.device {
+        DeviceKind::Host => {
+            let first = Profiler { warmup: 0, repeats: warmup.max(1), seed };
+            first.measure(&network, || {}).or_exit(Exit::Failed)?.measured
+        }
+        DeviceKind::Cuda => Measured { durations: Vec::new(), sparsity: Vec::new() },
+    };
     stop_if_interrupted()?;
-    let date = chrono::Utc::now().format("%Y-%m-%d").to_string();
-    let mut trace = first.trace(&network, format!("tidegate profile {}", named.name), Some(date));
+    let mut trace = network.trace(&measured, provenance(named, args, machine));
+    // Times are those of the device itself, from which predictions are made.
     let plan = in_core_plan(&trace, machine)?;
     let runs = Runs { warmup, iterations: repeats, seed };
-    let ran = on_host(&network, &trace, &plan, machine, runs, &[])?;
+    let on = (&network, &trace, machine);
+    let ran = on_device(args.device, on, &plan, runs, &[])?;
     let times = OpTimes::of(trace.ops.len(), &ran.timelines);
     for (op, duration) in trace.ops.iter_mut().zip(&times.durations) {
         op.duration = *duration;
     }
-    trace.provenance.settings = named.settings();
-    trace.provenance.notes[0] = format!(
-        "Durations are medians over {repeats} iterations after {warmup} of warm-up, from the start of \
-         an op to the start of the next, on one random batch (seed {seed}), everything kept."
-    );
     Ok((network, trace, times))
+}
+
+fn provenance(named: &Named, args: &DeviceArgs, machine: &Machine) -> Provenance {
+    let DeviceArgs { warmup, repeats, seed, .. } = *args;
+    let mut notes = vec![format!(
+        "Durations are medians over {repeats} iterations after {warmup} of warm-up, from the start \
+         of an op to the start of the next, on one random batch (seed {seed}), everything kept."
+    )];
+    if args.device == DeviceKind::Host {
+        let after = warmup.max(1);
+        notes.push(format!("Sparsity is that of iteration {after}; zeros are counted."));
+    }
+    Provenance {
+        origin: Origin::Measured,
+        device: machine.device.name.clone(),
+        framework: Some("tidegate runtime".into()),
+        source: format!("{SOURCE} {}", named.name),
+        date: Some(chrono::Utc::now().format("%Y-%m-%d").to_string()),
+        notes,
+        settings: named.settings(),
+    }
 }
 
 fn sample(codecs: &[CodecId], bar: &Bar) -> Result<(Vec<CodecSample>, CodecModels)> {

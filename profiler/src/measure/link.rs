@@ -32,6 +32,18 @@ impl Copies for runtime::device::host::LinkProbe {
     }
 }
 
+impl Copies for runtime::cuda::CudaProbe {
+    type Error = runtime::cuda::CudaError;
+
+    fn alone(&mut self, direction: Direction, bytes: Bytes) -> Result<Nanos, Self::Error> {
+        Self::alone(self, direction, bytes)
+    }
+
+    fn both(&mut self, bytes: Bytes) -> Result<Nanos, Self::Error> {
+        Self::both(self, bytes)
+    }
+}
+
 /// A link's curve, and how far its measurements scatter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkCurve {

@@ -1,8 +1,6 @@
 //! A machine document from what was measured.
 
-use std::collections::BTreeMap;
-
-use schema::{Bytes, Compute, Device, Host, Link, Machine};
+use schema::{Bytes, BytesPerSec, Compute, Device, Host, Link, Machine};
 
 use super::Roofline;
 
@@ -41,7 +39,48 @@ pub fn host_machine(link: Link, roofline: Roofline, memory: Bytes, source: &str)
         },
         host: Host { memory: half },
         link,
-        sources: sources.into_iter().map(|(n, s)| (n.to_string(), s)).collect::<BTreeMap<_, _>>(),
+        sources: sources.into_iter().map(|(n, s)| (n.to_string(), s)).collect(),
+    }
+}
+
+/// The machine of a CUDA device: what the device says of itself, a link that was measured, and half of
+/// the host's memory for what leaves the device. `source` is the command that measured the link.
+pub fn cuda_machine(
+    link: Link,
+    facts: &runtime::cuda::CudaFacts,
+    host_memory: Bytes,
+    source: &str,
+) -> Machine {
+    let says = |what: &str| format!("the driver's word: {what}");
+    let sources = [
+        ("device.memory", says("all memory")),
+        ("device.reserved", says("what was not free when it was asked")),
+        ("device.compute.f32_flops", says("multiprocessors, their cores, and the clock")),
+        ("device.compute.f16_flops", "as for 32 bits: layers compute in 32 bits".to_string()),
+        ("device.compute.memory_bandwidth", says("the memory's clock and width")),
+        ("device.compute.codec_lane", "codecs have a stream of their own".to_string()),
+        ("device.compute.beside_codec", "assumed: compute loses nothing".to_string()),
+        ("host.memory", "half of this machine's memory".to_string()),
+        ("link", format!("measured by `{source}`: copies from and to pinned memory")),
+    ];
+    Machine {
+        name: "cuda".into(),
+        description: format!("{}, {}", facts.name, link.name),
+        device: Device {
+            name: facts.name.clone(),
+            memory: facts.memory,
+            reserved: facts.memory.saturating_sub(facts.free),
+            compute: Compute {
+                f32_flops: facts.f32_flops,
+                f16_flops: facts.f32_flops,
+                memory_bandwidth: BytesPerSec(facts.memory_bandwidth),
+                codec_lane: true,
+                beside_codec: 1.0,
+            },
+        },
+        host: Host { memory: Bytes(host_memory.0 / 2) },
+        link,
+        sources: sources.into_iter().map(|(n, s)| (n.to_string(), s)).collect(),
     }
 }
 
@@ -59,7 +98,7 @@ fn total(meminfo: &str) -> Option<Bytes> {
 
 #[cfg(test)]
 mod tests {
-    use schema::{Bandwidth, BytesPerSec, Document, Nanos};
+    use schema::{Bandwidth, Document, Nanos};
 
     use super::*;
 

@@ -8,5 +8,5 @@ mod machine;
 mod roofline;
 
 pub use link::{Copies, LinkCurve, Timed, measure_link};
-pub use machine::{host_machine, memory_of_this_machine};
+pub use machine::{cuda_machine, host_machine, memory_of_this_machine};
 pub use roofline::{Roofline, measure_host};

@@ -95,7 +95,9 @@ pub enum CommandError {
         source: codecs::Error,
     },
     /// The host's processor would have to compress between a copy and the next.
-    #[error("the plan compresses on the host, which CUDA's copies cannot wait for: use another method")]
+    #[error(
+        "the plan compresses on the host, which CUDA's copies cannot wait for: use another method"
+    )]
     PackedByHost,
     /// The plan cannot be carried out on any device.
     #[error(transparent)]
@@ -155,15 +157,13 @@ impl Commands {
             (0..script.work.len()).map(|index| writer.commands(index)).collect::<Result<_, _>>()?;
         let scratch = writer.scratch;
         let waits = waits(plan, &script);
-        let issues = commands.into_iter().zip(waits).enumerate().map(|(index, (commands, waits))| {
-            let (action, lane) = (ActionId::from_index(index), plan.lane(plan.actions[index].task));
-            Issue { action, lane, waits, commands }
-        });
-        Ok(Self {
-            issues: issues.collect(),
-            control_bytes: Control::bytes(script.forms),
-            scratch,
-        })
+        let issues =
+            commands.into_iter().zip(waits).enumerate().map(|(index, (commands, waits))| {
+                let (action, lane) =
+                    (ActionId::from_index(index), plan.lane(plan.actions[index].task));
+                Issue { action, lane, waits, commands }
+            });
+        Ok(Self { issues: issues.collect(), control_bytes: Control::bytes(script.forms), scratch })
     }
 }
 
@@ -306,7 +306,13 @@ impl Writer<'_> {
         };
         let mut commands = vec![self.form_kernel("form_begin", &[own], &[])];
         let source = At::Arena(work.small.begin as u64);
-        self.codec_kernels(&mut commands, made, lane, 0, Places { source, target: raw, length, own });
+        self.codec_kernels(
+            &mut commands,
+            made,
+            lane,
+            0,
+            Places { source, target: raw, length, own },
+        );
         if let Some(host) = work.host {
             let mut restore = self.form_kernel(
                 "form_restore",

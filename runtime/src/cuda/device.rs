@@ -12,9 +12,7 @@ use super::{CudaError, programs};
 use crate::device::check::check;
 use crate::device::host::residents::Residents;
 use crate::device::host::script::Place;
-use crate::device::{
-    AccessError, ActionError, Device, DeviceError, MemoryUse, RunFailure, Stop,
-};
+use crate::device::{AccessError, ActionError, Device, DeviceError, MemoryUse, RunFailure, Stop};
 use crate::network::Network;
 
 /// Blocks of threads for each multiprocessor.
@@ -85,7 +83,11 @@ pub fn open<'a>(
         trace,
         kernels: context.kernels(&programs)?,
         arena: DeviceMemory::new(&context, "the plan", plan.budget)?,
-        control: DeviceMemory::new(&context, "the control of kernels", Bytes(commands.control_bytes))?,
+        control: DeviceMemory::new(
+            &context,
+            "the control of kernels",
+            Bytes(commands.control_bytes),
+        )?,
         scratch: array(|lane| {
             DeviceMemory::new(&context, "codecs", Bytes(commands.scratch[lane]))
         })?,
@@ -107,14 +109,14 @@ pub fn open<'a>(
 }
 
 /// One of each lane.
-fn array<T>(mut make: impl FnMut(usize) -> Result<T, CudaError>) -> Result<[T; Lane::COUNT], CudaError> {
+fn array<T>(
+    mut make: impl FnMut(usize) -> Result<T, CudaError>,
+) -> Result<[T; Lane::COUNT], CudaError> {
     let [a, b, c, d] = [0, 1, 2, 3].map(&mut make);
     Ok([a?, b?, c?, d?])
 }
 
-fn launches(
-    commands: &Commands,
-) -> impl Iterator<Item = &codecs::kernels::Launch<Argument<At>>> {
+fn launches(commands: &Commands) -> impl Iterator<Item = &codecs::kernels::Launch<Argument<At>>> {
     commands.issues.iter().flat_map(|issue| &issue.commands).filter_map(|command| match command {
         Command::Launch(launch) => Some(launch),
         Command::Copy { .. } => None,

@@ -73,6 +73,13 @@ impl Context {
         Ok((Bytes(free as u64), Bytes(total as u64)))
     }
 
+    /// What the driver says of the device; nothing below zero.
+    pub fn attribute(&self, attribute: CUdevice_attribute) -> Result<u64, CudaError> {
+        let about = failed("asking the device what it is");
+        let value = self.context.attribute(attribute).map_err(about)?;
+        Ok(u64::try_from(value).unwrap_or(0))
+    }
+
     pub fn stream(&self) -> Result<Stream, CudaError> {
         let stream = self.context.new_stream().map_err(failed("making a stream"))?;
         Ok(Stream { stream })

@@ -7,6 +7,7 @@ mod driver;
 mod error;
 pub mod launches;
 mod library;
+mod probe;
 
 use codecs::kernels::Program;
 
@@ -14,6 +15,7 @@ pub use compile::{Compiled, compile};
 pub use device::{CudaDevice, CudaOptions, OpenError, open};
 pub use error::CudaError;
 pub use library::Library;
+pub use probe::{CudaFacts, CudaProbe};
 
 /// The architectures that kernels must compile for: Volta, Ampere, Hopper.
 pub const ARCHITECTURES: [&str; 3] = ["sm_70", "sm_80", "sm_90"];

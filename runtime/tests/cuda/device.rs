@@ -22,7 +22,8 @@ fn stand_in() -> Option<PathBuf> {
     std::fs::create_dir_all(&folder).unwrap();
     for name in ["libcuda.so", "libnvrtc.so"] {
         // Others may do the same at this moment.
-        let own = folder.join(format!("{name}-{}-{:?}", std::process::id(), std::thread::current().id()));
+        let own =
+            folder.join(format!("{name}-{}-{:?}", std::process::id(), std::thread::current().id()));
         std::fs::copy(&library, &own).unwrap();
         std::fs::rename(&own, folder.join(name)).unwrap();
     }
@@ -70,7 +71,8 @@ fn outcome(device: &mut CudaDevice<'_>, network: &Network, plan: &Plan) -> Vec<V
         }
         assert!(timeline.peak <= plan.predicted.arena);
     }
-    let mut left: Vec<_> = plan.buffers.iter().filter(|b| b.at_end).filter_map(|b| b.tensor).collect();
+    let mut left: Vec<_> =
+        plan.buffers.iter().filter(|b| b.at_end).filter_map(|b| b.tensor).collect();
     left.sort_unstable();
     let read = left.iter().map(|tensor| {
         let mut cells = vec![0.0; network.tensor(*tensor).elements];

@@ -17,7 +17,7 @@ use crate::commands::compare::methods_of;
 use crate::device_args::DeviceArgs;
 use crate::exit::{Exit, Result, WithExit};
 use crate::measured::compared::{Compared, InCoreTimes};
-use crate::measured::host::{in_core, on_host};
+use crate::measured::device::{in_core, on_device};
 use crate::measured::profile::{MeasuredMachine, measure_machine, measure_network};
 use crate::measured::runs::{Ran, Runs};
 use crate::output::{columns, print};
@@ -109,7 +109,8 @@ fn check(
     let machine = &measured.machine;
     let (network, trace, _) = measure_network(&subject.named(), &args.device, machine)?;
     let runs = Runs { warmup: 1, iterations: args.iterations as usize, seed: args.device.seed };
-    let in_core_times = in_core(&network, &trace, machine, runs)?;
+    let on = (&network, &trace, machine);
+    let in_core_times = in_core(args.device.device, on, runs)?;
     let peak = simulator::in_core(&trace).peak;
     print(format!(
         "\n{subject}: {} ops, peak {peak}, in core {} ({} by the sum of its ops)\n",
@@ -134,7 +135,7 @@ fn check(
             let mut cells = vec![format!("{share:.0} %"), method.name().to_string()];
             match planned {
                 Ok(plan) => {
-                    let ran = on_host(&network, &trace, &plan, machine, runs, &[])?;
+                    let ran = on_device(args.device.device, on, &plan, runs, &[])?;
                     let row = checked(subject, share, &plan, &ran, in_core_times);
                     cells.extend(figures(&row));
                     let predicted = simulator::predict(&plan, Some(&trace));

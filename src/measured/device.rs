@@ -1,0 +1,84 @@
+//! Plans that run on a device.
+
+use planner::{NoWatch, Problem, methods};
+use runtime::cuda::{self, CudaOptions, OpenError};
+use runtime::device::host::{HostDevice, HostOptions};
+use runtime::device::{DeviceError, Fault};
+use runtime::network::Network;
+use schema::{Bytes, Machine, Plan, Trace};
+
+use crate::device_args::DeviceKind;
+use crate::exit::{Exit, OrExit, Result, WithExit, usage};
+use crate::measured::compared::InCoreTimes;
+use crate::measured::runs::{Ran, Runs};
+use crate::progress::{Bar, stop};
+
+/// Runs a plan on a device of this kind.
+pub fn on_device(
+    kind: DeviceKind,
+    (network, trace, machine): (&Network, &Trace, &Machine),
+    plan: &Plan,
+    runs: Runs,
+    faults: &[Fault],
+) -> Result<Ran> {
+    let bar = Bar::new(&plan.method);
+    match kind {
+        DeviceKind::Host => {
+            let options = HostOptions {
+                seed: runs.seed,
+                host_memory: Some(machine.host.memory),
+                faults: faults.to_vec(),
+                stop: stop(),
+                ..HostOptions::new(machine.link.clone())
+            };
+            let mut device = HostDevice::new(network, trace, plan, &options).map_err(refused)?;
+            Ok(runs.run(network, &mut device, &bar)?)
+        }
+        DeviceKind::Cuda if !faults.is_empty() => {
+            Err(usage("--inject is for the host device: nothing goes wrong on CUDA on purpose"))
+        }
+        DeviceKind::Cuda => {
+            let options = CudaOptions { seed: runs.seed, stop: stop(), ..CudaOptions::default() };
+            let mut device = cuda::open(network, trace, plan, &options).map_err(not_opened)?;
+            Ok(runs.run(network, &mut device, &bar)?)
+        }
+    }
+}
+
+/// Why there is no CUDA device for a plan.
+fn not_opened(error: OpenError) -> WithExit {
+    match error {
+        OpenError::Plan(error) => refused(error),
+        OpenError::Commands(_) => WithExit { exit: Exit::Usage, error: error.into() },
+        OpenError::Cuda(_) => WithExit { exit: Exit::Failed, error: error.into() },
+    }
+}
+
+/// A plan that a device does not take: what was not proven has its own exit code.
+fn refused(error: DeviceError) -> WithExit {
+    let exit = match error {
+        DeviceError::Unsafe(_) | DeviceError::Contract(_) => Exit::NotProven,
+        DeviceError::NoMemory { .. } | DeviceError::NoThread { .. } => Exit::Failed,
+        _ => Exit::Usage,
+    };
+    WithExit { exit, error: error.into() }
+}
+
+/// The plan that keeps everything, with as much memory as that takes.
+pub fn in_core_plan(trace: &Trace, machine: &Machine) -> Result<Plan> {
+    let peak = simulator::in_core(trace).peak;
+    // Buffers that fit byte for byte may not fit address for address.
+    let problem = Problem::new(trace, machine, Bytes(peak.0 + peak.0 / 4));
+    planner::plan(&methods::InCoreMethod, &problem, &NoWatch).or_exit(Exit::Infeasible)
+}
+
+/// Runs the plan that keeps everything.
+pub fn in_core(
+    kind: DeviceKind,
+    (network, trace, machine): (&Network, &Trace, &Machine),
+    runs: Runs,
+) -> Result<InCoreTimes> {
+    let plan = in_core_plan(trace, machine)?;
+    let ran = on_device(kind, (network, trace, machine), &plan, runs, &[])?;
+    Ok(InCoreTimes { measured: ran.middle().iteration, predicted: plan.predicted.iteration })
+}
