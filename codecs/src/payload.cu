@@ -7,7 +7,7 @@ DEVICE u64 aligned(u64 bytes) { return next_multiple(bytes, (u64)PAYLOAD_ALIGN);
 DEVICE u64 table_bytes(u64 blocks) { return aligned(8 * blocks); }
 
 // Turns the table of sizes into one of ends, and says how long the payload is. One block of threads.
-KERNEL payload_ends(u64* table, u64 blocks, u64* length) {
+KERNEL_OF_ONE_BLOCK payload_ends(u64* table, u64 blocks, u64* length) {
     __shared__ u64 sums[WARP];
     u64 before = 0, end = 0;
     for (u64 first = 0; first < blocks; first += blockDim.x) {

@@ -93,7 +93,7 @@ DEVICE bool ibp_row(const IbpTable* table, const u8* row, u64 bytes, u8* out) {
 DEVICE u64 ibp_aligned(u64 bytes) { return next_multiple(bytes, (u64)IBP_ALIGN); }
 
 // Where rows begin: the sums of what those before take. One block of threads.
-KERNEL ibp_offsets(const u8* payload, const u64* length, u64 rows, u64 row_bytes, u64* offsets) {
+KERNEL_OF_ONE_BLOCK ibp_offsets(const u8* payload, const u64* length, u64 rows, u64 row_bytes, u64* offsets) {
     __shared__ u64 sums[WARP];
     u64 table = IBP_KIND + ibp_aligned(2 * row_bytes);
     // The tensor as it is has no table; what is cut off is found by who reads it.

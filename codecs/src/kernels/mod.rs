@@ -89,7 +89,9 @@ fn kernels_of(line: &str) -> Vec<String> {
         let inside = line.strip_prefix(macro_name)?.strip_suffix(')')?;
         Some(inside.split(',').map(|part| part.trim().to_owned()).collect::<Vec<_>>())
     };
-    if let Some(name) = line.strip_prefix("KERNEL ").and_then(|rest| rest.split_once('(')) {
+    let written =
+        ["KERNEL ", "KERNEL_OF_ONE_BLOCK "].iter().find_map(|word| line.strip_prefix(word));
+    if let Some(name) = written.and_then(|rest| rest.split_once('(')) {
         return vec![name.0.to_owned()];
     }
     if let Some(of) = arguments(line, "PACK_KERNELS(") {

@@ -9,6 +9,8 @@ typedef int i32;
 
 #define DEVICE static __device__ __forceinline__
 #define KERNEL extern "C" __global__ void
+// A kernel that one block of 1024 threads runs: the compiler must leave each enough registers.
+#define KERNEL_OF_ONE_BLOCK extern "C" __global__ void __launch_bounds__(1024)
 
 constexpr u32 WARP = 32;
 constexpr u32 ALL_LANES = 0xffffffffu;

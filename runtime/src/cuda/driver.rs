@@ -103,7 +103,7 @@ impl Context {
         let mut functions = BTreeMap::new();
         for program in programs {
             let compiled = compile(program, architecture)?;
-            let loading = failed("loading kernels");
+            let loading = failed("loading kernels (NVRTC must not be newer than the driver)");
             let module = self.context.load_module(compiled.ptx).map_err(loading)?;
             for kernel in program.kernels() {
                 let function = module.load_function(&kernel).map_err(loading)?;

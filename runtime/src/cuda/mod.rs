@@ -1,4 +1,38 @@
-//! CUDA, found at run time.
+//! The CUDA device, found at run time: nothing of CUDA is needed to build, and where it is absent
+//! [`open`] says what is missing and where to get it.
+//!
+//! Four steps, of which only the last needs a GPU:
+//!
+//! - [`launches`]: what to launch for an op, from its shapes. The kernels are in `kernels/*.cu`.
+//! - [`commands`]: a whole iteration as a list for each stream, with the events between streams: from
+//!   the plan alone.
+//! - [`compile`]: source to what a driver loads, by NVRTC.
+//! - [`open`] and [`CudaDevice`]: memory, streams, events. Hands the list out and decides nothing.
+//!
+//! # What has been run where
+//!
+//! **Nothing here has ever run on a GPU.** What has been done without one, by tests in this
+//! repository:
+//!
+//! | what | how |
+//! |---|---|
+//! | every kernel, codecs' and layers' | run on a CPU by an emulator of threads, warps and shared memory, in random order |
+//! | codecs' kernels | the codecs' bytes both ways, and damaged payloads |
+//! | layers' kernels | the host layers' values, to 2e-6 of the largest; the same bits with any order and number of threads |
+//! | commands | whole plans (swapping, recomputing, compressing, falling back) in any order that streams may take: the bits of in-core execution on the same kernels |
+//! | every kernel | compiled by NVRTC 12.9 for sm_70, sm_80 and sm_90 |
+//! | the device | on a stand-in for the driver, which carries out what streams were given on the emulator |
+//! | missing things | no driver, no device, an old one, no NVRTC, too little device or pinned memory: on the stand-in |
+//!
+//! What that cannot show: whether the real driver behaves as the stand-in; memory ordering weaker than
+//! one thread at a time; how fast anything is; that a GPU's `exp` and its like are near the host's.
+//!
+//! # What is not here
+//!
+//! - cuBLAS and cuDNN: products and convolutions are plain tiled kernels, right and slow.
+//! - Upsampling, which is refused by name. All else that the host has, there is.
+//! - Elements other than f32. Codecs take f16 and bf16, layers do not.
+//! - CUDA graphs; compression by the host (`vdnn++`), which is refused by name.
 
 pub mod commands;
 mod compile;

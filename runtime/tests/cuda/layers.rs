@@ -163,7 +163,7 @@ fn check(network: &Network) -> Option<f32> {
             let of = network.tensor(*tensor);
             let about = format!("`{}` of `{}`", of.name, op.name);
             if of.dtype == Dtype::I32 {
-                assert!(bits(&[expected.clone()]) == bits(&[found]), "{about}");
+                assert!(bits(std::slice::from_ref(&expected)) == bits(&[found]), "{about}");
             } else {
                 let largest = expected.iter().fold(0f32, |most, value| most.max(value.abs()));
                 for (expected, found) in expected.iter().zip(&found) {

@@ -77,7 +77,7 @@ DEVICE float warp_sum(float value) {
 }
 
 // One block of threads, a warp a row.
-KERNEL cross_entropy(
+KERNEL_OF_ONE_BLOCK cross_entropy(
     u64 rows, u64 classes, u64 op, const float* logits, const float* labels, float* loss, float* probabilities,
     u64* status
 ) {
@@ -121,7 +121,7 @@ KERNEL cross_entropy_backward(
 }
 
 // One block of threads.
-KERNEL binary_cross_entropy(
+KERNEL_OF_ONE_BLOCK binary_cross_entropy(
     u64 count, u64 op, const float* logits, const float* labels, float* loss, float* probabilities, u64* status
 ) {
     __shared__ float parts[WARP];

@@ -5,8 +5,8 @@ use super::{Argument, OpOperands, Operand, Writer};
 use crate::layers::{Linear, MASKED, Product};
 use crate::network::Step;
 
-/// Rows and columns of outputs that a block of threads computes.
-const TILE: usize = 16;
+/// Rows and columns of outputs that a block of threads computes at once.
+const TILE: usize = 64;
 
 /// Where the elements of an operand lie, in floats: see `product.cu`.
 #[derive(Debug, Clone, Copy)]
@@ -101,6 +101,21 @@ impl<A: Copy> Matrices<A> {
         let tiles = self.rows.div_ceil(TILE) * self.columns.div_ceil(TILE);
         writer.rows(("product", "product"), self.samples * self.heads * tiles, arguments);
     }
+}
+
+/// Whether rows, columns or inner dimension of a convolution do not fit 32 bits, in which its kernels
+/// count.
+pub(super) fn is_too_large(step: &Step) -> bool {
+    let (Step::Convolution(conv) | Step::ConvolutionWeights(conv) | Step::ConvolutionInput(conv)) =
+        step
+    else {
+        return false;
+    };
+    let numbers = conv.numbers();
+    let ([images, _, from], [_, channels, to]) = (inputs(&numbers), outputs(&numbers));
+    let volume = numbers[10..13].iter().product::<u64>() as usize;
+    let most = [images.saturating_mul(from.max(to)), channels.saturating_mul(volume), conv.rows()];
+    most.into_iter().any(|count| u32::try_from(count).is_err())
 }
 
 pub(super) fn write<A: Copy>(

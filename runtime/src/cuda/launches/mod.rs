@@ -34,6 +34,9 @@ pub fn launches<A: Copy>(
     operands: &OpOperands<'_, A>,
     most_blocks: u32,
 ) -> Result<Vec<Launch<Argument<A>>>, NoKernel> {
+    if matrices::is_too_large(step) {
+        return Err(NoKernel { what: "a convolution of 2^32 positions or more" });
+    }
     let mut writer = Writer::new(most_blocks, op);
     let done = match step {
         Step::Convolution(_)
