@@ -30,7 +30,6 @@
 //! # What is not here
 //!
 //! - cuBLAS and cuDNN: products and convolutions are plain tiled kernels, right and slow.
-//! - Upsampling, which is refused by name. All else that the host has, there is.
 //! - Elements other than f32. Codecs take f16 and bf16, layers do not.
 //! - CUDA graphs; compression by the host (`vdnn++`), which is refused by name.
 

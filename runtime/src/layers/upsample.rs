@@ -20,6 +20,13 @@ struct Between {
 }
 
 impl Upsample {
+    /// Planes, and extents of input and output, for a kernel.
+    pub(crate) fn numbers(&self) -> [u64; 7] {
+        let planes = std::iter::once(self.input.n * self.input.c);
+        let mut all = planes.chain(self.input.space).chain(self.output.space);
+        std::array::from_fn(|_| all.next().unwrap_or(0) as u64)
+    }
+
     /// Up-sampling to `space`, each extent of which is a multiple of the input's.
     pub fn new(input: Shape, space: [usize; SPACE]) -> Result<Self, ShapeError> {
         if input.space.iter().zip(space).any(|(from, to)| to == 0 || !to.is_multiple_of(*from)) {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use codecs::kernels::Launch;
 use runtime::cuda::launches::{Argument, Cells, NoKernel, OpOperands, launches};
 use runtime::cuda::programs;
-use runtime::layers::{Shape, Upsample, cell_from_index};
+use runtime::layers::{Convolution, Shape, Window, cell_from_index};
 use runtime::network::{Network, Operands, Random, Step};
 use schema::{Dtype, OpId, Role, TensorId};
 
@@ -232,14 +232,15 @@ fn every_kernel_is_launched() {
 }
 
 #[test]
-fn a_step_without_a_kernel_is_refused_by_name() {
-    let shape = Shape::image(1, 1, 2, 2);
-    let step = Step::Upsample(Upsample::new(shape, [1, 4, 4]).unwrap());
+fn what_kernels_cannot_count_is_refused_by_name() {
+    let shape = Shape::image(1 << 20, 1, 1 << 10, 1 << 10);
+    let window = Window::square(1, 1, 0);
+    let step = Step::Convolution(Convolution::new(shape, 1, window, 1).unwrap());
     let place = Cells { at: 0usize, elements: 4 };
     let operands =
         OpOperands { reads: &[Some(place)], updates: &[], writes: &[place], workspace: 0 };
     let refused = launches(&step, OpId(0), &operands, 1);
-    assert_eq!(refused, Err(NoKernel { what: "upsampling" }));
+    assert_eq!(refused, Err(NoKernel { what: "a convolution of 2^32 positions or more" }));
 }
 
 /// Labels that are no class are said, and nothing is read outside of a row.

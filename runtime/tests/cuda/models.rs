@@ -34,6 +34,9 @@ pub fn images() -> Network {
     let short = net.subsample("short", &x, &[3, 30, 2, 2]).unwrap();
     let x = net.convolution("more", &parts, 30, (Window::square(3, 1, 1), 1), false).unwrap();
     let x = net.add("residual", &x, &short).unwrap();
+    let x = net.upsample("up", &x, &[4, 6]).unwrap();
+    let down = Window { kernel: [1, 2, 3], stride: [1, 2, 3], padding: [0; 3], ceil: false };
+    let x = net.average_pool("down", &x, down).unwrap();
     let x = net.dropout("dropout", &x, 30);
     let x = net.view(&x, &[3, 120]).unwrap();
     let x = net.linear("logits", &x, 7, true).unwrap();
@@ -47,6 +50,7 @@ pub fn volumes() -> Network {
     let x = net.convolution("conv", &x, 3, (Window::cube(3, 2, 1), 1), true).unwrap();
     let x = net.activation("relu", &x, Activation::Relu);
     let x = net.max_pool("pool", &x, Window::cube(2, 1, 0)).unwrap();
+    let x = net.upsample("up", &x, &[6, 2, 9]).unwrap();
     let x = net.adaptive_pool("mean", &x, &[1, 1, 1]).unwrap();
     let x = net.view(&x, &[2, 3]).unwrap();
     let x = net.linear("logits", &x, 4, false).unwrap();

@@ -66,9 +66,6 @@ pub fn launches<A: Copy>(
         | Step::LossBackward(..)
         | Step::BinaryLoss(..)
         | Step::BinaryLossBackward(..) => rows::write(step, operands, &mut writer),
-        Step::Upsample(_) | Step::UpsampleBackward(_) => {
-            return Err(NoKernel { what: "upsampling" });
-        }
         _ => simple::write(step, operands, &mut writer),
     };
     match done {

@@ -48,22 +48,32 @@ pub(super) fn write<A: Copy>(
         Step::MaxPool(pool) => {
             let operands = operands![op.read(0)?, op.write(0)?, op.write(1)?];
             let outputs = pool.output().elements();
-            of_pool(writer, "max_pool", pool.numbers(), outputs, operands);
+            of_pool(writer, "max_pool", &pool.numbers(), outputs, operands);
         }
         Step::MaxPoolBackward(pool) => {
             let operands = operands![op.read(0)?, op.read(1)?, op.write(0)?];
             let inputs = pool.input.elements();
-            of_pool(writer, "max_pool_backward", pool.numbers(), inputs, operands);
+            of_pool(writer, "max_pool_backward", &pool.numbers(), inputs, operands);
         }
         Step::AveragePool(pool) => {
             let operands = operands![op.read(0)?, op.write(0)?];
             let outputs = pool.output().elements();
-            of_pool(writer, "average_pool", pool.numbers(), outputs, operands);
+            of_pool(writer, "average_pool", &pool.numbers(), outputs, operands);
         }
         Step::AveragePoolBackward(pool) => {
             let operands = operands![op.read(0)?, op.write(0)?];
             let inputs = pool.input.elements();
-            of_pool(writer, "average_pool_backward", pool.numbers(), inputs, operands);
+            of_pool(writer, "average_pool_backward", &pool.numbers(), inputs, operands);
+        }
+        Step::Upsample(upsample) => {
+            let operands = operands![op.read(0)?, op.write(0)?];
+            let outputs = upsample.output().elements();
+            of_pool(writer, "upsample", &upsample.numbers(), outputs, operands);
+        }
+        Step::UpsampleBackward(upsample) => {
+            let operands = operands![op.read(0)?, op.write(0)?];
+            let inputs = op.writes.first()?.elements;
+            of_pool(writer, "upsample_backward", &upsample.numbers(), inputs, operands);
         }
         Step::Concat { outer, elements } => {
             let (width, mut start) = (elements / outer, 0);
@@ -151,10 +161,10 @@ fn sum<A: Copy>(
 fn of_pool<A>(
     writer: &mut Writer<A>,
     kernel: &str,
-    numbers: [u64; 17],
+    numbers: &[u64],
     elements: usize,
     operands: Vec<Operand<A>>,
 ) {
-    let arguments = numbers.into_iter().map(Operand::Number).chain(operands).collect();
+    let arguments = numbers.iter().copied().map(Operand::Number).chain(operands).collect();
     writer.each(("pool", kernel), elements, arguments);
 }
