@@ -69,10 +69,13 @@ static uint64_t next() {
     exit(3);
 }
 
+// A fibre lives as long as the process: when its thread has ended, it waits to be another.
 static void begin() {
-    body(body_argument);
-    fibres[running].ended = true;
-    longjmp(scheduler, 1);
+    for (;;) {
+        body(body_argument);
+        fibres[running].ended = true;
+        if (setjmp(fibres[running].at) == 0) longjmp(scheduler, 1);
+    }
 }
 
 static void wait(decltype(Fibre::waits) what) {
@@ -91,9 +94,9 @@ static bool release(decltype(Fibre::waits) what, unsigned first, unsigned count)
 }
 
 static void run_block() {
-    for (Fibre& fibre : fibres) {
-        fibre.started = fibre.ended = false;
-        fibre.waits = Fibre::Nothing;
+    for (unsigned i = 0; i < threads; i++) {
+        fibres[i].ended = false;
+        fibres[i].waits = Fibre::Nothing;
     }
     std::vector<unsigned> ready(threads);
     for (unsigned i = 0; i < threads; i++) ready[i] = i;
@@ -263,9 +266,9 @@ static void launch(const Entry& kernel, unsigned blocks, unsigned block_threads,
     threads = block_threads;
     while (fibres.size() < threads) {
         fibres.emplace_back();
+        fibres.back().started = false;
         fibres.back().stack.resize(STACK);
     }
-    fibres.resize(threads);
     gridDim = {blocks, 1, 1};
     blockDim = {threads, 1, 1};
     struct Both {
