@@ -5,7 +5,7 @@ use codecs::CodecId;
 use codecs::kernels::{self, Launch, Launches};
 use schema::{ActionId, CodecRef, Direction, Lane, Plan};
 
-use super::launches::{Argument, Cells, NoKernel, OpOperands, launches};
+use super::launches::{Argument, Cells, Means, NoKernel, OpOperands, launches};
 use crate::device::DeviceError;
 use crate::device::host::script::{CodecWork, CopyWork, OpWork, Place, Script, Work};
 use crate::network::Network;
@@ -66,12 +66,12 @@ pub struct Commands {
     pub scratch: [u64; Lane::COUNT],
 }
 
-/// How many blocks of threads kernels have at most.
+/// What kernels may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shares {
-    /// Those of layers.
-    pub layers: u32,
-    /// Those of codecs: fewer leave multiprocessors to the layers beside them.
+    /// Layers.
+    pub layers: Means,
+    /// Blocks of threads of codecs, at most: few leave multiprocessors to the layers beside them.
     pub codecs: u32,
 }
 

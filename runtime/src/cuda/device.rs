@@ -6,9 +6,9 @@ use schema::{ActionId, Basis, Bytes, Lane, Nanos, Plan, Task, TensorId, Timeline
 use simulator::Event as Moment;
 
 use super::commands::{At, Command, CommandError, Commands, Control, Issue, Shares};
-use super::driver::{Context, DeviceMemory, Event, Kernels, Pinned, Stream};
-use super::launches::Argument;
-use super::{CudaError, programs};
+use super::driver::{Blas, Context, DeviceMemory, Event, Kernels, Pinned, Stream};
+use super::launches::{Argument, BLAS, Means};
+use super::{CudaError, Library, programs};
 use crate::device::check::check;
 use crate::device::host::residents::Residents;
 use crate::device::host::script::Place;
@@ -27,14 +27,17 @@ pub struct CudaOptions {
     pub seed: u64,
     /// Share of the multiprocessors that codecs may take, in percent.
     pub codec_percent: u8,
+    /// Whether products are cuBLAS's where its library is there. Otherwise they are kernels of this
+    /// crate, which are slower.
+    pub blas: bool,
     /// Stops the device.
     pub stop: Stop,
 }
 
 impl Default for CudaOptions {
-    /// The first device, seed 0, a quarter of the multiprocessors for codecs.
+    /// The first device, seed 0, a quarter of the multiprocessors for codecs, cuBLAS.
     fn default() -> Self {
-        Self { ordinal: 0, seed: 0, codec_percent: 25, stop: Stop::default() }
+        Self { ordinal: 0, seed: 0, codec_percent: 25, blas: true, stop: Stop::default() }
     }
 }
 
@@ -69,11 +72,15 @@ pub fn open<'a>(
     check(network, trace, plan)?;
     let residents = Residents::new(plan, trace)?;
     // With any number of blocks: what is refused is refused before a device is looked for.
-    Commands::new(plan, network, Shares { layers: 1, codecs: 1 })?;
+    let none = Means { blocks: 1, blas: false };
+    Commands::new(plan, network, Shares { layers: none, codecs: 1 })?;
     let context = Context::open(options.ordinal)?;
-    let layers = BLOCKS * context.multiprocessors;
-    let codecs = (layers * u32::from(options.codec_percent.min(100)) / 100).max(1);
+    let blocks = BLOCKS * context.multiprocessors;
+    let codecs = (blocks * u32::from(options.codec_percent.min(100)) / 100).max(1);
+    let layers = Means { blocks, blas: options.blas && Library::Cublas.is_present() };
     let commands = Commands::new(plan, network, Shares { layers, codecs })?;
+    let streams = array(|_| context.stream())?;
+    let blas = layers.blas.then(|| Blas::new(&context, &streams[Lane::Compute.index()]));
     let used: BTreeSet<&str> = launches(&commands).map(|launch| launch.program).collect();
     let programs: Vec<_> =
         programs().into_iter().filter(|program| used.contains(program.name())).collect();
@@ -92,7 +99,8 @@ pub fn open<'a>(
             DeviceMemory::new(&context, "codecs", Bytes(commands.scratch[lane]))
         })?,
         host: Pinned::new(&context, plan.host_budget)?,
-        streams: array(|_| context.stream())?,
+        blas: blas.transpose()?,
+        streams,
         origin: context.event()?,
         moments: (0..plan.actions.len())
             .map(|_| Ok([context.event()?, context.event()?]))
@@ -138,6 +146,8 @@ pub struct CudaDevice<'a> {
     memory: MemoryUse,
     stop: Stop,
     kernels: Kernels,
+    /// Before the stream that it works on, so that it is given back before.
+    blas: Option<Blas>,
     streams: [Stream; Lane::COUNT],
     origin: Event,
     /// When each action starts and ends.
@@ -239,6 +249,14 @@ impl CudaDevice<'_> {
                     let arguments: Vec<u64> =
                         launch.arguments.iter().map(|argument| self.value(argument)).collect();
                     let named = (launch.program, &launch.kernel[..]);
+                    if named == BLAS {
+                        let blas = self
+                            .blas
+                            .as_ref()
+                            .ok_or(CudaError::NoLibrary { library: Library::Cublas })?;
+                        blas.multiply(&arguments)?;
+                        continue;
+                    }
                     let sizes = [launch.blocks, launch.threads];
                     stream.launch(&self.kernels, named, sizes, &arguments)?;
                 }
@@ -296,7 +314,9 @@ impl CudaDevice<'_> {
         let end = |ends: &mut dyn Iterator<Item = u64>| Bytes(ends.max().unwrap_or(0));
         let used = self.plan.buffers.iter().filter(|buffer| buffer.bytes > Bytes::ZERO);
         let hosts = self.plan.host_buffers.iter().filter(|buffer| buffer.bytes > Bytes::ZERO);
-        let outside = self.commands.control_bytes + self.commands.scratch.iter().sum::<u64>();
+        let outside = self.commands.control_bytes
+            + self.commands.scratch.iter().sum::<u64>()
+            + self.blas.as_ref().map_or(0, |blas| blas.workspace_bytes());
         self.memory = MemoryUse {
             arena: end(&mut used.map(|buffer| buffer.address + buffer.bytes.0)),
             live: self.memory.live.max(peak),

@@ -14,10 +14,12 @@ use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
 
 use codecs::kernels::Program;
+use cudarc::cublas;
 use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags};
 use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaStream, DriverError, result};
 use schema::Bytes;
 
+use super::launches::BLAS_ARGUMENTS;
 use super::{ARCHITECTURES, CudaError, Library, compile};
 
 /// A device and its driver.
@@ -208,6 +210,96 @@ impl Event {
         let milliseconds = elapsed.map_err(failed("asking when an event came"))?;
         Ok((f64::from(milliseconds.max(0.0)) * 1e6).round() as u64)
     }
+}
+
+/// cuBLAS on a stream.
+#[derive(Debug)]
+pub(super) struct Blas {
+    handle: cublas::sys::cublasHandle_t,
+    workspace: DeviceMemory,
+}
+
+// SAFETY: a handle may be used by one thread at a time, whichever it is.
+unsafe impl Send for Blas {}
+
+/// What NVIDIA recommends for its newest devices; with memory of its own, cuBLAS gives the same bits
+/// whatever other streams do.
+const BLAS_WORKSPACE: Bytes = Bytes(32 << 20);
+
+impl Blas {
+    /// For a stream, which outlives it.
+    pub fn new(context: &Context, stream: &Stream) -> Result<Self, CudaError> {
+        let workspace = DeviceMemory::new(context, "cuBLAS", BLAS_WORKSPACE)?;
+        let failed = blas_failed("opening cuBLAS");
+        let handle = cublas::result::create_handle().map_err(failed)?;
+        let made = Self { handle, workspace };
+        let at = made.workspace.address(0, BLAS_WORKSPACE.0) as *mut c_void;
+        // SAFETY: the handle is open; the stream outlives it; the workspace is its own.
+        unsafe {
+            let stream = stream.stream.cu_stream() as cublas::sys::cudaStream_t;
+            cublas::result::set_stream(made.handle, stream).map_err(failed)?;
+            cublas::sys::cublasSetWorkspace_v2(made.handle, at, BLAS_WORKSPACE.0 as usize)
+                .result()
+                .map_err(failed)?;
+        }
+        Ok(made)
+    }
+
+    /// Bytes of device memory of its own.
+    pub fn workspace_bytes(&self) -> u64 {
+        self.workspace.bytes
+    }
+
+    /// Products, whose arguments are those of [`BLAS_ARGUMENTS`].
+    pub fn multiply(&self, arguments: &[u64]) -> Result<(), CudaError> {
+        let Ok(arguments) = <&[u64; BLAS_ARGUMENTS]>::try_from(arguments) else {
+            let why = "another number of arguments".into();
+            return Err(CudaError::Call { what: "multiplying matrices", why });
+        };
+        let int = |index: usize| arguments[index] as i32;
+        let float = |index: usize| f32::from_bits(arguments[index] as u32);
+        let transposed = |index: usize| match arguments[index] {
+            0 => cublas::sys::cublasOperation_t::CUBLAS_OP_N,
+            _ => cublas::sys::cublasOperation_t::CUBLAS_OP_T,
+        };
+        let (alpha, beta) = (float(5), float(12));
+        // SAFETY: matrices lie within their operands, as their strides have it, which tests hold on
+        // an emulator; alpha and beta are read before the call returns.
+        let multiplied = unsafe {
+            cublas::result::sgemm_strided_batched(
+                self.handle,
+                transposed(0),
+                transposed(1),
+                int(2),
+                int(3),
+                int(4),
+                &alpha,
+                arguments[6] as *const f32,
+                int(7),
+                arguments[8] as i64,
+                arguments[9] as *const f32,
+                int(10),
+                arguments[11] as i64,
+                &beta,
+                arguments[13] as *mut f32,
+                int(14),
+                arguments[15] as i64,
+                int(16),
+            )
+        };
+        multiplied.map_err(blas_failed("multiplying matrices"))
+    }
+}
+
+impl Drop for Blas {
+    fn drop(&mut self) {
+        // SAFETY: the handle is open, and closed once. What fails has no remedy here.
+        let _ = unsafe { cublas::result::destroy_handle(self.handle) };
+    }
+}
+
+fn blas_failed(what: &'static str) -> impl Fn(cublas::result::CublasError) -> CudaError + Copy {
+    move |error| CudaError::Call { what, why: error.to_string() }
 }
 
 /// Memory of the device, one allocation.

@@ -9,6 +9,8 @@ pub enum Library {
     Driver,
     /// The run-time compiler.
     Nvrtc,
+    /// Products of matrices; nothing fails without it.
+    Cublas,
 }
 
 impl Library {
@@ -17,6 +19,7 @@ impl Library {
         match self {
             Self::Driver => "libcuda.so",
             Self::Nvrtc => "libnvrtc.so",
+            Self::Cublas => "libcublas.so",
         }
     }
 
@@ -26,6 +29,9 @@ impl Library {
             Self::Driver => "install NVIDIA's driver, or use `--device host`",
             Self::Nvrtc => {
                 "install CUDA 12's NVRTC (`pip install nvidia-cuda-nvrtc-cu12`) and name its folder in LD_LIBRARY_PATH"
+            }
+            Self::Cublas => {
+                "install CUDA 12's cuBLAS (`pip install nvidia-cublas-cu12`) and name its folder in LD_LIBRARY_PATH"
             }
         }
     }
@@ -38,6 +44,7 @@ impl Library {
             match self {
                 Self::Driver => cudarc::driver::sys::is_culib_present(),
                 Self::Nvrtc => cudarc::nvrtc::sys::is_culib_present(),
+                Self::Cublas => cudarc::cublas::sys::is_culib_present(),
             }
         }
     }

@@ -21,7 +21,8 @@
 //! | layers' kernels | the host layers' values, to 2e-6 of the largest; the same bits with any order and number of threads |
 //! | commands | whole plans (swapping, recomputing, compressing, falling back) in any order that streams may take: the bits of in-core execution on the same kernels |
 //! | every kernel | compiled by NVRTC 12.9 for sm_70, sm_80 and sm_90 |
-//! | the device | on a stand-in for the driver, which carries out what streams were given on the emulator |
+//! | calls of cuBLAS | against a product as its documentation has it |
+//! | the device | on a stand-in for driver and cuBLAS, which carries out what streams were given on the emulator |
 //! | missing things | no driver, no device, an old one, no NVRTC, too little device or pinned memory: on the stand-in |
 //!
 //! What that cannot show: whether the real driver behaves as the stand-in; memory ordering weaker than
@@ -29,7 +30,8 @@
 //!
 //! # What is not here
 //!
-//! - cuBLAS and cuDNN: products and convolutions are plain tiled kernels, right and slow.
+//! - cuDNN, and convolutions by cuBLAS other than of one cell: they are plain tiled kernels, which are
+//!   right and no match for NVIDIA's. Linear layers and products are cuBLAS's where it is there.
 //! - Elements other than f32. Codecs take f16 and bf16, layers do not.
 //! - CUDA graphs; compression by the host (`vdnn++`), which is refused by name.
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use codecs::kernels::Launch;
 use planner::methods::by_name;
 use runtime::cuda::commands::{At, Command, CommandError, Commands, Control, Shares};
-use runtime::cuda::launches::Argument;
+use runtime::cuda::launches::{Argument, Means};
 use runtime::network::{Network, Random};
 use schema::{ActionId, Bytes, Direction, Lane, Plan, Task, TensorId, Trace};
 use simulator::HappensBefore;
@@ -16,7 +16,7 @@ use crate::problem::{SEED, machine, planned, trace, zfp, zvc};
 use crate::reference::{bits, seed_of};
 use crate::{layers, networks};
 
-const SHARES: Shares = Shares { layers: 16, codecs: 3 };
+const SHARES: Shares = Shares { layers: Means { blocks: 16, blas: false }, codecs: 3 };
 
 /// A device that is none.
 struct Emulated<'a> {

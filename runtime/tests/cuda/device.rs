@@ -16,11 +16,11 @@ use crate::problem::{SEED, machine, planned, trace, zvc};
 use crate::reference::{bits, seed_of};
 
 /// The driver and the compiler in a folder of their own.
-fn stand_in() -> Option<PathBuf> {
+fn stand_in(names: &[&str]) -> Option<PathBuf> {
     let library = crate::emulator::library(&programs(), include_str!("driver.h"))?;
-    let folder = library.with_extension("folder");
+    let folder = library.with_extension(names.join("-"));
     std::fs::create_dir_all(&folder).unwrap();
-    for name in ["libcuda.so", "libnvrtc.so"] {
+    for name in names {
         // Others may do the same at this moment.
         let own =
             folder.join(format!("{name}-{}-{:?}", std::process::id(), std::thread::current().id()));
@@ -36,7 +36,9 @@ fn is_inside(test: &str, settings: &[(&str, &str)]) -> bool {
     if std::env::var_os("TIDEGATE_STAND_IN").is_some() {
         return true;
     }
-    let Some(folder) = stand_in() else { return false };
+    let blas = settings.iter().any(|(name, _)| *name == "TIDEGATE_BLAS");
+    let names = ["libcuda.so", "libnvrtc.so", "libcublas.so"];
+    let Some(folder) = stand_in(&names[..if blas { 3 } else { 2 }]) else { return false };
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([&format!("device::{test}"), "--exact", "--nocapture"]);
     command.env("LD_LIBRARY_PATH", folder).env("TIDEGATE_STAND_IN", "1");
@@ -108,6 +110,27 @@ fn plans_leave_the_same_bits() {
         assert_eq!(memory.host_arena, plan.predicted.host_arena, "{method}");
         assert!(memory.live <= memory.arena && memory.outside.0 > 0, "{method}");
         assert_eq!(memory.fallbacks > 0, codec_lane, "{method}");
+    }
+}
+
+/// Other bits than kernels', perhaps, but the same ones for every plan.
+#[test]
+fn plans_leave_the_same_bits_with_cublas() {
+    if !is_inside("plans_leave_the_same_bits_with_cublas", &[("TIDEGATE_BLAS", "1")]) {
+        return;
+    }
+    for name in ["resnet", "transformer"] {
+        let network = networks::small(name);
+        let trace = trace(&network);
+        let whole = planned(&trace, &machine(false), "in-core", 105, None);
+        let mut in_core = opened(&network, &trace, &whole);
+        let expected = outcome(&mut in_core, &network, &whole);
+        // cuBLAS has memory of its own.
+        assert!(in_core.memory().outside.0 > 32 << 20);
+        drop(in_core);
+        let plan = planned(&trace, &machine(false), "tide", 70, None);
+        let mut device = opened(&network, &trace, &plan);
+        assert!(outcome(&mut device, &network, &plan) == expected, "{name}");
     }
 }
 
@@ -214,10 +237,7 @@ fn no_compiler_is_said() {
         return;
     }
     if std::env::var_os("TIDEGATE_STAND_IN").is_none() {
-        let Some(folder) = stand_in() else { return };
-        let driver_alone = folder.with_extension("driver");
-        std::fs::create_dir_all(&driver_alone).unwrap();
-        std::fs::copy(folder.join("libcuda.so"), driver_alone.join("libcuda.so")).unwrap();
+        let Some(driver_alone) = stand_in(&["libcuda.so"]) else { return };
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["device::no_compiler_is_said", "--exact"]);
         command.env("LD_LIBRARY_PATH", driver_alone).env("TIDEGATE_STAND_IN", "1");

@@ -216,6 +216,39 @@ API cuLaunchKernel(void* function, unsigned blocks, unsigned y, unsigned z, unsi
     return later(stream, [=] { emulator::launch(*kernel, blocks, threads, arguments.data()); });
 }
 
+// cuBLAS on a stream, which must have been given memory to work in.
+struct Blas {
+    void* stream;
+    bool has_workspace;
+};
+API cublasCreate_v2(void** to) { return *to = new Blas{nullptr, false}, 0; }
+API cublasDestroy_v2(void* blas) { return delete (Blas*)blas, 0; }
+API cublasSetStream_v2(void* blas, void* stream) { return ((Blas*)blas)->stream = stream, 0; }
+API cublasSetWorkspace_v2(void* blas, void* memory, size_t bytes) {
+    ((Blas*)blas)->has_workspace = memory != nullptr && bytes > 0 && (uint64_t)memory % 256 == 0;
+    return 0;
+}
+API cublasSgemmStridedBatched(void* blas, int ta, int tb, int m, int n, int k, const float* alpha, const float* a,
+    int lda, long long apart_a, const float* b, int ldb, long long apart_b, const float* beta, float* c, int ldc,
+    long long apart_c, int batch) {
+    Blas* own = (Blas*)blas;
+    bool fits = lda >= (ta ? k : m) && ldb >= (tb ? n : k) && ldc >= m && m > 0 && n > 0 && k > 0 && batch > 0;
+    if (!own->has_workspace || !own->stream || !fits) return 7;
+    float scale = *alpha, keep = *beta;
+    return later(own->stream, [=] {
+        for (long i = 0; i < (long)batch * m * n; i++) {
+            long one = i / m / n, row = i % m, column = i / m % n;
+            float sum = 0;
+            for (long l = 0; l < k; l++) {
+                sum += a[one * apart_a + (ta ? l + row * lda : row + l * lda)]
+                    * b[one * apart_b + (tb ? column + l * ldb : l + column * ldb)];
+            }
+            float* to = c + one * apart_c + row + column * (long)ldc;
+            *to = scale * sum + (keep == 0 ? 0.0f : keep * *to);
+        }
+    });
+}
+
 // What is compiled is the program's name and the architecture.
 struct Compiled {
     std::string text;

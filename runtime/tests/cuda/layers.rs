@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use codecs::kernels::Launch;
-use runtime::cuda::launches::{Argument, Cells, NoKernel, OpOperands, launches};
+use codecs::kernels::{Launch, Program};
+use runtime::cuda::launches::{Argument, BLAS, Cells, Means, NoKernel, OpOperands, launches};
 use runtime::cuda::programs;
 use runtime::layers::{Convolution, Shape, Window, cell_from_index};
 use runtime::network::{Network, Operands, Random, Step};
@@ -19,9 +19,34 @@ use crate::models;
 /// Largest difference, as a share of the largest value in a tensor.
 const TOLERANCE: f32 = 2e-6;
 
-/// Every program, running; nothing where there is no compiler.
+/// Kernels alone.
+const KERNELS: Means = Means { blocks: 8, blas: false };
+
+/// What cuBLAS promises, one product after the other.
+const SGEMM: Program = Program::new(
+    BLAS.0,
+    &["
+KERNEL sgemm(u64 ta, u64 tb, u64 m, u64 n, u64 k, u64 alpha, const float* a, u64 lda, u64 apart_a,
+    const float* b, u64 ldb, u64 apart_b, u64 beta, float* c, u64 ldc, u64 apart_c, u64 batch) {
+    if (threadIdx.x != 0) return;
+    for (u64 i = 0; i < batch * m * n; i++) {
+        u64 one = i / m / n, row = i % m, column = i / m % n;
+        float sum = 0;
+        for (u64 l = 0; l < k; l++) {
+            sum += a[one * apart_a + (ta ? l + row * lda : row + l * lda)]
+                * b[one * apart_b + (tb ? column + l * ldb : l + column * ldb)];
+        }
+        float* to = c + one * apart_c + row + column * ldc;
+        *to = __uint_as_float(alpha) * sum + (beta == 0 ? 0.0f : __uint_as_float(beta) * *to);
+    }
+}
+"],
+);
+
+/// Every program, running, and cuBLAS; nothing where there is no compiler.
 pub fn emulator() -> Option<Emulator> {
-    Emulator::new(&programs())
+    let all: Vec<Program> = programs().into_iter().chain([SGEMM]).collect();
+    Emulator::new(&all)
 }
 
 /// Launches on buffers, of which the last is the status.
@@ -102,7 +127,7 @@ impl Memory {
         emulator: &mut Emulator,
         network: &Network,
         id: OpId,
-        (seed, blocks, in_place): (u64, u32, bool),
+        (seed, means, in_place): (u64, Means, bool),
     ) -> Vec<Vec<f32>> {
         let op = network.op(id);
         let pair = op.in_place.filter(|_| in_place);
@@ -135,7 +160,7 @@ impl Memory {
             .collect();
         let workspace = add(vec![0xff; 4 * op.step.workspace_floats()], 0).at;
         let operands = OpOperands { reads: &reads, updates: &updates, writes: &writes, workspace };
-        let launches = launches(&op.step, id, &operands, blocks).unwrap();
+        let launches = launches(&op.step, id, &operands, means).unwrap();
         buffers.push(u64::MAX.to_le_bytes().to_vec());
         run(emulator, seed, &mut buffers, &launches);
         assert_eq!(buffers.last().unwrap(), &u64::MAX.to_le_bytes(), "{}", op.name);
@@ -155,18 +180,25 @@ fn check(network: &Network) -> Option<f32> {
     for (index, op) in network.ops().iter().enumerate() {
         let id = OpId::from_index(index);
         let expected = memory.on_host(network, id);
-        let found = memory.on_device(&mut emulator, network, id, (index as u64, 40, false));
-        let again = memory.on_device(&mut emulator, network, id, (!(index as u64), 3, true));
+        let mut on_device = |seed, blocks, blas, in_place| {
+            let means = Means { blocks, blas };
+            memory.on_device(&mut emulator, network, id, (seed, means, in_place))
+        };
+        let found = on_device(index as u64, 40, false, false);
+        let again = on_device(!(index as u64), 3, false, true);
+        let with_blas = on_device(index as u64, 40, true, false);
         assert!(bits(&found) == bits(&again), "`{}` differs between two runs", op.name);
         let tensors: Vec<TensorId> = op.updates.iter().chain(&op.writes).copied().collect();
-        for ((tensor, expected), found) in tensors.iter().zip(expected).zip(found) {
+        let both = found.into_iter().zip(with_blas);
+        for ((tensor, expected), (found, with_blas)) in tensors.iter().zip(expected).zip(both) {
             let of = network.tensor(*tensor);
             let about = format!("`{}` of `{}`", of.name, op.name);
             if of.dtype == Dtype::I32 {
                 assert!(bits(std::slice::from_ref(&expected)) == bits(&[found]), "{about}");
             } else {
                 let largest = expected.iter().fold(0f32, |most, value| most.max(value.abs()));
-                for (expected, found) in expected.iter().zip(&found) {
+                let twice = expected.iter().chain(&expected);
+                for (expected, found) in twice.zip(found.iter().chain(&with_blas)) {
                     let off = (expected - found).abs() / largest.max(f32::MIN_POSITIVE);
                     assert!(expected == found || off <= TOLERANCE, "{about}: {expected} {found}");
                     worst = worst.max(off);
@@ -219,7 +251,7 @@ fn every_kernel_is_launched() {
             let writes: Vec<_> = op.writes.iter().map(place).collect();
             let operands =
                 OpOperands { reads: &reads, updates: &updates, writes: &writes, workspace: 0 };
-            let launches = launches(&op.step, OpId::from_index(index), &operands, 8).unwrap();
+            let launches = launches(&op.step, OpId::from_index(index), &operands, KERNELS).unwrap();
             launched.extend(launches.into_iter().map(|launch| launch.kernel));
         }
     }
@@ -231,6 +263,41 @@ fn every_kernel_is_launched() {
     assert_eq!(launched, all);
 }
 
+/// Which products are cuBLAS's: all but those that hide keys, and those of heads that share an operand
+/// which is summed up.
+#[test]
+fn most_products_are_told_to_cublas() {
+    let mut left = BTreeSet::new();
+    for network in models::all() {
+        for (index, op) in network.ops().iter().enumerate() {
+            let place = |tensor: &TensorId| Cells {
+                at: 0usize,
+                elements: network.tensor(*tensor).elements,
+            };
+            let reads: Vec<_> = op.reads.iter().map(|tensor| Some(place(tensor))).collect();
+            let updates: Vec<_> = op.updates.iter().map(place).collect();
+            let writes: Vec<_> = op.writes.iter().map(place).collect();
+            let operands =
+                OpOperands { reads: &reads, updates: &updates, writes: &writes, workspace: 0 };
+            let means = Means { blas: true, ..KERNELS };
+            let launches = launches(&op.step, OpId::from_index(index), &operands, means).unwrap();
+            let is_product = |launch: &Launch<_>| launch.kernel == "product";
+            if launches.iter().any(is_product) {
+                left.insert(op.name.clone());
+            }
+        }
+    }
+    let expected = [
+        "attention",
+        "attention.backward",
+        "mix.backward.right",
+        "scores",
+        "scores.backward.right",
+    ];
+    let left: Vec<&str> = left.iter().map(String::as_str).collect();
+    assert_eq!(left, expected);
+}
+
 #[test]
 fn what_kernels_cannot_count_is_refused_by_name() {
     let shape = Shape::image(1 << 20, 1, 1 << 10, 1 << 10);
@@ -239,7 +306,7 @@ fn what_kernels_cannot_count_is_refused_by_name() {
     let place = Cells { at: 0usize, elements: 4 };
     let operands =
         OpOperands { reads: &[Some(place)], updates: &[], writes: &[place], workspace: 0 };
-    let refused = launches(&step, OpId(0), &operands, 1);
+    let refused = launches(&step, OpId(0), &operands, KERNELS);
     assert_eq!(refused, Err(NoKernel { what: "a convolution of 2^32 positions or more" }));
 }
 
@@ -264,7 +331,7 @@ fn wrong_labels_are_said() {
         writes: &[place(2), place(3)],
         workspace: 0,
     };
-    let launches = launches(&op.step, OpId::from_index(id), &operands, 8).unwrap();
+    let launches = launches(&op.step, OpId::from_index(id), &operands, KERNELS).unwrap();
     run(&mut emulator, 1, &mut buffers, &launches);
     assert_eq!(buffers[4], (id as u64).to_le_bytes());
 }

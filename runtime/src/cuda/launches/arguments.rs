@@ -114,17 +114,37 @@ impl<A> From<f32> for Operand<A> {
     }
 }
 
+/// What launches may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Means {
+    /// Blocks of threads of a launch, at most.
+    pub blocks: u32,
+    /// Whether products are cuBLAS's, where it can be told them: launches of [`BLAS`](super::BLAS).
+    pub blas: bool,
+}
+
 /// The launches of an op so far.
 pub(super) struct Writer<A> {
     pub launches: Vec<Launch<Argument<A>>>,
     /// The op's number, for the status.
     pub op: u64,
-    most: u32,
+    means: Means,
 }
 
 impl<A> Writer<A> {
-    pub fn new(most_blocks: u32, op: OpId) -> Self {
-        Self { launches: Vec::new(), op: u64::from(op.0), most: most_blocks.max(1) }
+    pub fn new(means: Means, op: OpId) -> Self {
+        Self { launches: Vec::new(), op: u64::from(op.0), means }
+    }
+
+    /// Whether products are cuBLAS's.
+    pub fn has_blas(&self) -> bool {
+        self.means.blas
+    }
+
+    /// A call of cuBLAS.
+    pub fn blas(&mut self, arguments: Vec<Operand<A>>) {
+        let (program, kernel) = super::BLAS;
+        self.push(program, kernel, 1, 32, arguments);
     }
 
     /// A kernel of which each thread takes elements.
@@ -160,7 +180,7 @@ impl<A> Writer<A> {
         threads: u32,
         arguments: Vec<Operand<A>>,
     ) {
-        let blocks = u32::try_from(blocks).unwrap_or(u32::MAX).clamp(1, self.most);
+        let blocks = u32::try_from(blocks).unwrap_or(u32::MAX).clamp(1, self.means.blocks.max(1));
         let argument = |operand| match operand {
             Operand::Is(argument) => argument,
             Operand::Number(number) => Argument::Number(number),

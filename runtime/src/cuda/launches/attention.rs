@@ -6,7 +6,7 @@ use super::{Argument, OpOperands, Writer};
 use crate::layers::Attention;
 use crate::network::Step;
 
-pub(super) fn write<A: Copy>(
+pub(super) fn write<A: Copy + PartialEq>(
     step: &Step,
     op: &OpOperands<'_, A>,
     writer: &mut Writer<A>,
@@ -59,7 +59,12 @@ impl Head<'_> {
     }
 
     /// Scores of queries and keys, into a square.
-    fn scores<A: Copy>(&self, q: Argument<A>, k: Argument<A>, square: Argument<A>) -> Matrices<A> {
+    fn scores<A: Copy + PartialEq>(
+        &self,
+        q: Argument<A>,
+        k: Argument<A>,
+        square: Argument<A>,
+    ) -> Matrices<A> {
         let Attention { queries, keys, width, causal, .. } = *self.attention;
         let a = (q, rows(self.queries()));
         let b = (k, rows(self.keys()));
@@ -84,7 +89,7 @@ fn places((start, row): (u64, usize)) -> [u64; 5] {
     [start, 0, 0, row as u64, 1]
 }
 
-fn forward<A: Copy>(
+fn forward<A: Copy + PartialEq>(
     attention: &Attention,
     op: &OpOperands<'_, A>,
     writer: &mut Writer<A>,
@@ -110,7 +115,7 @@ fn forward<A: Copy>(
     Some(())
 }
 
-fn backward<A: Copy>(
+fn backward<A: Copy + PartialEq>(
     attention: &Attention,
     op: &OpOperands<'_, A>,
     writer: &mut Writer<A>,

@@ -1,6 +1,7 @@
 //! Products of matrices, and convolutions.
 
 use super::arguments::operands;
+use super::blas::calls;
 use super::{Argument, OpOperands, Operand, Writer};
 use crate::layers::{Linear, MASKED, Product};
 use crate::network::Step;
@@ -51,7 +52,7 @@ pub(super) struct Matrices<A> {
     pub accumulate: bool,
 }
 
-impl<A: Copy> Matrices<A> {
+impl<A: Copy + PartialEq> Matrices<A> {
     /// One product of two plain matrices, into rows behind one another.
     pub fn plain(
         a: (Argument<A>, Strides),
@@ -78,6 +79,11 @@ impl<A: Copy> Matrices<A> {
     }
 
     pub fn write(&self, writer: &mut Writer<A>) {
+        let calls = if writer.has_blas() { calls(self) } else { None };
+        if let Some(calls) = calls {
+            calls.into_iter().for_each(|call| writer.blas(call));
+            return self.add_bias(writer);
+        }
         let operand = |(address, of): (Argument<A>, Strides)| {
             operands![address, of.start, of.sample, of.head, of.divide, of.side, of.inner, of.outer]
         };
@@ -118,12 +124,44 @@ pub(super) fn is_too_large(step: &Step) -> bool {
     most.into_iter().any(|count| u32::try_from(count).is_err())
 }
 
-pub(super) fn write<A: Copy>(
+impl<A: Copy + PartialEq> Matrices<A> {
+    /// Adds the bias, where there is one, to rows behind one another.
+    fn add_bias(&self, writer: &mut Writer<A>) {
+        if self.bias == Argument::Nothing {
+            return;
+        }
+        let numbers = [1, 1, 1, 1, self.rows, self.columns, 0, 0, 0, 0, 0, 1];
+        let mut arguments: Vec<_> = numbers.into_iter().map(Operand::from).collect();
+        arguments.extend(operands![self.y, self.bias, self.y]);
+        let elements = self.rows * self.columns;
+        writer.each(("elementwise", "add_broadcast"), elements, arguments);
+    }
+}
+
+pub(super) fn write<A: Copy + PartialEq>(
     step: &Step,
     op: &OpOperands<'_, A>,
     writer: &mut Writer<A>,
 ) -> Option<()> {
     match step {
+        Step::Convolution(conv) if is_plain(step, writer) && op.reads.len() == 2 => {
+            let ([images, channels, plane], [_, to, _]) = sides(&conv.numbers());
+            let w = (op.read(1)?, Strides::plain(channels, 1));
+            let x = Strides { sample: (channels * plane) as u64, ..Strides::plain(1, plane) };
+            let sizes = [to, plane, channels];
+            let product = Matrices::plain(w, (op.read(0)?, x), op.write(0)?, sizes);
+            let places = [0, (to * plane) as u64, 0, plane as u64, 1];
+            Matrices { samples: images, places, ..product }.write(writer);
+        }
+        Step::ConvolutionInput(conv) if is_plain(step, writer) => {
+            let ([images, channels, plane], [_, to, _]) = sides(&conv.numbers());
+            let w = (op.read(0)?, Strides::plain(1, channels));
+            let dy = Strides { sample: (to * plane) as u64, ..Strides::plain(1, plane) };
+            let sizes = [channels, plane, to];
+            let product = Matrices::plain(w, (op.read(1)?, dy), op.write(0)?, sizes);
+            let places = [0, (channels * plane) as u64, 0, plane as u64, 1];
+            Matrices { samples: images, places, ..product }.write(writer);
+        }
         Step::Convolution(conv) => {
             let [_, _, plane] = outputs(&conv.numbers());
             let bias = op.optional_read(2);
@@ -217,13 +255,28 @@ pub(super) fn write<A: Copy>(
     Some(())
 }
 
+/// Whether a convolution is a product of matrices for each image, and cuBLAS is there for it: a window
+/// of one cell that goes everywhere, and one group.
+fn is_plain<A>(step: &Step, writer: &Writer<A>) -> bool {
+    let (Step::Convolution(conv) | Step::ConvolutionInput(conv)) = step else { return false };
+    let numbers = conv.numbers();
+    let (groups, window, padding) = (numbers[3], &numbers[10..16], &numbers[16..19]);
+    let one_cell = window.iter().all(|n| *n == 1) && padding.iter().all(|n| *n == 0);
+    writer.has_blas() && groups == 1 && one_cell
+}
+
+/// Images, channels and plane of a convolution's input and of its output.
+fn sides(numbers: &[u64; 19]) -> ([usize; 3], [usize; 3]) {
+    (inputs(numbers), outputs(numbers))
+}
+
 /// Strides of an operand of which samples and heads lie so far apart.
 fn strides(of: [u64; 4], divide: u64, side: u64, inner: u64) -> Strides {
     Strides { start: 0, sample: of[0], head: of[1], divide, side, inner, outer: 0 }
 }
 
 /// A product as the forward pass has it, with an output laid out as given.
-fn of_product<A: Copy>(
+fn of_product<A: Copy + PartialEq>(
     product: &Product,
     a: (Argument<A>, Strides),
     b: (Argument<A>, Strides),

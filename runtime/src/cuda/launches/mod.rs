@@ -2,6 +2,7 @@
 
 mod arguments;
 mod attention;
+mod blas;
 mod matrices;
 mod rows;
 mod simple;
@@ -10,8 +11,9 @@ use codecs::kernels::Launch;
 use schema::OpId;
 
 use crate::network::Step;
-pub use arguments::{Argument, Cells, OpOperands};
+pub use arguments::{Argument, Cells, Means, OpOperands};
 use arguments::{Operand, Writer};
+pub use blas::{BLAS, BLAS_ARGUMENTS};
 
 /// An op that has no kernel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,23 +23,23 @@ pub struct NoKernel {
     pub what: &'static str,
 }
 
-/// What to launch for an op, one after the other, in at most so many blocks of threads each.
+/// What to launch for an op, one after the other, with these means.
 ///
 /// Operands are as [`Step`] states them; an input that an output lies over is not given. The op's
 /// number goes into the status where labels or tokens are no numbers of a class or row.
 ///
 /// # Errors
 /// [`NoKernel`] for steps that the host has and CUDA has not, and for other operands than the step's.
-pub fn launches<A: Copy>(
+pub fn launches<A: Copy + PartialEq>(
     step: &Step,
     op: OpId,
     operands: &OpOperands<'_, A>,
-    most_blocks: u32,
+    means: Means,
 ) -> Result<Vec<Launch<Argument<A>>>, NoKernel> {
     if matrices::is_too_large(step) {
         return Err(NoKernel { what: "a convolution of 2^32 positions or more" });
     }
-    let mut writer = Writer::new(most_blocks, op);
+    let mut writer = Writer::new(means, op);
     let done = match step {
         Step::Convolution(_)
         | Step::ConvolutionWeights(_)

@@ -5,7 +5,7 @@ use super::{Argument, OpOperands, Writer};
 use crate::layers::{Embedding, ROTARY_BASE, RowNorm};
 use crate::network::Step;
 
-pub(super) fn write<A: Copy>(
+pub(super) fn write<A: Copy + PartialEq>(
     step: &Step,
     op: &OpOperands<'_, A>,
     writer: &mut Writer<A>,

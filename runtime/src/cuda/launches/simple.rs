@@ -5,7 +5,7 @@ use super::{Argument, OpOperands, Operand, Writer};
 use crate::layers::{Activation, Adam, Broadcast, Optimizer, SEED_BITS, SEED_CELLS, Sgd};
 use crate::network::Step;
 
-pub(super) fn write<A: Copy>(
+pub(super) fn write<A: Copy + PartialEq>(
     step: &Step,
     op: &OpOperands<'_, A>,
     writer: &mut Writer<A>,

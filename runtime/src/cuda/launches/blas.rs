@@ -1,0 +1,120 @@
+//! Products of matrices by cuBLAS, where a product can be said in its words.
+//!
+//! cuBLAS has columns where we have rows: what it takes for a matrix of `m` rows in columns is ours of
+//! `m` columns in rows. So our output `y = a b` is its `yT = bT aT`: its first operand is our right one.
+
+use super::matrices::{Matrices, Strides};
+use super::{Argument, Operand};
+
+/// What a call is named in a list of launches: the program, and its one kernel.
+pub const BLAS: (&str, &str) = ("cublas", "sgemm");
+
+/// The arguments of `cublasSgemmStridedBatched` after its handle: whether each operand is transposed, m,
+/// n, k, alpha, for either operand its address, leading dimension and the distance to the next, beta,
+/// the same three of the output, and how many there are.
+pub const BLAS_ARGUMENTS: usize = 17;
+
+/// An operand as cuBLAS has it: whether it is transposed, and its leading dimension.
+struct Said {
+    transposed: bool,
+    leading: u64,
+}
+
+/// The first operand: `m` rows and `k` columns, in columns.
+fn first(of: Strides, m: u64, k: u64) -> Option<Said> {
+    match of {
+        Strides { side: 1, inner, .. } if inner >= m => {
+            Some(Said { transposed: false, leading: inner })
+        }
+        Strides { side, inner: 1, .. } if side >= k => {
+            Some(Said { transposed: true, leading: side })
+        }
+        _ => None,
+    }
+}
+
+/// The second: `k` rows and `n` columns.
+fn second(of: Strides, n: u64, k: u64) -> Option<Said> {
+    match of {
+        Strides { side, inner: 1, .. } if side >= k => {
+            Some(Said { transposed: false, leading: side })
+        }
+        Strides { side: 1, inner, .. } if inner >= n => {
+            Some(Said { transposed: true, leading: inner })
+        }
+        _ => None,
+    }
+}
+
+/// The calls for a product, each the arguments of one; none where it cannot be said.
+pub(super) fn calls<A: Copy>(of: &Matrices<A>) -> Option<Vec<Vec<Operand<A>>>> {
+    if of.masked.is_some() || of.split < of.inner {
+        return None;
+    }
+    let [start, sample, head, row, column] = of.places;
+    // Either the output's rows lie behind one another, or its columns do.
+    let (left, right, m, n, leading) = match (row, column) {
+        (row, 1) => (of.b, of.a, of.columns as u64, of.rows as u64, row),
+        (1, column) => (of.a, of.b, of.rows as u64, of.columns as u64, column),
+        _ => return None,
+    };
+    let k = of.inner as u64;
+    let (a, b) = (first(left.1, m, k)?, second(right.1, n, k)?);
+    let fits = |number: u64| i32::try_from(number).is_ok();
+    let batch = of.samples.max(of.heads) as u64;
+    if leading < m || ![m, n, k, a.leading, b.leading, leading, batch].into_iter().all(fits) {
+        return None;
+    }
+    // One call for all samples, or for all heads of one, or for each.
+    let alone = of.heads == 1;
+    let together = left.1.divide == 1 && right.1.divide == 1;
+    let heads = if alone || together { 1 } else { of.heads as u64 };
+    let samples = if alone { 1 } else { of.samples as u64 };
+    let call = |index: u64| {
+        let (of_sample, of_head) = (index / heads, index % heads);
+        let place = |(at, strides): (Argument<A>, Strides)| {
+            let head = of_head / strides.divide * strides.head;
+            behind(at, strides.start + of_sample * strides.sample + head)
+        };
+        let apart = |sample: u64, head: u64| match (alone, together) {
+            (true, _) => sample,
+            (_, true) => head,
+            _ => 0,
+        };
+        let batch = match (alone, together) {
+            (true, _) => of.samples,
+            (_, true) => of.heads,
+            _ => 1,
+        };
+        let y = behind(of.y, start + of_sample * sample + of_head * head);
+        let beta = if of.accumulate { 1.0f32 } else { 0.0 };
+        super::arguments::operands![
+            a.transposed,
+            b.transposed,
+            m,
+            n,
+            k,
+            of.scale,
+            place(left),
+            a.leading,
+            apart(left.1.sample, left.1.head),
+            place(right),
+            b.leading,
+            apart(right.1.sample, right.1.head),
+            beta,
+            y,
+            leading,
+            apart(sample, head),
+            batch,
+        ]
+    };
+    Some((0..samples * heads).map(call).collect())
+}
+
+/// So many floats behind an address.
+fn behind<A>(at: Argument<A>, floats: u64) -> Argument<A> {
+    match at {
+        Argument::Address(at, more) => Argument::Address(at, more + 4 * floats),
+        other => other,
+    }
+}
