@@ -69,7 +69,8 @@ fn bandwidth(text: &str) -> Result<BytesPerSec, String> {
     })
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
+/// How often something is done: once or more.
+pub fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("write a whole number from 1".into()),
         Ok(count) => Ok(count),

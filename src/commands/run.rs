@@ -6,7 +6,7 @@ use runtime::device::Fault;
 use schema::{Document, Machine, Nanos, PendingFile, Plan, Timeline, Trace};
 use simulator::predict;
 
-use crate::device_args::DeviceKind;
+use crate::device_args::{DeviceKind, at_least_one};
 use crate::exit::{Result, usage};
 use crate::inputs::read_machine;
 use crate::measured::compared::{Compared, Row};
@@ -146,10 +146,3 @@ fn summary(plan: &Plan, predicted: &Timeline, ran: &Ran, compared: &Compared) ->
 
 /// So many actions are shown with how they differ from their prediction.
 const SHOWN: usize = 5;
-
-fn at_least_one(text: &str) -> std::result::Result<usize, String> {
-    match text.parse() {
-        Ok(0) | Err(_) => Err("write a whole number from 1".into()),
-        Ok(count) => Ok(count),
-    }
-}

@@ -91,7 +91,8 @@ pub fn run(args: &Args) -> Result {
         done.extend(check(args, &methods, &machine, subject)?);
     }
     let rows: Vec<&Checked> = done.iter().map(|done| &done.row).collect();
-    let agreement = Agreement::of(&rows);
+    let timelines: Vec<_> = done.iter().map(|done| [&done.predicted, &done.measured]).collect();
+    let agreement = Agreement::of(&rows, &timelines);
     print(format!("\n{agreement}"))?;
     match page {
         Some(page) => page.finish(&done, &agreement, &machine.machine),
