@@ -4,6 +4,7 @@ use schema::{Bytes, Plan};
 use simulator::{GapId, Policy, Step, Treatment};
 
 use crate::methods::Method;
+use crate::watch::Heard;
 use crate::{PlanError, Problem, Watch, bound, lower, tight_bound};
 
 /// Decisions, and when copies start under them.
@@ -31,16 +32,30 @@ pub(crate) const DECIDED_PERMILLE: [u64; 10] = [1000, 990, 980, 965, 940, 900, 8
 /// start a little later leave room.
 const LOWERINGS: usize = 8;
 
+/// What the settings of a plan have where its search was told to stop before it was done.
+pub const INTERRUPTED: &str = "interrupted";
+
 /// Plans with a method: its own decisions lowered, or the plan of a method that it includes where
 /// that is faster.
+///
+/// # Errors
+///
+/// If there is no plan, or none yet when the watch says that the search is not to go on. A plan that
+/// there was by then says [`INTERRUPTED`] among its settings.
 pub fn plan(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result<Plan, PlanError> {
     let allowed = method.restricts(problem.allowed);
+    let watch = &Heard::new(watch);
     let mut plan = match allowed == problem.allowed {
         true => fastest(method, problem, watch),
         false => fastest(method, &problem.restricted_to(allowed), watch),
     }?;
+    watch.found(plan.predicted.iteration);
     plan.method = method.name().to_string();
     plan.settings = method.settings();
+    if watch.gave_up() {
+        let what = "before the search was done: the best plan until then";
+        plan.settings.insert(INTERRUPTED.to_string(), what.to_string());
+    }
     plan.predicted.bound = match problem.solved_relaxation() {
         Some(relaxation) => tight_bound(problem, relaxation).time(),
         None => bound(problem).time(),
@@ -112,16 +127,19 @@ pub(crate) fn lower_where_it_fits(
             Ok(plan) => return Ok(plan),
             Err(error @ PlanError::Fragmented { short_by, budget }) => {
                 failure.get_or_insert(error);
-                // As if the arena shrank with the target, and a little more.
-                let wanted = u128::from(target.0) * u128::from(budget.0);
-                target = Bytes((wanted / u128::from((budget + short_by).0)) as u64);
-                target = share(target, 998);
+                target = share(shrunk(target, budget, short_by), 998);
             }
             // What does not fit this target fits no smaller one.
             Err(error) => return Err(failure.unwrap_or(error)),
         }
     }
     Err(failure.expect("there is at least one lowering"))
+}
+
+/// As much less memory as if the arena, which is too large by some bytes, shrank with it.
+pub(crate) fn shrunk(target: Bytes, budget: Bytes, short_by: Bytes) -> Bytes {
+    let wanted = u128::from(target.0) * u128::from(budget.0);
+    Bytes((wanted / u128::from((budget + short_by).0)) as u64)
 }
 
 pub(crate) fn share(budget: Bytes, permille: u64) -> Bytes {

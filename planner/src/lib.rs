@@ -28,7 +28,7 @@ mod watch;
 
 pub use bound::{Bound, bound, tight_bound};
 pub use codecs::{CodecOptions, CodecTable};
-pub use decide::{Decided, plan};
+pub use decide::{Decided, INTERRUPTED, plan};
 pub use error::PlanError;
 pub use feature_maps::feature_maps;
 pub use lower::lower;

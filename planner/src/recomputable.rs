@@ -1,6 +1,9 @@
 //! Which tensors can be given up and made again.
 
+use std::collections::BTreeSet;
+
 use schema::OpId;
+use simulator::GapId;
 
 use crate::Problem;
 
@@ -21,4 +24,28 @@ pub(crate) fn droppable(problem: &Problem) -> Vec<bool> {
         }
     }
     droppable
+}
+
+/// Whether a gap's tensor can be made again when it is needed next, if all is there by then that is
+/// used later: its op, and those of inputs whose last use is over, can be run again until then.
+pub(crate) fn recomputable_in_time(problem: &Problem, gap: GapId) -> bool {
+    let model = &problem.model;
+    let gap = &model.gaps()[gap];
+    let ops = problem.trace.ops.len();
+    let at = gap.before.map_or(ops, |op| op.index());
+    let Some(maker) = model.producer(gap.tensor) else { return false };
+    let (mut visited, mut stack) = (BTreeSet::from([maker]), vec![maker]);
+    while let Some(op) = stack.pop() {
+        if model.rerunnable_until(op) < at {
+            return false;
+        }
+        for input in model.reads(op) {
+            let Some(maker) = model.producer(input) else { continue };
+            let is_dead = model.last_use(input).is_some_and(|last| last.index() < at);
+            if is_dead && visited.insert(maker) {
+                stack.push(maker);
+            }
+        }
+    }
+    true
 }

@@ -1,5 +1,9 @@
 //! Progress of a search, told to whoever waits for it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use schema::Nanos;
+
 /// How far a search is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
@@ -13,8 +17,15 @@ pub struct Progress {
 
 /// Someone who waits for a plan, and may give up. Searches on several threads tell the same one.
 pub trait Watch: Sync {
-    /// Is told of progress; returns whether the search is to go on.
+    /// Is told of progress; returns whether the search is to go on. A search that has a plan by then
+    /// ends with that; one that has none fails with [`Interrupted`](crate::PlanError::Interrupted).
     fn go_on(&self, progress: Progress) -> bool;
+
+    /// Is told of a plan that could be had now, and of its iteration: each is faster than those of
+    /// the same search before.
+    fn found(&self, iteration: Nanos) {
+        let _ = iteration;
+    }
 }
 
 /// Waits without a word.
@@ -23,5 +34,40 @@ pub struct NoWatch;
 impl Watch for NoWatch {
     fn go_on(&self, _: Progress) -> bool {
         true
+    }
+}
+
+/// Notes whether whoever waits has given up.
+pub(crate) struct Heard<'a> {
+    watch: &'a dyn Watch,
+    gave_up: AtomicBool,
+}
+
+impl<'a> Heard<'a> {
+    pub fn new(watch: &'a dyn Watch) -> Self {
+        Self { watch, gave_up: AtomicBool::new(false) }
+    }
+
+    /// Whether the search was told not to go on.
+    pub fn gave_up(&self) -> bool {
+        self.gave_up.load(Ordering::Relaxed)
+    }
+}
+
+impl Watch for Heard<'_> {
+    fn go_on(&self, progress: Progress) -> bool {
+        // Once is enough: what comes after is to end as well.
+        if self.gave_up() {
+            return false;
+        }
+        let goes_on = self.watch.go_on(progress);
+        if !goes_on {
+            self.gave_up.store(true, Ordering::Relaxed);
+        }
+        goes_on
+    }
+
+    fn found(&self, iteration: Nanos) {
+        self.watch.found(iteration);
     }
 }

@@ -16,6 +16,7 @@ use simulator::replay::{Schedule, replay};
 use simulator::{Evaluator, Infeasible, Model, Program, Treatment};
 
 use crate::{Decided, PlanError, Problem};
+pub(crate) use pack::Effort;
 
 /// Lowers decisions to a plan, as they play out with `target` bytes of device memory. The plan's
 /// addresses lie within the problem's budget.
@@ -24,6 +25,16 @@ use crate::{Decided, PlanError, Problem};
 ///
 /// If the decisions do not fit `target`, or no packing into the budget is found.
 pub fn lower(problem: &Problem, target: Bytes, decided: &Decided) -> Result<Plan, PlanError> {
+    lower_with(problem, target, decided, Effort::Full)
+}
+
+/// As [`lower`], with this much effort to find addresses.
+pub(crate) fn lower_with(
+    problem: &Problem,
+    target: Bytes,
+    decided: &Decided,
+    effort: Effort,
+) -> Result<Plan, PlanError> {
     let recorded;
     let (model, treatments) = if decided.as_recorded {
         recorded = Model::as_recorded(problem.trace);
@@ -40,12 +51,12 @@ pub fn lower(problem: &Problem, target: Bytes, decided: &Decided) -> Result<Plan
     };
     let record = record.map_err(|cause| PlanError::from_infeasible(cause, problem.budget))?;
     let mut layout = buffers::layout(problem, &record);
-    let arena = pack::pack(&mut layout.device, problem.budget);
+    let arena = pack::pack(&mut layout.device, problem.budget, effort);
     if arena > problem.budget {
         let short_by = arena - problem.budget;
         return Err(PlanError::Fragmented { short_by, budget: problem.budget });
     }
-    let host_arena = pack::pack(&mut layout.host, problem.host_budget);
+    let host_arena = pack::pack(&mut layout.host, problem.host_budget, effort);
     if host_arena > problem.host_budget {
         return Err(PlanError::Impossible(Infeasible::HostMemory { needed: host_arena }));
     }

@@ -27,6 +27,15 @@ const CIRCLES: usize = 64;
 /// once these have their places.
 const SMALL: u64 = 4000;
 
+/// How long to look for a way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// Each order is tried once.
+    Little,
+    /// Orders are changed until one serves, as often as [`PAIRS`] allows.
+    Full,
+}
+
 /// A buffer that wants an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Block {
@@ -42,7 +51,7 @@ pub(crate) struct Block {
 
 /// Gives every block an address and returns the end of the highest, which is no more than `room`
 /// where the search finds a way.
-pub(crate) fn pack(blocks: &mut [Block], room: Bytes) -> Bytes {
+pub(crate) fn pack(blocks: &mut [Block], room: Bytes, effort: Effort) -> Bytes {
     let groups = groups(blocks);
     // What is always there goes to the bottom, where it disturbs nobody.
     let (always, moving): (Vec<usize>, Vec<usize>) =
@@ -59,13 +68,13 @@ pub(crate) fn pack(blocks: &mut [Block], room: Bytes) -> Bytes {
     let (large, small): (Vec<usize>, Vec<usize>) =
         moving.into_iter().partition(|group| largest(blocks, &groups[*group]) > enough);
     let search = Search { blocks, groups: &groups, bottom };
-    let mut placement = search.best(&large, room.0);
+    let mut placement = search.best(&large, room.0, effort);
     let mut small = small;
     small.sort_by_key(|group| (std::cmp::Reverse(largest(blocks, &groups[*group])), *group));
     small.iter().for_each(|group| placement.place(blocks, &groups[*group]));
-    let (arena, _) = placement.top(blocks);
-    for block in placement.placed {
-        blocks[block].address = placement.addresses[block];
+    let (arena, _) = placement.top();
+    for placed in placement.placed {
+        blocks[placed.block].address = placed.begin;
     }
     Bytes(arena.max(end))
 }
@@ -83,7 +92,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// The best placement found.
-    fn best(&self, large: &[usize], room: u64) -> Placement {
+    fn best(&self, large: &[usize], room: u64, effort: Effort) -> Placement {
         let first = |group: usize| self.groups[group].iter().map(|b| self.blocks[*b].from).min();
         let last = |group: usize| self.groups[group].iter().map(|b| self.blocks[*b].until).max();
         let size = |group: usize| Reverse(largest(self.blocks, &self.groups[group]));
@@ -94,19 +103,22 @@ impl Search<'_> {
         orders[2].sort_by_key(|g| (first(*g), size(*g), *g));
         orders[3].sort_by_key(|g| (Reverse(last(*g)), size(*g), *g));
         let placements = orders.iter().map(|order| self.place(order));
-        let best = placements.min_by_key(|placement| placement.top(self.blocks).0);
+        let best = placements.min_by_key(|placement| placement.top().0);
         let mut best = best.expect("there are orders");
+        if effort == Effort::Little {
+            return best;
+        }
         let rounds = (PAIRS / (large.len() * large.len()).max(1)).clamp(2, 400);
         let mut random = SplitMix::new(large.len() as u64);
         for order in &mut orders {
             let mut arena = u64::MAX;
             for round in 0..rounds {
-                if best.top(self.blocks).0 <= room {
+                if best.top().0 <= room {
                     return best;
                 }
                 let placement = self.place(order);
-                let (top, highest) = placement.top(self.blocks);
-                if top < best.top(self.blocks).0 {
+                let (top, highest) = placement.top();
+                if top < best.top().0 {
                     best = placement;
                 }
                 let at = order
@@ -124,12 +136,8 @@ impl Search<'_> {
     }
 
     fn place(&self, order: &[usize]) -> Placement {
-        let mut placement = Placement {
-            bottom: self.bottom,
-            addresses: vec![self.bottom; self.blocks.len()],
-            placed: Vec::new(),
-            forbidden: Vec::new(),
-        };
+        let placed = Vec::with_capacity(self.blocks.len());
+        let mut placement = Placement { bottom: self.bottom, placed };
         order.iter().for_each(|group| placement.place(self.blocks, &self.groups[*group]));
         placement
     }
@@ -181,49 +189,67 @@ fn live_peak(blocks: &[Block]) -> u64 {
     peak as u64
 }
 
+/// A block that has its place.
+#[derive(Debug, Clone, Copy)]
+struct Placed {
+    begin: u64,
+    end: u64,
+    from: u32,
+    until: u32,
+    block: usize,
+}
+
 /// Addresses of the blocks placed so far.
 struct Placement {
     /// Nothing lies below it.
     bottom: u64,
-    addresses: Vec<u64>,
-    placed: Vec<usize>,
-    /// Addresses at which a group cannot begin, as half-open ranges; kept for its room.
-    forbidden: Vec<(u64, u64)>,
+    /// By ascending begin.
+    placed: Vec<Placed>,
 }
 
 impl Placement {
     /// Puts a group at the lowest address that is free while its blocks live.
     fn place(&mut self, blocks: &[Block], group: &[usize]) {
-        self.forbidden.clear();
-        for block in group.iter().map(|b| &blocks[*b]).filter(|block| block.bytes > 0) {
+        let address = self.lowest(blocks, group);
+        for block in group.iter().filter(|block| blocks[**block].bytes > 0) {
+            let Block { bytes, from, until, .. } = blocks[*block];
+            let placed =
+                Placed { begin: address, end: address + bytes, from, until, block: *block };
+            let at = self.placed.partition_point(|other| other.begin <= address);
+            self.placed.insert(at, placed);
+        }
+    }
+
+    fn lowest(&self, blocks: &[Block], group: &[usize]) -> u64 {
+        let largest = largest(blocks, group);
+        let mut address = self.bottom;
+        loop {
+            let tried = address;
             for other in &self.placed {
-                let (other, address) = (&blocks[*other], self.addresses[*other]);
-                if other.from < block.until && block.from < other.until {
-                    let begin = (address + 1).saturating_sub(block.bytes);
-                    self.forbidden.push((begin, address + other.bytes));
+                if other.begin >= address + largest {
+                    break;
+                }
+                let disturbs = |block: &usize| {
+                    let block = &blocks[*block];
+                    other.from < block.until
+                        && block.from < other.until
+                        && other.begin < address + block.bytes
+                };
+                if other.end > address && group.iter().any(disturbs) {
+                    address = other.end.next_multiple_of(ALIGNMENT);
                 }
             }
-        }
-        self.forbidden.sort_unstable();
-        let mut address = self.bottom;
-        for (begin, end) in &self.forbidden {
-            if *begin > address {
-                break;
-            }
-            address = address.max(end.next_multiple_of(ALIGNMENT));
-        }
-        for block in group {
-            self.addresses[*block] = address;
-            if blocks[*block].bytes > 0 {
-                self.placed.push(*block);
+            // Where blocks of a group differ in size, what is above a small one may be in the way of
+            // a large one once it has moved up.
+            if group.len() == 1 || address == tried {
+                return address;
             }
         }
     }
 
     /// The end of the highest block, and which it is.
-    fn top(&self, blocks: &[Block]) -> (u64, Option<usize>) {
-        let end = |block: &usize| self.addresses[*block] + blocks[*block].bytes;
-        let highest = self.placed.iter().copied().max_by_key(|block| (end(block), *block));
-        (highest.as_ref().map_or(0, end), highest)
+    fn top(&self) -> (u64, Option<usize>) {
+        let highest = self.placed.iter().max_by_key(|placed| (placed.end, placed.block));
+        highest.map_or((0, None), |placed| (placed.end, Some(placed.block)))
     }
 }

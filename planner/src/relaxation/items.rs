@@ -54,7 +54,8 @@ pub(super) fn items(problem: &Problem, points: &Points) -> (Vec<Item>, Vec<u64>)
     (items, free)
 }
 
-fn largest_gaps(problem: &Problem) -> Vec<bool> {
+/// Whether each gap is large enough to be decided about.
+pub(crate) fn largest_gaps(problem: &Problem) -> Vec<bool> {
     let gaps = problem.model.gaps();
     let mut order: Vec<GapId> = (0..gaps.len()).collect();
     order.sort_by_key(|gap| (gaps[*gap].bytes, *gap));

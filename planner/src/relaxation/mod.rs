@@ -37,8 +37,8 @@ use simulator::CodecLane;
 
 use crate::Problem;
 use crate::kept_load::kept_load;
-pub(crate) use items::last_uses;
 use items::{Item, items};
+pub(crate) use items::{largest_gaps, last_uses};
 use linear::{Programme, Row, Variable};
 use points::Points;
 

@@ -1,15 +1,13 @@
 //! One chain of simulated annealing over treatments.
 
-use schema::Bytes;
-use simulator::{Evaluator, GapId, Policy, Treatment};
+use schema::{Bytes, Nanos};
+use simulator::{Evaluator, GapId, Patience, Policy, Treatment};
 
 use crate::split_mix::SplitMix;
 use crate::{Problem, Progress, Relaxation, Watch};
 
+use super::moves;
 use super::options::Options;
-
-/// Treatments changed at a time: mostly one or two.
-const CHANGES: [usize; 5] = [1, 1, 2, 2, 3];
 
 /// Evaluations between two looks at the price of memory and at whoever waits.
 const ROUND: u64 = 64;
@@ -31,18 +29,18 @@ const REMEMBERED: usize = 6;
 /// Treatments that fit: their iteration in nanoseconds, and what they are.
 pub(super) type Found = (u64, Vec<Treatment>);
 
-/// What a chain ended with.
-pub(super) struct Settled {
-    /// Its latest improvements, the best last.
-    pub found: Vec<Found>,
-    pub interrupted: bool,
-}
-
 /// Time of the iteration, and by how much memory is exceeded.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     time: f64,
     excess: f64,
+}
+
+impl Cost {
+    /// Time, with memory at a price.
+    fn at(self, price: f64) -> f64 {
+        self.time + price * self.excess
+    }
 }
 
 /// A chain: where it is and what it has found.
@@ -61,22 +59,44 @@ pub(super) struct Chain<'a> {
     total: f64,
 }
 
+/// What is known of a problem before a chain begins.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    /// No plan is faster.
+    bound: Nanos,
+    /// Nanoseconds that a byte of memory is worth.
+    price: f64,
+}
+
+impl Known {
+    /// What the relaxation says.
+    pub fn from(relaxation: &Relaxation) -> Self {
+        Self { bound: relaxation.time, price: relaxation.price }
+    }
+
+    /// A guess, while nobody has solved the relaxation: all memory is worth a tenth of the time.
+    pub fn guess(problem: &Problem) -> Self {
+        let total = problem.trace.total_time();
+        Self { bound: total, price: 0.1 * total.0 as f64 / problem.budget.0.max(1) as f64 }
+    }
+}
+
 impl<'a> Chain<'a> {
     pub fn new(
         problem: &'a Problem,
         target: Bytes,
-        relaxation: &Relaxation,
+        known: Known,
         treatments: Vec<Treatment>,
     ) -> Self {
         let total = problem.trace.total_time().0 as f64;
         // Where the relaxation sees no need for memory, a gigabyte is worth a ten-thousandth.
-        let price = 1.5 * relaxation.price.max(total * 1e-4 / 1e9);
+        let price = 1.5 * known.price.max(total * 1e-4 / 1e9);
         Self {
             evaluator: problem.evaluator(Policy::EARLY, target),
             treatments,
             found: Vec::with_capacity(REMEMBERED),
             evaluations: problem.evaluations(),
-            bound: relaxation.time.0,
+            bound: known.bound.0,
             price,
             least_price: 0.3 * price,
             worst: Cost { time: 5.0 * total, excess: 50.0 * problem.budget.0 as f64 },
@@ -90,13 +110,14 @@ impl<'a> Chain<'a> {
         self
     }
 
-    /// Anneals from `heat` millionths of the iteration down to nothing.
-    pub fn run(mut self, options: &Options, seed: u64, heat: f64, watch: &dyn Watch) -> Settled {
+    /// Anneals from `heat` millionths of the iteration down to nothing, or until it is told to stop.
+    /// Returns its latest improvements, the best last.
+    pub fn run(mut self, options: &Options, seed: u64, heat: f64, watch: &dyn Watch) -> Vec<Found> {
         let mut random = SplitMix::new(seed);
         let mut current = self.evaluate();
         let (mut temperature, mut fitting) = (0.0, 0);
         let close_enough = self.bound + self.bound / 1_000_000 * CLOSE_ENOUGH;
-        let mut undo: Vec<(GapId, Treatment)> = Vec::with_capacity(CHANGES.len());
+        let mut undo: Vec<(GapId, Treatment)> = Vec::with_capacity(moves::MOST);
         for evaluation in 0..self.evaluations {
             let close = self.found.last().is_some_and(|(time, _)| *time <= close_enough);
             let hopeless = self.found.is_empty() && self.price > HOPELESS * self.least_price;
@@ -107,7 +128,7 @@ impl<'a> Chain<'a> {
                 let progress =
                     Progress { phase: "annealing", done: evaluation, of: self.evaluations };
                 if !watch.go_on(progress) {
-                    return Settled { found: Vec::new(), interrupted: true };
+                    break;
                 }
                 let left = 1.0 - evaluation as f64 / self.evaluations as f64;
                 temperature = heat * 1e-6 * self.total * left.powi(3) + 1.0;
@@ -117,14 +138,18 @@ impl<'a> Chain<'a> {
                 fitting = 0;
             }
             undo.clear();
-            let changes = CHANGES[random.below(CHANGES.len() as u64) as usize];
-            for _ in 0..changes {
-                let (gap, treatment) = options.draw(&mut random);
-                undo.push((gap, std::mem::replace(&mut self.treatments[gap], treatment)));
-            }
+            moves::change(options, &mut random, &mut self.treatments, &mut undo);
+            // Metropolis' rule, drawn before, so that what will be refused need not be evaluated
+            // to its end.
+            let limit = current.at(self.price) - temperature * (1.0 - random.unit()).ln();
+            let best = self.found.last().map_or(0.0, |(time, _)| *time as f64);
+            self.evaluator.set_patience(Patience {
+                limit: limit.max(best) - self.total,
+                price: self.price,
+                budget: self.evaluator.budget().0,
+            });
             let next = self.evaluate();
-            let worse = next.time - current.time + self.price * (next.excess - current.excess);
-            if worse <= 0.0 || random.unit() < (-worse / temperature).exp() {
+            if next.at(self.price) <= limit {
                 current = next;
             } else {
                 while let Some((gap, treatment)) = undo.pop() {
@@ -133,7 +158,7 @@ impl<'a> Chain<'a> {
             }
             fitting += u64::from(current.excess == 0.0);
         }
-        Settled { found: self.found, interrupted: false }
+        self.found
     }
 
     fn adapt_price(&mut self, fitting: u64) {

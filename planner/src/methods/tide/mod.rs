@@ -1,25 +1,31 @@
 //! `tide`: keep, swap, recompute and compress, decided together.
 
 mod anneal;
+mod moves;
 pub(super) mod options;
+mod packed;
+mod quick;
 
 use rayon::prelude::*;
 use schema::Bytes;
 use simulator::{Policy, Treatment};
 
-use crate::decide::{lower_where_it_fits, share};
+use crate::decide::share;
 use crate::methods::Method;
 use crate::{Decided, PlanError, Problem, Progress, Watch};
-use anneal::{Chain, Found, Settled};
+use anneal::{Chain, Found, Known};
 use options::Options;
+use packed::{Packed, decided};
 
 /// Our own method. All gaps that matter are decided about together, each with any treatment that
 /// is allowed, any codec included.
 ///
-/// 1. The [relaxation](crate::relax) is solved once. It says what a plan with fractions of tensors
+/// 1. A first plan comes from giving up, where memory is fullest, what is cheapest per byte
+///    (`quick.rs`). It is there in milliseconds, and annealed while the relaxation is solved.
+/// 2. The [relaxation](crate::relax) is solved once. It says what a plan with fractions of tensors
 ///    would do, what a byte of memory is worth, and what no plan can beat. Rounded, it is a plan
 ///    that needs a little too much memory or waits a little for the link.
-/// 2. From there, several chains of simulated annealing (Kirkpatrick et al., 1983) change one to
+/// 3. From there, several chains of simulated annealing (Kirkpatrick et al., 1983) change one to
 ///    three treatments at a time. What is judged is the evaluator's iteration time, exact with all
 ///    stalls, and where memory does not suffice the excess at its price from the relaxation. The
 ///    price rises while everything tried is too large and falls while everything fits (strategic
@@ -27,14 +33,14 @@ use options::Options;
 ///
 /// A search ends when its evaluations are used up or its plan is within 0.01 % of the bound. Chains
 /// are independent and their seeds fixed: the same problem gives the same plan on any number of
-/// threads.
+/// threads. Told to stop, the search ends with the best plan that it has.
 pub struct Tide;
 
 /// Chains: the seed, and the temperature at which each begins, in millionths of the iteration.
 const CHAINS: [(u64, f64); 4] = [(1, 300.0), (2, 1000.0), (3, 1000.0), (4, 4000.0)];
 
-/// Of what a search has found, so many of the best are tried until one can be packed.
-const TRIED: usize = 4;
+/// Part of a search's evaluations that go into the first plan while the relaxation is solved.
+const EARLY: u64 = 4;
 
 /// If none can, shares of the memory, in thousandths, for which the search goes on.
 const ROOMS: [u64; 5] = [990, 978, 965, 945, 920];
@@ -64,62 +70,51 @@ impl Method for Tide {
         target: Bytes,
         watch: &dyn Watch,
     ) -> Result<Decided, PlanError> {
-        let relaxation = problem.relaxation();
-        if !watch.go_on(Progress { phase: "relaxed", done: 1, of: 1 }) {
-            return Err(PlanError::Interrupted);
+        let options = Options::new(problem, target);
+        let mut best = Packed::new(problem, target, &options, watch);
+        let quick = best.first();
+        if !watch.go_on(Progress { phase: "first plan", done: 1, of: 1 }) {
+            return best.take().ok_or(PlanError::Interrupted);
         }
-        let options = Options::new(problem, relaxation);
-        let start = options.rounded(problem, relaxation);
-        let run = |(seed, heat): &(u64, f64)| {
-            let chain = Chain::new(problem, target, relaxation, start.clone());
-            chain.run(&options, *seed, *heat, watch)
+        let chain = |known, start: &[Treatment], part, (seed, heat)| {
+            let chain = Chain::new(problem, target, known, start.to_vec()).shorter(part);
+            chain.run(&options, seed, heat, watch)
         };
-        // Threads that nobody asked for would slow each other down; each chain is deterministic.
-        let settled: Vec<Settled> = CHAINS.par_iter().map(run).collect();
-        if settled.iter().any(|settled| settled.interrupted) {
-            return Err(PlanError::Interrupted);
+        // While one core solves the relaxation, the other one works on the first plan.
+        let guess = Known::guess(problem);
+        let (relaxation, mut found) = rayon::join(
+            || problem.relaxation(),
+            || quick.iter().flat_map(|(_, first)| chain(guess, first, EARLY, (0, 300.0))).collect(),
+        );
+        best.pack(latest(&mut found));
+        if !watch.go_on(Progress { phase: "relaxed", done: 1, of: 1 })
+            && let Some(decided) = best.take()
+        {
+            return Ok(decided);
         }
-        let mut found: Vec<Found> = settled.into_iter().flat_map(|chain| chain.found).collect();
+        let start = options.rounded(problem, relaxation);
+        let known = Known::from(relaxation);
+        // Threads that nobody asked for would slow each other down; each chain is deterministic.
+        let chains = CHAINS.par_iter().map(|drawn| chain(known, &start, 1, *drawn));
+        found.extend(chains.collect::<Vec<_>>().concat());
         // Stable: of equals, the first chain's comes first.
         found.sort_by_key(|(time, _)| *time);
-        let Some((shortest, best)) = found.first().cloned() else {
-            return Err(nothing_fits(problem, target, &start));
+        let Some((shortest, fastest)) = found.first().cloned() else {
+            return Err(nothing_fits(problem, target, &start, watch));
         };
-        let decided = |treatments| {
-            let considered = options.gaps();
-            Decided {
-                treatments,
-                policy: Policy::EARLY,
-                considered,
-                steps: None,
-                as_recorded: false,
-            }
-        };
+        best.pack(found.into_iter());
         // What fits byte for byte need not fit address for address. Then less memory is used until
         // it does, which takes time; the search goes on from its best for a little less memory.
-        let mut packed: Option<(u64, Decided)> = None;
         for room in ROOMS {
-            for (time, treatments) in found.drain(..).take(TRIED) {
-                if packed.as_ref().is_some_and(|(best, _)| *best <= time) {
-                    break;
-                }
-                let decided = decided(treatments);
-                let Ok(plan) = lower_where_it_fits(problem, target, &decided) else { continue };
-                let time = plan.predicted.iteration.0;
-                if packed.as_ref().is_none_or(|(best, _)| time < *best) {
-                    packed = Some((time, decided));
-                }
-            }
-            let good = |(time, _): &(u64, Decided)| *time <= shortest + shortest / GOOD_ENOUGH;
-            if packed.as_ref().is_some_and(good) {
+            let done = Progress { phase: "addresses", done: 1000 - room, of: 1000 - ROOMS[4] };
+            if best.is_within(shortest + shortest / GOOD_ENOUGH) || !watch.go_on(done) {
                 break;
             }
-            let target = share(target, room);
-            let chain = Chain::new(problem, target, relaxation, best.clone()).shorter(REPAIR);
-            found = chain.run(&options, room, 1000.0, watch).found;
-            found.reverse();
+            let chain = Chain::new(problem, share(target, room), known, fastest.clone());
+            let mut found = chain.shorter(REPAIR).run(&options, room, 1000.0, watch);
+            best.pack(latest(&mut found));
         }
-        Ok(packed.map_or_else(|| decided(best), |(_, decided)| decided))
+        Ok(best.take().unwrap_or_else(|| decided(&options, fastest)))
     }
 
     fn targets(&self) -> &'static [u64] {
@@ -127,8 +122,22 @@ impl Method for Tide {
     }
 }
 
-/// What the start would need, for a person who has to find more memory.
-fn nothing_fits(problem: &Problem, target: Bytes, start: &[Treatment]) -> PlanError {
+/// What a chain has found, the best first.
+fn latest(found: &mut Vec<Found>) -> impl Iterator<Item = Found> {
+    found.sort_by_key(|(time, _)| *time);
+    found.clone().into_iter()
+}
+
+/// Why there is no plan: what the start would need, for a person who has to find more memory.
+fn nothing_fits(
+    problem: &Problem,
+    target: Bytes,
+    start: &[Treatment],
+    watch: &dyn Watch,
+) -> PlanError {
+    if !watch.go_on(Progress { phase: "nothing fits", done: 1, of: 1 }) {
+        return PlanError::Interrupted;
+    }
     match problem.evaluator(Policy::EARLY, target).evaluate(start) {
         Err(cause) => PlanError::from_infeasible(cause, problem.budget),
         Ok(_) => unreachable!("a start that fits is a plan"),

@@ -1,21 +1,49 @@
 //! What may become of each gap, and what the relaxation would make of it.
 
+use schema::Bytes;
 use simulator::{GapId, Treatment};
 
-use crate::split_mix::SplitMix;
+use crate::kept_load::kept_load;
+use crate::recomputable::recomputable_in_time;
+use crate::relaxation::largest_gaps;
 use crate::{Problem, Relaxation, Shares};
 
 /// The gaps that a search moves, each with the treatments that it may have.
+#[derive(Clone)]
 pub(super) struct Options {
     moved: Vec<(GapId, Vec<Treatment>)>,
 }
 
 impl Options {
-    /// All gaps that the relaxation decided about and that have a choice.
-    pub fn new(problem: &Problem, relaxation: &Relaxation) -> Self {
-        let decided = (0..relaxation.gaps.len()).filter(|gap| relaxation.gaps[*gap].decided);
+    /// All gaps that are large enough to matter, that some op is in during which more would be on the
+    /// device than `target`, and that have a choice.
+    pub fn new(problem: &Problem, target: Bytes) -> Self {
+        let full: Vec<usize> = (kept_load(problem).into_iter().enumerate())
+            .filter(|(_, load)| *load > target.0)
+            .map(|(op, _)| op)
+            .collect();
+        let matters = |gap: &GapId| {
+            let gap = &problem.model.gaps()[*gap];
+            let inside = full.partition_point(|op| *op <= gap.after.index());
+            (full.get(inside)).is_some_and(|op| gap.before.is_none_or(|end| *op < end.index()))
+        };
+        let large = largest_gaps(problem);
+        let decided = (0..large.len()).filter(|gap| large[*gap]).filter(matters);
         let with_options = decided.map(|gap| (gap, treatments(problem, gap)));
         Self { moved: with_options.filter(|(_, options)| options.len() > 1).collect() }
+    }
+
+    /// The gaps with what each may become.
+    pub fn all(&self) -> &[(GapId, Vec<Treatment>)] {
+        &self.moved
+    }
+
+    /// The same without those that copy.
+    pub fn without_copies(&self) -> Self {
+        let copies = |t: &Treatment| matches!(t, Treatment::Swap | Treatment::SwapCompressed(_));
+        let mut moved = self.moved.clone();
+        moved.iter_mut().for_each(|(_, options)| options.retain(|option| !copies(option)));
+        Self { moved }
     }
 
     /// The gaps.
@@ -26,12 +54,6 @@ impl Options {
     /// Whether there is nothing to decide.
     pub fn is_empty(&self) -> bool {
         self.moved.is_empty()
-    }
-
-    /// A gap and a treatment, both at random.
-    pub fn draw(&self, random: &mut SplitMix) -> (GapId, Treatment) {
-        let (gap, options) = &self.moved[random.below(self.moved.len() as u64) as usize];
-        (*gap, options[random.below(options.len() as u64) as usize])
     }
 
     /// Each gap treated as the relaxation treats its largest part.
@@ -55,7 +77,7 @@ pub(in crate::methods) fn treatments(problem: &Problem, gap: GapId) -> Vec<Treat
     if problem.allowed.swap {
         options.push(Treatment::Swap);
     }
-    if problem.may_recompute(gap) {
+    if problem.may_recompute(gap) && recomputable_in_time(problem, gap) {
         options.push(Treatment::Recompute);
         options.push(Treatment::RecomputeEachTime);
     }

@@ -1,0 +1,229 @@
+//! A first plan's decisions, without the relaxation.
+
+use schema::{Bytes, Direction, OpId};
+use simulator::{Evaluator, Infeasible, Policy, Treatment};
+
+use super::anneal::Found;
+use super::options::Options;
+use crate::Problem;
+use crate::kept_load::kept_load;
+
+/// Attempts, each for less memory than the one before exceeded.
+const ATTEMPTS: u64 = 20;
+
+/// Ops that are counted at most where one rerun takes others.
+const CHAIN: usize = 24;
+
+/// What a byte over the link costs against one of compute, while the link has time.
+const HIDDEN: f64 = 0.05;
+
+/// Decisions that fit, with the time that they take; none if this does not find any.
+///
+/// Where the most is on the device, the gap is given up that is the cheapest per byte, in compute's
+/// time or the link's, until nothing is too much anywhere. What recomputation itself needs is found
+/// out by evaluating: then the same is done for less memory.
+pub(super) fn start(problem: &Problem, target: Bytes, options: &Options) -> Option<Found> {
+    let mut evaluator = problem.evaluator(Policy::EARLY, target);
+    let load = kept_load(problem);
+    let mut room = target;
+    for attempt in 0..ATTEMPTS {
+        let treatments = Greedy::new(problem, &evaluator, options, &load, room).run();
+        match evaluator.evaluate(&treatments) {
+            Ok(outcome) => return Some((outcome.iteration.0, treatments)),
+            Err(Infeasible::Memory { needed, .. }) => {
+                let excess = needed.saturating_sub(target);
+                // Half of it often is enough, because other reruns follow; each time a little more.
+                let part = Bytes(excess.0 / 2 + excess.0 * attempt / ATTEMPTS);
+                let less = part.max(Bytes(target.0 / 100));
+                room = room.saturating_sub(less);
+            }
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+/// The choice of what to give up next.
+struct Greedy<'a> {
+    problem: &'a Problem<'a>,
+    evaluator: &'a Evaluator<'a>,
+    options: &'a Options,
+    treatments: Vec<Treatment>,
+    /// Bytes at each op, under the treatments so far.
+    load: Vec<u64>,
+    room: u64,
+    /// Time that the link has left, out and in alike.
+    link: f64,
+    /// Whether some gap of a tensor is recomputed.
+    recomputed: Vec<bool>,
+    /// Settled options.
+    done: Vec<bool>,
+    /// Cost per byte as it was last worked out, and with which treatment.
+    cost: Vec<(f64, Treatment)>,
+}
+
+impl<'a> Greedy<'a> {
+    fn new(
+        problem: &'a Problem<'a>,
+        evaluator: &'a Evaluator<'a>,
+        options: &'a Options,
+        load: &[u64],
+        room: Bytes,
+    ) -> Self {
+        let mut greedy = Self {
+            problem,
+            evaluator,
+            options,
+            treatments: problem.keep_all(),
+            load: load.to_vec(),
+            room: room.0,
+            link: problem.trace.total_time().0 as f64 / 2.0,
+            recomputed: vec![false; problem.trace.tensors.len()],
+            done: vec![false; options.all().len()],
+            cost: Vec::new(),
+        };
+        greedy.cost = (0..options.all().len()).map(|index| greedy.cheapest(index)).collect();
+        greedy
+    }
+
+    fn run(mut self) -> Vec<Treatment> {
+        loop {
+            let fullest = (0..self.load.len()).max_by_key(|op| (self.load[*op], *op));
+            let Some(op) = fullest.filter(|op| self.load[*op] > self.room) else { break };
+            let Some(index) = self.next(op) else {
+                // Nothing serves here; elsewhere it may.
+                self.load[op] = 0;
+                continue;
+            };
+            self.give_up(index);
+        }
+        self.treatments
+    }
+
+    /// The cheapest option whose gap an op lies in. Costs only grow: what was cheapest when it was
+    /// last looked at, and still is, is the cheapest.
+    fn next(&mut self, op: usize) -> Option<usize> {
+        let covers = |index: &usize| {
+            let gap = &self.problem.model.gaps()[self.options.all()[*index].0];
+            gap.after.index() < op && gap.before.is_none_or(|before| before.index() > op)
+        };
+        let open: Vec<usize> =
+            (0..self.done.len()).filter(|index| !self.done[*index]).filter(covers).collect();
+        loop {
+            let best =
+                open.iter().copied().min_by(|a, b| self.cost[*a].0.total_cmp(&self.cost[*b].0))?;
+            let was = self.cost[best].0;
+            if !was.is_finite() {
+                return None;
+            }
+            self.cost[best] = self.cheapest(best);
+            if self.cost[best].0 <= was * 1.001 {
+                return Some(best);
+            }
+        }
+    }
+
+    fn give_up(&mut self, index: usize) {
+        let (_, treatment) = self.cost[index];
+        let (id, _) = &self.options.all()[index];
+        let gap = &self.problem.model.gaps()[*id];
+        self.done[index] = true;
+        self.treatments[*id] = treatment;
+        if matches!(treatment, Treatment::Recompute | Treatment::RecomputeEachTime) {
+            self.recomputed[gap.tensor.index()] = true;
+        }
+        self.link -= self.over_link(index, treatment);
+        let relief = self.relief(index, treatment) as u64;
+        let end = gap.before.map_or(self.load.len(), |op| op.index());
+        for load in &mut self.load[gap.after.index() + 1..end] {
+            *load = load.saturating_sub(relief);
+        }
+    }
+
+    /// The cheapest way to give up a gap.
+    fn cheapest(&self, index: usize) -> (f64, Treatment) {
+        let ways = self.options.all()[index].1.iter().copied();
+        let costs = ways.map(|way| (self.cost_per_byte(index, way), way));
+        costs.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((f64::INFINITY, Treatment::Keep))
+    }
+
+    fn relief(&self, index: usize, treatment: Treatment) -> f64 {
+        let gap = self.options.all()[index].0;
+        let bytes = self.problem.model.gaps()[gap].bytes.0;
+        let small = match treatment {
+            Treatment::Compress(codec) => self.small(gap, codec).map_or(bytes, |(size, _)| size),
+            _ => 0,
+        };
+        bytes.saturating_sub(small) as f64
+    }
+
+    /// What a codec makes of a gap's tensor: its size, and the time of both runs.
+    fn small(&self, gap: usize, codec: u8) -> Option<(u64, u64)> {
+        let cost = self.problem.may_compress(gap).find(|(of, _)| *of == codec)?.1;
+        Some((cost.reserved.0, cost.compress.0 + cost.decompress.0))
+    }
+
+    /// Time of the longer of the two copies.
+    fn over_link(&self, index: usize, treatment: Treatment) -> f64 {
+        let tensor = self.problem.model.gaps()[self.options.all()[index].0].tensor;
+        let copy = |direction| match treatment {
+            Treatment::Swap => self.evaluator.copy_time(direction, tensor).0,
+            Treatment::SwapCompressed(codec) => {
+                self.evaluator.small_copy_time(direction, codec, tensor).0
+            }
+            _ => 0,
+        };
+        copy(Direction::D2h).max(copy(Direction::H2d)) as f64
+    }
+
+    fn cost_per_byte(&self, index: usize, treatment: Treatment) -> f64 {
+        let id = self.options.all()[index].0;
+        let gap = &self.problem.model.gaps()[id];
+        let copy = self.over_link(index, treatment);
+        let exposed = if copy <= self.link { HIDDEN * copy } else { copy };
+        let time = match treatment {
+            Treatment::Keep => return f64::INFINITY,
+            // Whether to bring a tensor back for good or not is left to the search.
+            Treatment::RecomputeEachTime => return f64::INFINITY,
+            Treatment::Recompute => self.rerun_time(id) as f64,
+            Treatment::Compress(codec) | Treatment::SwapCompressed(codec) => {
+                exposed + self.small(id, codec).map_or(f64::INFINITY, |(_, time)| time as f64)
+            }
+            _ => exposed,
+        };
+        let relief = self.relief(index, treatment);
+        if relief <= 0.0 {
+            return f64::INFINITY;
+        }
+        // Of two that cost alike, the one that is away for longer.
+        let end = gap.before.map_or(self.load.len(), |op| op.index());
+        let ops = (end - gap.after.index()) as f64;
+        (time + 1.0) / relief * (1.0 + 0.01 / ops)
+    }
+
+    /// Time to run the op again that makes a gap's tensor, and what must be run again for it.
+    fn rerun_time(&self, id: usize) -> u64 {
+        let model = &self.problem.model;
+        let gap = &model.gaps()[id];
+        let end = self.problem.trace.ops.len() as u32;
+        let at = gap.before.map_or(end, |op| op.0);
+        let Some(maker) = model.producer(gap.tensor) else { return u64::MAX };
+        let mut ops = vec![maker];
+        let mut next = 0;
+        while next < ops.len() && ops.len() < CHAIN {
+            for input in model.reads(ops[next]) {
+                let Some(maker) = model.producer(input) else { continue };
+                let is_dead = model.last_use(input).is_some_and(|last| last.0 < at);
+                if (is_dead || self.recomputed[input.index()]) && !ops.contains(&maker) {
+                    ops.push(maker);
+                }
+            }
+            next += 1;
+        }
+        let time = |op: &OpId| {
+            let op = &self.problem.trace.ops[op.index()];
+            op.recompute.unwrap_or(op.duration).0
+        };
+        ops.iter().map(time).sum()
+    }
+}
