@@ -4,7 +4,11 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use planner::{Progress, Watch};
+<<<<<<< HEAD
 use runtime::device::Stop;
+=======
+use schema::Nanos;
+>>>>>>> 829502c (bench plan: networks, synthetic traces and the time of the first plan; compare and plan show what there was when interrupted)
 
 static STOP: LazyLock<Stop> = LazyLock::new(Stop::default);
 
@@ -28,6 +32,7 @@ pub fn stop() -> Stop {
 /// A progress bar on the standard error, where that is a terminal; interrupted by Ctrl-C.
 pub struct Bar {
     bar: ProgressBar,
+    method: String,
     phase: Mutex<&'static str>,
 }
 
@@ -40,7 +45,7 @@ impl Bar {
             bar.set_style(style);
         }
         bar.set_prefix(method.to_string());
-        Self { bar, phase: Mutex::new("") }
+        Self { bar, method: method.to_string(), phase: Mutex::new("") }
     }
 }
 
@@ -55,6 +60,10 @@ impl Watch for Bar {
         self.bar.set_length(progress.of);
         self.bar.set_position(progress.done);
         !interrupted()
+    }
+
+    fn found(&self, iteration: Nanos) {
+        self.bar.set_prefix(format!("{}, {iteration} so far", self.method));
     }
 }
 

@@ -2,11 +2,12 @@
 
 mod codecs;
 mod plan;
+mod synthetic;
 
 use std::hint::black_box;
 use std::time::Instant;
 
-use schema::{Bytes, Nanos, Op, OpKind, Origin, Phase, Provenance, Role, Tensor, TensorId, Trace};
+use schema::{Bytes, Nanos, Trace};
 use simulator::Program;
 use simulator::replay::{Schedule, replay};
 
@@ -84,7 +85,10 @@ fn run_replay(args: &ReplayArgs) -> Result {
     }
     let sizes = [1_000u64, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000];
     let sweep: Vec<Measured> = (sizes.iter().filter(|ops| **ops <= args.sweep))
-        .map(|ops| measure(&format!("synthetic {ops}"), &chain(*ops)))
+        .map(|ops| {
+            let alike = |_| (Bytes(1 << 20), Nanos(1000));
+            measure(&format!("synthetic {ops}"), &synthetic::chain(*ops, alike))
+        })
         .collect();
     if args.format == Format::Json {
         measured.extend(sweep);
@@ -110,7 +114,7 @@ fn run_replay(args: &ReplayArgs) -> Result {
     };
     rows.extend(measured.iter().chain(&sweep).map(row));
     print(columns(&rows))?;
-    if let Some((slope, fit)) = slope(&sweep) {
+    if let Some((slope, fit)) = slope(sweep.iter().map(|m| (m.ops as f64, m.replay_ns as f64))) {
         print(format!(
             "time grows with the power {slope:.3} of the number of ops (1 is linear; R^2 {fit:.4}), \
              single thread\n"
@@ -144,65 +148,12 @@ fn measure(name: &str, trace: &Trace) -> Measured {
     }
 }
 
-/// A chain of ops, forward and back, each of which makes one tensor that its mirror reads.
-fn chain(ops: u64) -> Trace {
-    let half = ops / 2;
-    let tensor = |index: u64| Tensor {
-        name: format!("t{index}"),
-        bytes: Bytes(1 << 20),
-        role: Role::Activation,
-        dtype: None,
-        home: Default::default(),
-        appears_before: None,
-        sparsity: None,
-    };
-    let op = |index: u64| {
-        let mirror = (ops - 1 - index) as u32;
-        let forward = index < half;
-        let previous = (index > 0).then(|| TensorId(index as u32 - 1));
-        let saved = (!forward && Some(TensorId(mirror)) != previous && u64::from(mirror) < index)
-            .then_some(TensorId(mirror));
-        let freed = (!forward).then_some(previous).flatten();
-        Op {
-            name: format!("op{index}"),
-            kind: OpKind::Other,
-            phase: if forward { Phase::Forward } else { Phase::Backward },
-            duration: Nanos(1000),
-            recompute: None,
-            reads: previous.into_iter().chain(saved).collect(),
-            writes: vec![TensorId(index as u32)],
-            in_place: Vec::new(),
-            workspace: Bytes::ZERO,
-            frees: freed.into_iter().chain(saved).collect(),
-            rerunnable: true,
-            flops: None,
-            bytes_moved: None,
-        }
-    };
-    Trace {
-        network: format!("synthetic chain of {ops}"),
-        batch: None,
-        provenance: Provenance {
-            settings: Default::default(),
-            origin: Origin::Modelled,
-            device: "none".into(),
-            framework: None,
-            source: "made up, for timing".into(),
-            date: None,
-            notes: Vec::new(),
-        },
-        tensors: (0..ops).map(tensor).collect(),
-        ops: (0..ops).map(op).collect(),
-    }
-}
-
 /// Least-squares slope of log time over log size, and how well it fits.
-fn slope(sweep: &[Measured]) -> Option<(f64, f64)> {
-    if sweep.len() < 2 {
+fn slope(points: impl Iterator<Item = (f64, f64)>) -> Option<(f64, f64)> {
+    let points: Vec<(f64, f64)> = points.map(|(size, time)| (size.ln(), time.ln())).collect();
+    if points.len() < 2 {
         return None;
     }
-    let points = sweep.iter().map(|m| ((m.ops as f64).ln(), (m.replay_ns as f64).ln()));
-    let points: Vec<(f64, f64)> = points.collect();
     let n = points.len() as f64;
     let (mean_x, mean_y) =
         (points.iter().map(|p| p.0).sum::<f64>() / n, points.iter().map(|p| p.1).sum::<f64>() / n);

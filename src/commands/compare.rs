@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use planner::methods::{self, Method};
-use planner::{PlanError, Problem, Watch, tight_bound};
+use planner::{PlanError, Problem, Watch, bound, tight_bound};
 use reports::{Comparison, MethodResult, Status};
 use schema::{Bytes, Choice, Document, Nanos, Plan, Reference, Task, Trace};
 use simulator::{InCore, Infeasible, prove};
@@ -12,7 +12,7 @@ use crate::commands::plan::method;
 use crate::exit::{Exit, Result, WithExit, usage};
 use crate::inputs::{BudgetArg, Inputs, ProblemArgs};
 use crate::output::{Format, print, print_json};
-use crate::progress::Bar;
+use crate::progress::{Bar, interrupted};
 use crate::scatter::ScatterArgs;
 
 /// Plan with several methods and compare them
@@ -45,7 +45,14 @@ pub fn run(args: &Args) -> Result {
     let mut rows = Vec::new();
     for method in &chosen {
         let bar = Bar::new(method.name());
-        rows.push(scatter.result_of(method.as_ref(), &inputs, &problem, &bar)?.row);
+        match scatter.result_of(method.as_ref(), &inputs, &problem, &bar) {
+            Ok(found) => rows.push(found.row),
+            Err(end) if end.exit == Exit::Interrupted && !rows.is_empty() => break,
+            Err(end) => return Err(end),
+        }
+        if interrupted() {
+            break;
+        }
     }
     let any_fits = rows.iter().any(|row| row.status == Status::Ok);
     let comparison = comparison(&inputs, &problem, rows);
@@ -56,11 +63,22 @@ pub fn run(args: &Args) -> Result {
         }
         Format::Json => print_json(&comparison)?,
     }
+    if interrupted() {
+        return Err(end_of_interrupted());
+    }
     if any_fits {
         return Ok(());
     }
     let error = anyhow::anyhow!("no method fits {}", inputs.budget);
     Err(WithExit { exit: Exit::Infeasible, error })
+}
+
+/// The end of a command that was interrupted and has shown what there was by then.
+pub fn end_of_interrupted() -> WithExit {
+    let error = anyhow::anyhow!(
+        "interrupted: shown is what there was by then, the last plan as good as its search had come"
+    );
+    WithExit { exit: Exit::Interrupted, error }
 }
 
 /// The methods of these names, none twice; all of them without a name.
@@ -189,7 +207,12 @@ pub fn comparison(
     problem: &Problem,
     mut methods: Vec<MethodResult>,
 ) -> Comparison {
-    let bound = tight_bound(problem, problem.relaxation()).time();
+    // Who interrupts does not want to wait for a tighter one.
+    let bound = match problem.solved_relaxation() {
+        None if interrupted() => bound(problem),
+        _ => tight_bound(problem, problem.relaxation()),
+    }
+    .time();
     methods.iter_mut().for_each(|row| over_bound(row, bound));
     let reference = |name: String, digest| Reference { name, digest };
     Comparison {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use planner::methods;
 use schema::{Document, PendingFile};
 
-use crate::commands::compare::comparison;
+use crate::commands::compare::{comparison, end_of_interrupted};
 use crate::exit::{Exit, OrExit, Result, usage};
 use crate::inputs::{BudgetArg, ProblemArgs};
 use crate::output::{Format, print, print_json};
@@ -64,6 +64,9 @@ pub fn run(args: &Args) -> Result {
     plan.settings.extend(args.scatter.settings());
     if let Some(output) = output {
         output.finish(plan.to_json().as_bytes())?;
+    }
+    if plan.settings.contains_key(planner::INTERRUPTED) {
+        return Err(end_of_interrupted());
     }
     Ok(())
 }

@@ -1,24 +1,34 @@
 //! `tidegate bench plan`
 
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use planner::methods::Method;
-use planner::{Limits, PlanError, Problem};
+use planner::{Allowed, Limits, PlanError, Problem, Progress, Watch};
 use scenarios::Budget;
-use schema::{Machine, Trace};
+use schema::{Machine, Nanos, Trace};
 use simulator::in_core;
 
+use crate::commands::bench::{slope, synthetic};
 use crate::commands::compare::methods_of;
-use crate::exit::{Exit, Result, WithExit};
-use crate::inputs::{InPlace, read_machine, read_trace};
+use crate::exit::{Exit, Result, WithExit, usage};
+use crate::inputs::{Allow, InPlace, read_machine, read_trace};
+use crate::networks::{NetworkArgs, is_network, read_network};
 use crate::output::{Format, columns, print, print_json};
-use crate::progress::Bar;
+use crate::progress::{Bar, interrupted};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Traces, as for `plan` [default: those that are bundled]
-    #[arg(value_name = "TRACE")]
+    /// Networks, with --batch, or traces, as for `plan` [default: the traces that are bundled]
+    #[arg(value_name = "NETWORK|TRACE")]
     traces: Vec<String>,
+
+    #[command(flatten)]
+    network: NetworkArgs,
+
+    /// Also plan synthetic traces of 1,000 ops and more, up to as many
+    #[arg(long, value_name = "OPS", default_value_t = 0)]
+    sweep: u64,
 
     /// The methods, separated by commas [default: all]
     #[arg(long, value_delimiter = ',', value_name = "METHODS")]
@@ -31,6 +41,15 @@ pub struct Args {
     /// Device memory that a plan may use: an amount, or a share of the in-core peak
     #[arg(long, short, value_name = "BUDGET", default_value = "80%")]
     budget: Budget,
+
+    /// What a method may decide besides keeping a tensor
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "CHOICES",
+        default_value = "keep,swap,recompute,compress"
+    )]
+    allow: Vec<Allow>,
 
     /// How in-place ops are taken where a trace is a recording
     #[arg(long, value_enum, default_value_t)]
@@ -49,7 +68,11 @@ pub struct Args {
 #[derive(serde::Serialize)]
 struct Measured {
     trace: String,
+    ops: usize,
     method: &'static str,
+    /// Until there was a plan that could have been taken; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_plan_seconds: Option<f64>,
     plan_seconds: f64,
     /// Decisions that were evaluated; a method that decides by rule evaluates none.
     evaluations: u64,
@@ -66,26 +89,86 @@ pub fn run(args: &Args) -> Result {
     let machine = read_machine(&args.machine)?;
     let mut measured = Vec::new();
     for name in &names {
-        let trace = read_trace(name, args.in_place)?;
+        let trace = args.trace(name, &machine)?;
         for method in &methods {
             measured.push(measure(args, name, &trace, &machine, method.as_ref())?);
+        }
+    }
+    let known = measured.len();
+    for ops in [1_000, 2_000, 4_000, 8_000, 16_000, 32_000] {
+        for method in methods.iter().filter(|_| ops <= args.sweep) {
+            let trace = synthetic::chain(ops, synthetic::uneven);
+            let name = format!("synthetic {ops}");
+            measured.push(measure(args, &name, &trace, &machine, method.as_ref())?);
         }
     }
     if args.format == Format::Json {
         return print_json(&measured);
     }
-    let header = ["trace", "method", "planned in", "evaluations", "a second"];
+    let header = ["trace", "method", "first plan", "planned in", "evaluations", "a second"];
     let mut rows = vec![header.map(String::from).to_vec()];
     rows.extend(measured.iter().map(|m| {
         vec![
             m.trace.clone(),
             m.method.into(),
+            m.first_plan_seconds.map_or("none".into(), |first| format!("{first:.3} s")),
             format!("{:.3} s", m.plan_seconds),
             m.evaluations.to_string(),
             format!("{:.0}", m.evaluations_per_second),
         ]
     }));
-    print(columns(&rows))
+    print(columns(&rows))?;
+    for method in &methods {
+        let swept = measured[known..].iter().filter(|m| m.method == method.name());
+        let points = swept.map(|m| (m.ops as f64, 1.0 / m.evaluations_per_second.max(1e-9)));
+        if let Some((slope, fit)) = slope(points) {
+            print(format!(
+                "{}: time per evaluation grows with the power {slope:.2} of the number of ops (R^2 \
+                 {fit:.3})\n",
+                method.name()
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+impl Args {
+    fn trace(&self, name: &str, machine: &Machine) -> Result<Trace> {
+        if !is_network(name) {
+            return read_trace(name, self.in_place);
+        }
+        let Some(batch) = self.network.batch else {
+            return Err(usage(format!("{name} is a network: state its batch with --batch")));
+        };
+        let network = read_network(name, &self.network.options(batch)?)?;
+        self.network.modelled_trace(&network, machine)
+    }
+
+    fn allowed(&self) -> Allowed {
+        Allowed {
+            swap: self.allow.contains(&Allow::Swap),
+            recompute: self.allow.contains(&Allow::Recompute),
+            compress: false,
+        }
+    }
+}
+
+/// Notes when there is a first plan.
+struct Clock {
+    bar: Bar,
+    begin: Instant,
+    first: OnceLock<f64>,
+}
+
+impl Watch for Clock {
+    fn go_on(&self, progress: Progress) -> bool {
+        self.bar.go_on(progress)
+    }
+
+    fn found(&self, iteration: Nanos) {
+        self.first.get_or_init(|| self.begin.elapsed().as_secs_f64());
+        self.bar.found(iteration);
+    }
 }
 
 fn measure(
@@ -96,21 +179,24 @@ fn measure(
     method: &dyn Method,
 ) -> Result<Measured> {
     let budget = Budget::resolve(Some(args.budget), machine, in_core(trace).peak);
+    let clock =
+        Clock { bar: Bar::new(method.name()), begin: Instant::now(), first: OnceLock::new() };
     // Its own problem, so that no method gains from what another has worked out.
     let mut problem = Problem::new(trace, machine, budget);
     problem.limits = Limits { evaluations: args.evaluations };
-    let bar = Bar::new(method.name());
-    let begin = Instant::now();
-    let plan = planner::plan(method, &problem, &bar);
-    let plan_seconds = begin.elapsed().as_secs_f64();
-    if plan == Err(PlanError::Interrupted) {
+    problem.allowed = args.allowed();
+    let plan = planner::plan(method, &problem, &clock);
+    let plan_seconds = clock.begin.elapsed().as_secs_f64();
+    if plan == Err(PlanError::Interrupted) || interrupted() {
         let error = anyhow::anyhow!("interrupted");
         return Err(WithExit { exit: Exit::Interrupted, error });
     }
     let evaluations = problem.evaluations_made();
     Ok(Measured {
         trace: name.into(),
+        ops: trace.ops.len(),
         method: method.name(),
+        first_plan_seconds: clock.first.get().copied(),
         plan_seconds,
         evaluations,
         evaluations_per_second: evaluations as f64 / plan_seconds.max(1e-9),
