@@ -32,6 +32,9 @@ pub(crate) const DECIDED_PERMILLE: [u64; 10] = [1000, 990, 980, 965, 940, 900, 8
 /// start a little later leave room.
 const LOWERINGS: usize = 8;
 
+/// How often the middle between two of these is tried.
+const MIDDLES: usize = 2;
+
 /// What the settings of a plan have where its search was told to stop before it was done.
 pub const INTERRUPTED: &str = "interrupted";
 
@@ -115,25 +118,50 @@ fn own_plan(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result
     Err(failure.expect("there is at least one target"))
 }
 
-/// Lowers decisions for `target` bytes, or for as much less as it takes to pack them.
+/// Lowers decisions for `target` bytes, or for as much less as it takes to pack them; then for the
+/// middle between what could be packed and what could not, as long as that is faster.
 pub(crate) fn lower_where_it_fits(
     problem: &Problem,
-    mut target: Bytes,
+    target: Bytes,
     decided: &Decided,
 ) -> Result<Plan, PlanError> {
+    let (mut room, mut too_much) = (target, target);
     let mut failure = None;
+    let mut packed = None;
     for _ in 0..LOWERINGS {
-        match lower(problem, target, decided) {
-            Ok(plan) => return Ok(plan),
+        match lower(problem, room, decided) {
+            Ok(plan) => {
+                packed = Some((plan, room));
+                break;
+            }
             Err(error @ PlanError::Fragmented { short_by, budget }) => {
                 failure.get_or_insert(error);
-                target = share(shrunk(target, budget, short_by), 998);
+                too_much = room;
+                room = share(shrunk(room, budget, short_by), 998);
             }
             // What does not fit this target fits no smaller one.
             Err(error) => return Err(failure.unwrap_or(error)),
         }
     }
-    Err(failure.expect("there is at least one lowering"))
+    let Some((mut plan, mut enough)) = packed else {
+        return Err(failure.expect("there is at least one lowering"));
+    };
+    for _ in 0..MIDDLES {
+        let middle = enough + Bytes((too_much - enough).0 / 2);
+        if middle - enough <= share(target, 1) {
+            break;
+        }
+        match lower(problem, middle, decided) {
+            Ok(other) => {
+                enough = middle;
+                if other.predicted.iteration < plan.predicted.iteration {
+                    plan = other;
+                }
+            }
+            Err(_) => too_much = middle,
+        }
+    }
+    Ok(plan)
 }
 
 /// As much less memory as if the arena, which is too large by some bytes, shrank with it.

@@ -179,12 +179,8 @@ impl Timing {
         let here = self.here(sequence).min(position);
         let (tensor, small) =
             (sequence.moves[position].allocates, sequence.moves[position].gives_back);
-        for (index, load) in self.load[here..position].iter_mut().enumerate() {
-            *load += tensor;
-            if index > 0 {
-                *load -= small;
-            }
-        }
+        self.load.add(here..position, tensor as i64);
+        self.load.add(here + 1..position, -(small as i64));
     }
 
     pub(crate) fn end_codec(&mut self, model: &Model, sequence: &Sequence) {

@@ -16,7 +16,7 @@ use crate::lanes::{Lanes, Speeds};
 use crate::parts::{Position, Swap, Work};
 use crate::policy::{OffloadStart, Policy, PrefetchGate};
 use crate::sequence::Sequence;
-use crate::{CodecLane, Codecs, Model, NO_OP};
+use crate::{CodecLane, Codecs, Model, NO_OP, Profile};
 
 /// What a copy costs, per tensor, and per small form by codec and tensor.
 #[derive(Debug, Clone)]
@@ -84,7 +84,7 @@ pub(crate) struct Timing {
     pub codec_lane: bool,
     pub state: State,
     /// The sequence's load, with the copies in that started early.
-    pub load: Vec<u64>,
+    pub load: Profile,
     /// The first position at which the next copy in fits, once that is known.
     fits_from: Option<usize>,
     /// When codecs of a lane of their own start.
@@ -106,7 +106,7 @@ impl Timing {
             speeds,
             codec_lane: false,
             state: State::new(speeds),
-            load: Vec::new(),
+            load: Profile::default(),
             fits_from: None,
             leads: Leads::default(),
             snapshots: Vec::new(),
@@ -206,8 +206,7 @@ impl Timing {
             self.state.peak = self.state.live;
             self.state.reached = self.state.live;
         }
-        self.load.clear();
-        self.load.extend_from_slice(&sequence.load);
+        self.load.reset(&sequence.load);
         self.fits_from = None;
         self.runs.resize(sequence.positions.len(), Span::default());
         self.outs.resize(sequence.swaps.len(), Span::default());
@@ -371,7 +370,7 @@ impl Timing {
         if here < fits_from {
             if self.policy.prefetch == PrefetchGate::WithPrecedingConvolution {
                 let op = sequence.positions[fits_from - 1].op;
-                let needed = schema::Bytes(self.load[fits_from - 1] + bytes);
+                let needed = schema::Bytes(self.load.at(fits_from - 1) as u64 + bytes);
                 return Err(Infeasible::Prefetch { needed, op: OpId(op) });
             }
             return Ok(());
@@ -379,9 +378,7 @@ impl Timing {
         if self.state.live + bytes + self.set_aside(sequence) > self.budget {
             return Ok(());
         }
-        for load in &mut self.load[here.min(before)..before] {
-            *load += bytes;
-        }
+        self.load.add(here..before, bytes as i64);
         self.forget_fits();
         let state = &mut self.state;
         state.live += bytes;
@@ -449,14 +446,13 @@ impl Timing {
 
 /// The first position of a range from which `bytes` fit until its end.
 pub(crate) fn first_fit(
-    load: &[u64],
+    load: &Profile,
     budget: u64,
     (here, before): (usize, usize),
     bytes: u64,
 ) -> usize {
-    let room = budget.saturating_sub(bytes);
-    let window = &load[here.min(before)..before];
-    window.iter().rposition(|load| *load > room).map_or(here, |i| here + i + 1)
+    let room = budget.saturating_sub(bytes).min(i64::MAX as u64) as i64;
+    load.last_above(here..before, room).map_or(here, |full| full + 1)
 }
 
 /// How long a run takes, alone on the machine.

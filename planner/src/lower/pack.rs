@@ -18,14 +18,17 @@ const ALIGNMENT: u64 = 256;
 
 /// Work that changing one order may take, in pairs of blocks compared: what decides how often
 /// each order is changed before the best arena found is taken.
-const PAIRS: usize = 10_000_000;
+const PAIRS: usize = 30_000_000;
+
+/// Of the orders, the best few are changed.
+const CHANGED: usize = 2;
 
 /// Rounds after which moving to the front is taken to have gone round in circles.
 const CIRCLES: usize = 64;
 
 /// Blocks this small a share of the live bytes fit into what the large ones leave, and are placed
 /// once these have their places.
-const SMALL: u64 = 4000;
+const SMALL: u64 = 1000;
 
 /// How long to look for a way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,15 +105,19 @@ impl Search<'_> {
             .sort_by_key(|g| (size(*g), Reverse(last(*g).zip(first(*g)).map(|(l, f)| l - f)), *g));
         orders[2].sort_by_key(|g| (first(*g), size(*g), *g));
         orders[3].sort_by_key(|g| (Reverse(last(*g)), size(*g), *g));
-        let placements = orders.iter().map(|order| self.place(order));
-        let best = placements.min_by_key(|placement| placement.top().0);
-        let mut best = best.expect("there are orders");
+        let mut placed: Vec<(Placement, Vec<usize>)> =
+            orders.into_iter().map(|order| (self.place(&order), order)).collect();
+        // Stable: of equals, the first.
+        placed.sort_by_key(|(placement, _)| placement.top().0);
+        let (placements, mut orders): (Vec<Placement>, Vec<Vec<usize>>) =
+            placed.into_iter().unzip();
+        let mut best = placements.into_iter().next().expect("there are orders");
         if effort == Effort::Little {
             return best;
         }
         let rounds = (PAIRS / (large.len() * large.len()).max(1)).clamp(2, 400);
         let mut random = SplitMix::new(large.len() as u64);
-        for order in &mut orders {
+        for order in orders.iter_mut().take(CHANGED) {
             let mut arena = u64::MAX;
             for round in 0..rounds {
                 if best.top().0 <= room {

@@ -34,7 +34,7 @@ pub(super) struct Item {
 pub(super) fn items(problem: &Problem, points: &Points) -> (Vec<Item>, Vec<u64>) {
     let mut items = Vec::new();
     let mut free = vec![0; points.ops.len()];
-    let decided = largest_gaps(problem);
+    let decided = largest_gaps(problem, ITEMS);
     for (index, gap) in problem.model.gaps().iter().enumerate() {
         let first = points.after(gap.after);
         let end = gap.before.map_or(points.ops.len(), |op| points.until(op));
@@ -54,12 +54,12 @@ pub(super) fn items(problem: &Problem, points: &Points) -> (Vec<Item>, Vec<u64>)
     (items, free)
 }
 
-/// Whether each gap is large enough to be decided about.
-pub(crate) fn largest_gaps(problem: &Problem) -> Vec<bool> {
+/// Whether each gap is large enough to be decided about, and among so many of the largest.
+pub(crate) fn largest_gaps(problem: &Problem, most: usize) -> Vec<bool> {
     let gaps = problem.model.gaps();
     let mut order: Vec<GapId> = (0..gaps.len()).collect();
     order.sort_by_key(|gap| (gaps[*gap].bytes, *gap));
-    let too_many = order.len().saturating_sub(ITEMS);
+    let too_many = order.len().saturating_sub(most);
     let free = problem.budget.0 / 1000 * FREE_PERMILLE;
     let mut decided = vec![true; gaps.len()];
     let mut total = 0;

@@ -12,7 +12,7 @@ use simulator::{Policy, Treatment};
 
 use crate::decide::share;
 use crate::methods::Method;
-use crate::{Decided, PlanError, Problem, Progress, Watch};
+use crate::{Decided, PlanError, Problem, Progress, Watch, bound};
 use anneal::{Chain, Found, Known};
 use options::Options;
 use packed::{Packed, decided};
@@ -43,13 +43,13 @@ const CHAINS: [(u64, f64); 4] = [(1, 300.0), (2, 1000.0), (3, 1000.0), (4, 4000.
 const EARLY: u64 = 4;
 
 /// If none can, shares of the memory, in thousandths, for which the search goes on.
-const ROOMS: [u64; 5] = [990, 978, 965, 945, 920];
+const ROOMS: [[u64; 2]; 3] = [[990, 980], [970, 955], [940, 920]];
 
 /// It does not, where a plan is slower than the search's best by no more than this part.
 const GOOD_ENOUGH: u64 = 2000;
 
 /// Part of a search's evaluations that it may make then.
-const REPAIR: u64 = 8;
+const REPAIR: u64 = 4;
 
 impl Method for Tide {
     fn name(&self) -> &'static str {
@@ -73,6 +73,13 @@ impl Method for Tide {
         let options = Options::new(problem, target);
         let mut best = Packed::new(problem, target, &options, watch);
         let quick = best.first();
+        // What is as fast as a bound that takes no time to find needs no search.
+        let known = bound(problem).time().unwrap_or_default();
+        if best.is_close_to(known)
+            && let Some(decided) = best.take()
+        {
+            return Ok(decided);
+        }
         if !watch.go_on(Progress { phase: "first plan", done: 1, of: 1 }) {
             return best.take().ok_or(PlanError::Interrupted);
         }
@@ -87,12 +94,14 @@ impl Method for Tide {
             || quick.iter().flat_map(|(_, first)| chain(guess, first, EARLY, (0, 300.0))).collect(),
         );
         best.pack(latest(&mut found));
-        if !watch.go_on(Progress { phase: "relaxed", done: 1, of: 1 })
+        let stops = !watch.go_on(Progress { phase: "relaxed", done: 1, of: 1 });
+        if (stops || best.is_close_to(relaxation.time))
             && let Some(decided) = best.take()
         {
             return Ok(decided);
         }
-        let start = options.rounded(problem, relaxation);
+        let elsewhere = quick.as_ref().map(|(_, treatments)| treatments.as_slice());
+        let start = options.rounded(problem, relaxation, elsewhere);
         let known = Known::from(relaxation);
         // Threads that nobody asked for would slow each other down; each chain is deterministic.
         let chains = CHAINS.par_iter().map(|drawn| chain(known, &start, 1, *drawn));
@@ -105,13 +114,17 @@ impl Method for Tide {
         best.pack(found.into_iter());
         // What fits byte for byte need not fit address for address. Then less memory is used until
         // it does, which takes time; the search goes on from its best for a little less memory.
-        for room in ROOMS {
-            let done = Progress { phase: "addresses", done: 1000 - room, of: 1000 - ROOMS[4] };
-            if best.is_within(shortest + shortest / GOOD_ENOUGH) || !watch.go_on(done) {
+        let good_enough = shortest + shortest / GOOD_ENOUGH;
+        for rooms in ROOMS {
+            let done = Progress { phase: "addresses", done: 1000 - rooms[0], of: 1000 };
+            if best.is_within(good_enough) || !watch.go_on(done) {
                 break;
             }
-            let chain = Chain::new(problem, share(target, room), known, fastest.clone());
-            let mut found = chain.shorter(REPAIR).run(&options, room, 1000.0, watch);
+            let chains = rooms.par_iter().map(|room| {
+                let chain = Chain::new(problem, share(target, *room), known, fastest.clone());
+                chain.shorter(REPAIR).run(&options, *room, 1000.0, watch)
+            });
+            let mut found: Vec<Found> = chains.collect::<Vec<_>>().concat();
             best.pack(latest(&mut found));
         }
         Ok(best.take().unwrap_or_else(|| decided(&options, fastest)))

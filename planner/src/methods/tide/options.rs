@@ -27,7 +27,7 @@ impl Options {
             let inside = full.partition_point(|op| *op <= gap.after.index());
             (full.get(inside)).is_some_and(|op| gap.before.is_none_or(|end| *op < end.index()))
         };
-        let large = largest_gaps(problem);
+        let large = largest_gaps(problem, usize::MAX);
         let decided = (0..large.len()).filter(|gap| large[*gap]).filter(matters);
         let with_options = decided.map(|gap| (gap, treatments(problem, gap)));
         Self { moved: with_options.filter(|(_, options)| options.len() > 1).collect() }
@@ -56,10 +56,16 @@ impl Options {
         self.moved.is_empty()
     }
 
-    /// Each gap treated as the relaxation treats its largest part.
-    pub fn rounded(&self, problem: &Problem, relaxation: &Relaxation) -> Vec<Treatment> {
-        let mut treatments = problem.keep_all();
-        for (gap, options) in &self.moved {
+    /// Each gap treated as the relaxation treats its largest part; where it does not decide, as
+    /// elsewhere.
+    pub fn rounded(
+        &self,
+        problem: &Problem,
+        relaxation: &Relaxation,
+        elsewhere: Option<&[Treatment]>,
+    ) -> Vec<Treatment> {
+        let mut treatments = elsewhere.map_or_else(|| problem.keep_all(), <[Treatment]>::to_vec);
+        for (gap, options) in self.moved.iter().filter(|(gap, _)| relaxation.gaps[*gap].decided) {
             let share = |treatment: &Treatment| share(&relaxation.gaps[*gap], *treatment);
             let largest = options
                 .iter()

@@ -1,7 +1,10 @@
 //! A first plan's decisions, without the relaxation.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
 use schema::{Bytes, Direction, OpId};
-use simulator::{Evaluator, Infeasible, Policy, Treatment};
+use simulator::{Evaluator, Infeasible, Policy, Profile, Treatment};
 
 use super::anneal::Found;
 use super::options::Options;
@@ -43,6 +46,31 @@ pub(super) fn start(problem: &Problem, target: Bytes, options: &Options) -> Opti
     None
 }
 
+/// A gap that may be given up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Offer {
+    /// Nanoseconds per byte.
+    cost: f64,
+    /// Its place among the options.
+    index: usize,
+    treatment: Treatment,
+}
+
+impl Eq for Offer {}
+
+impl Ord for Offer {
+    /// The greatest is the cheapest, and of equals the first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.cost.total_cmp(&self.cost).then(other.index.cmp(&self.index))
+    }
+}
+
+impl PartialOrd for Offer {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 /// The choice of what to give up next.
 struct Greedy<'a> {
     problem: &'a Problem<'a>,
@@ -50,16 +78,15 @@ struct Greedy<'a> {
     options: &'a Options,
     treatments: Vec<Treatment>,
     /// Bytes at each op, under the treatments so far.
-    load: Vec<u64>,
-    room: u64,
+    load: Profile,
+    ops: usize,
+    room: i64,
     /// Time that the link has left, out and in alike.
     link: f64,
     /// Whether some gap of a tensor is recomputed.
     recomputed: Vec<bool>,
-    /// Settled options.
-    done: Vec<bool>,
-    /// Cost per byte as it was last worked out, and with which treatment.
-    cost: Vec<(f64, Treatment)>,
+    /// What is not given up yet, the cheapest per byte first.
+    left: BinaryHeap<Offer>,
 }
 
 impl<'a> Greedy<'a> {
@@ -75,76 +102,78 @@ impl<'a> Greedy<'a> {
             evaluator,
             options,
             treatments: problem.keep_all(),
-            load: load.to_vec(),
-            room: room.0,
+            load: Profile::default(),
+            ops: load.len(),
+            room: i64::try_from(room.0).unwrap_or(i64::MAX),
             link: problem.trace.total_time().0 as f64 / 2.0,
             recomputed: vec![false; problem.trace.tensors.len()],
-            done: vec![false; options.all().len()],
-            cost: Vec::new(),
+            left: BinaryHeap::new(),
         };
-        greedy.cost = (0..options.all().len()).map(|index| greedy.cheapest(index)).collect();
+        greedy.load.reset(load);
+        greedy.left = (0..options.all().len()).map(|index| greedy.offer(index)).collect();
         greedy
     }
 
     fn run(mut self) -> Vec<Treatment> {
-        loop {
-            let fullest = (0..self.load.len()).max_by_key(|op| (self.load[*op], *op));
-            let Some(op) = fullest.filter(|op| self.load[*op] > self.room) else { break };
-            let Some(index) = self.next(op) else {
+        // The last of the fullest ops, while any is too full.
+        while let Some(op) = (self.load.most() > self.room)
+            .then(|| self.load.last_above(0..self.ops, self.load.most() - 1))
+            .flatten()
+        {
+            match self.next(op) {
+                Some(offer) => self.give_up(offer),
                 // Nothing serves here; elsewhere it may.
-                self.load[op] = 0;
-                continue;
-            };
-            self.give_up(index);
+                None => self.load.add(op..op + 1, -self.load.at(op)),
+            }
         }
         self.treatments
     }
 
-    /// The cheapest option whose gap an op lies in. Costs only grow: what was cheapest when it was
+    /// The cheapest offer whose gap an op lies in. Costs only grow: what was cheapest when it was
     /// last looked at, and still is, is the cheapest.
-    fn next(&mut self, op: usize) -> Option<usize> {
-        let covers = |index: &usize| {
-            let gap = &self.problem.model.gaps()[self.options.all()[*index].0];
-            gap.after.index() < op && gap.before.is_none_or(|before| before.index() > op)
-        };
-        let open: Vec<usize> =
-            (0..self.done.len()).filter(|index| !self.done[*index]).filter(covers).collect();
-        loop {
-            let best =
-                open.iter().copied().min_by(|a, b| self.cost[*a].0.total_cmp(&self.cost[*b].0))?;
-            let was = self.cost[best].0;
-            if !was.is_finite() {
-                return None;
+    fn next(&mut self, op: usize) -> Option<Offer> {
+        let mut elsewhere = Vec::new();
+        let mut found = None;
+        while let Some(offer) = self.left.pop() {
+            let gap = &self.problem.model.gaps()[self.options.all()[offer.index].0];
+            if gap.after.index() >= op || gap.before.is_some_and(|end| end.index() <= op) {
+                elsewhere.push(offer);
+                continue;
             }
-            self.cost[best] = self.cheapest(best);
-            if self.cost[best].0 <= was * 1.001 {
-                return Some(best);
+            let now = self.offer(offer.index);
+            if now.cost <= offer.cost * 1.001 {
+                found = now.cost.is_finite().then_some(now);
+                break;
             }
+            self.left.push(now);
         }
+        self.left.extend(elsewhere);
+        found
     }
 
-    fn give_up(&mut self, index: usize) {
-        let (_, treatment) = self.cost[index];
+    fn give_up(&mut self, offer: Offer) {
+        let Offer { index, treatment, .. } = offer;
         let (id, _) = &self.options.all()[index];
         let gap = &self.problem.model.gaps()[*id];
-        self.done[index] = true;
         self.treatments[*id] = treatment;
         if matches!(treatment, Treatment::Recompute | Treatment::RecomputeEachTime) {
             self.recomputed[gap.tensor.index()] = true;
         }
         self.link -= self.over_link(index, treatment);
-        let relief = self.relief(index, treatment) as u64;
-        let end = gap.before.map_or(self.load.len(), |op| op.index());
-        for load in &mut self.load[gap.after.index() + 1..end] {
-            *load = load.saturating_sub(relief);
-        }
+        let relief = self.relief(index, treatment) as i64;
+        let end = gap.before.map_or(self.ops, |op| op.index());
+        self.load.add(gap.after.index() + 1..end, -relief);
     }
 
     /// The cheapest way to give up a gap.
-    fn cheapest(&self, index: usize) -> (f64, Treatment) {
+    fn offer(&self, index: usize) -> Offer {
         let ways = self.options.all()[index].1.iter().copied();
-        let costs = ways.map(|way| (self.cost_per_byte(index, way), way));
-        costs.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((f64::INFINITY, Treatment::Keep))
+        let offers = ways.map(|treatment| {
+            let cost = self.cost_per_byte(index, treatment);
+            Offer { cost, index, treatment }
+        });
+        let keep = Offer { cost: f64::INFINITY, index, treatment: Treatment::Keep };
+        offers.max().unwrap_or(keep)
     }
 
     fn relief(&self, index: usize, treatment: Treatment) -> f64 {
@@ -196,7 +225,7 @@ impl<'a> Greedy<'a> {
             return f64::INFINITY;
         }
         // Of two that cost alike, the one that is away for longer.
-        let end = gap.before.map_or(self.load.len(), |op| op.index());
+        let end = gap.before.map_or(self.ops, |op| op.index());
         let ops = (end - gap.after.index()) as f64;
         (time + 1.0) / relief * (1.0 + 0.01 / ops)
     }
