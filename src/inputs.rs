@@ -7,7 +7,7 @@ use clap::Args;
 use planner::{Allowed, Limits, Problem};
 use profiler::import::{ImportOptions, InPlaceOps};
 use scenarios::Budget;
-use schema::{Bytes, Document, Machine, Trace, file::read_text};
+use schema::{Bytes, Document, Machine, Role, Trace, file::read_text};
 use simulator::{InCore, in_core};
 
 use crate::codec_args::{CodecArgs, CodecInputs};
@@ -82,6 +82,26 @@ pub struct BudgetArg {
     /// in-core peak such as `50%` [default: the machine's memory less what is reserved]
     #[arg(long, short, value_name = "BUDGET")]
     pub budget: Option<Budget>,
+}
+
+/// What counts against the budget.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Count {
+    /// All that is on the device.
+    #[default]
+    All,
+    /// What forward ops make. Parameters, gradients, optimizer state, inputs and workspace weigh
+    /// nothing, as in publications that optimise rematerialisation. No device can carry out such
+    /// a plan in the budget that is shown: the figures are for holding against those.
+    Activations,
+}
+
+/// What counts as memory, where nothing is going to be carried out.
+#[derive(Debug, Args)]
+pub struct CountArg {
+    /// What counts against the budget
+    #[arg(long, value_enum, default_value_t)]
+    pub count: Count,
 }
 
 /// A choice that a method may make.
@@ -217,6 +237,25 @@ impl ProblemArgs {
 }
 
 impl Inputs {
+    /// The same with only some memory counted; the budget is one of that.
+    pub fn counting(mut self, count: Count, budget: Option<Budget>) -> Self {
+        if count == Count::All {
+            return self;
+        }
+        for tensor in self.trace.tensors.iter_mut().filter(|t| t.role != Role::Activation) {
+            tensor.bytes = Bytes::ZERO;
+        }
+        self.trace.ops.iter_mut().for_each(|op| op.workspace = Bytes::ZERO);
+        let says = "memory counts activations alone: parameters, gradients, optimizer state, inputs \
+                    and workspace weigh nothing, so that no device has room for these plans in their \
+                    budget";
+        self.trace.provenance.notes.push(says.into());
+        self.carry_over = format!("{}\n{says}", self.carry_over);
+        self.in_core = in_core(&self.trace);
+        self.budget = Budget::resolve(budget, &self.machine, self.in_core.peak);
+        self
+    }
+
     /// What the times and sizes of the problem rest on, a line each.
     pub fn assumptions(&self) -> String {
         let codecs = self.codecs.as_ref();

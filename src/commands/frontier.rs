@@ -11,7 +11,7 @@ use schema::{Document, PendingFile, Reference};
 
 use crate::commands::compare::methods_of;
 use crate::exit::{Exit, OrExit, Result, WithExit, usage};
-use crate::inputs::{Inputs, ProblemArgs};
+use crate::inputs::{CountArg, Inputs, ProblemArgs};
 use crate::output::{Format, print, print_json};
 use crate::progress::interrupted;
 use crate::scatter::Percent;
@@ -23,6 +23,9 @@ use curves::Curves;
 pub struct Args {
     #[command(flatten)]
     problem: ProblemArgs,
+
+    #[command(flatten)]
+    count: CountArg,
 
     /// The methods, separated by commas [default: all]
     #[arg(long, value_delimiter = ',', value_name = "METHODS")]
@@ -59,7 +62,7 @@ pub fn run(args: &Args) -> Result {
     if args.output.as_deref().is_some_and(|path| !is_folder(path) && !is_svg(path)) {
         return Err(usage("--output: name a folder or an .svg file"));
     }
-    let inputs = args.problem.read(None)?;
+    let inputs = args.problem.read(None)?.counting(args.count.count, None);
     let budgets = budgets::of(args.budgets.as_ref(), args.step, &inputs)?;
     let curves = Curves { inputs: &inputs, methods: &methods };
     let points = curves.points(&budgets)?;
