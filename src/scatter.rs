@@ -108,8 +108,11 @@ impl Scatter {
     ) -> Result<Found> {
         let plan = || {
             let stated = planner::plan(method, problem, watch);
-            let (Some(robust), false) = (&self.robust, stated == Err(PlanError::Interrupted))
-            else {
+            let stopped = match &stated {
+                Ok(plan) => plan.settings.contains_key(planner::INTERRUPTED),
+                Err(error) => *error == PlanError::Interrupted,
+            };
+            let (Some(robust), false) = (&self.robust, stopped) else {
                 return stated;
             };
             let (trace, machine) = &robust.slower;

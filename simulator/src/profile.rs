@@ -17,7 +17,7 @@ pub struct Profile {
 }
 
 /// Moments in a block.
-const BLOCK: usize = 32;
+const BLOCK: usize = 16;
 
 /// A node: its number, its first block and how many it has.
 #[derive(Clone, Copy)]
@@ -79,8 +79,16 @@ impl Profile {
         }
         let most = if node.blocks == 1 {
             let (from, to) = (range.start.max(moments.start), range.end.min(end));
-            self.bytes[from..to].iter_mut().for_each(|at| *at = at.saturating_add(bytes));
-            self.bytes[moments.start..end].iter().copied().max()
+            let mut most = i64::MIN;
+            for at in &mut self.bytes[from..to] {
+                *at = at.saturating_add(bytes);
+                most = most.max(*at);
+            }
+            // What only grew is the most, or what was the most still is.
+            match bytes >= 0 {
+                true => Some(most.max(self.most[node.id].saturating_sub(self.adds[node.id]))),
+                false => self.bytes[moments.start..end].iter().copied().max(),
+            }
         } else {
             let halves = node.halves();
             let middle = halves[1].moments().start;
@@ -147,7 +155,7 @@ mod tests {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (seed >> 33) as usize % end.max(1)
         };
-        for moments in [1, 2, 31, 32, 33, 64, 65, 300, 1000] {
+        for moments in [1, 2, 15, 16, 17, 32, 33, 300, 1000] {
             let mut list: Vec<u64> = (0..moments).map(|_| 5000 + draw(1000) as u64).collect();
             let mut profile = Profile::default();
             profile.reset(&list);

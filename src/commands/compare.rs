@@ -10,7 +10,7 @@ use simulator::{InCore, Infeasible, prove};
 
 use crate::commands::plan::method;
 use crate::exit::{Exit, Result, WithExit, usage};
-use crate::inputs::{BudgetArg, Inputs, ProblemArgs};
+use crate::inputs::{BudgetArg, CountArg, Inputs, ProblemArgs};
 use crate::output::{Format, print, print_json};
 use crate::progress::{Bar, interrupted};
 use crate::scatter::ScatterArgs;
@@ -23,6 +23,9 @@ pub struct Args {
 
     #[command(flatten)]
     budget: BudgetArg,
+
+    #[command(flatten)]
+    count: CountArg,
 
     #[command(flatten)]
     scatter: ScatterArgs,
@@ -40,6 +43,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result {
     let chosen = methods_of(&args.methods, args.problem.codecs.none())?;
     let inputs = args.problem.read(args.budget.budget)?;
+    let inputs = inputs.counting(args.count.count, args.budget.budget);
     let scatter = args.scatter.read(&inputs)?;
     let problem = inputs.problem();
     let mut rows = Vec::new();
@@ -104,7 +108,7 @@ pub struct Found {
     pub row: MethodResult,
 }
 
-/// Plans with one method. A plan that cannot be proven safe ends the command: it is our error,
+/// Plans with one method, to the end of its search. A plan that cannot be proven safe ends the command: it is our error,
 /// never a result.
 pub fn result_of(
     method: &dyn Method,
@@ -112,7 +116,14 @@ pub fn result_of(
     watch: &dyn Watch,
     in_core: &InCore,
 ) -> Result<Found> {
-    found_by(method.name(), problem, in_core, || planner::plan(method, problem, watch))
+    let found =
+        found_by(method.name(), problem, in_core, || planner::plan(method, problem, watch))?;
+    // What is compared with other points, or kept, is the plan of a whole search.
+    if interrupted() {
+        let error = anyhow::anyhow!("interrupted");
+        return Err(WithExit { exit: Exit::Interrupted, error });
+    }
+    Ok(found)
 }
 
 /// The same for a method whose plan is made in some way.

@@ -1,9 +1,11 @@
 //! The largest batch and the smallest budget that a method can plan, by bisection.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use planner::methods::Method;
-use planner::{Limits, PlanError, Problem, Watch};
+use planner::{Limits, PlanError, Problem, Progress, Watch};
 use scenarios::{Allow, Network, modelled_trace};
-use schema::{Bytes, Machine, Trace};
+use schema::{Bytes, Machine, Nanos, Trace};
 use simulator::{InCore, in_core};
 
 use crate::codec_args::CodecInputs;
@@ -89,7 +91,8 @@ impl<'a> Question<'a> {
             }
         }
         let alone = Alone { method: self.method, decided_for: None };
-        Ok(Question { method: &alone, ..self.probe() }.answer(trace, budget, watch)?.plan.is_ok())
+        let watch = UntilFound { watch, found: AtomicBool::new(false) };
+        Ok(Question { method: &alone, ..self.probe() }.answer(trace, budget, &watch)?.plan.is_ok())
     }
 
     /// The same with short searches.
@@ -103,6 +106,22 @@ impl<'a> Question<'a> {
     fn best(&self, trace: &Trace, budget: Bytes, watch: &dyn Watch) -> Result<Found> {
         let found = self.answer(trace, budget, watch)?;
         if found.plan.is_ok() { Ok(found) } else { self.probe().answer(trace, budget, watch) }
+    }
+}
+
+/// Waits for any plan, and wants no better one.
+struct UntilFound<'a> {
+    watch: &'a dyn Watch,
+    found: AtomicBool,
+}
+
+impl Watch for UntilFound<'_> {
+    fn go_on(&self, progress: Progress) -> bool {
+        !self.found.load(Ordering::Relaxed) && self.watch.go_on(progress)
+    }
+
+    fn found(&self, _: Nanos) {
+        self.found.store(true, Ordering::Relaxed);
     }
 }
 
