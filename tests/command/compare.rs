@@ -153,13 +153,13 @@ fn activations_alone_may_be_counted_and_what_is_shown_says_so() {
     let sandbox = Sandbox::new();
     let command = "compare tests/recordings/small.opgraph.json --machine p100 --methods tide";
     let peak = |options: &str| {
-        let json = sandbox.json(&format!("{command} -b 100% {options} --format json"));
+        let json = sandbox.json(&format!("{command} -b 1GB {options} --format json"));
         let figures = &json["in_core"];
         (figures["peak_bytes"].as_u64(), figures["fixed_bytes"].as_u64())
     };
     let ((all, fixed), (counted, nothing)) = (peak(""), peak("--count activations"));
     assert!(counted < all && nothing == Some(0) && fixed > Some(0), "{all:?} {counted:?}");
-    let text = sandbox.ok(&format!("{command} -b 100% --count activations"));
+    let text = sandbox.ok(&format!("{command} -b 1GB --count activations"));
     assert!(text.contains("memory counts activations alone"), "{text}");
     // No plan is written that way.
     let refused = sandbox.fails("plan resnet18-host -m titan-v --count activations");
