@@ -42,6 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         source: "an example".into(),
         date: None,
         notes: Vec::new(),
+        settings: Default::default(),
     };
     let durations = vec![Nanos(1000); network.ops().len()];
     let trace = network.trace(&Measured { durations, sparsity: Vec::new() }, provenance);

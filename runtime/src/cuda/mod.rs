@@ -23,6 +23,7 @@
 //! | every kernel | compiled by NVRTC 12.9 for sm_70, sm_80 and sm_90 |
 //! | calls of cuBLAS | against a product as its documentation has it |
 //! | the device | on a stand-in for driver and cuBLAS, which carries out what streams were given on the emulator |
+//! | measuring the link | on the stand-in: that it copies, and what it makes of what the driver says |
 //! | missing things | no driver, no device, an old one, no NVRTC, too little device or pinned memory: on the stand-in |
 //!
 //! What that cannot show: whether the real driver behaves as the stand-in; memory ordering weaker than

@@ -5,11 +5,13 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use runtime::cuda::{CudaDevice, CudaError, CudaOptions, Library, OpenError, open, programs};
+use runtime::cuda::{
+    CudaDevice, CudaError, CudaOptions, CudaProbe, Library, OpenError, open, programs,
+};
 use runtime::device::{ActionError, Device, RunFailure, Stop};
 use runtime::layers::cell_from_index;
 use runtime::network::Network;
-use schema::{Basis, Document, Plan, Task, Trace};
+use schema::{Basis, Bytes, Direction, Document, Nanos, Plan, Task, Trace};
 
 use crate::networks;
 use crate::problem::{SEED, machine, planned, trace, zvc};
@@ -168,6 +170,30 @@ fn a_wrong_label_fails_the_loss_and_nothing_runs_after() {
     assert!(matches!(source, ActionError::Device { what } if what.contains("label")), "{source}");
     assert_eq!(device.run(), Err(RunFailure::Unusable));
     assert!(device.read(labels, &mut [0.0]).is_err());
+}
+
+#[test]
+fn a_probe_says_what_the_device_says_and_copies() {
+    if !is_inside("a_probe_says_what_the_device_says_and_copies", &[]) {
+        return;
+    }
+    let mut probe = CudaProbe::open(0, Bytes(1 << 20)).unwrap();
+    let facts = probe.facts().unwrap();
+    assert_eq!((facts.name.as_str(), facts.memory), ("stand-in", Bytes(1 << 30)));
+    assert_eq!(facts.free, Bytes((1 << 30) - (2 << 20)));
+    assert_eq!(facts.f32_flops, 2 * 2 * 128 * 1_500_000_000);
+    assert_eq!(facts.memory_bandwidth, 2 * 2_000_000_000 * 256 / 8);
+    for bytes in [Bytes(0), Bytes(4096), Bytes(1 << 21)] {
+        // A copy takes some time there, whatever it copies.
+        for direction in [Direction::D2h, Direction::H2d] {
+            assert!(probe.alone(direction, bytes).unwrap() > Nanos::ZERO);
+        }
+        assert!(probe.both(bytes).unwrap() > Nanos::ZERO);
+    }
+    assert!(
+        CudaProbe::open(7, Bytes(1))
+            .is_err_and(|error| { error == CudaError::NoSuchDevice { ordinal: 7, count: 1 } })
+    );
 }
 
 /// What opening says where something is missing.

@@ -99,9 +99,15 @@ API cuDeviceGet(int* device, int ordinal) { return *device = ordinal, 0; }
 API cuDeviceGetName(char* name, int bytes, int) { return snprintf(name, bytes, "stand-in"), 0; }
 API cuDeviceGetAttribute(int* value, int attribute, int) {
     uint64_t capability = setting("TIDEGATE_CAPABILITY", 90);
-    // 75, 76: compute capability; 16: multiprocessors.
-    *value = attribute == 75 ? capability / 10 : attribute == 76 ? capability % 10 : attribute == 16 ? 2 : 0;
-    return 0;
+    switch (attribute) {
+        case 13: return *value = 1500000, 0;  // Clock in kHz.
+        case 16: return *value = 2, 0;        // Multiprocessors.
+        case 36: return *value = 2000000, 0;  // Clock of the memory in kHz.
+        case 37: return *value = 256, 0;      // Its width in bits.
+        case 75: return *value = capability / 10, 0;
+        case 76: return *value = capability % 10, 0;
+        default: return *value = 0, 0;
+    }
 }
 static int context;
 API cuDevicePrimaryCtxRetain(void** to, int) { return *to = &context, 0; }

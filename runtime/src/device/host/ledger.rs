@@ -160,6 +160,7 @@ mod tests {
             source: "a test".into(),
             date: None,
             notes: Vec::new(),
+            settings: Default::default(),
         };
         let nothing = Measured { durations: Vec::new(), sparsity: Vec::new() };
         let trace = tiny.build("tiny").unwrap().trace(&nothing, provenance);
