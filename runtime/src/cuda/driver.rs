@@ -341,7 +341,10 @@ impl DeviceMemory {
         let to = self.address(at, std::mem::size_of_val(data) as u64);
         self.bind()?;
         // SAFETY: the place lies inside, and no stream uses it.
-        unsafe { result::memcpy_htod_sync(to, data) }.map_err(failed("writing a tensor"))
+        unsafe { result::memcpy_htod_sync(to, data) }.map_err(failed("writing a tensor"))?;
+        // From memory that is not pinned, the copy returns when it has taken the data, not when that
+        // has arrived; and our streams do not wait for the stream that it is on.
+        self.context.synchronize().map_err(failed("writing a tensor"))
     }
 
     /// Copies from the device, while no stream does anything.
