@@ -4,11 +4,8 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use planner::{Progress, Watch};
-<<<<<<< HEAD
 use runtime::device::Stop;
-=======
 use schema::Nanos;
->>>>>>> 829502c (bench plan: networks, synthetic traces and the time of the first plan; compare and plan show what there was when interrupted)
 
 static STOP: LazyLock<Stop> = LazyLock::new(Stop::default);
 
