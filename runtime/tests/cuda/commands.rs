@@ -255,10 +255,12 @@ fn a_plan_with_zfp_comes_to_its_end() {
 fn waits_order_what_the_plan_orders() {
     let network = networks::small("vgg");
     let trace = trace(&network);
-    for (method, codec_lane) in [("swap-all", false), ("tide", true), ("cswap", true)] {
+    for (method, percent, codec_lane) in
+        [("swap-all", 60, false), ("tide", 70, true), ("cswap", 70, true)]
+    {
         let models = zvc(300);
         let codecs = by_name(method).unwrap().needs_codecs().then_some(&models);
-        let plan = planned(&trace, &machine(codec_lane), method, 70, codecs);
+        let plan = planned(&trace, &machine(codec_lane), method, percent, codecs);
         let commands = Commands::new(&plan, &network, SHARES).unwrap();
         let mut order = HappensBefore::new();
         for issue in &commands.issues {

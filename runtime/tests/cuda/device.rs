@@ -102,9 +102,12 @@ fn plans_leave_the_same_bits() {
     assert_eq!(in_core.name(), "stand-in");
     let expected = outcome(&mut in_core, &network, &whole);
     drop(in_core);
-    for (method, codec_lane) in [("swap-all", false), ("tide", false), ("cswap", true)] {
+    for (method, percent, codec_lane) in
+        [("swap-all", 60, false), ("tide", 70, false), ("cswap", 70, true)]
+    {
         let models = zvc(0);
-        let plan = planned(&trace, &machine(codec_lane), method, 70, codec_lane.then_some(&models));
+        let plan =
+            planned(&trace, &machine(codec_lane), method, percent, codec_lane.then_some(&models));
         let mut device = opened(&network, &trace, &plan);
         assert!(outcome(&mut device, &network, &plan) == expected, "{method}");
         let memory = device.memory();
@@ -143,7 +146,7 @@ fn a_stop_is_taken_between_actions() {
     }
     let network = networks::small("vgg");
     let trace = trace(&network);
-    let plan = planned(&trace, &machine(false), "swap-all", 70, None);
+    let plan = planned(&trace, &machine(false), "swap-all", 60, None);
     let stop = Stop::default();
     let options = CudaOptions { stop: stop.clone(), ..CudaOptions::default() };
     let mut device = open(&network, &trace, &plan, &options).unwrap();
