@@ -50,13 +50,15 @@ impl Listener {
     }
 }
 
-/// ResNet-18 as measured, at six tenths of what it takes.
+/// ResNet-18 as measured, recomputed in less than it takes.
 fn planned(watch: &dyn Watch) -> Result<Plan, PlanError> {
     let trace = scenarios::trace("resnet18-host").expect("it is bundled");
     let machine = scenarios::machine("titan-v").expect("it is bundled");
-    let budget = Bytes(in_core(&trace).peak.0 / 10 * 6);
+    let budget = Bytes(in_core(&trace).peak.0 / 100 * 70);
     let mut problem = Problem::new(&trace, &machine, budget);
     problem.limits = Limits { evaluations: 1000 };
+    // With a link beside so slow a processor, nothing would be left to search for.
+    problem.allowed.swap = false;
     let method = by_name(DEFAULT).expect("it is listed");
     let plan = plan(method.as_ref(), &problem, watch)?;
     prove(&plan).expect("the plan is safe");
