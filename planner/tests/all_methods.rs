@@ -34,7 +34,7 @@ fn planned(seed: u64) -> Vec<(&'static str, bool)> {
     problem.limits.evaluations = 60;
     let bound = tight_bound(&problem, problem.relaxation()).time();
     let mut planned = Vec::new();
-    let slow = seed % setting("TIDEGATE_SLOW_EVERY", 1).max(1) == 0;
+    let slow = seed.is_multiple_of(setting("TIDEGATE_SLOW_EVERY", 1).max(1));
     for method in all().into_iter().filter(|method| slow || !method.only_on_request()) {
         let at = || format!("seed {seed}, {}", method.name());
         let plan = match plan(method.as_ref(), &problem, &NoWatch) {

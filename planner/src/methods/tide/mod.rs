@@ -89,11 +89,11 @@ impl Method for Tide {
         };
         // While one core solves the relaxation, the other one works on the first plan.
         let guess = Known::guess(problem);
-        let (relaxation, mut found) = rayon::join(
+        let (relaxation, mut found): (_, Vec<Found>) = rayon::join(
             || problem.relaxation(),
             || quick.iter().flat_map(|(_, first)| chain(guess, first, EARLY, (0, 300.0))).collect(),
         );
-        best.pack(latest(&mut found));
+        best.pack(latest(found.clone()));
         let stops = !watch.go_on(Progress { phase: "relaxed", done: 1, of: 1 });
         if (stops || best.is_close_to(relaxation.time))
             && let Some(decided) = best.take()
@@ -124,8 +124,8 @@ impl Method for Tide {
                 let chain = Chain::new(problem, share(target, *room), known, fastest.clone());
                 chain.shorter(REPAIR).run(&options, *room, 1000.0, watch)
             });
-            let mut found: Vec<Found> = chains.collect::<Vec<_>>().concat();
-            best.pack(latest(&mut found));
+            let found: Vec<Found> = chains.collect::<Vec<_>>().concat();
+            best.pack(latest(found));
         }
         Ok(best.take().unwrap_or_else(|| decided(&options, fastest)))
     }
@@ -136,9 +136,9 @@ impl Method for Tide {
 }
 
 /// What a chain has found, the best first.
-fn latest(found: &mut Vec<Found>) -> impl Iterator<Item = Found> {
+fn latest(mut found: Vec<Found>) -> impl Iterator<Item = Found> {
     found.sort_by_key(|(time, _)| *time);
-    found.clone().into_iter()
+    found.into_iter()
 }
 
 /// Why there is no plan: what the start would need, for a person who has to find more memory.
