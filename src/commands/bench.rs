@@ -29,7 +29,7 @@ enum What {
     /// Time codecs on synthetic tensors, as ratios to a naive loop, to LZ4 and to one thread
     Codecs(codecs::Args),
     /// Time planning: how long each method takes, and how many decisions it evaluates a second
-    Plan(plan::Args),
+    Plan(Box<plan::Args>),
 }
 
 #[derive(clap::Args)]
