@@ -31,8 +31,8 @@ impl Pending {
     pub fn finish(self, done: &[Done], agreement: &Agreement, machine: &Machine) -> Result {
         let file = |name: String| PendingFile::create(&self.folder.join(name));
         file("machine.json".into())?.finish(machine.to_json().as_bytes())?;
-        let mut report = Report::default();
-        report.checks = done.iter().map(|done| done.row.clone()).collect();
+        let checks = done.iter().map(|done| done.row.clone()).collect();
+        let mut report = Report { checks, ..Report::default() };
         for shown in shown(done) {
             let name = |what: &str| format!("{}-{what}.json", shown.trace.network);
             file(name("trace"))?.finish(shown.trace.to_json().as_bytes())?;
