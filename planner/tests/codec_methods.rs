@@ -263,6 +263,12 @@ fn cswap_compresses_what_is_sparse_enough_and_sc_all_that_gets_smaller() {
     assert_eq!(sc(None), ["swap zfp(350)", "swap zvc", "swap zvc"]);
     assert_eq!(sc(Some(1)), ["swap zfp(100)", "swap zvc", "swap zvc"]);
     assert_eq!(sc(Some(4)), ["Swap", "swap zvc", "swap zvc"], "no such rate");
+    // Alone, it does so for all.
+    let mut alone = all_codecs(500);
+    alone.models.retain(|model| model.codec == "zfp");
+    alone.models.truncate(1);
+    let alone = Problem::new(&trace, &machine, Bytes(1 << 30)).with_codecs(&alone, LOSSY);
+    assert_eq!(decided(&StaticCompression::default(), &alone), ["swap zfp(100)"; 3]);
     // 200 (1000 - P) pays up to P = 900 and 500 permille: rates 100, 350 and 700 are three and two.
     let top = |problem| (parameter_range(problem).top, parameter_range(problem).pays());
     assert_eq!((fixed_rates(&fast).len(), top(&fast), top(&slow)), (3, (3, true), (2, true)));

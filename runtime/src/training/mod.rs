@@ -1,15 +1,17 @@
 //! Training at work: a device that runs a plan learns to tell images apart, and the curves show what
 //! the plan's codecs do to that.
 
+mod constants;
 mod images;
 
-use schema::{Nanos, OpId, Phase, TensorId};
+use schema::{Bytes, Nanos, OpId, Phase, Task, TensorId, Timeline};
 
-use crate::device::{AccessError, Device, MemoryUse, RunFailure};
+use crate::device::{AccessError, Device, RunFailure};
 use crate::layers::{Activation, Optimizer, Sgd, ShapeError, Window, index_from_cell};
 use crate::network::{Builder, Initial, Network, RunError, Value};
 use crate::profile::InCore;
 
+pub use constants::Constants;
 pub use images::{Images, Part};
 
 /// How long a network is trained, and how it is tested.
@@ -23,6 +25,13 @@ pub struct Course {
     pub test_batches: usize,
 }
 
+impl Course {
+    /// Iterations of the whole course.
+    pub fn iterations(&self) -> usize {
+        self.epochs * self.batches
+    }
+}
+
 /// What became of a network.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Curves {
@@ -32,8 +41,8 @@ pub struct Curves {
     pub accuracies: Vec<f64>,
     /// The time of each iteration.
     pub iterations: Vec<Nanos>,
-    /// What the device's memory was used for.
-    pub memory: MemoryUse,
+    /// What each iteration copied, out and in.
+    pub copied: Vec<Bytes>,
 }
 
 /// Why training ended early.
@@ -81,7 +90,9 @@ pub fn classifier(images: &Images, batch: usize) -> Result<Network, ShapeError> 
 }
 
 /// Trains `network` on a device that runs a plan for it, and tests it after each epoch, without a
-/// memory limit. `progress` is called after every iteration with its loss.
+/// memory limit. The course goes on where the curves end, perhaps on another device that was given
+/// the first one's [`Constants`], and up to an iteration, or to the course's end where that comes
+/// first. `progress` is called after every iteration with its loss.
 ///
 /// # Errors
 ///
@@ -91,34 +102,40 @@ pub fn train(
     network: &Network,
     images: &Images,
     course: Course,
+    curves: &mut Curves,
+    until: usize,
     mut progress: impl FnMut(f32),
-) -> Result<Curves, TrainingError> {
+) -> Result<(), TrainingError> {
     let mut lesson = Lesson::new(network, images)?;
-    let mut curves = Curves::default();
-    let mut iteration = 0;
-    for _ in 0..course.epochs {
-        for batch in 0..course.batches {
-            lesson.fill(Part::Training, batch);
-            device.write(lesson.input, &lesson.pixels)?;
-            device.write(lesson.labels, &lesson.classes)?;
-            if let Some(seed) = network.dropout_seed() {
-                let mut cells = vec![0.0; network.tensor(seed).elements];
-                network.reseed(images.seed, iteration, &mut cells);
-                device.write(seed, &cells)?;
-            }
-            let timeline = device.run()?;
-            let mut loss = [0.0];
-            device.read(lesson.loss, &mut loss)?;
-            curves.losses.push(loss[0]);
-            curves.iterations.push(timeline.iteration);
-            iteration += 1;
-            progress(loss[0]);
+    for iteration in curves.losses.len()..until.min(course.iterations()) {
+        lesson.fill(Part::Training, iteration % course.batches);
+        device.write(lesson.input, &lesson.pixels)?;
+        device.write(lesson.labels, &lesson.classes)?;
+        if let Some(seed) = network.dropout_seed() {
+            let mut cells = vec![0.0; network.tensor(seed).elements];
+            network.reseed(images.seed, iteration as u64, &mut cells);
+            device.write(seed, &cells)?;
         }
-        let accuracy = lesson.test(device, course.test_batches)?;
-        curves.accuracies.push(accuracy);
+        let timeline = device.run()?;
+        let mut loss = [0.0];
+        device.read(lesson.loss, &mut loss)?;
+        curves.losses.push(loss[0]);
+        curves.iterations.push(timeline.iteration);
+        curves.copied.push(copied(&timeline));
+        progress(loss[0]);
+        if (iteration + 1) % course.batches == 0 {
+            let accuracy = lesson.test(device, course.test_batches)?;
+            curves.accuracies.push(accuracy);
+        }
     }
-    curves.memory = device.memory();
-    Ok(curves)
+    Ok(())
+}
+
+/// What an iteration copied, out and in.
+fn copied(timeline: &Timeline) -> Bytes {
+    let copies = timeline.intervals.iter();
+    let copies = copies.filter(|i| matches!(i.task, Task::CopyOut(_) | Task::CopyIn(_)));
+    copies.map(|copy| copy.bytes).sum()
 }
 
 /// Runs one iteration of training beside the device, in-core and with the device's weights, which

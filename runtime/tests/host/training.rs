@@ -1,8 +1,12 @@
 //! A network learns on a device, and codecs do to that what they say.
 
 use runtime::device::host::{HostDevice, HostOptions};
-use runtime::training::{Course, Curves, Images, TrainingError, classifier, look_inside, train};
-use schema::{OpId, Plan};
+use runtime::device::{Device, MemoryUse};
+use runtime::network::Network;
+use runtime::training::{
+    Constants, Course, Curves, Images, TrainingError, classifier, look_inside, train,
+};
+use schema::{Bytes, OpId, Plan, Trace};
 
 use crate::networks;
 use crate::problem::{self, SEED, planned, sz, zvc};
@@ -10,10 +14,15 @@ use crate::problem::{self, SEED, planned, sz, zvc};
 const IMAGES: Images = Images { side: 12, channels: 1, noise: 0.3, seed: 7 };
 const COURSE: Course = Course { epochs: 2, batches: 50, test_batches: 3 };
 
-fn learn(network: &runtime::network::Network, trace: &schema::Trace, plan: &Plan) -> Curves {
-    let options = HostOptions { seed: SEED, ..HostOptions::new(problem::link(50_000)) };
-    let mut device = HostDevice::new(network, trace, plan, &options).unwrap();
-    train(&mut device, network, &IMAGES, COURSE, |_| {}).unwrap()
+fn options() -> HostOptions {
+    HostOptions { seed: SEED, ..HostOptions::new(problem::link(50_000)) }
+}
+
+fn learn(network: &Network, trace: &Trace, plan: &Plan) -> (Curves, MemoryUse) {
+    let mut device = HostDevice::new(network, trace, plan, &options()).unwrap();
+    let mut curves = Curves::default();
+    train(&mut device, network, &IMAGES, COURSE, &mut curves, usize::MAX, |_| {}).unwrap();
+    (curves, device.memory())
 }
 
 #[test]
@@ -23,19 +32,21 @@ fn a_network_learns_alike_in_core_and_compressed() {
     let machine = problem::machine(true);
     let (zvc, sz) = (zvc(0), sz(1e-3));
     let plan = |method, percent, codec| planned(&trace, &machine, method, percent, codec);
-    let in_core = learn(&network, &trace, &plan("in-core", 105, None));
+    let (in_core, roomy) = learn(&network, &trace, &plan("in-core", 105, None));
     let iterations = COURSE.epochs * COURSE.batches;
     assert_eq!((in_core.losses.len(), in_core.iterations.len()), (iterations, iterations));
     assert_eq!(in_core.accuracies.len(), COURSE.epochs);
     // Guessing is right for one image in ten.
     assert!(in_core.accuracies[1] > 0.3, "{:?}", in_core.accuracies);
 
-    let lossless = learn(&network, &trace, &plan("sc", 85, Some(&zvc)));
+    let (lossless, memory) = learn(&network, &trace, &plan("sc", 85, Some(&zvc)));
     assert_eq!(lossless.losses, in_core.losses);
     assert_eq!(lossless.accuracies, in_core.accuracies);
-    assert!(lossless.memory.arena < in_core.memory.arena);
+    assert!(memory.arena < roomy.arena);
+    assert!(in_core.copied.iter().all(|bytes| *bytes == Bytes::ZERO));
+    assert!(lossless.copied.iter().all(|bytes| *bytes > Bytes::ZERO));
 
-    let lossy = learn(&network, &trace, &plan("comet", 85, Some(&sz)));
+    let (lossy, _) = learn(&network, &trace, &plan("comet", 85, Some(&sz)));
     assert_ne!(lossy.losses, in_core.losses);
     assert!(lossy.accuracies[1] > 0.3, "{:?}", lossy.accuracies);
 }
@@ -47,9 +58,10 @@ fn looking_inside_changes_nothing() {
     let plan = planned(&trace, &problem::machine(false), "in-core", 105, None);
     let course = Course { epochs: 1, batches: 3, test_batches: 0 };
     let losses = |looks: bool| {
-        let options = HostOptions { seed: SEED, ..HostOptions::new(problem::link(50_000)) };
-        let mut device = HostDevice::new(&network, &trace, &plan, &options).unwrap();
-        let mut losses = train(&mut device, &network, &IMAGES, course, |_| {}).unwrap().losses;
+        let mut device = HostDevice::new(&network, &trace, &plan, &options()).unwrap();
+        let mut curves = Curves::default();
+        train(&mut device, &network, &IMAGES, course, &mut curves, 2, |_| {}).unwrap();
+        assert_eq!((curves.losses.len(), curves.accuracies.len()), (2, 0));
         let mut seen = Vec::new();
         if looks {
             let see = |id: OpId, in_core: &runtime::profile::InCore| {
@@ -60,10 +72,44 @@ fn looking_inside_changes_nothing() {
             look_inside(&mut device, &network, &IMAGES, see).unwrap();
             assert_eq!(seen.len(), network.ops().len());
         }
-        losses.extend(train(&mut device, &network, &IMAGES, course, |_| {}).unwrap().losses);
-        losses
+        train(&mut device, &network, &IMAGES, course, &mut curves, 99, |_| {}).unwrap();
+        assert_eq!((curves.losses.len(), curves.accuracies.len()), (3, 1));
+        curves.losses
     };
     assert_eq!(losses(true), losses(false));
+}
+
+#[test]
+fn training_goes_on_on_another_device() {
+    let network = classifier(&IMAGES, 4).unwrap();
+    let trace = problem::trace(&network);
+    let machine = problem::machine(false);
+    let roomy = planned(&trace, &machine, "in-core", 105, None);
+    let tight = planned(&trace, &machine, "swap-all", 92, None);
+    let course = Course { epochs: 2, batches: 3, test_batches: 1 };
+    let outcome = |plans: [&Plan; 2], change: usize| {
+        let mut curves = Curves::default();
+        let mut constants = None::<Constants>;
+        for (plan, until) in plans.into_iter().zip([change, course.iterations()]) {
+            let mut device = HostDevice::new(&network, &trace, plan, &options()).unwrap();
+            constants.iter().for_each(|constants| constants.write(&mut device).unwrap());
+            train(&mut device, &network, &IMAGES, course, &mut curves, until, |_| {}).unwrap();
+            constants = Some(Constants::read(&mut device, &network).unwrap());
+        }
+        (curves.losses, curves.accuracies, constants)
+    };
+    let expected = outcome([&roomy, &roomy], 6);
+    assert_eq!(expected.0.len(), 6);
+    for change in [1, 3, 4] {
+        assert!(outcome([&roomy, &tight], change) == expected, "changed after {change}");
+    }
+    assert!(outcome([&roomy, &roomy], 5).2 == expected.2);
+    let other = Course { batches: 2, ..course };
+    let mut curves = Curves::default();
+    let mut device = HostDevice::new(&network, &trace, &roomy, &options()).unwrap();
+    train(&mut device, &network, &IMAGES, other, &mut curves, 9, |_| {}).unwrap();
+    let constants = Constants::read(&mut device, &network).ok();
+    assert!(constants != expected.2, "other weights are not the same");
 }
 
 #[test]
@@ -71,8 +117,8 @@ fn images_that_a_network_does_not_take_are_refused() {
     let network = networks::small("vgg");
     let trace = problem::trace(&network);
     let plan = planned(&trace, &problem::machine(false), "in-core", 105, None);
-    let options = HostOptions::new(problem::link(50_000));
-    let mut device = HostDevice::new(&network, &trace, &plan, &options).unwrap();
-    let error = train(&mut device, &network, &IMAGES, COURSE, |_| {}).unwrap_err();
+    let mut device = HostDevice::new(&network, &trace, &plan, &options()).unwrap();
+    let mut curves = Curves::default();
+    let error = train(&mut device, &network, &IMAGES, COURSE, &mut curves, 1, |_| {}).unwrap_err();
     assert!(matches!(error, TrainingError::OtherImages { .. }), "{error:?}");
 }

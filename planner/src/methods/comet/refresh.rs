@@ -11,6 +11,7 @@ const SETTLED: f64 = 2.0;
 /// 1000 again when bounds have settled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refresh {
+    longest: u32,
     interval: u32,
     next: u64,
     bounds: Vec<f64>,
@@ -18,11 +19,17 @@ pub struct Refresh {
 
 impl Default for Refresh {
     fn default() -> Self {
-        Self { interval: INTERVAL, next: u64::from(INTERVAL), bounds: Vec::new() }
+        Self::every(INTERVAL)
     }
 }
 
 impl Refresh {
+    /// With another interval than the paper's, for trainings that are shorter; at least 1.
+    pub fn every(interval: u32) -> Self {
+        let longest = interval.max(1);
+        Self { longest, interval: longest, next: u64::from(longest), bounds: Vec::new() }
+    }
+
     /// `W` as it is now.
     pub fn interval(&self) -> u32 {
         self.interval
@@ -46,7 +53,7 @@ impl Refresh {
             !(1.0 / SETTLED..=SETTLED).contains(&factor)
         };
         let unsettled = self.bounds.iter().zip(&bounds).any(moved);
-        self.interval = if unsettled { (self.interval / 2).max(1) } else { INTERVAL };
+        self.interval = if unsettled { (self.interval / 2).max(1) } else { self.longest };
         self.next += u64::from(self.interval);
         self.bounds = bounds;
     }
@@ -71,6 +78,17 @@ mod tests {
         assert_eq!(refresh.bounds(), [0.9, 1.0]);
         refresh.refresh(vec![0.9, 1.0]);
         assert_eq!((refresh.interval(), refresh.next()), (1000, 4750));
+    }
+
+    #[test]
+    fn a_shorter_interval_is_come_back_to() {
+        let mut refresh = Refresh::every(4);
+        refresh.refresh(vec![1.0]);
+        refresh.refresh(vec![9.0]);
+        assert_eq!((refresh.interval(), refresh.next()), (2, 10));
+        refresh.refresh(vec![9.0]);
+        assert_eq!((refresh.interval(), refresh.next()), (4, 14));
+        assert_eq!(Refresh::every(0).next(), 1);
     }
 
     #[test]

@@ -16,7 +16,8 @@ pub use slide::{ParameterRange, Swapped};
 /// Static compression (CSWAP+ section 3.2): cDMA (Rhu et al., HPCA 2018) with its zero-value
 /// compression in software. What vDNN swaps, the inputs of convolutions, is compressed whether
 /// that pays or not; only what would not become smaller goes as it is. Dense tensors are compressed by
-/// the lossy codec of fixed rate instead, if there is one (section 6.2).
+/// the lossy codec of fixed rate instead, if there is one (section 6.2), and all tensors where that is
+/// the only codec.
 #[derive(Default)]
 pub struct StaticCompression {
     /// `P` of the epoch that is planned, as [`Cswap::Plus`] has it.
@@ -48,8 +49,13 @@ impl Method for StaticCompression {
     ) -> Result<Decided, PlanError> {
         needs_swap(problem)?;
         let zvc = problem.codecs.codecs.iter().position(|codec| codec.codec == "zvc");
-        needs_codec(problem, "zero-value compression", "zvc", zvc.is_some())?;
         let lossy = rate_of(problem, &fixed_rates(problem), self.parameter);
+        needs_codec(
+            problem,
+            "zero-value compression",
+            "zvc",
+            zvc.or(lossy.map(usize::from)).is_some(),
+        )?;
         let compressed = |gap| {
             let by = |codec| problem.may_compress(gap).map(|(c, _)| c).find(|c| Some(*c) == codec);
             by(zvc.map(|codec| codec as u8)).or_else(|| by(lossy))
