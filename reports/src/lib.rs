@@ -16,6 +16,7 @@ mod picture;
 mod png;
 mod report;
 mod timeline_svg;
+mod trained;
 
 #[cfg(test)]
 mod examples;
@@ -33,3 +34,4 @@ pub use report::{
     Figure, Predictions, Report, Run, Search, Setting, Sought, frontier_figure, held_out,
 };
 pub use timeline_svg::timeline_svg;
+pub use trained::Trained;

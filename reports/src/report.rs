@@ -18,10 +18,11 @@ mod searches;
 mod setting;
 mod sweeps;
 mod tables;
+mod trainings;
 
 use std::collections::BTreeMap;
 
-use crate::{Checked, Picture};
+use crate::{Checked, Picture, Trained};
 pub use frontier::frontier_figure;
 pub use held_out::{Predictions, held_out};
 pub use runs::Run;
@@ -42,6 +43,8 @@ pub struct Report {
     pub searches: Vec<Search>,
     /// Plans that were run on a device.
     pub checks: Vec<Checked>,
+    /// Ways in which one network was trained.
+    pub trainings: Vec<Trained>,
 }
 
 /// A figure of a report: one picture, or several that are read together.
@@ -78,6 +81,7 @@ impl Report {
         let names = self.methods();
         let mut figures = Vec::new();
         figures.extend(checks::figure(&self.checks));
+        figures.extend(trainings::figures(&self.trainings));
         if self.settings.len() > FEW_SETTINGS {
             figures.extend(methods::over_all(&self.settings, &names));
         } else {

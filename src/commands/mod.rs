@@ -19,6 +19,7 @@ mod schema;
 mod simulate;
 mod study;
 mod table;
+mod train;
 mod verify;
 
 use clap::Subcommand;
@@ -51,6 +52,9 @@ pub enum Command {
     /// Measure networks, plan them with several methods, run every plan, and show how well their
     /// times were predicted
     Check(check::Args),
+    /// Train a small network under a memory budget with several codecs, and show what that does to
+    /// loss and accuracy
+    Train(train::Args),
     /// Predict lookups in a table too large for the device, with and without packing its rows
     Table(table::Args),
     /// Import a recording of another tool as a trace
@@ -86,6 +90,7 @@ impl Command {
             Self::Profile(args) => profile::run(&args),
             Self::Run(args) => run::run(&args),
             Self::Check(args) => check::run(&args),
+            Self::Train(args) => train::run(&args),
             Self::Table(args) => table::run(&args),
             Self::Import(args) => import::run(&args),
             Self::Export(args) => export::run(&args),

@@ -24,14 +24,7 @@ pub fn on_device(
     let bar = Bar::new(&plan.method);
     match kind {
         DeviceKind::Host => {
-            let options = HostOptions {
-                seed: runs.seed,
-                host_memory: Some(machine.host.memory),
-                faults: faults.to_vec(),
-                stop: stop(),
-                ..HostOptions::new(machine.link.clone())
-            };
-            let mut device = HostDevice::new(network, trace, plan, &options).map_err(refused)?;
+            let mut device = host_device((network, trace, machine), plan, runs.seed, faults)?;
             Ok(runs.run(network, &mut device, &bar)?)
         }
         DeviceKind::Cuda if !faults.is_empty() => {
@@ -43,6 +36,23 @@ pub fn on_device(
             Ok(runs.run(network, &mut device, &bar)?)
         }
     }
+}
+
+/// A host device for a plan, with the machine's link and host memory; Ctrl-C stops it.
+pub fn host_device<'a>(
+    (network, trace, machine): (&'a Network, &'a Trace, &Machine),
+    plan: &'a Plan,
+    seed: u64,
+    faults: &[Fault],
+) -> Result<HostDevice<'a>> {
+    let options = HostOptions {
+        seed,
+        host_memory: Some(machine.host.memory),
+        faults: faults.to_vec(),
+        stop: stop(),
+        ..HostOptions::new(machine.link.clone())
+    };
+    HostDevice::new(network, trace, plan, &options).map_err(refused)
 }
 
 /// Why there is no CUDA device for a plan.

@@ -109,30 +109,43 @@ pub fn measure_network(
     machine: &Machine,
 ) -> Result<(Network, Trace, OpTimes)> {
     let network = named.network()?;
+    let source = format!("{SOURCE} {}", named.name);
+    let (mut trace, times) = measure_ops(&network, source, args, machine)?;
+    trace.provenance.settings = named.settings();
+    Ok((network, trace, times))
+}
+
+/// The same for a network that is at hand. `source` is the command.
+pub fn measure_ops(
+    network: &Network,
+    source: String,
+    args: &DeviceArgs,
+    machine: &Machine,
+) -> Result<(Trace, OpTimes)> {
     let DeviceArgs { warmup, repeats, seed, .. } = *args;
     // What is zero shows once it trains.
     let measured = match args.device {
         DeviceKind::Host => {
             let first = Profiler { warmup: 0, repeats: warmup.max(1), seed };
-            first.measure(&network, || {}).or_exit(Exit::Failed)?.measured
+            first.measure(network, || {}).or_exit(Exit::Failed)?.measured
         }
         DeviceKind::Cuda => Measured { durations: Vec::new(), sparsity: Vec::new() },
     };
     stop_if_interrupted()?;
-    let mut trace = network.trace(&measured, provenance(named, args, machine));
+    let mut trace = network.trace(&measured, provenance(source, args, machine));
     // Times are those of the device itself, from which predictions are made.
     let plan = in_core_plan(&trace, machine)?;
     let runs = Runs { warmup, iterations: repeats, seed };
-    let on = (&network, &trace, machine);
+    let on = (network, &trace, machine);
     let ran = on_device(args.device, on, &plan, runs, &[])?;
     let times = OpTimes::of(trace.ops.len(), &ran.timelines);
     for (op, duration) in trace.ops.iter_mut().zip(&times.durations) {
         op.duration = *duration;
     }
-    Ok((network, trace, times))
+    Ok((trace, times))
 }
 
-fn provenance(named: &Named, args: &DeviceArgs, machine: &Machine) -> Provenance {
+fn provenance(source: String, args: &DeviceArgs, machine: &Machine) -> Provenance {
     let DeviceArgs { warmup, repeats, seed, .. } = *args;
     let mut notes = vec![format!(
         "Durations are medians over {repeats} iterations after {warmup} of warm-up, from the start \
@@ -146,15 +159,20 @@ fn provenance(named: &Named, args: &DeviceArgs, machine: &Machine) -> Provenance
         origin: Origin::Measured,
         device: machine.device.name.clone(),
         framework: Some("tidegate runtime".into()),
-        source: format!("{SOURCE} {}", named.name),
+        source,
         date: Some(chrono::Utc::now().format("%Y-%m-%d").to_string()),
         notes,
-        settings: named.settings(),
+        settings: Default::default(),
     }
 }
 
 fn sample(codecs: &[CodecId], bar: &Bar) -> Result<(Vec<CodecSample>, CodecModels)> {
     let sampling = Sampling { codecs, sizes: &TENSORS, shares: SHARES, runs: RUNS, threads: 1 };
+    sample_and_fit(&sampling, bar)
+}
+
+/// Takes samples of codecs, and fits models to them.
+pub fn sample_and_fit(sampling: &Sampling, bar: &Bar) -> Result<(Vec<CodecSample>, CodecModels)> {
     let samples = sampling.take(bar)?;
     let (models, _) = fit_models(&samples, std::path::Path::new("the samples just taken"), None)?;
     Ok((samples, models))

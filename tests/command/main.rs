@@ -17,3 +17,4 @@ mod recordings;
 mod sandbox;
 mod scatter;
 mod table;
+mod training;

@@ -17,6 +17,7 @@ pub(super) fn conclusion(report: &Report) -> Vec<String> {
     for sought in Sought::ALL {
         sentences.extend(searches(sought, &report.searches));
     }
+    sentences.extend(report.trainings.iter().flat_map(|way| way.notes.iter().cloned()));
     // With many plans the table is the better place.
     if report.runs.len() <= 3 {
         sentences.extend(report.runs.iter().map(run));

@@ -40,6 +40,7 @@ pub fn frontier_figure(frontier: &Frontier) -> Option<Figure> {
         name: format!("overhead against budget: {what}"),
         x_axis: "budget, share of the in-core peak (%)".into(),
         y_axis: "time over the iteration without a memory limit (%, square-root scale)".into(),
+        may_be_log: true,
         series,
     };
     Some(Figure::new(

@@ -16,6 +16,8 @@ pub(super) struct Lines {
     pub name: String,
     pub x_axis: String,
     pub y_axis: String,
+    /// Whether x may be shown on a logarithmic scale, where it spans much.
+    pub may_be_log: bool,
     pub series: Vec<Series>,
 }
 
@@ -94,7 +96,7 @@ impl Lines {
         let right = WIDTH as i32 - names.min(260) - 44;
         let ys = self.series.iter().flat_map(|s| &s.points).filter_map(|p| p.y);
         let top = ys.fold(0.0, f64::max).max(1e-3) * 1.05;
-        let log = first > 0.0 && last / first >= 8.0;
+        let log = self.may_be_log && first > 0.0 && last / first >= 8.0;
         Scale { xs, first, last, log, top, right }
     }
 

@@ -204,6 +204,7 @@ impl Sweep<'_> {
             name: format!("overhead against {}: {rest}", varied.name()),
             x_axis: varied.axis().into(),
             y_axis: "time over the iteration without a memory limit (%, square-root scale)".into(),
+            may_be_log: true,
             series,
         };
         let mut op_times: Vec<_> = points.iter().map(|(_, s)| s.op_times.as_str()).collect();

@@ -47,6 +47,9 @@ pub(super) fn tables(report: &Report) -> Vec<Table> {
     if !report.checks.is_empty() {
         tables.push(super::checks::table(&report.checks));
     }
+    if !report.trainings.is_empty() {
+        tables.push(super::trainings::table(&report.trainings));
+    }
     tables.extend(super::runs::pairs(&report.runs).into_iter().map(differing));
     tables
 }

@@ -12,6 +12,7 @@ fn report() -> Report {
         settings: vec![Setting::of(&comparison, None)],
         searches: Vec::new(),
         checks: Vec::new(),
+        trainings: Vec::new(),
     }
 }
 

@@ -1,0 +1,129 @@
+//! Loss and accuracy of a network that was trained in several ways.
+
+use super::Figure;
+use super::lines::{Lines, Point, Series};
+use super::setting::percent;
+use super::tables::{Row, Table};
+use crate::Trained;
+
+/// Loss and accuracy, a line for each way.
+pub(super) fn figures(trainings: &[Trained]) -> Vec<Figure> {
+    if trainings.is_empty() {
+        return Vec::new();
+    }
+    let loss = figure(
+        trainings,
+        ["training-loss", "Loss by epoch", "mean loss of an epoch (square-root scale)"],
+        "The mean loss of each epoch's iterations; lower is better. Every way had the same weights \
+         to begin with and the same images, so that lines differ only by what codecs lost. Lines of \
+         lossless codecs lie on each other.",
+        |way| way.epoch_losses.iter().map(|loss| (*loss, format!("{loss:.4}"))).collect(),
+    );
+    let accuracy = figure(
+        trainings,
+        ["training-accuracy", "Accuracy by epoch", "told right (%, square-root scale)"],
+        "The share of images whose class the network tells, of images that it was not trained with, \
+         after each epoch; higher is better. Guessing is right for one in ten.",
+        |way| way.accuracies.iter().map(|share| (100.0 * share, percent(*share))).collect(),
+    );
+    vec![loss, accuracy]
+}
+
+fn figure(
+    trainings: &[Trained],
+    [id, title, y_axis]: [&str; 3],
+    caption: &str,
+    values: impl Fn(&Trained) -> Vec<(f64, String)>,
+) -> Figure {
+    let series = trainings.iter().enumerate().map(|(style, way)| {
+        let values = values(way).into_iter().enumerate();
+        let points = values.map(|(index, (y, text))| Point {
+            x: (index + 1) as f64,
+            // A loss that left the finite numbers has no place on paper.
+            y: Some(y).filter(|y| y.is_finite()),
+            title: format!("{}, epoch {}: {text}", way.way, index + 1),
+        });
+        Series { name: way.way.clone(), style, points: points.collect() }
+    });
+    let lines = Lines {
+        name: title.into(),
+        x_axis: "epoch".into(),
+        y_axis: y_axis.into(),
+        may_be_log: false,
+        series: series.collect(),
+    };
+    Figure::new(id, title, caption.into(), vec![lines.picture()])
+}
+
+/// The figures beside the lines.
+pub(super) fn table(trainings: &[Trained]) -> Table {
+    let row = |way: &Trained| {
+        Row::Cells(vec![
+            way.way.clone(),
+            way.method.clone(),
+            format!("{:.4}", way.final_loss()),
+            percent(way.final_accuracy()),
+            way.arena_bytes.to_string(),
+            way.iteration_ns.to_string(),
+            way.copied_bytes.to_string(),
+            way.fallbacks.to_string(),
+        ])
+    };
+    Table {
+        title: "Ways to train".into(),
+        header: vec![
+            "way",
+            "method",
+            "loss, last epoch",
+            "accuracy",
+            "arena",
+            "iteration",
+            "copied",
+            "fallbacks",
+        ],
+        rows: trainings.iter().map(row).collect(),
+        text_columns: 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schema::{Bytes, Nanos};
+
+    fn trained(way: &str, losses: [f64; 2]) -> Trained {
+        Trained {
+            way: way.into(),
+            method: "sc".into(),
+            codecs: vec!["zvc".into()],
+            losses: losses.map(|loss| loss as f32).into(),
+            epoch_losses: losses.into(),
+            accuracies: vec![0.25, 0.5],
+            in_core_iterations: 0,
+            arena_bytes: Bytes(1000),
+            iteration_ns: Nanos(2000),
+            copied_bytes: Bytes(300),
+            fallbacks: 0,
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn every_way_has_a_line_and_what_is_not_finite_leaves_a_gap() {
+        let figures = figures(&[trained("zvc", [2.0, 1.0]), trained("zfp", [2.0, f64::NAN])]);
+        let ids: Vec<_> = figures.iter().map(|figure| figure.id.as_str()).collect();
+        assert_eq!(ids, ["training-loss", "training-accuracy"]);
+        let svg = figures[0].pictures[0].svg();
+        roxmltree::Document::parse(&svg).expect("XML");
+        for (title, there) in [
+            ("zvc, epoch 1: 2.0000", true),
+            ("zvc, epoch 2: 1.0000", true),
+            ("zfp, epoch 1: 2.0000", true),
+            ("zfp, epoch 2", false),
+        ] {
+            assert_eq!(svg.contains(title), there, "{title}\n{svg}");
+        }
+        assert!(figures[1].pictures[0].svg().contains("zfp, epoch 2: 50"));
+        assert!(super::figures(&[]).is_empty());
+    }
+}

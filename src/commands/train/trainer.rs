@@ -1,0 +1,190 @@
+//! A network that is trained under one plan after another.
+
+use planner::methods::Method;
+use planner::{NoWatch, PlanError, Problem, Progress, Watch};
+use reports::Trained;
+use runtime::device::{Device, RunFailure};
+use runtime::network::Network;
+use runtime::training::{Constants, Course, Curves, Images, TrainingError, train};
+use schema::{Bytes, CodecModels, Machine, Nanos, Plan, Trace};
+
+use crate::codec_args::CodecInputs;
+use crate::exit::{Exit, OrExit, WithExit};
+use crate::measured::device::host_device;
+use crate::progress::Bar;
+
+/// What is trained, and under which conditions.
+pub struct Trainer<'a> {
+    pub network: &'a Network,
+    pub trace: &'a Trace,
+    pub machine: &'a Machine,
+    /// Of all codecs that were sampled.
+    pub models: &'a CodecModels,
+    pub images: Images,
+    pub course: Course,
+    pub budget: Bytes,
+    /// The longest interval in which COMET's bounds are set anew, in iterations.
+    pub refresh: u32,
+    pub seed: u64,
+}
+
+/// Why there are no curves.
+pub enum NotTrained {
+    /// The method has no plan within the budget, or not the codec that it needs.
+    NoPlan(PlanError),
+    /// Something ended the command.
+    Ended(WithExit),
+}
+
+impl From<WithExit> for NotTrained {
+    fn from(end: WithExit) -> Self {
+        Self::Ended(end)
+    }
+}
+
+impl From<TrainingError> for NotTrained {
+    fn from(error: TrainingError) -> Self {
+        let exit = match error {
+            TrainingError::Run(RunFailure::Stopped) => Exit::Interrupted,
+            _ => Exit::Failed,
+        };
+        Self::Ended(WithExit { exit, error: error.into() })
+    }
+}
+
+impl<'a> Trainer<'a> {
+    /// The models of one codec at all its parameters.
+    pub fn models_of(&self, codec: &str) -> CodecModels {
+        let models = self.models.models.iter().filter(|model| model.codec == codec);
+        CodecModels { models: models.cloned().collect(), ..self.models.clone() }
+    }
+
+    /// The problem of planning an iteration with codecs.
+    pub fn problem(&self, models: &CodecModels) -> Problem<'a> {
+        let mut problem = Problem::new(self.trace, self.machine, self.budget);
+        problem.allowed.compress = true;
+        CodecInputs::measured(self.models).apply_models(problem, models)
+    }
+
+    /// A method's plan.
+    pub fn plan(&self, method: &dyn Method, problem: &Problem) -> Result<Plan, NotTrained> {
+        planner::plan(method, problem, &NoWatch).map_err(NotTrained::NoPlan)
+    }
+}
+
+/// A training on its way.
+pub struct Training<'a> {
+    trainer: &'a Trainer<'a>,
+    way: &'static str,
+    bar: Bar,
+    curves: Curves,
+    constants: Option<Constants>,
+    method: String,
+    codecs: Vec<String>,
+    in_core_iterations: usize,
+    arena: Bytes,
+    fallbacks: u64,
+}
+
+impl<'a> Training<'a> {
+    /// One that has not begun.
+    pub fn new(trainer: &'a Trainer<'a>, way: &'static str) -> Self {
+        Self {
+            trainer,
+            way,
+            bar: Bar::new(way),
+            curves: Curves::default(),
+            constants: None,
+            method: String::new(),
+            codecs: Vec::new(),
+            in_core_iterations: 0,
+            arena: Bytes::ZERO,
+            fallbacks: 0,
+        }
+    }
+
+    /// Iterations so far.
+    pub fn iterations(&self) -> usize {
+        self.curves.losses.len()
+    }
+
+    /// Whether the course is at its end.
+    pub fn is_done(&self) -> bool {
+        self.iterations() >= self.trainer.course.iterations()
+    }
+
+    /// What came before does not count for memory and times: the budget holds from here on.
+    pub fn begin_budget(&mut self) {
+        self.in_core_iterations = self.iterations();
+        (self.arena, self.fallbacks) = (Bytes::ZERO, 0);
+    }
+
+    /// Goes on under a plan up to an iteration.
+    pub fn under(&mut self, plan: &Plan, until: usize) -> Result<(), NotTrained> {
+        self.under_then(plan, until, |_| Ok(()))
+    }
+
+    /// The same, and looks at the device at the end.
+    pub fn under_then<R>(
+        &mut self,
+        plan: &Plan,
+        until: usize,
+        look: impl FnOnce(&mut dyn Device) -> Result<R, TrainingError>,
+    ) -> Result<R, NotTrained> {
+        let Trainer { network, trace, machine, images, course, seed, .. } = *self.trainer;
+        let mut device = host_device((network, trace, machine), plan, seed, &[])?;
+        if let Some(constants) = &self.constants {
+            constants.write(&mut device).map_err(TrainingError::from)?;
+        }
+        let (bar, mut done) = (&self.bar, self.curves.losses.len() as u64);
+        let of = course.iterations() as u64;
+        train(&mut device, network, &images, course, &mut self.curves, until, |_| {
+            done += 1;
+            bar.go_on(Progress { phase: "iterations", done, of });
+        })?;
+        let seen = look(&mut device)?;
+        let constants = Constants::read(&mut device, network).map_err(TrainingError::from)?;
+        self.constants = Some(constants);
+        let memory = device.memory();
+        self.arena = self.arena.max(memory.arena);
+        self.fallbacks += memory.fallbacks;
+        self.method.clone_from(&plan.method);
+        for codec in plan.decisions.iter().filter_map(|decision| decision.codec) {
+            let name = plan.codecs[codec.index()].to_string();
+            if !self.codecs.contains(&name) {
+                self.codecs.push(name);
+            }
+        }
+        Ok(seen)
+    }
+
+    /// What became of the network, and its constants.
+    pub fn finish(self, notes: Vec<String>) -> Result<(Trained, Constants), NotTrained> {
+        let Curves { losses, accuracies, iterations, copied } = self.curves;
+        let in_core = self.in_core_iterations;
+        let mut times = iterations[in_core..].to_vec();
+        times.sort_unstable();
+        let copied = &copied[in_core..];
+        let sum: Bytes = copied.iter().copied().sum();
+        let epochs = losses.chunks(self.trainer.course.batches);
+        let mean = |epoch: &[f32]| {
+            epoch.iter().map(|loss| f64::from(*loss)).sum::<f64>() / epoch.len() as f64
+        };
+        let trained = Trained {
+            way: self.way.into(),
+            method: self.method,
+            codecs: self.codecs,
+            epoch_losses: epochs.map(mean).collect(),
+            losses,
+            accuracies,
+            in_core_iterations: in_core,
+            arena_bytes: self.arena,
+            iteration_ns: times.get(times.len() / 2).copied().unwrap_or(Nanos::ZERO),
+            copied_bytes: Bytes(sum.0 / copied.len().max(1) as u64),
+            fallbacks: self.fallbacks,
+            notes,
+        };
+        let constants = self.constants.ok_or_else(|| anyhow::anyhow!("nothing was trained"));
+        Ok((trained, constants.or_exit(Exit::Failed)?))
+    }
+}
