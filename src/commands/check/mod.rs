@@ -43,7 +43,7 @@ pub struct Args {
         short,
         value_delimiter = ',',
         value_name = "BUDGETS",
-        default_value = "80%,65%,50%"
+        default_value = "85%,75%,65%"
     )]
     budgets: Vec<Budget>,
 
