@@ -28,8 +28,7 @@ impl Pending {
 
     /// Writes the figures and the page.
     pub fn finish(self, trainings: Vec<Trained>, format: Format) -> Result {
-        let mut report = Report::default();
-        report.trainings = trainings;
+        let report = Report { trainings, ..Report::default() };
         let figures = report.figures();
         for figure in &figures {
             write_figure(&self.folder, figure)?;
