@@ -133,7 +133,8 @@ fn latency(sizes: &[Bytes], times: &[Nanos]) -> Nanos {
 
 fn point(bytes: Bytes, time: Nanos, latency: Nanos) -> BandwidthPoint {
     let moving = time.saturating_sub(latency).0.max(1);
-    let bytes_per_sec = (bytes.0 as f64 * 1e9 / moving as f64).round().max(1.0);
+    // What a machine may state; a copy that took no time would be faster than that.
+    let bytes_per_sec = (bytes.0 as f64 * 1e9 / moving as f64).round().clamp(1.0, 1e15);
     BandwidthPoint { bytes, bytes_per_sec: BytesPerSec(bytes_per_sec as u64) }
 }
 
