@@ -5,3 +5,4 @@ pub mod device;
 pub mod op_times;
 pub mod profile;
 pub mod runs;
+pub mod zeros;

@@ -45,6 +45,24 @@ fn a_network_is_profiled_planned_run_and_reported() {
 }
 
 #[test]
+fn zeros_are_counted_by_tensor_and_epoch() {
+    let sandbox = Sandbox::new();
+    let shown = sandbox.ok(&format!(
+        "profile plain20 --batch 2 --image 32 {QUICK} --epochs 2 --epoch-iterations 2 -o p"
+    ));
+    assert!(shown.contains("after epoch"), "{shown}");
+    let rows: Vec<results::TensorZeros> =
+        results::read_parquet(&sandbox.path("p/zeros.parquet")).expect("it was written");
+    let of_epoch = |epoch| rows.iter().filter(move |row| row.epoch == epoch);
+    assert_eq!(of_epoch(0).count(), of_epoch(1).count());
+    assert_eq!(of_epoch(0).count() * 2, rows.len());
+    assert!(rows.iter().all(|row| (0.0..=1.0).contains(&row.zeros)));
+    // What a ReLU makes is neither dense nor empty.
+    let relu = of_epoch(1).find(|row| row.name.contains("relu") || row.name.contains("act"));
+    assert!(relu.is_some_and(|row| row.zeros > 0.05 && row.zeros < 0.95), "{relu:?}");
+}
+
+#[test]
 fn what_was_measured_is_an_object_for_programs() {
     let sandbox = profiled();
     plan(&sandbox, "-b 70% --method swap-opt");

@@ -16,8 +16,9 @@ pub(super) fn figure(checks: &[Checked]) -> Option<Figure> {
     let panels: Vec<Predictions> = networks
         .into_iter()
         .map(|(network, checks)| Predictions {
-            name: network.into(),
-            error: format!("median error {}", percent(median(&checks))),
+            // Its options are in the table; here is little room.
+            name: network.split(':').next().unwrap_or(network).into(),
+            error: percent(median(&checks)),
             is_used: false,
             times: checks.iter().map(|check| (check.measured, check.predicted)).collect(),
         })
@@ -26,9 +27,9 @@ pub(super) fn figure(checks: &[Checked]) -> Option<Figure> {
         Figure::new(
             "checked",
             "Predicted against measured iteration times",
-            "One dot for each plan that was run, by network: to the right its measured iteration \
-             time, upwards the predicted one. On the line the prediction is what was measured. \
-             Methods and budgets are in the table."
+            "One dot for each plan that was run, by network, with the median error: to the right \
+             its measured iteration time, upwards the predicted one. On the line the prediction is \
+             what was measured. Methods and budgets are in the table."
                 .into(),
             vec![held_out("Iteration times of plans", &panels)],
         )

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use results::TensorZeros;
 use schema::{Direction, Document, Nanos, PendingFile, Trace};
 
 use crate::device_args::DeviceArgs;
 use crate::exit::{Exit, OrExit, Result};
 use crate::measured::op_times::OpTimes;
 use crate::measured::profile::{MeasuredMachine, measure_machine, measure_network};
+use crate::measured::zeros::{Course, means, zeros_by_epoch};
 use crate::networks::NetworkArgs;
 use crate::output::{columns, print};
 use crate::training::Named;
@@ -26,8 +28,16 @@ pub struct Args {
     #[command(flatten)]
     device: DeviceArgs,
 
-    /// The folder to write trace.json and machine.json into, and with --codecs samples.parquet and
-    /// codec-models.json; it is made where there is none
+    /// Also train for so many epochs on the host, and count the zeros of each tensor after each
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    epochs: u32,
+
+    /// Iterations of such an epoch
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    epoch_iterations: u32,
+
+    /// The folder to write trace.json and machine.json into, with --sample also samples.parquet and
+    /// codec-models.json, and with --epochs zeros.parquet; it is made where there is none
     #[arg(long, short, value_name = "DIR")]
     output: PathBuf,
 }
@@ -41,7 +51,15 @@ pub fn run(args: &Args) -> Result {
     let file = |name: &str| PendingFile::create(&args.output.join(name));
     let (trace, machine) = (file("trace.json")?, file("machine.json")?);
     let machine_measured = measure_machine(&args.device)?;
-    let (_, measured, times) = measure_network(&named, &args.device, &machine_measured.machine)?;
+    let (network, measured, times) =
+        measure_network(&named, &args.device, &machine_measured.machine)?;
+    let course =
+        Course { epochs: args.epochs, iterations: args.epoch_iterations, seed: args.device.seed };
+    let zeros = zeros_by_epoch(&network, course)?;
+    if !zeros.is_empty() {
+        let path = args.output.join("zeros.parquet");
+        results::write_parquet(&zeros, &path).or_exit(Exit::Failed)?;
+    }
     if let Some((samples, models)) = &machine_measured.codecs {
         let path = args.output.join("samples.parquet");
         results::write_parquet(samples, &path).or_exit(Exit::Failed)?;
@@ -50,6 +68,7 @@ pub fn run(args: &Args) -> Result {
     machine.finish(machine_measured.machine.to_json().as_bytes())?;
     trace.finish(measured.to_json().as_bytes())?;
     print(summary(&measured, &times, &machine_measured, &args.device))?;
+    print(zeros_table(&zeros))?;
     print(next_steps(&args.output, machine_measured.codecs.is_some()))
 }
 
@@ -90,6 +109,23 @@ fn summary(trace: &Trace, times: &OpTimes, machine: &MeasuredMachine, args: &Dev
         100.0 * link.both_directions
     ));
     text
+}
+
+/// Shares of zeros by epoch, where any were counted.
+fn zeros_table(zeros: &[TensorZeros]) -> String {
+    let means = means(zeros);
+    if means.is_empty() {
+        return String::new();
+    }
+    let mut rows = vec![
+        ["after epoch", "zeros, of all that the forward pass makes"].map(String::from).to_vec(),
+    ];
+    rows.extend(
+        means
+            .iter()
+            .map(|(epoch, share)| vec![epoch.to_string(), format!("{:.1} %", 100.0 * share)]),
+    );
+    format!("\n{}", columns(&rows))
 }
 
 /// Share of zeros over all activations of which it is known, by bytes.

@@ -1,0 +1,78 @@
+//! How much of each tensor is zero, epoch by epoch.
+
+use planner::{Progress, Watch};
+use results::TensorZeros;
+use runtime::network::Network;
+use runtime::profile::InCore;
+use schema::{Bytes, Dtype, OpId, Phase};
+
+use crate::exit::{Exit, OrExit, Result, WithExit};
+use crate::progress::Bar;
+
+/// How long a network is watched.
+#[derive(Debug, Clone, Copy)]
+pub struct Course {
+    /// How many epochs.
+    pub epochs: u32,
+    /// Iterations of an epoch, all on the same random batch.
+    pub iterations: u32,
+    /// Seed of weights, samples, labels and dropout.
+    pub seed: u64,
+}
+
+/// Trains a network on this machine's processor and counts zeros: of each tensor of floats that the
+/// forward pass makes, in the last iteration of each epoch.
+pub fn zeros_by_epoch(network: &Network, course: Course) -> Result<Vec<TensorZeros>> {
+    let bar = Bar::new("profile");
+    let mut in_core = InCore::new(network, course.seed);
+    let mut rows = Vec::new();
+    let of = u64::from(course.epochs) * u64::from(course.iterations);
+    for iteration in 0..of {
+        if !bar.go_on(Progress { phase: "zeros", done: iteration, of }) {
+            let error = anyhow::anyhow!("interrupted: nothing was written");
+            return Err(WithExit { exit: Exit::Interrupted, error });
+        }
+        if let Some(cells) = network.dropout_seed().and_then(|seed| in_core.get_mut(seed)) {
+            network.reseed(course.seed, iteration, cells);
+        }
+        let epoch = (iteration / u64::from(course.iterations)) as u32;
+        let is_last = (iteration + 1) % u64::from(course.iterations) == 0;
+        for (index, op) in network.ops().iter().enumerate() {
+            let id = OpId::from_index(index);
+            in_core.run(id).or_exit(Exit::Failed)?;
+            if is_last && op.phase == Phase::Forward {
+                for tensor in &op.writes {
+                    let about = network.tensor(*tensor);
+                    let floats = in_core.get(*tensor).filter(|_| about.dtype == Dtype::F32);
+                    rows.extend(floats.map(|data| TensorZeros {
+                        epoch,
+                        tensor: tensor.0,
+                        name: about.name.clone(),
+                        bytes: Bytes(size_of_val(data) as u64),
+                        zeros: share_of_zeros(data),
+                    }));
+                }
+            }
+            in_core.free(id);
+        }
+    }
+    Ok(rows)
+}
+
+fn share_of_zeros(data: &[f32]) -> f64 {
+    let zeros = data.iter().filter(|value| **value == 0.0).count();
+    zeros as f64 / data.len().max(1) as f64
+}
+
+/// For each epoch the share of zeros over all tensors, by bytes.
+pub fn means(rows: &[TensorZeros]) -> Vec<(u32, f64)> {
+    let epochs = rows.iter().map(|row| row.epoch + 1).max().unwrap_or(0);
+    let mean = |epoch: u32| {
+        let of_epoch = rows.iter().filter(|row| row.epoch == epoch);
+        let (bytes, zeros) = of_epoch.fold((0.0, 0.0), |(bytes, zeros), row| {
+            (bytes + row.bytes.0 as f64, zeros + row.zeros * row.bytes.0 as f64)
+        });
+        (epoch, if bytes > 0.0 { zeros / bytes } else { 0.0 })
+    };
+    (0..epochs).map(mean).collect()
+}
