@@ -107,6 +107,32 @@ fn what_goes_wrong_is_named_and_nothing_is_written() {
     assert_eq!(sandbox.run(&format!("{RUN} --inject fire")).code, 2);
 }
 
+/// Killed at any moment, a run leaves no timeline that could be taken for a whole one.
+#[test]
+fn a_killed_run_leaves_nothing_half_written() {
+    let sandbox = profiled();
+    plan(&sandbox, "-b 70% --method swap-all");
+    let before = sandbox.files();
+    let arguments = format!("{RUN} --iterations 1000000 -o timeline.json");
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_tidegate"))
+        .args(arguments.split_whitespace())
+        .current_dir(sandbox.path("."))
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("the command starts");
+    // Its temporary file is the first thing that it makes.
+    while sandbox.files() == before {
+        assert!(child.try_wait().expect("it can be asked").is_none(), "it ended by itself");
+        std::thread::yield_now();
+    }
+    child.kill().expect("it can be killed");
+    assert!(!child.wait().expect("it ends").success());
+    assert!(!sandbox.files().contains(&"timeline.json".to_string()));
+    // And nothing in the way of the next one.
+    sandbox.ok(&format!("{RUN} --iterations 1 -o timeline.json"));
+}
+
 #[test]
 fn plans_are_refused_that_are_not_for_this_machine_or_trace() {
     let sandbox = profiled();
