@@ -2,7 +2,7 @@
 //! against the bound that no plan can beat.
 //!
 //! ```sh
-//! cargo run --release -p tidegate-planner --example recordings -- ../shared/traces
+//! cargo run --release -p tidegate-planner --example recordings -- FOLDER
 //! ```
 //!
 //! The folder holds op logs (`*.dtr.jsonl`). Every log is planned for 80 to 30 % of its in-core peak
