@@ -4,9 +4,9 @@ use planner::{Progress, Watch};
 use results::TensorZeros;
 use runtime::network::Network;
 use runtime::profile::InCore;
-use schema::{Bytes, Dtype, OpId, Phase};
+use schema::{Bytes, Dtype, OpId, Phase, Trace};
 
-use crate::exit::{Exit, OrExit, Result, WithExit};
+use crate::exit::{Exit, OrExit, Result, WithExit, usage};
 use crate::progress::Bar;
 
 /// How long a network is watched.
@@ -57,6 +57,35 @@ pub fn zeros_by_epoch(network: &Network, course: Course) -> Result<Vec<TensorZer
         }
     }
     Ok(rows)
+}
+
+/// States in a trace what was counted of it, at a moment of a training of `end` epochs over which the
+/// epochs that were counted are spread evenly.
+///
+/// # Errors
+/// Where the file holds nothing, or counts other tensors than the trace has.
+pub fn apply(rows: &[TensorZeros], (epoch, end): (u32, u32), trace: &mut Trace) -> Result {
+    let counted = rows.iter().map(|row| row.epoch + 1).max().unwrap_or(0);
+    if counted == 0 {
+        return Err(usage("--zeros: nothing was counted: `profile --epochs` counts"));
+    }
+    let at = (u64::from(epoch) * u64::from(counted) / u64::from(end.max(1))) as u32;
+    let at = at.min(counted - 1);
+    for row in rows.iter().filter(|row| row.epoch == at) {
+        let tensor = trace.tensors.get_mut(row.tensor as usize);
+        match tensor.filter(|tensor| tensor.name == row.name && tensor.bytes == row.bytes) {
+            Some(tensor) => tensor.sparsity = Some(row.zeros.clamp(0.0, 1.0)),
+            None => {
+                let name = &row.name;
+                return Err(usage(format!(
+                    "--zeros: the trace has no tensor {} called {name} of {}: name the file that \
+                     `profile` wrote beside the trace",
+                    row.tensor, row.bytes
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn share_of_zeros(data: &[f32]) -> f64 {

@@ -60,6 +60,18 @@ fn zeros_are_counted_by_tensor_and_epoch() {
     // What a ReLU makes is neither dense nor empty.
     let relu = of_epoch(1).find(|row| row.name.contains("relu") || row.name.contains("act"));
     assert!(relu.is_some_and(|row| row.zeros > 0.05 && row.zeros < 0.95), "{relu:?}");
+
+    // A training is planned with what was counted, epoch by epoch; not with another network's.
+    let planned =
+        "epochs p/trace.json -m p/machine.json -b 95% --epochs 0..2 --method sc --codecs zvc";
+    let rows = sandbox.json(&format!("{planned} --zeros p/zeros.parquet --format json"));
+    assert!(rows[0]["compressed"].as_u64().is_some_and(|count| count > 0), "{rows}");
+    sandbox.ok(&format!("profile plain20 --batch 3 --image 32 {QUICK} -o q"));
+    let other =
+        sandbox.run(&format!("{planned} --zeros p/zeros.parquet").replace("p/trace", "q/trace"));
+    assert_eq!(other.code, 2, "{}", other.stderr);
+    assert!(other.stderr.contains("beside the trace"), "{}", other.stderr);
+    assert_eq!(sandbox.run(planned).code, 2);
 }
 
 #[test]

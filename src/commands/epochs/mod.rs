@@ -7,12 +7,14 @@ use std::path::PathBuf;
 
 use planner::methods::{Method, by_name};
 use planner::{Problem, Watch};
+use results::{TensorZeros, read_parquet};
 use schema::{Bytes, Document, EpochPlan, Nanos, PendingFile, Plan, PlanSeries, Task};
 
 use crate::commands::compare::result_of;
 use crate::commands::plan::method;
 use crate::exit::{Exit, OrExit, Result, usage};
 use crate::inputs::{BudgetArg, Inputs, ProblemArgs};
+use crate::measured::zeros::apply;
 use crate::networks::is_network;
 use crate::output::{Format, columns, print, print_json};
 use crate::progress::Bar;
@@ -32,6 +34,11 @@ pub struct Args {
     /// The epochs to plan, the last one excluded; the training ends there
     #[arg(long, value_name = "FIRST..END", value_parser = epochs, default_value = "0..90")]
     epochs: Range<u32>,
+
+    /// Shares of zeros by tensor and epoch that `profile --epochs` counted on this trace, spread
+    /// evenly over the training [default: the model of the named network]
+    #[arg(long, value_name = "FILE")]
+    zeros: Option<PathBuf>,
 
     /// The method (see `list methods`). With cswap+ the lossy codec's parameter slides over the
     /// epochs
@@ -85,16 +92,19 @@ struct Row {
 /// Plans, proves, writes and shows.
 pub fn run(args: &Args) -> Result {
     let method = method(&args.method)?;
-    if !is_network(&args.problem.trace) {
+    if args.zeros.is_none() && !is_network(&args.problem.trace) {
         let message = "is no network, and what happens to its values over epochs is not known";
-        return Err(usage(format!("`{}` {message}: name a network", args.problem.trace)));
+        let remedy = "name a network, or with --zeros what was counted";
+        return Err(usage(format!("`{}` {message}: {remedy}", args.problem.trace)));
     }
+    let zeros = args.zeros.as_deref().map(read_parquet::<TensorZeros>).transpose();
+    let zeros = zeros.or_exit(Exit::Usage)?;
     if args.problem.network.progress.is_some() {
         return Err(usage("--progress is what goes from 0 to 1 over the epochs: leave it away"));
     }
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
     let bar = Bar::new(method.name());
-    let training = Training { args, method: method.as_ref(), watch: &bar };
+    let training = Training { args, zeros, method: method.as_ref(), watch: &bar };
     let (series, rows, assumptions) = training.plan()?;
     drop(bar);
     let to_stdout = args.output.as_deref().is_some_and(|path| path.as_os_str() == "-");
@@ -117,6 +127,8 @@ pub fn run(args: &Args) -> Result {
 /// A training that is planned epoch by epoch.
 struct Training<'a> {
     args: &'a Args,
+    /// What was counted, where that is what shares of zeros rest on.
+    zeros: Option<Vec<TensorZeros>>,
     method: &'a dyn Method,
     watch: &'a dyn Watch,
 }
@@ -129,7 +141,10 @@ impl Training<'_> {
         let mut slide = None;
         for epoch in self.args.epochs.clone() {
             let problem_args = self.problem_args(epoch);
-            let inputs = problem_args.read(self.args.budget.budget)?;
+            let mut inputs = problem_args.read(self.args.budget.budget)?;
+            if let Some(zeros) = &self.zeros {
+                apply(zeros, (epoch, self.args.epochs.end), &mut inputs.trace)?;
+            }
             let problem = self.problem(&inputs)?;
             assumptions.get_or_insert_with(|| inputs.assumptions());
             // Once for the whole training (section 6.6 of CSWAP+).
@@ -140,6 +155,9 @@ impl Training<'_> {
             let mut plan = self.plan_of(method, &problem, &inputs)?;
             plan.settings.extend(problem_args.settings());
             plan.settings.insert("epoch".into(), epoch.to_string());
+            if let Some(file) = &self.args.zeros {
+                plan.settings.insert("zeros".into(), file.display().to_string());
+            }
             if append(&mut series.plans, epoch, plan) {
                 let base = by_name(BASE).expect("a method of ours");
                 let base = self.plan_of(base.as_ref(), &problem, &inputs).ok();
@@ -154,6 +172,9 @@ impl Training<'_> {
     /// The problem's arguments in an epoch: training has come so far.
     fn problem_args(&self, epoch: u32) -> ProblemArgs {
         let mut args = self.args.problem.clone();
+        if self.zeros.is_some() {
+            return args;
+        }
         let last = self.args.epochs.end - 1;
         args.network.progress = Some(f64::from(epoch) / f64::from(last.max(1)));
         args
