@@ -9,6 +9,7 @@ mod inputs;
 mod measured;
 mod networks;
 mod output;
+mod page;
 mod plan_trace;
 mod progress;
 mod published;

@@ -1,9 +1,9 @@
-//! The trace that a plan was made for, found again.
+//! The trace and the machine that a plan was made for, found again.
 
 use anyhow::Context;
-use schema::{Document, Plan, Trace};
+use schema::{Document, Machine, Plan, Trace};
 
-use crate::exit::{Exit, OrExit, Result};
+use crate::exit::{Exit, OrExit, Result, usage};
 use crate::inputs::{InPlace, read_machine, read_trace};
 use crate::networks::{NetworkArgs, read_network};
 
@@ -38,4 +38,19 @@ pub fn trace_of(plan: &Plan, name: &str) -> Result<Trace> {
     let from = setting("recorded-on").map(read_machine).transpose()?;
     let carried = scenarios::carry_over(&recorded, from.as_ref(), &machine, factor);
     Ok(carried.context(context).or_exit(Exit::Usage)?.0)
+}
+
+/// The machine of this name; another than the plan was made for is refused.
+pub fn machine_of(plan: &Plan, name: &str) -> Result<Machine> {
+    let machine = read_machine(name)?;
+    if machine.digest() == plan.machine.digest {
+        return Ok(machine);
+    }
+    Err(usage(format!(
+        "the plan was made for machine {} ({}), not for {} ({}): plan again for that one",
+        plan.machine.name,
+        plan.machine.digest.short(),
+        machine.name,
+        machine.digest().short()
+    )))
 }

@@ -5,7 +5,6 @@ mod curves;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use reports::{Frontier, frontier_figure, frontier_table, png};
 use schema::{Document, PendingFile, Reference};
 
@@ -13,6 +12,7 @@ use crate::commands::compare::methods_of;
 use crate::exit::{Exit, OrExit, Result, WithExit, usage};
 use crate::inputs::{CountArg, Inputs, ProblemArgs};
 use crate::output::{Format, print, print_json};
+use crate::page::make_folder;
 use crate::progress::interrupted;
 use crate::scatter::Percent;
 use budgets::Budgets;
@@ -122,9 +122,7 @@ fn draw(output: &Path, frontier: &Frontier) -> Result {
         let Some(picture) = picture else { return Ok(()) };
         return Ok(write(output, picture.svg().as_bytes())?);
     }
-    std::fs::create_dir_all(output)
-        .with_context(|| format!("cannot make the folder {}", output.display()))
-        .or_exit(Exit::Failed)?;
+    make_folder(output)?;
     write(&output.join("frontier.txt"), frontier_table(frontier).as_bytes())?;
     let json = serde_json::to_string_pretty(frontier).or_exit(Exit::Failed)?;
     write(&output.join("frontier.json"), format!("{json}\n").as_bytes())?;

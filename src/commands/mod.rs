@@ -12,7 +12,7 @@ mod largest;
 mod list;
 mod plan;
 mod profile;
-pub mod report;
+mod report;
 pub mod run;
 mod sample;
 mod schema;

@@ -3,15 +3,12 @@
 mod inputs;
 mod study;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context;
-use reports::{Figure, png};
-use schema::PendingFile;
-
-use crate::exit::{Exit, OrExit, Result};
+use crate::exit::Result;
 use crate::inputs::InPlace;
 use crate::output::print;
+use crate::page::PendingPage;
 
 /// Draw figures, and one page that holds and explains them
 #[derive(clap::Args)]
@@ -38,30 +35,8 @@ pub struct Args {
 
 /// Reads, draws and writes.
 pub fn run(args: &Args) -> Result {
-    let folder = args.output.as_path();
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot make the folder {}", folder.display()))
-        .or_exit(Exit::Failed)?;
-    let page = folder.join("index.html");
-    let pending = PendingFile::create(&page)?;
+    let page = PendingPage::create(&args.output)?;
     let report = inputs::read(&args.inputs, &args.trace, args.in_place)?;
-    let figures = report.figures();
-    for figure in &figures {
-        write_figure(folder, figure)?;
-    }
-    // Last, so that a page is there only with all that it speaks of.
-    pending.finish(report.html(&figures).as_bytes())?;
-    print(format!("{}: {} figures\n", page.display(), figures.len()))
-}
-
-/// Writes the pictures of a figure as SVG and PNG.
-pub fn write_figure(folder: &Path, figure: &Figure) -> Result {
-    for (stem, picture) in figure.files() {
-        let write = |extension: &str, bytes: &[u8]| {
-            PendingFile::create(&folder.join(format!("{stem}.{extension}")))?.finish(bytes)
-        };
-        write("svg", picture.svg().as_bytes())?;
-        write("png", &png(picture).or_exit(Exit::Failed)?)?;
-    }
-    Ok(())
+    let (page, figures) = page.finish(&report)?;
+    print(format!("{}: {figures} figures\n", page.display()))
 }

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use runtime::device::Fault;
-use schema::{Document, Machine, Nanos, PendingFile, Plan, Timeline, Trace};
+use schema::{Document, Nanos, PendingFile, Plan, Timeline, Trace};
 use simulator::predict;
 
 use crate::device_args::{DeviceKind, at_least_one};
-use crate::exit::{Result, usage};
-use crate::inputs::read_machine;
+use crate::exit::Result;
 use crate::measured::compared::{Compared, Row};
 use crate::measured::device::{in_core, on_device};
 use crate::measured::runs::{Ran, Runs};
 use crate::output::{Format, columns, print, print_json};
+use crate::plan_trace::machine_of;
 use crate::training::network_of;
 
 /// Run a plan on a device, and show what was measured beside what was predicted
@@ -69,8 +69,7 @@ pub fn run(args: &Args) -> Result {
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
     let plan = Plan::read(&args.plan)?;
     let trace = Trace::read(&args.trace)?;
-    let machine = read_machine(&args.machine)?;
-    check_machine(&plan, &machine)?;
+    let machine = machine_of(&plan, &args.machine)?;
     let network = network_of(&trace)?;
     let runs = Runs { warmup: args.warmup, iterations: args.iterations, seed: args.seed };
     let subject = (&network, &trace, &machine);
@@ -89,20 +88,6 @@ pub fn run(args: &Args) -> Result {
         Format::Json => print_json(&compared),
         Format::Text => print(summary(&plan, &predict(&plan, Some(&trace)), &ran, &compared)),
     }
-}
-
-/// Refuses a machine that a plan was not made for.
-fn check_machine(plan: &Plan, machine: &Machine) -> Result {
-    if plan.machine.digest == machine.digest() {
-        return Ok(());
-    }
-    Err(usage(format!(
-        "the plan was made for machine {} ({}), not for {} ({}): plan again for that one",
-        plan.machine.name,
-        plan.machine.digest.short(),
-        machine.name,
-        machine.digest().short()
-    )))
 }
 
 fn summary(plan: &Plan, predicted: &Timeline, ran: &Ran, compared: &Compared) -> String {

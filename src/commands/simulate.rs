@@ -6,9 +6,8 @@ use schema::{Document, Lane, Nanos, PendingFile, Plan, StallCause, Task, Timelin
 use simulator::{predict, prove};
 
 use crate::exit::{Exit, OrExit, Result, usage};
-use crate::inputs::read_machine;
 use crate::output::{Format, columns, print};
-use crate::plan_trace::{own_trace, trace_of};
+use crate::plan_trace::{machine_of, own_trace, trace_of};
 
 /// Simulate a plan and show where its time goes
 #[derive(clap::Args)]
@@ -46,16 +45,7 @@ pub fn run(args: &Args) -> Result {
         check_trace(&plan, trace)?;
     }
     if let Some(name) = &args.machine {
-        let machine = read_machine(name)?;
-        if machine.digest() != plan.machine.digest {
-            return Err(usage(format!(
-                "the plan was made for machine {} ({}), not for {} ({}): plan again for that one",
-                plan.machine.name,
-                plan.machine.digest.short(),
-                machine.name,
-                machine.digest().short()
-            )));
-        }
+        machine_of(&plan, name)?;
     }
     let timeline = predict(&plan, trace.as_ref());
     let to_stdout = args.output.as_deref().is_some_and(|path| path.as_os_str() == "-");

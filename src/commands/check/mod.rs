@@ -21,6 +21,7 @@ use crate::measured::device::{in_core, on_device};
 use crate::measured::profile::{MeasuredMachine, measure_machine, measure_network};
 use crate::measured::runs::{Ran, Runs};
 use crate::output::{columns, print};
+use crate::page::PendingPage;
 use crate::progress::{Bar, interrupted};
 use agreement::Agreement;
 use subject::Subject;
@@ -83,7 +84,7 @@ pub fn run(args: &Args) -> Result {
     let methods = methods_of(&args.methods, args.device.sampled.is_empty())?;
     let networks =
         if args.networks.is_empty() { subject::standard() } else { args.networks.clone() };
-    let page = args.output.as_deref().map(page::Pending::create).transpose()?;
+    let page = args.output.as_deref().map(PendingPage::create).transpose()?;
     let machine = measure_machine(&args.device)?;
     print(format!("{}\n", machine.machine.description))?;
     let mut done = Vec::new();
@@ -95,7 +96,7 @@ pub fn run(args: &Args) -> Result {
     let agreement = Agreement::of(&rows, &timelines);
     print(format!("\n{agreement}"))?;
     match page {
-        Some(page) => page.finish(&done, &agreement, &machine.machine),
+        Some(page) => page::write(page, &done, &machine.machine),
         None => Ok(()),
     }
 }

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use results::TensorZeros;
 use schema::{Direction, Document, Nanos, PendingFile, Trace};
 
@@ -13,6 +12,7 @@ use crate::measured::profile::{MeasuredMachine, measure_machine, measure_network
 use crate::measured::zeros::{Course, means, zeros_by_epoch};
 use crate::networks::NetworkArgs;
 use crate::output::{columns, print};
+use crate::page::make_folder;
 use crate::training::Named;
 
 /// Measure a network and the machine that it runs on: op times, link, codecs
@@ -45,9 +45,7 @@ pub struct Args {
 /// Measures, writes and shows.
 pub fn run(args: &Args) -> Result {
     let named = Named { name: &args.name, options: &args.network };
-    std::fs::create_dir_all(&args.output)
-        .with_context(|| format!("cannot make the folder {}", args.output.display()))
-        .or_exit(Exit::Failed)?;
+    make_folder(&args.output)?;
     let file = |name: &str| PendingFile::create(&args.output.join(name));
     let (trace, machine) = (file("trace.json")?, file("machine.json")?);
     let machine_measured = measure_machine(&args.device)?;

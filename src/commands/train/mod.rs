@@ -1,6 +1,5 @@
 //! `tidegate train`
 
-mod page;
 mod statistics;
 mod table;
 mod trainer;
@@ -9,7 +8,7 @@ mod ways;
 use std::path::PathBuf;
 
 use codecs::CodecId;
-use reports::Trained;
+use reports::{Report, Trained};
 use runtime::training::{Constants, Course, Images, classifier};
 use scenarios::Budget;
 use schema::{Bytes, CodecModels};
@@ -19,6 +18,7 @@ use crate::device_args::{DeviceArgs, DeviceKind};
 use crate::exit::{Exit, OrExit, Result, WithExit, usage};
 use crate::measured::profile::{measure_machine, measure_ops, sample_and_fit};
 use crate::output::{Format, print, print_json};
+use crate::page::PendingPage;
 use crate::progress::Bar;
 use trainer::{NotTrained, Trainer};
 use ways::Way;
@@ -106,7 +106,7 @@ pub fn run(args: &Args) -> Result {
     if args.device.device != DeviceKind::Host {
         return Err(usage("train is for the host device: CUDA's codecs are not timed yet"));
     }
-    let page = args.output.as_deref().map(page::Pending::create).transpose()?;
+    let page = args.output.as_deref().map(PendingPage::create).transpose()?;
     let images = Images { side: SIDE, channels: COLOURS, noise: NOISE, seed: args.device.seed };
     let network = classifier(&images, args.batch as usize).or_exit(Exit::Failed)?;
     let models = codec_models(args)?;
@@ -152,7 +152,11 @@ pub fn run(args: &Args) -> Result {
     }
     let missing = done.iter().find_map(|done| done.outcome.as_ref().err());
     if let Some(page) = page {
-        page.finish(trained, args.format)?;
+        let report = Report { trainings: trained, ..Report::default() };
+        let (page, figures) = page.finish(&report)?;
+        if let Format::Text = args.format {
+            print(format!("{}: {figures} figures\n", page.display()))?;
+        }
     }
     match (lossless, missing) {
         (Some(false), _) => {
