@@ -1,41 +1,32 @@
 //! Packing buffers into addresses.
 //!
 //! Each block lives for an interval of events; blocks that live at one moment must not overlap.
-//! Finding the smallest arena is NP-hard (dynamic storage allocation), and no one order in which
-//! to place blocks at the lowest free address serves all traces: by birth, by death and by size
-//! each come within a percent of the live bytes on some and lose a fifth on others. So all are
-//! tried; where none fits, what ended highest is moved to the front of each order and placed
-//! again, a bounded number of times.
+//! Finding the smallest arena is NP-hard (dynamic storage allocation). No one order in which to
+//! place blocks at the lowest free address serves all traces: by birth, by death and by size each
+//! come within a percent of the live bytes on some and lose a fifth on others. So all are tried;
+//! where none fits, blocks are [stacked](skyline) from the bottom, a bounded number of times.
+
+mod skyline;
 
 use std::cmp::Reverse;
 
 use schema::Bytes;
 
-use crate::split_mix::SplitMix;
+use skyline::Skyline;
 
 /// Addresses are multiples of this: what device allocators and vector instructions want.
 const ALIGNMENT: u64 = 256;
 
-/// Work that changing one order may take, in pairs of blocks compared: what decides how often
-/// each order is changed before the best arena found is taken.
-const PAIRS: usize = 30_000_000;
-
-/// Of the orders, the best few are changed.
-const CHANGED: usize = 2;
-
-/// Rounds after which moving to the front is taken to have gone round in circles.
-const CIRCLES: usize = 64;
-
 /// Blocks this small a share of the live bytes fit into what the large ones leave, and are placed
 /// once these have their places.
-const SMALL: u64 = 1000;
+const SMALL: u64 = 300_000;
 
 /// How long to look for a way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effort {
     /// Each order is tried once.
     Little,
-    /// Orders are changed until one serves, as often as [`PAIRS`] allows.
+    /// Then blocks are stacked, over and over until they fit or it was often enough.
     Full,
 }
 
@@ -75,7 +66,7 @@ pub(crate) fn pack(blocks: &mut [Block], room: Bytes, effort: Effort) -> Bytes {
     let mut small = small;
     small.sort_by_key(|group| (std::cmp::Reverse(largest(blocks, &groups[*group])), *group));
     small.iter().for_each(|group| placement.place(blocks, &groups[*group]));
-    let (arena, _) = placement.top();
+    let arena = placement.top();
     for placed in placement.placed {
         blocks[placed.block].address = placed.begin;
     }
@@ -105,38 +96,23 @@ impl Search<'_> {
             .sort_by_key(|g| (size(*g), Reverse(last(*g).zip(first(*g)).map(|(l, f)| l - f)), *g));
         orders[2].sort_by_key(|g| (first(*g), size(*g), *g));
         orders[3].sort_by_key(|g| (Reverse(last(*g)), size(*g), *g));
-        let mut placed: Vec<(Placement, Vec<usize>)> =
-            orders.into_iter().map(|order| (self.place(&order), order)).collect();
-        // Stable: of equals, the first.
-        placed.sort_by_key(|(placement, _)| placement.top().0);
-        let (placements, mut orders): (Vec<Placement>, Vec<Vec<usize>>) =
-            placed.into_iter().unzip();
-        let mut best = placements.into_iter().next().expect("there are orders");
-        if effort == Effort::Little {
+        let mut placed: Vec<Placement> = orders.iter().map(|order| self.place(order)).collect();
+        let mut best = placed.remove(0);
+        // Of equals, the first.
+        for other in placed {
+            if other.top() < best.top() {
+                best = other;
+            }
+        }
+        if effort == Effort::Little || best.top() <= room {
             return best;
         }
-        let rounds = (PAIRS / (large.len() * large.len()).max(1)).clamp(2, 400);
-        let mut random = SplitMix::new(large.len() as u64);
-        for order in orders.iter_mut().take(CHANGED) {
-            let mut arena = u64::MAX;
-            for round in 0..rounds {
-                if best.top().0 <= room {
-                    return best;
-                }
-                let placement = self.place(order);
-                let (top, highest) = placement.top();
-                if top < best.top().0 {
-                    best = placement;
-                }
-                let at = order
-                    .iter()
-                    .position(|g| highest.is_some_and(|b| self.groups[*g].contains(&b)));
-                let Some(at) = at else { break };
-                // To the front, or, once that has gone round in circles, to anywhere before.
-                let circles = round >= CIRCLES && top >= arena;
-                let to = if circles { random.below(at as u64 + 1) as usize } else { 0 };
-                order[to..=at].rotate_right(1);
-                arena = top;
+        let above = room.saturating_sub(self.bottom);
+        let (top, addresses) = Skyline::new(self.blocks, self.groups, large, above).best();
+        if self.bottom.saturating_add(top) < best.top() {
+            best.placed.clear();
+            for (group, address) in addresses {
+                best.put(self.blocks, &self.groups[group], self.bottom + address);
             }
         }
         best
@@ -217,7 +193,10 @@ struct Placement {
 impl Placement {
     /// Puts a group at the lowest address that is free while its blocks live.
     fn place(&mut self, blocks: &[Block], group: &[usize]) {
-        let address = self.lowest(blocks, group);
+        self.put(blocks, group, self.lowest(blocks, group));
+    }
+
+    fn put(&mut self, blocks: &[Block], group: &[usize], address: u64) {
         for block in group.iter().filter(|block| blocks[**block].bytes > 0) {
             let Block { bytes, from, until, .. } = blocks[*block];
             let placed =
@@ -254,9 +233,8 @@ impl Placement {
         }
     }
 
-    /// The end of the highest block, and which it is.
-    fn top(&self) -> (u64, Option<usize>) {
-        let highest = self.placed.iter().max_by_key(|placed| (placed.end, placed.block));
-        highest.map_or((0, None), |placed| (placed.end, Some(placed.block)))
+    /// The end of the highest block.
+    fn top(&self) -> u64 {
+        self.placed.iter().map(|placed| placed.end).max().unwrap_or(0)
     }
 }

@@ -43,7 +43,7 @@ const CHAINS: [(u64, f64); 4] = [(1, 300.0), (2, 1000.0), (3, 1000.0), (4, 4000.
 const EARLY: u64 = 4;
 
 /// If none can, shares of the memory, in thousandths, for which the search goes on.
-const ROOMS: [[u64; 2]; 3] = [[990, 980], [970, 955], [940, 920]];
+const ROOMS: [[u64; 2]; 3] = [[998, 994], [985, 970], [950, 925]];
 
 /// It does not, where a plan is slower than the search's best by no more than this part.
 const GOOD_ENOUGH: u64 = 2000;
