@@ -37,7 +37,7 @@ use packed::{Packed, decided};
 pub struct Tide;
 
 /// Chains: the seed, and the temperature at which each begins, in millionths of the iteration.
-const CHAINS: [(u64, f64); 4] = [(1, 300.0), (2, 1000.0), (3, 1000.0), (4, 4000.0)];
+const CHAINS: [(u64, f64); 4] = [(1, 10.0), (2, 40.0), (3, 150.0), (4, 600.0)];
 
 /// Part of a search's evaluations that go into the first plan while the relaxation is solved.
 const EARLY: u64 = 4;
@@ -83,15 +83,20 @@ impl Method for Tide {
         if !watch.go_on(Progress { phase: "first plan", done: 1, of: 1 }) {
             return best.take().ok_or(PlanError::Interrupted);
         }
-        let chain = |known, start: &[Treatment], part, (seed, heat)| {
+        let chain = |options: &Options, known, start: &[Treatment], part, (seed, heat)| {
             let chain = Chain::new(problem, target, known, start.to_vec()).shorter(part);
-            chain.run(&options, seed, heat, watch)
+            chain.run(options, seed, heat, watch)
         };
         // While one core solves the relaxation, the other one works on the first plan.
         let guess = Known::guess(problem);
         let (relaxation, mut found): (_, Vec<Found>) = rayon::join(
             || problem.relaxation(),
-            || quick.iter().flat_map(|(_, first)| chain(guess, first, EARLY, (0, 300.0))).collect(),
+            || {
+                quick
+                    .iter()
+                    .flat_map(|(_, first)| chain(&options, guess, first, EARLY, (0, 300.0)))
+                    .collect()
+            },
         );
         best.pack(latest(found.clone()));
         let stops = !watch.go_on(Progress { phase: "relaxed", done: 1, of: 1 });
@@ -102,9 +107,11 @@ impl Method for Tide {
         }
         let elsewhere = quick.as_ref().map(|(_, treatments)| treatments.as_slice());
         let start = options.rounded(problem, relaxation, elsewhere);
+        let mut options = options.clone();
+        options.look_at_unsure(relaxation);
         let known = Known::from(relaxation);
         // Threads that nobody asked for would slow each other down; each chain is deterministic.
-        let chains = CHAINS.par_iter().map(|drawn| chain(known, &start, 1, *drawn));
+        let chains = CHAINS.par_iter().map(|drawn| chain(&options, known, &start, 1, *drawn));
         found.extend(chains.collect::<Vec<_>>().concat());
         // Stable: of equals, the first chain's comes first.
         found.sort_by_key(|(time, _)| *time);

@@ -28,7 +28,7 @@ pub(super) fn change(
     let all = options.all();
     let count = all.len() as u64;
     let kind = random.below(8);
-    let first = random.below(count) as usize;
+    let first = options.draw(random);
     let drawn = other(&all[first].1, treatments[all[first].0], random);
     let was = replace(options, treatments, undo, first, drawn);
     if kind < 3 {
@@ -48,7 +48,7 @@ pub(super) fn change(
                 let end = (first as u64 + NEAR + 1).min(count);
                 (from + random.below(end - from)) as usize
             }
-            false => random.below(count) as usize,
+            false => options.draw(random),
         };
         let is_kept = treatments[all[second].0] == Treatment::Keep;
         if second == first || (is_kept != wanted && draw + 1 < DRAWS) {

@@ -6,12 +6,18 @@ use simulator::{GapId, Treatment};
 use crate::kept_load::kept_load;
 use crate::recomputable::recomputable_in_time;
 use crate::relaxation::largest_gaps;
+use crate::split_mix::SplitMix;
 use crate::{Problem, Relaxation, Shares};
+
+/// From this share on, the relaxation is sure of a treatment.
+const SURE: f64 = 0.99;
 
 /// The gaps that a search moves, each with the treatments that it may have.
 #[derive(Clone)]
 pub(super) struct Options {
     moved: Vec<(GapId, Vec<Treatment>)>,
+    /// Places in that list of gaps about which the relaxation is not sure.
+    unsure: Vec<usize>,
 }
 
 impl Options {
@@ -30,7 +36,10 @@ impl Options {
         let large = largest_gaps(problem, usize::MAX);
         let decided = (0..large.len()).filter(|gap| large[*gap]).filter(matters);
         let with_options = decided.map(|gap| (gap, treatments(problem, gap)));
-        Self { moved: with_options.filter(|(_, options)| options.len() > 1).collect() }
+        Self {
+            moved: with_options.filter(|(_, options)| options.len() > 1).collect(),
+            unsure: Vec::new(),
+        }
     }
 
     /// The gaps with what each may become.
@@ -43,12 +52,30 @@ impl Options {
         let copies = |t: &Treatment| matches!(t, Treatment::Swap | Treatment::SwapCompressed(_));
         let mut moved = self.moved.clone();
         moved.iter_mut().for_each(|(_, options)| options.retain(|option| !copies(option)));
-        Self { moved }
+        Self { moved, unsure: Vec::new() }
     }
 
     /// The gaps.
     pub fn gaps(&self) -> Vec<GapId> {
         self.moved.iter().map(|(gap, _)| *gap).collect()
+    }
+
+    /// From now on, half of the draws are among the gaps about which a relaxation is not sure: there
+    /// the search has most to find, and on long traces they are few.
+    pub fn look_at_unsure(&mut self, relaxation: &Relaxation) {
+        let unsure = |(gap, options): &(GapId, Vec<Treatment>)| {
+            let shares = &relaxation.gaps[*gap];
+            shares.decided && options.iter().all(|treatment| share(shares, *treatment) < SURE)
+        };
+        self.unsure = (0..self.moved.len()).filter(|at| unsure(&self.moved[*at])).collect();
+    }
+
+    /// A place in the list, at random.
+    pub fn draw(&self, random: &mut SplitMix) -> usize {
+        if !self.unsure.is_empty() && random.below(2) == 0 {
+            return self.unsure[random.below(self.unsure.len() as u64) as usize];
+        }
+        random.below(self.moved.len() as u64) as usize
     }
 
     /// Whether there is nothing to decide.
