@@ -9,14 +9,15 @@
 //! on a Titan V: with recomputation alone, as DTR does; with swapping over PCIe 3; the same with
 //! zero-value compression at half zeros; and over PCIe 5. `--evaluations COUNT` limits searches
 //! differently, `--only WORD` keeps to the variants with that word in their names, and
-//! `--budgets 40,30` to these shares.
+//! `--budgets 40,30` to these shares. `--rivals` plans with all other methods, too, which takes some
+//! minutes, and names the fastest of them; one that is faster than `tide` ends the run as a failure.
 //! A line is a plan: its slowdown, DTR's, the share of DTR's overhead that is left, the gap of its time
 //! to the bound, and how long planning took. Every plan is proven safe before it is counted.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use planner::methods::{Dtr, Tide};
+use planner::methods::{Dtr, Method, Tide};
 use planner::{Allowed, CodecOptions, Limits, NoWatch, Problem, plan, tight_bound};
 use profiler::import::{ImportOptions, import};
 use schema::{Bytes, CodecModels, Machine, Trace};
@@ -43,6 +44,7 @@ struct Arguments {
     limits: Limits,
     only: String,
     budgets: Vec<u64>,
+    rivals: bool,
 }
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -61,18 +63,23 @@ fn main() -> Result<()> {
     if traces.is_empty() {
         return Err(format!("no *.dtr.jsonl in {}", arguments.folder.display()).into());
     }
+    let mut beaten = 0;
     for variant in VARIANTS.iter().filter(|variant| variant.name.contains(&arguments.only)) {
         let machine = scenarios::machine(variant.machine)?;
         println!("{}: {}, {}", variant.name, variant.machine, machine.link.name);
         let mut rows = Vec::new();
         for trace in &traces {
             for percent in &arguments.budgets {
-                let row = row(trace, &machine, variant, *percent, arguments.limits)?;
+                let row = row(trace, &machine, variant, *percent, &arguments)?;
                 println!("{}", row.text);
                 rows.push(row);
             }
         }
         println!("{}\n", summary(&rows));
+        beaten += rows.iter().filter(|row| row.beaten).count();
+    }
+    if beaten > 0 {
+        return Err(format!("{beaten} plans are slower than another method's").into());
     }
     Ok(())
 }
@@ -84,12 +91,14 @@ impl Arguments {
             limits: Limits::default(),
             only: String::new(),
             budgets: vec![80, 70, 60, 50, 40, 30],
+            rivals: false,
         };
         let mut given = std::env::args().skip(1);
         while let Some(argument) = given.next() {
             let mut value = || given.next().ok_or(format!("{argument} wants a value"));
             match argument.as_str() {
                 "--evaluations" => arguments.limits.evaluations = value()?.parse()?,
+                "--rivals" => arguments.rivals = true,
                 "--only" => arguments.only = value()?,
                 "--budgets" => {
                     let numbers = value()?;
@@ -112,6 +121,8 @@ struct Row {
     floor: Option<f64>,
     gap: Option<f64>,
     seconds: f64,
+    /// Another method's plan is faster.
+    beaten: bool,
 }
 
 fn row(
@@ -119,7 +130,7 @@ fn row(
     machine: &Machine,
     variant: &Variant,
     percent: u64,
-    limits: Limits,
+    arguments: &Arguments,
 ) -> Result<Row> {
     let base = in_core(trace);
     let budget = Bytes(base.peak.0 / 100 * percent);
@@ -131,18 +142,23 @@ fn row(
         problem = problem.with_codecs(&models, CodecOptions { sparsity: Some(0.5), lossy: false });
     }
     problem.allowed = Allowed { swap: variant.swap, recompute: true, compress: variant.compress };
-    problem.limits = limits;
+    problem.limits = arguments.limits;
     let planned = plan(&Tide, &problem, &NoWatch);
     let seconds = begin.elapsed().as_secs_f64();
     let slowdown = |time: u64| time as f64 / base.iteration.0 as f64;
     let dtr = Dtr::run(&problem, budget).ok().map(|run| slowdown(run.time.0));
     let bound = tight_bound(&problem, problem.relaxation()).time();
-    let mut row = Row { text: String::new(), share: None, floor: None, gap: None, seconds };
+    let (text, beaten) = (String::new(), false);
+    let mut row = Row { text, share: None, floor: None, gap: None, seconds, beaten };
     let share = |slowdown: f64| dtr.map(|dtr| (slowdown - 1.0) / (dtr - 1.0));
     let shown = |number: Option<f64>| number.map_or("-".to_string(), |n| format!("{n:.4}"));
     let percents = |number: Option<f64>| {
         number.map_or("-".to_string(), |number| format!("{:.2}%", 100.0 * number))
     };
+    let rival = arguments.rivals.then(|| fastest_rival(&problem)).flatten();
+    row.beaten = rival.as_ref().is_some_and(|(time, _)| {
+        planned.as_ref().map_or(true, |plan| *time < plan.predicted.iteration.0)
+    });
     let mut ours = None;
     let mut why = String::new();
     match planned {
@@ -158,15 +174,28 @@ fn row(
     }
     row.floor = bound.and_then(|bound| share(slowdown(bound.0)));
     row.text = format!(
-        "  {:<12} {percent} %: {}, dtr {}, share {} (floor {}), gap {}, {seconds:.2} s{why}",
+        "  {:<12} {percent} %: {}, dtr {}, share {} (floor {}), gap {}, {seconds:.2} s{why}{}",
         trace.network,
         shown(ours),
         shown(dtr),
         percents(row.share),
         percents(row.floor),
         percents(row.gap),
+        rival.map_or(String::new(), |(time, name)| format!(", {name} {:.4}", slowdown(time))),
     );
     Ok(row)
+}
+
+/// The fastest plan of all methods that a comparison takes, but for `tide`.
+fn fastest_rival(problem: &Problem) -> Option<(u64, &'static str)> {
+    let others = planner::methods::all()
+        .into_iter()
+        .filter(|method| method.name() != Tide.name() && !method.only_on_request());
+    let time = |method: Box<dyn Method>| {
+        let plan = plan(method.as_ref(), problem, &NoWatch).ok()?;
+        Some((plan.predicted.iteration.0, method.name()))
+    };
+    others.filter_map(time).min()
 }
 
 fn summary(rows: &[Row]) -> String {

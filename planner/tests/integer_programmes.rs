@@ -79,10 +79,14 @@ fn each_programme_finds_its_optimum() {
         let problem = Problem::new(&trace, &machine, Bytes(2048));
         let allowed = method.restricts(problem.allowed);
         let restricted = problem.restricted_to(allowed);
-        let own = method.decide(&restricted, problem.budget, &NoWatch).expect("it decides");
+        let own =
+            method.programmes(&restricted, problem.budget, None, &NoWatch).expect("it decides");
         let mut evaluator = problem.evaluator(own.policy, problem.budget);
         let outcome = evaluator.evaluate(&own.treatments).expect("it fits");
         assert_eq!(outcome.iteration, Nanos(time), "{case}: {:?}", own.treatments);
+        let warm = |known| method.programmes(&restricted, problem.budget, Some(known), &NoWatch);
+        assert!(warm(Nanos(time)).is_ok(), "{case}: nothing slower is known");
+        assert!(warm(Nanos(time - 2)).is_err(), "{case}: nothing is faster");
         let plan = plan(&method, &problem, &NoWatch).expect("there is a plan");
         assert_eq!(plan.predicted.iteration, Nanos(time), "{case}");
         assert!(plan.predicted.bound.is_some_and(|bound| bound.0 <= time), "{case}");
@@ -120,7 +124,7 @@ fn long_traces_are_settled_in_part() {
         let mut problem = Problem::new(&trace, &machine, Bytes(1 << 40));
         problem.limits = Limits { evaluations: 500 };
         squeeze(&mut problem, 850);
-        let decide = || Ilp::ALL.decide(&problem, problem.budget, &NoWatch);
+        let decide = || Ilp::ALL.programmes(&problem, problem.budget, None, &NoWatch);
         if let Ok(own) = decide() {
             let mut evaluator = problem.evaluator(own.policy, problem.budget);
             evaluator.evaluate(&own.treatments).expect("it fits");

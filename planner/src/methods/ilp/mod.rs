@@ -6,10 +6,10 @@ mod programme;
 
 use std::collections::BTreeMap;
 
-use schema::Bytes;
+use schema::{Bytes, Nanos};
 use simulator::Policy;
 
-use crate::decide::share;
+use crate::decide::{lower_where_it_fits, share};
 use crate::methods::{Method, Tide, needs_recompute, needs_swap};
 use crate::{Allowed, Decided, PlanError, Problem, Progress, Watch};
 use model::Model;
@@ -34,9 +34,10 @@ use programme::SOLVER;
 /// What it leaves out: memory that reruns themselves take, the disturbance of two directions of
 /// the link, a tensor that is given up more than once in a gap, and on coarse axes all that
 /// happens between two points. So its optimum is no bound, and its decisions are judged by the
-/// evaluator: where they do not fit, the programme is solved for a little less memory. The plan of
-/// [`Tide`] under the same restrictions stands until the programme finds a faster one. How far a
-/// plan is from optimal is what its bound says.
+/// evaluator: where they do not fit, the programme is solved for a little less memory. It starts
+/// from the plan of [`Tide`] under the same restrictions, whose time a solution has to stay below
+/// (a warm start that any solver takes), and which stands where none does. How far a plan is from
+/// optimal is what its bound says.
 ///
 /// Of more gaps than a solver can do, those are settled beforehand about which the relaxation is
 /// surest (relax and fix). The search is limited by a count of nodes, not by a clock, so that the
@@ -103,6 +104,60 @@ impl Ilp {
     };
 }
 
+impl Ilp {
+    /// What the programmes decide by themselves: in less time than a plan that is `known` takes, if
+    /// there is any.
+    ///
+    /// # Errors
+    ///
+    /// If no programme has a solution that the evaluator finds to fit, or the watch says stop.
+    pub fn programmes(
+        &self,
+        problem: &Problem,
+        target: Bytes,
+        known: Option<Nanos>,
+        watch: &dyn Watch,
+    ) -> Result<Decided, PlanError> {
+        let mut evaluator = problem.evaluator(Policy::EARLY, target);
+        let mut failure = None;
+        for (done, room) in ROOMS.into_iter().enumerate() {
+            let (done, of) = (done as u64, ROOMS.len() as u64);
+            if !watch.go_on(Progress { phase: "integer programme", done, of }) {
+                return Err(PlanError::Interrupted);
+            }
+            let mut model = Model::new(problem, share(target, room));
+            if let Some(known) = known {
+                model.less_than(known);
+            }
+            let Some(treatments) = model.solve() else {
+                failure.get_or_insert(PlanError::Unsolved {
+                    solver: SOLVER,
+                    variables: model.programme.len(),
+                    nodes: model.programme.nodes(),
+                });
+                // Nor is there anything with less memory.
+                break;
+            };
+            match evaluator.evaluate(&treatments) {
+                Ok(_) => {
+                    let considered = model.items.iter().map(|item| item.gap).collect();
+                    return Ok(Decided {
+                        treatments,
+                        policy: Policy::EARLY,
+                        considered,
+                        steps: None,
+                        as_recorded: false,
+                    });
+                }
+                Err(cause) => {
+                    failure.get_or_insert(PlanError::from_infeasible(cause, problem.budget));
+                }
+            }
+        }
+        Err(failure.expect("there is at least one room"))
+    }
+}
+
 /// Shares of the memory, in thousandths, for which the programme is solved until its decisions
 /// fit.
 const ROOMS: [u64; 6] = [1000, 985, 960, 930, 890, 840];
@@ -132,41 +187,20 @@ impl Method for Ilp {
         if !self.swap {
             needs_recompute(problem)?;
         }
-        let mut evaluator = problem.evaluator(Policy::EARLY, target);
-        let mut failure = None;
-        for (done, room) in ROOMS.into_iter().enumerate() {
-            let (done, of) = (done as u64, ROOMS.len() as u64);
-            if !watch.go_on(Progress { phase: "integer programme", done, of }) {
-                return Err(PlanError::Interrupted);
+        let planned = Tide.decide(problem, target, watch);
+        let time = |decided: &Decided| {
+            let plan = lower_where_it_fits(problem, target, decided).ok()?;
+            Some(plan.predicted.iteration)
+        };
+        let known = planned.as_ref().ok().and_then(time);
+        match (self.programmes(problem, target, known, watch), planned) {
+            (Ok(decided), Ok(planned)) => {
+                let faster = time(&decided).is_some_and(|time| known.is_none_or(|k| time < k));
+                Ok(if faster { decided } else { planned })
             }
-            let model = Model::new(problem, share(target, room));
-            let Some(treatments) = model.solve() else {
-                failure.get_or_insert(PlanError::Unsolved {
-                    solver: SOLVER,
-                    variables: model.programme.len(),
-                    nodes: model.programme.nodes(),
-                });
-                // Nor is there anything with less memory.
-                break;
-            };
-            match evaluator.evaluate(&treatments) {
-                Ok(_) => {
-                    let considered = model.items.iter().map(|item| item.gap).collect();
-                    let policy = Policy::EARLY;
-                    return Ok(Decided {
-                        treatments,
-                        policy,
-                        considered,
-                        steps: None,
-                        as_recorded: false,
-                    });
-                }
-                Err(cause) => {
-                    failure.get_or_insert(PlanError::from_infeasible(cause, problem.budget));
-                }
-            }
+            (Ok(decided), Err(_)) | (Err(_), Ok(decided)) => Ok(decided),
+            (Err(error), Err(_)) => Err(error),
         }
-        Err(failure.expect("there is at least one room"))
     }
 
     fn targets(&self) -> &'static [u64] {
@@ -187,9 +221,5 @@ impl Method for Ilp {
 
     fn settings(&self) -> BTreeMap<String, String> {
         BTreeMap::from([("solver".to_string(), SOLVER.to_string())])
-    }
-
-    fn includes(&self) -> Vec<Box<dyn Method>> {
-        vec![Box::new(Tide)]
     }
 }

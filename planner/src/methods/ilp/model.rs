@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use schema::{Bytes, Direction, OpId, TensorId};
+use schema::{Bytes, Direction, Nanos, OpId, TensorId};
 use simulator::Treatment;
 
 use crate::Problem;
@@ -115,6 +115,15 @@ impl<'a> Model<'a> {
             model.inputs(op, point);
         }
         model
+    }
+
+    /// Only solutions count that take less than a plan that is known.
+    pub fn less_than(&mut self, known: Nanos) {
+        let extra = known.saturating_sub(self.problem.trace.total_time());
+        if let Some(end) = self.delays.last() {
+            let limit = self.time(extra.0);
+            self.programme.at_most(limit, &[(*end, 1.0)]);
+        }
     }
 
     /// What becomes of each gap; none where the solver finds nothing.
