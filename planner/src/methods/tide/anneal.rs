@@ -12,14 +12,6 @@ use super::options::Options;
 /// Evaluations between two looks at the price of memory and at whoever waits.
 const ROUND: u64 = 64;
 
-/// A search ends when it is within this share of the bound, in millionths.
-const CLOSE_ENOUGH: u64 = 100;
-
-/// The time at which that is so.
-pub(super) fn close_to(bound: Nanos) -> u64 {
-    bound.0 + bound.0 / 1_000_000 * CLOSE_ENOUGH
-}
-
 /// Weight of the mean excess over all positions beside the largest: while the peak is the same,
 /// fewer and smaller peaks are better.
 const MEAN_EXCESS: f64 = 4.0;
@@ -121,12 +113,11 @@ impl<'a> Chain<'a> {
         let mut random = SplitMix::new(seed);
         let mut current = self.evaluate();
         let (mut temperature, mut fitting) = (0.0, 0);
-        let close_enough = close_to(Nanos(self.bound));
         let mut undo: Vec<(GapId, Treatment)> = Vec::with_capacity(moves::MOST);
         for evaluation in 0..self.evaluations {
-            let close = self.found.last().is_some_and(|(time, _)| *time <= close_enough);
+            let best = self.found.last().is_some_and(|(time, _)| *time <= self.bound);
             let hopeless = self.found.is_empty() && self.price > HOPELESS * self.least_price;
-            if close || hopeless || options.is_empty() {
+            if best || hopeless || options.is_empty() {
                 break;
             }
             if evaluation % ROUND == 0 {

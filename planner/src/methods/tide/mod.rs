@@ -31,12 +31,13 @@ use packed::{Packed, decided};
 ///    price rises while everything tried is too large and falls while everything fits (strategic
 ///    oscillation, Glover 1977), so that the search walks along the edge of what fits.
 ///
-/// A search ends when its evaluations are used up or its plan is within 0.01 % of the bound. Chains
-/// are independent and their seeds fixed: the same problem gives the same plan on any number of
-/// threads. Told to stop, the search ends with the best plan that it has.
+/// A search ends when its evaluations are used up or its plan is as fast as the bound. Chains are
+/// independent and their seeds fixed: the same problem gives the same plan on any number of threads.
+/// Told to stop, the search ends with the best plan that it has.
 pub struct Tide;
 
-/// Chains: the seed, and the temperature at which each begins, in millionths of the iteration.
+/// Chains: the seed, and the temperature at which each begins, in millionths of the iteration. The
+/// relaxation's plan is near the best on long traces, so that most begin cold.
 const CHAINS: [(u64, f64); 4] = [(1, 10.0), (2, 40.0), (3, 150.0), (4, 600.0)];
 
 /// Part of a search's evaluations that go into the first plan while the relaxation is solved.
@@ -75,7 +76,7 @@ impl Method for Tide {
         let quick = best.first();
         // What is as fast as a bound that takes no time to find needs no search.
         let known = bound(problem).time().unwrap_or_default();
-        if best.is_close_to(known)
+        if best.is_within(known.0)
             && let Some(decided) = best.take()
         {
             return Ok(decided);
@@ -100,7 +101,7 @@ impl Method for Tide {
         );
         best.pack(latest(found.clone()));
         let stops = !watch.go_on(Progress { phase: "relaxed", done: 1, of: 1 });
-        if (stops || best.is_close_to(relaxation.time))
+        if (stops || best.is_within(relaxation.time.0))
             && let Some(decided) = best.take()
         {
             return Ok(decided);

@@ -3,7 +3,7 @@
 use schema::{Bytes, Nanos};
 use simulator::{Policy, Treatment};
 
-use super::anneal::{Found, close_to};
+use super::anneal::Found;
 use super::options::Options;
 use super::quick;
 use crate::decide::{lower_where_it_fits, share, shrunk};
@@ -91,11 +91,6 @@ impl<'a> Packed<'a> {
     /// Whether there is a plan that takes no longer than this.
     pub fn is_within(&self, time: u64) -> bool {
         self.best.as_ref().is_some_and(|(best, _)| *best <= time)
-    }
-
-    /// Whether there is a plan that is hardly slower than a bound.
-    pub fn is_close_to(&self, bound: Nanos) -> bool {
-        self.is_within(close_to(bound))
     }
 
     /// The decisions of the fastest plan, if there is any.
