@@ -106,6 +106,9 @@ fn summary(plan: &Plan, predicted: &Timeline, ran: &Ran, compared: &Compared) ->
     let [first, last] = [ran.timelines.first(), ran.timelines.last()]
         .map(|timeline| timeline.map_or(Nanos::ZERO, |timeline| timeline.iteration));
     text.push_str(&format!("iterations took {first} to {last}\n"));
+    if let Some(libraries) = &compared.libraries {
+        text.push_str(&format!("computed by {libraries}\n"));
+    }
     if let Some(loss) = ran.loss {
         text.push_str(&format!("loss after the last: {loss:.6}\n"));
     }

@@ -21,8 +21,11 @@ pub struct Compared {
     pub host_arena_bytes: Pair<Bytes>,
     /// How often data did worse than was reserved for its small form.
     pub fallbacks: u64,
-    /// Memory outside of both arenas, which codecs worked in.
+    /// Memory outside of both arenas, which codecs and libraries worked in.
     pub outside_bytes: Bytes,
+    /// Whose libraries computed, where that may be one or another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub libraries: Option<String>,
 }
 
 /// A figure, measured and predicted.
@@ -66,6 +69,7 @@ impl Compared {
             },
             fallbacks: ran.memory.fallbacks,
             outside_bytes: ran.memory.outside,
+            libraries: ran.libraries.as_ref().map(ToString::to_string),
         }
     }
 
@@ -104,7 +108,7 @@ impl Compared {
         rows.push(bytes("host arena", self.host_arena_bytes));
         if self.outside_bytes > Bytes::ZERO {
             rows.push(Row {
-                name: "outside of them, for codecs",
+                name: "outside of them",
                 measured: self.outside_bytes.to_string(),
                 predicted: "-".into(),
                 error: "-".into(),

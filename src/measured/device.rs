@@ -33,7 +33,8 @@ pub fn on_device(
         DeviceKind::Cuda => {
             let options = CudaOptions { seed: runs.seed, stop: stop(), ..CudaOptions::default() };
             let mut device = cuda::open(network, trace, plan, &options).map_err(not_opened)?;
-            Ok(runs.run(network, &mut device, &bar)?)
+            let ran = runs.run(network, &mut device, &bar)?;
+            Ok(Ran { libraries: Some(device.libraries()), ..ran })
         }
     }
 }

@@ -13,6 +13,8 @@ pub struct OpTimes {
     pub scatter: f64,
     /// The time of each iteration, ascending.
     pub iterations: Vec<Nanos>,
+    /// Whose libraries computed, where that may be one or another.
+    pub libraries: Option<String>,
 }
 
 impl OpTimes {
@@ -36,6 +38,7 @@ impl OpTimes {
             durations: times.iter().map(|times| median(times)).collect(),
             scatter: scatter.get(scatter.len() / 2).copied().unwrap_or(0.0),
             iterations,
+            libraries: None,
         }
     }
 }

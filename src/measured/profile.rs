@@ -138,7 +138,10 @@ pub fn measure_ops(
     let runs = Runs { warmup, iterations: repeats, seed };
     let on = (network, &trace, machine);
     let ran = on_device(args.device, on, &plan, runs, &[])?;
-    let times = OpTimes::of(trace.ops.len(), &ran.timelines);
+    let mut times = OpTimes::of(trace.ops.len(), &ran.timelines);
+    times.libraries = ran.libraries.map(|libraries| libraries.to_string());
+    let note = times.libraries.as_ref().map(|libraries| format!("Computed by {libraries}."));
+    trace.provenance.notes.extend(note);
     for (op, duration) in trace.ops.iter_mut().zip(&times.durations) {
         op.duration = *duration;
     }

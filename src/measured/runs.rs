@@ -1,6 +1,7 @@
 //! Plans that are run, iteration after iteration.
 
 use planner::{Progress, Watch};
+use runtime::cuda::Libraries;
 use runtime::device::{AccessError, Device, MemoryUse, RunFailure};
 use runtime::network::Network;
 use schema::Timeline;
@@ -28,6 +29,8 @@ pub struct Ran {
     pub memory: MemoryUse,
     /// The loss after the last iteration, where the network has one.
     pub loss: Option<f32>,
+    /// Whose libraries computed, where that may be one or another.
+    pub libraries: Option<Libraries>,
 }
 
 impl Ran {
@@ -90,6 +93,6 @@ impl Runs {
             None => None,
         };
         timelines.sort_by_key(|timeline| timeline.iteration);
-        Ok(Ran { timelines, memory: device.memory(), loss })
+        Ok(Ran { timelines, memory: device.memory(), loss, libraries: None })
     }
 }

@@ -1,9 +1,11 @@
 //! An iteration as a list of commands: what goes to which stream, after which events. It is made
 //! before anything runs, from the plan alone; a device does nothing but hand it out.
 
+use std::collections::BTreeSet;
+
 use codecs::CodecId;
 use codecs::kernels::{self, Launch, Launches};
-use schema::{ActionId, CodecRef, Direction, Lane, Plan};
+use schema::{ActionId, CodecRef, Direction, Lane, OpId, Plan};
 
 use super::launches::{Argument, Cells, Means, NoKernel, OpOperands, launches};
 use crate::device::DeviceError;
@@ -139,17 +141,24 @@ impl Control {
 }
 
 impl Commands {
-    /// The commands of a plan that is safe and computes a trace of `network`.
+    /// The commands of a plan that is safe and computes a trace of `network`. cuDNN is left out for
+    /// these ops, each time that they run.
     ///
     /// # Errors
     /// Where an op or codec has no kernel, or the plan could not be carried out on any device.
-    pub fn new(plan: &Plan, network: &Network, shares: Shares) -> Result<Self, CommandError> {
+    pub fn new(
+        plan: &Plan,
+        network: &Network,
+        shares: Shares,
+        not_dnn: &BTreeSet<OpId>,
+    ) -> Result<Self, CommandError> {
         let script = Script::new(plan, network)?;
         let mut writer = Writer {
             plan,
             network,
             script: &script,
             shares,
+            not_dnn,
             varies: vec![false; script.forms],
             scratch: [0; Lane::COUNT],
         };
@@ -206,6 +215,7 @@ struct Writer<'a> {
     network: &'a Network,
     script: &'a Script,
     shares: Shares,
+    not_dnn: &'a BTreeSet<OpId>,
     /// Whether what becomes of a small form is known on the device alone.
     varies: Vec<bool>,
     scratch: [u64; Lane::COUNT],
@@ -231,7 +241,9 @@ impl Writer<'_> {
         let writes: Vec<_> = work.writes.iter().map(cells).collect();
         let workspace = At::Arena(work.workspace.begin as u64);
         let operands = OpOperands { reads: &reads, updates: &updates, writes: &writes, workspace };
-        let launches = launches(&op.step, work.op, &operands, self.shares.layers)
+        let layers = self.shares.layers;
+        let means = Means { dnn: layers.dnn && !self.not_dnn.contains(&work.op), ..layers };
+        let launches = launches(&op.step, work.op, &operands, means)
             .map_err(|source| CommandError::Op { op: op.name.clone(), source })?;
         Ok(launches.into_iter().map(Command::Launch).collect())
     }

@@ -6,9 +6,10 @@ use schema::{ActionId, Basis, Bytes, Lane, Nanos, Plan, Task, TensorId, Timeline
 use simulator::Event as Moment;
 
 use super::commands::{At, Command, CommandError, Commands, Control, Issue, Shares};
-use super::driver::{Blas, Context, DeviceMemory, Event, Kernels, Pinned, Stream};
-use super::launches::{Argument, BLAS, Means};
-use super::{CudaError, Library, programs};
+use super::driver::{Context, DeviceMemory, Event, Kernels, Pinned, Stream};
+use super::launches::{Argument, Means};
+use super::libraries::{Libraries, Opened};
+use super::{CudaError, programs};
 use crate::device::check::check;
 use crate::device::host::residents::Residents;
 use crate::device::host::script::Place;
@@ -30,14 +31,17 @@ pub struct CudaOptions {
     /// Whether products are cuBLAS's where its library is there. Otherwise they are kernels of this
     /// crate, which are slower.
     pub blas: bool,
+    /// Whether convolutions, means and softmax are cuDNN's where its library is there.
+    pub dnn: bool,
     /// Stops the device.
     pub stop: Stop,
 }
 
 impl Default for CudaOptions {
-    /// The first device, seed 0, a quarter of the multiprocessors for codecs, cuBLAS.
+    /// The first device, seed 0, a quarter of the multiprocessors for codecs, cuBLAS and cuDNN.
     fn default() -> Self {
-        Self { ordinal: 0, seed: 0, codec_percent: 25, blas: true, stop: Stop::default() }
+        let (blas, dnn) = (true, true);
+        Self { ordinal: 0, seed: 0, codec_percent: 25, blas, dnn, stop: Stop::default() }
     }
 }
 
@@ -72,15 +76,16 @@ pub fn open<'a>(
     check(network, trace, plan)?;
     let residents = Residents::new(plan, trace)?;
     // With any number of blocks: what is refused is refused before a device is looked for.
-    let none = Means { blocks: 1, blas: false };
-    Commands::new(plan, network, Shares { layers: none, codecs: 1 })?;
+    let none = Means { blocks: 1, blas: false, dnn: false };
+    let all = BTreeSet::new();
+    Commands::new(plan, network, Shares { layers: none, codecs: 1 }, &all)?;
     let context = Context::open(options.ordinal)?;
     let blocks = BLOCKS * context.multiprocessors;
     let codecs = (blocks * u32::from(options.codec_percent.min(100)) / 100).max(1);
-    let layers = Means { blocks, blas: options.blas && Library::Cublas.is_present() };
-    let commands = Commands::new(plan, network, Shares { layers, codecs })?;
     let streams = array(|_| context.stream())?;
-    let blas = layers.blas.then(|| Blas::new(&context, &streams[Lane::Compute.index()]));
+    let wanted = Means { blocks, blas: options.blas, dnn: options.dnn };
+    let (opened, layers) = Opened::new(&context, &streams[Lane::Compute.index()], network, wanted)?;
+    let commands = Commands::new(plan, network, Shares { layers, codecs }, opened.not_dnn())?;
     let used: BTreeSet<&str> = launches(&commands).map(|launch| launch.program).collect();
     let programs: Vec<_> =
         programs().into_iter().filter(|program| used.contains(program.name())).collect();
@@ -99,7 +104,7 @@ pub fn open<'a>(
             DeviceMemory::new(&context, "codecs", Bytes(commands.scratch[lane]))
         })?,
         host: Pinned::new(&context, plan.host_budget)?,
-        blas: blas.transpose()?,
+        opened,
         streams,
         origin: context.event()?,
         moments: (0..plan.actions.len())
@@ -146,8 +151,8 @@ pub struct CudaDevice<'a> {
     memory: MemoryUse,
     stop: Stop,
     kernels: Kernels,
-    /// Before the stream that it works on, so that it is given back before.
-    blas: Option<Blas>,
+    /// Before the stream that they work on, so that they are given back before.
+    opened: Opened,
     streams: [Stream; Lane::COUNT],
     origin: Event,
     /// When each action starts and ends.
@@ -177,6 +182,11 @@ impl CudaDevice<'_> {
     /// The device's name, as its driver has it.
     pub fn name(&self) -> &str {
         &self.context.name
+    }
+
+    /// Whose libraries compute.
+    pub fn libraries(&self) -> Libraries {
+        self.opened.libraries(launches(&self.commands))
     }
 
     fn initialise(&mut self, seed: u64) -> Result<(), CudaError> {
@@ -249,12 +259,7 @@ impl CudaDevice<'_> {
                     let arguments: Vec<u64> =
                         launch.arguments.iter().map(|argument| self.value(argument)).collect();
                     let named = (launch.program, &launch.kernel[..]);
-                    if named == BLAS {
-                        let blas = self
-                            .blas
-                            .as_ref()
-                            .ok_or(CudaError::NoLibrary { library: Library::Cublas })?;
-                        blas.multiply(&arguments)?;
+                    if self.opened.carry_out(named, &arguments)? {
                         continue;
                     }
                     let sizes = [launch.blocks, launch.threads];
@@ -316,7 +321,7 @@ impl CudaDevice<'_> {
         let hosts = self.plan.host_buffers.iter().filter(|buffer| buffer.bytes > Bytes::ZERO);
         let outside = self.commands.control_bytes
             + self.commands.scratch.iter().sum::<u64>()
-            + self.blas.as_ref().map_or(0, |blas| blas.workspace_bytes());
+            + self.opened.workspace_bytes();
         self.memory = MemoryUse {
             arena: end(&mut used.map(|buffer| buffer.address + buffer.bytes.0)),
             live: self.memory.live.max(peak),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use codecs::kernels::Program;
 use cudarc::cublas;
-use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags};
+use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags, CUstream};
 use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaStream, DriverError, result};
 use schema::Bytes;
 
@@ -94,6 +94,11 @@ impl Context {
         Ok(Event { event })
     }
 
+    /// Makes this thread's calls of libraries calls to this device.
+    pub fn bind(&self) -> Result<(), CudaError> {
+        self.context.bind_to_thread().map_err(failed("binding the device"))
+    }
+
     /// Waits for all that streams do.
     pub fn synchronize(&self) -> Result<(), CudaError> {
         self.context.synchronize().map_err(failed("waiting for the device"))
@@ -135,6 +140,11 @@ pub(super) struct Event {
 }
 
 impl Stream {
+    /// As the driver has it, for a library that works on it.
+    pub fn raw(&self) -> CUstream {
+        self.stream.cu_stream()
+    }
+
     /// Notes the moment when all that the stream was given so far has ended.
     pub fn record(&self, event: &Event) -> Result<(), CudaError> {
         event.event.record(&self.stream).map_err(failed("recording an event"))
@@ -323,6 +333,11 @@ impl DeviceMemory {
         // Free memory may be in pieces.
         let begin = begin.map_err(|_| too_little(free))?;
         Ok(Self { context: context.context.clone(), begin, bytes: bytes.0 })
+    }
+
+    /// How many there are.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// The address of a place.

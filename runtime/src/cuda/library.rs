@@ -11,6 +11,8 @@ pub enum Library {
     Nvrtc,
     /// Products of matrices; nothing fails without it.
     Cublas,
+    /// Convolutions, means and softmax; nothing fails without it.
+    Cudnn,
 }
 
 impl Library {
@@ -20,6 +22,7 @@ impl Library {
             Self::Driver => "libcuda.so",
             Self::Nvrtc => "libnvrtc.so",
             Self::Cublas => "libcublas.so",
+            Self::Cudnn => "libcudnn.so",
         }
     }
 
@@ -33,6 +36,9 @@ impl Library {
             Self::Cublas => {
                 "install CUDA 12's cuBLAS (`pip install nvidia-cublas-cu12`) and name its folder in LD_LIBRARY_PATH"
             }
+            Self::Cudnn => {
+                "install cuDNN 9 (`pip install nvidia-cudnn-cu12`) and name its folder in LD_LIBRARY_PATH"
+            }
         }
     }
 
@@ -45,6 +51,7 @@ impl Library {
                 Self::Driver => cudarc::driver::sys::is_culib_present(),
                 Self::Nvrtc => cudarc::nvrtc::sys::is_culib_present(),
                 Self::Cublas => cudarc::cublas::sys::is_culib_present(),
+                Self::Cudnn => cudarc::cudnn::sys::is_culib_present(),
             }
         }
     }

@@ -22,7 +22,8 @@
 //! | commands | whole plans (swapping, recomputing, compressing, falling back) in any order that streams may take: the bits of in-core execution on the same kernels |
 //! | every kernel | compiled by NVRTC 12.9 for sm_70, sm_80 and sm_90 |
 //! | calls of cuBLAS | against a product as its documentation has it |
-//! | the device | on a stand-in for driver and cuBLAS, which carries out what streams were given on the emulator |
+//! | calls of cuDNN | on a stand-in that carries out what descriptors say and refuses what its documentation does, and any algorithm whose bits may differ: the host layers' values, and the same bits for every plan |
+//! | the device | on a stand-in for driver, cuBLAS and cuDNN, which carries out what streams were given on the emulator |
 //! | measuring the link | on the stand-in: that it copies, and what it makes of what the driver says |
 //! | missing things | no driver, no device, an old one, no NVRTC, too little device or pinned memory: on the stand-in |
 //!
@@ -31,17 +32,19 @@
 //!
 //! # What is not here
 //!
-//! - cuDNN, and convolutions by cuBLAS other than of one cell: they are plain tiled kernels, which are
-//!   right and no match for NVIDIA's. Linear layers and products are cuBLAS's where it is there.
+//! - Maxima by cuDNN, which does not say where they were. Without cuDNN, convolutions by cuBLAS other than
+//!   of one cell: they are plain tiled kernels then, which are right and no match for NVIDIA's.
 //! - Elements other than f32. Codecs take f16 and bf16, layers do not.
 //! - CUDA graphs; compression by the host (`vdnn++`), which is refused by name.
 
 pub mod commands;
 mod compile;
 mod device;
+mod dnn;
 mod driver;
 mod error;
 pub mod launches;
+mod libraries;
 mod library;
 mod probe;
 
@@ -50,6 +53,7 @@ use codecs::kernels::Program;
 pub use compile::{Compiled, compile};
 pub use device::{CudaDevice, CudaOptions, OpenError, open};
 pub use error::CudaError;
+pub use libraries::Libraries;
 pub use library::Library;
 pub use probe::{CudaFacts, CudaProbe};
 

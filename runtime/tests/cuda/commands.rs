@@ -1,7 +1,7 @@
 //! Whole iterations as a CUDA device is told them, carried out on the emulator: kernels, copies and
 //! order, in orders that streams may take.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use codecs::kernels::Launch;
 use planner::methods::by_name;
@@ -16,7 +16,7 @@ use crate::problem::{SEED, machine, planned, trace, zfp, zvc};
 use crate::reference::{bits, seed_of};
 use crate::{layers, networks};
 
-const SHARES: Shares = Shares { layers: Means { blocks: 16, blas: false }, codecs: 3 };
+const SHARES: Shares = Shares { layers: Means { blocks: 16, blas: false, dnn: false }, codecs: 3 };
 
 /// A device that is none.
 struct Emulated<'a> {
@@ -32,7 +32,7 @@ struct Emulated<'a> {
 
 impl<'a> Emulated<'a> {
     fn new(network: &'a Network, plan: &'a Plan) -> Option<Self> {
-        let commands = Commands::new(plan, network, SHARES).unwrap();
+        let commands = Commands::new(plan, network, SHARES, &BTreeSet::new()).unwrap();
         let sizes = [plan.budget.0, plan.host_budget.0.min(1 << 24), commands.control_bytes];
         let sizes = sizes.into_iter().chain(commands.scratch);
         // Nothing that is not written first is a number.
@@ -261,7 +261,7 @@ fn waits_order_what_the_plan_orders() {
         let models = zvc(300);
         let codecs = by_name(method).unwrap().needs_codecs().then_some(&models);
         let plan = planned(&trace, &machine(codec_lane), method, percent, codecs);
-        let commands = Commands::new(&plan, &network, SHARES).unwrap();
+        let commands = Commands::new(&plan, &network, SHARES, &BTreeSet::new()).unwrap();
         let mut order = HappensBefore::new();
         for issue in &commands.issues {
             let known = |on: &ActionId, order: &HappensBefore| {
@@ -292,6 +292,7 @@ fn what_has_no_kernel_is_refused_before_anything_starts() {
     let network = networks::small("vgg");
     let trace = trace(&network);
     let plan = planned(&trace, &machine(false), "vdnn++", 70, Some(&zvc(300)));
-    let error = Commands::new(&plan, &network, SHARES).expect_err("the host would compress");
+    let error = Commands::new(&plan, &network, SHARES, &BTreeSet::new())
+        .expect_err("the host would compress");
     assert_eq!(error, CommandError::PackedByHost);
 }

@@ -19,7 +19,8 @@ use crate::reference::{bits, seed_of};
 
 /// The driver and the compiler in a folder of their own.
 fn stand_in(names: &[&str]) -> Option<PathBuf> {
-    let library = crate::emulator::library(&programs(), include_str!("driver.h"))?;
+    let more = concat!(include_str!("driver.h"), include_str!("cudnn.h"));
+    let library = crate::emulator::library(&programs(), more)?;
     let folder = library.with_extension(names.join("-"));
     std::fs::create_dir_all(&folder).unwrap();
     for name in names {
@@ -32,17 +33,21 @@ fn stand_in(names: &[&str]) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Whether this is the process in which a test is to run. Otherwise runs the test there, with
-/// settings for the driver.
+/// Whether this is the process in which a test of this file is to run. Otherwise runs the test there,
+/// with settings for the driver.
 fn is_inside(test: &str, settings: &[(&str, &str)]) -> bool {
+    is_inside_with(&format!("device::{test}"), &[], settings)
+}
+
+/// The same for a test anywhere, with libraries beside driver and compiler.
+pub fn is_inside_with(test: &str, libraries: &[&str], settings: &[(&str, &str)]) -> bool {
     if std::env::var_os("TIDEGATE_STAND_IN").is_some() {
         return true;
     }
-    let blas = settings.iter().any(|(name, _)| *name == "TIDEGATE_BLAS");
-    let names = ["libcuda.so", "libnvrtc.so", "libcublas.so"];
-    let Some(folder) = stand_in(&names[..if blas { 3 } else { 2 }]) else { return false };
+    let names = [&["libcuda.so", "libnvrtc.so"], libraries].concat();
+    let Some(folder) = stand_in(&names) else { return false };
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([&format!("device::{test}"), "--exact", "--nocapture"]);
+    command.args([test, "--exact", "--nocapture"]);
     command.env("LD_LIBRARY_PATH", folder).env("TIDEGATE_STAND_IN", "1");
     settings.iter().for_each(|(name, value)| {
         command.env(name, value);
@@ -53,13 +58,13 @@ fn is_inside(test: &str, settings: &[(&str, &str)]) -> bool {
     false
 }
 
-fn opened<'a>(network: &'a Network, trace: &'a Trace, plan: &'a Plan) -> CudaDevice<'a> {
+pub fn opened<'a>(network: &'a Network, trace: &'a Trace, plan: &'a Plan) -> CudaDevice<'a> {
     let options = CudaOptions { seed: SEED, ..CudaOptions::default() };
     open(network, trace, plan, &options).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Runs iterations and returns what they leave, with dropout's seed of each.
-fn outcome(device: &mut CudaDevice<'_>, network: &Network, plan: &Plan) -> Vec<Vec<u32>> {
+pub fn outcome(device: &mut CudaDevice<'_>, network: &Network, plan: &Plan) -> Vec<Vec<u32>> {
     for iteration in 0..3 {
         if let Some((tensor, cells)) = seed_of(network, SEED, iteration) {
             device.write(tensor, &cells).unwrap();
@@ -121,7 +126,8 @@ fn plans_leave_the_same_bits() {
 /// Other bits than kernels', perhaps, but the same ones for every plan.
 #[test]
 fn plans_leave_the_same_bits_with_cublas() {
-    if !is_inside("plans_leave_the_same_bits_with_cublas", &[("TIDEGATE_BLAS", "1")]) {
+    let test = "device::plans_leave_the_same_bits_with_cublas";
+    if !is_inside_with(test, &["libcublas.so"], &[]) {
         return;
     }
     for name in ["resnet", "transformer"] {

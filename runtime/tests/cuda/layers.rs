@@ -20,7 +20,7 @@ use crate::models;
 const TOLERANCE: f32 = 2e-6;
 
 /// Kernels alone.
-const KERNELS: Means = Means { blocks: 8, blas: false };
+const KERNELS: Means = Means { blocks: 8, blas: false, dnn: false };
 
 /// What cuBLAS promises, one product after the other.
 const SGEMM: Program = Program::new(
@@ -181,7 +181,7 @@ fn check(network: &Network) -> Option<f32> {
         let id = OpId::from_index(index);
         let expected = memory.on_host(network, id);
         let mut on_device = |seed, blocks, blas, in_place| {
-            let means = Means { blocks, blas };
+            let means = Means { blocks, blas, dnn: false };
             memory.on_device(&mut emulator, network, id, (seed, means, in_place))
         };
         let found = on_device(index as u64, 40, false, false);

@@ -3,6 +3,7 @@
 mod commands;
 mod compile;
 mod device;
+mod dnn;
 mod layers;
 mod models;
 

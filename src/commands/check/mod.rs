@@ -109,7 +109,7 @@ fn check(
     subject: &Subject,
 ) -> Result<Vec<Done>> {
     let machine = &measured.machine;
-    let (network, trace, _) = measure_network(&subject.named(), &args.device, machine)?;
+    let (network, trace, times) = measure_network(&subject.named(), &args.device, machine)?;
     let runs = Runs { warmup: 1, iterations: args.iterations as usize, seed: args.device.seed };
     let on = (&network, &trace, machine);
     let in_core_times = in_core(args.device.device, on, runs)?;
@@ -120,6 +120,9 @@ fn check(
         in_core_times.measured,
         in_core_times.predicted
     ))?;
+    if let Some(libraries) = &times.libraries {
+        print(format!("computed by {libraries}\n"))?;
+    }
     let mut table = vec![header()];
     let mut done = Vec::new();
     for budget in &args.budgets {

@@ -121,6 +121,9 @@ pub struct Means {
     pub blocks: u32,
     /// Whether products are cuBLAS's, where it can be told them: launches of [`BLAS`](super::BLAS).
     pub blas: bool,
+    /// Whether what cuDNN can be told is cuDNN's: launches of [`DNN`](super::DNN). It comes before
+    /// cuBLAS.
+    pub dnn: bool,
 }
 
 /// The launches of an op so far.
@@ -141,9 +144,13 @@ impl<A> Writer<A> {
         self.means.blas
     }
 
-    /// A call of cuBLAS.
-    pub fn blas(&mut self, arguments: Vec<Operand<A>>) {
-        let (program, kernel) = super::BLAS;
+    /// Whether cuDNN has what it can be told.
+    pub fn has_dnn(&self) -> bool {
+        self.means.dnn
+    }
+
+    /// A call of a library.
+    pub fn library(&mut self, (program, kernel): (&'static str, &str), arguments: Vec<Operand<A>>) {
         self.push(program, kernel, 1, 32, arguments);
     }
 

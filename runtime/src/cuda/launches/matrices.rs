@@ -1,7 +1,7 @@
 //! Products of matrices, and convolutions.
 
 use super::arguments::operands;
-use super::blas::calls;
+use super::blas::{BLAS, calls};
 use super::{Argument, OpOperands, Operand, Writer};
 use crate::layers::{Linear, MASKED, Product};
 use crate::network::Step;
@@ -81,7 +81,7 @@ impl<A: Copy + PartialEq> Matrices<A> {
     pub fn write(&self, writer: &mut Writer<A>) {
         let calls = if writer.has_blas() { calls(self) } else { None };
         if let Some(calls) = calls {
-            calls.into_iter().for_each(|call| writer.blas(call));
+            calls.into_iter().for_each(|call| writer.library(BLAS, call));
             return self.add_bias(writer);
         }
         let operand = |(address, of): (Argument<A>, Strides)| {
@@ -130,11 +130,7 @@ impl<A: Copy + PartialEq> Matrices<A> {
         if self.bias == Argument::Nothing {
             return;
         }
-        let numbers = [1, 1, 1, 1, self.rows, self.columns, 0, 0, 0, 0, 0, 1];
-        let mut arguments: Vec<_> = numbers.into_iter().map(Operand::from).collect();
-        arguments.extend(operands![self.y, self.bias, self.y]);
-        let elements = self.rows * self.columns;
-        writer.each(("elementwise", "add_broadcast"), elements, arguments);
+        add_to_channels(writer, [self.rows, self.columns, 1], self.y, self.bias);
     }
 }
 
@@ -312,12 +308,25 @@ fn inputs(numbers: &[u64; 19]) -> [usize; 3] {
 }
 
 /// The same of its output.
-fn outputs(numbers: &[u64; 19]) -> [usize; 3] {
+pub(super) fn outputs(numbers: &[u64; 19]) -> [usize; 3] {
     [numbers[0], numbers[2], numbers[7..10].iter().product()].map(|n| n as usize)
 }
 
+/// Adds to each channel a number of its own: a bias.
+pub(super) fn add_to_channels<A: Copy>(
+    writer: &mut Writer<A>,
+    [images, channels, plane]: [usize; 3],
+    y: Argument<A>,
+    bias: Argument<A>,
+) {
+    let numbers = [1, 1, 1, images, channels, plane, 0, 0, 0, 0, 1, 0];
+    let mut arguments: Vec<_> = numbers.into_iter().map(Operand::from).collect();
+    arguments.extend(operands![y, bias, y]);
+    writer.each(("elementwise", "add_broadcast"), images * channels * plane, arguments);
+}
+
 /// The sum of each channel: the gradient of a bias.
-fn sum_of_channels<A: Copy>(
+pub(super) fn sum_of_channels<A: Copy>(
     writer: &mut Writer<A>,
     [images, channels, plane]: [usize; 3],
     dy: Argument<A>,

@@ -3,6 +3,7 @@
 mod arguments;
 mod attention;
 mod blas;
+mod dnn;
 mod matrices;
 mod rows;
 mod simple;
@@ -14,6 +15,7 @@ use crate::network::Step;
 pub use arguments::{Argument, Cells, Means, OpOperands};
 use arguments::{Operand, Writer};
 pub use blas::{BLAS, BLAS_ARGUMENTS};
+pub use dnn::{DNN, DnnCall, DnnKernel, dnn_call};
 
 /// An op that has no kernel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +42,9 @@ pub fn launches<A: Copy + PartialEq>(
         return Err(NoKernel { what: "a convolution of 2^32 positions or more" });
     }
     let mut writer = Writer::new(means, op);
+    if writer.has_dnn() && dnn::write(step, operands, &mut writer).is_some() {
+        return Ok(writer.launches);
+    }
     let done = match step {
         Step::Convolution(_)
         | Step::ConvolutionWeights(_)

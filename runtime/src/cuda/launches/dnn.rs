@@ -1,0 +1,177 @@
+//! Convolutions, means and softmax by cuDNN, where they can be said in its words.
+//!
+//! Maxima are not: cuDNN finds where they were from input and output, and ours says where they are, so
+//! that neither has to be kept. Nor is a window that goes beyond the padding, which cuDNN has not.
+
+use super::arguments::operands;
+use super::matrices::{add_to_channels, outputs, sum_of_channels};
+use super::{OpOperands, Operand, Writer};
+use crate::network::Step;
+
+/// The program that calls of cuDNN have in a list of launches.
+pub const DNN: &str = "cudnn";
+
+/// What cuDNN is to do. A launch of it has the kernel's name, [`Self::numbers`] and then addresses.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DnnCall {
+    /// What to do.
+    pub kernel: DnnKernel,
+    /// The sizes, from which descriptors are made.
+    pub numbers: Vec<u64>,
+}
+
+/// What cuDNN is asked for, with its addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DnnKernel {
+    /// `x, w, y`; numbers as those of a convolution.
+    Convolution,
+    /// `x, dy, dw`
+    ConvolutionWeights,
+    /// `w, dy, dx`
+    ConvolutionInput,
+    /// `x, y`; numbers as those of a pool, always of windows.
+    AveragePool,
+    /// `dy, dx`
+    AveragePoolBackward,
+    /// `x, y`; rows and their width.
+    Softmax,
+    /// `y, dy, dx`
+    SoftmaxBackward,
+}
+
+impl DnnKernel {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Convolution,
+        Self::ConvolutionWeights,
+        Self::ConvolutionInput,
+        Self::AveragePool,
+        Self::AveragePoolBackward,
+        Self::Softmax,
+        Self::SoftmaxBackward,
+    ];
+
+    /// The kernel's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Convolution => "convolution",
+            Self::ConvolutionWeights => "convolution_weights",
+            Self::ConvolutionInput => "convolution_input",
+            Self::AveragePool => "average_pool",
+            Self::AveragePoolBackward => "average_pool_backward",
+            Self::Softmax => "softmax",
+            Self::SoftmaxBackward => "softmax_backward",
+        }
+    }
+
+    /// How many numbers come before the addresses.
+    pub fn numbers(self) -> usize {
+        match self {
+            Self::Convolution | Self::ConvolutionWeights | Self::ConvolutionInput => 19,
+            Self::AveragePool | Self::AveragePoolBackward => 17,
+            Self::Softmax | Self::SoftmaxBackward => 2,
+        }
+    }
+
+    /// How many addresses there are.
+    pub fn addresses(self) -> usize {
+        match self {
+            Self::Convolution
+            | Self::ConvolutionWeights
+            | Self::ConvolutionInput
+            | Self::SoftmaxBackward => 3,
+            Self::AveragePool | Self::AveragePoolBackward | Self::Softmax => 2,
+        }
+    }
+}
+
+/// What cuDNN would be asked for a step; nothing where it cannot be said.
+pub fn dnn_call(step: &Step) -> Option<DnnCall> {
+    let (kernel, numbers) = match step {
+        Step::Convolution(conv) => (DnnKernel::Convolution, conv.numbers().to_vec()),
+        Step::ConvolutionWeights(conv) => (DnnKernel::ConvolutionWeights, conv.numbers().to_vec()),
+        Step::ConvolutionInput(conv) => (DnnKernel::ConvolutionInput, conv.numbers().to_vec()),
+        Step::AveragePool(pool) => (DnnKernel::AveragePool, windows(pool.numbers())?),
+        Step::AveragePoolBackward(pool) => {
+            (DnnKernel::AveragePoolBackward, windows(pool.numbers())?)
+        }
+        Step::Softmax { width, elements } => (DnnKernel::Softmax, rows(*width, *elements)),
+        Step::SoftmaxBackward { width, elements } => {
+            (DnnKernel::SoftmaxBackward, rows(*width, *elements))
+        }
+        _ => return None,
+    };
+    // cuDNN counts in 32 bits, elements of a tensor, too.
+    let elements = |of: &[u64]| of.iter().fold(1u64, |all, extent| all.saturating_mul(*extent));
+    let counts = match kernel.numbers() {
+        19 => [
+            elements(&[numbers[0], numbers[1], elements(&numbers[4..7])]),
+            elements(&[numbers[0], numbers[2], elements(&numbers[7..10])]),
+        ],
+        17 => [elements(&numbers[..4]), 1],
+        _ => [elements(&numbers), 1],
+    };
+    let fits = |number: &u64| i32::try_from(*number).is_ok();
+    let is_said = counts.iter().chain(&numbers).all(fits) && !counts.contains(&0);
+    is_said.then_some(DnnCall { kernel, numbers })
+}
+
+fn rows(width: usize, elements: usize) -> Vec<u64> {
+    vec![(elements / width.max(1)) as u64, width as u64]
+}
+
+/// The numbers of means over windows; those of parts where these are windows, too. cuDNN has as many
+/// windows as fit, and none that may lie in the padding alone.
+fn windows(mut numbers: [u64; 17]) -> Option<Vec<u64>> {
+    for axis in 0..3 {
+        let (input, output) = (numbers[1 + axis], numbers[4 + axis]);
+        if numbers[16] != 0 {
+            if output == 0 || !input.is_multiple_of(output) {
+                return None;
+            }
+            (numbers[7 + axis], numbers[10 + axis]) = (input / output, input / output);
+        }
+        let [window, step, padding] = [7, 10, 13].map(|first| numbers[first + axis]);
+        let room = (input + 2 * padding).checked_sub(window)?;
+        if padding >= window || output != 1 + room / step {
+            return None;
+        }
+    }
+    numbers[16] = 0;
+    Some(numbers.to_vec())
+}
+
+/// Writes a call, and what goes with it; nothing where there is none.
+pub(super) fn write<A: Copy + PartialEq>(
+    step: &Step,
+    op: &OpOperands<'_, A>,
+    writer: &mut Writer<A>,
+) -> Option<()> {
+    let DnnCall { kernel, numbers } = dnn_call(step)?;
+    let addresses: Vec<Operand<A>> = match kernel {
+        DnnKernel::Convolution | DnnKernel::ConvolutionWeights | DnnKernel::ConvolutionInput => {
+            operands![op.read(0)?, op.read(1)?, op.write(0)?]
+        }
+        DnnKernel::AveragePool | DnnKernel::AveragePoolBackward => {
+            operands![op.read(0)?, op.write(0)?]
+        }
+        DnnKernel::Softmax => operands![op.read_or_write(0, 0)?, op.write(0)?],
+        DnnKernel::SoftmaxBackward => {
+            operands![op.read(0)?, op.read_or_write(1, 0)?, op.write(0)?]
+        }
+    };
+    // Where it has channels: images, channels and plane of the output.
+    let output = <&[u64; 19]>::try_from(&numbers[..]).map(outputs);
+    let arguments = numbers.iter().copied().map(Operand::Number).chain(addresses);
+    writer.library((DNN, kernel.name()), arguments.collect());
+    match kernel {
+        DnnKernel::Convolution if op.reads.len() > 2 => {
+            add_to_channels(writer, output.ok()?, op.write(0)?, op.read(2)?);
+        }
+        DnnKernel::ConvolutionWeights if op.writes.len() > 1 => {
+            sum_of_channels(writer, output.ok()?, op.read(1)?, op.write(1)?);
+        }
+        _ => {}
+    }
+    Some(())
+}

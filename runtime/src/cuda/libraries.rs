@@ -1,0 +1,135 @@
+//! Whose libraries compute beside our own kernels, on the stream of the compute lane.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use codecs::kernels::Launch;
+use schema::{Bytes, OpId};
+
+use super::dnn::{self, Dnn};
+use super::driver::{Blas, Context, Stream};
+use super::launches::{BLAS, DNN, Means};
+use super::{CudaError, Library};
+use crate::network::Network;
+
+/// Libraries that are open.
+pub(super) struct Opened {
+    blas: Option<Blas>,
+    /// With its version; or why it is not used.
+    dnn: Result<(String, Dnn), String>,
+    /// Ops for which cuDNN has nothing that gives the same bits each time.
+    not_dnn: BTreeSet<OpId>,
+}
+
+impl Opened {
+    /// Those that are wanted and there, for a stream that outlives them; and the means that are left.
+    pub fn new(
+        context: &Context,
+        stream: &Stream,
+        network: &Network,
+        wanted: Means,
+    ) -> Result<(Self, Means), CudaError> {
+        let version = match (wanted.dnn, Library::Cudnn.is_present()) {
+            (false, _) => Err("not wanted".into()),
+            (true, false) => Err("not there".into()),
+            (true, true) => dnn::version().map_err(|old| format!("{old} is older than 9")),
+        };
+        let (dnn, not_dnn) = match version {
+            Ok(version) => {
+                let (dnn, refused) = Dnn::new(context, stream, network)?;
+                (Ok((version, dnn)), refused)
+            }
+            Err(why) => (Err(why), BTreeSet::new()),
+        };
+        let blas = (wanted.blas && Library::Cublas.is_present())
+            .then(|| Blas::new(context, stream))
+            .transpose()?;
+        let means = Means { blas: blas.is_some(), dnn: dnn.is_ok(), ..wanted };
+        Ok((Self { blas, dnn, not_dnn }, means))
+    }
+
+    /// Ops that are not cuDNN's.
+    pub fn not_dnn(&self) -> &BTreeSet<OpId> {
+        &self.not_dnn
+    }
+
+    /// Carries a launch out if it is one of a library's, and says whether it is.
+    pub fn carry_out(
+        &self,
+        (program, kernel): (&str, &str),
+        arguments: &[u64],
+    ) -> Result<bool, CudaError> {
+        if (program, kernel) == BLAS {
+            let absent = CudaError::NoLibrary { library: Library::Cublas };
+            self.blas.as_ref().ok_or(absent)?.multiply(arguments)?;
+        } else if program == DNN {
+            let absent = CudaError::NoLibrary { library: Library::Cudnn };
+            let (_, dnn) = self.dnn.as_ref().map_err(|_| absent)?;
+            dnn.carry_out(kernel, arguments)?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Bytes of device memory of their own.
+    pub fn workspace_bytes(&self) -> u64 {
+        self.blas.as_ref().map_or(0, Blas::workspace_bytes)
+            + self.dnn.as_ref().map_or(0, |(_, dnn)| dnn.workspace_bytes())
+    }
+
+    /// What they do of these launches.
+    pub fn libraries<'a, A: 'a>(&self, launches: impl Iterator<Item = &'a Launch<A>>) -> Libraries {
+        let [mut kernels, mut blas, mut dnn] = [0; 3];
+        for launch in launches {
+            *match launch.program {
+                program if program == BLAS.0 => &mut blas,
+                program if program == DNN => &mut dnn,
+                _ => &mut kernels,
+            } += 1;
+        }
+        Libraries {
+            kernels,
+            blas: self.blas.as_ref().map(|own| (blas, Bytes(own.workspace_bytes()))),
+            dnn: match &self.dnn {
+                Ok((version, own)) => Ok((version.clone(), dnn, Bytes(own.workspace_bytes()))),
+                Err(why) => Err(why.clone()),
+            },
+            not_dnn: self.not_dnn.len(),
+        }
+    }
+}
+
+/// Who computes an iteration, by launches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Libraries {
+    /// Launches of our own kernels.
+    pub kernels: usize,
+    /// Those of cuBLAS, and its memory to work in; none where it is not used.
+    pub blas: Option<(usize, Bytes)>,
+    /// cuDNN's version, its launches, and its memory to work in; or why it is not used.
+    pub dnn: Result<(String, usize, Bytes), String>,
+    /// Ops that cuDNN was asked for and has no algorithm for that gives the same bits each time.
+    pub not_dnn: usize,
+}
+
+impl fmt::Display for Libraries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.dnn {
+            Ok((version, launches, memory)) => {
+                write!(f, "cuDNN {version}: {launches} launches, {memory} to work in")?;
+                if self.not_dnn > 0 {
+                    write!(f, " ({} ops left to other kernels)", self.not_dnn)?;
+                }
+            }
+            Err(why) => write!(f, "cuDNN: {why}")?,
+        }
+        match self.blas {
+            Some((launches, memory)) => {
+                write!(f, "; cuBLAS: {launches} launches, {memory} to work in")?;
+            }
+            None => write!(f, "; cuBLAS: not used")?,
+        }
+        write!(f, "; own kernels: {} launches", self.kernels)
+    }
+}

@@ -1,0 +1,168 @@
+//! cuDNN: what is said to it, what it may not do, and what it makes, on one that is none (`cudnn.h`).
+
+use std::collections::BTreeSet;
+
+use runtime::cuda::launches::{DnnKernel, dnn_call};
+use runtime::cuda::{CudaDevice, CudaOptions, open};
+use runtime::device::Device;
+use runtime::layers::{AveragePool, Shape, Window};
+use runtime::network::{Network, Step};
+use schema::{Plan, Trace};
+
+use crate::device::{is_inside_with, opened, outcome};
+use crate::problem::{SEED, machine, planned, trace};
+use crate::reference::InCore;
+use crate::{models, networks};
+
+/// Both libraries.
+const LIBRARIES: [&str; 2] = ["libcublas.so", "libcudnn.so"];
+
+/// Largest difference from the host's after an iteration, as a share of the largest value in a tensor:
+/// roundings of one layer go through those behind it.
+const TOLERANCE: f32 = 2e-5;
+
+fn in_core(trace: &Trace) -> Plan {
+    planned(trace, &machine(false), "in-core", 130, None)
+}
+
+/// Runs an iteration and compares what outlives it with the host's.
+fn compare(network: &Network, trace: &Trace, plan: &Plan, device: &mut CudaDevice<'_>) {
+    let mut host = InCore::new(network, SEED);
+    host.iterate();
+    device.run().unwrap_or_else(|error| panic!("{}: {error:?}", network.name));
+    let mut compared = 0;
+    for buffer in plan.buffers.iter().filter(|buffer| buffer.at_end) {
+        let Some(tensor) = buffer.tensor else { continue };
+        let expected = &host.tensors[tensor.index()];
+        let mut found = vec![0.0; expected.len()];
+        device.read(tensor, &mut found).unwrap();
+        let largest = expected.iter().fold(f32::MIN_POSITIVE, |most, value| most.max(value.abs()));
+        for (expected, found) in expected.iter().zip(&found) {
+            let name = &trace.tensors[tensor.index()].name;
+            let same = expected.to_bits() == found.to_bits();
+            let close = (expected - found).abs() / largest <= TOLERANCE;
+            assert!(same || close, "{}, {name}: {expected} {found}", network.name);
+        }
+        compared += 1;
+    }
+    assert!(compared > 0);
+}
+
+#[test]
+fn cudnn_makes_what_the_host_makes() {
+    if !is_inside_with("dnn::cudnn_makes_what_the_host_makes", &LIBRARIES, &[]) {
+        return;
+    }
+    for network in models::all() {
+        let trace = trace(&network);
+        let plan = in_core(&trace);
+        let mut device = opened(&network, &trace, &plan);
+        let libraries = device.libraries();
+        let (version, launches, memory) = libraries.dnn.clone().unwrap();
+        assert_eq!((version.as_str(), libraries.not_dnn), ("9.2.1", 0));
+        let said = network.ops().iter().filter(|op| dnn_call(&op.step).is_some()).count();
+        assert_eq!(launches, said, "{}", network.name);
+        let convolves = |step: &Step| matches!(step, Step::Convolution(_));
+        let is_needed = network.ops().iter().any(|op| convolves(&op.step));
+        assert_eq!(memory.0 > 0, is_needed, "{}", network.name);
+        compare(&network, &trace, &plan, &mut device);
+        // Both libraries' memory is counted.
+        let blas = libraries.blas.unwrap().1;
+        assert!(device.memory().outside >= schema::Bytes(memory.0 + blas.0));
+    }
+}
+
+/// What is recomputed is computed by the same algorithm, and nobody else has its memory to work in.
+#[test]
+fn plans_leave_the_same_bits_with_cudnn() {
+    if !is_inside_with("dnn::plans_leave_the_same_bits_with_cudnn", &LIBRARIES, &[]) {
+        return;
+    }
+    for (name, method, percent) in
+        [("vgg", "swap-all", 60), ("resnet", "tide", 60), ("unet", "tide", 60)]
+    {
+        let network = networks::small(name);
+        let trace = trace(&network);
+        let whole = in_core(&trace);
+        let mut device = opened(&network, &trace, &whole);
+        let expected = outcome(&mut device, &network, &whole);
+        drop(device);
+        let plan = planned(&trace, &machine(false), method, percent, None);
+        let mut device = opened(&network, &trace, &plan);
+        assert!(device.libraries().dnn.unwrap().1 > 0);
+        assert!(outcome(&mut device, &network, &plan) == expected, "{name}, {method}");
+    }
+}
+
+#[test]
+fn what_cudnn_has_no_steady_algorithm_for_is_left_to_kernels() {
+    let test = "dnn::what_cudnn_has_no_steady_algorithm_for_is_left_to_kernels";
+    if !is_inside_with(test, &LIBRARIES, &[("TIDEGATE_DNN_GROUPS", "0")]) {
+        return;
+    }
+    let network = models::images();
+    let trace = trace(&network);
+    let plan = in_core(&trace);
+    let mut device = opened(&network, &trace, &plan);
+    let libraries = device.libraries();
+    // Grouped and depthwise: forward, weights and input of each, but for the first one's input.
+    let grouped = network.ops().iter().filter(|op| {
+        let is_one = op.name.starts_with("grouped") || op.name.starts_with("depthwise");
+        is_one && dnn_call(&op.step).is_some()
+    });
+    assert_eq!(libraries.not_dnn, grouped.count());
+    assert!(libraries.not_dnn > 0 && libraries.dnn.as_ref().unwrap().1 > 0);
+    assert!(libraries.to_string().contains("ops left to other kernels"), "{libraries}");
+    compare(&network, &trace, &plan, &mut device);
+}
+
+#[test]
+fn an_old_cudnn_is_not_used_and_that_is_said() {
+    let test = "dnn::an_old_cudnn_is_not_used_and_that_is_said";
+    if !is_inside_with(test, &LIBRARIES, &[("TIDEGATE_DNN_VERSION", "8902")]) {
+        return;
+    }
+    let network = networks::small("vgg");
+    let trace = trace(&network);
+    let plan = in_core(&trace);
+    let device = opened(&network, &trace, &plan);
+    assert_eq!(device.libraries().dnn, Err("8.9.2 is older than 9".into()));
+    assert!(device.libraries().to_string().starts_with("cuDNN: 8.9.2 is older than 9; cuBLAS"));
+}
+
+#[test]
+fn cudnn_may_be_left_away() {
+    if !is_inside_with("dnn::cudnn_may_be_left_away", &LIBRARIES, &[]) {
+        return;
+    }
+    let network = networks::small("vgg");
+    let trace = trace(&network);
+    let plan = in_core(&trace);
+    let options = CudaOptions { dnn: false, ..CudaOptions::default() };
+    let device = open(&network, &trace, &plan, &options).unwrap();
+    assert_eq!(device.libraries().dnn, Err("not wanted".into()));
+}
+
+/// Means over windows that cuDNN has, and those over parts that are such windows.
+#[test]
+fn only_windows_that_cudnn_has_are_said() {
+    let said = |pool: AveragePool| dnn_call(&Step::AveragePool(pool)).map(|call| call.numbers);
+    let shape = Shape::image(2, 3, 7, 6);
+    let plain = said(AveragePool::new(shape, Window::square(3, 2, 1)).unwrap()).unwrap();
+    assert_eq!(plain[1..], [1, 7, 6, 1, 4, 3, 1, 3, 3, 1, 2, 2, 0, 1, 1, 0]);
+    let ceil = Window { ceil: true, ..Window::square(2, 2, 0) };
+    assert_eq!(said(AveragePool::new(shape, ceil).unwrap()), None, "a window beyond the edge");
+    let parts = said(AveragePool::adaptive(shape, [1, 7, 3]).unwrap()).unwrap();
+    assert_eq!(parts[1..], [1, 7, 6, 1, 7, 3, 1, 1, 2, 1, 1, 2, 0, 0, 0, 0]);
+    assert_eq!(said(AveragePool::adaptive(shape, [1, 2, 3]).unwrap()), None, "uneven parts");
+}
+
+/// The networks that are compared have all that is said.
+#[test]
+fn everything_said_is_compared() {
+    let steps = models::all();
+    let steps = steps.iter().flat_map(|network| network.ops());
+    let said: BTreeSet<_> =
+        steps.filter_map(|op| dnn_call(&op.step)).map(|call| call.kernel).collect();
+    assert_eq!(said, BTreeSet::from(DnnKernel::ALL));
+}
