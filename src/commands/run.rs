@@ -7,7 +7,7 @@ use schema::{Document, Nanos, PendingFile, Plan, Timeline, Trace};
 use simulator::predict;
 
 use crate::device_args::{DeviceKind, at_least_one};
-use crate::exit::Result;
+use crate::exit::{Result, usage};
 use crate::measured::compared::{Compared, Row};
 use crate::measured::device::{in_core, on_device};
 use crate::measured::runs::{Ran, Runs};
@@ -46,6 +46,10 @@ pub struct Args {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
+    /// Launch each iteration as one CUDA graph, captured when the warm-up's first has run
+    #[arg(long)]
+    graph: bool,
+
     /// Leave the iteration without a memory limit away, over which the slowdown is taken
     #[arg(long)]
     no_in_core: bool,
@@ -71,7 +75,11 @@ pub fn run(args: &Args) -> Result {
     let trace = Trace::read(&args.trace)?;
     let machine = machine_of(&plan, &args.machine)?;
     let network = network_of(&trace)?;
-    let runs = Runs { warmup: args.warmup, iterations: args.iterations, seed: args.seed };
+    let Args { warmup, iterations, seed, graph, .. } = *args;
+    if graph && warmup == 0 {
+        return Err(usage("--graph needs --warmup 1 or more: the first iteration is no graph yet"));
+    }
+    let runs = Runs { warmup, iterations, seed, graph };
     let subject = (&network, &trace, &machine);
     let ran = on_device(args.device, subject, &plan, runs, &args.inject)?;
     let in_core = match args.no_in_core {

@@ -23,6 +23,7 @@ pub fn on_device(
 ) -> Result<Ran> {
     let bar = Bar::new(&plan.method);
     match kind {
+        DeviceKind::Host if runs.graph => Err(no_graphs()),
         DeviceKind::Host => {
             let mut device = host_device((network, trace, machine), plan, runs.seed, faults)?;
             Ok(runs.run(network, &mut device, &bar)?)
@@ -31,12 +32,18 @@ pub fn on_device(
             Err(usage("--inject is for the host device: nothing goes wrong on CUDA on purpose"))
         }
         DeviceKind::Cuda => {
-            let options = CudaOptions { seed: runs.seed, stop: stop(), ..CudaOptions::default() };
+            let Runs { seed, graph, .. } = runs;
+            let options = CudaOptions { seed, graph, stop: stop(), ..CudaOptions::default() };
             let mut device = cuda::open(network, trace, plan, &options).map_err(not_opened)?;
             let ran = runs.run(network, &mut device, &bar)?;
             Ok(Ran { libraries: Some(device.libraries()), ..ran })
         }
     }
+}
+
+/// What is said where the host device is to launch graphs.
+pub fn no_graphs() -> WithExit {
+    usage("--graph is for `--device cuda`: the host device has no graphs")
 }
 
 /// A host device for a plan, with the machine's link and host memory; Ctrl-C stops it.

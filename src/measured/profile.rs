@@ -135,7 +135,7 @@ pub fn measure_ops(
     let mut trace = network.trace(&measured, provenance(source, args, machine));
     // Times are those of the device itself, from which predictions are made.
     let plan = in_core_plan(&trace, machine)?;
-    let runs = Runs { warmup, iterations: repeats, seed };
+    let runs = Runs { warmup, iterations: repeats, seed, graph: false };
     let on = (network, &trace, machine);
     let ran = on_device(args.device, on, &plan, runs, &[])?;
     let mut times = OpTimes::of(trace.ops.len(), &ran.timelines);

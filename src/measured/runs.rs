@@ -18,6 +18,8 @@ pub struct Runs {
     pub iterations: usize,
     /// Seed of dropout.
     pub seed: u64,
+    /// Whether iterations are launched as CUDA graphs, from the second on.
+    pub graph: bool,
 }
 
 /// What was measured.

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use schema::{ActionId, Basis, Bytes, Lane, Nanos, Plan, Task, TensorId, Timeline, Trace};
 use simulator::Event as Moment;
 
-use super::commands::{At, Command, CommandError, Commands, Control, Issue, Shares};
+use super::commands::{At, Command, CommandError, Commands, Control, Shares};
 use super::driver::{Context, DeviceMemory, Event, Kernels, Pinned, Stream};
+use super::graph::Graph;
 use super::launches::{Argument, Means};
 use super::libraries::{Libraries, Opened};
 use super::{CudaError, programs};
@@ -33,15 +34,25 @@ pub struct CudaOptions {
     pub blas: bool,
     /// Whether convolutions, means and softmax are cuDNN's where its library is there.
     pub dnn: bool,
-    /// Stops the device.
+    /// Whether iterations from the second on are launched as one CUDA graph.
+    pub graph: bool,
+    /// Stops the device; an iteration that is a graph comes to its end first.
     pub stop: Stop,
 }
 
 impl Default for CudaOptions {
-    /// The first device, seed 0, a quarter of the multiprocessors for codecs, cuBLAS and cuDNN.
+    /// The first device, seed 0, a quarter of the multiprocessors for codecs, cuBLAS and cuDNN, no
+    /// graph.
     fn default() -> Self {
-        let (blas, dnn) = (true, true);
-        Self { ordinal: 0, seed: 0, codec_percent: 25, blas, dnn, stop: Stop::default() }
+        Self {
+            ordinal: 0,
+            seed: 0,
+            codec_percent: 25,
+            blas: true,
+            dnn: true,
+            graph: false,
+            stop: Stop::default(),
+        }
     }
 }
 
@@ -105,6 +116,8 @@ pub fn open<'a>(
         })?,
         host: Pinned::new(&context, plan.host_budget)?,
         opened,
+        as_graph: options.graph,
+        graph: None,
         streams,
         origin: context.event()?,
         moments: (0..plan.actions.len())
@@ -145,35 +158,38 @@ pub struct CudaDevice<'a> {
     network: &'a Network,
     plan: &'a Plan,
     trace: &'a Trace,
-    commands: Commands,
+    pub(super) commands: Commands,
     residents: Residents,
     state: State,
     memory: MemoryUse,
-    stop: Stop,
-    kernels: Kernels,
+    pub(super) stop: Stop,
+    pub(super) kernels: Kernels,
     /// Before the stream that they work on, so that they are given back before.
-    opened: Opened,
-    streams: [Stream; Lane::COUNT],
-    origin: Event,
+    pub(super) opened: Opened,
+    /// Whether iterations are launched as a graph, and the graph.
+    pub(super) as_graph: bool,
+    pub(super) graph: Option<Graph>,
+    pub(super) streams: [Stream; Lane::COUNT],
+    pub(super) origin: Event,
     /// When each action starts and ends.
-    moments: Vec<[Event; 2]>,
-    arena: DeviceMemory,
-    control: DeviceMemory,
-    scratch: [DeviceMemory; Lane::COUNT],
-    host: Pinned,
-    context: Context,
+    pub(super) moments: Vec<[Event; 2]>,
+    pub(super) arena: DeviceMemory,
+    pub(super) control: DeviceMemory,
+    pub(super) scratch: [DeviceMemory; Lane::COUNT],
+    pub(super) host: Pinned,
+    pub(super) context: Context,
 }
 
 /// What the arena holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     New,
     Between,
     Unusable,
 }
 
 /// Why an iteration did not end.
-enum Torn {
+pub(super) enum Torn {
     Stopped,
     At(ActionId, ActionError),
 }
@@ -226,72 +242,6 @@ impl CudaDevice<'_> {
             self.arena.write(to.begin as u64, &cells)?;
         }
         Ok(())
-    }
-
-    /// Hands out an iteration. Streams are at work when it returns.
-    fn hand_out(&mut self) -> Result<(), Torn> {
-        let first = ActionId(0);
-        let at_first = |error: CudaError| Torn::At(first, failure(error));
-        self.control.write(Control::STATUS, &[u64::MAX, 0]).map_err(at_first)?;
-        self.streams[0].record(&self.origin).map_err(at_first)?;
-        for stream in &self.streams[1..] {
-            stream.wait(&self.origin).map_err(at_first)?;
-        }
-        for issue in &self.commands.issues {
-            if self.stop.is_requested() {
-                return Err(Torn::Stopped);
-            }
-            self.issue(issue).map_err(|error| Torn::At(issue.action, failure(error)))?;
-        }
-        Ok(())
-    }
-
-    fn issue(&self, issue: &Issue) -> Result<(), CudaError> {
-        let stream = &self.streams[issue.lane.index()];
-        for on in &issue.waits {
-            stream.wait(&self.moments[on.index()][1])?;
-        }
-        let [start, end] = &self.moments[issue.action.index()];
-        stream.record(start)?;
-        for command in &issue.commands {
-            match command {
-                Command::Launch(launch) => {
-                    let arguments: Vec<u64> =
-                        launch.arguments.iter().map(|argument| self.value(argument)).collect();
-                    let named = (launch.program, &launch.kernel[..]);
-                    if self.opened.carry_out(named, &arguments)? {
-                        continue;
-                    }
-                    let sizes = [launch.blocks, launch.threads];
-                    stream.launch(&self.kernels, named, sizes, &arguments)?;
-                }
-                Command::Copy { bytes: 0, .. } => {}
-                Command::Copy { direction, device, host, bytes } => {
-                    let (device, host) = ((&self.arena, *device), (&self.host, *host));
-                    match direction {
-                        schema::Direction::D2h => stream.copy_out(device, host, *bytes)?,
-                        schema::Direction::H2d => stream.copy_in(device, host, *bytes)?,
-                    }
-                }
-            }
-        }
-        stream.record(end)
-    }
-
-    /// An argument as the device takes it. What kernels touch behind an address is the plan's, as
-    /// the proof has it; here is checked that it begins inside.
-    fn value(&self, argument: &Argument<At>) -> u64 {
-        match *argument {
-            Argument::Address(At::Arena(at), more) => self.arena.address(at + more, 0),
-            Argument::Address(At::Host(at), more) => self.host.address(at + more, 0),
-            Argument::Address(At::Control(at), more) => self.control.address(at + more, 0),
-            Argument::Address(At::Scratch(lane, at), more) => {
-                self.scratch[lane.index()].address(at + more, 0)
-            }
-            Argument::Nothing => 0,
-            Argument::Status => self.control.address(Control::STATUS, 8),
-            Argument::Number(number) => number,
-        }
     }
 
     /// What kernels say of the iteration, and when its actions started and ended.
@@ -365,7 +315,7 @@ impl CudaDevice<'_> {
     }
 }
 
-fn failure(error: CudaError) -> ActionError {
+pub(super) fn failure(error: CudaError) -> ActionError {
     ActionError::Device { what: error.to_string() }
 }
 
@@ -418,8 +368,8 @@ impl Device for CudaDevice<'_> {
             State::New => {}
         }
         // Unless it comes to its end.
-        self.state = State::Unusable;
-        let handed_out = self.hand_out();
+        let state = std::mem::replace(&mut self.state, State::Unusable);
+        let handed_out = self.hand_out(state);
         // Whatever was handed out ends before anybody looks.
         let drained = self.context.synchronize();
         handed_out.map_err(|torn| self.failure(torn))?;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use codecs::kernels::Program;
 use cudarc::cublas;
-use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags, CUstream};
+use cudarc::driver::sys::{CUdevice_attribute, CUevent, CUevent_flags, CUstream};
 use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaStream, DriverError, result};
 use schema::Bytes;
 
@@ -90,6 +90,13 @@ impl Context {
     /// An event that says when.
     pub fn event(&self) -> Result<Event, CudaError> {
         let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
+        let event = self.context.new_event(flags).map_err(failed("making an event"))?;
+        Ok(Event { event })
+    }
+
+    /// An event that only says that, not when.
+    pub fn order(&self) -> Result<Event, CudaError> {
+        let flags = Some(CUevent_flags::CU_EVENT_DISABLE_TIMING);
         let event = self.context.new_event(flags).map_err(failed("making an event"))?;
         Ok(Event { event })
     }
@@ -214,6 +221,11 @@ impl Stream {
 }
 
 impl Event {
+    /// As the driver has it.
+    pub fn raw(&self) -> CUevent {
+        self.event.cu_event()
+    }
+
     /// Nanoseconds from another event to this one, both of which have come.
     pub fn since(&self, start: &Self) -> Result<u64, CudaError> {
         let elapsed = start.event.elapsed_ms(&self.event);
@@ -434,7 +446,7 @@ fn text(error: DriverError) -> String {
     text.unwrap_or_else(|| format!("{error:?}"))
 }
 
-fn failed(what: &'static str) -> impl Fn(DriverError) -> CudaError + Copy {
+pub(super) fn failed(what: &'static str) -> impl Fn(DriverError) -> CudaError + Copy {
     move |error| CudaError::Call { what, why: text(error) }
 }
 

@@ -43,6 +43,8 @@ mod device;
 mod dnn;
 mod driver;
 mod error;
+mod graph;
+mod hand_out;
 pub mod launches;
 mod libraries;
 mod library;

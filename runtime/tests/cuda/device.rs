@@ -19,7 +19,7 @@ use crate::reference::{bits, seed_of};
 
 /// The driver and the compiler in a folder of their own.
 fn stand_in(names: &[&str]) -> Option<PathBuf> {
-    let more = concat!(include_str!("driver.h"), include_str!("cudnn.h"));
+    let more = concat!(include_str!("driver.h"), include_str!("graph.h"), include_str!("cudnn.h"));
     let library = crate::emulator::library(&programs(), more)?;
     let folder = library.with_extension(names.join("-"));
     std::fs::create_dir_all(&folder).unwrap();

@@ -5,6 +5,7 @@
 // environment says: TIDEGATE_DEVICES (default 1), TIDEGATE_MEMORY in bytes (default 1 GiB),
 // TIDEGATE_CAPABILITY (default 90), TIDEGATE_SEED.
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <set>
@@ -21,8 +22,28 @@ struct Record {
     uint64_t at;
 };
 
+struct Event;
+struct Stream;
+
+// What a stream was given while it was captured (see `graph.h`).
+struct Node {
+    std::function<void()> run;
+    Event* records;
+    std::vector<Node*> after;
+};
+
+struct Capture {
+    Stream* origin;
+    std::vector<Node*> nodes;
+    bool broken;
+};
+
 struct Event {
     std::vector<Record*> records;
+    bool timed = true;
+    // Where a capture was when it was recorded there.
+    Capture* capture = nullptr;
+    std::vector<Node*> last;
 };
 
 struct Work {
@@ -35,6 +56,8 @@ struct Work {
 struct Stream {
     std::deque<Work> queue;
     uint64_t now = 0;
+    Capture* capture = nullptr;
+    std::vector<Node*> last;
 };
 
 struct Module {
@@ -42,6 +65,7 @@ struct Module {
 };
 
 static std::vector<Stream*> streams;
+static unsigned captures;
 static uint64_t allocated;
 static std::map<void*, uint64_t> allocations;
 
@@ -70,6 +94,20 @@ static int drain() {
         for (size_t i = 0; i < streams.size() && !went; i++) went = step(streams[(first + i) % streams.size()]);
         if (!went) return 719;
     }
+}
+
+static void captured(Stream* stream, std::function<void()> run, Event* records) {
+    Node* node = new Node{run, records, stream->last};
+    stream->capture->nodes.push_back(node);
+    stream->last = {node};
+}
+
+// What would not wait for a capture breaks it.
+static int unless_captured() {
+    for (Stream* stream : streams) {
+        if (stream->capture) stream->capture->broken = true;
+    }
+    return captures > 0 ? 900 : 0;
 }
 
 static bool is_busy() {
@@ -114,7 +152,10 @@ API cuDevicePrimaryCtxRetain(void** to, int) { return *to = &context, 0; }
 API cuDevicePrimaryCtxRelease_v2(int) { return 0; }
 API cuCtxGetCurrent(void** to) { return *to = &context, 0; }
 API cuCtxSetCurrent(void*) { return 0; }
-API cuCtxSynchronize() { return drain(); }
+API cuCtxSynchronize() {
+    int error = unless_captured();
+    return error ? error : drain();
+}
 API cuMemGetInfo_v2(size_t* free, size_t* total) {
     *total = setting("TIDEGATE_MEMORY", 1 << 30);
     *free = *total - allocated;
@@ -128,6 +169,7 @@ static int allocate(void** to, size_t bytes) {
 }
 API cuMemAlloc_v2(uint64_t* to, size_t bytes) {
     size_t free, total;
+    if (int error = unless_captured()) return error;
     cuMemGetInfo_v2(&free, &total);
     if (bytes > free) return 2;
     void* memory;
@@ -151,17 +193,19 @@ API cuMemFreeHost(void* at) { return is_busy() ? 1 : (free(at), 0); }
 // Returns when the bytes have been taken, which may be before they arrive; streams do not wait for it.
 API cuMemcpyHtoD_v2(uint64_t to, const void* from, size_t bytes) {
     static Stream* own = nullptr;
-    if (is_busy()) return 1;
+    if (is_busy() || unless_captured()) return 1;
     if (!own) streams.push_back(own = new Stream);
     std::string taken((const char*)from, bytes);
     own->queue.push_back(Work{[=] { memcpy((void*)to, taken.data(), taken.size()); }, nullptr, nullptr});
     return 0;
 }
 API cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes) {
-    return is_busy() ? 1 : (memcpy(to, (void*)from, bytes), 0);
+    return is_busy() || unless_captured() ? 1 : (memcpy(to, (void*)from, bytes), 0);
 }
-static int later(void* stream, std::function<void()> run) {
-    ((Stream*)stream)->queue.push_back(Work{run, nullptr, nullptr});
+static int later(void* at, std::function<void()> run) {
+    Stream* stream = (Stream*)at;
+    if (stream->capture) return captured(stream, run, nullptr), 0;
+    stream->queue.push_back(Work{run, nullptr, nullptr});
     return 0;
 }
 API cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stream) {
@@ -183,26 +227,52 @@ API cuStreamDestroy_v2(void* stream) {
     return 0;
 }
 API cuStreamSynchronize(void*) { return drain(); }
-API cuEventCreate(void** to, unsigned) { return *to = new Event, 0; }
+API cuEventCreate(void** to, unsigned flags) {
+    Event* event = new Event;
+    event->timed = (flags & 2) == 0;
+    return *to = event, 0;
+}
 API cuEventDestroy_v2(void* event) {
     for (Record* record : ((Event*)event)->records) delete record;
     delete (Event*)event;
     return 0;
 }
-API cuEventRecord(void* event, void* stream) {
+API cuEventRecord(void* at, void* on) {
+    Event* event = (Event*)at;
+    Stream* stream = (Stream*)on;
+    event->capture = stream->capture;
+    event->last = stream->last;
+    if (stream->capture) return 0;
     Record* record = new Record{false, 0};
-    ((Event*)event)->records.push_back(record);
-    ((Stream*)stream)->queue.push_back(Work{nullptr, nullptr, record});
+    event->records.push_back(record);
+    stream->queue.push_back(Work{nullptr, nullptr, record});
     return 0;
 }
-API cuStreamWaitEvent(void* stream, void* event, unsigned) {
+API cuStreamWaitEvent(void* on, void* at, unsigned) {
+    Event* event = (Event*)at;
+    Stream* stream = (Stream*)on;
+    if (event->capture) {
+        // A stream with something to do already cannot be captured from there on.
+        if (stream->capture ? stream->capture != event->capture : !stream->queue.empty()) return 905;
+        if (!stream->capture) stream->last.clear();
+        stream->capture = event->capture;
+        for (Node* node : event->last) {
+            if (std::find(stream->last.begin(), stream->last.end(), node) == stream->last.end()) {
+                stream->last.push_back(node);
+            }
+        }
+        return 0;
+    }
+    if (stream->capture) return 905;
     // What was never recorded is not waited for.
-    auto& records = ((Event*)event)->records;
-    if (!records.empty()) ((Stream*)stream)->queue.push_back(Work{nullptr, records.back(), nullptr});
+    auto& records = event->records;
+    if (!records.empty()) stream->queue.push_back(Work{nullptr, records.back(), nullptr});
     return 0;
 }
 API cuEventSynchronize(void*) { return drain(); }
 API cuEventElapsedTime(float* to, void* start, void* end) {
+    if (((Event*)start)->capture || ((Event*)end)->capture) return 400;
+    if (!((Event*)start)->timed || !((Event*)end)->timed) return 400;
     auto &first = ((Event*)start)->records, &last = ((Event*)end)->records;
     if (first.empty() || last.empty()) return 400;
     *to = ((double)last.back()->at - (double)first.back()->at) / 1e6;

@@ -4,6 +4,7 @@ mod commands;
 mod compile;
 mod device;
 mod dnn;
+mod graph;
 mod layers;
 mod models;
 

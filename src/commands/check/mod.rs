@@ -14,10 +14,10 @@ use schema::{Bytes, CodecModels, Machine, Plan, Timeline, Trace};
 
 use crate::codec_args::CodecInputs;
 use crate::commands::compare::methods_of;
-use crate::device_args::DeviceArgs;
+use crate::device_args::{DeviceArgs, DeviceKind};
 use crate::exit::{Exit, Result, WithExit};
 use crate::measured::compared::{Compared, InCoreTimes};
-use crate::measured::device::{in_core, on_device};
+use crate::measured::device::{in_core, no_graphs, on_device};
 use crate::measured::profile::{MeasuredMachine, measure_machine, measure_network};
 use crate::measured::runs::{Ran, Runs};
 use crate::output::{columns, print};
@@ -65,6 +65,10 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     iterations: u32,
 
+    /// Launch each iteration of a plan as one CUDA graph; ops are timed without
+    #[arg(long)]
+    graph: bool,
+
     /// A folder for a page with the figures; it is made where there is none
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -81,6 +85,9 @@ struct Done {
 
 /// Measures, plans, runs and shows.
 pub fn run(args: &Args) -> Result {
+    if args.graph && args.device.device == DeviceKind::Host {
+        return Err(no_graphs());
+    }
     let methods = methods_of(&args.methods, args.device.sampled.is_empty())?;
     let networks =
         if args.networks.is_empty() { subject::standard() } else { args.networks.clone() };
@@ -110,7 +117,12 @@ fn check(
 ) -> Result<Vec<Done>> {
     let machine = &measured.machine;
     let (network, trace, times) = measure_network(&subject.named(), &args.device, machine)?;
-    let runs = Runs { warmup: 1, iterations: args.iterations as usize, seed: args.device.seed };
+    let runs = Runs {
+        warmup: 1,
+        iterations: args.iterations as usize,
+        seed: args.device.seed,
+        graph: args.graph,
+    };
     let on = (&network, &trace, machine);
     let in_core_times = in_core(args.device.device, on, runs)?;
     let peak = simulator::in_core(&trace).peak;
