@@ -94,11 +94,18 @@ pub fn run(args: &Args) -> Result {
     match args.format {
         _ if to_stdout => Ok(()),
         Format::Json => print_json(&compared),
-        Format::Text => print(summary(&plan, &predict(&plan, Some(&trace)), &ran, &compared)),
+        Format::Text => {
+            print(summary(&plan, &predict(&plan, Some(&trace)), (&ran, graph), &compared))
+        }
     }
 }
 
-fn summary(plan: &Plan, predicted: &Timeline, ran: &Ran, compared: &Compared) -> String {
+fn summary(
+    plan: &Plan,
+    predicted: &Timeline,
+    (ran, graph): (&Ran, bool),
+    compared: &Compared,
+) -> String {
     let mut text = format!(
         "{} on {}, method {}, {} iterations; the one in the middle by time\n",
         plan.trace.name,
@@ -113,7 +120,8 @@ fn summary(plan: &Plan, predicted: &Timeline, ran: &Ran, compared: &Compared) ->
     text.push_str(&columns(&rows));
     let [first, last] = [ran.timelines.first(), ran.timelines.last()]
         .map(|timeline| timeline.map_or(Nanos::ZERO, |timeline| timeline.iteration));
-    text.push_str(&format!("iterations took {first} to {last}\n"));
+    let launched = if graph { ", each launched as one graph" } else { "" };
+    text.push_str(&format!("iterations took {first} to {last}{launched}\n"));
     if let Some(libraries) = &compared.libraries {
         text.push_str(&format!("computed by {libraries}\n"));
     }

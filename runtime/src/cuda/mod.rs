@@ -7,7 +7,8 @@
 //! - [`commands`]: a whole iteration as a list for each stream, with the events between streams: from
 //!   the plan alone.
 //! - [`compile`]: source to what a driver loads, by NVRTC.
-//! - [`open`] and [`CudaDevice`]: memory, streams, events. Hands the list out and decides nothing.
+//! - [`open`] and [`CudaDevice`]: memory, streams, events. Hands the list out, command by command or as one
+//!   graph, and decides nothing.
 //!
 //! # What has been run where
 //!
@@ -24,6 +25,7 @@
 //! | calls of cuBLAS | against a product as its documentation has it |
 //! | calls of cuDNN | on a stand-in that carries out what descriptors say and refuses what its documentation does, and any algorithm whose bits may differ: the host layers' values, and the same bits for every plan |
 //! | the device | on a stand-in for driver, cuBLAS and cuDNN, which carries out what streams were given on the emulator |
+//! | an iteration as a graph | captured and launched on the stand-in, which refuses what may not be captured: edges give the order that streams have, and launches the bits that streams leave |
 //! | measuring the link | on the stand-in: that it copies, and what it makes of what the driver says |
 //! | missing things | no driver, no device, an old one, no NVRTC, too little device or pinned memory: on the stand-in |
 //!
@@ -35,7 +37,7 @@
 //! - Maxima by cuDNN, which does not say where they were. Without cuDNN, convolutions by cuBLAS other than
 //!   of one cell: they are plain tiled kernels then, which are right and no match for NVIDIA's.
 //! - Elements other than f32. Codecs take f16 and bf16, layers do not.
-//! - CUDA graphs; compression by the host (`vdnn++`), which is refused by name.
+//! - Compression by the host (`vdnn++`), which is refused by name.
 
 pub mod commands;
 mod compile;

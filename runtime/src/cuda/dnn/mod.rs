@@ -19,8 +19,10 @@
 //! As for the driver: addresses come from the plan, and the stream and the workspace outlive the handle.
 #![allow(unsafe_code)]
 
+mod prepared;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 use std::ptr;
 
 use cudarc::cudnn::{result, sys};
@@ -28,8 +30,9 @@ use schema::{Bytes, OpId};
 
 use super::CudaError;
 use super::driver::{Context, DeviceMemory, Stream};
-use super::launches::{DnnCall, DnnKernel, dnn_call};
+use super::launches::{DnnKernel, dnn_call};
 use crate::network::Network;
+use prepared::{FORWARD, How, OF_INPUT, OF_WEIGHTS, Prepared};
 
 /// The oldest version that this has the names of.
 const OLDEST: usize = 90_000;
@@ -64,43 +67,6 @@ impl Drop for Handle {
     }
 }
 
-/// Descriptors of a call.
-struct Prepared {
-    x: Descriptor<sys::cudnnTensorDescriptor_t>,
-    y: Descriptor<sys::cudnnTensorDescriptor_t>,
-    how: How,
-    workspace: u64,
-}
-
-enum How {
-    Convolution {
-        filter: Descriptor<sys::cudnnFilterDescriptor_t>,
-        convolution: Descriptor<sys::cudnnConvolutionDescriptor_t>,
-    },
-    Pool(Descriptor<sys::cudnnPoolingDescriptor_t>),
-    Softmax,
-}
-
-/// A descriptor, and how it is given back.
-struct Descriptor<T: Copy> {
-    raw: T,
-    destroy: unsafe fn(T) -> sys::cudnnStatus_t,
-}
-
-impl<T: Copy> Drop for Descriptor<T> {
-    fn drop(&mut self) {
-        // SAFETY: made by cuDNN, and given back once. What fails has no remedy here.
-        let _ = unsafe { (self.destroy)(self.raw) };
-    }
-}
-
-const FORWARD: sys::cudnnConvolutionFwdAlgo_t =
-    sys::cudnnConvolutionFwdAlgo_t::CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
-const OF_INPUT: sys::cudnnConvolutionBwdDataAlgo_t =
-    sys::cudnnConvolutionBwdDataAlgo_t::CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
-const OF_WEIGHTS: sys::cudnnConvolutionBwdFilterAlgo_t =
-    sys::cudnnConvolutionBwdFilterAlgo_t::CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
-const FLOAT: sys::cudnnDataType_t = sys::cudnnDataType_t::CUDNN_DATA_FLOAT;
 const SOFTMAX: (sys::cudnnSoftmaxAlgorithm_t, sys::cudnnSoftmaxMode_t) = (
     sys::cudnnSoftmaxAlgorithm_t::CUDNN_SOFTMAX_ACCURATE,
     sys::cudnnSoftmaxMode_t::CUDNN_SOFTMAX_MODE_INSTANCE,
@@ -280,147 +246,6 @@ impl Dnn {
             }
         }
     }
-}
-
-impl Prepared {
-    fn new(handle: &Handle, call: &DnnCall) -> Result<Self, result::CudnnError> {
-        let n: Vec<c_int> = call.numbers.iter().map(|number| *number as c_int).collect();
-        match call.kernel {
-            DnnKernel::Softmax | DnnKernel::SoftmaxBackward => {
-                let rows = || tensor(&[n[0], n[1], 1, 1]);
-                Ok(Self { x: rows()?, y: rows()?, how: How::Softmax, workspace: 0 })
-            }
-            DnnKernel::AveragePool | DnnKernel::AveragePoolBackward => {
-                let sides = Sides::of(&n[1..]);
-                let image = |extents: &[c_int]| tensor(&[&[n[0], 1], extents].concat());
-                let (x, y) = (image(sides.input)?, image(sides.output)?);
-                Ok(Self { x, y, how: How::Pool(sides.pool()?), workspace: 0 })
-            }
-            DnnKernel::Convolution
-            | DnnKernel::ConvolutionWeights
-            | DnnKernel::ConvolutionInput => {
-                let sides = Sides::of(&n[4..]);
-                let x = tensor(&[&[n[0], n[1]], sides.input].concat())?;
-                let y = tensor(&[&[n[0], n[2]], sides.output].concat())?;
-                let filter = filter(&[&[n[2], n[1] / n[3]], sides.window].concat())?;
-                let convolution = sides.convolution(n[3])?;
-                let (w, c) = (filter.raw, convolution.raw);
-                // SAFETY: the handle is open, and the descriptors are made.
-                let workspace = unsafe {
-                    match call.kernel {
-                        DnnKernel::Convolution => result::get_convolution_forward_workspace_size(
-                            handle.0, x.raw, w, c, y.raw, FORWARD,
-                        ),
-                        DnnKernel::ConvolutionWeights => {
-                            result::get_convolution_backward_filter_workspace_size(
-                                handle.0, x.raw, y.raw, c, w, OF_WEIGHTS,
-                            )
-                        }
-                        _ => result::get_convolution_backward_data_workspace_size(
-                            handle.0, w, y.raw, c, x.raw, OF_INPUT,
-                        ),
-                    }
-                }? as u64;
-                Ok(Self { x, y, how: How::Convolution { filter, convolution }, workspace })
-            }
-        }
-    }
-}
-
-/// Extents, and how a window goes over them: two axes where depth is nothing but one cell, or three.
-struct Sides<'a> {
-    input: &'a [c_int],
-    output: &'a [c_int],
-    window: &'a [c_int],
-    step: &'a [c_int],
-    padding: &'a [c_int],
-}
-
-impl<'a> Sides<'a> {
-    /// Of five times three numbers.
-    fn of(numbers: &'a [c_int]) -> Self {
-        let flat = [0, 3, 6].iter().all(|first| numbers[*first] == 1) && numbers[12] == 0;
-        let part = |index: usize| &numbers[3 * index + usize::from(flat)..3 * index + 3];
-        let [input, output, window, step, padding] = [0, 1, 2, 3, 4].map(part);
-        Self { input, output, window, step, padding }
-    }
-
-    fn pool(&self) -> Result<Descriptor<sys::cudnnPoolingDescriptor_t>, result::CudnnError> {
-        let raw = result::create_pooling_descriptor()?;
-        let made = Descriptor { raw, destroy: sys::cudnnDestroyPoolingDescriptor };
-        let mode = sys::cudnnPoolingMode_t::CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING;
-        let nan = sys::cudnnNanPropagation_t::CUDNN_PROPAGATE_NAN;
-        let axes = self.window.len() as c_int;
-        // SAFETY: the descriptor is made; the slices are of so many axes, and read at once.
-        unsafe {
-            result::set_pooling_descriptor(
-                raw,
-                mode,
-                nan,
-                axes,
-                self.window,
-                self.padding,
-                self.step,
-            )?;
-        }
-        Ok(made)
-    }
-
-    fn convolution(
-        &self,
-        groups: c_int,
-    ) -> Result<Descriptor<sys::cudnnConvolutionDescriptor_t>, result::CudnnError> {
-        let raw = result::create_convolution_descriptor()?;
-        let made = Descriptor { raw, destroy: sys::cudnnDestroyConvolutionDescriptor };
-        let dense = vec![1; self.window.len()];
-        let (axes, padding, step) =
-            (self.window.len() as c_int, self.padding.as_ptr(), self.step.as_ptr());
-        let mode = sys::cudnnConvolutionMode_t::CUDNN_CROSS_CORRELATION;
-        // SAFETY: the descriptor is made; the slices are of so many axes, and read at once.
-        unsafe {
-            result::set_convolutionnd_descriptor(
-                raw,
-                axes,
-                padding,
-                step,
-                dense.as_ptr(),
-                mode,
-                FLOAT,
-            )?;
-            result::set_convolution_group_count(raw, groups)?;
-            result::set_convolution_math_type(raw, sys::cudnnMathType_t::CUDNN_FMA_MATH)?;
-        }
-        Ok(made)
-    }
-}
-
-/// A tensor whose elements lie behind one another.
-fn tensor(
-    extents: &[c_int],
-) -> Result<Descriptor<sys::cudnnTensorDescriptor_t>, result::CudnnError> {
-    let raw = result::create_tensor_descriptor()?;
-    let made = Descriptor { raw, destroy: sys::cudnnDestroyTensorDescriptor };
-    let mut strides = vec![1; extents.len()];
-    for axis in (1..extents.len()).rev() {
-        strides[axis - 1] = strides[axis] * extents[axis];
-    }
-    let (axes, extents) = (extents.len() as c_int, extents.as_ptr());
-    // SAFETY: the descriptor is made; both are of so many axes, and read at once.
-    unsafe { result::set_tensornd_descriptor(raw, FLOAT, axes, extents, strides.as_ptr())? };
-    Ok(made)
-}
-
-/// Weights whose elements lie behind one another.
-fn filter(
-    extents: &[c_int],
-) -> Result<Descriptor<sys::cudnnFilterDescriptor_t>, result::CudnnError> {
-    let raw = result::create_filter_descriptor()?;
-    let made = Descriptor { raw, destroy: sys::cudnnDestroyFilterDescriptor };
-    let order = sys::cudnnTensorFormat_t::CUDNN_TENSOR_NCHW;
-    let (axes, extents) = (extents.len() as c_int, extents.as_ptr());
-    // SAFETY: the descriptor is made; the extents are of so many axes, and read at once.
-    unsafe { result::set_filternd_descriptor(raw, FLOAT, order, axes, extents)? };
-    Ok(made)
 }
 
 /// Whether this algorithm does not do that, which cuDNN says with one of a thousand numbers.
