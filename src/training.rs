@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use profiler::trainable::{Training, trainable};
 use runtime::network::Network;
-use schema::Trace;
+use schema::{Dtype, Trace};
 
 use crate::exit::{Exit, OrExit, Result, usage};
 use crate::networks::{NetworkArgs, is_network, read_network};
@@ -35,8 +35,15 @@ impl Named<'_> {
             let name = self.name;
             return Err(usage(format!("{name}: state its batch, such as `--batch 16`")));
         };
-        let network = read_network(self.name, &self.options.options(batch)?)?;
-        trainable(&network, Training { learning_rate: Some(LEARNING_RATE) }).or_exit(Exit::Usage)
+        let options = self.options.options(batch)?;
+        let described = read_network(self.name, &options)?;
+        let training = Training { learning_rate: Some(LEARNING_RATE) };
+        let network = trainable(&described, training).or_exit(Exit::Usage)?;
+        match options.dtype {
+            Some(Dtype::Bf16) => Ok(network.in_bf16()),
+            Some(Dtype::F16) => Err(usage("--dtype: networks train in f32 or bf16 on a device")),
+            _ => Ok(network),
+        }
     }
 
     /// What its trace says, for [`network_of`].

@@ -43,7 +43,9 @@ pub fn zeros_by_epoch(network: &Network, course: Course) -> Result<Vec<TensorZer
             if is_last && op.phase == Phase::Forward {
                 for tensor in &op.writes {
                     let about = network.tensor(*tensor);
-                    let floats = in_core.get(*tensor).filter(|_| about.dtype == Dtype::F32);
+                    let floats = in_core
+                        .get(*tensor)
+                        .filter(|_| matches!(about.dtype, Dtype::F32 | Dtype::Bf16));
                     rows.extend(floats.map(|data| TensorZeros {
                         epoch,
                         tensor: tensor.0,

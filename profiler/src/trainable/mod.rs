@@ -1,12 +1,12 @@
-//! Networks of [`scenarios`] as networks that train: the same layers, with weights and data, in
-//! 32 bits on the host.
+//! Networks of [`scenarios`] as networks that train: the same layers, with weights and data.
 //!
 //! A network of `scenarios` is a graph of layers with shapes, from which times are modelled. Here
 //! the graph becomes a [`runtime::network::Network`], whose ops compute: what is then measured,
 //! planned and run is the network that was named. What differs from the modelled trace of the same
 //! network:
 //!
-//! - Everything is of 32 bits, whatever the options choose.
+//! - Everything is of 32 bits, whatever the options choose; [`Network::in_bf16`] stores activations and
+//!   gradients in 16.
 //! - Gradients that arrive from two branches are added up by an op of their own.
 //! - Max pooling keeps 32-bit positions, dropout keeps nothing (its backward draws the same numbers
 //!   again from the seed), normalisations keep their statistics.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use codecs::CodecId;
 use codecs::kernels::{self, Launch, Launches};
-use schema::{ActionId, CodecRef, Direction, Lane, OpId, Plan};
+use schema::{ActionId, CodecRef, Direction, Lane, OpId, Plan, TensorId};
 
 use super::launches::{Argument, Cells, Means, NoKernel, OpOperands, launches};
 use crate::device::DeviceError;
@@ -21,7 +21,7 @@ pub enum At {
     Host(u64),
     /// So many bytes into the memory where kernels say how things went ([`Control`]).
     Control(u64),
-    /// So many bytes into the scratch memory of a lane's codecs.
+    /// So many bytes into the scratch memory of a lane's codecs, and of ops with 16-bit operands.
     Scratch(Lane, u64),
 }
 
@@ -232,19 +232,30 @@ impl Writer<'_> {
         }
     }
 
-    fn op(&self, work: &OpWork) -> Result<Vec<Command>, CommandError> {
+    fn op(&mut self, work: &OpWork) -> Result<Vec<Command>, CommandError> {
         let op = self.network.op(work.op);
-        let cells =
-            |place: &Place| Cells { at: At::Arena(place.begin as u64), elements: place.bytes / 4 };
-        let reads: Vec<_> = work.reads.iter().map(|place| place.as_ref().map(cells)).collect();
-        let updates: Vec<_> = work.updates.iter().map(cells).collect();
-        let writes: Vec<_> = work.writes.iter().map(cells).collect();
+        let cells = |(place, tensor): (&Place, &TensorId)| {
+            let of = self.network.tensor(*tensor);
+            let floats = Cells::new(At::Arena(place.begin as u64), of.elements);
+            Cells { narrow: of.is_narrow(), ..floats }
+        };
+        let reads = work.reads.iter().zip(&op.reads);
+        let reads: Vec<_> = reads
+            .map(|(place, tensor)| place.as_ref().map(|place| cells((place, tensor))))
+            .collect();
+        let updates: Vec<_> = work.updates.iter().zip(&op.updates).map(cells).collect();
+        let writes: Vec<_> = work.writes.iter().zip(&op.writes).map(cells).collect();
         let workspace = At::Arena(work.workspace.begin as u64);
-        let operands = OpOperands { reads: &reads, updates: &updates, writes: &writes, workspace };
+        // What codecs on the same lane work in, too, one after the other.
+        let scratch = At::Scratch(Lane::Compute, 0);
+        let operands =
+            OpOperands { reads: &reads, updates: &updates, writes: &writes, workspace, scratch };
         let layers = self.shares.layers;
         let means = Means { dnn: layers.dnn && !self.not_dnn.contains(&work.op), ..layers };
-        let launches = launches(&op.step, work.op, &operands, means)
+        let Launches { launches, scratch_bytes } = launches(&op.step, work.op, &operands, means)
             .map_err(|source| CommandError::Op { op: op.name.clone(), source })?;
+        let room = &mut self.scratch[Lane::Compute.index()];
+        *room = (*room).max(scratch_bytes);
         Ok(launches.into_iter().map(Command::Launch).collect())
     }
 

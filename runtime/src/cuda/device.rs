@@ -16,6 +16,7 @@ use crate::device::host::residents::Residents;
 use crate::device::host::script::Place;
 use crate::device::{AccessError, ActionError, Device, DeviceError, MemoryUse, RunFailure, Stop};
 use crate::network::Network;
+use crate::network::bf16::{load, store};
 
 /// Blocks of threads for each multiprocessor.
 const BLOCKS: u32 = 8;
@@ -112,7 +113,7 @@ pub fn open<'a>(
             Bytes(commands.control_bytes),
         )?,
         scratch: array(|lane| {
-            DeviceMemory::new(&context, "codecs", Bytes(commands.scratch[lane]))
+            DeviceMemory::new(&context, "codecs and 16-bit operands", Bytes(commands.scratch[lane]))
         })?,
         host: Pinned::new(&context, plan.host_budget)?,
         opened,
@@ -208,9 +209,9 @@ impl CudaDevice<'_> {
     fn initialise(&mut self, seed: u64) -> Result<(), CudaError> {
         let places: Vec<_> = self.residents.before().collect();
         for (tensor, place) in places {
-            let mut cells = vec![0.0; place.bytes / 4];
+            let mut cells = vec![0.0; self.network.tensor(tensor).elements];
             self.network.initialise(tensor, seed, &mut cells);
-            self.arena.write(place.begin as u64, &cells)?;
+            self.store(tensor, place, &cells)?;
         }
         Ok(())
     }
@@ -223,10 +224,17 @@ impl CudaDevice<'_> {
             State::Unusable => return Err(AccessError::Unusable),
         };
         let place = place.ok_or(AccessError::NotThere { tensor, when })?;
-        match place.bytes / 4 {
+        match self.network.tensor(tensor).elements {
             expected if expected == found => Ok(place),
             expected => Err(AccessError::Length { tensor, expected, found }),
         }
+    }
+
+    /// Writes a tensor as it is stored.
+    fn store(&mut self, tensor: TensorId, place: Place, cells: &[f32]) -> Result<(), CudaError> {
+        let mut bytes = vec![0u8; place.bytes];
+        store(self.network, tensor, cells, &mut bytes);
+        self.arena.write(place.begin as u64, &bytes)
     }
 
     /// Puts constants where the next iteration begins with them. Where one belongs, another may lie,
@@ -234,12 +242,12 @@ impl CudaDevice<'_> {
     fn put_back(&mut self) -> Result<(), CudaError> {
         let mut taken = Vec::new();
         for (from, _) in &self.residents.moved {
-            let mut cells = vec![0.0f32; from.bytes / 4];
-            self.arena.read(from.begin as u64, &mut cells)?;
-            taken.push(cells);
+            let mut bytes = vec![0u8; from.bytes];
+            self.arena.read(from.begin as u64, &mut bytes)?;
+            taken.push(bytes);
         }
-        for ((_, to), cells) in self.residents.moved.iter().zip(taken) {
-            self.arena.write(to.begin as u64, &cells)?;
+        for ((_, to), bytes) in self.residents.moved.iter().zip(taken) {
+            self.arena.write(to.begin as u64, &bytes)?;
         }
         Ok(())
     }
@@ -347,14 +355,17 @@ impl Device for CudaDevice<'_> {
             return Err(AccessError::NotThere { tensor, when: "when an iteration begins" });
         }
         let place = self.place(tensor, data.len())?;
-        let written = self.arena.write(place.begin as u64, data);
+        let written = self.store(tensor, place, data);
         written.map_err(|_| self.lost())
     }
 
     fn read(&mut self, tensor: TensorId, data: &mut [f32]) -> Result<(), AccessError> {
         let place = self.place(tensor, data.len())?;
-        let read = self.arena.read(place.begin as u64, data);
-        read.map_err(|_| self.lost())
+        let mut bytes = vec![0u8; place.bytes];
+        let read = self.arena.read(place.begin as u64, &mut bytes);
+        read.map_err(|_| self.lost())?;
+        load(self.network, tensor, &bytes, data);
+        Ok(())
     }
 
     fn run(&mut self) -> Result<Timeline, RunFailure> {

@@ -67,12 +67,13 @@ pub const ARCHITECTURES: [&str; 3] = ["sm_70", "sm_80", "sm_90"];
 const COMMON: &str = include_str!("kernels/common.cu");
 
 /// The layers' programs, and that of small forms.
-const LAYERS: [Program; 7] = [
+const LAYERS: [Program; 8] = [
     Program::new("product", &[COMMON, include_str!("kernels/product.cu")]),
     Program::new("elementwise", &[COMMON, include_str!("kernels/elementwise.cu")]),
     Program::new("normalise", &[COMMON, include_str!("kernels/normalise.cu")]),
     Program::new("pool", &[COMMON, include_str!("kernels/pool.cu")]),
     Program::new("rows", &[COMMON, include_str!("kernels/rows.cu")]),
+    Program::new("bf16", &[COMMON, include_str!("kernels/bf16.cu")]),
     Program::new("movement", &[COMMON, include_str!("kernels/movement.cu")]),
     Program::new("forms", &[include_str!("kernels/forms.cu")]),
 ];

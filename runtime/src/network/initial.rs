@@ -2,7 +2,7 @@
 
 use schema::TensorId;
 
-use super::Network;
+use super::{Network, bf16};
 use crate::layers::{cell_from_index, cells_from_seed};
 
 /// The value of a constant before the first iteration.
@@ -71,6 +71,9 @@ impl Network {
         let mut random = Random::new(seed ^ (u64::from(tensor.0) << 32));
         if let Some(initial) = self.tensor(tensor).initial {
             initial.fill(&mut random, data);
+        }
+        if self.tensor(tensor).is_narrow() {
+            bf16::round(data);
         }
     }
 

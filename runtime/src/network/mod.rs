@@ -6,6 +6,7 @@
 //! wants; [`Network::trace`] gives the same list as a document that planners read.
 
 mod backward;
+pub(crate) mod bf16;
 mod builder;
 mod builder_layers;
 mod builder_tokens;
@@ -40,7 +41,7 @@ pub struct Network {
     dropout_seed: Option<TensorId>,
 }
 
-/// A storage of the iteration. Every element is a cell of 4 bytes.
+/// A storage of the iteration. Ops compute on cells of 4 bytes, whatever an element is stored as.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tensor {
     /// Its name.
@@ -49,8 +50,8 @@ pub struct Tensor {
     pub elements: usize,
     /// What it is to the training algorithm.
     pub role: Role,
-    /// What the cells hold: floats, or indices as
-    /// [`cell_from_index`](crate::layers::cell_from_index) stores them.
+    /// What the cells hold: floats, which may be stored in 16 bits ([`Network::in_bf16`]), or indices
+    /// as [`cell_from_index`](crate::layers::cell_from_index) stores them.
     pub dtype: Dtype,
     initial: Option<Initial>,
 }

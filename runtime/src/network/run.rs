@@ -3,7 +3,7 @@
 use schema::{OpId, TensorId};
 
 use super::compute::Failure;
-use super::{Network, Op};
+use super::{Network, Op, bf16};
 use crate::layers::{LabelError, TokenError};
 
 /// The memory that one op works on. Every slice is as long as its tensor.
@@ -81,7 +81,8 @@ pub enum RunError {
 }
 
 impl Network {
-    /// Runs an op. What it writes depends on what it reads, bit for bit, and on nothing else.
+    /// Runs an op. What it writes depends on what it reads, bit for bit, and on nothing else; it is
+    /// rounded to what its tensor is stored as.
     pub fn run_op(&self, id: OpId, mut operands: Operands) -> Result<(), RunError> {
         let op = self.ops.get(id.index());
         let op = op.ok_or(RunError::UnknownOp { op: id, count: self.ops.len() })?;
@@ -90,7 +91,13 @@ impl Network {
             Failure::Operands => self.wrong_operands(id),
             Failure::Label(source) => RunError::Label { op: id, source },
             Failure::Token(source) => RunError::Token { op: id, source },
-        })
+        })?;
+        for (tensor, cells) in op.writes.iter().zip(&mut operands.writes) {
+            if self.tensor(*tensor).is_narrow() {
+                bf16::round(cells);
+            }
+        }
+        Ok(())
     }
 
     /// Checks that every slice is there and as long as its tensor.

@@ -4,7 +4,7 @@ use schema::{Bytes, Nanos, Provenance, TensorId, Trace};
 
 use super::{Network, Op};
 
-/// Bytes of a cell.
+/// Bytes of a cell of workspace.
 const CELL: u64 = 4;
 
 /// What a profiler found out about a network.
@@ -32,7 +32,7 @@ impl Network {
                 .enumerate()
                 .map(|(index, tensor)| schema::Tensor {
                     name: tensor.name.clone(),
-                    bytes: Bytes(tensor.elements as u64 * CELL),
+                    bytes: Bytes((tensor.elements * tensor.element_bytes()) as u64),
                     role: tensor.role,
                     dtype: Some(tensor.dtype),
                     home: schema::Home::Device,
@@ -67,9 +67,10 @@ impl Network {
     /// Every input once and every output once; what is updated, twice. Workspace, which stays in
     /// cache where it can, and repeated passes over an operand do not count.
     fn bytes_moved(&self, op: &Op) -> Bytes {
-        let cells = |tensors: &[TensorId]| -> u64 {
-            tensors.iter().map(|t| self.tensor(*t).elements as u64).sum()
+        let bytes = |tensors: &[TensorId]| -> u64 {
+            let tensors = tensors.iter().map(|id| self.tensor(*id));
+            tensors.map(|tensor| (tensor.elements * tensor.element_bytes()) as u64).sum()
         };
-        Bytes(CELL * (cells(&op.reads) + cells(&op.writes) + 2 * cells(&op.updates)))
+        Bytes(bytes(&op.reads) + bytes(&op.writes) + 2 * bytes(&op.updates))
     }
 }

@@ -119,7 +119,7 @@ impl Profile {
 
 /// Share of zeros of a tensor of floats, to four digits.
 fn share_of_zeros(network: &Network, store: &Store, tensor: TensorId) -> Option<f64> {
-    if network.tensor(tensor).dtype != Dtype::F32 {
+    if !matches!(network.tensor(tensor).dtype, Dtype::F32 | Dtype::Bf16) {
         return None;
     }
     let data = store.get(tensor)?;

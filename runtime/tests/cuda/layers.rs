@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use codecs::kernels::{Launch, Program};
+use codecs::kernels::{Launch, Launches, Program};
 use runtime::cuda::launches::{Argument, BLAS, Cells, Means, NoKernel, OpOperands, launches};
 use runtime::cuda::programs;
 use runtime::layers::{Convolution, Shape, Window, cell_from_index};
@@ -84,6 +84,20 @@ fn cells(bytes: &[u8]) -> Vec<f32> {
     bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
 }
 
+/// The same where elements are stored in 16 bits, the upper half of a float's.
+fn narrow_bytes(cells: &[f32]) -> Vec<u8> {
+    let upper = |cell: &f32| {
+        assert_eq!(cell.to_bits() & 0xffff, 0, "{cell} is not rounded");
+        ((cell.to_bits() >> 16) as u16).to_le_bytes()
+    };
+    cells.iter().flat_map(upper).collect()
+}
+
+fn wide_cells(bytes: &[u8]) -> Vec<f32> {
+    let wide = |half: &[u8; 2]| f32::from_bits(u32::from(u16::from_le_bytes(*half)) << 16);
+    bytes.as_chunks::<2>().0.iter().map(wide).collect()
+}
+
 /// Memory in which every tensor has a place of its own for ever.
 struct Memory(Vec<Vec<f32>>);
 
@@ -134,37 +148,53 @@ impl Memory {
         let mut buffers: Vec<Vec<u8>> = Vec::new();
         let mut add = |data: Vec<u8>, elements: usize| {
             buffers.push(data);
-            Cells { at: buffers.len() - 1, elements }
+            Cells::new(buffers.len() - 1, elements)
+        };
+        let narrow = |tensor: &TensorId| network.tensor(*tensor).is_narrow();
+        let stored = |tensor: &TensorId| match narrow(tensor) {
+            true => narrow_bytes(&self.0[tensor.index()]),
+            false => bytes(&self.0[tensor.index()]),
         };
         let mut reads = Vec::new();
         for tensor in &op.reads {
-            let data = &self.0[tensor.index()];
+            let elements = self.0[tensor.index()].len();
             let gone = pair.is_some_and(|pair| pair.input == *tensor);
-            reads.push((!gone).then(|| add(bytes(data), data.len())));
+            let cells = || Cells { narrow: narrow(tensor), ..add(stored(tensor), elements) };
+            reads.push((!gone).then(cells));
         }
         let updates: Vec<_> = op
             .updates
             .iter()
-            .map(|tensor| add(bytes(&self.0[tensor.index()]), self.0[tensor.index()].len()))
+            .map(|tensor| add(stored(tensor), self.0[tensor.index()].len()))
             .collect();
         let writes: Vec<_> = op
             .writes
             .iter()
             .map(|tensor| {
                 let elements = self.0[tensor.index()].len();
-                match pair.filter(|pair| pair.output == *tensor) {
-                    Some(pair) => add(bytes(&self.0[pair.input.index()]), elements),
-                    None => add(vec![0xff; 4 * elements], elements),
-                }
+                let bytes = network.tensor(*tensor).element_bytes() * elements;
+                let place = match pair.filter(|pair| pair.output == *tensor) {
+                    Some(pair) => add(stored(&pair.input), elements),
+                    None => add(vec![0xff; bytes], elements),
+                };
+                Cells { narrow: narrow(tensor), ..place }
             })
             .collect();
         let workspace = add(vec![0xff; 4 * op.step.workspace_floats()], 0).at;
-        let operands = OpOperands { reads: &reads, updates: &updates, writes: &writes, workspace };
-        let launches = launches(&op.step, id, &operands, means).unwrap();
+        let scratch = add(Vec::new(), 0).at;
+        let operands =
+            OpOperands { reads: &reads, updates: &updates, writes: &writes, workspace, scratch };
+        let Launches { launches, scratch_bytes } =
+            launches(&op.step, id, &operands, means).unwrap();
+        buffers[scratch] = vec![0xff; scratch_bytes as usize];
         buffers.push(u64::MAX.to_le_bytes().to_vec());
         run(emulator, seed, &mut buffers, &launches);
         assert_eq!(buffers.last().unwrap(), &u64::MAX.to_le_bytes(), "{}", op.name);
-        updates.iter().chain(&writes).map(|place| cells(&buffers[place.at])).collect()
+        let read = |place: &Cells<usize>| match place.narrow {
+            true => wide_cells(&buffers[place.at]),
+            false => cells(&buffers[place.at]),
+        };
+        updates.iter().chain(&writes).map(read).collect()
     }
 }
 
@@ -199,7 +229,10 @@ fn check(network: &Network) -> Option<f32> {
                 let largest = expected.iter().fold(0f32, |most, value| most.max(value.abs()));
                 let twice = expected.iter().chain(&expected);
                 for (expected, found) in twice.zip(found.iter().chain(&with_blas)) {
-                    let off = (expected - found).abs() / largest.max(f32::MIN_POSITIVE);
+                    // Of 16 bits, what is nearly in the middle may be rounded either way.
+                    let step = if of.is_narrow() { expected.abs() / 128.0 } else { 0.0 };
+                    let apart = ((expected - found).abs() - step).max(0.0);
+                    let off = apart / largest.max(f32::MIN_POSITIVE);
                     assert!(expected == found || off <= TOLERANCE, "{about}: {expected} {found}");
                     worst = worst.max(off);
                 }
@@ -236,23 +269,38 @@ fn layers_of_tokens() {
     check_and_say(&models::tokens());
 }
 
+/// What is stored in 16 bits is what the host makes, or the next value beside it.
+#[test]
+fn layers_in_16_bits() {
+    for network in models::all() {
+        let network = network.in_bf16();
+        assert!(network.tensors().iter().any(|tensor| tensor.is_narrow()));
+        check_and_say(&network);
+    }
+}
+
 /// What a network has not is no kernel, and each kernel is launched by some network.
 #[test]
 fn every_kernel_is_launched() {
     let mut launched = BTreeSet::new();
-    for network in models::all() {
+    for network in models::all().into_iter().chain([models::volumes().in_bf16()]) {
         for (index, op) in network.ops().iter().enumerate() {
-            let place = |tensor: &TensorId| Cells {
-                at: 0usize,
-                elements: network.tensor(*tensor).elements,
+            let place = |tensor: &TensorId| {
+                let of = network.tensor(*tensor);
+                Cells { narrow: of.is_narrow(), ..Cells::new(0usize, of.elements) }
             };
             let reads: Vec<_> = op.reads.iter().map(|tensor| Some(place(tensor))).collect();
             let updates: Vec<_> = op.updates.iter().map(place).collect();
             let writes: Vec<_> = op.writes.iter().map(place).collect();
-            let operands =
-                OpOperands { reads: &reads, updates: &updates, writes: &writes, workspace: 0 };
+            let operands = OpOperands {
+                reads: &reads,
+                updates: &updates,
+                writes: &writes,
+                workspace: 0,
+                scratch: 0,
+            };
             let launches = launches(&op.step, OpId::from_index(index), &operands, KERNELS).unwrap();
-            launched.extend(launches.into_iter().map(|launch| launch.kernel));
+            launched.extend(launches.launches.into_iter().map(|launch| launch.kernel));
         }
     }
     let codecs = codecs::kernels::programs();
@@ -270,19 +318,21 @@ fn most_products_are_told_to_cublas() {
     let mut left = BTreeSet::new();
     for network in models::all() {
         for (index, op) in network.ops().iter().enumerate() {
-            let place = |tensor: &TensorId| Cells {
-                at: 0usize,
-                elements: network.tensor(*tensor).elements,
-            };
+            let place = |tensor: &TensorId| Cells::new(0usize, network.tensor(*tensor).elements);
             let reads: Vec<_> = op.reads.iter().map(|tensor| Some(place(tensor))).collect();
             let updates: Vec<_> = op.updates.iter().map(place).collect();
             let writes: Vec<_> = op.writes.iter().map(place).collect();
-            let operands =
-                OpOperands { reads: &reads, updates: &updates, writes: &writes, workspace: 0 };
+            let operands = OpOperands {
+                reads: &reads,
+                updates: &updates,
+                writes: &writes,
+                workspace: 0,
+                scratch: 0,
+            };
             let means = Means { blas: true, ..KERNELS };
             let launches = launches(&op.step, OpId::from_index(index), &operands, means).unwrap();
             let is_product = |launch: &Launch<_>| launch.kernel == "product";
-            if launches.iter().any(is_product) {
+            if launches.launches.iter().any(is_product) {
                 left.insert(op.name.clone());
             }
         }
@@ -303,9 +353,14 @@ fn what_kernels_cannot_count_is_refused_by_name() {
     let shape = Shape::image(1 << 20, 1, 1 << 10, 1 << 10);
     let window = Window::square(1, 1, 0);
     let step = Step::Convolution(Convolution::new(shape, 1, window, 1).unwrap());
-    let place = Cells { at: 0usize, elements: 4 };
-    let operands =
-        OpOperands { reads: &[Some(place)], updates: &[], writes: &[place], workspace: 0 };
+    let place = Cells::new(0usize, 4);
+    let operands = OpOperands {
+        reads: &[Some(place)],
+        updates: &[],
+        writes: &[place],
+        workspace: 0,
+        scratch: 0,
+    };
     let refused = launches(&step, OpId(0), &operands, KERNELS);
     assert_eq!(refused, Err(NoKernel { what: "a convolution of 2^32 positions or more" }));
 }
@@ -324,14 +379,15 @@ fn wrong_labels_are_said() {
     let mut buffers = vec![bytes(&vec![0.5; elements(op.reads[0])]), bytes(&labels)];
     buffers.extend(op.writes.iter().map(|tensor| vec![0; 4 * elements(*tensor)]));
     buffers.push(u64::MAX.to_le_bytes().to_vec());
-    let place = |at| Cells { at, elements: 0 };
+    let place = |at| Cells::new(at, 0);
     let operands = OpOperands {
         reads: &[Some(place(0)), Some(place(1))],
         updates: &[],
         writes: &[place(2), place(3)],
         workspace: 0,
+        scratch: 0,
     };
     let launches = launches(&op.step, OpId::from_index(id), &operands, KERNELS).unwrap();
-    run(&mut emulator, 1, &mut buffers, &launches);
+    run(&mut emulator, 1, &mut buffers, &launches.launches);
     assert_eq!(buffers[4], (id as u64).to_le_bytes());
 }

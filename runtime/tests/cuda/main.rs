@@ -1,5 +1,6 @@
 //! What of CUDA can be tested without a device.
 
+mod bf16;
 mod commands;
 mod compile;
 mod device;

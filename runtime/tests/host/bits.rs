@@ -143,3 +143,18 @@ fn bits_of_published_networks() {
     holds(&networks::published("resnet32", 16, Some(32), None));
     holds(&networks::published("squeezenet-cifar10", 32, Some(32), None));
 }
+
+/// Activations and gradients in 16 bits: half of the memory, and the same rounded values wherever they
+/// are kept, moved, recomputed or compressed.
+#[test]
+fn bits_of_networks_in_16_bits() {
+    for name in ["vgg", "unet", "transformer"] {
+        let (wide, narrow) = (networks::small(name), networks::small(name).in_bf16());
+        let peaks = [&wide, &narrow].map(|network| {
+            let whole = simulator::in_core(&problem::trace(network));
+            whole.peak.0 - whole.fixed.0
+        });
+        assert!(peaks[1] < peaks[0] * 3 / 4, "{name}: {peaks:?}");
+        holds(&narrow);
+    }
+}

@@ -24,10 +24,25 @@ pub enum Argument<A> {
 /// Where an operand lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cells<A> {
-    /// Its address.
+    /// Its address,
     pub at: A,
+    /// and so many bytes behind it.
+    pub offset: u64,
     /// How many floats or indices it has.
     pub elements: usize,
+    /// Whether they are floats stored in 16 bits.
+    pub narrow: bool,
+}
+
+impl<A: Copy> Cells<A> {
+    /// Floats or indices of 4 bytes.
+    pub fn new(at: A, elements: usize) -> Self {
+        Self { at, offset: 0, elements, narrow: false }
+    }
+
+    pub(super) fn address(&self) -> Argument<A> {
+        Argument::Address(self.at, self.offset)
+    }
 }
 
 /// Where the operands of an op lie.
@@ -41,18 +56,20 @@ pub struct OpOperands<'a, A> {
     pub writes: &'a [Cells<A>],
     /// Its workspace.
     pub workspace: A,
+    /// Memory for floats where operands are stored in 16 bits, as much as launches say.
+    pub scratch: A,
 }
 
 impl<A: Copy> OpOperands<'_, A> {
     /// An input that is always given.
     pub(super) fn read(&self, index: usize) -> Option<Argument<A>> {
-        Some(Argument::Address((*self.reads.get(index)?)?.at, 0))
+        Some((*self.reads.get(index)?)?.address())
     }
 
     /// An input that an output may lie over.
     pub(super) fn read_or_write(&self, index: usize, output: usize) -> Option<Argument<A>> {
         match *self.reads.get(index)? {
-            Some(cells) => Some(Argument::Address(cells.at, 0)),
+            Some(cells) => Some(cells.address()),
             None => self.write(output),
         }
     }
@@ -64,12 +81,12 @@ impl<A: Copy> OpOperands<'_, A> {
 
     /// An output.
     pub(super) fn write(&self, index: usize) -> Option<Argument<A>> {
-        Some(Argument::Address(self.writes.get(index)?.at, 0))
+        Some(self.writes.get(index)?.address())
     }
 
     /// What the op changes.
     pub(super) fn update(&self, index: usize) -> Option<Argument<A>> {
-        Some(Argument::Address(self.updates.get(index)?.at, 0))
+        Some(self.updates.get(index)?.address())
     }
 
     /// So many floats into the workspace.
@@ -131,12 +148,14 @@ pub(super) struct Writer<A> {
     pub launches: Vec<Launch<Argument<A>>>,
     /// The op's number, for the status.
     pub op: u64,
+    /// Bytes of scratch memory that they use.
+    pub scratch_bytes: u64,
     means: Means,
 }
 
 impl<A> Writer<A> {
     pub fn new(means: Means, op: OpId) -> Self {
-        Self { launches: Vec::new(), op: u64::from(op.0), means }
+        Self { launches: Vec::new(), op: u64::from(op.0), scratch_bytes: 0, means }
     }
 
     /// Whether products are cuBLAS's.

@@ -2,18 +2,20 @@
 
 mod arguments;
 mod attention;
+mod bf16;
 mod blas;
 mod dnn;
 mod matrices;
 mod rows;
 mod simple;
 
-use codecs::kernels::Launch;
+use codecs::kernels::Launches;
 use schema::OpId;
 
 use crate::network::Step;
 pub use arguments::{Argument, Cells, Means, OpOperands};
 use arguments::{Operand, Writer};
+use bf16::Widened;
 pub use blas::{BLAS, BLAS_ARGUMENTS};
 pub use dnn::{DNN, DnnCall, DnnKernel, dnn_call};
 
@@ -25,7 +27,7 @@ pub struct NoKernel {
     pub what: &'static str,
 }
 
-/// What to launch for an op, one after the other, with these means.
+/// What to launch for an op, one after the other, with these means, and the scratch memory that it takes.
 ///
 /// Operands are as [`Step`] states them; an input that an output lies over is not given. The op's
 /// number goes into the status where labels or tokens are no numbers of a class or row.
@@ -37,13 +39,29 @@ pub fn launches<A: Copy + PartialEq>(
     op: OpId,
     operands: &OpOperands<'_, A>,
     means: Means,
-) -> Result<Vec<Launch<Argument<A>>>, NoKernel> {
+) -> Result<Launches<Argument<A>>, NoKernel> {
     if matrices::is_too_large(step) {
         return Err(NoKernel { what: "a convolution of 2^32 positions or more" });
     }
     let mut writer = Writer::new(means, op);
-    if writer.has_dnn() && dnn::write(step, operands, &mut writer).is_some() {
-        return Ok(writer.launches);
+    match Widened::new(operands, &mut writer) {
+        Some(widened) => {
+            write(step, &widened.operands(operands), &mut writer)?;
+            widened.round(&mut writer);
+        }
+        None => write(step, operands, &mut writer)?,
+    }
+    Ok(Launches { launches: writer.launches, scratch_bytes: writer.scratch_bytes })
+}
+
+/// The launches on floats.
+fn write<A: Copy + PartialEq>(
+    step: &Step,
+    operands: &OpOperands<'_, A>,
+    writer: &mut Writer<A>,
+) -> Result<(), NoKernel> {
+    if writer.has_dnn() && dnn::write(step, operands, writer).is_some() {
+        return Ok(());
     }
     let done = match step {
         Step::Convolution(_)
@@ -54,10 +72,8 @@ pub fn launches<A: Copy + PartialEq>(
         | Step::LinearInput(_)
         | Step::Product(_)
         | Step::ProductLeft(_)
-        | Step::ProductRight(_) => matrices::write(step, operands, &mut writer),
-        Step::Attention(_) | Step::AttentionBackward(_) => {
-            attention::write(step, operands, &mut writer)
-        }
+        | Step::ProductRight(_) => matrices::write(step, operands, writer),
+        Step::Attention(_) | Step::AttentionBackward(_) => attention::write(step, operands, writer),
         Step::BatchNorm(_)
         | Step::RunningStatistics(_)
         | Step::BatchNormBackward(_)
@@ -72,11 +88,8 @@ pub fn launches<A: Copy + PartialEq>(
         | Step::Loss(..)
         | Step::LossBackward(..)
         | Step::BinaryLoss(..)
-        | Step::BinaryLossBackward(..) => rows::write(step, operands, &mut writer),
-        _ => simple::write(step, operands, &mut writer),
+        | Step::BinaryLossBackward(..) => rows::write(step, operands, writer),
+        _ => simple::write(step, operands, writer),
     };
-    match done {
-        Some(()) => Ok(writer.launches),
-        None => Err(NoKernel { what: "an op with other operands than its step has" }),
-    }
+    done.ok_or(NoKernel { what: "an op with other operands than its step has" })
 }

@@ -13,8 +13,10 @@ use super::link::Throttle;
 use super::memory::Memory;
 use super::sabotage::Mishap;
 use super::script::{CodecWork, CopyWork, Packing, Script, Work};
+use super::widened::with_operands;
 use crate::device::ActionError;
-use crate::network::Network;
+use crate::network::bf16::load;
+use crate::network::{Network, Operands};
 
 /// Why an action did not end.
 pub(super) enum Interrupted {
@@ -34,10 +36,19 @@ impl<E: Into<ActionError>> From<E> for Interrupted {
     }
 }
 
-/// Memory of one lane for what its codecs work in.
+/// Memory of one lane for what its codecs and ops work in.
 pub(super) struct Workbench {
     pub small: Vec<u8>,
     pub raw: Vec<u8>,
+    /// What ops compute on where operands are stored in 16 bits.
+    pub cells: Vec<f32>,
+}
+
+impl Workbench {
+    /// Its memory.
+    pub fn bytes(&self) -> usize {
+        self.small.len() + self.raw.len() + size_of_val(&self.cells[..])
+    }
 }
 
 /// Is shown tensors.
@@ -72,7 +83,8 @@ impl Workshop<'_> {
     ) -> Result<u64, Interrupted> {
         match &self.script.work[id.index()] {
             Work::Op(work) => {
-                self.network.run_op(work.op, self.memory.operands(turn, work))?;
+                let run = |operands: Operands<'_>| self.network.run_op(work.op, operands);
+                with_operands((&self.memory, self.network), turn, work, &mut bench.cells, run)?;
                 Ok(0)
             }
             Work::Copy(_) if mishap.link_fails => Err(ActionError::Link.into()),
@@ -255,10 +267,9 @@ impl Workshop<'_> {
         }
         if let Some(watch) = &self.watch {
             // Scratch memory may lie at odd addresses.
-            let cells = raw
-                .chunks_exact(4)
-                .map(|cell| f32::from_ne_bytes([cell[0], cell[1], cell[2], cell[3]]));
-            watch(packing.tensor, &cells.collect::<Vec<_>>());
+            let mut cells = vec![0.0; packing.layout.elements()];
+            load(self.network, packing.tensor, raw, &mut cells);
+            watch(packing.tensor, &cells);
         }
         Ok(())
     }

@@ -76,10 +76,10 @@ impl Arena {
         unsafe { NonNull::slice_from_raw_parts(self.at(place), place.bytes).as_mut() }
     }
 
-    /// Cells between iterations, when nothing else can have the arena.
-    pub fn cells(&mut self, place: Place) -> &mut [f32] {
+    /// Bytes between iterations, when nothing else can have the arena.
+    pub fn bytes(&mut self, place: Place) -> &mut [u8] {
         // SAFETY: `self` is borrowed mutably.
-        as_cells_mut(unsafe { self.exclusive(place) })
+        unsafe { self.exclusive(place) }
     }
 }
 
@@ -114,7 +114,19 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// What an op works on.
+    /// One of an op's operands.
+    pub fn read<'t>(&'t self, _turn: &'t mut Turn, place: Place) -> &'t [u8] {
+        // SAFETY: the op's turn.
+        unsafe { self.device.shared(place) }
+    }
+
+    /// One of an op's outputs.
+    pub fn write<'t>(&'t self, _turn: &'t mut Turn, place: Place) -> &'t mut [u8] {
+        // SAFETY: the op's turn.
+        unsafe { self.device.exclusive(place) }
+    }
+
+    /// What an op works on, all of it cells.
     pub fn operands<'t>(&'t self, _turn: &'t mut Turn, work: &OpWork) -> Operands<'t> {
         let device = &self.device;
         // SAFETY: the op's turn; reads, updates, writes and workspace do not overlap.

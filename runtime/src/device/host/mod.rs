@@ -13,6 +13,7 @@ mod probe;
 pub(crate) mod residents;
 mod sabotage;
 pub(crate) mod script;
+mod widened;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +23,7 @@ use schema::{Basis, Bytes, Lane, Link, Plan, Task, TensorId, Timeline, Trace};
 use super::check::check;
 use super::{AccessError, Delays, Device, DeviceError, Fault, MemoryUse, RunFailure, Stop};
 use crate::network::Network;
+use crate::network::bf16::{load, store};
 use action::{Workbench, Workshop};
 use available::available_memory;
 use forms::Forms;
@@ -124,7 +126,9 @@ impl<'a> HostDevice<'a> {
             host: arena("host arena", plan.host_budget)?,
         };
         for (tensor, place) in residents.before() {
-            network.initialise(tensor, options.seed, memory.device.cells(place));
+            let mut cells = vec![0.0; network.tensor(tensor).elements];
+            network.initialise(tensor, options.seed, &mut cells);
+            store(network, tensor, &cells, memory.device.bytes(place));
         }
         let threads = (!script.codecs.is_empty()).then(|| {
             let threads = rayon::ThreadPoolBuilder::new().num_threads(options.codec_threads.max(1));
@@ -134,11 +138,14 @@ impl<'a> HostDevice<'a> {
         let bench = |scratch: &Scratch| Workbench {
             small: vec![0; scratch.small],
             raw: vec![0; scratch.raw],
+            cells: Vec::new(),
         };
+        let mut benches = script.scratch.each_ref().map(bench);
+        benches[Lane::Compute.index()].cells = vec![0.0; widened::cells(network)];
         Ok(Self {
             plan,
             trace,
-            benches: script.scratch.each_ref().map(bench),
+            benches,
             workshop: Workshop {
                 network,
                 forms: Forms::new(script.forms),
@@ -165,23 +172,17 @@ impl<'a> HostDevice<'a> {
         self.workshop.watch = Some(Box::new(watch));
     }
 
-    /// Where a tensor is that is there now.
-    fn place(&self, tensor: TensorId) -> Result<Place, AccessError> {
+    /// Where a tensor is that is there now, and how many elements it has, which are to be `found`.
+    fn place(&self, tensor: TensorId, found: usize) -> Result<Place, AccessError> {
         let (place, when) = match self.state {
             State::New => (self.residents.place_before(tensor), "before the first iteration"),
             State::Between => (self.residents.place_after(tensor), "between iterations"),
             State::Unusable => return Err(AccessError::Unusable),
         };
-        place.ok_or(AccessError::NotThere { tensor, when })
-    }
-
-    /// The cells of a tensor that is there now, which are to be `found` many.
-    fn cells(&mut self, tensor: TensorId, found: usize) -> Result<&mut [f32], AccessError> {
-        let place = self.place(tensor)?;
-        let cells = self.workshop.memory.device.cells(place);
-        match cells.len() == found {
-            true => Ok(cells),
-            false => Err(AccessError::Length { tensor, expected: cells.len(), found }),
+        let place = place.ok_or(AccessError::NotThere { tensor, when })?;
+        match self.workshop.network.tensor(tensor).elements {
+            expected if expected == found => Ok(place),
+            expected => Err(AccessError::Length { tensor, expected, found }),
         }
     }
 
@@ -232,12 +233,16 @@ impl Device for HostDevice<'_> {
             let when = "when an iteration begins";
             return Err(AccessError::NotThere { tensor, when });
         }
-        self.cells(tensor, data.len())?.copy_from_slice(data);
+        let place = self.place(tensor, data.len())?;
+        let Workshop { network, memory, .. } = &mut self.workshop;
+        store(network, tensor, data, memory.device.bytes(place));
         Ok(())
     }
 
     fn read(&mut self, tensor: TensorId, data: &mut [f32]) -> Result<(), AccessError> {
-        data.copy_from_slice(self.cells(tensor, data.len())?);
+        let place = self.place(tensor, data.len())?;
+        let Workshop { network, memory, .. } = &mut self.workshop;
+        load(network, tensor, memory.device.bytes(place), data);
         Ok(())
     }
 
@@ -262,7 +267,7 @@ impl Device for HostDevice<'_> {
 
     fn memory(&self) -> MemoryUse {
         let ledger = lock(&self.ledger);
-        let scratch: usize = self.benches.iter().map(|b| b.small.len() + b.raw.len()).sum();
+        let scratch: usize = self.benches.iter().map(Workbench::bytes).sum();
         let kept = self.workshop.kept[1].load(Ordering::Relaxed);
         MemoryUse {
             arena: Bytes(ledger.highest),

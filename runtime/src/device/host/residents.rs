@@ -43,10 +43,10 @@ impl Residents {
     /// Puts constants where the next iteration begins with them. Where one belongs, another may
     /// lie, so that they are taken out together.
     pub(super) fn put_back(&self, arena: &mut Arena) {
-        let taken: Vec<Vec<f32>> =
-            self.moved.iter().map(|(after, _)| arena.cells(*after).to_vec()).collect();
+        let taken: Vec<Vec<u8>> =
+            self.moved.iter().map(|(after, _)| arena.bytes(*after).to_vec()).collect();
         for ((_, before), data) in self.moved.iter().zip(taken) {
-            arena.cells(*before).copy_from_slice(&data);
+            arena.bytes(*before).copy_from_slice(&data);
         }
     }
 }

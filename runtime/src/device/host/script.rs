@@ -316,10 +316,12 @@ impl Writer<'_> {
         self.codecs[packing.codec].worst_case(&packing.layout)
     }
 
-    /// The place of a buffer that holds cells.
+    /// The place of a buffer that holds elements, or workspace.
     fn device(&self, buffer: BufferId) -> Result<Place, DeviceError> {
         let place = self.bytes(buffer);
-        match place.begin.is_multiple_of(4) && place.bytes.is_multiple_of(4) {
+        let tensor = self.plan.buffers[buffer.index()].tensor;
+        let element = tensor.map_or(4, |tensor| self.network.tensor(tensor).element_bytes());
+        match place.begin.is_multiple_of(4) && place.bytes.is_multiple_of(element) {
             true => Ok(place),
             false => {
                 Err(DeviceError::Buffer { buffer, why: "does not lie at a multiple of 4 bytes" })

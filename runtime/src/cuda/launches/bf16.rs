@@ -1,0 +1,80 @@
+//! Operands that are stored in 16 bits.
+//!
+//! Kernels compute on floats. What an op reads in 16 bits is widened into scratch memory before it, and
+//! what it makes there is rounded into its place behind it, as on the host.
+
+use super::arguments::operands;
+use super::{Cells, OpOperands, Writer};
+
+/// Scratch memory begins at a multiple of this for each operand.
+const ALIGNMENT: u64 = 256;
+
+/// An op's operands, all of them floats.
+pub(super) struct Widened<A> {
+    reads: Vec<Option<Cells<A>>>,
+    writes: Vec<Cells<A>>,
+    /// What was made elsewhere and belongs there.
+    made: Vec<(Cells<A>, Cells<A>)>,
+}
+
+impl<A: Copy + PartialEq> Widened<A> {
+    /// Widens what is stored in 16 bits; none where nothing is.
+    pub fn new(op: &OpOperands<'_, A>, writer: &mut Writer<A>) -> Option<Self> {
+        let all = op.reads.iter().flatten().chain(op.writes);
+        if !all.into_iter().any(|cells| cells.narrow) {
+            return None;
+        }
+        let mut end = 0;
+        let mut elsewhere = |cells: &Cells<A>| {
+            let offset = end;
+            end += (4 * cells.elements as u64).next_multiple_of(ALIGNMENT);
+            Cells { at: op.scratch, offset, narrow: false, ..*cells }
+        };
+        let lies_over = op.reads.iter().any(Option::is_none);
+        let mut made = Vec::new();
+        let mut writes = Vec::new();
+        for (index, cells) in op.writes.iter().enumerate() {
+            if !cells.narrow {
+                writes.push(*cells);
+                continue;
+            }
+            let wide = elsewhere(cells);
+            // An input that an output lies over is under the first one.
+            if lies_over && index == 0 {
+                convert(writer, "widen", cells, &wide);
+            }
+            made.push((wide, *cells));
+            writes.push(wide);
+        }
+        let mut reads = Vec::new();
+        for cells in op.reads {
+            reads.push(cells.map(|cells| match cells.narrow {
+                true => {
+                    let wide = elsewhere(&cells);
+                    convert(writer, "widen", &cells, &wide);
+                    wide
+                }
+                false => cells,
+            }));
+        }
+        writer.scratch_bytes = end;
+        Some(Self { reads, writes, made })
+    }
+
+    /// The operands.
+    pub fn operands<'a>(&'a self, op: &OpOperands<'a, A>) -> OpOperands<'a, A> {
+        OpOperands { reads: &self.reads, writes: &self.writes, ..*op }
+    }
+
+    /// Rounds what was made.
+    pub fn round(&self, writer: &mut Writer<A>) {
+        for (from, to) in &self.made {
+            convert(writer, "narrow", from, to);
+        }
+    }
+}
+
+fn convert<A: Copy>(writer: &mut Writer<A>, kernel: &str, from: &Cells<A>, to: &Cells<A>) {
+    let arguments = operands![from.elements, from.address(), to.address()];
+    writer.each(("bf16", kernel), from.elements, arguments);
+}

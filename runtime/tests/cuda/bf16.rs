@@ -1,0 +1,114 @@
+//! Activations and gradients in 16 bits.
+
+use codecs::kernels::Launch;
+use runtime::cuda::{CudaOptions, open};
+use runtime::device::Device;
+use runtime::network::Random;
+
+use crate::device::{is_inside_with, opened, outcome};
+use crate::emulator::Value;
+use crate::layers;
+use crate::networks;
+use crate::problem::{SEED, machine, planned, trace, zvc};
+use crate::reference::InCore;
+
+/// Every 16 bits are widened to what they are, and floats of all kinds are rounded as the host does.
+#[test]
+fn kernels_round_as_the_host() {
+    let Some(mut emulator) = layers::emulator() else { return };
+    let mut random = Random::new(9);
+    // Every upper half, with lower halves before, at and behind the middle, and any.
+    let floats: Vec<u32> = (0..1u32 << 16)
+        .flat_map(|upper| {
+            let any = random.next() as u32 & 0xffff;
+            [0, 1, 0x7fff, 0x8000, 0x8001, 0xffff, any].map(|lower| upper << 16 | lower)
+        })
+        .collect();
+    let count = floats.len();
+    let bytes: Vec<u8> = floats.iter().flat_map(|float| float.to_le_bytes()).collect();
+    let mut buffers = vec![bytes, vec![0; 2 * count], vec![0; 4 * count]];
+    let launch = |kernel: &str, from, to| Launch {
+        program: "bf16",
+        kernel: kernel.into(),
+        blocks: 3,
+        threads: 256,
+        arguments: vec![Value::Number(count as u64), Value::Buffer(from, 0), Value::Buffer(to, 0)],
+    };
+    emulator.run(1, &mut buffers, &[launch("narrow", 0, 1), launch("widen", 1, 2)]);
+    let narrow = buffers[1].as_chunks::<2>().0;
+    let wide = buffers[2].as_chunks::<4>().0;
+    for ((float, narrow), wide) in floats.iter().zip(narrow).zip(wide) {
+        let expected = half::bf16::from_f32(f32::from_bits(*float)).to_bits();
+        assert_eq!(u16::from_le_bytes(*narrow), expected, "{float:#x}");
+        assert_eq!(u32::from_le_bytes(*wide), u32::from(expected) << 16, "{float:#x}");
+    }
+}
+
+/// Plans that swap, recompute and compress, handed out and as graphs, with libraries and without.
+#[test]
+fn plans_in_16_bits_leave_the_same_bits() {
+    let libraries = ["libcublas.so", "libcudnn.so"];
+    if !is_inside_with("bf16::plans_in_16_bits_leave_the_same_bits", &libraries, &[]) {
+        return;
+    }
+    for (name, method, percent, codec_lane) in [
+        ("vgg", "swap-all", 60, false),
+        ("vgg", "cswap", 70, true),
+        ("resnet", "tide", 70, false),
+        ("transformer", "tide", 75, false),
+    ] {
+        let network = networks::small(name).in_bf16();
+        let mut trace = trace(&network);
+        for tensor in &mut trace.tensors {
+            tensor.sparsity = tensor.sparsity.map(|share| (share * 1.6).min(0.95));
+        }
+        let whole = planned(&trace, &machine(false), "in-core", 130, None);
+        let models = zvc(0);
+        let codecs = codec_lane.then_some(&models);
+        let plan = planned(&trace, &machine(codec_lane), method, percent, codecs);
+        for library in [true, false] {
+            let options =
+                CudaOptions { seed: SEED, blas: library, dnn: library, ..CudaOptions::default() };
+            let mut in_core = open(&network, &trace, &whole, &options).unwrap();
+            let expected = outcome(&mut in_core, &network, &whole);
+            drop(in_core);
+            let options = CudaOptions { graph: library, ..options };
+            let mut device = open(&network, &trace, &plan, &options).unwrap();
+            assert!(outcome(&mut device, &network, &plan) == expected, "{name}, {method}");
+            assert_eq!(device.memory().fallbacks > 0, codec_lane, "{name}, {method}");
+        }
+    }
+}
+
+/// An iteration leaves what it leaves on the host, to the digits that 16 bits have.
+#[test]
+fn an_iteration_in_16_bits_is_the_hosts() {
+    if !is_inside_with("bf16::an_iteration_in_16_bits_is_the_hosts", &[], &[]) {
+        return;
+    }
+    for name in ["vgg", "transformer"] {
+        let network = networks::small(name).in_bf16();
+        let trace = trace(&network);
+        let plan = planned(&trace, &machine(false), "in-core", 130, None);
+        let mut host = InCore::new(&network, SEED);
+        host.iterate();
+        let mut device = opened(&network, &trace, &plan);
+        device.run().unwrap();
+        for buffer in plan.buffers.iter().filter(|buffer| buffer.at_end) {
+            let Some(tensor) = buffer.tensor else { continue };
+            let expected = &host.tensors[tensor.index()];
+            let mut found = vec![0.0; expected.len()];
+            device.read(tensor, &mut found).unwrap();
+            let norm = |all: &mut dyn Iterator<Item = f32>| {
+                all.filter(|value| value.is_finite())
+                    .map(|value| f64::from(value).powi(2))
+                    .sum::<f64>()
+                    .sqrt()
+            };
+            let apart = norm(&mut expected.iter().zip(&found).map(|(a, b)| a - b));
+            let size = norm(&mut expected.iter().copied());
+            let about = &network.tensor(tensor).name;
+            assert!(apart <= 0.02 * size, "{name}, {about}: {apart} of {size}");
+        }
+    }
+}
