@@ -66,15 +66,30 @@ pub const ARCHITECTURES: [&str; 3] = ["sm_70", "sm_80", "sm_90"];
 
 const COMMON: &str = include_str!("kernels/common.cu");
 
-/// The layers' programs, and that of small forms.
-const LAYERS: [Program; 8] = [
+const FLOATS: &str = include_str!("kernels/element_f32.cu");
+const HALVES: &str = include_str!("kernels/element_bf16.cu");
+const ELEMENTWISE: &str = include_str!("kernels/elementwise.cu");
+const NORMALISE: &str = include_str!("kernels/normalise.cu");
+const POOL: &str = include_str!("kernels/pool.cu");
+const ROWS: &str = include_str!("kernels/rows.cu");
+const MOVEMENT: &str = include_str!("kernels/movement.cu");
+
+/// The layers' programs, and that of small forms. Those that name an element are there once for each
+/// thing that it is stored as.
+const LAYERS: [Program; 14] = [
     Program::new("product", &[COMMON, include_str!("kernels/product.cu")]),
-    Program::new("elementwise", &[COMMON, include_str!("kernels/elementwise.cu")]),
-    Program::new("normalise", &[COMMON, include_str!("kernels/normalise.cu")]),
-    Program::new("pool", &[COMMON, include_str!("kernels/pool.cu")]),
-    Program::new("rows", &[COMMON, include_str!("kernels/rows.cu")]),
+    Program::new("elementwise", &[FLOATS, COMMON, ELEMENTWISE]),
+    Program::new("elementwise_bf16", &[HALVES, COMMON, ELEMENTWISE]),
+    Program::new("normalise", &[FLOATS, COMMON, NORMALISE]),
+    Program::new("normalise_bf16", &[HALVES, COMMON, NORMALISE]),
+    Program::new("pool", &[FLOATS, COMMON, POOL]),
+    Program::new("pool_bf16", &[HALVES, COMMON, POOL]),
+    Program::new("rows", &[FLOATS, COMMON, ROWS]),
+    Program::new("rows_bf16", &[HALVES, COMMON, ROWS]),
+    Program::new("movement", &[FLOATS, COMMON, MOVEMENT]),
+    Program::new("movement_bf16", &[HALVES, COMMON, MOVEMENT]),
+    Program::new("floats", &[COMMON, include_str!("kernels/floats.cu")]),
     Program::new("bf16", &[COMMON, include_str!("kernels/bf16.cu")]),
-    Program::new("movement", &[COMMON, include_str!("kernels/movement.cu")]),
     Program::new("forms", &[include_str!("kernels/forms.cu")]),
 ];
 

@@ -283,7 +283,7 @@ fn layers_in_16_bits() {
 #[test]
 fn every_kernel_is_launched() {
     let mut launched = BTreeSet::new();
-    for network in models::all().into_iter().chain([models::volumes().in_bf16()]) {
+    for network in models::all().into_iter().chain(models::all().map(Network::in_bf16)) {
         for (index, op) in network.ops().iter().enumerate() {
             let place = |tensor: &TensorId| {
                 let of = network.tensor(*tensor);
@@ -300,14 +300,18 @@ fn every_kernel_is_launched() {
                 scratch: 0,
             };
             let launches = launches(&op.step, OpId::from_index(index), &operands, KERNELS).unwrap();
-            launched.extend(launches.launches.into_iter().map(|launch| launch.kernel));
+            let named = |launch: Launch<_>| format!("{}/{}", launch.program, launch.kernel);
+            launched.extend(launches.launches.into_iter().map(named));
         }
     }
     let codecs = codecs::kernels::programs();
     // Small forms are those of plans.
     let of_layers = programs().into_iter().filter(|program| !codecs.contains(program));
     let of_layers = of_layers.filter(|program| program.name() != "forms");
-    let all: BTreeSet<String> = of_layers.flat_map(|program| program.kernels()).collect();
+    let named = |program: Program| {
+        program.kernels().into_iter().map(move |kernel| format!("{}/{kernel}", program.name()))
+    };
+    let all: BTreeSet<String> = of_layers.flat_map(named).collect();
     assert_eq!(launched, all);
 }
 

@@ -50,3 +50,6 @@ DEVICE float block_max(float value, float* parts) {
 }
 
 DEVICE float infinity() { return __uint_as_float(0x7f800000u); }
+
+// What normalisations add to a variance.
+constexpr float EPSILON = 1e-5f;

@@ -44,19 +44,21 @@ DEVICE float activation_gradient(u64 which, float saved, float dy) {
     }
 }
 
-KERNEL activation(u64 which, u64 count, const float* x, float* y) {
+KERNEL activation(u64 which, u64 count, const Element* x, Element* y) {
     EACH(i, count) y[i] = activate(which, x[i]);
 }
 
-KERNEL activation_backward(u64 which, u64 count, const float* saved, const float* dy, float* dx) {
+KERNEL activation_backward(
+    u64 which, u64 count, const Element* saved, const Element* dy, Element* dx
+) {
     EACH(i, count) dx[i] = activation_gradient(which, saved[i], dy[i]);
 }
 
-KERNEL add(u64 count, const float* a, const float* b, float* sum) {
+KERNEL add(u64 count, const Element* a, const Element* b, Element* sum) {
     EACH(i, count) sum[i] = a[i] + b[i];
 }
 
-KERNEL fill(u64 count, u64 bits, float* y) {
+KERNEL fill(u64 count, u64 bits, Element* y) {
     EACH(i, count) y[i] = f32_of(bits);
 }
 
@@ -93,18 +95,18 @@ struct Broadcast {
     u64 e0, u64 e1, u64 e2, u64 e3, u64 e4, u64 e5, u64 s0, u64 s1, u64 s2, u64 s3, u64 s4, u64 s5
 #define BROADCAST Broadcast { {e0, e1, e2, e3, e4, e5}, {s0, s1, s2, s3, s4, s5} }
 
-KERNEL add_broadcast(BROADCAST_ARGUMENTS, const float* a, const float* b, float* y) {
+KERNEL add_broadcast(BROADCAST_ARGUMENTS, const Element* a, const Element* b, Element* y) {
     Broadcast broadcast = BROADCAST;
     EACH(i, broadcast.elements()) y[i] = a[i] + b[broadcast.smaller(i)];
 }
 
-KERNEL multiply_broadcast(BROADCAST_ARGUMENTS, const float* a, const float* b, float* y) {
+KERNEL multiply_broadcast(BROADCAST_ARGUMENTS, const Element* a, const Element* b, Element* y) {
     Broadcast broadcast = BROADCAST;
     EACH(i, broadcast.elements()) y[i] = a[i] * b[broadcast.smaller(i)];
 }
 
 // Sums of dy, or of a times dy, over what is repeated: a block of threads an element.
-KERNEL sum_repeated(BROADCAST_ARGUMENTS, u64 count, const float* a, const float* dy, float* db) {
+KERNEL sum_repeated(BROADCAST_ARGUMENTS, u64 count, const Element* a, const Element* dy, Element* db) {
     __shared__ float parts[WARP];
     Broadcast broadcast = BROADCAST;
     u64 repeats = broadcast.elements() / count;
@@ -127,8 +129,8 @@ DEVICE u64 mix(u64 bits) {
 
 // Keeps what is below the bound of 2^32, as dropout.rs does.
 KERNEL dropout(
-    u64 count, u64 layer, u64 bound, u64 scale, u64 seed_cells, u64 seed_bits, const float* x, const float* seed,
-    float* y
+    u64 count, u64 layer, u64 bound, u64 scale, u64 seed_cells, u64 seed_bits, const Element* x, const float* seed,
+    Element* y
 ) {
     u64 key = 0;
     for (u64 i = 0; i < seed_cells; i++) key ^= (u64)__float_as_uint(seed[i]) << i * seed_bits;
@@ -140,7 +142,7 @@ KERNEL dropout(
 }
 
 KERNEL sgd(
-    u64 count, u64 rate, u64 momentum, u64 decay, const float* gradient, float* parameter, float* velocity
+    u64 count, u64 rate, u64 momentum, u64 decay, const Element* gradient, float* parameter, float* velocity
 ) {
     EACH(i, count) {
         float p = parameter[i], g = gradient[i] + f32_of(decay) * p;
@@ -158,7 +160,7 @@ KERNEL adam_step(u64 count, float* state) {
 }
 
 KERNEL adam(
-    u64 count, u64 rate, u64 beta1, u64 beta2, u64 epsilon, const float* gradient, float* parameter, float* state
+    u64 count, u64 rate, u64 beta1, u64 beta2, u64 epsilon, const Element* gradient, float* parameter, float* state
 ) {
     float b1 = f32_of(beta1), b2 = f32_of(beta2), step = state[2 * count];
     // 1 - beta^step, which is a small difference of large numbers otherwise.

@@ -2,7 +2,7 @@
 
 // Rows of `part` elements, from a place in rows of one width to a place in rows of another.
 KERNEL copy_rows(
-    u64 rows, u64 part, u64 from_width, u64 from_start, u64 to_width, u64 to_start, const float* from, float* to
+    u64 rows, u64 part, u64 from_width, u64 from_start, u64 to_width, u64 to_start, const Element* from, Element* to
 ) {
     EACH(i, rows * part) {
         to[i / part * to_width + to_start + i % part] = from[i / part * from_width + from_start + i % part];
@@ -37,7 +37,7 @@ struct Movement {
     Movement { {e0, e1, e2, e3, e4, e5}, {s0, s1, s2, s3, s4, s5}, {f0, f1, f2, f3, f4, f5},         \
         {c0, c1, c2, c3, c4, c5} }
 
-KERNEL move_forward(MOVEMENT_ARGUMENTS, const float* x, float* y) {
+KERNEL move_forward(MOVEMENT_ARGUMENTS, const Element* x, Element* y) {
     Movement movement = MOVEMENT;
     EACH(i, movement.output()) {
         u64 from = movement.input(i);
@@ -46,7 +46,7 @@ KERNEL move_forward(MOVEMENT_ARGUMENTS, const float* x, float* y) {
 }
 
 // Into zeros. No element of the input goes to two of the output.
-KERNEL move_backward(MOVEMENT_ARGUMENTS, const float* dy, float* dx) {
+KERNEL move_backward(MOVEMENT_ARGUMENTS, const Element* dy, Element* dx) {
     Movement movement = MOVEMENT;
     EACH(i, movement.output()) {
         u64 to = movement.input(i);

@@ -1,14 +1,12 @@
 // Normalisation: a block of threads a channel or a row.
 
-constexpr float EPSILON = 1e-5f;
-
 // Index of the ith value of a channel: planes of `plane` elements, `channels` apart.
 DEVICE u64 of_channel(u64 i, u64 channel, u64 channels, u64 plane) {
     return (i / plane * channels + channel) * plane + i % plane;
 }
 
 KERNEL batch_norm(
-    u64 images, u64 channels, u64 plane, const float* x, const float* gamma, const float* beta, float* y,
+    u64 images, u64 channels, u64 plane, const Element* x, const float* gamma, const float* beta, Element* y,
     float* saved
 ) {
     __shared__ float parts[WARP];
@@ -36,8 +34,8 @@ KERNEL batch_norm(
 }
 
 KERNEL batch_norm_backward(
-    u64 images, u64 channels, u64 plane, const float* x, const float* gamma, const float* saved, const float* dy,
-    float* dx, float* dgamma, float* dbeta
+    u64 images, u64 channels, u64 plane, const Element* x, const float* gamma, const float* saved,
+    const Element* dy, Element* dx, Element* dgamma, Element* dbeta
 ) {
     __shared__ float parts[WARP];
     u64 count = images * plane;
@@ -63,24 +61,15 @@ KERNEL batch_norm_backward(
     }
 }
 
-KERNEL running_statistics(u64 count, u64 channels, const float* saved, float* mean, float* variance) {
-    EACH(channel, channels) {
-        float deviation = 1.0f / saved[channels + channel];
-        float unbiased = (float)count / (float)(count > 1 ? count - 1 : 1);
-        float found = fmaxf(deviation * deviation - EPSILON, 0.0f) * unbiased;
-        mean[channel] += (saved[channel] - mean[channel]) * 0.1f;
-        variance[channel] += (found - variance[channel]) * 0.1f;
-    }
-}
-
 // Saved are the means, where rows are centred, and then the inverse deviations.
 KERNEL row_norm(
-    u64 rows, u64 width, u64 centred, const float* x, const float* gamma, const float* beta, float* y, float* saved
+    u64 rows, u64 width, u64 centred, const Element* x, const float* gamma, const float* beta, Element* y,
+    float* saved
 ) {
     __shared__ float parts[WARP];
     float* inverses = saved + (centred ? rows : 0);
     EACH_ROW(row, rows) {
-        const float* from = x + row * width;
+        const Element* from = x + row * width;
         Sum sum;
         for (u64 i = threadIdx.x; i < width; i += blockDim.x) sum.add(from[i]);
         float mean = centred ? block_sum(sum.sum, parts) / (float)width : 0.0f;
@@ -101,8 +90,8 @@ KERNEL row_norm(
 }
 
 KERNEL row_norm_backward(
-    u64 rows, u64 width, u64 centred, const float* x, const float* gamma, const float* saved, const float* dy,
-    float* dx
+    u64 rows, u64 width, u64 centred, const Element* x, const float* gamma, const float* saved,
+    const Element* dy, Element* dx
 ) {
     __shared__ float parts[WARP];
     const float* inverses = saved + (centred ? rows : 0);
@@ -126,8 +115,8 @@ KERNEL row_norm_backward(
 
 // Gradients of gamma and, where there is one, beta: sums down the rows.
 KERNEL row_norm_parameters(
-    u64 rows, u64 width, u64 centred, const float* x, const float* saved, const float* dy, float* dgamma,
-    float* dbeta
+    u64 rows, u64 width, u64 centred, const Element* x, const float* saved, const Element* dy, Element* dgamma,
+    Element* dbeta
 ) {
     const float* inverses = saved + (centred ? rows : 0);
     EACH(column, width) {

@@ -47,10 +47,10 @@ struct Pool {
     Range lines = (pool).function(1, (index) / (extents)[2] % (extents)[1]);                        \
     Range cells = (pool).function(2, (index) % (extents)[2])
 
-KERNEL max_pool(POOL_ARGUMENTS, const float* x, float* y, float* positions) {
+KERNEL max_pool(POOL_ARGUMENTS, const Element* x, Element* y, float* positions) {
     Pool pool = POOL;
     EACH(i, planes * pool.positions()) {
-        const float* plane = x + i / pool.positions() * pool.plane();
+        const Element* plane = x + i / pool.positions() * pool.plane();
         RANGES(pool, under, i % pool.positions(), pool.output);
         u64 best = (depths.begin * i1 + lines.begin) * i2 + cells.begin;
         float largest = plane[best];
@@ -71,7 +71,7 @@ KERNEL max_pool(POOL_ARGUMENTS, const float* x, float* y, float* positions) {
     }
 }
 
-KERNEL max_pool_backward(POOL_ARGUMENTS, const float* positions, const float* dy, float* dx) {
+KERNEL max_pool_backward(POOL_ARGUMENTS, const float* positions, const Element* dy, Element* dx) {
     Pool pool = POOL;
     EACH(i, planes * pool.plane()) {
         u64 first = i / pool.plane() * pool.positions();
@@ -89,10 +89,10 @@ KERNEL max_pool_backward(POOL_ARGUMENTS, const float* positions, const float* dy
     }
 }
 
-KERNEL average_pool(POOL_ARGUMENTS, const float* x, float* y) {
+KERNEL average_pool(POOL_ARGUMENTS, const Element* x, Element* y) {
     Pool pool = POOL;
     EACH(i, planes * pool.positions()) {
-        const float* plane = x + i / pool.positions() * pool.plane();
+        const Element* plane = x + i / pool.positions() * pool.plane();
         RANGES(pool, under, i % pool.positions(), pool.output);
         Sum sum;
         u64 count = 0;
@@ -107,7 +107,7 @@ KERNEL average_pool(POOL_ARGUMENTS, const float* x, float* y) {
     }
 }
 
-KERNEL average_pool_backward(POOL_ARGUMENTS, const float* dy, float* dx) {
+KERNEL average_pool_backward(POOL_ARGUMENTS, const Element* dy, Element* dx) {
     Pool pool = POOL;
     EACH(i, planes * pool.plane()) {
         u64 first = i / pool.plane() * pool.positions();
@@ -159,10 +159,10 @@ struct Upsample {
 #define UPSAMPLE_ARGUMENTS u64 planes, u64 i0, u64 i1, u64 i2, u64 o0, u64 o1, u64 o2
 #define UPSAMPLE Upsample { {i0, i1, i2}, {o0, o1, o2} }
 
-KERNEL upsample(UPSAMPLE_ARGUMENTS, const float* x, float* y) {
+KERNEL upsample(UPSAMPLE_ARGUMENTS, const Element* x, Element* y) {
     Upsample upsample = UPSAMPLE;
     EACH(i, planes * upsample.positions()) {
-        const float* plane = x + i / upsample.positions() * upsample.plane();
+        const Element* plane = x + i / upsample.positions() * upsample.plane();
         u64 position[3] = {i % upsample.positions() / o2 / o1, i / o2 % o1, i % o2}, low[3];
         float weight[3];
         for (u32 axis = 0; axis < 3; axis++) low[axis] = upsample.first(axis, position[axis], &weight[axis]);
@@ -181,7 +181,7 @@ KERNEL upsample(UPSAMPLE_ARGUMENTS, const float* x, float* y) {
     }
 }
 
-KERNEL upsample_backward(UPSAMPLE_ARGUMENTS, const float* dy, float* dx) {
+KERNEL upsample_backward(UPSAMPLE_ARGUMENTS, const Element* dy, Element* dx) {
     Upsample upsample = UPSAMPLE;
     EACH(i, planes * upsample.plane()) {
         u64 first = i / upsample.plane() * upsample.positions();

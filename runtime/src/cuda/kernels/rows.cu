@@ -1,28 +1,27 @@
 // Rows: softmax, losses, look-ups, rotation. `status` takes the number of the op whose labels or
 // tokens are wrong.
 
-KERNEL softmax(u64 rows, u64 width, const float* x, float* y, float* logarithms) {
+KERNEL softmax(u64 rows, u64 width, const Element* x, Element* y, float* logarithms) {
     __shared__ float parts[WARP];
     EACH_ROW(row, rows) {
-        const float* from = x + row * width;
-        float* to = y + row * width;
+        const Element* from = x + row * width;
+        Element* to = y + row * width;
         float largest = -infinity();
         for (u64 i = threadIdx.x; i < width; i += blockDim.x) largest = fmaxf(largest, from[i]);
         // The largest exponent becomes zero, so that nothing overflows.
         largest = block_max(largest, parts);
         Sum sum;
         for (u64 i = threadIdx.x; i < width; i += blockDim.x) {
-            float value = expf(from[i] - largest);
-            to[i] = value;
-            sum.add(value);
+            sum.add(expf(from[i] - largest));
         }
         float total = block_sum(sum.sum, parts), share = 1.0f / total;
-        for (u64 i = threadIdx.x; i < width; i += blockDim.x) to[i] *= share;
+        // Exponentials are computed once more rather than kept: an element is rounded once.
+        for (u64 i = threadIdx.x; i < width; i += blockDim.x) to[i] = expf(from[i] - largest) * share;
         if (logarithms != nullptr && threadIdx.x == 0) logarithms[row] = largest + logf(total);
     }
 }
 
-KERNEL softmax_backward(u64 rows, u64 width, const float* y, const float* dy, float* dx) {
+KERNEL softmax_backward(u64 rows, u64 width, const Element* y, const Element* dy, Element* dx) {
     __shared__ float parts[WARP];
     EACH_ROW(row, rows) {
         Sum sum;
@@ -33,32 +32,6 @@ KERNEL softmax_backward(u64 rows, u64 width, const float* y, const float* dy, fl
         for (u64 i = threadIdx.x; i < width; i += blockDim.x) {
             u64 at = row * width + i;
             dx[at] = y[at] * (dy[at] - mean);
-        }
-    }
-}
-
-// Attention's weights again, from scores and what the forward pass saved of each row.
-KERNEL weights_of_scores(u64 rows, u64 width, u64 first, const float* logarithms, float* scores) {
-    EACH(i, rows * width) scores[i] = expf(scores[i] - logarithms[first + i / width]);
-}
-
-// The gradient of scores from that of weights, which it lies over: less the inner product of the
-// rows of y and dy, which lie `apart` from a start.
-KERNEL slopes_of_scores(
-    u64 rows, u64 width, u64 features, u64 start, u64 apart, const float* weights, const float* y, const float* dy,
-    float* slopes
-) {
-    __shared__ float parts[WARP];
-    EACH_ROW(row, rows) {
-        Sum sum;
-        for (u64 i = threadIdx.x; i < features; i += blockDim.x) {
-            u64 at = start + row * apart + i;
-            sum.add(__fmul_rn(y[at], dy[at]));
-        }
-        float mean = block_sum(sum.sum, parts);
-        for (u64 i = threadIdx.x; i < width; i += blockDim.x) {
-            u64 at = row * width + i;
-            slopes[at] = weights[at] * (slopes[at] - mean);
         }
     }
 }
@@ -78,13 +51,13 @@ DEVICE float warp_sum(float value) {
 
 // One block of threads, a warp a row.
 KERNEL_OF_ONE_BLOCK cross_entropy(
-    u64 rows, u64 classes, u64 op, const float* logits, const float* labels, float* loss, float* probabilities,
-    u64* status
+    u64 rows, u64 classes, u64 op, const Element* logits, const float* labels, float* loss,
+    Element* probabilities, u64* status
 ) {
     __shared__ float parts[WARP];
     Sum sum;
     for (u64 row = warp(); row < rows; row += warps()) {
-        const float* from = logits + row * classes;
+        const Element* from = logits + row * classes;
         u32 label = __float_as_uint(labels[row]);
         if (label >= classes) {
             report(status, op);
@@ -97,19 +70,20 @@ KERNEL_OF_ONE_BLOCK cross_entropy(
         }
         Sum normaliser;
         for (u64 i = lane(); i < classes; i += WARP) {
-            float value = expf(from[i] - largest);
-            probabilities[row * classes + i] = value;
-            normaliser.add(value);
+            normaliser.add(expf(from[i] - largest));
         }
         float total = warp_sum(normaliser.sum);
-        for (u64 i = lane(); i < classes; i += WARP) probabilities[row * classes + i] /= total;
+        for (u64 i = lane(); i < classes; i += WARP) {
+            probabilities[row * classes + i] = expf(from[i] - largest) / total;
+        }
         sum.add(logf(total) - (from[label] - largest));
     }
     store_loss(sum.sum, parts, rows, loss);
 }
 
 KERNEL cross_entropy_backward(
-    u64 rows, u64 classes, u64 op, const float* probabilities, const float* labels, float* dlogits, u64* status
+    u64 rows, u64 classes, u64 op, const Element* probabilities, const float* labels, Element* dlogits,
+    u64* status
 ) {
     float share = 1.0f / (float)rows;
     EACH(i, rows * classes) {
@@ -122,7 +96,8 @@ KERNEL cross_entropy_backward(
 
 // One block of threads.
 KERNEL_OF_ONE_BLOCK binary_cross_entropy(
-    u64 count, u64 op, const float* logits, const float* labels, float* loss, float* probabilities, u64* status
+    u64 count, u64 op, const Element* logits, const float* labels, float* loss, Element* probabilities,
+    u64* status
 ) {
     __shared__ float parts[WARP];
     Sum sum;
@@ -137,7 +112,7 @@ KERNEL_OF_ONE_BLOCK binary_cross_entropy(
 }
 
 KERNEL binary_cross_entropy_backward(
-    u64 count, u64 op, const float* probabilities, const float* labels, float* dlogits, u64* status
+    u64 count, u64 op, const Element* probabilities, const float* labels, Element* dlogits, u64* status
 ) {
     float share = 1.0f / (float)count;
     EACH(i, count) {
@@ -148,7 +123,7 @@ KERNEL binary_cross_entropy_backward(
 }
 
 KERNEL embedding(
-    u64 positions, u64 rows, u64 width, u64 op, const float* tokens, const float* table, float* y, u64* status
+    u64 positions, u64 rows, u64 width, u64 op, const float* tokens, const float* table, Element* y, u64* status
 ) {
     EACH(i, positions * width) {
         u64 token = __float_as_uint(tokens[i / width]);
@@ -157,22 +132,9 @@ KERNEL embedding(
     }
 }
 
-// Into zeros, in the order of positions: a thread a column.
-KERNEL embedding_backward(
-    u64 positions, u64 rows, u64 width, u64 op, const float* tokens, const float* dy, float* dtable, u64* status
-) {
-    EACH(column, width) {
-        for (u64 position = 0; position < positions; position++) {
-            u64 token = __float_as_uint(tokens[position]);
-            if (token >= rows) report(status, op);
-            else dtable[token * width + column] += dy[position * width + column];
-        }
-    }
-}
-
 // Turns pairs of features by their position; `direction` is 1 or -1.
 KERNEL rotary(
-    u64 count, u64 tokens, u64 features, u64 width, u64 base, u64 direction, const float* x, float* y
+    u64 count, u64 tokens, u64 features, u64 width, u64 base, u64 direction, const Element* x, Element* y
 ) {
     EACH(i, count / 2) {
         u64 token = 2 * i / features % tokens, pair = i % (width / 2);

@@ -150,12 +150,20 @@ pub(super) struct Writer<A> {
     pub op: u64,
     /// Bytes of scratch memory that they use.
     pub scratch_bytes: u64,
+    /// Whether operands are elements of 16 bits where kernels name them so.
+    pub has_elements: bool,
     means: Means,
 }
 
 impl<A> Writer<A> {
     pub fn new(means: Means, op: OpId) -> Self {
-        Self { launches: Vec::new(), op: u64::from(op.0), scratch_bytes: 0, means }
+        Self {
+            launches: Vec::new(),
+            op: u64::from(op.0),
+            scratch_bytes: 0,
+            has_elements: false,
+            means,
+        }
     }
 
     /// Whether products are cuBLAS's.
@@ -212,6 +220,7 @@ impl<A> Writer<A> {
             Operand::Number(number) => Argument::Number(number),
         };
         let arguments = arguments.into_iter().map(argument).collect();
+        let program = if self.has_elements { super::bf16::program(program) } else { program };
         self.launches.push(Launch { program, kernel: kernel.into(), blocks, threads, arguments });
     }
 }

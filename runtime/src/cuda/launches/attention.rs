@@ -100,8 +100,8 @@ fn forward<A: Copy + PartialEq>(
     for head in Head::all(attention) {
         head.scores(q, k, square).write(writer);
         let saved = match op.write(1)? {
-            Argument::Address(address, _) => {
-                Argument::Address(address, 4 * (head.index * queries) as u64)
+            Argument::Address(address, more) => {
+                Argument::Address(address, more + 4 * (head.index * queries) as u64)
             }
             other => other,
         };
@@ -131,7 +131,7 @@ fn backward<A: Copy + PartialEq>(
         head.scores(q, k, weights).write(writer);
         let first = head.index * queries;
         let arguments = operands![queries, keys, first, saved, weights];
-        writer.each(("rows", "weights_of_scores"), queries * keys, arguments);
+        writer.each(("floats", "weights_of_scores"), queries * keys, arguments);
 
         let turned = |square| (square, Strides::plain(1, keys));
         let upright = |square| (square, Strides::plain(keys, 1));
@@ -147,7 +147,7 @@ fn backward<A: Copy + PartialEq>(
         Matrices::plain(gradients, values, slopes, [queries, keys, width]).write(writer);
         let (start, row) = head.queries();
         let arguments = operands![queries, keys, width, start, row, weights, y, dy, slopes];
-        writer.rows(("rows", "slopes_of_scores"), queries, arguments);
+        writer.rows(("floats", "slopes_of_scores"), queries, arguments);
 
         let product =
             Matrices::plain(upright(slopes), (k, columns(head.keys())), dq, [queries, width, keys]);

@@ -1,13 +1,72 @@
 //! Operands that are stored in 16 bits.
 //!
-//! Kernels compute on floats. What an op reads in 16 bits is widened into scratch memory before it, and
-//! what it makes there is rounded into its place behind it, as on the host.
+//! Kernels compute on floats. Most read and write elements of 16 bits themselves: those are compiled a
+//! second time with another element ([`has_elements`]). Products, convolutions and what adds up in memory
+//! have floats alone: what such an op reads is widened into scratch memory before it, and what it makes
+//! there is rounded into its place behind it, as on the host.
 
 use super::arguments::operands;
 use super::{Cells, OpOperands, Writer};
+use crate::network::Step;
 
 /// Scratch memory begins at a multiple of this for each operand.
 const ALIGNMENT: u64 = 256;
+
+/// Whether a step's kernels take these operands as they are stored: all that they have of activations and
+/// gradients in 16 bits, and parameters, statistics and indices not.
+pub(super) fn has_elements<A>(step: &Step, op: &OpOperands<'_, A>) -> bool {
+    // Operands that are no elements.
+    let (reads, writes): (&[usize], &[usize]) = match step {
+        Step::Activation(..)
+        | Step::ActivationBackward(..)
+        | Step::Add { .. }
+        | Step::AddBroadcast(_)
+        | Step::Multiply(_)
+        | Step::SumRepeated(_)
+        | Step::MultiplyRight(_)
+        | Step::AveragePool(_)
+        | Step::AveragePoolBackward(_)
+        | Step::Upsample(_)
+        | Step::UpsampleBackward(_)
+        | Step::Concat { .. }
+        | Step::Split { .. }
+        | Step::Movement(_)
+        | Step::MovementBackward(_)
+        | Step::Softmax { .. }
+        | Step::SoftmaxBackward { .. }
+        | Step::Rotary(..)
+        | Step::RotaryBackward(..)
+        | Step::Update { .. } => (&[], &[]),
+        Step::Dropout(..) => (&[1], &[]),
+        Step::MaxPool(_) => (&[], &[1]),
+        Step::MaxPoolBackward(_) => (&[0], &[]),
+        Step::BatchNorm(_) | Step::RowNorm(_) => (&[1, 2], &[1]),
+        Step::BatchNormBackward(_) | Step::RowNormBackward(_) => (&[1, 2], &[]),
+        Step::Embedding(_) => (&[0, 1], &[]),
+        Step::Loss(..) | Step::BinaryLoss(..) => (&[1], &[0]),
+        Step::LossBackward(..) | Step::BinaryLossBackward(..) => (&[1], &[]),
+        _ => return false,
+    };
+    let is_stored = |(index, cells): (usize, &Cells<A>), floats: &[usize]| {
+        cells.narrow != floats.contains(&index)
+    };
+    let read = op.reads.iter().enumerate();
+    let mut read = read.filter_map(|(index, cells)| Some((index, cells.as_ref()?)));
+    read.all(|cells| is_stored(cells, reads))
+        && op.writes.iter().enumerate().all(|cells| is_stored(cells, writes))
+}
+
+/// The program with elements of 16 bits, of one that is there with either.
+pub(super) fn program(name: &'static str) -> &'static str {
+    match name {
+        "elementwise" => "elementwise_bf16",
+        "normalise" => "normalise_bf16",
+        "pool" => "pool_bf16",
+        "rows" => "rows_bf16",
+        "movement" => "movement_bf16",
+        other => other,
+    }
+}
 
 /// An op's operands, all of them floats.
 pub(super) struct Widened<A> {

@@ -43,6 +43,13 @@ pub fn launches<A: Copy + PartialEq>(
     if matrices::is_too_large(step) {
         return Err(NoKernel { what: "a convolution of 2^32 positions or more" });
     }
+    if bf16::has_elements(step, operands) {
+        // Nothing to gain from a library that takes floats.
+        let mut writer = Writer::new(Means { blas: false, dnn: false, ..means }, op);
+        writer.has_elements = true;
+        write(step, operands, &mut writer)?;
+        return Ok(Launches { launches: writer.launches, scratch_bytes: 0 });
+    }
     let mut writer = Writer::new(means, op);
     match Widened::new(operands, &mut writer) {
         Some(widened) => {

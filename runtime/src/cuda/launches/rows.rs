@@ -37,7 +37,7 @@ pub(super) fn write<A: Copy + PartialEq>(
         Step::RunningStatistics(norm) => {
             let (count, c) = (norm.shape.n * norm.shape.plane(), norm.shape.c);
             let arguments = operands![count, c, op.read(0)?, op.update(0)?, op.update(1)?];
-            writer.each(("normalise", "running_statistics"), c, arguments);
+            writer.each(("floats", "running_statistics"), c, arguments);
         }
         Step::RowNorm(RowNorm { rows, width, centred }) => {
             let (x, gamma, beta) = (op.read(0)?, op.read(1)?, op.optional_read(2));
@@ -110,7 +110,7 @@ fn write_tokens<A: Copy>(
             writer.each(("elementwise", "fill"), elements, operands![elements, 0.0f32, table]);
             let mut arguments = operands![positions, *rows, *width, writer.op];
             arguments.extend(operands![op.read(0)?, op.read(1)?, table, Argument::Status]);
-            writer.each(("rows", "embedding_backward"), *width, arguments);
+            writer.each(("floats", "embedding_backward"), *width, arguments);
         }
         Step::Rotary(rotary, elements) | Step::RotaryBackward(rotary, elements) => {
             let direction = if matches!(step, Step::Rotary(..)) { 1.0f32 } else { -1.0 };

@@ -1,0 +1,2 @@
+// What activations and gradients are stored as.
+typedef float Element;
