@@ -167,6 +167,37 @@ fn plans_are_refused_that_are_not_for_this_machine_or_trace() {
     assert_eq!(sandbox.run(RUN).code, 4);
 }
 
+/// Activations and gradients in 16 bits: half of the memory from profile to run, and the network is made
+/// again as it was measured.
+#[test]
+fn a_network_in_16_bits_is_profiled_planned_and_run() {
+    let sandbox = profiled();
+    let narrow = format!("profile plain20 --batch 8 --image 32 --dtype bf16 {QUICK} -o h");
+    sandbox.ok(&narrow);
+    let activations = |file: &str| -> u64 {
+        let trace: Value = serde_json::from_str(&sandbox.text(file)).expect("JSON");
+        let tensors = trace["content"]["tensors"].as_array().expect("a list");
+        let made = tensors.iter().filter(|tensor| tensor["role"] == "activation");
+        made.map(|tensor| tensor["bytes"].as_u64().expect("a number")).sum()
+    };
+    let (wide, narrow) = (activations("p/trace.json"), activations("h/trace.json"));
+    assert!(narrow * 2 < wide * 11 / 10 && narrow * 2 >= wide, "{narrow} of {wide}");
+
+    sandbox.ok("plan h/trace.json -m h/machine.json -b 80% --method pooch -o half.json");
+    let run = "run half.json --trace h/trace.json -m h/machine.json --iterations 1";
+    let measured = sandbox.json(&format!("{run} --format json"));
+    assert_eq!(measured["arena_bytes"]["measured"], measured["arena_bytes"]["predicted"]);
+    // What ops compute on lies outside of the arena.
+    assert!(measured["outside_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{measured}");
+    assert!(sandbox.ok(run).contains("loss after the last"));
+    // The host device has no graphs, and a graph needs an iteration before it.
+    for (more, said) in [("", "no graphs"), (" --warmup 0", "--warmup 1 or more")] {
+        let refused = sandbox.run(&format!("{run} --graph{more}"));
+        assert_eq!(refused.code, 2, "{}", refused.stderr);
+        assert!(refused.stderr.contains(said), "{}", refused.stderr);
+    }
+}
+
 #[test]
 fn networks_that_cannot_be_measured_are_refused() {
     let sandbox = Sandbox::new();
@@ -176,6 +207,9 @@ fn networks_that_cannot_be_measured_are_refused() {
         ("profile plain20 --batch 2 --repeats 0 -o p", "whole number from 1"),
         ("profile plain20 --batch 2 --bandwidth fast -o p", "such as 400MB/s"),
         ("check plain20:size=3", "is no option"),
+        ("check plain20:dtype=int4", "f32, f16 or bf16"),
+        ("check plain20 --graph", "the host device has no graphs"),
+        ("profile plain20 --batch 2 --dtype f16 -o p", "in f32 or bf16"),
         ("check nothing", "nothing"),
     ] {
         let run = sandbox.run(arguments);

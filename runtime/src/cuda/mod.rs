@@ -19,9 +19,9 @@
 //! |---|---|
 //! | every kernel, codecs' and layers' | run on a CPU by an emulator of threads, warps and shared memory, in random order |
 //! | codecs' kernels | the codecs' bytes both ways, and damaged payloads |
-//! | layers' kernels | the host layers' values, to 2e-6 of the largest; the same bits with any order and number of threads |
+//! | layers' kernels | the host layers' values, to 2e-6 of the largest (in bf16, or the next value); the same bits with any order and number of threads |
 //! | commands | whole plans (swapping, recomputing, compressing, falling back) in any order that streams may take: the bits of in-core execution on the same kernels |
-//! | every kernel | compiled by NVRTC 12.9 for sm_70, sm_80 and sm_90 |
+//! | every kernel, for f32 and bf16 | compiled by NVRTC 12.9 for sm_70, sm_80 and sm_90 |
 //! | calls of cuBLAS | against a product as its documentation has it |
 //! | calls of cuDNN | on a stand-in that carries out what descriptors say and refuses what its documentation does, and any algorithm whose bits may differ: the host layers' values, and the same bits for every plan |
 //! | the device | on a stand-in for driver, cuBLAS and cuDNN, which carries out what streams were given on the emulator |
@@ -36,7 +36,8 @@
 //!
 //! - Maxima by cuDNN, which does not say where they were. Without cuDNN, convolutions by cuBLAS other than
 //!   of one cell: they are plain tiled kernels then, which are right and no match for NVIDIA's.
-//! - Elements other than f32. Codecs take f16 and bf16, layers do not.
+//! - f16, and the units for 16-bit products: activations and gradients in bf16 are widened for products and
+//!   convolutions, which keep 32-bit weights.
 //! - Compression by the host (`vdnn++`), which is refused by name.
 
 pub mod commands;

@@ -58,8 +58,15 @@ impl FromStr for Subject {
     }
 }
 
-const KNOWN: [&str; 6] =
-    ["batch=8", "image=64", "sequence=128", "frames=16", "activation=relu", "unfused-attention"];
+const KNOWN: [&str; 7] = [
+    "batch=8",
+    "image=64",
+    "sequence=128",
+    "frames=16",
+    "activation=relu",
+    "dtype=bf16",
+    "unfused-attention",
+];
 
 const DEFAULT_BATCH: u32 = 8;
 
@@ -73,6 +80,7 @@ fn set(options: &mut NetworkArgs, part: &str) -> Option<()> {
         Some(("sequence", value)) => options.sequence = Some(number(value)?),
         Some(("frames", value)) => options.frames = Some(number(value)?),
         Some(("activation", value)) => options.activation = Some(value.into()),
+        Some(("dtype", value)) => options.dtype = Some(value.into()),
         Some(_) => return None,
     }
     Some(())
