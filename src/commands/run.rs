@@ -122,8 +122,8 @@ fn summary(
         .map(|timeline| timeline.map_or(Nanos::ZERO, |timeline| timeline.iteration));
     let launched = if graph { ", each launched as one graph" } else { "" };
     text.push_str(&format!("iterations took {first} to {last}{launched}\n"));
-    if let Some(libraries) = &compared.libraries {
-        text.push_str(&format!("computed by {libraries}\n"));
+    if let Some(whose) = &compared.computed_by {
+        text.push_str(&format!("computed by {whose}\n"));
     }
     if let Some(loss) = ran.loss {
         text.push_str(&format!("loss after the last: {loss:.6}\n"));

@@ -25,7 +25,7 @@ pub struct Compared {
     pub outside_bytes: Bytes,
     /// Whose libraries computed, where that may be one or another.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub libraries: Option<String>,
+    pub computed_by: Option<String>,
 }
 
 /// A figure, measured and predicted.
@@ -69,7 +69,7 @@ impl Compared {
             },
             fallbacks: ran.memory.fallbacks,
             outside_bytes: ran.memory.outside,
-            libraries: ran.libraries.as_ref().map(ToString::to_string),
+            computed_by: ran.computed_by.clone(),
         }
     }
 

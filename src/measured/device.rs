@@ -35,8 +35,7 @@ pub fn on_device(
             let Runs { seed, graph, .. } = runs;
             let options = CudaOptions { seed, graph, stop: stop(), ..CudaOptions::default() };
             let mut device = cuda::open(network, trace, plan, &options).map_err(not_opened)?;
-            let ran = runs.run(network, &mut device, &bar)?;
-            Ok(Ran { libraries: Some(device.libraries()), ..ran })
+            Ok(runs.run(network, &mut device, &bar)?)
         }
     }
 }

@@ -14,7 +14,7 @@ pub struct OpTimes {
     /// The time of each iteration, ascending.
     pub iterations: Vec<Nanos>,
     /// Whose libraries computed, where that may be one or another.
-    pub libraries: Option<String>,
+    pub computed_by: Option<String>,
 }
 
 impl OpTimes {
@@ -38,7 +38,7 @@ impl OpTimes {
             durations: times.iter().map(|times| median(times)).collect(),
             scatter: scatter.get(scatter.len() / 2).copied().unwrap_or(0.0),
             iterations,
-            libraries: None,
+            computed_by: None,
         }
     }
 }

@@ -139,8 +139,8 @@ pub fn measure_ops(
     let on = (network, &trace, machine);
     let ran = on_device(args.device, on, &plan, runs, &[])?;
     let mut times = OpTimes::of(trace.ops.len(), &ran.timelines);
-    times.libraries = ran.libraries.map(|libraries| libraries.to_string());
-    let note = times.libraries.as_ref().map(|libraries| format!("Computed by {libraries}."));
+    times.computed_by = ran.computed_by;
+    let note = times.computed_by.as_ref().map(|whose| format!("Computed by {whose}."));
     trace.provenance.notes.extend(note);
     for (op, duration) in trace.ops.iter_mut().zip(&times.durations) {
         op.duration = *duration;

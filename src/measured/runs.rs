@@ -1,7 +1,6 @@
 //! Plans that are run, iteration after iteration.
 
 use planner::{Progress, Watch};
-use runtime::cuda::Libraries;
 use runtime::device::{AccessError, Device, MemoryUse, RunFailure};
 use runtime::network::Network;
 use schema::Timeline;
@@ -31,8 +30,8 @@ pub struct Ran {
     pub memory: MemoryUse,
     /// The loss after the last iteration, where the network has one.
     pub loss: Option<f32>,
-    /// Whose libraries computed, where that may be one or another.
-    pub libraries: Option<Libraries>,
+    /// Whose libraries computed, in words, where that may be one or another.
+    pub computed_by: Option<String>,
 }
 
 impl Ran {
@@ -95,6 +94,7 @@ impl Runs {
             None => None,
         };
         timelines.sort_by_key(|timeline| timeline.iteration);
-        Ok(Ran { timelines, memory: device.memory(), loss, libraries: None })
+        let (memory, computed_by) = (device.memory(), device.computed_by());
+        Ok(Ran { timelines, memory, loss, computed_by })
     }
 }

@@ -4,6 +4,7 @@ mod bench;
 mod codecs;
 mod compare;
 mod compression;
+mod cuda_libraries;
 mod epochs;
 mod failures;
 mod fit;
@@ -18,3 +19,9 @@ mod sandbox;
 mod scatter;
 mod table;
 mod training;
+
+#[path = "../../codecs/tests/kernels/emulator.rs"]
+#[allow(dead_code, reason = "only its libraries are used here")]
+mod emulator;
+#[path = "../../runtime/tests/cuda/stand_in.rs"]
+mod stand_in;

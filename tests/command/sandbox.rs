@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::stand_in::stand_in;
+
 /// An empty folder with the repository's small recordings and table in it, in which the command runs.
 pub struct Sandbox {
     folder: TempDir,
@@ -18,6 +20,17 @@ pub struct Run {
     pub stdout: String,
     /// The standard error.
     pub stderr: String,
+}
+
+impl Run {
+    fn of(command: &mut assert_cmd::Command) -> Self {
+        let output = command.output().expect("the command starts");
+        Self {
+            code: output.status.code().expect("no signal ends it"),
+            stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+        }
+    }
 }
 
 impl Sandbox {
@@ -70,18 +83,23 @@ impl Sandbox {
 
     /// The same, with a text on the standard input.
     pub fn run_with_input(&self, arguments: &str, input: &str) -> Run {
-        let output = assert_cmd::Command::new(env!("CARGO_BIN_EXE_tidegate"))
-            .args(arguments.split_whitespace())
-            .current_dir(self.folder.path())
-            .env("COLUMNS", "100")
-            .write_stdin(input)
-            .output()
-            .expect("the command starts");
-        Run {
-            code: output.status.code().expect("no signal ends it"),
-            stdout: String::from_utf8(output.stdout).expect("UTF-8"),
-            stderr: String::from_utf8(output.stderr).expect("UTF-8"),
-        }
+        Run::of(self.command(arguments).write_stdin(input))
+    }
+
+    fn command(&self, arguments: &str) -> assert_cmd::Command {
+        let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        command.args(arguments.split_whitespace()).current_dir(self.folder.path());
+        command.env("COLUMNS", "100");
+        command
+    }
+
+    /// The same on a CUDA device that is none (see `runtime/tests/cuda/driver.h`), with libraries beside
+    /// driver and compiler; nothing where there is no compiler to make one, which is said.
+    pub fn run_with_libraries(&self, arguments: &str, libraries: &[&str]) -> Option<Run> {
+        let folder = stand_in(&[&["libcuda.so", "libnvrtc.so"], libraries].concat())?;
+        let mut command = self.command(arguments);
+        command.env("LD_LIBRARY_PATH", folder);
+        Some(Run::of(&mut command))
     }
 
     /// Runs what must succeed and returns the standard output.

@@ -393,6 +393,10 @@ impl Device for CudaDevice<'_> {
     fn memory(&self) -> MemoryUse {
         self.memory
     }
+
+    fn computed_by(&self) -> Option<String> {
+        Some(self.libraries().to_string())
+    }
 }
 
 impl CudaDevice<'_> {

@@ -47,6 +47,11 @@ pub trait Device {
 
     /// The most memory that iterations have used so far.
     fn memory(&self) -> MemoryUse;
+
+    /// Whose libraries compute, in words, where that may be one or another.
+    fn computed_by(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The most memory of each kind that a device's iterations have used so far.

@@ -2,12 +2,9 @@
 //! order, memory, streams, events, the timeline, errors. Each test runs once more in a process of its
 //! own that finds that driver first.
 
-use std::path::PathBuf;
 use std::process::Command;
 
-use runtime::cuda::{
-    CudaDevice, CudaError, CudaOptions, CudaProbe, Library, OpenError, open, programs,
-};
+use runtime::cuda::{CudaDevice, CudaError, CudaOptions, CudaProbe, Library, OpenError, open};
 use runtime::device::{ActionError, Device, RunFailure, Stop};
 use runtime::layers::cell_from_index;
 use runtime::network::Network;
@@ -16,22 +13,7 @@ use schema::{Basis, Bytes, Direction, Document, Nanos, Plan, Task, Trace};
 use crate::networks;
 use crate::problem::{SEED, machine, planned, trace, zvc};
 use crate::reference::{bits, seed_of};
-
-/// The driver and the compiler in a folder of their own.
-fn stand_in(names: &[&str]) -> Option<PathBuf> {
-    let more = concat!(include_str!("driver.h"), include_str!("graph.h"), include_str!("cudnn.h"));
-    let library = crate::emulator::library(&programs(), more)?;
-    let folder = library.with_extension(names.join("-"));
-    std::fs::create_dir_all(&folder).unwrap();
-    for name in names {
-        // Others may do the same at this moment.
-        let own =
-            folder.join(format!("{name}-{}-{:?}", std::process::id(), std::thread::current().id()));
-        std::fs::copy(&library, &own).unwrap();
-        std::fs::rename(&own, folder.join(name)).unwrap();
-    }
-    Some(folder)
-}
+use crate::stand_in::stand_in;
 
 /// Whether this is the process in which a test of this file is to run. Otherwise runs the test there,
 /// with settings for the driver.

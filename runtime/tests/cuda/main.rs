@@ -8,6 +8,7 @@ mod dnn;
 mod graph;
 mod layers;
 mod models;
+mod stand_in;
 
 #[path = "../../../codecs/tests/kernels/emulator.rs"]
 mod emulator;

@@ -132,8 +132,8 @@ fn check(
         in_core_times.measured,
         in_core_times.predicted
     ))?;
-    if let Some(libraries) = &times.libraries {
-        print(format!("computed by {libraries}\n"))?;
+    if let Some(whose) = &times.computed_by {
+        print(format!("computed by {whose}\n"))?;
     }
     let mut table = vec![header()];
     let mut done = Vec::new();

@@ -87,8 +87,8 @@ fn summary(trace: &Trace, times: &OpTimes, machine: &MeasuredMachine, args: &Dev
     if let Some(sparsity) = mean_sparsity(trace) {
         text.push_str(&format!("zeros    {:.1} % of all activations\n", 100.0 * sparsity));
     }
-    if let Some(libraries) = &times.libraries {
-        text.push_str(&format!("computed by {libraries}\n"));
+    if let Some(whose) = &times.computed_by {
+        text.push_str(&format!("computed by {whose}\n"));
     }
     text.push_str(&format!("machine  {}\n\n", machine.machine.description));
     let mut rows = vec![["copy", "bytes", "time", "as asked for"].map(String::from).to_vec()];

@@ -1,0 +1,53 @@
+//! Libraries, graphs and 16 bits with `--device cuda`, on a driver that is none.
+
+use crate::sandbox::Sandbox;
+use crate::stand_in::stand_in;
+
+const QUICK: &str = "--device cuda --warmup 1 --repeats 1";
+
+/// Profiled on a device with these libraries, planned, and run plainly and as graphs.
+fn loss_of(libraries: &[&str], dtype: &str, computed_by: &str) -> Option<String> {
+    let sandbox = Sandbox::new();
+    stand_in(&[&["libcuda.so", "libnvrtc.so"], libraries].concat())?;
+    let run = |arguments: &str| {
+        let run = sandbox.run_with_libraries(arguments, libraries).expect("there was one");
+        assert_eq!(run.code, 0, "{arguments}: {}", run.stderr);
+        run.stdout
+    };
+    let network = format!("plain20 --batch 1 --image 32 --dtype {dtype}");
+    let shown = run(&format!("profile {network} {QUICK} -o p"));
+    assert!(shown.contains(computed_by), "{shown}");
+    assert!(sandbox.text("p/trace.json").contains("Computed by "), "the trace does not say it");
+    sandbox.ok("plan p/trace.json -m p/machine.json -b 97% --method pooch -o plan.json");
+    let command = "run plan.json --trace p/trace.json -m p/machine.json --device cuda \
+                   --iterations 2 --no-in-core";
+    let (plain, graph) = (run(command), run(&format!("{command} --graph")));
+    let loss = |text: &str| {
+        text.lines().find(|line| line.starts_with("loss")).map(str::to_owned).expect("a loss")
+    };
+    for shown in [&plain, &graph] {
+        assert!(shown.contains(computed_by) && shown.contains("equal"), "{shown}");
+    }
+    assert!(graph.contains("each launched as one graph") && !plain.contains("graph"), "{graph}");
+    assert_eq!(loss(&plain), loss(&graph));
+    Some(loss(&plain))
+}
+
+#[test]
+fn what_computes_is_said_and_graphs_leave_the_same_loss() {
+    let with = "computed by cuDNN 9.2.1: ";
+    let Some(with) = loss_of(&["libcublas.so", "libcudnn.so"], "f32", with) else { return };
+    let without = "computed by cuDNN: not there; cuBLAS: not used; own kernels: ";
+    let without = loss_of(&[], "f32", without).expect("there was one");
+    // Sums in another order: the same number to a few digits.
+    let number = |loss: &str| -> f64 {
+        loss.rsplit(' ').next().and_then(|text| text.parse().ok()).expect("a number")
+    };
+    assert!((number(&with) - number(&without)).abs() < 1e-3, "{with}, {without}");
+}
+
+#[test]
+fn networks_in_16_bits_run_on_cuda() {
+    let computed_by = "computed by cuDNN 9.2.1: ";
+    loss_of(&["libcublas.so", "libcudnn.so"], "bf16", computed_by);
+}
