@@ -1,14 +1,12 @@
-//! Samples of codecs at work on this machine's processor.
-
-use std::time::{Duration, Instant};
+//! Samples of codecs at work.
 
 use codecs::synthetic::Recipe;
 use codecs::{Codec, CodecId, Layout, TensorView};
 use planner::{Progress, Watch};
 use results::CodecSample;
-use runtime::profile::processor_name;
-use schema::{Bytes, Dtype, Fidelity, Nanos};
+use schema::{Bytes, Dtype, Fidelity};
 
+use crate::codec_timers::CodecTimer;
 use crate::exit::{Exit, OrExit, Result, WithExit, usage};
 
 /// Shares of zeros that CSWAP+ (section 6.4) takes samples of.
@@ -24,20 +22,16 @@ pub struct Sampling<'a> {
     pub shares: u32,
     /// Runs of which the fastest counts.
     pub runs: u32,
-    /// Threads that a codec works with.
-    pub threads: u32,
 }
 
 impl Sampling<'_> {
     /// Takes the samples.
-    pub fn take(&self, watch: &dyn Watch) -> Result<Vec<CodecSample>> {
+    pub fn take(&self, timer: &mut dyn CodecTimer, watch: &dyn Watch) -> Result<Vec<CodecSample>> {
         if self.sizes.iter().any(|size| !(4096..=1 << 32).contains(&size.0)) {
             return Err(usage("--sizes: a tensor has 4096 bytes to 4 GiB"));
         }
         let codecs = self.codecs.iter().map(|id| codecs::codec(*id));
         let codecs = codecs.collect::<std::result::Result<Vec<_>, _>>().or_exit(Exit::Usage)?;
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads as usize).build();
-        let pool = pool.or_exit(Exit::Failed)?;
         let is_fixed =
             |codec: &dyn Codec| matches!(codec.fidelity(), codecs::Fidelity::FixedRate { .. });
         let any_fixed = codecs.iter().any(|codec| is_fixed(codec.as_ref()));
@@ -61,7 +55,7 @@ impl Sampling<'_> {
                 }
                 let dense = dense.as_ref().filter(|_| is_fixed(codec.as_ref()));
                 let tensor = dense.unwrap_or(&tensor);
-                samples.push(pool.install(|| tensor.sample(codec.as_ref(), self))?);
+                samples.push(tensor.sample(codec.as_ref(), self.runs, timer)?);
             }
         }
         Ok(samples)
@@ -84,27 +78,14 @@ impl Tensor {
         Ok(Self { bytes: recipe.bytes().or_exit(Exit::Usage)?, layout, sparsity })
     }
 
-    fn sample(&self, codec: &dyn Codec, sampling: &Sampling) -> Result<CodecSample> {
+    fn sample(
+        &self,
+        codec: &dyn Codec,
+        runs: u32,
+        timer: &mut dyn CodecTimer,
+    ) -> Result<CodecSample> {
         let input = TensorView::new(&self.layout, &self.bytes).or_exit(Exit::Failed)?;
-        // Pages that nobody has touched yet would cost the first run.
-        let mut payload = vec![0xff; codec.worst_case(&self.layout)];
-        let mut restored = vec![0xff; self.bytes.len()];
-        let (mut length, mut compress, mut decompress) = (0, Vec::new(), Vec::new());
-        // One more, whose times do not count.
-        for run in 0..=sampling.runs {
-            let begin = Instant::now();
-            length = codec.compress(input, &mut payload).or_exit(Exit::Failed)?;
-            let compressing = begin.elapsed();
-            let begin = Instant::now();
-            codec
-                .decompress(&payload[..length], &self.layout, &mut restored)
-                .or_exit(Exit::Failed)?;
-            let decompressing = begin.elapsed();
-            if run > 0 {
-                compress.push(compressing);
-                decompress.push(decompressing);
-            }
-        }
+        let times = timer.time(codec, input, runs)?;
         let (parameter, fidelity) = match (codec.id(), codec.fidelity()) {
             (_, codecs::Fidelity::Lossless) => (None, Fidelity::Lossless),
             (_, codecs::Fidelity::Bounded { max_abs_error }) => {
@@ -115,18 +96,18 @@ impl Tensor {
             }
         };
         Ok(CodecSample {
-            device: processor_name(),
+            device: timer.device(),
             codec: codec.id().name().into(),
             parameter,
             fidelity: name(fidelity).into(),
             dtype: "f32".into(),
-            threads: sampling.threads,
-            runs: sampling.runs,
+            threads: timer.threads(),
+            runs,
             sparsity: self.sparsity,
             bytes: Bytes(self.bytes.len() as u64),
-            compressed: Bytes(length as u64),
-            compress: fastest(&compress),
-            decompress: fastest(&decompress),
+            compressed: Bytes(times.length as u64),
+            compress: times.compress,
+            decompress: times.decompress,
         })
     }
 }
@@ -138,8 +119,4 @@ pub fn name(fidelity: Fidelity) -> &'static str {
         Fidelity::FixedRate => "fixed_rate",
         Fidelity::ErrorBounded => "error_bounded",
     }
-}
-
-fn fastest(times: &[Duration]) -> Nanos {
-    Nanos(times.iter().min().map_or(0, |time| time.as_nanos() as u64).max(1))
 }

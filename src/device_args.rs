@@ -2,6 +2,7 @@
 
 use clap::Args;
 use codecs::CodecId;
+use runtime::cuda::CudaOptions;
 use schema::{Bandwidth, Bytes, BytesPerSec, Link, Nanos};
 
 /// What measures and runs.
@@ -15,13 +16,33 @@ pub enum DeviceKind {
     Cuda,
 }
 
+/// The device that measures or runs.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct OnDevice {
+    /// What measures and runs
+    #[arg(long = "device", value_enum, default_value_t)]
+    pub kind: DeviceKind,
+
+    /// Blocks of threads that codecs' kernels may have on CUDA, as a share of those that fill the
+    /// device's multiprocessors: the rest is left to the layers beside them [default: 25%, and 100%
+    /// where nothing runs beside them]
+    #[arg(long, value_name = "SHARE", value_parser = percent)]
+    pub codec_sms: Option<u8>,
+}
+
+impl OnDevice {
+    /// The share of the multiprocessors that codecs may fill beside layers, in percent.
+    pub fn codec_percent(&self) -> u8 {
+        self.codec_sms.unwrap_or(CudaOptions::default().codec_percent)
+    }
+}
+
 /// How a device is measured.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Options of measuring")]
 pub struct DeviceArgs {
-    /// What measures and runs
-    #[arg(long, value_enum, default_value_t)]
-    pub device: DeviceKind,
+    #[command(flatten)]
+    pub on: OnDevice,
 
     /// Bandwidth of the host device's link, each way, such as 400MB/s
     #[arg(long, value_name = "BYTES/S", value_parser = bandwidth, default_value = "250MB/s")]
@@ -59,6 +80,13 @@ impl DeviceArgs {
             both_directions: 1.0,
         }
     }
+}
+
+fn percent(text: &str) -> Result<u8, String> {
+    let percent = text.strip_suffix('%').and_then(|number| number.parse().ok());
+    percent
+        .filter(|percent| (1..=100).contains(percent))
+        .ok_or_else(|| "write a share in whole percent, from 1% to 100%".into())
 }
 
 fn bandwidth(text: &str) -> Result<BytesPerSec, String> {

@@ -2,6 +2,7 @@
 
 mod codec_args;
 mod codec_samples;
+mod codec_timers;
 mod commands;
 mod device_args;
 mod exit;

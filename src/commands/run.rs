@@ -6,7 +6,7 @@ use runtime::device::Fault;
 use schema::{Document, Nanos, PendingFile, Plan, Timeline, Trace};
 use simulator::predict;
 
-use crate::device_args::{DeviceKind, at_least_one};
+use crate::device_args::{OnDevice, at_least_one};
 use crate::exit::{Result, usage};
 use crate::measured::compared::{Compared, Row};
 use crate::measured::device::{in_core, on_device};
@@ -30,9 +30,8 @@ pub struct Args {
     #[arg(long, short, value_name = "MACHINE")]
     machine: String,
 
-    /// What runs it
-    #[arg(long, value_enum, default_value_t)]
-    device: DeviceKind,
+    #[command(flatten)]
+    on: OnDevice,
 
     /// Iterations before the first that counts
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
@@ -81,10 +80,10 @@ pub fn run(args: &Args) -> Result {
     }
     let runs = Runs { warmup, iterations, seed, graph };
     let subject = (&network, &trace, &machine);
-    let ran = on_device(args.device, subject, &plan, runs, &args.inject)?;
+    let ran = on_device(args.on, subject, &plan, runs, &args.inject)?;
     let in_core = match args.no_in_core {
         true => None,
-        false => Some(in_core(args.device, subject, runs)?),
+        false => Some(in_core(args.on, subject, runs)?),
     };
     let compared = Compared::of(&plan, &ran, in_core.as_ref());
     let to_stdout = args.output.as_deref().is_some_and(|path| path.as_os_str() == "-");

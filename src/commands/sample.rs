@@ -4,15 +4,16 @@ use std::path::PathBuf;
 
 use codecs::CodecId;
 use results::write_parquet;
-use runtime::profile::processor_name;
 use schema::Bytes;
 
 use crate::codec_samples::Sampling;
+use crate::codec_timers::codec_timer;
+use crate::device_args::{DeviceKind, OnDevice};
 use crate::exit::{Exit, OrExit, Result, usage};
 use crate::output::print;
 use crate::progress::Bar;
 
-/// Take samples on this machine, from which `fit` makes models
+/// Take samples on a device, from which `fit` makes models
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -31,13 +32,12 @@ struct CodecsArgs {
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 
-    /// The codecs, such as zvc,zfp:8
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "CODECS",
-        default_value = "zvc,rle,csr,lz4,zfp:8,sz:1e-3"
-    )]
+    #[command(flatten)]
+    on: OnDevice,
+
+    /// The codecs, such as zvc,zfp:8 [default: zvc,rle,csr,lz4,zfp:8,sz:1e-3; on CUDA all of these but
+    /// lz4, which compresses on the host alone]
+    #[arg(long, value_delimiter = ',', value_name = "CODECS")]
     codecs: Vec<CodecId>,
 
     /// Sizes of the tensors; CSWAP+ takes 20MB to 2000MB
@@ -57,7 +57,7 @@ struct CodecsArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
 
-    /// Threads that a codec works with
+    /// Threads that a codec works with on the host
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: u32,
 }
@@ -68,12 +68,26 @@ pub fn run(args: &Args) -> Result {
     if args.output.extension().is_none_or(|extension| extension != "parquet") {
         return Err(usage("samples are written as Parquet: name the --output so"));
     }
-    let CodecsArgs { output, codecs, sizes, shares, runs, threads } = args;
-    let (shares, runs, threads) = (*shares, *runs, *threads);
+    let CodecsArgs { output, on, sizes, shares, runs, threads, .. } = args;
+    let codecs = match args.codecs.as_slice() {
+        [] => default_codecs(on.kind)?,
+        codecs => codecs.to_vec(),
+    };
+    let mut timer = codec_timer(*on, &codecs, *threads)?;
     let bar = Bar::new("sample");
-    let samples = Sampling { codecs, sizes, shares, runs, threads }.take(&bar)?;
+    let sampling = Sampling { codecs: &codecs, sizes, shares: *shares, runs: *runs };
+    let samples = sampling.take(timer.as_mut(), &bar)?;
     drop(bar);
     write_parquet(&samples, output).or_exit(Exit::Failed)?;
-    let device = processor_name();
+    let device = timer.device();
     print(format!("{} samples of {} codecs on {device}\n", samples.len(), codecs.len()))
+}
+
+/// What compresses on the device.
+fn default_codecs(kind: DeviceKind) -> Result<Vec<CodecId>> {
+    let names = match kind {
+        DeviceKind::Host => "zvc,rle,csr,lz4,zfp:8,sz:1e-3",
+        DeviceKind::Cuda => "zvc,rle,csr,zfp:8,sz:1e-3",
+    };
+    names.split(',').map(|name| name.parse().or_exit(Exit::Failed)).collect()
 }

@@ -3,39 +3,50 @@
 use planner::{NoWatch, Problem, methods};
 use runtime::cuda::{self, CudaOptions, OpenError};
 use runtime::device::host::{HostDevice, HostOptions};
-use runtime::device::{DeviceError, Fault};
+use runtime::device::{Device, DeviceError, Fault};
 use runtime::network::Network;
 use schema::{Bytes, Machine, Plan, Trace};
 
-use crate::device_args::DeviceKind;
+use crate::device_args::{DeviceKind, OnDevice};
 use crate::exit::{Exit, OrExit, Result, WithExit, usage};
 use crate::measured::compared::InCoreTimes;
 use crate::measured::runs::{Ran, Runs};
 use crate::progress::{Bar, stop};
 
-/// Runs a plan on a device of this kind.
+/// Runs a plan on a device.
 pub fn on_device(
-    kind: DeviceKind,
-    (network, trace, machine): (&Network, &Trace, &Machine),
+    on: OnDevice,
+    subject: (&Network, &Trace, &Machine),
     plan: &Plan,
     runs: Runs,
     faults: &[Fault],
 ) -> Result<Ran> {
     let bar = Bar::new(&plan.method);
-    match kind {
-        DeviceKind::Host if runs.graph => Err(no_graphs()),
+    let mut device = open(on, subject, plan, (runs.seed, runs.graph), faults)?;
+    Ok(runs.run(subject.0, device.as_mut(), &bar)?)
+}
+
+/// A device for a plan, with a seed, and whether it launches graphs; Ctrl-C stops it.
+pub fn open<'a>(
+    on: OnDevice,
+    (network, trace, machine): (&'a Network, &'a Trace, &Machine),
+    plan: &'a Plan,
+    (seed, graph): (u64, bool),
+    faults: &[Fault],
+) -> Result<Box<dyn Device + 'a>> {
+    match on.kind {
+        DeviceKind::Host if graph => Err(no_graphs()),
         DeviceKind::Host => {
-            let mut device = host_device((network, trace, machine), plan, runs.seed, faults)?;
-            Ok(runs.run(network, &mut device, &bar)?)
+            Ok(Box::new(host_device((network, trace, machine), plan, seed, faults)?))
         }
         DeviceKind::Cuda if !faults.is_empty() => {
             Err(usage("--inject is for the host device: nothing goes wrong on CUDA on purpose"))
         }
         DeviceKind::Cuda => {
-            let Runs { seed, graph, .. } = runs;
-            let options = CudaOptions { seed, graph, stop: stop(), ..CudaOptions::default() };
-            let mut device = cuda::open(network, trace, plan, &options).map_err(not_opened)?;
-            Ok(runs.run(network, &mut device, &bar)?)
+            let codec_percent = on.codec_percent();
+            let options =
+                CudaOptions { seed, codec_percent, graph, stop: stop(), ..CudaOptions::default() };
+            Ok(Box::new(cuda::open(network, trace, plan, &options).map_err(not_opened)?))
         }
     }
 }
@@ -45,8 +56,8 @@ pub fn no_graphs() -> WithExit {
     usage("--graph is for `--device cuda`: the host device has no graphs")
 }
 
-/// A host device for a plan, with the machine's link and host memory; Ctrl-C stops it.
-pub fn host_device<'a>(
+/// A host device for a plan, with the machine's link and host memory.
+fn host_device<'a>(
     (network, trace, machine): (&'a Network, &'a Trace, &Machine),
     plan: &'a Plan,
     seed: u64,
@@ -91,11 +102,11 @@ pub fn in_core_plan(trace: &Trace, machine: &Machine) -> Result<Plan> {
 
 /// Runs the plan that keeps everything.
 pub fn in_core(
-    kind: DeviceKind,
+    on: OnDevice,
     (network, trace, machine): (&Network, &Trace, &Machine),
     runs: Runs,
 ) -> Result<InCoreTimes> {
     let plan = in_core_plan(trace, machine)?;
-    let ran = on_device(kind, (network, trace, machine), &plan, runs, &[])?;
+    let ran = on_device(on, (network, trace, machine), &plan, runs, &[])?;
     Ok(InCoreTimes { measured: ran.middle().iteration, predicted: plan.predicted.iteration })
 }

@@ -3,27 +3,29 @@
 use codecs::CodecId;
 use planner::{Progress, Watch};
 use profiler::measure::{
-    Copies, LinkCurve, cuda_machine, host_machine, measure_host, measure_link,
-    memory_of_this_machine,
+    Contention, Copies, LinkCurve, Loads, cuda_machine, host_machine, measure_contention,
+    measure_host, measure_link, memory_of_this_machine,
 };
 use results::CodecSample;
-use runtime::cuda::CudaProbe;
-use runtime::device::host::LinkProbe;
+use runtime::cuda::{CudaLoads, CudaProbe};
+use runtime::device::Load;
+use runtime::device::host::{HostLoads, LinkProbe};
 use runtime::network::{Measured, Network};
 use runtime::profile::Profiler;
 use schema::{Bytes, CodecModels, Machine, Origin, Provenance, Trace};
 
 use crate::codec_samples::Sampling;
+use crate::codec_timers::{codec_timer, not_run};
 use crate::commands::fit::codecs::fit_models;
-use crate::device_args::{DeviceArgs, DeviceKind};
-use crate::exit::{Exit, OrExit, Result, WithExit, usage};
+use crate::device_args::{DeviceArgs, DeviceKind, OnDevice};
+use crate::exit::{Exit, OrExit, Result, WithExit};
 use crate::measured::device::{in_core_plan, on_device};
 use crate::measured::op_times::OpTimes;
 use crate::measured::runs::Runs;
 use crate::progress::{Bar, interrupted};
 use crate::training::Named;
 
-/// Sizes of the copies that are timed.
+/// Sizes of the copies that are timed over a link that is emulated.
 const COPIES: [Bytes; 6] = [
     Bytes(4 << 10),
     Bytes(32 << 10),
@@ -31,6 +33,20 @@ const COPIES: [Bytes; 6] = [
     Bytes(1 << 20),
     Bytes(4 << 20),
     Bytes(16 << 20),
+];
+
+/// The same for CUDA; a device with little memory has fewer.
+const CUDA_COPIES: [Bytes; 10] = [
+    Bytes(4 << 10),
+    Bytes(16 << 10),
+    Bytes(64 << 10),
+    Bytes(256 << 10),
+    Bytes(1 << 20),
+    Bytes(4 << 20),
+    Bytes(16 << 20),
+    Bytes(64 << 20),
+    Bytes(256 << 20),
+    Bytes(1 << 30),
 ];
 
 /// Sizes of the tensors that codecs are sampled on: those of networks that a processor trains.
@@ -43,6 +59,10 @@ const TENSORS: [Bytes; 6] = [
     Bytes(8 << 20),
 ];
 
+/// The same for those that a GPU trains.
+const CUDA_TENSORS: [Bytes; 5] =
+    [Bytes(1 << 20), Bytes(4 << 20), Bytes(16 << 20), Bytes(64 << 20), Bytes(256 << 20)];
+
 /// Shares of zeros of these tensors, and runs of which the fastest counts.
 const SHARES: u32 = 11;
 const RUNS: u32 = 5;
@@ -53,6 +73,8 @@ pub struct MeasuredMachine {
     pub machine: Machine,
     /// The link's curve.
     pub link: LinkCurve,
+    /// How much lanes slow each other.
+    pub contention: Contention,
     /// Samples of codecs and models fitted to them, where any were asked for.
     pub codecs: Option<(Vec<CodecSample>, CodecModels)>,
 }
@@ -60,41 +82,66 @@ pub struct MeasuredMachine {
 /// Measures the machine.
 pub fn measure_machine(args: &DeviceArgs) -> Result<MeasuredMachine> {
     let bar = Bar::new("profile");
-    let largest = COPIES[COPIES.len() - 1];
     let memory = memory_of_this_machine();
-    let (machine, link) = match args.device {
+    let (machine, link, contention) = match args.on.kind {
         DeviceKind::Host => {
-            let mut probe = LinkProbe::new(args.link(), largest);
-            let curve = link_of(&mut probe, &args.link().name, args, &bar)?;
-            let machine = host_machine(curve.link.clone(), measure_host(), memory, SOURCE);
-            (machine, curve)
+            let mut probe = LinkProbe::new(args.link(), COPIES[COPIES.len() - 1]);
+            let link = link_of(&mut probe, &args.link().name, &COPIES, args, &bar)?;
+            let mut loads = HostLoads::new(args.link()).or_exit(Exit::Failed)?;
+            let contention = contention_of(&mut loads, args, &bar)?;
+            let machine =
+                host_machine(link.link.clone(), measure_host(), &contention, memory, SOURCE);
+            (machine, link, contention)
         }
         DeviceKind::Cuda => {
-            let mut probe = CudaProbe::open(0, largest).or_exit(Exit::Failed)?;
+            let most = CUDA_COPIES[CUDA_COPIES.len() - 1].min(Bytes(memory.0 / 8));
+            let mut probe = CudaProbe::open(0, most).or_exit(Exit::Failed)?;
             let facts = probe.facts().or_exit(Exit::Failed)?;
-            let curve = link_of(&mut probe, "as measured", args, &bar)?;
-            (cuda_machine(curve.link.clone(), &facts, memory, SOURCE), curve)
+            let fits = CUDA_COPIES.iter().filter(|size| **size <= probe.largest());
+            let sizes: Vec<Bytes> = fits.copied().collect();
+            let link = link_of(&mut probe, "as measured", &sizes, args, &bar)?;
+            drop(probe);
+            let mut loads = CudaLoads::open(0, args.on.codec_percent()).map_err(not_run)?;
+            let contention = contention_of(&mut loads, args, &bar)?;
+            let machine = cuda_machine(link.link.clone(), &facts, &contention, memory, SOURCE);
+            (machine, link, contention)
         }
     };
-    let codecs = match (args.sampled.as_slice(), args.device) {
-        ([], _) => None,
-        (_, DeviceKind::Cuda) => {
-            return Err(usage("--sample is for the host device: CUDA's codecs are not timed yet"));
-        }
-        (codecs, DeviceKind::Host) => Some(sample(codecs, &bar)?),
+    let codecs = match args.sampled.as_slice() {
+        [] => None,
+        codecs => Some(sample(codecs, args.on, &bar)?),
     };
-    Ok(MeasuredMachine { machine, link, codecs })
+    Ok(MeasuredMachine { machine, link, contention, codecs })
 }
 
 const SOURCE: &str = "tidegate profile";
 
-fn link_of<C: Copies>(copies: &mut C, name: &str, args: &DeviceArgs, bar: &Bar) -> Result<LinkCurve>
+fn contention_of<L: Loads>(loads: &mut L, args: &DeviceArgs, bar: &Bar) -> Result<Contention>
+where
+    L::Error: std::error::Error + Send + Sync + 'static,
+{
+    let mut done = 0;
+    let contention = measure_contention(loads, args.repeats.min(5), || {
+        done += 1;
+        bar.go_on(Progress { phase: "contention", done, of: Load::ALL.len() as u64 });
+    });
+    stop_if_interrupted()?;
+    contention.or_exit(Exit::Failed)
+}
+
+fn link_of<C: Copies>(
+    copies: &mut C,
+    name: &str,
+    sizes: &[Bytes],
+    args: &DeviceArgs,
+    bar: &Bar,
+) -> Result<LinkCurve>
 where
     C::Error: std::error::Error + Send + Sync + 'static,
 {
-    let of = 2 * COPIES.len() as u64 + 1;
+    let of = 2 * sizes.len() as u64;
     let mut done = 0;
-    let curve = measure_link(copies, name, &COPIES, args.repeats.min(5), || {
+    let curve = measure_link(copies, name, sizes, args.repeats.min(5), || {
         done += 1;
         bar.go_on(Progress { phase: "link", done, of });
     });
@@ -124,7 +171,7 @@ pub fn measure_ops(
 ) -> Result<(Trace, OpTimes)> {
     let DeviceArgs { warmup, repeats, seed, .. } = *args;
     // What is zero shows once it trains.
-    let measured = match args.device {
+    let measured = match args.on.kind {
         DeviceKind::Host => {
             let first = Profiler { warmup: 0, repeats: warmup.max(1), seed };
             first.measure(network, || {}).or_exit(Exit::Failed)?.measured
@@ -137,7 +184,7 @@ pub fn measure_ops(
     let plan = in_core_plan(&trace, machine)?;
     let runs = Runs { warmup, iterations: repeats, seed, graph: false };
     let on = (network, &trace, machine);
-    let ran = on_device(args.device, on, &plan, runs, &[])?;
+    let ran = on_device(args.on, on, &plan, runs, &[])?;
     let mut times = OpTimes::of(trace.ops.len(), &ran.timelines);
     times.computed_by = ran.computed_by;
     let note = times.computed_by.as_ref().map(|whose| format!("Computed by {whose}."));
@@ -154,7 +201,7 @@ fn provenance(source: String, args: &DeviceArgs, machine: &Machine) -> Provenanc
         "Durations are medians over {repeats} iterations after {warmup} of warm-up, from the start \
          of an op to the start of the next, on one random batch (seed {seed}), everything kept."
     )];
-    if args.device == DeviceKind::Host {
+    if args.on.kind == DeviceKind::Host {
         let after = warmup.max(1);
         notes.push(format!("Sparsity is that of iteration {after}; zeros are counted."));
     }
@@ -169,14 +216,22 @@ fn provenance(source: String, args: &DeviceArgs, machine: &Machine) -> Provenanc
     }
 }
 
-fn sample(codecs: &[CodecId], bar: &Bar) -> Result<(Vec<CodecSample>, CodecModels)> {
-    let sampling = Sampling { codecs, sizes: &TENSORS, shares: SHARES, runs: RUNS, threads: 1 };
-    sample_and_fit(&sampling, bar)
+fn sample(codecs: &[CodecId], on: OnDevice, bar: &Bar) -> Result<(Vec<CodecSample>, CodecModels)> {
+    let sizes = match on.kind {
+        DeviceKind::Host => &TENSORS[..],
+        DeviceKind::Cuda => &CUDA_TENSORS,
+    };
+    sample_and_fit(&Sampling { codecs, sizes, shares: SHARES, runs: RUNS }, on, bar)
 }
 
 /// Takes samples of codecs, and fits models to them.
-pub fn sample_and_fit(sampling: &Sampling, bar: &Bar) -> Result<(Vec<CodecSample>, CodecModels)> {
-    let samples = sampling.take(bar)?;
+pub fn sample_and_fit(
+    sampling: &Sampling,
+    on: OnDevice,
+    bar: &Bar,
+) -> Result<(Vec<CodecSample>, CodecModels)> {
+    let mut timer = codec_timer(on, sampling.codecs, 1)?;
+    let samples = sampling.take(timer.as_mut(), bar)?;
     let (models, _) = fit_models(&samples, std::path::Path::new("the samples just taken"), None)?;
     Ok((samples, models))
 }

@@ -18,6 +18,9 @@ layer = [
 ]
 "#;
 
+/// Measurements are small on a device with little memory.
+const SMALL: [(&str, &str); 1] = [("TIDEGATE_MEMORY", "100000000")];
+
 const QUICK: &str = "--device cuda --warmup 1 --repeats 1";
 
 /// Profiled on a device with these libraries, planned, and run plainly and as graphs.
@@ -26,7 +29,7 @@ fn loss_of(libraries: &[&str], dtype: &str, computed_by: &str) -> Option<String>
     sandbox.write("net.toml", NETWORK);
     stand_in(&[&["libcuda.so", "libnvrtc.so"], libraries].concat())?;
     let run = |arguments: &str| {
-        let run = sandbox.run_with_libraries(arguments, libraries).expect("there was one");
+        let run = sandbox.run_on_stand_in(arguments, libraries, &SMALL).expect("there was one");
         assert_eq!(run.code, 0, "{arguments}: {}", run.stderr);
         run.stdout
     };

@@ -94,11 +94,17 @@ impl Sandbox {
     }
 
     /// The same on a CUDA device that is none (see `runtime/tests/cuda/driver.h`), with libraries beside
-    /// driver and compiler; nothing where there is no compiler to make one, which is said.
-    pub fn run_with_libraries(&self, arguments: &str, libraries: &[&str]) -> Option<Run> {
+    /// driver and compiler, and with settings; nothing where there is no compiler to make one, which is
+    /// said.
+    pub fn run_on_stand_in(
+        &self,
+        arguments: &str,
+        libraries: &[&str],
+        settings: &[(&str, &str)],
+    ) -> Option<Run> {
         let folder = stand_in(&[&["libcuda.so", "libnvrtc.so"], libraries].concat())?;
         let mut command = self.command(arguments);
-        command.env("LD_LIBRARY_PATH", folder);
+        command.env("LD_LIBRARY_PATH", folder).envs(settings.iter().copied());
         Some(Run::of(&mut command))
     }
 

@@ -18,6 +18,14 @@ pub trait Copies {
     /// # Errors
     /// Whatever kept a copy from being made.
     fn both(&mut self, bytes: Bytes) -> Result<Nanos, Self::Error>;
+
+    /// Time of one copy to or from memory that is not pinned, where that is another.
+    ///
+    /// # Errors
+    /// Whatever kept the copy from being made.
+    fn pageable(&mut self, _: Direction, _: Bytes) -> Result<Option<Nanos>, Self::Error> {
+        Ok(None)
+    }
 }
 
 impl Copies for runtime::device::host::LinkProbe {
@@ -42,7 +50,17 @@ impl Copies for runtime::cuda::CudaProbe {
     fn both(&mut self, bytes: Bytes) -> Result<Nanos, Self::Error> {
         Self::both(self, bytes)
     }
+
+    fn pageable(
+        &mut self,
+        direction: Direction,
+        bytes: Bytes,
+    ) -> Result<Option<Nanos>, Self::Error> {
+        Self::pageable(self, direction, bytes).map(Some)
+    }
 }
+
+const DIRECTIONS: [Direction; 2] = [Direction::D2h, Direction::H2d];
 
 /// A link's curve, and how far its measurements scatter.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,22 +71,27 @@ pub struct LinkCurve {
     pub timed: Vec<Timed>,
 }
 
-/// A copy in one direction while the other was idle.
+/// Copies of one size in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timed {
-    /// Its direction.
+    /// The direction.
     pub direction: Direction,
-    /// Its size.
+    /// The size.
     pub bytes: Bytes,
-    /// The median of its repeats.
+    /// The median of the repeats, while the other direction was idle.
     pub measured: Nanos,
+    /// The same for memory that is not pinned, where that is another.
+    pub pageable: Option<Nanos>,
+    /// The same until both of a copy in each direction have ended, started at once.
+    pub both: Nanos,
 }
 
-/// Times copies of `sizes` (ascending, at least two) in each direction, `repeats` times each, and in
-/// both directions at once for the largest size.
+/// Times copies of `sizes` (ascending, at least two) in each direction alone and in both at once,
+/// `repeats` times each.
 ///
 /// Latency is what remains of the time of the smallest copy when the bandwidth between the two
-/// smallest sizes is taken off; a size's bandwidth is what its median time less the latency gives.
+/// smallest sizes is taken off; a size's bandwidth is what its median time less the latency gives. How
+/// much directions slow each other is that of the largest size.
 ///
 /// # Errors
 /// Those of `copies`.
@@ -79,53 +102,61 @@ pub fn measure_link<C: Copies>(
     repeats: usize,
     mut progress: impl FnMut(),
 ) -> Result<LinkCurve, C::Error> {
-    let mut times = [Vec::new(), Vec::new()];
-    for (direction, times) in [Direction::D2h, Direction::H2d].into_iter().zip(&mut times) {
-        for size in sizes {
-            let time = median_of(repeats, || copies.alone(direction, *size))?;
-            times.push(time);
+    let mut timed = Vec::new();
+    for bytes in sizes {
+        let both = median_of(repeats, || copies.both(*bytes))?;
+        for direction in DIRECTIONS {
+            let measured = median_of(repeats, || copies.alone(direction, *bytes))?;
+            let mut pageable = Vec::new();
+            for _ in 0..repeats.max(1) {
+                pageable.extend(copies.pageable(direction, *bytes)?);
+            }
+            let pageable = median(pageable);
+            timed.push(Timed { direction, bytes: *bytes, measured, pageable, both });
             progress();
         }
     }
-    let largest = sizes.last().copied().unwrap_or_default();
-    let together = median_of(repeats, || copies.both(largest))?;
-    progress();
-    let latency = times.iter().map(|times| latency(sizes, times)).min().unwrap_or_default();
-    let bandwidth = |times: &[Nanos]| Bandwidth {
-        pinned: (sizes.iter().zip(times))
-            .map(|(size, time)| point(*size, *time, latency))
+    // As tables have them: one direction after the other.
+    timed.sort_by_key(|timed| timed.direction as usize);
+    let of = |direction| timed.iter().filter(move |timed| timed.direction == direction);
+    let latency = DIRECTIONS.map(|direction| latency(of(direction))).into_iter().min();
+    let latency = latency.unwrap_or_default();
+    let bandwidth = |direction| Bandwidth {
+        pinned: of(direction).map(|timed| point(timed.bytes, timed.measured, latency)).collect(),
+        pageable: of(direction)
+            .filter_map(|timed| Some(point(timed.bytes, timed.pageable?, latency)))
             .collect(),
-        pageable: Vec::new(),
     };
-    let slower = times.iter().filter_map(|times| times.last()).max().copied().unwrap_or_default();
+    let largest = DIRECTIONS.map(|direction| of(direction).last().copied());
+    let slower = largest.iter().flatten().map(|timed| timed.measured).max().unwrap_or_default();
+    let together = largest.iter().flatten().map(|timed| timed.both).max().unwrap_or_default();
     let share = slower.ratio(together).clamp(0.1, 1.0);
     let link = Link {
         name: name.into(),
-        d2h: bandwidth(&times[0]),
-        h2d: bandwidth(&times[1]),
+        d2h: bandwidth(Direction::D2h),
+        h2d: bandwidth(Direction::H2d),
         latency,
         // What timing scatters by is no disturbance.
         both_directions: if share > 0.97 { 1.0 } else { (share * 1000.0).round() / 1000.0 },
     };
-    let timed = [Direction::D2h, Direction::H2d].into_iter().zip(times);
-    let timed = timed.flat_map(|(direction, times)| {
-        let of_size =
-            move |(bytes, measured): (&Bytes, Nanos)| Timed { direction, bytes: *bytes, measured };
-        sizes.iter().zip(times).map(of_size)
-    });
-    let timed = timed.collect();
     Ok(LinkCurve { link, timed })
 }
 
 fn median_of<E>(repeats: usize, mut time: impl FnMut() -> Result<Nanos, E>) -> Result<Nanos, E> {
-    let mut times = (0..repeats.max(1)).map(|_| time()).collect::<Result<Vec<_>, E>>()?;
+    let times = (0..repeats.max(1)).map(|_| time()).collect::<Result<Vec<_>, E>>()?;
+    Ok(median(times).unwrap_or_default())
+}
+
+fn median(mut times: Vec<Nanos>) -> Option<Nanos> {
     times.sort_unstable();
-    Ok(times[times.len() / 2])
+    times.get(times.len() / 2).copied()
 }
 
 /// The time of a copy of nothing, on the line through the two smallest copies.
-fn latency(sizes: &[Bytes], times: &[Nanos]) -> Nanos {
-    let (&[small, large, ..], &[short, long, ..]) = (sizes, times) else { return Nanos::ZERO };
+fn latency<'a>(mut timed: impl Iterator<Item = &'a Timed>) -> Nanos {
+    let (Some(small), Some(large)) = (timed.next(), timed.next()) else { return Nanos::ZERO };
+    let (short, long) = (small.measured, large.measured);
+    let (small, large) = (small.bytes, large.bytes);
     let slope =
         long.saturating_sub(short).0 as f64 / (large.0.saturating_sub(small.0)).max(1) as f64;
     short.saturating_sub(Nanos((slope * small.0 as f64).round() as u64))

@@ -1,12 +1,19 @@
 //! A machine document from what was measured.
 
+use runtime::cuda::CudaFacts;
 use schema::{Bytes, BytesPerSec, Compute, Device, Host, Link, Machine};
 
-use super::Roofline;
+use super::{Contention, Roofline};
 
 /// The machine that this process runs on, as the host device sees it: half of the memory stands for
 /// the device's, half for the host's. `source` is the command that measured link and roofline.
-pub fn host_machine(link: Link, roofline: Roofline, memory: Bytes, source: &str) -> Machine {
+pub fn host_machine(
+    link: Link,
+    roofline: Roofline,
+    contention: &Contention,
+    memory: Bytes,
+    source: &str,
+) -> Machine {
     let half = Bytes(memory.0 / 2);
     let measured = |what: &str| format!("measured by `{source}`: {what}");
     let sources = [
@@ -19,6 +26,7 @@ pub fn host_machine(link: Link, roofline: Roofline, memory: Bytes, source: &str)
             measured("a copy that no cache holds, read and written"),
         ),
         ("device.compute.codec_lane", "codecs run on the thread that computes".to_string()),
+        ("contention", measured(&contention.summary())),
         ("host.memory", "half of this machine's memory".to_string()),
         ("link", measured("copies between two arenas, slowed down to the link that is emulated")),
     ];
@@ -47,21 +55,28 @@ pub fn host_machine(link: Link, roofline: Roofline, memory: Bytes, source: &str)
 /// the host's memory for what leaves the device. `source` is the command that measured the link.
 pub fn cuda_machine(
     link: Link,
-    facts: &runtime::cuda::CudaFacts,
+    facts: &CudaFacts,
+    contention: &Contention,
     host_memory: Bytes,
     source: &str,
 ) -> Machine {
     let says = |what: &str| format!("the driver's word: {what}");
+    let measured = |what: &str| format!("measured by `{source}`: {what}");
     let sources = [
+        ("device.name", says(&identity(facts))),
         ("device.memory", says("all memory")),
         ("device.reserved", says("what was not free when it was asked")),
         ("device.compute.f32_flops", says("multiprocessors, their cores, and the clock")),
         ("device.compute.f16_flops", "as for 32 bits: layers compute in 32 bits".to_string()),
         ("device.compute.memory_bandwidth", says("the memory's clock and width")),
         ("device.compute.codec_lane", "codecs have a stream of their own".to_string()),
-        ("device.compute.beside_codec", "assumed: compute loses nothing".to_string()),
+        (
+            "device.compute.beside_codec",
+            measured("the mean of a product of matrices and an activation beside a codec"),
+        ),
+        ("contention", measured(&contention.summary())),
         ("host.memory", "half of this machine's memory".to_string()),
-        ("link", format!("measured by `{source}`: copies from and to pinned memory")),
+        ("link", measured("copies from and to pinned memory, and memory that is not")),
     ];
     Machine {
         name: "cuda".into(),
@@ -75,13 +90,28 @@ pub fn cuda_machine(
                 f16_flops: facts.f32_flops,
                 memory_bandwidth: BytesPerSec(facts.memory_bandwidth),
                 codec_lane: true,
-                beside_codec: 1.0,
+                beside_codec: contention.beside_codec(),
             },
         },
         host: Host { memory: Bytes(host_memory.0 / 2) },
         link,
         sources: sources.into_iter().map(|(n, s)| (n.to_string(), s)).collect(),
     }
+}
+
+/// What tells the device from others, and what its times depend on.
+fn identity(facts: &CudaFacts) -> String {
+    let CudaFacts { uuid, multiprocessors, .. } = facts;
+    format!(
+        "{uuid}, compute capability {}.{}, {multiprocessors} multiprocessors at up to {} MHz, memory at \
+         up to {} MHz, a driver for CUDA {}.{}",
+        facts.capability.0,
+        facts.capability.1,
+        facts.clock_khz / 1000,
+        facts.memory_clock_khz / 1000,
+        facts.driver.0,
+        facts.driver.1
+    )
 }
 
 /// This machine's memory, from `/proc/meminfo` where there is one; else 4 GiB.
@@ -119,7 +149,9 @@ mod tests {
             both_directions: 1.0,
         };
         let roofline = Roofline { f32_flops: 1, memory_bandwidth: BytesPerSec(1) };
-        let machine = host_machine(link, roofline, memory_of_this_machine(), "test");
+        let memory = memory_of_this_machine();
+        let machine =
+            host_machine(link, roofline, &Contention { loads: Vec::new() }, memory, "test");
         assert_eq!(machine.check(), Ok(()));
     }
 }

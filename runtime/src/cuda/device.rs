@@ -10,16 +10,13 @@ use super::driver::{Context, DeviceMemory, Event, Kernels, Pinned, Stream};
 use super::graph::Graph;
 use super::launches::{Argument, Means};
 use super::libraries::{Libraries, Opened};
-use super::{CudaError, programs};
+use super::{CudaError, blocks_of, programs};
 use crate::device::check::check;
 use crate::device::host::residents::Residents;
 use crate::device::host::script::Place;
 use crate::device::{AccessError, ActionError, Device, DeviceError, MemoryUse, RunFailure, Stop};
 use crate::network::Network;
 use crate::network::bf16::{load, store};
-
-/// Blocks of threads for each multiprocessor.
-const BLOCKS: u32 = 8;
 
 /// How a CUDA device behaves.
 #[derive(Debug, Clone)]
@@ -92,8 +89,8 @@ pub fn open<'a>(
     let all = BTreeSet::new();
     Commands::new(plan, network, Shares { layers: none, codecs: 1 }, &all)?;
     let context = Context::open(options.ordinal)?;
-    let blocks = BLOCKS * context.multiprocessors;
-    let codecs = (blocks * u32::from(options.codec_percent.min(100)) / 100).max(1);
+    let blocks = blocks_of(context.multiprocessors, 100);
+    let codecs = blocks_of(context.multiprocessors, options.codec_percent);
     let streams = array(|_| context.stream())?;
     let wanted = Means { blocks, blas: options.blas, dnn: options.dnn };
     let (opened, layers) = Opened::new(&context, &streams[Lane::Compute.index()], network, wanted)?;

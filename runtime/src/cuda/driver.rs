@@ -9,6 +9,9 @@
 //! waited for: a device synchronises before it drops anything.
 #![allow(unsafe_code)]
 
+mod identity;
+mod moves;
+
 use std::collections::BTreeMap;
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;

@@ -40,6 +40,7 @@
 //!   convolutions, which keep 32-bit weights.
 //! - Compression by the host (`vdnn++`), which is refused by name.
 
+mod codec_runs;
 pub mod commands;
 mod compile;
 mod device;
@@ -51,15 +52,18 @@ mod hand_out;
 pub mod launches;
 mod libraries;
 mod library;
+mod loads;
 mod probe;
 
 use codecs::kernels::Program;
 
+pub use codec_runs::{CodecRunError, CodecTimes, CudaCodecs};
 pub use compile::{Compiled, compile};
 pub use device::{CudaDevice, CudaOptions, OpenError, open};
 pub use error::CudaError;
 pub use libraries::Libraries;
 pub use library::Library;
+pub use loads::CudaLoads;
 pub use probe::{CudaFacts, CudaProbe};
 
 /// The architectures that kernels must compile for: Volta, Ampere, Hopper.
@@ -93,6 +97,15 @@ const LAYERS: [Program; 14] = [
     Program::new("bf16", &[COMMON, include_str!("kernels/bf16.cu")]),
     Program::new("forms", &[include_str!("kernels/forms.cu")]),
 ];
+
+/// Blocks of threads for each multiprocessor.
+const BLOCKS: u32 = 8;
+
+/// Blocks of threads that fill such a share of the multiprocessors, in percent. Kernels go over their
+/// work with the grid as stride, so that any number does all of it.
+fn blocks_of(multiprocessors: u32, percent: u8) -> u32 {
+    (BLOCKS * multiprocessors * u32::from(percent.min(100)) / 100).max(1)
+}
 
 /// All programs: the codecs' and the layers'.
 pub fn programs() -> Vec<Program> {

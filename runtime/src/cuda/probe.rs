@@ -6,10 +6,11 @@ use schema::{Bytes, Direction, Nanos};
 use super::CudaError;
 use super::driver::{Context, DeviceMemory, Event, Pinned, Stream};
 
-/// Copies over a device's link without a plan, from and to pinned memory.
+/// Copies over a device's link without a plan, from and to pinned memory, and memory that is not.
 pub struct CudaProbe {
     device: DeviceMemory,
     host: Pinned,
+    pageable: Vec<u8>,
     /// Bytes of the memory that one direction has.
     largest: u64,
     streams: [Stream; 2],
@@ -22,6 +23,18 @@ pub struct CudaProbe {
 pub struct CudaFacts {
     /// Its product name.
     pub name: String,
+    /// The number that no other device has.
+    pub uuid: String,
+    /// Its compute capability, major and minor.
+    pub capability: (i32, i32),
+    /// The newest version of CUDA that its driver knows, major and minor.
+    pub driver: (u32, u32),
+    /// Its multiprocessors.
+    pub multiprocessors: u32,
+    /// The highest clock of its multiprocessors, in kilohertz.
+    pub clock_khz: u64,
+    /// The highest clock of its memory, in kilohertz.
+    pub memory_clock_khz: u64,
     /// Its memory.
     pub memory: Bytes,
     /// What of it is free.
@@ -32,23 +45,36 @@ pub struct CudaFacts {
     pub memory_bandwidth: u64,
 }
 
+/// Of what of the device's memory is free, the share that a direction's copies may take.
+const SHARE_OF_FREE: u64 = 4;
+
 impl CudaProbe {
-    /// A probe of copies of at most `largest` bytes, on the device of this number.
+    /// A probe of copies of at most `largest` bytes, and at most a quarter of the device's free memory,
+    /// on the device of this number.
     ///
     /// # Errors
     ///
     /// If there is no such device, or not so much memory.
     pub fn open(ordinal: usize, largest: Bytes) -> Result<Self, CudaError> {
         let context = Context::open(ordinal)?;
-        let both = Bytes(largest.0.saturating_mul(2));
+        let (free, _) = context.memory()?;
+        let largest = largest.0.min(free.0 / SHARE_OF_FREE);
+        let both = Bytes(largest.saturating_mul(2));
         Ok(Self {
             device: DeviceMemory::new(&context, "the measurement of the link", both)?,
             host: Pinned::new(&context, both)?,
-            largest: largest.0,
+            // Pages that nobody has touched yet would cost the first copy.
+            pageable: vec![1; largest as usize],
+            largest,
             streams: [context.stream()?, context.stream()?],
             events: [[context.event()?, context.event()?], [context.event()?, context.event()?]],
             context,
         })
+    }
+
+    /// The largest copy that it can time.
+    pub fn largest(&self) -> Bytes {
+        Bytes(self.largest)
     }
 
     /// What the device says of itself.
@@ -66,6 +92,12 @@ impl CudaProbe {
         let cores = u64::from(self.context.multiprocessors) * cores(self.context.capability);
         Ok(CudaFacts {
             name: self.context.name.clone(),
+            uuid: self.context.uuid()?,
+            capability: self.context.capability,
+            driver: self.context.driver_version()?,
+            multiprocessors: self.context.multiprocessors,
+            clock_khz: clock,
+            memory_clock_khz: memory_clock,
             memory,
             free,
             f32_flops: (2 * cores * clock * 1000).max(1),
@@ -83,6 +115,25 @@ impl CudaProbe {
         self.start(direction, bytes)?;
         self.context.synchronize()?;
         let [begin, end] = &self.events[direction as usize];
+        Ok(Nanos(end.since(begin)?))
+    }
+
+    /// How long a copy to or from memory takes that is not pinned, while the other direction is idle.
+    ///
+    /// # Errors
+    ///
+    /// If the driver fails.
+    pub fn pageable(&mut self, direction: Direction, bytes: Bytes) -> Result<Nanos, CudaError> {
+        let host = &mut self.pageable[..bytes.0.min(self.largest) as usize];
+        let events = &self.events[direction as usize];
+        let stream = &self.streams[direction as usize];
+        match direction {
+            Direction::D2h => stream.copy_out_pageable((&self.device, 0), host, events)?,
+            Direction::H2d => {
+                stream.copy_in_pageable((&self.device, self.largest), host, events)?
+            }
+        }
+        let [begin, end] = events;
         Ok(Nanos(end.since(begin)?))
     }
 

@@ -8,12 +8,14 @@ pub(crate) mod check;
 mod error;
 mod fault;
 pub mod host;
+mod load;
 mod stop;
 
 use schema::{Bytes, TensorId, Timeline};
 
 pub use error::{AccessError, ActionError, DeviceError, RunFailure};
 pub use fault::{Damaged, Delays, Fault, ParseFaultError};
+pub use load::Load;
 pub use stop::Stop;
 
 /// Runs a plan for a network that it was made for, as often as asked.

@@ -3,7 +3,7 @@
 // Streams do nothing until somebody waits. Then whatever may run next is drawn at random: streams go
 // on in order, events are waited for, and nothing else is ordered. Time is counted in steps. What the
 // environment says: TIDEGATE_DEVICES (default 1), TIDEGATE_MEMORY in bytes (default 1 GiB),
-// TIDEGATE_CAPABILITY (default 90), TIDEGATE_SEED.
+// TIDEGATE_CAPABILITY (default 90), TIDEGATE_SEED, TIDEGATE_DAMAGE (whether what is read back is wrong).
 
 #include <algorithm>
 #include <deque>
@@ -147,6 +147,12 @@ API cuDeviceGetAttribute(int* value, int attribute, int) {
         default: return *value = 0, 0;
     }
 }
+API cuDeviceGetUuid(void* uuid, int) {
+    for (int i = 0; i < 16; i++) ((unsigned char*)uuid)[i] = 16 * i + i;
+    return 0;
+}
+API cuDeviceGetUuid_v2(void* uuid, int device) { return cuDeviceGetUuid(uuid, device); }
+API cuDriverGetVersion(int* version) { return *version = 12080, 0; }
 static int context;
 API cuDevicePrimaryCtxRetain(void** to, int) { return *to = &context, 0; }
 API cuDevicePrimaryCtxRelease_v2(int) { return 0; }
@@ -200,7 +206,11 @@ API cuMemcpyHtoD_v2(uint64_t to, const void* from, size_t bytes) {
     return 0;
 }
 API cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes) {
-    return is_busy() || unless_captured() ? 1 : (memcpy(to, (void*)from, bytes), 0);
+    if (is_busy() || unless_captured()) return 1;
+    memcpy(to, (void*)from, bytes);
+    // A device that computes wrongly, for what must notice it.
+    if (bytes > 64 && setting("TIDEGATE_DAMAGE", 0)) ((char*)to)[bytes / 2] ^= 1;
+    return 0;
 }
 static int later(void* at, std::function<void()> run) {
     Stream* stream = (Stream*)at;
@@ -213,6 +223,12 @@ API cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stre
 }
 API cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream) {
     return later(stream, [=] { memcpy(to, (void*)from, bytes); });
+}
+API cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream) {
+    return later(stream, [=] { memcpy((void*)to, (void*)from, bytes); });
+}
+API cuMemsetD8Async(uint64_t at, unsigned char byte, size_t bytes, void* stream) {
+    return later(stream, [=] { memset((void*)at, byte, bytes); });
 }
 API cuStreamCreate(void** to, unsigned) {
     Stream* stream = new Stream;

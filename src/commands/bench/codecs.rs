@@ -1,15 +1,22 @@
 //! `tidegate bench codecs`
 
+mod kernels;
+
 use codecs::bench::{Row, Settings, Speed};
 use codecs::{CodecId, bench};
 use schema::{Bytes, Dtype};
 
+use crate::device_args::{DeviceKind, OnDevice};
 use crate::exit::{Exit, OrExit, Result};
 use crate::output::{Format, columns, print, print_json};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Codecs with their parameters, such as zvc or zfp:8 [default: each of `list codecs`]
+    #[command(flatten)]
+    on: OnDevice,
+
+    /// Codecs with their parameters, such as zvc or zfp:8 [default: each of `list codecs`, on CUDA each
+    /// that has kernels]
     #[arg(value_name = "CODEC")]
     codecs: Vec<CodecId>,
 
@@ -31,8 +38,8 @@ pub struct Args {
     sparsity: f64,
 
     /// How often each is timed; the fastest counts
-    #[arg(long, default_value_t = 5)]
-    runs: usize,
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
 
     /// How to print the figures
     #[arg(long, value_enum, default_value_t)]
@@ -80,6 +87,9 @@ struct MeasuredSpeed {
 
 /// Times codecs.
 pub fn run(args: &Args) -> Result {
+    if args.on.kind == DeviceKind::Cuda {
+        return kernels::run(args);
+    }
     let all = || codecs::all().iter().map(|entry| entry.example.parse());
     let codecs = match args.codecs.as_slice() {
         [] => all().collect::<std::result::Result<_, _>>().or_exit(Exit::Failed)?,
@@ -90,7 +100,7 @@ pub fn run(args: &Args) -> Result {
         dtypes: args.dtypes.iter().map(|element| (*element).into()).collect(),
         bytes: usize::try_from(args.size.0).or_exit(Exit::Usage)?,
         sparsity: args.sparsity,
-        runs: args.runs,
+        runs: args.runs as usize,
     };
     let rows = bench::run(&settings).or_exit(Exit::Usage)?;
     if args.format == Format::Json {

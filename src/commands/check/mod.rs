@@ -85,7 +85,7 @@ struct Done {
 
 /// Measures, plans, runs and shows.
 pub fn run(args: &Args) -> Result {
-    if args.graph && args.device.device == DeviceKind::Host {
+    if args.graph && args.device.on.kind == DeviceKind::Host {
         return Err(no_graphs());
     }
     let methods = methods_of(&args.methods, args.device.sampled.is_empty())?;
@@ -124,7 +124,7 @@ fn check(
         graph: args.graph,
     };
     let on = (&network, &trace, machine);
-    let in_core_times = in_core(args.device.device, on, runs)?;
+    let in_core_times = in_core(args.device.on, on, runs)?;
     let peak = simulator::in_core(&trace).peak;
     print(format!(
         "\n{subject}: {} ops, peak {peak}, in core {} ({} by the sum of its ops)\n",
@@ -152,7 +152,7 @@ fn check(
             let mut cells = vec![format!("{share:.0} %"), method.name().to_string()];
             match planned {
                 Ok(plan) => {
-                    let ran = on_device(args.device.device, on, &plan, runs, &[])?;
+                    let ran = on_device(args.device.on, on, &plan, runs, &[])?;
                     let row = checked(subject, share, &plan, &ran, in_core_times);
                     cells.extend(figures(&row));
                     let predicted = simulator::predict(&plan, Some(&trace));

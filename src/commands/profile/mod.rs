@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use profiler::measure::{BESIDE, beside_name};
 use results::TensorZeros;
-use schema::{Direction, Document, Nanos, PendingFile, Trace};
+use schema::{Direction, Document, PendingFile, Trace};
 
-use crate::device_args::DeviceArgs;
+use crate::device_args::{DeviceArgs, DeviceKind};
 use crate::exit::{Exit, OrExit, Result};
 use crate::measured::op_times::OpTimes;
 use crate::measured::profile::{MeasuredMachine, measure_machine, measure_network};
@@ -91,25 +92,56 @@ fn summary(trace: &Trace, times: &OpTimes, machine: &MeasuredMachine, args: &Dev
         text.push_str(&format!("computed by {whose}\n"));
     }
     text.push_str(&format!("machine  {}\n\n", machine.machine.description));
-    let mut rows = vec![["copy", "bytes", "time", "as asked for"].map(String::from).to_vec()];
-    rows.extend(machine.link.timed.iter().map(|timed| {
-        let direction = match timed.direction {
-            Direction::D2h => "out",
-            Direction::H2d => "in",
-        };
-        let times = [timed.measured, args.link().copy_time(timed.direction, timed.bytes)]
-            .map(|time: Nanos| time.to_string());
-        let [measured, stated] = times;
-        vec![direction.into(), timed.bytes.to_string(), measured, stated]
-    }));
-    text.push_str(&columns(&rows));
+    text.push_str(&columns(&copies(machine, args)));
     let link = &machine.machine.link;
     text.push_str(&format!(
         "latency {}; both directions at once: each at {:.0} % of its speed\n",
         link.latency,
         100.0 * link.both_directions
     ));
+    text.push('\n');
+    text.push_str(&columns(&contention(machine)));
     text
+}
+
+/// The copies that were timed: beside what the host device was asked for, or copies that are not of
+/// pinned memory.
+fn copies(machine: &MeasuredMachine, args: &DeviceArgs) -> Vec<Vec<String>> {
+    let last = match args.on.kind {
+        DeviceKind::Host => "as asked for",
+        DeviceKind::Cuda => "pageable",
+    };
+    let mut rows = vec![["copy", "bytes", "time", "both at once", last].map(String::from).to_vec()];
+    rows.extend(machine.link.timed.iter().map(|timed| {
+        let direction = match timed.direction {
+            Direction::D2h => "out",
+            Direction::H2d => "in",
+        };
+        let last = match args.on.kind {
+            DeviceKind::Host => Some(args.link().copy_time(timed.direction, timed.bytes)),
+            DeviceKind::Cuda => timed.pageable,
+        };
+        let [alone, both] = [timed.measured, timed.both].map(|time| time.to_string());
+        let last = last.map_or("-".into(), |time| time.to_string());
+        vec![direction.into(), timed.bytes.to_string(), alone, both, last]
+    }));
+    rows
+}
+
+/// How much lanes slow each other.
+fn contention(machine: &MeasuredMachine) -> Vec<Vec<String>> {
+    let mut head = vec!["speed".to_string(), "alone".to_string()];
+    head.extend(BESIDE.iter().map(|others| format!("beside {}", beside_name(others))));
+    let mut rows = vec![head];
+    rows.extend(machine.contention.loads.iter().map(|slowed| {
+        let share = |share: &Option<f64>| match share {
+            Some(share) => format!("{:.0} %", 100.0 * share),
+            None => "-".into(),
+        };
+        let alone = [slowed.load.to_string(), slowed.alone.to_string()];
+        alone.into_iter().chain(slowed.shares.iter().map(share)).collect()
+    }));
+    rows
 }
 
 /// Shares of zeros by epoch, where any were counted.

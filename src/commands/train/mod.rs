@@ -14,7 +14,7 @@ use scenarios::Budget;
 use schema::{Bytes, CodecModels};
 
 use crate::codec_samples::Sampling;
-use crate::device_args::{DeviceArgs, DeviceKind};
+use crate::device_args::DeviceArgs;
 use crate::exit::{Exit, OrExit, Result, WithExit, usage};
 use crate::measured::profile::{measure_machine, measure_ops, sample_and_fit};
 use crate::output::{Format, print, print_json};
@@ -103,9 +103,6 @@ pub fn run(args: &Args) -> Result {
             return Err(usage(format!("--ways names `{}` twice", way.name())));
         }
     }
-    if args.device.device != DeviceKind::Host {
-        return Err(usage("train is for the host device: CUDA's codecs are not timed yet"));
-    }
     let page = args.output.as_deref().map(PendingPage::create).transpose()?;
     let images = Images { side: SIDE, channels: COLOURS, noise: NOISE, seed: args.device.seed };
     let network = classifier(&images, args.batch as usize).or_exit(Exit::Failed)?;
@@ -115,6 +112,7 @@ pub fn run(args: &Args) -> Result {
     let (trace, _) = measure_ops(&network, "tidegate train".into(), &args.device, &machine)?;
     let peak = simulator::in_core(&trace).peak;
     let trainer = Trainer {
+        on: args.device.on,
         network: &network,
         trace: &trace,
         machine: &machine,
@@ -182,9 +180,8 @@ fn codec_models(args: &Args) -> Result<CodecModels> {
         let (device, source) = ("none".into(), "none".into());
         return Ok(CodecModels { device, source, models: Vec::new() });
     }
-    let sampling =
-        Sampling { codecs: &codecs, sizes: &TENSORS, shares: SHARES, runs: RUNS, threads: 1 };
-    Ok(sample_and_fit(&sampling, &Bar::new("codecs"))?.1)
+    let sampling = Sampling { codecs: &codecs, sizes: &TENSORS, shares: SHARES, runs: RUNS };
+    Ok(sample_and_fit(&sampling, args.device.on, &Bar::new("codecs"))?.1)
 }
 
 /// Whether ways that lose nothing learnt the same: losses, accuracies and weights, bit for bit. None

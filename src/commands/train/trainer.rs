@@ -9,12 +9,14 @@ use runtime::training::{Constants, Course, Curves, Images, TrainingError, train}
 use schema::{Bytes, CodecModels, Machine, Nanos, Plan, Trace};
 
 use crate::codec_args::CodecInputs;
+use crate::device_args::OnDevice;
 use crate::exit::{Exit, OrExit, WithExit};
-use crate::measured::device::host_device;
+use crate::measured::device::open;
 use crate::progress::Bar;
 
 /// What is trained, and under which conditions.
 pub struct Trainer<'a> {
+    pub on: OnDevice,
     pub network: &'a Network,
     pub trace: &'a Trace,
     pub machine: &'a Machine,
@@ -131,19 +133,20 @@ impl<'a> Training<'a> {
         until: usize,
         look: impl FnOnce(&mut dyn Device) -> Result<R, TrainingError>,
     ) -> Result<R, NotTrained> {
-        let Trainer { network, trace, machine, images, course, seed, .. } = *self.trainer;
-        let mut device = host_device((network, trace, machine), plan, seed, &[])?;
+        let Trainer { on, network, trace, machine, images, course, seed, .. } = *self.trainer;
+        let mut device = open(on, (network, trace, machine), plan, (seed, false), &[])?;
+        let device = device.as_mut();
         if let Some(constants) = &self.constants {
-            constants.write(&mut device).map_err(TrainingError::from)?;
+            constants.write(device).map_err(TrainingError::from)?;
         }
         let (bar, mut done) = (&self.bar, self.curves.losses.len() as u64);
         let of = course.iterations() as u64;
-        train(&mut device, network, &images, course, &mut self.curves, until, |_| {
+        train(device, network, &images, course, &mut self.curves, until, |_| {
             done += 1;
             bar.go_on(Progress { phase: "iterations", done, of });
         })?;
-        let seen = look(&mut device)?;
-        let constants = Constants::read(&mut device, network).map_err(TrainingError::from)?;
+        let seen = look(device)?;
+        let constants = Constants::read(device, network).map_err(TrainingError::from)?;
         self.constants = Some(constants);
         let memory = device.memory();
         self.arena = self.arena.max(memory.arena);

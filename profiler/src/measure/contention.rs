@@ -1,0 +1,170 @@
+//! How much the lanes of a device slow each other.
+
+use runtime::device::Load;
+use schema::Nanos;
+
+/// What keeps parts of a device busy, to be timed.
+pub trait Loads {
+    /// Why a load did not run.
+    type Error;
+
+    /// Time of a load while each of others goes on all the time.
+    ///
+    /// # Errors
+    /// Whatever kept a load from running.
+    fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos, Self::Error>;
+}
+
+impl Loads for runtime::device::host::HostLoads {
+    type Error = codecs::Error;
+
+    fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos, Self::Error> {
+        Self::time(self, load, beside)
+    }
+}
+
+impl Loads for runtime::cuda::CudaLoads {
+    type Error = runtime::cuda::CudaError;
+
+    fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos, Self::Error> {
+        Self::time(self, load, beside)
+    }
+}
+
+/// What loads are measured beside.
+pub const BESIDE: [&[Load]; 4] =
+    [&[Load::Codec], &[Load::CopyOut], &[Load::CopyIn], &[Load::CopyOut, Load::CopyIn]];
+
+/// How much the lanes of a device slow each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Contention {
+    /// A line for each load, in the order of [`Load::ALL`].
+    pub loads: Vec<Slowed>,
+}
+
+/// A load beside others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Slowed {
+    /// The load.
+    pub load: Load,
+    /// Its time alone: the median of its repeats.
+    pub alone: Nanos,
+    /// Beside each of [`BESIDE`], its speed as a share of that alone; none where it would be beside
+    /// itself.
+    pub shares: [Option<f64>; BESIDE.len()],
+}
+
+/// Times every load alone and beside others, `repeats` times each, and in turns, so that whatever else
+/// the machine does disturbs all alike.
+///
+/// # Errors
+/// Those of `loads`.
+pub fn measure_contention<L: Loads>(
+    loads: &mut L,
+    repeats: usize,
+    mut progress: impl FnMut(),
+) -> Result<Contention, L::Error> {
+    let mut slowed = Vec::new();
+    for load in Load::ALL {
+        let mut alone = Vec::new();
+        let mut beside = [const { Vec::new() }; BESIDE.len()];
+        for _ in 0..repeats.max(1) {
+            alone.push(loads.time(load, &[])?);
+            for (others, times) in BESIDE.iter().zip(&mut beside) {
+                if !others.contains(&load) {
+                    times.push(loads.time(load, others)?);
+                }
+            }
+        }
+        let alone = median(alone).unwrap_or_default();
+        // Alone it is not slower than beside others: that is scatter.
+        let share = |times: Vec<Nanos>| median(times).map(|time| alone.ratio(time).clamp(0.0, 1.0));
+        slowed.push(Slowed { load, alone, shares: beside.map(share) });
+        progress();
+    }
+    Ok(Contention { loads: slowed })
+}
+
+impl Contention {
+    /// The speed of compute while a codec runs, as machines state it: the mean of compute that is
+    /// bound by arithmetic and compute that is bound by memory, from 0.1 to 1.
+    pub fn beside_codec(&self) -> f64 {
+        let compute = [Load::Product, Load::Pass];
+        let shares: Vec<f64> = (self.loads.iter())
+            .filter(|slowed| compute.contains(&slowed.load))
+            .filter_map(|slowed| slowed.shares[0])
+            .collect();
+        let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
+        // What timing scatters by is no disturbance.
+        if mean > 0.97 { 1.0 } else { ((mean * 1000.0).round() / 1000.0).max(0.1) }
+    }
+
+    /// The same in words: each load's shares.
+    pub fn summary(&self) -> String {
+        let lines = self.loads.iter().map(|slowed| {
+            let shares = BESIDE.iter().zip(slowed.shares).filter_map(|(others, share)| {
+                Some(format!("{:.0} % beside {}", 100.0 * share?, name(others)))
+            });
+            format!("{} {}", slowed.load, shares.collect::<Vec<_>>().join(", "))
+        });
+        lines.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// What loads run beside, in a few words.
+pub fn name(others: &[Load]) -> String {
+    match others {
+        [Load::CopyOut, Load::CopyIn] => "both copies".into(),
+        _ => others.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn median(mut times: Vec<Nanos>) -> Option<Nanos> {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    /// A device on which codecs take half of memory's bandwidth, and copies disturb nobody.
+    struct Stated;
+
+    impl Loads for Stated {
+        type Error = Infallible;
+
+        fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos, Infallible> {
+            assert!(!beside.contains(&load), "{load} beside itself");
+            let slow = beside.contains(&Load::Codec) && load == Load::Pass;
+            Ok(Nanos(if slow { 2000 } else { 1000 }))
+        }
+    }
+
+    #[test]
+    fn shares_are_those_of_the_device() {
+        let mut done = 0;
+        let measured = measure_contention(&mut Stated, 3, || done += 1);
+        let contention = measured.unwrap_or_else(|never| match never {});
+        assert_eq!(done, Load::ALL.len());
+        assert_eq!(contention.beside_codec(), 0.75);
+        let of = |load: Load| contention.loads[load as usize].shares;
+        assert_eq!(of(Load::Pass), [Some(0.5), Some(1.0), Some(1.0), Some(1.0)]);
+        assert_eq!(of(Load::Codec), [None, Some(1.0), Some(1.0), Some(1.0)]);
+        assert_eq!(of(Load::CopyIn), [Some(1.0), Some(1.0), None, None]);
+        let said = contention.summary();
+        assert!(said.contains("activation 50 % beside codec"), "{said}");
+    }
+
+    #[test]
+    fn what_scatters_is_no_disturbance() {
+        let slowed = |load, share| Slowed { load, alone: Nanos(1), shares: [Some(share); 4] };
+        let of = |product, pass| Contention {
+            loads: vec![slowed(Load::Product, product), slowed(Load::Pass, pass)],
+        };
+        assert_eq!(of(0.99, 0.96).beside_codec(), 1.0);
+        assert_eq!(of(0.01, 0.02).beside_codec(), 0.1);
+    }
+}

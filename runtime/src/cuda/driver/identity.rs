@@ -1,0 +1,29 @@
+//! What tells a device and its driver from others.
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+
+use cudarc::driver::sys;
+
+use super::{Context, failed};
+use crate::cuda::CudaError;
+
+impl Context {
+    /// The number that no other device has, as `nvidia-smi -L` writes it.
+    pub fn uuid(&self) -> Result<String, CudaError> {
+        let uuid = self.context.uuid().map_err(failed("asking the device who it is"))?;
+        let digits: String = uuid.bytes.iter().map(|byte| format!("{:02x}", *byte as u8)).collect();
+        let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| digits[part].to_string());
+        Ok(format!("GPU-{}", parts.join("-")))
+    }
+
+    /// The newest version of CUDA that the driver knows, major and minor.
+    pub fn driver_version(&self) -> Result<(u32, u32), CudaError> {
+        let mut version: c_int = 0;
+        // SAFETY: the driver is loaded, and writes one number.
+        let asked = unsafe { sys::cuDriverGetVersion(&raw mut version) };
+        asked.result().map_err(failed("asking for the driver's version"))?;
+        let version = version.unsigned_abs();
+        Ok((version / 1000, version % 1000 / 10))
+    }
+}

@@ -1,0 +1,139 @@
+//! `tidegate bench codecs --device cuda`: what codecs' kernels make of a device's memory bandwidth.
+
+use codecs::layout::width;
+use codecs::synthetic::Recipe;
+use codecs::{CodecId, Layout, TensorView};
+use runtime::cuda::{CodecTimes, CudaCodecs};
+use schema::{Bytes, Dtype, Nanos};
+
+use super::Args;
+use crate::codec_timers::{fastest, not_run};
+use crate::exit::{Exit, OrExit, Result};
+use crate::output::{Format, columns, print, print_json};
+
+/// What was measured, as JSON has it.
+#[derive(serde::Serialize)]
+struct Measured {
+    device: String,
+    /// Blocks of threads that kernels may have.
+    blocks: u32,
+    /// Copies within the device's memory, each byte read and written once.
+    copy_bytes_per_second: u64,
+    codecs: Vec<Row>,
+}
+
+/// One codec and element type.
+#[derive(serde::Serialize)]
+struct Row {
+    codec: String,
+    dtype: Dtype,
+    /// Uncompressed over compressed bytes.
+    ratio: f64,
+    /// Absent for what compresses on the host alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compress: Option<Speed>,
+    decompress: Speed,
+}
+
+/// How fast a kernel is.
+#[derive(serde::Serialize)]
+struct Speed {
+    /// Uncompressed bytes.
+    bytes_per_second: u64,
+    /// The same over what copies move.
+    over_copy: f64,
+}
+
+/// Times kernels, after their bytes were held to the processor's.
+pub fn run(args: &Args) -> Result {
+    let codecs = match args.codecs.as_slice() {
+        [] => with_kernels()?,
+        codecs => codecs.to_vec(),
+    };
+    let percent = args.on.codec_sms.unwrap_or(100);
+    let mut device = CudaCodecs::open(0, &codecs, percent).or_exit(Exit::Failed)?;
+    let copies = device.time_copies(args.size, args.runs).or_exit(Exit::Failed)?;
+    let copied = speed(args.size, &copies);
+    let mut rows = Vec::new();
+    for dtype in args.dtypes.iter().map(|element| Dtype::from(*element)) {
+        // As on the host: rows as in a feature map.
+        let elements = usize::try_from(args.size.0).or_exit(Exit::Usage)? / width(dtype);
+        let layout = Layout::new(dtype, &[(elements / 64).max(1), 64]).or_exit(Exit::Usage)?;
+        let recipe =
+            Recipe { layout: layout.clone(), sparsity: args.sparsity, smoothness: 0.0, seed: 1 };
+        let tensor = recipe.bytes().or_exit(Exit::Usage)?;
+        let tensor = TensorView::new(&layout, &tensor).or_exit(Exit::Failed)?;
+        for id in &codecs {
+            let codec = codecs::codec(*id).or_exit(Exit::Usage)?;
+            let times = device.time(codec.as_ref(), tensor, args.runs).map_err(not_run)?;
+            rows.push(row(*id, &layout, &times, copied));
+        }
+    }
+    let measured = Measured {
+        device: device.name().into(),
+        blocks: device.blocks(),
+        copy_bytes_per_second: copied as u64,
+        codecs: rows,
+    };
+    match args.format {
+        Format::Json => print_json(&measured),
+        Format::Text => print(text(&measured, percent)),
+    }
+}
+
+/// Every codec of `list codecs` that the device at least decompresses.
+fn with_kernels() -> Result<Vec<CodecId>> {
+    let all = codecs::all().iter().map(|entry| entry.example.parse::<CodecId>());
+    let all = all.collect::<std::result::Result<Vec<_>, _>>().or_exit(Exit::Failed)?;
+    let has_program = |id: &CodecId| {
+        codecs::kernels::programs().iter().any(|program| program.name() == id.name())
+    };
+    Ok(all.into_iter().filter(has_program).collect())
+}
+
+fn row(id: CodecId, layout: &Layout, times: &CodecTimes, copied: f64) -> Row {
+    let bytes = Bytes(layout.bytes() as u64);
+    let of = |times: &[Nanos]| {
+        let speed = speed(bytes, times);
+        Speed { bytes_per_second: speed as u64, over_copy: speed / copied }
+    };
+    Row {
+        codec: id.to_string(),
+        dtype: layout.dtype(),
+        ratio: bytes.0 as f64 / times.length.max(1) as f64,
+        compress: times.compress.as_deref().map(of),
+        decompress: of(&times.decompress),
+    }
+}
+
+/// Bytes per second of the fastest run.
+fn speed(bytes: Bytes, times: &[Nanos]) -> f64 {
+    bytes.0 as f64 * 1e9 / fastest(times).0 as f64
+}
+
+fn text(measured: &Measured, percent: u8) -> String {
+    let gigabytes = |speed: u64| format!("{:.1} GB/s", speed as f64 / 1e9);
+    let head = ["codec", "type", "ratio", "compress", "/copy", "decompress", "/copy"];
+    let mut table = vec![head.map(String::from).to_vec()];
+    table.extend(measured.codecs.iter().map(|row| {
+        let dtype = format!("{:?}", row.dtype).to_lowercase();
+        let mut cells = vec![row.codec.clone(), dtype, format!("{:.2}", row.ratio)];
+        for speed in [row.compress.as_ref(), Some(&row.decompress)] {
+            match speed {
+                Some(Speed { bytes_per_second, over_copy }) => cells
+                    .extend([gigabytes(*bytes_per_second), format!("{:.1} %", 100.0 * over_copy)]),
+                None => cells.extend(["host".into(), "-".into()]),
+            }
+        }
+        cells
+    }));
+    format!(
+        "{}, {} blocks of threads ({percent} %); copies within its memory {}\n{}\
+         speeds in uncompressed bytes; /copy: over that of copies, which read and write each byte once\n\
+         every payload and tensor has the bytes that the processor makes\n",
+        measured.device,
+        measured.blocks,
+        gigabytes(measured.copy_bytes_per_second),
+        columns(&table)
+    )
+}
