@@ -5,6 +5,7 @@ use runtime::cuda::{self, CudaOptions, OpenError};
 use runtime::device::host::{HostDevice, HostOptions};
 use runtime::device::{Device, DeviceError, Fault};
 use runtime::network::Network;
+use runtime::profile::Profiler;
 use schema::{Bytes, Machine, Plan, Trace};
 
 use crate::device_args::{DeviceKind, OnDevice};
@@ -54,6 +55,21 @@ pub fn open<'a>(
 /// What is said where the host device is to launch graphs.
 pub fn no_graphs() -> WithExit {
     usage("--graph is for `--device cuda`: the host device has no graphs")
+}
+
+/// Runs the plan that keeps everything for so many iterations on CUDA, and counts the zeros of what ops
+/// wrote in the last: a share for each tensor, none where it holds no floats.
+pub fn zeros_on_cuda(
+    (network, trace): (&Network, &Trace),
+    plan: &Plan,
+    course: Profiler,
+) -> Result<Vec<Option<f64>>> {
+    let Profiler { warmup, repeats, seed } = course;
+    let options = CudaOptions { seed, count_zeros: true, stop: stop(), ..CudaOptions::default() };
+    let mut device = cuda::open(network, trace, plan, &options).map_err(not_opened)?;
+    let runs = Runs { warmup, iterations: repeats, seed, graph: false };
+    runs.run(network, &mut device, &Bar::new("zeros"))?;
+    device.zeros().or_exit(Exit::Failed)
 }
 
 /// A host device for a plan, with the machine's link and host memory.

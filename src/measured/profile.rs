@@ -19,7 +19,7 @@ use crate::codec_timers::{codec_timer, not_run};
 use crate::commands::fit::codecs::fit_models;
 use crate::device_args::{DeviceArgs, DeviceKind, OnDevice};
 use crate::exit::{Exit, OrExit, Result, WithExit};
-use crate::measured::device::{in_core_plan, on_device};
+use crate::measured::device::{in_core_plan, on_device, zeros_on_cuda};
 use crate::measured::op_times::OpTimes;
 use crate::measured::runs::Runs;
 use crate::progress::{Bar, interrupted};
@@ -171,17 +171,19 @@ pub fn measure_ops(
 ) -> Result<(Trace, OpTimes)> {
     let DeviceArgs { warmup, repeats, seed, .. } = *args;
     // What is zero shows once it trains.
+    let first = Profiler { warmup: 0, repeats: warmup.max(1), seed };
     let measured = match args.on.kind {
-        DeviceKind::Host => {
-            let first = Profiler { warmup: 0, repeats: warmup.max(1), seed };
-            first.measure(network, || {}).or_exit(Exit::Failed)?.measured
-        }
+        DeviceKind::Host => first.measure(network, || {}).or_exit(Exit::Failed)?.measured,
         DeviceKind::Cuda => Measured { durations: Vec::new(), sparsity: Vec::new() },
     };
     stop_if_interrupted()?;
     let mut trace = network.trace(&measured, provenance(source, args, machine));
     // Times are those of the device itself, from which predictions are made.
     let plan = in_core_plan(&trace, machine)?;
+    let zeros = match args.on.kind {
+        DeviceKind::Host => None,
+        DeviceKind::Cuda => Some(zeros_on_cuda((network, &trace), &plan, first)?),
+    };
     let runs = Runs { warmup, iterations: repeats, seed, graph: false };
     let on = (network, &trace, machine);
     let ran = on_device(args.on, on, &plan, runs, &[])?;
@@ -192,19 +194,21 @@ pub fn measure_ops(
     for (op, duration) in trace.ops.iter_mut().zip(&times.durations) {
         op.duration = *duration;
     }
+    for (tensor, zeros) in trace.tensors.iter_mut().zip(zeros.into_iter().flatten()) {
+        tensor.sparsity = zeros;
+    }
     Ok((trace, times))
 }
 
 fn provenance(source: String, args: &DeviceArgs, machine: &Machine) -> Provenance {
     let DeviceArgs { warmup, repeats, seed, .. } = *args;
-    let mut notes = vec![format!(
-        "Durations are medians over {repeats} iterations after {warmup} of warm-up, from the start \
-         of an op to the start of the next, on one random batch (seed {seed}), everything kept."
-    )];
-    if args.on.kind == DeviceKind::Host {
-        let after = warmup.max(1);
-        notes.push(format!("Sparsity is that of iteration {after}; zeros are counted."));
-    }
+    let notes = vec![
+        format!(
+            "Durations are medians over {repeats} iterations after {warmup} of warm-up, from the start \
+             of an op to the start of the next, on one random batch (seed {seed}), everything kept."
+        ),
+        format!("Sparsity is that of iteration {}; zeros are counted.", warmup.max(1)),
+    ];
     Provenance {
         origin: Origin::Measured,
         device: machine.device.name.clone(),

@@ -63,11 +63,88 @@ fn samples_of_kernels_are_fitted() {
     assert!(run.stderr.contains("lz4 compresses on the host alone"), "{}", run.stderr);
 }
 
+/// Small enough for a CPU that does what a GPU would.
+const NETWORK: &str = r#"
+input = [3, 12, 12]
+layer = [
+  { name = "conv1", kind = "convolution", channels = 8, kernel = 3, padding = 1 },
+  { name = "relu1", kind = "relu" },
+  { name = "conv2", kind = "convolution", channels = 8, kernel = 3, padding = 1 },
+  { name = "relu2", kind = "relu" },
+  { name = "pool", kind = "max-pool", kernel = 2 },
+  { name = "flat", kind = "flatten" },
+  { name = "fc", kind = "linear", width = 10 },
+]
+"#;
+
+/// A device of 16 MiB, for which measurements are small.
+const SMALL: [(&str, &str); 1] = [("TIDEGATE_MEMORY", "16777216")];
+
+#[test]
+fn a_network_is_profiled_planned_and_run() {
+    let sandbox = Sandbox::new();
+    sandbox.write("net.toml", NETWORK);
+    let profile = "profile net.toml --batch 2 --device cuda --warmup 1 --repeats 1 -o p";
+    let Some(run) = sandbox.run_on_stand_in(profile, &[], &SMALL) else { return };
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    for part in ["pageable", "4.194 MB", "beside both copies", "activation"] {
+        assert!(run.stdout.contains(part), "{part}\n{}", run.stdout);
+    }
+    let content = |name: &str| -> Value {
+        let document: Value = serde_json::from_str(&sandbox.text(name)).expect("JSON");
+        document["content"].clone()
+    };
+    let machine = content("p/machine.json");
+    let identity = machine["sources"]["device.name"].as_str().expect("a text");
+    for part in ["GPU-00112233", "capability 9.0", "2 multiprocessors", "CUDA 12.8"] {
+        assert!(identity.contains(part), "{identity}");
+    }
+    let contention = machine["sources"]["contention"].as_str().expect("a text");
+    assert!(contention.contains("beside codec"), "{contention}");
+    assert!(machine["device"]["reserved_bytes"] == 0, "nothing was taken before");
+    // 4 KiB to a quarter of the memory, by fours.
+    for way in ["pinned", "pageable"] {
+        let points = machine["link"]["d2h"][way].as_array().expect("a list");
+        let sizes: Vec<_> = points.iter().filter_map(|point| point["bytes"].as_u64()).collect();
+        assert_eq!(sizes, [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20]);
+    }
+    let trace = content("p/trace.json");
+    let tensors = trace["tensors"].as_array().expect("a list");
+    let relu = tensors.iter().find(|tensor| tensor["name"] == "relu1").expect("it is there");
+    let sparsity = relu["sparsity"].as_f64().expect("it was counted");
+    assert!((0.2..0.8).contains(&sparsity), "{sparsity}");
+
+    sandbox.ok("plan p/trace.json -m p/machine.json -b 101% --method swap-all -o plan.json");
+    let command = "run plan.json --trace p/trace.json -m p/machine.json --device cuda --iterations 1 \
+                   --codec-sms 50%";
+    let run = sandbox.run_on_stand_in(command, &[], &SMALL).expect("there was one");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.contains("loss after the last"), "{}", run.stdout);
+    let wrong = sandbox.run(&format!("{command} --codec-sms 0%"));
+    assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+}
+
+/// Trained with and without codecs, the weights are the same, bit for bit: the command checks it.
+#[test]
+fn a_network_trains_under_a_budget() {
+    let sandbox = Sandbox::new();
+    let command = "train --device cuda --ways in-core,zvc --epochs 1 --batches 1 --batch 8 --warmup 0 \
+                   --repeats 1 -b 90% --format json";
+    let Some(run) = sandbox.run_on_stand_in(command, &[], &SMALL) else { return };
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let summary: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(summary["lossless_equal"], true, "{summary}");
+}
+
 /// Without a GPU every command that wants one says what is missing and what else there is.
 #[test]
 fn cuda_is_found_or_what_is_missing_is_named() {
     let sandbox = Sandbox::new();
+    sandbox
+        .ok("profile plain20 --batch 2 --image 32 --warmup 1 --repeats 1 --bandwidth 2GB/s -o p");
+    sandbox.ok("plan p/trace.json -m p/machine.json -b 90% --method swap-all -o plan.json");
     for arguments in [
+        "run plan.json --trace p/trace.json -m p/machine.json --device cuda",
         "profile plain20 --batch 8 --image 32 --device cuda -o q",
         "check plain20:batch=8:image=32 --device cuda",
         "train --device cuda --epochs 1",

@@ -218,26 +218,6 @@ fn networks_that_cannot_be_measured_are_refused() {
     }
 }
 
-/// Without a GPU every command that wants one says what is missing and what else there is.
-#[test]
-fn cuda_is_found_or_what_is_missing_is_named() {
-    let sandbox = profiled();
-    plan(&sandbox, "-b 80% --method swap-all");
-    for arguments in [
-        "profile plain20 --batch 8 --image 32 --device cuda -o q".to_string(),
-        format!("{RUN} --device cuda"),
-        "check plain20:batch=8:image=32 --device cuda".to_string(),
-    ] {
-        let run = sandbox.run(&arguments);
-        if run.code == 0 {
-            println!("skipped: there is a CUDA device here");
-            continue;
-        }
-        assert_eq!(run.code, 1, "{arguments}: {}", run.stderr);
-        assert!(run.stderr.contains("or use `--device host`"), "{arguments}: {}", run.stderr);
-    }
-}
-
 #[test]
 fn a_check_runs_every_plan_and_says_how_well_they_were_predicted() {
     let sandbox = Sandbox::new();

@@ -127,7 +127,7 @@ pub fn measure_link<C: Copies>(
             .filter_map(|timed| Some(point(timed.bytes, timed.pageable?, latency)))
             .collect(),
     };
-    let largest = DIRECTIONS.map(|direction| of(direction).last().copied());
+    let largest = DIRECTIONS.map(|direction| of(direction).next_back().copied());
     let slower = largest.iter().flatten().map(|timed| timed.measured).max().unwrap_or_default();
     let together = largest.iter().flatten().map(|timed| timed.both).max().unwrap_or_default();
     let share = slower.ratio(together).clamp(0.1, 1.0);

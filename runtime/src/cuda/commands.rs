@@ -7,6 +7,7 @@ use codecs::CodecId;
 use codecs::kernels::{self, Launch, Launches};
 use schema::{ActionId, CodecRef, Direction, Lane, OpId, Plan, TensorId};
 
+use super::Zeros;
 use super::launches::{Argument, Cells, Means, NoKernel, OpOperands, launches};
 use crate::device::DeviceError;
 use crate::device::host::script::{CodecWork, CopyWork, OpWork, Place, Script, Work};
@@ -66,6 +67,8 @@ pub struct Commands {
     pub control_bytes: u64,
     /// Bytes of scratch memory of each lane.
     pub scratch: [u64; Lane::COUNT],
+    /// Where zeros are counted, if they are.
+    pub zeros: Option<Zeros>,
 }
 
 /// What kernels may use.
@@ -172,7 +175,8 @@ impl Commands {
                     (ActionId::from_index(index), plan.lane(plan.actions[index].task));
                 Issue { action, lane, waits, commands }
             });
-        Ok(Self { issues: issues.collect(), control_bytes: Control::bytes(script.forms), scratch })
+        let control_bytes = Control::bytes(script.forms);
+        Ok(Self { issues: issues.collect(), control_bytes, scratch, zeros: None })
     }
 }
 

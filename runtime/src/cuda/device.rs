@@ -34,6 +34,8 @@ pub struct CudaOptions {
     pub dnn: bool,
     /// Whether iterations from the second on are launched as one CUDA graph.
     pub graph: bool,
+    /// Whether zeros of what ops write are counted, which takes time.
+    pub count_zeros: bool,
     /// Stops the device; an iteration that is a graph comes to its end first.
     pub stop: Stop,
 }
@@ -49,6 +51,7 @@ impl Default for CudaOptions {
             blas: true,
             dnn: true,
             graph: false,
+            count_zeros: false,
             stop: Stop::default(),
         }
     }
@@ -94,7 +97,10 @@ pub fn open<'a>(
     let streams = array(|_| context.stream())?;
     let wanted = Means { blocks, blas: options.blas, dnn: options.dnn };
     let (opened, layers) = Opened::new(&context, &streams[Lane::Compute.index()], network, wanted)?;
-    let commands = Commands::new(plan, network, Shares { layers, codecs }, opened.not_dnn())?;
+    let mut commands = Commands::new(plan, network, Shares { layers, codecs }, opened.not_dnn())?;
+    if options.count_zeros {
+        commands.count_zeros(plan, network, blocks)?;
+    }
     let used: BTreeSet<&str> = launches(&commands).map(|launch| launch.program).collect();
     let programs: Vec<_> =
         programs().into_iter().filter(|program| used.contains(program.name())).collect();
@@ -201,6 +207,23 @@ impl CudaDevice<'_> {
     /// Whose libraries compute.
     pub fn libraries(&self) -> Libraries {
         self.opened.libraries(launches(&self.commands))
+    }
+
+    /// The share of zeros of each tensor of floats that the last iteration wrote; of none unless the
+    /// device counts them.
+    ///
+    /// # Errors
+    ///
+    /// If the driver fails.
+    pub fn zeros(&self) -> Result<Vec<Option<f64>>, CudaError> {
+        let tensors = self.network.tensors().len();
+        let Some(zeros) = self.commands.zeros.as_ref().filter(|_| self.state == State::Between)
+        else {
+            return Ok(vec![None; tensors]);
+        };
+        let mut counts = zeros.nothing();
+        self.control.read(zeros.at, &mut counts)?;
+        Ok(zeros.shares(&counts, tensors))
     }
 
     fn initialise(&mut self, seed: u64) -> Result<(), CudaError> {

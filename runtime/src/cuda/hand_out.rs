@@ -17,6 +17,9 @@ impl CudaDevice<'_> {
     pub(super) fn hand_out(&mut self, state: State) -> Result<(), Torn> {
         let at_first = |error: CudaError| Torn::At(ActionId(0), failure(error));
         self.control.write(Control::STATUS, &[u64::MAX, 0]).map_err(at_first)?;
+        if let Some(zeros) = &self.commands.zeros {
+            self.control.write(zeros.at, &zeros.nothing()).map_err(at_first)?;
+        }
         if !self.as_graph || state == State::New {
             return self.hand_out_commands();
         }

@@ -54,6 +54,7 @@ mod libraries;
 mod library;
 mod loads;
 mod probe;
+mod zeros;
 
 use codecs::kernels::Program;
 
@@ -65,6 +66,7 @@ pub use libraries::Libraries;
 pub use library::Library;
 pub use loads::CudaLoads;
 pub use probe::{CudaFacts, CudaProbe};
+pub use zeros::Zeros;
 
 /// The architectures that kernels must compile for: Volta, Ampere, Hopper.
 pub const ARCHITECTURES: [&str; 3] = ["sm_70", "sm_80", "sm_90"];
@@ -79,9 +81,9 @@ const POOL: &str = include_str!("kernels/pool.cu");
 const ROWS: &str = include_str!("kernels/rows.cu");
 const MOVEMENT: &str = include_str!("kernels/movement.cu");
 
-/// The layers' programs, and that of small forms. Those that name an element are there once for each
+/// The layers' programs, that of small forms, and that which counts zeros. Those that name an element are there once for each
 /// thing that it is stored as.
-const LAYERS: [Program; 14] = [
+const LAYERS: [Program; 15] = [
     Program::new("product", &[COMMON, include_str!("kernels/product.cu")]),
     Program::new("elementwise", &[FLOATS, COMMON, ELEMENTWISE]),
     Program::new("elementwise_bf16", &[HALVES, COMMON, ELEMENTWISE]),
@@ -96,6 +98,7 @@ const LAYERS: [Program; 14] = [
     Program::new("floats", &[COMMON, include_str!("kernels/floats.cu")]),
     Program::new("bf16", &[COMMON, include_str!("kernels/bf16.cu")]),
     Program::new("forms", &[include_str!("kernels/forms.cu")]),
+    Program::new("zeros", &[include_str!("kernels/zeros.cu")]),
 ];
 
 /// Blocks of threads for each multiprocessor.

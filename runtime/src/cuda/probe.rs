@@ -13,6 +13,8 @@ pub struct CudaProbe {
     pageable: Vec<u8>,
     /// Bytes of the memory that one direction has.
     largest: u64,
+    /// Free memory of the device, and all of it, before any was taken.
+    memory: (Bytes, Bytes),
     streams: [Stream; 2],
     events: [[Event; 2]; 2],
     context: Context,
@@ -37,7 +39,7 @@ pub struct CudaFacts {
     pub memory_clock_khz: u64,
     /// Its memory.
     pub memory: Bytes,
-    /// What of it is free.
+    /// What of it is free for a plan.
     pub free: Bytes,
     /// Operations on 32-bit floats per second, from its multiprocessors, their cores and its clock.
     pub f32_flops: u64,
@@ -57,7 +59,8 @@ impl CudaProbe {
     /// If there is no such device, or not so much memory.
     pub fn open(ordinal: usize, largest: Bytes) -> Result<Self, CudaError> {
         let context = Context::open(ordinal)?;
-        let (free, _) = context.memory()?;
+        let memory = context.memory()?;
+        let (free, _) = memory;
         let largest = largest.0.min(free.0 / SHARE_OF_FREE);
         let both = Bytes(largest.saturating_mul(2));
         Ok(Self {
@@ -66,6 +69,7 @@ impl CudaProbe {
             // Pages that nobody has touched yet would cost the first copy.
             pageable: vec![1; largest as usize],
             largest,
+            memory,
             streams: [context.stream()?, context.stream()?],
             events: [[context.event()?, context.event()?], [context.event()?, context.event()?]],
             context,
@@ -83,7 +87,7 @@ impl CudaProbe {
     ///
     /// If the driver does not tell.
     pub fn facts(&self) -> Result<CudaFacts, CudaError> {
-        let (free, memory) = self.context.memory()?;
+        let (free, memory) = self.memory;
         let ask = |attribute| self.context.attribute(attribute);
         // In kilohertz and bits; memory transfers twice a clock.
         let clock = ask(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?;

@@ -4,8 +4,10 @@
 
 use std::process::Command;
 
-use runtime::cuda::{CudaDevice, CudaError, CudaOptions, CudaProbe, Library, OpenError, open};
-use runtime::device::{ActionError, Device, RunFailure, Stop};
+use runtime::cuda::{
+    CudaDevice, CudaError, CudaLoads, CudaOptions, CudaProbe, Library, OpenError, open,
+};
+use runtime::device::{ActionError, Device, Load, RunFailure, Stop};
 use runtime::layers::cell_from_index;
 use runtime::network::Network;
 use schema::{Basis, Bytes, Direction, Document, Nanos, Plan, Task, Trace};
@@ -127,6 +129,52 @@ fn plans_leave_the_same_bits_with_cublas() {
     }
 }
 
+/// As many zeros as the host counts in the same iteration, where both compute nearly the same.
+#[test]
+fn zeros_are_counted_as_on_the_host() {
+    if !is_inside("zeros_are_counted_as_on_the_host", &[]) {
+        return;
+    }
+    let network = networks::small("vgg");
+    let trace = trace(&network);
+    let plan = planned(&trace, &machine(false), "in-core", 105, None);
+    let options = CudaOptions { seed: SEED, count_zeros: true, ..CudaOptions::default() };
+    let mut device = open(&network, &trace, &plan, &options).unwrap();
+    assert!(device.zeros().unwrap().iter().all(Option::is_none), "nothing has run");
+    for iteration in 0..2 {
+        if let Some((tensor, cells)) = seed_of(&network, SEED, iteration) {
+            device.write(tensor, &cells).unwrap();
+        }
+        device.run().unwrap();
+        if iteration == 0 {
+            let counted = device.zeros().unwrap();
+            let expected = trace.tensors.iter().map(|tensor| tensor.sparsity);
+            let mut some = 0;
+            for (tensor, (counted, expected)) in counted.iter().zip(expected).enumerate() {
+                let (Some(counted), Some(expected)) = (counted, expected) else { continue };
+                some += usize::from(expected > 0.0 && expected < 1.0);
+                let apart = (counted - expected).abs();
+                assert!(apart < 0.01, "{counted} and {expected} of tensor {tensor}");
+            }
+            assert!(some > 5, "{some} tensors have zeros");
+        }
+    }
+}
+
+/// Every load runs alone and beside the others until it ends.
+#[test]
+fn loads_run_beside_each_other() {
+    if !is_inside("loads_run_beside_each_other", &[("TIDEGATE_MEMORY", "8000000")]) {
+        return;
+    }
+    let mut loads = CudaLoads::open(0, 25).unwrap();
+    for load in Load::ALL {
+        for beside in [&[][..], &Load::ALL] {
+            assert!(loads.time(load, beside).unwrap() > Nanos::ZERO, "{load}");
+        }
+    }
+}
+
 #[test]
 fn a_stop_is_taken_between_actions() {
     if !is_inside("a_stop_is_taken_between_actions", &[]) {
@@ -171,13 +219,18 @@ fn a_probe_says_what_the_device_says_and_copies() {
     let mut probe = CudaProbe::open(0, Bytes(1 << 20)).unwrap();
     let facts = probe.facts().unwrap();
     assert_eq!((facts.name.as_str(), facts.memory), ("stand-in", Bytes(1 << 30)));
-    assert_eq!(facts.free, Bytes((1 << 30) - (2 << 20)));
+    assert_eq!(facts.free, facts.memory, "the probe's own memory is not taken off");
+    assert_eq!(facts.uuid, "GPU-00112233-4455-6677-8899-aabbccddeeff");
+    assert_eq!((facts.capability, facts.driver, facts.multiprocessors), ((9, 0), (12, 8), 2));
+    assert_eq!((facts.clock_khz, facts.memory_clock_khz), (1_500_000, 2_000_000));
+    assert_eq!(probe.largest(), Bytes(1 << 20));
     assert_eq!(facts.f32_flops, 2 * 2 * 128 * 1_500_000_000);
     assert_eq!(facts.memory_bandwidth, 2 * 2_000_000_000 * 256 / 8);
     for bytes in [Bytes(0), Bytes(4096), Bytes(1 << 21)] {
         // A copy takes some time there, whatever it copies.
         for direction in [Direction::D2h, Direction::H2d] {
             assert!(probe.alone(direction, bytes).unwrap() > Nanos::ZERO);
+            assert!(probe.pageable(direction, bytes).unwrap() > Nanos::ZERO);
         }
         assert!(probe.both(bytes).unwrap() > Nanos::ZERO);
     }

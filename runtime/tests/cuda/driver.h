@@ -87,7 +87,13 @@ static int drain() {
     for (;;) {
         bool left = false;
         for (Stream* stream : streams) left = left || !stream->queue.empty();
-        if (!left) return 0;
+        if (!left) {
+            // Who waited for all gives more from now on, which starts no earlier.
+            uint64_t now = 0;
+            for (Stream* stream : streams) now = std::max(now, stream->now);
+            for (Stream* stream : streams) stream->now = now;
+            return 0;
+        }
         // Some stream can go on, or the order has a circle.
         size_t first = emulator::next() % streams.size();
         bool went = false;
