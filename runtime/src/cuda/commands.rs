@@ -7,8 +7,8 @@ use codecs::CodecId;
 use codecs::kernels::{self, Launch, Launches};
 use schema::{ActionId, CodecRef, Direction, Lane, OpId, Plan, TensorId};
 
-use super::Zeros;
 use super::launches::{Argument, Cells, Means, NoKernel, OpOperands, launches};
+use super::{HostWork, Zeros};
 use crate::device::DeviceError;
 use crate::device::host::script::{CodecWork, CopyWork, OpWork, Place, Script, Work};
 use crate::network::Network;
@@ -37,11 +37,22 @@ pub enum Command {
         direction: Direction,
         /// Bytes into the device's arena.
         device: u64,
-        /// Bytes into the host's.
-        host: u64,
+        /// Where on the host.
+        host: OnHost,
         /// How many bytes.
         bytes: u64,
     },
+    /// Lets the host's processor work on what is on the copy's way.
+    ByHost(HostWork),
+}
+
+/// A place in pinned memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnHost {
+    /// So many bytes into the plan's arena.
+    Arena(u64),
+    /// The lane's room for a tensor on its way, outside of the arena.
+    Way(Lane),
 }
 
 /// An action as a stream carries it out.
@@ -58,6 +69,16 @@ pub struct Issue {
     pub commands: Vec<Command>,
 }
 
+impl Issue {
+    /// What the host's processor does for it, if anything.
+    pub(super) fn host_work(&self) -> Option<&HostWork> {
+        self.commands.iter().find_map(|command| match command {
+            Command::ByHost(work) => Some(work),
+            Command::Launch(_) | Command::Copy { .. } => None,
+        })
+    }
+}
+
 /// An iteration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Commands {
@@ -67,6 +88,10 @@ pub struct Commands {
     pub control_bytes: u64,
     /// Bytes of scratch memory of each lane.
     pub scratch: [u64; Lane::COUNT],
+    /// Bytes of pinned memory of each lane for a tensor that the host's processor works on.
+    pub ways: [u64; Lane::COUNT],
+    /// Small forms of an iteration.
+    pub forms: usize,
     /// Where zeros are counted, if they are.
     pub zeros: Option<Zeros>,
 }
@@ -99,11 +124,6 @@ pub enum CommandError {
         /// Why not.
         source: codecs::Error,
     },
-    /// The host's processor would have to compress between a copy and the next.
-    #[error(
-        "the plan compresses on the host, which CUDA's copies cannot wait for: use another method"
-    )]
-    PackedByHost,
     /// The plan cannot be carried out on any device.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -176,7 +196,9 @@ impl Commands {
                 Issue { action, lane, waits, commands }
             });
         let control_bytes = Control::bytes(script.forms);
-        Ok(Self { issues: issues.collect(), control_bytes, scratch, zeros: None })
+        let (issues, forms) = (issues.collect(), script.forms);
+        let ways = script.scratch.map(|scratch| scratch.raw as u64);
+        Ok(Self { issues, control_bytes, scratch, ways, forms, zeros: None })
     }
 }
 
@@ -264,10 +286,27 @@ impl Writer<'_> {
     }
 
     fn copy(&self, work: &CopyWork) -> Result<Vec<Command>, CommandError> {
-        if work.packed_by_host.is_some() {
-            return Err(CommandError::PackedByHost);
-        }
         let (device, host) = (work.device.begin as u64, work.host.begin as u64);
+        let (direction, bytes) = (work.direction, work.device.bytes as u64);
+        if let Some((packing, form)) = work.packed_by_host.as_ref().zip(work.form) {
+            let lane = match direction {
+                Direction::D2h => Lane::D2h,
+                Direction::H2d => Lane::H2d,
+            };
+            let copy = Command::Copy { direction, device, host: OnHost::Way(lane), bytes };
+            let by_host = Command::ByHost(HostWork {
+                direction,
+                codec: self.script.codecs[packing.codec].id(),
+                layout: packing.layout.clone(),
+                form,
+                small: host,
+                reserved: work.host.bytes as u64,
+            });
+            return Ok(match direction {
+                Direction::D2h => vec![copy, by_host],
+                Direction::H2d => vec![by_host, copy],
+            });
+        }
         if let Some(form) = work.form.filter(|form| self.varies[*form]) {
             let (from, to) = match work.direction {
                 Direction::D2h => (At::Arena(device), At::Host(host)),
@@ -275,8 +314,7 @@ impl Writer<'_> {
             };
             return Ok(vec![self.form_kernel("form_copy", &[from, Control::shown(form), to], &[])]);
         }
-        let bytes = work.device.bytes as u64;
-        Ok(vec![Command::Copy { direction: work.direction, device, host, bytes }])
+        Ok(vec![Command::Copy { direction, device, host: OnHost::Arena(host), bytes }])
     }
 
     fn compress(&mut self, index: usize, work: &CodecWork) -> Result<Vec<Command>, CommandError> {

@@ -1,11 +1,14 @@
 //! The device that runs plans on CUDA.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use schema::{ActionId, Basis, Bytes, Lane, Nanos, Plan, Task, TensorId, Timeline, Trace};
 use simulator::Event as Moment;
 
+use super::by_host::ByHost;
 use super::commands::{At, Command, CommandError, Commands, Control, Shares};
+use super::driver::host_call::HostCall;
 use super::driver::{Context, DeviceMemory, Event, Kernels, Pinned, Stream};
 use super::graph::Graph;
 use super::launches::{Argument, Means};
@@ -101,6 +104,10 @@ pub fn open<'a>(
     if options.count_zeros {
         commands.count_zeros(plan, network, blocks)?;
     }
+    let host = Pinned::new(&context, plan.host_budget)?;
+    let ways = array(|lane| Pinned::new(&context, Bytes(commands.ways[lane])))?;
+    let works = commands.issues.iter().flat_map(|issue| issue.host_work());
+    let by_host = Arc::new(ByHost::new(works, commands.forms));
     let used: BTreeSet<&str> = launches(&commands).map(|launch| launch.program).collect();
     let programs: Vec<_> =
         programs().into_iter().filter(|program| used.contains(program.name())).collect();
@@ -118,7 +125,10 @@ pub fn open<'a>(
         scratch: array(|lane| {
             DeviceMemory::new(&context, "codecs and 16-bit operands", Bytes(commands.scratch[lane]))
         })?,
-        host: Pinned::new(&context, plan.host_budget)?,
+        calls: calls(&commands, &by_host, &host, &ways)?,
+        by_host,
+        ways,
+        host,
         opened,
         as_graph: options.graph,
         graph: None,
@@ -146,10 +156,32 @@ fn array<T>(
     Ok([a?, b?, c?, d?])
 }
 
+/// What the host's processor does for actions, with places in pinned memory.
+fn calls(
+    commands: &Commands,
+    by_host: &Arc<ByHost>,
+    host: &Pinned,
+    ways: &[Pinned; Lane::COUNT],
+) -> Result<BTreeMap<ActionId, Box<HostCall>>, CudaError> {
+    let mut calls = BTreeMap::new();
+    for issue in &commands.issues {
+        let Some(work) = issue.host_work() else { continue };
+        let way = (&ways[issue.lane.index()], 0, work.layout.bytes() as u64);
+        let small = (host, work.small, work.reserved);
+        let failed = |why: codecs::Error| CudaError::Call {
+            what: "making a codec of the host",
+            why: why.to_string(),
+        };
+        let call = by_host.call(issue.action, work).map_err(failed)?;
+        calls.insert(issue.action, HostCall::new([way, small], call));
+    }
+    Ok(calls)
+}
+
 fn launches(commands: &Commands) -> impl Iterator<Item = &codecs::kernels::Launch<Argument<At>>> {
     commands.issues.iter().flat_map(|issue| &issue.commands).filter_map(|command| match command {
         Command::Launch(launch) => Some(launch),
-        Command::Copy { .. } => None,
+        Command::Copy { .. } | Command::ByHost(_) => None,
     })
 }
 
@@ -181,6 +213,11 @@ pub struct CudaDevice<'a> {
     pub(super) control: DeviceMemory,
     pub(super) scratch: [DeviceMemory; Lane::COUNT],
     pub(super) host: Pinned,
+    /// What the host's processor does for an action.
+    pub(super) calls: BTreeMap<ActionId, Box<HostCall>>,
+    by_host: Arc<ByHost>,
+    /// Of each lane, room for a tensor on its way.
+    pub(super) ways: [Pinned; Lane::COUNT],
     pub(super) context: Context,
 }
 
@@ -281,6 +318,7 @@ impl CudaDevice<'_> {
         if status != u64::MAX {
             return Err(self.said(status));
         }
+        let by_host = self.by_host.look_back().map_err(|(action, why)| Torn::At(action, why))?;
         let mut times = Vec::with_capacity(self.moments.len());
         for [start, end] in &self.moments {
             let of = |event: &Event| event.since(&self.origin).map_err(at_first);
@@ -289,7 +327,7 @@ impl CudaDevice<'_> {
         let moments = in_order(&self.commands, &times);
         let (plan, trace) = (self.plan, Some(self.trace));
         let timeline = simulator::timeline(plan, trace, Basis::Measured, &moments);
-        self.account(timeline.peak, fallbacks);
+        self.account(timeline.peak, fallbacks + by_host);
         Ok(timeline)
     }
 
@@ -299,6 +337,8 @@ impl CudaDevice<'_> {
         let hosts = self.plan.host_buffers.iter().filter(|buffer| buffer.bytes > Bytes::ZERO);
         let outside = self.commands.control_bytes
             + self.commands.scratch.iter().sum::<u64>()
+            + self.commands.ways.iter().sum::<u64>()
+            + self.by_host.held()
             + self.opened.workspace_bytes();
         self.memory = MemoryUse {
             arena: end(&mut used.map(|buffer| buffer.address + buffer.bytes.0)),

@@ -9,6 +9,7 @@
 //! waited for: a device synchronises before it drops anything.
 #![allow(unsafe_code)]
 
+pub(super) mod host_call;
 mod identity;
 mod moves;
 

@@ -3,7 +3,7 @@
 use schema::{ActionId, Direction};
 
 use super::CudaError;
-use super::commands::{At, Command, Control, Issue};
+use super::commands::{At, Command, Control, Issue, OnHost};
 use super::device::{CudaDevice, State, Torn, failure};
 use super::driver::Event;
 use super::graph::Graph;
@@ -98,8 +98,17 @@ impl CudaDevice<'_> {
                     stream.launch(&self.kernels, named, sizes, &arguments)?;
                 }
                 Command::Copy { bytes: 0, .. } => {}
+                Command::ByHost(_) => {
+                    if let Some(call) = self.calls.get(&issue.action) {
+                        stream.call(call)?;
+                    }
+                }
                 Command::Copy { direction, device, host, bytes } => {
-                    let (device, host) = ((&self.arena, *device), (&self.host, *host));
+                    let host = match *host {
+                        OnHost::Arena(at) => (&self.host, at),
+                        OnHost::Way(lane) => (&self.ways[lane.index()], 0),
+                    };
+                    let device = (&self.arena, *device);
                     match direction {
                         Direction::D2h => stream.copy_out(device, host, *bytes)?,
                         Direction::H2d => stream.copy_in(device, host, *bytes)?,

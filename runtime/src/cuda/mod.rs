@@ -38,8 +38,8 @@
 //!   of one cell: they are plain tiled kernels then, which are right and no match for NVIDIA's.
 //! - f16, and the units for 16-bit products: activations and gradients in bf16 are widened for products and
 //!   convolutions, which keep 32-bit weights.
-//! - Compression by the host (`vdnn++`), which is refused by name.
 
+mod by_host;
 mod codec_runs;
 pub mod commands;
 mod compile;
@@ -58,6 +58,7 @@ mod zeros;
 
 use codecs::kernels::Program;
 
+pub use by_host::HostWork;
 pub use codec_runs::{CodecRunError, CodecTimes, CudaCodecs};
 pub use compile::{Compiled, compile};
 pub use device::{CudaDevice, CudaOptions, OpenError, open};

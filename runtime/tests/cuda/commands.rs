@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use codecs::kernels::Launch;
 use planner::methods::by_name;
-use runtime::cuda::commands::{At, Command, CommandError, Commands, Control, Shares};
+use runtime::cuda::commands::{At, Command, CommandError, Commands, Control, OnHost, Shares};
 use runtime::cuda::launches::{Argument, Means};
 use runtime::network::{Network, Random};
 use schema::{ActionId, Bytes, Direction, Lane, Plan, Task, TensorId, Trace};
@@ -146,8 +146,10 @@ fn launch(command: &Command) -> Launch<Value> {
             threads: launch.threads,
             arguments: launch.arguments.iter().map(value).collect(),
         },
+        Command::ByHost(_) => panic!("no host works here: see the tests of the device"),
         Command::Copy { direction, device, host, bytes } => {
-            let (device, host) = (Value::Buffer(0, *device), Value::Buffer(1, *host));
+            let OnHost::Arena(host) = *host else { panic!("no host works here") };
+            let (device, host) = (Value::Buffer(0, *device), Value::Buffer(1, host));
             let [to, from] = match direction {
                 Direction::D2h => [host, device],
                 Direction::H2d => [device, host],
@@ -291,8 +293,10 @@ fn waits_order_what_the_plan_orders() {
 fn what_has_no_kernel_is_refused_before_anything_starts() {
     let network = networks::small("vgg");
     let trace = trace(&network);
-    let plan = planned(&trace, &machine(false), "vdnn++", 70, Some(&zvc(300)));
+    let mut models = zvc(300);
+    models.models[0].codec = "lz4".into();
+    let plan = planned(&trace, &machine(true), "cswap", 70, Some(&models));
     let error = Commands::new(&plan, &network, SHARES, &BTreeSet::new())
-        .expect_err("the host would compress");
-    assert_eq!(error, CommandError::PackedByHost);
+        .expect_err("lz4 compresses on the host");
+    assert!(matches!(&error, CommandError::Codec { codec, .. } if codec.codec == "lz4"), "{error}");
 }

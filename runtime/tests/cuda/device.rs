@@ -10,7 +10,7 @@ use runtime::cuda::{
 use runtime::device::{ActionError, Device, Load, RunFailure, Stop};
 use runtime::layers::cell_from_index;
 use runtime::network::Network;
-use schema::{Basis, Bytes, Direction, Document, Nanos, Plan, Task, Trace};
+use schema::{Basis, Bytes, CodecRef, Direction, Document, Fidelity, Nanos, Plan, Task, Trace};
 
 use crate::networks;
 use crate::problem::{SEED, machine, planned, trace, zvc};
@@ -105,6 +105,58 @@ fn plans_leave_the_same_bits() {
         assert!(memory.live <= memory.arena && memory.outside.0 > 0, "{method}");
         assert_eq!(memory.fallbacks > 0, codec_lane, "{method}");
     }
+}
+
+/// The host makes tensors smaller on their way, and keeps what does not become as small as was
+/// reserved.
+#[test]
+fn plans_that_the_host_compresses_for_leave_the_same_bits() {
+    if !is_inside("plans_that_the_host_compresses_for_leave_the_same_bits", &[]) {
+        return;
+    }
+    let network = networks::small("vgg");
+    let mut trace = trace(&network);
+    for (told, fallbacks) in [(1.0, false), (1.6, true)] {
+        for tensor in &mut trace.tensors {
+            tensor.sparsity = tensor.sparsity.map(|share| (share * told).min(0.95));
+        }
+        let whole = planned(&trace, &machine(false), "in-core", 105, None);
+        let expected = outcome(&mut opened(&network, &trace, &whole), &network, &whole);
+        let margin = if fallbacks { 0 } else { 300 };
+        let plan = planned(&trace, &machine(false), "vdnn++", 70, Some(&zvc(margin)));
+        assert!(plan.actions.iter().any(|action| plan.packed_by_host(action).is_some()));
+        let mut device = opened(&network, &trace, &plan);
+        assert!(outcome(&mut device, &network, &plan) == expected, "told {told}");
+        let memory = device.memory();
+        assert_eq!(memory.fallbacks > 0, fallbacks, "told {told}");
+        assert_eq!(memory.host_arena, plan.predicted.host_arena);
+        assert!(memory.outside.0 > 0);
+    }
+}
+
+/// A codec of the host that fails fails its action.
+#[test]
+fn what_the_host_cannot_compress_is_said() {
+    if !is_inside("what_the_host_cannot_compress_is_said", &[]) {
+        return;
+    }
+    let network = networks::small("vgg");
+    let trace = trace(&network);
+    let mut plan = planned(&trace, &machine(false), "vdnn++", 70, Some(&zvc(300)));
+    // The method compresses with a codec that takes every value; this one does not.
+    plan.codecs =
+        vec![CodecRef { codec: "zfp".into(), parameter: Some(8.0), fidelity: Fidelity::FixedRate }];
+    let mut device = opened(&network, &trace, &plan);
+    let weights = plan.buffers.iter().filter(|buffer| buffer.at_start).filter_map(|b| b.tensor);
+    let weights: Vec<_> =
+        weights.filter(|tensor| network.tensor(*tensor).name == "conv1.weight").collect();
+    let [weights] = *weights else { panic!("{weights:?}") };
+    device.write(weights, &vec![f32::INFINITY; network.tensor(weights).elements]).unwrap();
+    let failure = device.run().expect_err("ZFP keeps no infinity");
+    let RunFailure::Action { task, source, .. } = &failure else { panic!("{failure}") };
+    assert!(matches!(task, Task::CopyOut(_)), "{failure:?}");
+    assert!(matches!(source, ActionError::Codec(_)), "{source}");
+    assert_eq!(device.run(), Err(RunFailure::Unusable));
 }
 
 /// Other bits than kernels', perhaps, but the same ones for every plan.

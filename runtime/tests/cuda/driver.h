@@ -230,6 +230,9 @@ API cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stre
 API cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream) {
     return later(stream, [=] { memcpy(to, (void*)from, bytes); });
 }
+API cuLaunchHostFunc(void* stream, void (*work)(void*), void* data) {
+    return later(stream, [=] { work(data); });
+}
 API cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream) {
     return later(stream, [=] { memcpy((void*)to, (void*)from, bytes); });
 }

@@ -141,16 +141,16 @@ impl Workshop<'_> {
         let arrived = &mut bench.raw[..from.len()];
         self.throttle.copy(gate, work.direction, waited, from, arrived)?;
         let small = self.pack(packing, arrived, &mut bench.small)?;
-        let form = match to.get_mut(..small.len()) {
-            Some(to) => keep(small, to, mishap),
-            None => {
+        let form = Form::by_host(small, arrived, to);
+        match &form {
+            Form::Kept(kept) => {
                 self.fallbacks.fetch_add(1, Ordering::Relaxed);
-                let bytes = arrived.len() as u64;
+                let bytes = kept.len() as u64;
                 let kept = self.kept[0].fetch_add(bytes, Ordering::Relaxed) + bytes;
                 self.kept[1].fetch_max(kept, Ordering::Relaxed);
-                Form::Kept(arrived.to_vec())
             }
-        };
+            _ => damage(to, mishap),
+        }
         self.set(work.form, form);
         Ok(from.len() as u64)
     }
@@ -193,7 +193,9 @@ impl Workshop<'_> {
         let (raw, to, host) = self.memory.compressing(turn, work);
         let small = self.pack(&work.packing, raw, &mut bench.small)?;
         if let Some(to) = to.get_mut(..small.len()) {
-            self.set(Some(work.form), keep(small, to, mishap));
+            let form = Form::small(small, to);
+            damage(to, mishap);
+            self.set(Some(work.form), form);
             return Ok(0);
         }
         if host.len() < raw.len() {
@@ -281,13 +283,9 @@ impl Workshop<'_> {
     }
 }
 
-/// Puts a small form where it belongs. The seal is of what the codec wrote, so that damage from
-/// then on is seen.
-fn keep(small: &[u8], to: &mut [u8], mishap: Mishap) -> Form {
-    to.copy_from_slice(small);
-    let seal = Seal::of(small);
-    if let Some(byte) = to.first_mut().filter(|_| mishap.damages_form) {
+/// Damages a small form where that is to go wrong.
+fn damage(small: &mut [u8], mishap: Mishap) {
+    if let Some(byte) = small.first_mut().filter(|_| mishap.damages_form) {
         *byte ^= 0x80;
     }
-    Form::Small(seal)
 }

@@ -6,7 +6,7 @@ use codecs::frame::Seal;
 
 /// A tensor that a codec was to make smaller.
 #[derive(Debug, Default)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// Nothing was made yet.
     #[default]
     None,
@@ -20,6 +20,22 @@ pub(super) enum Form {
 }
 
 impl Form {
+    /// Keeps what the host's processor made of a tensor where the room that is reserved for it
+    /// suffices, and else the tensor itself.
+    pub fn by_host(small: &[u8], tensor: &[u8], room: &mut [u8]) -> Self {
+        match room.get_mut(..small.len()) {
+            Some(to) => Self::small(small, to),
+            None => Self::Kept(tensor.to_vec()),
+        }
+    }
+
+    /// Puts a small form where it belongs. The seal is of what the codec wrote, so that damage from
+    /// then on is seen.
+    pub fn small(small: &[u8], to: &mut [u8]) -> Self {
+        to.copy_from_slice(small);
+        Self::Small(Seal::of(small))
+    }
+
     /// What a copy of it moves, where `reserved` is what the plan copies.
     pub fn copied_bytes(&self, reserved: usize) -> usize {
         match self {
@@ -31,7 +47,7 @@ impl Form {
 }
 
 /// The forms of an iteration, by number.
-pub(super) struct Forms(Vec<Mutex<Form>>);
+pub(crate) struct Forms(Vec<Mutex<Form>>);
 
 impl Forms {
     pub fn new(count: usize) -> Self {

@@ -3,7 +3,7 @@
 
 mod action;
 mod available;
-mod forms;
+pub(crate) mod forms;
 mod gate;
 mod lanes;
 mod ledger;
