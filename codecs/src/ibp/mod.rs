@@ -30,6 +30,7 @@ mod plan;
 mod row;
 mod rows;
 mod table;
+mod table_parts;
 
 pub use analysis::{Analysis, THRESHOLDS, Threshold, analyse, analyse_at};
 pub use clusters::{Clusters, cluster, clusters_of};
@@ -40,3 +41,4 @@ pub use metadata::Metadata;
 pub use row::RowCoder;
 pub use rows::{Rows, sample_of};
 pub use table::{Placement, Sizes, Table};
+pub use table_parts::{LINE, TableParts};

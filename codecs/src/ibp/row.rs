@@ -47,6 +47,16 @@ impl RowCoder {
         Ok(Self { metadata, plan })
     }
 
+    /// The chunks that its rows are made of.
+    pub fn chunk(&self) -> ChunkSize {
+        match self.plan {
+            AnyPlan::One(_) => ChunkSize::One,
+            AnyPlan::Two(_) => ChunkSize::Two,
+            AnyPlan::Four(_) => ChunkSize::Four,
+            AnyPlan::Eight(_) => ChunkSize::Eight,
+        }
+    }
+
     /// Mask and Bitval.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata

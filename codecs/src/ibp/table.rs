@@ -44,16 +44,16 @@ impl Sizes {
 /// A table of which each row can be read by itself, and to which rows can be added.
 #[derive(Debug, Clone)]
 pub struct Table {
-    row_bytes: usize,
-    placement: Placement,
-    coders: Vec<RowCoder>,
+    pub(super) row_bytes: usize,
+    pub(super) placement: Placement,
+    pub(super) coders: Vec<RowCoder>,
     /// Where each row ends; where rows lie in place, its compressed bytes do.
-    ends: Vec<u64>,
+    pub(super) ends: Vec<u64>,
     /// A bit for each row, the first lowest: 1 for a compressed one.
     row_mask: Vec<u8>,
     /// Each row's coder; empty where there is one only.
-    cluster_of: Vec<u32>,
-    data: Vec<u8>,
+    pub(super) cluster_of: Vec<u32>,
+    pub(super) data: Vec<u8>,
 }
 
 impl Table {

@@ -14,9 +14,11 @@
 
 mod codecs;
 mod launch;
+mod tables;
 
 pub use codecs::{compress, decompress};
 pub use launch::{Argument, Launch, Launches};
+pub use tables::{TableArgument, gather};
 
 use schema::Dtype;
 
@@ -123,6 +125,8 @@ fn constants() -> Vec<(&'static str, u64)> {
         ("LZ4_BLOCK", crate::lz4::BLOCK_BYTES as u64),
         ("IBP_KIND", crate::ibp::KIND_BYTES as u64),
         ("IBP_ALIGN", crate::ibp::ALIGN as u64),
+        ("IBP_LINE", crate::ibp::LINE as u64),
+        ("IBP_WARPS", tables::WARPS),
     ];
     all.extend(crate::sz::kernel_constants());
     all

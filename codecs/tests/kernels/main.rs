@@ -3,4 +3,5 @@
 mod codec;
 mod damage;
 mod emulator;
+mod gather;
 mod same_bytes;
