@@ -26,6 +26,12 @@ fn kernels_are_timed_and_their_bytes_are_the_processors() {
         assert_eq!(row["compress"].is_null(), host_alone, "{row}");
         assert!(row["decompress"]["over_copy"].as_f64() > Some(0.0), "{row}");
     }
+    let lookups = measured["lookups"].as_array().expect("a list");
+    assert_eq!(lookups.len(), 2, "{lookups:?}");
+    for speed in ["packed", "raw", "copy"] {
+        let speed = lookups[0][format!("{speed}_bytes_per_second")].as_u64();
+        assert!(speed > Some(0), "{lookups:?}");
+    }
     let half = format!("{command} zvc --codec-sms 50%");
     let text = sandbox.run_on_stand_in(&half, &[], &[]).expect("there was one").stdout;
     assert!(text.starts_with("stand-in, 8 blocks of threads (50 %)"), "{text}");

@@ -1,6 +1,6 @@
 //! A table as kernels read it: rows in host memory, all else on the device.
 
-use super::{Placement, Table};
+use super::{ChunkSize, Placement, RowCoder, Table};
 
 /// Bytes of an access to host memory: what a warp reads at once.
 pub const LINE: usize = 128;
@@ -20,8 +20,8 @@ pub struct TableParts<'t> {
     pub in_place: bool,
     /// Bytes of an uncompressed row.
     pub row_bytes: usize,
-    /// Bytes of a chunk.
-    pub chunk: usize,
+    /// The chunks of a row.
+    pub chunk: ChunkSize,
 }
 
 impl Table {
@@ -40,7 +40,7 @@ impl Table {
             clusters: &self.cluster_of,
             in_place: self.placement == Placement::InPlace,
             row_bytes: self.row_bytes,
-            chunk: self.coders.first().map_or(1, |coder| coder.chunk().bytes()),
+            chunk: self.coders.first().map_or(ChunkSize::One, RowCoder::chunk),
         }
     }
 }

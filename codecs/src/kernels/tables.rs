@@ -46,7 +46,7 @@ pub fn gather(table: &TableParts<'_>, lookups: u64, most_blocks: u32) -> Launch<
             Number(table.ends.len() as u64),
             Number(table.in_place.into()),
             Number(table.row_bytes as u64),
-            Number(table.chunk as u64),
+            Number(table.chunk.bytes() as u64),
             Metadata,
             clusters,
             Numbers,

@@ -9,11 +9,11 @@ use super::{CudaError, blocks_of};
 
 /// Codecs' kernels on a device.
 pub struct CudaCodecs {
-    kernels: Kernels,
+    pub(super) kernels: Kernels,
     stream: Stream,
     events: [Event; 2],
     blocks: u32,
-    context: Context,
+    pub(super) context: Context,
 }
 
 /// How long a codec's kernels took.
@@ -41,7 +41,7 @@ pub enum CodecRunError {
     OtherBytes {
         /// The codec.
         codec: CodecId,
-        /// `compress` or `decompress`.
+        /// `compress`, `decompress` or `look up`.
         what: &'static str,
         /// The first byte that differs.
         at: usize,
@@ -51,7 +51,7 @@ pub enum CodecRunError {
     Refused {
         /// The codec.
         codec: CodecId,
-        /// `compress` or `decompress`.
+        /// `compress`, `decompress` or `look up`.
         what: &'static str,
         /// The block, row or element.
         block: u64,
@@ -210,7 +210,7 @@ impl CudaCodecs {
     }
 
     /// How long the stream takes for what it is given.
-    fn timed(
+    pub(super) fn timed(
         &self,
         work: impl FnOnce(&Stream) -> Result<(), CudaError>,
     ) -> Result<Nanos, CudaError> {

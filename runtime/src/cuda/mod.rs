@@ -53,6 +53,7 @@ pub mod launches;
 mod libraries;
 mod library;
 mod loads;
+mod lookups;
 mod probe;
 mod zeros;
 

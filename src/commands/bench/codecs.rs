@@ -1,6 +1,7 @@
 //! `tidegate bench codecs`
 
 mod kernels;
+mod lookups;
 
 use codecs::bench::{Row, Settings, Speed};
 use codecs::{CodecId, bench};

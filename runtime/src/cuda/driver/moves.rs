@@ -3,7 +3,7 @@
 
 use cudarc::driver::result;
 
-use super::{DeviceMemory, Event, Stream, failed};
+use super::{DeviceMemory, Event, Pinned, Stream, failed};
 use crate::cuda::CudaError;
 
 impl Stream {
@@ -73,5 +73,21 @@ impl Stream {
     /// Waits for all that the stream was given.
     pub fn synchronize(&self) -> Result<(), CudaError> {
         self.stream.synchronize().map_err(failed("waiting for a stream"))
+    }
+}
+
+impl Pinned {
+    /// Writes from a place on, while no stream does anything with it.
+    pub fn write(&mut self, at: u64, data: &[u8]) {
+        let to = self.address(at, data.len() as u64);
+        // SAFETY: the place lies inside, and as the only one who has the memory to write to, the caller
+        // is the only one who writes there.
+        let to = unsafe {
+            std::slice::from_raw_parts_mut(
+                std::ptr::with_exposed_provenance_mut(to as usize),
+                data.len(),
+            )
+        };
+        to.copy_from_slice(data);
     }
 }

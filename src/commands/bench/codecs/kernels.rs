@@ -7,6 +7,7 @@ use runtime::cuda::{CodecTimes, CudaCodecs};
 use schema::{Bytes, Dtype, Nanos};
 
 use super::Args;
+use super::lookups::{self, Lookups};
 use crate::codec_timers::{fastest, not_run};
 use crate::exit::{Exit, OrExit, Result};
 use crate::output::{Format, columns, print, print_json};
@@ -20,6 +21,8 @@ struct Measured {
     /// Copies within the device's memory, each byte read and written once.
     copy_bytes_per_second: u64,
     codecs: Vec<Row>,
+    /// Lookups in host memory, for each invariant bit packing and element type.
+    lookups: Vec<Lookups>,
 }
 
 /// One codec and element type.
@@ -54,7 +57,7 @@ pub fn run(args: &Args) -> Result {
     let mut device = CudaCodecs::open(0, &codecs, percent).or_exit(Exit::Failed)?;
     let copies = device.time_copies(args.size, args.runs).or_exit(Exit::Failed)?;
     let copied = speed(args.size, &copies);
-    let mut rows = Vec::new();
+    let (mut rows, mut of_tables) = (Vec::new(), Vec::new());
     for dtype in args.dtypes.iter().map(|element| Dtype::from(*element)) {
         // As on the host: rows as in a feature map.
         let elements = usize::try_from(args.size.0).or_exit(Exit::Usage)? / width(dtype);
@@ -67,6 +70,9 @@ pub fn run(args: &Args) -> Result {
             let codec = codecs::codec(*id).or_exit(Exit::Usage)?;
             let times = device.time(codec.as_ref(), tensor, args.runs).map_err(not_run)?;
             rows.push(row(*id, &layout, &times, copied));
+            if let CodecId::Ibp { chunk } = id {
+                of_tables.push(lookups::time(&mut device, *chunk, &layout, tensor, args.runs)?);
+            }
         }
     }
     let measured = Measured {
@@ -74,6 +80,7 @@ pub fn run(args: &Args) -> Result {
         blocks: device.blocks(),
         copy_bytes_per_second: copied as u64,
         codecs: rows,
+        lookups: of_tables,
     };
     match args.format {
         Format::Json => print_json(&measured),
@@ -127,10 +134,27 @@ fn text(measured: &Measured, percent: u8) -> String {
         }
         cells
     }));
+    let mut of_tables = String::new();
+    if !measured.lookups.is_empty() {
+        let head = ["rows in host memory", "type", "ratio", "packed", "as they are", "one copy"];
+        let mut table = vec![head.map(String::from).to_vec()];
+        table.extend(measured.lookups.iter().map(|lookups| {
+            let speeds = [
+                lookups.packed_bytes_per_second,
+                lookups.raw_bytes_per_second,
+                lookups.copy_bytes_per_second,
+            ];
+            let dtype = format!("{:?}", lookups.dtype).to_lowercase();
+            let cells =
+                [format!("ibp:{}", lookups.chunk_bytes), dtype, format!("{:.2}", lookups.ratio)];
+            cells.into_iter().chain(speeds.map(gigabytes)).collect()
+        }));
+        of_tables = format!("\n{}", columns(&table));
+    }
     format!(
         "{}, {} blocks of threads ({percent} %); copies within its memory {}\n{}\
          speeds in uncompressed bytes; /copy: over that of copies, which read and write each byte once\n\
-         every payload and tensor has the bytes that the processor makes\n",
+         every payload, tensor and row has the bytes that the processor makes\n{of_tables}",
         measured.device,
         measured.blocks,
         gigabytes(measured.copy_bytes_per_second),
