@@ -26,11 +26,15 @@
 //! | calls of cuDNN | on a stand-in that carries out what descriptors say and refuses what its documentation does, and any algorithm whose bits may differ: the host layers' values, and the same bits for every plan |
 //! | the device | on a stand-in for driver, cuBLAS and cuDNN, which carries out what streams were given on the emulator |
 //! | an iteration as a graph | captured and launched on the stand-in, which refuses what may not be captured: edges give the order that streams have, and launches the bits that streams leave |
-//! | measuring the link | on the stand-in: that it copies, and what it makes of what the driver says |
+//! | measuring the link, and lanes beside each other | on the stand-in: that it copies, that loads run beside each other, and what it makes of what the driver says |
+//! | timing codecs, lookups in host memory | on the stand-in: bytes; and that other bytes are noticed |
+//! | counting zeros | on the stand-in: as many as the host counts |
+//! | compression by the host between copies | on the stand-in: the bits of in-core execution |
+//! | whole commands (`profile`, `run`, `train`, `sample codecs`, `bench codecs`) | on the stand-in |
 //! | missing things | no driver, no device, an old one, no NVRTC, too little device or pinned memory: on the stand-in |
 //!
 //! What that cannot show: whether the real driver behaves as the stand-in; memory ordering weaker than
-//! one thread at a time; how fast anything is; that a GPU's `exp` and its like are near the host's.
+//! one thread at a time; how fast anything is, and what slows what; that a GPU's `exp` and its like are near the host's.
 //!
 //! # What is not here
 //!
