@@ -120,7 +120,7 @@ fn a_network_is_profiled_planned_and_run() {
     let sparsity = relu["sparsity"].as_f64().expect("it was counted");
     assert!((0.2..0.8).contains(&sparsity), "{sparsity}");
 
-    sandbox.ok("plan p/trace.json -m p/machine.json -b 101% --method swap-all -o plan.json");
+    sandbox.ok("plan p/trace.json -m p/machine.json -b 110% --method swap-all -o plan.json");
     let command = "run plan.json --trace p/trace.json -m p/machine.json --device cuda --iterations 1 \
                    --codec-sms 50%";
     let run = sandbox.run_on_stand_in(command, &[], &SMALL).expect("there was one");

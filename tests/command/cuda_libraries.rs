@@ -19,7 +19,7 @@ layer = [
 "#;
 
 /// Measurements are small on a device with little memory.
-const SMALL: [(&str, &str); 1] = [("TIDEGATE_MEMORY", "100000000")];
+const SMALL: [(&str, &str); 1] = [("TIDEGATE_MEMORY", "50000000")];
 
 const QUICK: &str = "--device cuda --warmup 1 --repeats 1";
 

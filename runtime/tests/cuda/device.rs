@@ -125,12 +125,15 @@ fn plans_that_the_host_compresses_for_leave_the_same_bits() {
         let margin = if fallbacks { 0 } else { 300 };
         let plan = planned(&trace, &machine(false), "vdnn++", 70, Some(&zvc(margin)));
         assert!(plan.actions.iter().any(|action| plan.packed_by_host(action).is_some()));
-        let mut device = opened(&network, &trace, &plan);
-        assert!(outcome(&mut device, &network, &plan) == expected, "told {told}");
-        let memory = device.memory();
-        assert_eq!(memory.fallbacks > 0, fallbacks, "told {told}");
-        assert_eq!(memory.host_arena, plan.predicted.host_arena);
-        assert!(memory.outside.0 > 0);
+        for graph in [false, true] {
+            let options = CudaOptions { seed: SEED, graph, ..CudaOptions::default() };
+            let mut device = open(&network, &trace, &plan, &options).unwrap();
+            assert!(outcome(&mut device, &network, &plan) == expected, "told {told}, {graph}");
+            let memory = device.memory();
+            assert_eq!(memory.fallbacks > 0, fallbacks, "told {told}, {graph}");
+            assert_eq!(memory.host_arena, plan.predicted.host_arena);
+            assert!(memory.outside.0 > 0);
+        }
     }
 }
 
