@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use codecs::{Codec, CodecId, Layout, TensorView};
 use schema::{ActionId, Direction};
 
+use super::driver::host_call::Work;
 use crate::device::ActionError;
 use crate::device::host::forms::{Form, Forms};
 
@@ -58,7 +59,7 @@ impl ByHost {
         self: &Arc<Self>,
         action: ActionId,
         work: &HostWork,
-    ) -> Result<Box<dyn Fn(&mut [u8], &mut [u8]) + Send + Sync>, codecs::Error> {
+    ) -> Result<Box<Work>, codecs::Error> {
         let (own, work, codec) = (self.clone(), work.clone(), codecs::codec(work.codec)?);
         Ok(Box::new(move |raw, small| {
             let done =

@@ -18,7 +18,7 @@ pub(in crate::cuda) struct HostCall {
 }
 
 /// Must not panic, which would end the process, nor call the driver.
-type Work = dyn Fn(&mut [u8], &mut [u8]) + Send + Sync;
+pub(in crate::cuda) type Work = dyn Fn(&mut [u8], &mut [u8]) + Send + Sync;
 
 impl HostCall {
     /// Work with two places that do not overlap, where they begin and their bytes. On a heap: its
