@@ -35,6 +35,7 @@ pub struct CodecTimes {
 
 /// What times these codecs on a device, the host's with so many threads.
 pub fn codec_timer(on: OnDevice, codecs: &[CodecId], threads: u32) -> Result<Box<dyn CodecTimer>> {
+    on.check()?;
     match on.kind {
         DeviceKind::Host => {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads as usize).build();

@@ -5,6 +5,8 @@ use codecs::CodecId;
 use runtime::cuda::CudaOptions;
 use schema::{Bandwidth, Bytes, BytesPerSec, Link, Nanos};
 
+use crate::exit::usage;
+
 /// What measures and runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum DeviceKind {
@@ -31,6 +33,16 @@ pub struct OnDevice {
 }
 
 impl OnDevice {
+    /// Refuses what the host device has not.
+    pub fn check(&self) -> crate::exit::Result {
+        match (self.kind, self.codec_sms) {
+            (DeviceKind::Host, Some(_)) => Err(usage(
+                "--codec-sms is for `--device cuda`: the host device has no multiprocessors",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// The share of the multiprocessors that codecs may fill beside layers, in percent.
     pub fn codec_percent(&self) -> u8 {
         self.codec_sms.unwrap_or(CudaOptions::default().codec_percent)

@@ -17,7 +17,7 @@ columns! {
         fidelity: String = "fidelity",
         /// The element type.
         dtype: String = "dtype",
-        /// Threads that worked on it.
+        /// Threads that worked on it; on a GPU blocks of threads, at most.
         threads: u32 = "threads",
         /// Runs of which these are the fastest.
         runs: u32 = "runs",

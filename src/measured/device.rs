@@ -35,6 +35,7 @@ pub fn open<'a>(
     (seed, graph): (u64, bool),
     faults: &[Fault],
 ) -> Result<Box<dyn Device + 'a>> {
+    on.check()?;
     match on.kind {
         DeviceKind::Host if graph => Err(no_graphs()),
         DeviceKind::Host => {

@@ -81,6 +81,7 @@ pub struct MeasuredMachine {
 
 /// Measures the machine.
 pub fn measure_machine(args: &DeviceArgs) -> Result<MeasuredMachine> {
+    args.on.check()?;
     let bar = Bar::new("profile");
     let memory = memory_of_this_machine();
     let (machine, link, contention) = match args.on.kind {

@@ -142,6 +142,21 @@ fn a_network_trains_under_a_budget() {
     assert_eq!(summary["lossless_equal"], true, "{summary}");
 }
 
+/// What is for a GPU is not silently left out on the host.
+#[test]
+fn shares_of_multiprocessors_are_refused_on_the_host() {
+    let sandbox = Sandbox::new();
+    for arguments in [
+        "bench codecs zvc --size 4KiB --runs 1 --codec-sms 50%",
+        "sample codecs --codecs zvc -o s.parquet --codec-sms 50%",
+        "profile plain20 --batch 1 --image 32 -o p --codec-sms 50%",
+    ] {
+        let run = sandbox.run(arguments);
+        assert_eq!(run.code, 2, "{arguments}: {}", run.stderr);
+        assert!(run.stderr.contains("--codec-sms is for `--device cuda`"), "{}", run.stderr);
+    }
+}
+
 /// Without a GPU every command that wants one says what is missing and what else there is.
 #[test]
 fn cuda_is_found_or_what_is_missing_is_named() {

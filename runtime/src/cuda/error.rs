@@ -42,7 +42,7 @@ pub enum CudaError {
     },
     /// The plan needs more than the device has free.
     #[error(
-        "{what} needs {needed} of device memory and {free} are free: end other programs, or plan with a smaller budget"
+        "{what} needs {needed} of device memory and {free} are free: end other programs, plan with a smaller budget, or measure smaller tensors"
     )]
     TooLittleMemory {
         /// What needs it.

@@ -88,6 +88,7 @@ struct MeasuredSpeed {
 
 /// Times codecs.
 pub fn run(args: &Args) -> Result {
+    args.on.check()?;
     if args.on.kind == DeviceKind::Cuda {
         return kernels::run(args);
     }
