@@ -27,6 +27,8 @@ pub struct Settings {
     pub bytes: usize,
     /// Share of zeros, 0 to 1, at random places.
     pub sparsity: f64,
+    /// Seed of the tensor.
+    pub seed: u64,
     /// How often each is timed.
     pub runs: usize,
 }
@@ -78,7 +80,7 @@ fn run_dtype(settings: &Settings, dtype: Dtype) -> Result<Vec<Row>, Error> {
     // Rows as in a feature map, for codecs that look at more than one dimension.
     let rows = (settings.bytes / width(dtype) / 64).max(1);
     let layout = Layout::new(dtype, &[rows, 64])?;
-    let (sparsity, smoothness, seed) = (settings.sparsity, 0.0, 1);
+    let (sparsity, smoothness, seed) = (settings.sparsity, 0.0, settings.seed);
     let input = Recipe { layout: layout.clone(), sparsity, smoothness, seed }.bytes()?;
     let input = TensorView::new(&layout, &input)?;
     let (one, two) = (pool(1)?, pool(2)?);

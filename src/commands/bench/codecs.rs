@@ -38,6 +38,10 @@ pub struct Args {
     #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = share)]
     sparsity: f64,
 
+    /// Seed of the tensors
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+
     /// How often each is timed; the fastest counts
     #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
@@ -102,6 +106,7 @@ pub fn run(args: &Args) -> Result {
         dtypes: args.dtypes.iter().map(|element| (*element).into()).collect(),
         bytes: usize::try_from(args.size.0).or_exit(Exit::Usage)?,
         sparsity: args.sparsity,
+        seed: args.seed,
         runs: args.runs as usize,
     };
     let rows = bench::run(&settings).or_exit(Exit::Usage)?;

@@ -2,7 +2,7 @@
 
 use codecs::layout::width;
 use codecs::synthetic::Recipe;
-use codecs::{CodecId, Layout, TensorView};
+use codecs::{Codec, CodecId, Layout, TensorView};
 use runtime::cuda::{CodecTimes, CudaCodecs};
 use schema::{Bytes, Dtype, Nanos};
 
@@ -61,13 +61,11 @@ pub fn run(args: &Args) -> Result {
     for dtype in args.dtypes.iter().map(|element| Dtype::from(*element)) {
         // As on the host: rows as in a feature map.
         let elements = usize::try_from(args.size.0).or_exit(Exit::Usage)? / width(dtype);
-        let layout = Layout::new(dtype, &[(elements / 64).max(1), 64]).or_exit(Exit::Usage)?;
-        let recipe =
-            Recipe { layout: layout.clone(), sparsity: args.sparsity, smoothness: 0.0, seed: 1 };
-        let tensor = recipe.bytes().or_exit(Exit::Usage)?;
+        let (layout, tensor) = tensor(args, dtype, &[(elements / 64).max(1), 64])?;
         let tensor = TensorView::new(&layout, &tensor).or_exit(Exit::Failed)?;
         for id in &codecs {
             let codec = codecs::codec(*id).or_exit(Exit::Usage)?;
+            check_odd_sizes(args, &mut device, codec.as_ref(), dtype)?;
             let times = device.time(codec.as_ref(), tensor, args.runs).map_err(not_run)?;
             rows.push(row(*id, &layout, &times, copied));
             if let CodecId::Ibp { chunk } = id {
@@ -86,6 +84,32 @@ pub fn run(args: &Args) -> Result {
         Format::Json => print_json(&measured),
         Format::Text => print(text(&measured, percent)),
     }
+}
+
+/// Shapes whose sizes are no multiple of anything that kernels work in.
+const ODD: [&[usize]; 4] = [&[1], &[33], &[4097], &[9, 1001]];
+
+/// Holds kernels' bytes to the processor's where sizes are odd. Nothing is timed.
+fn check_odd_sizes(
+    args: &Args,
+    device: &mut CudaCodecs,
+    codec: &dyn Codec,
+    dtype: Dtype,
+) -> Result {
+    for shape in ODD {
+        let (layout, tensor) = tensor(args, dtype, shape)?;
+        let tensor = TensorView::new(&layout, &tensor).or_exit(Exit::Failed)?;
+        device.time(codec, tensor, 0).map_err(not_run)?;
+    }
+    Ok(())
+}
+
+/// A synthetic tensor, drawn from the seed.
+fn tensor(args: &Args, dtype: Dtype, shape: &[usize]) -> Result<(Layout, Vec<u8>)> {
+    let layout = Layout::new(dtype, shape).or_exit(Exit::Usage)?;
+    let Args { sparsity, seed, .. } = *args;
+    let recipe = Recipe { layout: layout.clone(), sparsity, smoothness: 0.0, seed };
+    Ok((layout, recipe.bytes().or_exit(Exit::Usage)?))
 }
 
 /// Every codec of `list codecs` that the device at least decompresses.
@@ -154,7 +178,8 @@ fn text(measured: &Measured, percent: u8) -> String {
     format!(
         "{}, {} blocks of threads ({percent} %); copies within its memory {}\n{}\
          speeds in uncompressed bytes; /copy: over that of copies, which read and write each byte once\n\
-         every payload, tensor and row has the bytes that the processor makes\n{of_tables}",
+         every payload, tensor and row has the bytes that the processor makes, and so have those of odd \
+         sizes\n{of_tables}",
         measured.device,
         measured.blocks,
         gigabytes(measured.copy_bytes_per_second),
