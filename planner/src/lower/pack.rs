@@ -4,7 +4,7 @@
 //! Finding the smallest arena is NP-hard (dynamic storage allocation). No one order in which to
 //! place blocks at the lowest free address serves all traces: by birth, by death and by size each
 //! come within a percent of the live bytes on some and lose a fifth on others. So all are tried;
-//! where none fits, blocks are [stacked](skyline) from the bottom, a bounded number of times.
+//! where none fits, blocks are stacked from the bottom (`skyline`), a bounded number of times.
 
 mod skyline;
 
@@ -236,5 +236,83 @@ impl Placement {
     /// The end of the highest block.
     fn top(&self) -> u64 {
         self.placed.iter().map(|placed| placed.end).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::split_mix::SplitMix;
+
+    fn block(bytes: u64, from: u32, until: u32) -> Block {
+        Block { bytes, from, until, over: None, address: 0 }
+    }
+
+    /// Random blocks that fill memory to the brim, as a cut of a full rectangle: they fit, and
+    /// stacking finds how.
+    #[test]
+    fn stacking_finds_what_no_order_does() {
+        let (mut by_order, mut stacked) = (0, 0);
+        for seed in 0..40 {
+            let mut random = SplitMix::new(seed);
+            let mut cut = vec![(0u64, 64u64, 0u32, 48u32)];
+            while cut.len() < 40 {
+                let at = random.below(cut.len() as u64) as usize;
+                let (low, high, from, until) = cut[at];
+                if random.below(2) == 0 && high - low > 1 {
+                    let middle = low + 1 + random.below(high - low - 1);
+                    cut[at].1 = middle;
+                    cut.push((middle, high, from, until));
+                } else if until - from > 1 {
+                    let middle = from + 1 + random.below(u64::from(until - from - 1)) as u32;
+                    cut[at].3 = middle;
+                    cut.push((low, high, middle, until));
+                }
+            }
+            let blocks = cut
+                .iter()
+                .map(|(low, high, from, until)| block((high - low) * ALIGNMENT, *from, *until));
+            let mut blocks: Vec<Block> = blocks.collect();
+            let room = Bytes(64 * ALIGNMENT);
+            by_order += usize::from(pack(&mut blocks, room, Effort::Little) <= room);
+            stacked += usize::from(pack(&mut blocks, room, Effort::Full) <= room);
+        }
+        assert!(stacked == 40 && by_order < 30, "{by_order} by order, {stacked} stacked");
+    }
+
+    proptest! {
+        /// Nothing overlaps while it lives, whatever the effort; what lies over another does so.
+        #[test]
+        fn no_two_blocks_that_live_at_once_overlap(
+            drawn in prop::collection::vec((0u64..9, 0u32..40, 1u32..12, prop::bool::weighted(0.2)), 1..60),
+            share in 50u64..110,
+        ) {
+            let mut blocks: Vec<Block> = Vec::new();
+            for (size, from, length, over) in drawn {
+                let mut new = block(size * 300, from, from + length);
+                // As an in-place output: it begins when the other one ends.
+                let free = |b: &Block| b.over.is_none() && b.until == new.from && b.bytes > 0;
+                let taken = |at: usize| blocks.iter().any(|b| b.over == Some(at));
+                let donor = (0..blocks.len()).find(|at| free(&blocks[*at]) && !taken(*at));
+                new.over = donor.filter(|_| over);
+                blocks.push(new);
+            }
+            let room = Bytes(live_peak(&blocks) * share / 100);
+            let end = pack(&mut blocks, room, Effort::Full);
+            for (index, a) in blocks.iter().enumerate() {
+                prop_assert!(a.address + a.bytes <= end.0);
+                prop_assert!(a.bytes == 0 || a.address % ALIGNMENT == 0);
+                if let Some(over) = a.over {
+                    prop_assert!(a.bytes == 0 || a.address == blocks[over].address);
+                }
+                for b in &blocks[..index] {
+                    let meet = a.from < b.until && b.from < a.until;
+                    let apart = a.address + a.bytes <= b.address || b.address + b.bytes <= a.address;
+                    prop_assert!(!meet || apart || a.bytes == 0 || b.bytes == 0, "{a:?} {b:?}");
+                }
+            }
+        }
     }
 }
