@@ -1,6 +1,8 @@
 //! What times codecs: this machine's processor, or a CUDA device.
 
-use std::time::{Duration, Instant};
+mod stopwatch;
+
+use std::hint::black_box;
 
 use codecs::{Codec, CodecId, TensorView};
 use rayon::ThreadPool;
@@ -19,7 +21,10 @@ pub trait CodecTimer {
     /// Threads that a codec works with; on a GPU blocks of them, at most.
     fn threads(&self) -> u32;
 
-    /// Both ways of a codec on a tensor: the fastest of so many runs, after one that does not count.
+    /// Whether runs of different tensors take turns, one at a time.
+    fn takes_turns(&self) -> bool;
+
+    /// Both ways of a codec on a tensor: the fastest of so many runs.
     fn time(&mut self, codec: &dyn Codec, tensor: TensorView<'_>, runs: u32) -> Result<CodecTimes>;
 }
 
@@ -39,7 +44,7 @@ pub fn codec_timer(on: OnDevice, codecs: &[CodecId], threads: u32) -> Result<Box
     match on.kind {
         DeviceKind::Host => {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads as usize).build();
-            Ok(Box::new(HostTimer { pool: pool.or_exit(Exit::Failed)?, threads }))
+            Ok(Box::new(HostTimer::new(pool.or_exit(Exit::Failed)?, threads)))
         }
         DeviceKind::Cuda => {
             let device = CudaCodecs::open(0, codecs, on.codec_percent()).or_exit(Exit::Failed)?;
@@ -48,9 +53,34 @@ pub fn codec_timer(on: OnDevice, codecs: &[CodecId], threads: u32) -> Result<Box
     }
 }
 
+/// Half of what is read to fill caches with something else: together twice what most hold.
+const OTHER_BYTES: usize = 32 << 20;
+
+/// Caches hold something else when a codec begins, as they do in an iteration: what a codec finds there
+/// would depend on who was there before.
 struct HostTimer {
     pool: ThreadPool,
     threads: u32,
+    /// Buffers whose pages have been touched: those that nobody has touched yet would cost the first run.
+    payload: Vec<u8>,
+    restored: Vec<u8>,
+    /// Twice the same, to fill caches with by comparing.
+    other: [Vec<u8>; 2],
+}
+
+impl HostTimer {
+    fn new(pool: ThreadPool, threads: u32) -> Self {
+        let other = [vec![1; OTHER_BYTES], vec![1; OTHER_BYTES]];
+        Self { pool, threads, payload: Vec::new(), restored: Vec::new(), other }
+    }
+}
+
+/// The buffer, of at least so many bytes.
+fn touched(buffer: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
+    if buffer.len() < bytes {
+        buffer.resize(bytes, 0xff);
+    }
+    &mut buffer[..bytes]
 }
 
 impl CodecTimer for HostTimer {
@@ -62,25 +92,29 @@ impl CodecTimer for HostTimer {
         self.threads
     }
 
+    fn takes_turns(&self) -> bool {
+        true
+    }
+
     fn time(&mut self, codec: &dyn Codec, tensor: TensorView<'_>, runs: u32) -> Result<CodecTimes> {
-        // Pages that nobody has touched yet would cost the first run.
-        let mut payload = vec![0xff; codec.worst_case(tensor.layout())];
-        let mut restored = vec![0xff; tensor.bytes().len()];
+        let Self { pool, threads, payload, restored, other: [left, right] } = self;
+        let layout = tensor.layout();
+        let payload = touched(payload, codec.worst_case(layout));
+        let restored = touched(restored, tensor.bytes().len());
+        let alone = *threads == 1;
+        let forget = || black_box(left == right);
         let (mut length, mut compress, mut decompress) = (0, Vec::new(), Vec::new());
-        self.pool.install(|| {
-            for run in 0..=runs {
-                let begin = Instant::now();
-                length = codec.compress(tensor, &mut payload).or_exit(Exit::Failed)?;
-                let compressing = begin.elapsed();
-                let begin = Instant::now();
-                codec
-                    .decompress(&payload[..length], tensor.layout(), &mut restored)
-                    .or_exit(Exit::Failed)?;
-                let decompressing = begin.elapsed();
-                if run > 0 {
-                    compress.push(nanos(compressing));
-                    decompress.push(nanos(decompressing));
-                }
+        pool.install(|| {
+            for _ in 0..runs {
+                forget();
+                let (done, time) = stopwatch::time(alone, || codec.compress(tensor, payload));
+                length = done.or_exit(Exit::Failed)?;
+                compress.push(Nanos(time));
+                forget();
+                let back = || codec.decompress(&payload[..length], layout, restored);
+                let (done, time) = stopwatch::time(alone, back);
+                done.or_exit(Exit::Failed)?;
+                decompress.push(Nanos(time));
             }
             Ok(CodecTimes {
                 length,
@@ -98,6 +132,10 @@ impl CodecTimer for CudaCodecs {
 
     fn threads(&self) -> u32 {
         self.blocks()
+    }
+
+    fn takes_turns(&self) -> bool {
+        false
     }
 
     fn time(&mut self, codec: &dyn Codec, tensor: TensorView<'_>, runs: u32) -> Result<CodecTimes> {
@@ -118,10 +156,6 @@ pub fn not_run(error: CodecRunError) -> WithExit {
         CodecRunError::OtherBytes { .. } | CodecRunError::Refused { .. } => Exit::NotProven,
     };
     WithExit { exit, error: error.into() }
-}
-
-fn nanos(time: Duration) -> Nanos {
-    Nanos(time.as_nanos() as u64)
 }
 
 /// The fastest: what else the machine does only adds to times.

@@ -1,10 +1,14 @@
 //! The trace and the machine that a plan was made for, found again.
 
+use std::path::Path;
+
 use anyhow::Context;
+use results::read_parquet;
 use schema::{Document, Machine, Plan, Trace};
 
 use crate::exit::{Exit, OrExit, Result, usage};
 use crate::inputs::{InPlace, read_machine, read_trace};
+use crate::measured::zeros::apply;
 use crate::networks::{NetworkArgs, read_network};
 
 /// The trace of a plan that was made for a bundled trace or network, where this version of both
@@ -15,8 +19,20 @@ pub fn own_trace(plan: &Plan) -> Option<Trace> {
 }
 
 /// The trace that a plan was made for, by the name that was then given: times are carried over and
-/// in-place ops taken as the plan's settings say.
+/// in-place ops taken as the plan's settings say, and zeros are those of the file that they name.
 pub fn trace_of(plan: &Plan, name: &str) -> Result<Trace> {
+    let mut trace = carried_over(plan, name)?;
+    let Some(file) = plan.settings.get("zeros") else { return Ok(trace) };
+    let number = |name: &str| plan.settings.get(name).and_then(|text| text.parse().ok());
+    let moment = number("epoch").zip(number("epochs"));
+    let moment = moment.context("the plan's settings do not say at which epoch of how many");
+    let zeros = read_parquet(Path::new(file))
+        .with_context(|| format!("the plan was made with the zeros of {file}: put them there"));
+    apply(&zeros.or_exit(Exit::Usage)?, moment.or_exit(Exit::Usage)?, &mut trace)?;
+    Ok(trace)
+}
+
+fn carried_over(plan: &Plan, name: &str) -> Result<Trace> {
     let setting = |name: &str| plan.settings.get(name).map(String::as_str);
     let in_place =
         if setting("in-place") == Some("alias") { InPlace::Alias } else { InPlace::AsRecorded };

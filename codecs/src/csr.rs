@@ -14,7 +14,7 @@
 //! - the non-zeros, in order.
 
 use crate::CodecId;
-use crate::pack::{BLOCK, Bitmaps, LANES, bitmaps, gather, scatter};
+use crate::pack::{BLOCK, LANES, Marks, NUMBERS_BYTES, bitmaps, gather, numbers, scatter};
 use crate::words::{Word, WordCodec};
 
 /// Elements of a row.
@@ -34,11 +34,17 @@ impl WordCodec for Csr {
         let bitmaps = bitmaps::<W>(block);
         let (ends, columns) = out.split_at_mut(ends_bytes::<W>(block.len()));
         ends.fill(0);
-        let mut count = 0;
+        let mut end = 0;
         let rows = (block.len() / W::WIDTH).div_ceil(ROW);
         for (row, place) in bitmaps.chunks(ROW_MAPS).zip(ends.chunks_exact_mut(2)).take(rows) {
-            count += columns_of(row, &mut columns[count..]);
-            (count as u16).write(place);
+            end += row.iter().map(|bitmap| bitmap.count_ones()).sum::<u32>();
+            (end as u16).write(place);
+        }
+        let mut elements = [0; NUMBERS_BYTES];
+        let count = numbers(&bitmaps, &mut elements);
+        // The column is the lower byte of an element's number.
+        for (column, [low, _]) in columns.iter_mut().zip(&elements.as_chunks().0[..count]) {
+            *column = *low;
         }
         let padded = count.next_multiple_of(4);
         columns[count..padded].fill(0);
@@ -50,16 +56,19 @@ impl WordCodec for Csr {
             return Err("the row ends are cut off");
         };
         let rows = (out.len() / W::WIDTH).div_ceil(ROW);
-        let mut bitmaps: Bitmaps = [0; BLOCK / LANES];
+        let mut marks = Marks::new();
         let mut begin = 0;
-        for (row, end) in bitmaps.chunks_mut(ROW_MAPS).zip(ends.chunks_exact(2)).take(rows) {
+        for (row, end) in ends.chunks_exact(2).take(rows).enumerate() {
             let end = usize::from(u16::read(end));
             let columns = columns.get(begin..end).ok_or("a row lies outside of the columns")?;
-            set_columns(columns, row)?;
+            if !ascend(columns) {
+                return Err("the columns of a row do not ascend");
+            }
+            columns.iter().for_each(|column| marks.set(row * ROW + usize::from(*column)));
             begin = end;
         }
         let values = columns.get(begin.next_multiple_of(4)..).ok_or("the columns are cut off")?;
-        scatter::<W>(&bitmaps, values, out)
+        scatter::<W>(&marks.bitmaps(), values, out)
     }
 }
 
@@ -68,27 +77,8 @@ fn ends_bytes<W: Word>(block: usize) -> usize {
     (2 * (block / W::WIDTH).div_ceil(ROW)).next_multiple_of(4)
 }
 
-/// Writes the columns of a row's non-zeros and returns how many there are.
-fn columns_of(row: &[u32], columns: &mut [u8]) -> usize {
-    let mut count = 0;
-    for (index, bitmap) in row.iter().enumerate() {
-        let mut rest = *bitmap;
-        while rest != 0 {
-            columns[count] = (index * LANES) as u8 + rest.trailing_zeros() as u8;
-            count += 1;
-            rest &= rest - 1;
-        }
-    }
-    count
-}
-
-/// The inverse of [`columns_of`].
-fn set_columns(columns: &[u8], row: &mut [u32]) -> Result<(), &'static str> {
-    if !columns.is_sorted_by(|left, right| left < right) {
-        return Err("the columns of a row do not ascend");
-    }
-    for column in columns.iter().map(|column| usize::from(*column)) {
-        row[column / LANES] |= 1 << (column % LANES);
-    }
-    Ok(())
+/// Whether each is above the one before. All are looked at, many at a time.
+fn ascend(columns: &[u8]) -> bool {
+    let pairs = columns.iter().zip(columns.get(1..).unwrap_or_default());
+    pairs.fold(true, |ascend, (left, right)| ascend & (left < right))
 }

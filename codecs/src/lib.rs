@@ -24,6 +24,7 @@ pub mod zfp;
 pub mod zstandard;
 pub mod zvc;
 
+mod bytewise;
 mod codec;
 mod error;
 mod id;

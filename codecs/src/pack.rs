@@ -2,9 +2,12 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod numbers;
 mod scalar;
 
 use crate::words::Word;
+
+pub(crate) use numbers::{Marks, NUMBERS_BYTES, numbers};
 
 /// Elements of a block of the codecs that use this.
 pub(crate) const BLOCK: usize = 4096;

@@ -10,6 +10,7 @@
 //! no compressed block is. So no payload exceeds the tensor by more than table and padding, and any
 //! thread (or thread block of a GPU) finds its block by two table entries.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -19,6 +20,9 @@ use crate::{CodecId, Error};
 
 /// Blocks begin at multiples of this many bytes.
 pub(crate) const ALIGN: usize = 16;
+/// How often a thread looks whether its turn has come before it sleeps: some ten microseconds, in which
+/// the group before is done as a rule, and which sleeping and waking take, too.
+const LOOKS: usize = 500;
 /// What a thread compresses before it waits for its turn to write: large against the cost of
 /// waiting, and small enough for its output to stay in the cache until then.
 const GROUP_BYTES: usize = 256 << 10;
@@ -75,7 +79,7 @@ pub(crate) fn compress(codec: &impl BlockCodec, input: &[u8], out: &mut [u8]) ->
     let next = AtomicUsize::new(0);
     let queue = Queue::new(table, data);
     let work = || {
-        let mut group = Group::default();
+        let mut group = GROUP.take();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(input) = groups.get(index) else { break };
@@ -87,6 +91,7 @@ pub(crate) fn compress(codec: &impl BlockCodec, input: &[u8], out: &mut [u8]) ->
             }
             data.copy_from_slice(&group.bytes[..group.len]);
         }
+        GROUP.set(group);
     };
     match rayon::current_num_threads().min(groups.len()) {
         0 | 1 => work(),
@@ -138,6 +143,11 @@ pub(crate) fn decompress(
     damaged.map(one).find_map_first(|error| error).map_or(Ok(()), Err)
 }
 
+thread_local! {
+    /// A thread's buffer between tensors: new pages for each would take longer than a small tensor does.
+    static GROUP: Cell<Group> = Cell::default();
+}
+
 /// Compressed blocks of one thread, laid out as in the payload.
 #[derive(Default)]
 struct Group {
@@ -175,14 +185,14 @@ impl Group {
 
 /// Hands out places in the payload, group after group.
 struct Queue<'a> {
+    /// The group whose turn it is. Changes under the lock.
+    turn: AtomicUsize,
     free: Mutex<Free<'a>>,
     moved: Condvar,
 }
 
 /// What is still free of the payload.
 struct Free<'a> {
-    /// The group whose turn it is.
-    turn: usize,
     /// Whether a group will never take its turn, because its thread panicked.
     broken: bool,
     /// Where the blocks so far end.
@@ -193,8 +203,8 @@ struct Free<'a> {
 
 impl<'a> Queue<'a> {
     fn new(table: &'a mut [u8], data: &'a mut [u8]) -> Self {
-        let free = Mutex::new(Free { turn: 0, broken: false, end: 0, table, data });
-        Self { free, moved: Condvar::new() }
+        let free = Mutex::new(Free { broken: false, end: 0, table, data });
+        Self { turn: AtomicUsize::new(0), free, moved: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Free<'a>> {
@@ -216,8 +226,15 @@ impl<'a> Turn<'_, 'a> {
     /// Waits for the groups before. Returns where this group begins, its part of the table and its
     /// part of the data; or nothing when another thread has panicked.
     fn take(self, blocks: usize, len: usize) -> Option<(usize, &'a mut [u8], &'a mut [u8])> {
+        let is_next = || self.queue.turn.load(Ordering::Acquire) == self.index;
+        for _ in 0..LOOKS {
+            if is_next() {
+                break;
+            }
+            std::hint::spin_loop();
+        }
         let mut free = self.queue.lock();
-        while free.turn != self.index && !free.broken {
+        while !is_next() && !free.broken {
             free = self.queue.moved.wait(free).unwrap_or_else(PoisonError::into_inner);
         }
         if free.broken {
@@ -232,7 +249,7 @@ impl<'a> Turn<'_, 'a> {
         let (data, rest) = rest.split_at_mut(len);
         free.data = rest;
         free.end = begin + len;
-        free.turn += 1;
+        self.queue.turn.store(self.index + 1, Ordering::Release);
         drop(free);
         self.queue.moved.notify_all();
         Some((begin, table, data))

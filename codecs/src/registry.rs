@@ -1,5 +1,6 @@
 //! All codecs.
 
+use crate::bytewise::Bytewise;
 use crate::{Codec, CodecId, Error};
 
 /// A codec as a list shows it.
@@ -82,9 +83,9 @@ pub fn codec(id: CodecId) -> Result<Box<dyn Codec>, Error> {
         CodecId::Zvc => Box::new(crate::zvc::Zvc),
         CodecId::Rle => Box::new(crate::rle::Rle),
         CodecId::Csr => Box::new(crate::csr::Csr),
-        CodecId::Lz4 => Box::new(crate::lz4::Lz4),
+        CodecId::Lz4 => Box::new(Bytewise::<crate::lz4::Lz4>::new()),
         #[cfg(feature = "zstd")]
-        CodecId::Zstd => Box::new(crate::zstandard::Zstd),
+        CodecId::Zstd => Box::new(Bytewise::<crate::zstandard::Zstd>::new()),
         #[cfg(not(feature = "zstd"))]
         codec @ CodecId::Zstd => return Err(Error::NotBuilt { codec, feature: "zstd" }),
         CodecId::Zfp { rate, dims } => Box::new(crate::zfp::Zfp::new(rate, dims)),

@@ -13,8 +13,10 @@
 //! - zeros up to a multiple of 4;
 //! - the non-zeros, in order.
 
+use std::cmp::Ordering;
+
 use crate::CodecId;
-use crate::pack::{BLOCK, Bitmaps, LANES, bitmaps, gather, scatter};
+use crate::pack::{BLOCK, Bitmaps, LANES, Marks, NUMBERS_BYTES, bitmaps, gather, numbers, scatter};
 use crate::words::{Word, WordCodec};
 
 /// Run-length encoding of zeros.
@@ -27,15 +29,13 @@ impl WordCodec for Rle {
 
     fn compress<W: Word>(block: &[u8], out: &mut [u8]) -> usize {
         let bitmaps = bitmaps::<W>(block);
-        let mut edges = [0; BLOCK + 1];
-        let count = edges_of(&bitmaps, block.len() / W::WIDTH, &mut edges);
-        let (head, values) = out.split_at_mut(head_bytes(count));
+        let edges = Edges::of(&bitmaps, block.len() / W::WIDTH);
+        let (head, values) = out.split_at_mut(head_bytes(edges.count));
         head.fill(0);
-        (count as u32).write(&mut head[..4]);
-        let mut before = 0;
-        for (place, edge) in head[4..].chunks_exact_mut(2).zip(&edges[..count]) {
-            (edge - before).write(place);
-            before = *edge;
+        let (count, runs) = head.split_at_mut(4);
+        (edges.count as u32).write(count);
+        for (place, run) in runs.chunks_exact_mut(2).zip(edges.runs()) {
+            run.write(place);
         }
         head.len() + gather::<W>(block, &bitmaps, values)
     }
@@ -60,47 +60,63 @@ fn head_bytes(runs: usize) -> usize {
 }
 
 /// Where runs end: the elements that differ from the one before, which for the first is a zero, and
-/// the end of the block. Returns how many there are.
-fn edges_of(bitmaps: &Bitmaps, elements: usize, edges: &mut [u16; BLOCK + 1]) -> usize {
-    let (mut count, mut before) = (0, 0);
-    for (index, bitmap) in bitmaps[..elements.div_ceil(LANES)].iter().enumerate() {
-        let mut changes = bitmap ^ (bitmap << 1 | before);
-        before = bitmap >> (LANES - 1);
-        while changes != 0 {
-            let edge = index * LANES + changes.trailing_zeros() as usize;
-            // Behind the last element the bitmap is zero: that edge is the end of the block.
-            edges[count] = edge as u16;
-            count += 1;
-            changes &= changes - 1;
-        }
-    }
-    if count == 0 || usize::from(edges[count - 1]) != elements {
-        edges[count] = elements as u16;
-        count += 1;
-    }
-    count
+/// the end of the block.
+struct Edges {
+    /// Two bytes each.
+    bytes: [u8; NUMBERS_BYTES],
+    count: usize,
 }
 
-/// The inverse of [`edges_of`], from run lengths.
-fn bitmaps_of(runs: impl Iterator<Item = u16>, elements: usize) -> Result<Bitmaps, &'static str> {
+impl Edges {
+    fn of(bitmaps: &Bitmaps, elements: usize) -> Self {
+        let mut changes = *bitmaps;
+        for index in 0..changes.len() {
+            let before = if index == 0 { 0 } else { bitmaps[index - 1] >> (LANES - 1) };
+            changes[index] ^= bitmaps[index] << 1 | before;
+        }
+        let mut bytes = [0; NUMBERS_BYTES];
+        let mut count = numbers(&changes, &mut bytes);
+        // Behind the last element the bitmaps are zero: a change there is the end of the block.
+        let last = count.checked_sub(1).map(|last| u16::read(&bytes[2 * last..2 * count]));
+        if last.map(usize::from) != Some(elements) {
+            (elements as u16).write(&mut bytes[2 * count..2 * count + 2]);
+            count += 1;
+        }
+        Self { bytes, count }
+    }
+
+    /// From each to the next, and from 0 to the first.
+    fn runs(&self) -> impl Iterator<Item = u16> {
+        let edges = self.bytes.as_chunks().0[..self.count].iter().copied().map(u16::from_le_bytes);
+        edges.scan(0, |before, edge| {
+            let run = edge - *before;
+            *before = edge;
+            Some(run)
+        })
+    }
+}
+
+/// Bitmaps of runs.
+fn bitmaps_of(
+    mut runs: impl Iterator<Item = u16>,
+    elements: usize,
+) -> Result<Bitmaps, &'static str> {
     // One bit at each edge; then each element is the exclusive or of all edges up to it.
-    let mut bitmaps = [0u32; BLOCK / LANES];
-    let mut edge = 0;
-    for (index, run) in runs.enumerate() {
-        if run == 0 && index > 0 {
-            return Err("a run has no elements");
-        }
+    let mut marks = Marks::new();
+    let mut edge = runs.next().map_or(0, usize::from);
+    let mut shortest = u16::MAX;
+    for run in runs {
+        marks.set(edge);
         edge += usize::from(run);
-        if edge > elements {
-            return Err("the runs have more elements than the block");
-        }
-        if edge < elements {
-            bitmaps[edge / LANES] |= 1 << (edge % LANES);
-        }
+        shortest = shortest.min(run);
     }
-    if edge != elements {
-        return Err("the runs have fewer elements than the block");
+    match edge.cmp(&elements) {
+        Ordering::Less => return Err("the runs have fewer elements than the block"),
+        Ordering::Greater => return Err("the runs have more elements than the block"),
+        Ordering::Equal if shortest == 0 => return Err("a run has no elements"),
+        Ordering::Equal => {}
     }
+    let mut bitmaps = marks.bitmaps();
     let mut before = 0;
     for bitmap in &mut bitmaps[..elements.div_ceil(LANES)] {
         for shift in [1, 2, 4, 8, 16] {

@@ -71,7 +71,7 @@ fn only_lossless_codecs_are_used_unless_asked_for() {
     let nothing_stated = reserved(CodecOptions::default());
     assert_eq!(nothing_stated, [[None, Some(132), None]], "only one tensor's zeros are known");
     let lossy = reserved(CodecOptions { sparsity: None, lossy: true });
-    assert_eq!(lossy[1], [Some(250), Some(250), None], "parameters keep their values");
+    assert_eq!(lossy[1], [Some(256), Some(256), None], "parameters keep their values");
 }
 
 #[test]

@@ -91,6 +91,27 @@ fn bands_end_where_sub_models_do() {
 }
 
 #[test]
+fn tensors_that_do_not_shrink_say_nothing_about_those_that_do() {
+    let mut samples = grid(|mib, ratio| 0.2 + mib * (0.5 + 0.3 * ratio));
+    let alone = fit_times(&samples, "made up").expect("a solution");
+    let given_up = |sample: &Sample| Sample {
+        compressed: Bytes(sample.bytes.0 + 64),
+        time: Nanos(sample.time.0 / 9),
+        ..*sample
+    };
+    let some: Vec<Sample> = samples.iter().step_by(7).map(given_up).collect();
+    samples.extend(&some);
+    let fit = fit_times(&samples, "made up").expect("a solution");
+    assert_eq!((fit.method, &fit.errors), (alone.method, &alone.errors));
+    assert_eq!(fit.model.bands, alone.model.bands);
+    let left_out = format!("({} that hardly shrank left out)", some.len());
+    assert!(fit.model.source.contains(&left_out), "{}", fit.model.source);
+    // A codec that makes nothing smaller has times, too.
+    let all: Vec<Sample> = samples.iter().map(given_up).collect();
+    assert_eq!(fit_times(&all, "made up").expect("a solution").held_out[0].1.len(), all.len());
+}
+
+#[test]
 fn the_error_is_the_papers() {
     let held_out = |time: u64, predicted: f64| HeldOut {
         sample: Sample { bytes: Bytes(1), compressed: Bytes(1), sparsity: 0.0, time: Nanos(time) },

@@ -27,9 +27,9 @@ columns! {
         bytes: Bytes = "bytes",
         /// Size of its small form.
         compressed: Bytes = "compressed_bytes",
-        /// Median time of making the small form, without waits for a processor where known.
+        /// Fastest time of making the small form.
         compress: Nanos = "compress_ns",
-        /// Median time of bringing the tensor back, likewise.
+        /// Fastest time of bringing the tensor back.
         decompress: Nanos = "decompress_ns",
     }
 }

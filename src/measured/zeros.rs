@@ -3,7 +3,7 @@
 use planner::{Progress, Watch};
 use results::TensorZeros;
 use runtime::network::Network;
-use runtime::profile::InCore;
+use runtime::profile::{InCore, share_of_zeros};
 use schema::{Bytes, Dtype, OpId, Phase, Trace};
 
 use crate::exit::{Exit, OrExit, Result, WithExit, usage};
@@ -88,11 +88,6 @@ pub fn apply(rows: &[TensorZeros], (epoch, end): (u32, u32), trace: &mut Trace) 
         }
     }
     Ok(())
-}
-
-fn share_of_zeros(data: &[f32]) -> f64 {
-    let zeros = data.iter().filter(|value| **value == 0.0).count();
-    zeros as f64 / data.len().max(1) as f64
 }
 
 /// For each epoch the share of zeros over all tensors, by bytes.

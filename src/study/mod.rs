@@ -2,6 +2,7 @@
 
 mod case;
 mod conclusions;
+mod gains;
 mod paper;
 mod run;
 mod search;

@@ -9,7 +9,7 @@ use scenarios::Study;
 
 use super::case::{Case, cases};
 use super::store::Store;
-use super::{conclusions, paper, table};
+use super::{conclusions, gains, paper, table};
 use crate::exit::{Exit, OrExit, Result, WithExit};
 use crate::output::print;
 use crate::progress;
@@ -84,6 +84,7 @@ pub fn run(study: &Study, options: &Options) -> Result {
     print(table::table(&found))?;
     print(conclusions::conclusions(&found))?;
     if let Some(paper) = &study.paper {
+        print(gains::gains(paper, &found))?;
         print(paper::side_by_side(paper, &found))?;
     }
     let folder = options.folder.display();

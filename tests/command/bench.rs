@@ -44,11 +44,15 @@ fn codecs_are_timed_against_a_naive_loop_and_lz4() {
                 assert!(row[way][figure].as_f64() > Some(0.0), "{row}");
             }
         }
+        for figure in ["bytes_per_second", "two_threads"] {
+            assert!(row["copy"][figure].as_f64() > Some(0.0), "{row}");
+        }
     }
-    // All that are listed, one line each under the head, and two that explain.
+    // All that are listed, one line each under the head, two that explain, and one about copying.
     let listed = sandbox.ok("list codecs").lines().count();
     let text = sandbox.ok(&format!("{tiny} --dtype f16 --sparsity 0.9"));
-    assert_eq!(text.lines().count(), 1 + listed + 2, "{text}");
+    assert_eq!(text.lines().count(), 1 + listed + 3, "{text}");
+    assert!(text.contains("copying the f16 tensor: "), "{text}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Profiling, running and checking on the host device.
 
+use schema::{Document, PlanSeries};
 use serde_json::Value;
 
 use crate::sandbox::Sandbox;
@@ -66,9 +67,21 @@ fn zeros_are_counted_by_tensor_and_epoch() {
         "epochs p/trace.json -m p/machine.json -b 95% --epochs 0..2 --method sc --codecs zvc";
     let rows = sandbox.json(&format!("{planned} --zeros p/zeros.parquet --format json"));
     assert!(rows[0]["compressed"].as_u64().is_some_and(|count| count > 0), "{rows}");
+
+    // Its plans compute the trace with those zeros, which they name.
+    sandbox.ok(&format!("{planned} --zeros p/zeros.parquet -o series.json"));
+    let series = PlanSeries::read(&sandbox.path("series.json")).expect("it was written");
+    let last = series.plans.last().expect("epochs have a plan");
+    std::fs::write(sandbox.path("last.json"), last.plan.to_json()).expect("there is room");
+    let verified = sandbox.ok("verify last.json --trace p/trace.json");
+    assert!(verified.contains("computes"), "{verified}");
+    std::fs::rename(sandbox.path("p/zeros.parquet"), sandbox.path("zeros.parquet")).expect("there");
+    let elsewhere = sandbox.fails("verify last.json --trace p/trace.json");
+    assert!(elsewhere.contains("p/zeros.parquet: put them there"), "{elsewhere}");
+
     sandbox.ok(&format!("profile plain20 --batch 3 --image 32 {QUICK} -o q"));
     let other =
-        sandbox.run(&format!("{planned} --zeros p/zeros.parquet").replace("p/trace", "q/trace"));
+        sandbox.run(&format!("{planned} --zeros zeros.parquet").replace("p/trace", "q/trace"));
     assert_eq!(other.code, 2, "{}", other.stderr);
     assert!(other.stderr.contains("beside the trace"), "{}", other.stderr);
     assert_eq!(sandbox.run(planned).code, 2);

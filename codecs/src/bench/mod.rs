@@ -1,15 +1,19 @@
 //! How fast codecs are, as ratios within one run.
 //!
-//! A codec is timed on one thread and on two, beside two references on one thread: a naive scalar
-//! loop of zero-value compression ([`naive`]) and LZ4. All take turns, so that whatever else the
+//! A codec is timed on one thread and on two, beside two references on one thread, a naive scalar
+//! loop of zero-value compression ([`naive`]) and LZ4, and beside [copying](Copying), whose two threads
+//! say how far the memory itself can follow. All take turns, so that whatever else the
 //! machine does disturbs each alike, and of each the least disturbed run counts.
 
+mod copying;
 pub mod naive;
 
 use std::time::{Duration, Instant};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use schema::Dtype;
+
+pub use copying::Copying;
 
 use crate::layout::width;
 use crate::quality::{Difference, difference};
@@ -48,6 +52,8 @@ pub struct Row {
     pub compress: Speed,
     /// Decompressing.
     pub decompress: Speed,
+    /// Copying the same tensor.
+    pub copy: Copying,
 }
 
 /// A speed and what it is in proportion to others.
@@ -85,6 +91,7 @@ fn run_dtype(settings: &Settings, dtype: Dtype) -> Result<Vec<Row>, Error> {
     let input = TensorView::new(&layout, &input)?;
     let (one, two) = (pool(1)?, pool(2)?);
 
+    let mut copy = copying::Timed::new(input.bytes().len());
     let mut naive = naive::Timed::new(input);
     let mut lz4 = Timed::new(crate::codec(CodecId::Lz4)?, input)?;
     let codecs = settings.codecs.iter().map(|id| Timed::new(crate::codec(*id)?, input));
@@ -92,6 +99,9 @@ fn run_dtype(settings: &Settings, dtype: Dtype) -> Result<Vec<Row>, Error> {
     for _ in 0..settings.runs.max(1) {
         // Each twice: the first finds in the caches what another has left there, the second what it
         // has left itself.
+        for (index, pool) in [(0, &one), (0, &one), (1, &two), (1, &two)] {
+            copy.run(input.bytes(), pool, index);
+        }
         for _ in 0..2 {
             naive.run(input);
         }
@@ -119,6 +129,7 @@ fn run_dtype(settings: &Settings, dtype: Dtype) -> Result<Vec<Row>, Error> {
             difference,
             compress: speed(0, naive.best[0]),
             decompress: speed(1, naive.best[1]),
+            copy: copy.result(),
         }
     };
     Ok(codecs.iter().map(row).collect())

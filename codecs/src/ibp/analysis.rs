@@ -72,7 +72,7 @@ fn best(rows: Rows<'_>, chunk: ChunkSize, thresholds: &[Threshold]) -> Result<An
     if rows.is_empty() {
         return Err(IbpError::NoRows);
     }
-    let counts = BitCounts::of(rows.iter(), rows.row_bytes());
+    let counts = BitCounts::of(rows);
     let mut best: Option<Analysis> = None;
     let mut last = None;
     for &threshold in thresholds {

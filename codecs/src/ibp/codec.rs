@@ -8,6 +8,8 @@ use crate::{Codec, CodecId, Error, Fidelity, Layout, TensorView};
 
 /// Rows below which nothing is compressed: Mask and Bitval alone are as long as two.
 const FEWEST_ROWS: usize = 8;
+/// What a thread compresses at a time.
+const GROUP_BYTES: usize = 256 << 10;
 /// First number of a payload that holds the tensor as it is.
 const RAW: u128 = 0;
 /// Bytes of the first number, which otherwise is the bytes of a chunk.
@@ -44,39 +46,48 @@ impl Ibp {
         (rows >= FEWEST_ROWS && layout.folded(2).len() == 2 && fits).then_some((rows, row_bytes))
     }
 
-    /// The payload of a tensor, unless it would be as long as the tensor.
-    fn pack(&self, rows: Rows<'_>) -> Result<Option<Vec<u8>>, IbpError> {
+    /// Writes the payload of a tensor and returns its length, unless it would be as long as the tensor.
+    fn pack(&self, rows: Rows<'_>, out: &mut [u8]) -> Result<Option<usize>, IbpError> {
         let row_bytes = rows.row_bytes();
         let fits = |chunk: &&ChunkSize| row_bytes.is_multiple_of(chunk.bytes());
         let smaller = ChunkSize::ALL.iter().rev().filter(|&&chunk| chunk <= self.chunk);
         let chunk = *smaller.clone().find(fits).unwrap_or(&ChunkSize::One);
         let coder = RowCoder::new(analyse(rows, chunk)?.metadata, chunk)?;
-        let packed: Vec<Vec<u8>> = (rows.bytes().par_chunks_exact(row_bytes))
-            .map(|row| {
-                let mut packed = Vec::new();
-                if !coder.compress(row, &mut packed) {
-                    packed.extend_from_slice(row);
-                }
-                packed
-            })
-            .collect();
+        let group_bytes = (GROUP_BYTES / row_bytes).max(1) * row_bytes;
+        let groups = rows.bytes().par_chunks(group_bytes);
+        let groups: Vec<Group> = groups.map(|rows| Group::pack(&coder, rows)).collect();
         let table = KIND_BYTES + coder.metadata().bytes().next_multiple_of(ALIGN);
         let head = table + (4 * rows.len()).next_multiple_of(ALIGN);
-        let bytes = head + packed.iter().map(Vec::len).sum::<usize>();
+        let bytes = head + groups.iter().map(|group| group.bytes.len()).sum::<usize>();
         if bytes >= KIND_BYTES + rows.bytes().len() {
             return Ok(None);
         }
-        let mut payload = Vec::with_capacity(bytes);
-        payload.extend_from_slice(&(chunk.bytes() as u128).to_le_bytes());
-        payload.extend_from_slice(coder.metadata().mask());
-        payload.extend_from_slice(coder.metadata().bitval());
-        payload.resize(table, 0);
-        for row in &packed {
-            payload.extend_from_slice(&(row.len() as u32).to_le_bytes());
+        let (start, rest) = out.split_at_mut(head);
+        let (metadata, lengths) = start.split_at_mut(table);
+        metadata.fill(0);
+        let fields: [&[u8]; 3] = [
+            &(chunk.bytes() as u128).to_le_bytes(),
+            coder.metadata().mask(),
+            coder.metadata().bitval(),
+        ];
+        for (place, byte) in metadata.iter_mut().zip(fields.into_iter().flatten()) {
+            *place = *byte;
         }
-        payload.resize(head, 0);
-        packed.iter().for_each(|row| payload.extend_from_slice(row));
-        Ok(Some(payload))
+        let lengths = lengths.as_chunks_mut::<4>().0;
+        lengths[rows.len()..].fill([0; 4]);
+        let of_rows = groups.iter().flat_map(|group| &group.lengths);
+        for (place, length) in lengths.iter_mut().zip(of_rows) {
+            *place = length.to_le_bytes();
+        }
+        let mut rest = &mut rest[..bytes - head];
+        let places = groups.iter().map(|group| {
+            let (place, behind) = std::mem::take(&mut rest).split_at_mut(group.bytes.len());
+            rest = behind;
+            (place, group)
+        });
+        let places: Vec<_> = places.collect();
+        places.into_par_iter().for_each(|(place, group)| place.copy_from_slice(&group.bytes));
+        Ok(Some(bytes))
     }
 
     fn unpack(
@@ -131,6 +142,28 @@ impl Ibp {
     }
 }
 
+/// Rows that one thread has compressed, back to back.
+struct Group {
+    bytes: Vec<u8>,
+    lengths: Vec<u32>,
+}
+
+impl Group {
+    fn pack(coder: &RowCoder, rows: &[u8]) -> Self {
+        let row_bytes = coder.row_bytes();
+        let count = rows.len() / row_bytes;
+        let (mut bytes, mut lengths) = (Vec::with_capacity(rows.len()), Vec::with_capacity(count));
+        for row in rows.chunks_exact(row_bytes) {
+            let begin = bytes.len();
+            if !coder.compress(row, &mut bytes) {
+                bytes.extend_from_slice(row);
+            }
+            lengths.push((bytes.len() - begin) as u32);
+        }
+        Self { bytes, lengths }
+    }
+}
+
 impl Codec for Ibp {
     fn id(&self) -> CodecId {
         CodecId::Ibp { chunk: self.chunk }
@@ -153,12 +186,9 @@ impl Codec for Ibp {
         let table = Self::table(input.layout());
         let rows = table.and_then(|(_, row_bytes)| Rows::new(input.bytes(), row_bytes).ok());
         // A table always has an analysis: its chunks fit and it has rows.
-        let packed = rows.and_then(|rows| self.pack(rows).ok().flatten());
-        let bytes = match &packed {
-            Some(packed) => {
-                out[..packed.len()].copy_from_slice(packed);
-                packed.len()
-            }
+        let packed = rows.and_then(|rows| self.pack(rows, out).ok().flatten());
+        let bytes = match packed {
+            Some(bytes) => bytes,
             None => {
                 let end = KIND_BYTES + input.bytes().len();
                 out[..KIND_BYTES].copy_from_slice(&RAW.to_le_bytes());

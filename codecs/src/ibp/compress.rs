@@ -1,7 +1,11 @@
 //! Compressing a row (section 4.2).
 
-use super::lanes::{LANE, chunk_bits, lane_order, length, load_lane, spread_of};
-use super::plan::{BLOCK, Plan};
+#[cfg(target_arch = "x86_64")]
+mod bmi2;
+mod portable;
+
+use super::lanes::{LANE, chunk_bits, lane_order, load_lane, spread_of};
+use super::plan::Plan;
 
 /// Which chunks of a lane agree with Bitval, the first one lowest: `(c AND Mask) == Bitval`.
 #[inline(always)]
@@ -15,59 +19,35 @@ fn participation<const N: usize>(lane: u64, mask: u64, bitval: u64) -> u8 {
 
 /// Bits that a row leaves out: figure 3, `bitsSaved`.
 pub(super) fn invariant_bits<const N: usize>(plan: &Plan<N>, row: &[u8]) -> u64 {
-    let lanes = row.chunks(LANE).zip(&plan.mask).zip(plan.bitval.iter().zip(&plan.kept));
-    let bits = lanes.map(|((bytes, &mask), (&bitval, kept))| {
-        let participation = participation::<N>(load_lane::<N>(bytes, 0), mask, bitval);
-        let chunks = (0..N).filter(|&chunk| chunk * (LANE / N) < bytes.len());
-        let saved = chunks.map(|chunk| {
-            chunk_bits::<N>() - length::<N>(participation >> chunk & 1 == 1, kept[chunk])
-        });
-        u64::from(saved.sum::<u32>())
+    #[cfg(target_arch = "x86_64")]
+    if bmi2::detected() {
+        #[allow(unsafe_code, reason = "see below")]
+        // SAFETY: the processor has the instructions.
+        return unsafe { bmi2::invariant_bits(plan, row) };
+    }
+    count_invariant_bits(plan, row)
+}
+
+#[inline(always)]
+fn count_invariant_bits<const N: usize>(plan: &Plan<N>, row: &[u8]) -> u64 {
+    let lanes = row.chunks(LANE).zip(&plan.mask).zip(&plan.bitval);
+    let bits = lanes.map(|((bytes, &mask), &bitval)| {
+        let there = u8::MAX >> (8 - bytes.len() / (LANE / N));
+        let participates = participation::<N>(load_lane::<N>(bytes, 0), mask, bitval) & there;
+        u64::from((mask & spread_of::<N>(participates)).count_ones())
     });
     bits.sum()
 }
 
 /// Appends the compressed row.
 pub(super) fn compress<const N: usize>(plan: &Plan<N>, row: &[u8], out: &mut Vec<u8>) {
-    let header = out.len();
-    out.resize(header + plan.header_bytes(), 0);
-    let mut payload = BitWriter::<N>::default();
-    for (block, row) in row.chunks(BLOCK * LANE).enumerate() {
-        let first = block * BLOCK;
-        let lanes = row.len().div_ceil(LANE);
-        let mut bits = [0u64; BLOCK];
-        let mut participating = [0u8; BLOCK];
-        let plan_of = plan.mask[first..].iter().zip(&plan.bitval[first..]);
-        for (lane, (bytes, (&mask, &bitval))) in row.chunks(LANE).zip(plan_of).enumerate() {
-            let data = load_lane::<N>(bytes, 0);
-            let participates = participation::<N>(data, mask, bitval);
-            participating[lane] = participates;
-            bits[lane] = data & !(mask & spread_of::<N>(participates));
-            for chunk in (0..bytes.len() / (LANE / N)).filter(|c| participates >> c & 1 == 1) {
-                let index = (first + lane) * N + chunk;
-                out[header + index / 8] |= 1 << (index % 8);
-            }
-        }
-        for step in &plan.chunk_steps {
-            let lanes = bits[..lanes].iter_mut().zip(&participating).zip(&step.apart[first..]);
-            for ((bits, &participates), apart) in lanes {
-                let moving = *bits & apart & spread_of::<N>(participates);
-                *bits = *bits ^ moving | moving >> step.shift;
-            }
-        }
-        for lane in 0..lanes {
-            for chunk in 0..N {
-                let participates = participating[lane] >> chunk & 1 == 1;
-                let length = length::<N>(participates, plan.kept[first + lane][chunk]);
-                payload.push(
-                    bits[lane] >> ((N - 1 - chunk) as u32 * chunk_bits::<N>()),
-                    length,
-                    out,
-                );
-            }
-        }
+    #[cfg(target_arch = "x86_64")]
+    if bmi2::detected() {
+        #[allow(unsafe_code, reason = "see below")]
+        // SAFETY: the processor has the instructions.
+        return unsafe { bmi2::compress(plan, row, out) };
     }
-    payload.finish(out);
+    portable::compress(plan, row, out);
 }
 
 /// Writes bits from the highest of each word down.
@@ -80,6 +60,7 @@ struct BitWriter<const N: usize> {
 
 impl<const N: usize> BitWriter<N> {
     /// Appends the low `length` bits, at most 64.
+    #[inline(always)]
     fn push(&mut self, bits: u64, length: u32, out: &mut Vec<u8>) {
         let bits = u128::from(bits) & ((1 << length) - 1);
         self.pending = self.pending << length | bits;

@@ -1,6 +1,8 @@
 //! Decompressing a row (section 4.3).
 
 #[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
 mod bmi2;
 mod portable;
 
@@ -14,6 +16,12 @@ pub(super) fn decompress<const N: usize>(
     compressed: &[u8],
     out: &mut [u8],
 ) -> Result<usize, IbpError> {
+    #[cfg(target_arch = "x86_64")]
+    if avx512::detected() {
+        #[allow(unsafe_code, reason = "see below")]
+        // SAFETY: the processor has the instructions.
+        return unsafe { avx512::decompress(plan, compressed, out) };
+    }
     #[cfg(target_arch = "x86_64")]
     if bmi2::detected() {
         #[allow(unsafe_code, reason = "see below")]
@@ -55,17 +63,40 @@ fn decompress_with<const N: usize>(
     plan: &Plan<N>,
     compressed: &[u8],
     out: &mut [u8],
-    decompress_block: impl Fn(&Block<'_>, &mut Window, &mut [u8]) -> u64,
+    mut decompress_block: impl FnMut(&Block<'_>, &mut [u8]) -> u64,
 ) -> Result<usize, IbpError> {
-    const CUT_OFF: IbpError = IbpError::Corrupt("a row ends before its last bit");
-    let (header, payload) = compressed.split_at_checked(plan.header_bytes()).ok_or(CUT_OFF)?;
+    let (header, payload) = parts(plan, compressed)?;
     let mut position = 0;
-    let mut window = Window { lanes: [0; 2 * BLOCK] };
     for (block, out) in out.chunks_mut(BLOCK * LANE).enumerate() {
-        let participation = participation_of_block(plan, header, block)?;
+        let participation = participation_of_block(plan, header, block);
         let block = Block { first: block * BLOCK, participation, payload, position };
-        position += decompress_block(&block, &mut window, out);
+        position += decompress_block(&block, out);
     }
+    end(plan, compressed, position)
+}
+
+const CUT_OFF: IbpError = IbpError::Corrupt("a row ends before its last bit");
+
+/// Participation bits, of which none is set beyond the row, and what follows them.
+fn parts<'a, const N: usize>(
+    plan: &Plan<N>,
+    compressed: &'a [u8],
+) -> Result<(&'a [u8], &'a [u8]), IbpError> {
+    let (header, payload) = compressed.split_at_checked(plan.header_bytes()).ok_or(CUT_OFF)?;
+    let mut beyond = header[plan.chunks / 8..].iter();
+    let is_set = |bits: Option<&u8>, unused: u8| bits.is_some_and(|bits| bits & unused != 0);
+    if is_set(beyond.next(), u8::MAX << (plan.chunks % 8)) || beyond.any(|byte| *byte != 0) {
+        return Err(IbpError::Corrupt("a chunk beyond the row participates"));
+    }
+    Ok((header, payload))
+}
+
+/// The bytes that a row took whose payload ends at a position.
+fn end<const N: usize>(
+    plan: &Plan<N>,
+    compressed: &[u8],
+    position: u64,
+) -> Result<usize, IbpError> {
     let bytes = plan.bytes_of(position);
     if bytes <= compressed.len() { Ok(bytes) } else { Err(CUT_OFF) }
 }
@@ -87,20 +118,35 @@ fn participation_of_block<const N: usize>(
     plan: &Plan<N>,
     header: &[u8],
     block: usize,
-) -> Result<[u8; BLOCK], IbpError> {
-    let begin = block * BLOCK * N / 8;
-    let bytes = (plan.chunks.div_ceil(8) - begin).min(BLOCK * N / 8);
+) -> [u8; BLOCK] {
     let mut bits = [u8::MAX; BLOCK];
-    bits[..bytes].copy_from_slice(&header[begin..begin + bytes]);
-    if begin + bytes == plan.chunks.div_ceil(8) {
-        let unused = if plan.chunks.is_multiple_of(8) { 0 } else { u8::MAX << (plan.chunks % 8) };
-        let rest = &header[begin + bytes..];
-        if bits[bytes - 1] & unused != 0 || rest.iter().any(|&byte| byte != 0) {
-            return Err(IbpError::Corrupt("a chunk beyond the row participates"));
-        }
-        bits[bytes - 1] |= unused;
+    for (eight, bits) in bits.as_chunks_mut::<N>().0.iter_mut().take(BLOCK / 8).enumerate() {
+        let of_eight = participation_of_eight(plan, header, block * BLOCK / 8 + eight);
+        bits.copy_from_slice(&of_eight.to_le_bytes()[..N]);
     }
-    Ok(bits)
+    bits
+}
+
+/// The same of eight lanes, the first chunk lowest; bits above them have no meaning.
+#[inline(always)]
+fn participation_of_eight<const N: usize>(plan: &Plan<N>, header: &[u8], eight: usize) -> u64 {
+    let bits = header.get(eight * N..).and_then(|header| header.first_chunk::<N>());
+    match bits {
+        Some(bits) if (eight + 1) * N <= plan.chunks / 8 => {
+            bits.iter().rev().fold(0, |all, bits| all << 8 | u64::from(*bits))
+        }
+        _ => last_participation(plan, header, eight),
+    }
+}
+
+#[cold]
+fn last_participation<const N: usize>(plan: &Plan<N>, header: &[u8], eight: usize) -> u64 {
+    let mut bits = [0; 8];
+    for (bits, header) in bits.iter_mut().zip(header.get(eight * N..).unwrap_or_default()) {
+        *bits = *header;
+    }
+    let chunks = plan.chunks.saturating_sub(eight * N * 8);
+    u64::from_le_bytes(bits) | u64::MAX.checked_shl(chunks as u32).unwrap_or(0)
 }
 
 /// The part of a payload that a block reads, as lanes.
@@ -110,6 +156,10 @@ struct Window {
 }
 
 impl Window {
+    fn new() -> Self {
+        Self { lanes: [0; 2 * BLOCK] }
+    }
+
     /// Sees the payload from the lane in which a block begins as far as the block may reach; zeros
     /// beyond the payload's end. Returns where in the first lane the block begins.
     #[inline(always)]

@@ -1,5 +1,7 @@
 //! Mask and Bitval.
 
+use rayon::prelude::*;
+
 use super::{IbpError, Rows};
 
 /// Which bits of a row are invariant and which values they have (section 4.1): all that has to be
@@ -60,25 +62,46 @@ pub(super) struct BitCounts {
     ones: Vec<u32>,
 }
 
+/// Rows that are counted in bytes, without a carry, and many at a time.
+const UNCARRIED: usize = u8::MAX as usize;
+
 impl BitCounts {
     /// Counts. More than 2^32 - 1 rows are more than anyone need look at; sample them.
-    pub(super) fn of<'a>(rows: impl Iterator<Item = &'a [u8]>, row_bytes: usize) -> Self {
-        let mut counts = Self { rows: 0, ones: vec![0; row_bytes * 8] };
-        // Bytes count to 255 without a carry, and many at a time.
+    pub(super) fn of(rows: Rows<'_>) -> Self {
+        let row_bytes = rows.row_bytes();
+        // Each thread's counts are small against the rows that it counts.
+        let parts = rows.bytes().par_chunks(4 * UNCARRIED * row_bytes);
+        let counts = parts.map(|rows| Self::of_part(rows, row_bytes));
+        counts.reduce_with(Self::plus).unwrap_or_else(|| Self::none(row_bytes))
+    }
+
+    fn none(row_bytes: usize) -> Self {
+        Self { rows: 0, ones: vec![0; row_bytes * 8] }
+    }
+
+    fn of_part(rows: &[u8], row_bytes: usize) -> Self {
+        let mut counts = Self::none(row_bytes);
         let mut partial = vec![0u8; row_bytes * 8];
-        for row in rows {
-            for (bit, partial) in partial.chunks_exact_mut(row_bytes).enumerate() {
-                for (count, byte) in partial.iter_mut().zip(row) {
-                    *count += byte >> bit & 1;
+        for rows in rows.chunks(UNCARRIED * row_bytes) {
+            for row in rows.chunks_exact(row_bytes) {
+                for (bit, partial) in partial.chunks_exact_mut(row_bytes).enumerate() {
+                    for (count, byte) in partial.iter_mut().zip(row) {
+                        *count += byte >> bit & 1;
+                    }
                 }
+                counts.rows += 1;
             }
-            counts.rows += 1;
-            if counts.rows.is_multiple_of(255) {
-                counts.take(&mut partial);
-            }
+            counts.take(&mut partial);
         }
-        counts.take(&mut partial);
         counts
+    }
+
+    fn plus(mut self, other: Self) -> Self {
+        self.rows += other.rows;
+        for (ones, more) in self.ones.iter_mut().zip(other.ones) {
+            *ones = ones.saturating_add(more);
+        }
+        self
     }
 
     /// Adds what was counted in bytes, a plane for each bit of all bytes, and begins them anew.
@@ -115,7 +138,7 @@ impl BitCounts {
 
 /// The bits that most of the rows agree on, as if they were a row: what is nearest to all of them.
 pub(super) fn majority(rows: Rows<'_>) -> Vec<u8> {
-    let counts = BitCounts::of(rows.iter(), rows.row_bytes());
+    let counts = BitCounts::of(rows);
     let most = |ones: &[u32]| {
         let set = ones.iter().enumerate().filter(|(_, ones)| u64::from(**ones) * 2 > counts.rows);
         set.fold(0u8, |byte, (bit, _)| byte | 1 << bit)

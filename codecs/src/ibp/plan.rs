@@ -34,6 +34,36 @@ pub(super) struct Plan<const N: usize> {
     pub(super) lane_steps: Vec<Step>,
     /// Bits that stay of all lanes before each, if every chunk is compressed; last those of all.
     pub(super) starts: Vec<u64>,
+    /// The row in vectors of as many bytes, the last one filled up with invariant bits.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "for AVX-512"))]
+    pub(super) vectors: Vec<Vector>,
+}
+
+/// Bytes of a vector.
+pub(super) const VECTOR: usize = 64;
+
+/// Mask, Bitval and moves of one vector, byte for byte as in memory.
+#[derive(Debug, Clone)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "for AVX-512"))]
+pub(super) struct Vector {
+    pub(super) mask: [u8; VECTOR],
+    pub(super) bitval: [u8; VECTOR],
+    /// The bits of each byte that move by 1, by 2 and by 4, where they are when the bits are apart.
+    pub(super) apart: [[u8; VECTOR]; 3],
+}
+
+impl Vector {
+    fn new(mask: &[u8], bitval: &[u8]) -> Self {
+        let filled_up = |bytes: &[u8], fill| {
+            let mut vector = [fill; VECTOR];
+            vector[..bytes.len()].copy_from_slice(bytes);
+            vector
+        };
+        let mask = filled_up(mask, u8::MAX);
+        let moves = mask.map(|mask| moves(u64::from(!mask), u8::BITS));
+        let apart = std::array::from_fn(|i| moves.map(|moves| moves[i] as u8));
+        Self { mask, bitval: filled_up(bitval, 0), apart }
+    }
 }
 
 /// Moves by one distance.
@@ -63,6 +93,7 @@ impl<const N: usize> Plan<N> {
             *bits += u64::from(mask.count_zeros());
             Some(*bits)
         });
+        let of_vectors = metadata.mask().chunks(VECTOR).zip(metadata.bitval().chunks(VECTOR));
         Ok(Self {
             row_bytes,
             chunks: row_bytes / chunk,
@@ -71,6 +102,7 @@ impl<const N: usize> Plan<N> {
             chunk_steps: steps::<N>(&mask),
             lane_steps: steps::<1>(&mask),
             starts: std::iter::once(0).chain(ends).collect(),
+            vectors: of_vectors.map(|(mask, bitval)| Vector::new(mask, bitval)).collect(),
             mask,
         })
     }

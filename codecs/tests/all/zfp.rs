@@ -29,6 +29,39 @@ fn payloads_are_as_long_as_the_rate_says() {
 }
 
 #[test]
+fn a_model_of_the_rate_reserves_what_is_written() {
+    use schema::{Bytes, CodecModel, Fidelity, ModelBasis, Nanos, RatioBand, SizeModel};
+    use schema::{TimeModel, TimePoint};
+    let point = |bytes| TimePoint { bytes: Bytes(bytes), time: Nanos(1) };
+    let band = RatioBand { up_to_permille: 1000, points: vec![point(0), point(1)] };
+    let (basis, source) = (ModelBasis::Modelled, String::new());
+    let times = TimeModel { bands: vec![band], spread_permille: None, basis, source };
+    for quarters in [9u32, 10, 17, 32, 33, 43, 64, 91, 100] {
+        let bits = f64::from(quarters) / 4.0;
+        let zfp = codec(&format!("zfp:{bits}"));
+        let model = CodecModel {
+            codec: "zfp".into(),
+            parameter: Some(bits),
+            fidelity: Fidelity::FixedRate,
+            size: SizeModel::Rate { permille: (1000 * quarters).div_ceil(128), margin_permille: 0 },
+            compress: times.clone(),
+            decompress: times.clone(),
+        };
+        for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16] {
+            for elements in (1..300).chain([1001, 4095, 65_537, 1 << 20]) {
+                // Devices show a codec a sequence, whatever the tensor's shape.
+                let layout = layout(dtype, &[elements]);
+                let raw = layout.bytes() as u64;
+                let written = zfp.worst_case(&layout) as u64;
+                let reserved = model.cost(Bytes(raw), None, Some(dtype)).map(|cost| cost.reserved);
+                let expected = (written < raw).then_some(Bytes(written));
+                assert_eq!(reserved, expected, "zfp:{bits} of {elements} {dtype:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn the_stream_is_that_of_the_whole_field() {
     // Parts that threads compress join to what ZFP makes of the field at once.
     use zfp_rs::{ZfpBitStream, ZfpConfig, ZfpDimensionality, ZfpField, ZfpScalarType};

@@ -72,7 +72,7 @@ impl Profiler {
                     durations[index].push(Nanos(u64::try_from(elapsed).unwrap_or(u64::MAX)));
                 }
                 for tensor in op.writes.iter().filter(|_| is_last) {
-                    sparsity[tensor.index()] = share_of_zeros(network, &store, *tensor);
+                    sparsity[tensor.index()] = zeros_of(network, &store, *tensor);
                 }
                 store.free(op);
             }
@@ -118,13 +118,17 @@ impl Profile {
 }
 
 /// Share of zeros of a tensor of floats, to four digits.
-fn share_of_zeros(network: &Network, store: &Store, tensor: TensorId) -> Option<f64> {
+fn zeros_of(network: &Network, store: &Store, tensor: TensorId) -> Option<f64> {
     if !matches!(network.tensor(tensor).dtype, Dtype::F32 | Dtype::Bf16) {
         return None;
     }
-    let data = store.get(tensor)?;
+    Some((share_of_zeros(store.get(tensor)?) * 1e4).round() / 1e4)
+}
+
+/// The share of values that are zero, of either sign; 0 where there is no value.
+pub fn share_of_zeros(data: &[f32]) -> f64 {
     let zeros = data.iter().filter(|value| **value == 0.0).count();
-    Some((zeros as f64 / data.len() as f64 * 1e4).round() / 1e4)
+    zeros as f64 / data.len().max(1) as f64
 }
 
 /// The middle duration, or the mean of the two middle ones.

@@ -6,5 +6,5 @@ mod processor;
 mod store;
 
 pub use in_core::InCore;
-pub use measure::{Profile, ProfileError, Profiler};
+pub use measure::{Profile, ProfileError, Profiler, share_of_zeros};
 pub use processor::processor_name;

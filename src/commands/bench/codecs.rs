@@ -80,6 +80,13 @@ struct Measured {
     rms_error: f64,
     compress: MeasuredSpeed,
     decompress: MeasuredSpeed,
+    copy: MeasuredCopying,
+}
+
+#[derive(serde::Serialize)]
+struct MeasuredCopying {
+    bytes_per_second: u64,
+    two_threads: f64,
 }
 
 #[derive(serde::Serialize)]
@@ -133,16 +140,30 @@ pub fn run(args: &Args) -> Result {
     print(
         "speeds in uncompressed bytes on one thread; /naive and /lz4: times the speed of a scalar \
          loop for zvc and of LZ4;\n2 threads: times the speed on one\n",
-    )
+    )?;
+    rows.chunk_by(|a, b| a.dtype == b.dtype).filter_map(<[Row]>::first).try_for_each(copying)
+}
+
+/// What memory allows, for each element type.
+fn copying(row: &Row) -> Result {
+    print(format!(
+        "copying the {} tensor: {:.0} MB/s, {:.2} times that on 2 threads\n",
+        name(row),
+        row.copy.bytes_per_second / 1e6,
+        row.copy.two_threads
+    ))
+}
+
+fn name(row: &Row) -> String {
+    format!("{:?}", row.dtype).to_lowercase()
 }
 
 fn cells(row: &Row) -> Vec<String> {
-    let dtype = format!("{:?}", row.dtype).to_lowercase();
     let error = match row.difference.max_abs {
         0.0 => "0".into(),
         error => format!("{error:.1e}"),
     };
-    let mut cells = vec![row.codec.to_string(), dtype, format!("{:.2}", row.ratio), error];
+    let mut cells = vec![row.codec.to_string(), name(row), format!("{:.2}", row.ratio), error];
     for speed in [row.compress, row.decompress] {
         cells.push(format!("{:.0} MB/s", speed.bytes_per_second / 1e6));
         let factors = [speed.over_naive, speed.over_lz4, speed.two_threads];
@@ -166,6 +187,10 @@ fn measured(row: &Row) -> Measured {
         rms_error: row.difference.rms,
         compress: speed(row.compress),
         decompress: speed(row.decompress),
+        copy: MeasuredCopying {
+            bytes_per_second: row.copy.bytes_per_second as u64,
+            two_threads: row.copy.two_threads,
+        },
     }
 }
 

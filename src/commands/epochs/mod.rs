@@ -157,6 +157,7 @@ impl Training<'_> {
             plan.settings.insert("epoch".into(), epoch.to_string());
             if let Some(file) = &self.args.zeros {
                 plan.settings.insert("zeros".into(), file.display().to_string());
+                plan.settings.insert("epochs".into(), self.args.epochs.end.to_string());
             }
             if append(&mut series.plans, epoch, plan) {
                 let base = by_name(BASE).expect("a method of ours");

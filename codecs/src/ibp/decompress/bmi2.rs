@@ -8,7 +8,7 @@ use std::arch::x86_64::_pdep_u64;
 use super::super::IbpError;
 use super::super::lanes::{lane_order, spread_of};
 use super::super::plan::{BLOCK, Plan};
-use super::{decompress_with, store};
+use super::{Window, decompress_with, store};
 
 /// Whether this processor has what [`decompress`] is compiled for.
 pub(super) fn detected() -> bool {
@@ -24,7 +24,8 @@ pub(super) fn decompress<const N: usize>(
     compressed: &[u8],
     out: &mut [u8],
 ) -> Result<usize, IbpError> {
-    decompress_with(plan, compressed, out, |block, window, out| {
+    let mut window = Window::new();
+    decompress_with(plan, compressed, out, |block, out| {
         let offset = window.fill(plan, block);
         let end = (block.first + BLOCK).min(plan.mask.len());
         let of_block = block.first..end;

@@ -14,16 +14,17 @@ pub(super) fn decompress<const N: usize>(
     compressed: &[u8],
     out: &mut [u8],
 ) -> Result<usize, IbpError> {
-    decompress_with(plan, compressed, out, |block, window, out| {
+    let mut window = Window::new();
+    decompress_with(plan, compressed, out, |block, out| {
         let first = block.first;
         let offset = window.fill(plan, block);
         let mut bits = [0; BLOCK];
         let taken = if block.is_whole() {
-            let taken = whole_lanes(&plan.starts[first..], offset, window, &mut bits);
+            let taken = whole_lanes(&plan.starts[first..], offset, &window, &mut bits);
             expand::<N, true>(plan, first, &[0; BLOCK], &mut bits);
             taken
         } else {
-            let taken = chunks(&plan.kept[first..], offset, block, window, &mut bits);
+            let taken = chunks(&plan.kept[first..], offset, block, &window, &mut bits);
             let participating =
                 std::array::from_fn(|lane| spread_of::<N>(block.participates::<N>(lane)));
             expand::<N, false>(plan, first, &participating, &mut bits);
@@ -108,7 +109,7 @@ fn high_bits<const N: usize>(bits: u64, length: u32) -> u64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::bmi2;
+    use super::super::{avx512, bmi2};
     use super::*;
     use crate::ibp::Metadata;
 
@@ -116,32 +117,43 @@ mod tests {
         let length = mask.len() / (8 / N) * (8 / N);
         let metadata = Metadata::new(mask[..length].to_vec(), bitval[..length].to_vec()).unwrap();
         let plan = Plan::<N>::new(&metadata).unwrap();
-        let (mut left, mut right) = (vec![1; length], vec![2; length]);
-        let portable = decompress(&plan, compressed, &mut left);
+        let mut row = vec![1; length];
+        let portable = decompress(&plan, compressed, &mut row);
+        let check = |other, of_other: Vec<u8>| {
+            assert_eq!(portable, other);
+            assert!(portable.is_err() || row == of_other, "{N} chunks a lane");
+        };
         #[allow(unsafe_code, reason = "to be compared")]
-        // SAFETY: only called where it is detected.
-        let other = unsafe { bmi2::decompress(&plan, compressed, &mut right) };
-        assert_eq!(portable, other);
-        assert!(portable.is_err() || left == right);
+        if bmi2::detected() {
+            let mut row = vec![2; length];
+            // SAFETY: it is detected.
+            let other = unsafe { bmi2::decompress(&plan, compressed, &mut row) };
+            check(other, row);
+        }
+        #[allow(unsafe_code, reason = "to be compared")]
+        if avx512::detected() {
+            let mut row = vec![3; length];
+            // SAFETY: it is detected.
+            let other = unsafe { avx512::decompress(&plan, compressed, &mut row) };
+            check(other, row);
+        }
     }
 
     proptest! {
         #[test]
-        fn both_ways_give_the_same_row(
+        fn all_ways_give_the_same_row(
             mask in prop::collection::vec(prop_oneof![Just(0u8), Just(0xff), any::<u8>()], 8..1300),
             value in any::<u8>(),
             participation in prop_oneof![Just(0xff), any::<u8>()],
             mut compressed in prop::collection::vec(any::<u8>(), 0..1700),
         ) {
-            if bmi2::detected() {
-                let bitval: Vec<u8> = mask.iter().map(|mask| mask & value).collect();
-                let header = compressed.len().min(mask.len() / 8);
-                compressed[..header].fill(participation);
-                same::<1>(&mask, &bitval, &compressed);
-                same::<2>(&mask, &bitval, &compressed);
-                same::<4>(&mask, &bitval, &compressed);
-                same::<8>(&mask, &bitval, &compressed);
-            }
+            let bitval: Vec<u8> = mask.iter().map(|mask| mask & value).collect();
+            let header = compressed.len().min(mask.len() / 8);
+            compressed[..header].fill(participation);
+            same::<1>(&mask, &bitval, &compressed);
+            same::<2>(&mask, &bitval, &compressed);
+            same::<4>(&mask, &bitval, &compressed);
+            same::<8>(&mask, &bitval, &compressed);
         }
     }
 }
