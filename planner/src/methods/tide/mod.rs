@@ -38,7 +38,7 @@ pub struct Tide;
 
 /// Chains: the seed, and the temperature at which each begins, in millionths of the iteration. The
 /// relaxation's plan is near the best on long traces, so that most begin cold.
-const CHAINS: [(u64, f64); 4] = [(1, 10.0), (2, 40.0), (3, 150.0), (4, 600.0)];
+const CHAINS: [(u64, f64); 4] = [(1, 10.0), (2, 50.0), (3, 300.0), (4, 4000.0)];
 
 /// Part of a search's evaluations that go into the first plan while the relaxation is solved.
 const EARLY: u64 = 4;
