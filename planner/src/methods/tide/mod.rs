@@ -11,7 +11,7 @@ use schema::Bytes;
 use simulator::{Policy, Treatment};
 
 use crate::decide::share;
-use crate::methods::Method;
+use crate::methods::{Capuchin, Method, Pooch, Selective};
 use crate::{Decided, PlanError, Problem, Progress, Watch, bound};
 use anneal::{Chain, Found, Known};
 use options::Options;
@@ -31,6 +31,9 @@ use packed::{Packed, decided};
 ///    price rises while everything tried is too large and falls while everything fits (strategic
 ///    oscillation, Glover 1977), so that the search walks along the edge of what fits.
 ///
+/// Where the plan of [`Capuchin`] or [`Selective`] is faster, which take little time, it is `tide`'s;
+/// and on traces that are not too long, what [`Pooch`] decides.
+///
 /// A search ends when its evaluations are used up or its plan is as fast as the bound. Chains are
 /// independent and their seeds fixed: the same problem gives the same plan on any number of threads.
 /// Told to stop, the search ends with the best plan that it has.
@@ -44,10 +47,16 @@ const CHAINS: [(u64, f64); 4] = [(1, 10.0), (2, 50.0), (3, 300.0), (4, 4000.0)];
 const EARLY: u64 = 4;
 
 /// If none can, shares of the memory, in thousandths, for which the search goes on.
-const ROOMS: [[u64; 2]; 3] = [[998, 994], [985, 970], [950, 925]];
+const ROOMS: [[u64; 2]; 4] = [[998, 994], [985, 970], [950, 925], [900, 860]];
 
 /// It does not, where a plan is slower than the search's best by no more than this part.
 const GOOD_ENOUGH: u64 = 2000;
+
+/// On traces of at most so many ops, what PooCH decides is tried as well.
+const FEW_OPS: usize = 3000;
+
+/// For these shares of the memory, in thousandths.
+const POOCH_ROOMS: [u64; 4] = [1000, 990, 980, 965];
 
 /// Part of a search's evaluations that it may make then.
 const REPAIR: u64 = 4;
@@ -135,11 +144,31 @@ impl Method for Tide {
             let found: Vec<Found> = chains.collect::<Vec<_>>().concat();
             best.pack(latest(found));
         }
+        let few = problem.trace.ops.len() <= FEW_OPS && problem.allowed.swap;
+        for room in POOCH_ROOMS.into_iter().filter(|_| few) {
+            if best.is_within(relaxation.time.0) {
+                break;
+            }
+            let other = Pooch.decide(problem, share(target, room), watch);
+            let Ok(Decided { treatments, policy: Policy::EARLY, .. }) = other else { break };
+            let outcome = problem.evaluator(Policy::EARLY, target).evaluate(&treatments);
+            let Ok(time) = outcome.map(|outcome| outcome.iteration.0) else { break };
+            best.pack(std::iter::once((time, treatments)));
+            // With less memory it would hardly be faster.
+            if best.is_within(time) {
+                break;
+            }
+        }
         Ok(best.take().unwrap_or_else(|| decided(&options, fastest)))
     }
 
     fn targets(&self) -> &'static [u64] {
         &[1000, 900, 800]
+    }
+
+    /// Those that take little time and are near the best where little has to leave.
+    fn includes(&self) -> Vec<Box<dyn Method>> {
+        vec![Box::new(Capuchin), Box::new(Selective)]
     }
 }
 
