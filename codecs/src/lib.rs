@@ -30,6 +30,7 @@ mod error;
 mod id;
 mod pack;
 mod registry;
+mod vector;
 mod words;
 
 pub use codec::{Codec, Fidelity};

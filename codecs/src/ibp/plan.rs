@@ -8,6 +8,7 @@
 
 use super::lanes::{LANE, chunk_bits, load_lane};
 use super::{IbpError, Metadata};
+use crate::vector::VECTOR;
 
 /// Lanes that go through each step together: enough to keep vector units busy, few enough to stay
 /// in the nearest cache.
@@ -38,9 +39,6 @@ pub(super) struct Plan<const N: usize> {
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "for AVX-512"))]
     pub(super) vectors: Vec<Vector>,
 }
-
-/// Bytes of a vector.
-pub(super) const VECTOR: usize = 64;
 
 /// Mask, Bitval and moves of one vector, byte for byte as in memory.
 #[derive(Debug, Clone)]

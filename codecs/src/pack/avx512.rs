@@ -9,10 +9,8 @@
 use std::arch::x86_64::*;
 
 use super::Bitmaps;
+use crate::vector::{VECTOR, load, store};
 use crate::words::Word;
-
-/// Bytes of a vector.
-const VECTOR: usize = 64;
 
 /// Whether this processor has what the functions here are compiled for.
 pub(super) fn detected() -> bool {
@@ -114,16 +112,4 @@ fn padded(bytes: &[u8]) -> [u8; VECTOR] {
     let mut vector = [0; VECTOR];
     vector[..bytes.len()].copy_from_slice(bytes);
     vector
-}
-
-#[target_feature(enable = "avx512f")]
-fn load(bytes: &[u8; VECTOR]) -> __m512i {
-    // SAFETY: the 64 bytes are readable, and the load asks for no alignment.
-    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
-}
-
-#[target_feature(enable = "avx512f")]
-fn store(bytes: &mut [u8; VECTOR], vector: __m512i) {
-    // SAFETY: the 64 bytes are writable, and the store asks for no alignment.
-    unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), vector) }
 }

@@ -11,8 +11,9 @@ use std::arch::x86_64::*;
 
 use super::super::IbpError;
 use super::super::lanes::LANE;
-use super::super::plan::{Plan, VECTOR, Vector};
+use super::super::plan::{Plan, Vector};
 use super::{end, participation_of_eight, parts};
+use crate::vector::{VECTOR, load, store};
 
 /// Whether this processor has what [`decompress`] is compiled for.
 pub(super) fn detected() -> bool {
@@ -170,16 +171,4 @@ const fn payload_order<const N: usize>() -> [u8; VECTOR] {
         byte += 1;
     }
     order
-}
-
-#[target_feature(enable = "avx512f")]
-fn load(bytes: &[u8; VECTOR]) -> __m512i {
-    // SAFETY: the 64 bytes are readable, and the load asks for no alignment.
-    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
-}
-
-#[target_feature(enable = "avx512f")]
-fn store(bytes: &mut [u8; VECTOR], vector: __m512i) {
-    // SAFETY: the 64 bytes are writable, and the store asks for no alignment.
-    unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), vector) }
 }
