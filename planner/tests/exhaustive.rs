@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 use common::exhaustive::{best, options, squeeze, ways};
 use common::random::{self, Random};
-use planner::methods::{Ilp, Method};
+use planner::methods::Ilp;
 use planner::{Limits, NoWatch, PlanError, Problem, plan, tight_bound};
 use schema::Nanos;
 use simulator::Policy;
@@ -91,7 +91,7 @@ fn integer_programmes_come_near_the_best_of_all_ways() {
         problem.limits = Limits { evaluations: 1_000 };
         let method = Ilp::ALL;
         count(fits, true);
-        match method.decide(&problem, problem.budget, &NoWatch) {
+        match method.programmes(&problem, problem.budget, None, &NoWatch) {
             Ok(own) => {
                 let mut evaluator = problem.evaluator(own.policy, problem.budget);
                 let time = evaluator.evaluate(&own.treatments).expect("it fits").iteration;

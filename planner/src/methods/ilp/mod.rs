@@ -222,9 +222,4 @@ impl Method for Ilp {
     fn settings(&self) -> BTreeMap<String, String> {
         BTreeMap::from([("solver".to_string(), SOLVER.to_string())])
     }
-
-    /// What `tide` includes, as what it decides by itself is where this starts.
-    fn includes(&self) -> Vec<Box<dyn Method>> {
-        Tide.includes()
-    }
 }

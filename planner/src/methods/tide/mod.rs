@@ -3,6 +3,7 @@
 mod anneal;
 mod moves;
 pub(super) mod options;
+mod others;
 mod packed;
 mod quick;
 
@@ -11,7 +12,7 @@ use schema::Bytes;
 use simulator::{Policy, Treatment};
 
 use crate::decide::share;
-use crate::methods::{Capuchin, Method, Pooch, Selective};
+use crate::methods::Method;
 use crate::{Decided, PlanError, Problem, Progress, Watch, bound};
 use anneal::{Chain, Found, Known};
 use options::Options;
@@ -31,8 +32,7 @@ use packed::{Packed, decided};
 ///    price rises while everything tried is too large and falls while everything fits (strategic
 ///    oscillation, Glover 1977), so that the search walks along the edge of what fits.
 ///
-/// Where the plan of [`Capuchin`] or [`Selective`] is faster, which take little time, it is `tide`'s;
-/// and on traces that are not too long, what [`Pooch`] decides.
+/// What other methods decide that take little time is tried at the end (`others.rs`).
 ///
 /// A search ends when its evaluations are used up or its plan is as fast as the bound. Chains are
 /// independent and their seeds fixed: the same problem gives the same plan on any number of threads.
@@ -51,12 +51,6 @@ const ROOMS: [[u64; 2]; 4] = [[998, 994], [985, 970], [950, 925], [900, 860]];
 
 /// It does not, where a plan is slower than the search's best by no more than this part.
 const GOOD_ENOUGH: u64 = 2000;
-
-/// On traces of at most so many ops, what PooCH decides is tried as well.
-const FEW_OPS: usize = 3000;
-
-/// For these shares of the memory, in thousandths.
-const POOCH_ROOMS: [u64; 4] = [1000, 990, 980, 965];
 
 /// Part of a search's evaluations that it may make then.
 const REPAIR: u64 = 4;
@@ -125,50 +119,37 @@ impl Method for Tide {
         found.extend(chains.collect::<Vec<_>>().concat());
         // Stable: of equals, the first chain's comes first.
         found.sort_by_key(|(time, _)| *time);
-        let Some((shortest, fastest)) = found.first().cloned() else {
-            return Err(nothing_fits(problem, target, &start, watch));
-        };
+        let fastest = found.first().cloned();
         best.pack(found.into_iter());
-        // What fits byte for byte need not fit address for address. Then less memory is used until
-        // it does, which takes time; the search goes on from its best for a little less memory.
-        let good_enough = shortest + shortest / GOOD_ENOUGH;
-        for rooms in ROOMS {
-            let done = Progress { phase: "addresses", done: 1000 - rooms[0], of: 1000 };
-            if best.is_within(good_enough) || !watch.go_on(done) {
-                break;
-            }
-            let chains = rooms.par_iter().map(|room| {
-                let chain = Chain::new(problem, share(target, *room), known, fastest.clone());
-                chain.shorter(REPAIR).run(&options, *room, 1000.0, watch)
-            });
-            let found: Vec<Found> = chains.collect::<Vec<_>>().concat();
-            best.pack(latest(found));
-        }
-        let few = problem.trace.ops.len() <= FEW_OPS && problem.allowed.swap;
-        for room in POOCH_ROOMS.into_iter().filter(|_| few) {
-            if best.is_within(relaxation.time.0) {
-                break;
-            }
-            let other = Pooch.decide(problem, share(target, room), watch);
-            let Ok(Decided { treatments, policy: Policy::EARLY, .. }) = other else { break };
-            let outcome = problem.evaluator(Policy::EARLY, target).evaluate(&treatments);
-            let Ok(time) = outcome.map(|outcome| outcome.iteration.0) else { break };
-            best.pack(std::iter::once((time, treatments)));
-            // With less memory it would hardly be faster.
-            if best.is_within(time) {
-                break;
+        if let Some((shortest, fastest)) = &fastest {
+            // What fits byte for byte need not fit address for address. Then less memory is used
+            // until it does, which takes time; the search goes on from its best for a little less.
+            let good_enough = shortest + shortest / GOOD_ENOUGH;
+            for rooms in ROOMS {
+                let done = Progress { phase: "addresses", done: 1000 - rooms[0], of: 1000 };
+                if best.is_within(good_enough) || !watch.go_on(done) {
+                    break;
+                }
+                let chains = rooms.par_iter().map(|room| {
+                    let chain = Chain::new(problem, share(target, *room), known, fastest.clone());
+                    chain.shorter(REPAIR).run(&options, *room, 1000.0, watch)
+                });
+                let found: Vec<Found> = chains.collect::<Vec<_>>().concat();
+                best.pack(latest(found));
             }
         }
-        Ok(best.take().unwrap_or_else(|| decided(&options, fastest)))
+        if !best.is_within(relaxation.time.0) {
+            best.try_others();
+        }
+        match (best.take(), fastest) {
+            (Some(decided), _) => Ok(decided),
+            (None, Some((_, fastest))) => Ok(decided(&options, fastest)),
+            (None, None) => Err(nothing_fits(problem, target, &start, watch)),
+        }
     }
 
     fn targets(&self) -> &'static [u64] {
         &[1000, 900, 800]
-    }
-
-    /// Those that take little time and are near the best where little has to leave.
-    fn includes(&self) -> Vec<Box<dyn Method>> {
-        vec![Box::new(Capuchin), Box::new(Selective)]
     }
 }
 

@@ -18,10 +18,10 @@ const ROOMS: usize = 6;
 
 /// The fastest decisions that have become a plan.
 pub(super) struct Packed<'a> {
-    problem: &'a Problem<'a>,
-    target: Bytes,
+    pub(super) problem: &'a Problem<'a>,
+    pub(super) target: Bytes,
     options: &'a Options,
-    watch: &'a dyn Watch,
+    pub(super) watch: &'a dyn Watch,
     best: Option<(u64, Decided)>,
 }
 
@@ -79,13 +79,18 @@ impl<'a> Packed<'a> {
             if self.is_within(time) {
                 break;
             }
-            let decided = decided(self.options, treatments);
-            let plan = lower_where_it_fits(self.problem, self.target, &decided);
-            let Ok(time) = plan.map(|plan| plan.predicted.iteration) else { continue };
-            if !self.is_within(time.0) {
-                self.keep(time, decided);
-            }
+            self.lower(decided(self.options, treatments));
         }
+    }
+
+    /// Keeps what is decided if its plan is the fastest. Returns whether it becomes a plan at all.
+    pub(super) fn lower(&mut self, decided: Decided) -> bool {
+        let plan = lower_where_it_fits(self.problem, self.target, &decided);
+        let Ok(time) = plan.map(|plan| plan.predicted.iteration) else { return false };
+        if !self.is_within(time.0) {
+            self.keep(time, decided);
+        }
+        true
     }
 
     /// Whether there is a plan that takes no longer than this.
