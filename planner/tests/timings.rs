@@ -373,7 +373,7 @@ fn mix_up(kind: usize, plan: &mut Plan, chosen: usize) -> bool {
 /// What codecs do to a plan is tested only where plans have them.
 #[test]
 fn random_decisions_hold_all_treatments() {
-    let mut seen = [0u32; 7];
+    let mut seen = [0u32; 8];
     for seed in 0..300 {
         let mut random = Random::new(seed);
         let trace = random::trace(&mut random, 24);
@@ -388,6 +388,7 @@ fn random_decisions_hold_all_treatments() {
                 Treatment::SwapCompressed(_) => 4,
                 Treatment::Compress(_) => 5,
                 Treatment::SwapPackedThere(_) => 6,
+                Treatment::SwapEachTime => 7,
             };
             seen[kind] += 1;
         }

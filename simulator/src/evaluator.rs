@@ -204,7 +204,7 @@ impl<'a> Evaluator<'a> {
             copies,
             policy,
             budget,
-            sequence: Sequence::new(model),
+            sequence: Sequence::new(model, policy.copies_stay),
             timing: Timing::new(
                 policy,
                 budget.0,

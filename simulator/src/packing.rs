@@ -106,7 +106,7 @@ impl Sequence {
         self.moves[position as usize].allocates = model.bytes[tensor as usize];
         self.moves[position as usize].gives_back = reserved;
         if let Some(swap) = packing.swap {
-            self.returns.push(Return { swap, before: position });
+            self.returns.push(Return { swap, before: position, left_after: packing.position });
             self.moves[position as usize].copied_in = reserved;
         }
         self.open(tensor, position, Materialised::Written);
@@ -131,7 +131,7 @@ impl Sequence {
             None => self.residencies.push(of(begin, end, here, None)),
             Some(swap) => self.residencies.extend([
                 of(begin, begin, here, Some(swap)),
-                of(end, end, Materialised::CopiedIn(swap), None),
+                of(end, end, Materialised::CopiedIn(self.returns.len() as u32 - 1), None),
             ]),
         }
     }

@@ -12,6 +12,9 @@ pub enum Treatment {
     Keep,
     /// It is copied to the host and back.
     Swap,
+    /// It is copied to the host and back each time that it or another tensor needs it. Where copies
+    /// do not stay on the host, as `Swap`.
+    SwapEachTime,
     /// It is given up, and its op is run again when it or another tensor needs it; from then on it
     /// stays until its next use.
     Recompute,
@@ -94,7 +97,7 @@ pub enum Materialised {
     AtStart,
     /// The run at the residency's first position wrote it.
     Written,
-    /// This swap brought it back, in time for the residency's first position.
+    /// This return brought it back, in time for the residency's first position.
     CopiedIn(u32),
 }
 
@@ -143,9 +146,12 @@ pub(crate) struct Donation {
     pub output: u32,
 }
 
-/// A swap that comes back before a position.
+/// A tensor or small form that comes back from where a swap put it, before a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Return {
     pub swap: u32,
     pub before: u32,
+    /// The position with which it has left the device: the swap's own, or a later one where it left
+    /// again without a copy.
+    pub left_after: u32,
 }

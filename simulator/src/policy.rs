@@ -13,17 +13,25 @@ pub struct Policy {
     /// Codecs run on a lane of their own where the machine has one. If not, they run on compute,
     /// as methods assume that compress before a tensor is handed to the copies.
     pub codecs_beside: bool,
+    /// What has been copied out stays on the host until it is needed there for the last time: a
+    /// tensor that is back and leaves again is given up without a copy. If not, its place on the
+    /// host is free when it is back, and it is copied out each time that it leaves.
+    pub copies_stay: bool,
 }
 
 impl Policy {
     /// PooCH's (section 4.3): out after the last use, in as early as memory allows; codecs, of
-    /// which PooCH has none, beside compute.
+    /// which PooCH has none, beside compute; each time that a tensor leaves it is copied.
     pub const EARLY: Self = Self {
         offload: OffloadStart::AfterLastUse,
         prefetch: PrefetchGate::AsMemoryAllows,
         synchronous: false,
         codecs_beside: true,
+        copies_stay: false,
     };
+
+    /// As [`Policy::EARLY`], with copies that stay on the host for as long as they are of use.
+    pub const EARLY_COPIES_STAY: Self = Self { copies_stay: true, ..Self::EARLY };
 }
 
 /// When a copy out may start.

@@ -34,7 +34,7 @@ impl Timing {
             copy(id as u32, swap.out_after, gate, at)
         });
         let backs = sequence.returns.iter().zip(&self.backs).map(|(back, at)| {
-            let gate = self.gate(sequence, back.before as usize);
+            let gate = self.gate_of(sequence, back);
             let gate = self.run_before(sequence, gate).map(|run| run as u32);
             copy(back.swap, back.before, gate, at)
         });

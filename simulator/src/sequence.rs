@@ -28,16 +28,23 @@ use crate::{Codecs, Model, NO_OP};
 pub use explicit::{Step, StepError, StepProblem};
 
 /// Where a tensor is: here, nowhere, in the small form of a packing (with this bit set), or else
-/// on the host by a swap.
+/// on the host since a departure.
 pub(crate) const RESIDENT: u32 = u32::MAX;
 pub(crate) const GONE: u32 = u32::MAX - 1;
 /// As [`GONE`], and when it is run again for another tensor's sake it does not stay.
 pub(crate) const GONE_AGAIN: u32 = u32::MAX - 2;
 pub(crate) const SMALL: u32 = 1 << 31;
+/// Beside a departure: what comes back for another tensor's sake does not stay.
+const EACH_TIME: u32 = 1 << 30;
 
 /// Whether a tensor must be made again before it can be used.
 pub(crate) fn is_gone(state: u32) -> bool {
     state == GONE || state == GONE_AGAIN
+}
+
+/// Whether a tensor is on the host, and is to be so again when it was back for another tensor.
+fn is_away_each_time(state: u32) -> bool {
+    !is_gone(state) && state != RESIDENT && state & SMALL == 0 && state & EACH_TIME != 0
 }
 
 /// Snapshots from which a build with the same decisions up to an op can go on.
@@ -67,11 +74,19 @@ pub(crate) struct Moves {
     pub copied_out: u64,
 }
 
+/// A tensor leaves for where a swap has put it, with the end of a position.
+#[derive(Debug, Clone, Copy)]
+struct Departure {
+    swap: u32,
+    left_after: u32,
+}
+
 /// How long the lists of a sequence are.
 #[derive(Debug, Clone, Copy, Default)]
 struct Lengths {
     positions: usize,
     swaps: usize,
+    departures: usize,
     packings: usize,
     returns: usize,
     donations: usize,
@@ -86,6 +101,8 @@ pub(crate) struct Sequence {
     /// Bytes that are on the device at a position, prefetches and pending copies left aside.
     pub load: Vec<u64>,
     pub swaps: Vec<Swap>,
+    /// In the order in which tensors left as themselves.
+    departures: Vec<Departure>,
     pub packings: Vec<Packing>,
     /// The positions of codecs, in their order.
     pub codec_positions: Vec<u32>,
@@ -105,10 +122,14 @@ pub(crate) struct Sequence {
     pub(crate) recording: bool,
     /// Small forms that leave are made before the last use, if that only reads the tensor.
     pub early_codecs: bool,
+    /// What has been copied out stays on the host.
+    copies_stay: bool,
     /// Where each tensor is.
     pub(crate) state: Vec<u32>,
     pub(crate) last_position: Vec<u32>,
     first_position: Vec<u32>,
+    /// The last swap of each tensor as itself, perhaps of an earlier build.
+    copied_by: Vec<u32>,
     origin: Vec<Materialised>,
     /// What goes when the burst is over, and the state that it had before.
     burst: Vec<(u32, u32)>,
@@ -118,13 +139,14 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
-    pub fn new(model: &Model) -> Self {
+    pub fn new(model: &Model, copies_stay: bool) -> Self {
         let tensors = model.tensors();
         Self {
             positions: Vec::new(),
             moves: Vec::new(),
             load: Vec::new(),
             swaps: Vec::new(),
+            departures: Vec::new(),
             packings: Vec::new(),
             codec_positions: Vec::new(),
             returns: Vec::new(),
@@ -138,9 +160,11 @@ impl Sequence {
             peak: (0, 0),
             recording: false,
             early_codecs: false,
+            copies_stay,
             state: vec![GONE; tensors],
             last_position: vec![0; tensors],
             first_position: vec![0; tensors],
+            copied_by: vec![u32::MAX; tensors],
             origin: vec![Materialised::AtStart; tensors],
             burst: Vec::new(),
             stack: Vec::new(),
@@ -232,6 +256,7 @@ impl Sequence {
         self.moves.truncate(positions);
         self.load.truncate(positions);
         self.swaps.truncate(lengths.swaps);
+        self.departures.truncate(lengths.departures);
         self.packings.truncate(lengths.packings);
         let codecs = self.codec_positions.partition_point(|p| (*p as usize) < positions);
         self.codec_positions.truncate(codecs);
@@ -249,6 +274,7 @@ impl Sequence {
         snapshot.lengths = Lengths {
             positions: self.positions.len(),
             swaps: self.swaps.len(),
+            departures: self.departures.len(),
             packings: self.packings.len(),
             returns: self.returns.len(),
             donations: self.donations.len(),
@@ -290,7 +316,14 @@ impl Sequence {
                     self.state[tensor as usize] = GONE_AGAIN;
                 }
                 Treatment::SwapCompressed(_) | Treatment::Compress(_) => {}
+                swap @ (Treatment::Swap | Treatment::SwapEachTime) if self.is_on_host(tensor) => {
+                    let left_after = self.last_position[tensor as usize];
+                    self.drop_tensor(model, tensor);
+                    let swap_of = self.copied_by[tensor as usize];
+                    self.depart(tensor, swap_of, left_after, swap);
+                }
                 swap @ (Treatment::Swap
+                | Treatment::SwapEachTime
                 | Treatment::SwapAtNoCost
                 | Treatment::SwapPackedThere(_)) => {
                     let id = self.swaps.len() as u32;
@@ -310,7 +343,10 @@ impl Sequence {
                     };
                     self.close(tensor, Some(id));
                     self.moves[position as usize].copied_out += bytes;
-                    self.state[tensor as usize] = id;
+                    self.depart(tensor, id, position, swap);
+                    if matches!(swap, Treatment::Swap | Treatment::SwapEachTime) {
+                        self.copied_by[tensor as usize] = id;
+                    }
                     let at_no_cost = swap == Treatment::SwapAtNoCost;
                     self.swaps.push(Swap {
                         tensor,
@@ -421,7 +457,11 @@ impl Sequence {
         }
         let position = self.push_position(op, if again { Work::Again } else { Work::Run });
         for tensor in model.reads.get(op as usize) {
+            let state = self.state[*tensor as usize];
             self.use_at(model, *tensor, position);
+            if again && is_away_each_time(state) && !model.uses(before, *tensor) {
+                self.burst.push((*tensor, state));
+            }
         }
         let workspace = model.workspace[op as usize];
         let mut allocates = workspace;
@@ -465,11 +505,13 @@ impl Sequence {
 
     /// A position reads a tensor that is on the device or, as itself, on the host.
     pub(crate) fn use_at(&mut self, model: &Model, tensor: u32, position: u32) {
-        let swap = self.state[tensor as usize];
-        if swap != RESIDENT {
-            self.returns.push(Return { swap, before: position });
+        let state = self.state[tensor as usize];
+        if state != RESIDENT {
+            let Departure { swap, left_after } = self.departures[(state & !EACH_TIME) as usize];
+            let origin = Materialised::CopiedIn(self.returns.len() as u32);
+            self.returns.push(Return { swap, before: position, left_after });
             self.moves[position as usize].copied_in += model.bytes[tensor as usize];
-            self.open(tensor, position, Materialised::CopiedIn(swap));
+            self.open(tensor, position, origin);
         }
         self.last_position[tensor as usize] = position;
     }
@@ -515,10 +557,34 @@ impl Sequence {
         self.moves[position as usize].gives_back += bytes;
     }
 
+    /// Whether a tensor that is on the device is on the host as well, and stays there.
+    fn is_on_host(&self, tensor: u32) -> bool {
+        let is_copy = |s: &Swap| {
+            let as_itself = s.codec.is_none() && s.there.is_none() && !s.at_no_cost;
+            s.tensor == tensor && as_itself
+        };
+        self.copies_stay
+            && self.swaps.get(self.copied_by[tensor as usize] as usize).is_some_and(is_copy)
+    }
+
+    /// A tensor is on the host alone after a position.
+    fn depart(&mut self, tensor: u32, swap: u32, left_after: u32, treatment: Treatment) {
+        let each_time = self.copies_stay && treatment == Treatment::SwapEachTime;
+        let departure = self.departures.len() as u32;
+        self.departures.push(Departure { swap, left_after });
+        self.state[tensor as usize] = departure | if each_time { EACH_TIME } else { 0 };
+    }
+
     fn end_burst(&mut self, model: &Model) {
         while let Some((tensor, state)) = self.burst.pop() {
+            let left_after = self.last_position[tensor as usize];
             self.drop_tensor(model, tensor);
-            self.state[tensor as usize] = state;
+            if is_gone(state) {
+                self.state[tensor as usize] = state;
+            } else {
+                let Departure { swap, .. } = self.departures[(state & !EACH_TIME) as usize];
+                self.depart(tensor, swap, left_after, Treatment::SwapEachTime);
+            }
         }
     }
 

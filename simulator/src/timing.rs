@@ -13,7 +13,7 @@ use schema::{Lane, OpId, TensorId};
 use crate::codec_lane::{Leads, awaits_codec, is_compressed};
 use crate::evaluator::Infeasible;
 use crate::lanes::{Lanes, Speeds};
-use crate::parts::{Position, Swap, Work};
+use crate::parts::{Position, Return, Swap, Work};
 use crate::policy::{OffloadStart, Policy, PrefetchGate};
 use crate::sequence::Sequence;
 use crate::{CodecLane, Codecs, Model, NO_OP, Profile};
@@ -95,6 +95,8 @@ pub(crate) struct Timing {
     pub runs: Vec<Span>,
     pub outs: Vec<Span>,
     pub backs: Vec<Span>,
+    /// The last return of each swap, after which the host does without.
+    last_back: Vec<u32>,
 }
 
 impl Timing {
@@ -114,6 +116,7 @@ impl Timing {
             runs: Vec::new(),
             outs: Vec::new(),
             backs: Vec::new(),
+            last_back: Vec::new(),
         }
     }
 
@@ -211,6 +214,10 @@ impl Timing {
         self.runs.resize(sequence.positions.len(), Span::default());
         self.outs.resize(sequence.swaps.len(), Span::default());
         self.backs.resize(sequence.returns.len(), Span::default());
+        self.last_back.resize(sequence.swaps.len(), 0);
+        for (index, back) in sequence.returns.iter().enumerate() {
+            self.last_back[back.swap as usize] = index as u32;
+        }
         if matches!(
             self.policy.prefetch,
             PrefetchGate::WithPrecedingConvolution | PrefetchGate::FromPrecedingConvolution
@@ -357,7 +364,7 @@ impl Timing {
             return Ok(());
         }
         let before = next.before as usize;
-        if self.state.ended < self.gate(sequence, before) {
+        if self.state.ended < self.gate_of(sequence, next) {
             return Ok(());
         }
         let swap = &sequence.swaps[swap];
@@ -395,8 +402,10 @@ impl Timing {
         let state = &mut self.state;
         let span = &mut self.backs[state.backs_ended];
         (span.end, span.end_event) = (state.now, state.event);
-        let swap = &sequence.swaps[sequence.returns[state.backs_ended].swap as usize];
-        state.host -= swap.host_bytes;
+        let swap = sequence.returns[state.backs_ended].swap as usize;
+        if self.last_back[swap] as usize == state.backs_ended {
+            state.host -= sequence.swaps[swap].host_bytes;
+        }
         state.backs_ended += 1;
     }
 
@@ -433,6 +442,16 @@ impl Timing {
             PrefetchGate::WithPrecedingConvolution | PrefetchGate::FromPrecedingConvolution => {
                 self.convolution_before[before] as usize
             }
+        }
+    }
+
+    /// How many positions must have ended before a copy in may start: the policy's, and where what it
+    /// brings back left without a copy, all until then.
+    pub fn gate_of(&self, sequence: &Sequence, back: &Return) -> usize {
+        let gate = self.gate(sequence, back.before as usize);
+        match sequence.swaps[back.swap as usize].out_after == back.left_after {
+            true => gate,
+            false => gate.max(back.left_after as usize + 1),
         }
     }
 

@@ -51,21 +51,14 @@ struct Ids {
     runs: Vec<ActionId>,
     outs: Vec<ActionId>,
     backs: Vec<ActionId>,
-    /// The copy in of each swap.
-    back_of: Vec<Option<usize>>,
 }
 
 impl Ids {
     fn new(record: &Record) -> Self {
-        let mut back_of = vec![None; record.outs.len()];
-        for (index, back) in record.backs.iter().enumerate() {
-            back_of[back.swap as usize] = Some(index);
-        }
         Self {
             runs: vec![ActionId(0); record.positions.len()],
             outs: vec![ActionId(0); record.outs.len()],
             backs: vec![ActionId(0); record.backs.len()],
-            back_of,
         }
     }
 
@@ -155,9 +148,8 @@ fn attach_buffers(
             Materialised::Written => {
                 actions[ids.runs[residency.first as usize].index()].writes.push(buffer);
             }
-            Materialised::CopiedIn(swap) => {
-                let back = ids.back_of[swap as usize].expect("a swap that is used comes back");
-                actions[ids.backs[back].index()].writes.push(buffer);
+            Materialised::CopiedIn(back) => {
+                actions[ids.backs[back as usize].index()].writes.push(buffer);
             }
         }
         if let Some(swap) = residency.copied_out {

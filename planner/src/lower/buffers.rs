@@ -33,7 +33,7 @@ pub(super) fn layout(problem: &Problem, record: &Record) -> Layout {
     for back in &record.backs {
         back_of[back.swap as usize] = Some(back.events);
     }
-    let residencies = sorted_by_donor(record, &back_of);
+    let residencies = sorted_by_donor(record);
     let end = record.positions.len() as u32 - 1;
     let bytes = |r: &Residency| match r.small {
         Some(packing) => record.packings[packing as usize].cost.reserved.0,
@@ -42,7 +42,7 @@ pub(super) fn layout(problem: &Problem, record: &Record) -> Layout {
     let mut device: Vec<Block> = (residencies.iter())
         .map(|r| Block {
             bytes: bytes(r),
-            from: comes_to_be(record, &back_of, r),
+            from: comes_to_be(record, r),
             until: last_use_ends(record, r, end),
             over: None,
             address: 0,
@@ -77,20 +77,18 @@ pub(super) fn layout(problem: &Problem, record: &Record) -> Layout {
 
 /// Residencies in the order in which they come to be, so that one that lies over another is
 /// listed after it.
-fn sorted_by_donor(record: &Record, back_of: &[Option<(u32, u32)>]) -> Vec<Residency> {
+fn sorted_by_donor(record: &Record) -> Vec<Residency> {
     let mut residencies = record.residencies.clone();
-    residencies.sort_by_key(|r| (comes_to_be(record, back_of, r), r.tensor, r.first));
+    residencies.sort_by_key(|r| (comes_to_be(record, r), r.tensor, r.first));
     residencies
 }
 
 /// Event 0 is before all events of the recording, which are counted from 1 here.
-fn comes_to_be(record: &Record, back_of: &[Option<(u32, u32)>], residency: &Residency) -> u32 {
+fn comes_to_be(record: &Record, residency: &Residency) -> u32 {
     match residency.origin {
         Materialised::AtStart => 0,
         Materialised::Written => record.run_events[residency.first as usize].0 + 1,
-        Materialised::CopiedIn(swap) => {
-            back_of[swap as usize].expect("a swap that is used comes back").0 + 1
-        }
+        Materialised::CopiedIn(back) => record.backs[back as usize].events.0 + 1,
     }
 }
 

@@ -100,7 +100,9 @@ fn decisions(problem: &Problem, decided: &Decided) -> Vec<Decision> {
         let (choice, codec) = match decided.treatments[*gap] {
             Treatment::Keep => (Choice::Keep, None),
             Treatment::Recompute | Treatment::RecomputeEachTime => (Choice::Recompute, None),
-            Treatment::Swap | Treatment::SwapAtNoCost => (Choice::Swap, None),
+            Treatment::Swap | Treatment::SwapEachTime | Treatment::SwapAtNoCost => {
+                (Choice::Swap, None)
+            }
             Treatment::SwapCompressed(codec) | Treatment::SwapPackedThere(codec) => {
                 (Choice::Swap, Some(codec))
             }

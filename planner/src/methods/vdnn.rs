@@ -31,6 +31,7 @@ pub(super) const POLICY: Policy = Policy {
     prefetch: PrefetchGate::FromPrecedingConvolution,
     synchronous: true,
     codecs_beside: false,
+    copies_stay: false,
 };
 
 impl Method for Vdnn {

@@ -18,6 +18,9 @@ const ITEMS: usize = 1500;
 #[derive(Debug, Clone)]
 pub(super) struct Item {
     pub gap: GapId,
+    /// The first point by which something has been made that may be copied for the tensor's sake: itself,
+    /// or what it is made from and is dead by then.
+    pub made: usize,
     /// The first point within the gap.
     pub first: usize,
     /// The point after the last within the gap; their number where that is the iteration's end.
@@ -47,10 +50,15 @@ pub(super) fn items(problem: &Problem, points: &Points) -> (Vec<Item>, Vec<u64>)
         }
         let maker = problem.model.producer(gap.tensor);
         let rerun = maker.filter(|_| problem.may_recompute(index));
-        items.push(Item { gap: index, first, end, rerun, share: 0.0, with: Vec::new() });
+        let made = problem.model.producer(gap.tensor).map_or(0, |op| points.after(op));
+        items.push(Item { gap: index, made, first, end, rerun, share: 0.0, with: Vec::new() });
     }
     share_reruns(problem, &mut items);
     add_dead_ancestors(problem, points, &mut items);
+    for item in &mut items {
+        let made = item.with.iter().map(|(op, _)| points.after(*op)).min();
+        item.made = made.unwrap_or(item.made).min(item.made);
+    }
     (items, free)
 }
 

@@ -32,7 +32,9 @@ mod items;
 mod linear;
 pub(crate) mod points;
 
-use schema::{CodecCost, Nanos};
+use std::collections::BTreeMap;
+
+use schema::{CodecCost, Nanos, TensorId};
 use simulator::CodecLane;
 
 use crate::Problem;
@@ -102,7 +104,7 @@ pub fn relax(problem: &Problem) -> Relaxation {
         gaps[item.gap] = Shares {
             decided: true,
             recompute: chosen.reruns.iter().map(|v| solution.value(*v)).sum(),
-            swap: chosen.swap.map_or(0.0, |v| solution.value(v)),
+            swap: chosen.swap.iter().map(|v| solution.value(*v)).sum(),
             swap_compressed: chosen.swap_compressed.iter().map(share).collect(),
             compress: chosen.compress.iter().map(share).collect(),
         };
@@ -120,7 +122,7 @@ pub fn relax(problem: &Problem) -> Relaxation {
 struct Chosen {
     /// The last rerun, by the point that it comes before; from the point after the first on.
     reruns: Vec<Variable>,
-    swap: Option<Variable>,
+    swap: Vec<Variable>,
     swap_compressed: Vec<(u8, Variable)>,
     compress: Vec<(u8, Variable)>,
 }
@@ -132,8 +134,6 @@ struct Build<'a> {
     /// Nanoseconds in a unit of time.
     unit: f64,
     points: usize,
-    /// The op of each point.
-    ops: Vec<usize>,
     /// The growth of the delay before each point, and before the end.
     delay: Vec<Row>,
     /// Time whose place is uncertain.
@@ -146,6 +146,14 @@ struct Build<'a> {
     memory: Vec<Row>,
     /// What has been made that is to go out, before each point.
     made: Vec<Row>,
+    /// What is on the host and need not be on the device from some point on: what was not on the
+    /// host before, and what was.
+    departs: Vec<Row>,
+    departs_again: Vec<Row>,
+    /// What of each tensor, or of its small form by a codec, goes to the host, by gap.
+    copies: BTreeMap<(TensorId, Option<u8>), Vec<Variable>>,
+    /// What of each tensor is made smaller by a codec.
+    packed: BTreeMap<(TensorId, u8), Variable>,
     /// What must be back before each point, and before the end.
     needed: Vec<Row>,
 }
@@ -163,6 +171,9 @@ impl<'a> Build<'a> {
         let delays = variables(count + 1, 100.0 * MOST);
         let reliefs = variables(count, most_bytes);
         let outs = variables(count, most_bytes);
+        let away = variables(count, most_bytes);
+        let departures = variables(count, most_bytes);
+        let away_again = variables(count, most_bytes);
         let backs = variables(count + 1, most_bytes);
         let sources = variables(count, most_bytes);
         let sinks = variables(count + 1, most_bytes);
@@ -184,6 +195,8 @@ impl<'a> Build<'a> {
         let delay = grows(&mut programme, &delays, -1.0);
         let relief = grows(&mut programme, &reliefs, 1.0);
         let made = grows(&mut programme, &sources, 1.0);
+        let departs = grows(&mut programme, &departures, 1.0);
+        let departs_again = grows(&mut programme, &away_again, 1.0);
         let needed = grows(&mut programme, &sinks, -1.0);
         let anywhere = programme.at_most(0.0, &[(uncertain, -1.0)]);
         let all_parts = programme.at_most(0.0, &[(uncertain, -1.0)]);
@@ -234,9 +247,13 @@ impl<'a> Build<'a> {
                 programme.at_most(0.0, &[(before, 1.0), (outs[at], -1.0)]);
             }
             programme.at_most(0.0, &[(outs[at], 1.0), (sources[at], -1.0)]);
-            programme.at_most(0.0, &[(backs[at], 1.0), (outs[at], -1.0)]);
+            programme.at_most(0.0, &[(away[at], 1.0), (outs[at], -1.0)]);
+            programme.at_most(0.0, &[(away[at], 1.0), (departures[at], -1.0)]);
+            let terms = [(backs[at], 1.0), (away[at], -1.0), (away_again[at], -1.0)];
+            programme.at_most(0.0, &terms);
             let room = problem.budget.0 as f64 + free[at] as f64 - points.load[at] as f64;
-            let terms = [(reliefs[at], -1.0), (outs[at], -1.0), (backs[at], 1.0)];
+            let terms =
+                [(reliefs[at], -1.0), (away[at], -1.0), (away_again[at], -1.0), (backs[at], 1.0)];
             memory.push(programme.at_most(room / GB, &terms));
         }
         Self {
@@ -244,7 +261,6 @@ impl<'a> Build<'a> {
             programme,
             unit,
             points: count,
-            ops: points.ops.clone(),
             delay,
             anywhere,
             codec_lane,
@@ -252,6 +268,10 @@ impl<'a> Build<'a> {
             relief,
             memory,
             made,
+            departs,
+            departs_again,
+            copies: BTreeMap::new(),
+            packed: BTreeMap::new(),
             needed,
         }
     }
@@ -281,45 +301,57 @@ impl<'a> Build<'a> {
                 reruns.push(variable);
             }
         }
-        let swap = self.problem.allowed.swap.then(|| self.swap(item, whole, bytes));
+        let swap = self.swap(item, gap.tensor, None, whole, bytes);
         let (mut compress, mut swap_compressed) = (Vec::new(), Vec::new());
         let costs: Vec<_> = self.problem.may_compress(item.gap).collect();
         for (codec, cost) in costs {
             let small = cost.reserved.0 as f64 / GB;
-            let run = |build: &mut Self, variable: Variable, before_point: bool| {
-                build.codec_runs(item, variable, cost, before_point);
-                build.leaves(variable, item.first, item.end, bytes - small);
-            };
             let in_place = self.programme.variable(1.0);
             self.programme.add(whole, in_place, 1.0);
-            // In place it follows the last use.
-            run(self, in_place, false);
-            compress.push((codec, in_place));
-            if self.problem.allowed.swap {
-                let variable = self.swap(item, whole, small);
-                // Else it may come right before that, which may be a point.
-                let at_point = item.first.checked_sub(1).map(|point| self.ops[point]);
-                run(self, variable, at_point == Some(gap.after.index()));
-                swap_compressed.push((codec, variable));
+            let swapped = self.swap(item, gap.tensor, Some(codec), whole, small);
+            for variable in swapped.iter().copied().chain([in_place]) {
+                self.leaves(variable, item.first, item.end, bytes - small);
+                self.decompression(item, variable, cost);
             }
+            self.compression(gap.tensor, codec, cost, swapped.iter().copied().chain([in_place]));
+            compress.push((codec, in_place));
+            swap_compressed.extend(swapped.into_iter().map(|variable| (codec, variable)));
         }
         Chosen { reruns, swap, swap_compressed, compress }
     }
 
-    /// The time of a tensor's two codec runs. The first may come right before the point that the
-    /// tensor's last use is.
-    fn codec_runs(&mut self, item: &Item, variable: Variable, cost: CodecCost, before_point: bool) {
-        let (pack, unpack) = (self.time(cost.compress), self.time(cost.decompress));
-        let Some(lane) = self.codec_lane else {
-            // When decompression comes is not certain.
-            let compressed = if before_point { self.anywhere } else { self.delay[item.first] };
-            self.programme.add(compressed, variable, pack);
-            self.programme.add(self.anywhere, variable, unpack);
-            return;
-        };
-        // When compression comes is not certain either.
-        self.programme.add(self.anywhere, variable, lane.taken() * (pack + unpack));
-        self.programme.add(self.decoded[item.end], variable, pack + unpack);
+    /// The time of the codec run that makes a small form. One is enough for all gaps of a tensor, and
+    /// it may come at any time.
+    fn compression(
+        &mut self,
+        tensor: TensorId,
+        codec: u8,
+        cost: CodecCost,
+        uses: impl Iterator<Item = Variable>,
+    ) {
+        let time = self.time(cost.compress);
+        let made = *self.packed.entry((tensor, codec)).or_insert_with(|| {
+            let made = self.programme.variable(1.0);
+            let taken = self.codec_lane.map_or(1.0, CodecLane::taken);
+            self.programme.add(self.anywhere, made, taken * time);
+            if let Some(end) = self.decoded.last() {
+                self.programme.add(*end, made, time);
+            }
+            made
+        });
+        let row = self.programme.at_most(0.0, &[(made, -1.0)]);
+        uses.for_each(|variable| self.programme.add(row, variable, 1.0));
+    }
+
+    /// The time of the codec run that makes a tensor from its small form. When it comes is not
+    /// certain.
+    fn decompression(&mut self, item: &Item, variable: Variable, cost: CodecCost) {
+        let time = self.time(cost.decompress);
+        let taken = self.codec_lane.map_or(1.0, CodecLane::taken);
+        self.programme.add(self.anywhere, variable, taken * time);
+        if let Some(row) = self.decoded.get(item.end) {
+            self.programme.add(*row, variable, time);
+        }
     }
 
     /// Memory is free of `bytes` from one point until another.
@@ -330,22 +362,46 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// `bytes` go over the link and come back.
-    fn swap(&mut self, item: &Item, whole: Row, bytes: f64) -> Variable {
+    /// `bytes`, a tensor or its small form, go over the link and come back, or come back once more from
+    /// where they went in an earlier gap.
+    fn swap(
+        &mut self,
+        item: &Item,
+        tensor: TensorId,
+        codec: Option<u8>,
+        whole: Row,
+        bytes: f64,
+    ) -> Vec<Variable> {
+        if !self.problem.allowed.swap {
+            return Vec::new();
+        }
         let variable = self.programme.variable(1.0);
         // Of tensors that are as good to swap, one rather than a bit of each.
         let rank = item.gap.wrapping_mul(2_654_435_761) % 1000;
         self.programme.prefer_less(variable, PREFERENCE * bytes * (1.0 + rank as f64 / 3000.0));
         self.programme.add(whole, variable, 1.0);
-        self.programme.add(self.made[item.first], variable, -bytes);
+        self.programme.add(self.made[item.made], variable, -bytes);
+        self.programme.add(self.departs[item.first], variable, -bytes);
         self.programme.add(self.needed[item.end], variable, bytes);
-        variable
+        let copies = self.copies.entry((tensor, codec)).or_default();
+        let mut ways = vec![variable];
+        if !copies.is_empty() {
+            let again = self.programme.variable(1.0);
+            self.programme.add(whole, again, 1.0);
+            self.programme.add(self.departs_again[item.first], again, -bytes);
+            self.programme.add(self.needed[item.end], again, bytes);
+            let row = self.programme.at_most(0.0, &[(again, 1.0)]);
+            copies.iter().for_each(|copy| self.programme.add(row, *copy, -1.0));
+            ways.push(again);
+        }
+        copies.push(variable);
+        ways
     }
 
     /// Ops whose outputs are dead when a rerun needs them: each is run again at least as often as
     /// any tensor that it counts for.
     fn reruns_of_the_dead(&mut self, items: &[Item], chosen: &[Chosen]) {
-        let mut runs = std::collections::BTreeMap::new();
+        let mut runs = BTreeMap::new();
         for (item, chosen) in items.iter().zip(chosen) {
             for (op, beyond) in &item.with {
                 let time = self.rerun_time(*op);

@@ -9,7 +9,7 @@ pub fn options(problem: &Problem) -> Vec<Vec<Treatment>> {
     let of = |gap: usize| {
         let mut options = vec![Treatment::Keep];
         if problem.allowed.swap {
-            options.push(Treatment::Swap);
+            options.extend([Treatment::Swap, Treatment::SwapEachTime]);
         }
         if problem.may_recompute(gap) {
             options.extend([Treatment::Recompute, Treatment::RecomputeEachTime]);

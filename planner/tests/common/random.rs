@@ -196,6 +196,7 @@ pub fn policy(random: &mut Random) -> Policy {
         ]),
         synchronous: random.one_in(4),
         codecs_beside: !random.aside().one_in(4),
+        copies_stay: random.aside().one_in(2),
     }
 }
 
@@ -281,7 +282,7 @@ pub fn treatments(random: &mut Random, problem: &Problem) -> Vec<Treatment> {
         }
         match model.allows(gap, Choice::Recompute) && random.one_in(2) {
             true => random.of(&[Treatment::Recompute, Treatment::RecomputeEachTime]),
-            false => Treatment::Swap,
+            false => random.of(&[Treatment::Swap, Treatment::SwapEachTime]),
         }
     };
     (0..model.gaps().len()).map(treatment).collect()

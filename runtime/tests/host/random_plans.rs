@@ -48,6 +48,7 @@ fn policy(random: &mut Random) -> Policy {
         prefetch: prefetch[below(random, 3) as usize],
         synchronous: below(random, 4) == 0,
         codecs_beside: below(random, 2) == 0,
+        copies_stay: below(random, 2) == 0,
     }
 }
 

@@ -8,7 +8,7 @@
 use schema::{OpId, TensorId};
 
 use super::{GONE, RESIDENT, Sequence};
-use crate::parts::{Position, Swap};
+use crate::parts::{Position, Swap, Treatment};
 use crate::{Model, NO_OP};
 
 /// One step of an explicit schedule.
@@ -184,7 +184,7 @@ impl Sequence {
         self.close(tensor.0, Some(id));
         let bytes = model.bytes[index];
         self.moves[out_after as usize].copied_out += bytes;
-        self.state[index] = id;
+        self.depart(tensor.0, id, out_after, Treatment::Swap);
         let made_there = made_there && out_after == last_use;
         self.swaps.push(Swap {
             tensor: tensor.0,

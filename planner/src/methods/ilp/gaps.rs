@@ -33,7 +33,8 @@ pub(super) fn items(problem: &Problem, points: &Points) -> Vec<Item> {
         let first = points.after(of.after);
         let end = of.before.map_or(points.ops.len(), |op| points.until(op));
         let mut options = treatments(problem, gap);
-        options.retain(|t| !matches!(t, Treatment::Keep | Treatment::RecomputeEachTime));
+        let each_time = [Treatment::SwapEachTime, Treatment::RecomputeEachTime];
+        options.retain(|t| *t != Treatment::Keep && !each_time.contains(t));
         let item = Item { gap, first, end, options, settled: false };
         (first < end && !item.options.is_empty()).then_some(item)
     };

@@ -1,13 +1,13 @@
 //! One chain of simulated annealing over treatments.
 
 use schema::{Bytes, Nanos};
-use simulator::{Evaluator, GapId, Patience, Policy, Treatment};
+use simulator::{Evaluator, GapId, Patience, Treatment};
 
 use crate::split_mix::SplitMix;
 use crate::{Problem, Progress, Relaxation, Watch};
 
 use super::moves;
-use super::options::Options;
+use super::options::{Options, policy};
 
 /// Evaluations between two looks at the price of memory and at whoever waits.
 const ROUND: u64 = 64;
@@ -89,7 +89,7 @@ impl<'a> Chain<'a> {
         // Where the relaxation sees no need for memory, a gigabyte is worth a ten-thousandth.
         let price = 1.5 * known.price.max(total * 1e-4 / 1e9);
         Self {
-            evaluator: problem.evaluator(Policy::EARLY, target),
+            evaluator: problem.evaluator(policy(problem), target),
             treatments,
             found: Vec::with_capacity(REMEMBERED),
             evaluations: problem.evaluations(),

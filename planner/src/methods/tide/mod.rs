@@ -9,13 +9,13 @@ mod quick;
 
 use rayon::prelude::*;
 use schema::Bytes;
-use simulator::{Policy, Treatment};
+use simulator::Treatment;
 
 use crate::decide::share;
 use crate::methods::Method;
 use crate::{Decided, PlanError, Problem, Progress, Watch, bound};
 use anneal::{Chain, Found, Known};
-use options::Options;
+use options::{Options, policy};
 use packed::{Packed, decided};
 
 /// Our own method. All gaps that matter are decided about together, each with any treatment that
@@ -143,7 +143,7 @@ impl Method for Tide {
         }
         match (best.take(), fastest) {
             (Some(decided), _) => Ok(decided),
-            (None, Some((_, fastest))) => Ok(decided(&options, fastest)),
+            (None, Some((_, fastest))) => Ok(decided(problem, &options, fastest)),
             (None, None) => Err(nothing_fits(problem, target, &start, watch)),
         }
     }
@@ -169,7 +169,7 @@ fn nothing_fits(
     if !watch.go_on(Progress { phase: "nothing fits", done: 1, of: 1 }) {
         return PlanError::Interrupted;
     }
-    match problem.evaluator(Policy::EARLY, target).evaluate(start) {
+    match problem.evaluator(policy(problem), target).evaluate(start) {
         Err(cause) => PlanError::from_infeasible(cause, problem.budget),
         Ok(_) => unreachable!("a start that fits is a plan"),
     }

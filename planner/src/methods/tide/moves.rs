@@ -85,5 +85,12 @@ fn replace(
 fn other(options: &[Treatment], than: Treatment, random: &mut SplitMix) -> Treatment {
     let at = options.iter().position(|option| *option == than).unwrap_or(0);
     let drawn = random.below(options.len() as u64 - 1) as usize;
-    options[if drawn < at { drawn } else { drawn + 1 }]
+    let drawn = options[if drawn < at { drawn } else { drawn + 1 }];
+    match drawn {
+        // Few tensors are worth being copied more than once, and those are swapped before.
+        Treatment::SwapEachTime if than != Treatment::Swap && random.below(4) > 0 => {
+            Treatment::Swap
+        }
+        _ => drawn,
+    }
 }

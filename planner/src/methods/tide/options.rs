@@ -1,7 +1,7 @@
 //! What may become of each gap, and what the relaxation would make of it.
 
 use schema::Bytes;
-use simulator::{GapId, Treatment};
+use simulator::{GapId, Policy, Treatment};
 
 use crate::kept_load::kept_load;
 use crate::recomputable::recomputable_in_time;
@@ -12,12 +12,21 @@ use crate::{Problem, Relaxation, Shares};
 /// From this share on, the relaxation is sure of a treatment.
 const SURE: f64 = 0.99;
 
+/// When copies start. What has been copied stays on the host where there is room for all that may
+/// ever be there, so that a search need not weigh that.
+pub(super) fn policy(problem: &Problem) -> Policy {
+    let all: u64 = problem.trace.tensors.iter().map(|tensor| tensor.bytes.0).sum();
+    if all <= problem.host_budget.0 { Policy::EARLY_COPIES_STAY } else { Policy::EARLY }
+}
+
 /// The gaps that a search moves, each with the treatments that it may have.
 #[derive(Clone)]
 pub(super) struct Options {
     moved: Vec<(GapId, Vec<Treatment>)>,
     /// Places in that list of gaps about which the relaxation is not sure.
     unsure: Vec<usize>,
+    /// The bytes of the gaps in that list up to each.
+    cumulated: Vec<u64>,
 }
 
 impl Options {
@@ -36,10 +45,15 @@ impl Options {
         let large = largest_gaps(problem, usize::MAX);
         let decided = (0..large.len()).filter(|gap| large[*gap]).filter(matters);
         let with_options = decided.map(|gap| (gap, treatments(problem, gap)));
-        Self {
-            moved: with_options.filter(|(_, options)| options.len() > 1).collect(),
-            unsure: Vec::new(),
-        }
+        let moved: Vec<_> = with_options.filter(|(_, options)| options.len() > 1).collect();
+        let mut sum = 0;
+        let bytes = |(gap, _): &(GapId, _)| problem.model.gaps()[*gap].bytes.0;
+        let up_to = moved.iter().map(|option| {
+            sum += bytes(option);
+            sum
+        });
+        let cumulated = up_to.collect();
+        Self { moved, unsure: Vec::new(), cumulated }
     }
 
     /// The gaps with what each may become.
@@ -49,10 +63,13 @@ impl Options {
 
     /// The same without those that copy.
     pub fn without_copies(&self) -> Self {
-        let copies = |t: &Treatment| matches!(t, Treatment::Swap | Treatment::SwapCompressed(_));
-        let mut moved = self.moved.clone();
-        moved.iter_mut().for_each(|(_, options)| options.retain(|option| !copies(option)));
-        Self { moved, unsure: Vec::new() }
+        let copies = |t: &Treatment| {
+            let swaps = [Treatment::Swap, Treatment::SwapEachTime];
+            swaps.contains(t) || matches!(t, Treatment::SwapCompressed(_))
+        };
+        let mut without = self.clone();
+        without.moved.iter_mut().for_each(|(_, options)| options.retain(|option| !copies(option)));
+        without
     }
 
     /// The gaps.
@@ -60,7 +77,7 @@ impl Options {
         self.moved.iter().map(|(gap, _)| *gap).collect()
     }
 
-    /// From now on, half of the draws are among the gaps about which a relaxation is not sure: there
+    /// From now on, half of the other draws are among the gaps about which a relaxation is not sure: there
     /// the search has most to find, and on long traces they are few.
     pub fn look_at_unsure(&mut self, relaxation: &Relaxation) {
         let unsure = |(gap, options): &(GapId, Vec<Treatment>)| {
@@ -70,8 +87,14 @@ impl Options {
         self.unsure = (0..self.moved.len()).filter(|at| unsure(&self.moved[*at])).collect();
     }
 
-    /// A place in the list, at random.
+    /// A place in the list, at random: of five draws, one gives gaps chances by their bytes.
     pub fn draw(&self, random: &mut SplitMix) -> usize {
+        if let Some(total @ 1..) = self.cumulated.last()
+            && random.below(5) == 0
+        {
+            let drawn = random.below(*total);
+            return self.cumulated.partition_point(|up_to| *up_to <= drawn);
+        }
         if !self.unsure.is_empty() && random.below(2) == 0 {
             return self.unsure[random.below(self.unsure.len() as u64) as usize];
         }
@@ -108,7 +131,7 @@ impl Options {
 pub(in crate::methods) fn treatments(problem: &Problem, gap: GapId) -> Vec<Treatment> {
     let mut options = vec![Treatment::Keep];
     if problem.allowed.swap {
-        options.push(Treatment::Swap);
+        options.extend([Treatment::Swap, Treatment::SwapEachTime]);
     }
     if problem.may_recompute(gap) && recomputable_in_time(problem, gap) {
         options.push(Treatment::Recompute);
@@ -130,7 +153,10 @@ pub(in crate::methods) fn share(shares: &Shares, treatment: Treatment) -> f64 {
     };
     match treatment {
         Treatment::Keep => 1.0 - shares.gone(),
-        Treatment::Swap | Treatment::SwapAtNoCost | Treatment::SwapPackedThere(_) => shares.swap,
+        Treatment::Swap
+        | Treatment::SwapEachTime
+        | Treatment::SwapAtNoCost
+        | Treatment::SwapPackedThere(_) => shares.swap,
         Treatment::Recompute | Treatment::RecomputeEachTime => shares.recompute,
         Treatment::SwapCompressed(codec) => of(&shares.swap_compressed, codec),
         Treatment::Compress(codec) => of(&shares.compress, codec),

@@ -1,10 +1,10 @@
 //! The best plan so far.
 
 use schema::{Bytes, Nanos};
-use simulator::{Policy, Treatment};
+use simulator::Treatment;
 
 use super::anneal::Found;
-use super::options::Options;
+use super::options::{Options, policy};
 use super::quick;
 use crate::decide::{lower_where_it_fits, share, shrunk};
 use crate::lower::{Effort, lower_with};
@@ -55,7 +55,7 @@ impl<'a> Packed<'a> {
         let (mut room, mut start) = (self.target, start);
         for _ in 0..ROOMS {
             let Some((_, treatments)) = start else { break };
-            let decided = decided(self.options, treatments);
+            let decided = decided(self.problem, self.options, treatments);
             match lower_with(self.problem, self.target, &decided, Effort::Little) {
                 Ok(plan) => return self.keep(plan.predicted.iteration, decided),
                 Err(PlanError::Fragmented { short_by, budget }) => {
@@ -79,7 +79,7 @@ impl<'a> Packed<'a> {
             if self.is_within(time) {
                 break;
             }
-            self.lower(decided(self.options, treatments));
+            self.lower(decided(self.problem, self.options, treatments));
         }
     }
 
@@ -105,7 +105,8 @@ impl<'a> Packed<'a> {
 }
 
 /// Treatments as decisions about all gaps that were considered.
-pub(super) fn decided(options: &Options, treatments: Vec<Treatment>) -> Decided {
+pub(super) fn decided(problem: &Problem, options: &Options, treatments: Vec<Treatment>) -> Decided {
     let considered = options.gaps();
-    Decided { treatments, policy: Policy::EARLY, considered, steps: None, as_recorded: false }
+    let policy = policy(problem);
+    Decided { treatments, policy, considered, steps: None, as_recorded: false }
 }

@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use schema::{Bytes, Direction, OpId};
-use simulator::{Evaluator, Infeasible, Policy, Profile, Treatment};
+use simulator::{Evaluator, Infeasible, Profile, Treatment};
 
 use super::anneal::Found;
-use super::options::Options;
+use super::options::{Options, policy};
 use crate::Problem;
 use crate::kept_load::kept_load;
 
@@ -26,7 +26,7 @@ const HIDDEN: f64 = 0.05;
 /// time or the link's, until nothing is too much anywhere. What recomputation itself needs is found
 /// out by evaluating: then the same is done for less memory.
 pub(super) fn start(problem: &Problem, target: Bytes, options: &Options) -> Option<Found> {
-    let mut evaluator = problem.evaluator(Policy::EARLY, target);
+    let mut evaluator = problem.evaluator(policy(problem), target);
     let load = kept_load(problem);
     let mut room = target;
     for attempt in 0..ATTEMPTS {
@@ -213,7 +213,7 @@ impl<'a> Greedy<'a> {
         let time = match treatment {
             Treatment::Keep => return f64::INFINITY,
             // Whether to bring a tensor back for good or not is left to the search.
-            Treatment::RecomputeEachTime => return f64::INFINITY,
+            Treatment::RecomputeEachTime | Treatment::SwapEachTime => return f64::INFINITY,
             Treatment::Recompute => self.rerun_time(id) as f64,
             Treatment::Compress(codec) | Treatment::SwapCompressed(codec) => {
                 exposed + self.small(id, codec).map_or(f64::INFINITY, |(_, time)| time as f64)
