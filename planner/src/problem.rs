@@ -59,7 +59,7 @@ const EVALUATED_OPS: u64 = 30_000_000;
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { evaluations: 40_000 }
+        Self { evaluations: 100_000 }
     }
 }
 

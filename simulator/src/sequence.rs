@@ -316,7 +316,9 @@ impl Sequence {
                     self.state[tensor as usize] = GONE_AGAIN;
                 }
                 Treatment::SwapCompressed(_) | Treatment::Compress(_) => {}
-                swap @ (Treatment::Swap | Treatment::SwapEachTime) if self.is_on_host(tensor) => {
+                swap @ (Treatment::Swap | Treatment::SwapEachTime)
+                    if self.is_on_host(model, tensor) =>
+                {
                     let left_after = self.last_position[tensor as usize];
                     self.drop_tensor(model, tensor);
                     let swap_of = self.copied_by[tensor as usize];
@@ -558,12 +560,14 @@ impl Sequence {
     }
 
     /// Whether a tensor that is on the device is on the host as well, and stays there.
-    fn is_on_host(&self, tensor: u32) -> bool {
+    fn is_on_host(&self, model: &Model, tensor: u32) -> bool {
         let is_copy = |s: &Swap| {
             let as_itself = s.codec.is_none() && s.there.is_none() && !s.at_no_cost;
             s.tensor == tensor && as_itself
         };
+        // What no op makes may be changed in place, and then its copy is another's.
         self.copies_stay
+            && model.producer[tensor as usize] != NO_OP
             && self.swaps.get(self.copied_by[tensor as usize] as usize).is_some_and(is_copy)
     }
 
