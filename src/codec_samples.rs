@@ -15,7 +15,7 @@ use crate::exit::{Exit, OrExit, Result, WithExit, usage};
 /// Shares of zeros that CSWAP+ (section 6.4) takes samples of.
 const SPARSITY: [f64; 2] = [0.2, 0.9];
 /// Runs before a time may count as settled, and how much the second fastest is slower at most then.
-const LEAST_RUNS: u32 = 3;
+const LEAST_RUNS: u32 = 5;
 const SETTLED: f64 = 1.01;
 
 /// Which samples are taken.
@@ -28,6 +28,8 @@ pub struct Sampling<'a> {
     pub shares: u32,
     /// Runs of which the fastest counts, at most: fewer where the fastest time came twice.
     pub runs: u32,
+    /// From which the tensors are made: others give other places of zeros.
+    pub seed: u32,
 }
 
 impl Sampling<'_> {
@@ -57,8 +59,9 @@ impl Sampling<'_> {
                 let sparsity = SPARSITY[0] + part * (SPARSITY[1] - SPARSITY[0]);
                 // A codec of fixed rate is one for dense tensors. Blocks of zeros take it less time,
                 // which the ratio does not tell.
-                let sparse = tensor(largest, sparsity, share)?;
-                let dense = if any_fixed { tensor(largest, 0.0, share)? } else { Vec::new() };
+                let seed = u64::from(self.seed) << 32 | u64::from(share);
+                let sparse = tensor(largest, sparsity, seed)?;
+                let dense = if any_fixed { tensor(largest, 0.0, seed)? } else { Vec::new() };
                 let of_each =
                     self.sizes.iter().flat_map(|size| codecs.iter().map(move |c| (size, c)));
                 for (index, (size, codec)) in of_each.enumerate() {
@@ -93,8 +96,8 @@ fn layout(size: Bytes) -> Result<Layout> {
 }
 
 /// The bytes of a synthetic tensor, with which smaller ones begin.
-fn tensor(size: Bytes, sparsity: f64, share: u32) -> Result<Vec<u8>> {
-    let recipe = Recipe { layout: layout(size)?, sparsity, smoothness: 0.0, seed: share.into() };
+fn tensor(size: Bytes, sparsity: f64, seed: u64) -> Result<Vec<u8>> {
+    let recipe = Recipe { layout: layout(size)?, sparsity, smoothness: 0.0, seed };
     recipe.bytes().or_exit(Exit::Usage)
 }
 

@@ -49,8 +49,7 @@ impl WordCodec for Rle {
         let Some((head, values)) = block.split_at_checked(head_bytes(count)) else {
             return Err("the runs are cut off");
         };
-        let runs = head[4..].chunks_exact(2).take(count).map(u16::read);
-        scatter::<W>(&bitmaps_of(runs, elements)?, values, out)
+        scatter::<W>(&bitmaps_of(&head[4..4 + 2 * count], elements)?, values, out)
     }
 }
 
@@ -96,24 +95,25 @@ impl Edges {
     }
 }
 
-/// Bitmaps of runs.
-fn bitmaps_of(
-    mut runs: impl Iterator<Item = u16>,
-    elements: usize,
-) -> Result<Bitmaps, &'static str> {
+/// Bitmaps of runs, two bytes each.
+fn bitmaps_of(runs: &[u8], elements: usize) -> Result<Bitmaps, &'static str> {
+    let (first, others) = runs.as_chunks().0.split_first().unwrap_or((&[0; 2], &[]));
     // One bit at each edge; then each element is the exclusive or of all edges up to it.
     let mut marks = Marks::new();
-    let mut edge = runs.next().map_or(0, usize::from);
-    let mut shortest = u16::MAX;
-    for run in runs {
+    let mut edge = usize::from(u16::from_le_bytes(*first));
+    let mut mark = |run: &[u8; 2]| {
         marks.set(edge);
-        edge += usize::from(run);
-        shortest = shortest.min(run);
-    }
+        edge += usize::from(u16::from_le_bytes(*run));
+    };
+    // Eight to a turn of the loop, which would take longer than a run does.
+    let (eights, rest) = others.as_chunks::<8>();
+    eights.iter().for_each(|eight| eight.iter().for_each(&mut mark));
+    rest.iter().for_each(mark);
+    let any_empty = others.iter().fold(false, |any, run| any | (*run == [0; 2]));
     match edge.cmp(&elements) {
         Ordering::Less => return Err("the runs have fewer elements than the block"),
         Ordering::Greater => return Err("the runs have more elements than the block"),
-        Ordering::Equal if shortest == 0 => return Err("a run has no elements"),
+        Ordering::Equal if any_empty => return Err("a run has no elements"),
         Ordering::Equal => {}
     }
     let mut bitmaps = marks.bitmaps();

@@ -61,6 +61,10 @@ struct CodecsArgs {
     /// Threads that a codec works with on the host
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: u32,
+
+    /// Seed of the tensors
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    seed: u32,
 }
 
 /// Takes samples and writes them.
@@ -69,14 +73,14 @@ pub fn run(args: &Args) -> Result {
     if args.output.extension().is_none_or(|extension| extension != "parquet") {
         return Err(usage("samples are written as Parquet: name the --output so"));
     }
-    let CodecsArgs { output, on, sizes, shares, runs, threads, .. } = args;
+    let CodecsArgs { output, on, sizes, shares, runs, threads, seed, .. } = args;
     let codecs = match args.codecs.as_slice() {
         [] => default_codecs(on.kind)?,
         codecs => codecs.to_vec(),
     };
     let mut timer = codec_timer(*on, &codecs, *threads)?;
     let bar = Bar::new("sample");
-    let sampling = Sampling { codecs: &codecs, sizes, shares: *shares, runs: *runs };
+    let sampling = Sampling { codecs: &codecs, sizes, shares: *shares, runs: *runs, seed: *seed };
     let samples = sampling.take(timer.as_mut(), &bar)?;
     drop(bar);
     write_parquet(&samples, output).or_exit(Exit::Failed)?;

@@ -226,7 +226,7 @@ fn sample(codecs: &[CodecId], on: OnDevice, bar: &Bar) -> Result<(Vec<CodecSampl
         DeviceKind::Host => &TENSORS[..],
         DeviceKind::Cuda => &CUDA_TENSORS,
     };
-    sample_and_fit(&Sampling { codecs, sizes, shares: SHARES, runs: RUNS }, on, bar)
+    sample_and_fit(&Sampling { codecs, sizes, shares: SHARES, runs: RUNS, seed: 0 }, on, bar)
 }
 
 /// Takes samples of codecs, and fits models to them.

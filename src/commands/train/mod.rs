@@ -180,7 +180,8 @@ fn codec_models(args: &Args) -> Result<CodecModels> {
         let (device, source) = ("none".into(), "none".into());
         return Ok(CodecModels { device, source, models: Vec::new() });
     }
-    let sampling = Sampling { codecs: &codecs, sizes: &TENSORS, shares: SHARES, runs: RUNS };
+    let sampling =
+        Sampling { codecs: &codecs, sizes: &TENSORS, shares: SHARES, runs: RUNS, seed: 0 };
     Ok(sample_and_fit(&sampling, args.device.on, &Bar::new("codecs"))?.1)
 }
 
