@@ -25,9 +25,6 @@ pub enum IbpError {
     /// There is nothing to learn invariant bits from.
     #[error("there is no row: invariant bits are learned from at least one")]
     NoRows,
-    /// A threshold under which a bit could be invariant with both values, or with none.
-    #[error("a threshold of {0} %: it must lie between 50 and 100")]
-    Threshold(u8),
     /// No cluster, or more than can be told apart.
     #[error("{0} clusters: there must be between 1 and {max}", max = super::Clusters::MAX)]
     ClusterCount(usize),

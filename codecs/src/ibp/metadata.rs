@@ -145,3 +145,26 @@ pub(super) fn majority(rows: Rows<'_>) -> Vec<u8> {
     };
     counts.ones.chunks_exact(8).map(most).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Section 4.1: invariant with 1 above the threshold, with 0 below the rest, both strictly.
+    #[test]
+    fn a_threshold_is_strict() {
+        // Of ten rows of one byte, bit k is set in the first k + 3 of them.
+        let row = |row: u8| (0..8).fold(0, |byte, k| byte | u8::from(row < k + 3) << k);
+        let rows: Vec<u8> = (0..10).map(row).collect();
+        let counts = BitCounts::of(Rows::new(&rows, 1).expect("rows of one byte"));
+        let at = |percent| {
+            let metadata = counts.metadata(percent);
+            (metadata.mask[0], metadata.bitval[0])
+        };
+        assert_eq!(at(70), (0b1110_0000, 0b1110_0000));
+        assert_eq!(at(60), (0b1111_0001, 0b1111_0000));
+        // Bit 7 is set in all rows; no more than all can be.
+        assert_eq!(at(99).0, 0b1000_0000);
+        assert_eq!(at(100).0, 0);
+    }
+}

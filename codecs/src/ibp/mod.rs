@@ -32,7 +32,7 @@ mod rows;
 mod table;
 mod table_parts;
 
-pub use analysis::{Analysis, THRESHOLDS, Threshold, analyse, analyse_at};
+pub use analysis::{Analysis, analyse};
 pub use clusters::{Clusters, cluster, clusters_of};
 pub(crate) use codec::{ALIGN, Ibp, KIND_BYTES};
 pub use error::IbpError;

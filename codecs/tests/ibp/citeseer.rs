@@ -30,7 +30,7 @@ fn the_whole_table_has_the_papers_ratio_to_the_byte() {
     let Some(features) = features() else { return };
     let rows = Rows::new(&features, ROW_BYTES).unwrap();
     let analysis = analyse(rows, ChunkSize::Four).unwrap();
-    assert_eq!(analysis.threshold.percent(), 70);
+    assert_eq!(analysis.threshold_percent, 70);
     for placement in [Placement::InPlace, Placement::Condensed] {
         let table = table(rows, analysis.metadata.clone(), ChunkSize::Four, placement);
         assert_eq!(table.sizes().rows, 1_964_388);

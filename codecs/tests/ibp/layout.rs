@@ -1,6 +1,6 @@
 //! The bytes of a row, worked out by hand.
 
-use codecs::ibp::{ChunkSize, Metadata, RowCoder, Rows, Threshold, analyse, analyse_at};
+use codecs::ibp::{ChunkSize, Metadata, RowCoder, Rows, analyse};
 
 fn compressed(mask: &[u8], bitval: &[u8], chunk: ChunkSize, row: &[u8]) -> Option<Vec<u8>> {
     let metadata = Metadata::new(mask.to_vec(), bitval.to_vec()).unwrap();
@@ -46,29 +46,11 @@ fn the_word_is_the_chunk() {
     assert_eq!(bytes, [[15, 0, 0, 0, 0, 0, 0, 0], [0x55; 8]].concat());
 }
 
-/// Section 4.1: invariant with 1 above the threshold, with 0 below the rest, both strictly.
-#[test]
-fn a_threshold_is_strict() {
-    // Of ten rows of one byte, bit k is set in the first k + 3 of them.
-    let rows: Vec<u8> =
-        (0..10u8).map(|row| (0..8).fold(0, |byte, k| byte | u8::from(row < k + 3) << k)).collect();
-    let rows = Rows::new(&rows, 1).unwrap();
-    let at = |percent| {
-        let threshold = Threshold::from_percent(percent).unwrap();
-        analyse_at(rows, ChunkSize::One, threshold).unwrap().metadata
-    };
-    assert_eq!((at(70).mask(), at(70).bitval()), (&[0b1110_0000][..], &[0b1110_0000][..]));
-    assert_eq!((at(60).mask(), at(60).bitval()), (&[0b1111_0001][..], &[0b1111_0000][..]));
-    // Bit 7 is set in all rows; no more than all can be.
-    assert_eq!(at(99).mask(), [0b1000_0000]);
-    assert_eq!(at(100).mask(), [0]);
-}
-
 #[test]
 fn of_thresholds_that_save_the_same_the_lowest_is_taken() {
     let rows = [7u8; 80];
     let analysis = analyse(Rows::new(&rows, 8).unwrap(), ChunkSize::Eight).unwrap();
-    assert_eq!(analysis.threshold.percent(), 70);
+    assert_eq!(analysis.threshold_percent, 70);
     assert_eq!(analysis.metadata.mask(), [0xff; 8]);
     assert_eq!((analysis.rows, analysis.saved_bits), (10, 10 * 63));
 }

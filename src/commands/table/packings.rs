@@ -41,7 +41,7 @@ pub fn packings(
 fn learn(sample: &Sample, chunk: ChunkSize, count: usize, rows: u64) -> anyhow::Result<Learned> {
     let learned_from = sample.learned_from().map_err(|end| end.error)?;
     let clusters = clusters_of(learned_from, chunk, count, SEED)?;
-    let thresholds = clusters.iter().map(|cluster| cluster.threshold.percent()).collect();
+    let thresholds = clusters.iter().map(|cluster| cluster.threshold_percent).collect();
     let metadata: u64 = clusters.iter().map(|cluster| cluster.metadata.bytes() as u64).sum();
     let index = Clusters::index_bytes(clusters.len(), rows);
     let coder = |metadata: Metadata| RowCoder::new(metadata, chunk);
