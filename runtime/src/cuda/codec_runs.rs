@@ -10,7 +10,7 @@ use super::{CudaError, blocks_of};
 /// Codecs' kernels on a device.
 pub struct CudaCodecs {
     pub(super) kernels: Kernels,
-    stream: Stream,
+    pub(super) stream: Stream,
     events: [Event; 2],
     blocks: u32,
     pub(super) context: Context,
@@ -73,7 +73,7 @@ struct Way<'a> {
 }
 
 /// What targets hold before.
-const POISON: u8 = 0xc3;
+pub(super) const POISON: u8 = 0xc3;
 
 impl CudaCodecs {
     /// The kernels of some codecs, which may use such a share of the multiprocessors (in percent), on

@@ -32,6 +32,16 @@ pub enum CudaError {
         /// The library.
         library: Library,
     },
+    /// A library of a version whose interface is not known here.
+    #[error("{} is version {found}, and known here are {known}: {}", .library.file(), .library.remedy())]
+    UnknownVersion {
+        /// The library.
+        library: Library,
+        /// Its version.
+        found: String,
+        /// Versions that are known.
+        known: String,
+    },
     /// The device is older than what kernels are compiled for.
     #[error("`{device}` has compute capability {}.{}, and 7.0 is the least: use a newer device, or `--device host`", .capability.0, .capability.1)]
     TooOld {

@@ -1,6 +1,6 @@
 //! NVIDIA's libraries, which are found at run time or not.
 
-use super::CudaError;
+use super::{CudaError, Nvcomp};
 
 /// A library of NVIDIA's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub enum Library {
     Cublas,
     /// Convolutions, means and softmax; nothing fails without it.
     Cudnn,
+    /// NVIDIA's codecs, to compare ours with; nothing fails without it.
+    Nvcomp,
 }
 
 impl Library {
@@ -23,6 +25,7 @@ impl Library {
             Self::Nvrtc => "libnvrtc.so",
             Self::Cublas => "libcublas.so",
             Self::Cudnn => "libcudnn.so",
+            Self::Nvcomp => "libnvcomp.so",
         }
     }
 
@@ -39,6 +42,9 @@ impl Library {
             Self::Cudnn => {
                 "install cuDNN 9 (`pip install nvidia-cudnn-cu12`) and name its folder in LD_LIBRARY_PATH"
             }
+            Self::Nvcomp => {
+                "install nvCOMP 6 (`pip install nvidia-libnvcomp-cu12`) and name its folder in LD_LIBRARY_PATH"
+            }
         }
     }
 
@@ -52,6 +58,7 @@ impl Library {
                 Self::Nvrtc => cudarc::nvrtc::sys::is_culib_present(),
                 Self::Cublas => cudarc::cublas::sys::is_culib_present(),
                 Self::Cudnn => cudarc::cudnn::sys::is_culib_present(),
+                Self::Nvcomp => Nvcomp::is_present(),
             }
         }
     }

@@ -58,6 +58,7 @@ mod libraries;
 mod library;
 mod loads;
 mod lookups;
+mod nvcomp;
 mod probe;
 mod zeros;
 
@@ -71,6 +72,7 @@ pub use error::CudaError;
 pub use libraries::Libraries;
 pub use library::Library;
 pub use loads::CudaLoads;
+pub use nvcomp::{CHUNK_BYTES as NVCOMP_CHUNK_BYTES, Format as NvcompFormat, Nvcomp};
 pub use probe::{CudaFacts, CudaProbe};
 pub use zeros::Zeros;
 

@@ -191,6 +191,12 @@ API cuMemAlloc_v2(uint64_t* to, size_t bytes) {
     allocations[memory] = bytes;
     return error;
 }
+API cuMemGetAddressRange_v2(uint64_t* begin, size_t* bytes, uint64_t at) {
+    auto after = allocations.upper_bound((void*)at);
+    if (after == allocations.begin()) return 1;
+    const auto& found = *std::prev(after);
+    return *begin = (uint64_t)found.first, *bytes = found.second, at > *begin + *bytes ? 1 : 0;
+}
 API cuMemFree_v2(uint64_t at) {
     if (is_busy() || !allocations.count((void*)at)) return 1;
     allocated -= allocations[(void*)at];

@@ -8,6 +8,7 @@ mod dnn;
 mod graph;
 mod layers;
 mod models;
+mod nvcomp;
 mod stand_in;
 
 #[path = "../../../codecs/tests/kernels/emulator.rs"]

@@ -2,6 +2,7 @@
 
 mod kernels;
 mod lookups;
+mod nvcomp;
 
 use codecs::bench::{Row, Settings, Speed};
 use codecs::{CodecId, bench};

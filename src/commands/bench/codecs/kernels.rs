@@ -8,6 +8,7 @@ use schema::{Bytes, Dtype, Nanos};
 
 use super::Args;
 use super::lookups::{self, Lookups};
+use super::nvcomp::{self, OfNvcomp};
 use crate::codec_timers::{fastest, not_run};
 use crate::exit::{Exit, OrExit, Result};
 use crate::output::{Format, columns, print, print_json};
@@ -21,13 +22,15 @@ struct Measured {
     /// Copies within the device's memory, each byte read and written once.
     copy_bytes_per_second: u64,
     codecs: Vec<Row>,
+    /// What NVIDIA's library makes of the same tensors.
+    nvcomp: OfNvcomp,
     /// Lookups in host memory, for each invariant bit packing and element type.
     lookups: Vec<Lookups>,
 }
 
 /// One codec and element type.
 #[derive(serde::Serialize)]
-struct Row {
+pub struct Row {
     codec: String,
     dtype: Dtype,
     /// Uncompressed over compressed bytes.
@@ -58,6 +61,7 @@ pub fn run(args: &Args) -> Result {
     let copies = device.time_copies(args.size, args.runs).or_exit(Exit::Failed)?;
     let copied = speed(args.size, &copies);
     let (mut rows, mut of_tables) = (Vec::new(), Vec::new());
+    let mut theirs = nvcomp::Comparison::new();
     for dtype in args.dtypes.iter().map(|element| Dtype::from(*element)) {
         // As on the host: rows as in a feature map.
         let elements = usize::try_from(args.size.0).or_exit(Exit::Usage)? / width(dtype);
@@ -67,17 +71,19 @@ pub fn run(args: &Args) -> Result {
             let codec = codecs::codec(*id).or_exit(Exit::Usage)?;
             check_odd_sizes(args, &mut device, codec.as_ref(), dtype)?;
             let times = device.time(codec.as_ref(), tensor, args.runs).map_err(not_run)?;
-            rows.push(row(*id, &layout, &times, copied));
+            rows.push(row(id.to_string(), &layout, &times, copied));
             if let CodecId::Ibp { chunk } = id {
                 of_tables.push(lookups::time(&mut device, *chunk, &layout, tensor, args.runs)?);
             }
         }
+        theirs.time(&mut device, &layout, tensor, args.runs, copied)?;
     }
     let measured = Measured {
         device: device.name().into(),
         blocks: device.blocks(),
         copy_bytes_per_second: copied as u64,
         codecs: rows,
+        nvcomp: theirs.said(),
         lookups: of_tables,
     };
     match args.format {
@@ -122,14 +128,15 @@ fn with_kernels() -> Result<Vec<CodecId>> {
     Ok(all.into_iter().filter(has_program).collect())
 }
 
-fn row(id: CodecId, layout: &Layout, times: &CodecTimes, copied: f64) -> Row {
+/// What was measured of a codec on a tensor.
+pub fn row(codec: String, layout: &Layout, times: &CodecTimes, copied: f64) -> Row {
     let bytes = Bytes(layout.bytes() as u64);
     let of = |times: &[Nanos]| {
         let speed = speed(bytes, times);
         Speed { bytes_per_second: speed as u64, over_copy: speed / copied }
     };
     Row {
-        codec: id.to_string(),
+        codec,
         dtype: layout.dtype(),
         ratio: bytes.0 as f64 / times.length.max(1) as f64,
         compress: times.compress.as_deref().map(of),
@@ -142,11 +149,15 @@ fn speed(bytes: Bytes, times: &[Nanos]) -> f64 {
     bytes.0 as f64 * 1e9 / fastest(times).0 as f64
 }
 
-fn text(measured: &Measured, percent: u8) -> String {
-    let gigabytes = |speed: u64| format!("{:.1} GB/s", speed as f64 / 1e9);
-    let head = ["codec", "type", "ratio", "compress", "/copy", "decompress", "/copy"];
+fn gigabytes(speed: u64) -> String {
+    format!("{:.1} GB/s", speed as f64 / 1e9)
+}
+
+/// A table of rows, with what they are of above the first column.
+pub fn table(of: &str, rows: &[Row]) -> String {
+    let head = [of, "type", "ratio", "compress", "/copy", "decompress", "/copy"];
     let mut table = vec![head.map(String::from).to_vec()];
-    table.extend(measured.codecs.iter().map(|row| {
+    table.extend(rows.iter().map(|row| {
         let dtype = format!("{:?}", row.dtype).to_lowercase();
         let mut cells = vec![row.codec.clone(), dtype, format!("{:.2}", row.ratio)];
         for speed in [row.compress.as_ref(), Some(&row.decompress)] {
@@ -158,6 +169,10 @@ fn text(measured: &Measured, percent: u8) -> String {
         }
         cells
     }));
+    columns(&table)
+}
+
+fn text(measured: &Measured, percent: u8) -> String {
     let mut of_tables = String::new();
     if !measured.lookups.is_empty() {
         let head = ["rows in host memory", "type", "ratio", "packed", "as they are", "one copy"];
@@ -179,10 +194,11 @@ fn text(measured: &Measured, percent: u8) -> String {
         "{}, {} blocks of threads ({percent} %); copies within its memory {}\n{}\
          speeds in uncompressed bytes; /copy: over that of copies, which read and write each byte once\n\
          every payload, tensor and row has the bytes that the processor makes, and so have those of odd \
-         sizes\n{of_tables}",
+         sizes\n\n{}{of_tables}",
         measured.device,
         measured.blocks,
         gigabytes(measured.copy_bytes_per_second),
-        columns(&table)
+        table("codec", &measured.codecs),
+        measured.nvcomp
     )
 }
