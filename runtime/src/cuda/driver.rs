@@ -10,7 +10,7 @@
 #![allow(unsafe_code)]
 
 pub(super) mod host_call;
-mod identity;
+pub(super) mod identity;
 mod moves;
 
 use std::collections::BTreeMap;
@@ -19,7 +19,9 @@ use std::sync::Arc;
 
 use codecs::kernels::Program;
 use cudarc::cublas;
-use cudarc::driver::sys::{CUdevice_attribute, CUevent, CUevent_flags, CUstream};
+use cudarc::driver::sys::{
+    CUdevice_attribute, CUevent, CUevent_flags, CUstream, cuEventElapsedTime,
+};
 use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaStream, DriverError, result};
 use schema::Bytes;
 
@@ -36,6 +38,9 @@ pub(super) struct Context {
     pub multiprocessors: u32,
 }
 
+/// The oldest driver, by the version of CUDA that it is for, which has all that is called here.
+const OLDEST_DRIVER: (u32, u32) = (12, 0);
+
 /// The architecture that kernels are compiled for, for a compute capability: the newest that is not
 /// newer than the device. The driver makes of it what the device runs.
 pub(super) fn architecture(capability: (i32, i32)) -> Option<&'static str> {
@@ -51,6 +56,10 @@ impl Context {
         Library::Nvrtc.require()?;
         let no_device = |error: DriverError| CudaError::NoDevice { why: text(error) };
         result::init().map_err(no_device)?;
+        let driver = identity::driver_version()?;
+        if driver < OLDEST_DRIVER {
+            return Err(CudaError::OldDriver { version: driver, least: OLDEST_DRIVER });
+        }
         let count = result::device::get_count().map_err(no_device)? as usize;
         if count == 0 {
             return Err(CudaError::NoDevice { why: "it counts none".into() });
@@ -232,8 +241,15 @@ impl Event {
 
     /// Nanoseconds from another event to this one, both of which have come.
     pub fn since(&self, start: &Self) -> Result<u64, CudaError> {
-        let elapsed = start.event.elapsed_ms(&self.event);
-        let milliseconds = elapsed.map_err(failed("asking when an event came"))?;
+        let failed = failed("asking when an event came");
+        start.event.synchronize().map_err(failed)?;
+        self.event.synchronize().map_err(failed)?;
+        let mut milliseconds = 0f32;
+        // The first version of this function, which says the same: drivers have the second since CUDA
+        // 12.8 alone, and what is not there cannot be called.
+        // SAFETY: both events are open; it writes one number.
+        let asked = unsafe { cuEventElapsedTime(&raw mut milliseconds, start.raw(), self.raw()) };
+        asked.result().map_err(failed)?;
         Ok((f64::from(milliseconds.max(0.0)) * 1e6).round() as u64)
     }
 }

@@ -10,6 +10,14 @@ pub enum CudaError {
     /// The driver's library is not there.
     #[error("no NVIDIA driver: {} cannot be loaded; {}", Library::Driver.file(), Library::Driver.remedy())]
     NoDriver,
+    /// The driver is older than what is called of it.
+    #[error("the NVIDIA driver is for CUDA {}.{}, and {}.{} is the least: install a newer one, or use `--device host`", .version.0, .version.1, .least.0, .least.1)]
+    OldDriver {
+        /// The version of CUDA that it is for, major and minor.
+        version: (u32, u32),
+        /// The least that will do.
+        least: (u32, u32),
+    },
     /// A driver without a device.
     #[error(
         "the NVIDIA driver sees no device ({why}): check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or use `--device host`"

@@ -31,7 +31,26 @@
 //! | counting zeros | on the stand-in: as many as the host counts |
 //! | compression by the host between copies | on the stand-in: the bits of in-core execution |
 //! | whole commands (`profile`, `run`, `train`, `sample codecs`, `bench codecs`) | on the stand-in |
-//! | missing things | no driver, no device, an old one, no NVRTC, too little device or pinned memory: on the stand-in |
+//! | nvCOMP beside our kernels | on a stand-in that is as strict as its headers; what it needs for a tensor is asked of the real 5.0.0, 5.1.0, 5.2.0, 5.3.0 and 6.0.0, which need no device for that |
+//! | missing things | no driver, an old one, no device, an old one, no NVRTC, too little device or pinned memory: on the stand-in |
+//!
+//! # What was held to NVIDIA's own headers and libraries
+//!
+//! Every function that is called was declared once more, with the types that it is called with, behind the
+//! header, and every constant compared, by a C compiler; and looked for in the library:
+//!
+//! | of | version | what |
+//! |---|---|---|
+//! | the driver | `cuda.h` of CUDA 12.9; names also in that of 12.0, which is the oldest driver that will do | 47 functions, constants, every status; no library, which comes with a device |
+//! | NVRTC | 12.9.86 | 7 functions; compiles every kernel |
+//! | cuBLAS | 12.9.1 | 5 functions, constants, every status |
+//! | cuDNN | 9.28.0 | 28 functions, constants, every status; its library reads descriptors (without a device) and computes the same extents and the same math mode |
+//! | nvCOMP | 5.0.0.6, 5.1.0.21, 5.2.0.13, 5.3.0.16, 6.0.0.12 | structures' sizes and fields, functions |
+//!
+//! cuDNN's header calls both gradients' algorithms deterministic, says nothing of the forward one, whose
+//! sums are of products alone, nor of means and softmax, and deprecates all of them since 9.0. Tests look
+//! for every function, and let cuDNN and nvCOMP read what they are told, wherever those are installed, and
+//! say where they are not.
 //!
 //! What that cannot show: whether the real driver behaves as the stand-in; memory ordering weaker than
 //! one thread at a time; how fast anything is, and what slows what; that a GPU's `exp` and its like are near the host's.

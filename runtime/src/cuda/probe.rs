@@ -4,6 +4,7 @@ use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use schema::{Bytes, Direction, Nanos};
 
 use super::CudaError;
+use super::driver::identity::driver_version;
 use super::driver::{Context, DeviceMemory, Event, Pinned, Stream};
 
 /// Copies over a device's link without a plan, from and to pinned memory, and memory that is not.
@@ -98,7 +99,7 @@ impl CudaProbe {
             name: self.context.name.clone(),
             uuid: self.context.uuid()?,
             capability: self.context.capability,
-            driver: self.context.driver_version()?,
+            driver: driver_version()?,
             multiprocessors: self.context.multiprocessors,
             clock_khz: clock,
             memory_clock_khz: memory_clock,

@@ -276,7 +276,7 @@ fn a_probe_says_what_the_device_says_and_copies() {
     assert_eq!((facts.name.as_str(), facts.memory), ("stand-in", Bytes(1 << 30)));
     assert_eq!(facts.free, facts.memory, "the probe's own memory is not taken off");
     assert_eq!(facts.uuid, "GPU-00112233-4455-6677-8899-aabbccddeeff");
-    assert_eq!((facts.capability, facts.driver, facts.multiprocessors), ((9, 0), (12, 8), 2));
+    assert_eq!((facts.capability, facts.driver, facts.multiprocessors), ((9, 0), (12, 0), 2));
     assert_eq!((facts.clock_khz, facts.memory_clock_khz), (1_500_000, 2_000_000));
     assert_eq!(probe.largest(), Bytes(1 << 20));
     assert_eq!(facts.f32_flops, 2 * 2 * 128 * 1_500_000_000);
@@ -321,6 +321,15 @@ fn an_old_device_is_said() {
     if is_inside("an_old_device_is_said", &[("TIDEGATE_CAPABILITY", "61")]) {
         let error = refusal();
         assert!(matches!(error, CudaError::TooOld { capability: (6, 1), .. }), "{error}");
+    }
+}
+
+#[test]
+fn an_old_driver_is_said() {
+    if is_inside("an_old_driver_is_said", &[("TIDEGATE_DRIVER", "11080")]) {
+        let error = refusal();
+        assert!(matches!(error, CudaError::OldDriver { version: (11, 8), .. }), "{error}");
+        assert!(error.to_string().contains("11.8, and 12.0 is the least"), "{error}");
     }
 }
 

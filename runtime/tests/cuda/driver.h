@@ -3,7 +3,8 @@
 // Streams do nothing until somebody waits. Then whatever may run next is drawn at random: streams go
 // on in order, events are waited for, and nothing else is ordered. Time is counted in steps. What the
 // environment says: TIDEGATE_DEVICES (default 1), TIDEGATE_MEMORY in bytes (default 1 GiB),
-// TIDEGATE_CAPABILITY (default 90), TIDEGATE_SEED, TIDEGATE_DAMAGE (whether what is read back is wrong).
+// TIDEGATE_CAPABILITY (default 90), TIDEGATE_DRIVER (default 12000), TIDEGATE_SEED, TIDEGATE_DAMAGE (whether
+// what is read back is wrong). It has the functions that drivers for CUDA 12.0 have, and none that came later.
 
 #include <algorithm>
 #include <deque>
@@ -157,8 +158,7 @@ API cuDeviceGetUuid(void* uuid, int) {
     for (int i = 0; i < 16; i++) ((unsigned char*)uuid)[i] = 16 * i + i;
     return 0;
 }
-API cuDeviceGetUuid_v2(void* uuid, int device) { return cuDeviceGetUuid(uuid, device); }
-API cuDriverGetVersion(int* version) { return *version = 12080, 0; }
+API cuDriverGetVersion(int* version) { return *version = setting("TIDEGATE_DRIVER", 12000), 0; }
 static int context;
 API cuDevicePrimaryCtxRetain(void** to, int) { return *to = &context, 0; }
 API cuDevicePrimaryCtxRelease_v2(int) { return 0; }
@@ -309,7 +309,6 @@ API cuEventElapsedTime(float* to, void* start, void* end) {
     *to = ((double)last.back()->at - (double)first.back()->at) / 1e6;
     return 0;
 }
-API cuEventElapsedTime_v2(float* to, void* start, void* end) { return cuEventElapsedTime(to, start, end); }
 API cuModuleLoadData(void** to, const void* image) {
     std::string name = (const char*)image;
     return *to = new Module{name.substr(0, name.find(' '))}, 0;

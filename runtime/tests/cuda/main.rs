@@ -10,6 +10,7 @@ mod layers;
 mod models;
 mod nvcomp;
 mod stand_in;
+mod symbols;
 
 #[path = "../../../codecs/tests/kernels/emulator.rs"]
 mod emulator;

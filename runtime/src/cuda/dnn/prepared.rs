@@ -188,3 +188,60 @@ fn filter(
     unsafe { result::set_filternd_descriptor(raw, FLOAT, order, axes, extents)? };
     Ok(made)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::Library;
+
+    /// The library itself reads descriptors as they were meant. It needs no device for that; only where it
+    /// is installed, which is said.
+    #[test]
+    fn the_real_cudnn_takes_descriptors_and_computes_the_same_extents() {
+        if let Err(missing) = Library::Cudnn.require() {
+            eprintln!("skipped: descriptors are not read: {missing}");
+            return;
+        }
+        eprintln!("cuDNN {}", super::super::version().unwrap());
+        // Input, output, window, step and padding; channels, filters and groups.
+        let (flat, deep) = (
+            [1, 9, 12, 1, 4, 6, 1, 3, 2, 1, 2, 2, 0, 0, 0],
+            [6, 9, 12, 3, 5, 12, 2, 3, 3, 2, 2, 1, 0, 1, 1],
+        );
+        for numbers in [flat, deep] {
+            let sides = Sides::of(&numbers);
+            let [channels, filters, groups] = [6, 4, 2];
+            let x = tensor(&[&[2, channels], sides.input].concat()).unwrap();
+            let w = filter(&[&[filters, channels / groups], sides.window].concat()).unwrap();
+            let convolution = sides.convolution(groups).unwrap();
+            let mut extents = vec![0; sides.input.len() + 2];
+            let axes = extents.len() as c_int;
+            // SAFETY: the descriptors are made; the slice is of so many axes.
+            let asked = unsafe {
+                sys::cudnnGetConvolutionNdForwardOutputDim(
+                    convolution.raw,
+                    x.raw,
+                    w.raw,
+                    axes,
+                    extents.as_mut_ptr(),
+                )
+            };
+            asked.result().unwrap();
+            assert_eq!(extents, [&[2, filters], sides.output].concat());
+            let mut math = sys::cudnnMathType_t::CUDNN_DEFAULT_MATH;
+            // SAFETY: the descriptor is made; it writes one value of the type.
+            unsafe { sys::cudnnGetConvolutionMathType(convolution.raw, &raw mut math) }
+                .result()
+                .unwrap();
+            assert_eq!(math, sys::cudnnMathType_t::CUDNN_FMA_MATH);
+
+            let pool = sides.pool().unwrap();
+            // SAFETY: as above.
+            let asked = unsafe {
+                sys::cudnnGetPoolingNdForwardOutputDim(pool.raw, x.raw, axes, extents.as_mut_ptr())
+            };
+            asked.result().unwrap();
+            assert_eq!(extents, [&[2, channels], sides.output].concat());
+        }
+    }
+}

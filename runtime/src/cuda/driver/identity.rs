@@ -16,14 +16,14 @@ impl Context {
         let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| digits[part].to_string());
         Ok(format!("GPU-{}", parts.join("-")))
     }
+}
 
-    /// The newest version of CUDA that the driver knows, major and minor.
-    pub fn driver_version(&self) -> Result<(u32, u32), CudaError> {
-        let mut version: c_int = 0;
-        // SAFETY: the driver is loaded, and writes one number.
-        let asked = unsafe { sys::cuDriverGetVersion(&raw mut version) };
-        asked.result().map_err(failed("asking for the driver's version"))?;
-        let version = version.unsigned_abs();
-        Ok((version / 1000, version % 1000 / 10))
-    }
+/// The newest version of CUDA that the driver knows, major and minor. It needs no device to say so.
+pub fn driver_version() -> Result<(u32, u32), CudaError> {
+    let mut version: c_int = 0;
+    // SAFETY: the driver is loaded, and writes one number.
+    let asked = unsafe { sys::cuDriverGetVersion(&raw mut version) };
+    asked.result().map_err(failed("asking for the driver's version"))?;
+    let version = version.unsigned_abs();
+    Ok((version / 1000, version % 1000 / 10))
 }
