@@ -91,14 +91,14 @@ pub fn open<'a>(
     check(network, trace, plan)?;
     let residents = Residents::new(plan, trace)?;
     // With any number of blocks: what is refused is refused before a device is looked for.
-    let none = Means { blocks: 1, blas: false, dnn: false };
+    let none = Means::kernels(1);
     let all = BTreeSet::new();
     Commands::new(plan, network, Shares { layers: none, codecs: 1 }, &all)?;
     let context = Context::open(options.ordinal)?;
     let blocks = blocks_of(context.multiprocessors, 100);
     let codecs = blocks_of(context.multiprocessors, options.codec_percent);
     let streams = array(|_| context.stream())?;
-    let wanted = Means { blocks, blas: options.blas, dnn: options.dnn };
+    let wanted = Means { blas: options.blas, dnn: options.dnn, ..Means::kernels(blocks) };
     let (opened, layers) = Opened::new(&context, &streams[Lane::Compute.index()], network, wanted)?;
     let mut commands = Commands::new(plan, network, Shares { layers, codecs }, opened.not_dnn())?;
     if options.count_zeros {

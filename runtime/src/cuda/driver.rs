@@ -15,6 +15,7 @@ mod moves;
 
 use std::collections::BTreeMap;
 use std::ffi::{c_uint, c_void};
+use std::ptr;
 use std::sync::Arc;
 
 use codecs::kernels::Program;
@@ -292,8 +293,8 @@ impl Blas {
         self.workspace.bytes
     }
 
-    /// Products, whose arguments are those of [`BLAS_ARGUMENTS`].
-    pub fn multiply(&self, arguments: &[u64]) -> Result<(), CudaError> {
+    /// Products, whose arguments are those of [`BLAS_ARGUMENTS`], of floats or of operands in 16 bits.
+    pub fn multiply(&self, arguments: &[u64], in_halves: bool) -> Result<(), CudaError> {
         let Ok(arguments) = <&[u64; BLAS_ARGUMENTS]>::try_from(arguments) else {
             let why = "another number of arguments".into();
             return Err(CudaError::Call { what: "multiplying matrices", why });
@@ -305,6 +306,38 @@ impl Blas {
             _ => cublas::sys::cublasOperation_t::CUBLAS_OP_T,
         };
         let (alpha, beta) = (float(5), float(12));
+        if in_halves {
+            let half = cublas::sys::cudaDataType::CUDA_R_16BF;
+            // SAFETY: as below; operands are of 16 bits, and factors, sums and output of 32.
+            let multiplied = unsafe {
+                cublas::result::gemm_strided_batched_ex(
+                    self.handle,
+                    transposed(0),
+                    transposed(1),
+                    int(2),
+                    int(3),
+                    int(4),
+                    ptr::from_ref(&alpha).cast(),
+                    arguments[6] as *const c_void,
+                    half,
+                    int(7),
+                    arguments[8] as i64,
+                    arguments[9] as *const c_void,
+                    half,
+                    int(10),
+                    arguments[11] as i64,
+                    ptr::from_ref(&beta).cast(),
+                    arguments[13] as *mut c_void,
+                    cublas::sys::cudaDataType::CUDA_R_32F,
+                    int(14),
+                    arguments[15] as i64,
+                    int(16),
+                    cublas::sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
+                    cublas::sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
+                )
+            };
+            return multiplied.map_err(blas_failed("multiplying matrices of 16 bits"));
+        }
         // SAFETY: matrices lie within their operands, as their strides have it, which tests hold on
         // an emulator; alpha and beta are read before the call returns.
         let multiplied = unsafe {

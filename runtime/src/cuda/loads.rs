@@ -96,7 +96,7 @@ impl CudaLoads {
                 workspace: 0,
                 scratch: 0,
             };
-            let means = Means { blocks, blas: false, dnn: false };
+            let means = Means::kernels(blocks);
             let made = launches(&step, OpId(0), &operands, means);
             let failed = |why: super::launches::NoKernel| CudaError::Call {
                 what: "making a load",

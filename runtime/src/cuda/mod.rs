@@ -22,7 +22,7 @@
 //! | layers' kernels | the host layers' values, to 2e-6 of the largest (in bf16, or the next value); the same bits with any order and number of threads |
 //! | commands | whole plans (swapping, recomputing, compressing, falling back) in any order that streams may take: the bits of in-core execution on the same kernels |
 //! | every kernel, for f32 and bf16 | compiled by NVRTC 12.9 for sm_70, sm_80 and sm_90 |
-//! | calls of cuBLAS | against a product as its documentation has it |
+//! | calls of cuBLAS | against a product as its documentation has it; in bf16, the host layers' values to the same digits |
 //! | calls of cuDNN | on a stand-in that carries out what descriptors say and refuses what its documentation does, and any algorithm whose bits may differ: the host layers' values, and the same bits for every plan |
 //! | the device | on a stand-in for driver, cuBLAS and cuDNN, which carries out what streams were given on the emulator |
 //! | an iteration as a graph | captured and launched on the stand-in, which refuses what may not be captured: edges give the order that streams have, and launches the bits that streams leave |
@@ -59,8 +59,9 @@
 //!
 //! - Maxima by cuDNN, which does not say where they were. Without cuDNN, convolutions by cuBLAS other than
 //!   of one cell: they are plain tiled kernels then, which are right and no match for NVIDIA's.
-//! - f16, and the units for 16-bit products: activations and gradients in bf16 are widened for products and
-//!   convolutions, which keep 32-bit weights.
+//! - f16. Convolutions and fused attention on the units for 16-bit products: in bf16 their operands are widened
+//!   first. cuDNN's convolutions want weights and their gradients in bf16, too, which would round what the
+//!   host does not; attention has its scores in floats.
 
 mod by_host;
 mod codec_runs;

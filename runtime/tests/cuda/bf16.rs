@@ -44,6 +44,52 @@ fn kernels_round_as_the_host() {
     }
 }
 
+/// Three numbers of 16 bits add up to a float, but for what is smaller than any of them.
+#[test]
+fn floats_are_taken_apart_exactly() {
+    let Some(mut emulator) = layers::emulator() else { return };
+    let mut random = Random::new(4);
+    let floats: Vec<u32> = (0..1u32 << 16)
+        .flat_map(|upper| {
+            [0, 1, 0x8000, 0xffff, random.next() as u32 & 0xffff].map(|l| upper << 16 | l)
+        })
+        .collect();
+    let (count, apart) = (floats.len(), floats.len().next_multiple_of(128));
+    let bytes: Vec<u8> = floats.iter().flat_map(|float| float.to_le_bytes()).collect();
+    let mut buffers = vec![bytes, vec![0xff; 6 * apart]];
+    let launch = Launch {
+        program: "bf16",
+        kernel: "take_apart".into(),
+        blocks: 3,
+        threads: 256,
+        arguments: vec![
+            Value::Number(count as u64),
+            Value::Number(apart as u64),
+            Value::Buffer(0, 0),
+            Value::Buffer(1, 0),
+        ],
+    };
+    emulator.run(1, &mut buffers, &[launch]);
+    let halves = buffers[1].as_chunks::<2>().0;
+    for (index, float) in floats.iter().map(|bits| f32::from_bits(*bits)).enumerate() {
+        let part = |part: usize| {
+            let bits = u16::from_le_bytes(halves[part * apart + index]);
+            f64::from(half::bf16::from_bits(bits).to_f32())
+        };
+        let (float, parts) = (f64::from(float), [0, 1, 2].map(part));
+        let sum: f64 = parts.iter().sum();
+        if !float.is_finite() {
+            let [first, rest @ ..] = parts;
+            assert!(first == float || (first.is_nan() && float.is_nan()), "{float}: {parts:?}");
+            assert_eq!(rest, [0.0; 2], "{float}");
+        } else if float.abs() >= 2f64.powi(-110) {
+            assert_eq!(sum, float, "{parts:?}");
+        } else {
+            assert!((sum - float).abs() <= 2f64.powi(-133), "{float}: {parts:?}");
+        }
+    }
+}
+
 /// Plans that swap, recompute and compress, handed out and as graphs, with libraries and without.
 #[test]
 fn plans_in_16_bits_leave_the_same_bits() {
@@ -56,6 +102,7 @@ fn plans_in_16_bits_leave_the_same_bits() {
         ("vgg", "cswap", 70, true, false),
         ("resnet", "tide", 70, false, true),
         ("transformer", "tide", 75, false, false),
+        ("transformer", "swap-all", 75, false, true),
     ] {
         let network = networks::small(name).in_bf16();
         let mut trace = trace(&network);
@@ -81,9 +128,23 @@ fn plans_in_16_bits_leave_the_same_bits() {
 /// An iteration leaves what it leaves on the host, to the digits that 16 bits have.
 #[test]
 fn an_iteration_in_16_bits_is_the_hosts() {
-    if !is_inside_with("bf16::an_iteration_in_16_bits_is_the_hosts", &[], &[]) {
-        return;
+    if is_inside_with("bf16::an_iteration_in_16_bits_is_the_hosts", &[], &[]) {
+        an_iteration_is_the_hosts();
     }
+}
+
+/// The same by cuBLAS, where a device has units for it: for all products, for some, and for none.
+#[test]
+fn products_of_16_bits_are_the_hosts() {
+    let test = "bf16::products_of_16_bits_are_the_hosts";
+    for capability in ["90", "86", "75"] {
+        if is_inside_with(test, &["libcublas.so"], &[("TIDEGATE_CAPABILITY", capability)]) {
+            return an_iteration_is_the_hosts();
+        }
+    }
+}
+
+fn an_iteration_is_the_hosts() {
     for name in ["vgg", "transformer"] {
         let network = networks::small(name).in_bf16();
         let trace = trace(&network);

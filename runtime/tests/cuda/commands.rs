@@ -16,7 +16,7 @@ use crate::problem::{SEED, machine, planned, trace, zfp, zvc};
 use crate::reference::{bits, seed_of};
 use crate::{layers, networks};
 
-const SHARES: Shares = Shares { layers: Means { blocks: 16, blas: false, dnn: false }, codecs: 3 };
+const SHARES: Shares = Shares { layers: Means::kernels(16), codecs: 3 };
 
 /// A device that is none.
 struct Emulated<'a> {

@@ -361,6 +361,38 @@ API cublasSgemmStridedBatched(void* blas, int ta, int tb, int m, int n, int k, c
     });
 }
 
+// Of operands in bfloat16 and an output of floats, which devices have from 8.0 on.
+API cublasGemmStridedBatchedEx(void* blas, int ta, int tb, int m, int n, int k, const void* alpha, const void* a_at,
+    int a_type, int lda, long long apart_a, const void* b_at, int b_type, int ldb, long long apart_b, const void* beta,
+    void* c_at, int c_type, int ldc, long long apart_c, int batch, int compute, int algorithm) {
+    Blas* own = (Blas*)blas;
+    bool fits = lda >= (ta ? k : m) && ldb >= (tb ? n : k) && ldc >= m && m > 0 && n > 0 && k > 0 && batch > 0;
+    if (!own->has_workspace || !own->stream || !fits) return 7;
+    // CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT.
+    if (a_type != 14 || b_type != 14 || c_type != 0 || compute != 68 || algorithm != -1) return 15;
+    if (setting("TIDEGATE_CAPABILITY", 90) < 80) return 8;
+    float scale = *(const float*)alpha, keep = *(const float*)beta;
+    const uint16_t *a = (const uint16_t*)a_at, *b = (const uint16_t*)b_at;
+    return later(own->stream, [=] {
+        auto wide = [](uint16_t half) {
+            uint32_t bits = (uint32_t)half << 16;
+            float number;
+            memcpy(&number, &bits, 4);
+            return number;
+        };
+        for (long i = 0; i < (long)batch * m * n; i++) {
+            long one = i / m / n, row = i % m, column = i / m % n;
+            float sum = 0;
+            for (long l = 0; l < k; l++) {
+                sum += wide(a[one * apart_a + (ta ? l + row * lda : row + l * lda)])
+                    * wide(b[one * apart_b + (tb ? column + l * ldb : l + column * ldb)]);
+            }
+            float* to = (float*)c_at + one * apart_c + row + column * (long)ldc;
+            *to = scale * sum + (keep == 0 ? 0.0f : keep * *to);
+        }
+    });
+}
+
 // What is compiled is the program's name and the architecture.
 struct Compiled {
     std::string text;

@@ -105,7 +105,7 @@ fn a_graph_has_the_order_of_the_streams() {
         let moments: Vec<usize> = (0..nodes.len()).filter(|node| nodes[*node].0).collect();
         assert_eq!(moments.len(), 1 + 2 * plan.actions.len(), "the origin, and each action's two");
 
-        let layers = Means { blocks: 1, blas: false, dnn: false };
+        let layers = Means::kernels(1);
         let shares = Shares { layers, codecs: 1 };
         let commands = Commands::new(&plan, &network, shares, &BTreeSet::new()).unwrap();
         let mut order = HappensBefore::new();

@@ -7,10 +7,12 @@
 use std::collections::BTreeSet;
 
 use codecs::kernels::{Launch, Launches, Program};
-use runtime::cuda::launches::{Argument, BLAS, Cells, Means, NoKernel, OpOperands, launches};
+use runtime::cuda::launches::{
+    Argument, BLAS, BLAS_HALVES, Cells, Halves, Means, NoKernel, OpOperands, launches,
+};
 use runtime::cuda::programs;
 use runtime::layers::{Convolution, Shape, Window, cell_from_index};
-use runtime::network::{Network, Operands, Random, Step};
+use runtime::network::{Network, Op, Operands, Random, Step};
 use schema::{Dtype, OpId, Role, TensorId};
 
 use crate::emulator::{Emulator, Value};
@@ -20,14 +22,18 @@ use crate::models;
 const TOLERANCE: f32 = 2e-6;
 
 /// Kernels alone.
-const KERNELS: Means = Means { blocks: 8, blas: false, dnn: false };
+const KERNELS: Means = Means::kernels(8);
 
 /// What cuBLAS promises, one product after the other.
-const SGEMM: Program = Program::new(
+const CUBLAS: Program = Program::new(
     BLAS.0,
     &["
-KERNEL sgemm(u64 ta, u64 tb, u64 m, u64 n, u64 k, u64 alpha, const float* a, u64 lda, u64 apart_a,
-    const float* b, u64 ldb, u64 apart_b, u64 beta, float* c, u64 ldc, u64 apart_c, u64 batch) {
+struct Half {
+    unsigned short bits;
+    operator float() const { return __uint_as_float((unsigned)bits << 16); }
+};
+template <class T> static void multiply(u64 ta, u64 tb, u64 m, u64 n, u64 k, u64 alpha, const T* a, u64 lda,
+    u64 apart_a, const T* b, u64 ldb, u64 apart_b, u64 beta, float* c, u64 ldc, u64 apart_c, u64 batch) {
     if (threadIdx.x != 0) return;
     for (u64 i = 0; i < batch * m * n; i++) {
         u64 one = i / m / n, row = i % m, column = i / m % n;
@@ -40,12 +46,20 @@ KERNEL sgemm(u64 ta, u64 tb, u64 m, u64 n, u64 k, u64 alpha, const float* a, u64
         *to = __uint_as_float(alpha) * sum + (beta == 0 ? 0.0f : __uint_as_float(beta) * *to);
     }
 }
+KERNEL sgemm(u64 ta, u64 tb, u64 m, u64 n, u64 k, u64 alpha, const float* a, u64 lda, u64 apart_a,
+    const float* b, u64 ldb, u64 apart_b, u64 beta, float* c, u64 ldc, u64 apart_c, u64 batch) {
+    multiply(ta, tb, m, n, k, alpha, a, lda, apart_a, b, ldb, apart_b, beta, c, ldc, apart_c, batch);
+}
+KERNEL gemm_ex(u64 ta, u64 tb, u64 m, u64 n, u64 k, u64 alpha, const Half* a, u64 lda, u64 apart_a,
+    const Half* b, u64 ldb, u64 apart_b, u64 beta, float* c, u64 ldc, u64 apart_c, u64 batch) {
+    multiply(ta, tb, m, n, k, alpha, a, lda, apart_a, b, ldb, apart_b, beta, c, ldc, apart_c, batch);
+}
 "],
 );
 
 /// Every program, running, and cuBLAS; nothing where there is no compiler.
 pub fn emulator() -> Option<Emulator> {
-    let all: Vec<Program> = programs().into_iter().chain([SGEMM]).collect();
+    let all: Vec<Program> = programs().into_iter().chain([CUBLAS]).collect();
     Emulator::new(&all)
 }
 
@@ -210,25 +224,28 @@ fn check(network: &Network) -> Option<f32> {
     for (index, op) in network.ops().iter().enumerate() {
         let id = OpId::from_index(index);
         let expected = memory.on_host(network, id);
-        let mut on_device = |seed, blocks, blas, in_place| {
-            let means = Means { blocks, blas, dnn: false };
+        let mut on_device = |seed, means, in_place| {
             memory.on_device(&mut emulator, network, id, (seed, means, in_place))
         };
-        let found = on_device(index as u64, 40, false, false);
-        let again = on_device(!(index as u64), 3, false, true);
-        let with_blas = on_device(index as u64, 40, true, false);
+        let blas = |halves| Means { blas: true, halves, ..Means::kernels(40) };
+        let found = on_device(index as u64, Means::kernels(40), false);
+        let again = on_device(!(index as u64), Means::kernels(3), true);
+        let with_blas = on_device(index as u64, blas(Halves::None), false);
+        let in_halves = on_device(index as u64, blas(Halves::WithWeights), false);
         assert!(bits(&found) == bits(&again), "`{}` differs between two runs", op.name);
         let tensors: Vec<TensorId> = op.updates.iter().chain(&op.writes).copied().collect();
-        let both = found.into_iter().zip(with_blas);
-        for ((tensor, expected), (found, with_blas)) in tensors.iter().zip(expected).zip(both) {
+        let all = found.into_iter().zip(with_blas).zip(in_halves);
+        for ((tensor, expected), ((found, with_blas), in_halves)) in
+            tensors.iter().zip(expected).zip(all)
+        {
             let of = network.tensor(*tensor);
             let about = format!("`{}` of `{}`", of.name, op.name);
             if of.dtype == Dtype::I32 {
                 assert!(bits(std::slice::from_ref(&expected)) == bits(&[found]), "{about}");
             } else {
                 let largest = expected.iter().fold(0f32, |most, value| most.max(value.abs()));
-                let twice = expected.iter().chain(&expected);
-                for (expected, found) in twice.zip(found.iter().chain(&with_blas)) {
+                let found = found.iter().chain(&with_blas).chain(&in_halves);
+                for (expected, found) in expected.iter().cycle().zip(found) {
                     // Of 16 bits, what is nearly in the middle may be rounded either way.
                     let step = if of.is_narrow() { expected.abs() / 128.0 } else { 0.0 };
                     let apart = ((expected - found).abs() - step).max(0.0);
@@ -279,31 +296,44 @@ fn layers_in_16_bits() {
     }
 }
 
+/// What is launched for each op of a network with these means, as program and kernel.
+fn launched(network: &Network, means: Means) -> Vec<(String, Vec<(&'static str, String)>)> {
+    let place = |tensor: &TensorId| {
+        let of = network.tensor(*tensor);
+        Cells { narrow: of.is_narrow(), ..Cells::new(0usize, of.elements) }
+    };
+    let of_op = |(index, op): (usize, &Op)| {
+        let reads: Vec<_> = op.reads.iter().map(|tensor| Some(place(tensor))).collect();
+        let updates: Vec<_> = op.updates.iter().map(place).collect();
+        let writes: Vec<_> = op.writes.iter().map(place).collect();
+        let operands = OpOperands {
+            reads: &reads,
+            updates: &updates,
+            writes: &writes,
+            workspace: 0,
+            scratch: 0,
+        };
+        let launches = launches(&op.step, OpId::from_index(index), &operands, means).unwrap();
+        let named = launches.launches.into_iter().map(|launch| (launch.program, launch.kernel));
+        (op.name.clone(), named.collect())
+    };
+    network.ops().iter().enumerate().map(of_op).collect()
+}
+
 /// What a network has not is no kernel, and each kernel is launched by some network.
 #[test]
 fn every_kernel_is_launched() {
-    let mut launched = BTreeSet::new();
-    for network in models::all().into_iter().chain(models::all().map(Network::in_bf16)) {
-        for (index, op) in network.ops().iter().enumerate() {
-            let place = |tensor: &TensorId| {
-                let of = network.tensor(*tensor);
-                Cells { narrow: of.is_narrow(), ..Cells::new(0usize, of.elements) }
-            };
-            let reads: Vec<_> = op.reads.iter().map(|tensor| Some(place(tensor))).collect();
-            let updates: Vec<_> = op.updates.iter().map(place).collect();
-            let writes: Vec<_> = op.writes.iter().map(place).collect();
-            let operands = OpOperands {
-                reads: &reads,
-                updates: &updates,
-                writes: &writes,
-                workspace: 0,
-                scratch: 0,
-            };
-            let launches = launches(&op.step, OpId::from_index(index), &operands, KERNELS).unwrap();
-            let named = |launch: Launch<_>| format!("{}/{}", launch.program, launch.kernel);
-            launched.extend(launches.launches.into_iter().map(named));
-        }
-    }
+    let in_halves = Means { blas: true, halves: Halves::WithWeights, ..KERNELS };
+    let networks = models::all().map(|network| (network, KERNELS)).into_iter();
+    let in_bf16 = [KERNELS, in_halves]
+        .into_iter()
+        .flat_map(|means| models::all().map(|network| (network.in_bf16(), means)));
+    let all = networks.chain(in_bf16).flat_map(|(network, means)| launched(&network, means));
+    let kernels = all.flat_map(|(_, launches)| launches);
+    let launched: BTreeSet<String> = kernels
+        .filter(|(program, _)| *program != BLAS.0)
+        .map(|(program, kernel)| format!("{program}/{kernel}"))
+        .collect();
     let codecs = codecs::kernels::programs();
     // Small forms are those of plans; zeros are counted behind any op.
     let of_layers = programs().into_iter().filter(|program| !codecs.contains(program));
@@ -319,28 +349,11 @@ fn every_kernel_is_launched() {
 /// which is summed up.
 #[test]
 fn most_products_are_told_to_cublas() {
-    let mut left = BTreeSet::new();
-    for network in models::all() {
-        for (index, op) in network.ops().iter().enumerate() {
-            let place = |tensor: &TensorId| Cells::new(0usize, network.tensor(*tensor).elements);
-            let reads: Vec<_> = op.reads.iter().map(|tensor| Some(place(tensor))).collect();
-            let updates: Vec<_> = op.updates.iter().map(place).collect();
-            let writes: Vec<_> = op.writes.iter().map(place).collect();
-            let operands = OpOperands {
-                reads: &reads,
-                updates: &updates,
-                writes: &writes,
-                workspace: 0,
-                scratch: 0,
-            };
-            let means = Means { blas: true, ..KERNELS };
-            let launches = launches(&op.step, OpId::from_index(index), &operands, means).unwrap();
-            let is_product = |launch: &Launch<_>| launch.kernel == "product";
-            if launches.launches.iter().any(is_product) {
-                left.insert(op.name.clone());
-            }
-        }
-    }
+    let means = Means { blas: true, ..KERNELS };
+    let all = models::all();
+    let all = all.iter().flat_map(|network| launched(network, means));
+    let left = all.filter(|(_, launches)| launches.iter().any(|(_, kernel)| kernel == "product"));
+    let left: BTreeSet<String> = left.map(|(name, _)| name).collect();
     let expected = [
         "attention",
         "attention.backward",
@@ -350,6 +363,32 @@ fn most_products_are_told_to_cublas() {
     ];
     let left: Vec<&str> = left.iter().map(String::as_str).collect();
     assert_eq!(left, expected);
+}
+
+/// Products of operands that are stored in 16 bits are told so, and those with weights where that pays:
+/// what is left to floats is attention's, which has its scores in floats, and convolutions of one cell.
+#[test]
+fn products_of_16_bits_are_told_to_cublas() {
+    let networks = models::all().map(Network::in_bf16);
+    let by = |halves, kernel: &str| -> BTreeSet<String> {
+        let means = Means { blas: true, halves, ..KERNELS };
+        let all = networks.iter().flat_map(|network| launched(network, means));
+        let has = |launches: &[(&str, String)]| {
+            launches.iter().any(|(program, name)| *program == BLAS.0 && name == kernel)
+        };
+        all.filter(|(_, launches)| has(launches)).map(|(name, _)| name).collect()
+    };
+    let (floats, halves) = (BLAS.1, BLAS_HALVES.1);
+    assert!(by(Halves::None, halves).is_empty());
+    let (before, stored, all) =
+        (by(Halves::None, floats), by(Halves::Stored, halves), by(Halves::WithWeights, halves));
+    assert!(stored.is_subset(&all) && all.is_subset(&before));
+    let weights: Vec<&String> = all.difference(&stored).collect();
+    assert!(weights.iter().any(|name| name.ends_with("backward.input")), "{weights:?}");
+    let left = by(Halves::WithWeights, floats);
+    assert_eq!(left, before.difference(&all).cloned().collect());
+    let left: Vec<&str> = left.iter().map(String::as_str).collect();
+    assert_eq!(left, ["attention", "attention.backward", "pointwise.backward.input"]);
 }
 
 #[test]

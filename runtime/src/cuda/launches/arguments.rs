@@ -3,6 +3,8 @@
 use codecs::kernels::Launch;
 use schema::OpId;
 
+use super::halves::Parts;
+
 /// Threads of a block.
 const THREADS: u32 = 256;
 /// Threads of the one block that sums up a loss.
@@ -138,9 +140,30 @@ pub struct Means {
     pub blocks: u32,
     /// Whether products are cuBLAS's, where it can be told them: launches of [`BLAS`](super::BLAS).
     pub blas: bool,
+    /// Which operands of 16 bits cuBLAS takes as they are stored: launches of
+    /// [`BLAS_HALVES`](super::BLAS_HALVES).
+    pub halves: Halves,
     /// Whether what cuDNN can be told is cuDNN's: launches of [`DNN`](super::DNN). It comes before
     /// cuBLAS.
     pub dnn: bool,
+}
+
+/// What a device's units for products of 16 bits are used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Halves {
+    /// Nothing: what is stored in 16 bits is widened.
+    None,
+    /// Products of two operands that are stored so.
+    Stored,
+    /// Those, and such an operand with weights of 32 bits, in three products.
+    WithWeights,
+}
+
+impl Means {
+    /// Our own kernels alone, in at most so many blocks of threads.
+    pub const fn kernels(blocks: u32) -> Self {
+        Self { blocks, blas: false, halves: Halves::None, dnn: false }
+    }
 }
 
 /// The launches of an op so far.
@@ -152,6 +175,8 @@ pub(super) struct Writer<A> {
     pub scratch_bytes: u64,
     /// Whether operands are elements of 16 bits where kernels name them so.
     pub has_elements: bool,
+    /// Where operands of products are in 16 bits: what the right one is.
+    pub halves: Option<Parts>,
     means: Means,
 }
 
@@ -162,6 +187,7 @@ impl<A> Writer<A> {
             op: u64::from(op.0),
             scratch_bytes: 0,
             has_elements: false,
+            halves: None,
             means,
         }
     }

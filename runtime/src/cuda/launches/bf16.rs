@@ -10,7 +10,7 @@ use super::{Cells, OpOperands, Writer};
 use crate::network::Step;
 
 /// Scratch memory begins at a multiple of this for each operand.
-const ALIGNMENT: u64 = 256;
+pub(super) const ALIGNMENT: u64 = 256;
 
 /// Whether a step's kernels take these operands as they are stored: all that they have of activations and
 /// gradients in 16 bits, and parameters, statistics and indices not.
@@ -133,7 +133,12 @@ impl<A: Copy + PartialEq> Widened<A> {
     }
 }
 
-fn convert<A: Copy>(writer: &mut Writer<A>, kernel: &str, from: &Cells<A>, to: &Cells<A>) {
+pub(super) fn convert<A: Copy>(
+    writer: &mut Writer<A>,
+    kernel: &str,
+    from: &Cells<A>,
+    to: &Cells<A>,
+) {
     let arguments = operands![from.elements, from.address(), to.address()];
     writer.each(("bf16", kernel), from.elements, arguments);
 }

@@ -9,6 +9,9 @@ use super::{Argument, Operand};
 /// What a call is named in a list of launches: the program, and its one kernel.
 pub const BLAS: (&str, &str) = ("cublas", "sgemm");
 
+/// The same where both operands are stored in 16 bits, and the output in 32: it has the same arguments.
+pub const BLAS_HALVES: (&str, &str) = ("cublas", "gemm_ex");
+
 /// The arguments of `cublasSgemmStridedBatched` after its handle: whether each operand is transposed, m,
 /// n, k, alpha, for either operand its address, leading dimension and the distance to the next, beta,
 /// the same three of the output, and how many there are.
@@ -46,8 +49,9 @@ fn second(of: Strides, n: u64, k: u64) -> Option<Said> {
     }
 }
 
-/// The calls for a product, each the arguments of one; none where it cannot be said.
-pub(super) fn calls<A: Copy>(of: &Matrices<A>) -> Option<Vec<Vec<Operand<A>>>> {
+/// The calls for a product, each the arguments of one, of operands whose elements have so many bytes; none
+/// where it cannot be said.
+pub(super) fn calls<A: Copy>(of: &Matrices<A>, bytes: u64) -> Option<Vec<Vec<Operand<A>>>> {
     if of.masked.is_some() || of.split < of.inner {
         return None;
     }
@@ -74,7 +78,7 @@ pub(super) fn calls<A: Copy>(of: &Matrices<A>) -> Option<Vec<Vec<Operand<A>>>> {
         let (of_sample, of_head) = (index / heads, index % heads);
         let place = |(at, strides): (Argument<A>, Strides)| {
             let head = of_head / strides.divide * strides.head;
-            behind(at, strides.start + of_sample * strides.sample + head)
+            behind(at, bytes * (strides.start + of_sample * strides.sample + head))
         };
         let apart = |sample: u64, head: u64| match (alone, together) {
             (true, _) => sample,
@@ -86,7 +90,7 @@ pub(super) fn calls<A: Copy>(of: &Matrices<A>) -> Option<Vec<Vec<Operand<A>>>> {
             (_, true) => of.heads,
             _ => 1,
         };
-        let y = behind(of.y, start + of_sample * sample + of_head * head);
+        let y = behind(of.y, 4 * (start + of_sample * sample + of_head * head));
         let beta = if of.accumulate { 1.0f32 } else { 0.0 };
         super::arguments::operands![
             a.transposed,
@@ -111,10 +115,10 @@ pub(super) fn calls<A: Copy>(of: &Matrices<A>) -> Option<Vec<Vec<Operand<A>>>> {
     Some((0..samples * heads).map(call).collect())
 }
 
-/// So many floats behind an address.
-fn behind<A>(at: Argument<A>, floats: u64) -> Argument<A> {
+/// So many bytes behind an address.
+pub(super) fn behind<A>(at: Argument<A>, bytes: u64) -> Argument<A> {
     match at {
-        Argument::Address(at, more) => Argument::Address(at, more + 4 * floats),
+        Argument::Address(at, more) => Argument::Address(at, more + bytes),
         other => other,
     }
 }

@@ -1,7 +1,7 @@
 //! Products of matrices, and convolutions.
 
 use super::arguments::operands;
-use super::blas::{BLAS, calls};
+use super::blas::{BLAS, BLAS_HALVES, behind, calls};
 use super::{Argument, OpOperands, Operand, Writer};
 use crate::layers::{Linear, MASKED, Product};
 use crate::network::Step;
@@ -79,9 +79,9 @@ impl<A: Copy + PartialEq> Matrices<A> {
     }
 
     pub fn write(&self, writer: &mut Writer<A>) {
-        let calls = if writer.has_blas() { calls(self) } else { None };
-        if let Some(calls) = calls {
-            calls.into_iter().for_each(|call| writer.library(BLAS, call));
+        if let Some(calls) = self.calls(writer) {
+            let kernel = if writer.halves.is_some() { BLAS_HALVES } else { BLAS };
+            calls.into_iter().for_each(|call| writer.library(kernel, call));
             return self.add_bias(writer);
         }
         let operand = |(address, of): (Argument<A>, Strides)| {
@@ -125,6 +125,21 @@ pub(super) fn is_too_large(step: &Step) -> bool {
 }
 
 impl<A: Copy + PartialEq> Matrices<A> {
+    /// What cuBLAS is told, if it can be: each part of the right operand in its turn.
+    fn calls(&self, writer: &Writer<A>) -> Option<Vec<Vec<Operand<A>>>> {
+        if !writer.has_blas() {
+            return None;
+        }
+        let Some(parts) = writer.halves else { return calls(self, 4) };
+        let part = |index: u64| {
+            let b = (behind(self.b.0, index * parts.apart), self.b.1);
+            let of = Self { b, accumulate: self.accumulate || index > 0, ..*self };
+            calls(&of, 2)
+        };
+        let all: Option<Vec<_>> = (0..parts.count).map(part).collect();
+        Some(all?.into_iter().flatten().collect())
+    }
+
     /// Adds the bias, where there is one, to rows behind one another.
     fn add_bias(&self, writer: &mut Writer<A>) {
         if self.bias == Argument::Nothing {

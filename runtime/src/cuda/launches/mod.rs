@@ -5,6 +5,7 @@ mod attention;
 mod bf16;
 mod blas;
 mod dnn;
+mod halves;
 mod matrices;
 mod rows;
 mod simple;
@@ -13,10 +14,10 @@ use codecs::kernels::Launches;
 use schema::OpId;
 
 use crate::network::Step;
-pub use arguments::{Argument, Cells, Means, OpOperands};
+pub use arguments::{Argument, Cells, Halves, Means, OpOperands};
 use arguments::{Operand, Writer};
 use bf16::Widened;
-pub use blas::{BLAS, BLAS_ARGUMENTS};
+pub use blas::{BLAS, BLAS_ARGUMENTS, BLAS_HALVES};
 pub use dnn::{DNN, DnnCall, DnnKernel, dnn_call};
 
 /// An op that has no kernel.
@@ -45,10 +46,13 @@ pub fn launches<A: Copy + PartialEq>(
     }
     if bf16::has_elements(step, operands) {
         // Nothing to gain from a library that takes floats.
-        let mut writer = Writer::new(Means { blas: false, dnn: false, ..means }, op);
+        let mut writer = Writer::new(Means::kernels(means.blocks), op);
         writer.has_elements = true;
         write(step, operands, &mut writer)?;
         return Ok(Launches { launches: writer.launches, scratch_bytes: 0 });
+    }
+    if let Some(writer) = halves::write(step, op, operands, means) {
+        return Ok(Launches { launches: writer.launches, scratch_bytes: writer.scratch_bytes });
     }
     let mut writer = Writer::new(means, op);
     match Widened::new(operands, &mut writer) {
