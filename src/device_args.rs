@@ -90,6 +90,7 @@ impl DeviceArgs {
             h2d: Bandwidth::constant(self.bandwidth),
             latency: self.latency,
             both_directions: 1.0,
+            beside_copy: 1.0,
         }
     }
 }

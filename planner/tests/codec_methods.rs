@@ -247,6 +247,7 @@ fn cswap_compresses_what_is_sparse_enough_and_sc_all_that_gets_smaller() {
         h2d: schema::Bandwidth::constant(schema::BytesPerSec(1_000_000_000)),
         latency: Nanos(0),
         both_directions: 1.0,
+        beside_copy: 1.0,
     };
     let problem = |nanos| {
         let mut codecs = all_codecs(nanos);

@@ -36,6 +36,7 @@ fn machine() -> Machine {
             h2d: Bandwidth::constant(BytesPerSec(1_000_000_000)),
             latency: Nanos(100),
             both_directions: 1.0,
+            beside_copy: 1.0,
         },
         sources: Default::default(),
     }

@@ -105,6 +105,7 @@ fn machine() -> Machine {
             h2d: bandwidth,
             latency: Nanos(0),
             both_directions: 1.0,
+            beside_copy: 1.0,
         },
         sources: BTreeMap::new(),
     }

@@ -76,6 +76,7 @@ struct LinkTable {
     #[serde(default, deserialize_with = "amount")]
     latency: Option<Nanos>,
     both_directions: Option<f64>,
+    beside_copy: Option<f64>,
 }
 
 impl MachineFile {
@@ -112,7 +113,7 @@ impl MachineFile {
     }
 
     /// Every figure of a machine by its field's name, and whether this file states it.
-    pub(crate) fn figures(&self) -> [(&'static str, bool); 12] {
+    pub(crate) fn figures(&self) -> [(&'static str, bool); 13] {
         let (device, compute, link) = (&self.device, &self.device.compute, &self.link);
         [
             ("device.memory", device.memory.is_some()),
@@ -127,6 +128,7 @@ impl MachineFile {
             ("link.h2d", link.h2d.is_some()),
             ("link.latency", link.latency.is_some()),
             ("link.both_directions", link.both_directions.is_some()),
+            ("link.beside_copy", link.beside_copy.is_some()),
         ]
     }
 
@@ -169,6 +171,7 @@ impl MachineFile {
                 h2d: self.link.h2d.or(base.link.h2d),
                 latency: self.link.latency.or(base.link.latency),
                 both_directions: self.link.both_directions.or(base.link.both_directions),
+                beside_copy: self.link.beside_copy.or(base.link.beside_copy),
             },
             written_sources: toml::Table::new(),
             sources,
@@ -177,7 +180,7 @@ impl MachineFile {
 
     /// The machine, where every field is stated. Codecs share the compute lane unless the file
     /// says otherwise, as CSWAP+ assumes; if they do not, they do not slow compute unless it says
-    /// so.
+    /// so, and neither do copies.
     pub(crate) fn finish(self, name: String, file: &Path) -> Result<Machine, ScenarioError> {
         let (device, link) = (self.device, self.link);
         let compute = device.compute;
@@ -218,6 +221,7 @@ impl MachineFile {
                     "both_directions",
                     "1.0",
                 )?,
+                beside_copy: link.beside_copy.unwrap_or(1.0),
             },
             sources: self.sources.into_iter().map(|(k, v)| (k.to_string(), v)).collect(),
         };

@@ -21,6 +21,19 @@ pub struct Link {
     /// Speed of each direction while both are busy, as a share of its speed alone: 1 for a link
     /// whose directions do not disturb each other, 0.5 for one that shares its bandwidth.
     pub both_directions: f64,
+    /// Speed of compute while a copy runs, in either direction or in both, as a share of its speed alone,
+    /// from 0.1 to 1: both want the device's memory. Absent: 1, so that copies do not slow it. The copy
+    /// keeps its speed.
+    #[serde(default = "full_speed", skip_serializing_if = "is_full_speed")]
+    pub beside_copy: f64,
+}
+
+pub(crate) fn full_speed() -> f64 {
+    1.0
+}
+
+pub(crate) fn is_full_speed(share: &f64) -> bool {
+    *share == full_speed()
 }
 
 /// Copies from device to host, or back.
@@ -122,6 +135,9 @@ impl Link {
         if !(0.1..=1.0).contains(&self.both_directions) {
             return Some(("link.both_directions", "must lie between 0.1 and 1"));
         }
+        if !(0.1..=1.0).contains(&self.beside_copy) {
+            return Some(("link.beside_copy", "must lie between 0.1 and 1"));
+        }
         if self.latency.0 > 1_000_000_000 {
             return Some(("link.latency_ns", "is over a second"));
         }
@@ -146,6 +162,7 @@ mod tests {
             h2d: bandwidth,
             latency: Nanos(10),
             both_directions: 1.0,
+            beside_copy: 1.0,
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::link::{full_speed, is_full_speed};
 use crate::{Bytes, BytesPerSec, Document, Link};
 
 /// One device, its host and the link between them.
@@ -59,14 +60,6 @@ pub struct Compute {
     /// slow it. The codec keeps its speed.
     #[serde(default = "full_speed", skip_serializing_if = "is_full_speed")]
     pub beside_codec: f64,
-}
-
-fn full_speed() -> f64 {
-    1.0
-}
-
-fn is_full_speed(share: &f64) -> bool {
-    *share == full_speed()
 }
 
 /// The host of a machine.

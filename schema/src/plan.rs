@@ -49,6 +49,10 @@ pub struct Plan {
     /// 1000, so that codecs do not slow it.
     #[serde(default = "full_speed", skip_serializing_if = "is_full_speed")]
     pub beside_codec_permille: u16,
+    /// Speed of compute while a copy runs beside it, in thousandths of its speed alone; absent: 1000, so
+    /// that copies do not slow it.
+    #[serde(default = "full_speed", skip_serializing_if = "is_full_speed")]
+    pub beside_copy_permille: u16,
     /// What was decided for each tensor that the method considered; all others are kept.
     pub decisions: Vec<Decision>,
     /// Device memory.
@@ -350,6 +354,7 @@ impl Document for Plan {
         for (field, permille) in [
             ("both_directions_permille", self.both_directions_permille),
             ("beside_codec_permille", self.beside_codec_permille),
+            ("beside_copy_permille", self.beside_copy_permille),
         ] {
             if !(100..=1000).contains(&permille) {
                 return Err(PlanError::Speed { field });

@@ -118,6 +118,7 @@ mod tests {
             both_directions_permille: 1000,
             codec_lane: false,
             beside_codec_permille: 1000,
+            beside_copy_permille: 1000,
             decisions: Vec::new(),
             buffers: Vec::new(),
             host_buffers: Vec::new(),

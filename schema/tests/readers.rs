@@ -99,6 +99,22 @@ fn a_plan_says_which_lane_its_codecs_run_on() {
     assert_eq!((new.beside_codec_permille, lanes(&new)), (600, (true, true)));
 }
 
+/// Copies that slow compute are stated; documents that say nothing of it mean that they do not.
+#[test]
+fn compute_beside_copies_has_the_speed_that_is_stated() {
+    let (machine, plan) = (read::<Machine>(MACHINE), read::<Plan>(PLAN));
+    assert_eq!(machine.expect("readable").link.beside_copy, 1.0);
+    assert_eq!(plan.expect("readable").beside_copy_permille, 1000);
+    let stated = "\"both_directions\": 0.75";
+    let machine = changed(MACHINE, stated, &format!("{stated}, \"beside_copy\": 0.9"));
+    round_trip::<Machine>(&machine);
+    assert_eq!(read::<Machine>(&machine).expect("readable").link.beside_copy, 0.9);
+    let stated = "\"both_directions_permille\": 750";
+    let plan = changed(PLAN, stated, &format!("{stated}, \"beside_copy_permille\": 900"));
+    round_trip::<Plan>(&plan);
+    assert_eq!(read::<Plan>(&plan).expect("readable").beside_copy_permille, 900);
+}
+
 #[test]
 fn documents_that_cannot_be_read_are_refused_with_a_reason() {
     let mut table = String::new();
@@ -136,6 +152,8 @@ fn documents_that_cannot_be_read_are_refused_with_a_reason() {
     case("both directions", machine("0.75", "7.5"));
     let stops = "\"codec_lane\": true, \"beside_codec\": 0.0";
     case("codecs that stop compute", machine("\"codec_lane\": true", stops));
+    let stops = "\"both_directions\": 0.75, \"beside_copy\": 0.0";
+    case("copies that stop compute", machine("\"both_directions\": 0.75", stops));
     let plan = |from: &str, to: &str| refusal::<Plan>(&changed(PLAN, from, to));
     let fast = "\"both_directions_permille\": 750, \"beside_codec_permille\": 1001";
     case("faster beside codecs", plan("\"both_directions_permille\": 750", fast));

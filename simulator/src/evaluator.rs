@@ -189,13 +189,17 @@ impl<'a> Evaluator<'a> {
     ) -> Self {
         static NO_CODECS: Codecs = Codecs::NONE;
         let time = |direction| move |bytes: &u64| link.copy_time(direction, Bytes(*bytes)).0;
-        let permille = (link.both_directions * 1000.0).round().clamp(100.0, 1000.0) as u16;
+        let permille = |share: f64| (share * 1000.0).round().clamp(100.0, 1000.0) as u16;
+        let speeds = Speeds {
+            both_directions_permille: permille(link.both_directions),
+            beside_copy_permille: permille(link.beside_copy),
+            ..Speeds::ALONE
+        };
         let copies = CopyTimes {
             out: model.bytes.iter().map(time(Direction::D2h)).collect(),
             back: model.bytes.iter().map(time(Direction::H2d)).collect(),
             small_out: Vec::new(),
             small_back: Vec::new(),
-            both_directions_permille: permille,
         };
         Self {
             model,
@@ -205,12 +209,7 @@ impl<'a> Evaluator<'a> {
             policy,
             budget,
             sequence: Sequence::new(model, policy.copies_stay),
-            timing: Timing::new(
-                policy,
-                budget.0,
-                host_budget.0,
-                Speeds { both_directions_permille: permille, ..Speeds::ALONE },
-            ),
+            timing: Timing::new(policy, budget.0, host_budget.0, speeds),
             last: Vec::new(),
             timed_until: 0,
             evaluations: 0,
@@ -254,7 +253,12 @@ impl<'a> Evaluator<'a> {
 
     /// Speed of each copy direction while both are busy, in thousandths of its speed alone.
     pub fn both_directions_permille(&self) -> u16 {
-        self.copies.both_directions_permille
+        self.timing.speeds.both_directions_permille
+    }
+
+    /// Speed of compute while a copy runs, in thousandths of its speed alone.
+    pub fn beside_copy_permille(&self) -> u16 {
+        self.timing.speeds.beside_copy_permille
     }
 
     /// The evaluator, whose evaluations are also added to a counter that others share.

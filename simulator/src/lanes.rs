@@ -14,16 +14,21 @@ pub(crate) struct Speeds {
     pub both_directions_permille: u16,
     /// Compute's, while a codec runs on a lane of its own.
     pub beside_codec_permille: u16,
+    /// Compute's, while a copy runs; with a codec beside it, too, it is slowed by both.
+    pub beside_copy_permille: u16,
 }
 
 impl Speeds {
     /// Lanes that do not disturb each other.
-    pub const ALONE: Self =
-        Self { both_directions_permille: 1000, beside_codec_permille: FULL_SPEED as u16 };
+    pub const ALONE: Self = Self {
+        both_directions_permille: FULL_SPEED as u16,
+        beside_codec_permille: FULL_SPEED as u16,
+        beside_copy_permille: FULL_SPEED as u16,
+    };
 }
 
 /// The lanes at one moment. Lanes come in pairs of which one may slow the other while both are
-/// busy: copies out and in, compute and codecs.
+/// busy: copies out and in, compute and codecs. Copies may slow compute besides.
 #[derive(Debug, Clone)]
 pub(crate) struct Lanes {
     end: [u64; Lane::COUNT],
@@ -32,7 +37,9 @@ pub(crate) struct Lanes {
     since: [u64; Lane::COUNT],
     /// Speed of each lane while its other is busy.
     beside: [u64; Lane::COUNT],
-    /// Whether a lane slows its other, or is slowed by it.
+    /// Speed of compute while there is a copy.
+    beside_copy: u64,
+    /// Whether a lane slows another, or is slowed by it, or its other does or is.
     disturbed: [bool; Lane::COUNT],
 }
 
@@ -54,12 +61,15 @@ impl Lanes {
         beside[Lane::D2h.index()] = copies;
         beside[Lane::H2d.index()] = copies;
         let slowed = |lane: Lane| beside[lane.index()] < FULL_SPEED;
+        let beside_copy = u64::from(speeds.beside_copy_permille);
         Self {
             end: [IDLE; Lane::COUNT],
             left: [0; Lane::COUNT],
             since: [0; Lane::COUNT],
-            disturbed: Lane::ALL.map(|lane| slowed(lane) || slowed(other(lane))),
+            disturbed: Lane::ALL
+                .map(|lane| slowed(lane) || slowed(other(lane)) || beside_copy < FULL_SPEED),
             beside,
+            beside_copy,
         }
     }
 
@@ -81,11 +91,11 @@ impl Lanes {
             self.end[lane.index()] = now + duration;
             return;
         }
-        self.advance(lane, now);
+        self.advance_all(lane, now);
         // Only times that no device reaches saturate.
         self.left[lane.index()] = duration.saturating_mul(FULL_SPEED);
         self.end[lane.index()] = now;
-        self.set_ends(lane, now);
+        self.set_all_ends(lane, now);
     }
 
     pub fn finish(&mut self, lane: Lane, now: u64) {
@@ -93,13 +103,42 @@ impl Lanes {
             self.end[lane.index()] = IDLE;
             return;
         }
-        self.advance(lane, now);
+        self.advance_all(lane, now);
         self.end[lane.index()] = IDLE;
-        self.set_ends(lane, now);
+        self.set_all_ends(lane, now);
     }
 
     fn speed(&self, lane: Lane) -> u64 {
-        if self.is_idle(other(lane)) { FULL_SPEED } else { self.beside[lane.index()] }
+        let idle = self.is_idle(other(lane));
+        let speed = if idle { FULL_SPEED } else { self.beside[lane.index()] };
+        let copies = || !self.is_idle(Lane::D2h) || !self.is_idle(Lane::H2d);
+        match lane {
+            Lane::Compute if self.beside_copy < FULL_SPEED && copies() => {
+                speed * self.beside_copy / FULL_SPEED
+            }
+            _ => speed,
+        }
+    }
+
+    /// Whether compute's speed changes with what a lane does that is not of its pair.
+    fn slows_compute(&self, lane: Lane) -> bool {
+        self.beside_copy < FULL_SPEED && matches!(lane, Lane::D2h | Lane::H2d)
+    }
+
+    /// Before a lane starts or ends: takes off what all have done whose speed that may change.
+    fn advance_all(&mut self, lane: Lane, now: u64) {
+        self.advance(lane, now);
+        if self.slows_compute(lane) {
+            self.advance(Lane::Compute, now);
+        }
+    }
+
+    /// After a lane has started or ended: says when these end now.
+    fn set_all_ends(&mut self, lane: Lane, now: u64) {
+        self.set_ends(lane, now);
+        if self.slows_compute(lane) {
+            self.set_ends(Lane::Compute, now);
+        }
     }
 
     /// Takes off what a lane and its other have done since the last change.
@@ -165,5 +204,36 @@ mod tests {
         // Copies have nothing to do with it.
         lanes.start(Lane::D2h, 70, 10);
         assert_eq!(lanes.next_end(), Some((80, Lane::D2h)));
+    }
+
+    #[test]
+    fn copies_slow_compute_and_not_the_other_way_round() {
+        let mut lanes = Lanes::new(Speeds { beside_copy_permille: 500, ..Speeds::ALONE });
+        lanes.start(Lane::Compute, 0, 100);
+        lanes.start(Lane::D2h, 20, 40);
+        lanes.start(Lane::H2d, 40, 40);
+        // Copies take the time that they take alone.
+        assert_eq!(lanes.next_end(), Some((60, Lane::D2h)));
+        lanes.finish(Lane::D2h, 60);
+        assert_eq!(lanes.next_end(), Some((80, Lane::H2d)));
+        lanes.finish(Lane::H2d, 80);
+        // 20 of compute alone, 60 at half its speed, whether beside one copy or two: 50 are left.
+        assert_eq!(lanes.next_end(), Some((130, Lane::Compute)));
+    }
+
+    #[test]
+    fn compute_is_slowed_by_copies_and_codecs_together() {
+        let speeds = Speeds { both_directions_permille: 500, ..Speeds::ALONE };
+        let speeds = Speeds { beside_codec_permille: 800, beside_copy_permille: 500, ..speeds };
+        let mut lanes = Lanes::new(speeds);
+        lanes.start(Lane::Codec, 0, 50);
+        lanes.start(Lane::Compute, 0, 100);
+        lanes.start(Lane::H2d, 0, 30);
+        // The copy ends with 12 of compute done, the codec with 16 more.
+        assert_eq!(lanes.next_end(), Some((30, Lane::H2d)));
+        lanes.finish(Lane::H2d, 30);
+        assert_eq!(lanes.next_end(), Some((50, Lane::Codec)));
+        lanes.finish(Lane::Codec, 50);
+        assert_eq!(lanes.next_end(), Some((122, Lane::Compute)));
     }
 }

@@ -51,6 +51,7 @@ impl Program {
         let mut program = Self::empty(Speeds {
             both_directions_permille: plan.both_directions_permille,
             beside_codec_permille: plan.beside_codec_permille,
+            beside_copy_permille: plan.beside_copy_permille,
         });
         let buffers = &plan.buffers;
         program.gives_back = buffers.iter().map(|b| b.bytes.0).collect();

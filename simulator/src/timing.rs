@@ -25,7 +25,6 @@ pub(crate) struct CopyTimes {
     pub back: Vec<u64>,
     pub small_out: Vec<u64>,
     pub small_back: Vec<u64>,
-    pub both_directions_permille: u16,
 }
 
 /// Start and end of one action, in time and in the order of events.
@@ -79,7 +78,7 @@ pub(crate) struct Timing {
     policy: Policy,
     pub budget: u64,
     host_budget: u64,
-    speeds: Speeds,
+    pub speeds: Speeds,
     /// Codecs have a lane of their own.
     pub codec_lane: bool,
     pub state: State,

@@ -67,6 +67,7 @@ fn link() -> Link {
         h2d: bandwidth,
         latency: Nanos::ZERO,
         both_directions: 1.0,
+        beside_copy: 1.0,
     }
 }
 

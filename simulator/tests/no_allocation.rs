@@ -109,6 +109,7 @@ fn an_evaluation_like_those_before_allocates_nothing() {
         h2d: bandwidth,
         latency: Nanos(10),
         both_directions: 0.9,
+        beside_copy: 0.8,
     };
     let cost = |bytes: Bytes| CodecCost {
         reserved: Bytes(bytes.0 / 3),

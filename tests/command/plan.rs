@@ -1,5 +1,6 @@
 //! From a trace to a plan, a timeline and pictures of it.
 
+use schema::{Document, Plan};
 use serde_json::Value;
 
 use crate::sandbox::{Sandbox, without_times};
@@ -142,4 +143,23 @@ fn the_trace_of_a_bundled_network_is_found_from_the_plan_alone() {
     let missing = sandbox.run("report plan.json --trace absent.json -o page");
     assert_eq!(missing.code, 2, "{}", missing.stderr);
     assert!(missing.stderr.contains("absent.json"), "{}", missing.stderr);
+}
+
+/// Copies that take from compute what it needs make iterations longer, and plans say by how much.
+#[test]
+fn copies_slow_compute_on_machines_that_say_so() {
+    let sandbox = Sandbox::new();
+    for (name, share) in [("free", "1.0"), ("half", "0.5")] {
+        let machine = format!("inherits = \"p100\"\n[link]\nbeside_copy = {share}\n");
+        sandbox.write(&format!("{name}.toml"), &machine);
+        sandbox.ok(&format!(
+            "plan resnet18-cifar10 --batch 512 -m {name}.toml -b 70% --method swap-all -o {name}.json"
+        ));
+        sandbox.ok(&format!("verify {name}.json"));
+    }
+    let plan = |name: &str| Plan::read(&sandbox.path(name)).expect("it was written");
+    let (free, half) = (plan("free.json"), plan("half.json"));
+    assert_eq!([&free, &half].map(|plan| plan.beside_copy_permille), [1000, 500]);
+    let [free, half] = [&free, &half].map(|plan| plan.predicted.iteration);
+    assert!(half > free && half.0 < 2 * free.0, "{half}, {free}");
 }

@@ -73,6 +73,7 @@ mod tests {
             h2d: Bandwidth::constant(BytesPerSec(1_000_000_000)),
             latency: Nanos(1000),
             both_directions: 1.0,
+            beside_copy: 1.0,
         };
         assert_eq!(one_by_one(&link, 10.0, 500), Nanos(10 * 1500));
         assert_eq!(bulk(&link, 5000.0, None), Nanos(6000));

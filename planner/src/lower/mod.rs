@@ -75,6 +75,7 @@ pub(crate) fn lower_with(
         both_directions_permille: evaluator.both_directions_permille(),
         codec_lane: codec_lane.is_some(),
         beside_codec_permille: codec_lane.map_or(1000, |lane| lane.beside_codec_permille),
+        beside_copy_permille: evaluator.beside_copy_permille(),
         decisions: decisions(problem, decided),
         buffers: layout.device_buffers(&record),
         host_buffers: layout.host_buffers(),

@@ -179,6 +179,7 @@ pub fn machine(random: &mut Random) -> Machine {
             h2d: bandwidth(random),
             latency: Nanos(random.below(100)),
             both_directions: random.of(&[1.0, 1.0, 0.9, 0.5]),
+            beside_copy: codecs.of(&[1.0, 1.0, 0.8, 0.4]),
         },
         sources: BTreeMap::new(),
     }

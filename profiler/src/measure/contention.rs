@@ -89,12 +89,25 @@ impl Contention {
     /// The speed of compute while a codec runs, as machines state it: the mean of compute that is
     /// bound by arithmetic and compute that is bound by memory, from 0.1 to 1.
     pub fn beside_codec(&self) -> f64 {
+        self.of_compute(&[0])
+    }
+
+    /// The same while a copy runs, out or in: the mean of both.
+    pub fn beside_copy(&self) -> f64 {
+        self.of_compute(&[1, 2])
+    }
+
+    /// The mean of both loads of compute beside some of [`BESIDE`].
+    fn of_compute(&self, beside: &[usize]) -> f64 {
         let compute = [Load::Product, Load::Pass];
         let shares: Vec<f64> = (self.loads.iter())
             .filter(|slowed| compute.contains(&slowed.load))
-            .filter_map(|slowed| slowed.shares[0])
+            .flat_map(|slowed| beside.iter().filter_map(|index| slowed.shares[*index]))
             .collect();
-        let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
+        if shares.is_empty() {
+            return 1.0;
+        }
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
         // What timing scatters by is no disturbance.
         if mean > 0.97 { 1.0 } else { ((mean * 1000.0).round() / 1000.0).max(0.1) }
     }
@@ -130,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    /// A device on which codecs take half of memory's bandwidth, and copies disturb nobody.
+    /// A device on which codecs take half of memory's bandwidth, and copies in some of a product's.
     struct Stated;
 
     impl Loads for Stated {
@@ -139,7 +152,14 @@ mod tests {
         fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos, Infallible> {
             assert!(!beside.contains(&load), "{load} beside itself");
             let slow = beside.contains(&Load::Codec) && load == Load::Pass;
-            Ok(Nanos(if slow { 2000 } else { 1000 }))
+            let slowed = beside == [Load::CopyIn] && load == Load::Product;
+            Ok(Nanos(if slow {
+                2000
+            } else if slowed {
+                1250
+            } else {
+                1000
+            }))
         }
     }
 
@@ -149,7 +169,7 @@ mod tests {
         let measured = measure_contention(&mut Stated, 3, || done += 1);
         let contention = measured.unwrap_or_else(|never| match never {});
         assert_eq!(done, Load::ALL.len());
-        assert_eq!(contention.beside_codec(), 0.75);
+        assert_eq!((contention.beside_codec(), contention.beside_copy()), (0.75, 0.95));
         let of = |load: Load| contention.loads[load as usize].shares;
         assert_eq!(of(Load::Pass), [Some(0.5), Some(1.0), Some(1.0), Some(1.0)]);
         assert_eq!(of(Load::Codec), [None, Some(1.0), Some(1.0), Some(1.0)]);

@@ -138,6 +138,7 @@ pub fn measure_link<C: Copies>(
         latency,
         // What timing scatters by is no disturbance.
         both_directions: if share > 0.97 { 1.0 } else { (share * 1000.0).round() / 1000.0 },
+        beside_copy: 1.0,
     };
     Ok(LinkCurve { link, timed })
 }
@@ -201,6 +202,7 @@ mod tests {
             h2d: Bandwidth::constant(BytesPerSec(2_000_000_000)),
             latency: Nanos(10_000),
             both_directions: 0.5,
+            beside_copy: 1.0,
         };
         let curve = measure_link(&mut Stated(link.clone()), "found", &SIZES, 3, || ());
         let LinkCurve { link: found, timed } = curve.unwrap_or_else(|never| match never {});
@@ -224,6 +226,7 @@ mod tests {
             h2d: Bandwidth::constant(BytesPerSec(1_000_000_000_000_000)),
             latency: Nanos(0),
             both_directions: 1.0,
+            beside_copy: 1.0,
         };
         let curve = measure_link(&mut Stated(free), "found", &SIZES, 1, || ());
         let LinkCurve { link, .. } = curve.unwrap_or_else(|never| match never {});

@@ -5,6 +5,10 @@ use schema::{Bytes, BytesPerSec, Compute, Device, Host, Link, Machine};
 
 use super::{Contention, Roofline};
 
+/// What the speed of compute beside a copy is the mean of.
+const BESIDE_COPY: &str =
+    "the mean of a product of matrices and an activation, beside copies out and in";
+
 /// The machine that this process runs on, as the host device sees it: half of the memory stands for
 /// the device's, half for the host's. `source` is the command that measured link and roofline.
 pub fn host_machine(
@@ -29,6 +33,7 @@ pub fn host_machine(
         ("contention", measured(&contention.summary())),
         ("host.memory", "half of this machine's memory".to_string()),
         ("link", measured("copies between two arenas, slowed down to the link that is emulated")),
+        ("link.beside_copy", measured(BESIDE_COPY)),
     ];
     Machine {
         name: "host".into(),
@@ -46,7 +51,7 @@ pub fn host_machine(
             },
         },
         host: Host { memory: half },
-        link,
+        link: Link { beside_copy: contention.beside_copy(), ..link },
         sources: sources.into_iter().map(|(n, s)| (n.to_string(), s)).collect(),
     }
 }
@@ -77,6 +82,7 @@ pub fn cuda_machine(
         ("contention", measured(&contention.summary())),
         ("host.memory", "half of this machine's memory".to_string()),
         ("link", measured("copies from and to pinned memory, and memory that is not")),
+        ("link.beside_copy", measured(BESIDE_COPY)),
     ];
     Machine {
         name: "cuda".into(),
@@ -94,7 +100,7 @@ pub fn cuda_machine(
             },
         },
         host: Host { memory: Bytes(host_memory.0 / 2) },
-        link,
+        link: Link { beside_copy: contention.beside_copy(), ..link },
         sources: sources.into_iter().map(|(n, s)| (n.to_string(), s)).collect(),
     }
 }
@@ -147,6 +153,7 @@ mod tests {
             h2d: Bandwidth::constant(BytesPerSec(1_000_000)),
             latency: Nanos(1000),
             both_directions: 1.0,
+            beside_copy: 1.0,
         };
         let roofline = Roofline { f32_flops: 1, memory_bandwidth: BytesPerSec(1) };
         let memory = memory_of_this_machine();

@@ -279,6 +279,7 @@ mod tests {
             both_directions_permille: 1000,
             codec_lane: false,
             beside_codec_permille: 1000,
+            beside_copy_permille: 1000,
             decisions: Vec::new(),
             buffers: vec![
                 weight,

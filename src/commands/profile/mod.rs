@@ -95,9 +95,11 @@ fn summary(trace: &Trace, times: &OpTimes, machine: &MeasuredMachine, args: &Dev
     text.push_str(&columns(&copies(machine, args)));
     let link = &machine.machine.link;
     text.push_str(&format!(
-        "latency {}; both directions at once: each at {:.0} % of its speed\n",
+        "latency {}; both directions at once: each at {:.0} % of its speed; compute beside a copy: at \
+         {:.0} %\n",
         link.latency,
-        100.0 * link.both_directions
+        100.0 * link.both_directions,
+        100.0 * link.beside_copy
     ));
     text.push('\n');
     text.push_str(&columns(&contention(machine)));

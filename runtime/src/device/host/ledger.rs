@@ -187,6 +187,7 @@ mod tests {
                 h2d: bandwidth,
                 latency: Nanos(0),
                 both_directions: 1.0,
+                beside_copy: 1.0,
             },
             sources: Default::default(),
         };

@@ -225,6 +225,7 @@ mod tests {
             h2d: bandwidth,
             latency: schema::Nanos(100),
             both_directions: 0.5,
+            beside_copy: 1.0,
         };
         let throttle = Throttle::new(link);
         let (stop, mut to) = (crate::device::Stop::default(), vec![0; 3 * PIECE]);
@@ -248,6 +249,7 @@ mod tests {
             h2d: slow,
             latency: schema::Nanos(0),
             both_directions: 1.0,
+            beside_copy: 1.0,
         };
         let (throttle, stop) = (Throttle::new(link), crate::device::Stop::default());
         stop.request();

@@ -168,6 +168,7 @@ mod tests {
             h2d: Bandwidth::constant(BytesPerSec(10_000_000_000)),
             latency: Nanos(100),
             both_directions: 1.0,
+            beside_copy: 1.0,
         };
         let loads = HostLoads::new(link).expect("a thread");
         for load in Load::ALL {
