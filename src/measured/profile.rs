@@ -1,6 +1,5 @@
 //! A network and the machine that it runs on, measured.
 
-use codecs::CodecId;
 use planner::{Progress, Watch};
 use profiler::measure::{
     Contention, Copies, LinkCurve, Loads, cuda_machine, host_machine, measure_contention,
@@ -59,9 +58,21 @@ const TENSORS: [Bytes; 6] = [
     Bytes(8 << 20),
 ];
 
-/// The same for those that a GPU trains.
-const CUDA_TENSORS: [Bytes; 5] =
-    [Bytes(1 << 20), Bytes(4 << 20), Bytes(16 << 20), Bytes(64 << 20), Bytes(256 << 20)];
+/// No tensor that is sampled is smaller.
+const LEAST_TENSOR: Bytes = Bytes(4 << 10);
+
+/// The largest of those that a GPU trains, and how many sizes there are, each a quarter of the next.
+const CUDA_TENSOR: Bytes = Bytes(256 << 20);
+const CUDA_SIZES: usize = 5;
+
+/// The same for CUDA: what a codec makes of a tensor and what it works in must fit, too.
+fn cuda_tensors(free: Bytes) -> Vec<Bytes> {
+    let quarter = |size: &Bytes| Some(Bytes(size.0 / 4)).filter(|size| size.0 >= LEAST_TENSOR.0);
+    let all = std::iter::successors(Some(CUDA_TENSOR), quarter);
+    let mut sizes: Vec<_> = all.filter(|size| size.0 <= free.0 / 16).take(CUDA_SIZES).collect();
+    sizes.reverse();
+    sizes
+}
 
 /// Shares of zeros of these tensors, and runs of which the fastest counts.
 const SHARES: u32 = 11;
@@ -84,7 +95,7 @@ pub fn measure_machine(args: &DeviceArgs) -> Result<MeasuredMachine> {
     args.on.check()?;
     let bar = Bar::new("profile");
     let memory = memory_of_this_machine();
-    let (machine, link, contention) = match args.on.kind {
+    let (machine, link, contention, tensors) = match args.on.kind {
         DeviceKind::Host => {
             let mut probe = LinkProbe::new(args.link(), COPIES[COPIES.len() - 1]);
             let link = link_of(&mut probe, &args.link().name, &COPIES, args, &bar)?;
@@ -92,7 +103,7 @@ pub fn measure_machine(args: &DeviceArgs) -> Result<MeasuredMachine> {
             let contention = contention_of(&mut loads, args, &bar)?;
             let machine =
                 host_machine(link.link.clone(), measure_host(), &contention, memory, SOURCE);
-            (machine, link, contention)
+            (machine, link, contention, TENSORS.to_vec())
         }
         DeviceKind::Cuda => {
             let most = CUDA_COPIES[CUDA_COPIES.len() - 1].min(Bytes(memory.0 / 8));
@@ -105,12 +116,16 @@ pub fn measure_machine(args: &DeviceArgs) -> Result<MeasuredMachine> {
             let mut loads = CudaLoads::open(0, args.on.codec_percent()).map_err(not_run)?;
             let contention = contention_of(&mut loads, args, &bar)?;
             let machine = cuda_machine(link.link.clone(), &facts, &contention, memory, SOURCE);
-            (machine, link, contention)
+            (machine, link, contention, cuda_tensors(facts.free))
         }
     };
     let codecs = match args.sampled.as_slice() {
         [] => None,
-        codecs => Some(sample(codecs, args.on, &bar)?),
+        codecs => {
+            let sampling =
+                Sampling { codecs, sizes: &tensors, shares: SHARES, runs: RUNS, seed: 0 };
+            Some(sample_and_fit(&sampling, args.on, &bar)?)
+        }
     };
     Ok(MeasuredMachine { machine, link, contention, codecs })
 }
@@ -221,14 +236,6 @@ fn provenance(source: String, args: &DeviceArgs, machine: &Machine) -> Provenanc
     }
 }
 
-fn sample(codecs: &[CodecId], on: OnDevice, bar: &Bar) -> Result<(Vec<CodecSample>, CodecModels)> {
-    let sizes = match on.kind {
-        DeviceKind::Host => &TENSORS[..],
-        DeviceKind::Cuda => &CUDA_TENSORS,
-    };
-    sample_and_fit(&Sampling { codecs, sizes, shares: SHARES, runs: RUNS, seed: 0 }, on, bar)
-}
-
 /// Takes samples of codecs, and fits models to them.
 pub fn sample_and_fit(
     sampling: &Sampling,
@@ -248,5 +255,17 @@ fn stop_if_interrupted() -> Result {
             error: anyhow::anyhow!("interrupted: nothing was written"),
         }),
         false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tensors_that_are_sampled_fit_the_device() {
+        let [mib, kib] = [|n: u64| Bytes(n << 20), |n: u64| Bytes(n << 10)];
+        assert_eq!(cuda_tensors(mib(80_000)), [mib(1), mib(4), mib(16), mib(64), mib(256)]);
+        assert_eq!(cuda_tensors(mib(8)), [kib(4), kib(16), kib(64), kib(256)]);
     }
 }

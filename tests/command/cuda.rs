@@ -130,6 +130,38 @@ fn a_network_is_profiled_planned_and_run() {
     assert_eq!(wrong.code, 2, "{}", wrong.stderr);
 }
 
+/// Codecs are sampled on the device in one go with all else, and what copies take from compute is stated.
+#[test]
+fn a_network_is_profiled_with_codecs_and_planned_with_them() {
+    let sandbox = Sandbox::new();
+    sandbox.write("net.toml", NETWORK);
+    let profile =
+        "profile net.toml --batch 2 --device cuda --warmup 1 --repeats 1 --sample zvc -o p";
+    let memory = [("TIDEGATE_MEMORY", "4000000")];
+    let Some(run) = sandbox.run_on_stand_in(profile, &[], &memory) else { return };
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.contains("--codec-models p/codec-models.json"), "{}", run.stdout);
+    assert!(run.stdout.contains("compute beside a copy: at"), "{}", run.stdout);
+    let content = |name: &str| -> Value {
+        let document: Value = serde_json::from_str(&sandbox.text(name)).expect("JSON");
+        document["content"].clone()
+    };
+    let models = content("p/codec-models.json");
+    assert_eq!(models["device"], "stand-in");
+    assert_eq!(models["models"][0]["codec"], "zvc");
+    let samples: Vec<results::CodecSample> =
+        results::read_parquet(&sandbox.path("p/samples.parquet")).expect("it was written");
+    let sizes: std::collections::BTreeSet<u64> =
+        samples.iter().map(|sample| sample.bytes.0).collect();
+    assert_eq!(sizes.into_iter().collect::<Vec<_>>(), [4 << 10, 16 << 10, 64 << 10]);
+    let link = &content("p/machine.json")["link"];
+    let beside_copy = link.get("beside_copy").map_or(Some(1.0), Value::as_f64).expect("a number");
+    assert!((0.1..=1.0).contains(&beside_copy), "{link}");
+    sandbox.ok("plan p/trace.json -m p/machine.json -b 110% --method cswap+ --codecs zvc \
+                --codec-models p/codec-models.json -o plan.json");
+    sandbox.ok("verify plan.json --trace p/trace.json");
+}
+
 /// Trained with and without codecs, the weights are the same, bit for bit: the command checks it.
 #[test]
 fn a_network_trains_under_a_budget() {
