@@ -16,6 +16,7 @@ fn machine(bytes_per_ns: u64) -> Machine {
     machine.link.h2d = machine.link.d2h.clone();
     machine.link.latency = Nanos(0);
     machine.link.both_directions = 1.0;
+    machine.link.beside_copy = 1.0;
     machine
 }
 

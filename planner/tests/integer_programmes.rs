@@ -55,6 +55,7 @@ fn machine(gigabytes: u64) -> Machine {
     machine.link.h2d = machine.link.d2h.clone();
     machine.link.latency = Nanos::ZERO;
     machine.link.both_directions = 1.0;
+    machine.link.beside_copy = 1.0;
     machine
 }
 

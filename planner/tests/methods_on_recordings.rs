@@ -15,6 +15,7 @@ fn machine() -> Machine {
     machine.link.d2h = Bandwidth::constant(BytesPerSec(12_000_000_000));
     machine.link.h2d = machine.link.d2h.clone();
     machine.link.both_directions = 1.0;
+    machine.link.beside_copy = 1.0;
     machine
 }
 
