@@ -43,7 +43,7 @@
 //! |---|---|---|
 //! | the driver | `cuda.h` of CUDA 12.9; names also in that of 12.0, which is the oldest driver that will do | 47 functions, constants, every status; no library, which comes with a device |
 //! | NVRTC | 12.9.86 | 7 functions; compiles every kernel |
-//! | cuBLAS | 12.9.1 | 5 functions, constants, every status |
+//! | cuBLAS | 12.9.1 | 6 functions, constants, every status |
 //! | cuDNN | 9.28.0 | 28 functions, constants, every status; its library reads descriptors (without a device) and computes the same extents and the same math mode |
 //! | nvCOMP | 5.0.0.6, 5.1.0.21, 5.2.0.13, 5.3.0.16, 6.0.0.12 | structures' sizes and fields, functions |
 //!
@@ -53,7 +53,8 @@
 //! say where they are not.
 //!
 //! What that cannot show: whether the real driver behaves as the stand-in; memory ordering weaker than
-//! one thread at a time; how fast anything is, and what slows what; that a GPU's `exp` and its like are near the host's.
+//! one thread at a time; how fast anything is, and what slows what; that a GPU's `exp` and its like are near the host's;
+//! how its units for products of 16 bits round sums; what nvCOMP makes of a tensor.
 //!
 //! # What is not here
 //!

@@ -53,7 +53,7 @@ fn the_real_compiler_has_what_is_called() {
 
 #[test]
 fn the_real_cublas_has_what_is_called() {
-    check("cublas", 5, &["libcublas.so", "libcublas.so.12"]);
+    check("cublas", 6, &["libcublas.so", "libcublas.so.12"]);
 }
 
 #[test]
