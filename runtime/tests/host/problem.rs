@@ -43,7 +43,7 @@ pub fn link(megabytes: u64) -> Link {
         h2d: bandwidth,
         latency: Nanos(1_000),
         both_directions: 0.8,
-        beside_copy: 1.0,
+        beside_copy: 0.9,
     }
 }
 
