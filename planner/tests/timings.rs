@@ -321,6 +321,44 @@ fn forms_that_are_mixed_up_are_refused() {
     );
 }
 
+/// What no op makes may change in place: a copy of it from before that is no good.
+#[test]
+fn copies_that_are_out_of_date_are_refused() {
+    let refused = std::cell::Cell::new(0u64);
+    for_each_case(4_000, |random| {
+        let Some((mut plan, trace, _)) = random_plan(random)? else { return Ok(()) };
+        let mut changed = vec![None; trace.tensors.len()];
+        for index in 0..plan.actions.len() {
+            match plan.actions[index].task {
+                Task::Run(op) if !trace.ops[op.index()].rerunnable => {
+                    trace.ops[op.index()]
+                        .reads
+                        .iter()
+                        .for_each(|t| changed[t.index()] = Some(index));
+                }
+                Task::CopyIn(tensor) => {
+                    let is_copy = |a: &schema::Action| a.task == Task::CopyOut(tensor);
+                    let before = changed[tensor.index()].unwrap_or(0);
+                    let old = plan.actions[..before].iter().find(|a| is_copy(a));
+                    let made = trace.ops.iter().any(|op| op.writes.contains(&tensor));
+                    let Some(host) = old.and_then(|copy| copy.host).filter(|_| !made) else {
+                        continue;
+                    };
+                    plan.actions[index].host = Some(host);
+                    if prove(&plan).is_ok() && check_contract(&plan, &trace).is_ok() {
+                        return Err(format!("action {index} brings back what has changed"));
+                    }
+                    refused.set(refused.get() + 1);
+                    return Ok(());
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    });
+    assert!(setting("TIDEGATE_CASES", 4_000) < 1_000 || refused.get() > 20, "{}", refused.get());
+}
+
 /// Mixes up forms around a codec's action in one of six ways; false where there is none.
 fn mix_up(kind: usize, plan: &mut Plan, chosen: usize) -> bool {
     let action = plan.actions[chosen].clone();

@@ -70,6 +70,7 @@ pub fn check_contract(plan: &Plan, trace: &Trace) -> Result<(), ContractError> {
         let why = match action.task {
             Task::Run(op) if op == next && op.index() < trace.ops.len() => {
                 next = OpId(op.0 + 1);
+                forms.has_run(op, |tensor| contract.model.producer(tensor).is_some());
                 contract.problem_of_run(action, op)
             }
             Task::Run(op) => Some(format!("runs {op} where {next} is due")),

@@ -6,7 +6,8 @@
 //! fetches the tensor from there. So a small form belongs to one host buffer all its way.
 
 use schema::{
-    Action, Buffer, BufferId, Bytes, CodecId, Fidelity, HostBufferId, Plan, Task, TensorId, Trace,
+    Action, Buffer, BufferId, Bytes, CodecId, Fidelity, HostBufferId, OpId, Plan, Task, TensorId,
+    Trace,
 };
 
 /// What a copy moves: a tensor itself or a small form of a size.
@@ -20,12 +21,30 @@ pub(crate) struct Forms<'a> {
     instead: Vec<Option<HostBufferId>>,
     /// What was copied out to each host buffer.
     on_host: Vec<Option<Form>>,
+    /// The op that has since changed in place what each host buffer is a copy of.
+    changed_by: Vec<Option<OpId>>,
 }
 
 impl<'a> Forms<'a> {
     pub fn new(plan: &'a Plan, trace: &'a Trace) -> Self {
         let instead = vec![None; plan.buffers.len()];
-        Self { plan, trace, instead, on_host: vec![None; plan.host_buffers.len()] }
+        let hosts = plan.host_buffers.len();
+        let (on_host, changed_by) = (vec![None; hosts], vec![None; hosts]);
+        Self { plan, trace, instead, on_host, changed_by }
+    }
+
+    /// An op has run for the first time. One that cannot run again may have changed, in place, what it
+    /// reads and no op makes: copies of that are out of date.
+    pub fn has_run(&mut self, op: OpId, is_made: impl Fn(TensorId) -> bool) {
+        let ran = &self.trace.ops[op.index()];
+        if ran.rerunnable {
+            return;
+        }
+        for (host, changed_by) in self.plan.host_buffers.iter().zip(&mut self.changed_by) {
+            if ran.reads.contains(&host.tensor) && !is_made(host.tensor) {
+                *changed_by = Some(op);
+            }
+        }
     }
 
     /// What is wrong with a copy's or a codec's action, the next of its kind.
@@ -69,6 +88,7 @@ impl<'a> Forms<'a> {
             return Some(format!("copies {tensor} to or from a host buffer that is not its"));
         }
         self.on_host[host.index()] = Some((form, self.buffer(copied).bytes));
+        self.changed_by[host.index()] = None;
         None
     }
 
@@ -84,6 +104,9 @@ impl<'a> Forms<'a> {
         }
         if self.on_host[host.index()] != Some((compressed, bytes)) {
             return Some(format!("brings {tensor} back in another form than it went out"));
+        }
+        if let Some(op) = self.changed_by[host.index()] {
+            return Some(format!("brings {tensor} back as it was before {op} may have changed it"));
         }
         self.instead[copied.index()] = action.host.filter(|_| self.size_varies(compressed));
         None

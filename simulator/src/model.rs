@@ -145,6 +145,13 @@ impl Model {
         self.bytes.len()
     }
 
+    /// Whether an op makes a tensor, or may change it in place: only what no op makes is changed, and only by
+    /// ops that cannot run again.
+    pub(crate) fn alters(&self, op: u32, tensor: u32) -> bool {
+        let producer = self.producer[tensor as usize];
+        producer == op || producer == NO_OP && self.rerun_until[op as usize] == 0
+    }
+
     /// The op that writes a tensor; none for those that exist before the iteration.
     pub fn producer(&self, tensor: TensorId) -> Option<OpId> {
         let op = self.producer[tensor.index()];

@@ -133,7 +133,7 @@ pub(crate) struct Swap {
     pub there: Option<u8>,
     /// Its last use before the gap.
     pub out_after: u32,
-    /// That use makes the tensor, so that it cannot leave before the use has ended.
+    /// That use makes the tensor or may change it, so that it cannot leave before the use has ended.
     pub made_there: bool,
     pub at_no_cost: bool,
 }

@@ -357,7 +357,7 @@ impl Sequence {
                         codec: None,
                         there,
                         out_after: position,
-                        made_there: model.producer[tensor as usize] == op as u32,
+                        made_there: model.alters(op as u32, tensor),
                         at_no_cost,
                     });
                 }
@@ -502,7 +502,7 @@ impl Sequence {
 
     /// Whether a tensor that leaves in its small form after an op is compressed before it.
     pub(crate) fn packs_before(&self, model: &Model, tensor: u32, op: usize) -> bool {
-        self.early_codecs && model.producer[tensor as usize] != op as u32
+        self.early_codecs && !model.alters(op as u32, tensor)
     }
 
     /// A position reads a tensor that is on the device or, as itself, on the host.

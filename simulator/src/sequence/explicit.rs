@@ -179,7 +179,7 @@ impl Sequence {
         }
         // Copies out queue in the order of the steps: one that comes after a later use waits.
         let out_after = self.swaps.last().map_or(last_use, |swap| swap.out_after.max(last_use));
-        let made_there = self.positions[last_use as usize].op == model.producer[index];
+        let made_there = model.alters(self.positions[last_use as usize].op, tensor.0);
         let id = self.swaps.len() as u32;
         self.close(tensor.0, Some(id));
         let bytes = model.bytes[index];
