@@ -7,9 +7,12 @@
 //! - *recomputed*: absent until its last rerun before its next use, somewhere between two points,
 //!   which takes compute time then. Inputs that are dead by then take their makers' time, too;
 //! - *swapped*: copies out and in are flows. Not more is out than was made, what is needed is
-//!   back, and between two points no more flows than the link carries in the time between them;
+//!   back, and between two points no more flows than the link carries in the time between them.
+//!   A tensor may be copied before its last use, and what is on the host since an earlier gap is
+//!   not copied there again;
 //! - *compressed* by a codec, in place or on its way to the host: less memory, less to copy, and
-//!   time of two codec runs. Where codecs may have a lane of their own, what they slow compute by is
+//!   time of two codec runs, the first of them once for all gaps. Where codecs may have a lane of
+//!   their own, what they slow compute by is
 //!   all that compute loses, and up to each point that lane has done what must be done by then.
 //!
 //! The variables are the delay of each point (compute stands idle or does what it would not do
@@ -19,8 +22,9 @@
 //! minimised.
 //!
 //! Every plan gives a feasible point: a rerun before the last counts for nothing, a tensor that is
-//! held beyond its last use counts as those that it serves to make (see `items`), time whose place
-//! is uncertain may be used by the link anywhere. Hence the optimum bounds all plans. What is
+//! held beyond its last use, or copied then, counts as those that it serves to make (see `items`),
+//! time whose place is uncertain may be used by the link anywhere. Hence the optimum bounds all plans
+//! but those that compress tensors beyond their last use. What is
 //! stated is not the solver's optimum but the weak-duality bound at its prices, which is valid
 //! whatever the solver's accuracy.
 //!
