@@ -55,7 +55,7 @@ struct CodecsArgs {
 
     /// Runs of which the fastest counts, at most: what else the machine does only adds to times. Fewer where
     /// the fastest time came twice
-    #[arg(long, value_name = "COUNT", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
 
     /// Threads that a codec works with on the host
