@@ -55,7 +55,7 @@ pub struct Limits {
 }
 
 /// Ops that the evaluations of one search go through at most.
-const EVALUATED_OPS: u64 = 30_000_000;
+const EVALUATED_OPS: u64 = 27_000_000;
 
 impl Default for Limits {
     fn default() -> Self {
@@ -138,7 +138,7 @@ impl<'a> Problem<'a> {
         vec![Treatment::Keep; self.model.gaps().len()]
     }
 
-    /// Evaluations that one search may make: what the limits say, or as many as go through thirty
+    /// Evaluations that one search may make: what the limits say, or as many as go through twenty-seven
     /// million ops, so that planning time does not grow with the square of a trace's length.
     pub fn evaluations(&self) -> u64 {
         self.limits.evaluations.min(EVALUATED_OPS / self.trace.ops.len().max(1) as u64).max(1)
