@@ -36,19 +36,32 @@ pub fn best(
     policy: Policy,
     options: &[Vec<Treatment>],
 ) -> Option<(Nanos, Vec<Treatment>)> {
-    let mut evaluator = problem.evaluator(policy, problem.budget);
     let mut best: Option<(Nanos, Vec<Treatment>)> = None;
+    for_each_way(problem, policy, options, |time, treatments| {
+        if best.as_ref().is_none_or(|(best, _)| time < *best) {
+            best = Some((time, treatments.to_vec()));
+        }
+    });
+    best
+}
+
+/// Tells of each way that fits byte for byte, and how long it takes.
+pub fn for_each_way(
+    problem: &Problem,
+    policy: Policy,
+    options: &[Vec<Treatment>],
+    mut tell: impl FnMut(Nanos, &[Treatment]),
+) {
+    let mut evaluator = problem.evaluator(policy, problem.budget);
     let mut at = vec![0; options.len()];
     loop {
         let treatments: Vec<Treatment> = at.iter().zip(options).map(|(i, o)| o[*i]).collect();
-        if let Ok(outcome) = evaluator.evaluate(&treatments)
-            && best.as_ref().is_none_or(|(time, _)| outcome.iteration < *time)
-        {
-            best = Some((outcome.iteration, treatments));
+        if let Ok(outcome) = evaluator.evaluate(&treatments) {
+            tell(outcome.iteration, &treatments);
         }
         // The last gap turns fastest, so that the evaluator goes on from where two ways differ.
         let Some(turn) = (0..at.len()).rev().find(|i| at[*i] + 1 < options[*i].len()) else {
-            return best;
+            return;
         };
         at[turn] += 1;
         at[turn + 1..].fill(0);
