@@ -138,6 +138,13 @@ pub(crate) struct Swap {
     pub at_no_cost: bool,
 }
 
+impl Swap {
+    /// Whether the host has the tensor itself while it is away.
+    pub fn is_plain(&self) -> bool {
+        self.codec.is_none() && self.there.is_none() && !self.at_no_cost
+    }
+}
+
 /// An output laid over an input that dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Donation {

@@ -14,9 +14,11 @@
 //! of them follow the last use, and this is still the order in which memory is accounted for; when
 //! they run is the timing's to find.
 
+mod copies;
 mod explicit;
+mod snapshots;
 
-use schema::{OpId, TensorId};
+use schema::OpId;
 
 use crate::evaluator::Infeasible;
 use crate::parts::{
@@ -24,6 +26,9 @@ use crate::parts::{
 };
 use crate::patience::Patience;
 use crate::{Codecs, Model, NO_OP};
+
+use copies::{Departure, is_away_each_time};
+use snapshots::{SNAPSHOTS, Snapshot};
 
 pub use explicit::{Step, StepError, StepProblem};
 
@@ -34,31 +39,10 @@ pub(crate) const GONE: u32 = u32::MAX - 1;
 /// As [`GONE`], and when it is run again for another tensor's sake it does not stay.
 pub(crate) const GONE_AGAIN: u32 = u32::MAX - 2;
 pub(crate) const SMALL: u32 = 1 << 31;
-/// Beside a departure: what comes back for another tensor's sake does not stay.
-const EACH_TIME: u32 = 1 << 30;
 
 /// Whether a tensor must be made again before it can be used.
 pub(crate) fn is_gone(state: u32) -> bool {
     state == GONE || state == GONE_AGAIN
-}
-
-/// Whether a tensor is on the host, and is to be so again when it was back for another tensor.
-fn is_away_each_time(state: u32) -> bool {
-    !is_gone(state) && state != RESIDENT && state & SMALL == 0 && state & EACH_TIME != 0
-}
-
-/// Snapshots from which a build with the same decisions up to an op can go on.
-const SNAPSHOTS: usize = 24;
-
-#[derive(Debug, Clone, Default)]
-struct Snapshot {
-    op: usize,
-    state: Vec<u32>,
-    lengths: Lengths,
-    carry: u64,
-    peak: (u64, u32),
-    recompute_ns: u64,
-    codec_ns: u64,
 }
 
 /// What a position does to device memory, in bytes.
@@ -72,24 +56,6 @@ pub(crate) struct Moves {
     pub copied_in: u64,
     /// Are swapped out after it.
     pub copied_out: u64,
-}
-
-/// A tensor leaves for where a swap has put it, with the end of a position.
-#[derive(Debug, Clone, Copy)]
-struct Departure {
-    swap: u32,
-    left_after: u32,
-}
-
-/// How long the lists of a sequence are.
-#[derive(Debug, Clone, Copy, Default)]
-struct Lengths {
-    positions: usize,
-    swaps: usize,
-    departures: usize,
-    packings: usize,
-    returns: usize,
-    donations: usize,
 }
 
 /// The sequence of one set of decisions, and the room in which it is built.
@@ -211,81 +177,6 @@ impl Sequence {
         self.swaps.is_empty() && self.packings.is_empty()
     }
 
-    fn restart(&mut self, model: &Model) -> usize {
-        self.valid_snapshots = 0;
-        self.truncate(Lengths::default());
-        self.residencies.clear();
-        self.carry = 0;
-        self.peak = (0, 0);
-        self.recompute_ns = 0;
-        self.codec_ns = 0;
-        for (tensor, producer) in model.producer.iter().enumerate() {
-            self.state[tensor] = if *producer == NO_OP { RESIDENT } else { GONE };
-            if *producer == NO_OP {
-                self.carry += model.bytes[tensor];
-                self.first_position[tensor] = 0;
-                self.last_position[tensor] = 0;
-                self.origin[tensor] = Materialised::AtStart;
-            }
-        }
-        0
-    }
-
-    fn resume(&mut self, model: &Model, unchanged_until: usize) -> usize {
-        let usable =
-            self.snapshots[..self.valid_snapshots].partition_point(|s| s.op <= unchanged_until);
-        if usable == 0 {
-            return self.restart(model);
-        }
-        self.valid_snapshots = usable;
-        let snapshot = std::mem::take(&mut self.snapshots[usable - 1]);
-        self.truncate(snapshot.lengths);
-        self.state.copy_from_slice(&snapshot.state);
-        self.carry = snapshot.carry;
-        self.peak = snapshot.peak;
-        self.recompute_ns = snapshot.recompute_ns;
-        self.codec_ns = snapshot.codec_ns;
-        let op = snapshot.op;
-        self.snapshots[usable - 1] = snapshot;
-        op
-    }
-
-    fn truncate(&mut self, lengths: Lengths) {
-        let positions = lengths.positions;
-        self.positions.truncate(positions);
-        self.moves.truncate(positions);
-        self.load.truncate(positions);
-        self.swaps.truncate(lengths.swaps);
-        self.departures.truncate(lengths.departures);
-        self.packings.truncate(lengths.packings);
-        let codecs = self.codec_positions.partition_point(|p| (*p as usize) < positions);
-        self.codec_positions.truncate(codecs);
-        self.returns.truncate(lengths.returns);
-        self.donations.truncate(lengths.donations);
-        self.burst.clear();
-        self.stack.clear();
-    }
-
-    fn save(&mut self, op: usize) {
-        let Some(snapshot) = self.snapshots.get_mut(self.valid_snapshots) else { return };
-        snapshot.op = op;
-        snapshot.state.clear();
-        snapshot.state.extend_from_slice(&self.state);
-        snapshot.lengths = Lengths {
-            positions: self.positions.len(),
-            swaps: self.swaps.len(),
-            departures: self.departures.len(),
-            packings: self.packings.len(),
-            returns: self.returns.len(),
-            donations: self.donations.len(),
-        };
-        snapshot.carry = self.carry;
-        snapshot.peak = self.peak;
-        snapshot.recompute_ns = self.recompute_ns;
-        snapshot.codec_ns = self.codec_ns;
-        self.valid_snapshots += 1;
-    }
-
     fn run(
         &mut self,
         model: &Model,
@@ -316,50 +207,11 @@ impl Sequence {
                     self.state[tensor as usize] = GONE_AGAIN;
                 }
                 Treatment::SwapCompressed(_) | Treatment::Compress(_) => {}
-                swap @ (Treatment::Swap | Treatment::SwapEachTime)
-                    if self.is_on_host(model, tensor) =>
-                {
-                    let left_after = self.last_position[tensor as usize];
-                    self.drop_tensor(model, tensor);
-                    let swap_of = self.copied_by[tensor as usize];
-                    self.depart(tensor, swap_of, left_after, swap);
-                }
                 swap @ (Treatment::Swap
                 | Treatment::SwapEachTime
                 | Treatment::SwapAtNoCost
                 | Treatment::SwapPackedThere(_)) => {
-                    let id = self.swaps.len() as u32;
-                    let bytes = model.bytes[tensor as usize];
-                    let (there, host_bytes) = match swap {
-                        Treatment::SwapPackedThere(codec) => {
-                            let Some(cost) = codecs.cost_there(codec, TensorId(tensor)) else {
-                                return Err(Infeasible::NotCompressible {
-                                    tensor: TensorId(tensor),
-                                });
-                            };
-                            (Some(codec), cost.reserved.0)
-                        }
-                        // A hypothesis takes none.
-                        Treatment::SwapAtNoCost => (None, 0),
-                        _ => (None, bytes),
-                    };
-                    self.close(tensor, Some(id));
-                    self.moves[position as usize].copied_out += bytes;
-                    self.depart(tensor, id, position, swap);
-                    if matches!(swap, Treatment::Swap | Treatment::SwapEachTime) {
-                        self.copied_by[tensor as usize] = id;
-                    }
-                    let at_no_cost = swap == Treatment::SwapAtNoCost;
-                    self.swaps.push(Swap {
-                        tensor,
-                        bytes,
-                        host_bytes,
-                        codec: None,
-                        there,
-                        out_after: position,
-                        made_there: model.alters(op as u32, tensor),
-                        at_no_cost,
-                    });
+                    self.swap(model, codecs, tensor, swap, position)?;
                 }
             }
         }
@@ -505,19 +357,6 @@ impl Sequence {
         self.early_codecs && !model.alters(op as u32, tensor)
     }
 
-    /// A position reads a tensor that is on the device or, as itself, on the host.
-    pub(crate) fn use_at(&mut self, model: &Model, tensor: u32, position: u32) {
-        let state = self.state[tensor as usize];
-        if state != RESIDENT {
-            let Departure { swap, left_after } = self.departures[(state & !EACH_TIME) as usize];
-            let origin = Materialised::CopiedIn(self.returns.len() as u32);
-            self.returns.push(Return { swap, before: position, left_after });
-            self.moves[position as usize].copied_in += model.bytes[tensor as usize];
-            self.open(tensor, position, origin);
-        }
-        self.last_position[tensor as usize] = position;
-    }
-
     pub(crate) fn open(&mut self, tensor: u32, position: u32, origin: Materialised) {
         let tensor = tensor as usize;
         self.state[tensor] = RESIDENT;
@@ -559,35 +398,13 @@ impl Sequence {
         self.moves[position as usize].gives_back += bytes;
     }
 
-    /// Whether a tensor that is on the device is on the host as well, and stays there.
-    fn is_on_host(&self, model: &Model, tensor: u32) -> bool {
-        let is_copy = |s: &Swap| {
-            let as_itself = s.codec.is_none() && s.there.is_none() && !s.at_no_cost;
-            s.tensor == tensor && as_itself
-        };
-        // What no op makes may be changed in place, and then its copy is another's.
-        self.copies_stay
-            && model.producer[tensor as usize] != NO_OP
-            && self.swaps.get(self.copied_by[tensor as usize] as usize).is_some_and(is_copy)
-    }
-
-    /// A tensor is on the host alone after a position.
-    fn depart(&mut self, tensor: u32, swap: u32, left_after: u32, treatment: Treatment) {
-        let each_time = self.copies_stay && treatment == Treatment::SwapEachTime;
-        let departure = self.departures.len() as u32;
-        self.departures.push(Departure { swap, left_after });
-        self.state[tensor as usize] = departure | if each_time { EACH_TIME } else { 0 };
-    }
-
     fn end_burst(&mut self, model: &Model) {
         while let Some((tensor, state)) = self.burst.pop() {
             let left_after = self.last_position[tensor as usize];
             self.drop_tensor(model, tensor);
-            if is_gone(state) {
-                self.state[tensor as usize] = state;
-            } else {
-                let Departure { swap, .. } = self.departures[(state & !EACH_TIME) as usize];
-                self.depart(tensor, swap, left_after, Treatment::SwapEachTime);
+            match is_gone(state) {
+                true => self.state[tensor as usize] = state,
+                false => self.depart_again(tensor, state, left_after),
             }
         }
     }

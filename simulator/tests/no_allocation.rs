@@ -120,6 +120,7 @@ fn an_evaluation_like_those_before_allocates_nothing() {
     let costs = trace.tensors.iter().map(|tensor| Some(cost(tensor.bytes))).collect();
     let kinds = [
         Treatment::Swap,
+        Treatment::SwapEachTime,
         Treatment::Recompute,
         Treatment::RecomputeEachTime,
         Treatment::Keep,
@@ -132,10 +133,13 @@ fn an_evaluation_like_those_before_allocates_nothing() {
     };
     let on_compute = Codecs::new(trace.tensors.len(), costs);
     let lane = CodecLane { beside_codec_permille: 700 };
-    for codecs in [on_compute.clone(), on_compute.with_lane(Some(lane))] {
-        let mut evaluator =
-            Evaluator::new(&model, &link, Policy::EARLY, Bytes(150_000), Bytes(1 << 40))
-                .with_codecs(&codecs);
+    for (codecs, policy) in [
+        (on_compute.clone(), Policy::EARLY),
+        (on_compute.clone(), Policy::EARLY_COPIES_STAY),
+        (on_compute.with_lane(Some(lane)), Policy::EARLY_COPIES_STAY),
+    ] {
+        let mut evaluator = Evaluator::new(&model, &link, policy, Bytes(150_000), Bytes(1 << 40))
+            .with_codecs(&codecs);
         let mut treatments = decisions(0);
         let mut search = |treatments: &mut Vec<Treatment>| {
             for gap in 0..treatments.len() {
@@ -146,6 +150,6 @@ fn an_evaluation_like_those_before_allocates_nothing() {
             }
         };
         search(&mut treatments);
-        assert_eq!(allocations(|| search(&mut treatments)), 0, "{:?}", codecs.lane());
+        assert_eq!(allocations(|| search(&mut treatments)), 0, "{policy:?} {:?}", codecs.lane());
     }
 }

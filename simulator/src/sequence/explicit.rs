@@ -180,22 +180,18 @@ impl Sequence {
         // Copies out queue in the order of the steps: one that comes after a later use waits.
         let out_after = self.swaps.last().map_or(last_use, |swap| swap.out_after.max(last_use));
         let made_there = model.alters(self.positions[last_use as usize].op, tensor.0);
-        let id = self.swaps.len() as u32;
-        self.close(tensor.0, Some(id));
         let bytes = model.bytes[index];
-        self.moves[out_after as usize].copied_out += bytes;
-        self.depart(tensor.0, id, out_after, Treatment::Swap);
-        let made_there = made_there && out_after == last_use;
-        self.swaps.push(Swap {
+        let swap = Swap {
             tensor: tensor.0,
             bytes,
             host_bytes: bytes,
             codec: None,
             there: None,
             out_after,
-            made_there,
+            made_there: made_there && out_after == last_use,
             at_no_cost: false,
-        });
+        };
+        self.copy_out(swap, Treatment::Swap);
         Ok(())
     }
 

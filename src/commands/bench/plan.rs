@@ -7,7 +7,7 @@ use planner::methods::Method;
 use planner::{Allowed, Limits, PlanError, Problem, Progress, Watch};
 use scenarios::Budget;
 use schema::{Machine, Nanos, Trace};
-use simulator::in_core;
+use simulator::{Policy, Treatment, in_core};
 
 use crate::commands::bench::{slope, synthetic};
 use crate::commands::compare::methods_of;
@@ -16,6 +16,9 @@ use crate::inputs::{Allow, InPlace, read_machine, read_trace};
 use crate::networks::{NetworkArgs, is_network, read_network};
 use crate::output::{Format, columns, print, print_json};
 use crate::progress::{Bar, interrupted};
+
+/// Evaluations that are timed for how they grow.
+const EVALUATIONS: u32 = 21;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -95,9 +98,8 @@ pub fn run(args: &Args) -> Result {
         }
     }
     let known = measured.len();
-    for ops in [1_000, 2_000, 4_000, 8_000, 16_000, 32_000] {
-        for method in methods.iter().filter(|_| ops <= args.sweep) {
-            let trace = synthetic::chain(ops, synthetic::uneven);
+    for (ops, trace) in swept(args) {
+        for method in &methods {
             let name = format!("synthetic {ops}");
             measured.push(measure(args, &name, &trace, &machine, method.as_ref())?);
         }
@@ -123,13 +125,43 @@ pub fn run(args: &Args) -> Result {
         let points = swept.map(|m| (m.ops as f64, 1.0 / m.evaluations_per_second.max(1e-9)));
         if let Some((slope, fit)) = slope(points) {
             print(format!(
-                "{}: time per evaluation grows with the power {slope:.2} of the number of ops (R^2 \
-                 {fit:.3})\n",
+                "{}: planning time by evaluation, with the relaxation and packing in it, grows with the \
+                 power {slope:.2} of the number of ops (R^2 {fit:.3})\n",
                 method.name()
             ))?;
         }
     }
+    let points = swept(args).map(|(ops, trace)| (ops as f64, evaluation_seconds(&trace, &machine)));
+    if let Some((slope, fit)) = slope(points) {
+        print(format!(
+            "an evaluation alone, from the start: the power {slope:.2} (1 is linear; R^2 {fit:.3})\n"
+        ))?;
+    }
     Ok(())
+}
+
+/// The synthetic traces that are asked for, by their number of ops.
+fn swept(args: &Args) -> impl Iterator<Item = (u64, Trace)> {
+    let sizes = [1_000, 2_000, 4_000, 8_000, 16_000, 32_000].into_iter();
+    let sizes = sizes.take_while(|ops| *ops <= args.sweep);
+    sizes.map(|ops| (ops, synthetic::chain(ops, synthetic::uneven)))
+}
+
+/// The shortest of some evaluations from the start, of swapping every feature map with no more memory than
+/// that takes.
+fn evaluation_seconds(trace: &Trace, machine: &Machine) -> f64 {
+    let problem = Problem::new(trace, machine, in_core(trace).peak);
+    let mut treatments = problem.keep_all();
+    problem.feature_maps.iter().for_each(|gap| treatments[*gap] = Treatment::Swap);
+    let swapped = problem.evaluator(Policy::EARLY, problem.budget).evaluate(&treatments);
+    let least = swapped.map_or(problem.budget, |outcome| outcome.peak);
+    let time = |_| {
+        let mut evaluator = problem.evaluator(Policy::EARLY, least);
+        let begin = Instant::now();
+        let _ = std::hint::black_box(evaluator.evaluate(&treatments));
+        begin.elapsed().as_secs_f64()
+    };
+    (0..EVALUATIONS).map(time).fold(f64::INFINITY, f64::min)
 }
 
 impl Args {
