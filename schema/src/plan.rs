@@ -16,6 +16,12 @@ use crate::{
 /// A buffer lives from the start of the one action that writes it until the last action has ended
 /// that reads, writes or holds it. Nothing else frees memory, and nothing is decided while the
 /// plan runs.
+///
+/// Lanes and `after` alone decide what a plan computes. An op that changes a tensor in place
+/// ([`crate::Op::rerunnable`]) changes the one buffer that it reads; buffers, host buffers and
+/// compressed forms that were made before keep the version that they were made from, and copies
+/// and codecs carry it on. Whatever else uses the buffer must have ended before such an op starts,
+/// or start after it has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -207,7 +213,7 @@ pub struct Action {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<ActionId>,
     /// Actions of other lanes before whose end this one is not to start, because the method wants
-    /// it so; nothing unsafe would happen.
+    /// it so. Pacing alone: without them the plan is as safe and computes the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_before: Vec<ActionId>,
     /// Device buffers whose content it needs.
@@ -229,7 +235,7 @@ pub struct Action {
     pub host: Option<HostBufferId>,
 }
 
-/// An output buffer that overlaps an input buffer of the same action.
+/// An output buffer that lies over an input buffer of the same action: both begin at one address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InPlaceBuffers {
