@@ -1,0 +1,207 @@
+//! Changes to memory, and to what is said of it.
+
+use schema::{Buffer, Bytes, CodecId, Fidelity, Plan, TensorId};
+
+use super::Subject;
+
+fn buffer_with(s: &mut Subject, serves: impl Fn(&Buffer) -> bool) -> Option<usize> {
+    s.one_of(s.plan.buffers.len(), |plan, i| serves(&plan.buffers[i]))
+}
+
+/// A distance of any magnitude up to about that of a buffer.
+fn distance(s: &mut Subject, bytes: u64) -> u64 {
+    match s.random.below(4) {
+        0 => 1,
+        1 => 256,
+        2 => bytes.max(1),
+        _ => 1 + s.random.below(2 * bytes + 1),
+    }
+}
+
+pub(super) fn shift(s: &mut Subject) -> Option<()> {
+    let buffer = buffer_with(s, |b| b.bytes.0 > 0)?;
+    let by = distance(s, s.plan.buffers[buffer].bytes.0);
+    let address = &mut s.plan.buffers[buffer].address;
+    *address = match s.random.one_in(2) {
+        true => *address + by,
+        false => address.checked_sub(by)?,
+    };
+    Some(())
+}
+
+pub(super) fn move_onto(s: &mut Subject) -> Option<()> {
+    let buffer = buffer_with(s, |b| b.bytes.0 > 0)?;
+    let other = buffer_with(s, |b| b.bytes.0 > 0)?;
+    let address = s.plan.buffers[other].address;
+    let old = std::mem::replace(&mut s.plan.buffers[buffer].address, address);
+    (old != address).then_some(())
+}
+
+pub(super) fn swap_addresses(s: &mut Subject) -> Option<()> {
+    let a = buffer_with(s, |b| b.bytes.0 > 0)?;
+    let bytes = s.plan.buffers[a].bytes;
+    let b = match s.random.one_in(2) {
+        true => s.one_of(s.plan.buffers.len(), |p, i| i != a && p.buffers[i].bytes == bytes)?,
+        false => buffer_with(s, |b| b.bytes.0 > 0)?,
+    };
+    let (first, second) = (s.plan.buffers[a].address, s.plan.buffers[b].address);
+    s.plan.buffers[a].address = second;
+    s.plan.buffers[b].address = first;
+    (first != second).then_some(())
+}
+
+fn smaller(s: &mut Subject, bytes: Bytes) -> Bytes {
+    match s.random.below(3) {
+        0 => Bytes(bytes.0 - 1),
+        1 => Bytes(bytes.0 / 2),
+        _ => Bytes(s.random.below(bytes.0)),
+    }
+}
+
+pub(super) fn shrink(s: &mut Subject) -> Option<()> {
+    let buffer = buffer_with(s, |b| b.bytes.0 > 0)?;
+    s.plan.buffers[buffer].bytes = smaller(s, s.plan.buffers[buffer].bytes);
+    Some(())
+}
+
+pub(super) fn grow(s: &mut Subject) -> Option<()> {
+    let buffer = buffer_with(s, |_| true)?;
+    let by = distance(s, s.plan.buffers[buffer].bytes.0);
+    s.plan.buffers[buffer].bytes.0 += by;
+    Some(())
+}
+
+pub(super) fn shrink_workspace(s: &mut Subject) -> Option<()> {
+    let buffer = buffer_with(s, |b| b.tensor.is_none() && b.bytes.0 > 0)?;
+    s.plan.buffers[buffer].bytes = smaller(s, s.plan.buffers[buffer].bytes);
+    Some(())
+}
+
+pub(super) fn resize_small(s: &mut Subject) -> Option<()> {
+    let buffer = buffer_with(s, |b| b.compressed.is_some() && b.bytes.0 > 0)?;
+    let bytes = s.plan.buffers[buffer].bytes;
+    s.plan.buffers[buffer].bytes = match s.random.one_in(3) {
+        true => bytes + Bytes(distance(s, bytes.0)),
+        false => smaller(s, bytes),
+    };
+    Some(())
+}
+
+fn host_with(s: &mut Subject) -> Option<usize> {
+    s.one_of(s.plan.host_buffers.len(), |plan, i| plan.host_buffers[i].bytes.0 > 0)
+}
+
+pub(super) fn shift_host(s: &mut Subject) -> Option<()> {
+    let host = host_with(s)?;
+    let by = distance(s, s.plan.host_buffers[host].bytes.0);
+    let address = &mut s.plan.host_buffers[host].address;
+    *address = match s.random.one_in(2) {
+        true => *address + by,
+        false => address.checked_sub(by)?,
+    };
+    Some(())
+}
+
+pub(super) fn shrink_host(s: &mut Subject) -> Option<()> {
+    let host = host_with(s)?;
+    s.plan.host_buffers[host].bytes = smaller(s, s.plan.host_buffers[host].bytes);
+    Some(())
+}
+
+pub(super) fn other_label(s: &mut Subject) -> Option<()> {
+    let tensor = TensorId(s.random.below(s.trace.tensors.len() as u64) as u32);
+    let hosts = s.plan.host_buffers.len();
+    if hosts > 0 && s.random.one_in(4) {
+        let host = s.random.below(hosts as u64) as usize;
+        let old = std::mem::replace(&mut s.plan.host_buffers[host].tensor, tensor);
+        return (old != tensor).then_some(());
+    }
+    let buffer = buffer_with(s, |_| true)?;
+    let new = if s.random.one_in(8) { None } else { Some(tensor) };
+    let old = std::mem::replace(&mut s.plan.buffers[buffer].tensor, new);
+    (old != new).then_some(())
+}
+
+pub(super) fn swap_codec(s: &mut Subject) -> Option<()> {
+    let codecs = s.plan.codecs.len() as u64;
+    if codecs == 0 {
+        return None;
+    }
+    let drawn = s.random.below(codecs + 1) as u32;
+    let codec = drawn.checked_sub(1).map(CodecId);
+    let is_small = |plan: &Plan, i: usize| plan.host_buffers[i].compressed.is_some();
+    let old = match s.random.below(3) {
+        0 => {
+            let host = s.one_of(s.plan.host_buffers.len(), is_small)?;
+            std::mem::replace(&mut s.plan.host_buffers[host].compressed, codec)
+        }
+        _ => {
+            let any = s.random.one_in(4);
+            let buffer = buffer_with(s, |b| any || b.compressed.is_some())?;
+            std::mem::replace(&mut s.plan.buffers[buffer].compressed, codec)
+        }
+    };
+    (old != codec).then_some(())
+}
+
+pub(super) fn other_fidelity(s: &mut Subject) -> Option<()> {
+    let codec = s.one_of(s.plan.codecs.len(), |_, _| true)?;
+    let all = [Fidelity::Lossless, Fidelity::FixedRate, Fidelity::ErrorBounded];
+    let new = s.random.of(&all);
+    let old = std::mem::replace(&mut s.plan.codecs[codec].fidelity, new);
+    (old != new).then_some(())
+}
+
+pub(super) fn flip_at_end(s: &mut Subject) -> Option<()> {
+    let from = !s.random.one_in(3);
+    let buffer = buffer_with(s, |b| b.at_end == from)?;
+    s.plan.buffers[buffer].at_end = !from;
+    Some(())
+}
+
+pub(super) fn flip_at_start(s: &mut Subject) -> Option<()> {
+    let from = !s.random.one_in(3);
+    let buffer = buffer_with(s, |b| b.at_start == from)?;
+    s.plan.buffers[buffer].at_start = !from;
+    Some(())
+}
+
+pub(super) fn shrink_arena(s: &mut Subject) -> Option<()> {
+    let host = s.random.one_in(2);
+    let plan = &mut s.plan;
+    let (arena, budget) = match host {
+        true => (plan.predicted.host_arena, &mut plan.host_budget),
+        false => (plan.predicted.arena, &mut plan.budget),
+    };
+    if arena == Bytes::ZERO {
+        return None;
+    }
+    let less = if s.random.one_in(2) { 1 } else { 1 + s.random.below(arena.0) };
+    *budget = Bytes(arena.0 - less);
+    Some(())
+}
+
+fn forged(s: &mut Subject, bytes: Bytes) -> Option<Bytes> {
+    let forged = match s.random.below(4) {
+        0 => Bytes(bytes.0 + 1),
+        1 => Bytes(bytes.0.checked_sub(1)?),
+        2 => Bytes(bytes.0 / 3),
+        _ => Bytes(bytes.0 * 3 + 1),
+    };
+    (forged != bytes).then_some(forged)
+}
+
+pub(super) fn forge_arena(s: &mut Subject) -> Option<()> {
+    s.plan.predicted.arena = forged(s, s.plan.predicted.arena)?;
+    Some(())
+}
+
+pub(super) fn forge_host_arena(s: &mut Subject) -> Option<()> {
+    s.plan.predicted.host_arena = forged(s, s.plan.predicted.host_arena)?;
+    Some(())
+}
+
+pub(super) fn forge_peak(s: &mut Subject) -> Option<()> {
+    s.plan.predicted.peak = forged(s, s.plan.predicted.peak)?;
+    Some(())
+}

@@ -1,0 +1,156 @@
+//! Changes to what actions name.
+
+use schema::{Action, BufferId, Bytes, HostBufferId, InPlaceBuffers, Plan, Task};
+
+use super::Subject;
+
+fn action_with(s: &mut Subject, serves: impl Fn(&Plan, &Action) -> bool) -> Option<usize> {
+    s.one_of(s.plan.actions.len(), |plan, i| serves(plan, &plan.actions[i]))
+}
+
+/// Has a read name another buffer that serves in the stead of the first.
+fn replace_read(s: &mut Subject, serves: impl Fn(&Plan, usize, usize) -> bool) -> Option<()> {
+    for _ in 0..20 {
+        let action = action_with(s, |_, action| !action.reads.is_empty())?;
+        let reads = s.plan.actions[action].reads.len() as u64;
+        let read = s.random.below(reads) as usize;
+        let old = s.plan.actions[action].reads[read].index();
+        let other = |plan: &Plan, other: usize| other != old && serves(plan, old, other);
+        if let Some(other) = s.one_of(s.plan.buffers.len(), other) {
+            s.plan.actions[action].reads[read] = BufferId::from_index(other);
+            return Some(());
+        }
+    }
+    None
+}
+
+pub(super) fn other_buffer(s: &mut Subject) -> Option<()> {
+    replace_read(s, |plan, old, other| plan.buffers[other].tensor == plan.buffers[old].tensor)
+}
+
+pub(super) fn other_tensor(s: &mut Subject) -> Option<()> {
+    replace_read(s, |plan, old, other| plan.buffers[other].bytes == plan.buffers[old].bytes)
+}
+
+pub(super) fn move_operand(s: &mut Subject) -> Option<()> {
+    let action = action_with(s, |_, a| !(a.reads.is_empty() && a.writes.is_empty()))?;
+    let action = &mut s.plan.actions[action];
+    let from = s.random.below(3);
+    let lists = [&mut action.reads, &mut action.writes, &mut action.holds];
+    let mut order = [0, 1, 2];
+    order.rotate_left(from as usize);
+    let from = order.into_iter().find(|list| !lists[*list].is_empty())?;
+    let operand = s.random.below(lists[from].len() as u64) as usize;
+    let to = (from + 1 + s.random.below(2) as usize) % 3;
+    let [reads, writes, holds] = lists;
+    let lists = [reads, writes, holds];
+    let operand = lists[from].remove(operand);
+    lists[to].push(operand);
+    Some(())
+}
+
+pub(super) fn drop_operand(s: &mut Subject) -> Option<()> {
+    let action = action_with(s, |_, a| !(a.reads.is_empty() && a.writes.is_empty()))?;
+    let action = &mut s.plan.actions[action];
+    let reads = action.reads.len() as u64;
+    let operand = s.random.below(reads + action.writes.len() as u64);
+    match operand < reads {
+        true => action.reads.remove(operand as usize),
+        false => action.writes.remove((operand - reads) as usize),
+    };
+    Some(())
+}
+
+pub(super) fn add_operand(s: &mut Subject) -> Option<()> {
+    let action = action_with(s, |_, _| true)?;
+    let buffer = BufferId(s.random.below(s.plan.buffers.len() as u64) as u32);
+    let action = &mut s.plan.actions[action];
+    match s.random.one_in(2) {
+        true => action.reads.push(buffer),
+        false => action.holds.push(buffer),
+    }
+    Some(())
+}
+
+pub(super) fn drop_hold(s: &mut Subject) -> Option<()> {
+    let action = action_with(s, |_, action| !action.holds.is_empty())?;
+    let holds = &mut s.plan.actions[action].holds;
+    holds.remove(s.random.below(holds.len() as u64) as usize);
+    Some(())
+}
+
+pub(super) fn drop_pair(s: &mut Subject) -> Option<()> {
+    let action = action_with(s, |_, action| !action.in_place.is_empty())?;
+    s.plan.actions[action].in_place.pop();
+    Some(())
+}
+
+pub(super) fn add_pair(s: &mut Subject) -> Option<()> {
+    let action = action_with(s, |_, a| !(a.reads.is_empty() || a.writes.is_empty()))?;
+    let action = &mut s.plan.actions[action];
+    let input = action.reads[s.random.below(action.reads.len() as u64) as usize];
+    let output = action.writes[s.random.below(action.writes.len() as u64) as usize];
+    action.in_place.push(InPlaceBuffers { input, output });
+    if s.random.one_in(2) {
+        s.plan.buffers[output.index()].address = s.plan.buffers[input.index()].address;
+    }
+    Some(())
+}
+
+pub(super) fn separate_pair(s: &mut Subject) -> Option<()> {
+    let action = action_with(s, |_, action| !action.in_place.is_empty())?;
+    let InPlaceBuffers { input, output } = s.plan.actions[action].in_place[0];
+    let moved = if s.random.one_in(2) { input } else { output }.index();
+    let end = s.plan.buffers.iter().map(|b| b.address + b.bytes.0).max()?;
+    match s.random.below(3) {
+        // Behind all others, where nothing is in the way.
+        0 => {
+            let buffer = &mut s.plan.buffers[moved];
+            buffer.address = end;
+            let end = end + buffer.bytes.0;
+            s.plan.budget = s.plan.budget.max(Bytes(end));
+            s.plan.predicted.arena = s.plan.predicted.arena.max(Bytes(end));
+        }
+        1 => s.plan.buffers[moved].address += 1 + s.random.below(256),
+        _ => {
+            let back = 1 + s.random.below(256);
+            let address = &mut s.plan.buffers[moved].address;
+            *address = address.checked_sub(back)?;
+        }
+    }
+    Some(())
+}
+
+fn replace_host(s: &mut Subject, of_tensor: bool) -> Option<()> {
+    for _ in 0..20 {
+        let action = action_with(s, |_, action| action.host.is_some())?;
+        let old = s.plan.actions[action].host?.index();
+        let serves = |plan: &Plan, other: usize| {
+            let hosts = &plan.host_buffers;
+            other != old && (!of_tensor || hosts[other].tensor == hosts[old].tensor)
+        };
+        if let Some(other) = s.one_of(s.plan.host_buffers.len(), serves) {
+            s.plan.actions[action].host = Some(HostBufferId::from_index(other));
+            return Some(());
+        }
+    }
+    None
+}
+
+pub(super) fn other_host_of_tensor(s: &mut Subject) -> Option<()> {
+    replace_host(s, true)
+}
+
+pub(super) fn other_host(s: &mut Subject) -> Option<()> {
+    replace_host(s, false)
+}
+
+pub(super) fn drop_host(s: &mut Subject) -> Option<()> {
+    let is_codec = |task| matches!(task, Task::Compress(_) | Task::Decompress(_));
+    let action = match s.random.one_in(2) {
+        true => action_with(s, |_, action| action.host.is_some() && is_codec(action.task))?,
+        false => action_with(s, |_, action| action.host.is_some())?,
+    };
+    s.plan.actions[action].host = None;
+    Some(())
+}

@@ -1,0 +1,253 @@
+//! A plan beside its trace, in flat lists, with what can be seen of each action alone.
+
+use schema::{CodecId, CodecRef, Lane, Plan, TensorId};
+
+use crate::exact;
+use crate::peak;
+use crate::task;
+use crate::wanted::Wanted;
+use crate::wrong::{Rule, Wrong};
+use crate::{codec, memory::Memory};
+
+/// A plan whose actions have the operands that their tasks and the trace's ops want.
+#[derive(Debug)]
+pub struct Prepared<'p> {
+    pub(crate) plan: &'p Plan,
+    pub(crate) wanted: &'p Wanted,
+    pub(crate) actions: Vec<Prepare>,
+    pub(crate) reads: Vec<Read>,
+    pub(crate) writes: Vec<Write>,
+    /// The actions of each lane, in order.
+    pub(crate) lanes: [Vec<u32>; Lane::COUNT],
+    pub(crate) codecs: Vec<Codec>,
+}
+
+/// What one action does.
+#[derive(Debug, Clone)]
+pub(crate) struct Prepare {
+    pub(crate) does: Does,
+    pub(crate) lane: usize,
+    /// Its part of the list of reads.
+    pub(crate) reads: (u32, u32),
+    /// Its part of the list of writes.
+    pub(crate) writes: (u32, u32),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Does {
+    Op,
+    CopyOut { host: usize },
+    CopyIn { host: usize },
+    /// With the host buffer that it falls back on, where the codec's size varies.
+    Compress { codec: u32, fallback: Option<usize> },
+    Decompress { codec: u32, fallback: Option<usize> },
+}
+
+/// A buffer that an action reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Read {
+    pub(crate) buffer: usize,
+    /// The version that it must have: of an op's operands.
+    pub(crate) version: Option<u32>,
+    pub(crate) ends: Ends,
+}
+
+/// What an action leaves of a buffer that it reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ends {
+    AsItWas,
+    /// Its next version.
+    Changed,
+    /// Nothing: this output lies over it.
+    Replaced { by: usize },
+}
+
+/// A buffer that an action writes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Write {
+    pub(crate) buffer: usize,
+    pub(crate) fills: Fills,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fills {
+    /// An op's output.
+    Output,
+    /// What a copy or codec makes of what it reads.
+    Carried,
+    /// Workspace, or what its op does not make.
+    Nothing,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Codec {
+    pub(crate) varies: bool,
+    pub(crate) is_lossy: bool,
+}
+
+impl<'p> Prepared<'p> {
+    /// Reads a well-formed plan.
+    ///
+    /// # Errors
+    ///
+    /// Where an action does not have what its task or op wants, memory lies outside of its arena or is
+    /// smaller than what it holds, or the plan does not run each op once.
+    pub fn new(plan: &'p Plan, wanted: &'p Wanted) -> Result<Self, Wrong> {
+        let codec = |codec: &CodecRef| Codec {
+            varies: codec.fidelity.size_varies(),
+            is_lossy: codec.fidelity != schema::Fidelity::Lossless,
+        };
+        let mut prepared = Self {
+            plan,
+            wanted,
+            actions: Vec::with_capacity(plan.actions.len()),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            lanes: Default::default(),
+            codecs: plan.codecs.iter().map(codec).collect(),
+        };
+        prepared.check_memory()?;
+        for id in 0..plan.actions.len() {
+            task::prepare(&mut prepared, id)?;
+            let lane = prepared.actions[id].lane;
+            prepared.lanes[lane].push(id as u32);
+        }
+        prepared.check_ops()?;
+        prepared.check_outliving()?;
+        Ok(prepared)
+    }
+
+    /// Whether the plan computes its trace under every timing.
+    ///
+    /// # Errors
+    ///
+    /// Names a rule that some timing breaks.
+    pub fn check(&self) -> Result<(), Wrong> {
+        exact::check(self)
+    }
+
+    /// Whether what the plan says of its memory is so: where its arenas end, and a peak that its
+    /// order allows.
+    ///
+    /// # Errors
+    ///
+    /// Names the figure.
+    pub fn check_predicted(&self) -> Result<(), Wrong> {
+        peak::check(self)
+    }
+
+    pub(crate) fn reads_of(&self, action: usize) -> &[Read] {
+        let (from, to) = self.actions[action].reads;
+        &self.reads[from as usize..to as usize]
+    }
+
+    pub(crate) fn writes_of(&self, action: usize) -> &[Write] {
+        let (from, to) = self.actions[action].writes;
+        &self.writes[from as usize..to as usize]
+    }
+
+    pub(crate) fn device_memory(&self) -> Memory {
+        let ranges = self.plan.buffers.iter().map(|b| (b.address, b.bytes.0));
+        Memory::of(&ranges.collect::<Vec<_>>())
+    }
+
+    pub(crate) fn host_memory(&self) -> Memory {
+        let ranges = self.plan.host_buffers.iter().map(|b| (b.address, b.bytes.0));
+        Memory::of(&ranges.collect::<Vec<_>>())
+    }
+
+    /// Buffers name tensors of the trace, are large enough for them, and lie in their arena.
+    fn check_memory(&self) -> Result<(), Wrong> {
+        let plan = self.plan;
+        for (i, b) in plan.buffers.iter().enumerate() {
+            let named = |wrong: Wrong| Wrong { what: format!("buffers[{i}] {}", wrong.what), ..wrong };
+            check_range(b.address, b.bytes.0, plan.budget.0).map_err(named)?;
+            if let Some(tensor) = b.tensor {
+                self.check_size(tensor, b.compressed, b.bytes.0).map_err(named)?;
+            }
+        }
+        for (i, b) in plan.host_buffers.iter().enumerate() {
+            let named =
+                |wrong: Wrong| Wrong { what: format!("host_buffers[{i}] {}", wrong.what), ..wrong };
+            check_range(b.address, b.bytes.0, plan.host_budget.0).map_err(named)?;
+            self.check_size(b.tensor, b.compressed, b.bytes.0).map_err(named)?;
+        }
+        Ok(())
+    }
+
+    fn check_size(
+        &self,
+        tensor: TensorId,
+        compressed: Option<CodecId>,
+        bytes: u64,
+    ) -> Result<(), Wrong> {
+        let Some(storage) = self.wanted.tensors.get(tensor.index()) else {
+            return Err(Wrong::of(Rule::Operands, format!("holds {tensor}, which is of no trace")));
+        };
+        let needs = match compressed.map(|codec| &self.plan.codecs[codec.index()]) {
+            None => storage.bytes,
+            Some(codec) if codec::is_mistaken(codec) => {
+                let what = format!("is made by {codec}, which is not {:?}", codec.fidelity);
+                return Err(Wrong::of(Rule::Codec, what));
+            }
+            Some(codec) => {
+                codec::fixed_bytes(codec, storage.bytes, storage.element).unwrap_or_default()
+            }
+        };
+        match bytes < needs {
+            true => Err(Wrong::of(Rule::Size, format!("has {bytes} bytes and needs {needs}"))),
+            false => Ok(()),
+        }
+    }
+
+    /// Each op runs once, in order, and again only after that.
+    fn check_ops(&self) -> Result<(), Wrong> {
+        use schema::Task;
+        let mut next = 0;
+        for (id, action) in self.plan.actions.iter().enumerate() {
+            match action.task {
+                Task::Run(op) if op.index() != next => {
+                    let what = format!("{op} runs where op {next} should");
+                    return Err(Wrong::at(Rule::EachOpOnce, id, what));
+                }
+                Task::Run(_) => next += 1,
+                Task::Recompute(op) if op.index() >= next => {
+                    return Err(Wrong::at(Rule::Rerun, id, format!("{op} has not run yet")));
+                }
+                Task::Recompute(op) if !self.wanted.ops[op.index()].is_rerunnable => {
+                    return Err(Wrong::at(Rule::Rerun, id, format!("{op} may not run again")));
+                }
+                _ => {}
+            }
+        }
+        match next < self.wanted.ops.len() {
+            true => Err(Wrong::of(Rule::EachOpOnce, format!("op {next} does not run"))),
+            false => Ok(()),
+        }
+    }
+
+    /// What outlives the iteration has a buffer that is there when it ends.
+    fn check_outliving(&self) -> Result<(), Wrong> {
+        let mut has_one = vec![false; self.wanted.tensors.len()];
+        for buffer in self.plan.buffers.iter().filter(|b| b.at_end && b.compressed.is_none()) {
+            if let Some(tensor) = buffer.tensor {
+                has_one[tensor.index()] = true;
+            }
+        }
+        let lost = (self.wanted.tensors.iter().zip(&has_one))
+            .position(|(tensor, has_one)| tensor.outlives && !has_one);
+        match lost {
+            Some(tensor) => {
+                Err(Wrong::of(Rule::End, format!("tensor {tensor} is not there at the end")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn check_range(address: u64, bytes: u64, arena: u64) -> Result<(), Wrong> {
+    match bytes > 0 && address + bytes > arena {
+        true => Err(Wrong::of(Rule::Arena, "ends beyond the arena")),
+        false => Ok(()),
+    }
+}
