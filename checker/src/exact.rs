@@ -77,9 +77,9 @@ fn check_changes(prepared: &Prepared, order: &Order) -> Result<(), Wrong> {
     for action in 0..prepared.actions.len() {
         let changes = |read: &&crate::prepared::Read| read.ends == Ends::Changed;
         for read in prepared.reads_of(action).iter().filter(changes) {
-            let beside = readers[read.buffer].iter().find(|other| {
-                **other != action && !are_ordered(order, action, **other)
-            });
+            let beside = readers[read.buffer]
+                .iter()
+                .find(|other| **other != action && !are_ordered(order, action, **other));
             if let Some(other) = beside {
                 let what = format!("actions[{other}] may read buffer {} meanwhile", read.buffer);
                 return Err(Wrong::at(Rule::ChangedBeside, action, what));

@@ -36,11 +36,21 @@ pub(crate) struct Prepare {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Does {
     Op,
-    CopyOut { host: usize },
-    CopyIn { host: usize },
+    CopyOut {
+        host: usize,
+    },
+    CopyIn {
+        host: usize,
+    },
     /// With the host buffer that it falls back on, where the codec's size varies.
-    Compress { codec: u32, fallback: Option<usize> },
-    Decompress { codec: u32, fallback: Option<usize> },
+    Compress {
+        codec: u32,
+        fallback: Option<usize>,
+    },
+    Decompress {
+        codec: u32,
+        fallback: Option<usize>,
+    },
 }
 
 /// A buffer that an action reads.
@@ -59,7 +69,9 @@ pub(crate) enum Ends {
     /// Its next version.
     Changed,
     /// Nothing: this output lies over it.
-    Replaced { by: usize },
+    Replaced {
+        by: usize,
+    },
 }
 
 /// A buffer that an action writes.
@@ -160,7 +172,8 @@ impl<'p> Prepared<'p> {
     fn check_memory(&self) -> Result<(), Wrong> {
         let plan = self.plan;
         for (i, b) in plan.buffers.iter().enumerate() {
-            let named = |wrong: Wrong| Wrong { what: format!("buffers[{i}] {}", wrong.what), ..wrong };
+            let named =
+                |wrong: Wrong| Wrong { what: format!("buffers[{i}] {}", wrong.what), ..wrong };
             check_range(b.address, b.bytes.0, plan.budget.0).map_err(named)?;
             if let Some(tensor) = b.tensor {
                 self.check_size(tensor, b.compressed, b.bytes.0).map_err(named)?;

@@ -82,8 +82,7 @@ pub(super) fn swap(s: &mut Subject) -> Option<()> {
 }
 
 pub(super) fn move_up(s: &mut Subject) -> Option<()> {
-    let mut action =
-        s.one_of(s.plan.actions.len(), |plan, i| place_before(plan, i).is_some())?;
+    let mut action = s.one_of(s.plan.actions.len(), |plan, i| place_before(plan, i).is_some())?;
     for _ in 0..2 + s.random.below(20) {
         let Some(to) = place_before(s.plan, action) else { break };
         s.plan.actions[action].not_before.clear();

@@ -38,7 +38,10 @@ pub(super) fn copy_of_constant(s: &mut Subject) -> Option<()> {
         task: Task::CopyOut(tensor),
         duration: Nanos(1),
         // Whatever has touched the source by now has ended.
-        after: (0..at).filter(|i| uses(&s.plan.actions[*i], source)).map(ActionId::from_index).collect(),
+        after: (0..at)
+            .filter(|i| uses(&s.plan.actions[*i], source))
+            .map(ActionId::from_index)
+            .collect(),
         not_before: Vec::new(),
         reads: vec![source],
         writes: Vec::new(),

@@ -4,5 +4,6 @@
 pub mod chain;
 pub mod check;
 pub mod exhaustive;
+pub mod judge;
 pub mod random;
 pub mod recordings;

@@ -6,47 +6,24 @@ use std::collections::BTreeMap;
 use planner::{CodecOptions, Problem};
 use schema::{
     Bandwidth, Bytes, BytesPerSec, Choice, CodecModel, CodecModels, Compute, Device, Document,
-    Fidelity, Home, Host, InPlace, Link, Machine, ModelBasis, Nanos, Op, OpKind, Origin, Phase,
-    Provenance, RatioBand, Role, SizeModel, Tensor, TensorId, TimeModel, TimePoint, Trace,
+    Fidelity, Home, Host, InPlace, Link, Machine, ModelBasis, Nanos, Op, OpId, OpKind, Origin,
+    Phase, Provenance, RatioBand, Role, SizeModel, Tensor, TensorId, TimeModel, TimePoint, Trace,
 };
 use simulator::{OffloadStart, Policy, PrefetchGate, Treatment};
 
-/// SplitMix64 (Steele et al., 2014).
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Draws that leave those from here on as they are.
-    pub fn aside(&self) -> Self {
-        Self(!self.0)
-    }
-
-    /// A number from 0 to before `end`.
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end.max(1)
-    }
-
-    pub fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-
-    pub fn of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len() as u64) as usize]
-    }
-}
+pub use checker::Random;
 
 pub fn trace(random: &mut Random, most_ops: u64) -> Trace {
+    trace_of(random, most_ops, false)
+}
+
+/// A trace in which constants change: by updates at its end and in between, once or more often, beside
+/// what reads them before and after; some come into being late.
+pub fn training(random: &mut Random, most_ops: u64) -> Trace {
+    trace_of(random, most_ops, true)
+}
+
+fn trace_of(random: &mut Random, most_ops: u64, trains: bool) -> Trace {
     let constants = random.below(4);
     let ops = 1 + random.below(most_ops);
     let forward = ops / 2 + 1;
@@ -71,6 +48,13 @@ pub fn trace(random: &mut Random, most_ops: u64) -> Trace {
     for index in 0..ops {
         let phase = if index < forward { Phase::Forward } else { Phase::Backward };
         op(&mut trace, random, phase);
+        if trains && random.one_in(6) {
+            update(&mut trace, random, constants);
+        }
+    }
+    if trains {
+        (0..random.below(2 + constants)).for_each(|_| update(&mut trace, random, constants));
+        appear(&mut trace, random);
     }
     free(&mut trace, random);
     trace.check().expect("the generator makes well-formed traces");
@@ -123,6 +107,33 @@ fn op(trace: &mut Trace, random: &mut Random, phase: Phase) {
         flops: None,
         bytes_moved: None,
     });
+}
+
+/// An op that changes a constant or two, by what was made lately.
+fn update(trace: &mut Trace, random: &mut Random, constants: u64) {
+    let first = TensorId(random.below(constants) as u32);
+    let state =
+        if random.one_in(3) { Some(tensor(trace, random, Role::OptimizerState)) } else { None };
+    op(trace, random, Phase::Update);
+    let Some(op) = trace.ops.last_mut().filter(|_| constants > 0) else { return };
+    for changed in [Some(first), state].into_iter().flatten() {
+        if !op.reads.contains(&changed) && !op.writes.contains(&changed) {
+            op.reads.insert(0, changed);
+        }
+    }
+    op.rerunnable = false;
+}
+
+/// Some constants come into being when they are first read.
+fn appear(trace: &mut Trace, random: &mut Random) {
+    for tensor in 0..trace.tensors.len() {
+        let id = TensorId::from_index(tensor);
+        let is_made = trace.ops.iter().any(|op| op.writes.contains(&id));
+        let first = trace.ops.iter().position(|op| op.reads.contains(&id));
+        if let Some(first) = first.filter(|_| !is_made && random.one_in(4)) {
+            trace.tensors[tensor].appears_before = Some(OpId::from_index(first));
+        }
+    }
 }
 
 /// Frees tensors at their last use, later, or never, and lays outputs over inputs that die.
