@@ -9,12 +9,7 @@ pub const MAX_RANK: usize = 8;
 
 /// Bytes of one element.
 pub const fn width(dtype: Dtype) -> usize {
-    match dtype {
-        Dtype::U8 => 1,
-        Dtype::F16 | Dtype::Bf16 => 2,
-        Dtype::F32 | Dtype::I32 => 4,
-        Dtype::F64 | Dtype::I64 => 8,
-    }
+    dtype.bytes() as usize
 }
 
 /// Element type and shape of a dense row-major tensor, the last dimension contiguous.

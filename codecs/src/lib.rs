@@ -8,6 +8,7 @@
 //! as they lie in memory, so this is for little-endian machines, as are the GPUs it is made for.
 
 pub mod bench;
+pub mod claims;
 pub mod csr;
 pub mod frame;
 pub mod ibp;

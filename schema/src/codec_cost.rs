@@ -56,14 +56,8 @@ impl CodecModel {
 
 /// Bytes of an element, and whether it is a float.
 fn element(dtype: Dtype) -> (u128, bool) {
-    match dtype {
-        Dtype::F64 => (8, true),
-        Dtype::F32 => (4, true),
-        Dtype::F16 | Dtype::Bf16 => (2, true),
-        Dtype::I64 => (8, false),
-        Dtype::I32 => (4, false),
-        Dtype::U8 => (1, false),
-    }
+    let is_float = matches!(dtype, Dtype::F64 | Dtype::F32 | Dtype::F16 | Dtype::Bf16);
+    (u128::from(dtype.bytes()), is_float)
 }
 
 /// What a codec of fixed rate makes of a sequence of values: whole blocks of four, each of a whole number of

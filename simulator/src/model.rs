@@ -41,6 +41,7 @@ pub struct Model {
     /// The last op before which an op may be run again: later, an update has changed what it
     /// reads. Zero: never.
     pub(crate) rerun_until: Vec<u32>,
+    rerunnable: Vec<bool>,
     pub(crate) bytes: Vec<u64>,
     pub(crate) producer: Vec<u32>,
     /// The last op that uses the tensor; the number of ops if it outlives the iteration.
@@ -116,6 +117,7 @@ impl Model {
             writes,
             in_place,
             rerun_until,
+            rerunnable: trace.ops.iter().map(|op| op.rerunnable).collect(),
             bytes: trace.tensors.iter().map(|t| t.bytes.0).collect(),
             producer,
             outliving: (0..last_use.len() as u32)
@@ -145,11 +147,15 @@ impl Model {
         self.bytes.len()
     }
 
-    /// Whether an op makes a tensor, or may change it in place: only what no op makes is changed, and only by
-    /// ops that cannot run again.
+    /// Whether an op makes a tensor, or may change it in place.
     pub(crate) fn alters(&self, op: u32, tensor: u32) -> bool {
-        let producer = self.producer[tensor as usize];
-        producer == op || producer == NO_OP && self.rerun_until[op as usize] == 0
+        self.producer[tensor as usize] == op || self.changes(OpId(op), TensorId(tensor))
+    }
+
+    /// Whether an op may change in place a tensor that it reads: only what no op makes is changed,
+    /// and only by ops that cannot run again.
+    pub fn changes(&self, op: OpId, tensor: TensorId) -> bool {
+        self.producer[tensor.index()] == NO_OP && !self.rerunnable[op.index()]
     }
 
     /// The op that writes a tensor; none for those that exist before the iteration.

@@ -93,9 +93,11 @@ pub enum Unsafe {
         /// The buffer.
         buffer: String,
     },
-    /// An in-place pair that is not an input and an output of its action, each in one pair.
+    /// An in-place pair that is not an input and an output of its action at one address, each in one
+    /// pair.
     #[error(
-        "{action} lays {output} over {input}, which are not one of its inputs and one of its outputs, each once"
+        "{action} lays {output} over {input}, which are not one of its inputs and one of its outputs, \
+         each once and both at one address"
     )]
     InPlace {
         /// The action.
@@ -129,7 +131,7 @@ pub fn prove(plan: &Plan) -> Result<(), Unsafe> {
         for buffer in &action.writes {
             device.note_fill(buffer.0, id)?;
         }
-        check_in_place(id, action)?;
+        check_in_place(plan, id, action)?;
         check_host(plan, id, action)?;
         match (action.task, action.host) {
             (Task::CopyOut(_), Some(buffer)) => host.note_copy_out(plan, &order, buffer.0, id)?,
@@ -183,11 +185,15 @@ fn check_host(plan: &Plan, id: ActionId, action: &Action) -> Result<(), Unsafe> 
     Err(Unsafe::Host { action: id, problem })
 }
 
-fn check_in_place(id: ActionId, action: &Action) -> Result<(), Unsafe> {
+fn check_in_place(plan: &Plan, id: ActionId, action: &Action) -> Result<(), Unsafe> {
     for (index, pair) in action.in_place.iter().enumerate() {
         let (input, output) = (pair.input, pair.output);
         let again = action.in_place[..index].iter().any(|p| p.input == input || p.output == output);
-        if again || !action.reads.contains(&input) || !action.writes.contains(&output) {
+        let [from, to] = [input, output].map(|id| &plan.buffers[id.index()]);
+        // What is empty lies nowhere.
+        let apart = from.address != to.address && from.bytes.min(to.bytes) > Bytes::ZERO;
+        let operands = action.reads.contains(&input) && action.writes.contains(&output);
+        if again || apart || !operands {
             return Err(Unsafe::InPlace { action: id, input, output });
         }
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use schema::{Document, Lane, Nanos, PendingFile, Plan, StallCause, Task, Timeline, Trace};
-use simulator::{predict, prove};
+use simulator::{check_figures, predict, prove};
 
 use crate::exit::{Exit, OrExit, Result, usage};
 use crate::output::{Format, columns, print};
@@ -39,6 +39,7 @@ pub fn run(args: &Args) -> Result {
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
     let plan = Plan::read(&args.plan)?;
     prove(&plan).or_exit(Exit::NotProven)?;
+    check_figures(&plan).or_exit(Exit::NotProven)?;
     let named = args.trace.as_deref().map(|name| trace_of(&plan, name)).transpose()?;
     let trace = named.or_else(|| own_trace(&plan));
     if let Some(trace) = &trace {

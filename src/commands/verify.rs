@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use schema::{Document, Plan};
-use simulator::prove;
+use codecs::claims::{Claims, check_claims};
+use schema::{CodecRef, Document, Plan};
+use simulator::{check_figures, prove};
 
 use crate::commands::simulate::check_trace;
 use crate::exit::{Exit, OrExit, Result};
@@ -13,8 +14,10 @@ use crate::plan_trace::{own_trace, trace_of};
 /// Prove that a plan is safe under every timing, or name what breaks it
 ///
 /// The proof needs the plan alone: no two live buffers share an address, and every read comes
-/// after what it reads is there, in whatever time the actions take. With the trace it also shows
-/// that the plan computes that trace.
+/// after what it reads is there, in whatever time the actions take. Peak, addresses and time are
+/// computed again, and a plan that states others is refused. With the trace it also shows that the
+/// plan computes that trace, each op on the version of every tensor that it is to have, and that
+/// compressed forms fit; what depends on the data is said.
 #[derive(clap::Args)]
 pub struct Args {
     /// The plan; `-` is the standard input
@@ -30,18 +33,40 @@ pub struct Args {
 pub fn run(args: &Args) -> Result {
     let plan = Plan::read(&args.plan)?;
     prove(&plan).or_exit(Exit::NotProven)?;
+    let figures = check_figures(&plan).or_exit(Exit::NotProven)?;
     print(format!(
         "safe under every timing: {} actions, {} dependencies, {} buffers in {} of {}\n",
         plan.actions.len(),
         plan.actions.iter().map(|action| action.after.len()).sum::<usize>(),
         plan.buffers.len(),
-        plan.predicted.arena,
+        figures.arena,
         plan.budget,
     ))?;
     let named = args.trace.as_deref().map(|name| trace_of(&plan, name)).transpose()?;
     if let Some(trace) = named.or_else(|| own_trace(&plan)) {
         check_trace(&plan, &trace)?;
         print(format!("computes {}: {} ops in order\n", trace.title(), trace.ops.len()))?;
+        print(assumptions(&check_claims(&plan, &trace).or_exit(Exit::NotProven)?))?;
     }
     Ok(())
+}
+
+/// What nobody can know of compressed sizes before the data is there, and what makes it safe.
+fn assumptions(claims: &Claims) -> String {
+    let names = |codecs: &[CodecRef]| {
+        codecs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    };
+    let mut text = String::new();
+    if !claims.varying.is_empty() {
+        let (count, bytes) = claims.fallbacks;
+        text += &format!(
+            "sizes by {} depend on the data: what outgrows its buffer goes to one of {count} host \
+             buffers of {bytes} in all\n",
+            names(&claims.varying),
+        );
+    }
+    if !claims.unknown.is_empty() {
+        text += &format!("sizes by {} are taken as stated\n", names(&claims.unknown));
+    }
+    text
 }

@@ -1,12 +1,12 @@
 //! What must come after what.
 
 use schema::{ActionId, Lane, Plan, Task};
-use simulator::{Addresses, HappensBefore};
+use simulator::{Addresses, HappensBefore, Model};
 
-/// Fills in `after`: every read comes after what fills the buffer, and every buffer after all
-/// uses of those whose addresses it takes over. What follows from lanes or other dependencies is
-/// left out, also of `not_before`.
-pub(super) fn connect(plan: &mut Plan) {
+/// Fills in `after`: every read comes after what fills the buffer, every buffer after all uses of
+/// those whose addresses it takes over, and a change in place after all reads before it and before
+/// all that follow. What follows from lanes or other dependencies is left out, also of `not_before`.
+pub(super) fn connect(plan: &mut Plan, model: &Model) {
     let mut order = HappensBefore::new();
     let mut device = Arena::new(plan.buffers.iter().map(|b| (b.address, b.bytes.0)));
     let mut host = Arena::new(plan.host_buffers.iter().map(|b| (b.address, b.bytes.0)));
@@ -20,6 +20,16 @@ pub(super) fn connect(plan: &mut Plan) {
         for buffer in action.reads.iter().chain(&action.holds) {
             after.extend(device.filled_by[buffer.index()]);
             device.last_use[buffer.index()][lane.index()] = Some(id);
+        }
+        for buffer in &action.reads {
+            after.extend(device.changed_by[buffer.index()]);
+            let tensor = plan.buffers[buffer.index()].tensor;
+            if let (Task::Run(op), Some(tensor)) = (action.task, tensor)
+                && model.changes(op, tensor)
+            {
+                after.extend(device.last_use[buffer.index()].into_iter().flatten());
+                device.changed_by[buffer.index()] = Some(id);
+            }
         }
         for buffer in &action.writes {
             device.take(buffer.index(), &mut after);
@@ -53,6 +63,8 @@ struct Arena {
     ranges: Vec<(u64, u64)>,
     addresses: Addresses,
     filled_by: Vec<Option<ActionId>>,
+    /// The last action that changed a buffer in place.
+    changed_by: Vec<Option<ActionId>>,
     last_use: Vec<[Option<ActionId>; Lane::COUNT]>,
 }
 
@@ -62,6 +74,7 @@ impl Arena {
         Self {
             addresses: Addresses::default(),
             filled_by: vec![None; ranges.len()],
+            changed_by: vec![None; ranges.len()],
             last_use: vec![[None; Lane::COUNT]; ranges.len()],
             ranges,
         }

@@ -12,8 +12,7 @@ mod dependencies;
 mod pack;
 
 use schema::{Bytes, Choice, Decision, Document, Nanos, Plan, Predicted, Reference};
-use simulator::replay::{Schedule, replay};
-use simulator::{Evaluator, Infeasible, Model, Program, Treatment};
+use simulator::{Evaluator, Figures, Infeasible, Model, Treatment};
 
 use crate::{Decided, PlanError, Problem};
 pub(crate) use pack::Effort;
@@ -88,11 +87,9 @@ pub(crate) fn lower_with(
             bound: None,
         },
     };
-    dependencies::connect(&mut plan);
-    let mut schedule = Schedule::default();
-    replay(&Program::of(&plan), &mut schedule);
-    plan.predicted.iteration = Nanos(schedule.iteration_ns);
-    plan.predicted.peak = Bytes(schedule.peak_bytes);
+    dependencies::connect(&mut plan, model);
+    let Figures { iteration, peak, arena, host_arena } = Figures::of(&plan);
+    plan.predicted = Predicted { iteration, peak, arena, host_arena, bound: None };
     Ok(plan)
 }
 

@@ -1,7 +1,8 @@
 //! What a plan must be before a device takes it.
 
-use schema::{ActionId, Document, Plan, Task, Trace};
-use simulator::{HappensBefore, check_contract, prove};
+use codecs::claims::check_claims;
+use schema::{Document, Plan, Trace};
+use simulator::{check_contract, check_figures, prove};
 
 use super::DeviceError;
 use crate::network::{Measured, Network};
@@ -11,8 +12,10 @@ pub(crate) fn check(network: &Network, trace: &Trace, plan: &Plan) -> Result<(),
     plan.check()?;
     check_network(network, trace)?;
     prove(plan)?;
+    check_figures(plan)?;
     check_contract(plan, trace)?;
-    check_updates(network, plan)
+    check_claims(plan, trace)?;
+    Ok(())
 }
 
 /// That a trace is one of a network: all but what was measured.
@@ -61,37 +64,4 @@ fn difference(own: &Trace, trace: &Trace) -> Option<String> {
         }
     }
     None
-}
-
-/// Updates change tensors that a trace says they read, as the proof cannot know. So whoever else
-/// uses the buffer must have ended before, or start after. Here `not_before` counts, too: it is what
-/// makes a copy wait for the op that uses the tensor last.
-fn check_updates(network: &Network, plan: &Plan) -> Result<(), DeviceError> {
-    let mut order = HappensBefore::new();
-    for action in &plan.actions {
-        let waits = [&action.after[..], &action.not_before].concat();
-        order.push(plan.lane(action.task), &waits);
-    }
-    let mut users: Vec<Vec<ActionId>> = vec![Vec::new(); plan.buffers.len()];
-    for (index, action) in plan.actions.iter().enumerate() {
-        let used = action.reads.iter().chain(&action.writes);
-        used.for_each(|buffer| users[buffer.index()].push(ActionId::from_index(index)));
-    }
-    for (index, action) in plan.actions.iter().enumerate() {
-        let (Task::Run(op), update) = (action.task, ActionId::from_index(index)) else { continue };
-        let updates = &network.op(op).updates;
-        for buffer in &action.reads {
-            let tensor = plan.buffers[buffer.index()].tensor;
-            let Some(tensor) = tensor.filter(|tensor| updates.contains(tensor)) else { continue };
-            let ordered = |other: &&ActionId| {
-                **other == update
-                    || order.ends_before(**other, update)
-                    || order.ends_before(update, **other)
-            };
-            if let Some(other) = users[buffer.index()].iter().find(|other| !ordered(other)) {
-                return Err(DeviceError::UnorderedUpdate { update, other: *other, tensor });
-            }
-        }
-    }
-    Ok(())
 }

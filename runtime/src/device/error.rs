@@ -1,7 +1,8 @@
 //! What can go wrong before, between and in iterations.
 
+use codecs::claims::ClaimError;
 use schema::{ActionId, BufferId, Bytes, CodecRef, Lane, OpId, PlanError, Task, TensorId};
-use simulator::{ContractError, Unsafe};
+use simulator::{ContractError, Misstated, Unsafe};
 
 use super::Fault;
 use crate::network::RunError;
@@ -15,6 +16,12 @@ pub enum DeviceError {
     /// The plan was not proven safe.
     #[error("the plan is not safe to run")]
     Unsafe(#[from] Unsafe),
+    /// The plan is not what it says of itself.
+    #[error("the plan misstates its figures")]
+    Misstated(#[from] Misstated),
+    /// The plan is not right about its codecs.
+    #[error("the plan is not right about its codecs")]
+    Claim(#[from] ClaimError),
     /// The plan does not compute the trace, or was made for another one.
     #[error("the plan does not compute the trace")]
     Contract(#[from] ContractError),
@@ -25,18 +32,6 @@ pub enum DeviceError {
         network: String,
         /// The first difference.
         why: String,
-    },
-    /// An op changes a tensor while another action may be using it.
-    #[error(
-        "{update} changes {tensor} in place, and {other} need not have ended, or may have started: plan without moving {tensor}"
-    )]
-    UnorderedUpdate {
-        /// The action that changes the tensor.
-        update: ActionId,
-        /// The action that uses it.
-        other: ActionId,
-        /// The tensor.
-        tensor: TensorId,
     },
     /// A buffer that the device cannot take as the plan has it.
     #[error("{buffer} {why}")]
@@ -70,20 +65,6 @@ pub enum DeviceError {
         /// Why not.
         source: codecs::Error,
     },
-    /// A codec of fixed rate, for whose output the plan reserved too little.
-    #[error(
-        "{codec} makes {needed} of {tensor}, for which the plan reserved {reserved}: leave that codec away"
-    )]
-    Reserved {
-        /// The codec.
-        codec: CodecRef,
-        /// The tensor.
-        tensor: TensorId,
-        /// What it needs.
-        needed: Bytes,
-        /// What was reserved.
-        reserved: Bytes,
-    },
     /// The plan needs more host memory than it may have.
     #[error("the plan needs {needed} of host memory, and there are {limit}: plan with less")]
     HostMemory {
@@ -99,16 +80,6 @@ pub enum DeviceError {
         arena: &'static str,
         /// How much was asked for.
         bytes: Bytes,
-    },
-    /// Two buffers hold one tensor between iterations.
-    #[error("{first} and {second} both hold {tensor} between iterations")]
-    TwoHolders {
-        /// The tensor.
-        tensor: TensorId,
-        /// A buffer.
-        first: BufferId,
-        /// Another.
-        second: BufferId,
     },
     /// The system does not give the threads.
     #[error("the system gives no thread for codecs: {why}")]

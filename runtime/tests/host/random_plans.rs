@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use planner::{CodecOptions, Decided, Problem, lower};
 use runtime::device::host::{HostDevice, HostOptions};
-use runtime::device::{Delays, Device, DeviceError};
+use runtime::device::{Delays, Device};
 use runtime::network::Random;
 use schema::{Bytes, Choice};
 use simulator::{OffloadStart, Policy, PrefetchGate, Treatment};
@@ -56,7 +56,7 @@ fn policy(random: &mut Random) -> Policy {
 fn random_plans_give_the_same_bits() {
     let cases = std::env::var("TIDEGATE_CASES").ok().and_then(|cases| cases.parse().ok());
     let cases: u64 = cases.unwrap_or(120);
-    let (mut ran, mut refused) = (0, 0);
+    let mut ran = 0;
     for name in ["alexnet", "vgg", "resnet", "unet", "transformer"] {
         let network = networks::small(name);
         let trace = problem::trace(&network);
@@ -85,15 +85,8 @@ fn random_plans_give_the_same_bits() {
             let delays = Some(Delays { seed, longest: Duration::from_micros(50) });
             let link = problem::link(10_000);
             let options = HostOptions { seed: SEED, delays, ..HostOptions::new(link) };
-            let mut device = match HostDevice::new(&network, &trace, &plan, &options) {
-                Ok(device) => device,
-                // Parameters that leave with their update.
-                Err(DeviceError::UnorderedUpdate { .. }) => {
-                    refused += 1;
-                    continue;
-                }
-                Err(error) => panic!("{at}: {error:?}"),
-            };
+            let mut device = HostDevice::new(&network, &trace, &plan, &options)
+                .unwrap_or_else(|error| panic!("{at}: {error:?}"));
             for _ in 0..ITERATIONS {
                 device.run().unwrap_or_else(|error| panic!("{at}: {error:?}"));
             }
@@ -108,6 +101,6 @@ fn random_plans_give_the_same_bits() {
             ran += 1;
         }
     }
-    println!("{ran} plans ran, {refused} were refused");
-    assert!(ran > cases / 2, "only {ran} of {} plans ran, {refused} were refused", 5 * cases);
+    println!("{ran} plans ran");
+    assert!(ran > cases / 2, "only {ran} of {} plans ran", 5 * cases);
 }

