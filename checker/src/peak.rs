@@ -10,20 +10,28 @@ use crate::wrong::{Rule, Wrong};
 pub(crate) fn check(prepared: &Prepared) -> Result<(), Wrong> {
     let plan = prepared.plan;
     let wrong = |what: String| Err(Wrong::of(Rule::Predicted, what));
-    let arena = plan.buffers.iter().filter(|b| b.bytes.0 > 0).map(|b| b.address + b.bytes.0).max();
-    if plan.predicted.arena.0 != arena.unwrap_or_default() {
-        return wrong(format!("the arena ends at {arena:?}, not {}", plan.predicted.arena.0));
+    let ends = plan.buffers.iter().map(|b| (b.address, b.bytes.0));
+    if !is_end(ends, plan.predicted.arena.0) {
+        return wrong(format!("the arena does not end at {}", plan.predicted.arena));
     }
-    let hosts = plan.host_buffers.iter().filter(|b| b.bytes.0 > 0);
-    let host = hosts.map(|b| b.address + b.bytes.0).max();
-    if plan.predicted.host_arena.0 != host.unwrap_or_default() {
-        return wrong(format!("the host arena ends at {host:?}"));
+    let ends = plan.host_buffers.iter().map(|b| (b.address, b.bytes.0));
+    if !is_end(ends, plan.predicted.host_arena.0) {
+        return wrong(format!("the host arena does not end at {}", plan.predicted.host_arena));
     }
     let (least, most) = bounds(prepared)?;
     match (least..=most).contains(&plan.predicted.peak.0) {
         true => Ok(()),
         false => wrong(format!("a peak lies between {least} and {most}")),
     }
+}
+
+/// Whether the highest buffer ends there, or the highest that is not empty.
+fn is_end(buffers: impl Iterator<Item = (u64, u64)> + Clone, end: u64) -> bool {
+    let highest = |buffers: &mut dyn Iterator<Item = (u64, u64)>| {
+        buffers.map(|(address, bytes)| address + bytes).max().unwrap_or_default()
+    };
+    let filled = &mut buffers.clone().filter(|(_, bytes)| *bytes > 0);
+    [highest(filled), highest(&mut buffers.clone())].contains(&end)
 }
 
 fn bounds(prepared: &Prepared) -> Result<(u64, u64), Wrong> {

@@ -53,9 +53,8 @@ pub fn run(args: &Args) -> Result {
 
 /// What nobody can know of compressed sizes before the data is there, and what makes it safe.
 fn assumptions(claims: &Claims) -> String {
-    let names = |codecs: &[CodecRef]| {
-        codecs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-    };
+    let names =
+        |codecs: &[CodecRef]| codecs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let mut text = String::new();
     if !claims.varying.is_empty() {
         let (count, bytes) = claims.fallbacks;

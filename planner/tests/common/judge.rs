@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use checker::{Fallback, Machine, Mutation, Prepared, Random, Timing, Wanted, Wrong};
-use schema::{Bytes, Document, Plan, Trace};
-use simulator::replay::{Schedule, replay};
-use simulator::{Program, check_contract, prove};
+use codecs::claims::check_claims;
+use schema::{Document, Plan, Predicted, Trace};
+use simulator::{Figures, check_contract, check_figures, prove};
 
 /// What became of one plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,9 @@ fn refused(plan: &Plan, trace: &Trace) -> Option<String> {
     };
     prove(plan)
         .map_err(|error| name(&error))
-        .and_then(|()| check_contract(plan, trace).map_err(|error| name(&error)))
+        .and_then(|()| check_figures(plan).map_err(|error| name(&error)))
+        .and_then(|_| check_contract(plan, trace).map_err(|error| name(&error)))
+        .and_then(|()| check_claims(plan, trace).map_err(|error| name(&error)))
         .err()
 }
 
@@ -75,18 +77,18 @@ pub fn judge(plan: &Plan, trace: &Trace, wanted: &Wanted, random: &mut Random) -
     }
 }
 
-/// States what replaying the plan says of its memory, where that is not what was changed.
+/// States the figures that follow from what was changed, so that it alone is judged.
 fn restate(plan: &mut Plan) {
-    if plan.check().is_err() {
-        return;
+    if plan.check().is_ok() && prove(plan).is_ok() {
+        let figures = Figures::of(plan);
+        plan.predicted = Predicted {
+            iteration: figures.iteration,
+            peak: figures.peak,
+            arena: figures.arena,
+            host_arena: figures.host_arena,
+            bound: plan.predicted.bound,
+        };
     }
-    let mut schedule = Schedule::default();
-    replay(&Program::of(plan), &mut schedule);
-    let ends = plan.buffers.iter().filter(|b| b.bytes.0 > 0).map(|b| b.address + b.bytes.0);
-    plan.predicted.arena = Bytes(ends.max().unwrap_or_default());
-    let ends = plan.host_buffers.iter().filter(|b| b.bytes.0 > 0).map(|b| b.address + b.bytes.0);
-    plan.predicted.host_arena = Bytes(ends.max().unwrap_or_default());
-    plan.predicted.peak = Bytes(schedule.peak_bytes);
 }
 
 /// Verdicts by kind of mutation.
