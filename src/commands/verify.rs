@@ -53,15 +53,14 @@ pub fn run(args: &Args) -> Result {
 
 /// What nobody can know of compressed sizes before the data is there, and what makes it safe.
 fn assumptions(claims: &Claims) -> String {
-    let names = |codecs: &[CodecRef]| {
-        codecs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-    };
+    let names =
+        |codecs: &[CodecRef]| codecs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let mut text = String::new();
     if !claims.varying.is_empty() {
         let (count, bytes) = claims.fallbacks;
         text += &format!(
-            "sizes by {} depend on the data: what outgrows its buffer goes to one of {count} host \
-             buffers of {bytes} in all\n",
+            "sizes by {} depend on the data: what outgrows its buffer goes to the host instead \
+             ({count} of its buffers, {bytes})\n",
             names(&claims.varying),
         );
     }

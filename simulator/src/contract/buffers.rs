@@ -16,9 +16,7 @@ pub(super) fn check(plan: &Plan, trace: &Trace, model: &Model) -> Result<(), Con
     holders(plan, tensors, "begins", |buffer| buffer.at_start)?;
     let at_end = holders(plan, tensors, "ends", |buffer| buffer.at_end)?;
     let missing = model.outliving.iter().find(|tensor| at_end[**tensor as usize].is_none());
-    missing.map_or(Ok(()), |tensor| {
-        Err(ContractError::NotThereAtEnd { tensor: TensorId(*tensor) })
-    })
+    missing.map_or(Ok(()), |tensor| Err(ContractError::NotThereAtEnd { tensor: TensorId(*tensor) }))
 }
 
 fn problem(buffer: &Buffer, trace: &Trace, model: &Model) -> Option<&'static str> {

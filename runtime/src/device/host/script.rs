@@ -3,8 +3,7 @@
 use codecs::claims::codec_of;
 use codecs::{Codec, Layout};
 use schema::{
-    Action, ActionId, BufferId, CodecId, Direction, HostBufferId, Lane, OpId, Plan, Task,
-    TensorId,
+    Action, ActionId, BufferId, CodecId, Direction, HostBufferId, Lane, OpId, Plan, Task, TensorId,
 };
 
 use crate::device::DeviceError;
