@@ -59,8 +59,8 @@ fn assumptions(claims: &Claims) -> String {
     if !claims.varying.is_empty() {
         let (count, bytes) = claims.fallbacks;
         text += &format!(
-            "sizes by {} depend on the data: what outgrows its buffer goes to one of {count} host \
-             buffers of {bytes} in all\n",
+            "sizes by {} depend on the data: what outgrows its buffer goes to the host instead \
+             ({count} of its buffers, {bytes})\n",
             names(&claims.varying),
         );
     }

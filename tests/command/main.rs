@@ -4,6 +4,7 @@ mod bench;
 mod codecs;
 mod compare;
 mod compression;
+mod contract;
 mod cuda;
 mod cuda_libraries;
 mod epochs;

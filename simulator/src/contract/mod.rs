@@ -60,8 +60,8 @@ pub enum ContractError {
     },
     /// A read of a tensor as it was before, or is after, an op changed it in place.
     #[error(
-        "{action} reads {tensor} after {found} changes in place, and in the trace there are \
-         {needed} before it"
+        "{action} reads {tensor} as it is after change {found} in place, and the trace has it after \
+         change {needed}"
     )]
     Version {
         /// The action that reads.
@@ -75,8 +75,8 @@ pub enum ContractError {
     },
     /// A buffer that stays with a tensor as it was before it was changed for the last time.
     #[error(
-        "{buffer} keeps {tensor} for the next iteration after {found} of the {last} changes that \
-         the iteration makes to it in place"
+        "{buffer} keeps {tensor} for the next iteration as it is after change {found} in place, and \
+         the last is {last}"
     )]
     OldAtEnd {
         /// The buffer.
