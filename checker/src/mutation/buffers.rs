@@ -205,3 +205,16 @@ pub(super) fn forge_peak(s: &mut Subject) -> Option<()> {
     s.plan.predicted.peak = forged(s, s.plan.predicted.peak)?;
     Some(())
 }
+
+pub(super) fn other_codec(s: &mut Subject) -> Option<()> {
+    let codec = s.one_of(s.plan.codecs.len(), |_, _| true)?;
+    let all = [
+        ("zvc", None, Fidelity::Lossless),
+        ("sz", Some(1e-3), Fidelity::ErrorBounded),
+        ("zfp", Some(8.0), Fidelity::FixedRate),
+    ];
+    let (name, parameter, fidelity) = s.random.of(&all);
+    let new = schema::CodecRef { codec: name.into(), parameter, fidelity };
+    let old = std::mem::replace(&mut s.plan.codecs[codec], new.clone());
+    (old != new).then_some(())
+}

@@ -114,6 +114,8 @@ mutations! {
     SwapCodec = "swap a codec", buffers::swap_codec;
     /// A codec says that it brings back something else.
     OtherFidelity = "change a fidelity", buffers::other_fidelity;
+    /// All that one codec makes is made by another.
+    OtherCodec = "another codec throughout", buffers::other_codec;
     /// A buffer need not, or must, be there at the end.
     FlipAtEnd = "flip at_end", buffers::flip_at_end;
     /// A buffer is, or is not, there at the start.
@@ -128,6 +130,8 @@ mutations! {
     ForgePeak = "forge predicted.peak", buffers::forge_peak;
     /// An op reads a copy of a constant, from before or after a change.
     CopyOfConstant = "read a copy of a constant", stale::copy_of_constant;
+    /// An op runs again, and its output is read from there.
+    RunAgain = "read what a rerun makes", stale::run_again;
 }
 
 /// What is changed, and what draws are made from.
@@ -146,7 +150,7 @@ impl Subject<'_> {
 }
 
 impl Mutation {
-    /// Changes a plan; false where there is nothing of the kind to change, and the plan is as it was.
+    /// Changes a plan; false where there is nothing of the kind to change, and the plan is of no use then.
     pub fn apply(self, plan: &mut Plan, trace: &Trace, random: &mut Random) -> bool {
         self.try_on(&mut Subject { plan, trace, random }).is_some()
     }

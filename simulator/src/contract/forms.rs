@@ -9,6 +9,8 @@ use schema::{
     Action, Buffer, BufferId, Bytes, CodecId, Fidelity, HostBufferId, Plan, Task, TensorId, Trace,
 };
 
+use crate::{Model, NO_OP};
+
 /// What a copy moves: a tensor itself or a compressed form of a size.
 type Form = (Option<CodecId>, Bytes);
 
@@ -16,6 +18,7 @@ type Form = (Option<CodecId>, Bytes);
 pub(super) struct Forms<'a> {
     plan: &'a Plan,
     trace: &'a Trace,
+    model: &'a Model,
     /// For each device buffer with a compressed form: the host buffer that may hold the tensor instead.
     instead: Vec<Option<HostBufferId>>,
     /// What was copied out to each host buffer.
@@ -33,9 +36,9 @@ pub(super) enum Moved {
 }
 
 impl<'a> Forms<'a> {
-    pub fn new(plan: &'a Plan, trace: &'a Trace) -> Self {
+    pub fn new(plan: &'a Plan, trace: &'a Trace, model: &'a Model) -> Self {
         let instead = vec![None; plan.buffers.len()];
-        Self { plan, trace, instead, on_host: vec![None; plan.host_buffers.len()] }
+        Self { plan, trace, model, instead, on_host: vec![None; plan.host_buffers.len()] }
     }
 
     /// What a copy's or a codec's action, the next of its kind, moves; or what is wrong with it.
@@ -51,6 +54,13 @@ impl<'a> Forms<'a> {
 
     fn buffer(&self, id: BufferId) -> &'a Buffer {
         &self.plan.buffers[id.index()]
+    }
+
+    /// Whether a codec leaves what iterations go on from as it is: what no op makes passes none that
+    /// changes values.
+    fn may_make(&self, codec: CodecId, tensor: TensorId) -> bool {
+        let made = self.model.producer[tensor.index()] != NO_OP;
+        made || self.plan.codecs[codec.index()].fidelity == Fidelity::Lossless
     }
 
     fn size_varies(&self, codec: Option<CodecId>) -> bool {
@@ -72,6 +82,10 @@ impl<'a> Forms<'a> {
             return Err(format!("does not copy one buffer of {tensor}"));
         };
         let form = self.buffer(copied).compressed;
+        let there = self.plan.host_buffers[host.index()].compressed;
+        if there.is_some_and(|codec| !self.may_make(codec, tensor)) {
+            return Err(format!("changes the values of {tensor}, which the next iteration needs"));
+        }
         if !self.is_for(host, tensor, copied)
             || (self.size_varies(form) && self.instead[copied.index()] != Some(host))
         {
@@ -104,6 +118,9 @@ impl<'a> Forms<'a> {
         let (Some(raw), Some(made), []) = (raw, made, &action.in_place[..]) else {
             return Err(format!("does not make one compressed form of {tensor} from the tensor"));
         };
+        if self.buffer(made).compressed.is_some_and(|codec| !self.may_make(codec, tensor)) {
+            return Err(format!("changes the values of {tensor}, which the next iteration needs"));
+        }
         let needs = self.size_varies(self.buffer(made).compressed);
         if action.host.is_some() != needs
             || action.host.is_some_and(|host| !self.is_for(host, tensor, made))

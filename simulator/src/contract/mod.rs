@@ -130,7 +130,7 @@ pub fn check_contract(plan: &Plan, trace: &Trace) -> Result<(), ContractError> {
     let model = Model::of(trace);
     buffers::check(plan, trace, &model)?;
     let contract = Contract { plan, trace };
-    let mut forms = Forms::new(plan, trace);
+    let mut forms = Forms::new(plan, trace, &model);
     let mut versions = Versions::new(plan, trace, &model);
     let mut next = OpId(0);
     for (index, action) in plan.actions.iter().enumerate() {
