@@ -424,3 +424,50 @@ fn what_a_plan_says_of_its_memory_is_held_against_it() {
     assert_eq!(rule(|p| p.predicted.peak.0 = 1000), Some(Rule::Predicted));
     assert_eq!(rule(|p| p.predicted.peak.0 = 8), Some(Rule::Predicted));
 }
+
+#[test]
+fn what_the_host_makes_smaller_needs_no_room_that_is_known() {
+    let (trace, plan) = update();
+    check(
+        &plan,
+        &trace,
+        &[
+            (
+                "the host's processor keeps less than it would need",
+                |p| {
+                    p.codecs = vec![zvc()];
+                    p.host_buffers[0].compressed = Some(schema::CodecId(0));
+                    p.host_buffers[0].bytes.0 = 1;
+                },
+                None,
+                None,
+            ),
+            (
+                "what it keeps is not what the next iteration goes on from",
+                |p| {
+                    p.codecs = vec![schema::CodecRef {
+                        codec: "sz".into(),
+                        parameter: Some(1e-3),
+                        fidelity: schema::Fidelity::ErrorBounded,
+                    }];
+                    p.host_buffers[0].compressed = Some(schema::CodecId(0));
+                    p.buffers[0].at_end = false;
+                    p.buffers[5].at_end = true;
+                },
+                Some(Rule::End),
+                Some(Rule::End),
+            ),
+            (
+                "the host has no room for the tensor itself",
+                |p| p.host_buffers[0].bytes.0 = 7,
+                Some(Rule::Size),
+                Some(Rule::Size),
+            ),
+        ],
+    );
+}
+
+fn zvc() -> schema::CodecRef {
+    let (codec, fidelity) = ("zvc".into(), schema::Fidelity::Lossless);
+    schema::CodecRef { codec, parameter: None, fidelity }
+}
