@@ -187,7 +187,7 @@ fn mutants_of_plans_for_networks_are_refused_or_as_good() {
             });
             let Some(plan) = planned else { continue };
             let mut random = Random::new(setting("TIDEGATE_SEED", 0) << 32 | index as u64);
-            let count = if count > 0 { count } else { 80 };
+            let count = if count > 0 { count } else { 200 };
             all.add(mutants(&plan, &trace, count, &mut random, &name));
         }
         (NETWORKS[index], all)
