@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Runs the README's demonstrations that measure, and writes what they print into the README. Their times
-# are those of the machine that they run on, so that no test holds them.
+# Runs the demonstrations that measure, and writes what they print into their pages. Their times are
+# those of the machine that they run on, so that no test holds them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 cargo build --release
-for command in check train; do
+for page in check:docs/validation.md train:docs/codecs.md; do
+  command=${page%%:*} file=${page#*:}
   output=$(./target/release/tidegate "$command")
   {
-    sed "/^<!-- $command -->\$/q" README.md
+    sed "/^<!-- $command -->\$/q" "$file"
     printf '```text\n%s\n```\n' "$output"
-    sed -n "/^<!-- end of $command -->\$/,\$p" README.md
-  } > README.new
-  mv README.new README.md
+    sed -n "/^<!-- end of $command -->\$/,\$p" "$file"
+  } > "$file.new"
+  mv "$file.new" "$file"
 done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the commands that the README shows and writes what they print, and the picture, into it.
+# Runs the commands that README and docs show and writes what they print, and the picture, into them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-TIDEGATE_UPDATE=1 cargo test --test command readme
+TIDEGATE_UPDATE=1 cargo test --test command documentation

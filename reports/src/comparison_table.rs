@@ -8,11 +8,12 @@ use crate::comparison_advice::advice;
 use crate::{Comparison, MethodResult, Status};
 
 /// The comparison as a table for a terminal: what was compared, one line per method from fastest
-/// to slowest, those without a plan last with their reason, and a sentence on what to do.
-pub fn table(comparison: &Comparison) -> String {
+/// to slowest, those without a plan last with their reason, and a sentence on what to do. `wide`
+/// adds what a plan's time is made of.
+pub fn table(comparison: &Comparison, wide: bool) -> String {
     let mut methods: Vec<&MethodResult> = comparison.methods.iter().collect();
     methods.sort_by(|a, b| compare(a, b));
-    let columns = Columns::of(comparison);
+    let columns = Columns::of(comparison, wide);
     let mut rows = vec![columns.header()];
     rows.extend(methods.iter().filter(|m| m.status == Status::Ok).map(|m| columns.row(m)));
     let mut failures = Vec::new();
@@ -88,15 +89,17 @@ struct Columns {
     gap: bool,
     jitter: bool,
     compressed: bool,
+    wide: bool,
 }
 
 impl Columns {
-    fn of(comparison: &Comparison) -> Self {
+    fn of(comparison: &Comparison, wide: bool) -> Self {
         let methods = &comparison.methods;
         Self {
             gap: methods.iter().any(|m| m.gap.is_some()),
             jitter: methods.iter().any(|m| m.jitter.is_some()),
             compressed: methods.iter().any(|m| m.compressed.is_some_and(|count| count > 0)),
+            wide,
         }
     }
 
@@ -106,11 +109,15 @@ impl Columns {
         if self.jitter {
             names.extend(["median", "90 %", "99 %", "worst"]);
         }
-        names.extend(["peak", "arena"]);
+        names.extend(self.wide.then_some("peak"));
+        names.push("arena");
         names.push(if self.compressed { "kept/swap/rec/comp" } else { "kept/swap/rec" });
-        names.extend(["out/in GB", "recompute"]);
-        names.extend(self.compressed.then_some("codecs"));
-        names.extend(["stall", "planned in"]);
+        if self.wide {
+            names.extend(["out/in GB", "recompute"]);
+            names.extend(self.compressed.then_some("codecs"));
+            names.push("stall");
+        }
+        names.push("planned in");
         names.into_iter().map(String::from).collect()
     }
 
@@ -132,14 +139,17 @@ impl Columns {
                 or_dash(jitter.map(|jitter| jitter.worst)),
             ]);
         }
-        cells.extend([or_dash(m.peak), or_dash(m.arena)]);
+        cells.extend(self.wide.then(|| or_dash(m.peak)));
+        cells.push(or_dash(m.arena));
         let mut counts = vec![or_dash(m.kept), or_dash(m.swapped), or_dash(m.recomputed)];
         counts.extend(self.compressed.then(|| or_dash(m.compressed)));
         cells.push(counts.join("/"));
-        cells.push(format!("{}/{}", gigabytes(m.d2h), gigabytes(m.h2d)));
-        cells.push(or_dash(m.recompute));
-        cells.extend(self.compressed.then(|| or_dash(m.codec)));
-        cells.push(or_dash(m.stall));
+        if self.wide {
+            cells.push(format!("{}/{}", gigabytes(m.d2h), gigabytes(m.h2d)));
+            cells.push(or_dash(m.recompute));
+            cells.extend(self.compressed.then(|| or_dash(m.codec)));
+            cells.push(or_dash(m.stall));
+        }
         cells.push(or_dash(m.plan_seconds.map(|seconds| format!("{seconds:.3} s"))));
         cells
     }

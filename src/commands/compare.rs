@@ -37,6 +37,10 @@ pub struct Args {
     /// How to print the comparison
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+
+    /// Also show the peak, the bytes copied, and what time reruns, codecs and stalls take
+    #[arg(long)]
+    wide: bool,
 }
 
 /// Plans with each method and prints the comparison.
@@ -63,7 +67,7 @@ pub fn run(args: &Args) -> Result {
     match args.format {
         Format::Text => {
             print(inputs.assumptions())?;
-            print(reports::table(&comparison))?;
+            print(reports::table(&comparison, args.wide))?;
         }
         Format::Json => print_json(&comparison)?,
     }

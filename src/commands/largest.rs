@@ -140,7 +140,7 @@ fn show(args: &Args, machine: &schema::Machine, answer: Budgeted) -> Result {
             comparison: comparison.clone(),
         })?,
         Format::Text => {
-            print(reports::table(&comparison))?;
+            print(reports::table(&comparison, true))?;
             match (device_memory_bytes, batch) {
                 (Some(memory), _) => print(format!(
                     "\nthe smallest device for {} with {}: {budget} for the plan, {memory} with \

@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Result {
         match args.format {
             Format::Text => {
                 print(inputs.assumptions())?;
-                print(reports::table(&comparison))?;
+                print(reports::table(&comparison, true))?;
             }
             Format::Json => print_json(&comparison)?,
         }

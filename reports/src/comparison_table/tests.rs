@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 
 #[test]
 fn plans_are_sorted_by_time() {
-    assert_snapshot!("normal", table(&comparison()));
+    assert_snapshot!("normal", table(&comparison(), true));
 }
 
 #[test]
@@ -21,14 +21,14 @@ fn what_does_not_fit_comes_last_with_its_reason() {
     for method in &mut comparison.methods {
         method.gap = None;
     }
-    assert_snapshot!("one_infeasible", table(&comparison));
+    assert_snapshot!("one_infeasible", table(&comparison, true));
 }
 
 #[test]
 fn when_nothing_fits_the_budget_that_would_do_is_named() {
     let mut comparison = comparison();
     comparison.methods = vec![infeasible(), infeasible_as("swap-all", 120)];
-    assert_snapshot!("all_infeasible", table(&comparison));
+    assert_snapshot!("all_infeasible", table(&comparison, true));
 }
 
 #[test]
@@ -38,14 +38,14 @@ fn when_all_fits_there_is_nothing_to_do() {
     comparison.bound = None;
     comparison.methods =
         vec![MethodResult { gap: None, ..plan("in-core", 100, 4_000, [100, 0, 0]) }];
-    assert_snapshot!("in_core_fits", table(&comparison));
+    assert_snapshot!("in_core_fits", table(&comparison, true));
 }
 
 #[test]
 fn the_last_sentence_names_all_that_tie() {
     let mut comparison = comparison();
     comparison.methods.push(plan("ilp", 107, 1_970, [70, 20, 10]));
-    let text = table(&comparison);
+    let text = table(&comparison, true);
     let last = text.lines().last().expect("a sentence");
     assert!(last.starts_with("tide and ilp are fastest: 1.070x the in-core time"), "{last}");
 }
@@ -55,15 +55,15 @@ fn the_last_sentence_never_claims_what_the_values_do_not_say() {
     let mut comparison = comparison();
     comparison.budget = Bytes(4_000_000_000);
     comparison.methods = vec![infeasible_as("in-core", 10)];
-    let text = table(&comparison);
+    let text = table(&comparison, true);
     assert!(text.ends_with("nearest and lacks 10.000 MB; --budget 4010MB would do.\n"), "{text}");
 
     comparison.methods[0].shortfall = None;
-    assert!(table(&comparison).ends_with("raise the budget, or shrink the batch.\n"));
+    assert!(table(&comparison, true).ends_with("raise the budget, or shrink the batch.\n"));
     comparison.methods[0].status = Status::Timeout;
-    assert!(table(&comparison).ends_with("in time: allow more time.\n"));
+    assert!(table(&comparison, true).ends_with("in time: allow more time.\n"));
     comparison.methods.clear();
-    assert!(table(&comparison).ends_with("name some with --methods.\n"));
+    assert!(table(&comparison, true).ends_with("name some with --methods.\n"));
 }
 
 #[test]
@@ -72,4 +72,9 @@ fn shares_are_rounded_and_never_divide_by_zero() {
     assert_eq!(percent(Bytes(1), Bytes(2000)), "0.1 %");
     assert_eq!(percent(Bytes(u64::MAX), Bytes(1)), "1844674407370955161500.0 %");
     assert_eq!(percent(Bytes(1), Bytes(0)), "- %");
+}
+
+#[test]
+fn a_narrow_table_leaves_out_what_the_time_is_made_of() {
+    assert_snapshot!("narrow", table(&comparison(), false));
 }

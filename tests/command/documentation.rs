@@ -1,0 +1,98 @@
+//! README and docs show what the commands print now.
+//!
+//! Every block of kind `console` is run, each line that begins with `$ ` as a command and what
+//! follows as its output, each page in a folder of its own from top to bottom. `TIDEGATE_UPDATE=1`
+//! writes what the commands print into the pages, and the picture beside them.
+
+use std::path::{Path, PathBuf};
+
+use crate::sandbox::{Sandbox, repository, without_times};
+
+const PICTURE: &str = "docs/timeline.svg";
+
+#[test]
+fn the_pages_show_what_the_commands_print() {
+    let update = std::env::var_os("TIDEGATE_UPDATE").is_some();
+    let mut different = Vec::new();
+    for page in pages() {
+        let shown = std::fs::read_to_string(&page).expect("the page is readable");
+        let sandbox = Sandbox::new();
+        std::fs::create_dir(sandbox.path("docs")).expect("a new folder is writable");
+        let now = with_outputs(&shown, &sandbox);
+        // Times that differ from run to run are no reason to write.
+        if without_times(&shown) != without_times(&now) {
+            different.push((page, now));
+        }
+        let picture = repository().join(PICTURE);
+        if let Ok(drawn) = std::fs::read_to_string(sandbox.path(PICTURE))
+            && std::fs::read_to_string(&picture).ok().as_ref() != Some(&drawn)
+        {
+            different.push((picture, drawn));
+        }
+    }
+    for (page, now) in &different {
+        assert!(update, "run docs/update.sh: {} should be\n{now}", page.display());
+        std::fs::write(page, now).expect("the page can be written");
+    }
+}
+
+/// README is what people see first; it leads elsewhere.
+#[test]
+fn the_readme_is_short() {
+    let bytes = std::fs::metadata(repository().join("README.md")).expect("there is a README").len();
+    assert!(bytes <= 12_000, "{bytes} bytes: what is not needed first belongs in docs/");
+}
+
+/// Links between pages, and from pages to files, lead somewhere.
+#[test]
+fn links_lead_to_what_is_there() {
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).expect("the page is readable");
+        let folder = page.parent().expect("a page is in a folder");
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = target.split('#').next().unwrap_or_default();
+            if !target.starts_with("http") && !file.is_empty() {
+                assert!(folder.join(file).exists(), "{}: {target}", page.display());
+            }
+        }
+    }
+}
+
+/// README and all of docs, in order.
+fn pages() -> Vec<PathBuf> {
+    let docs = std::fs::read_dir(repository().join("docs")).expect("there are docs");
+    let docs = docs.map(|entry| entry.expect("readable").path());
+    let is_page = |path: &PathBuf| path.extension() == Some(Path::new("md").as_os_str());
+    let mut pages: Vec<PathBuf> =
+        docs.chain([repository().join("README.md")]).filter(is_page).collect();
+    pages.sort();
+    pages
+}
+
+/// The text with what its commands print now.
+fn with_outputs(page: &str, sandbox: &Sandbox) -> String {
+    let mut text = String::new();
+    let mut in_block = false;
+    for line in page.lines() {
+        if line.starts_with("```") {
+            in_block = line == "```console";
+        } else if in_block && !line.starts_with("$ ") {
+            continue;
+        }
+        text += line;
+        text.push('\n');
+        if let Some(command) = line.strip_prefix("$ ").filter(|_| in_block) {
+            text += &output_of(command, sandbox);
+        }
+    }
+    text
+}
+
+fn output_of(command: &str, sandbox: &Sandbox) -> String {
+    let arguments = (command.strip_prefix("tidegate "))
+        .or_else(|| command.strip_prefix("cargo run --release -- "))
+        .unwrap_or_else(|| panic!("`{command}` is no command of ours"));
+    let run = sandbox.run(arguments);
+    assert_eq!(run.code, 0, "{command}\n{}", run.stderr);
+    run.stdout + &run.stderr
+}
