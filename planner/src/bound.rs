@@ -22,7 +22,7 @@
 //! left out, which only lowers it.
 
 use schema::{Bytes, Nanos, OpId};
-use simulator::{CodecLane, GapId};
+use simulator::{CodecLane, Gap, GapId};
 
 use crate::Problem;
 use crate::kept_load::kept_load;
@@ -63,7 +63,11 @@ pub fn bound(problem: &Problem) -> Bound {
     excess.retain(|excess| excess.bytes > 0);
     excess.sort_by_key(|excess| (std::cmp::Reverse(excess.bytes), excess.op));
     let mut extra = 0;
+    let reruns = Reruns::new(problem);
     for excess in excess.iter().take(OPS) {
+        if reruns.suffice(problem, excess, extra) {
+            continue;
+        }
         match extra_time(problem, excess) {
             Some(time) => extra = time.max(extra),
             None => {
@@ -93,6 +97,13 @@ struct Excess {
     after: u64,
 }
 
+impl Excess {
+    /// Whether the op is within a gap.
+    fn is_within(&self, gap: &Gap) -> bool {
+        gap.after.index() < self.op && gap.before.is_none_or(|op| op.index() > self.op)
+    }
+}
+
 fn excess_by_op(problem: &Problem) -> Vec<Excess> {
     let total = problem.trace.total_time().0;
     let mut before = 0;
@@ -109,29 +120,15 @@ fn excess_by_op(problem: &Problem) -> Vec<Excess> {
 
 /// The smallest extra time with which enough can be absent at one op; none if nothing suffices.
 fn extra_time(problem: &Problem, excess: &Excess) -> Option<u64> {
-    let open = |gap: &GapId| {
-        let gap = &problem.model.gaps()[*gap];
-        gap.after.index() < excess.op && gap.before.is_none_or(|op| op.index() > excess.op)
-    };
-    let open: Vec<GapId> = (0..problem.model.gaps().len()).filter(open).collect();
+    let gaps = problem.model.gaps();
+    let open: Vec<GapId> = (0..gaps.len()).filter(|gap| excess.is_within(&gaps[*gap])).collect();
     let reruns = reruns(problem, &open);
     let codecs = codec_runs(problem, &open);
     let ways = Ways::new(reruns, codecs, problem.codecs.costs.lane());
     let ops = problem.trace.total_time().0;
-    let swappable: u64 = match problem.allowed.swap {
-        true => open.iter().map(|gap| problem.model.gaps()[*gap].bytes.0).sum(),
-        false => 0,
-    };
-    let link = &problem.machine.link;
-    let carried = |speed: f64, time: u64| speed * time as f64 / 1e9;
-    // Rounded in the plan's favour: a copy's time is rounded to the nearest nanosecond.
-    let slack = 1.0 + open.len() as f64;
+    let bytes = open.iter().map(|gap| problem.model.gaps()[*gap].bytes.0).sum();
     let absent = |extra: u64| -> f64 {
-        let out = carried(fastest(&link.d2h), excess.before + extra);
-        let back = carried(fastest(&link.h2d), excess.after + extra);
-        let over_link =
-            (out.min(back) * (1.0 + 1e-9) + slack * fastest(&link.d2h) / 1e9).min(swappable as f64);
-        over_link + ways.brought_back(ops, extra)
+        over_link(problem, excess, (open.len(), bytes), extra) + ways.brought_back(ops, extra)
     };
     let wanted = excess.bytes as f64;
     let most = 1u64 << 60;
@@ -149,26 +146,110 @@ fn extra_time(problem: &Problem, excess: &Excess) -> Option<u64> {
     Some(too_little)
 }
 
+/// Bytes that the link may have taken at one op, and brings back, of so many open gaps with so many bytes.
+fn over_link(problem: &Problem, excess: &Excess, (open, bytes): (usize, u64), extra: u64) -> f64 {
+    let link = &problem.machine.link;
+    let carried = |speed: f64, time: u64| speed * time as f64 / 1e9;
+    // Rounded in the plan's favour: a copy's time is rounded to the nearest nanosecond.
+    let slack = 1.0 + open as f64;
+    let swappable = if problem.allowed.swap { bytes } else { 0 };
+    let out = carried(fastest(&link.d2h), excess.before + extra);
+    let back = carried(fastest(&link.h2d), excess.after + extra);
+    (out.min(back) * (1.0 + 1e-9) + slack * fastest(&link.d2h) / 1e9).min(swappable as f64)
+}
+
 fn fastest(bandwidth: &schema::Bandwidth) -> f64 {
     let speeds = bandwidth.pinned.iter().map(|point| point.bytes_per_sec.0);
     speeds.max().unwrap_or(1) as f64
 }
 
+/// All gaps, in an order that is good at most ops: those that a rerun brings back first, by what it takes
+/// per byte of all the gaps of its op.
+struct Reruns {
+    /// Gaps, each with the op that brings it back and that op's time.
+    gaps: Vec<(GapId, Option<(OpId, u64)>)>,
+}
+
+impl Reruns {
+    fn new(problem: &Problem) -> Self {
+        let all: Vec<GapId> = (0..problem.model.gaps().len()).collect();
+        let mut of_op = vec![(0, 0); problem.trace.ops.len()];
+        rerun_gaps(problem, &all).for_each(|(op, bytes)| of_op[op.index()].1 += bytes);
+        for (of_op, index) in of_op.iter_mut().zip(0..) {
+            of_op.0 = time_again(problem, OpId(index));
+        }
+        let maker = |gap: &GapId| rerun_gaps(problem, &[*gap]).next().map(|(op, _)| op);
+        let mut gaps: Vec<(GapId, Option<(OpId, u64)>)> = (all.iter())
+            .map(|gap| (*gap, maker(gap).map(|op| (op, of_op[op.index()].0))))
+            .collect();
+        gaps.sort_by(|(_, one), (_, other)| match (one, other) {
+            (Some((one, _)), Some((other, _))) => {
+                by_time_per_byte(&of_op[one.index()], &of_op[other.index()]).then(one.cmp(other))
+            }
+            _ => one.is_none().cmp(&other.is_none()),
+        });
+        Self { gaps }
+    }
+
+    /// Whether enough can be absent at an op with `extra` time for the link and for running ops again in
+    /// this order. If so, that op's extra time is no more; if not, it may still be.
+    fn suffice(&self, problem: &Problem, excess: &Excess, extra: u64) -> bool {
+        let (mut open, mut bytes) = (0, 0);
+        let (mut left, mut whole) = (extra, 0);
+        // The op that was run last, its time, and the bytes that it brings back: not more fit after it.
+        let mut last: Option<(OpId, u64, u64)> = None;
+        for (gap, rerun) in &self.gaps {
+            let gap = &problem.model.gaps()[*gap];
+            if !excess.is_within(gap) {
+                continue;
+            }
+            open += 1;
+            bytes += gap.bytes.0;
+            let Some((op, time)) = *rerun else { continue };
+            match &mut last {
+                Some((running, _, sum)) if *running == op => *sum += gap.bytes.0,
+                Some((_, cost, _)) if *cost > left => {}
+                _ => {
+                    let (_, cost, sum) = last.unwrap_or((op, 0, 0));
+                    (left, whole) = (left - cost, whole + sum);
+                    last = Some((op, time, gap.bytes.0));
+                }
+            }
+        }
+        let (_, cost, sum) = last.unwrap_or((OpId(0), 0, 0));
+        let share = if cost > left { left as f64 / cost as f64 } else { 1.0 };
+        over_link(problem, excess, (open, bytes), extra) + (whole as f64 + sum as f64 * share)
+            >= excess.bytes as f64
+    }
+}
+
+/// The gaps among these that a rerun brings back: the op and the gap's bytes.
+fn rerun_gaps<'a>(
+    problem: &'a Problem,
+    gaps: &'a [GapId],
+) -> impl Iterator<Item = (OpId, u64)> + 'a {
+    let may = gaps.iter().filter(|gap| problem.may_recompute(**gap));
+    may.filter_map(|gap| {
+        let gap = &problem.model.gaps()[*gap];
+        Some((problem.model.producer(gap.tensor)?, gap.bytes.0))
+    })
+}
+
+fn time_again(problem: &Problem, op: OpId) -> u64 {
+    let op = &problem.trace.ops[op.index()];
+    op.recompute.unwrap_or(op.duration).0
+}
+
 /// Ops whose outputs are among the open gaps: time to run each again and bytes that come back by
 /// it.
 fn reruns(problem: &Problem, open: &[GapId]) -> Vec<(u64, u64)> {
-    let mut by_op = std::collections::BTreeMap::new();
-    for gap in open.iter().copied().filter(|gap| problem.may_recompute(*gap)) {
-        let gap = &problem.model.gaps()[gap];
-        if let Some(op) = problem.model.producer(gap.tensor) {
-            *by_op.entry(op).or_insert(0) += gap.bytes.0;
-        }
-    }
-    let time = |op: OpId| {
-        let op = &problem.trace.ops[op.index()];
-        op.recompute.unwrap_or(op.duration).0
-    };
-    by_op.into_iter().map(|(op, bytes)| (time(op), bytes)).collect()
+    let mut by_op: Vec<(OpId, u64)> = rerun_gaps(problem, open).collect();
+    by_op.sort_unstable();
+    by_op.dedup_by(|(op, bytes), (first, sum)| {
+        *sum += if op == first { *bytes } else { 0 };
+        op == first
+    });
+    by_op.into_iter().map(|(op, bytes)| (time_again(problem, op), bytes)).collect()
 }
 
 /// For each open gap, the time that its tensor spends in a codec and the bytes that this spares.
@@ -195,48 +276,60 @@ fn by_time_per_byte((t, b): &(u64, u64), (u, c): &(u64, u64)) -> std::cmp::Order
 
 /// The ways back that take compute's time.
 struct Ways {
-    /// Time of compute and bytes, of reruns and codecs; the cheapest per byte first.
-    on_compute: Vec<(u64, u64)>,
+    /// Time of compute and bytes, of reruns and codecs.
+    on_compute: Runs,
     /// Of reruns alone, and of codecs alone with their own time, where they have their own lane.
-    apart: Option<[Vec<(u64, u64)>; 2]>,
+    apart: Option<[Runs; 2]>,
 }
 
 impl Ways {
-    fn new(
-        mut reruns: Vec<(u64, u64)>,
-        mut codecs: Vec<(u64, u64)>,
-        lane: Option<CodecLane>,
-    ) -> Self {
+    fn new(reruns: Vec<(u64, u64)>, codecs: Vec<(u64, u64)>, lane: Option<CodecLane>) -> Self {
         let taken = 1000 - lane.map_or(0, |lane| u64::from(lane.beside_codec_permille));
         let slowed = |(time, bytes): &(u64, u64)| {
             ((u128::from(*time) * u128::from(taken) / 1000) as u64, *bytes)
         };
-        let mut on_compute: Vec<_> = codecs.iter().map(slowed).chain(reruns.clone()).collect();
-        for list in [&mut on_compute, &mut reruns, &mut codecs] {
-            list.sort_by(by_time_per_byte);
+        let on_compute = codecs.iter().map(slowed).chain(reruns.iter().copied()).collect();
+        Self {
+            on_compute: Runs::new(on_compute),
+            apart: lane.map(|_| [Runs::new(reruns), Runs::new(codecs)]),
         }
-        Self { on_compute, apart: lane.map(|_| [reruns, codecs]) }
     }
 
     /// Bytes that come back with `extra` time of compute, in an iteration whose ops take `ops`.
     fn brought_back(&self, ops: u64, extra: u64) -> f64 {
-        let all = brought_back(&self.on_compute, extra);
+        let all = self.on_compute.brought_back(extra);
         let Some([reruns, codecs]) = &self.apart else { return all };
-        all.min(brought_back(reruns, extra) + brought_back(codecs, ops + extra))
+        all.min(reruns.brought_back(extra) + codecs.brought_back(ops + extra))
     }
 }
 
-/// Bytes that running ops again and codecs for `time` brings back, a last run in part; `runs` has
-/// the cheapest per byte first.
-fn brought_back(runs: &[(u64, u64)], time: u64) -> f64 {
-    let mut left = time;
-    let mut result = 0.0;
-    for (cost, bytes) in runs {
-        if *cost > left {
-            return result + *bytes as f64 * (left as f64 / *cost as f64);
-        }
-        left -= cost;
-        result += *bytes as f64;
+/// Runs of ops or codecs, the cheapest per byte first.
+struct Runs {
+    /// Time and bytes of each.
+    runs: Vec<(u64, u64)>,
+    /// Time and bytes of all before each, and of all.
+    before: Vec<(u64, u64)>,
+}
+
+impl Runs {
+    fn new(mut runs: Vec<(u64, u64)>) -> Self {
+        runs.sort_by(by_time_per_byte);
+        let mut before = vec![(0, 0)];
+        before.extend(runs.iter().scan((0u64, 0u64), |sum, (time, bytes)| {
+            *sum = (sum.0.saturating_add(*time), sum.1.saturating_add(*bytes));
+            Some(*sum)
+        }));
+        Self { runs, before }
     }
-    result
+
+    /// Bytes that running them for `time` brings back, a last run in part.
+    fn brought_back(&self, time: u64) -> f64 {
+        let whole = self.before.partition_point(|(before, _)| *before <= time) - 1;
+        let (before, result) = self.before[whole];
+        let part = self
+            .runs
+            .get(whole)
+            .map_or(0.0, |(cost, bytes)| *bytes as f64 * ((time - before) as f64 / *cost as f64));
+        result as f64 + part
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use schema::{Bytes, Choice, CodecCost, CodecModels, Machine, TensorId, Trace};
+use schema::{Bytes, Choice, CodecCost, CodecModels, Digest, Document, Machine, TensorId, Trace};
 use simulator::{CodecLane, Evaluator, GapId, Model, Policy, Treatment};
 
 use crate::codecs::{CodecOptions, CodecTable, is_transient};
@@ -32,6 +32,7 @@ pub struct Problem<'a> {
     /// The gaps that published methods decide about.
     pub feature_maps: Vec<GapId>,
     relaxation: OnceLock<Relaxation>,
+    trace_digest: Arc<OnceLock<Digest>>,
     evaluations_made: Arc<AtomicU64>,
 }
 
@@ -87,6 +88,7 @@ impl<'a> Problem<'a> {
             model,
             feature_maps,
             relaxation: OnceLock::new(),
+            trace_digest: Arc::default(),
             evaluations_made: Arc::default(),
         }
     }
@@ -126,6 +128,12 @@ impl<'a> Problem<'a> {
     /// change from then on.
     pub fn relaxation(&self) -> &Relaxation {
         self.relaxation.get_or_init(|| relax(self))
+    }
+
+    /// Digest of the trace, worked out when it is first asked for: of a long trace that takes as long as
+    /// writing it.
+    pub fn trace_digest(&self) -> &Digest {
+        self.trace_digest.get_or_init(|| self.trace.digest())
     }
 
     /// The relaxation, if it has been solved.

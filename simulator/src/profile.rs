@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Bytes at each of a row of moments. Adding to a range of moments, the fullest moment, and the last
-/// one of a range that is too full take time in the logarithm of their number.
+/// Bytes at each of a row of moments. Adding to a range of moments, the fullest moment, and the first
+/// and last one of a range that is too full take time in the logarithm of their number.
 ///
 /// A tree of blocks: each node knows the most in its part, and what is to be added to all of it.
 #[derive(Debug, Clone, Default)]
@@ -141,6 +141,31 @@ impl Profile {
         let to = range.end.min(moments.end).min(self.bytes.len());
         self.bytes[from..to].iter().rposition(|at| *at > bytes).map(|at| from + at)
     }
+
+    /// The first moment of a range with more than this.
+    pub fn first_above(&self, range: Range<usize>, bytes: i64) -> Option<usize> {
+        if range.start >= range.end {
+            return None;
+        }
+        self.first_in(self.root(), &range, bytes)
+    }
+
+    fn first_in(&self, node: Node, range: &Range<usize>, bytes: i64) -> Option<usize> {
+        let moments = node.moments();
+        if self.most[node.id] <= bytes || moments.end <= range.start || range.end <= moments.start {
+            return None;
+        }
+        let bytes = bytes.saturating_sub(self.adds[node.id]);
+        if node.blocks > 1 {
+            let [left, right] = node.halves();
+            return self
+                .first_in(left, range, bytes)
+                .or_else(|| self.first_in(right, range, bytes));
+        }
+        let from = range.start.max(moments.start);
+        let to = range.end.min(moments.end).min(self.bytes.len());
+        self.bytes[from..to].iter().position(|at| *at > bytes).map(|at| from + at)
+    }
 }
 
 #[cfg(test)]
@@ -171,7 +196,10 @@ mod tests {
                 let (range, limit) = (a.min(b)..a.max(b), 4500 + draw(2000) as u64);
                 let last = list[range.clone()].iter().rposition(|at| *at > limit);
                 let last = last.map(|at| range.start + at);
-                assert_eq!(profile.last_above(range, limit as i64), last);
+                assert_eq!(profile.last_above(range.clone(), limit as i64), last);
+                let first = list[range.clone()].iter().position(|at| *at > limit);
+                let first = first.map(|at| range.start + at);
+                assert_eq!(profile.first_above(range, limit as i64), first);
                 let moment = draw(moments);
                 assert_eq!(profile.at(moment), list[moment] as i64);
                 assert_eq!(Some(profile.most()), list.iter().max().map(|most| *most as i64));

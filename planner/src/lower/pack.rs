@@ -5,14 +5,22 @@
 //! place blocks at the lowest free address serves all traces: by birth, by death and by size each
 //! come within a percent of the live bytes on some and lose a fifth on others. So all are tried;
 //! where none fits, blocks are stacked from the bottom (`skyline`), a bounded number of times.
+//!
+//! Both ask trees over time and blocks ([`taken`], [`unplaced`], [`heights`]), and find what looking at
+//! all blocks would find. That takes little more than linear time unless sizes are very odd; there, an
+//! order that costs too much is given up.
 
+mod heights;
 mod skyline;
+mod taken;
+mod unplaced;
 
 use std::cmp::Reverse;
 
 use schema::Bytes;
 
 use skyline::Skyline;
+use taken::Taken;
 
 /// Addresses are multiples of this: what device allocators and vector instructions want.
 const ALIGNMENT: u64 = 256;
@@ -20,6 +28,15 @@ const ALIGNMENT: u64 = 256;
 /// Blocks this small a share of the live bytes fit into what the large ones leave, and are placed
 /// once these have their places.
 const SMALL: u64 = 300_000;
+
+/// What an order may cost before it is given up, and what more for each block ([`Taken::work`]): on
+/// traces of some tens of thousands of ops, where sizes are so odd that ever more room between blocks
+/// is too small for the next, looking for it would take time in the square of their number. The order
+/// by birth is never given up: what lives then is all that it meets.
+const WORK: (u64, u64) = (100_000_000, 1000);
+
+/// The order by birth, among the others.
+const BY_BIRTH: usize = 2;
 
 /// How long to look for a way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,19 +75,20 @@ pub(crate) fn pack(blocks: &mut [Block], room: Bytes, effort: Effort) -> Bytes {
         end = bottom + largest(blocks, &groups[group]);
         bottom = end.next_multiple_of(ALIGNMENT);
     }
-    let enough = live_peak(blocks) / SMALL;
+    let enough = live_peak(blocks, 0..blocks.len()) / SMALL;
     let (large, small): (Vec<usize>, Vec<usize>) =
-        moving.into_iter().partition(|group| largest(blocks, &groups[*group]) > enough);
-    let search = Search { blocks, groups: &groups, bottom };
+        moving.iter().partition(|group| largest(blocks, &groups[**group]) > enough);
+    let mut search = Search::new(blocks, &groups, &moving, bottom);
     let mut placement = search.best(&large, room.0, effort);
     let mut small = small;
-    small.sort_by_key(|group| (std::cmp::Reverse(largest(blocks, &groups[*group])), *group));
-    small.iter().for_each(|group| placement.place(blocks, &groups[*group]));
-    let arena = placement.top();
-    for placed in placement.placed {
-        blocks[placed.block].address = placed.begin;
+    small.sort_by_key(|group| (Reverse(largest(blocks, &groups[*group])), *group));
+    search.add(&small, &mut placement);
+    for (group, address) in placement.placed {
+        for block in &groups[group] {
+            blocks[*block].address = if blocks[*block].bytes > 0 { address } else { 0 };
+        }
     }
-    Bytes(arena.max(end))
+    Bytes(placement.top.max(end))
 }
 
 /// Size of the largest block of a group.
@@ -78,15 +96,33 @@ fn largest(blocks: &[Block], group: &[usize]) -> u64 {
     group.iter().map(|block| blocks[*block].bytes).max().unwrap_or(0)
 }
 
+/// Addresses of groups of blocks.
+struct Placement {
+    /// Each group that has its place, and where.
+    placed: Vec<(usize, u64)>,
+    /// The end of the highest block.
+    top: u64,
+}
+
 struct Search<'a> {
     blocks: &'a [Block],
     groups: &'a [Vec<usize>],
+    /// Nothing lies below it.
     bottom: u64,
+    /// When each block lives.
+    sections: Vec<(u32, u32)>,
+    taken: Taken,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    /// A search for addresses of some of the groups, from `bottom` on.
+    fn new(blocks: &'a [Block], groups: &'a [Vec<usize>], moving: &[usize], bottom: u64) -> Self {
+        let (sections, count) = sections(blocks, moving.iter().flat_map(|group| &groups[*group]));
+        Self { blocks, groups, bottom, sections, taken: Taken::new(count) }
+    }
+
     /// The best placement found.
-    fn best(&self, large: &[usize], room: u64, effort: Effort) -> Placement {
+    fn best(&mut self, large: &[usize], room: u64, effort: Effort) -> Placement {
         let first = |group: usize| self.groups[group].iter().map(|b| self.blocks[*b].from).min();
         let last = |group: usize| self.groups[group].iter().map(|b| self.blocks[*b].until).max();
         let size = |group: usize| Reverse(largest(self.blocks, &self.groups[group]));
@@ -94,36 +130,113 @@ impl Search<'_> {
         orders[0].sort_by_key(|g| (size(*g), first(*g), *g));
         orders[1]
             .sort_by_key(|g| (size(*g), Reverse(last(*g).zip(first(*g)).map(|(l, f)| l - f)), *g));
-        orders[2].sort_by_key(|g| (first(*g), size(*g), *g));
+        orders[BY_BIRTH].sort_by_key(|g| (first(*g), size(*g), *g));
         orders[3].sort_by_key(|g| (Reverse(last(*g)), size(*g), *g));
-        let mut placed: Vec<Placement> = orders.iter().map(|order| self.place(order)).collect();
-        let mut best = placed.remove(0);
-        // Of equals, the first.
-        for other in placed {
-            if other.top() < best.top() {
-                best = other;
+        let work = WORK.0 + WORK.1 * large.len() as u64;
+        let blocks_of_large = large.iter().flat_map(|group| &self.groups[*group]).copied();
+        let least = self.bottom.saturating_add(live_peak(self.blocks, blocks_of_large));
+        let mut best: Option<Placement> = None;
+        for (index, order) in orders.iter().enumerate() {
+            // No placement is better than the least, and sizes that all differ leave nothing to birth.
+            let is_least = best.as_ref().is_some_and(|best| best.top <= least);
+            if is_least || orders[..index].contains(order) {
+                continue;
+            }
+            let most = if index == BY_BIRTH { u64::MAX } else { work };
+            let Some(other) = self.place(order, most) else { continue };
+            // Of equals, the first.
+            if best.as_ref().is_none_or(|best| other.top < best.top) {
+                best = Some(other);
             }
         }
-        if effort == Effort::Little || best.top() <= room {
+        let mut best = best.expect("the order by birth is not given up");
+        if effort == Effort::Little || best.top <= room {
             return best;
         }
         let above = room.saturating_sub(self.bottom);
         let (top, addresses) = Skyline::new(self.blocks, self.groups, large, above).best();
-        if self.bottom.saturating_add(top) < best.top() {
-            best.placed.clear();
+        if self.bottom.saturating_add(top) < best.top {
+            best = Placement { placed: Vec::with_capacity(addresses.len()), top: self.bottom };
             for (group, address) in addresses {
-                best.put(self.blocks, &self.groups[group], self.bottom + address);
+                self.put(group, self.bottom + address, &mut best);
             }
         }
         best
     }
 
-    fn place(&self, order: &[usize]) -> Placement {
-        let placed = Vec::with_capacity(self.blocks.len());
-        let mut placement = Placement { bottom: self.bottom, placed };
-        order.iter().for_each(|group| placement.place(self.blocks, &self.groups[*group]));
-        placement
+    /// Places groups one after the other; none, where that costs more than `most`.
+    fn place(&mut self, order: &[usize], most: u64) -> Option<Placement> {
+        self.taken.clear();
+        let mut placement = Placement { placed: Vec::with_capacity(order.len()), top: 0 };
+        for group in order {
+            self.put_lowest(*group, &mut placement);
+            if self.taken.work > most {
+                return None;
+            }
+        }
+        Some(placement)
     }
+
+    /// Places groups beside those that have their places.
+    fn add(&mut self, groups: &[usize], placement: &mut Placement) {
+        if groups.is_empty() {
+            return;
+        }
+        self.taken.clear();
+        for (group, address) in &placement.placed {
+            self.take(*group, *address);
+        }
+        groups.iter().for_each(|group| self.put_lowest(*group, placement));
+    }
+
+    /// Puts a group at the lowest address that is free while its blocks live.
+    fn put_lowest(&mut self, group: usize, placement: &mut Placement) {
+        let of = self.groups[group].iter().filter(|block| self.blocks[**block].bytes > 0);
+        let wanted = of.map(|block| (self.sections[*block], self.blocks[*block].bytes));
+        let address = self.taken.lowest(self.bottom, wanted);
+        self.take(group, address);
+        self.put(group, address, placement);
+    }
+
+    fn take(&mut self, group: usize, address: u64) {
+        for block in self.groups[group].iter().filter(|block| self.blocks[**block].bytes > 0) {
+            self.taken.take(self.sections[*block], address, self.blocks[*block].bytes);
+        }
+    }
+
+    fn put(&self, group: usize, address: u64, placement: &mut Placement) {
+        placement.placed.push((group, address));
+        placement.top = placement.top.max(address + largest(self.blocks, &self.groups[group]));
+    }
+}
+
+/// Cuts time into *sections*, the largest sets of blocks that live at one moment, and returns for each
+/// block its first section and the one after its last, and how many there are. Two blocks live at one
+/// moment if they share a section. Blocks of no bytes live nowhere.
+fn sections<'a>(blocks: &[Block], of: impl Iterator<Item = &'a usize>) -> (Vec<(u32, u32)>, usize) {
+    let mut events: Vec<(u32, bool, usize)> = Vec::new();
+    for block in of {
+        let Block { bytes, from, until, .. } = blocks[*block];
+        if bytes > 0 {
+            events.push((from, true, *block));
+            events.push((until, false, *block));
+        }
+    }
+    // At one event, what goes makes room for what comes.
+    events.sort_unstable();
+    let mut sections = vec![(0, 0); blocks.len()];
+    let (mut section, mut gone) = (0, false);
+    for (_, comes, block) in events {
+        if comes {
+            section += u32::from(gone);
+            gone = false;
+            sections[block].0 = section;
+        } else {
+            gone = true;
+            sections[block].1 = section + 1;
+        }
+    }
+    (sections, section as usize + 1)
 }
 
 /// Whether a group is there from before the first event and for good.
@@ -150,9 +263,9 @@ fn groups(blocks: &[Block]) -> Vec<Vec<usize>> {
 }
 
 /// Largest sum of blocks at one event; a block over another counts for what it adds.
-fn live_peak(blocks: &[Block]) -> u64 {
-    let mut changes: Vec<(u32, bool, u64)> = Vec::with_capacity(2 * blocks.len());
-    for block in blocks {
+fn live_peak(blocks: &[Block], of: impl Iterator<Item = usize>) -> u64 {
+    let mut changes: Vec<(u32, bool, u64)> = Vec::new();
+    for block in of.map(|block| &blocks[block]) {
         changes.push((block.from, true, block.bytes));
         changes.push((block.until, false, block.bytes));
         if let Some(other) = block.over {
@@ -170,73 +283,6 @@ fn live_peak(blocks: &[Block]) -> u64 {
         peak = peak.max(live);
     }
     peak as u64
-}
-
-/// A block that has its place.
-#[derive(Debug, Clone, Copy)]
-struct Placed {
-    begin: u64,
-    end: u64,
-    from: u32,
-    until: u32,
-    block: usize,
-}
-
-/// Addresses of the blocks placed so far.
-struct Placement {
-    /// Nothing lies below it.
-    bottom: u64,
-    /// By ascending begin.
-    placed: Vec<Placed>,
-}
-
-impl Placement {
-    /// Puts a group at the lowest address that is free while its blocks live.
-    fn place(&mut self, blocks: &[Block], group: &[usize]) {
-        self.put(blocks, group, self.lowest(blocks, group));
-    }
-
-    fn put(&mut self, blocks: &[Block], group: &[usize], address: u64) {
-        for block in group.iter().filter(|block| blocks[**block].bytes > 0) {
-            let Block { bytes, from, until, .. } = blocks[*block];
-            let placed =
-                Placed { begin: address, end: address + bytes, from, until, block: *block };
-            let at = self.placed.partition_point(|other| other.begin <= address);
-            self.placed.insert(at, placed);
-        }
-    }
-
-    fn lowest(&self, blocks: &[Block], group: &[usize]) -> u64 {
-        let largest = largest(blocks, group);
-        let mut address = self.bottom;
-        loop {
-            let tried = address;
-            for other in &self.placed {
-                if other.begin >= address + largest {
-                    break;
-                }
-                let disturbs = |block: &usize| {
-                    let block = &blocks[*block];
-                    other.from < block.until
-                        && block.from < other.until
-                        && other.begin < address + block.bytes
-                };
-                if other.end > address && group.iter().any(disturbs) {
-                    address = other.end.next_multiple_of(ALIGNMENT);
-                }
-            }
-            // Where blocks of a group differ in size, what is above a small one may be in the way of
-            // a large one once it has moved up.
-            if group.len() == 1 || address == tried {
-                return address;
-            }
-        }
-    }
-
-    /// The end of the highest block.
-    fn top(&self) -> u64 {
-        self.placed.iter().map(|placed| placed.end).max().unwrap_or(0)
-    }
 }
 
 #[cfg(test)]
@@ -282,6 +328,52 @@ mod tests {
         assert!(stacked == 40 && by_order < 30, "{by_order} by order, {stacked} stacked");
     }
 
+    /// A chain, forward and back, as training makes it: each forward block lives until its mirror, and
+    /// each backward block until the next.
+    fn chain(half: u32) -> Vec<Block> {
+        let mut random = SplitMix::new(7);
+        let mut bytes = || (1 + random.below(16)) << 20;
+        let forward = (0..half).map(|op| (bytes(), 2 * op, 2 * (2 * half - op)));
+        let forward: Vec<_> = forward.collect();
+        let backward = (half..2 * half).map(|op| (bytes(), 2 * op, 2 * op + 3));
+        let all = forward.into_iter().chain(backward);
+        all.map(|(bytes, from, until)| block(bytes, from, until)).collect()
+    }
+
+    /// What twice as many blocks cost: about twice as much, and not four times.
+    #[test]
+    fn packing_takes_little_more_than_linear_time() {
+        let work = |half: u32| {
+            let blocks = chain(half);
+            let groups = groups(&blocks);
+            let all: Vec<usize> = (0..groups.len()).collect();
+            let mut search = Search::new(&blocks, &groups, &all, 0);
+            let mut order = all.clone();
+            order.sort_by_key(|group| (Reverse(blocks[*group].bytes), *group));
+            assert!(search.place(&order, u64::MAX).is_some());
+            let placing = search.taken.work;
+            assert!(search.place(&all, u64::MAX).is_some());
+            let mut skyline =
+                Skyline::new(&blocks, &groups, &all, live_peak(&blocks, 0..all.len()));
+            [placing, search.taken.work, skyline.work_of_one_stacking()]
+        };
+        let (once, twice) = (work(2000), work(4000));
+        for (once, twice) in once.into_iter().zip(twice) {
+            assert!(2 * twice < 5 * once, "{once} and {twice}");
+        }
+    }
+
+    /// An order that costs too much is given up, and there is a placement for all that.
+    #[test]
+    fn an_order_that_costs_too_much_is_given_up() {
+        let blocks = chain(20);
+        let groups = groups(&blocks);
+        let all: Vec<usize> = (0..groups.len()).collect();
+        let mut search = Search::new(&blocks, &groups, &all, 0);
+        assert!(search.place(&all, 10).is_none());
+        assert!(search.place(&all, u64::MAX).is_some_and(|placed| placed.placed.len() == 40));
+    }
+
     proptest! {
         /// Nothing overlaps while it lives, whatever the effort; what lies over another does so.
         #[test]
@@ -299,7 +391,7 @@ mod tests {
                 new.over = donor.filter(|_| over);
                 blocks.push(new);
             }
-            let room = Bytes(live_peak(&blocks) * share / 100);
+            let room = Bytes(live_peak(&blocks, 0..blocks.len()) * share / 100);
             let end = pack(&mut blocks, room, Effort::Full);
             for (index, a) in blocks.iter().enumerate() {
                 prop_assert!(a.address + a.bytes <= end.0);

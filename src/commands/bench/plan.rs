@@ -6,7 +6,7 @@ use std::time::Instant;
 use planner::methods::Method;
 use planner::{Allowed, Limits, PlanError, Problem, Progress, Watch};
 use scenarios::Budget;
-use schema::{Machine, Nanos, Trace};
+use schema::{Bytes, Machine, Nanos, Trace};
 use simulator::{Policy, Treatment, in_core};
 
 use crate::commands::bench::{slope, synthetic};
@@ -20,6 +20,9 @@ use crate::progress::{Bar, interrupted};
 /// Evaluations that are timed for how they grow.
 const EVALUATIONS: u32 = 21;
 
+/// From as many ops on, a trace is large.
+const LARGE: f64 = 10_000.0;
+
 #[derive(clap::Args)]
 pub struct Args {
     /// Networks, with --batch, or traces, as for `plan` [default: the traces that are bundled]
@@ -29,7 +32,8 @@ pub struct Args {
     #[command(flatten)]
     network: NetworkArgs,
 
-    /// Also plan synthetic traces of 1,000 ops and more, up to as many
+    /// Also plan synthetic traces of 1,000 ops and more, up to as many (at most 1,000,000), on a host with
+    /// room for everything, and print how planning time grows
     #[arg(long, value_name = "OPS", default_value_t = 0)]
     sweep: u64,
 
@@ -98,10 +102,11 @@ pub fn run(args: &Args) -> Result {
         }
     }
     let known = measured.len();
+    let roomy = Machine { host: schema::Host { memory: Bytes(u64::MAX >> 8) }, ..machine.clone() };
     for (ops, trace) in swept(args) {
         for method in &methods {
             let name = format!("synthetic {ops}");
-            measured.push(measure(args, &name, &trace, &machine, method.as_ref())?);
+            measured.push(measure(args, &name, &trace, &roomy, method.as_ref())?);
         }
     }
     if args.format == Format::Json {
@@ -122,27 +127,34 @@ pub fn run(args: &Args) -> Result {
     print(columns(&rows))?;
     for method in &methods {
         let swept = measured[known..].iter().filter(|m| m.method == method.name());
-        let points = swept.map(|m| (m.ops as f64, 1.0 / m.evaluations_per_second.max(1e-9)));
-        if let Some((slope, fit)) = slope(points) {
-            print(format!(
-                "{}: planning time by evaluation, with the relaxation and packing in it, grows with the \
-                 power {slope:.2} of the number of ops (R^2 {fit:.3})\n",
-                method.name()
-            ))?;
-        }
+        print_growth(
+            &format!("{}: planning time", method.name()),
+            swept.map(|m| (m.ops as f64, m.plan_seconds)),
+        )?;
     }
-    let points = swept(args).map(|(ops, trace)| (ops as f64, evaluation_seconds(&trace, &machine)));
-    if let Some((slope, fit)) = slope(points) {
-        print(format!(
-            "an evaluation alone, from the start: the power {slope:.2} (1 is linear; R^2 {fit:.3})\n"
-        ))?;
-    }
-    Ok(())
+    let points = swept(args).map(|(ops, trace)| (ops as f64, evaluation_seconds(&trace, &roomy)));
+    print_growth("an evaluation alone, from the start: its time", points)
+}
+
+/// Prints how a time grows with the number of ops, if there are two sizes: from [`LARGE`] on where two of
+/// them are that large, since smaller ones say more about caches than about what is done.
+fn print_growth(what: &str, points: impl Iterator<Item = (f64, f64)>) -> Result {
+    let all: Vec<(f64, f64)> = points.collect();
+    let large: Vec<(f64, f64)> = all.iter().copied().filter(|(ops, _)| *ops >= LARGE).collect();
+    let points = if large.len() > 1 { large } else { all };
+    let Some(((first, _), (slope, fit))) = points.first().copied().zip(slope(points.into_iter()))
+    else {
+        return Ok(());
+    };
+    print(format!(
+        "{what} grows with the power {slope:.2} of the number of ops, from {first} ops on (1 is linear; \
+         R^2 {fit:.3})\n"
+    ))
 }
 
 /// The synthetic traces that are asked for, by their number of ops.
 fn swept(args: &Args) -> impl Iterator<Item = (u64, Trace)> {
-    let sizes = [1_000, 2_000, 4_000, 8_000, 16_000, 32_000].into_iter();
+    let sizes = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].into_iter().map(|ops| 1000 * ops);
     let sizes = sizes.take_while(|ops| *ops <= args.sweep);
     sizes.map(|ops| (ops, synthetic::chain(ops, synthetic::uneven)))
 }

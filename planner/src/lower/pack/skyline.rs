@@ -1,8 +1,12 @@
 //! Packing from the ground up, guided by what went wrong before.
 
+use simulator::Profile;
+
 use crate::split_mix::SplitMix;
 
-use super::{ALIGNMENT, Block};
+use super::heights::{Heights, Valley};
+use super::unplaced::Unplaced;
+use super::{ALIGNMENT, Block, sections};
 
 /// Blocks that are stacked, times rounds: what decides how often a stacking is tried again.
 const WORK: usize = 300_000;
@@ -28,13 +32,15 @@ const SHAKEN: f64 = 0.05;
 const RAISE: f64 = 0.3;
 
 /// Blocks that lie at one address, and how high they reach, by section of time.
-struct Item {
+pub(super) struct Item {
     group: usize,
     /// The first section, and the one after the last.
-    first: usize,
-    end: usize,
-    /// Bytes by section, from `first` on.
-    bytes: Vec<u64>,
+    pub first: u32,
+    pub end: u32,
+    /// Where stretches of equal bytes begin, from `first` on, and their bytes.
+    steps: Vec<(u32, u64)>,
+    /// The most of them.
+    most: u64,
 }
 
 /// What a stacking came to.
@@ -42,7 +48,7 @@ struct Stacked {
     top: u64,
     /// Where room was first wasted that was not there: a section, and the height that had been
     /// reached.
-    failed: Option<(usize, u64)>,
+    failed: Option<(u32, u64)>,
 }
 
 /// Groups of blocks that are to be stacked.
@@ -59,56 +65,68 @@ pub(super) struct Skyline {
     items: Vec<Item>,
     /// By section, the first item that begins there or later.
     from: Vec<usize>,
-    /// Bytes that live in each section.
+    /// Bytes that live in each section, the most of them, and by how much each is less.
     live: Vec<u64>,
+    most: u64,
+    below_most: Vec<u64>,
     room: u64,
     // Of the stacking in progress:
     address: Vec<u64>,
-    /// Bytes in each section that have no place yet, and that may be wasted.
-    left: Vec<u64>,
-    spare: Vec<i64>,
-    /// Where each stretch of equal height begins, and its height; one past the end closes the list.
-    heights: Vec<(usize, u64)>,
+    unplaced: Unplaced,
+    heights: Heights,
+    /// Until something has failed: bytes in each section that have their places, from `below_most` on;
+    /// and bytes that live there and those that were wasted below them. A section in which nothing
+    /// more is to come is out of both.
+    placed: Profile,
+    filled: Profile,
 }
 
 const NOWHERE: u64 = u64::MAX;
 
+/// More than any sum of bytes: what is out of a profile.
+const OUT: i64 = 1 << 61;
+
 impl Skyline {
     pub fn new(blocks: &[Block], groups: &[Vec<usize>], chosen: &[usize], room: u64) -> Self {
-        let mut events: Vec<(u32, bool, usize)> = Vec::with_capacity(2 * chosen.len());
-        for block in chosen.iter().flat_map(|group| &groups[*group]) {
-            let Block { bytes, from, until, .. } = blocks[*block];
-            if bytes > 0 {
-                events.push((from, true, *block));
-                events.push((until, false, *block));
-            }
-        }
-        // At one event, what goes makes room for what comes.
-        events.sort_unstable();
-        let mut sections = vec![(0, 0); blocks.len()];
-        let (mut section, mut gone) = (0, false);
-        for (_, comes, block) in events {
-            if comes {
-                section += usize::from(gone);
-                gone = false;
-                sections[block].0 = section;
-            } else {
-                gone = true;
-                sections[block].1 = section + 1;
-            }
-        }
+        let (sections, count) = sections(blocks, chosen.iter().flat_map(|group| &groups[*group]));
         let mut items: Vec<Item> = (chosen.iter())
             .filter_map(|group| Item::new(blocks, &groups[*group], *group, &sections))
             .collect();
         items.sort_by_key(|item| (item.first, item.group));
-        let count = section + 1;
-        let mut live = vec![0; count];
+        let mut changes = vec![0i64; count + 1];
         for item in &items {
-            live[item.first..item.end].iter_mut().zip(&item.bytes).for_each(|(sum, b)| *sum += b);
+            for (range, bytes) in item.stretches() {
+                changes[range.start] += bytes as i64;
+                changes[range.end] -= bytes as i64;
+            }
         }
-        let from = (0..=count).map(|s| items.partition_point(|item| item.first < s)).collect();
-        let (address, left, spare) = (Vec::new(), Vec::new(), Vec::new());
-        Self { items, from, live, room, address, left, spare, heights: Vec::new() }
+        let mut sum = 0;
+        let live = changes[..count].iter().map(|change| {
+            sum += change;
+            sum as u64
+        });
+        let live: Vec<u64> = live.collect();
+        let most = live.iter().copied().max().unwrap_or(0);
+        let mut from = vec![items.len(); count + 1];
+        for (index, item) in items.iter().enumerate().rev() {
+            from[item.first as usize] = index;
+        }
+        for section in (0..count).rev() {
+            from[section] = from[section].min(from[section + 1]);
+        }
+        Self {
+            unplaced: Unplaced::new(&items),
+            heights: Heights::default(),
+            below_most: live.iter().map(|live| most - live).collect(),
+            most,
+            items,
+            from,
+            live,
+            room,
+            address: Vec::new(),
+            placed: Profile::default(),
+            filled: Profile::default(),
+        }
     }
 
     /// The best addresses found, by group, and where they end. The search ends with the first that
@@ -142,14 +160,21 @@ impl Skyline {
         (best.0, self.by_group(&best.1))
     }
 
+    /// Nodes that a stacking looks at.
+    #[cfg(test)]
+    pub fn work_of_one_stacking(&mut self) -> u64 {
+        let search = self.search(PRIORITIES[0]);
+        self.stack(&search.priorities);
+        self.unplaced.looks.get()
+    }
+
     fn by_group(&self, address: &[u64]) -> Vec<(usize, u64)> {
         self.items.iter().zip(address).map(|(item, at)| (item.group, *at)).collect()
     }
 
     fn search(&self, (time, size): (f64, f64)) -> Search {
         let priority = |item: &Item| {
-            let bytes = item.bytes.iter().copied().max().unwrap_or(0);
-            ((item.end - item.first) as f64).powf(time) * (bytes as f64).powf(size)
+            f64::from(item.end - item.first).powf(time) * (item.most as f64).powf(size)
         };
         let priorities: Vec<f64> = self.items.iter().map(priority).collect();
         Search { top: u64::MAX, best: priorities.clone(), priorities, fruitless: 0 }
@@ -157,121 +182,95 @@ impl Skyline {
 
     /// Gives every item an address.
     fn stack(&mut self, priorities: &[f64]) -> Stacked {
-        let sections = self.live.len();
         self.address.clear();
         self.address.resize(self.items.len(), NOWHERE);
-        self.left.clone_from(&self.live);
-        self.spare.clear();
-        self.spare.extend(self.live.iter().map(|live| self.room as i64 - *live as i64));
-        self.heights.clear();
-        self.heights.extend([(0, 0), (sections, u64::MAX)]);
+        self.unplaced.begin(priorities);
+        self.heights.begin(self.live.len() as u32);
+        self.placed.reset(&self.below_most);
+        self.filled.reset(&self.live);
         let mut stacked = Stacked { top: 0, failed: None };
-        let mut placed = 0;
-        while placed < self.items.len() {
-            let valley = self.lowest();
-            let ((begin, height), (end, bank)) = (self.heights[valley], self.heights[valley + 1]);
-            match self.fitting(priorities, begin, end) {
+        let mut left = self.items.len();
+        while left > 0 {
+            let valley = self.heights.lowest();
+            let here = self.from[valley.begin as usize]..self.from[valley.end as usize];
+            match self.unplaced.highest(here, valley.end) {
                 Some(index) => {
-                    self.put(valley, index, height);
-                    let highest = self.items[index].bytes.iter().max().copied().unwrap_or(0);
-                    stacked.top = stacked.top.max(height + highest);
-                    placed += 1;
+                    self.put(valley.begin, index, valley.height, stacked.failed.is_none());
+                    stacked.top = stacked.top.max(valley.height + self.items[index].most);
+                    left -= 1;
                 }
-                None => {
-                    let before = valley.checked_sub(1).map_or(u64::MAX, |at| self.heights[at].1);
-                    self.fill(valley, bank.min(before), &mut stacked);
-                }
+                None => self.fill(valley, &mut stacked),
             }
         }
         stacked
     }
 
-    /// The lowest stretch, the first of equals.
-    fn lowest(&self) -> usize {
-        let stretches = &self.heights[..self.heights.len() - 1];
-        let lowest = stretches.iter().enumerate().min_by_key(|(_, (_, height))| *height);
-        lowest.map_or(0, |(at, _)| at)
-    }
-
-    /// The item of highest priority that has no place and lives within these sections.
-    fn fitting(&self, priorities: &[f64], begin: usize, end: usize) -> Option<usize> {
-        let mut found = None;
-        let mut highest = 0.0;
-        let here = self.from[begin]..self.from[end];
-        for (index, priority) in here.clone().zip(&priorities[here]) {
-            let fits = self.address[index] == NOWHERE && self.items[index].end <= end;
-            if fits && *priority > highest {
-                highest = *priority;
-                found = Some(index);
-            }
-        }
-        found
-    }
-
     /// Puts an item on the ground of a valley.
-    fn put(&mut self, valley: usize, index: usize, height: u64) {
-        let item = &self.items[index];
+    fn put(&mut self, valley: u32, index: usize, height: u64, counts: bool) {
         self.address[index] = height;
-        let mut stretches: Vec<(usize, u64)> = Vec::new();
-        if item.first > self.heights[valley].0 {
-            stretches.push((self.heights[valley].0, height));
+        self.unplaced.remove(index);
+        let item = &self.items[index];
+        let tops = item
+            .steps
+            .iter()
+            .map(|(section, bytes)| (*section, (height + bytes).next_multiple_of(ALIGNMENT)));
+        self.heights.put(valley, tops, item.end);
+        if !counts {
+            return;
         }
-        for (at, bytes) in item.bytes.iter().enumerate() {
-            let section = item.first + at;
-            self.left[section] -= bytes;
-            let top = (height + bytes).next_multiple_of(ALIGNMENT);
-            if at == 0 || stretches.last().is_some_and(|last| last.1 != top) {
-                stretches.push((section, top));
-            }
+        for (range, bytes) in item.stretches() {
+            self.placed.add(range, bytes as i64);
         }
-        if item.end < self.heights[valley + 1].0 {
-            stretches.push((item.end, height));
+        // Where nothing more is to come, nothing is wasted.
+        let here = item.first as usize..item.end as usize;
+        while let Some(section) = self.placed.last_above(here.clone(), self.most as i64 - 1) {
+            self.placed.add(section..section + 1, -OUT);
+            self.filled.add(section..section + 1, -OUT);
         }
-        self.heights.splice(valley..=valley, stretches);
-        self.merge();
-    }
-
-    /// Joins neighbours of equal height.
-    fn merge(&mut self) {
-        self.heights.dedup_by_key(|(_, height)| *height);
     }
 
     /// Fills a valley in which nothing fits.
-    fn fill(&mut self, valley: usize, bank: u64, stacked: &mut Stacked) {
-        let (begin, height) = self.heights[valley];
-        let wasted = (bank - height) as i64;
-        for section in begin..self.heights[valley + 1].0 {
-            // Where nothing more is to come, nothing is wasted.
-            if self.left[section] == 0 {
-                continue;
-            }
-            self.spare[section] -= wasted;
-            if self.spare[section] < 0 && stacked.failed.is_none() {
-                stacked.failed = Some((section, bank));
-            }
+    fn fill(&mut self, valley: Valley, stacked: &mut Stacked) {
+        let bank = self.heights.fill(valley.begin);
+        if stacked.failed.is_none() {
+            let sections = valley.begin as usize..valley.end as usize;
+            self.filled.add(sections.clone(), (bank - valley.height) as i64);
+            let room = i64::try_from(self.room).unwrap_or(i64::MAX);
+            let failed = self.filled.first_above(sections, room);
+            stacked.failed = failed.map(|section| (section as u32, bank));
         }
-        self.heights[valley].1 = bank;
-        self.merge();
     }
 }
 
 impl Item {
-    fn new(
-        blocks: &[Block],
-        group: &[usize],
-        id: usize,
-        sections: &[(usize, usize)],
-    ) -> Option<Self> {
-        let of: Vec<usize> = group.iter().copied().filter(|b| blocks[*b].bytes > 0).collect();
-        let first = of.iter().map(|block| sections[*block].0).min()?;
-        let end = of.iter().map(|block| sections[*block].1).max()?;
-        let mut bytes = vec![0; end - first];
-        for block in of {
-            let (from, until) = sections[block];
-            let size = blocks[block].bytes;
-            bytes[from - first..until - first].iter_mut().for_each(|b: &mut u64| *b = size.max(*b));
-        }
-        Some(Self { group: id, first, end, bytes })
+    fn new(blocks: &[Block], group: &[usize], id: usize, sections: &[(u32, u32)]) -> Option<Self> {
+        let of: Vec<(u32, u32, u64)> = (group.iter())
+            .filter(|block| blocks[**block].bytes > 0)
+            .map(|block| (sections[*block].0, sections[*block].1, blocks[*block].bytes))
+            .collect();
+        let first = of.iter().map(|(from, _, _)| *from).min()?;
+        let end = of.iter().map(|(_, until, _)| *until).max()?;
+        let mut borders: Vec<u32> =
+            of.iter().flat_map(|(from, until, _)| [*from, *until]).collect();
+        borders.sort_unstable();
+        borders.dedup();
+        borders.pop();
+        let bytes_at = |section: u32| {
+            let there = of.iter().filter(|(from, until, _)| (*from..*until).contains(&section));
+            there.map(|(_, _, bytes)| *bytes).max().unwrap_or(0)
+        };
+        let mut steps: Vec<(u32, u64)> = borders.into_iter().map(|at| (at, bytes_at(at))).collect();
+        steps.dedup_by_key(|(_, bytes)| *bytes);
+        let most = of.iter().map(|(_, _, bytes)| *bytes).max()?;
+        Some(Self { group: id, first, end, steps, most })
+    }
+
+    /// The sections in which it has the same bytes, and those.
+    fn stretches(&self) -> impl Iterator<Item = (std::ops::Range<usize>, u64)> + '_ {
+        let ends = self.steps[1..].iter().map(|(section, _)| *section).chain([self.end]);
+        let stretch =
+            |((begin, bytes), end): (&(u32, u64), u32)| (*begin as usize..end as usize, *bytes);
+        self.steps.iter().zip(ends).map(stretch)
     }
 }
 

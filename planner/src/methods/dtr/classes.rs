@@ -13,11 +13,6 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    /// How many nodes there are.
-    pub fn len(&self) -> usize {
-        self.parent.len()
-    }
-
     /// A class of one node.
     pub fn alone(&mut self, cost: i64) -> Node {
         let node = self.parent.len() as Node;

@@ -1,7 +1,9 @@
 //! Dynamic Tensor Rematerialization.
 
 mod classes;
+mod pool;
 mod runtime;
+mod tournament;
 
 use schema::{Bytes, Nanos};
 use simulator::{Policy, Step};

@@ -5,6 +5,7 @@ use simulator::{Infeasible, Step};
 
 use super::OnlineRun;
 use super::classes::{Classes, Node};
+use super::pool::{Pool, Weighed};
 use crate::Problem;
 use crate::recomputable::droppable;
 
@@ -45,13 +46,15 @@ pub(super) struct Runtime<'a> {
     peak: u64,
     clock: u64,
     storages: Vec<Storage>,
-    /// What may be evicted now, by when it last became so.
-    pool: Vec<u32>,
+    pool: Pool,
+    /// Of the pool, what is to be weighed anew before it is looked at.
+    unweighed: Vec<u32>,
     classes: Classes,
+    /// By the root of a class: tensors that were weighed with it, each with its mark at the time.
+    weighed_with: Vec<Vec<(u32, u32)>>,
+    /// By tensor: changes when it is, or is to be, weighed anew.
+    marks: Vec<u32>,
     steps: Vec<Step>,
-    /// Marks of classes that were counted, by root.
-    counted: Vec<u64>,
-    round: u64,
 }
 
 impl<'a> Runtime<'a> {
@@ -76,11 +79,12 @@ impl<'a> Runtime<'a> {
             peak: used,
             clock: 0,
             storages: (0..model.tensors()).map(storage).collect(),
-            pool: Vec::new(),
+            pool: Pool::new(model.tensors()),
+            unweighed: Vec::new(),
             classes: Classes::default(),
+            weighed_with: Vec::new(),
+            marks: vec![0; model.tensors()],
             steps: Vec::new(),
-            counted: Vec::new(),
-            round: 0,
         }
     }
 
@@ -92,11 +96,13 @@ impl<'a> Runtime<'a> {
             let trace_op = &self.problem.trace.ops[op];
             for tensor in &trace_op.writes {
                 self.storages[tensor.index()].last_access = self.clock;
+                self.has_changed(tensor.0);
             }
             let is_view = trace_op.kind == OpKind::View && trace_op.writes.is_empty();
             if let Some(viewed) = trace_op.reads.first().filter(|_| is_view) {
                 self.storages[viewed.index()].cost += time_again(self.problem, op);
                 self.storages[viewed.index()].last_access = self.clock;
+                self.has_changed(viewed.0);
             }
             for tensor in &trace_op.frees {
                 self.release(tensor.0);
@@ -121,13 +127,14 @@ impl<'a> Runtime<'a> {
         let made = |t: &&TensorId| self.problem.model.producer(**t).is_some();
         let inputs: Vec<u32> = trace_op.reads.iter().filter(made).map(|t| t.0).collect();
         for output in trace_op.writes.iter().map(|t| t.0) {
-            let class = self.classes.alone(0);
+            let class = self.new_class(0);
             let storage = &mut self.storages[output as usize];
             storage.class = Some(class);
             storage.cost = time_again(self.problem, op);
             storage.neighbours.extend(&inputs);
             for input in &inputs {
                 self.storages[*input as usize].neighbours.push(output);
+                self.has_changed(*input);
             }
         }
     }
@@ -207,10 +214,11 @@ impl<'a> Runtime<'a> {
             storage.is_there = true;
             let cost = storage.cost as i64;
             if let Some(class) = storage.class.take() {
+                self.class_changes(class);
                 self.classes.leave(class, cost);
             }
             if self.storages[output as usize].evictable {
-                self.pool.push(output);
+                self.becomes_evictable(output);
             }
         }
         op.reads.iter().for_each(|t| self.unlock(t.0));
@@ -232,53 +240,77 @@ impl<'a> Runtime<'a> {
         Ok(())
     }
 
-    /// The tensor with the smallest heuristic: the last of equals, as in the published simulator.
+    /// The tensor with the smallest heuristic.
     fn cheapest(&mut self) -> Option<u32> {
-        let mut best = None;
-        for index in 0..self.pool.len() {
-            let tensor = self.pool[index];
-            let h = self.heuristic(tensor);
-            if best.is_none_or(|(least, _)| h <= least) {
-                best = Some((h, tensor));
-            }
-            if h == 0.0 {
-                break;
+        while let Some(tensor) = self.unweighed.pop() {
+            if self.pool.has(tensor) {
+                let weighed = self.weigh(tensor);
+                self.pool.weigh(tensor, weighed, self.clock);
             }
         }
-        best.map(|(_, tensor)| tensor)
+        self.pool.cheapest(self.clock)
     }
 
-    /// `h_DTR^eq`. A quotient of floats as in the published simulator: its exact value is no
-    /// matter, and floats divide alike everywhere.
-    fn heuristic(&mut self, tensor: u32) -> f64 {
-        self.round += 1;
-        self.counted.resize(self.classes.len(), 0);
+    fn weigh(&mut self, tensor: u32) -> Weighed {
+        let mark = &mut self.marks[tensor as usize];
+        *mark += 1;
+        let mark = (tensor, *mark);
         let storage = &self.storages[tensor as usize];
         let mut cost = storage.cost as i64;
         for neighbour in &storage.neighbours {
             let Some(class) = self.storages[*neighbour as usize].class else { continue };
             let root = self.classes.root(class);
-            if std::mem::replace(&mut self.counted[root as usize], self.round) != self.round {
+            let weighed_with = &mut self.weighed_with[root as usize];
+            // Nobody else is weighed meanwhile: once counted, it is the last.
+            if weighed_with.last() != Some(&mark) {
+                weighed_with.push(mark);
                 cost += self.classes.cost(root);
             }
         }
-        let staleness = self.clock - storage.last_access;
-        let weight = storage.bytes as f64 * staleness as f64;
-        if weight > 0.0 { cost as f64 / weight } else { f64::INFINITY }
+        Weighed { cost, bytes: storage.bytes, last_access: storage.last_access }
+    }
+
+    /// What a tensor weighs has changed.
+    fn has_changed(&mut self, tensor: u32) {
+        if self.pool.has(tensor) {
+            self.marks[tensor as usize] += 1;
+            self.unweighed.push(tensor);
+        }
+    }
+
+    fn new_class(&mut self, cost: i64) -> Node {
+        self.weighed_with.push(Vec::new());
+        self.classes.alone(cost)
+    }
+
+    /// The cost of a node's class is about to change.
+    fn class_changes(&mut self, node: Node) {
+        let root = self.classes.root(node);
+        for (tensor, mark) in std::mem::take(&mut self.weighed_with[root as usize]) {
+            if self.marks[tensor as usize] == mark {
+                self.has_changed(tensor);
+            }
+        }
     }
 
     fn evict(&mut self, tensor: u32) {
-        self.pool.retain(|other| *other != tensor);
+        self.pool.remove(tensor, self.clock);
         let storage = &mut self.storages[tensor as usize];
         storage.is_there = false;
         self.used -= storage.bytes;
-        let class = self.classes.alone(storage.cost as i64);
-        storage.class = Some(class);
-        for neighbour in &self.storages[tensor as usize].neighbours {
+        let cost = storage.cost as i64;
+        let class = self.new_class(cost);
+        self.storages[tensor as usize].class = Some(class);
+        let neighbours = std::mem::take(&mut self.storages[tensor as usize].neighbours);
+        for neighbour in &neighbours {
             if let Some(other) = self.storages[*neighbour as usize].class {
+                self.class_changes(other);
+                self.class_changes(class);
                 self.classes.merge(other, class);
             }
+            self.has_changed(*neighbour);
         }
+        self.storages[tensor as usize].neighbours = neighbours;
         self.steps.push(Step::Drop(TensorId(tensor)));
     }
 
@@ -294,7 +326,7 @@ impl<'a> Runtime<'a> {
         let storage = &mut self.storages[tensor as usize];
         storage.locks += 1;
         if storage.locks == 1 && storage.evictable {
-            self.pool.retain(|other| *other != tensor);
+            self.pool.remove(tensor, self.clock);
         }
     }
 
@@ -302,8 +334,13 @@ impl<'a> Runtime<'a> {
         let storage = &mut self.storages[tensor as usize];
         storage.locks -= 1;
         if storage.locks == 0 && storage.evictable {
-            self.pool.push(tensor);
+            self.becomes_evictable(tensor);
         }
+    }
+
+    fn becomes_evictable(&mut self, tensor: u32) {
+        self.pool.push(tensor);
+        self.has_changed(tensor);
     }
 
     fn producer(&self, tensor: u32) -> usize {
