@@ -26,10 +26,17 @@ pub(crate) fn check(prepared: &Prepared) -> Result<(), Wrong> {
     check_host(prepared, &order)?;
     let mut machine = Machine::new(prepared);
     machine.run_in_order(Fallback::Never)?;
-    match prepared.codecs.iter().any(|codec| codec.varies) {
-        true => machine.run_in_order(Fallback::Always),
-        false => Ok(()),
+    let falls_back = |does: &Does| matches!(does, Does::Compress { fallback: Some(_), .. });
+    if !prepared.actions.iter().any(|action| falls_back(&action.does)) {
+        return Ok(());
     }
+    machine.run_in_order(Fallback::Always)?;
+    // Of any two compressions, each falls back while the other does not: their places differ in a bit.
+    for bit in 0..prepared.actions.len().ilog2() + 1 {
+        machine.run_in_order(Fallback::ByBit { bit, is_set: true })?;
+        machine.run_in_order(Fallback::ByBit { bit, is_set: false })?;
+    }
+    Ok(())
 }
 
 /// Who fills and uses each device buffer. Each is filled by one action, or before all of them.

@@ -16,6 +16,13 @@ pub enum Fallback {
     Never,
     /// With each codec whose size varies, each time.
     Always,
+    /// With the compressions whose place in the plan has this bit so.
+    ByBit {
+        /// The bit.
+        bit: u32,
+        /// Whether it is set.
+        is_set: bool,
+    },
     /// Each time anew, in half of all cases.
     Drawn,
 }
@@ -192,6 +199,7 @@ impl<'p> Machine<'p> {
                 falls_back = match fallback {
                     Fallback::Never => false,
                     Fallback::Always => true,
+                    Fallback::ByBit { bit, is_set } => (action >> bit & 1 == 1) == is_set,
                     Fallback::Drawn => random.one_in(2),
                 };
                 falls_back &= to.is_some();

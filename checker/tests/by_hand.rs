@@ -399,6 +399,22 @@ fn small_forms_come_back_whatever_the_data() {
                 Some(Rule::Form),
             ),
             (
+                "made twice, and looked for where the other one may have fallen back",
+                |p| {
+                    p.budget.0 = 216;
+                    p.buffers.push(schema::Buffer { address: 200, ..p.buffers[1] });
+                    let mut again = p.actions[1].clone();
+                    again.writes = vec![schema::BufferId(6)];
+                    again.host = Some(schema::HostBufferId(1));
+                    p.actions.insert(2, again);
+                    p.actions[4].after = vec![schema::ActionId(3)];
+                    p.actions[6].after = vec![schema::ActionId(4)];
+                    p.actions[6].reads = vec![schema::BufferId(6)];
+                },
+                Some(Rule::ChangedBeside),
+                Some(Rule::ChangedBeside),
+            ),
+            (
                 "where the raw tensor still lies when it comes back",
                 |p| p.buffers[4].address = 16,
                 Some(Rule::Overwritten),

@@ -360,6 +360,32 @@ fn copies_that_are_out_of_date_are_refused() {
     assert!(setting("TIDEGATE_CASES", 4_000) < 1_000 || refused.get() > 20, "{}", refused.get());
 }
 
+/// What no op makes is what the next iteration goes on from: no codec that changes values makes it smaller,
+/// on the device or on the host.
+#[test]
+fn codecs_that_change_parameters_are_refused() {
+    let refused = std::cell::Cell::new(0u64);
+    for_each_case(4_000, |random| {
+        let Some((mut plan, trace, _)) = random_plan(random)? else { return Ok(()) };
+        let made = |tensor| trace.ops.iter().any(|op| op.writes.contains(&tensor));
+        let codec = plan.actions.iter().find_map(|action| match action.task {
+            Task::Compress(tensor) if !made(tensor) => {
+                plan.buffers[action.writes[0].index()].compressed
+            }
+            Task::CopyOut(tensor) if !made(tensor) => plan.packed_by_host(action),
+            _ => None,
+        });
+        let Some(codec) = codec else { return Ok(()) };
+        plan.codecs[codec.index()].fidelity = schema::Fidelity::ErrorBounded;
+        if prove(&plan).is_ok() && check_contract(&plan, &trace).is_ok() {
+            return Err(format!("{codec} changes the values of a parameter"));
+        }
+        refused.set(refused.get() + 1);
+        Ok(())
+    });
+    assert!(setting("TIDEGATE_CASES", 4_000) < 1_000 || refused.get() > 20, "{}", refused.get());
+}
+
 /// Mixes up forms around a codec's action in one of six ways; false where there is none.
 fn mix_up(kind: usize, plan: &mut Plan, chosen: usize) -> bool {
     let action = plan.actions[chosen].clone();

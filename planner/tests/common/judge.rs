@@ -53,7 +53,12 @@ pub fn run(
 }
 
 /// Both answers. What both accept is run under some timings, too.
-pub fn judge(plan: &Plan, trace: &Trace, wanted: &Wanted, random: &mut Random) -> Verdict {
+pub fn judge(
+    plan: &Plan,
+    (trace, wanted): (&Trace, &Wanted),
+    random: &mut Random,
+    at: &dyn Fn() -> String,
+) -> Verdict {
     if plan.check().is_err() {
         return Verdict::Malformed;
     }
@@ -66,7 +71,7 @@ pub fn judge(plan: &Plan, trace: &Trace, wanted: &Wanted, random: &mut Random) -
         (refused, Ok(())) => {
             let prepared = prepared.expect("it was checked");
             run(&prepared, 3, Fallback::Drawn, random)
-                .unwrap_or_else(|wrong| panic!("what is right by its order is not: {wrong}"));
+                .unwrap_or_else(|wrong| panic!("{}: right by its order, and {wrong}", at()));
             match (refused, prepared.check_predicted()) {
                 (None, Ok(())) => Verdict::Accepted,
                 (None, Err(wrong)) => Verdict::Hole(wrong),
@@ -118,7 +123,8 @@ impl Tally {
         if !matches!(mutation, ForgeArena | ForgeHostArena | ForgePeak) {
             restate(&mut changed);
         }
-        let verdict = judge(&changed, trace, wanted, random);
+        let at = || format!("{} of {}", mutation.name(), at());
+        let verdict = judge(&changed, (trace, wanted), random, &at);
         let column = match verdict {
             Verdict::Malformed => 0,
             Verdict::Refused => 1,
@@ -128,7 +134,7 @@ impl Tally {
                 3
             }
             Verdict::Hole(wrong) => {
-                self.holes.push(format!("{} of {}: {wrong}", mutation.name(), at()));
+                self.holes.push(format!("{}: {wrong}", at()));
                 4
             }
         };
