@@ -20,7 +20,8 @@ use crate::{
 /// Lanes and `after` alone decide what a plan computes. An op that changes a tensor in place
 /// ([`crate::Op::rerunnable`]) changes the one buffer that it reads; buffers, host buffers and
 /// compressed forms that were made before keep the version that they were made from, and copies
-/// and codecs carry it on. Whatever else uses the buffer must have ended before such an op starts,
+/// and codecs carry it on. What no op makes is what the next iteration begins with, so no codec that
+/// changes values may have it. Whatever else uses the buffer must have ended before such an op starts,
 /// or start after it has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -235,7 +236,8 @@ pub struct Action {
     pub host: Option<HostBufferId>,
 }
 
-/// An output buffer that lies over an input buffer of the same action: both begin at one address.
+/// An output buffer that lies over an input buffer of the same action: both begin at one address,
+/// unless one of them is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InPlaceBuffers {
