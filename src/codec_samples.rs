@@ -7,6 +7,7 @@ use codecs::synthetic::Recipe;
 use codecs::{Codec, CodecId, Layout, TensorView};
 use planner::{Progress, Watch};
 use results::CodecSample;
+use runtime::memory::room_for;
 use schema::{Bytes, Dtype, Fidelity, Nanos};
 
 use crate::codec_timers::{CodecTimer, CodecTimes};
@@ -42,6 +43,10 @@ impl Sampling<'_> {
         let codecs = codecs.collect::<std::result::Result<Vec<_>, _>>().or_exit(Exit::Usage)?;
         let any_fixed = codecs.iter().any(|codec| is_fixed(codec.as_ref()));
         let largest = self.sizes.iter().max().copied().unwrap_or_default();
+        // A sparse tensor and a dense one, a payload, and what comes back of it; two more while a tensor
+        // is made. A payload can be a little larger than its tensor.
+        let needed = 6 * (largest.0 + largest.0 / 16);
+        room_for(format!("sampling codecs on {largest}"), needed, "choose smaller --sizes")?;
         let (turns, runs) = if timer.takes_turns() { (self.runs, 1) } else { (1, self.runs) };
         let mut timed: Vec<Vec<Timed>> = (0..self.shares).map(|_| Vec::new()).collect();
         for turn in 0..turns {

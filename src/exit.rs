@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use runtime::memory::NoRoom;
 use schema::FileError;
 
 /// Something that ends the command, with its exit code.
@@ -58,6 +59,13 @@ impl From<FileError> for WithExit {
             _ => Exit::Usage,
         };
         Self { exit, error: error.into() }
+    }
+}
+
+/// The machine cannot do it; another may.
+impl From<NoRoom> for WithExit {
+    fn from(error: NoRoom) -> Self {
+        Self { exit: Exit::Failed, error: error.into() }
     }
 }
 

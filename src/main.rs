@@ -22,10 +22,11 @@ mod training;
 
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Parser;
 
 use crate::commands::Command;
-use crate::exit::Exit;
+use crate::exit::{Exit, OrExit, Result};
 
 /// Plans what leaves a GPU's memory during training, when, and when it comes back: for one
 /// network, on one machine, under one memory budget. Predicts what that costs.
@@ -42,7 +43,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or input, 3 no feasible plan,
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    match cli.command.run() {
+    match threads().and_then(|()| cli.command.run()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(end) if is_broken_pipe(&end.error) => ExitCode::SUCCESS,
         Err(end) => {
@@ -50,6 +51,14 @@ fn main() -> ExitCode {
             end.exit.into()
         }
     }
+}
+
+/// Asks for the threads that work is divided among: whoever divided it would panic without them.
+fn threads() -> Result {
+    let threads = rayon::ThreadPoolBuilder::new().build_global();
+    threads
+        .context("the system gives no threads: ask for fewer with RAYON_NUM_THREADS")
+        .or_exit(Exit::Failed)
 }
 
 /// Whoever read the output has read enough.

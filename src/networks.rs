@@ -7,7 +7,8 @@ use clap::Args;
 use scenarios::{
     Activation, Efficiencies, Network, NetworkOptions, Optimizer, modelled_trace_with,
 };
-use schema::{Dtype, FileError, Machine, Trace, file::read_text};
+use schema::file::{read_bytes, read_text};
+use schema::{Dtype, Machine, Trace};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{Exit, OrExit, Result, usage};
@@ -148,10 +149,7 @@ pub fn read_network(name: &str, options: &NetworkOptions) -> Result<Network> {
     let path = Path::new(name);
     let network = match extension(name) {
         Some("toml") => scenarios::network_from_toml(&read_text(path)?, path, options),
-        Some("onnx") => {
-            let io = |source| FileError::Io { verb: "read", path: path.to_path_buf(), source };
-            scenarios::network_from_onnx(&std::fs::read(path).map_err(io)?, path, options)
-        }
+        Some("onnx") => scenarios::network_from_onnx(&read_bytes(path)?, path, options),
         _ => scenarios::network(name, options),
     };
     network.or_exit(Exit::Usage)

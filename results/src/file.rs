@@ -8,10 +8,12 @@ use polars::prelude::{
     CsvWriter, DataFrame, ParquetCompression, ParquetReader, ParquetWriter, PolarsResult,
     SerReader, SerWriter,
 };
-use schema::{FileError, PendingFile};
+use schema::PendingFile;
+use schema::file::read_bytes;
 
 use crate::ResultsError;
 use crate::cell::{Column, Table};
+use crate::pages;
 
 /// Writes a table as Parquet. The file is there whole or not at all, whatever ends the process.
 pub fn write_parquet<T: Table>(rows: &[T], file: &Path) -> Result<(), ResultsError> {
@@ -43,14 +45,15 @@ fn write<T: Table>(
 
 /// Reads a table that [`write_parquet`] wrote. Columns that it does not know are left aside.
 pub fn read_parquet<T: Table>(file: &Path) -> Result<Vec<T>, ResultsError> {
-    let io = |source| FileError::Io { verb: "read", path: file.to_path_buf(), source };
-    let bytes = std::fs::read(file).map_err(io)?;
+    let bytes = read_bytes(file)?;
     let unreadable = |why: String| ResultsError::Unreadable { file: file.to_path_buf(), why };
     // The reader trusts what a file says of itself, and panics where that is not so.
-    let read = catch_unwind(AssertUnwindSafe(|| ParquetReader::new(Cursor::new(bytes)).finish()));
-    let frame = read
-        .map_err(|_| unreadable("it contradicts itself".into()))?
-        .map_err(|error| unreadable(error.to_string()))?;
+    let read = catch_unwind(AssertUnwindSafe(|| {
+        pages::check(&bytes)?;
+        ParquetReader::new(Cursor::new(bytes)).finish().map_err(|error| error.to_string())
+    }));
+    let frame =
+        read.map_err(|_| unreadable("it contradicts itself".into()))?.map_err(unreadable)?;
     T::from_columns(
         frame.height(),
         |name, like| {

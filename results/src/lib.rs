@@ -10,6 +10,7 @@
 mod cell;
 mod error;
 mod file;
+mod pages;
 mod row;
 mod sample;
 mod zeros;

@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn study(network: &Network, images: &Images) -> Result<(), Box<dyn Error>> {
     let mut table = Table::new()?;
     let shapes = shapes(network);
-    let mut in_core = InCore::new(network, 0);
+    let mut in_core = InCore::new(network, 0).expect("it is small");
     let input = network.inputs().find(|id| network.tensor(*id).elements == BATCH * images.pixels());
     let (input, labels) = input.zip(network.labels()).ok_or("it takes other images")?;
     for iteration in 0..ITERATIONS {

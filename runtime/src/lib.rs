@@ -6,11 +6,14 @@
 //! it measures as a [`schema::Trace`]. [`device`] runs a plan of that trace for real iterations, and
 //! writes a measured [`schema::Timeline`]; [`training`] feeds it images and keeps the curves.
 //!
+//! What needs much memory asks [`memory`] for room first.
+//!
 //! Nothing here decides what stays in memory; that is a plan's business.
 
 pub mod cuda;
 pub mod device;
 pub mod layers;
+pub mod memory;
 pub mod network;
 pub mod profile;
 pub mod training;

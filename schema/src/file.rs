@@ -155,18 +155,32 @@ pub enum FileError {
 /// The whole text of a file, or of the standard input where `path` is `-`. Bytes that are not
 /// UTF-8 are an error of their own place in the file.
 pub fn read_text(path: &Path) -> Result<String, FileError> {
-    let io = |source| FileError::Io { verb: "read", path: path.to_path_buf(), source };
     let mut text = String::new();
+    read(path, |file| file.read_to_string(&mut text))?;
+    Ok(text)
+}
+
+/// The bytes of a file, or of the standard input where `path` is `-`.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>, FileError> {
+    let mut bytes = Vec::new();
+    read(path, |file| file.read_to_end(&mut bytes))?;
+    Ok(bytes)
+}
+
+/// Hands a file to `take`, which says how many bytes it took of it: no more than a file may have.
+fn read(
+    path: &Path,
+    take: impl FnOnce(&mut dyn Read) -> std::io::Result<usize>,
+) -> Result<(), FileError> {
     let length = if path == Path::new("-") {
-        std::io::stdin().lock().take(LARGEST_FILE + 1).read_to_string(&mut text)
+        take(&mut std::io::stdin().lock().take(LARGEST_FILE + 1))
     } else {
-        std::fs::File::open(path)
-            .and_then(|file| file.take(LARGEST_FILE + 1).read_to_string(&mut text))
+        std::fs::File::open(path).and_then(|file| take(&mut file.take(LARGEST_FILE + 1)))
     };
     match length {
         Ok(n) if n as u64 > LARGEST_FILE => Err(FileError::TooLarge { path: path.to_path_buf() }),
-        Ok(_) => Ok(text),
-        Err(error) => Err(io(error)),
+        Ok(_) => Ok(()),
+        Err(source) => Err(FileError::Io { verb: "read", path: path.to_path_buf(), source }),
     }
 }
 

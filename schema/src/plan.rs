@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::trace_check::NANOSECONDS;
 use crate::{
     ActionId, BufferId, Bytes, CodecId, CodecRef, Digest, Document, HostBufferId, Nanos, OpId,
     TensorId,
@@ -323,6 +324,9 @@ pub enum PlanError {
         /// The action that it waits for.
         on: ActionId,
     },
+    /// Times whose sum no iteration takes.
+    #[error("the actions take more than 2^53 ns together: no real iteration does")]
+    TooLong,
     /// A buffer that reaches past the end of addresses.
     #[error("{what} reaches past 2^60: no memory is that large")]
     TooLarge {
@@ -422,10 +426,13 @@ impl Plan {
         }
         let bytes: u128 = self.buffers.iter().map(|b| u128::from(b.bytes.0)).sum();
         let time: u128 = self.actions.iter().map(|a| u128::from(a.duration.0)).sum();
-        if bytes > LARGEST || time > LARGEST || u128::from(self.budget.0) > LARGEST {
-            return Err(PlanError::TooLarge { what: "the plan's sum of bytes or times".into() });
+        if bytes > LARGEST || u128::from(self.budget.0) > LARGEST {
+            return Err(PlanError::TooLarge { what: "the plan's sum of bytes".into() });
         }
-        Ok(())
+        match time > 1 << NANOSECONDS {
+            true => Err(PlanError::TooLong),
+            false => Ok(()),
+        }
     }
 
     fn check_codecs(&self) -> Result<(), PlanError> {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use schema::{
-    Bytes, CodecModels, Direction, Document, FileError, Lane, Machine, Plan, Timeline, Trace,
+    Bytes, CodecModels, Direction, Document, FileError, Lane, Machine, Nanos, Plan, PlanError,
+    Timeline, Trace, TraceError,
 };
 
 const TRACE: &str = include_str!("gallery/trace-v1.json");
@@ -203,6 +204,21 @@ fn a_bad_path_leaves_nothing_behind() {
     let not_text = folder.path().join("bytes");
     std::fs::write(&not_text, [0xff, 0xfe]).expect("writable");
     assert!(matches!(Machine::read(&not_text), Err(FileError::Io { verb: "read", .. })));
+}
+
+#[test]
+fn times_that_no_iteration_takes_are_refused() {
+    // Lanes that slow each other count in thousandths of a nanosecond.
+    let most = Nanos(1 << 53);
+    let mut plan: Plan = read(PLAN).expect("readable");
+    plan.actions.iter_mut().for_each(|action| action.duration = Nanos::ZERO);
+    plan.actions[0].duration = most;
+    assert_eq!(plan.check(), Ok(()));
+    plan.actions[1].duration = Nanos(1);
+    assert_eq!(plan.check(), Err(PlanError::TooLong));
+    let mut trace: Trace = read(TRACE).expect("readable");
+    trace.ops[0].duration = most + Nanos(1);
+    assert_eq!(trace.check(), Err(TraceError::TooLarge { what: "time", power: 53 }));
 }
 
 #[test]

@@ -364,7 +364,7 @@ impl<'a> Evaluator<'a> {
             return Ok((load, position));
         }
         let op = match self.sequence.positions[position as usize].op {
-            NO_OP => self.model.ops() as u32 - 1,
+            NO_OP => (self.model.ops() as u32).saturating_sub(1),
             op => op,
         };
         Err(Infeasible::Memory { needed: Bytes(load), op: OpId(op) })

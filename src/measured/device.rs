@@ -2,10 +2,11 @@
 
 use planner::{NoWatch, Problem, methods};
 use runtime::cuda::{self, CudaOptions, OpenError};
-use runtime::device::host::{HostDevice, HostOptions};
+use runtime::device::host::{HostDevice, HostOptions, memory_needed};
 use runtime::device::{Device, DeviceError, Fault};
+use runtime::memory::room_for;
 use runtime::network::Network;
-use runtime::profile::Profiler;
+use runtime::profile::{Needs, Profiler, SMALLER};
 use schema::{Bytes, Machine, Plan, Trace};
 
 use crate::device_args::{DeviceKind, OnDevice};
@@ -103,7 +104,7 @@ fn not_opened(error: OpenError) -> WithExit {
 fn refused(error: DeviceError) -> WithExit {
     let exit = match error {
         DeviceError::Unsafe(_) | DeviceError::Contract(_) => Exit::NotProven,
-        DeviceError::NoMemory { .. } | DeviceError::NoThread { .. } => Exit::Failed,
+        DeviceError::NoRoom(_) | DeviceError::NoThread { .. } => Exit::Failed,
         _ => Exit::Usage,
     };
     WithExit { exit, error: error.into() }
@@ -111,10 +112,38 @@ fn refused(error: DeviceError) -> WithExit {
 
 /// The plan that keeps everything, with as much memory as that takes.
 pub fn in_core_plan(trace: &Trace, machine: &Machine) -> Result<Plan> {
-    let peak = simulator::in_core(trace).peak;
-    // Buffers that fit byte for byte may not fit address for address.
-    let problem = Problem::new(trace, machine, Bytes(peak.0 + peak.0 / 4));
+    let budget = Bytes(in_core_budget(simulator::in_core(trace).peak.0));
+    let problem = Problem::new(trace, machine, budget);
     planner::plan(&methods::InCoreMethod, &problem, &NoWatch).or_exit(Exit::Infeasible)
+}
+
+/// The device memory of the plan that keeps everything.
+fn in_core_budget(peak: u64) -> u64 {
+    // Buffers that fit byte for byte may not fit address for address.
+    peak.saturating_add(peak / 4)
+}
+
+/// Refuses a network that this machine has no memory to measure and to run in core, before anything is
+/// made. A CUDA device has memory of its own, and says so itself.
+pub fn room_to_measure(on: OnDevice, network: &Network) -> Result {
+    let Needs { in_core, peak, .. } = Needs::of(network);
+    let device = memory_needed(network, in_core_budget(peak));
+    room(on, network, in_core.max(device))
+}
+
+/// The same for a network that is trained: while the device holds its plan, the network is tested in core
+/// beside it, and what lasts from one device to the next is there once more for either.
+pub fn room_to_train(on: OnDevice, network: &Network) -> Result {
+    let Needs { in_core, peak, constants } = Needs::of(network);
+    let device = memory_needed(network, in_core_budget(peak));
+    room(on, network, device.saturating_add(in_core).saturating_add(constants.saturating_mul(3)))
+}
+
+fn room(on: OnDevice, network: &Network, needed: u64) -> Result {
+    match on.kind {
+        DeviceKind::Cuda => Ok(()),
+        DeviceKind::Host => Ok(room_for(&network.name, needed, SMALLER)?),
+    }
 }
 
 /// Runs the plan that keeps everything.

@@ -167,15 +167,14 @@ where
 
 /// Measures a network's ops on a machine that was measured.
 pub fn measure_network(
-    named: &Named,
+    (named, network): (&Named, &Network),
     args: &DeviceArgs,
     machine: &Machine,
-) -> Result<(Network, Trace, OpTimes)> {
-    let network = named.network()?;
+) -> Result<(Trace, OpTimes)> {
     let source = format!("{SOURCE} {}", named.name);
-    let (mut trace, times) = measure_ops(&network, source, args, machine)?;
+    let (mut trace, times) = measure_ops(network, source, args, machine)?;
     trace.provenance.settings = named.settings();
-    Ok((network, trace, times))
+    Ok((trace, times))
 }
 
 /// The same for a network that is at hand. `source` is the command.

@@ -65,13 +65,10 @@ impl From<NotRun> for WithExit {
 impl Runs {
     /// Runs the device's plan.
     pub fn run(self, network: &Network, device: &mut dyn Device, bar: &Bar) -> Result<Ran, NotRun> {
-        let mut timelines = Vec::with_capacity(self.iterations);
-        for iteration in 0..self.warmup + self.iterations {
-            let progress = Progress {
-                phase: "iterations",
-                done: iteration as u64,
-                of: (self.warmup + self.iterations) as u64,
-            };
+        let mut timelines = Vec::new();
+        let of = self.warmup.saturating_add(self.iterations);
+        for iteration in 0..of {
+            let progress = Progress { phase: "iterations", done: iteration as u64, of: of as u64 };
             if !bar.go_on(progress) {
                 return Err(RunFailure::Stopped.into());
             }

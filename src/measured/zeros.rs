@@ -24,7 +24,7 @@ pub struct Course {
 /// forward pass makes, in the last iteration of each epoch.
 pub fn zeros_by_epoch(network: &Network, course: Course) -> Result<Vec<TensorZeros>> {
     let bar = Bar::new("profile");
-    let mut in_core = InCore::new(network, course.seed);
+    let mut in_core = InCore::new(network, course.seed)?;
     let mut rows = Vec::new();
     let of = u64::from(course.epochs) * u64::from(course.iterations);
     for iteration in 0..of {

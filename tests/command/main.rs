@@ -13,6 +13,7 @@ mod failures;
 mod fit;
 mod frontier;
 mod import;
+mod limits;
 mod lists;
 mod measured;
 mod plan;

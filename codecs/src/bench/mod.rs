@@ -37,6 +37,16 @@ pub struct Settings {
     pub runs: usize,
 }
 
+impl Settings {
+    /// Bytes of memory that [`run`] takes, rather more than less: the tensor, a copy of it, and a payload
+    /// and what comes back of each codec and of both references. A payload can be a little larger than the
+    /// tensor, that of the naive loop twice as large.
+    pub fn memory_needed(&self) -> u64 {
+        let tensors = 7 + 2 * self.codecs.len() as u64;
+        (self.bytes as u64).saturating_add(self.bytes as u64 / 16).saturating_mul(tensors)
+    }
+}
+
 /// What was measured of one codec and element type. Speeds count uncompressed bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {

@@ -5,6 +5,7 @@ use schema::{ActionId, BufferId, Bytes, CodecRef, Lane, OpId, PlanError, Task, T
 use simulator::{ContractError, Misstated, Unsafe};
 
 use super::Fault;
+use crate::memory::NoRoom;
 use crate::network::RunError;
 
 /// Why a device does not take a plan.
@@ -73,14 +74,9 @@ pub enum DeviceError {
         /// What there is.
         limit: Bytes,
     },
-    /// The system does not give the memory.
-    #[error("the plan needs {bytes} for the {arena}, which the system does not give")]
-    NoMemory {
-        /// `device arena` or `host arena`.
-        arena: &'static str,
-        /// How much was asked for.
-        bytes: Bytes,
-    },
+    /// The system has not the memory.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
     /// The system does not give the threads.
     #[error("the system gives no thread for codecs: {why}")]
     NoThread {

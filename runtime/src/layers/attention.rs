@@ -45,12 +45,12 @@ impl Attention {
 
     /// Floats of workspace that the forward pass needs: the scores of one head.
     pub fn workspace_floats(&self) -> usize {
-        self.queries * self.keys
+        self.queries.saturating_mul(self.keys)
     }
 
     /// Floats of workspace that the backward pass needs: scores and their gradient.
     pub fn backward_workspace_floats(&self) -> usize {
-        2 * self.workspace_floats()
+        self.workspace_floats().saturating_mul(2)
     }
 
     /// Floating-point operations of the forward pass: two products of all queries with all keys.

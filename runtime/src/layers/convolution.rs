@@ -75,7 +75,8 @@ impl Convolution {
             return 0;
         }
         let beside = if together == 1 { 0 } else { self.out_channels() };
-        (self.rows() + beside) * together * self.output.plane()
+        let rows = self.rows().saturating_add(beside).saturating_mul(together);
+        rows.saturating_mul(self.output.plane())
     }
 
     /// Floating-point operations of the forward pass, and of each of the gradients of input and

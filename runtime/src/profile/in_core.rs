@@ -3,6 +3,7 @@
 use schema::{OpId, TensorId};
 
 use super::store::Store;
+use crate::memory::NoRoom;
 use crate::network::{Network, RunError};
 
 /// A network in memory without a limit. Its ops are run one by one by the caller, who sees what they
@@ -14,8 +15,12 @@ pub struct InCore<'a> {
 
 impl<'a> InCore<'a> {
     /// A network whose constants are as [`Network::initialise`] has them.
-    pub fn new(network: &'a Network, seed: u64) -> Self {
-        Self { network, store: Store::new(network, seed) }
+    ///
+    /// # Errors
+    ///
+    /// If this machine has no memory for it.
+    pub fn new(network: &'a Network, seed: u64) -> Result<Self, NoRoom> {
+        Ok(Self { network, store: Store::new(network, seed)? })
     }
 
     /// What a tensor holds; none where no op has made it, or it was freed.

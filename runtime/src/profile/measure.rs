@@ -6,6 +6,7 @@ use schema::{Bytes, Dtype, Nanos, OpId, Origin, Provenance, TensorId, Trace};
 
 use super::processor::processor_name;
 use super::store::Store;
+use crate::memory::NoRoom;
 use crate::network::{Measured, Network, RunError};
 
 /// How a network is measured.
@@ -39,6 +40,9 @@ pub enum ProfileError {
     /// No iteration to measure.
     #[error("nothing is measured in 0 repeats: ask for at least 1")]
     NoRepeats,
+    /// The machine has no memory for it.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
     /// An op did not run.
     #[error("the network did not run")]
     Run(#[from] RunError),
@@ -55,12 +59,13 @@ impl Profiler {
         if self.repeats == 0 {
             return Err(ProfileError::NoRepeats);
         }
-        let mut store = Store::new(network, self.seed);
-        let mut durations = vec![Vec::with_capacity(self.repeats); network.ops().len()];
+        let mut store = Store::new(network, self.seed)?;
+        let mut durations = vec![Vec::new(); network.ops().len()];
         let mut sparsity = vec![None; network.tensors().len()];
         let mut losses = Vec::new();
-        for iteration in 0..self.warmup + self.repeats {
-            let is_last = iteration + 1 == self.warmup + self.repeats;
+        let of = self.warmup.saturating_add(self.repeats);
+        for iteration in 0..of {
+            let is_last = iteration + 1 == of;
             for (index, op) in network.ops().iter().enumerate() {
                 let mut loan = store.lend(op);
                 let operands = store.operands(op, &mut loan);

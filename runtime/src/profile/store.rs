@@ -4,7 +4,12 @@ use std::collections::BTreeMap;
 
 use schema::{Bytes, TensorId};
 
+use super::Needs;
+use crate::memory::{NoRoom, room_for};
 use crate::network::{Network, Op, Operands};
+
+/// What makes a network need less memory.
+pub const SMALLER: &str = "choose a smaller batch, or smaller samples";
 
 /// Holds every tensor from the op that writes it to the op that frees it. Memory that was given
 /// back is used again for tensors of the same size, as caching allocators do, so that only the
@@ -27,7 +32,8 @@ pub(super) struct Loan {
 
 impl<'a> Store<'a> {
     /// A store with the constants of `network` in it.
-    pub(super) fn new(network: &'a Network, seed: u64) -> Self {
+    pub(super) fn new(network: &'a Network, seed: u64) -> Result<Self, NoRoom> {
+        room_for(&network.name, Needs::of(network).in_core, SMALLER)?;
         let workspace =
             network.ops().iter().map(|op| op.step.workspace_floats()).max().unwrap_or(0);
         let mut store = Self {
@@ -45,7 +51,7 @@ impl<'a> Store<'a> {
                 store.tensors[index] = Some(data);
             }
         }
-        store
+        Ok(store)
     }
 
     /// Takes out what the op may write, allocating what is not there yet.
@@ -103,6 +109,14 @@ impl<'a> Store<'a> {
     /// The same, to be changed.
     pub(super) fn get_mut(&mut self, tensor: TensorId) -> Option<&mut [f32]> {
         self.tensors.get_mut(tensor.index())?.as_deref_mut()
+    }
+
+    /// All that was allocated so far.
+    #[cfg(test)]
+    pub(super) fn allocated(&self) -> Bytes {
+        let held = self.tensors.iter().flatten().chain(self.spare.values().flatten());
+        let cells = held.map(Vec::len).sum::<usize>() + self.workspace.len();
+        Bytes((cells * size_of::<f32>()) as u64)
     }
 
     /// The most memory that was in use at once, with the workspace of the op that ran.

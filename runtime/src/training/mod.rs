@@ -8,6 +8,7 @@ use schema::{Bytes, Nanos, OpId, Phase, Task, TensorId, Timeline};
 
 use crate::device::{AccessError, Device, RunFailure};
 use crate::layers::{Activation, Optimizer, Sgd, ShapeError, Window, index_from_cell};
+use crate::memory::NoRoom;
 use crate::network::{Builder, Initial, Network, RunError, Value};
 use crate::profile::InCore;
 
@@ -60,6 +61,9 @@ pub enum TrainingError {
     /// A tensor could not be read or written.
     #[error("a tensor is not to be had")]
     Access(#[from] AccessError),
+    /// The machine has no memory for the test, or to look inside.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
     /// The test did not run.
     #[error("the test did not run")]
     Test(#[from] RunError),
@@ -208,7 +212,7 @@ impl<'a> Lesson<'a> {
 
     /// The network in-core, with the device's weights.
     fn in_core(&self, device: &mut dyn Device) -> Result<InCore<'a>, TrainingError> {
-        let mut in_core = InCore::new(self.network, 0);
+        let mut in_core = InCore::new(self.network, 0)?;
         for (index, tensor) in self.network.tensors().iter().enumerate() {
             let id = TensorId::from_index(index);
             if let Some(data) = in_core.get_mut(id).filter(|_| tensor.is_constant()) {

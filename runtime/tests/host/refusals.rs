@@ -121,7 +121,7 @@ fn memory_that_nobody_has_is_refused() {
     plan.budget = Bytes(1 << 58);
     let options = HostOptions::new(problem::link(1_000));
     let error = HostDevice::new(&network, &trace, &plan, &options).err();
-    assert!(matches!(error, Some(DeviceError::NoMemory { .. })), "{error:?}");
+    assert!(matches!(error, Some(DeviceError::NoRoom(_))), "{error:?}");
 }
 
 #[test]

@@ -172,6 +172,10 @@ impl Checker<'_> {
         if entries.is_empty() {
             return Err(self.at(span, StudyProblem::Empty { field }));
         }
+        let points = entries.len() as u64;
+        if points > MOST_POINTS {
+            return Err(self.at(span, StudyProblem::TooMany { points, most: MOST_POINTS }));
+        }
         let mut checked = Vec::with_capacity(entries.len());
         for (index, entry) in entries.iter().enumerate() {
             let value = entry.get_ref();

@@ -6,6 +6,7 @@ mod nvcomp;
 
 use codecs::bench::{Row, Settings, Speed};
 use codecs::{CodecId, bench};
+use runtime::memory::room_for;
 use schema::{Bytes, Dtype};
 
 use crate::device_args::{DeviceKind, OnDevice};
@@ -101,9 +102,6 @@ struct MeasuredSpeed {
 /// Times codecs.
 pub fn run(args: &Args) -> Result {
     args.on.check()?;
-    if args.on.kind == DeviceKind::Cuda {
-        return kernels::run(args);
-    }
     let all = || codecs::all().iter().map(|entry| entry.example.parse());
     let codecs = match args.codecs.as_slice() {
         [] => all().collect::<std::result::Result<_, _>>().or_exit(Exit::Failed)?,
@@ -117,6 +115,11 @@ pub fn run(args: &Args) -> Result {
         seed: args.seed,
         runs: args.runs as usize,
     };
+    let smaller = "choose a smaller --size, or fewer codecs";
+    room_for(format!("timing codecs on {}", args.size), settings.memory_needed(), smaller)?;
+    if args.on.kind == DeviceKind::Cuda {
+        return kernels::run(args);
+    }
     let rows = bench::run(&settings).or_exit(Exit::Usage)?;
     if args.format == Format::Json {
         return print_json(&rows.iter().map(measured).collect::<Vec<_>>());

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use planner::methods::Method;
 use planner::{Limits, Problem, plan};
 use reports::Checked;
+use runtime::network::Network;
 use scenarios::Budget;
 use schema::{Bytes, CodecModels, Machine, Plan, Timeline, Trace};
 
@@ -17,7 +18,7 @@ use crate::commands::compare::methods_of;
 use crate::device_args::{DeviceArgs, DeviceKind};
 use crate::exit::{Exit, Result, WithExit};
 use crate::measured::compared::{Compared, InCoreTimes};
-use crate::measured::device::{in_core, no_graphs, on_device};
+use crate::measured::device::{in_core, no_graphs, on_device, room_to_measure};
 use crate::measured::profile::{MeasuredMachine, measure_machine, measure_network};
 use crate::measured::runs::{Ran, Runs};
 use crate::output::{columns, print};
@@ -91,12 +92,18 @@ pub fn run(args: &Args) -> Result {
     let methods = methods_of(&args.methods, args.device.sampled.is_empty())?;
     let networks =
         if args.networks.is_empty() { subject::standard() } else { args.networks.clone() };
+    let built = |subject: &Subject| {
+        let network = subject.named().network()?;
+        room_to_measure(args.device.on, &network)?;
+        Ok(network)
+    };
+    let built = networks.iter().map(built).collect::<Result<Vec<Network>>>()?;
     let page = args.output.as_deref().map(PendingPage::create).transpose()?;
     let machine = measure_machine(&args.device)?;
     print(format!("{}\n", machine.machine.description))?;
     let mut done = Vec::new();
-    for subject in &networks {
-        done.extend(check(args, &methods, &machine, subject)?);
+    for on in networks.iter().zip(&built) {
+        done.extend(check(args, &methods, &machine, on)?);
     }
     let rows: Vec<&Checked> = done.iter().map(|done| &done.row).collect();
     let timelines: Vec<_> = done.iter().map(|done| [&done.predicted, &done.measured]).collect();
@@ -113,17 +120,17 @@ fn check(
     args: &Args,
     methods: &[Box<dyn Method>],
     measured: &MeasuredMachine,
-    subject: &Subject,
+    (subject, network): (&Subject, &Network),
 ) -> Result<Vec<Done>> {
     let machine = &measured.machine;
-    let (network, trace, times) = measure_network(&subject.named(), &args.device, machine)?;
+    let (trace, times) = measure_network((&subject.named(), network), &args.device, machine)?;
     let runs = Runs {
         warmup: 1,
         iterations: args.iterations as usize,
         seed: args.device.seed,
         graph: args.graph,
     };
-    let on = (&network, &trace, machine);
+    let on = (network, &trace, machine);
     let in_core_times = in_core(args.device.on, on, runs)?;
     let peak = simulator::in_core(&trace).peak;
     print(format!(

@@ -8,6 +8,7 @@ use schema::{Direction, Document, PendingFile, Trace};
 
 use crate::device_args::{DeviceArgs, DeviceKind};
 use crate::exit::{Exit, OrExit, Result};
+use crate::measured::device::room_to_measure;
 use crate::measured::op_times::OpTimes;
 use crate::measured::profile::{MeasuredMachine, measure_machine, measure_network};
 use crate::measured::zeros::{Course, means, zeros_by_epoch};
@@ -46,12 +47,14 @@ pub struct Args {
 /// Measures, writes and shows.
 pub fn run(args: &Args) -> Result {
     let named = Named { name: &args.name, options: &args.network };
+    let network = named.network()?;
+    room_to_measure(args.device.on, &network)?;
     make_folder(&args.output)?;
     let file = |name: &str| PendingFile::create(&args.output.join(name));
     let (trace, machine) = (file("trace.json")?, file("machine.json")?);
     let machine_measured = measure_machine(&args.device)?;
-    let (network, measured, times) =
-        measure_network(&named, &args.device, &machine_measured.machine)?;
+    let (measured, times) =
+        measure_network((&named, &network), &args.device, &machine_measured.machine)?;
     let course =
         Course { epochs: args.epochs, iterations: args.epoch_iterations, seed: args.device.seed };
     let zeros = zeros_by_epoch(&network, course)?;

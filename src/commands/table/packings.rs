@@ -1,6 +1,6 @@
 //! The ways of packing that there are to choose from.
 
-use codecs::ibp::{ChunkSize, Clusters, Metadata, RowCoder, clusters_of};
+use codecs::ibp::{ChunkSize, Clusters, IbpError, Metadata, RowCoder, clusters_of};
 use planner::inference::Packing;
 use schema::Bytes;
 
@@ -25,6 +25,9 @@ pub fn packings(
     most_clusters: usize,
     rows: u64,
 ) -> Result<Vec<Learned>> {
+    if most_clusters > Clusters::MAX {
+        return Err(IbpError::ClusterCount(most_clusters)).or_exit(Exit::Usage);
+    }
     let mut packings = Vec::new();
     for &chunk in chunks {
         let mut count = 1;

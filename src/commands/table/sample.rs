@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use codecs::ibp::{Rows, sample_of};
+use runtime::memory::room_for;
 use schema::Bytes;
 
 use crate::exit::{Exit, OrExit, Result, usage};
@@ -45,6 +46,13 @@ impl Sample {
                 bytes % row
             )));
         }
+        // Both samples, the rows once more by cluster, and centres of clusters, which are rows as well;
+        // for each bit of a row how often it is set, for the whole and for parts of a sample.
+        let rows = count.min(bytes / row);
+        let needed =
+            rows.saturating_mul(row).saturating_mul(4).saturating_add(row.saturating_mul(80));
+        let what = format!("a sample of {rows} rows of {row_bytes}");
+        room_for(what, needed, "choose a smaller --sample, or check --row-bytes")?;
         let mut read = |seed| -> std::io::Result<Vec<u8>> {
             let mut sample = Vec::new();
             for drawn in sample_of(bytes / row, count, seed) {

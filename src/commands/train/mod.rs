@@ -16,6 +16,7 @@ use schema::{Bytes, CodecModels};
 use crate::codec_samples::Sampling;
 use crate::device_args::DeviceArgs;
 use crate::exit::{Exit, OrExit, Result, WithExit, usage};
+use crate::measured::device::room_to_train;
 use crate::measured::profile::{measure_machine, measure_ops, sample_and_fit};
 use crate::output::{Format, print, print_json};
 use crate::page::PendingPage;
@@ -103,9 +104,10 @@ pub fn run(args: &Args) -> Result {
             return Err(usage(format!("--ways names `{}` twice", way.name())));
         }
     }
-    let page = args.output.as_deref().map(PendingPage::create).transpose()?;
     let images = Images { side: SIDE, channels: COLOURS, noise: NOISE, seed: args.device.seed };
     let network = classifier(&images, args.batch as usize).or_exit(Exit::Failed)?;
+    room_to_train(args.device.on, &network)?;
+    let page = args.output.as_deref().map(PendingPage::create).transpose()?;
     let models = codec_models(args)?;
     let without_codecs = DeviceArgs { sampled: Vec::new(), ..args.device.clone() };
     let machine = measure_machine(&without_codecs)?.machine;

@@ -62,7 +62,7 @@ mod tests {
     fn every_convolution_of_the_network_has_its_statistics() {
         let images = Images { side: 8, channels: 1, noise: 0.5, seed: 1 };
         let network = classifier(&images, 2).expect("large enough");
-        let mut in_core = InCore::new(&network, 1);
+        let mut in_core = InCore::new(&network, 1).expect("it is small");
         let mut layers = Vec::new();
         for id in (0..network.ops().len()).map(OpId::from_index) {
             in_core.run(id).expect("it runs");

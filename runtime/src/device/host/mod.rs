@@ -2,7 +2,6 @@
 //! memory, and threads that copy at the speed of a link.
 
 mod action;
-mod available;
 pub(crate) mod forms;
 mod gate;
 mod lanes;
@@ -23,10 +22,10 @@ use schema::{Basis, Bytes, Lane, Link, Plan, Task, TensorId, Timeline, Trace};
 
 use super::check::check;
 use super::{AccessError, Delays, Device, DeviceError, Fault, MemoryUse, RunFailure, Stop};
+use crate::memory::{NoRoom, room_for};
 use crate::network::Network;
 use crate::network::bf16::{load, store};
 use action::{Workbench, Workshop};
-use available::available_memory;
 use forms::Forms;
 use lanes::{Iteration, Outcome, lock};
 use ledger::Ledger;
@@ -123,10 +122,16 @@ impl<'a> HostDevice<'a> {
         {
             return Err(DeviceError::HostMemory { needed: plan.host_budget, limit });
         }
-        let mut memory = Memory {
-            device: arena("device arena", plan.budget)?,
-            host: arena("host arena", plan.host_budget)?,
+        let scratch = script.scratch.iter().map(|of| (of.small + of.raw) as u64).sum();
+        let needed = memory_needed(network, plan.budget.0).saturating_add(plan.host_budget.0);
+        let needed = u64::saturating_add(needed, scratch);
+        let what = format!("the plan for {}, both arenas and what ops work in,", plan.trace.name);
+        room_for(&what, needed, SMALLER)?;
+        let arena = |bytes: Bytes| {
+            let made = usize::try_from(bytes.0).ok().and_then(Arena::new);
+            made.ok_or_else(|| NoRoom::new(&what, bytes.0, SMALLER))
         };
+        let mut memory = Memory { device: arena(plan.budget)?, host: arena(plan.host_budget)? };
         for (tensor, place) in residents.before() {
             let mut cells = vec![0.0; network.tensor(tensor).elements];
             network.initialise(tensor, options.seed, &mut cells);
@@ -222,11 +227,17 @@ impl<'a> HostDevice<'a> {
     }
 }
 
-fn arena(arena: &'static str, bytes: Bytes) -> Result<Arena, DeviceError> {
-    let size = usize::try_from(bytes.0).ok();
-    let is_there = available_memory().is_none_or(|available| bytes <= available);
-    let made = size.filter(|_| is_there).and_then(Arena::new);
-    made.ok_or(DeviceError::NoMemory { arena, bytes })
+/// What makes a plan need less memory.
+const SMALLER: &str = "plan with a smaller budget, or choose a smaller batch";
+
+/// Bytes of the memory that a device takes for a network beside the host arena and what codecs work in:
+/// the device arena of so many bytes, operands in 16 bits as cells, and one constant on its way into the
+/// arena.
+pub fn memory_needed(network: &Network, arena: u64) -> u64 {
+    let constants = network.tensors().iter().filter(|tensor| tensor.is_constant());
+    let largest = constants.map(|tensor| tensor.elements).max().unwrap_or(0);
+    let cells = (widened::cells(network) as u64).saturating_add(largest as u64);
+    cells.saturating_mul(4).saturating_add(arena)
 }
 
 impl Device for HostDevice<'_> {
