@@ -10,6 +10,7 @@
 mod cell;
 mod error;
 mod file;
+mod quietly;
 mod row;
 mod sample;
 mod zeros;

@@ -327,6 +327,9 @@ pub enum PlanError {
         /// The buffer.
         what: String,
     },
+    /// Times that contention makes longer than a number holds.
+    #[error("the actions take more than 2^50 ns together: no real iteration does")]
+    TooLong,
     /// A codec that the plan does not list.
     #[error("{place} names {codec}, which the plan does not list")]
     UnknownCodec {
@@ -420,8 +423,11 @@ impl Plan {
         }
         let bytes: u128 = self.buffers.iter().map(|b| u128::from(b.bytes.0)).sum();
         let time: u128 = self.actions.iter().map(|a| u128::from(a.duration.0)).sum();
-        if bytes > LARGEST || time > LARGEST || u128::from(self.budget.0) > LARGEST {
-            return Err(PlanError::TooLarge { what: "the plan's sum of bytes or times".into() });
+        if bytes > LARGEST || u128::from(self.budget.0) > LARGEST {
+            return Err(PlanError::TooLarge { what: "the plan's sum of bytes".into() });
+        }
+        if time > u128::from(Nanos::MOST.0) {
+            return Err(PlanError::TooLong);
         }
         Ok(())
     }

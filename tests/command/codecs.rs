@@ -140,7 +140,8 @@ fn the_method_that_is_least_off_on_unseen_samples_is_used_and_plotted() {
             });
         }
     }
-    results::write_parquet(&samples, &sandbox.path("samples.parquet")).expect("written");
+    let file = schema::PendingFile::create(&sandbox.path("samples.parquet")).expect("a folder");
+    results::write_parquet(&samples, file).expect("written");
     let fitted = sandbox.ok("fit samples.parquet -o models.json --plots plots");
     for line in fitted.lines().skip(2) {
         let error = |cell: &str| cell.trim_start_matches('*').parse::<f64>().expect("a number");
