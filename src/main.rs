@@ -66,7 +66,9 @@ fn main() -> ExitCode {
 /// What every command needs: someone who listens for signals, and threads to work with.
 fn start() -> Result {
     let threads = signals::listen().map_err(anyhow::Error::from);
-    let threads = threads.and_then(|()| Ok(rayon::ThreadPoolBuilder::new().build_global()?));
+    let pool = || rayon::ThreadPoolBuilder::new().build_global();
+    // Its sentence holds its cause's already.
+    let threads = threads.and_then(|()| pool().map_err(|error| anyhow::anyhow!("{error}")));
     threads
         .context("cannot start threads: see RAYON_NUM_THREADS, `ulimit -u`")
         .or_exit(Exit::Failed)

@@ -13,11 +13,13 @@ mod frontier;
 mod import;
 mod lists;
 mod measured;
+mod outputs;
 mod plan;
 mod readme;
 mod recordings;
 mod sandbox;
 mod scatter;
+mod streams;
 mod table;
 mod training;
 
