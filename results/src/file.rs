@@ -34,12 +34,16 @@ fn write<T: Table>(
 ) -> Result<(), ResultsError> {
     let columns = T::to_columns(rows).into_iter().map(|(name, c)| c.into_polars(name)).collect();
     let mut bytes = Vec::new();
-    DataFrame::new(rows.len(), columns)
-        .and_then(|mut frame| layout(&mut frame, &mut bytes))
-        .map_err(|error| ResultsError::Layout {
-            file: file.path().into(),
-            source: Box::new(error),
-        })?;
+    let laid_out = || {
+        let mut frame = DataFrame::new(rows.len(), columns)?;
+        layout(&mut frame, &mut bytes)
+    };
+    // Threads that it does not get are a panic of its own.
+    let failed = || Err(PolarsError::ComputeError("no threads, or no memory".into()));
+    quietly(laid_out).unwrap_or_else(failed).map_err(|error| ResultsError::Layout {
+        file: file.path().into(),
+        source: Box::new(error),
+    })?;
     Ok(file.finish(&bytes)?)
 }
 
