@@ -43,7 +43,7 @@ pub fn listen() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a signal is ignored already. Not, from here on, for what a handler is installed for next.
+/// Whether a signal is ignored already. Asking ignores it, until there is a handler.
 #[cfg(unix)]
 #[allow(unsafe_code, reason = "no safe function asks what a signal does")]
 fn is_ignored(signal: i32) -> bool {
