@@ -16,7 +16,7 @@ pub enum Exit {
     Infeasible = 3,
     /// A proof or check did not hold.
     NotProven = 4,
-    /// Interrupted from the keyboard.
+    /// Interrupted from the keyboard. By another signal it is 128 and that signal's number.
     Interrupted = 130,
 }
 

@@ -1,5 +1,7 @@
 //! The `tidegate` command: argument parsing and printing. Everything else is in the crates.
 
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod codec_args;
 mod codec_samples;
 mod codec_timers;
@@ -16,6 +18,7 @@ mod progress;
 mod published;
 mod rates;
 mod scatter;
+mod signals;
 mod small_forms;
 mod study;
 mod training;
@@ -27,6 +30,7 @@ use clap::Parser;
 
 use crate::commands::Command;
 use crate::exit::{Exit, OrExit, Result};
+use crate::output::{tell, unprinted};
 
 /// Plans what leaves a GPU's memory during training, when, and when it comes back: for one
 /// network, on one machine, under one memory budget. Predicts what that costs.
@@ -39,32 +43,35 @@ struct Cli {
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 done, 1 failed, 2 wrong usage or input, 3 no feasible plan,
-4 a proof or check did not hold, 130 interrupted.";
+4 a proof or check did not hold, 130 interrupted (143 by SIGTERM, 129 by
+SIGHUP).";
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match threads().and_then(|()| cli.command.run()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(end) if is_broken_pipe(&end.error) => ExitCode::SUCCESS,
-        Err(end) => {
-            eprintln!("error: {:#}", end.error);
-            end.exit.into()
-        }
+    let ended = match Cli::try_parse() {
+        Ok(cli) => start().and_then(|()| cli.command.run()),
+        // Help, the version, or what is wrong with the arguments.
+        Err(said) => match (said.print(), said.use_stderr()) {
+            (Err(error), false) => unprinted(error),
+            _ => return ExitCode::from(said.exit_code() as u8),
+        },
+    };
+    let Err(end) = ended else { return ExitCode::SUCCESS };
+    tell(format_args!("error: {:#}\n", end.error));
+    match end.exit {
+        Exit::Interrupted => signals::exit_code().into(),
+        exit => exit.into(),
     }
 }
 
-/// Asks for the threads that work is divided among: whoever divided it would panic without them.
-fn threads() -> Result {
-    let threads = rayon::ThreadPoolBuilder::new().build_global();
+/// What every command needs: someone who listens for signals, and threads to work with.
+fn start() -> Result {
+    let threads = signals::listen().map_err(anyhow::Error::from);
+    let pool = || rayon::ThreadPoolBuilder::new().build_global();
+    // Its sentence holds its cause's already.
+    let threads = threads.and_then(|()| pool().map_err(|error| anyhow::anyhow!("{error}")));
     threads
-        .context("the system gives no threads: ask for fewer with RAYON_NUM_THREADS")
+        .context("cannot start threads: see RAYON_NUM_THREADS, `ulimit -u`")
         .or_exit(Exit::Failed)
-}
-
-/// Whoever read the output has read enough.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let io = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
-    io.into_iter().any(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 const _: () = assert!(Exit::Usage as u8 == 2, "clap ends with 2, too");

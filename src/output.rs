@@ -3,6 +3,9 @@
 use std::fmt::Display;
 use std::io::Write;
 
+use anyhow::Context;
+use schema::printable;
+
 use crate::exit::{Exit, OrExit, Result};
 
 /// How results are printed.
@@ -15,9 +18,27 @@ pub enum Format {
     Json,
 }
 
-/// Prints to the standard output. A failed write is an error, not a panic.
+/// Prints to the standard output. Control characters, which names may hold, are written out.
 pub fn print(text: impl Display) -> Result {
-    write!(std::io::stdout().lock(), "{text}").or_exit(Exit::Failed)
+    let text = text.to_string();
+    let mut stdout = std::io::stdout().lock();
+    let printed = stdout.write_all(printable(&text).as_bytes()).and_then(|()| stdout.flush());
+    printed.or_else(unprinted)
+}
+
+/// What it means that the standard output could not be written.
+pub fn unprinted(error: std::io::Error) -> Result {
+    match error.kind() {
+        // Whoever read the output has read enough; the work goes on to its end.
+        std::io::ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(error).context("cannot write to the standard output").or_exit(Exit::Failed),
+    }
+}
+
+/// Tells whoever looks on: prints to the standard error. Where nobody can, the exit code says it all.
+pub fn tell(text: impl Display) {
+    let text = text.to_string();
+    let _ = std::io::stderr().lock().write_all(printable(&text).as_bytes());
 }
 
 /// Prints a value as JSON.

@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use anyhow::Context;
-use results::read_parquet;
 use schema::{Document, Machine, Plan, Trace};
 
-use crate::exit::{Exit, OrExit, Result, usage};
+use crate::exit::{Exit, OrExit, Result, WithExit, usage};
 use crate::inputs::{InPlace, read_machine, read_trace};
-use crate::measured::zeros::apply;
+use crate::measured::zeros::{Zeros, apply};
 use crate::networks::{NetworkArgs, read_network};
 
 /// The trace of a plan that was made for a bundled trace or network, where this version of both
@@ -26,9 +25,11 @@ pub fn trace_of(plan: &Plan, name: &str) -> Result<Trace> {
     let number = |name: &str| plan.settings.get(name).and_then(|text| text.parse().ok());
     let moment = number("epoch").zip(number("epochs"));
     let moment = moment.context("the plan's settings do not say at which epoch of how many");
-    let zeros = read_parquet(Path::new(file))
-        .with_context(|| format!("the plan was made with the zeros of {file}: put them there"));
-    apply(&zeros.or_exit(Exit::Usage)?, moment.or_exit(Exit::Usage)?, &mut trace)?;
+    let zeros = Zeros::read(Path::new(file)).map_err(|WithExit { exit, error }| {
+        let context = format!("the plan was made with the zeros of {file}: put them there");
+        WithExit { exit, error: error.context(context) }
+    });
+    apply(&zeros?, moment.or_exit(Exit::Usage)?, &mut trace)?;
     Ok(trace)
 }
 

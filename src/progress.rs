@@ -1,32 +1,14 @@
-//! Progress on a terminal, and giving up from the keyboard.
+//! Progress on a terminal, and giving up at a signal.
 
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use planner::{Progress, Watch};
-use runtime::device::Stop;
 use schema::Nanos;
 
-static STOP: LazyLock<Stop> = LazyLock::new(Stop::default);
+use crate::signals::{end_by_ourselves, interrupted};
 
-/// From here on Ctrl-C ends searches rather than the process.
-pub fn catch_interrupts() {
-    // Failing to install the handler leaves the default: Ctrl-C ends the process at once, which
-    // leaves nothing half-written either. A second call fails by design.
-    let _ = ctrlc::set_handler(|| STOP.request());
-}
-
-/// Whether Ctrl-C was pressed.
-pub fn interrupted() -> bool {
-    STOP.is_requested()
-}
-
-/// Stops devices when Ctrl-C is pressed.
-pub fn stop() -> Stop {
-    STOP.clone()
-}
-
-/// A progress bar on the standard error, where that is a terminal; interrupted by Ctrl-C.
+/// A progress bar on the standard error, where that is a terminal; its search ends at a signal.
 pub struct Bar {
     bar: ProgressBar,
     method: String,
@@ -36,7 +18,7 @@ pub struct Bar {
 impl Bar {
     /// A bar for one method's search.
     pub fn new(method: &str) -> Self {
-        catch_interrupts();
+        end_by_ourselves();
         let bar = ProgressBar::new(0);
         if let Ok(style) = ProgressStyle::with_template("{prefix}: {msg} {wide_bar} {pos}/{len}") {
             bar.set_style(style);
@@ -70,9 +52,9 @@ impl Drop for Bar {
     }
 }
 
-/// A bar over points that are planned side by side; Ctrl-C is caught from here on.
+/// A bar over points that are planned side by side, which end at a signal.
 pub fn points(count: usize) -> ProgressBar {
-    catch_interrupts();
+    end_by_ourselves();
     let bar = ProgressBar::new(count as u64);
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} points, {eta} left") {
         bar.set_style(style);
@@ -80,7 +62,7 @@ pub fn points(count: usize) -> ProgressBar {
     bar
 }
 
-/// Waits without a word until Ctrl-C.
+/// Waits without a word until a signal.
 pub struct UntilInterrupted;
 
 impl Watch for UntilInterrupted {

@@ -115,6 +115,55 @@ fn a_report_is_whole_and_the_same_every_time() {
     assert!(memory.contains(&peak), "not {peak}");
 }
 
+/// Points of the memory curve that lie far outside of the iteration and of all other memory.
+#[test]
+fn a_timeline_that_says_what_cannot_be_is_drawn() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    tidegate(
+        path,
+        &["plan", "resnet18-host", "-m", "titan-v", "--method", "swap-all", "-o", "plan.json"],
+    );
+    tidegate(path, &["simulate", "plan.json", "-o", "timeline.json"]);
+    let read = || Timeline::read(&path.join("timeline.json")).expect("a timeline");
+    let write = |timeline: &Timeline, name: &str| {
+        timeline.write(&path.join(name)).expect("it can be written");
+        Timeline::read(&path.join(name)).expect("it passes its check");
+    };
+    let mut timeline = read();
+    timeline.memory[0].in_flight = schema::Bytes(1_000_000_000_000_000);
+    write(&timeline, "flight.json");
+    let mut timeline = read();
+    timeline.memory.last_mut().expect("there are points").at = schema::Nanos(u64::MAX);
+    write(&timeline, "late.json");
+    for name in ["flight", "late"] {
+        let shown = tidegate(path, &["report", &format!("{name}.json"), "-o", name]);
+        assert!(shown.contains("figures"), "{shown}");
+        assert!(path.join(name).join("timeline.png").exists());
+    }
+}
+
+/// What reads tables trusts them, and panics; of which nobody hears.
+#[test]
+fn damaged_tables_are_refused_without_more_words_than_that() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let table = folder.path().join("results.parquet");
+    let file = schema::PendingFile::create(&table).expect("the folder is there");
+    results::write_parquet(&[results::Row::default()], file).expect("written");
+    let whole = std::fs::read(&table).expect("it is there");
+    for place in (0..whole.len()).step_by(whole.len() / 60) {
+        let mut damaged = whole.clone();
+        damaged[place] ^= 0xff;
+        std::fs::write(&table, damaged).expect("written");
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("tidegate"));
+        let command = command.args(["report", "results.parquet", "-o", "out"]);
+        let output = command.current_dir(folder.path()).output().expect("it starts");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!errors.contains("panicked"), "byte {place}: {errors}");
+        assert!(matches!(output.status.code(), Some(0 | 2)), "byte {place}: {errors}");
+    }
+}
+
 #[test]
 fn what_no_report_can_be_made_from_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");

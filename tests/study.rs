@@ -187,6 +187,14 @@ fn bad_studies_folders_and_parts_end_with_a_sentence_and_the_documented_code() {
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(error.contains("delete it"), "{error}");
+    // The part of another point under this one's name is no better.
+    let other = named_parts(&sandbox.path("out")).find(|other| *other != part).expect("another");
+    std::fs::copy(other, &part).expect("it can be written");
+    let output =
+        sandbox.command(&["study", "study.toml", "-o", "out"]).output().expect("it starts");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("not the result of the point that its name stands for"), "{error}");
     std::fs::remove_file(&part).expect("it can be deleted");
     sandbox.run(&["study", "study.toml", "-o", "out"]);
     assert_eq!(sandbox.parts("out").len(), POINTS);

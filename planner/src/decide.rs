@@ -1,6 +1,6 @@
 //! From a method's decisions to its plan.
 
-use schema::{Bytes, Plan};
+use schema::{Bytes, Nanos, Plan};
 use simulator::{GapId, Policy, Step, Treatment};
 
 use crate::methods::Method;
@@ -46,6 +46,9 @@ pub const INTERRUPTED: &str = "interrupted";
 /// If there is no plan, or none yet when the watch says that the search is not to go on. A plan that
 /// there was by then says [`INTERRUPTED`] among its settings.
 pub fn plan(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result<Plan, PlanError> {
+    if problem.once() > u128::from(Nanos::MOST.0) {
+        return Err(PlanError::TooLong);
+    }
     let allowed = method.restricts(problem.allowed);
     let watch = &Heard::new(watch);
     let mut plan = match allowed == problem.allowed {

@@ -63,6 +63,12 @@ pub enum PlanError {
         /// Nodes of the search tree that it may look at.
         nodes: u64,
     },
+    /// Times that contention and reruns make longer than a number holds.
+    #[error(
+        "running and copying everything once takes more than 2^50 ns, some 13 days: correct the link's \
+         bandwidth, or the trace's times"
+    )]
+    TooLong,
     /// Whoever waited gave up.
     #[error("interrupted")]
     Interrupted,

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use schema::{Bytes, Choice, CodecCost, CodecModels, Digest, Document, Machine, TensorId, Trace};
+use schema::{
+    Bytes, Choice, CodecCost, CodecModels, Digest, Direction, Document, Machine, TensorId, Trace,
+};
 use simulator::{CodecLane, Evaluator, GapId, Model, Policy, Treatment};
 
 use crate::codecs::{CodecOptions, CodecTable, is_transient};
@@ -139,6 +141,17 @@ impl<'a> Problem<'a> {
     /// The relaxation, if it has been solved.
     pub fn solved_relaxation(&self) -> Option<&Relaxation> {
         self.relaxation.get()
+    }
+
+    /// How long it takes to run each op, and run it again, and to copy for each gap, out and in: all one
+    /// after another, in nanoseconds.
+    pub(crate) fn once(&self) -> u128 {
+        let link = &self.machine.link;
+        let copies = |bytes| [Direction::D2h, Direction::H2d].map(|way| link.copy_time(way, bytes));
+        let copied = self.model.gaps().iter().flat_map(|gap| copies(gap.bytes));
+        let ran =
+            self.trace.ops.iter().flat_map(|op| [op.duration, op.recompute.unwrap_or(op.duration)]);
+        ran.chain(copied).map(|time| u128::from(time.0)).sum()
     }
 
     /// Everything kept.

@@ -49,7 +49,7 @@ pub(crate) fn timeline_picture(
 ) -> Picture {
     let width = f64::from(width.max(LEAST_WIDTH));
     let last = timeline.intervals.iter().map(|interval| interval.end).max();
-    let end = max(until, max(timeline.iteration, last.unwrap_or_default()));
+    let end = max(until, max(memory::last_moment(timeline), last.unwrap_or_default()));
     let x = X { left: LEFT, right: width - RIGHT, end };
 
     let mut canvas = Canvas::default();

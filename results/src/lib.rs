@@ -11,6 +11,7 @@ mod cell;
 mod error;
 mod file;
 mod pages;
+mod quietly;
 mod row;
 mod sample;
 mod zeros;

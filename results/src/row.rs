@@ -116,6 +116,34 @@ columns! {
 }
 
 impl Row {
+    /// What was asked, without what came out.
+    pub fn question(&self) -> Self {
+        let asked = Self {
+            study: self.study.clone(),
+            group: self.group.clone(),
+            network: self.network.clone(),
+            options: self.options.clone(),
+            origin: self.origin.clone(),
+            machine: self.machine.clone(),
+            link: self.link.clone(),
+            bandwidth: self.bandwidth,
+            host_budget: self.host_budget,
+            method: self.method.clone(),
+            decided_on: self.decided_on.clone(),
+            allowed: self.allowed.clone(),
+            codecs: self.codecs.clone(),
+            find: self.find.clone(),
+            evaluations: self.evaluations,
+            ..Self::default()
+        };
+        if !self.find.is_empty() {
+            return asked;
+        }
+        // No search was for these.
+        let Self { batch, budget, in_core, in_core_peak, .. } = *self;
+        Self { batch, budget, in_core, in_core_peak, ..asked }
+    }
+
     /// Samples per second, where there is a plan and the batch is known.
     pub fn throughput(&self) -> Option<f64> {
         Some(f64::from(self.batch?) / self.iteration?.as_secs_f64())

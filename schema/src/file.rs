@@ -2,17 +2,16 @@
 //!
 //! A file is one JSON object: `format` names the document's type, `version` its format's version,
 //! `content` is the document. A reader accepts its own version and older ones, refuses newer ones
-//! by name, and never returns a document that is not well formed. Writing goes to a temporary
-//! file in the same folder which then takes the name, so that a file is there whole or not at all.
+//! by name, and never returns a document that is not well formed. A [`PendingFile`] is what writes.
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::Digest;
+use crate::{Digest, PendingFile};
 
 /// A value that is kept in a file of its own.
 pub trait Document: Serialize + DeserializeOwned {
@@ -182,60 +181,6 @@ fn read(
         Ok(_) => Ok(()),
         Err(source) => Err(FileError::Io { verb: "read", path: path.to_path_buf(), source }),
     }
-}
-
-/// A file that is about to be written. It is made before the work whose result it will hold, so
-/// that a bad path fails at once, and is there under its name only when it is whole.
-#[derive(Debug)]
-pub struct PendingFile {
-    path: PathBuf,
-    /// None for the standard output.
-    file: Option<tempfile::NamedTempFile>,
-}
-
-impl PendingFile {
-    /// Prepares to write to `path`; `-` is the standard output.
-    pub fn create(path: &Path) -> Result<Self, FileError> {
-        let io = |source| FileError::Io { verb: "write", path: path.to_path_buf(), source };
-        if path == Path::new("-") {
-            return Ok(Self { path: path.to_path_buf(), file: None });
-        }
-        if path.is_dir() {
-            return Err(io(std::io::Error::from(std::io::ErrorKind::IsADirectory)));
-        }
-        let folder = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        // The kind alone: the temporary file's name is nothing to a person.
-        let file =
-            tempfile::NamedTempFile::new_in(folder).map_err(|error| io(error.kind().into()))?;
-        Ok(Self { path: path.to_path_buf(), file: Some(file) })
-    }
-
-    /// Writes the content and gives the file its name.
-    pub fn finish(self, bytes: &[u8]) -> Result<(), FileError> {
-        let io = |source| FileError::Io { verb: "write", path: self.path.clone(), source };
-        let Some(mut file) = self.file else {
-            return std::io::stdout().lock().write_all(bytes).map_err(io);
-        };
-        file.write_all(bytes).map_err(io)?;
-        make_readable(file.as_file()).map_err(io)?;
-        file.persist(&self.path).map_err(|error| io(error.error))?;
-        Ok(())
-    }
-}
-
-/// Temporary files are for their owner alone; a document is an ordinary file.
-#[cfg(unix)]
-fn make_readable(file: &std::fs::File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn make_readable(_: &std::fs::File) -> std::io::Result<()> {
-    Ok(())
 }
 
 fn parse<D: Document>(text: &str, path: &Path) -> Result<D, FileError> {

@@ -17,8 +17,11 @@ mod ids;
 mod json_schema;
 mod link;
 mod machine;
+mod pending;
 mod plan;
 mod plan_series;
+mod printable;
+mod temporary;
 mod timeline;
 mod trace;
 mod trace_check;
@@ -30,16 +33,19 @@ pub use codec_models::{
     SizeModel, TimeModel, TimePoint,
 };
 pub use digest::Digest;
-pub use file::{Document, FileError, PendingFile};
+pub use file::{Document, FileError};
 pub use ids::{ActionId, BufferId, CodecId, HostBufferId, OpId, TensorId};
 pub use json_schema::json_schema;
 pub use link::{Bandwidth, BandwidthPoint, Direction, Link};
 pub use machine::{Compute, Device, Host, Machine};
+pub use pending::PendingFile;
 pub use plan::{
     Action, Buffer, Choice, Decision, HostBuffer, InPlaceBuffers, Lane, Plan, PlanError, Predicted,
     Reference, Task,
 };
 pub use plan_series::{EpochPlan, PlanSeries, PlanSeriesError};
+pub use printable::printable;
+pub use temporary::{is_temporary, remove_temporary_files};
 pub use timeline::{Basis, Interval, MemoryPoint, Stall, StallCause, Timeline};
 pub use trace::{Dtype, Home, InPlace, Op, OpKind, Origin, Phase, Provenance, Role, Tensor, Trace};
 pub use trace_check::TraceError;

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::trace_check::NANOSECONDS;
 use crate::{
     ActionId, BufferId, Bytes, CodecId, CodecRef, Digest, Document, HostBufferId, Nanos, OpId,
     TensorId,
@@ -324,15 +323,15 @@ pub enum PlanError {
         /// The action that it waits for.
         on: ActionId,
     },
-    /// Times whose sum no iteration takes.
-    #[error("the actions take more than 2^53 ns together: no real iteration does")]
-    TooLong,
     /// A buffer that reaches past the end of addresses.
     #[error("{what} reaches past 2^60: no memory is that large")]
     TooLarge {
         /// The buffer.
         what: String,
     },
+    /// Times that contention makes longer than a number holds.
+    #[error("the actions take more than 2^50 ns together: no real iteration does")]
+    TooLong,
     /// A codec that the plan does not list.
     #[error("{place} names {codec}, which the plan does not list")]
     UnknownCodec {
@@ -429,7 +428,7 @@ impl Plan {
         if bytes > LARGEST || u128::from(self.budget.0) > LARGEST {
             return Err(PlanError::TooLarge { what: "the plan's sum of bytes".into() });
         }
-        match time > 1 << NANOSECONDS {
+        match time > u128::from(Nanos::MOST.0) {
             true => Err(PlanError::TooLong),
             false => Ok(()),
         }

@@ -177,7 +177,10 @@ impl Document for Timeline {
         if bytes > LARGEST || u128::from(memory.0) > LARGEST {
             return Err(TimelineError::TooLarge { what: "memory" });
         }
-        if u128::from(self.iteration.0) * self.intervals.len().max(1) as u128 > LARGEST {
+        let idle = |i: &Interval| i.stall.map_or(0, |stall| u128::from(stall.idle.0));
+        let lasts = |i: &Interval| u128::from(i.end.saturating_sub(i.start).0);
+        let time: u128 = self.intervals.iter().map(|i| idle(i) + lasts(i)).sum();
+        if time > LARGEST || u128::from(self.iteration.0) > LARGEST {
             return Err(TimelineError::TooLarge { what: "time" });
         }
         for (index, interval) in self.intervals.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::{OpId, TensorId, Trace};
+use crate::{Nanos, OpId, TensorId, Trace};
 
 /// Why a trace is not well formed. Places are written as in the JSON text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -72,19 +72,17 @@ pub enum TraceError {
         why: &'static str,
     },
     /// Sums that no 64-bit number holds.
-    #[error("the {what} of the whole trace exceeds 2^{power}: no real iteration does")]
+    #[error("the {what} of the whole trace exceeds {most}: no real iteration does")]
     TooLarge {
         /// What was added up.
         what: &'static str,
-        /// The power of two that it exceeds.
-        power: u32,
+        /// What it may come to.
+        most: &'static str,
     },
 }
 
 /// Sums of bytes stay far from the end of `u64`, so that a search may add several without a check.
-const BYTES: u32 = 60;
-/// So do sums of nanoseconds, also where lanes that slow each other count them in thousandths: 104 days.
-pub(crate) const NANOSECONDS: u32 = 53;
+const LARGEST_SUM: u128 = 1 << 60;
 
 struct Checker<'a> {
     trace: &'a Trace,
@@ -117,10 +115,11 @@ fn check_sums(trace: &Trace) -> Result<(), TraceError> {
         + ops().filter_map(|op| op.recompute).map(|t| u128::from(t.0)).sum::<u128>();
     let bytes = trace.tensors.iter().map(|t| u128::from(t.bytes.0)).sum::<u128>()
         + ops().map(|op| u128::from(op.workspace.0)).sum::<u128>();
-    for (what, sum, power) in [("time", time, NANOSECONDS), ("memory", bytes, BYTES)] {
-        if sum > 1 << power {
-            return Err(TraceError::TooLarge { what, power });
-        }
+    if time > u128::from(Nanos::MOST.0) {
+        return Err(TraceError::TooLarge { what: "time", most: "2^50 ns" });
+    }
+    if bytes > LARGEST_SUM {
+        return Err(TraceError::TooLarge { what: "memory", most: "2^60" });
     }
     Ok(())
 }

@@ -12,8 +12,9 @@ use crate::commands::plan::method;
 use crate::exit::{Exit, Result, WithExit, usage};
 use crate::inputs::{BudgetArg, CountArg, Inputs, ProblemArgs};
 use crate::output::{Format, print, print_json};
-use crate::progress::{Bar, interrupted};
+use crate::progress::Bar;
 use crate::scatter::ScatterArgs;
+use crate::signals::interrupted;
 
 /// Plan with several methods and compare them
 #[derive(clap::Args)]

@@ -13,8 +13,8 @@ use crate::exit::{Exit, OrExit, Result, WithExit, usage};
 use crate::inputs::{CountArg, Inputs, ProblemArgs};
 use crate::output::{Format, print, print_json};
 use crate::page::make_folder;
-use crate::progress::interrupted;
 use crate::scatter::Percent;
+use crate::signals::interrupted;
 use budgets::Budgets;
 use curves::Curves;
 
@@ -64,6 +64,7 @@ pub fn run(args: &Args) -> Result {
     }
     let inputs = args.problem.read(None)?.counting(args.count.count, None);
     let budgets = budgets::of(args.budgets.as_ref(), args.step, &inputs)?;
+    let pending = args.output.as_deref().map(Pending::create).transpose()?;
     let curves = Curves { inputs: &inputs, methods: &methods };
     let points = curves.points(&budgets)?;
     let slowdown = args.slowdown.map(|percent| percent.0 / 100.0);
@@ -86,13 +87,14 @@ pub fn run(args: &Args) -> Result {
         slowdown,
         smallest,
     };
+    let interrupted = interrupted();
+    if let (Some(pending), false) = (pending, interrupted) {
+        pending.draw(&frontier)?;
+    }
     show(args.format, &inputs, &frontier)?;
-    if interrupted() {
+    if interrupted {
         let error = anyhow::anyhow!("interrupted; what is finished is shown");
         return Err(WithExit { exit: Exit::Interrupted, error });
-    }
-    if let Some(output) = &args.output {
-        draw(output, &frontier)?;
     }
     let plans = frontier.points.iter().flat_map(|point| &point.methods);
     let found = frontier.smallest.iter().any(|found| found.budget.is_some());
@@ -113,24 +115,38 @@ fn show(format: Format, inputs: &Inputs, frontier: &Frontier) -> Result {
     }
 }
 
-/// Writes the plot, and into a folder the table and the figures beside it.
-fn draw(output: &Path, frontier: &Frontier) -> Result {
-    let write = |path: &Path, bytes: &[u8]| PendingFile::create(path)?.finish(bytes);
-    let figure = frontier_figure(frontier);
-    let picture = figure.as_ref().and_then(|figure| figure.pictures.first());
-    if is_svg(output) {
-        let Some(picture) = picture else { return Ok(()) };
-        return Ok(write(output, picture.svg().as_bytes())?);
+/// Files that are about to be written.
+struct Pending {
+    svg: PendingFile,
+    /// Of a folder: the table, the figures and the picture once more.
+    beside: Option<[PendingFile; 3]>,
+}
+
+impl Pending {
+    fn create(output: &Path) -> Result<Self> {
+        if is_svg(output) {
+            return Ok(Self { svg: PendingFile::create(output)?, beside: None });
+        }
+        make_folder(output)?;
+        let file = |name: &str| PendingFile::create(&output.join(name));
+        let beside = [file("frontier.txt")?, file("frontier.json")?, file("frontier.png")?];
+        Ok(Self { svg: file("frontier.svg")?, beside: Some(beside) })
     }
-    make_folder(output)?;
-    write(&output.join("frontier.txt"), frontier_table(frontier).as_bytes())?;
-    let json = serde_json::to_string_pretty(frontier).or_exit(Exit::Failed)?;
-    write(&output.join("frontier.json"), format!("{json}\n").as_bytes())?;
-    if let Some(picture) = picture {
-        write(&output.join("frontier.svg"), picture.svg().as_bytes())?;
-        write(&output.join("frontier.png"), &png(picture).or_exit(Exit::Failed)?)?;
+
+    /// Writes the plot, and into a folder the table and the figures beside it.
+    fn draw(self, frontier: &Frontier) -> Result {
+        let figure = frontier_figure(frontier);
+        let picture = figure.as_ref().and_then(|figure| figure.pictures.first());
+        if let Some([table, json, raster]) = self.beside {
+            table.finish(frontier_table(frontier).as_bytes())?;
+            let text = serde_json::to_string_pretty(frontier).or_exit(Exit::Failed)?;
+            json.finish(format!("{text}\n").as_bytes())?;
+            if let Some(picture) = picture {
+                raster.finish(&png(picture).or_exit(Exit::Failed)?)?;
+            }
+        }
+        Ok(picture.map_or(Ok(()), |picture| self.svg.finish(picture.svg().as_bytes()))?)
     }
-    Ok(())
 }
 
 fn is_svg(path: &Path) -> bool {

@@ -8,7 +8,7 @@ use simulator::in_core;
 
 use crate::exit::{Exit, OrExit, Result};
 use crate::inputs::InPlace;
-use crate::output::columns;
+use crate::output::{columns, tell};
 
 /// Import a recording of another tool as a trace
 ///
@@ -58,9 +58,9 @@ pub fn run(args: &Args) -> Result {
     rows.push(row("in-core peak, B", in_core.peak.0, in_core.peak.to_string()));
     rows.push(row("constants, B", in_core.fixed.0, in_core.fixed.to_string()));
     // A summary is for a person who looks on; the standard output may be the trace.
-    eprint!("{}", columns(&rows));
+    tell(columns(&rows));
     for note in &trace.provenance.notes {
-        eprintln!("note: {note}");
+        tell(format_args!("note: {note}\n"));
     }
     Ok(())
 }

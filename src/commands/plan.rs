@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use planner::methods;
 use schema::{Document, PendingFile};
 
-use crate::commands::compare::{comparison, end_of_interrupted};
+use crate::commands::compare::{Found, comparison, end_of_interrupted};
 use crate::exit::{Exit, OrExit, Result, usage};
 use crate::inputs::{BudgetArg, ProblemArgs};
 use crate::output::{Format, print, print_json};
@@ -45,10 +45,19 @@ pub fn run(args: &Args) -> Result {
     let problem = inputs.problem();
     let scatter = args.scatter.read(&inputs)?;
     let bar = Bar::new(method.name());
-    let result = scatter.result_of(method.as_ref(), &inputs, &problem, &bar)?;
+    let Found { plan, row } = scatter.result_of(method.as_ref(), &inputs, &problem, &bar)?;
     drop(bar);
-    let comparison = comparison(&inputs, &problem, vec![result.row]);
-    let to_stdout = args.output.as_deref().is_some_and(|path| path.as_os_str() == "-");
+    let comparison = comparison(&inputs, &problem, vec![row]);
+    let plan = plan.map(|mut plan| {
+        plan.predicted.bound = comparison.bound;
+        plan.settings.extend(args.problem.settings());
+        plan.settings.extend(args.scatter.settings());
+        plan
+    });
+    let to_stdout = output.as_ref().is_some_and(PendingFile::is_stdout);
+    if let (Some(output), Ok(plan)) = (output, &plan) {
+        output.finish(plan.to_json().as_bytes())?;
+    }
     if !to_stdout {
         match args.format {
             Format::Text => {
@@ -58,14 +67,7 @@ pub fn run(args: &Args) -> Result {
             Format::Json => print_json(&comparison)?,
         }
     }
-    let mut plan = result.plan.or_exit(Exit::Infeasible)?;
-    plan.predicted.bound = comparison.bound;
-    plan.settings.extend(args.problem.settings());
-    plan.settings.extend(args.scatter.settings());
-    if let Some(output) = output {
-        output.finish(plan.to_json().as_bytes())?;
-    }
-    if plan.settings.contains_key(planner::INTERRUPTED) {
+    if plan.or_exit(Exit::Infeasible)?.settings.contains_key(planner::INTERRUPTED) {
         return Err(end_of_interrupted());
     }
     Ok(())

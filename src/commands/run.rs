@@ -86,7 +86,7 @@ pub fn run(args: &Args) -> Result {
         false => Some(in_core(args.on, subject, runs)?),
     };
     let compared = Compared::of(&plan, &ran, in_core.as_ref());
-    let to_stdout = args.output.as_deref().is_some_and(|path| path.as_os_str() == "-");
+    let to_stdout = output.as_ref().is_some_and(PendingFile::is_stdout);
     if let Some(output) = output {
         output.finish(ran.middle().to_json().as_bytes())?;
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use codecs::CodecId;
 use results::write_parquet;
-use schema::Bytes;
+use schema::{Bytes, PendingFile};
 
 use crate::codec_samples::Sampling;
 use crate::codec_timers::codec_timer;
@@ -74,6 +74,7 @@ pub fn run(args: &Args) -> Result {
         return Err(usage("samples are written as Parquet: name the --output so"));
     }
     let CodecsArgs { output, on, sizes, shares, runs, threads, seed, .. } = args;
+    let file = PendingFile::create(output)?;
     let codecs = match args.codecs.as_slice() {
         [] => default_codecs(on.kind)?,
         codecs => codecs.to_vec(),
@@ -83,7 +84,7 @@ pub fn run(args: &Args) -> Result {
     let sampling = Sampling { codecs: &codecs, sizes, shares: *shares, runs: *runs, seed: *seed };
     let samples = sampling.take(timer.as_mut(), &bar)?;
     drop(bar);
-    write_parquet(&samples, output).or_exit(Exit::Failed)?;
+    write_parquet(&samples, file).or_exit(Exit::Failed)?;
     let device = timer.device();
     print(format!("{} samples of {} codecs on {device}\n", samples.len(), codecs.len()))
 }

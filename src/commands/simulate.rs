@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> Result {
         machine_of(&plan, name)?;
     }
     let timeline = predict(&plan, trace.as_ref());
-    let to_stdout = args.output.as_deref().is_some_and(|path| path.as_os_str() == "-");
+    let to_stdout = output.as_ref().is_some_and(PendingFile::is_stdout);
     if let Some(output) = output {
         output.finish(timeline.to_json().as_bytes())?;
     }

@@ -13,7 +13,8 @@ use crate::device_args::{DeviceKind, OnDevice};
 use crate::exit::{Exit, OrExit, Result, WithExit, usage};
 use crate::measured::compared::InCoreTimes;
 use crate::measured::runs::{Ran, Runs};
-use crate::progress::{Bar, stop};
+use crate::progress::Bar;
+use crate::signals::stop;
 
 /// Runs a plan on a device.
 pub fn on_device(

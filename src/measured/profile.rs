@@ -21,7 +21,8 @@ use crate::exit::{Exit, OrExit, Result, WithExit};
 use crate::measured::device::{in_core_plan, on_device, zeros_on_cuda};
 use crate::measured::op_times::OpTimes;
 use crate::measured::runs::Runs;
-use crate::progress::{Bar, interrupted};
+use crate::progress::Bar;
+use crate::signals::interrupted;
 use crate::training::Named;
 
 /// Sizes of the copies that are timed over a link that is emulated.

@@ -1,7 +1,9 @@
 //! How much of each tensor is zero, epoch by epoch.
 
+use std::path::{Path, PathBuf};
+
 use planner::{Progress, Watch};
-use results::TensorZeros;
+use results::{TensorZeros, read_parquet};
 use runtime::network::Network;
 use runtime::profile::{InCore, share_of_zeros};
 use schema::{Bytes, Dtype, OpId, Phase, Trace};
@@ -61,28 +63,51 @@ pub fn zeros_by_epoch(network: &Network, course: Course) -> Result<Vec<TensorZer
     Ok(rows)
 }
 
+/// Zeros that were counted.
+pub struct Zeros {
+    file: PathBuf,
+    rows: Vec<TensorZeros>,
+    /// Epochs, at least one.
+    epochs: u32,
+}
+
+impl Zeros {
+    /// Reads what `profile --epochs` wrote.
+    pub fn read(file: &Path) -> Result<Self> {
+        let rows: Vec<TensorZeros> = read_parquet(file).or_exit(Exit::Usage)?;
+        let name = file.display();
+        if let Some(row) = rows.iter().position(|row| !(0.0..=1.0).contains(&row.zeros)) {
+            let zeros = rows[row].zeros;
+            return Err(usage(format!("{name}: row {}: {zeros} is no share of zeros", row + 1)));
+        }
+        match rows.iter().map(|row| row.epoch.saturating_add(1)).max() {
+            Some(epochs) => Ok(Self { file: file.into(), rows, epochs }),
+            None => Err(usage(format!("{name}: nothing was counted: `profile --epochs` counts"))),
+        }
+    }
+}
+
 /// States in a trace what was counted of it, at a moment of a training of `end` epochs over which the
 /// epochs that were counted are spread evenly.
 ///
 /// # Errors
-/// Where the file holds nothing, or counts other tensors than the trace has.
-pub fn apply(rows: &[TensorZeros], (epoch, end): (u32, u32), trace: &mut Trace) -> Result {
-    let counted = rows.iter().map(|row| row.epoch + 1).max().unwrap_or(0);
-    if counted == 0 {
-        return Err(usage("--zeros: nothing was counted: `profile --epochs` counts"));
-    }
-    let at = (u64::from(epoch) * u64::from(counted) / u64::from(end.max(1))) as u32;
-    let at = at.min(counted - 1);
+/// Where other tensors were counted than the trace has.
+pub fn apply(zeros: &Zeros, (epoch, end): (u32, u32), trace: &mut Trace) -> Result {
+    let Zeros { file, rows, epochs: counted } = zeros;
+    let at = (u64::from(epoch) * u64::from(*counted) / u64::from(end.max(1))) as u32;
+    let at = at.min(*counted - 1);
     for row in rows.iter().filter(|row| row.epoch == at) {
         let tensor = trace.tensors.get_mut(row.tensor as usize);
         match tensor.filter(|tensor| tensor.name == row.name && tensor.bytes == row.bytes) {
-            Some(tensor) => tensor.sparsity = Some(row.zeros.clamp(0.0, 1.0)),
+            Some(tensor) => tensor.sparsity = Some(row.zeros),
             None => {
                 let name = &row.name;
                 return Err(usage(format!(
-                    "--zeros: the trace has no tensor {} called {name} of {}: name the file that \
+                    "{}: the trace has no tensor {} called {name} of {}: name the file that \
                      `profile` wrote beside the trace",
-                    row.tensor, row.bytes
+                    file.display(),
+                    row.tensor,
+                    row.bytes
                 )));
             }
         }

@@ -13,6 +13,7 @@ use super::{conclusions, gains, paper, table};
 use crate::exit::{Exit, OrExit, Result, WithExit};
 use crate::output::print;
 use crate::progress;
+use crate::signals::interrupted;
 
 /// How a study is run.
 pub struct Options {
@@ -60,7 +61,7 @@ pub fn run(study: &Study, options: &Options) -> Result {
     let cases = cases(study)?;
     let mut rows = Vec::with_capacity(cases.len());
     for case in &cases {
-        rows.push(store.row(&case.digest)?);
+        rows.push(store.row(&case.digest, &case.row)?);
     }
     let missing: Vec<(usize, &Case)> = (cases.iter().enumerate())
         .filter(|(index, _)| rows[*index].is_none() && options.partition.has(*index))
@@ -105,7 +106,7 @@ fn plan(
     let bar = progress::points(missing.len());
     let planned = pool.install(|| {
         let planned = missing.par_iter().with_max_len(1).map(|(index, case)| {
-            if progress::interrupted() {
+            if interrupted() {
                 let error = anyhow::anyhow!("interrupted; what is done is kept");
                 return Err(WithExit { exit: Exit::Interrupted, error });
             }

@@ -4,11 +4,11 @@
 //! A part is written to a temporary file that then takes its name, so a process may end at any
 //! moment, and what has a name is whole. One process works in a folder at a time.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
 use results::{Row, read_parquet, write_csv, write_parquet};
-use schema::{Digest, FileError};
+use schema::{Digest, FileError, PendingFile, is_temporary};
 
 use crate::exit::{Exit, OrExit, Result, usage};
 
@@ -29,7 +29,8 @@ impl Store {
             |path: &Path, source| FileError::Io { verb: "write", path: path.into(), source };
         std::fs::create_dir_all(&parts).map_err(|error| write(&parts, error))?;
         let lock_file = folder.join("lock");
-        let lock = File::create(&lock_file).map_err(|error| write(&lock_file, error))?;
+        let lock = OpenOptions::new().append(true).create(true).open(&lock_file);
+        let lock = lock.map_err(|error| write(&lock_file, error))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -54,16 +55,17 @@ impl Store {
         Ok(Self { folder: folder.into(), also: also.to_vec(), _lock: lock })
     }
 
-    /// The row of a point, where some folder has it.
-    pub fn row(&self, digest: &Digest) -> Result<Option<Row>> {
+    /// The row of a point, where some folder has it, and what the row must be the answer to.
+    pub fn row(&self, digest: &Digest, asked: &Row) -> Result<Option<Row>> {
         let folders = std::iter::once(&self.folder).chain(&self.also);
         let mut files = folders.map(|folder| part(folder, digest));
         let Some(file) = files.find(|file| file.exists()) else { return Ok(None) };
-        let mut rows = read_parquet(&file).or_exit(Exit::Failed)?;
+        let mut rows: Vec<Row> = read_parquet(&file).or_exit(Exit::Failed)?;
         match (rows.pop(), rows.is_empty()) {
-            (Some(row), true) => Ok(Some(row)),
+            (Some(row), true) if row.question() == asked.question() => Ok(Some(row)),
             _ => Err(usage(format!(
-                "{} is not the result of one point: delete it, and the point is planned again",
+                "{} is not the result of the point that its name stands for: delete it, and the \
+                 point is planned again",
                 file.display()
             ))),
         }
@@ -71,13 +73,15 @@ impl Store {
 
     /// Keeps the row of a point.
     pub fn keep(&self, digest: &Digest, row: Row) -> Result {
-        write_parquet(&[row], &part(&self.folder, digest)).or_exit(Exit::Failed)
+        let file = PendingFile::create(&part(&self.folder, digest))?;
+        write_parquet(&[row], file).or_exit(Exit::Failed)
     }
 
     /// Writes the whole table, as Parquet and as CSV.
     pub fn finish(&self, rows: &[Row]) -> Result {
-        write_parquet(rows, &self.folder.join("results.parquet")).or_exit(Exit::Failed)?;
-        write_csv(rows, &self.folder.join("results.csv")).or_exit(Exit::Failed)
+        let file = |name: &str| PendingFile::create(&self.folder.join(name));
+        write_parquet(rows, file("results.parquet")?).or_exit(Exit::Failed)?;
+        write_csv(rows, file("results.csv")?).or_exit(Exit::Failed)
     }
 }
 
@@ -97,7 +101,7 @@ fn remove_leftovers(folder: &Path) -> Result {
     for entry in std::fs::read_dir(folder).map_err(read)? {
         let path = entry.map_err(read)?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.starts_with(".tmp") {
+        if is_temporary(name) {
             let write = |source| FileError::Io { verb: "write", path: path.clone(), source };
             std::fs::remove_file(&path).map_err(write)?;
         }

@@ -140,7 +140,8 @@ fn the_method_that_is_least_off_on_unseen_samples_is_used_and_plotted() {
             });
         }
     }
-    results::write_parquet(&samples, &sandbox.path("samples.parquet")).expect("written");
+    let file = schema::PendingFile::create(&sandbox.path("samples.parquet")).expect("a folder");
+    results::write_parquet(&samples, file).expect("written");
     let fitted = sandbox.ok("fit samples.parquet -o models.json --plots plots");
     for line in fitted.lines().skip(2) {
         let error = |cell: &str| cell.trim_start_matches('*').parse::<f64>().expect("a number");
@@ -155,6 +156,12 @@ fn the_method_that_is_least_off_on_unseen_samples_is_used_and_plotted() {
         assert_eq!(plot.matches("<circle").count(), 4 * samples.len());
         assert!(plot.contains("piecewise linear") && plot.contains("SVM"));
     }
+    let nameless = samples.into_iter().map(|s| results::CodecSample { codec: "".into(), ..s });
+    let nameless: Vec<_> = nameless.collect();
+    let file = schema::PendingFile::create(&sandbox.path("nameless.parquet")).expect("a folder");
+    results::write_parquet(&nameless, file).expect("written");
+    let refused = sandbox.fails("fit nameless.parquet");
+    assert!(refused.starts_with("[exit 2] error: nameless.parquet: "), "{refused}");
     let recordings = sandbox.fails("fit samples.toml --plots plots");
     assert!(recordings.starts_with("[exit 2]"), "{recordings}");
 }

@@ -16,10 +16,12 @@ mod import;
 mod limits;
 mod lists;
 mod measured;
+mod outputs;
 mod plan;
 mod recordings;
 mod sandbox;
 mod scatter;
+mod streams;
 mod table;
 mod training;
 

@@ -65,8 +65,8 @@ fn zeros_are_counted_by_tensor_and_epoch() {
     // A training is planned with what was counted, epoch by epoch; not with another network's.
     let planned =
         "epochs p/trace.json -m p/machine.json -b 95% --epochs 0..2 --method sc --codecs zvc";
-    let rows = sandbox.json(&format!("{planned} --zeros p/zeros.parquet --format json"));
-    assert!(rows[0]["compressed"].as_u64().is_some_and(|count| count > 0), "{rows}");
+    let ranges = sandbox.json(&format!("{planned} --zeros p/zeros.parquet --format json"));
+    assert!(ranges[0]["compressed"].as_u64().is_some_and(|count| count > 0), "{ranges}");
 
     // Its plans compute the trace with those zeros, which they name.
     sandbox.ok(&format!("{planned} --zeros p/zeros.parquet -o series.json"));
@@ -79,11 +79,22 @@ fn zeros_are_counted_by_tensor_and_epoch() {
     let elsewhere = sandbox.fails("verify last.json --trace p/trace.json");
     assert!(elsewhere.contains("p/zeros.parquet: put them there"), "{elsewhere}");
 
+    // A share that is none, and a file that is none.
+    let zeros = results::TensorZeros { zeros: f64::NAN, ..rows[0].clone() };
+    let file = schema::PendingFile::create(&sandbox.path("nan.parquet")).expect("a folder");
+    results::write_parquet(&[zeros], file).expect("written");
+    sandbox.write("short.parquet", "PAR1");
+    for name in ["nan.parquet", "short.parquet"] {
+        let refused = sandbox.fails(&format!("{planned} --zeros {name}"));
+        assert!(refused.starts_with("[exit 2]") && refused.contains(name), "{refused}");
+    }
+
     sandbox.ok(&format!("profile plain20 --batch 3 --image 32 {QUICK} -o q"));
     let other =
         sandbox.run(&format!("{planned} --zeros zeros.parquet").replace("p/trace", "q/trace"));
     assert_eq!(other.code, 2, "{}", other.stderr);
     assert!(other.stderr.contains("beside the trace"), "{}", other.stderr);
+    assert!(other.stderr.contains("zeros.parquet"), "{}", other.stderr);
     assert_eq!(sandbox.run(planned).code, 2);
 }
 

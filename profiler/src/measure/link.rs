@@ -29,14 +29,14 @@ pub trait Copies {
 }
 
 impl Copies for runtime::device::host::LinkProbe {
-    type Error = std::convert::Infallible;
+    type Error = std::io::Error;
 
     fn alone(&mut self, direction: Direction, bytes: Bytes) -> Result<Nanos, Self::Error> {
         Ok(Self::alone(self, direction, bytes))
     }
 
     fn both(&mut self, bytes: Bytes) -> Result<Nanos, Self::Error> {
-        Ok(Self::both(self, bytes))
+        Self::both(self, bytes)
     }
 }
 

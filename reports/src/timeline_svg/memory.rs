@@ -24,7 +24,9 @@ impl Y {
 
 /// Draws the curve from `top` and returns where it ends.
 pub(super) fn draw(canvas: &mut Canvas, timeline: &Timeline, x: X, top: f64) -> f64 {
-    let highest = timeline.memory.iter().map(|point| point.resident).max().unwrap_or_default();
+    // No part of memory is more than all of it, but a file may say so.
+    let highest = timeline.memory.iter().map(|point| max(point.resident, point.in_flight)).max();
+    let highest = highest.unwrap_or_default();
     // A budget far above the curve would flatten it: then its line stays out of the picture.
     let in_view = timeline.budget.0 / 3 <= highest.0;
     let largest = if in_view { max(highest, timeline.budget) } else { highest };
@@ -59,7 +61,7 @@ pub(super) fn draw(canvas: &mut Canvas, timeline: &Timeline, x: X, top: f64) -> 
 }
 
 /// The last point's value lasts until the iteration ends.
-fn last_moment(timeline: &Timeline) -> Nanos {
+pub(super) fn last_moment(timeline: &Timeline) -> Nanos {
     timeline.memory.last().map_or(timeline.iteration, |point| max(point.at, timeline.iteration))
 }
 

@@ -15,7 +15,8 @@ use crate::exit::{Exit, Result, WithExit, usage};
 use crate::inputs::{Allow, InPlace, read_machine, read_trace};
 use crate::networks::{NetworkArgs, is_network, read_network};
 use crate::output::{Format, columns, print, print_json};
-use crate::progress::{Bar, interrupted};
+use crate::progress::Bar;
+use crate::signals::interrupted;
 
 /// Evaluations that are timed for how they grow.
 const EVALUATIONS: u32 = 21;

@@ -23,7 +23,8 @@ use crate::measured::profile::{MeasuredMachine, measure_machine, measure_network
 use crate::measured::runs::{Ran, Runs};
 use crate::output::{columns, print};
 use crate::page::PendingPage;
-use crate::progress::{Bar, interrupted};
+use crate::progress::Bar;
+use crate::signals::interrupted;
 use agreement::Agreement;
 use subject::Subject;
 

@@ -7,14 +7,13 @@ use std::path::PathBuf;
 
 use planner::methods::{Method, by_name};
 use planner::{Problem, Watch};
-use results::{TensorZeros, read_parquet};
 use schema::{Bytes, Document, EpochPlan, Nanos, PendingFile, Plan, PlanSeries, Task};
 
 use crate::commands::compare::result_of;
 use crate::commands::plan::method;
 use crate::exit::{Exit, OrExit, Result, usage};
 use crate::inputs::{BudgetArg, Inputs, ProblemArgs};
-use crate::measured::zeros::apply;
+use crate::measured::zeros::{Zeros, apply};
 use crate::networks::is_network;
 use crate::output::{Format, columns, print, print_json};
 use crate::progress::Bar;
@@ -97,8 +96,7 @@ pub fn run(args: &Args) -> Result {
         let remedy = "name a network, or with --zeros what was counted";
         return Err(usage(format!("`{}` {message}: {remedy}", args.problem.trace)));
     }
-    let zeros = args.zeros.as_deref().map(read_parquet::<TensorZeros>).transpose();
-    let zeros = zeros.or_exit(Exit::Usage)?;
+    let zeros = args.zeros.as_deref().map(Zeros::read).transpose()?;
     if args.problem.network.progress.is_some() {
         return Err(usage("--progress is what goes from 0 to 1 over the epochs: leave it away"));
     }
@@ -107,7 +105,10 @@ pub fn run(args: &Args) -> Result {
     let training = Training { args, zeros, method: method.as_ref(), watch: &bar };
     let (series, rows, assumptions) = training.plan()?;
     drop(bar);
-    let to_stdout = args.output.as_deref().is_some_and(|path| path.as_os_str() == "-");
+    let to_stdout = output.as_ref().is_some_and(PendingFile::is_stdout);
+    if let Some(output) = output {
+        output.finish(series.to_json().as_bytes())?;
+    }
     if !to_stdout {
         match args.format {
             Format::Text => {
@@ -118,9 +119,6 @@ pub fn run(args: &Args) -> Result {
             Format::Json => print_json(&rows)?,
         }
     }
-    if let Some(output) = output {
-        output.finish(series.to_json().as_bytes())?;
-    }
     Ok(())
 }
 
@@ -128,7 +126,7 @@ pub fn run(args: &Args) -> Result {
 struct Training<'a> {
     args: &'a Args,
     /// What was counted, where that is what shares of zeros rest on.
-    zeros: Option<Vec<TensorZeros>>,
+    zeros: Option<Zeros>,
     method: &'a dyn Method,
     watch: &'a dyn Watch,
 }

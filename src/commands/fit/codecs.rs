@@ -21,12 +21,11 @@ pub fn run(samples: &Path, output: Option<PendingFile>, plots: Option<&Path>) ->
     }
     let rows: Vec<CodecSample> = read_parquet(samples).or_exit(Exit::Usage)?;
     let (models, table) = fit_models(&rows, samples, plots)?;
-    print("relative absolute error on held-out samples; * is used:\n")?;
-    print(columns(&table))?;
-    match output {
-        Some(output) => Ok(output.finish(models.to_json().as_bytes())?),
-        None => Ok(()),
+    if let Some(output) = output {
+        output.finish(models.to_json().as_bytes())?;
     }
+    print("relative absolute error on held-out samples; * is used:\n")?;
+    print(columns(&table))
 }
 
 /// The models of samples, which errors call `samples`, and a table of how far each method is off;
@@ -69,7 +68,7 @@ pub fn fit_models(
     for group in &groups {
         models.models.push(model(group, &mut table, samples, plots)?);
     }
-    models.check().or_exit(Exit::Usage)?;
+    models.check().with_context(|| samples.display().to_string()).or_exit(Exit::Usage)?;
     Ok((models, table))
 }
 
@@ -112,7 +111,9 @@ fn model(
         Ok(fit)
     };
     let compress = of(|row| row.compress);
-    let size = fit_size(&compress, fidelity).or_exit(Exit::Usage)?;
+    let size = fit_size(&compress, fidelity)
+        .with_context(|| format!("{}: {}", file.display(), row.codec))
+        .or_exit(Exit::Usage)?;
     Ok(CodecModel {
         codec: row.codec.clone(),
         parameter: row.parameter,

@@ -82,6 +82,9 @@ pub fn run(args: &Args) -> Result {
         .map(|(recorded, network, machine)| Sample { recorded, network: network.as_ref(), machine })
         .collect();
     let fit = fit_efficiencies(&samples, &Efficiencies::bundled());
+    if let Some(output) = output {
+        output.finish(fit.efficiencies.to_toml().as_bytes())?;
+    }
     print("fitted on all:\n")?;
     for residual in &fit.residuals {
         print(format!("  {residual}\n"))?;
@@ -93,10 +96,7 @@ pub fn run(args: &Args) -> Result {
         let fit = fit_efficiencies(&others, &Efficiencies::bundled());
         print(format!("  {}\n", residual(held_out, &fit.efficiencies)))?;
     }
-    match output {
-        Some(output) => Ok(output.finish(fit.efficiencies.to_toml().as_bytes())?),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 impl Recording {

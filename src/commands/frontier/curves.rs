@@ -9,7 +9,8 @@ use schema::{Bytes, Nanos};
 use crate::commands::compare::{over_bound, result_of};
 use crate::exit::{Exit, Result};
 use crate::inputs::Inputs;
-use crate::progress::{self, UntilInterrupted, interrupted};
+use crate::progress::{self, UntilInterrupted};
+use crate::signals::interrupted;
 
 /// A budget may exceed the in-core peak by this share, in thousandths: room for packing.
 const ROOM: u64 = 5;

@@ -59,12 +59,10 @@ pub fn run(args: &Args) -> Result {
         Course { epochs: args.epochs, iterations: args.epoch_iterations, seed: args.device.seed };
     let zeros = zeros_by_epoch(&network, course)?;
     if !zeros.is_empty() {
-        let path = args.output.join("zeros.parquet");
-        results::write_parquet(&zeros, &path).or_exit(Exit::Failed)?;
+        results::write_parquet(&zeros, file("zeros.parquet")?).or_exit(Exit::Failed)?;
     }
     if let Some((samples, models)) = &machine_measured.codecs {
-        let path = args.output.join("samples.parquet");
-        results::write_parquet(samples, &path).or_exit(Exit::Failed)?;
+        results::write_parquet(samples, file("samples.parquet")?).or_exit(Exit::Failed)?;
         file("codec-models.json")?.finish(models.to_json().as_bytes())?;
     }
     machine.finish(machine_measured.machine.to_json().as_bytes())?;

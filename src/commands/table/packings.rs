@@ -25,16 +25,16 @@ pub fn packings(
     most_clusters: usize,
     rows: u64,
 ) -> Result<Vec<Learned>> {
-    if most_clusters > Clusters::MAX {
+    if !(1..=Clusters::MAX).contains(&most_clusters) {
         return Err(IbpError::ClusterCount(most_clusters)).or_exit(Exit::Usage);
     }
+    // Each row a cluster is as many as there can be.
+    let most_clusters = most_clusters.min(sample.rows() as usize);
     let mut packings = Vec::new();
     for &chunk in chunks {
         let mut count = 1;
-        while count == 1 || count <= most_clusters {
-            // None, or too many, are refused by name.
-            let clusters = if most_clusters == 0 { 0 } else { count };
-            packings.push(learn(sample, chunk, clusters, rows).or_exit(Exit::Usage)?);
+        while count <= most_clusters {
+            packings.push(learn(sample, chunk, count, rows).or_exit(Exit::Usage)?);
             count *= 2;
         }
     }

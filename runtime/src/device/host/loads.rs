@@ -77,13 +77,13 @@ impl HostLoads {
     ///
     /// # Errors
     ///
-    /// Those of codecs.
+    /// Those of codecs, and [`codecs::Error::NoThreads`] where the system gives none.
     pub fn time(&self, load: Load, beside: &[Load]) -> Result<Nanos, codecs::Error> {
         let (begun, done) = (AtomicUsize::new(0), AtomicBool::new(false));
         thread::scope(|scope| {
             let others: Vec<_> = (beside.iter().filter(|other| **other != load))
                 .map(|other| {
-                    scope.spawn(|| {
+                    thread::Builder::new().spawn_scoped(scope, || {
                         // Caches and pages are warm when it counts as begun.
                         let mut all = self.run(*other);
                         begun.fetch_add(1, Ordering::AcqRel);
@@ -94,6 +94,11 @@ impl HostLoads {
                     })
                 })
                 .collect();
+            let started: Result<Vec<_>, _> = others.into_iter().collect();
+            let others = started.map_err(|_| {
+                done.store(true, Ordering::Release);
+                codecs::Error::NoThreads { threads: beside.len() }
+            })?;
             while begun.load(Ordering::Acquire) < others.len() {
                 thread::yield_now();
             }

@@ -1,7 +1,7 @@
 //! The host device's link alone, to be measured.
 
-use std::thread;
 use std::time::Instant;
+use std::{io, thread};
 
 use schema::{Bytes, Direction, Link, Nanos};
 
@@ -33,15 +33,20 @@ impl LinkProbe {
     }
 
     /// How long it takes until a copy in each direction has ended, both started at once.
-    pub fn both(&mut self, bytes: Bytes) -> Nanos {
+    ///
+    /// # Errors
+    ///
+    /// Where the system gives no thread.
+    pub fn both(&mut self, bytes: Bytes) -> io::Result<Nanos> {
         let (stop, throttle) = (Stop::default(), &self.throttle);
         let gate = &Gate::new(&stop);
         let [out, back] = &mut self.memory;
         thread::scope(|scope| {
-            let out = scope.spawn(move || copy(throttle, gate, Direction::D2h, out, bytes));
+            let out = move || copy(throttle, gate, Direction::D2h, out, bytes);
+            let out = thread::Builder::new().spawn_scoped(scope, out)?;
             let back = copy(throttle, gate, Direction::H2d, back, bytes);
             // A copy that panicked took no time.
-            out.join().unwrap_or_default().max(back)
+            Ok(out.join().unwrap_or_default().max(back))
         })
     }
 }
