@@ -25,6 +25,7 @@ use schema::{Bytes, Nanos, OpId};
 use simulator::{CodecLane, GapId};
 
 use crate::Problem;
+use crate::cut::Cuts;
 use crate::kept_load::kept_load;
 use crate::relaxation::Relaxation;
 
@@ -41,7 +42,7 @@ pub enum Bound {
     Infeasible {
         /// What some op needs on the device at once, whatever the plan.
         needed: Bytes,
-        /// The op.
+        /// The op; the last, where it is the end of the iteration that needs it.
         op: OpId,
     },
 }
@@ -56,8 +57,20 @@ impl Bound {
     }
 }
 
-/// The bound for a problem: for its budget, its link, and what is allowed.
+/// The bound for a problem: for its budget, its link, and what is allowed. The larger of the above and of
+/// what [cuts](crate::cut) say.
 pub fn bound(problem: &Problem) -> Bound {
+    match problem.cuts() {
+        Cuts::Needs(needed, op) => Bound::Infeasible { needed, op },
+        Cuts::Extra(extra) => match by_bytes(problem) {
+            Bound::Time(time) => Bound::Time(time.max(problem.trace.total_time() + Nanos(extra))),
+            infeasible => infeasible,
+        },
+    }
+}
+
+/// The bound of which the head of this file speaks.
+fn by_bytes(problem: &Problem) -> Bound {
     let compute = problem.trace.total_time().0;
     let mut excess = excess_by_op(problem);
     excess.retain(|excess| excess.bytes > 0);

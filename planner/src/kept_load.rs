@@ -40,7 +40,7 @@ fn first_uses(problem: &Problem) -> Vec<usize> {
 }
 
 /// What an op has on the device while it runs, outputs laid over inputs counted once.
-fn used_bytes(problem: &Problem, op: usize) -> u64 {
+pub(crate) fn used_bytes(problem: &Problem, op: usize) -> u64 {
     let op = &problem.trace.ops[op];
     let bytes = |t: &TensorId| problem.trace.tensors[t.index()].bytes.0;
     let tensors: u64 = op.reads.iter().chain(&op.writes).map(bytes).sum();

@@ -11,6 +11,7 @@
 
 mod bound;
 mod codecs;
+mod cut;
 mod decide;
 mod error;
 mod explicit;
@@ -28,6 +29,7 @@ mod watch;
 
 pub use bound::{Bound, bound, tight_bound};
 pub use codecs::{CodecOptions, CodecTable};
+pub use cut::least_budget;
 pub use decide::{Decided, INTERRUPTED, plan};
 pub use error::PlanError;
 pub use feature_maps::feature_maps;

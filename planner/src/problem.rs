@@ -7,6 +7,7 @@ use schema::{Bytes, Choice, CodecCost, CodecModels, Machine, TensorId, Trace};
 use simulator::{CodecLane, Evaluator, GapId, Model, Policy, Treatment};
 
 use crate::codecs::{CodecOptions, CodecTable, is_transient};
+use crate::cut::{Cuts, cuts};
 use crate::feature_maps::feature_maps;
 use crate::relaxation::{Relaxation, relax};
 
@@ -32,6 +33,7 @@ pub struct Problem<'a> {
     /// The gaps that published methods decide about.
     pub feature_maps: Vec<GapId>,
     relaxation: OnceLock<Relaxation>,
+    cuts: OnceLock<(Bytes, Allowed, Cuts)>,
     evaluations_made: Arc<AtomicU64>,
 }
 
@@ -87,6 +89,7 @@ impl<'a> Problem<'a> {
             model,
             feature_maps,
             relaxation: OnceLock::new(),
+            cuts: OnceLock::new(),
             evaluations_made: Arc::default(),
         }
     }
@@ -126,6 +129,13 @@ impl<'a> Problem<'a> {
     /// change from then on.
     pub fn relaxation(&self) -> &Relaxation {
         self.relaxation.get_or_init(|| relax(self))
+    }
+
+    /// What cuts say of the problem, found when first asked for.
+    pub(crate) fn cuts(&self) -> Cuts {
+        let of = (self.budget, self.allowed);
+        let (budget, allowed, found) = *self.cuts.get_or_init(|| (of.0, of.1, cuts(self)));
+        if of == (budget, allowed) { found } else { cuts(self) }
     }
 
     /// The relaxation, if it has been solved.

@@ -4,5 +4,6 @@
 pub mod chain;
 pub mod check;
 pub mod exhaustive;
+pub mod optimum;
 pub mod random;
 pub mod recordings;

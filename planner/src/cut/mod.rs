@@ -1,0 +1,166 @@
+//! A time that no plan can beat, from one place of the iteration: a minimum cut.
+//!
+//! The *place* is the moment at which some op `q` starts for the first time. Compute has run the ops before
+//! `q` by then, which took at least their time `before`, and has `q` and the others to run, of the time
+//! `after`. Call what a plan takes beyond these two, until the place and from it on, `X` and `Y`: the
+//! iteration takes `before + after + X + Y`.
+//!
+//! What `q` reads and writes is on the device. Of every other tensor `t` that was made before `q`, constants
+//! included, a plan decides at least this much:
+//!
+//! - *have* `t`, in one of its ways (`ways.rs`): a buffer of it is there (its bytes of [`ways::MEMORY`]); or
+//!   it was copied out before and comes back ([`ways::OUT`], [`ways::IN`]); or its small form by a codec is
+//!   there, or goes that way, and a compression before and a decompression after take their time;
+//! - run the op `i` that makes it *again*, at least once, after the place ([`ways::SPENT`]).
+//!
+//! Every plan then keeps these conditions. 0/1: `have(t)`, `again(i)`.
+//!
+//! 1. What is had by [`ways::MEMORY`] fits, beside what `q` uses: buffers that are there at one moment share
+//!    no address, but for the in-place pairs of `q`, of which the smaller tensor is not counted.
+//! 2. `t` is used by an op after `q`, or there at the end: `have(t) + again(maker of t) >= 1`.
+//! 3. `i` reads `t`: `again(i) <= have(t) + again(maker of t)`.
+//! 4. `X` is at least the time of copies out less `before`, and at least what compute loses before; `Y` is at
+//!    least the time of copies in less `after`, and at least what reruns and codecs take of compute
+//!    after the place. The same for a lane of codecs, if there is one.
+//!
+//! *Why.* Take a buffer from which `t` is read after the place, and go back to what filled it. Either it is
+//! there at the place; or `i` made it in a rerun; or a copy in, which began after the place, as a buffer is
+//! there from the start of what fills it. What that brought had been copied out from a buffer of `t`: one
+//! that is there at the place, or one that was filled later, from which we go back once more; or the copy had
+//! ended before the place. A decompression in the same way reads a small form that is there at the place,
+//! or came from the host, and so was compressed before it, or was compressed later from a buffer from which we go
+//! back. Each step leads to something earlier, so this ends with `have(t)` or `again(i)`; this is 2,
+//! and, for what a rerun reads, 3. A lane runs one action after the other and nothing is faster beside others than
+//! alone, which is 4. Ops after `q` have not run, so what they make is not looked at, nor are
+//! their reruns. An op that cannot be run again after the place has no `again`; nor a constant.
+//!
+//! *Prices.* Give each row (memory, and each condition of 4) a price, those of `X` at most one together, and
+//! those of `Y`. Then `X + Y` is at least the least cost of all choices under 2 and 3 at these prices, less what
+//! there is of each row times its price: *every* prices give a bound, and which is a question of tightness alone. At given
+//! prices a choice costs a sum over tensors and ops, and 2 and 3 say what must not be on the source's side
+//! without being paid for, so that the least is a cut: the source leads to every `t` of 2 without limit; `t`
+//! to its maker with what its cheapest way costs; `i` to what it reads without limit, and to the sink with what
+//! its rerun costs. Prices and costs are whole numbers, and so is the cut; prices are found by cutting
+//! planes (`prices.rs`), each cut being a plane.
+
+mod flow;
+mod place;
+mod prices;
+mod ways;
+
+use schema::{Bytes, OpId, TensorId};
+
+use crate::Problem;
+use crate::kept_load::{kept_load, used_bytes};
+use crate::relaxation::points::Points;
+use place::Place;
+use prices::Prices;
+use ways::{MEMORY, ROWS, Ways};
+
+/// Places at which cuts are made, the fullest of as many stretches of the iteration; where nothing is
+/// copied or compressed, the fullest are the best.
+const PLACES: usize = 32;
+const PLACES_WITHOUT_COPIES: usize = 4;
+
+/// Prices that are tried at one place.
+const ROUNDS: usize = 40;
+
+/// Nodes and arcs that all cuts together may go through.
+const WORK: usize = 20_000_000;
+
+/// Prices are good enough when they leave this share, in millionths, of the bound to be gained.
+const CLOSE: f64 = 50.0;
+
+/// What cuts say of a problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cuts {
+    /// The iteration takes at least this much, in nanoseconds, beyond the time of its ops.
+    Extra(u64),
+    /// This much is on the device when an op starts, or at the end, whatever the plan.
+    Needs(Bytes, OpId),
+}
+
+/// Bytes that an op, or else the end of the iteration, has on the device at once, whatever the plan; and
+/// which. No smaller budget can do.
+pub fn least_budget(problem: &Problem) -> (Bytes, OpId) {
+    let trace = problem.trace;
+    let ops = trace.ops.len();
+    let bytes = |tensor: usize| trace.tensors[tensor].bytes.0;
+    let constants: Vec<bool> = (0..trace.tensors.len())
+        .map(|tensor| problem.model.producer(TensorId::from_index(tensor)).is_none())
+        .collect();
+    // What no op makes never leaves where nothing is copied or compressed.
+    let stays = !problem.allowed.swap && !problem.allowed.compress;
+    let all: u64 = if stays { trace.constant_bytes().0 } else { 0 };
+    let outlives = |tensor: &usize| problem.model.last_use(TensorId::from_index(*tensor)).is_none();
+    let end: u64 = (0..trace.tensors.len()).filter(outlives).map(bytes).sum();
+    let mut most = (end, ops.saturating_sub(1));
+    for (index, op) in trace.ops.iter().enumerate() {
+        let used = op.reads.iter().map(|tensor| tensor.index()).filter(|t| stays && constants[*t]);
+        let needed = used_bytes(problem, index) + all - used.map(bytes).sum::<u64>();
+        if needed > most.0 {
+            most = (needed, index);
+        }
+    }
+    (Bytes(most.0), OpId::from_index(most.1))
+}
+
+/// The best bound of a few places.
+pub(crate) fn cuts(problem: &Problem) -> Cuts {
+    let (needed, op) = least_budget(problem);
+    if needed > problem.budget {
+        return Cuts::Needs(needed, op);
+    }
+    let load = kept_load(problem);
+    let points = Points::new(problem, &load, PLACES);
+    let mut order: Vec<usize> = (0..points.ops.len()).collect();
+    order.retain(|point| points.load[*point] > problem.budget.0);
+    order.sort_by_key(|point| (std::cmp::Reverse(points.load[*point]), *point));
+    let alone = !problem.allowed.swap && !problem.allowed.compress;
+    order.truncate(if alone { PLACES_WITHOUT_COPIES } else { PLACES });
+    let ways = Ways::new(problem);
+    let total = problem.trace.total_time().0;
+    let mut extra = 0;
+    let mut work = WORK;
+    for point in order {
+        let op = points.ops[point];
+        let before = problem.trace.ops[..op].iter().map(|op| op.duration.0).sum();
+        let mut place = Place::new(problem, &ways, op, before, total - before);
+        let short_by = place.short_by();
+        if short_by > 0 {
+            let needed = i128::from(problem.budget.0) + short_by;
+            return Cuts::Needs(Bytes(u64::try_from(needed).unwrap_or(u64::MAX)), OpId(op as u32));
+        }
+        extra = extra.max(extra_at(problem, &mut place, extra, &mut work));
+    }
+    Cuts::Extra(extra)
+}
+
+/// The most that prices at one place show, if that is more than what is known already.
+fn extra_at(problem: &Problem, place: &mut Place, known: u64, work: &mut usize) -> u64 {
+    let again = |op: &schema::Op| op.recompute.unwrap_or(op.duration).0;
+    let time = problem.trace.total_time().0 + problem.trace.ops.iter().map(again).sum::<u64>();
+    let mut prices = Prices::new(time, problem.budget.0);
+    // All is there, all away, all made again.
+    let mut memory = [0; ROWS];
+    memory[MEMORY] = 1;
+    let mut times = [1; ROWS];
+    times[MEMORY] = 0;
+    for (all_again, ways) in [(false, times), (false, memory), (true, memory)] {
+        prices.learn(place.all_or_none(all_again, &ways));
+    }
+    let mut extra = 0;
+    for _ in 0..ROUNDS {
+        let Some((tried, most)) = prices.best() else { break };
+        let close = extra as f64 * (1.0 + CLOSE / 1e6);
+        if most <= known as f64 || most <= close || *work < place.size() {
+            break;
+        }
+        *work -= place.size();
+        let taken = place.least(&tried);
+        let least = taken.least.max(0) as u128;
+        extra = extra.max(u64::try_from(least.div_ceil(prices.one.into())).unwrap_or(u64::MAX));
+        prices.learn(taken.beyond);
+    }
+    extra
+}

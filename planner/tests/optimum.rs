@@ -1,0 +1,102 @@
+//! Bounds against the best of *all* plans of tiny problems, not only of those that methods can express:
+//! dead tensors held, copies as early as they can be, ops run again for nobody's sake.
+//!
+//! `TIDEGATE_CASES=100000 cargo test --release -p tidegate-planner --test optimum` runs more;
+//! `TIDEGATE_SEED=N` with `TIDEGATE_CASES=1` replays case N.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::optimum::optimum;
+use common::random::{self, Random};
+use planner::{Allowed, Bound, CodecOptions, Problem, bound, tight_bound};
+use schema::{Bytes, Trace};
+use simulator::Policy;
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+/// Searches through more states than this are left aside.
+const MOST_STATES: usize = 40_000;
+
+const fn kind(swap: bool, recompute: bool, compress: bool) -> Allowed {
+    Allowed { swap, recompute, compress }
+}
+
+const KINDS: [(&str, Allowed); 6] = [
+    ("recompute", kind(false, true, false)),
+    ("swap", kind(true, false, false)),
+    ("joint", kind(true, true, false)),
+    ("compress", kind(false, false, true)),
+    ("no copies", kind(false, true, true)),
+    ("all", kind(true, true, true)),
+];
+
+fn small_trace(random: &mut Random, most_tensors: usize) -> Trace {
+    loop {
+        let trace = random::trace(random, 7);
+        if trace.ops.len() > 2 && (2..=most_tensors).contains(&trace.tensors.len()) {
+            return trace;
+        }
+    }
+}
+
+/// What there was of one kind: cases, those with a plan, those in which the bound is above the time of the
+/// ops, and those in which it is the optimum.
+#[derive(Debug, Default)]
+struct Count {
+    cases: u64,
+    planned: u64,
+    binding: u64,
+    exact: u64,
+}
+
+#[test]
+fn no_plan_at_all_beats_the_bound() {
+    let first = setting("TIDEGATE_SEED", 0);
+    let cases = setting("TIDEGATE_CASES", 600);
+    let mut counts: BTreeMap<&str, Count> = BTreeMap::new();
+    for seed in first..first + cases {
+        let random = &mut Random::new(seed);
+        let (kind, allowed) = KINDS[(seed % KINDS.len() as u64) as usize];
+        let trace = small_trace(random, if allowed.compress { 5 } else { 7 });
+        let mut machine = random::machine(random);
+        // The search knows no lane that slows another.
+        machine.link.both_directions = 1.0;
+        machine.link.beside_copy = 1.0;
+        machine.device.compute.beside_codec = 1.0;
+        let mut models = random::codec_models(random);
+        models.models.truncate(1);
+        let options = CodecOptions { sparsity: Some(0.5), lossy: random.one_in(2) };
+        let mut problem =
+            Problem::new(&trace, &machine, Bytes(1 << 40)).with_codecs(&models, options);
+        problem.allowed = allowed;
+        let kept = problem.evaluator(Policy::EARLY, problem.budget).evaluate(&problem.keep_all());
+        let most = kept.expect("memory is plenty").peak.0;
+        problem.budget = Bytes(most * (500 + random.below(500)) / 1000);
+        let count = counts.entry(kind).or_default();
+        let Ok(optimum) = optimum(&problem, MOST_STATES) else { continue };
+        count.cases += 1;
+        let bounds = [bound(&problem), tight_bound(&problem, problem.relaxation())];
+        let Some(optimum) = optimum else { continue };
+        count.planned += 1;
+        for bound in bounds {
+            let at = "replay with TIDEGATE_CASES=1 TIDEGATE_SEED=";
+            match bound {
+                Bound::Time(time) => {
+                    assert!(time <= optimum, "{kind}: {optimum} beats {time}\n{at}{seed}");
+                }
+                Bound::Infeasible { .. } => panic!("{kind}: {optimum} beats {bound:?}\n{at}{seed}"),
+            }
+        }
+        let time = bounds[1].time().unwrap_or_default();
+        count.binding += u64::from(time > trace.total_time());
+        count.exact += u64::from(time > trace.total_time() && time == optimum);
+    }
+    eprintln!("{counts:#?}");
+    for (kind, count) in counts.iter().filter(|_| cases >= 600) {
+        assert!(count.binding * 10 > count.cases, "{kind}: {count:?}");
+    }
+}
