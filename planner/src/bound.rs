@@ -26,7 +26,7 @@ use simulator::{CodecLane, GapId};
 
 use crate::Problem;
 use crate::cut::Cuts;
-use crate::kept_load::kept_load;
+use crate::kept_load::certain_load;
 use crate::relaxation::Relaxation;
 
 /// Bounds are computed at this many ops, those with the most bytes too many. Any choice of ops
@@ -109,7 +109,7 @@ struct Excess {
 fn excess_by_op(problem: &Problem) -> Vec<Excess> {
     let total = problem.trace.total_time().0;
     let mut before = 0;
-    let loads = kept_load(problem).into_iter().zip(&problem.trace.ops).enumerate();
+    let loads = certain_load(problem).into_iter().zip(&problem.trace.ops).enumerate();
     let excess = loads.map(|(index, (load, op))| {
         let after = total - before - op.duration.0;
         let bytes = load.saturating_sub(problem.budget.0);
@@ -171,9 +171,9 @@ fn fastest(bandwidth: &schema::Bandwidth) -> f64 {
 /// it.
 fn reruns(problem: &Problem, open: &[GapId]) -> Vec<(u64, u64)> {
     let mut by_op = std::collections::BTreeMap::new();
-    for gap in open.iter().copied().filter(|gap| problem.may_recompute(*gap)) {
-        let gap = &problem.model.gaps()[gap];
-        if let Some(op) = problem.model.producer(gap.tensor) {
+    for gap in open.iter().map(|gap| &problem.model.gaps()[*gap]) {
+        let maker = problem.model.producer(gap.tensor);
+        if let Some(op) = maker.filter(|op| problem.may_run_again(*op)) {
             *by_op.entry(op).or_insert(0) += gap.bytes.0;
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use schema::{Bytes, Choice, CodecCost, CodecModels, Machine, TensorId, Trace};
+use schema::{Bytes, Choice, CodecCost, CodecModels, Machine, OpId, TensorId, Trace};
 use simulator::{CodecLane, Evaluator, GapId, Model, Policy, Treatment};
 
 use crate::codecs::{CodecOptions, CodecTable, is_transient};
@@ -173,6 +173,12 @@ impl<'a> Problem<'a> {
     pub fn sparsity(&self, tensor: TensorId) -> Option<f64> {
         let tensor = &self.trace.tensors[tensor.index()];
         tensor.sparsity.or(self.codecs.sparsity.filter(|_| is_transient(tensor)))
+    }
+
+    /// Whether a plan may run an op again. What it reads may be held beyond its last use, so that this takes
+    /// less than [`Problem::may_recompute`].
+    pub(crate) fn may_run_again(&self, op: OpId) -> bool {
+        self.allowed.recompute && self.trace.ops[op.index()].rerunnable
     }
 
     /// Whether a method may recompute a gap's tensor.

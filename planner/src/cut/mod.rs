@@ -51,7 +51,7 @@ mod ways;
 use schema::{Bytes, OpId, TensorId};
 
 use crate::Problem;
-use crate::kept_load::{kept_load, used_bytes};
+use crate::kept_load::{certain_load, used_bytes};
 use crate::relaxation::points::Points;
 use place::Place;
 use prices::Prices;
@@ -111,7 +111,7 @@ pub(crate) fn cuts(problem: &Problem) -> Cuts {
     if needed > problem.budget {
         return Cuts::Needs(needed, op);
     }
-    let load = kept_load(problem);
+    let load = certain_load(problem);
     let points = Points::new(problem, &load, PLACES);
     let mut order: Vec<usize> = (0..points.ops.len()).collect();
     order.retain(|point| points.load[*point] > problem.budget.0);

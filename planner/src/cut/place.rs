@@ -50,9 +50,7 @@ impl<'a> Place<'a> {
         // Copies may have kept what an update has changed since.
         let copies = problem.allowed.swap || problem.allowed.compress;
         let may_run_again = |maker: OpId| {
-            problem.allowed.recompute
-                && (model.rerunnable_until(maker) > op
-                    || copies && trace.ops[maker.index()].rerunnable)
+            problem.may_run_again(maker) && (copies || model.rerunnable_until(maker) > op)
         };
         let is_wanted = |tensor: schema::TensorId| {
             let later = model.last_use(tensor).is_none_or(|last| last.index() > op);

@@ -42,7 +42,7 @@ use schema::{CodecCost, Nanos, TensorId};
 use simulator::CodecLane;
 
 use crate::Problem;
-use crate::kept_load::kept_load;
+use crate::kept_load::certain_load;
 use items::{Item, items};
 pub(crate) use items::{largest_gaps, last_uses};
 use linear::{Programme, Row, Variable};
@@ -95,7 +95,7 @@ impl Shares {
 
 /// Solves the relaxation of a problem.
 pub fn relax(problem: &Problem) -> Relaxation {
-    let points = Points::new(problem, &kept_load(problem), POINTS);
+    let points = Points::new(problem, &certain_load(problem), POINTS);
     let (items, free) = items(problem, &points);
     let mut build = Build::new(problem, &points, &free);
     let chosen: Vec<Chosen> = items.iter().map(|item| build.item(item)).collect();
