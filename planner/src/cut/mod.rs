@@ -62,6 +62,9 @@ use ways::{MEMORY, ROWS, Ways};
 const PLACES: usize = 32;
 const PLACES_WITHOUT_COPIES: usize = 4;
 
+/// Where something is, as many ops around the best of these are looked at, too.
+const MORE_PLACES: usize = 200;
+
 /// Prices that are tried at one place.
 const ROUNDS: usize = 40;
 
@@ -112,28 +115,73 @@ pub(crate) fn cuts(problem: &Problem) -> Cuts {
         return Cuts::Needs(needed, op);
     }
     let load = certain_load(problem);
+    let is_full = |op: &usize| load[*op] > problem.budget.0;
     let points = Points::new(problem, &load, PLACES);
-    let mut order: Vec<usize> = (0..points.ops.len()).collect();
-    order.retain(|point| points.load[*point] > problem.budget.0);
-    order.sort_by_key(|point| (std::cmp::Reverse(points.load[*point]), *point));
     let alone = !problem.allowed.swap && !problem.allowed.compress;
-    order.truncate(if alone { PLACES_WITHOUT_COPIES } else { PLACES });
-    let ways = Ways::new(problem);
-    let total = problem.trace.total_time().0;
-    let mut extra = 0;
-    let mut work = WORK;
-    for point in order {
-        let op = points.ops[point];
-        let before = problem.trace.ops[..op].iter().map(|op| op.duration.0).sum();
-        let mut place = Place::new(problem, &ways, op, before, total - before);
+    let mut ops: Vec<usize> = points.ops.iter().copied().filter(is_full).collect();
+    ops.sort_by_key(|op| (std::cmp::Reverse(load[*op]), *op));
+    ops.truncate(if alone { PLACES_WITHOUT_COPIES } else { PLACES });
+    let mut search = Search::new(problem);
+    for op in ops {
+        if let Some(needed) = search.look_at(op) {
+            return needed;
+        }
+    }
+    if !alone && search.extra > 0 {
+        let mut near: Vec<usize> = (0..load.len()).filter(|op| is_full(op)).collect();
+        near.sort_by_key(|op| (op.abs_diff(search.best_at), *op));
+        for op in near.into_iter().skip(1).take(MORE_PLACES) {
+            if let Some(needed) = search.look_at(op) {
+                return needed;
+            }
+        }
+    }
+    Cuts::Extra(search.extra)
+}
+
+/// What has been found so far.
+struct Search<'a> {
+    problem: &'a Problem<'a>,
+    ways: Ways,
+    /// The time of the ops before each.
+    start: Vec<u64>,
+    extra: u64,
+    best_at: usize,
+    /// Nodes and arcs that may still be gone through.
+    work: usize,
+}
+
+impl<'a> Search<'a> {
+    fn new(problem: &'a Problem<'a>) -> Self {
+        let mut start = vec![0];
+        for op in &problem.trace.ops {
+            start.push(start[start.len() - 1] + op.duration.0);
+        }
+        Self { problem, ways: Ways::new(problem), start, extra: 0, best_at: 0, work: WORK }
+    }
+
+    /// Looks at one place. Returns what it needs where that is more than there is.
+    fn look_at(&mut self, op: usize) -> Option<Cuts> {
+        if self.work < self.problem.model.tensors() {
+            return None;
+        }
+        let total = self.start[self.start.len() - 1];
+        let times = [self.start[op], total - self.start[op]];
+        let mut place = Place::new(self.problem, &self.ways, op, times);
+        // Finding what there is at a place goes through all tensors.
+        self.work = self.work.saturating_sub(self.problem.model.tensors() + place.size());
         let short_by = place.short_by();
         if short_by > 0 {
-            let needed = i128::from(problem.budget.0) + short_by;
-            return Cuts::Needs(Bytes(u64::try_from(needed).unwrap_or(u64::MAX)), OpId(op as u32));
+            let needed = i128::from(self.problem.budget.0) + short_by;
+            let needed = Bytes(u64::try_from(needed).unwrap_or(u64::MAX));
+            return Some(Cuts::Needs(needed, OpId::from_index(op)));
         }
-        extra = extra.max(extra_at(problem, &mut place, extra, &mut work));
+        let extra = extra_at(self.problem, &mut place, self.extra, &mut self.work);
+        if extra > self.extra {
+            (self.extra, self.best_at) = (extra, op);
+        }
+        None
     }
-    Cuts::Extra(extra)
 }
 
 /// The most that prices at one place show, if that is more than what is known already.

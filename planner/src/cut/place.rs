@@ -39,9 +39,8 @@ pub(super) struct Taken {
 }
 
 impl<'a> Place<'a> {
-    /// The place where an op starts, `before` being the time of the ops before it and `after` that of the
-    /// others.
-    pub fn new(problem: &Problem, ways: &'a Ways, op: usize, before: u64, after: u64) -> Self {
+    /// The place where an op starts, with the time of the ops before it and that of the others.
+    pub fn new(problem: &Problem, ways: &'a Ways, op: usize, times: [u64; 2]) -> Self {
         let (model, trace) = (&problem.model, problem.trace);
         let at = &trace.ops[op];
         // What the op uses is there.
@@ -67,7 +66,7 @@ impl<'a> Place<'a> {
             room: [0; ROWS],
             on_source_side: Vec::new(),
         };
-        let (before, after) = (i128::from(before), i128::from(after));
+        let [before, after] = times.map(i128::from);
         let memory = i128::from(problem.budget.0) - i128::from(used_bytes(problem, op));
         place.room = [memory, before, 0, before, after, 0, after];
         // By op, its node; ops whose inputs have not been looked at.
