@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use planner::methods::{self, Method};
-use planner::{PlanError, Problem, Watch, bound, tight_bound};
+use planner::{PlanError, Problem, Watch, bound, least_budget, tight_bound};
 use reports::{Comparison, MethodResult, Status};
 use schema::{Bytes, Choice, Document, Nanos, Plan, Reference, Task, Trace};
 use simulator::{InCore, Infeasible, prove};
@@ -237,6 +237,7 @@ pub fn comparison(
             fixed: inputs.in_core.fixed,
         },
         bound,
+        least_budget: Some(least_budget(problem).0),
         methods,
     }
 }

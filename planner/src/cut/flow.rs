@@ -200,3 +200,53 @@ impl Network {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use petgraph::algo::dinics;
+    use petgraph::graph::{DiGraph, NodeIndex};
+
+    use super::*;
+    use crate::split_mix::SplitMix;
+
+    #[test]
+    fn the_flow_is_a_graph_librarys_and_the_cut_carries_as_much() {
+        for seed in 0..2_000 {
+            let mut random = SplitMix::new(seed);
+            let mut below = |end: u64| random.below(end);
+            let nodes = 1 + below(12) as usize;
+            let mut network = Network::default();
+            let mut graph = DiGraph::<(), u64>::new();
+            let of: Vec<NodeIndex> = (0..nodes + 2).map(|_| graph.add_node(())).collect();
+            let mut arcs = Vec::new();
+            for _ in 0..below(3 * nodes as u64 + 1) {
+                let (from, to) = (below(nodes as u64) as u32, below(nodes as u64) as u32);
+                if from != to {
+                    arcs.push((from, to, network.arc(from, to), below(20)));
+                }
+            }
+            network.finish(nodes);
+            network.clear();
+            let ends: Vec<(u64, u64)> = (0..nodes).map(|_| (below(15), below(15))).collect();
+            for (from, to, arc, capacity) in &arcs {
+                network.set(*arc, *capacity);
+                graph.add_edge(of[*from as usize], of[*to as usize], *capacity);
+            }
+            for (node, (supply, demand)) in ends.iter().enumerate() {
+                (network.supply[node], network.demand[node]) = (*supply, *demand);
+                graph.add_edge(of[nodes], of[node], *supply);
+                graph.add_edge(of[node], of[nodes + 1], *demand);
+            }
+            let (most, _) = dinics(&graph, of[nodes], of[nodes + 1]);
+            assert_eq!(network.fill(), u128::from(most), "seed {seed}");
+            let mut source = vec![false; nodes];
+            network.source_side(&mut source);
+            let inner = arcs.iter().filter(|(a, b, ..)| source[*a as usize] && !source[*b as usize]);
+            let mut cut: u64 = inner.map(|(.., capacity)| capacity).sum();
+            for (node, (supply, demand)) in ends.iter().enumerate() {
+                cut += if source[node] { *demand } else { *supply };
+            }
+            assert_eq!(cut, most, "seed {seed}");
+        }
+    }
+}

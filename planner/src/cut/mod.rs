@@ -44,6 +44,7 @@
 //! planes (`prices.rs`), each cut being a plane.
 
 mod flow;
+mod lazy;
 mod place;
 mod prices;
 mod ways;
@@ -53,9 +54,10 @@ use schema::{Bytes, OpId, TensorId};
 use crate::Problem;
 use crate::kept_load::{certain_load, used_bytes};
 use crate::relaxation::points::Points;
-use place::Place;
+pub(crate) use lazy::lazy;
+use place::{Place, Taken};
 use prices::Prices;
-use ways::{MEMORY, ROWS, Ways};
+use ways::{MEMORY, ROWS, Rows, Ways};
 
 /// Places at which cuts are made, the fullest of as many stretches of the iteration; where nothing is
 /// copied or compressed, the fullest are the best.
@@ -114,30 +116,10 @@ pub(crate) fn cuts(problem: &Problem) -> Cuts {
     if needed > problem.budget {
         return Cuts::Needs(needed, op);
     }
-    let load = certain_load(problem);
-    let is_full = |op: &usize| load[*op] > problem.budget.0;
-    let points = Points::new(problem, &load, PLACES);
-    let alone = !problem.allowed.swap && !problem.allowed.compress;
-    let mut ops: Vec<usize> = points.ops.iter().copied().filter(is_full).collect();
-    ops.sort_by_key(|op| (std::cmp::Reverse(load[*op]), *op));
-    ops.truncate(if alone { PLACES_WITHOUT_COPIES } else { PLACES });
     let mut search = Search::new(problem);
-    for op in ops {
-        if let Some(needed) = search.look_at(op) {
-            return needed;
-        }
-    }
-    if !alone && search.extra > 0 {
-        let mut near: Vec<usize> = (0..load.len()).filter(|op| is_full(op)).collect();
-        near.sort_by_key(|op| (op.abs_diff(search.best_at), *op));
-        for op in near.into_iter().skip(1).take(MORE_PLACES) {
-            if let Some(needed) = search.look_at(op) {
-                return needed;
-            }
-        }
-    }
-    Cuts::Extra(search.extra)
+    search.look_around().unwrap_or(Cuts::Extra(search.extra))
 }
+
 
 /// What has been found so far.
 struct Search<'a> {
@@ -160,13 +142,45 @@ impl<'a> Search<'a> {
         Self { problem, ways: Ways::new(problem), start, extra: 0, best_at: 0, work: WORK }
     }
 
+    /// Looks at the fullest places, and at more around the best. Returns what one needs where that is more
+    /// than there is.
+    fn look_around(&mut self) -> Option<Cuts> {
+        let load = certain_load(self.problem);
+        let (may, budget) = (self.problem.allowed, self.problem.budget.0);
+        let is_full = |op: &usize| load[*op] > budget;
+        let points = Points::new(self.problem, &load, PLACES);
+        let alone = !may.swap && !may.compress;
+        let mut ops: Vec<usize> = points.ops.iter().copied().filter(is_full).collect();
+        ops.sort_by_key(|op| (std::cmp::Reverse(load[*op]), *op));
+        ops.truncate(if alone { PLACES_WITHOUT_COPIES } else { PLACES });
+        for op in ops {
+            if let Some(needed) = self.look_at(op) {
+                return Some(needed);
+            }
+        }
+        if !alone && self.extra > 0 {
+            let mut near: Vec<usize> = (0..load.len()).filter(|op| is_full(op)).collect();
+            near.sort_by_key(|op| (op.abs_diff(self.best_at), *op));
+            for op in near.into_iter().skip(1).take(MORE_PLACES) {
+                if let Some(needed) = self.look_at(op) {
+                    return Some(needed);
+                }
+            }
+        }
+        None
+    }
+
+    /// The time of the ops before one, and that of the others.
+    fn times(&self, op: usize) -> [u64; 2] {
+        [self.start[op], self.start[self.start.len() - 1] - self.start[op]]
+    }
+
     /// Looks at one place. Returns what it needs where that is more than there is.
     fn look_at(&mut self, op: usize) -> Option<Cuts> {
         if self.work < self.problem.model.tensors() {
             return None;
         }
-        let total = self.start[self.start.len() - 1];
-        let times = [self.start[op], total - self.start[op]];
+        let times = self.times(op);
         let mut place = Place::new(self.problem, &self.ways, op, times);
         // Finding what there is at a place goes through all tensors.
         self.work = self.work.saturating_sub(self.problem.model.tensors() + place.size());
@@ -176,7 +190,8 @@ impl<'a> Search<'a> {
             let needed = Bytes(u64::try_from(needed).unwrap_or(u64::MAX));
             return Some(Cuts::Needs(needed, OpId::from_index(op)));
         }
-        let extra = extra_at(self.problem, &mut place, self.extra, &mut self.work);
+        let known = self.extra;
+        let extra = extra_at(self.problem, &mut place, known, &mut self.work, |_, _, _| {});
         if extra > self.extra {
             (self.extra, self.best_at) = (extra, op);
         }
@@ -184,8 +199,15 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The most that prices at one place show, if that is more than what is known already.
-fn extra_at(problem: &Problem, place: &mut Place, known: u64, work: &mut usize) -> u64 {
+/// The most that prices at one place show, if that is more than what is known already. Tells of each choice
+/// that is the best at some prices.
+fn extra_at(
+    problem: &Problem,
+    place: &mut Place,
+    known: u64,
+    work: &mut usize,
+    mut tell: impl FnMut(&Place, &Rows, &Taken),
+) -> u64 {
     let again = |op: &schema::Op| op.recompute.unwrap_or(op.duration).0;
     let time = problem.trace.total_time().0 + problem.trace.ops.iter().map(again).sum::<u64>();
     let mut prices = Prices::new(time, problem.budget.0);
@@ -208,6 +230,7 @@ fn extra_at(problem: &Problem, place: &mut Place, known: u64, work: &mut usize) 
         let taken = place.least(&tried);
         let least = taken.least.max(0) as u128;
         extra = extra.max(u64::try_from(least.div_ceil(prices.one.into())).unwrap_or(u64::MAX));
+        tell(place, &tried, &taken);
         prices.learn(taken.beyond);
     }
     extra

@@ -175,10 +175,26 @@ impl<'a> Place<'a> {
 
     fn beyond(&self, prices: &Rows, runs_again: impl Fn(usize) -> bool) -> [i128; ROWS] {
         let mut beyond = self.room.map(|room| -room);
-        let mut take = |tensor: u32| {
-            let (_, way) = self.ways.cheapest(tensor, prices);
+        self.each_had(prices, &runs_again, |_, way| {
             beyond.iter_mut().zip(way).for_each(|(sum, taken)| *sum += i128::from(*taken));
-        };
+        });
+        let again = self.ops.iter().enumerate().filter(|(node, _)| runs_again(*node));
+        beyond[SPENT] += again.map(|(_, time)| i128::from(*time)).sum::<i128>();
+        beyond
+    }
+
+    /// What the last choice has, and how, at the prices that it is the best for.
+    pub fn had(&self, prices: &Rows, tell: impl FnMut(u32, &Rows)) {
+        self.each_had(prices, |node| self.on_source_side[node], tell);
+    }
+
+    fn each_had(
+        &self,
+        prices: &Rows,
+        runs_again: impl Fn(usize) -> bool,
+        mut tell: impl FnMut(u32, &Rows),
+    ) {
+        let mut take = |tensor: u32| tell(tensor, self.ways.cheapest(tensor, prices).1);
         self.apart.iter().for_each(|tensor| take(*tensor));
         let held = self.wanted.iter().filter(|(_, node)| !runs_again(*node as usize));
         held.for_each(|(tensor, _)| take(*tensor));
@@ -188,9 +204,6 @@ impl<'a> Place<'a> {
                 take(*tensor);
             }
         }
-        let again = self.ops.iter().enumerate().filter(|(node, _)| runs_again(*node));
-        beyond[SPENT] += again.map(|(_, time)| i128::from(*time)).sum::<i128>();
-        beyond
     }
 
     /// By how much the least that must be on the device exceeds what there is of memory, whatever the time.

@@ -77,6 +77,7 @@ impl Method for Tide {
         let options = Options::new(problem, target);
         let mut best = Packed::new(problem, target, &options, watch);
         let quick = best.first();
+        best.try_cuts();
         // What is as fast as a bound that takes no time to find needs no search.
         let known = bound(problem).time().unwrap_or_default();
         if best.is_within(known.0)
