@@ -86,7 +86,10 @@ fn no_plan_at_all_beats_the_bound() {
             let at = "replay with TIDEGATE_CASES=1 TIDEGATE_SEED=";
             match bound {
                 Bound::Time(time) => {
-                    assert!(time <= optimum, "{kind}: {optimum} beats one of {bounds:?}\n{at}{seed}");
+                    assert!(
+                        time <= optimum,
+                        "{kind}: {optimum} beats one of {bounds:?}\n{at}{seed}"
+                    );
                 }
                 Bound::Infeasible { .. } => panic!("{kind}: {optimum} beats {bound:?}\n{at}{seed}"),
             }

@@ -193,7 +193,9 @@ impl Network {
         while let Some(node) = self.queue.pop() {
             for place in self.first[node as usize]..self.first[node as usize + 1] {
                 let to = self.to[place as usize];
-                if self.left[place as usize] > 0 && !std::mem::replace(&mut marked[to as usize], true) {
+                if self.left[place as usize] > 0
+                    && !std::mem::replace(&mut marked[to as usize], true)
+                {
                     self.queue.push(to);
                 }
             }
@@ -241,7 +243,8 @@ mod tests {
             assert_eq!(network.fill(), u128::from(most), "seed {seed}");
             let mut source = vec![false; nodes];
             network.source_side(&mut source);
-            let inner = arcs.iter().filter(|(a, b, ..)| source[*a as usize] && !source[*b as usize]);
+            let inner =
+                arcs.iter().filter(|(a, b, ..)| source[*a as usize] && !source[*b as usize]);
             let mut cut: u64 = inner.map(|(.., capacity)| capacity).sum();
             for (node, (supply, demand)) in ends.iter().enumerate() {
                 cut += if source[node] { *demand } else { *supply };

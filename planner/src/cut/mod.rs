@@ -120,7 +120,6 @@ pub(crate) fn cuts(problem: &Problem) -> Cuts {
     search.look_around().unwrap_or(Cuts::Extra(search.extra))
 }
 
-
 /// What has been found so far.
 struct Search<'a> {
     problem: &'a Problem<'a>,

@@ -118,8 +118,7 @@ impl<'a> Place<'a> {
         }
         let first_dead = ops.len() as u32;
         for (number, (tensor, maker)) in makers.into_iter().enumerate() {
-            let arc =
-                |maker| (place.network.arc(first_dead + number as u32, maker), maker);
+            let arc = |maker| (place.network.arc(first_dead + number as u32, maker), maker);
             let maker = maker.map(arc);
             place.dead.push((tensor, maker));
         }

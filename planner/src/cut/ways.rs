@@ -83,7 +83,10 @@ impl Ways {
         let begin = if tensor == 0 { 0 } else { self.ends[tensor as usize - 1] };
         let ways = &self.ways[begin as usize..self.ends[tensor as usize] as usize];
         let cost = |way: &Rows| -> u128 {
-            way.iter().zip(prices).map(|(taken, price)| u128::from(*taken) * u128::from(*price)).sum()
+            way.iter()
+                .zip(prices)
+                .map(|(taken, price)| u128::from(*taken) * u128::from(*price))
+                .sum()
         };
         let costs = ways.iter().map(|way| (u64::try_from(cost(way)).unwrap_or(u64::MAX), way));
         costs.min_by_key(|(cost, _)| *cost).expect("a tensor may stay on the device")

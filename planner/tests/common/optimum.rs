@@ -76,7 +76,8 @@ impl<'a> Search<'a> {
     fn new(problem: &'a Problem<'a>, codec_lane: bool) -> Self {
         let trace = problem.trace;
         let tensors = trace.tensors.len();
-        let whole = |(tensor, t): (usize, &schema::Tensor)| Form { tensor, codec: None, bytes: t.bytes.0 };
+        let whole =
+            |(tensor, t): (usize, &schema::Tensor)| Form { tensor, codec: None, bytes: t.bytes.0 };
         let mut forms: Vec<Form> = trace.tensors.iter().enumerate().map(whole).collect();
         let codecs = if problem.allowed.compress { problem.codecs.costs.len() as u8 } else { 0 };
         for codec in 0..codecs {
@@ -115,7 +116,8 @@ impl<'a> Search<'a> {
             let bytes = |t: &TensorId| self.problem.trace.tensors[t.index()].bytes.0;
             let mask = |ids: &[TensorId]| ids.iter().fold(0u32, |mask, t| mask | 1 << t.index());
             let all = op.writes.iter().map(bytes).sum::<u64>() + op.workspace.0;
-            let shared: u64 = op.in_place.iter().map(|p| bytes(&p.input).min(bytes(&p.output))).sum();
+            let shared: u64 =
+                op.in_place.iter().map(|p| bytes(&p.input).min(bytes(&p.output))).sum();
             let over: Vec<TensorId> = op.in_place.iter().map(|p| p.input).collect();
             let mut ways = vec![(0, all)];
             if !over.is_empty() {
@@ -146,8 +148,7 @@ impl<'a> Search<'a> {
             if !self.problem.allowed.swap || bytes == 0 {
                 continue;
             }
-            let time =
-                |direction| self.problem.machine.link.copy_time(direction, Bytes(bytes)).0;
+            let time = |direction| self.problem.machine.link.copy_time(direction, Bytes(bytes)).0;
             let out = Action {
                 what: What::ToHost(index),
                 lane: 1,
@@ -230,7 +231,8 @@ impl<'a> Search<'a> {
     }
 
     fn go_on(&self, state: &State, following: &mut Vec<(u64, State)>) {
-        let running = || state.lanes.iter().flatten().map(|(id, _)| &self.actions[usize::from(*id)]);
+        let running =
+            || state.lanes.iter().flatten().map(|(id, _)| &self.actions[usize::from(*id)]);
         if let Some(dt) = state.lanes.iter().flatten().map(|(_, left)| *left).min() {
             let mut later = *state;
             for lane in &mut later.lanes {
@@ -300,7 +302,8 @@ impl<'a> Search<'a> {
         let mut set = droppable;
         while set != 0 {
             let bytes = self.bytes(set);
-            let is_minimal = |form: usize| set >> form & 1 == 0 || bytes - self.forms[form].bytes < excess;
+            let is_minimal =
+                |form: usize| set >> form & 1 == 0 || bytes - self.forms[form].bytes < excess;
             if bytes >= excess && (0..self.forms.len()).all(is_minimal) {
                 tell(set);
             }

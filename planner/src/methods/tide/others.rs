@@ -1,11 +1,11 @@
 //! What other methods decide, where they take little time.
 
-use super::packed::Packed;
 use super::options::policy;
+use super::packed::Packed;
+use crate::Decided;
 use crate::cut::lazy;
 use crate::decide::{DECIDED_PERMILLE, share};
 use crate::methods::{Capuchin, Dtr, Method, Pooch, Selective};
-use crate::{Allowed, Decided};
 
 /// On traces of at most so many ops, PooCH takes little time.
 const FEW_OPS: usize = 3000;
@@ -13,18 +13,22 @@ const FEW_OPS: usize = 3000;
 /// Shares of the memory, in thousandths, for which a method decides until that can be packed.
 const ROOMS: [u64; 4] = [1000, 990, 980, 965];
 
+/// The same for cuts.
+const CUT_ROOMS: [u64; 3] = [1000, 980, 950];
+
 impl Packed<'_> {
-    /// Tries the cuts that bound the problem, carried out as they stand. With recomputation alone many fit, and
-    /// are then all but as fast as the bound; what fits byte for byte need not have addresses, so they are
-    /// made for a little less memory, too.
+    /// Where nothing is copied or compressed, tries the cuts that bound the problem, carried out as they stand.
+    /// That takes milliseconds, and holds dead tensors where treatments of gaps cannot. What fits at its
+    /// place need not fit elsewhere, nor have addresses, so they are made for less memory, too.
     pub fn try_cuts(&mut self) {
-        let allowed = Allowed { compress: false, ..self.problem.allowed };
-        for room in ROOMS {
-            let mut problem = self.problem.restricted_to(allowed);
+        if self.problem.allowed.swap || self.problem.allowed.compress {
+            return;
+        }
+        for room in CUT_ROOMS {
+            let mut problem = self.problem.restricted_to(self.problem.allowed);
             problem.budget = share(self.target, room);
-            for steps in lazy(&problem) {
-                let decided = Decided::from_steps(self.problem, steps, policy(self.problem));
-                if self.lower(decided) {
+            for steps in lazy(&problem).into_iter().flatten() {
+                if self.lower(Decided::from_steps(self.problem, steps, policy(self.problem))) {
                     return;
                 }
             }
