@@ -82,8 +82,9 @@ impl Network {
         self.left[self.place[2 * arc] as usize] = capacity;
     }
 
-    /// Lets as much flow through as there is way for, and returns how much.
-    pub fn fill(&mut self) -> u128 {
+    /// Lets as much flow through as there is way for, and returns how much. It is less where looking at
+    /// that many arcs does not suffice; no cut carries less than any flow.
+    pub fn fill(&mut self, work: &mut usize) -> u128 {
         let mut filled = 0u128;
         for (supply, demand) in self.supply.iter_mut().zip(&mut self.demand) {
             let at_once = *supply.min(demand);
@@ -92,11 +93,12 @@ impl Network {
             filled += u128::from(at_once);
         }
         let mut path = Vec::new();
-        while self.find_distances() {
+        while *work > 0 && self.find_distances() {
+            *work = work.saturating_sub(self.len());
             self.next.copy_from_slice(&self.first[..self.supply.len()]);
             for node in 0..self.supply.len() as u32 {
                 if self.supply[node as usize] > 0 && self.distance[node as usize] != NONE {
-                    filled += u128::from(self.push_from(node, &mut path));
+                    filled += u128::from(self.push_from(node, &mut path, work));
                 }
             }
         }
@@ -130,11 +132,12 @@ impl Network {
     }
 
     /// Lets a node's supply go along shortest paths, until it is used up or no path is left.
-    fn push_from(&mut self, from: u32, path: &mut Vec<u32>) -> u64 {
+    fn push_from(&mut self, from: u32, path: &mut Vec<u32>, work: &mut usize) -> u64 {
         let mut pushed = 0;
         path.clear();
         let mut node = from as usize;
-        while self.supply[from as usize] > 0 {
+        while self.supply[from as usize] > 0 && *work > 0 {
+            *work -= 1;
             if self.demand[node] > 0 {
                 let narrowest = path.iter().map(|place| self.left[*place as usize]).min();
                 let most = self.supply[from as usize].min(self.demand[node]);
@@ -142,6 +145,7 @@ impl Network {
                 self.supply[from as usize] -= amount;
                 self.demand[node] -= amount;
                 pushed += amount;
+                *work = work.saturating_sub(path.len());
                 let mut full = None;
                 for (index, place) in path.iter().enumerate().rev() {
                     self.left[*place as usize] -= amount;
@@ -180,7 +184,8 @@ impl Network {
         pushed
     }
 
-    /// After [`Self::fill`]: marks the nodes on the source's side of the least cut that has the fewest.
+    /// After [`Self::fill`]: marks the nodes on the source's side of the least cut that has the fewest; of some
+    /// cut, where the flow could be more.
     pub fn source_side(&mut self, marked: &mut [bool]) {
         marked.fill(false);
         self.queue.clear();
@@ -240,7 +245,7 @@ mod tests {
                 graph.add_edge(of[node], of[nodes + 1], *demand);
             }
             let (most, _) = dinics(&graph, of[nodes], of[nodes + 1]);
-            assert_eq!(network.fill(), u128::from(most), "seed {seed}");
+            assert_eq!(network.fill(&mut { usize::MAX }), u128::from(most), "seed {seed}");
             let mut source = vec![false; nodes];
             network.source_side(&mut source);
             let inner =

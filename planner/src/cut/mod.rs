@@ -70,8 +70,8 @@ const MORE_PLACES: usize = 200;
 /// Prices that are tried at one place.
 const ROUNDS: usize = 40;
 
-/// Nodes and arcs that all cuts together may go through.
-const WORK: usize = 20_000_000;
+/// How often all cuts together may look at a node or an arc.
+const WORK: usize = 15_000_000;
 
 /// Prices are good enough when they leave this share, in millionths, of the bound to be gained.
 const CLOSE: f64 = 50.0;
@@ -183,7 +183,7 @@ impl<'a> Search<'a> {
         let mut place = Place::new(self.problem, &self.ways, op, times);
         // Finding what there is at a place goes through all tensors.
         self.work = self.work.saturating_sub(self.problem.model.tensors() + place.size());
-        let short_by = place.short_by();
+        let short_by = place.short_by(&mut self.work);
         if short_by > 0 {
             let needed = i128::from(self.problem.budget.0) + short_by;
             let needed = Bytes(u64::try_from(needed).unwrap_or(u64::MAX));
@@ -226,7 +226,7 @@ fn extra_at(
             break;
         }
         *work -= place.size();
-        let taken = place.least(&tried);
+        let taken = place.least(&tried, work);
         let least = taken.least.max(0) as u128;
         extra = extra.max(u64::try_from(least.div_ceil(prices.one.into())).unwrap_or(u64::MAX));
         tell(place, &tried, &taken);

@@ -138,8 +138,9 @@ impl<'a> Place<'a> {
         self.network.len() + self.apart.len() + self.wanted.len()
     }
 
-    /// What costs least at some prices.
-    pub fn least(&mut self, prices: &Rows) -> Taken {
+    /// What costs least at some prices. Where there is work for less, what is said to be the least may be less
+    /// than that.
+    pub fn least(&mut self, prices: &Rows, work: &mut usize) -> Taken {
         let ways = self.ways;
         let cost = |tensor: u32| ways.cheapest(tensor, prices).0.min(MOST);
         let network = &mut self.network;
@@ -159,7 +160,7 @@ impl<'a> Place<'a> {
         }
         self.reads.iter().for_each(|arc| network.set(*arc, UNCUT));
         let apart: i128 = self.apart.iter().map(|tensor| i128::from(cost(*tensor))).sum();
-        let cut = apart + network.fill() as i128;
+        let cut = apart + network.fill(work) as i128;
         network.source_side(&mut self.on_source_side);
         let charged = |row: usize| i128::from(prices[row]) * self.room[row];
         let least = cut - (0..ROWS).map(charged).sum::<i128>();
@@ -206,9 +207,9 @@ impl<'a> Place<'a> {
     }
 
     /// By how much the least that must be on the device exceeds what there is of memory, whatever the time.
-    pub fn short_by(&mut self) -> i128 {
+    pub fn short_by(&mut self, work: &mut usize) -> i128 {
         let mut prices = [0; ROWS];
         prices[MEMORY] = 1;
-        self.least(&prices).least
+        self.least(&prices, work).least
     }
 }
