@@ -9,8 +9,7 @@
 //! on a Titan V: with recomputation alone, as DTR does; with swapping over PCIe 3; the same with
 //! zero-value compression at half zeros; and over PCIe 5. `--evaluations COUNT` limits searches
 //! differently, `--only WORD` keeps to the variants with that word in their names, and
-//! `--budgets 40,30` to these shares. `--bounds` plans nothing: a line has the bound that takes no relaxation,
-//! how long that took, and the tightest. `--rivals` plans with all other methods, too, which takes some
+//! `--budgets 40,30` to these shares. `--bounds` plans nothing: a line has the bound and how long that took. `--rivals` plans with all other methods, too, which takes some
 //! minutes, and names the fastest of them; one that is faster than `tide` ends the run as a failure.
 //! A line is a plan: its slowdown, DTR's, the share of DTR's overhead that is left, the gap of its time
 //! to the bound, and how long planning took. Every plan is proven safe before it is counted.
@@ -19,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use planner::methods::{Dtr, Method, Tide};
-use planner::{Allowed, Bound, CodecOptions, Limits, NoWatch, Problem, bound, plan, tight_bound};
+use planner::{Allowed, Bound, CodecOptions, Limits, NoWatch, Problem, bound, plan};
 use profiler::import::{ImportOptions, import};
 use schema::{Bytes, CodecModels, Machine, Trace};
 use simulator::{check_contract, in_core, prove};
@@ -162,10 +161,8 @@ fn bounds(trace: &Trace, machine: &Machine, variant: &Variant, percent: u64) -> 
     let begin = Instant::now();
     let first = bound(&problem);
     let taken = begin.elapsed().as_secs_f64();
-    let tightest = tight_bound(&problem, problem.relaxation());
-    let (first, tightest) = (overhead(first), overhead(tightest));
     let name = &trace.network;
-    format!("  {name:<12} {percent} %: {first} in {:.1} ms, {tightest}", 1000.0 * taken)
+    format!("  {name:<12} {percent} %: {} in {:.1} ms", overhead(first), 1000.0 * taken)
 }
 
 fn row(
@@ -184,7 +181,7 @@ fn row(
     let seconds = begin.elapsed().as_secs_f64();
     let slowdown = |time: u64| time as f64 / base.iteration.0 as f64;
     let dtr = Dtr::run(&problem, budget).ok().map(|run| slowdown(run.time.0));
-    let bound = tight_bound(&problem, problem.relaxation()).time();
+    let bound = bound(&problem).time();
     let (text, beaten) = (String::new(), false);
     let mut row = Row { text, share: None, floor: None, gap: None, seconds, beaten };
     let share = |slowdown: f64| dtr.map(|dtr| (slowdown - 1.0) / (dtr - 1.0));

@@ -27,7 +27,6 @@ use simulator::{CodecLane, GapId};
 use crate::Problem;
 use crate::cut::Cuts;
 use crate::kept_load::certain_load;
-use crate::relaxation::Relaxation;
 
 /// Bounds are computed at this many ops, those with the most bytes too many. Any choice of ops
 /// gives a bound.
@@ -86,15 +85,6 @@ fn by_bytes(problem: &Problem) -> Bound {
         }
     }
     Bound::Time(Nanos(compute + extra))
-}
-
-/// The bound of [`bound`] or of the [relaxation](crate::relax), whichever says more. It takes up to some
-/// seconds on long traces.
-pub fn tight_bound(problem: &Problem, relaxation: &Relaxation) -> Bound {
-    match bound(problem) {
-        Bound::Time(time) => Bound::Time(time.max(relaxation.time)),
-        infeasible => infeasible,
-    }
 }
 
 /// How much is too much at one op if nothing leaves.

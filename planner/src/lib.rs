@@ -27,7 +27,7 @@ mod split_mix;
 mod spread;
 mod watch;
 
-pub use bound::{Bound, bound, tight_bound};
+pub use bound::{Bound, bound};
 pub use codecs::{CodecOptions, CodecTable};
 pub use cut::least_budget;
 pub use decide::{Decided, INTERRUPTED, plan};

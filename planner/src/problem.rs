@@ -138,11 +138,6 @@ impl<'a> Problem<'a> {
         if of == (budget, allowed) { found } else { cuts(self) }
     }
 
-    /// The relaxation, if it has been solved.
-    pub fn solved_relaxation(&self) -> Option<&Relaxation> {
-        self.relaxation.get()
-    }
-
     /// Everything kept.
     pub fn keep_all(&self) -> Vec<Treatment> {
         vec![Treatment::Keep; self.model.gaps().len()]
