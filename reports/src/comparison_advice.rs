@@ -86,9 +86,6 @@ fn some(count: Option<u64>) -> bool {
 
 fn what_would_do(comparison: &Comparison) -> String {
     let Comparison { budget, methods, .. } = comparison;
-    if let Some(least) = least_budget(comparison).filter(|least| least > budget) {
-        return format!("Nothing fits {budget}: no budget below {least} can do.");
-    }
     let nearest = (methods.iter())
         .filter_map(|m| Some((m.shortfall?, m)))
         .min_by_key(|(shortfall, _)| *shortfall);
@@ -104,6 +101,9 @@ fn what_would_do(comparison: &Comparison) -> String {
     }
     if methods.iter().any(|m| m.status == Status::Timeout) {
         return format!("No method found a plan for {budget} in time: allow more time.");
+    }
+    if let Some(least) = least_budget(comparison).filter(|least| least > budget) {
+        return format!("Nothing fits {budget}: no budget below {least} can do.");
     }
     format!("No method fits {budget}: raise the budget, or shrink the batch.")
 }
