@@ -9,7 +9,7 @@
 //! on a Titan V: with recomputation alone, as DTR does; with swapping over PCIe 3; the same with
 //! zero-value compression at half zeros; and over PCIe 5. `--evaluations COUNT` limits searches
 //! differently, `--only WORD` keeps to the variants with that word in their names, and
-//! `--budgets 40,30` to these shares. `--rivals` plans with all other methods, too, which takes some
+//! `--budgets 40,30` to these shares. `--bounds` plans nothing: a line has the bound and how long that took. `--rivals` plans with all other methods, too, which takes some
 //! minutes, and names the fastest of them; one that is faster than `tide` ends the run as a failure.
 //! A line is a plan: its slowdown, DTR's, the share of DTR's overhead that is left, the gap of its time
 //! to the bound, and how long planning took. Every plan is proven safe before it is counted.
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use planner::methods::{Dtr, Method, Tide};
-use planner::{Allowed, CodecOptions, Limits, NoWatch, Problem, plan, tight_bound};
+use planner::{Allowed, Bound, CodecOptions, Limits, NoWatch, Problem, bound, plan};
 use profiler::import::{ImportOptions, import};
 use schema::{Bytes, CodecModels, Machine, Trace};
 use simulator::{check_contract, in_core, prove};
@@ -45,6 +45,7 @@ struct Arguments {
     only: String,
     budgets: Vec<u64>,
     rivals: bool,
+    bounds: bool,
 }
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -70,12 +71,18 @@ fn main() -> Result<()> {
         let mut rows = Vec::new();
         for trace in &traces {
             for percent in &arguments.budgets {
+                if arguments.bounds {
+                    println!("{}", bounds(trace, &machine, variant, *percent));
+                    continue;
+                }
                 let row = row(trace, &machine, variant, *percent, &arguments)?;
                 println!("{}", row.text);
                 rows.push(row);
             }
         }
-        println!("{}\n", summary(&rows));
+        if !arguments.bounds {
+            println!("{}\n", summary(&rows));
+        }
         beaten += rows.iter().filter(|row| row.beaten).count();
     }
     if beaten > 0 {
@@ -92,6 +99,7 @@ impl Arguments {
             only: String::new(),
             budgets: vec![80, 70, 60, 50, 40, 30],
             rivals: false,
+            bounds: false,
         };
         let mut given = std::env::args().skip(1);
         while let Some(argument) = given.next() {
@@ -99,6 +107,7 @@ impl Arguments {
             match argument.as_str() {
                 "--evaluations" => arguments.limits.evaluations = value()?.parse()?,
                 "--rivals" => arguments.rivals = true,
+                "--bounds" => arguments.bounds = true,
                 "--only" => arguments.only = value()?,
                 "--budgets" => {
                     let numbers = value()?;
@@ -125,6 +134,37 @@ struct Row {
     beaten: bool,
 }
 
+fn problem<'a>(
+    trace: &'a Trace,
+    machine: &'a Machine,
+    variant: &Variant,
+    budget: Bytes,
+) -> Problem<'a> {
+    let mut problem = Problem::new(trace, machine, budget);
+    if variant.compress {
+        let mut models: CodecModels = scenarios::codec_models(machine);
+        models.models.retain(|model| model.codec == "zvc");
+        problem = problem.with_codecs(&models, CodecOptions { sparsity: Some(0.5), lossy: false });
+    }
+    problem.allowed = Allowed { swap: variant.swap, recompute: true, compress: variant.compress };
+    problem
+}
+
+/// The bounds of one budget: overheads, and the time that the first took.
+fn bounds(trace: &Trace, machine: &Machine, variant: &Variant, percent: u64) -> String {
+    let base = in_core(trace);
+    let problem = problem(trace, machine, variant, Bytes(base.peak.0 / 100 * percent));
+    let overhead = |bound: Bound| {
+        let time = bound.time().map(|time| time.ratio(base.iteration) - 1.0);
+        time.map_or("-".to_string(), |overhead| format!("{overhead:.4}"))
+    };
+    let begin = Instant::now();
+    let first = bound(&problem);
+    let taken = begin.elapsed().as_secs_f64();
+    let name = &trace.network;
+    format!("  {name:<12} {percent} %: {} in {:.1} ms", overhead(first), 1000.0 * taken)
+}
+
 fn row(
     trace: &Trace,
     machine: &Machine,
@@ -135,19 +175,13 @@ fn row(
     let base = in_core(trace);
     let budget = Bytes(base.peak.0 / 100 * percent);
     let begin = Instant::now();
-    let mut problem = Problem::new(trace, machine, budget);
-    if variant.compress {
-        let mut models: CodecModels = scenarios::codec_models(machine);
-        models.models.retain(|model| model.codec == "zvc");
-        problem = problem.with_codecs(&models, CodecOptions { sparsity: Some(0.5), lossy: false });
-    }
-    problem.allowed = Allowed { swap: variant.swap, recompute: true, compress: variant.compress };
+    let mut problem = problem(trace, machine, variant, budget);
     problem.limits = arguments.limits;
     let planned = plan(&Tide, &problem, &NoWatch);
     let seconds = begin.elapsed().as_secs_f64();
     let slowdown = |time: u64| time as f64 / base.iteration.0 as f64;
     let dtr = Dtr::run(&problem, budget).ok().map(|run| slowdown(run.time.0));
-    let bound = tight_bound(&problem, problem.relaxation()).time();
+    let bound = bound(&problem).time();
     let (text, beaten) = (String::new(), false);
     let mut row = Row { text, share: None, floor: None, gap: None, seconds, beaten };
     let share = |slowdown: f64| dtr.map(|dtr| (slowdown - 1.0) / (dtr - 1.0));

@@ -25,8 +25,8 @@ use schema::{Bytes, Nanos, OpId};
 use simulator::{CodecLane, Gap, GapId};
 
 use crate::Problem;
-use crate::kept_load::kept_load;
-use crate::relaxation::Relaxation;
+use crate::cut::Cuts;
+use crate::kept_load::certain_load;
 
 /// Bounds are computed at this many ops, those with the most bytes too many. Any choice of ops
 /// gives a bound.
@@ -41,7 +41,7 @@ pub enum Bound {
     Infeasible {
         /// What some op needs on the device at once, whatever the plan.
         needed: Bytes,
-        /// The op.
+        /// The op; the last, where it is the end of the iteration that needs it.
         op: OpId,
     },
 }
@@ -56,8 +56,20 @@ impl Bound {
     }
 }
 
-/// The bound for a problem: for its budget, its link, and what is allowed.
+/// The bound for a problem: for its budget, its link, and what is allowed. The larger of the above and of
+/// what [cuts](crate::cut) say.
 pub fn bound(problem: &Problem) -> Bound {
+    match problem.cuts() {
+        Cuts::Needs(needed, op) => Bound::Infeasible { needed, op },
+        Cuts::Extra(extra) => match by_bytes(problem) {
+            Bound::Time(time) => Bound::Time(time.max(problem.trace.total_time() + Nanos(extra))),
+            infeasible => infeasible,
+        },
+    }
+}
+
+/// The bound of which the head of this file speaks.
+fn by_bytes(problem: &Problem) -> Bound {
     let compute = problem.trace.total_time().0;
     let mut excess = excess_by_op(problem);
     excess.retain(|excess| excess.bytes > 0);
@@ -79,15 +91,6 @@ pub fn bound(problem: &Problem) -> Bound {
     Bound::Time(Nanos(compute + extra))
 }
 
-/// The bound of [`bound`] or of the [relaxation](crate::relax), whichever says more. It takes up to some
-/// seconds on long traces.
-pub fn tight_bound(problem: &Problem, relaxation: &Relaxation) -> Bound {
-    match bound(problem) {
-        Bound::Time(time) => Bound::Time(time.max(relaxation.time)),
-        infeasible => infeasible,
-    }
-}
-
 /// How much is too much at one op if nothing leaves.
 struct Excess {
     op: usize,
@@ -107,7 +110,7 @@ impl Excess {
 fn excess_by_op(problem: &Problem) -> Vec<Excess> {
     let total = problem.trace.total_time().0;
     let mut before = 0;
-    let loads = kept_load(problem).into_iter().zip(&problem.trace.ops).enumerate();
+    let loads = certain_load(problem).into_iter().zip(&problem.trace.ops).enumerate();
     let excess = loads.map(|(index, (load, op))| {
         let after = total - before - op.duration.0;
         let bytes = load.saturating_sub(problem.budget.0);
@@ -228,10 +231,10 @@ fn rerun_gaps<'a>(
     problem: &'a Problem,
     gaps: &'a [GapId],
 ) -> impl Iterator<Item = (OpId, u64)> + 'a {
-    let may = gaps.iter().filter(|gap| problem.may_recompute(**gap));
-    may.filter_map(|gap| {
+    gaps.iter().filter_map(|gap| {
         let gap = &problem.model.gaps()[*gap];
-        Some((problem.model.producer(gap.tensor)?, gap.bytes.0))
+        let maker = problem.model.producer(gap.tensor);
+        Some((maker.filter(|op| problem.may_run_again(*op))?, gap.bytes.0))
     })
 }
 

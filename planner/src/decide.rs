@@ -5,7 +5,7 @@ use simulator::{GapId, Policy, Step, Treatment};
 
 use crate::methods::Method;
 use crate::watch::Heard;
-use crate::{PlanError, Problem, Watch, bound, lower, tight_bound};
+use crate::{PlanError, Problem, Watch, bound, lower};
 
 /// Decisions, and when copies start under them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,10 +62,7 @@ pub fn plan(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result
         let what = "before the search was done: the best plan until then";
         plan.settings.insert(INTERRUPTED.to_string(), what.to_string());
     }
-    plan.predicted.bound = match problem.solved_relaxation() {
-        Some(relaxation) => tight_bound(problem, relaxation).time(),
-        None => bound(problem).time(),
-    };
+    plan.predicted.bound = bound(problem).time();
     Ok(plan)
 }
 

@@ -7,6 +7,16 @@ use crate::Problem;
 /// Bytes on the device at each op if every tensor stays from its first use to its last: what the
 /// op uses, the gaps that are open, and constants that wait for their first use.
 pub(crate) fn kept_load(problem: &Problem) -> Vec<u64> {
+    load(problem, true)
+}
+
+/// The same for bounds. Constants that wait for their first use may be elsewhere where anything is copied
+/// or compressed: no method of ours has them leave, but a plan may.
+pub(crate) fn certain_load(problem: &Problem) -> Vec<u64> {
+    load(problem, !problem.allowed.swap && !problem.allowed.compress)
+}
+
+fn load(problem: &Problem, with_waiting: bool) -> Vec<u64> {
     let ops = problem.trace.ops.len();
     // Bytes of the gaps that are open at each op, as differences from op to op.
     let mut opens = vec![0i128; ops + 2];
@@ -16,7 +26,7 @@ pub(crate) fn kept_load(problem: &Problem) -> Vec<u64> {
         opens[end] -= i128::from(gap.bytes.0);
     }
     for (tensor, first) in first_uses(problem).into_iter().enumerate() {
-        if problem.model.producer(TensorId::from_index(tensor)).is_none() {
+        if with_waiting && problem.model.producer(TensorId::from_index(tensor)).is_none() {
             let bytes = i128::from(problem.trace.tensors[tensor].bytes.0);
             opens[0] += bytes;
             opens[first] -= bytes;
@@ -40,7 +50,7 @@ fn first_uses(problem: &Problem) -> Vec<usize> {
 }
 
 /// What an op has on the device while it runs, outputs laid over inputs counted once.
-fn used_bytes(problem: &Problem, op: usize) -> u64 {
+pub(crate) fn used_bytes(problem: &Problem, op: usize) -> u64 {
     let op = &problem.trace.ops[op];
     let bytes = |t: &TensorId| problem.trace.tensors[t.index()].bytes.0;
     let tensors: u64 = op.reads.iter().chain(&op.writes).map(bytes).sum();

@@ -11,6 +11,7 @@
 
 mod bound;
 mod codecs;
+mod cut;
 mod decide;
 mod error;
 mod explicit;
@@ -26,8 +27,9 @@ mod split_mix;
 mod spread;
 mod watch;
 
-pub use bound::{Bound, bound, tight_bound};
+pub use bound::{Bound, bound};
 pub use codecs::{CodecOptions, CodecTable};
+pub use cut::least_budget;
 pub use decide::{Decided, INTERRUPTED, plan};
 pub use error::PlanError;
 pub use feature_maps::feature_maps;

@@ -4,11 +4,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use schema::{
-    Bytes, Choice, CodecCost, CodecModels, Digest, Direction, Document, Machine, TensorId, Trace,
+    Bytes, Choice, CodecCost, CodecModels, Digest, Direction, Document, Machine, OpId, TensorId,
+    Trace,
 };
 use simulator::{CodecLane, Evaluator, GapId, Model, Policy, Treatment};
 
 use crate::codecs::{CodecOptions, CodecTable, is_transient};
+use crate::cut::{Cuts, cuts};
 use crate::feature_maps::feature_maps;
 use crate::relaxation::{Relaxation, relax};
 
@@ -35,6 +37,7 @@ pub struct Problem<'a> {
     pub feature_maps: Vec<GapId>,
     relaxation: OnceLock<Relaxation>,
     trace_digest: Arc<OnceLock<Digest>>,
+    cuts: OnceLock<(Bytes, Allowed, Cuts)>,
     evaluations_made: Arc<AtomicU64>,
 }
 
@@ -91,6 +94,7 @@ impl<'a> Problem<'a> {
             feature_maps,
             relaxation: OnceLock::new(),
             trace_digest: Arc::default(),
+            cuts: OnceLock::new(),
             evaluations_made: Arc::default(),
         }
     }
@@ -138,9 +142,11 @@ impl<'a> Problem<'a> {
         self.trace_digest.get_or_init(|| self.trace.digest())
     }
 
-    /// The relaxation, if it has been solved.
-    pub fn solved_relaxation(&self) -> Option<&Relaxation> {
-        self.relaxation.get()
+    /// What cuts say of the problem, found when first asked for.
+    pub(crate) fn cuts(&self) -> Cuts {
+        let of = (self.budget, self.allowed);
+        let (budget, allowed, found) = *self.cuts.get_or_init(|| (of.0, of.1, cuts(self)));
+        if of == (budget, allowed) { found } else { cuts(self) }
     }
 
     /// How long it takes to run each op, and run it again, and to copy for each gap, out and in: all one
@@ -184,6 +190,12 @@ impl<'a> Problem<'a> {
     pub fn sparsity(&self, tensor: TensorId) -> Option<f64> {
         let tensor = &self.trace.tensors[tensor.index()];
         tensor.sparsity.or(self.codecs.sparsity.filter(|_| is_transient(tensor)))
+    }
+
+    /// Whether a plan may run an op again. What it reads may be held beyond its last use, so that this takes
+    /// less than [`Problem::may_recompute`].
+    pub(crate) fn may_run_again(&self, op: OpId) -> bool {
+        self.allowed.recompute && self.trace.ops[op.index()].rerunnable
     }
 
     /// Whether a method may recompute a gap's tensor.

@@ -11,7 +11,7 @@ mod common;
 use common::check;
 use common::random::{self, Random};
 use planner::methods::all;
-use planner::{NoWatch, PlanError, plan, tight_bound};
+use planner::{NoWatch, PlanError, bound, plan};
 use rayon::prelude::*;
 use schema::Bytes;
 use simulator::replay::{Schedule, replay_with};
@@ -32,7 +32,7 @@ fn planned(seed: u64) -> Vec<(&'static str, bool)> {
     let mut problem = random::problem(random, &trace, &machine);
     problem.budget = budget;
     problem.limits.evaluations = 60;
-    let bound = tight_bound(&problem, problem.relaxation()).time();
+    let bound = bound(&problem).time();
     let mut planned = Vec::new();
     let slow = seed.is_multiple_of(setting("TIDEGATE_SLOW_EVERY", 1).max(1));
     for method in all().into_iter().filter(|method| slow || !method.only_on_request()) {

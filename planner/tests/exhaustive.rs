@@ -10,7 +10,7 @@ use std::cell::Cell;
 use common::exhaustive::{best, for_each_way, options, squeeze, ways};
 use common::random::{self, Random};
 use planner::methods::Ilp;
-use planner::{Decided, Limits, NoWatch, PlanError, Problem, lower, plan, tight_bound};
+use planner::{Decided, Limits, NoWatch, PlanError, Problem, bound, lower, plan};
 use schema::Nanos;
 use simulator::Policy;
 
@@ -69,14 +69,14 @@ fn no_way_is_missed(problem: &Problem, seed: u64, time: Nanos) {
     });
 }
 
-/// The bound, relaxation included, is beaten by none of all ways to treat all tensors.
+/// The bound is beaten by none of all ways to treat all tensors.
 #[test]
 fn no_way_to_treat_all_tensors_beats_the_bound() {
     let counts = [const { Cell::new(0u64) }; 2];
     let [binding, close] = &counts;
     let count = |cell: &Cell<u64>, yes: bool| cell.set(cell.get() + u64::from(yes));
     for_each_problem(2_000, 300, |seed, random, problem, early| {
-        let bound = tight_bound(problem, problem.relaxation());
+        let bound = bound(problem);
         let policy = random::policy(random);
         let other = best(problem, policy, &options(problem)).map(|(time, _)| time);
         for (time, policy) in [(Some(early), Policy::EARLY_COPIES_STAY), (other, policy)] {

@@ -24,6 +24,10 @@ pub struct Comparison {
     /// A time that no plan under this budget can beat. Absent where none was computed.
     #[serde(default, rename = "bound_ns", skip_serializing_if = "Option::is_none")]
     pub bound: Option<Nanos>,
+    /// What is on the device at once at some moment, whatever the plan: no budget below it can do. Absent
+    /// where it was not computed.
+    #[serde(default, rename = "least_budget_bytes", skip_serializing_if = "Option::is_none")]
+    pub least_budget: Option<Bytes>,
     /// One entry per method, in the order in which they were asked for.
     pub methods: Vec<MethodResult>,
 }
@@ -38,7 +42,7 @@ pub struct InCore {
     /// Largest sum of live tensors.
     #[serde(rename = "peak_bytes")]
     pub peak: Bytes,
-    /// The part that is there from start to end whatever the plan: no budget below it can do.
+    /// The part that no op makes, which is there before the iteration and after it.
     #[serde(rename = "fixed_bytes")]
     pub fixed: Bytes,
 }

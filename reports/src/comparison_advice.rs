@@ -57,10 +57,15 @@ fn which_is_fastest(comparison: &Comparison, fastest: &[&MethodResult]) -> Strin
             clauses.push(format!("{what} only ({method}) would cost {slowdown:.3}x"));
         }
     }
-    if comparison.in_core.fixed > Bytes::ZERO {
-        clauses.push(format!("no budget below {} can do", comparison.in_core.fixed));
+    if let Some(least) = least_budget(comparison) {
+        clauses.push(format!("no budget below {least} can do"));
     }
     clauses.join("; ") + "."
+}
+
+/// What every plan needs, where that is known and anything at all.
+fn least_budget(comparison: &Comparison) -> Option<Bytes> {
+    comparison.least_budget.filter(|least| *least > Bytes::ZERO)
 }
 
 type Only = fn(&MethodResult) -> bool;
@@ -87,13 +92,18 @@ fn what_would_do(comparison: &Comparison) -> String {
     if let Some((shortfall, MethodResult { method, .. })) = nearest {
         // Saturates only for figures that no machine has; rounded up, so that it does suffice.
         let megabytes = budget.0.saturating_add(shortfall.0).div_ceil(1_000_000);
+        let least = least_budget(comparison);
+        let least = least.map_or(String::new(), |least| format!(", none below {least} can"));
         return format!(
             "No method fits {budget}: {method} comes nearest and lacks {shortfall}; \
-             --budget {megabytes}MB would do."
+             --budget {megabytes}MB would do{least}."
         );
     }
     if methods.iter().any(|m| m.status == Status::Timeout) {
         return format!("No method found a plan for {budget} in time: allow more time.");
+    }
+    if let Some(least) = least_budget(comparison).filter(|least| least > budget) {
+        return format!("Nothing fits {budget}: no budget below {least} can do.");
     }
     format!("No method fits {budget}: raise the budget, or shrink the batch.")
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use planner::methods::{self, Method};
-use planner::{PlanError, Problem, Watch, bound, tight_bound};
+use planner::{PlanError, Problem, Watch, bound, least_budget};
 use reports::{Comparison, MethodResult, Status};
 use schema::{Bytes, Choice, Document, Nanos, Plan, Reference, Task, Trace};
 use simulator::{InCore, Infeasible, prove};
@@ -223,12 +223,7 @@ pub fn comparison(
     problem: &Problem,
     mut methods: Vec<MethodResult>,
 ) -> Comparison {
-    // Who interrupts does not want to wait for a tighter one.
-    let bound = match problem.solved_relaxation() {
-        None if interrupted() => bound(problem),
-        _ => tight_bound(problem, problem.relaxation()),
-    }
-    .time();
+    let bound = bound(problem).time();
     methods.iter_mut().for_each(|row| over_bound(row, bound));
     let reference = |name: String, digest| Reference { name, digest };
     Comparison {
@@ -242,6 +237,7 @@ pub fn comparison(
             fixed: inputs.in_core.fixed,
         },
         bound,
+        least_budget: Some(least_budget(problem).0),
         methods,
     }
 }

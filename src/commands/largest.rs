@@ -1,6 +1,6 @@
 //! `tidegate largest`
 
-use planner::{Limits, methods};
+use planner::{Limits, Problem, methods};
 use reports::Comparison;
 use scenarios::Budget;
 use schema::{Bytes, Document, Reference};
@@ -127,6 +127,7 @@ fn show(args: &Args, machine: &schema::Machine, answer: Budgeted) -> Result {
             fixed: in_core.fixed,
         },
         bound: found.plan.as_ref().ok().and_then(|plan| plan.predicted.bound),
+        least_budget: Some(planner::least_budget(&Problem::new(&trace, machine, budget)).0),
         methods: vec![found.row],
     };
     let find = if args.device { "smallest-budget" } else { "largest-batch" };

@@ -7,9 +7,11 @@
 //! watches for cases that do not end, and says which took longest. A failure names its seed, and its input is
 //! kept; `TIDEGATE_SEED=N TIDEGATE_CASES=1` replays it. Built as tests are, arithmetic that overflows panics.
 
+mod codec_readers;
 mod mutate;
 mod onnx;
 mod readers;
+mod table_readers;
 mod watch;
 
 use std::collections::BTreeSet;

@@ -3,26 +3,26 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use codecs::frame::{HEADER_BYTES, decode, encode};
-use codecs::ibp::{ChunkSize, Metadata, RowCoder, Rows, analyse};
-use codecs::synthetic::Recipe;
-use codecs::{CodecId, Layout, TensorView};
+use codecs::CodecId;
 use planner::{CodecOptions, Limits, NoWatch, Problem, methods};
 use profiler::import::{Format, ImportOptions, InPlaceOps, import};
 use profiler::trainable::{Training, trainable};
-use regression::{Sample, fit_size, fit_times};
-use results::{CodecSample, Row, Table, TensorZeros, read_parquet, write_parquet};
+use results::{Row, TensorZeros};
 use runtime::profile::Needs;
 use scenarios::{NetworkOptions, modelled_trace, network_from_onnx, network_from_toml};
 use schema::{
-    Basis, Bytes, BytesPerSec, CodecModels, Direction, Document, Dtype, Fidelity, Machine, Nanos,
-    Plan, PlanSeries, Timeline, Trace,
+    Basis, Bytes, BytesPerSec, CodecModels, Direction, Document, Machine, Nanos, Plan, PlanSeries,
+    Timeline, Trace,
 };
 use simulator::replay::{Schedule, replay};
 use simulator::{Program, check_contract, in_core, predict, prove};
 
+use crate::codec_readers::{
+    frames, packed_rows, payloads, read_frame, read_packed_rows, read_payload, tensor,
+};
 use crate::mutate::Form;
 use crate::onnx;
+use crate::table_readers::{read_samples, read_table, rows, samples, table, zeros};
 
 /// A reader under test.
 pub struct Reader {
@@ -262,6 +262,7 @@ fn read_plan_series(bytes: &[u8]) -> bool {
 fn read_timeline(bytes: &[u8]) -> bool {
     let Some(timeline) = document::<Timeline>(bytes) else { return false };
     reports::perfetto(&timeline);
+    reports::timeline_svg(&timeline, 640, &|_| None);
     true
 }
 
@@ -333,190 +334,6 @@ fn read_efficiencies(bytes: &[u8]) -> bool {
     let Fixture { machine, .. } = fixture();
     let network = network_from_toml(NETWORK, Path::new("small.toml"), &options());
     let _ = scenarios::modelled_trace_with(&network.expect("well formed"), machine, &efficiencies);
-    true
-}
-
-fn tensor() -> (Layout, Vec<u8>) {
-    let layout = Layout::new(Dtype::F32, &[4, 3, 16, 16]).expect("it is small");
-    let recipe = Recipe { layout: layout.clone(), sparsity: 0.5, smoothness: 0.5, seed: 1 };
-    let bytes = recipe.bytes().expect("a recipe");
-    (layout, bytes)
-}
-
-fn every_codec() -> impl Iterator<Item = Box<dyn codecs::Codec>> {
-    let ids = codecs::all().iter().filter_map(|entry| entry.example.parse::<CodecId>().ok());
-    ids.filter_map(|id| codecs::codec(id).ok())
-}
-
-fn frames() -> Vec<Vec<u8>> {
-    let (layout, bytes) = tensor();
-    let input = TensorView::new(&layout, &bytes).expect("as long as it says");
-    every_codec().map(|codec| encode(codec.as_ref(), input).expect("floats")).collect()
-}
-
-/// As it is, and with checksums that hold.
-fn read_frame(bytes: &[u8]) -> bool {
-    let mut forged = bytes.to_vec();
-    if forged.len() < HEADER_BYTES {
-        return decode(bytes, 16 << 20).is_ok();
-    }
-    let hash = |bytes: &[u8]| xxhash_rust::xxh3::xxh3_64(bytes).to_le_bytes();
-    let payload = hash(&forged[HEADER_BYTES..]);
-    forged[104..112].copy_from_slice(&payload);
-    let header = hash(&forged[..120]);
-    forged[120..128].copy_from_slice(&header);
-    let _ = decode(bytes, 16 << 20);
-    decode(&forged, 16 << 20).is_ok()
-}
-
-fn payloads() -> Vec<Vec<u8>> {
-    let (layout, bytes) = tensor();
-    let input = TensorView::new(&layout, &bytes).expect("as long as it says");
-    let payload = |codec: Box<dyn codecs::Codec>| {
-        let mut payload = vec![0; codec.worst_case(&layout)];
-        let length = codec.compress(input, &mut payload).expect("floats");
-        payload.truncate(length);
-        payload
-    };
-    every_codec().map(payload).collect()
-}
-
-/// By every codec: what is another's is as good as any.
-fn read_payload(bytes: &[u8]) -> bool {
-    let mut accepted = false;
-    for (dtype, shape) in [(Dtype::F32, &[4, 3, 16, 16][..]), (Dtype::F16, &[7, 61])] {
-        let layout = Layout::new(dtype, shape).expect("it is small");
-        let mut out = vec![0; layout.bytes()];
-        for codec in every_codec() {
-            accepted |= codec.decompress(bytes, &layout, &mut out).is_ok();
-        }
-    }
-    accepted
-}
-
-/// Rows that agree in most of their bits: mask and values, and then what is packed.
-fn packed_rows() -> Vec<Vec<u8>> {
-    let row = |row: u8| (0..ROW as u8).map(move |byte| byte & 0x3c | row & byte & 3);
-    let rows: Vec<u8> = (0..16).flat_map(row).collect();
-    let of_chunk = |chunk: ChunkSize| {
-        let metadata = analyse(Rows::new(&rows, ROW).expect("whole rows"), chunk);
-        let metadata = metadata.expect("there are rows").metadata;
-        let mut packed = [metadata.mask(), metadata.bitval()].concat();
-        let coder = RowCoder::new(metadata, chunk).expect("chunks fit rows");
-        let packs = rows.chunks(ROW).all(|row| coder.compress(row, &mut packed));
-        assert!(packs, "rows agree");
-        packed
-    };
-    ChunkSize::ALL.map(of_chunk).to_vec()
-}
-
-const ROW: usize = 64;
-
-fn read_packed_rows(bytes: &[u8]) -> bool {
-    let Some((metadata, rows)) = bytes.split_at_checked(2 * ROW) else { return false };
-    let mut accepted = false;
-    for chunk in ChunkSize::ALL {
-        let metadata = Metadata::new(metadata[..ROW].to_vec(), metadata[ROW..].to_vec());
-        let coder = metadata.and_then(|metadata| RowCoder::new(metadata, chunk));
-        let Ok(coder) = coder else { continue };
-        let (mut rest, mut out) = (rows, vec![0; ROW]);
-        while let Ok(length) = coder.decompress(rest, &mut out) {
-            accepted = true;
-            rest = match rest.split_at_checked(length) {
-                Some((_, rest)) if length > 0 => rest,
-                _ => break,
-            };
-        }
-    }
-    accepted
-}
-
-fn table<T: Table>(rows: &[T]) -> Vec<u8> {
-    with_file(|file| {
-        write_parquet(rows, file).expect("there is room");
-        std::fs::read(file).expect("it was written")
-    })
-}
-
-fn with_file<R>(work: impl FnOnce(&Path) -> R) -> R {
-    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| tempfile::tempdir().expect("there is room"));
-    work(&folder.path().join("table.parquet"))
-}
-
-fn rows() -> Vec<Row> {
-    let row = |batch: u32| Row {
-        study: "links".into(),
-        network: "resnet50".into(),
-        batch: Some(batch),
-        machine: "titan-v".into(),
-        bandwidth: BytesPerSec(50_000_000_000),
-        method: "pooch".into(),
-        reason: batch.is_multiple_of(2).then(|| "too little memory".into()),
-        iteration: (batch % 2 == 1).then_some(Nanos(1_500_000)),
-        slowdown: Some(1.5),
-        ..Row::default()
-    };
-    (1..6).map(row).collect()
-}
-
-fn zeros() -> Vec<TensorZeros> {
-    let row = |tensor: u32| TensorZeros {
-        epoch: tensor / 4,
-        tensor: tensor % 4,
-        name: format!("relu{}", tensor % 4),
-        bytes: Bytes(4096),
-        zeros: f64::from(tensor) / 20.0,
-    };
-    (0..20).map(row).collect()
-}
-
-fn samples() -> Vec<CodecSample> {
-    let row = |index: u64| {
-        let (bytes, zeros) = ((1 + index % 6) << 20, index / 6 % 4);
-        CodecSample {
-            device: "one".into(),
-            codec: "zvc".into(),
-            fidelity: "lossless".into(),
-            dtype: "f32".into(),
-            threads: 1,
-            runs: 5,
-            sparsity: 0.2 * (1 + zeros) as f64,
-            bytes: Bytes(bytes),
-            compressed: Bytes(bytes * (9 - 2 * zeros) / 10),
-            compress: Nanos(1000 + bytes * (10 - zeros) / 7),
-            decompress: Nanos(2000 + bytes * (8 - zeros) / 9),
-            ..CodecSample::default()
-        }
-    };
-    (0..24).map(row).collect()
-}
-
-fn read<T: Table>(bytes: &[u8]) -> Option<Vec<T>> {
-    with_file(|file| {
-        std::fs::write(file, bytes).expect("there is room");
-        read_parquet(file).ok()
-    })
-}
-
-fn read_table<T: Table>(bytes: &[u8]) -> bool {
-    read::<T>(bytes).is_some()
-}
-
-/// As `fit` does, where few enough are left to fit quickly.
-fn read_samples(bytes: &[u8]) -> bool {
-    let Some(rows) = read::<CodecSample>(bytes) else { return false };
-    let sample = |row: &CodecSample| Sample {
-        bytes: row.bytes,
-        compressed: row.compressed,
-        sparsity: row.sparsity,
-        time: row.compress,
-    };
-    let samples: Vec<Sample> = rows.iter().take(32).map(sample).collect();
-    for fidelity in [Fidelity::Lossless, Fidelity::FixedRate, Fidelity::ErrorBounded] {
-        let _ = fit_size(&samples, fidelity);
-    }
-    let _ = fit_times(&samples, "fuzzed");
     true
 }
 

@@ -49,7 +49,7 @@ pub(super) fn items(problem: &Problem, points: &Points) -> (Vec<Item>, Vec<u64>)
             continue;
         }
         let maker = problem.model.producer(gap.tensor);
-        let rerun = maker.filter(|_| problem.may_recompute(index));
+        let rerun = maker.filter(|op| problem.may_run_again(*op));
         let made = problem.model.producer(gap.tensor).map_or(0, |op| points.after(op));
         items.push(Item { gap: index, made, first, end, rerun, share: 0.0, with: Vec::new() });
     }

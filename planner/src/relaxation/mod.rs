@@ -1,4 +1,4 @@
-//! Planning as a linear programme: a bound that no plan can beat, and what memory is worth when.
+//! Planning as a linear programme: what a plan with fractions of tensors would do, and what memory is worth when.
 //!
 //! Memory is looked at when certain ops, the *points*, start. Between two points, a tensor that is
 //! not on the device spends time in one of the ways that a plan has, and fractions of tensors are
@@ -21,12 +21,12 @@
 //! only grow, and between two points by at least the reruns there. The delay of the end is what is
 //! minimised.
 //!
-//! Every plan gives a feasible point: a rerun before the last counts for nothing, a tensor that is
+//! Plans give feasible points: a rerun before the last counts for nothing, a tensor that is
 //! held beyond its last use, or copied then, counts as those that it serves to make (see `items`),
-//! time whose place is uncertain may be used by the link anywhere. Hence the optimum bounds all plans
-//! but those that compress tensors beyond their last use. What is
-//! stated is not the solver's optimum but the weak-duality bound at its prices, which is valid
-//! whatever the solver's accuracy.
+//! time whose place is uncertain may be used by the link anywhere. Not all plans do: one that
+//! holds a dead tensor spares the reruns of all that this was made from, too, which `items` charges one by one.
+//! So the optimum, of which the weak-duality value at the solver's prices is stated, guides the search and is no
+//! bound; [cuts](crate::cut) are.
 //!
 //! The programme has the shape of those of Checkmate (Jain et al., 2020) and POET (Patil et al.,
 //! 2022), but on a coarse time axis, with flows in place of copies, and with durations that are
@@ -42,7 +42,7 @@ use schema::{CodecCost, Nanos, TensorId};
 use simulator::CodecLane;
 
 use crate::Problem;
-use crate::kept_load::kept_load;
+use crate::kept_load::certain_load;
 use items::{Item, items};
 pub(crate) use items::{largest_gaps, last_uses};
 use linear::{Programme, Row, Variable};
@@ -62,7 +62,7 @@ const GB: f64 = 1e9;
 /// What the relaxation says of a problem.
 #[derive(Debug, Clone)]
 pub struct Relaxation {
-    /// No plan's iteration takes less.
+    /// What the iteration takes at least, if dead tensors are treated as `items` says.
     pub time: Nanos,
     /// What the optimum does with each gap of the problem's model.
     pub gaps: Vec<Shares>,
@@ -95,7 +95,7 @@ impl Shares {
 
 /// Solves the relaxation of a problem.
 pub fn relax(problem: &Problem) -> Relaxation {
-    let points = Points::new(problem, &kept_load(problem), POINTS);
+    let points = Points::new(problem, &certain_load(problem), POINTS);
     let (items, free) = items(problem, &points);
     let mut build = Build::new(problem, &points, &free);
     let chosen: Vec<Chosen> = items.iter().map(|item| build.item(item)).collect();

@@ -5,5 +5,6 @@ pub mod chain;
 pub mod check;
 pub mod exhaustive;
 pub mod judge;
+pub mod optimum;
 pub mod random;
 pub mod recordings;

@@ -56,9 +56,18 @@ fn the_last_sentence_never_claims_what_the_values_do_not_say() {
     comparison.budget = Bytes(4_000_000_000);
     comparison.methods = vec![infeasible_as("in-core", 10)];
     let text = table(&comparison, true);
+    let end = "nearest and lacks 10.000 MB; --budget 4010MB would do, none below 450.000 MB can.\n";
+    assert!(text.ends_with(end), "{text}");
+
+    comparison.least_budget = None;
+    let text = table(&comparison, true);
     assert!(text.ends_with("nearest and lacks 10.000 MB; --budget 4010MB would do.\n"), "{text}");
 
     comparison.methods[0].shortfall = None;
+    comparison.least_budget = Some(Bytes(4_500_000_000));
+    let end = "Nothing fits 4.000 GB: no budget below 4.500 GB can do.\n";
+    assert!(table(&comparison, true).ends_with(end));
+    comparison.least_budget = None;
     assert!(table(&comparison, true).ends_with("raise the budget, or shrink the batch.\n"));
     comparison.methods[0].status = Status::Timeout;
     assert!(table(&comparison, true).ends_with("in time: allow more time.\n"));

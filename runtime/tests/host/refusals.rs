@@ -107,7 +107,7 @@ fn a_plan_that_misstates_its_peak_is_refused() {
     let network = networks::small("vgg");
     let trace = problem::trace(&network);
     let mut plan = planned(&trace, &problem::machine(false), "in-core", 105, None);
-    plan.predicted.peak = plan.predicted.peak - Bytes(1);
+    plan.predicted.peak -= Bytes(1);
     let options = HostOptions::new(problem::link(1_000));
     let error = HostDevice::new(&network, &trace, &plan, &options).err();
     assert!(matches!(error, Some(DeviceError::Misstated(_))), "{error:?}");

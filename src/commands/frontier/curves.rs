@@ -1,7 +1,7 @@
 //! The points of the curves, and the smallest budgets for a slowdown.
 
 use planner::methods::Method;
-use planner::{Problem, tight_bound};
+use planner::{Problem, bound};
 use rayon::prelude::*;
 use reports::{FrontierPoint, MethodResult, Smallest};
 use schema::{Bytes, Nanos};
@@ -144,7 +144,7 @@ impl<'a> Curves<'a> {
             return Ok(Answer::Interrupted);
         }
         let Some(method) = asked else {
-            return Ok(Answer::Bound(tight_bound(problem, problem.relaxation()).time()));
+            return Ok(Answer::Bound(bound(problem).time()));
         };
         match result_of(method, problem, &UntilInterrupted, &self.inputs.in_core) {
             Ok(found) => Ok(Answer::Row(Box::new(found.row))),

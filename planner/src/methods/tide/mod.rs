@@ -77,9 +77,10 @@ impl Method for Tide {
         let options = Options::new(problem, target);
         let mut best = Packed::new(problem, target, &options, watch);
         let quick = best.first();
+        best.try_cuts();
         // What is as fast as a bound that takes no time to find needs no search.
-        let known = bound(problem).time().unwrap_or_default();
-        if best.is_within(known.0)
+        let least = bound(problem).time().unwrap_or_default();
+        if best.is_within(least.0)
             && let Some(decided) = best.take()
         {
             return Ok(decided);
@@ -104,7 +105,7 @@ impl Method for Tide {
         );
         best.pack(latest(found.clone()));
         let stops = !watch.go_on(Progress { phase: "relaxed", done: 1, of: 1 });
-        if (stops || best.is_within(relaxation.time.0))
+        if (stops || best.is_within(least.0))
             && let Some(decided) = best.take()
         {
             return Ok(decided);
@@ -138,7 +139,7 @@ impl Method for Tide {
                 best.pack(latest(found));
             }
         }
-        if !best.is_within(relaxation.time.0) {
+        if !best.is_within(least.0) {
             best.try_others();
         }
         match (best.take(), fastest) {

@@ -1,8 +1,11 @@
 //! What other methods decide, where they take little time.
 
+use super::options::policy;
 use super::packed::Packed;
-use crate::decide::share;
-use crate::methods::{Capuchin, Method, Pooch, Selective};
+use crate::Decided;
+use crate::cut::lazy;
+use crate::decide::{DECIDED_PERMILLE, share};
+use crate::methods::{Capuchin, Dtr, Method, Pooch, Selective};
 
 /// On traces of at most so many ops, PooCH takes little time.
 const FEW_OPS: usize = 3000;
@@ -10,16 +13,39 @@ const FEW_OPS: usize = 3000;
 /// Shares of the memory, in thousandths, for which a method decides until that can be packed.
 const ROOMS: [u64; 4] = [1000, 990, 980, 965];
 
+/// The same for cuts.
+const CUT_ROOMS: [u64; 3] = [1000, 980, 950];
+
 impl Packed<'_> {
-    /// Tries what Capuchin, selective checkpointing and, on traces that are not too long, PooCH
+    /// Where nothing is copied or compressed, tries the cuts that bound the problem, carried out as they stand.
+    /// That takes milliseconds, and holds dead tensors where treatments of gaps cannot. What fits at its
+    /// place need not fit elsewhere, nor have addresses, so they are made for less memory, too.
+    pub fn try_cuts(&mut self) {
+        if self.problem.allowed.swap || self.problem.allowed.compress {
+            return;
+        }
+        for room in CUT_ROOMS {
+            let mut problem = self.problem.restricted_to(self.problem.allowed);
+            problem.budget = share(self.target, room);
+            for steps in lazy(&problem).into_iter().flatten() {
+                if self.lower(Decided::from_steps(self.problem, steps, policy(self.problem))) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Tries what DTR does, and what Capuchin, selective checkpointing and, on traces that are not too long, PooCH
     /// decide: where little has to leave they are near the best, and what they find may have
     /// addresses where what a search found has none.
     pub fn try_others(&mut self) {
         let few = self.problem.trace.ops.len() <= FEW_OPS;
-        let quick: [&dyn Method; 2] = [&Capuchin, &Selective];
-        for method in quick.into_iter().chain(few.then_some(&Pooch as &dyn Method)) {
-            for room in ROOMS {
-                let target = share(self.target, room);
+        let quick: [(&dyn Method, &[u64]); 3] =
+            [(&Capuchin, &ROOMS), (&Selective, &ROOMS), (&Dtr, &DECIDED_PERMILLE)];
+        let pooch = few.then_some((&Pooch as &dyn Method, &ROOMS as &[u64]));
+        for (method, rooms) in quick.into_iter().chain(pooch) {
+            for room in rooms {
+                let target = share(self.target, *room);
                 let Ok(decided) = method.decide(self.problem, target, self.watch) else { break };
                 if self.lower(decided) {
                     break;
