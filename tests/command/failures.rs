@@ -3,6 +3,8 @@
 use serde_json::Value;
 
 use crate::sandbox::Sandbox;
+#[cfg(target_os = "linux")]
+use crate::sandbox::signals;
 
 const SMALL: &str = "tests/recordings/small.dtr.jsonl -m titan-v -b 60%";
 
@@ -115,7 +117,7 @@ fn no_feasible_plan_writes_no_file() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_interrupted_search_leaves_nothing() {
-    for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+    for (signal, code) in signals() {
         interrupt_a_search(signal, code);
     }
 }

@@ -72,18 +72,3 @@ fn files_larger_than_any_of_theirs_are_not_read() {
     refused(&sandbox, "fit samples.parquet", 2, &said);
     refused(&sandbox, "verify plan.json", 2, &said);
 }
-
-/// Address space for the program and some threads, and not for a thousand.
-#[cfg(target_os = "linux")]
-#[test]
-fn threads_that_the_system_does_not_give_are_an_error() {
-    let command = format!(
-        "ulimit -v 1000000 && RAYON_NUM_THREADS=1000 exec {} list machines",
-        env!("CARGO_BIN_EXE_tidegate")
-    );
-    let output = std::process::Command::new("bash").args(["-c", &command]).output();
-    let output = output.expect("there is bash");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.starts_with("error: the system gives no threads: ask for fewer"), "{said}");
-}

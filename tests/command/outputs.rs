@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use schema::{Document, Trace};
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, signals};
 
 const RECORDING: &str = "tests/recordings/small.dtr.jsonl";
 
@@ -167,7 +167,7 @@ impl Waiting {
 fn a_signal_removes_what_was_not_yet_written_wherever_a_command_is() {
     for command in ["import in -o out.json", "fit in -o out.json", "export in --to svg -o out.json"]
     {
-        for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        for (signal, code) in signals() {
             let sandbox = Sandbox::new();
             let waiting = Waiting::on(&sandbox, &format!("exec \"$0\" {command}"));
             let [temporary, _] = sandbox.files().try_into().expect("a file beside the pipe");

@@ -133,6 +133,24 @@ pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Signals that end a command, with the exit code that each leaves. Those that whoever started the
+/// tests has them ignore, as `nohup` does, their children do not hear either: they are left out.
+#[cfg(unix)]
+pub fn signals() -> Vec<(&'static str, i32)> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let heard = |(name, number): &(&str, i32)| {
+        let heard = ignored & 1 << (number - 1) == 0;
+        if !heard {
+            println!("skipped: SIG{}, which the tests were started to ignore", &name[1..]);
+        }
+        heard
+    };
+    let signals = [("-INT", 2), ("-TERM", 15), ("-HUP", 1)].into_iter().filter(heard);
+    signals.map(|(name, number)| (name, 128 + number)).collect()
+}
+
 /// A text without what differs from run to run: the time that planning took, which ends the rows
 /// of a comparison.
 pub fn without_times(text: &str) -> String {
