@@ -3,7 +3,7 @@
 use schema::{Bytes, OpKind};
 use simulator::{Policy, PrefetchGate, Treatment};
 
-use crate::methods::{Method, about_feature_maps, all_feature_maps, needs_recompute, needs_swap};
+use crate::methods::{Method, about_feature_maps, needs_recompute, needs_swap};
 use crate::{Decided, PlanError, Problem, Watch};
 
 /// SuperNeurons' classification as PooCH section 5.2 states it: feature maps are kept from the
@@ -36,20 +36,37 @@ impl Method for SuperNeurons {
         needs_swap(problem)?;
         needs_recompute(problem)?;
         let policy = Policy { prefetch: PrefetchGate::WithPrecedingConvolution, ..Policy::EARLY };
-        let mut treatments = all_feature_maps(problem, Treatment::Keep);
+        let maps = problem.feature_maps.len();
         let mut evaluator = problem.evaluator(policy, target);
-        // From the input on, feature maps leave one by one until the rest fits.
-        let mut leaving = problem.feature_maps.iter();
-        loop {
-            match (evaluator.evaluate(&treatments), leaving.next()) {
-                (Ok(_), _) => return Ok(about_feature_maps(problem, treatments, policy)),
-                (Err(cause), None) => {
-                    return Err(PlanError::from_infeasible(cause, problem.budget));
-                }
-                (Err(_), Some(gap)) => treatments[*gap] = by_layer_type(problem, *gap),
+        let mut cause = |leaving| evaluator.evaluate(&without(problem, leaving)).err();
+        // From the input on, feature maps leave until the rest fits: one by one, or of a long trace more at
+        // once, and then as many less as bisection finds.
+        let step = maps.div_ceil(problem.evaluations() as usize).max(1);
+        let (mut too_few, mut enough) = (0, 0);
+        while let Some(cause) = cause(enough) {
+            if enough == maps {
+                return Err(PlanError::from_infeasible(cause, problem.budget));
+            }
+            (too_few, enough) = (enough, (enough + step).min(maps));
+        }
+        while enough - too_few > 1 {
+            let middle = too_few + (enough - too_few) / 2;
+            match cause(middle) {
+                None => enough = middle,
+                Some(_) => too_few = middle,
             }
         }
+        Ok(about_feature_maps(problem, without(problem, enough), policy))
     }
+}
+
+/// Everything kept but the first feature maps, so many.
+fn without(problem: &Problem, leaving: usize) -> Vec<Treatment> {
+    let mut treatments = problem.keep_all();
+    for gap in &problem.feature_maps[..leaving] {
+        treatments[*gap] = by_layer_type(problem, *gap);
+    }
+    treatments
 }
 
 fn by_layer_type(problem: &Problem, gap: usize) -> Treatment {
