@@ -61,7 +61,7 @@ impl Method for Tide {
     }
 
     fn summary(&self) -> &'static str {
-        "all decisions together, by annealing from a relaxation whose bound it approaches"
+        "all decisions together, by annealing from a relaxation"
     }
 
     fn source(&self) -> &'static str {
