@@ -57,7 +57,7 @@ impl Bound {
 }
 
 /// The bound for a problem: for its budget, its link, and what is allowed. The larger of the above and of
-/// what [cuts](crate::cut) say.
+/// what cuts (`cut`, with the proof) say.
 pub fn bound(problem: &Problem) -> Bound {
     match problem.cuts() {
         Cuts::Needs(needed, op) => Bound::Infeasible { needed, op },
