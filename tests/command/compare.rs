@@ -17,6 +17,17 @@ fn methods_are_sorted_by_time_and_the_last_line_says_what_to_do() {
 }
 
 #[test]
+fn what_the_time_is_made_of_is_shown_on_request() {
+    let sandbox = Sandbox::new();
+    let shown = |wide: &str| {
+        let text = sandbox.ok(&format!("{SMALL} -b 60% --methods swap-all,sqrt-n {wide}"));
+        let header = text.lines().find(|line| line.starts_with("method")).map(str::to_string);
+        header.expect("a table").split("  ").filter(|name| !name.is_empty()).count()
+    };
+    assert_eq!((shown(""), shown("--wide")), (7, 11));
+}
+
+#[test]
 fn as_json_each_figure_has_its_unit() {
     let sandbox = Sandbox::new();
     let command = format!("{SMALL} -b 60% --methods swap-opt,in-core --format json");
