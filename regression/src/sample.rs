@@ -23,9 +23,11 @@ impl Sample {
         self.compressed.0 as f64 / self.bytes.0 as f64
     }
 
-    /// That in thousandths, rounded up, as a plan looks it up.
+    /// That in thousandths, rounded up, as a plan looks it up: of a sample that was checked.
     pub fn permille(&self) -> u32 {
-        (u128::from(self.compressed.0) * 1000).div_ceil(u128::from(self.bytes.0)) as u32
+        const MOST: u32 = u32::MAX / 4;
+        let permille = (u128::from(self.compressed.0) * 1000).div_ceil(u128::from(self.bytes.0));
+        u32::try_from(permille).unwrap_or(MOST).min(MOST)
     }
 
     /// Size and time in units in which both are of about the same magnitude.
@@ -41,8 +43,8 @@ impl Sample {
 /// Samples that a fit needs.
 pub(crate) const LEAST: usize = 10;
 
-/// Whether a model can be fitted to the samples.
-pub(crate) fn check(samples: &[Sample]) -> Result<(), FitError> {
+/// Whether each sample is one that can have been measured.
+pub(crate) fn check_each(samples: &[Sample]) -> Result<(), FitError> {
     for (index, sample) in samples.iter().enumerate() {
         let range = 1..=1 << 50;
         let fine = [sample.bytes.0, sample.compressed.0, sample.time.0].map(|n| range.contains(&n));
@@ -52,6 +54,12 @@ pub(crate) fn check(samples: &[Sample]) -> Result<(), FitError> {
             return Err(FitError::BadSample { index: index + 1, what });
         }
     }
+    Ok(())
+}
+
+/// Whether a model of times can be fitted to the samples.
+pub(crate) fn check(samples: &[Sample]) -> Result<(), FitError> {
+    check_each(samples)?;
     if samples.len() < LEAST {
         return Err(FitError::TooFew { found: samples.len(), needed: LEAST });
     }

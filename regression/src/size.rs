@@ -2,6 +2,7 @@
 
 use schema::{Fidelity, SizeModel};
 
+use crate::sample::check_each;
 use crate::{FitError, Sample};
 
 /// The size model of a codec whose samples are tensors of 32-bit values.
@@ -10,11 +11,12 @@ use crate::{FitError, Sample};
 /// margin that covers every sample. Of others: the largest share that a sample became.
 ///
 /// # Errors
-/// [`FitError::TooFew`] without samples.
+/// [`FitError::TooFew`] without samples; [`FitError::BadSample`].
 pub fn fit_size(samples: &[Sample], fidelity: Fidelity) -> Result<SizeModel, FitError> {
     if samples.is_empty() {
         return Err(FitError::TooFew { found: 0, needed: 1 });
     }
+    check_each(samples)?;
     let largest = samples.iter().map(Sample::permille).max().unwrap_or(1000);
     if fidelity != Fidelity::Lossless {
         return Ok(SizeModel::Rate { permille: largest, margin_permille: 0 });
