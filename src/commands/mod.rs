@@ -1,5 +1,6 @@
 //! One file per subcommand.
 
+mod acceptance;
 mod bench;
 mod check;
 pub mod compare;
@@ -10,7 +11,7 @@ mod frontier;
 mod import;
 mod largest;
 mod list;
-mod plan;
+pub mod plan;
 mod profile;
 mod report;
 pub mod run;
@@ -73,6 +74,8 @@ pub enum Command {
     Schema(schema::Args),
     /// Measure tidegate itself
     Bench(bench::Args),
+    /// Try everything on a device, and write what came of it
+    Acceptance(acceptance::Args),
 }
 
 impl Command {
@@ -100,6 +103,7 @@ impl Command {
             Self::List(args) => list::run(&args),
             Self::Schema(args) => schema::run(&args),
             Self::Bench(args) => bench::run(&args),
+            Self::Acceptance(args) => acceptance::run(&args),
         }
     }
 }

@@ -78,7 +78,7 @@ pub fn run(args: &Args) -> Result {
     if graph && warmup == 0 {
         return Err(usage("--graph needs --warmup 1 or more: the first iteration is no graph yet"));
     }
-    let runs = Runs { warmup, iterations, seed, graph };
+    let runs = Runs { warmup, iterations, seed, graph, fingerprint: false };
     let subject = (&network, &trace, &machine);
     let ran = on_device(args.on, subject, &plan, runs, &args.inject)?;
     let in_core = match args.no_in_core {

@@ -125,4 +125,6 @@ pub struct InCoreTimes {
     pub measured: Nanos,
     /// The sum of the trace's op times.
     pub predicted: Nanos,
+    /// See [`Ran::fingerprint`].
+    pub fingerprint: Option<u64>,
 }

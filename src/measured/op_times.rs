@@ -1,6 +1,6 @@
 //! How long ops take on a device, from iterations that keep everything.
 
-use schema::{Lane, Nanos, Timeline};
+use schema::{Lane, Nanos, Task, Timeline};
 
 /// Times of a network's ops.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +18,18 @@ pub struct OpTimes {
 }
 
 impl OpTimes {
+    /// The same from iterations of a plan that also moves or recomputes: an op's time is that from its
+    /// start to its end, as the lane may wait before the next.
+    pub fn under_plan(ops: usize, timelines: &[Timeline]) -> Self {
+        let mut times = vec![Vec::with_capacity(timelines.len()); ops];
+        for interval in timelines.iter().flat_map(|timeline| &timeline.intervals) {
+            if let Task::Run(op) = interval.task {
+                times[op.index()].push(interval.end.saturating_sub(interval.start));
+            }
+        }
+        Self::of_times(&times, timelines)
+    }
+
     /// The times of so many ops, from iterations of a plan that only runs them, each once and in
     /// order.
     pub fn of(ops: usize, timelines: &[Timeline]) -> Self {
@@ -30,6 +42,10 @@ impl OpTimes {
                 op.push(end.saturating_sub(*start));
             }
         }
+        Self::of_times(&times, timelines)
+    }
+
+    fn of_times(times: &[Vec<Nanos>], timelines: &[Timeline]) -> Self {
         let mut scatter: Vec<f64> = times.iter().map(|times| distance(times)).collect();
         scatter.sort_by(f64::total_cmp);
         let mut iterations: Vec<Nanos> = timelines.iter().map(|t| t.iteration).collect();

@@ -18,7 +18,7 @@ use crate::codec_timers::{codec_timer, not_run};
 use crate::commands::fit::codecs::fit_models;
 use crate::device_args::{DeviceArgs, DeviceKind, OnDevice};
 use crate::exit::{Exit, OrExit, Result, WithExit};
-use crate::measured::device::{in_core_plan, on_device, zeros_on_cuda};
+use crate::measured::device::{on_device, plan_to_measure, zeros_on_cuda};
 use crate::measured::op_times::OpTimes;
 use crate::measured::runs::Runs;
 use crate::progress::Bar;
@@ -195,15 +195,25 @@ pub fn measure_ops(
     stop_if_interrupted()?;
     let mut trace = network.trace(&measured, provenance(source, args, machine));
     // Times are those of the device itself, from which predictions are made.
-    let plan = in_core_plan(&trace, machine)?;
+    let (plan, fits) = plan_to_measure(&mut trace, args.on, machine)?;
     let zeros = match args.on.kind {
-        DeviceKind::Host => None,
-        DeviceKind::Cuda => Some(zeros_on_cuda((network, &trace), &plan, first)?),
+        DeviceKind::Cuda if fits => Some(zeros_on_cuda((network, &trace), &plan, first)?),
+        _ => None,
     };
-    let runs = Runs { warmup, iterations: repeats, seed, graph: false };
+    let runs = Runs { warmup, iterations: repeats, seed, graph: false, fingerprint: false };
     let on = (network, &trace, machine);
     let ran = on_device(args.on, on, &plan, runs, &[])?;
-    let mut times = OpTimes::of(trace.ops.len(), &ran.timelines);
+    let mut times = match fits {
+        true => OpTimes::of(trace.ops.len(), &ran.timelines),
+        false => OpTimes::under_plan(trace.ops.len(), &ran.timelines),
+    };
+    if !fits {
+        trace.provenance.notes.push(format!(
+            "The iteration does not fit the device: ops were timed, from start to end, under a plan of \
+             {} within {}, and zeros were not counted.",
+            plan.method, plan.budget
+        ));
+    }
     times.computed_by = ran.computed_by;
     let note = times.computed_by.as_ref().map(|whose| format!("Computed by {whose}."));
     trace.provenance.notes.extend(note);

@@ -3,7 +3,8 @@
 use planner::{Progress, Watch};
 use runtime::device::{AccessError, Device, MemoryUse, RunFailure};
 use runtime::network::Network;
-use schema::Timeline;
+use schema::{TensorId, Timeline};
+use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::exit::{Exit, WithExit};
 use crate::progress::Bar;
@@ -19,6 +20,8 @@ pub struct Runs {
     pub seed: u64,
     /// Whether iterations are launched as CUDA graphs, from the second on.
     pub graph: bool,
+    /// Whether what outlives an iteration is read after the last, to be held to that of another plan.
+    pub fingerprint: bool,
 }
 
 /// What was measured.
@@ -32,6 +35,9 @@ pub struct Ran {
     pub loss: Option<f32>,
     /// Whose libraries computed, in words, where that may be one or another.
     pub computed_by: Option<String>,
+    /// Of the bits of all that outlives an iteration, after the last: parameters, the optimizer's state,
+    /// running statistics. Where it was asked for.
+    pub fingerprint: Option<u64>,
 }
 
 impl Ran {
@@ -91,7 +97,23 @@ impl Runs {
             None => None,
         };
         timelines.sort_by_key(|timeline| timeline.iteration);
+        let fingerprint = self.fingerprint.then(|| fingerprint(network, device)).transpose()?;
         let (memory, computed_by) = (device.memory(), device.computed_by());
-        Ok(Ran { timelines, memory, loss, computed_by })
+        Ok(Ran { timelines, memory, loss, computed_by, fingerprint })
     }
+}
+
+/// A number that plans have in common whose results are the same, bit for bit.
+fn fingerprint(network: &Network, device: &mut dyn Device) -> Result<u64, AccessError> {
+    let mut hash = Xxh3Default::new();
+    let mut cells = Vec::new();
+    for (index, tensor) in network.tensors().iter().enumerate() {
+        if tensor.is_constant() {
+            cells.resize(tensor.elements, 0.0f32);
+            device.read(TensorId::from_index(index), &mut cells)?;
+            let bytes: Vec<u8> = cells.iter().flat_map(|cell| cell.to_le_bytes()).collect();
+            hash.update(&bytes);
+        }
+    }
+    Ok(hash.digest())
 }

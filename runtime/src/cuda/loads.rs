@@ -8,6 +8,7 @@ use schema::{Bytes, Direction, Dtype, Nanos, OpId};
 use super::codec_runs::CodecRunError;
 use super::driver::{Context, DeviceMemory, Event, Kernels, Pinned, Stream};
 use super::launches::{Argument, Cells, Means, OpOperands, launches};
+use super::places::Places;
 use super::{CudaError, blocks_of, programs};
 use crate::device::Load;
 use crate::layers::{Activation, Linear};
@@ -236,19 +237,5 @@ fn with<A>(launch: &Launch<A>, value: impl Fn(&A) -> u64) -> Launch<u64> {
         blocks: launch.blocks,
         threads: launch.threads,
         arguments: launch.arguments.iter().map(value).collect(),
-    }
-}
-
-/// Places one behind the other.
-#[derive(Default)]
-struct Places {
-    end: u64,
-}
-
-impl Places {
-    fn next(&mut self, bytes: u64) -> u64 {
-        let begin = self.end;
-        self.end = (begin + bytes).next_multiple_of(256);
-        begin
     }
 }

@@ -3,11 +3,13 @@
 mod agreement;
 mod page;
 mod subject;
+mod table;
 
 use std::path::PathBuf;
 
 use planner::methods::Method;
-use planner::{Limits, Problem, plan};
+use planner::{Limits, PlanError, Problem, plan};
+use rayon::prelude::*;
 use reports::Checked;
 use runtime::network::Network;
 use scenarios::Budget;
@@ -17,16 +19,17 @@ use crate::codec_args::CodecInputs;
 use crate::commands::compare::methods_of;
 use crate::device_args::{DeviceArgs, DeviceKind};
 use crate::exit::{Exit, Result, WithExit};
-use crate::measured::compared::{Compared, InCoreTimes};
+use crate::measured::compared::{Compared, InCoreTimes, Pair};
 use crate::measured::device::{in_core, no_graphs, on_device, room_to_measure};
 use crate::measured::profile::{MeasuredMachine, measure_machine, measure_network};
 use crate::measured::runs::{Ran, Runs};
-use crate::output::{columns, print};
+use crate::output::{Format, print, print_json};
 use crate::page::PendingPage;
-use crate::progress::Bar;
+use crate::progress::{UntilInterrupted, points};
 use crate::signals::interrupted;
 use agreement::Agreement;
-use subject::Subject;
+pub use subject::Subject;
+use table::{NetworkTable, PlanRow, changes_values};
 
 /// Measure networks, plan them with several methods, run every plan, and show how well their times
 /// were predicted
@@ -74,6 +77,10 @@ pub struct Args {
     /// A folder for a page with the figures; it is made where there is none
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
+
+    /// How to print what came of it
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
 }
 
 /// A plan that was run.
@@ -101,28 +108,46 @@ pub fn run(args: &Args) -> Result {
     let built = networks.iter().map(built).collect::<Result<Vec<Network>>>()?;
     let page = args.output.as_deref().map(PendingPage::create).transpose()?;
     let machine = measure_machine(&args.device)?;
-    print(format!("{}\n", machine.machine.description))?;
-    let mut done = Vec::new();
+    let is_text = args.format == Format::Text;
+    if is_text {
+        print(format!("{}\n", machine.machine.description))?;
+    }
+    let (mut done, mut tables) = (Vec::new(), Vec::new());
     for on in networks.iter().zip(&built) {
-        done.extend(check(args, &methods, &machine, on)?);
+        let (table, of_network) = check(args, &methods, &machine, on)?;
+        if is_text {
+            print(table.text())?;
+        }
+        tables.push(table);
+        done.extend(of_network);
     }
     let rows: Vec<&Checked> = done.iter().map(|done| &done.row).collect();
     let timelines: Vec<_> = done.iter().map(|done| [&done.predicted, &done.measured]).collect();
     let agreement = Agreement::of(&rows, &timelines);
-    print(format!("\n{agreement}"))?;
-    match page {
-        Some(page) => page::write(page, &done, &machine.machine),
-        None => Ok(()),
+    if is_text {
+        print(format!("\n{agreement}"))?;
     }
+    if let Some(page) = page {
+        let written = page::write(page, &done, &machine.machine)?;
+        if is_text {
+            print(written)?;
+        }
+    }
+    let ended = table::ended(&tables);
+    if !is_text {
+        let device = machine.machine.description;
+        print_json(&table::CheckResult { device, networks: tables, agreement })?;
+    }
+    ended
 }
 
-/// One network: profiled, planned and run; prints its table.
+/// One network: profiled, planned and run.
 fn check(
     args: &Args,
     methods: &[Box<dyn Method>],
     measured: &MeasuredMachine,
     (subject, network): (&Subject, &Network),
-) -> Result<Vec<Done>> {
+) -> Result<(NetworkTable, Vec<Done>)> {
     let machine = &measured.machine;
     let (trace, times) = measure_network((&subject.named(), network), &args.device, machine)?;
     let runs = Runs {
@@ -130,53 +155,77 @@ fn check(
         iterations: args.iterations as usize,
         seed: args.device.seed,
         graph: args.graph,
+        fingerprint: true,
     };
     let on = (network, &trace, machine);
-    let in_core_times = in_core(args.device.on, on, runs)?;
+    let in_core = in_core(args.device.on, on, runs)?;
     let peak = simulator::in_core(&trace).peak;
-    print(format!(
-        "\n{subject}: {} ops, peak {peak}, in core {} ({} by the sum of its ops)\n",
-        trace.ops.len(),
-        in_core_times.measured,
-        in_core_times.predicted
-    ))?;
-    if let Some(whose) = &times.computed_by {
-        print(format!("computed by {whose}\n"))?;
-    }
-    let mut table = vec![header()];
+    let mut table = NetworkTable {
+        network: subject.to_string(),
+        ops: trace.ops.len(),
+        peak_bytes: peak,
+        in_core_ns: Pair { measured: in_core.measured, predicted: in_core.predicted },
+        computed_by: times.computed_by,
+        plans: Vec::new(),
+    };
     let mut done = Vec::new();
-    for budget in &args.budgets {
-        let bytes = Budget::resolve(Some(*budget), machine, peak);
-        for method in methods {
-            let problem = problem(args, &trace, machine, bytes, &measured.codecs);
-            let bar = Bar::new(method.name());
-            let planned = plan(method.as_ref(), &problem, &bar);
-            drop(bar);
-            if interrupted() {
-                let error = anyhow::anyhow!("interrupted");
-                return Err(WithExit { exit: Exit::Interrupted, error });
-            }
-            let share = 100.0 * bytes.0 as f64 / peak.0.max(1) as f64;
-            let mut cells = vec![format!("{share:.0} %"), method.name().to_string()];
-            match planned {
-                Ok(plan) => {
-                    let ran = on_device(args.device.on, on, &plan, runs, &[])?;
-                    let row = checked(subject, share, &plan, &ran, in_core_times);
-                    cells.extend(figures(&row));
+    for (budget, method, planned) in plans(args, methods, measured, &trace)? {
+        let share = 100.0 * budget.0 as f64 / peak.0.max(1) as f64;
+        let mut row = PlanRow::new(share, method);
+        match planned {
+            Err(error) => row.reason = Some(no_plan(&error)),
+            Ok(plan) => match on_device(args.device.on, on, &plan, runs, &[]) {
+                Err(end) if end.exit == Exit::Interrupted => return Err(end),
+                // The next plan is another matter, unless the device is lost, which it will say, too.
+                Err(end) => row.failed(format!("{:#}", end.error)),
+                Ok(ran) => {
+                    row.ran(&Compared::of(&plan, &ran, Some(&in_core)), &plan);
+                    row.same_bits =
+                        (!changes_values(&plan)).then(|| ran.fingerprint == in_core.fingerprint);
+                    let checked = checked(subject, &row, &plan, &ran, &in_core);
                     let predicted = simulator::predict(&plan, Some(&trace));
-                    let measured = ran.middle().clone();
-                    done.push(Done { row, plan, predicted, measured, trace: trace.clone() });
+                    let (measured, trace) = (ran.middle().clone(), trace.clone());
+                    done.push(Done { row: checked, plan, predicted, measured, trace });
                 }
-                Err(error) => cells.push(match error.short_by() {
-                    Some(short) => format!("lacks {short}"),
-                    None => "no plan".into(),
-                }),
-            }
-            table.push(cells);
+            },
         }
+        table.plans.push(row);
     }
-    print(columns(&table))?;
-    Ok(done)
+    Ok((table, done))
+}
+
+/// A plan for each budget and method, made side by side; in the order of budgets and methods.
+#[allow(clippy::type_complexity, reason = "a list of what is taken apart at once")]
+fn plans<'a>(
+    args: &Args,
+    methods: &'a [Box<dyn Method>],
+    measured: &MeasuredMachine,
+    trace: &Trace,
+) -> Result<Vec<(Bytes, &'a str, std::result::Result<Plan, PlanError>)>> {
+    let (machine, peak) = (&measured.machine, simulator::in_core(trace).peak);
+    let budgets = args.budgets.iter().map(|budget| Budget::resolve(Some(*budget), machine, peak));
+    let all: Vec<_> =
+        budgets.flat_map(|bytes| methods.iter().map(move |method| (bytes, method))).collect();
+    let bar = points(all.len());
+    let planned = all.into_par_iter().map(|(bytes, method)| {
+        let problem = problem(args, trace, machine, bytes, &measured.codecs);
+        let planned = plan(method.as_ref(), &problem, &UntilInterrupted);
+        bar.inc(1);
+        (bytes, method.name(), planned)
+    });
+    let planned = planned.collect();
+    bar.finish_and_clear();
+    match interrupted() {
+        true => Err(WithExit { exit: Exit::Interrupted, error: anyhow::anyhow!("interrupted") }),
+        false => Ok(planned),
+    }
+}
+
+fn no_plan(error: &PlanError) -> String {
+    match error.short_by() {
+        Some(short) => format!("lacks {short}"),
+        None => "no plan".into(),
+    }
 }
 
 fn problem<'a>(
@@ -195,16 +244,16 @@ fn problem<'a>(
 
 fn checked(
     subject: &Subject,
-    budget_percent: f64,
+    row: &PlanRow,
     plan: &Plan,
     ran: &Ran,
-    in_core: InCoreTimes,
+    in_core: &InCoreTimes,
 ) -> Checked {
-    let compared = Compared::of(plan, ran, Some(&in_core));
+    let compared = Compared::of(plan, ran, Some(in_core));
     let slowdown = compared.slowdown.expect("the iteration in core was measured");
     Checked {
         network: subject.to_string(),
-        budget_percent,
+        budget_percent: row.budget_percent,
         method: plan.method.clone(),
         measured: compared.iteration_ns.measured,
         predicted: compared.iteration_ns.predicted,
@@ -212,29 +261,4 @@ fn checked(
         predicted_slowdown: slowdown.predicted,
         arena_as_predicted: compared.arena_bytes.measured == compared.arena_bytes.predicted,
     }
-}
-
-fn header() -> Vec<String> {
-    let names = [
-        "budget",
-        "method",
-        "measured",
-        "predicted",
-        "error",
-        "over in-core",
-        "predicted",
-        "arena",
-    ];
-    names.map(String::from).to_vec()
-}
-
-fn figures(row: &Checked) -> Vec<String> {
-    vec![
-        row.measured.to_string(),
-        row.predicted.to_string(),
-        format!("{:+.1} %", 100.0 * row.error()),
-        format!("{:.3}x", row.measured_slowdown),
-        format!("{:.3}x", row.predicted_slowdown),
-        if row.arena_as_predicted { "as predicted" } else { "differs" }.into(),
-    ]
 }

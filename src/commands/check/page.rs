@@ -5,11 +5,10 @@ use schema::{Document, Machine, PendingFile};
 
 use super::Done;
 use crate::exit::Result;
-use crate::output::print;
 use crate::page::PendingPage;
 
-/// Writes figures, the documents of what the page shows as timelines, and the page.
-pub fn write(page: PendingPage, done: &[Done], machine: &Machine) -> Result {
+/// Writes figures, the documents of what the page shows as timelines, and the page. Says what it wrote.
+pub fn write(page: PendingPage, done: &[Done], machine: &Machine) -> Result<String> {
     let file = |name: String| PendingFile::create(&page.folder().join(name));
     file("machine.json".into())?.finish(machine.to_json().as_bytes())?;
     let checks = done.iter().map(|done| done.row.clone()).collect();
@@ -25,7 +24,7 @@ pub fn write(page: PendingPage, done: &[Done], machine: &Machine) -> Result {
         report.runs.push(Run { timeline: shown.measured.clone(), plan, trace });
     }
     let (page, figures) = page.finish(&report)?;
-    print(format!("{}: {} plans, {figures} figures\n", page.display(), done.len()))
+    Ok(format!("{}: {} plans, {figures} figures\n", page.display(), done.len()))
 }
 
 /// Of each network the last plan: that of the last method under the smallest budget that fits.

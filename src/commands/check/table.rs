@@ -1,0 +1,173 @@
+//! What a check found of each network, for people and programs.
+
+use schema::{Bytes, Fidelity, Nanos, Plan};
+use serde::Serialize;
+
+use super::agreement::Agreement;
+use crate::exit::{Exit, Result, WithExit};
+use crate::measured::compared::{Compared, Pair};
+use crate::output::columns;
+
+/// What was checked, as JSON has it.
+#[derive(Serialize)]
+pub struct CheckResult {
+    /// The machine's description.
+    pub device: String,
+    /// Each network.
+    pub networks: Vec<NetworkTable>,
+    /// How well its plans were predicted.
+    pub agreement: Agreement,
+}
+
+/// A network and its plans.
+#[derive(Serialize)]
+pub struct NetworkTable {
+    /// The network with its options.
+    pub network: String,
+    /// Its ops.
+    pub ops: usize,
+    /// The most memory that it needs with everything kept.
+    pub peak_bytes: Bytes,
+    /// The iteration that keeps everything; predicted is the sum of its ops.
+    pub in_core_ns: Pair<Nanos>,
+    /// Whose libraries computed, where that may be one or another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub computed_by: Option<String>,
+    /// Its plans, by budget and method.
+    pub plans: Vec<PlanRow>,
+}
+
+/// A plan.
+#[derive(Serialize)]
+pub struct PlanRow {
+    /// Its budget as a share of the in-core peak, in percent.
+    pub budget_percent: f64,
+    /// Its method.
+    pub method: String,
+    /// One iteration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iteration_ns: Option<Pair<Nanos>>,
+    /// How far its prediction is off, as a share of what was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<f64>,
+    /// The iteration over that which keeps everything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowdown: Option<Pair<f64>>,
+    /// The highest address in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arena_bytes: Option<Pair<Bytes>>,
+    /// Whether all that outlives the iterations has the bits that it has in core; absent where a codec of
+    /// the plan changes values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub same_bits: Option<bool>,
+    /// Why there is nothing measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Whether there is a plan that did not run.
+    pub failed: bool,
+}
+
+impl PlanRow {
+    /// Of which nothing is known yet.
+    pub fn new(budget_percent: f64, method: &str) -> Self {
+        Self {
+            budget_percent,
+            method: method.into(),
+            iteration_ns: None,
+            error: None,
+            slowdown: None,
+            arena_bytes: None,
+            same_bits: None,
+            reason: None,
+            failed: false,
+        }
+    }
+
+    /// A plan that did not run.
+    pub fn failed(&mut self, reason: String) {
+        (self.reason, self.failed) = (Some(reason), true);
+    }
+
+    /// A plan that did.
+    pub fn ran(&mut self, compared: &Compared, plan: &Plan) {
+        self.method.clone_from(&plan.method);
+        self.iteration_ns = Some(compared.iteration_ns);
+        self.error = Some(compared.error());
+        self.slowdown = compared.slowdown;
+        self.arena_bytes = Some(compared.arena_bytes);
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let mut cells = vec![format!("{:.0} %", self.budget_percent), self.method.clone()];
+        if let Some(reason) = &self.reason {
+            cells.push(reason.clone());
+        }
+        let (Some(time), Some(slowdown), Some(arena)) =
+            (self.iteration_ns, self.slowdown, self.arena_bytes)
+        else {
+            return cells;
+        };
+        cells.extend([
+            time.measured.to_string(),
+            time.predicted.to_string(),
+            format!("{:+.1} %", 100.0 * self.error.unwrap_or(0.0)),
+            format!("{:.3}x", slowdown.measured),
+            format!("{:.3}x", slowdown.predicted),
+            if arena.measured == arena.predicted { "as predicted" } else { "differs" }.into(),
+            match self.same_bits {
+                Some(true) => "same",
+                Some(false) => "DIFFER",
+                None => "-",
+            }
+            .into(),
+        ]);
+        cells
+    }
+}
+
+const HEADER: [&str; 9] = [
+    "budget",
+    "method",
+    "measured",
+    "predicted",
+    "error",
+    "over in-core",
+    "predicted",
+    "arena",
+    "bits",
+];
+
+impl NetworkTable {
+    /// The table, with what it is of.
+    pub fn text(&self) -> String {
+        let Self { network, ops, peak_bytes, in_core_ns, computed_by, plans } = self;
+        let mut text = format!(
+            "\n{network}: {ops} ops, peak {peak_bytes}, in core {} ({} by the sum of its ops)\n",
+            in_core_ns.measured, in_core_ns.predicted
+        );
+        if let Some(whose) = computed_by {
+            text.push_str(&format!("computed by {whose}\n"));
+        }
+        let header = HEADER.map(String::from).to_vec();
+        let rows: Vec<_> = [header].into_iter().chain(plans.iter().map(PlanRow::cells)).collect();
+        text + &columns(&rows)
+    }
+}
+
+/// Whether a codec of the plan gives other values back than it was given.
+pub fn changes_values(plan: &Plan) -> bool {
+    plan.codecs.iter().any(|codec| codec.fidelity != Fidelity::Lossless)
+}
+
+/// How the command ends: a plan that did not run is a failure, and other bits than in core are worse.
+pub fn ended(networks: &[NetworkTable]) -> Result {
+    let plans = || networks.iter().flat_map(|network| &network.plans);
+    let other_bits = plans().filter(|plan| plan.same_bits == Some(false)).count();
+    let failed = plans().filter(|plan| plan.failed).count();
+    let (exit, what) = match (other_bits, failed) {
+        (0, 0) => return Ok(()),
+        (0, failed) => (Exit::Failed, format!("{failed} plans did not run")),
+        (others, _) => (Exit::NotProven, format!("{others} plans have other bits than in core")),
+    };
+    Err(WithExit { exit, error: anyhow::anyhow!(what) })
+}
