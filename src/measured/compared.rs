@@ -1,7 +1,7 @@
 //! What was measured beside what was predicted.
 
 use schema::{Bytes, Nanos, Plan};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::measured::runs::Ran;
 
@@ -29,7 +29,7 @@ pub struct Compared {
 }
 
 /// A figure, measured and predicted.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Pair<T> {
     /// What was measured.
     pub measured: T,

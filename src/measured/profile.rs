@@ -62,8 +62,9 @@ const TENSORS: [Bytes; 6] = [
 /// No tensor that is sampled is smaller.
 const LEAST_TENSOR: Bytes = Bytes(4 << 10);
 
-/// The largest of those that a GPU trains, and how many sizes there are, each a quarter of the next.
-const CUDA_TENSOR: Bytes = Bytes(256 << 20);
+/// The same for a GPU: the largest, beyond which times are lines over sizes and the processor's bytes, which
+/// kernels are held to, take long to make; and how many sizes there are, each a quarter of the next.
+const CUDA_TENSOR: Bytes = Bytes(64 << 20);
 const CUDA_SIZES: usize = 5;
 
 /// The same for CUDA: what a codec makes of a tensor and what it works in must fit, too.
@@ -275,7 +276,7 @@ mod tests {
     #[test]
     fn tensors_that_are_sampled_fit_the_device() {
         let [mib, kib] = [|n: u64| Bytes(n << 20), |n: u64| Bytes(n << 10)];
-        assert_eq!(cuda_tensors(mib(80_000)), [mib(1), mib(4), mib(16), mib(64), mib(256)]);
+        assert_eq!(cuda_tensors(mib(80_000)), [kib(256), mib(1), mib(4), mib(16), mib(64)]);
         assert_eq!(cuda_tensors(mib(8)), [kib(4), kib(16), kib(64), kib(256)]);
     }
 }

@@ -103,6 +103,9 @@ impl Runs {
     }
 }
 
+/// Cells that are hashed at once.
+const PIECE: usize = 4096;
+
 /// A number that plans have in common whose results are the same, bit for bit.
 fn fingerprint(network: &Network, device: &mut dyn Device) -> Result<u64, AccessError> {
     let mut hash = Xxh3Default::new();
@@ -111,8 +114,12 @@ fn fingerprint(network: &Network, device: &mut dyn Device) -> Result<u64, Access
         if tensor.is_constant() {
             cells.resize(tensor.elements, 0.0f32);
             device.read(TensorId::from_index(index), &mut cells)?;
-            let bytes: Vec<u8> = cells.iter().flat_map(|cell| cell.to_le_bytes()).collect();
-            hash.update(&bytes);
+            for cells in cells.chunks(PIECE) {
+                let mut bytes = [0u8; 4 * PIECE];
+                let places = bytes.as_chunks_mut::<4>().0;
+                places.iter_mut().zip(cells).for_each(|(place, cell)| *place = cell.to_le_bytes());
+                hash.update(&bytes[..4 * cells.len()]);
+            }
         }
     }
     Ok(hash.digest())

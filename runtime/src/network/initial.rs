@@ -1,5 +1,6 @@
 //! What is in memory before the first iteration.
 
+use rayon::prelude::*;
 use schema::TensorId;
 
 use super::{Network, bf16};
@@ -19,6 +20,9 @@ pub enum Initial {
     /// The seed of dropout, as [`cells_from_seed`] stores it.
     Seed,
 }
+
+/// Cells that one thread draws at once.
+const PIECE: usize = 1 << 16;
 
 impl Initial {
     /// Weights that keep the variance of activations from layer to layer behind a ReLU
@@ -47,7 +51,14 @@ impl Initial {
     fn fill(self, random: &mut Random, data: &mut [f32]) {
         match self {
             Self::Constant(value) => data.fill(value),
-            Self::Uniform(bound) => data.fill_with(|| random.uniform(bound)),
+            // Side by side, with the numbers that one after the other would have.
+            Self::Uniform(bound) => {
+                data.par_chunks_mut(PIECE).enumerate().for_each(|(piece, data)| {
+                    let mut random = random.clone();
+                    random.skip((piece * PIECE) as u64);
+                    data.fill_with(|| random.uniform(bound));
+                })
+            }
             Self::Classes(classes) => {
                 data.fill_with(|| cell_from_index((random.next() % classes.max(1) as u64) as u32));
             }

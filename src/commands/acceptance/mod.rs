@@ -103,7 +103,7 @@ pub fn run(args: &Args) -> Result {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    print(summary(&document))?;
+    print(show::overview(&document))?;
     let failed = document.steps.iter().filter(|step| step.status == Status::Failed).count();
     match failed {
         0 => Ok(()),
@@ -180,14 +180,4 @@ fn write(document: &Acceptance, folder: &Path) -> Result {
     file("index.html")?.finish(show::html(document, folder).as_bytes())?;
     file(DOCUMENT)?.finish(document.to_json().as_bytes())?;
     Ok(())
-}
-
-fn summary(document: &Acceptance) -> String {
-    let line = |step: &document::StepResult| {
-        let (status, reason) = (step.status.to_string(), step.reason.as_deref().unwrap_or_default());
-        let line = format!("{:<12} {status:<8} {:>5.0} s  {reason}", step.name, step.seconds);
-        line.trim_end().to_string() + "\n"
-    };
-    let lines: String = document.steps.iter().map(line).collect();
-    format!("{}\n{lines}", document.device)
 }

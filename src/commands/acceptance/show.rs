@@ -5,7 +5,8 @@ use std::path::Path;
 use schema::{Bytes, Nanos};
 use serde_json::{Map, Value};
 
-use super::document::Acceptance;
+use super::document::{Acceptance, StepResult};
+use crate::commands::check::CheckResult;
 use crate::output::columns;
 
 /// A part of the page.
@@ -15,67 +16,69 @@ struct Section {
     table: Vec<Vec<String>>,
 }
 
+/// What became of each step.
+pub fn overview(document: &Acceptance) -> String {
+    let Acceptance { device, date, version, steps } = document;
+    let mut text = format!("{device}, {date}, tidegate {version}\n\n");
+    for StepResult { name, status, reason, seconds, .. } in steps {
+        let (status, reason) = (status.to_string(), reason.as_deref().unwrap_or_default());
+        let line = format!("{name:<12} {status:<8} {seconds:>4.0} s  {reason}");
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
 /// As text.
 pub fn text(document: &Acceptance) -> String {
-    let Acceptance { device, date, version, .. } = document;
-    let mut text =
-        format!("{device}, {date}, tidegate {version}\n\n{}", columns(&overview(document)));
-    for section in sections(document) {
-        text.push_str(&format!("\n{}\n", section.title));
-        for [name, value] in &section.facts {
-            text.push_str(&format!("{name}: {value}\n"));
-        }
-        text.push_str(&columns(&section.table));
+    let mut text = overview(document);
+    for (title, body) in bodies(document) {
+        text.push_str(&format!("\n## {title}\n{body}"));
     }
     text
 }
 
 /// As a page, with links to what the steps wrote into the folder.
 pub fn html(document: &Acceptance, folder: &Path) -> String {
-    let Acceptance { device, date, version, .. } = document;
-    let mut body = format!(
-        "<h1>{}</h1>\n<p>{date}, tidegate {version}</p>\n{}",
-        escaped(device),
-        table(&overview(document))
-    );
+    let title = format!("{} and tidegate", escaped(&document.device));
+    let mut links = String::new();
     for step in &document.steps {
         let page = format!("{}/index.html", step.name);
         if folder.join(&page).is_file() {
-            body.push_str(&format!("<p><a href=\"{page}\">figures of {}</a></p>\n", step.name));
+            links.push_str(&format!("<li><a href=\"{page}\">figures of {}</a>\n", step.name));
         }
-    }
-    for section in sections(document) {
-        body.push_str(&format!("<h2>{}</h2>\n", escaped(&section.title)));
-        for [name, value] in &section.facts {
-            body.push_str(&format!("<p>{}: {}</p>\n", escaped(name), escaped(value)));
-        }
-        body.push_str(&table(&section.table));
     }
     format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{} and tidegate</title>\n\
-         <style>body {{ font-family: sans-serif; margin: 2em }} td, th {{ padding: 0 0.6em; text-align: right }} \
-         td:first-child, th:first-child {{ text-align: left }}</style>\n{body}</html>\n",
-        escaped(device)
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{title}</title>\n\
+         <h1>{title}</h1>\n<ul>\n{links}</ul>\n<pre>\n{}</pre>\n</html>\n",
+        escaped(&text(document))
     )
 }
 
-fn overview(document: &Acceptance) -> Vec<Vec<String>> {
-    let mut rows = vec![["step", "", "took", "because"].map(String::from).to_vec()];
-    rows.extend(document.steps.iter().map(|step| {
-        let reason = step.reason.clone().unwrap_or_default();
-        vec![step.name.clone(), step.status.to_string(), format!("{:.0} s", step.seconds), reason]
-    }));
-    rows
-}
-
-fn sections(document: &Acceptance) -> Vec<Section> {
-    let mut sections = Vec::new();
+/// What commands printed, with its title.
+fn bodies(document: &Acceptance) -> Vec<(String, String)> {
+    let mut bodies = Vec::new();
     for step in &document.steps {
         for (what, figures) in &step.figures {
-            take_apart(&format!("{}: {what}", step.name), figures, &mut sections);
+            let title = format!("{}: {what}", step.name);
+            // What has a table of its own is shown by that.
+            if let Ok(checked) = serde_json::from_value::<CheckResult>(figures.clone()) {
+                bodies.push((title, checked.to_string()));
+                continue;
+            }
+            let mut sections = Vec::new();
+            take_apart(&title, figures, &mut sections);
+            bodies.extend(sections.iter().map(|section| (section.title.clone(), section.body())));
         }
     }
-    sections
+    bodies
+}
+
+impl Section {
+    fn body(&self) -> String {
+        let facts = self.facts.iter().map(|[name, value]| format!("{name}: {value}\n"));
+        facts.collect::<String>() + &columns(&self.table)
+    }
 }
 
 /// A value as a section, and those that are in it behind it.
@@ -130,6 +133,8 @@ fn flatten<'a>(
     for (key, value) in fields {
         let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
         match value {
+            // Where figures of a document are from is a page of its own.
+            Value::Object(_) if key == "sources" => {}
             Value::Null => {}
             Value::Object(fields) => flatten(&path, fields, facts, within),
             Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
@@ -210,20 +215,6 @@ fn shown(path: &str, value: &Value) -> String {
     }
 }
 
-fn table(rows: &[Vec<String>]) -> String {
-    let row = |(index, cells): (usize, &Vec<String>)| {
-        let tag = if index == 0 { "th" } else { "td" };
-        let cells = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell)));
-        format!("<tr>{}</tr>\n", cells.collect::<String>())
-    };
-    match rows {
-        [] => String::new(),
-        rows => {
-            format!("<table>\n{}</table>\n", rows.iter().enumerate().map(row).collect::<String>())
-        }
-    }
-}
-
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -247,10 +238,7 @@ mod tests {
         });
         let mut sections = Vec::new();
         take_apart("check", &figures, &mut sections);
-        let text: Vec<_> = sections
-            .iter()
-            .map(|s| format!("{}\n{:?}\n{}", s.title, s.facts, columns(&s.table)))
-            .collect();
+        let text: Vec<_> = sections.iter().map(|s| format!("{}\n{}", s.title, s.body())).collect();
         insta::assert_snapshot!(text.join("\n"));
     }
 }

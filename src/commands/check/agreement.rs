@@ -7,7 +7,7 @@ use reports::Checked;
 use schema::{Interval, Task, Timeline};
 
 /// How far predicted iteration times are off, and whether they order methods as measured times do.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Agreement {
     /// How many plans were run.
     pub plans: usize,

@@ -29,6 +29,7 @@ use crate::progress::{UntilInterrupted, points};
 use crate::signals::interrupted;
 use agreement::Agreement;
 pub use subject::Subject;
+pub use table::CheckResult;
 use table::{NetworkTable, PlanRow, changes_values};
 
 /// Measure networks, plan them with several methods, run every plan, and show how well their times
@@ -136,7 +137,7 @@ pub fn run(args: &Args) -> Result {
     let ended = table::ended(&tables);
     if !is_text {
         let device = machine.machine.description;
-        print_json(&table::CheckResult { device, networks: tables, agreement })?;
+        print_json(&CheckResult { device, networks: tables, agreement })?;
     }
     ended
 }

@@ -1,7 +1,9 @@
 //! What a check found of each network, for people and programs.
 
+use std::fmt;
+
 use schema::{Bytes, Fidelity, Nanos, Plan};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::agreement::Agreement;
 use crate::exit::{Exit, Result, WithExit};
@@ -9,7 +11,7 @@ use crate::measured::compared::{Compared, Pair};
 use crate::output::columns;
 
 /// What was checked, as JSON has it.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub struct CheckResult {
     /// The machine's description.
     pub device: String,
@@ -20,7 +22,7 @@ pub struct CheckResult {
 }
 
 /// A network and its plans.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub struct NetworkTable {
     /// The network with its options.
     pub network: String,
@@ -31,37 +33,37 @@ pub struct NetworkTable {
     /// The iteration that keeps everything; predicted is the sum of its ops.
     pub in_core_ns: Pair<Nanos>,
     /// Whose libraries computed, where that may be one or another.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub computed_by: Option<String>,
     /// Its plans, by budget and method.
     pub plans: Vec<PlanRow>,
 }
 
 /// A plan.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub struct PlanRow {
     /// Its budget as a share of the in-core peak, in percent.
     pub budget_percent: f64,
     /// Its method.
     pub method: String,
     /// One iteration.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration_ns: Option<Pair<Nanos>>,
     /// How far its prediction is off, as a share of what was measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<f64>,
     /// The iteration over that which keeps everything.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowdown: Option<Pair<f64>>,
     /// The highest address in use.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arena_bytes: Option<Pair<Bytes>>,
     /// Whether all that outlives the iterations has the bits that it has in core; absent where a codec of
     /// the plan changes values.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_bits: Option<bool>,
     /// Why there is nothing measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Whether there is a plan that did not run.
     pub failed: bool,
@@ -136,6 +138,13 @@ const HEADER: [&str; 9] = [
     "arena",
     "bits",
 ];
+
+impl fmt::Display for CheckResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.networks.iter().try_for_each(|network| f.write_str(&network.text()))?;
+        write!(f, "\n{}", self.agreement)
+    }
+}
 
 impl NetworkTable {
     /// The table, with what it is of.
