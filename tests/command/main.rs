@@ -1,5 +1,6 @@
 //! Whole-command tests: what a user types, and what comes of it.
 
+mod acceptance;
 mod bench;
 mod codecs;
 mod compare;
