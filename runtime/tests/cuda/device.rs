@@ -209,7 +209,12 @@ fn zeros_are_counted_as_on_the_host() {
                 let (Some(counted), Some(expected)) = (counted, expected) else { continue };
                 some += usize::from(expected > 0.0 && expected < 1.0);
                 let apart = (counted - expected).abs();
-                assert!(apart < 0.01, "{counted} and {expected} of tensor {tensor}");
+                let name = &trace.tensors[tensor].name;
+                // The gradient of a bias before a norm cancels: whether to zero is rounding's to say.
+                if name == "conv1.bias.grad" {
+                    continue;
+                }
+                assert!(apart < 0.01, "{counted} and {expected} of `{name}`");
             }
             assert!(some > 5, "{some} tensors have zeros");
         }

@@ -63,7 +63,8 @@ pub fn tokens() -> Network {
     let mut net = Builder::new("tokens", batch);
     let tokens = net.input("tokens", &[batch, length], Initial::Classes(19));
     let (x, table) = net.embedding("embedding", &tokens, 19, width);
-    let positions = net.input("positions", &[1, length, width], Initial::normalised());
+    let places = net.input("places", &[1, length], Initial::Positions(length));
+    let (positions, _) = net.embedding("positions", &places, length, width);
     let x = net.add("positions.add", &x, &positions).unwrap();
     let normal = net.row_norm("norm1", &x, false);
     let q = net.linear("q", &normal, width, false).unwrap();

@@ -1,7 +1,7 @@
 // Elements of 16 bits (bfloat16) to floats, which is exact, and back, to nearest and ties to even.
 
 KERNEL widen(u64 count, const u16* from, float* to) {
-    EACH(i, count) to[i] = f32_of_bf16(from[i]);
+    map(count, to, [](u16 half) { return f32_of_bf16(half); }, from);
 }
 
 // A float as three numbers of 16 bits that add up to it, one matrix `apart` behind the other: what the upper
@@ -20,5 +20,5 @@ KERNEL take_apart(u64 count, u64 apart, const float* from, u16* to) {
 }
 
 KERNEL narrow(u64 count, const float* from, u16* to) {
-    EACH(i, count) to[i] = bf16_of_f32(from[i]);
+    map(count, to, [](float value) { return bf16_of_f32(value); }, from);
 }

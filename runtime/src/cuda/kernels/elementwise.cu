@@ -45,21 +45,21 @@ DEVICE float activation_gradient(u64 which, float saved, float dy) {
 }
 
 KERNEL activation(u64 which, u64 count, const Element* x, Element* y) {
-    EACH(i, count) y[i] = activate(which, x[i]);
+    map(count, y, [=](float x) { return activate(which, x); }, x);
 }
 
 KERNEL activation_backward(
     u64 which, u64 count, const Element* saved, const Element* dy, Element* dx
 ) {
-    EACH(i, count) dx[i] = activation_gradient(which, saved[i], dy[i]);
+    map(count, dx, [=](float saved, float dy) { return activation_gradient(which, saved, dy); }, saved, dy);
 }
 
 KERNEL add(u64 count, const Element* a, const Element* b, Element* sum) {
-    EACH(i, count) sum[i] = a[i] + b[i];
+    map(count, sum, [](float a, float b) { return a + b; }, a, b);
 }
 
 KERNEL fill(u64 count, u64 bits, Element* y) {
-    EACH(i, count) y[i] = f32_of(bits);
+    map(count, y, [=]() { return f32_of(bits); });
 }
 
 // Extents, and how far apart elements of the second operand are: 0 where it is repeated.
@@ -69,55 +69,117 @@ struct Broadcast {
     __device__ __forceinline__ u64 elements() const {
         return extent[0] * extent[1] * extent[2] * extent[3] * extent[4] * extent[5];
     }
-    __device__ __forceinline__ u64 smaller(u64 index) const {
+    // Divisions in 32 bits are several times as quick.
+    __device__ __forceinline__ bool is_small() const { return elements() >> 32 == 0; }
+
+    // Where in the second operand an element of the first one is found.
+    template <class Index> __device__ __forceinline__ u64 smaller(Index index) const {
         u64 place = 0;
         for (u32 axis = 6; axis-- > 0;) {
-            place += index % extent[axis] * stride[axis];
-            index /= extent[axis];
+            if (extent[axis] == 1) continue;
+            place += index % (Index)extent[axis] * stride[axis];
+            index /= (Index)extent[axis];
         }
         return place;
     }
-    // The element that is the `repeat`th of those over one of the second operand, which is counted
-    // along the axes that are not repeated.
-    __device__ __forceinline__ u64 larger(u64 place, u64 repeat) const {
+    // Where in the first operand the nth place is along the axes that are repeated, or those that are not.
+    // An element is where both add up to.
+    template <class Index> __device__ __forceinline__ u64 along(bool repeated, Index n) const {
         u64 index = 0, size = 1;
         for (u32 axis = 6; axis-- > 0;) {
-            u64* from = stride[axis] == 0 ? &repeat : &place;
-            index += *from % extent[axis] * size;
-            *from /= extent[axis];
+            if (extent[axis] != 1 && (stride[axis] == 0) == repeated) {
+                index += n % (Index)extent[axis] * size;
+                n /= (Index)extent[axis];
+            }
             size *= extent[axis];
         }
         return index;
     }
 };
 
+// A function of both operands' elements. Four of the first lie in one row, where rows are of fours.
+template <u32 N, class Index, class F> DEVICE void broadcast_several(
+    const Broadcast& broadcast, F function, const Element* a, const Element* b, Element* y
+) {
+    u64 step = broadcast.stride[5];
+    EACH(i, broadcast.elements() / N) {
+        const Element* other = b + broadcast.smaller<Index>(N * i);
+        Several<Element, N> from = ((const Several<Element, N>*)a)[i], to;
+        for (u32 k = 0; k < N; k++) to.of[k] = function(from.of[k], other[k * step]);
+        ((Several<Element, N>*)y)[i] = to;
+    }
+}
+
+template <class F> DEVICE void broadcast_with(
+    const Broadcast& broadcast, F function, const Element* a, const Element* b, Element* y
+) {
+    bool fours = broadcast.extent[5] % 4 == 0 && lie_at_fours(a, y);
+    if (!broadcast.is_small()) broadcast_several<1, u64>(broadcast, function, a, b, y);
+    else if (fours) broadcast_several<4, u32>(broadcast, function, a, b, y);
+    else broadcast_several<1, u32>(broadcast, function, a, b, y);
+}
+
 #define BROADCAST_ARGUMENTS                                                                        \
     u64 e0, u64 e1, u64 e2, u64 e3, u64 e4, u64 e5, u64 s0, u64 s1, u64 s2, u64 s3, u64 s4, u64 s5
 #define BROADCAST Broadcast { {e0, e1, e2, e3, e4, e5}, {s0, s1, s2, s3, s4, s5} }
 
 KERNEL add_broadcast(BROADCAST_ARGUMENTS, const Element* a, const Element* b, Element* y) {
-    Broadcast broadcast = BROADCAST;
-    EACH(i, broadcast.elements()) y[i] = a[i] + b[broadcast.smaller(i)];
+    broadcast_with(BROADCAST, [](float a, float b) { return a + b; }, a, b, y);
 }
 
 KERNEL multiply_broadcast(BROADCAST_ARGUMENTS, const Element* a, const Element* b, Element* y) {
-    Broadcast broadcast = BROADCAST;
-    EACH(i, broadcast.elements()) y[i] = a[i] * b[broadcast.smaller(i)];
+    broadcast_with(BROADCAST, [](float a, float b) { return a * b; }, a, b, y);
 }
 
-// Sums of dy, or of a times dy, over what is repeated: a block of threads an element.
-KERNEL sum_repeated(BROADCAST_ARGUMENTS, u64 count, const Element* a, const Element* dy, Element* db) {
-    __shared__ float parts[WARP];
+// What is added up: dy, or a times dy.
+DEVICE float term(const Element* a, const Element* dy, u64 i) {
+    return a == nullptr ? (float)dy[i] : __fmul_rn(a[i], dy[i]);
+}
+
+// Sums over what is repeated, each in so many parts: a block of threads a part. What is in one part is done.
+KERNEL sum_repeated(
+    BROADCAST_ARGUMENTS, u64 count, u64 parts, const Element* a, const Element* dy, float* sums, Element* db
+) {
+    __shared__ float shared[WARP];
     Broadcast broadcast = BROADCAST;
     u64 repeats = broadcast.elements() / count;
-    EACH_ROW(place, count) {
+    EACH_ROW(row, count * parts) {
+        u64 place = row % count, part = row / count, first = broadcast.along<u64>(false, place);
+        u64 begin = repeats * part / parts, end = repeats * (part + 1) / parts;
         Sum sum;
-        for (u64 repeat = threadIdx.x; repeat < repeats; repeat += blockDim.x) {
-            u64 i = broadcast.larger(place, repeat);
-            sum.add(a == nullptr ? dy[i] : __fmul_rn(a[i], dy[i]));
+        for (u64 i = begin + threadIdx.x; i < end; i += blockDim.x) {
+            u64 at = broadcast.is_small() ? broadcast.along<u32>(true, i) : broadcast.along<u64>(true, i);
+            sum.add(term(a, dy, first + at));
         }
-        float total = block_sum(sum.sum, parts);
-        if (threadIdx.x == 0) db[place] = total;
+        float total = block_sum(sum.sum, shared);
+        if (threadIdx.x != 0) continue;
+        if (parts == 1) db[place] = total;
+        else sums[row] = total;
+    }
+}
+
+// Sums down the columns of parts of the rows: a lane a column, and the warps of a block share the rows.
+KERNEL sum_columns(u64 rows, u64 columns, u64 parts, const Element* a, const Element* dy, float* sums) {
+    __shared__ float shared[WARP][WARP];
+    u64 across = (columns + WARP - 1) / WARP;
+    EACH_ROW(tile, across * parts) {
+        u64 part = tile / across, column = tile % across * WARP + lane();
+        u64 end = column < columns ? rows * (part + 1) / parts : 0;
+        Sum sum;
+        for (u64 row = rows * part / parts + warp(); row < end; row += warps()) {
+            sum.add(term(a, dy, row * columns + column));
+        }
+        float total = sum_of_warps(sum.sum, shared);
+        if (warp() == 0 && column < columns) sums[part * columns + column] = total;
+    }
+}
+
+// Adds up parts, which lie behind one another.
+KERNEL sum_parts(u64 count, u64 parts, const float* sums, Element* db) {
+    EACH(i, count) {
+        Sum sum;
+        for (u64 part = 0; part < parts; part++) sum.add(sums[part * count + i]);
+        db[i] = sum.sum;
     }
 }
 

@@ -2,15 +2,16 @@
 // kept; what does not is not, and the tensor itself goes into host memory instead, which the device
 // writes and reads through its pinned pages. So nothing waits for the host to look.
 
+// What a thread moves at once.
+struct alignas(16) Line {
+    u64 low, high;
+};
+
 DEVICE void copy_by_all(u8* to, const u8* from, u64 bytes) {
     u64 stride = (u64)gridDim.x * blockDim.x, first = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-    u64 words = ((u64)to | (u64)from) % 16 == 0 ? bytes / 16 : 0;
-    for (u64 i = first; i < words; i += stride) {
-        u64 low = ((const u64*)from)[2 * i], high = ((const u64*)from)[2 * i + 1];
-        ((u64*)to)[2 * i] = low;
-        ((u64*)to)[2 * i + 1] = high;
-    }
-    for (u64 i = 16 * words + first; i < bytes; i += stride) to[i] = from[i];
+    u64 lines = ((u64)to | (u64)from) % sizeof(Line) == 0 ? bytes / sizeof(Line) : 0;
+    for (u64 i = first; i < lines; i += stride) ((Line*)to)[i] = ((const Line*)from)[i];
+    for (u64 i = sizeof(Line) * lines + first; i < bytes; i += stride) to[i] = from[i];
 }
 
 DEVICE bool is_first() { return blockIdx.x == 0 && threadIdx.x == 0; }

@@ -1,63 +1,162 @@
-// Normalisation: a block of threads a channel or a row.
+// Normalisation: of channels by parts, and of rows by a team of threads each.
 
-// Index of the ith value of a channel: planes of `plane` elements, `channels` apart.
-DEVICE u64 of_channel(u64 i, u64 channel, u64 channels, u64 plane) {
-    return (i / plane * channels + channel) * plane + i % plane;
+// The values of a channel, planes that lie `channels` apart, in parts of nearly equal size: a block of
+// threads each. How they are cut follows from the shape alone, and so does the order of sums.
+struct Channels {
+    u64 images, channels, plane, parts;
+
+    __device__ __forceinline__ u64 count() const { return images * plane; }
+    __device__ __forceinline__ bool is_of_fours() const { return plane % 4 == 0; }
+    // The first value of a part.
+    __device__ __forceinline__ u64 begin(u64 part) const {
+        return is_of_fours() ? count() / 4 * part / parts * 4 : count() * part / parts;
+    }
+
+    // Calls a function with each place of a part that is this thread's, in `N` values.
+    template <u32 N, class F> __device__ __forceinline__ void each(u64 row, F function) const {
+        u64 channel = row / parts, part = row % parts;
+        u64 first = begin(part) / N + threadIdx.x, end = begin(part + 1) / N;
+        Walk at(first, blockDim.x, plane / N);
+        for (u64 i = first; i < end; i += blockDim.x, at.next()) {
+            function((at.row * channels + channel) * (plane / N) + at.column);
+        }
+    }
+
+    // Calls a function with the values of a part.
+    template <class F, class... T> __device__ __forceinline__ void read(u64 row, F function, const T*... from) const {
+        if (is_of_fours() && lie_at_fours(from...)) {
+            each<4>(row, [&](u64 at) { with_several<4>(function, ((const Several<T, 4>*)from)[at]...); });
+        } else {
+            each<1>(row, [&](u64 at) { function(from[at]...); });
+        }
+    }
+
+    // The same of which the results are kept.
+    template <class F, class... T> __device__ __forceinline__ void write(
+        u64 row, Element* to, F function, const T*... from
+    ) const {
+        if (is_of_fours() && lie_at_fours(to, from...)) {
+            each<4>(row, [&](u64 at) {
+                ((Several<Element, 4>*)to)[at] =
+                    of_several<Element, 4>(function, ((const Several<T, 4>*)from)[at]...);
+            });
+        } else {
+            each<1>(row, [&](u64 at) { to[at] = function(from[at]...); });
+        }
+    }
+};
+
+#define CHANNELS_ARGUMENTS u64 images, u64 channels, u64 plane, u64 parts
+#define CHANNELS Channels { images, channels, plane, parts }
+
+// Of each part the sum, and behind all of those the squares of what is off its own mean: nothing
+// cancels, however far values are from zero.
+KERNEL batch_norm_parts(CHANNELS_ARGUMENTS, const Element* x, float* sums) {
+    __shared__ float shared[WARP];
+    Channels of = CHANNELS;
+    EACH_ROW(row, channels * parts) {
+        Sum sum, squares;
+        of.read(row, [&](float x) { sum.add(x); }, x);
+        float total = block_sum(sum.sum, shared);
+        float mean = total / (float)(of.begin(row % parts + 1) - of.begin(row % parts));
+        of.read(row, [&](float x) { squares.add(__fmul_rn(x - mean, x - mean)); }, x);
+        float off = block_sum(squares.sum, shared);
+        if (threadIdx.x == 0) {
+            sums[row] = total;
+            sums[channels * parts + row] = off;
+        }
+    }
+}
+
+// Means and inverse deviations from all parts.
+KERNEL batch_norm_statistics(CHANNELS_ARGUMENTS, const float* sums, float* saved) {
+    __shared__ float shared[WARP];
+    Channels of = CHANNELS;
+    EACH_ROW(channel, channels) {
+        const float* own = sums + channel * parts;
+        Sum sum, squares;
+        for (u64 part = threadIdx.x; part < parts; part += blockDim.x) sum.add(own[part]);
+        float mean = block_sum(sum.sum, shared) / (float)of.count();
+        for (u64 part = threadIdx.x; part < parts; part += blockDim.x) {
+            float count = (float)(of.begin(part + 1) - of.begin(part)), off = own[part] / count - mean;
+            squares.add(own[channels * parts + part]);
+            squares.add(__fmul_rn(count, __fmul_rn(off, off)));
+        }
+        float variance = block_sum(squares.sum, shared) / (float)of.count();
+        if (threadIdx.x == 0) {
+            saved[channel] = mean;
+            saved[channels + channel] = 1.0f / sqrtf(variance + EPSILON);
+        }
+    }
 }
 
 KERNEL batch_norm(
-    u64 images, u64 channels, u64 plane, const Element* x, const float* gamma, const float* beta, Element* y,
-    float* saved
+    CHANNELS_ARGUMENTS, const Element* x, const float* gamma, const float* beta, const float* saved, Element* y
 ) {
-    __shared__ float parts[WARP];
-    u64 count = images * plane;
-    EACH_ROW(channel, channels) {
-        Sum sum;
-        for (u64 i = threadIdx.x; i < count; i += blockDim.x) sum.add(x[of_channel(i, channel, channels, plane)]);
-        float mean = block_sum(sum.sum, parts) / (float)count;
-        Sum squares;
-        for (u64 i = threadIdx.x; i < count; i += blockDim.x) {
-            float off = x[of_channel(i, channel, channels, plane)] - mean;
-            squares.add(__fmul_rn(off, off));
-        }
-        float inverse = 1.0f / sqrtf(block_sum(squares.sum, parts) / (float)count + EPSILON);
+    Channels of = CHANNELS;
+    EACH_ROW(row, channels * parts) {
+        u64 channel = row / parts;
+        float scale = gamma[channel] * saved[channels + channel], shift = beta[channel] - saved[channel] * scale;
+        of.write(row, y, [&](float x) { return x * scale + shift; }, x);
+    }
+}
+
+// Of each part the sum of dy, and behind all of those that of dy times what x is off the mean.
+KERNEL batch_norm_backward_parts(
+    CHANNELS_ARGUMENTS, const Element* x, const float* saved, const Element* dy, float* sums
+) {
+    __shared__ float shared[WARP];
+    Channels of = CHANNELS;
+    EACH_ROW(row, channels * parts) {
+        float mean = saved[row / parts];
+        Sum plain, weighted;
+        of.read(row, [&](float x, float dy) {
+            plain.add(dy);
+            weighted.add(__fmul_rn(dy, x - mean));
+        }, x, dy);
+        float dy_sum = block_sum(plain.sum, shared), dy_x_sum = block_sum(weighted.sum, shared);
         if (threadIdx.x == 0) {
-            saved[channel] = mean;
-            saved[channels + channel] = inverse;
+            sums[row] = dy_sum;
+            sums[channels * parts + row] = dy_x_sum;
         }
-        float scale = gamma[channel] * inverse, shift = beta[channel] - mean * scale;
-        for (u64 i = threadIdx.x; i < count; i += blockDim.x) {
-            u64 at = of_channel(i, channel, channels, plane);
-            y[at] = x[at] * scale + shift;
+    }
+}
+
+// Both sums of each channel, and the gradients that they are.
+KERNEL batch_norm_backward_sums(
+    u64 channels, u64 parts, const float* sums, const float* saved, float* totals, Element* dgamma, Element* dbeta
+) {
+    __shared__ float shared[WARP];
+    EACH_ROW(channel, channels) {
+        const float* own = sums + channel * parts;
+        Sum plain, weighted;
+        for (u64 part = threadIdx.x; part < parts; part += blockDim.x) {
+            plain.add(own[part]);
+            weighted.add(own[channels * parts + part]);
+        }
+        float dy_sum = block_sum(plain.sum, shared), dy_x_sum = block_sum(weighted.sum, shared);
+        if (threadIdx.x == 0) {
+            totals[channel] = dy_sum;
+            totals[channels + channel] = dy_x_sum;
+            dbeta[channel] = dy_sum;
+            dgamma[channel] = dy_x_sum * saved[channels + channel];
         }
     }
 }
 
 KERNEL batch_norm_backward(
-    u64 images, u64 channels, u64 plane, const Element* x, const float* gamma, const float* saved,
-    const Element* dy, Element* dx, Element* dgamma, Element* dbeta
+    CHANNELS_ARGUMENTS, const Element* x, const float* gamma, const float* saved, const float* totals,
+    const Element* dy, Element* dx
 ) {
-    __shared__ float parts[WARP];
-    u64 count = images * plane;
-    EACH_ROW(channel, channels) {
-        float mean = saved[channel], inverse = saved[channels + channel];
-        Sum plain, weighted;
-        for (u64 i = threadIdx.x; i < count; i += blockDim.x) {
-            u64 at = of_channel(i, channel, channels, plane);
-            plain.add(dy[at]);
-            weighted.add(__fmul_rn(dy[at], x[at] - mean));
-        }
-        float dy_sum = block_sum(plain.sum, parts), dy_x_sum = block_sum(weighted.sum, parts);
-        if (threadIdx.x == 0) {
-            dbeta[channel] = dy_sum;
-            dgamma[channel] = dy_x_sum * inverse;
-        }
-        float scale = gamma[channel] * inverse, dy_mean = dy_sum / (float)count;
-        float slope = dy_x_sum / (float)count * inverse * inverse;
-        for (u64 i = threadIdx.x; i < count; i += blockDim.x) {
-            u64 at = of_channel(i, channel, channels, plane);
-            dx[at] = scale * (dy[at] - dy_mean - (x[at] - mean) * slope);
-        }
+    Channels of = CHANNELS;
+    EACH_ROW(row, channels * parts) {
+        u64 channel = row / parts;
+        float mean = saved[channel], inverse = saved[channels + channel], count = (float)of.count();
+        float scale = gamma[channel] * inverse, dy_mean = totals[channel] / count;
+        float slope = totals[channels + channel] / count * inverse * inverse;
+        of.write(row, dx, [&](float x, float dy) {
+            return scale * (dy - dy_mean - (x - mean) * slope);
+        }, x, dy);
     }
 }
 
@@ -67,22 +166,23 @@ KERNEL row_norm(
     float* saved
 ) {
     __shared__ float parts[WARP];
+    Team team(width, parts);
     float* inverses = saved + (centred ? rows : 0);
-    EACH_ROW(row, rows) {
+    EACH_OF_TEAM(team, row, rows) {
         const Element* from = x + row * width;
         Sum sum;
-        for (u64 i = threadIdx.x; i < width; i += blockDim.x) sum.add(from[i]);
-        float mean = centred ? block_sum(sum.sum, parts) / (float)width : 0.0f;
+        EACH_IN_ROW(team, i, width) sum.add(from[i]);
+        float mean = centred ? team.sum(sum.sum) / (float)width : 0.0f;
         Sum squares;
-        for (u64 i = threadIdx.x; i < width; i += blockDim.x) {
+        EACH_IN_ROW(team, i, width) {
             squares.add(__fmul_rn(from[i] - mean, from[i] - mean));
         }
-        float inverse = 1.0f / sqrtf(block_sum(squares.sum, parts) / (float)width + EPSILON);
-        if (threadIdx.x == 0) {
+        float inverse = 1.0f / sqrtf(team.sum(squares.sum) / (float)width + EPSILON);
+        if (team.thread() == 0) {
             if (centred) saved[row] = mean;
             inverses[row] = inverse;
         }
-        for (u64 i = threadIdx.x; i < width; i += blockDim.x) {
+        EACH_IN_ROW(team, i, width) {
             float value = (from[i] - mean) * inverse * gamma[i];
             y[row * width + i] = beta == nullptr ? value : value + beta[i];
         }
@@ -94,39 +194,47 @@ KERNEL row_norm_backward(
     const Element* dy, Element* dx
 ) {
     __shared__ float parts[WARP];
+    Team team(width, parts);
     const float* inverses = saved + (centred ? rows : 0);
-    EACH_ROW(row, rows) {
+    EACH_OF_TEAM(team, row, rows) {
         float mean = centred ? saved[row] : 0.0f, inverse = inverses[row];
         Sum plain, weighted;
-        for (u64 i = threadIdx.x; i < width; i += blockDim.x) {
+        EACH_IN_ROW(team, i, width) {
             float gradient = __fmul_rn(dy[row * width + i], gamma[i]);
             plain.add(gradient);
             weighted.add(__fmul_rn(gradient, (x[row * width + i] - mean) * inverse));
         }
-        float total = block_sum(plain.sum, parts) / (float)width;
-        float slope = block_sum(weighted.sum, parts) / (float)width;
+        float total = team.sum(plain.sum) / (float)width;
+        float slope = team.sum(weighted.sum) / (float)width;
         if (!centred) total = 0.0f;
-        for (u64 i = threadIdx.x; i < width; i += blockDim.x) {
+        EACH_IN_ROW(team, i, width) {
             u64 at = row * width + i;
             dx[at] = inverse * (dy[at] * gamma[i] - total - (x[at] - mean) * inverse * slope);
         }
     }
 }
 
-// Gradients of gamma and, where there is one, beta: sums down the rows.
+// Gradients of gamma and, behind all of those, of beta, of parts of the rows: a lane a column, and the
+// warps of a block share the rows.
 KERNEL row_norm_parameters(
-    u64 rows, u64 width, u64 centred, const Element* x, const float* saved, const Element* dy, Element* dgamma,
-    Element* dbeta
+    u64 rows, u64 width, u64 centred, u64 parts, const Element* x, const float* saved, const Element* dy, float* sums
 ) {
+    __shared__ float shared[WARP][WARP];
     const float* inverses = saved + (centred ? rows : 0);
-    EACH(column, width) {
+    u64 across = (width + WARP - 1) / WARP;
+    EACH_ROW(tile, across * parts) {
+        u64 part = tile / across, column = tile % across * WARP + lane();
+        u64 end = column < width ? rows * (part + 1) / parts : 0;
         Sum gamma, beta;
-        for (u64 row = 0; row < rows; row++) {
-            u64 at = row * width + column;
-            gamma.add(__fmul_rn(dy[at], (x[at] - (centred ? saved[row] : 0.0f)) * inverses[row]));
-            beta.add(dy[at]);
+        for (u64 row = rows * part / parts + warp(); row < end; row += warps()) {
+            float dy_here = dy[row * width + column], off = x[row * width + column] - (centred ? saved[row] : 0.0f);
+            gamma.add(__fmul_rn(dy_here, off * inverses[row]));
+            beta.add(dy_here);
         }
-        dgamma[column] = gamma.sum;
-        if (dbeta != nullptr) dbeta[column] = beta.sum;
+        float of_gamma = sum_of_warps(gamma.sum, shared), of_beta = sum_of_warps(beta.sum, shared);
+        if (warp() == 0 && column < width) {
+            sums[part * width + column] = of_gamma;
+            sums[(parts + part) * width + column] = of_beta;
+        }
     }
 }

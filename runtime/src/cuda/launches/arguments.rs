@@ -1,8 +1,9 @@
 //! Operands, arguments, and lists of launches.
 
 use codecs::kernels::Launch;
-use schema::OpId;
+use schema::{Bytes, OpId};
 
+use super::bf16::ALIGNMENT;
 use super::halves::Parts;
 
 /// Threads of a block.
@@ -58,7 +59,8 @@ pub struct OpOperands<'a, A> {
     pub writes: &'a [Cells<A>],
     /// Its workspace.
     pub workspace: A,
-    /// Memory for floats where operands are stored in 16 bits, as much as launches say.
+    /// Memory for sums of parts, attention's scores, and floats where operands are stored in 16 bits: as
+    /// much as launches say.
     pub scratch: A,
 }
 
@@ -146,6 +148,9 @@ pub struct Means {
     /// Whether what cuDNN can be told is cuDNN's: launches of [`DNN`](super::DNN). It comes before
     /// cuBLAS.
     pub dnn: bool,
+    /// Scratch memory for the scores of fused attention, at most: as many heads at once as fit. Where
+    /// none does, one head's are in the workspace.
+    pub scores: Bytes,
 }
 
 /// What a device's units for products of 16 bits are used for.
@@ -162,7 +167,8 @@ pub enum Halves {
 impl Means {
     /// Our own kernels alone, in at most so many blocks of threads.
     pub const fn kernels(blocks: u32) -> Self {
-        Self { blocks, blas: false, halves: Halves::None, dnn: false }
+        let scores = Bytes(256 << 20);
+        Self { blocks, blas: false, halves: Halves::None, dnn: false, scores }
     }
 }
 
@@ -177,17 +183,20 @@ pub(super) struct Writer<A> {
     pub has_elements: bool,
     /// Where operands of products are in 16 bits: what the right one is.
     pub halves: Option<Parts>,
+    scratch: A,
     means: Means,
 }
 
-impl<A> Writer<A> {
-    pub fn new(means: Means, op: OpId) -> Self {
+impl<A: Copy> Writer<A> {
+    /// No launches yet, with scratch memory from an address on.
+    pub fn new(means: Means, op: OpId, scratch: A) -> Self {
         Self {
             launches: Vec::new(),
             op: u64::from(op.0),
             scratch_bytes: 0,
             has_elements: false,
             halves: None,
+            scratch,
             means,
         }
     }
@@ -200,6 +209,18 @@ impl<A> Writer<A> {
     /// Whether cuDNN has what it can be told.
     pub fn has_dnn(&self) -> bool {
         self.means.dnn
+    }
+
+    /// Bytes of scratch memory for attention's scores, at most.
+    pub fn scores(&self) -> Bytes {
+        self.means.scores
+    }
+
+    /// So many floats of scratch memory, which no others of this op share.
+    pub fn floats(&mut self, floats: usize) -> Argument<A> {
+        let offset = self.scratch_bytes;
+        self.scratch_bytes += (4 * floats as u64).next_multiple_of(ALIGNMENT);
+        Argument::Address(self.scratch, offset)
     }
 
     /// A call of a library.

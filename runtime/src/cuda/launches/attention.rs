@@ -1,6 +1,9 @@
-//! Fused attention: the matrices of one sample and head after the other, as on the host.
+//! Fused attention: as many samples and heads at once as there is room for their scores.
+
+use schema::Bytes;
 
 use super::arguments::operands;
+use super::blas::behind;
 use super::matrices::{Matrices, Strides};
 use super::{Argument, OpOperands, Writer};
 use crate::layers::Attention;
@@ -18,75 +21,146 @@ pub(super) fn write<A: Copy + PartialEq>(
     }
 }
 
-/// The matrices of a sample and head in what is laid out as queries, or as keys.
-struct Head<'a> {
+/// Samples and heads whose scores are in memory at once: all heads of some samples, or some heads of one,
+/// with all that share their keys, or one.
+#[derive(Clone, Copy)]
+struct Chunk<'a> {
     attention: &'a Attention,
-    index: usize,
     sample: usize,
+    samples: usize,
     head: usize,
+    heads: usize,
 }
 
-impl Head<'_> {
-    fn all(attention: &Attention) -> impl Iterator<Item = Head<'_>> {
-        (0..attention.batch * attention.heads).map(|index| {
-            let (sample, head) = (index / attention.heads, index % attention.heads);
-            Head { attention, index, sample, head }
-        })
+impl<'a> Chunk<'a> {
+    /// All of them, one after the other, so that `squares` matrices of each head fit; the first is the
+    /// largest.
+    fn all(attention: &'a Attention, squares: usize, room: Bytes) -> Vec<Self> {
+        let Attention { batch, queries, keys, heads, key_heads, .. } = *attention;
+        let of_head = (4 * squares as u64).saturating_mul((queries * keys) as u64).max(1);
+        let fit = usize::try_from(room.0 / of_head).unwrap_or(usize::MAX);
+        let group = heads / key_heads;
+        let (samples, some) = match fit {
+            fit if fit >= heads => ((fit / heads).min(batch), heads),
+            fit if fit >= group => (1, fit / group * group),
+            _ => (1, 1),
+        };
+        let first = (0..batch)
+            .step_by(samples.max(1))
+            .flat_map(|sample| (0..heads).step_by(some.max(1)).map(move |head| (sample, head)));
+        let chunk = |(sample, head)| Chunk {
+            attention,
+            sample,
+            samples: samples.min(batch - sample),
+            head,
+            heads: some.min(heads - head),
+        };
+        first.map(chunk).collect()
     }
 
-    /// Whether it is the first of the heads that share keys.
-    fn is_first_of_group(&self) -> bool {
-        self.head.is_multiple_of(self.attention.heads / self.attention.key_heads)
+    /// Floats of a matrix of each head.
+    fn square(&self) -> usize {
+        self.samples * self.heads * self.attention.queries * self.attention.keys
     }
 
-    /// Where its queries begin, and how far apart rows are.
-    fn queries(&self) -> (u64, usize) {
-        let Attention { queries, heads, width, .. } = *self.attention;
+    /// Heads that share keys here.
+    fn group(&self) -> usize {
+        (self.attention.heads / self.attention.key_heads).min(self.heads)
+    }
+
+    /// Queries of all heads.
+    fn rows(&self) -> usize {
+        self.samples * self.heads * self.attention.queries
+    }
+
+    /// Where what was saved of them begins.
+    fn saved<A>(&self, saved: Argument<A>) -> Argument<A> {
+        let first = (self.sample * self.attention.heads + self.head) * self.attention.queries;
+        behind(saved, 4 * first as u64)
+    }
+
+    /// Matrices of features: where they begin, and how far apart samples, heads and rows are.
+    fn places(&self, rows: usize, heads: usize, first: usize) -> [u64; 4] {
+        let width = self.attention.width;
         let row = heads * width;
-        ((self.sample * queries * row + self.head * width) as u64, row)
+        [self.sample * rows * row + first * width, rows * row, width, row].map(|n| n as u64)
     }
 
-    /// The same for keys and values.
-    fn keys(&self) -> (u64, usize) {
-        let Attention { keys, heads, key_heads, width, .. } = *self.attention;
-        let row = key_heads * width;
-        let head = self.head / (heads / key_heads);
-        ((self.sample * keys * row + head * width) as u64, row)
+    fn queries(&self) -> [u64; 4] {
+        self.places(self.attention.queries, self.attention.heads, self.head)
+    }
+
+    /// Those of keys and values.
+    fn keys(&self) -> [u64; 4] {
+        let Attention { keys, heads, key_heads, .. } = *self.attention;
+        self.places(keys, key_heads, self.head / (heads / key_heads))
+    }
+
+    /// The same of scores.
+    fn scores(&self) -> [u64; 4] {
+        let Attention { queries, keys, .. } = *self.attention;
+        [0, self.heads * queries * keys, queries * keys, keys].map(|n| n as u64)
     }
 
     fn scale(&self) -> f32 {
         1.0 / (self.attention.width as f32).sqrt()
     }
 
-    /// Scores of queries and keys, into a square.
-    fn scores<A: Copy + PartialEq>(
+    /// A product for each head.
+    fn product<A: Copy + PartialEq>(
         &self,
-        q: Argument<A>,
-        k: Argument<A>,
-        square: Argument<A>,
+        a: (Argument<A>, Strides),
+        b: (Argument<A>, Strides),
+        (y, [start, sample, head, row]): (Argument<A>, [u64; 4]),
+        sizes: [usize; 3],
     ) -> Matrices<A> {
-        let Attention { queries, keys, width, causal, .. } = *self.attention;
-        let a = (q, rows(self.queries()));
-        let b = (k, rows(self.keys()));
-        let masked = causal.then_some(f32::NEG_INFINITY);
-        let product = Matrices::plain(a, b, square, [queries, keys, width]);
-        Matrices { scale: self.scale(), masked, ..product }
+        let places = [start, sample, head, row, 1];
+        let (samples, heads) = (self.samples, self.heads);
+        Matrices { places, samples, heads, ..Matrices::plain(a, b, y, sizes) }
+    }
+
+    /// A product for each head of keys: those that share them are parts of the inner dimension.
+    fn product_of_keys<A: Copy + PartialEq>(
+        &self,
+        scores: Argument<A>,
+        of_queries: Argument<A>,
+        gradient: Argument<A>,
+    ) -> Matrices<A> {
+        let Attention { queries, keys, heads, key_heads, width, .. } = *self.attention;
+        let group = self.group();
+        let shared = |of: Strides| Strides { outer: of.head, head: of.head * group as u64, ..of };
+        let a = (scores, shared(columns(self.scores())));
+        let b = (of_queries, shared(columns(self.queries())));
+        let product = self.product(a, b, (gradient, self.keys()), [keys, width, group * queries]);
+        // Where not all that share keys are here, those before have begun.
+        let accumulate = !self.head.is_multiple_of(heads / key_heads);
+        Matrices { heads: self.heads / group, split: queries, accumulate, ..product }
     }
 }
 
 /// An operand of which rows are the outer dimension.
-fn rows((start, row): (u64, usize)) -> Strides {
-    Strides { start, ..Strides::plain(row, 1) }
+fn rows([start, sample, head, row]: [u64; 4]) -> Strides {
+    Strides { start, sample, head, divide: 1, side: row, inner: 1, outer: 0 }
 }
 
 /// An operand of which rows are the inner dimension.
-fn columns((start, row): (u64, usize)) -> Strides {
-    Strides { start, ..Strides::plain(1, row) }
+fn columns([start, sample, head, row]: [u64; 4]) -> Strides {
+    Strides { start, sample, head, divide: 1, side: 1, inner: row, outer: 0 }
 }
 
-/// Places of an output.
-fn places((start, row): (u64, usize)) -> [u64; 5] {
-    [start, 0, 0, row as u64, 1]
+/// The chunks, and memory for so many matrices of each head of one.
+fn chunks<'a, A: Copy>(
+    attention: &'a Attention,
+    squares: usize,
+    op: &OpOperands<'_, A>,
+    writer: &mut Writer<A>,
+) -> (Vec<Chunk<'a>>, Argument<A>) {
+    let all = Chunk::all(attention, squares, writer.scores());
+    let memory = match all.first() {
+        Some(first) if first.samples * first.heads > 1 => writer.floats(squares * first.square()),
+        _ => op.workspace(0),
+    };
+    (all, memory)
 }
 
 fn forward<A: Copy + PartialEq>(
@@ -94,25 +168,36 @@ fn forward<A: Copy + PartialEq>(
     op: &OpOperands<'_, A>,
     writer: &mut Writer<A>,
 ) -> Option<()> {
-    let Attention { queries, keys, width, .. } = *attention;
+    let Attention { queries, keys, width, causal, .. } = *attention;
     let (q, k, v) = (op.read(0)?, op.read(1)?, op.read(2)?);
-    let (y, square) = (op.write(0)?, op.workspace(0));
-    for head in Head::all(attention) {
-        head.scores(q, k, square).write(writer);
-        let saved = match op.write(1)? {
-            Argument::Address(address, more) => {
-                Argument::Address(address, more + 4 * (head.index * queries) as u64)
-            }
-            other => other,
-        };
-        let arguments = operands![queries, keys, square, square, saved];
-        writer.rows(("rows", "softmax"), queries, arguments);
-        let weights = (square, Strides::plain(keys, 1));
-        let sizes = [queries, width, keys];
-        let product = Matrices::plain(weights, (v, columns(head.keys())), y, sizes);
-        Matrices { places: places(head.queries()), ..product }.write(writer);
+    let (y, saved) = (op.write(0)?, op.write(1)?);
+    let (chunks, scores) = chunks(attention, 1, op, writer);
+    for chunk in chunks {
+        write_scores(&chunk, q, k, scores, writer);
+        let all = chunk.rows();
+        let arguments = operands![all, queries, keys, causal, scores, chunk.saved(saved)];
+        writer.rows(("floats", "weights"), all, arguments);
+        let values = Strides { divide: chunk.group() as u64, ..columns(chunk.keys()) };
+        let (weights, sizes) = (rows(chunk.scores()), [queries, width, keys]);
+        let product = chunk.product((scores, weights), (v, values), (y, chunk.queries()), sizes);
+        product.write(writer);
     }
     Some(())
+}
+
+/// Scores of queries and keys; those of keys that are hidden are to be ignored.
+fn write_scores<A: Copy + PartialEq>(
+    chunk: &Chunk<'_>,
+    q: Argument<A>,
+    k: Argument<A>,
+    scores: Argument<A>,
+    writer: &mut Writer<A>,
+) {
+    let Attention { queries, keys, width, .. } = *chunk.attention;
+    let shared = Strides { divide: chunk.group() as u64, ..rows(chunk.keys()) };
+    let (q, k) = ((q, rows(chunk.queries())), (k, shared));
+    let product = chunk.product(q, k, (scores, chunk.scores()), [queries, keys, width]);
+    Matrices { scale: chunk.scale(), ..product }.write(writer);
 }
 
 fn backward<A: Copy + PartialEq>(
@@ -120,41 +205,35 @@ fn backward<A: Copy + PartialEq>(
     op: &OpOperands<'_, A>,
     writer: &mut Writer<A>,
 ) -> Option<()> {
-    let Attention { queries, keys, width, .. } = *attention;
+    let Attention { queries, keys, width, causal, .. } = *attention;
     let (q, k, v) = (op.read(0)?, op.read(1)?, op.read(2)?);
     let (y, saved, dy) = (op.read(3)?, op.read(4)?, op.read(5)?);
     let (dq, dk, dv) = (op.write(0)?, op.write(1)?, op.write(2)?);
-    let (weights, slopes) = (op.workspace(0), op.workspace((queries * keys) as u64));
-    for head in Head::all(attention) {
-        // Heads that share keys add to the same gradients.
-        let accumulate = !head.is_first_of_group();
-        head.scores(q, k, weights).write(writer);
-        let first = head.index * queries;
-        let arguments = operands![queries, keys, first, saved, weights];
-        writer.each(("floats", "weights_of_scores"), queries * keys, arguments);
+    let (chunks, weights) = chunks(attention, 2, op, writer);
+    for chunk in chunks {
+        let slopes = behind(weights, 4 * chunk.square() as u64);
+        write_scores(&chunk, q, k, weights, writer);
+        let all = chunk.rows();
+        let arguments = operands![all, queries, keys, causal, chunk.saved(saved), weights];
+        writer.rows(("floats", "weights_again"), all, arguments);
+        chunk.product_of_keys(weights, dy, dv).write(writer);
 
-        let turned = |square| (square, Strides::plain(1, keys));
-        let upright = |square| (square, Strides::plain(keys, 1));
-        let sizes = [keys, width, queries];
-        let of_keys = |a, b, y| Matrices {
-            places: places(head.keys()),
-            accumulate,
-            ..Matrices::plain(a, b, y, sizes)
-        };
-        of_keys(turned(weights), (dy, columns(head.queries())), dv).write(writer);
+        let shared = |of| Strides { divide: chunk.group() as u64, ..of };
+        let (of_queries, of_keys) = (chunk.queries(), chunk.keys());
+        let values = (v, shared(rows(of_keys)));
+        let gradient = (slopes, chunk.scores());
+        let sizes = [queries, keys, width];
+        chunk.product((dy, rows(of_queries)), values, gradient, sizes).write(writer);
+        let [start, _, _, features] = of_queries;
+        let mut arguments = operands![all, queries, keys, chunk.heads, width, features, start];
+        arguments.extend(operands![weights, y, dy, slopes]);
+        writer.rows(("floats", "slopes_of_scores"), all, arguments);
 
-        let (gradients, values) = ((dy, rows(head.queries())), (v, rows(head.keys())));
-        Matrices::plain(gradients, values, slopes, [queries, keys, width]).write(writer);
-        let (start, row) = head.queries();
-        let arguments = operands![queries, keys, width, start, row, weights, y, dy, slopes];
-        writer.rows(("floats", "slopes_of_scores"), queries, arguments);
-
-        let product =
-            Matrices::plain(upright(slopes), (k, columns(head.keys())), dq, [queries, width, keys]);
-        let (scale, places) = (head.scale(), places(head.queries()));
-        Matrices { scale, places, ..product }.write(writer);
-        let product = of_keys(turned(slopes), (q, columns(head.queries())), dk);
-        Matrices { scale, ..product }.write(writer);
+        let (a, b) = ((slopes, rows(chunk.scores())), (k, shared(columns(of_keys))));
+        let product = chunk.product(a, b, (dq, of_queries), [queries, width, keys]);
+        Matrices { scale: chunk.scale(), ..product }.write(writer);
+        let product = chunk.product_of_keys(slopes, q, dk);
+        Matrices { scale: chunk.scale(), ..product }.write(writer);
     }
     Some(())
 }

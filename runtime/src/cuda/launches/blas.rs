@@ -49,12 +49,9 @@ fn second(of: Strides, n: u64, k: u64) -> Option<Said> {
     }
 }
 
-/// The calls for a product, each the arguments of one, of operands whose elements have so many bytes; none
-/// where it cannot be said.
+/// The calls for a product of which the inner dimension is in one part, each the arguments of one, of
+/// operands whose elements have so many bytes; none where it cannot be said. Nothing is hidden.
 pub(super) fn calls<A: Copy>(of: &Matrices<A>, bytes: u64) -> Option<Vec<Vec<Operand<A>>>> {
-    if of.masked.is_some() || of.split < of.inner {
-        return None;
-    }
     let [start, sample, head, row, column] = of.places;
     // Either the output's rows lie behind one another, or its columns do.
     let (left, right, m, n, leading) = match (row, column) {
@@ -69,26 +66,17 @@ pub(super) fn calls<A: Copy>(of: &Matrices<A>, bytes: u64) -> Option<Vec<Vec<Ope
     if leading < m || ![m, n, k, a.leading, b.leading, leading, batch].into_iter().all(fits) {
         return None;
     }
-    // One call for all samples, or for all heads of one, or for each.
-    let alone = of.heads == 1;
+    // One call for all samples of a head, or for all heads of a sample, where these lie at one distance
+    // and are more.
     let together = left.1.divide == 1 && right.1.divide == 1;
-    let heads = if alone || together { 1 } else { of.heads as u64 };
-    let samples = if alone { 1 } else { of.samples as u64 };
+    let over_heads = together && of.heads > of.samples;
+    let (count, batch) = if over_heads { (of.samples, of.heads) } else { (of.heads, of.samples) };
+    let apart = |sample: u64, head: u64| if over_heads { head } else { sample };
     let call = |index: u64| {
-        let (of_sample, of_head) = (index / heads, index % heads);
+        let (of_sample, of_head) = if over_heads { (index, 0) } else { (0, index) };
         let place = |(at, strides): (Argument<A>, Strides)| {
             let head = of_head / strides.divide * strides.head;
             behind(at, bytes * (strides.start + of_sample * strides.sample + head))
-        };
-        let apart = |sample: u64, head: u64| match (alone, together) {
-            (true, _) => sample,
-            (_, true) => head,
-            _ => 0,
-        };
-        let batch = match (alone, together) {
-            (true, _) => of.samples,
-            (_, true) => of.heads,
-            _ => 1,
         };
         let y = behind(of.y, 4 * (start + of_sample * sample + of_head * head));
         let beta = if of.accumulate { 1.0f32 } else { 0.0 };
@@ -112,7 +100,7 @@ pub(super) fn calls<A: Copy>(of: &Matrices<A>, bytes: u64) -> Option<Vec<Vec<Ope
             batch,
         ]
     };
-    Some((0..samples * heads).map(call).collect())
+    Some((0..count as u64).map(call).collect())
 }
 
 /// So many bytes behind an address.

@@ -48,7 +48,7 @@ pub(super) fn write<A: Copy + PartialEq>(
     if op.writes.is_empty() {
         return None;
     }
-    let mut writer = Writer::new(means, id);
+    let mut writer = Writer::new(means, id, op.scratch);
     let mut scratch = Scratch { at: op.scratch, end: 0 };
     let mut parts = Parts { count: 1, apart: 0 };
     let mut reads = op.reads.to_vec();
@@ -80,6 +80,7 @@ pub(super) fn write<A: Copy + PartialEq>(
     if let (Step::LinearWeights(Linear { rows, outputs, .. }), Some(dbias)) = (step, wide.get(1)) {
         let dy = (*op.reads.get(1)?)?;
         let floats = scratch.floats(&dy);
+        writer.scratch_bytes = scratch.end;
         convert(&mut writer, "widen", &dy, &floats);
         let sizes = [*rows, *outputs, 1];
         sum_of_channels(&mut writer, sizes, floats.address(), dbias.address());
@@ -87,7 +88,7 @@ pub(super) fn write<A: Copy + PartialEq>(
     for (wide, made) in wide.iter().zip(op.writes).filter(|(_, made)| made.narrow) {
         convert(&mut writer, "narrow", wide, made);
     }
-    writer.scratch_bytes = scratch.end;
+    writer.scratch_bytes = writer.scratch_bytes.max(scratch.end);
     Some(writer)
 }
 

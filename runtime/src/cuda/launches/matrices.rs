@@ -2,6 +2,8 @@
 
 use super::arguments::operands;
 use super::blas::{BLAS, BLAS_HALVES, behind, calls};
+use super::halves::Parts;
+use super::simple;
 use super::{Argument, OpOperands, Operand, Writer};
 use crate::layers::{Linear, MASKED, Product};
 use crate::network::Step;
@@ -82,6 +84,7 @@ impl<A: Copy + PartialEq> Matrices<A> {
         if let Some(calls) = self.calls(writer) {
             let kernel = if writer.halves.is_some() { BLAS_HALVES } else { BLAS };
             calls.into_iter().for_each(|call| writer.library(kernel, call));
+            self.hide(writer);
             return self.add_bias(writer);
         }
         let operand = |(address, of): (Argument<A>, Strides)| {
@@ -125,19 +128,39 @@ pub(super) fn is_too_large(step: &Step) -> bool {
 }
 
 impl<A: Copy + PartialEq> Matrices<A> {
-    /// What cuBLAS is told, if it can be: each part of the right operand in its turn.
+    /// What cuBLAS is told, if it can be: each part of the inner dimension and of the right operand in its
+    /// turn.
     fn calls(&self, writer: &Writer<A>) -> Option<Vec<Vec<Operand<A>>>> {
-        if !writer.has_blas() {
+        if !writer.has_blas() || (self.split < self.inner && self.inner % self.split != 0) {
             return None;
         }
-        let Some(parts) = writer.halves else { return calls(self, 4) };
+        let bytes = if writer.halves.is_some() { 2 } else { 4 };
+        let parts = writer.halves.unwrap_or(Parts { count: 1, apart: 0 });
+        let pieces = (self.inner / self.split).max(1) as u64;
+        let piece = |of: Strides, piece| Strides { start: of.start + piece * of.outer, ..of };
         let part = |index: u64| {
-            let b = (behind(self.b.0, index * parts.apart), self.b.1);
-            let of = Self { b, accumulate: self.accumulate || index > 0, ..*self };
-            calls(&of, 2)
+            let (place, part) = (index / parts.count, index % parts.count);
+            let of = Self {
+                a: (self.a.0, piece(self.a.1, place)),
+                b: (behind(self.b.0, part * parts.apart), piece(self.b.1, place)),
+                inner: self.inner.min(self.split),
+                accumulate: self.accumulate || index > 0,
+                ..*self
+            };
+            calls(&of, bytes)
         };
-        let all: Option<Vec<_>> = (0..parts.count).map(part).collect();
+        let all: Option<Vec<_>> = (0..pieces * parts.count).map(part).collect();
         Some(all?.into_iter().flatten().collect())
+    }
+
+    /// Puts the value that hides keys where it belongs, which cuBLAS does not.
+    fn hide(&self, writer: &mut Writer<A>) {
+        let Some(masked) = self.masked else { return };
+        let Self { samples, heads, rows, columns, .. } = *self;
+        let mut arguments = operands![samples, heads, rows, columns, masked];
+        arguments.extend(self.places.map(Operand::Number));
+        arguments.push(self.y.into());
+        writer.rows(("floats", "hide"), samples * heads * rows, arguments);
     }
 
     /// Adds the bias, where there is one, to rows behind one another.
@@ -268,7 +291,7 @@ pub(super) fn write<A: Copy + PartialEq>(
 
 /// Whether a convolution is a product of matrices for each image, and cuBLAS is there for it: a window
 /// of one cell that goes everywhere, and one group.
-fn is_plain<A>(step: &Step, writer: &Writer<A>) -> bool {
+fn is_plain<A: Copy>(step: &Step, writer: &Writer<A>) -> bool {
     let (Step::Convolution(conv) | Step::ConvolutionInput(conv)) = step else { return false };
     let numbers = conv.numbers();
     let (groups, window, padding) = (numbers[3], &numbers[10..16], &numbers[16..19]);
@@ -304,7 +327,7 @@ fn of_product<A: Copy + PartialEq>(
 }
 
 /// A convolution of which a group has so many rows and columns of outputs.
-fn tiles<A>(
+fn tiles<A: Copy>(
     writer: &mut Writer<A>,
     kernel: &str,
     numbers: [u64; 19],
@@ -330,25 +353,32 @@ pub(super) fn outputs(numbers: &[u64; 19]) -> [usize; 3] {
 /// Adds to each channel a number of its own: a bias.
 pub(super) fn add_to_channels<A: Copy>(
     writer: &mut Writer<A>,
-    [images, channels, plane]: [usize; 3],
+    sizes: [usize; 3],
     y: Argument<A>,
     bias: Argument<A>,
 ) {
-    let numbers = [1, 1, 1, images, channels, plane, 0, 0, 0, 0, 1, 0];
-    let mut arguments: Vec<_> = numbers.into_iter().map(Operand::from).collect();
+    let mut arguments: Vec<_> = channels(sizes).map(Operand::Number).into();
     arguments.extend(operands![y, bias, y]);
-    writer.each(("elementwise", "add_broadcast"), images * channels * plane, arguments);
+    let elements = sizes.into_iter().product();
+    writer.each(("elementwise", "add_broadcast"), elements, arguments);
 }
 
 /// The sum of each channel: the gradient of a bias.
 pub(super) fn sum_of_channels<A: Copy>(
     writer: &mut Writer<A>,
-    [images, channels, plane]: [usize; 3],
+    sizes: [usize; 3],
     dy: Argument<A>,
     dbias: Argument<A>,
 ) {
-    let numbers = [1, 1, 1, images, channels, plane, 0, 0, 0, 0, 1, 0];
-    let mut arguments: Vec<_> = numbers.into_iter().map(Operand::from).collect();
-    arguments.extend(operands![channels, Argument::Nothing, dy, dbias]);
-    writer.rows(("elementwise", "sum_repeated"), channels, arguments);
+    simple::sum(writer, channels(sizes), Argument::Nothing, dy, dbias);
+}
+
+/// Images, channels and elements of a plane as the numbers of a [`Broadcast`](crate::layers::Broadcast)
+/// of one number for each channel: no plane where it has one element.
+fn channels([images, channels, plane]: [usize; 3]) -> [u64; 12] {
+    let [images, channels, plane] = [images, channels, plane].map(|n| n as u64);
+    match plane {
+        1 => [1, 1, 1, 1, images, channels, 0, 0, 0, 0, 0, 1],
+        _ => [1, 1, 1, images, channels, plane, 0, 0, 0, 0, 1, 0],
+    }
 }

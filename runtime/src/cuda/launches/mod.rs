@@ -44,17 +44,20 @@ pub fn launches<A: Copy + PartialEq>(
     if matrices::is_too_large(step) {
         return Err(NoKernel { what: "a convolution of 2^32 positions or more" });
     }
+    if simple::is_too_large(step) {
+        return Err(NoKernel { what: "pooling or up-sampling of planes of 2^32 elements or more" });
+    }
     if bf16::has_elements(step, operands) {
         // Nothing to gain from a library that takes floats.
-        let mut writer = Writer::new(Means::kernels(means.blocks), op);
+        let mut writer = Writer::new(Means::kernels(means.blocks), op, operands.scratch);
         writer.has_elements = true;
         write(step, operands, &mut writer)?;
-        return Ok(Launches { launches: writer.launches, scratch_bytes: 0 });
+        return Ok(Launches { launches: writer.launches, scratch_bytes: writer.scratch_bytes });
     }
     if let Some(writer) = halves::write(step, op, operands, means) {
         return Ok(Launches { launches: writer.launches, scratch_bytes: writer.scratch_bytes });
     }
-    let mut writer = Writer::new(means, op);
+    let mut writer = Writer::new(means, op, operands.scratch);
     match Widened::new(operands, &mut writer) {
         Some(widened) => {
             write(step, &widened.operands(operands), &mut writer)?;

@@ -1,8 +1,10 @@
 //! Normalisation, softmax, losses, look-ups, rotation.
 
 use super::arguments::operands;
-use super::{Argument, OpOperands, Writer};
-use crate::layers::{Embedding, ROTARY_BASE, RowNorm};
+use super::blas::behind;
+use super::simple::{PART, column_parts, sum_parts};
+use super::{Argument, OpOperands, Operand, Writer};
+use crate::layers::{BatchNorm, Embedding, ROTARY_BASE, RowNorm};
 use crate::network::Step;
 
 pub(super) fn write<A: Copy + PartialEq>(
@@ -12,27 +14,30 @@ pub(super) fn write<A: Copy + PartialEq>(
 ) -> Option<()> {
     match step {
         Step::BatchNorm(norm) => {
-            let (n, c, plane) = (norm.shape.n, norm.shape.c, norm.shape.plane());
-            let arguments = operands![
-                n,
-                c,
-                plane,
-                op.read(0)?,
-                op.read(1)?,
-                op.read(2)?,
-                op.write(0)?,
-                op.write(1)?
-            ];
-            writer.rows(("normalise", "batch_norm"), c, arguments);
+            let channels = Channels::new(norm);
+            let sums = writer.floats(2 * channels.rows());
+            let (x, saved) = (op.read(0)?, op.write(1)?);
+            let arguments = channels.and(operands![x, sums]);
+            writer.rows(("normalise", "batch_norm_parts"), channels.rows(), arguments);
+            let arguments = channels.and(operands![sums, saved]);
+            writer.rows(("normalise", "batch_norm_statistics"), channels.channels, arguments);
+            let (gamma, beta) = (op.read(1)?, op.read(2)?);
+            let arguments = channels.and(operands![x, gamma, beta, saved, op.write(0)?]);
+            writer.rows(("normalise", "batch_norm"), channels.rows(), arguments);
         }
         Step::BatchNormBackward(norm) => {
-            let (n, c, plane) = (norm.shape.n, norm.shape.c, norm.shape.plane());
-            let mut arguments = operands![n, c, plane];
-            for read in 0..4 {
-                arguments.push(op.read(read)?.into());
-            }
-            arguments.extend(operands![op.write(0)?, op.write(1)?, op.write(2)?]);
-            writer.rows(("normalise", "batch_norm_backward"), c, arguments);
+            let channels = Channels::new(norm);
+            let (sums, totals) =
+                (writer.floats(2 * channels.rows()), writer.floats(2 * channels.channels));
+            let (x, gamma, saved, dy) = (op.read(0)?, op.read(1)?, op.read(2)?, op.read(3)?);
+            let arguments = channels.and(operands![x, saved, dy, sums]);
+            writer.rows(("normalise", "batch_norm_backward_parts"), channels.rows(), arguments);
+            let (dgamma, dbeta) = (op.write(1)?, op.write(2)?);
+            let Channels { channels: count, parts, .. } = channels;
+            let arguments = operands![count, parts, sums, saved, totals, dgamma, dbeta];
+            writer.rows(("normalise", "batch_norm_backward_sums"), count, arguments);
+            let arguments = channels.and(operands![x, gamma, saved, totals, dy, op.write(0)?]);
+            writer.rows(("normalise", "batch_norm_backward"), channels.rows(), arguments);
         }
         Step::RunningStatistics(norm) => {
             let (count, c) = (norm.shape.n * norm.shape.plane(), norm.shape.c);
@@ -50,13 +55,20 @@ pub(super) fn write<A: Copy + PartialEq>(
             let (saved, dy) = (op.read(2)?, op.read(3)?);
             let arguments = operands![*rows, *width, *centred, x, gamma, saved, dy, op.write(0)?];
             writer.rows(("normalise", "row_norm_backward"), *rows, arguments);
-            let dbeta = op.write(2).unwrap_or(Argument::Nothing);
-            let arguments = operands![*rows, *width, *centred, x, saved, dy, op.write(1)?, dbeta];
-            writer.each(("normalise", "row_norm_parameters"), *width, arguments);
+            // Sums for gamma, and behind them for beta, whether there is one or not.
+            let (parts, sums) = column_parts(writer, *rows, 2 * width);
+            let arguments = operands![*rows, *width, *centred, parts, x, saved, dy, sums];
+            let tiles = width.div_ceil(32) * parts;
+            writer.rows(("normalise", "row_norm_parameters"), tiles, arguments);
+            sum_parts(writer, (parts, sums), *width, op.write(1)?);
+            if let Some(dbeta) = op.write(2) {
+                let sums = behind(sums, 4 * (parts * width) as u64);
+                sum_parts(writer, (parts, sums), *width, dbeta);
+            }
         }
         Step::Softmax { width, elements } => {
             let (rows, x) = (elements / width, op.read_or_write(0, 0)?);
-            let arguments = operands![rows, *width, x, op.write(0)?, Argument::Nothing];
+            let arguments = operands![rows, *width, x, op.write(0)?];
             writer.rows(("rows", "softmax"), rows, arguments);
         }
         Step::SoftmaxBackward { width, elements } => {
@@ -66,9 +78,11 @@ pub(super) fn write<A: Copy + PartialEq>(
         }
         Step::Loss(loss, rows) => {
             let mut arguments = operands![*rows, loss.classes, writer.op];
-            arguments.extend(operands![op.read(0)?, op.read(1)?, op.write(0)?, op.write(1)?]);
+            let losses = writer.floats(*rows);
+            arguments.extend(operands![op.read(0)?, op.read(1)?, losses, op.write(1)?]);
             arguments.push(Argument::Status.into());
-            writer.one(("rows", "cross_entropy"), arguments);
+            writer.rows(("rows", "cross_entropy"), *rows, arguments);
+            mean(writer, *rows, losses, op.write(0)?);
         }
         Step::LossBackward(loss, rows) => {
             let mut arguments = operands![*rows, loss.classes, writer.op];
@@ -77,9 +91,11 @@ pub(super) fn write<A: Copy + PartialEq>(
         }
         Step::BinaryLoss(_, elements) => {
             let mut arguments = operands![*elements, writer.op];
-            arguments.extend(operands![op.read(0)?, op.read(1)?, op.write(0)?, op.write(1)?]);
+            let losses = writer.floats(*elements);
+            arguments.extend(operands![op.read(0)?, op.read(1)?, losses, op.write(1)?]);
             arguments.push(Argument::Status.into());
-            writer.one(("rows", "binary_cross_entropy"), arguments);
+            writer.each(("rows", "binary_cross_entropy"), *elements, arguments);
+            mean(writer, *elements, losses, op.write(0)?);
         }
         Step::BinaryLossBackward(_, elements) => {
             let mut arguments = operands![*elements, writer.op];
@@ -89,6 +105,41 @@ pub(super) fn write<A: Copy + PartialEq>(
         _ => return write_tokens(step, op, writer),
     }
     Some(())
+}
+
+/// The values of each channel, in parts that a block of threads takes at once.
+struct Channels {
+    images: usize,
+    channels: usize,
+    plane: usize,
+    parts: usize,
+}
+
+impl Channels {
+    fn new(norm: &BatchNorm) -> Self {
+        let (images, channels, plane) = (norm.shape.n, norm.shape.c, norm.shape.plane());
+        Self { images, channels, plane, parts: (images * plane).div_ceil(PART).max(1) }
+    }
+
+    /// Parts of all channels.
+    fn rows(&self) -> usize {
+        self.channels * self.parts
+    }
+
+    /// The arguments of a kernel.
+    fn and<A>(&self, more: Vec<Operand<A>>) -> Vec<Operand<A>> {
+        let mut arguments = operands![self.images, self.channels, self.plane, self.parts];
+        arguments.extend(more);
+        arguments
+    }
+}
+
+/// The mean of losses, which are summed up in parts first.
+fn mean<A: Copy>(writer: &mut Writer<A>, count: usize, losses: Argument<A>, loss: Argument<A>) {
+    let parts = count.div_ceil(PART);
+    let sums = writer.floats(parts);
+    writer.rows(("rows", "sum_losses"), parts, operands![count, PART, losses, sums]);
+    writer.one(("rows", "mean_loss"), operands![count, parts, sums, loss]);
 }
 
 /// Look-ups and rotation.
@@ -110,7 +161,7 @@ fn write_tokens<A: Copy>(
             writer.each(("elementwise", "fill"), elements, operands![elements, 0.0f32, table]);
             let mut arguments = operands![positions, *rows, *width, writer.op];
             arguments.extend(operands![op.read(0)?, op.read(1)?, table, Argument::Status]);
-            writer.each(("floats", "embedding_backward"), *width, arguments);
+            writer.rows(("floats", "embedding_backward"), positions, arguments);
         }
         Step::Rotary(rotary, elements) | Step::RotaryBackward(rotary, elements) => {
             let direction = if matches!(step, Step::Rotary(..)) { 1.0f32 } else { -1.0 };

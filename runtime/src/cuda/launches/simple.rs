@@ -33,10 +33,10 @@ pub(super) fn write<A: Copy + PartialEq>(
             apply(writer, "multiply_broadcast", broadcast, op)?;
         }
         Step::SumRepeated(broadcast) => {
-            sum(writer, broadcast, Argument::Nothing, op.read(0)?, op.write(0)?);
+            sum(writer, broadcast.numbers(), Argument::Nothing, op.read(0)?, op.write(0)?);
         }
         Step::MultiplyRight(broadcast) => {
-            sum(writer, broadcast, op.read(0)?, op.read(1)?, op.write(0)?);
+            sum(writer, broadcast.numbers(), op.read(0)?, op.read(1)?, op.write(0)?);
         }
         Step::Dropout(dropout, elements) => {
             let (scale, bound) = dropout.scale_and_bound();
@@ -145,20 +145,76 @@ fn apply<A: Copy>(
     Some(())
 }
 
-fn sum<A: Copy>(
+/// Sums of `dy`, or of `a` times `dy`, over what a [`Broadcast`] of these numbers repeats: in parts, of
+/// which there are as many for a shape on every device.
+pub(super) fn sum<A: Copy>(
     writer: &mut Writer<A>,
-    broadcast: &Broadcast,
+    numbers: [u64; 12],
     a: Argument<A>,
     dy: Argument<A>,
     db: Argument<A>,
 ) {
-    let count = broadcast.smaller();
-    let numbers = broadcast.numbers().into_iter().map(Operand::Number);
-    let arguments = numbers.chain(operands![count, a, dy, db]).collect();
-    writer.rows(("elementwise", "sum_repeated"), count, arguments);
+    let (extents, strides) = numbers.split_at(6);
+    let of = |repeated: bool| -> usize {
+        let all = extents.iter().zip(strides).filter(|(_, stride)| (**stride == 0) == repeated);
+        all.map(|(extent, _)| *extent as usize).product()
+    };
+    let (count, repeats) = (of(false), of(true));
+    if let ([1, 1, 1, 1, _, _], [.., 0, 1]) = (extents, strides) {
+        let (parts, sums) = column_parts(writer, repeats, count);
+        let tiles = count.div_ceil(32) * parts;
+        let arguments = operands![repeats, count, parts, a, dy, sums];
+        writer.rows(("elementwise", "sum_columns"), tiles, arguments);
+        return sum_parts(writer, (parts, sums), count, db);
+    }
+    let parts = repeats.div_ceil(PART).clamp(1, PARTS);
+    let sums = if parts > 1 { writer.floats(parts * count) } else { Argument::Nothing };
+    let mut arguments: Vec<_> = numbers.map(Operand::Number).into();
+    arguments.extend(operands![count, parts, a, dy, sums, db]);
+    writer.rows(("elementwise", "sum_repeated"), count * parts, arguments);
+    if parts > 1 {
+        sum_parts(writer, (parts, sums), count, db);
+    }
 }
 
-fn of_pool<A>(
+/// Elements of a part of a sum.
+pub(super) const PART: usize = 4096;
+/// Parts of a sum, at most: a thread adds those up.
+const PARTS: usize = 256;
+
+/// In how many parts rows are cut for sums down so many columns, and memory for these sums.
+pub(super) fn column_parts<A: Copy>(
+    writer: &mut Writer<A>,
+    rows: usize,
+    columns: usize,
+) -> (usize, Argument<A>) {
+    let parts = rows.div_ceil(64).clamp(1, PARTS);
+    (parts, writer.floats(parts * columns))
+}
+
+/// Adds up parts, which lie behind one another.
+pub(super) fn sum_parts<A: Copy>(
+    writer: &mut Writer<A>,
+    (parts, sums): (usize, Argument<A>),
+    count: usize,
+    into: Argument<A>,
+) {
+    writer.each(("elementwise", "sum_parts"), count, operands![count, parts, sums, into]);
+}
+
+/// Whether a plane has more elements than pooling and up-sampling count.
+pub(super) fn is_too_large(step: &Step) -> bool {
+    let numbers: &[u64] = match step {
+        Step::MaxPool(pool) | Step::MaxPoolBackward(pool) => &pool.numbers(),
+        Step::AveragePool(pool) | Step::AveragePoolBackward(pool) => &pool.numbers(),
+        Step::Upsample(upsample) | Step::UpsampleBackward(upsample) => &upsample.numbers(),
+        _ => return false,
+    };
+    let plane = |extents: &[u64]| extents.iter().fold(1, |all: u64, n| all.saturating_mul(*n));
+    plane(&numbers[1..4]).max(plane(&numbers[4..7])) > u64::from(u32::MAX)
+}
+
+fn of_pool<A: Copy>(
     writer: &mut Writer<A>,
     kernel: &str,
     numbers: &[u64],
