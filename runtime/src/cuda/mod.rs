@@ -87,18 +87,19 @@ use codecs::kernels::Program;
 
 pub use by_host::HostWork;
 pub use codec_runs::{CodecRunError, CodecTimes, CudaCodecs};
-pub use compile::{Compiled, compile};
+pub use compile::{Compiled, architectures, compile};
 pub use device::{CudaDevice, CudaOptions, OpenError, open};
 pub use error::CudaError;
 pub use libraries::Libraries;
-pub use library::Library;
+pub use library::{Library, VARIABLE as LIBRARIES_VARIABLE, look_in};
 pub use loads::CudaLoads;
 pub use nvcomp::{CHUNK_BYTES as NVCOMP_CHUNK_BYTES, Format as NvcompFormat, Nvcomp};
 pub use probe::{CudaFacts, CudaProbe};
 pub use zeros::Zeros;
 
-/// The architectures that kernels must compile for: Volta, Ampere, Hopper.
-pub const ARCHITECTURES: [&str; 3] = ["sm_70", "sm_80", "sm_90"];
+/// The architectures that kernels must compile for, where the compiler knows them: Volta, Turing, Ampere,
+/// Hopper, Blackwell.
+pub const ARCHITECTURES: [u32; 6] = [70, 75, 80, 90, 100, 120];
 
 const COMMON: &str = include_str!("kernels/common.cu");
 

@@ -27,3 +27,9 @@ pub fn driver_version() -> Result<(u32, u32), CudaError> {
     let version = version.unsigned_abs();
     Ok((version / 1000, version % 1000 / 10))
 }
+
+/// The driver's own version, such as `580.159.03`, where the system says it.
+pub fn kernel_module_version() -> Option<String> {
+    let version = std::fs::read_to_string("/sys/module/nvidia/version").ok()?;
+    Some(version.trim().to_owned()).filter(|version| !version.is_empty())
+}
