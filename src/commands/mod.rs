@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 pub mod compare;
+mod devices;
 mod epochs;
 mod export;
 pub mod fit;

@@ -198,7 +198,7 @@ pub fn measure_ops(
     let plan = in_core_plan(&trace, machine)?;
     let zeros = match args.on.kind {
         DeviceKind::Host => None,
-        DeviceKind::Cuda => Some(zeros_on_cuda((network, &trace), &plan, first)?),
+        DeviceKind::Cuda => Some(zeros_on_cuda(args.on, (network, &trace), &plan, first)?),
     };
     let runs = Runs { warmup, iterations: repeats, seed, graph: false };
     let on = (network, &trace, machine);

@@ -184,6 +184,9 @@ pub(super) fn open<F>(
     let driver = driver_major();
     let mut refused = Vec::new();
     for file in folders::candidates(&library.files(driver)) {
+        if library == Library::Nvrtc {
+            load_builtins(&file);
+        }
         // SAFETY: these libraries are made to be loaded by anybody at any time.
         let loaded = match unsafe { libloading::Library::new(&file) } {
             Ok(loaded) => loaded,
@@ -210,6 +213,26 @@ pub(super) fn open<F>(
         }
     }
     Err(CudaError::NoLibrary { library, driver, refused })
+}
+
+/// NVRTC asks the linker for the library of its builtins by name, and some builds of it do not say that this
+/// lies beside them. What is loaded already has the name.
+#[allow(unsafe_code, reason = "loading a library runs its initialisers")]
+fn load_builtins(nvrtc: &Path) {
+    let named = nvrtc.file_name().and_then(|name| name.to_str());
+    let (Some(folder), Some(version)) = (nvrtc.parent(), named) else { return };
+    let version = version.strip_prefix(Library::Nvrtc.file()).unwrap_or_default();
+    let prefix = format!("libnvrtc-builtins.so{version}");
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        if !entry.file_name().to_string_lossy().starts_with(&prefix) {
+            continue;
+        }
+        // SAFETY: as for NVRTC itself, which looks for it whenever it compiles.
+        if let Ok(builtins) = unsafe { libloading::Library::new(entry.path()) } {
+            std::mem::forget(builtins);
+        }
+    }
 }
 
 /// The major of CUDA that the driver is for; none without a driver.

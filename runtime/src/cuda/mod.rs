@@ -89,6 +89,7 @@ pub use by_host::HostWork;
 pub use codec_runs::{CodecRunError, CodecTimes, CudaCodecs};
 pub use compile::{Compiled, architectures, compile};
 pub use device::{CudaDevice, CudaOptions, OpenError, open};
+pub use driver::identity::{DeviceFacts, devices};
 pub use error::CudaError;
 pub use libraries::Libraries;
 pub use library::{Library, VARIABLE as LIBRARIES_VARIABLE, look_in};

@@ -5,7 +5,8 @@
 use std::process::Command;
 
 use runtime::cuda::{
-    CudaDevice, CudaError, CudaLoads, CudaOptions, CudaProbe, LIBRARIES_VARIABLE, Library, OpenError, open,
+    CudaDevice, CudaError, CudaLoads, CudaOptions, CudaProbe, LIBRARIES_VARIABLE, Library,
+    OpenError, open,
 };
 use runtime::device::{ActionError, Device, Load, RunFailure, Stop};
 use runtime::layers::cell_from_index;

@@ -181,19 +181,55 @@ impl Dnn {
                 (DnnKernel::Convolution, How::Convolution { filter, convolution }) => {
                     let (w, c) = (filter.raw, convolution.raw);
                     (own.cudnnConvolutionForward)(
-                        h, one, x, at(0), w, at(1), c, FORWARD, room, bytes, zero, y, at(2),
+                        h,
+                        one,
+                        x,
+                        at(0),
+                        w,
+                        at(1),
+                        c,
+                        FORWARD,
+                        room,
+                        bytes,
+                        zero,
+                        y,
+                        at(2),
                     )
                 }
                 (DnnKernel::ConvolutionWeights, How::Convolution { filter, convolution }) => {
                     let (w, c) = (filter.raw, convolution.raw);
                     (own.cudnnConvolutionBackwardFilter)(
-                        h, one, x, at(0), y, at(1), c, OF_WEIGHTS, room, bytes, zero, w, at(2),
+                        h,
+                        one,
+                        x,
+                        at(0),
+                        y,
+                        at(1),
+                        c,
+                        OF_WEIGHTS,
+                        room,
+                        bytes,
+                        zero,
+                        w,
+                        at(2),
                     )
                 }
                 (DnnKernel::ConvolutionInput, How::Convolution { filter, convolution }) => {
                     let (w, c) = (filter.raw, convolution.raw);
                     (own.cudnnConvolutionBackwardData)(
-                        h, one, w, at(0), y, at(1), c, OF_INPUT, room, bytes, zero, x, at(2),
+                        h,
+                        one,
+                        w,
+                        at(0),
+                        y,
+                        at(1),
+                        c,
+                        OF_INPUT,
+                        room,
+                        bytes,
+                        zero,
+                        x,
+                        at(2),
                     )
                 }
                 (DnnKernel::AveragePool, How::Pool(pool)) => {
@@ -202,13 +238,42 @@ impl Dnn {
                 // Input and output are operands, too, on which the gradient of a mean does not
                 // depend; whatever has their sizes will do.
                 (DnnKernel::AveragePoolBackward, How::Pool(pool)) => (own.cudnnPoolingBackward)(
-                    h, pool.raw, one, y, at(0), y, at(0), x, at(1), zero, x, at(1),
+                    h,
+                    pool.raw,
+                    one,
+                    y,
+                    at(0),
+                    y,
+                    at(0),
+                    x,
+                    at(1),
+                    zero,
+                    x,
+                    at(1),
                 ),
                 (DnnKernel::Softmax, How::Softmax) => (own.cudnnSoftmaxForward)(
-                    h, SOFTMAX.0, SOFTMAX.1, one, x, at(0), zero, y, at(1),
+                    h,
+                    SOFTMAX.0,
+                    SOFTMAX.1,
+                    one,
+                    x,
+                    at(0),
+                    zero,
+                    y,
+                    at(1),
                 ),
                 (DnnKernel::SoftmaxBackward, How::Softmax) => (own.cudnnSoftmaxBackward)(
-                    h, SOFTMAX.0, SOFTMAX.1, one, y, at(0), y, at(1), zero, x, at(2),
+                    h,
+                    SOFTMAX.0,
+                    SOFTMAX.1,
+                    one,
+                    y,
+                    at(0),
+                    y,
+                    at(1),
+                    zero,
+                    x,
+                    at(2),
                 ),
                 _ => sys::cudnnStatus_t::CUDNN_STATUS_BAD_PARAM as c_int,
             }

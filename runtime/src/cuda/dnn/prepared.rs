@@ -103,11 +103,10 @@ impl Prepared {
                         DnnKernel::Convolution => (own.cudnnGetConvolutionForwardWorkspaceSize)(
                             h, x.raw, w, c, y.raw, FORWARD, to,
                         ),
-                        DnnKernel::ConvolutionWeights => {
-                            (own.cudnnGetConvolutionBackwardFilterWorkspaceSize)(
-                                h, x.raw, y.raw, c, w, OF_WEIGHTS, to,
-                            )
-                        }
+                        DnnKernel::ConvolutionWeights => (own
+                            .cudnnGetConvolutionBackwardFilterWorkspaceSize)(
+                            h, x.raw, y.raw, c, w, OF_WEIGHTS, to,
+                        ),
                         _ => (own.cudnnGetConvolutionBackwardDataWorkspaceSize)(
                             h, w, y.raw, c, x.raw, OF_INPUT, to,
                         ),
@@ -194,11 +193,8 @@ fn tensor(
     own: &Cudnn,
     extents: &[c_int],
 ) -> Result<Descriptor<sys::cudnnTensorDescriptor_t>, Refusal> {
-    let made = Descriptor::new(
-        own,
-        own.cudnnCreateTensorDescriptor,
-        own.cudnnDestroyTensorDescriptor,
-    )?;
+    let made =
+        Descriptor::new(own, own.cudnnCreateTensorDescriptor, own.cudnnDestroyTensorDescriptor)?;
     let mut strides = vec![1; extents.len()];
     for axis in (1..extents.len()).rev() {
         strides[axis - 1] = strides[axis] * extents[axis];
@@ -216,11 +212,8 @@ fn filter(
     own: &Cudnn,
     extents: &[c_int],
 ) -> Result<Descriptor<sys::cudnnFilterDescriptor_t>, Refusal> {
-    let made = Descriptor::new(
-        own,
-        own.cudnnCreateFilterDescriptor,
-        own.cudnnDestroyFilterDescriptor,
-    )?;
+    let made =
+        Descriptor::new(own, own.cudnnCreateFilterDescriptor, own.cudnnDestroyFilterDescriptor)?;
     let order = sys::cudnnTensorFormat_t::CUDNN_TENSOR_NCHW;
     let (axes, extents) = (extents.len() as c_int, extents.as_ptr());
     // SAFETY: the descriptor is made; the extents are of so many axes, and read at once.

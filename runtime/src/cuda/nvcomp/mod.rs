@@ -104,8 +104,8 @@ impl Nvcomp {
     }
 
     /// Its version, such as `6.0.0`.
-    pub fn version(&self) -> &str {
-        &self.0.version
+    pub fn version(&self) -> String {
+        self.0.version.clone()
     }
 
     /// Its file and its version.
