@@ -87,7 +87,7 @@ fn text(here: &Here) -> String {
         let memory = schema::Bytes(*memory_bytes);
         text += &format!("device {number}: {name}, {memory}, capability {capability}\n");
     }
-    for why in &here.no_devices {
+    if let Some(why) = &here.no_devices {
         text += &format!("{why}\n");
     }
     let used = || [&here.driver].into_iter().chain(&here.libraries);
@@ -96,7 +96,7 @@ fn text(here: &Here) -> String {
         text += &format!("{line}  {}\n", file.display());
     }
     for found in &here.libraries {
-        for missing in &found.missing {
+        if let Some(missing) = &found.missing {
             text += &format!("{}: {missing}\n", found.name);
         }
     }
