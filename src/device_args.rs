@@ -1,5 +1,7 @@
 //! A device that runs things, as it is chosen on the command line.
 
+use std::path::{Path, PathBuf};
+
 use clap::Args;
 use codecs::CodecId;
 use runtime::cuda::CudaOptions;
@@ -30,16 +32,64 @@ pub struct OnDevice {
     /// where nothing runs beside them]
     #[arg(long, value_name = "SHARE", value_parser = percent)]
     pub codec_sms: Option<u8>,
+
+    #[command(flatten)]
+    pub libraries: LibraryArgs,
+
+    /// Libraries that are not to compute on CUDA, such as cudnn,cublas: our own kernels do
+    #[arg(long, value_name = "LIBRARIES", value_parser = without)]
+    pub without: Option<Without>,
+}
+
+/// Where NVIDIA's libraries are.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct LibraryArgs {
+    /// Look for NVIDIA's libraries in this folder alone (a toolkit, Python's packages, or one with the
+    /// files); also in TIDEGATE_CUDA_LIBRARIES, as a list like PATH [default: where the linker finds them,
+    /// CUDA_HOME, /usr/local/cuda*, conda's and Python's packages]
+    #[arg(long, value_name = "FOLDER", value_parser = folder)]
+    pub cuda_libraries: Option<&'static Path>,
+}
+
+impl LibraryArgs {
+    /// From now on, libraries are looked for as this says.
+    pub fn apply(&self) {
+        if let Some(folder) = self.cuda_libraries {
+            runtime::cuda::look_in(&[folder.to_path_buf()]);
+        }
+    }
+}
+
+/// What is not to compute.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Without {
+    pub blas: bool,
+    pub dnn: bool,
 }
 
 impl OnDevice {
-    /// Refuses what the host device has not.
+    /// Refuses what the host device has not, and says where libraries are looked for.
     pub fn check(&self) -> crate::exit::Result {
-        match (self.kind, self.codec_sms) {
-            (DeviceKind::Host, Some(_)) => Err(usage(
+        self.libraries.apply();
+        match self {
+            Self { kind: DeviceKind::Host, codec_sms: Some(_), .. } => Err(usage(
                 "--codec-sms is for `--device cuda`: the host device has no multiprocessors",
             )),
+            Self { kind: DeviceKind::Host, without: Some(_), .. } => {
+                Err(usage("--without is for `--device cuda`: the host device has no libraries"))
+            }
             _ => Ok(()),
+        }
+    }
+
+    /// Options of CUDA, but for what a run decides.
+    pub fn cuda_options(&self) -> CudaOptions {
+        let Without { blas, dnn } = self.without.unwrap_or_default();
+        CudaOptions {
+            codec_percent: self.codec_percent(),
+            blas: !blas,
+            dnn: !dnn,
+            ..CudaOptions::default()
         }
     }
 
@@ -100,6 +150,27 @@ fn percent(text: &str) -> Result<u8, String> {
     percent
         .filter(|percent| (1..=100).contains(percent))
         .ok_or_else(|| "write a share in whole percent, from 1% to 100%".into())
+}
+
+fn without(text: &str) -> Result<Without, String> {
+    let mut without = Without::default();
+    for name in text.split(',') {
+        match name {
+            "cublas" => without.blas = true,
+            "cudnn" => without.dnn = true,
+            _ => return Err("write cudnn, cublas, or both with a comma between".into()),
+        }
+    }
+    Ok(without)
+}
+
+/// A folder for as long as the command runs, which is once.
+fn folder(text: &str) -> Result<&'static Path, String> {
+    let folder = PathBuf::from(text);
+    match folder.is_dir() {
+        true => Ok(Box::leak(folder.into_boxed_path())),
+        false => Err("there is no such folder: name one with NVIDIA's libraries".into()),
+    }
 }
 
 fn bandwidth(text: &str) -> Result<BytesPerSec, String> {

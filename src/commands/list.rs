@@ -3,6 +3,8 @@
 use planner::methods;
 use schema::Direction;
 
+use crate::commands::devices;
+use crate::device_args::LibraryArgs;
 use crate::exit::Result;
 use crate::output::{Format, columns, print, print_json};
 
@@ -16,6 +18,9 @@ pub struct Args {
     /// How to print the list
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+
+    #[command(flatten)]
+    libraries: LibraryArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -34,6 +39,9 @@ enum What {
     Studies,
     /// Codecs and how their parameters are written.
     Codecs,
+    /// CUDA devices that are here, and NVIDIA's libraries: which files are used, and where what is missing
+    /// was looked for.
+    Devices,
 }
 
 /// One line of a list.
@@ -55,6 +63,10 @@ pub fn run(args: &Args) -> Result {
         What::Networks => scenarios::networks().map(network).collect(),
         What::Studies => scenarios::studies().map(study).collect::<Result<Vec<_>>>()?,
         What::Codecs => codecs::all().iter().map(codec).collect(),
+        What::Devices => {
+            args.libraries.apply();
+            return devices::list(args.format);
+        }
     };
     match args.format {
         Format::Json => print_json(&entries),

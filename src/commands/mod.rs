@@ -4,6 +4,7 @@ mod acceptance;
 mod bench;
 mod check;
 pub mod compare;
+mod devices;
 mod epochs;
 mod export;
 pub mod fit;

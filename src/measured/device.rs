@@ -48,9 +48,7 @@ pub fn open<'a>(
             Err(usage("--inject is for the host device: nothing goes wrong on CUDA on purpose"))
         }
         DeviceKind::Cuda => {
-            let codec_percent = on.codec_percent();
-            let options =
-                CudaOptions { seed, codec_percent, graph, stop: stop(), ..CudaOptions::default() };
+            let options = CudaOptions { seed, graph, stop: stop(), ..on.cuda_options() };
             Ok(Box::new(cuda::open(network, trace, plan, &options).map_err(not_opened)?))
         }
     }
@@ -64,12 +62,13 @@ pub fn no_graphs() -> WithExit {
 /// Runs the plan that keeps everything for so many iterations on CUDA, and counts the zeros of what ops
 /// wrote in the last: a share for each tensor, none where it holds no floats.
 pub fn zeros_on_cuda(
+    on: OnDevice,
     (network, trace): (&Network, &Trace),
     plan: &Plan,
     course: Profiler,
 ) -> Result<Vec<Option<f64>>> {
     let Profiler { warmup, repeats, seed } = course;
-    let options = CudaOptions { seed, count_zeros: true, stop: stop(), ..CudaOptions::default() };
+    let options = CudaOptions { seed, count_zeros: true, stop: stop(), ..on.cuda_options() };
     let mut device = cuda::open(network, trace, plan, &options).map_err(not_opened)?;
     let runs = Runs { warmup, iterations: repeats, seed, graph: false, fingerprint: false };
     runs.run(network, &mut device, &Bar::new("zeros"))?;

@@ -198,7 +198,9 @@ pub fn measure_ops(
     // Times are those of the device itself, from which predictions are made.
     let (plan, fits) = plan_to_measure(&mut trace, args.on, machine)?;
     let zeros = match args.on.kind {
-        DeviceKind::Cuda if fits => Some(zeros_on_cuda((network, &trace), &plan, first)?),
+        DeviceKind::Cuda if fits => {
+            Some(zeros_on_cuda(args.on, (network, &trace), &plan, first)?)
+        }
         _ => None,
     };
     let runs = Runs { warmup, iterations: repeats, seed, graph: false, fingerprint: false };

@@ -56,7 +56,7 @@ fn loss_of(libraries: &[&str], dtype: &str, computed_by: &str) -> Option<String>
 fn what_computes_is_said_and_graphs_leave_the_same_loss() {
     let with = "computed by cuDNN 9.2.1: ";
     let Some(with) = loss_of(&["libcublas.so", "libcudnn.so"], "f32", with) else { return };
-    let without = "computed by cuDNN: not there; cuBLAS: not used; own kernels: ";
+    let without = "computed by cuDNN: not there; cuBLAS: not there; own kernels: ";
     let without = loss_of(&[], "f32", without).expect("there was one");
     // Sums in another order: the same number to a few digits.
     let number = |loss: &str| -> f64 {
@@ -97,10 +97,92 @@ fn codecs_are_compared_with_nvcomp_where_it_is_there() {
     assert!(text.contains("nvCOMP 6.0.0") && text.contains("in chunks of 64 KiB"), "{text}");
 
     let text = bench("text", &[], &[]).expect("there was one");
-    let remedy = "not compared with nvCOMP: libnvcomp.so cannot be loaded: install nvCOMP 6 (`pip \
-                  install nvidia-libnvcomp-cu12`)";
+    let remedy = "not compared with nvCOMP: libnvcomp.so is not found: install nvCOMP 6 for CUDA 12 \
+                  (`pip install nvidia-libnvcomp-cu12`)";
     assert!(text.contains(remedy), "{text}");
     let old = [("TIDEGATE_NVCOMP_VERSION", "4200")];
     let text = bench("text", &["libnvcomp.so"], &old).expect("there was one");
-    assert!(text.contains("not compared with nvCOMP: libnvcomp.so is version 4.2.0"), "{text}");
+    assert!(text.contains("not compared with nvCOMP: no libnvcomp.so will do ("), "{text}");
+    assert!(text.contains("libnvcomp.so is version 4.2.0, and known here are 5.0"), "{text}");
+}
+
+/// What is here is listed: which file of which version is used, and what is missing.
+#[test]
+fn devices_and_libraries_are_listed() {
+    let sandbox = Sandbox::new();
+    let libraries = ["libcublas.so", "libcudnn.so"];
+    let list = |format: &str, settings: &[(&str, &str)]| {
+        let run = sandbox.run_on_stand_in(
+            &format!("list devices --format {format}"),
+            &libraries,
+            settings,
+        )?;
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        Some(run.stdout)
+    };
+    let Some(text) = list("text", &[]) else { return };
+    let folder = stand_in(&["libcuda.so", "libnvrtc.so", "libcublas.so", "libcudnn.so"]).unwrap();
+    let folder = folder.display().to_string();
+    assert!(text.starts_with("device 0: stand-in, 1.074 GB, capability 9.0\ndriver"), "{text}");
+    for (name, version, file) in [
+        ("NVRTC", "12.0", "libnvrtc.so"),
+        ("cuBLAS", "12.0.0", "libcublas.so"),
+        ("cuDNN", "9.2.1", "libcudnn.so"),
+    ] {
+        let line = text.lines().find(|line| line.starts_with(name)).expect("a line");
+        assert!(line.contains(version) && line.ends_with(&format!("{folder}/{file}")), "{line}");
+    }
+    assert!(text.contains("nvCOMP: libnvcomp.so is not found: install nvCOMP 6"), "{text}");
+    assert!(text.ends_with(&format!("looked in: {folder}\n")), "{text}");
+
+    let said: serde_json::Value =
+        serde_json::from_str(&list("json", &[("TIDEGATE_NVRTC", "13")]).expect("there was one"))
+            .expect("JSON");
+    assert_eq!(said["devices"][0]["capability"], "9.0");
+    assert_eq!(said["libraries"][0]["name"], "NVRTC");
+    let missing = said["libraries"][0]["missing"].as_str().expect("a text");
+    assert!(missing.contains("is of CUDA 13, the driver of CUDA 12"), "{missing}");
+    assert_eq!(said["libraries"][2]["version"], "9.2.1");
+}
+
+/// Without a driver there is nothing to list, which is no failure.
+#[test]
+fn without_a_driver_that_is_listed() {
+    let sandbox = Sandbox::new();
+    let shown = sandbox.ok("list devices --cuda-libraries .");
+    if shown.starts_with("device") {
+        println!("skipped: there is a CUDA device here");
+        return;
+    }
+    assert!(shown.starts_with("no NVIDIA driver: ") || shown.contains("sees no device"), "{shown}");
+    assert!(shown.contains("NVRTC: libnvrtc.so is not found: install CUDA 13's NVRTC"), "{shown}");
+    assert!(shown.ends_with("looked in: .\n"), "{shown}");
+    let run = sandbox.run("list devices --cuda-libraries nowhere");
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    assert!(run.stderr.contains("there is no such folder"), "{}", run.stderr);
+}
+
+/// What computes is chosen, on CUDA alone.
+#[test]
+fn libraries_are_left_away_where_that_is_asked() {
+    let sandbox = Sandbox::new();
+    sandbox.write("net.toml", NETWORK);
+    let check = "profile net.toml --batch 2 --device cuda --warmup 1 --repeats 1 -o p";
+    let libraries = ["libcublas.so", "libcudnn.so"];
+    let shown = |without: &str| {
+        let run =
+            sandbox.run_on_stand_in(&format!("{check} --without {without}"), &libraries, &SMALL)?;
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        Some(run.stdout)
+    };
+    let Some(text) = shown("cudnn") else { return };
+    assert!(text.contains("computed by cuDNN: not wanted; cuBLAS: "), "{text}");
+    assert!(!text.contains("cuBLAS: not"), "{text}");
+    let text = shown("cudnn,cublas").expect("there was one");
+    assert!(text.contains("cuDNN: not wanted; cuBLAS: not wanted; own kernels"), "{text}");
+    let run = sandbox.run("profile net.toml --batch 2 --without cudnn -o q");
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    assert!(run.stderr.contains("--without is for `--device cuda`"), "{}", run.stderr);
+    let run = sandbox.run("profile net.toml --batch 2 --device cuda --without cudart -o q");
+    assert_eq!(run.code, 2, "{}", run.stderr);
 }

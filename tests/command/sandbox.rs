@@ -104,7 +104,8 @@ impl Sandbox {
     ) -> Option<Run> {
         let folder = stand_in(&[&["libcuda.so", "libnvrtc.so"], libraries].concat())?;
         let mut command = self.command(arguments);
-        command.env("LD_LIBRARY_PATH", folder).envs(settings.iter().copied());
+        command.env("LD_LIBRARY_PATH", &folder).env("TIDEGATE_CUDA_LIBRARIES", &folder);
+        command.envs(settings.iter().copied());
         Some(Run::of(&mut command))
     }
 

@@ -9,25 +9,26 @@
 //! waited for: a device synchronises before it drops anything.
 #![allow(unsafe_code)]
 
+mod blas;
 pub(super) mod host_call;
 pub(super) mod identity;
 mod moves;
 
 use std::collections::BTreeMap;
 use std::ffi::{c_uint, c_void};
-use std::ptr;
 use std::sync::Arc;
 
 use codecs::kernels::Program;
-use cudarc::cublas;
 use cudarc::driver::sys::{
     CUdevice_attribute, CUevent, CUevent_flags, CUstream, cuEventElapsedTime,
 };
 use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaStream, DriverError, result};
 use schema::Bytes;
 
-use super::launches::BLAS_ARGUMENTS;
-use super::{ARCHITECTURES, CudaError, Library, compile};
+use super::compile::{architecture, architectures};
+use super::error::LEAST;
+use super::{CudaError, Library, compile, library};
+pub(super) use blas::Blas;
 
 /// A device and its driver.
 #[derive(Debug, Clone)]
@@ -37,24 +38,18 @@ pub(super) struct Context {
     /// Major and minor.
     pub capability: (i32, i32),
     pub multiprocessors: u32,
+    /// What kernels are compiled for.
+    architecture: String,
 }
 
 /// The oldest driver, by the version of CUDA that it is for, which has all that is called here.
 const OLDEST_DRIVER: (u32, u32) = (12, 0);
 
-/// The architecture that kernels are compiled for, for a compute capability: the newest that is not
-/// newer than the device. The driver makes of it what the device runs.
-pub(super) fn architecture(capability: (i32, i32)) -> Option<&'static str> {
-    let number = |name: &str| name.trim_start_matches("sm_").parse::<i32>().ok();
-    let own = 10 * capability.0 + capability.1;
-    ARCHITECTURES.into_iter().rfind(|name| number(name).is_some_and(|number| number <= own))
-}
-
 impl Context {
     /// The device of this number.
     pub fn open(ordinal: usize) -> Result<Self, CudaError> {
         Library::Driver.require()?;
-        Library::Nvrtc.require()?;
+        let compiler = library::nvrtc()?;
         let no_device = |error: DriverError| CudaError::NoDevice { why: text(error) };
         result::init().map_err(no_device)?;
         let driver = identity::driver_version()?;
@@ -74,12 +69,17 @@ impl Context {
         let about = failed("asking the device what it is");
         let name = context.name().map_err(about)?;
         let capability = context.compute_capability().map_err(about)?;
-        if architecture(capability).is_none() {
-            return Err(CudaError::TooOld { device: name, capability });
-        }
+        let known = architectures()?;
+        let oldest = known.first().map_or(LEAST, |known| (*known as i32 / 10, *known as i32 % 10));
+        let least = oldest.max(LEAST);
+        let architecture = architecture(&known, capability).filter(|_| capability >= LEAST);
+        let Some(architecture) = architecture else {
+            let compiler = format!("for NVRTC {}", compiler.version);
+            return Err(CudaError::TooOld { device: name, capability, least, compiler });
+        };
         let processors = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
         let multiprocessors = context.attribute(processors).map_err(about)?.max(1) as u32;
-        Ok(Self { context, name, capability, multiprocessors })
+        Ok(Self { context, name, capability, multiprocessors, architecture })
     }
 
     /// Free and all memory of the device.
@@ -127,12 +127,11 @@ impl Context {
 
     /// Compiles and loads programs.
     pub fn kernels(&self, programs: &[Program]) -> Result<Kernels, CudaError> {
-        let architecture = architecture(self.capability).unwrap_or(ARCHITECTURES[0]);
         let mut functions = BTreeMap::new();
         for program in programs {
-            let compiled = compile(program, architecture)?;
-            let loading = failed("loading kernels (NVRTC must not be newer than the driver)");
-            let module = self.context.load_module(compiled.ptx).map_err(loading)?;
+            let compiled = compile(program, &self.architecture)?;
+            let loading = failed("loading kernels");
+            let module = self.context.load_module(compiled.image()).map_err(loading)?;
             for kernel in program.kernels() {
                 let function = module.load_function(&kernel).map_err(loading)?;
                 functions.insert((program.name(), kernel), function);
@@ -253,128 +252,6 @@ impl Event {
         asked.result().map_err(failed)?;
         Ok((f64::from(milliseconds.max(0.0)) * 1e6).round() as u64)
     }
-}
-
-/// cuBLAS on a stream.
-#[derive(Debug)]
-pub(super) struct Blas {
-    handle: cublas::sys::cublasHandle_t,
-    workspace: DeviceMemory,
-}
-
-// SAFETY: a handle may be used by one thread at a time, whichever it is.
-unsafe impl Send for Blas {}
-
-/// What NVIDIA recommends for its newest devices; with memory of its own, cuBLAS gives the same bits
-/// whatever other streams do.
-const BLAS_WORKSPACE: Bytes = Bytes(32 << 20);
-
-impl Blas {
-    /// For a stream, which outlives it.
-    pub fn new(context: &Context, stream: &Stream) -> Result<Self, CudaError> {
-        let workspace = DeviceMemory::new(context, "cuBLAS", BLAS_WORKSPACE)?;
-        let failed = blas_failed("opening cuBLAS");
-        let handle = cublas::result::create_handle().map_err(failed)?;
-        let made = Self { handle, workspace };
-        let at = made.workspace.address(0, BLAS_WORKSPACE.0) as *mut c_void;
-        // SAFETY: the handle is open; the stream outlives it; the workspace is its own.
-        unsafe {
-            let stream = stream.stream.cu_stream() as cublas::sys::cudaStream_t;
-            cublas::result::set_stream(made.handle, stream).map_err(failed)?;
-            cublas::sys::cublasSetWorkspace_v2(made.handle, at, BLAS_WORKSPACE.0 as usize)
-                .result()
-                .map_err(failed)?;
-        }
-        Ok(made)
-    }
-
-    /// Bytes of device memory of its own.
-    pub fn workspace_bytes(&self) -> u64 {
-        self.workspace.bytes
-    }
-
-    /// Products, whose arguments are those of [`BLAS_ARGUMENTS`], of floats or of operands in 16 bits.
-    pub fn multiply(&self, arguments: &[u64], in_halves: bool) -> Result<(), CudaError> {
-        let Ok(arguments) = <&[u64; BLAS_ARGUMENTS]>::try_from(arguments) else {
-            let why = "another number of arguments".into();
-            return Err(CudaError::Call { what: "multiplying matrices", why });
-        };
-        let int = |index: usize| arguments[index] as i32;
-        let float = |index: usize| f32::from_bits(arguments[index] as u32);
-        let transposed = |index: usize| match arguments[index] {
-            0 => cublas::sys::cublasOperation_t::CUBLAS_OP_N,
-            _ => cublas::sys::cublasOperation_t::CUBLAS_OP_T,
-        };
-        let (alpha, beta) = (float(5), float(12));
-        if in_halves {
-            let half = cublas::sys::cudaDataType::CUDA_R_16BF;
-            // SAFETY: as below; operands are of 16 bits, and factors, sums and output of 32.
-            let multiplied = unsafe {
-                cublas::result::gemm_strided_batched_ex(
-                    self.handle,
-                    transposed(0),
-                    transposed(1),
-                    int(2),
-                    int(3),
-                    int(4),
-                    ptr::from_ref(&alpha).cast(),
-                    arguments[6] as *const c_void,
-                    half,
-                    int(7),
-                    arguments[8] as i64,
-                    arguments[9] as *const c_void,
-                    half,
-                    int(10),
-                    arguments[11] as i64,
-                    ptr::from_ref(&beta).cast(),
-                    arguments[13] as *mut c_void,
-                    cublas::sys::cudaDataType::CUDA_R_32F,
-                    int(14),
-                    arguments[15] as i64,
-                    int(16),
-                    cublas::sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
-                    cublas::sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
-                )
-            };
-            return multiplied.map_err(blas_failed("multiplying matrices of 16 bits"));
-        }
-        // SAFETY: matrices lie within their operands, as their strides have it, which tests hold on
-        // an emulator; alpha and beta are read before the call returns.
-        let multiplied = unsafe {
-            cublas::result::sgemm_strided_batched(
-                self.handle,
-                transposed(0),
-                transposed(1),
-                int(2),
-                int(3),
-                int(4),
-                &alpha,
-                arguments[6] as *const f32,
-                int(7),
-                arguments[8] as i64,
-                arguments[9] as *const f32,
-                int(10),
-                arguments[11] as i64,
-                &beta,
-                arguments[13] as *mut f32,
-                int(14),
-                arguments[15] as i64,
-                int(16),
-            )
-        };
-        multiplied.map_err(blas_failed("multiplying matrices"))
-    }
-}
-
-impl Drop for Blas {
-    fn drop(&mut self) {
-        // SAFETY: the handle is open, and closed once. What fails has no remedy here.
-        let _ = unsafe { cublas::result::destroy_handle(self.handle) };
-    }
-}
-
-fn blas_failed(what: &'static str) -> impl Fn(cublas::result::CublasError) -> CudaError + Copy {
-    move |error| CudaError::Call { what, why: error.to_string() }
 }
 
 /// Memory of the device, one allocation.
@@ -501,16 +378,4 @@ fn text(error: DriverError) -> String {
 
 pub(super) fn failed(what: &'static str) -> impl Fn(DriverError) -> CudaError + Copy {
     move |error| CudaError::Call { what, why: text(error) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kernels_are_compiled_for_what_the_device_can_run() {
-        let of = [(6, 1), (7, 0), (7, 5), (8, 0), (8, 9), (9, 0), (12, 0)].map(architecture);
-        let [volta, ampere, hopper] = ARCHITECTURES.map(Some);
-        assert_eq!(of, [None, volta, volta, ampere, ampere, hopper, hopper]);
-    }
 }

@@ -4,11 +4,14 @@ use schema::Bytes;
 
 use super::Library;
 
+/// The least compute capability that kernels are written for.
+pub(super) const LEAST: (i32, i32) = (7, 0);
+
 /// Why there is no CUDA device, or why it failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CudaError {
     /// The driver's library is not there.
-    #[error("no NVIDIA driver: {} cannot be loaded; {}", Library::Driver.file(), Library::Driver.remedy())]
+    #[error("no NVIDIA driver: {} cannot be loaded; {}", Library::Driver.file(), Library::Driver.remedy(None))]
     NoDriver,
     /// The driver is older than what is called of it.
     #[error("the NVIDIA driver is for CUDA {}.{}, and {}.{} is the least: install a newer one, or use `--device host`", .version.0, .version.1, .least.0, .least.1)]
@@ -34,29 +37,27 @@ pub enum CudaError {
         /// How many there are.
         count: usize,
     },
-    /// Another library is not there.
-    #[error("{} cannot be loaded: {}", .library.file(), .library.remedy())]
+    /// Another library is not there, or none that will do.
+    #[error("{}: {}", no_library(*.library, .refused), .library.remedy(*.driver))]
     NoLibrary {
         /// The library.
         library: Library,
-    },
-    /// A library of a version whose interface is not known here.
-    #[error("{} is version {found}, and known here are {known}: {}", .library.file(), .library.remedy())]
-    UnknownVersion {
-        /// The library.
-        library: Library,
-        /// Its version.
-        found: String,
-        /// Versions that are known.
-        known: String,
+        /// The major of CUDA that the driver is for.
+        driver: Option<u32>,
+        /// Files that were found, and why they will not do.
+        refused: Vec<String>,
     },
     /// The device is older than what kernels are compiled for.
-    #[error("`{device}` has compute capability {}.{}, and 7.0 is the least: use a newer device, or `--device host`", .capability.0, .capability.1)]
+    #[error("`{device}` has compute capability {}.{}, and {}.{} is the least {compiler}: {}, or use `--device host`", .capability.0, .capability.1, .least.0, .least.1, too_old(*.capability, *.least))]
     TooOld {
         /// The device.
         device: String,
         /// Its compute capability, major and minor.
         capability: (i32, i32),
+        /// The least that will do.
+        least: (i32, i32),
+        /// For whom: `for NVRTC 13.0`.
+        compiler: String,
     },
     /// The plan needs more than the device has free.
     #[error(
@@ -86,7 +87,7 @@ pub enum CudaError {
         /// The program.
         program: &'static str,
         /// The architecture.
-        architecture: &'static str,
+        architecture: String,
         /// What NVRTC says.
         log: String,
     },
@@ -98,4 +99,19 @@ pub enum CudaError {
         /// What the driver or library says.
         why: String,
     },
+}
+
+fn no_library(library: Library, refused: &[String]) -> String {
+    match refused {
+        [] => format!("{} is not found", library.file()),
+        _ => format!("no {} will do ({})", library.file(), refused.join("; ")),
+    }
+}
+
+/// What CUDA 12 compiles for, and 13 no longer.
+fn too_old(capability: (i32, i32), least: (i32, i32)) -> String {
+    match capability >= LEAST && least > LEAST {
+        true => Library::Nvrtc.remedy(Some(12)),
+        false => "use a newer device".into(),
+    }
 }

@@ -6,46 +6,40 @@ use std::fmt;
 use codecs::kernels::Launch;
 use schema::{Bytes, OpId};
 
-use super::dnn::{self, Dnn};
+use super::CudaError;
+use super::dnn::Dnn;
 use super::driver::{Blas, Context, Stream};
 use super::launches::{BLAS, BLAS_HALVES, DNN, Halves, Means};
-use super::{CudaError, Library};
 use crate::network::Network;
 
 /// Libraries that are open.
 pub(super) struct Opened {
-    blas: Option<Blas>,
-    /// With its version; or why it is not used.
-    dnn: Result<(String, Dnn), String>,
+    /// Or why it is not used.
+    blas: Result<Blas, String>,
+    /// Or why it is not used.
+    dnn: Result<Dnn, String>,
     /// Ops for which cuDNN has nothing that gives the same bits each time.
     not_dnn: BTreeSet<OpId>,
 }
 
 impl Opened {
-    /// Those that are wanted and there, for a stream that outlives them; and the means that are left.
+    /// Those that are wanted and there, for a stream that outlives them; and the means that are left. What
+    /// cannot be used is left away, and why is said with what computes.
     pub fn new(
         context: &Context,
         stream: &Stream,
         network: &Network,
         wanted: Means,
     ) -> Result<(Self, Means), CudaError> {
-        let version = match (wanted.dnn, Library::Cudnn.is_present()) {
-            (false, _) => Err("not wanted".into()),
-            (true, false) => Err("not there".into()),
-            (true, true) => dnn::version().map_err(|old| format!("{old} is older than 9")),
-        };
-        let (dnn, not_dnn) = match version {
-            Ok(version) => {
-                let (dnn, refused) = Dnn::new(context, stream, network)?;
-                (Ok((version, dnn)), refused)
-            }
+        let (dnn, not_dnn) = match usable(wanted.dnn, || Dnn::new(context, stream, network))? {
+            Ok((dnn, refused)) => (Ok(dnn), refused),
             Err(why) => (Err(why), BTreeSet::new()),
         };
-        let blas = (wanted.blas && Library::Cublas.is_present())
-            .then(|| Blas::new(context, stream))
-            .transpose()?;
-        let halves = if blas.is_some() { halves(context.capability) } else { Halves::None };
-        let means = Means { blas: blas.is_some(), halves, dnn: dnn.is_ok(), ..wanted };
+        let blas = usable(wanted.blas, || Blas::new(context, stream))?;
+        // A device that is lost is no library's matter.
+        context.synchronize()?;
+        let halves = if blas.is_ok() { halves(context.capability) } else { Halves::None };
+        let means = Means { blas: blas.is_ok(), halves, dnn: dnn.is_ok(), ..wanted };
         Ok((Self { blas, dnn, not_dnn }, means))
     }
 
@@ -61,13 +55,10 @@ impl Opened {
         arguments: &[u64],
     ) -> Result<bool, CudaError> {
         if program == BLAS.0 {
-            let absent = CudaError::NoLibrary { library: Library::Cublas };
             let in_halves = (program, kernel) == BLAS_HALVES;
-            self.blas.as_ref().ok_or(absent)?.multiply(arguments, in_halves)?;
+            self.blas.as_ref().map_err(absent)?.multiply(arguments, in_halves)?;
         } else if program == DNN {
-            let absent = CudaError::NoLibrary { library: Library::Cudnn };
-            let (_, dnn) = self.dnn.as_ref().map_err(|_| absent)?;
-            dnn.carry_out(kernel, arguments)?;
+            self.dnn.as_ref().map_err(absent)?.carry_out(kernel, arguments)?;
         } else {
             return Ok(false);
         }
@@ -77,7 +68,7 @@ impl Opened {
     /// Bytes of device memory of their own.
     pub fn workspace_bytes(&self) -> u64 {
         self.blas.as_ref().map_or(0, Blas::workspace_bytes)
-            + self.dnn.as_ref().map_or(0, |(_, dnn)| dnn.workspace_bytes())
+            + self.dnn.as_ref().map_or(0, Dnn::workspace_bytes)
     }
 
     /// What they do of these launches.
@@ -92,14 +83,45 @@ impl Opened {
         }
         Libraries {
             kernels,
-            blas: self.blas.as_ref().map(|own| (blas, Bytes(own.workspace_bytes()))),
+            blas: match &self.blas {
+                Ok(own) => Ok((blas, Bytes(own.workspace_bytes()))),
+                Err(why) => Err(why.clone()),
+            },
             dnn: match &self.dnn {
-                Ok((version, own)) => Ok((version.clone(), dnn, Bytes(own.workspace_bytes()))),
+                Ok(own) => Ok((own.version().into(), dnn, Bytes(own.workspace_bytes()))),
                 Err(why) => Err(why.clone()),
             },
             not_dnn: self.not_dnn.len(),
         }
     }
+}
+
+/// A library that is wanted, or why it is not used.
+///
+/// # Errors
+/// If there is too little memory for it: a smaller plan is better than other kernels.
+fn usable<T>(
+    is_wanted: bool,
+    make: impl FnOnce() -> Result<T, CudaError>,
+) -> Result<Result<T, String>, CudaError> {
+    if !is_wanted {
+        return Ok(Err("not wanted".into()));
+    }
+    match make() {
+        Ok(made) => Ok(Ok(made)),
+        Err(error @ CudaError::TooLittleMemory { .. }) => Err(error),
+        Err(CudaError::NoLibrary { refused, .. }) if refused.is_empty() => {
+            Ok(Err("not there".into()))
+        }
+        Err(CudaError::NoLibrary { refused, .. }) => {
+            Ok(Err(format!("cannot be used: {}", refused.join("; "))))
+        }
+        Err(error) => Ok(Err(format!("cannot be used: {error}"))),
+    }
+}
+
+fn absent(why: &String) -> CudaError {
+    CudaError::Call { what: "a call of a library", why: why.clone() }
 }
 
 /// What the units for products of 16 bits are used for. They are there from 8.0 on. Three products of theirs
@@ -118,8 +140,8 @@ fn halves(capability: (i32, i32)) -> Halves {
 pub struct Libraries {
     /// Launches of our own kernels.
     pub kernels: usize,
-    /// Those of cuBLAS, and its memory to work in; none where it is not used.
-    pub blas: Option<(usize, Bytes)>,
+    /// Those of cuBLAS, and its memory to work in; or why it is not used.
+    pub blas: Result<(usize, Bytes), String>,
     /// cuDNN's version, its launches, and its memory to work in; or why it is not used.
     pub dnn: Result<(String, usize, Bytes), String>,
     /// Ops that cuDNN was asked for and has no algorithm for that gives the same bits each time.
@@ -137,11 +159,11 @@ impl fmt::Display for Libraries {
             }
             Err(why) => write!(f, "cuDNN: {why}")?,
         }
-        match self.blas {
-            Some((launches, memory)) => {
+        match &self.blas {
+            Ok((launches, memory)) => {
                 write!(f, "; cuBLAS: {launches} launches, {memory} to work in")?;
             }
-            None => write!(f, "; cuBLAS: not used")?,
+            Err(why) => write!(f, "; cuBLAS: {why}")?,
         }
         write!(f, "; own kernels: {} launches", self.kernels)
     }

@@ -1,6 +1,15 @@
 //! NVIDIA's libraries, which are found at run time or not.
 
+mod folders;
+mod functions;
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use super::driver::identity;
 use super::{CudaError, Nvcomp};
+pub use folders::{VARIABLE, look_in};
+pub(super) use functions::{Cublas, Cudnn, Nvrtc};
 
 /// A library of NVIDIA's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +26,24 @@ pub enum Library {
     Nvcomp,
 }
 
+/// The majors of CUDA whose libraries are known here, the newest first.
+const MAJORS: [u32; 2] = [13, 12];
+
 impl Library {
+    /// Those that are looked for, after the driver.
+    pub const ALL: [Self; 4] = [Self::Nvrtc, Self::Cublas, Self::Cudnn, Self::Nvcomp];
+
+    /// What one calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Driver => "driver",
+            Self::Nvrtc => "NVRTC",
+            Self::Cublas => "cuBLAS",
+            Self::Cudnn => "cuDNN",
+            Self::Nvcomp => "nvCOMP",
+        }
+    }
+
     /// Its file, without what says the version.
     pub fn file(self) -> &'static str {
         match self {
@@ -29,49 +55,233 @@ impl Library {
         }
     }
 
-    /// Where one gets it.
-    pub fn remedy(self) -> &'static str {
-        match self {
-            Self::Driver => "install NVIDIA's driver, or use `--device host`",
-            Self::Nvrtc => {
-                "install CUDA 12's NVRTC (`pip install nvidia-cuda-nvrtc-cu12`) and name its folder in LD_LIBRARY_PATH"
+    /// Names of its files that may do for a driver of this major of CUDA, the best first.
+    fn files(self, driver: Option<u32>) -> Vec<String> {
+        let versions = match self {
+            Self::Driver => vec![1],
+            Self::Nvrtc | Self::Cublas => {
+                let runs = |major: &u32| driver.is_none_or(|driver| *major <= driver);
+                MAJORS.into_iter().filter(runs).collect()
             }
-            Self::Cublas => {
-                "install CUDA 12's cuBLAS (`pip install nvidia-cublas-cu12`) and name its folder in LD_LIBRARY_PATH"
-            }
-            Self::Cudnn => {
-                "install cuDNN 9 (`pip install nvidia-cudnn-cu12`) and name its folder in LD_LIBRARY_PATH"
-            }
-            Self::Nvcomp => {
-                "install nvCOMP 6 (`pip install nvidia-libnvcomp-cu12`) and name its folder in LD_LIBRARY_PATH"
-            }
-        }
+            Self::Cudnn => vec![9],
+            // One that is too old is named as that.
+            Self::Nvcomp => vec![6, 5, 4],
+        };
+        let file = self.file();
+        let named = versions.into_iter().map(|version| format!("{file}.{version}"));
+        named.chain([file.to_owned()]).collect()
     }
 
-    /// Whether it can be loaded.
-    #[allow(unsafe_code, reason = "loading a library runs its initialisers")]
+    /// Where one gets it, for a driver of this major of CUDA.
+    pub fn remedy(self, driver: Option<u32>) -> String {
+        let [newest, oldest] = MAJORS;
+        let major = driver.unwrap_or(newest).clamp(oldest, newest);
+        let (what, package) = match (self, major == oldest) {
+            (Self::Driver, _) => return "install NVIDIA's driver, or use `--device host`".into(),
+            (Self::Nvrtc, true) => ("CUDA 12's NVRTC", "nvidia-cuda-nvrtc-cu12"),
+            (Self::Nvrtc, false) => ("CUDA 13's NVRTC", "nvidia-cuda-nvrtc==13.*"),
+            (Self::Cublas, true) => ("CUDA 12's cuBLAS", "nvidia-cublas-cu12"),
+            (Self::Cublas, false) => ("CUDA 13's cuBLAS", "nvidia-cublas==13.*"),
+            (Self::Cudnn, true) => ("cuDNN 9 for CUDA 12", "nvidia-cudnn-cu12"),
+            (Self::Cudnn, false) => ("cuDNN 9 for CUDA 13", "nvidia-cudnn-cu13"),
+            (Self::Nvcomp, true) => ("nvCOMP 6 for CUDA 12", "nvidia-libnvcomp-cu12"),
+            (Self::Nvcomp, false) => ("nvCOMP 6 for CUDA 13", "nvidia-libnvcomp-cu13"),
+        };
+        format!(
+            "install {what} (`pip install {package}`), or name its folder with `--cuda-libraries`"
+        )
+    }
+
+    /// Whether it can be used.
     pub fn is_present(self) -> bool {
-        // SAFETY: these libraries are made to be loaded by anybody at any time.
-        unsafe {
-            match self {
-                Self::Driver => cudarc::driver::sys::is_culib_present(),
-                Self::Nvrtc => cudarc::nvrtc::sys::is_culib_present(),
-                Self::Cublas => cudarc::cublas::sys::is_culib_present(),
-                Self::Cudnn => cudarc::cudnn::sys::is_culib_present(),
-                Self::Nvcomp => Nvcomp::is_present(),
-            }
-        }
+        self.require().is_ok()
     }
 
-    /// Says what is missing. Called before anything else of a library, which would panic without it.
+    /// Says what is missing. Called before anything else of the driver, which would panic without it.
     ///
     /// # Errors
-    /// [`CudaError::NoDriver`] or [`CudaError::NoLibrary`] if it cannot be loaded.
+    /// [`CudaError::NoDriver`] or [`CudaError::NoLibrary`] if it cannot be used.
     pub fn require(self) -> Result<(), CudaError> {
-        match (self.is_present(), self) {
-            (true, _) => Ok(()),
-            (false, Self::Driver) => Err(CudaError::NoDriver),
-            (false, library) => Err(CudaError::NoLibrary { library }),
+        self.found().map(|_| ())
+    }
+
+    /// The file that is used, and its version.
+    ///
+    /// # Errors
+    /// As [`Self::require`].
+    #[allow(unsafe_code, reason = "loading a library runs its initialisers")]
+    pub fn found(self) -> Result<(PathBuf, String), CudaError> {
+        match self {
+            Self::Driver => {
+                // SAFETY: the driver is made to be loaded by anybody at any time.
+                if !unsafe { cudarc::driver::sys::is_culib_present() } {
+                    return Err(CudaError::NoDriver);
+                }
+                let (major, minor) = identity::driver_version()?;
+                let own = identity::kernel_module_version().map(|own| format!("{own}, "));
+                let version = format!("{}for CUDA {major}.{minor}", own.unwrap_or_default());
+                Ok((folders::loaded(self.file()).unwrap_or(self.file().into()), version))
+            }
+            Self::Nvrtc => nvrtc().map(Loaded::said),
+            Self::Cublas => cublas().map(Loaded::said),
+            Self::Cudnn => cudnn().map(Loaded::said),
+            Self::Nvcomp => Nvcomp::open().map(|nvcomp| nvcomp.said()),
         }
+    }
+
+    /// Where it is looked for: names that the linker is given, and folders that are there.
+    pub fn places() -> Vec<String> {
+        folders::places()
+    }
+}
+
+/// A library that is open.
+pub(super) struct Loaded<F> {
+    /// What is called of it.
+    pub functions: F,
+    /// The file.
+    pub file: PathBuf,
+    /// Its version.
+    pub version: String,
+    /// After the functions, which are none without it.
+    _library: libloading::Library,
+}
+
+impl<F> Loaded<F> {
+    pub fn said(&self) -> (PathBuf, String) {
+        (self.file.clone(), self.version.clone())
+    }
+
+    /// A function that only a test calls.
+    ///
+    /// # Safety
+    ///
+    /// It must have this type.
+    #[cfg(test)]
+    #[allow(unsafe_code)]
+    pub unsafe fn more<T: Copy>(&self, name: &str) -> T {
+        // SAFETY: as the caller has it.
+        *unsafe { self._library.get(name.as_bytes()) }.unwrap()
+    }
+}
+
+/// What a library says of itself.
+pub(super) struct About<F> {
+    pub functions: F,
+    pub version: String,
+    /// The major of CUDA that it was built for.
+    pub cuda: u32,
+}
+
+/// The first file of a library that can be loaded, has what is called, and is not newer than the driver.
+///
+/// It is loaded by its own path, since libraries find their parts by the folder that they are in.
+#[allow(unsafe_code, reason = "loading a library runs its initialisers")]
+pub(super) fn open<F>(
+    library: Library,
+    about: impl Fn(&libloading::Library) -> Result<About<F>, String>,
+) -> Result<Loaded<F>, CudaError> {
+    let driver = driver_major();
+    let mut refused = Vec::new();
+    for file in folders::candidates(&library.files(driver)) {
+        if library == Library::Nvrtc {
+            load_builtins(&file);
+        }
+        // SAFETY: these libraries are made to be loaded by anybody at any time.
+        let loaded = match unsafe { libloading::Library::new(&file) } {
+            Ok(loaded) => loaded,
+            // The linker does not know the name, which says nothing.
+            Err(_) if file.parent() == Some(Path::new("")) => continue,
+            Err(error) => {
+                refused.push(format!("{}: {error}", file.display()));
+                continue;
+            }
+        };
+        let file = folders::path_of(&file).unwrap_or(file);
+        match about(&loaded) {
+            Ok(About { cuda, .. }) if driver.is_some_and(|driver| cuda > driver) => {
+                let driver = driver.unwrap_or(cuda);
+                refused.push(format!(
+                    "{} is of CUDA {cuda}, the driver of CUDA {driver}",
+                    file.display()
+                ));
+            }
+            Ok(About { functions, version, .. }) => {
+                return Ok(Loaded { functions, file, version, _library: loaded });
+            }
+            Err(why) => refused.push(format!("{} {why}", file.display())),
+        }
+    }
+    Err(CudaError::NoLibrary { library, driver, refused })
+}
+
+/// NVRTC asks the linker for the library of its builtins by name, and some builds of it do not say that this
+/// lies beside them. What is loaded already has the name.
+#[allow(unsafe_code, reason = "loading a library runs its initialisers")]
+fn load_builtins(nvrtc: &Path) {
+    let named = nvrtc.file_name().and_then(|name| name.to_str());
+    let (Some(folder), Some(version)) = (nvrtc.parent(), named) else { return };
+    let version = version.strip_prefix(Library::Nvrtc.file()).unwrap_or_default();
+    let prefix = format!("libnvrtc-builtins.so{version}");
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        if !entry.file_name().to_string_lossy().starts_with(&prefix) {
+            continue;
+        }
+        // SAFETY: as for NVRTC itself, which looks for it whenever it compiles.
+        if let Ok(builtins) = unsafe { libloading::Library::new(entry.path()) } {
+            std::mem::forget(builtins);
+        }
+    }
+}
+
+/// The major of CUDA that the driver is for; none without a driver.
+fn driver_major() -> Option<u32> {
+    Library::Driver.found().ok()?;
+    identity::driver_version().ok().map(|(major, _)| major)
+}
+
+type Once<F> = LazyLock<Result<Loaded<F>, CudaError>>;
+
+/// The compiler.
+pub(super) fn nvrtc() -> Result<&'static Loaded<Nvrtc>, CudaError> {
+    static FOUND: Once<Nvrtc> = LazyLock::new(|| open(Library::Nvrtc, Nvrtc::about));
+    FOUND.as_ref().map_err(Clone::clone)
+}
+
+/// cuBLAS.
+pub(super) fn cublas() -> Result<&'static Loaded<Cublas>, CudaError> {
+    static FOUND: Once<Cublas> = LazyLock::new(|| open(Library::Cublas, Cublas::about));
+    FOUND.as_ref().map_err(Clone::clone)
+}
+
+/// cuDNN.
+pub(super) fn cudnn() -> Result<&'static Loaded<Cudnn>, CudaError> {
+    static FOUND: Once<Cudnn> = LazyLock::new(|| {
+        // It looks for both by their names, and finds what is there already.
+        let _ = (nvrtc(), cublas());
+        open(Library::Cudnn, Cudnn::about)
+    });
+    FOUND.as_ref().map_err(Clone::clone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_those_that_the_driver_can_do() {
+        let of = |driver| Library::Nvrtc.files(driver).join(" ");
+        assert_eq!(of(Some(13)), "libnvrtc.so.13 libnvrtc.so.12 libnvrtc.so");
+        assert_eq!(of(None), of(Some(14)));
+        assert_eq!(of(Some(12)), "libnvrtc.so.12 libnvrtc.so");
+    }
+
+    #[test]
+    fn remedies_are_for_the_driver_that_is_there() {
+        let of = |driver| Library::Cublas.remedy(Some(driver));
+        assert!(of(12).contains("pip install nvidia-cublas-cu12`"), "{}", of(12));
+        assert!(of(13).contains("pip install nvidia-cublas==13.*`"), "{}", of(13));
+        assert_eq!(of(13), of(14));
     }
 }

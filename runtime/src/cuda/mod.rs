@@ -6,7 +6,7 @@
 //! - [`launches`]: what to launch for an op, from its shapes. The kernels are in `kernels/*.cu`.
 //! - [`commands`]: a whole iteration as a list for each stream, with the events between streams: from
 //!   the plan alone.
-//! - [`compile`]: source to what a driver loads, by NVRTC.
+//! - [`compile`]: source to machine code of a device, by NVRTC.
 //! - [`open`] and [`CudaDevice`]: memory, streams, events. Hands the list out, command by command or as one
 //!   graph, and decides nothing.
 //!
@@ -21,7 +21,7 @@
 //! | codecs' kernels | the codecs' bytes both ways, and damaged payloads |
 //! | layers' kernels | the host layers' values, to 2e-6 of the largest (in bf16, or the next value); the same bits with any order and number of threads |
 //! | commands | whole plans (swapping, recomputing, compressing, falling back) in any order that streams may take: the bits of in-core execution on the same kernels |
-//! | every kernel, for f32 and bf16 | compiled by NVRTC 12.9 for sm_70, sm_80 and sm_90 |
+//! | every kernel, for f32 and bf16 | compiled to machine code by NVRTC 12.9 and 13.0 for each of [`ARCHITECTURES`] that they know, and to PTX for the newest |
 //! | calls of cuBLAS | against a product as its documentation has it; in bf16, the host layers' values to the same digits |
 //! | calls of cuDNN | on a stand-in that carries out what descriptors say and refuses what its documentation does, and any algorithm whose bits may differ: the host layers' values, and the same bits for every plan |
 //! | the device | on a stand-in for driver, cuBLAS and cuDNN, which carries out what streams were given on the emulator |
@@ -32,7 +32,7 @@
 //! | compression by the host between copies | on the stand-in: the bits of in-core execution |
 //! | whole commands (`profile`, `run`, `train`, `sample codecs`, `bench codecs`) | on the stand-in |
 //! | nvCOMP beside our kernels | on a stand-in that is as strict as its headers; what it needs for a tensor is asked of the real 5.0.0, 5.1.0, 5.2.0, 5.3.0 and 6.0.0, which need no device for that |
-//! | missing things | no driver, an old one, no device, an old one, no NVRTC, too little device or pinned memory: on the stand-in |
+//! | missing things | no driver, an old one, no device, an old one, no NVRTC or one that is newer than the driver, libraries that cannot be opened, what cuDNN refuses at launch, too little device or pinned memory: on the stand-in |
 //!
 //! # What was held to NVIDIA's own headers and libraries
 //!
@@ -42,9 +42,9 @@
 //! | of | version | what |
 //! |---|---|---|
 //! | the driver | `cuda.h` of CUDA 12.9; names also in that of 12.0, which is the oldest driver that will do | 47 functions, constants, every status; no library, which comes with a device |
-//! | NVRTC | 12.9.86 | 7 functions; compiles every kernel |
-//! | cuBLAS | 12.9.1 | 6 functions, constants, every status |
-//! | cuDNN | 9.28.0 | 28 functions, constants, every status; its library reads descriptors (without a device) and computes the same extents and the same math mode |
+//! | NVRTC | 12.9.86, 13.0.88 | 13 functions, by their names; compiles every kernel |
+//! | cuBLAS | 12.9.1, names also in 13.0.2 | 8 functions, constants |
+//! | cuDNN | 9.28.0 for CUDA 12, names also in 9.28.1 for 13 | 31 functions, constants; its library reads descriptors (without a device) and computes the same extents and the same math mode |
 //! | nvCOMP | 5.0.0.6, 5.1.0.21, 5.2.0.13, 5.3.0.16, 6.0.0.12 | structures' sizes and fields, functions |
 //!
 //! cuDNN's header calls both gradients' algorithms deterministic, says nothing of the forward one, whose
@@ -89,19 +89,21 @@ use codecs::kernels::Program;
 
 pub use by_host::HostWork;
 pub use codec_runs::{CodecRunError, CodecTimes, CudaCodecs};
-pub use compile::{Compiled, compile};
+pub use compile::{Compiled, architectures, compile};
 pub use device::{CudaDevice, CudaOptions, OpenError, open};
+pub use driver::identity::{DeviceFacts, devices};
 pub use error::CudaError;
 pub use layer_runs::{CudaLayers, LayerDifference, MayCompute};
 pub use libraries::Libraries;
-pub use library::Library;
+pub use library::{Library, VARIABLE as LIBRARIES_VARIABLE, look_in};
 pub use loads::CudaLoads;
 pub use nvcomp::{CHUNK_BYTES as NVCOMP_CHUNK_BYTES, Format as NvcompFormat, Nvcomp};
 pub use probe::{CudaFacts, CudaProbe};
 pub use zeros::Zeros;
 
-/// The architectures that kernels must compile for: Volta, Ampere, Hopper.
-pub const ARCHITECTURES: [&str; 3] = ["sm_70", "sm_80", "sm_90"];
+/// The architectures that kernels must compile for, where the compiler knows them: Volta, Turing, Ampere,
+/// Hopper, Blackwell.
+pub const ARCHITECTURES: [u32; 6] = [70, 75, 80, 90, 100, 120];
 
 const COMMON: &str = include_str!("kernels/common.cu");
 

@@ -1,15 +1,31 @@
 //! Every kernel compiles for every architecture.
 
+use std::collections::BTreeSet;
+
 use codecs::kernels::Program;
-use runtime::cuda::{ARCHITECTURES, CudaError, Library, compile, programs};
+use runtime::cuda::{
+    ARCHITECTURES, Compiled, CudaError, Library, architectures, compile, programs,
+};
 
 /// NVRTC needs no device, but it must be there.
 fn is_skipped() -> bool {
-    let missing = Library::Nvrtc.require().err();
-    if let Some(missing) = &missing {
-        eprintln!("skipped: kernels are not compiled for devices: {missing}");
+    match Library::Nvrtc.found() {
+        Ok((file, version)) => {
+            eprintln!("NVRTC {version}, {}", file.display());
+            false
+        }
+        Err(missing) => {
+            eprintln!("skipped: kernels are not compiled for devices: {missing}");
+            true
+        }
     }
-    missing.is_some()
+}
+
+/// Kernels in machine code: each has a section for its arguments.
+fn kernels_of(code: &[u8]) -> BTreeSet<String> {
+    assert!(code.starts_with(b"\x7fELF"), "this is no machine code");
+    let texts = code.split(|byte| *byte == 0).filter_map(|text| std::str::from_utf8(text).ok());
+    texts.filter_map(|text| text.strip_prefix(".nv.constant0.").map(str::to_owned)).collect()
 }
 
 #[test]
@@ -17,18 +33,39 @@ fn kernels_compile_for_every_architecture() {
     if is_skipped() {
         return;
     }
+    let known = architectures().unwrap();
+    let architectures = ARCHITECTURES.into_iter().filter(|number| known.contains(number));
+    let architectures: Vec<_> = architectures.collect();
+    assert!(architectures.len() >= 4, "{known:?}");
     for program in programs() {
-        for architecture in ARCHITECTURES {
+        for number in &architectures {
+            let architecture = format!("sm_{number}");
             let compiled =
-                compile(&program, architecture).unwrap_or_else(|error| panic!("{error}"));
-            let ptx = compiled.ptx();
-            for kernel in program.kernels() {
-                let entry = format!(".entry {kernel}(");
-                assert!(ptx.contains(&entry), "{kernel} is not in `{}`", program.name());
-            }
-            let entries = ptx.matches(".entry ").count();
-            assert_eq!(entries, program.kernels().len(), "`{}` lists its kernels", program.name());
+                compile(&program, &architecture).unwrap_or_else(|error| panic!("{error}"));
+            let Compiled::Machine(code) = compiled else { panic!("{architecture}: no code") };
+            let kernels: BTreeSet<_> = program.kernels().into_iter().collect();
+            assert_eq!(kernels_of(&code), kernels, "`{}` for {architecture}", program.name());
         }
+    }
+}
+
+/// For devices that are newer than the compiler.
+#[test]
+fn kernels_compile_to_what_a_driver_makes_code_of() {
+    if is_skipped() {
+        return;
+    }
+    let newest = architectures().unwrap().pop().unwrap();
+    for program in programs() {
+        let compiled = compile(&program, &format!("compute_{newest}"));
+        let compiled = compiled.unwrap_or_else(|error| panic!("{error}"));
+        let Compiled::Virtual(text) = compiled else { panic!("no text") };
+        for kernel in program.kernels() {
+            let entry = format!(".entry {kernel}(");
+            assert!(text.contains(&entry), "{kernel} is not in `{}`", program.name());
+        }
+        let entries = text.matches(".entry ").count();
+        assert_eq!(entries, program.kernels().len(), "`{}` lists its kernels", program.name());
     }
 }
 

@@ -3,7 +3,8 @@
 // time, or would round to TF32. Work is done in the workspace, too: it is overwritten with noise.
 //
 // What the environment says: TIDEGATE_DNN_VERSION (default 90201), TIDEGATE_DNN_GROUPS (default 1): 0 if
-// there is no algorithm for groups.
+// there is no algorithm for groups; TIDEGATE_DNN_FAILS: 1 if it cannot be opened; TIDEGATE_DNN_GRID (default
+// 65535): of how many images and channels there may be means, which is found at launch alone.
 
 namespace stand_in {
 
@@ -129,7 +130,9 @@ static void sums(const Tensor& x, const Filter& w, const Sliding& how, const Ten
 extern "C" __attribute__((visibility("default"))) size_t cudnnGetVersion() {
     return setting("TIDEGATE_DNN_VERSION", 90201);
 }
-API cudnnCreate(void** to) { return *to = new Dnn, GOOD; }
+extern "C" __attribute__((visibility("default"))) size_t cudnnGetCudartVersion() { return 12000; }
+extern "C" __attribute__((visibility("default"))) const char* cudnnGetErrorString(int) { return "an error"; }
+API cudnnCreate(void** to) { return setting("TIDEGATE_DNN_FAILS", 0) ? 1001 : (*to = new Dnn, GOOD); }
 API cudnnDestroy(void* handle) { return delete (Dnn*)handle, GOOD; }
 API cudnnSetStream(void* handle, void* stream) { return ((Dnn*)handle)->stream = stream, GOOD; }
 
@@ -246,11 +249,16 @@ static void means(const Tensor& x, const Tensor& y, const Sliding& how, const fl
         for (size_t i = 0; i < sum.size(); i++) to[plane * sum.size() + i] = (float)sum[i];
     }
 }
+static bool is_too_wide(const Tensor& x) {
+    int most = setting("TIDEGATE_DNN_GRID", 65535);
+    return x.extents[0] > most || x.extents[1] > most;
+}
 API cudnnPoolingForward(void* handle, void* how, const void* alpha, void* xd, const void* x, const void* beta,
     void* yd, void* y) {
     Tensor from = *(Tensor*)xd, to = *(Tensor*)yd;
     Sliding sliding = *(Sliding*)how;
     if (!are_windows(from, to, sliding) || *number(alpha) != 1 || *number(beta) != 0) return BAD_PARAM;
+    if (is_too_wide(from)) return NOT_SUPPORTED;
     return work(handle, nullptr, 0, [=] { means(from, to, sliding, number(x), (float*)y, false); });
 }
 API cudnnPoolingBackward(void* handle, void* how, const void* alpha, void* yd, const void* y, void* dyd,
@@ -259,6 +267,7 @@ API cudnnPoolingBackward(void* handle, void* how, const void* alpha, void* yd, c
     Sliding sliding = *(Sliding*)how;
     bool same = ((Tensor*)xd)->extents == from.extents && ((Tensor*)yd)->extents == to.extents && x && y;
     if (!same || !are_windows(from, to, sliding) || *number(alpha) != 1 || *number(beta) != 0) return BAD_PARAM;
+    if (is_too_wide(from)) return NOT_SUPPORTED;
     return work(handle, nullptr, 0, [=] { means(from, to, sliding, number(dy), (float*)dx, true); });
 }
 

@@ -5,7 +5,8 @@
 use std::process::Command;
 
 use runtime::cuda::{
-    CudaDevice, CudaError, CudaLoads, CudaOptions, CudaProbe, Library, OpenError, open,
+    CudaDevice, CudaError, CudaLoads, CudaOptions, CudaProbe, LIBRARIES_VARIABLE, Library,
+    OpenError, open,
 };
 use runtime::device::{ActionError, Device, Load, RunFailure, Stop};
 use runtime::layers::cell_from_index;
@@ -32,7 +33,8 @@ pub fn is_inside_with(test: &str, libraries: &[&str], settings: &[(&str, &str)])
     let Some(folder) = stand_in(&names) else { return false };
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--nocapture"]);
-    command.env("LD_LIBRARY_PATH", folder).env("TIDEGATE_STAND_IN", "1");
+    command.env("LD_LIBRARY_PATH", &folder).env(LIBRARIES_VARIABLE, &folder);
+    command.env("TIDEGATE_STAND_IN", "1");
     settings.iter().for_each(|(name, value)| {
         command.env(name, value);
     });
@@ -371,20 +373,45 @@ fn no_driver_is_said() {
 /// With a driver and without the compiler.
 #[test]
 fn no_compiler_is_said() {
-    if std::env::var_os("TIDEGATE_STAND_IN").is_none() && Library::Nvrtc.is_present() {
-        eprintln!("skipped: this machine has NVRTC");
-        return;
-    }
     if std::env::var_os("TIDEGATE_STAND_IN").is_none() {
         let Some(driver_alone) = stand_in(&["libcuda.so"]) else { return };
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["device::no_compiler_is_said", "--exact"]);
-        command.env("LD_LIBRARY_PATH", driver_alone).env("TIDEGATE_STAND_IN", "1");
+        command.env("LD_LIBRARY_PATH", &driver_alone).env(LIBRARIES_VARIABLE, &driver_alone);
+        command.env("TIDEGATE_STAND_IN", "1");
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         return;
     }
     let error = refusal();
-    assert_eq!(error, CudaError::NoLibrary { library: Library::Nvrtc });
-    assert!(error.to_string().contains("LD_LIBRARY_PATH"), "{error}");
+    let missing =
+        CudaError::NoLibrary { library: Library::Nvrtc, driver: Some(12), refused: Vec::new() };
+    assert_eq!(error, missing);
+    let said = error.to_string();
+    for part in ["pip install nvidia-cuda-nvrtc-cu12`", "--cuda-libraries"] {
+        assert!(said.contains(part), "{said}");
+    }
+}
+
+/// A compiler of a newer CUDA makes what the driver does not load.
+#[test]
+fn a_compiler_that_is_newer_than_the_driver_is_not_used() {
+    let test = "a_compiler_that_is_newer_than_the_driver_is_not_used";
+    if is_inside(test, &[("TIDEGATE_NVRTC", "13")]) {
+        let said = refusal().to_string();
+        assert!(said.starts_with("no libnvrtc.so will do ("), "{said}");
+        assert!(said.contains("is of CUDA 13, the driver of CUDA 12)"), "{said}");
+    }
+}
+
+/// A device that the compiler does not know yet, and one that it knows no longer.
+#[test]
+fn devices_are_compiled_for_as_the_compiler_knows_them() {
+    let test = "devices_are_compiled_for_as_the_compiler_knows_them";
+    if is_inside(test, &[("TIDEGATE_CAPABILITY", "120")]) {
+        let network = networks::small("vgg");
+        let trace = trace(&network);
+        let whole = planned(&trace, &machine(false), "in-core", 105, None);
+        opened(&network, &trace, &whole).run().unwrap();
+    }
 }

@@ -126,8 +126,50 @@ fn an_old_cudnn_is_not_used_and_that_is_said() {
     let trace = trace(&network);
     let plan = in_core(&trace);
     let device = opened(&network, &trace, &plan);
-    assert_eq!(device.libraries().dnn, Err("8.9.2 is older than 9".into()));
-    assert!(device.libraries().to_string().starts_with("cuDNN: 8.9.2 is older than 9; cuBLAS"));
+    let why = device.libraries().dnn.unwrap_err();
+    assert!(why.starts_with("cannot be used: "), "{why}");
+    assert!(why.ends_with("libcudnn.so is cuDNN 8.9.2, older than 9"), "{why}");
+    assert!(device.libraries().to_string().starts_with(&format!("cuDNN: {why}; cuBLAS")));
+}
+
+#[test]
+fn libraries_that_cannot_be_opened_are_left_away_and_that_is_said() {
+    let test = "dnn::libraries_that_cannot_be_opened_are_left_away_and_that_is_said";
+    let settings = [("TIDEGATE_DNN_FAILS", "1"), ("TIDEGATE_BLAS_FAILS", "1")];
+    if !is_inside_with(test, &LIBRARIES, &settings) {
+        return;
+    }
+    let network = networks::small("vgg");
+    let trace = trace(&network);
+    let plan = in_core(&trace);
+    let mut device = opened(&network, &trace, &plan);
+    let said = device.libraries().to_string();
+    for (library, status) in [("cuDNN", 1001), ("cuBLAS", 1)] {
+        let why = format!(
+            "{library}: cannot be used: opening {library} failed: an error (status {status}); "
+        );
+        assert!(said.contains(&why), "{said}");
+    }
+    compare(&network, &trace, &plan, &mut device);
+}
+
+/// What is found at launch alone is found before the first iteration.
+#[test]
+fn what_cudnn_refuses_at_launch_is_left_to_kernels() {
+    let test = "dnn::what_cudnn_refuses_at_launch_is_left_to_kernels";
+    if !is_inside_with(test, &LIBRARIES, &[("TIDEGATE_DNN_GRID", "1")]) {
+        return;
+    }
+    let network = models::images();
+    let trace = trace(&network);
+    let plan = in_core(&trace);
+    let mut device = opened(&network, &trace, &plan);
+    let is_mean = |step: &Step| matches!(step, Step::AveragePool(_) | Step::AveragePoolBackward(_));
+    let means = network.ops().iter().filter(|op| is_mean(&op.step));
+    let means = means.filter(|op| dnn_call(&op.step).is_some()).count();
+    assert!(means > 0);
+    assert_eq!(device.libraries().not_dnn, means);
+    compare(&network, &trace, &plan, &mut device);
 }
 
 #[test]
@@ -149,12 +191,28 @@ fn only_windows_that_cudnn_has_are_said() {
     let said = |pool: AveragePool| dnn_call(&Step::AveragePool(pool)).map(|call| call.numbers);
     let shape = Shape::image(2, 3, 7, 6);
     let plain = said(AveragePool::new(shape, Window::square(3, 2, 1)).unwrap()).unwrap();
-    assert_eq!(plain[1..], [1, 7, 6, 1, 4, 3, 1, 3, 3, 1, 2, 2, 0, 1, 1, 0]);
+    assert_eq!(plain, [2, 3, 1, 7, 6, 1, 4, 3, 1, 3, 3, 1, 2, 2, 0, 1, 1, 0]);
     let ceil = Window { ceil: true, ..Window::square(2, 2, 0) };
     assert_eq!(said(AveragePool::new(shape, ceil).unwrap()), None, "a window beyond the edge");
     let parts = said(AveragePool::adaptive(shape, [1, 7, 3]).unwrap()).unwrap();
-    assert_eq!(parts[1..], [1, 7, 6, 1, 7, 3, 1, 1, 2, 1, 1, 2, 0, 0, 0, 0]);
+    assert_eq!(parts, [2, 3, 1, 7, 6, 1, 7, 3, 1, 1, 2, 1, 1, 2, 0, 0, 0, 0]);
     assert_eq!(said(AveragePool::adaptive(shape, [1, 2, 3]).unwrap()), None, "uneven parts");
+}
+
+/// Many planes of few images and channels are, and many rows are not.
+#[test]
+fn what_a_grid_of_cudnn_does_not_hold_is_not_said() {
+    let mean = |n, c| {
+        let pool = AveragePool::new(Shape::image(n, c, 2, 2), Window::square(2, 2, 0)).unwrap();
+        dnn_call(&Step::AveragePool(pool)).map(|call| call.numbers[..2].to_vec())
+    };
+    assert_eq!(mean(64, 2048), Some(vec![64, 2048]));
+    assert_eq!(mean(65_536, 1), None);
+    let rows = |rows: usize| {
+        dnn_call(&Step::Softmax { width: 2, elements: 2 * rows }).map(|call| call.numbers)
+    };
+    assert_eq!(rows(65_535), Some(vec![65_535, 2]));
+    assert_eq!(rows(65_536), None);
 }
 
 /// The networks that are compared have all that is said.

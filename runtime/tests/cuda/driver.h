@@ -154,6 +154,7 @@ API cuDeviceGetAttribute(int* value, int attribute, int) {
         default: return *value = 0, 0;
     }
 }
+API cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = setting("TIDEGATE_MEMORY", 1 << 30), 0; }
 API cuDeviceGetUuid(void* uuid, int) {
     for (int i = 0; i < 16; i++) ((unsigned char*)uuid)[i] = 16 * i + i;
     return 0;
@@ -333,7 +334,13 @@ struct Blas {
     void* stream;
     bool has_workspace;
 };
-API cublasCreate_v2(void** to) { return *to = new Blas{nullptr, false}, 0; }
+extern "C" __attribute__((visibility("default"))) const char* cublasGetStatusString(int) { return "an error"; }
+API cublasGetProperty(int property, int* value) {
+    return *value = property == 0 ? setting("TIDEGATE_BLAS_VERSION", 12) : 0, 0;
+}
+API cublasCreate_v2(void** to) {
+    return setting("TIDEGATE_BLAS_FAILS", 0) ? 1 : (*to = new Blas{nullptr, false}, 0);
+}
 API cublasDestroy_v2(void* blas) { return delete (Blas*)blas, 0; }
 API cublasSetStream_v2(void* blas, void* stream) { return ((Blas*)blas)->stream = stream, 0; }
 API cublasSetWorkspace_v2(void* blas, void* memory, size_t bytes) {
@@ -404,6 +411,21 @@ API nvrtcCreateProgram(void** to, const char*, const char* name, int, const char
 API nvrtcCompileProgram(void* program, int count, const char* const* options) {
     for (int i = 0; i < count; i++) ((Compiled*)program)->text += std::string(" ") + options[i];
     return 0;
+}
+// Machine code is made for what is said as `sm_`, and text always.
+static bool is_machine_code(void* program) {
+    return ((Compiled*)program)->text.find("--gpu-architecture=sm_") != std::string::npos;
+}
+extern "C" __attribute__((visibility("default"))) const char* nvrtcGetErrorString(int) { return "an error"; }
+API nvrtcVersion(int* major, int* minor) { return *major = setting("TIDEGATE_NVRTC", 12), *minor = 0; }
+static const int ARCHITECTURES[] = {70, 75, 80, 90};
+API nvrtcGetNumSupportedArchs(int* count) { return *count = 4, 0; }
+API nvrtcGetSupportedArchs(int* to) { return memcpy(to, ARCHITECTURES, sizeof ARCHITECTURES), 0; }
+API nvrtcGetCUBINSize(void* program, size_t* bytes) {
+    return *bytes = is_machine_code(program) ? ((Compiled*)program)->text.size() + 1 : 0, 0;
+}
+API nvrtcGetCUBIN(void* program, char* to) {
+    return is_machine_code(program) ? (strcpy(to, ((Compiled*)program)->text.c_str()), 0) : 3;
 }
 API nvrtcGetPTXSize(void* program, size_t* bytes) { return *bytes = ((Compiled*)program)->text.size() + 1, 0; }
 API nvrtcGetPTX(void* program, char* to) { return strcpy(to, ((Compiled*)program)->text.c_str()), 0; }

@@ -1,4 +1,5 @@
-//! The real libraries have every function that is called of them: where they are installed, which is said.
+//! The real libraries have every function that is called of them: by lists of what those of CUDA 12 and 13
+//! have, which `runtime/checks/symbols.sh` takes from their files, and in the driver where one is installed.
 #![allow(unsafe_code, reason = "libraries are loaded")]
 
 use std::collections::BTreeSet;
@@ -12,25 +13,41 @@ const STAND_INS: [&str; 3] =
 /// Names of functions that begin so, and then with a capital.
 fn called(prefix: &str) -> BTreeSet<&'static str> {
     let lines = STAND_INS.into_iter().flat_map(str::lines);
-    let names =
-        lines.filter_map(|line| line.split_once("API ")?.1.split_once('(').map(|two| two.0));
+    let exported =
+        lines.filter(|line| line.starts_with("API ") || line.starts_with("extern \"C\""));
+    let names = exported.filter_map(|line| {
+        line.split(" __attribute__((visibility(\"default\")))")
+            .last()?
+            .split_once('(')?
+            .0
+            .rsplit(' ')
+            .next()
+    });
     let begins = |name: &&str| {
         name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(char::is_uppercase))
     };
     names.filter(begins).collect()
 }
 
-fn check(prefix: &str, at_least: usize, files: &[&str]) {
+fn check(prefix: &str, at_least: usize, lists: &[&str]) {
     let called = called(prefix);
     assert!(called.len() >= at_least, "the stand-in has only {called:?}");
-    // SAFETY: these libraries are made to be loaded by anybody at any time.
-    let library = files.iter().find_map(|file| unsafe { Library::new(*file) }.ok());
-    let Some(library) = library else {
-        eprintln!(
-            "skipped: {} is not here, of which {} functions are called",
-            files[0],
-            called.len()
-        );
+    for list in lists {
+        let (about, names) = list.split_once('\n').expect("a list");
+        let names: BTreeSet<&str> = names.lines().collect();
+        assert!(about.starts_with("# ") && names.iter().all(|name| name.starts_with(prefix)));
+        let missing: Vec<_> = called.difference(&names).collect();
+        assert!(missing.is_empty(), "{about}: has no {missing:?}");
+    }
+}
+
+#[test]
+fn the_real_driver_has_what_is_called() {
+    let called = called("cu");
+    assert!(called.len() >= 40, "the stand-in has only {called:?}");
+    // SAFETY: the driver is made to be loaded by anybody at any time.
+    let Ok(library) = (unsafe { Library::new("libcuda.so.1") }) else {
+        eprintln!("skipped: there is no driver, of which {} functions are called", called.len());
         return;
     };
     // SAFETY: nothing is called.
@@ -38,25 +55,23 @@ fn check(prefix: &str, at_least: usize, files: &[&str]) {
         |name: &str| unsafe { library.get::<unsafe extern "C" fn()>(name.as_bytes()) }.is_ok();
     assert!(!is_there("tidegate"), "a name that is nobody's");
     let missing: Vec<_> = called.iter().filter(|name| !is_there(name)).collect();
-    assert!(missing.is_empty(), "{} has no {missing:?}", files[0]);
+    assert!(missing.is_empty(), "the driver has no {missing:?}");
 }
 
 #[test]
-fn the_real_driver_has_what_is_called() {
-    check("cu", 40, &["libcuda.so", "libcuda.so.1"]);
-}
-
-#[test]
-fn the_real_compiler_has_what_is_called() {
-    check("nvrtc", 7, &["libnvrtc.so", "libnvrtc.so.12"]);
+fn the_real_compilers_have_what_is_called() {
+    let lists = [include_str!("symbols/nvrtc-12.txt"), include_str!("symbols/nvrtc-13.txt")];
+    check("nvrtc", 13, &lists);
 }
 
 #[test]
 fn the_real_cublas_has_what_is_called() {
-    check("cublas", 6, &["libcublas.so", "libcublas.so.12"]);
+    let lists = [include_str!("symbols/cublas-12.txt"), include_str!("symbols/cublas-13.txt")];
+    check("cublas", 8, &lists);
 }
 
 #[test]
 fn the_real_cudnn_has_what_is_called() {
-    check("cudnn", 25, &["libcudnn.so", "libcudnn.so.9"]);
+    let lists = [include_str!("symbols/cudnn-12.txt"), include_str!("symbols/cudnn-13.txt")];
+    check("cudnn", 28, &lists);
 }

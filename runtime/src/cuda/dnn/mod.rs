@@ -22,48 +22,42 @@
 mod prepared;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use cudarc::cudnn::{result, sys};
+use cudarc::cudnn::sys;
 use schema::{Bytes, OpId};
 
 use super::CudaError;
 use super::driver::{Context, DeviceMemory, Stream};
 use super::launches::{DnnKernel, dnn_call};
+use super::library::{Cudnn, cudnn};
 use crate::network::Network;
 use prepared::{FORWARD, How, OF_INPUT, OF_WEIGHTS, Prepared};
 
-/// The oldest version that this has the names of.
-const OLDEST: usize = 90_000;
-
-/// The version of the library that is there, such as `9.2.1`; as an error where it is too old.
-pub(super) fn version() -> Result<String, String> {
-    let version = result::get_version();
-    let said = format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100);
-    match version >= OLDEST {
-        true => Ok(said),
-        // Older ones count otherwise: 8900 is 8.9.0.
-        false => Err(format!("{}.{}.{}", version / 1000, version / 100 % 10, version % 100)),
-    }
-}
+/// A status of cuDNN's, and what it says.
+type Refusal = (c_int, String);
 
 /// cuDNN on a stream, ready for the ops of a network.
 pub(super) struct Dnn {
     prepared: BTreeMap<DnnKernel, BTreeMap<Vec<u64>, Prepared>>,
     workspace: DeviceMemory,
     handle: Handle,
+    version: &'static str,
 }
 
 // SAFETY: a handle and its descriptors may be used by one thread at a time, whichever it is.
 unsafe impl Send for Dnn {}
 
-struct Handle(sys::cudnnHandle_t);
+struct Handle {
+    raw: sys::cudnnHandle_t,
+    own: &'static Cudnn,
+}
 
 impl Drop for Handle {
     fn drop(&mut self) {
         // SAFETY: the handle is open, and closed once. What fails has no remedy here.
-        let _ = unsafe { result::destroy_handle(self.0) };
+        let _ = unsafe { (self.own.cudnnDestroy)(self.raw) };
     }
 }
 
@@ -74,40 +68,77 @@ const SOFTMAX: (sys::cudnnSoftmaxAlgorithm_t, sys::cudnnSoftmaxMode_t) = (
 
 impl Dnn {
     /// For a stream, which outlives it, and the ops of a network. Also returns the ops that could be
-    /// said and have no algorithm here.
+    /// said and are not cuDNN's: it has no algorithm for them here.
     pub fn new(
         context: &Context,
         stream: &Stream,
         network: &Network,
     ) -> Result<(Self, BTreeSet<OpId>), CudaError> {
-        let opening = failed("opening cuDNN");
+        let library = cudnn()?;
+        let own = &library.functions;
+        let done = |status| own.done(status).map_err(failed("opening cuDNN"));
         context.bind()?;
-        let handle = Handle(result::create_handle().map_err(opening)?);
+        let mut raw = ptr::null_mut();
+        // SAFETY: it writes one handle.
+        done(unsafe { (own.cudnnCreate)(&raw mut raw) })?;
+        let handle = Handle { raw, own };
         // SAFETY: the handle is open, and the stream outlives it.
-        unsafe { result::set_stream(handle.0, stream.raw() as sys::cudaStream_t) }
-            .map_err(opening)?;
+        done(unsafe { (own.cudnnSetStream)(raw, stream.raw() as sys::cudaStream_t) })?;
+        let calls = || {
+            let ops = network.ops().iter().enumerate();
+            ops.filter_map(|(op, one)| Some((OpId::from_index(op), dnn_call(&one.step)?)))
+        };
         let mut prepared: BTreeMap<DnnKernel, BTreeMap<Vec<u64>, Prepared>> = BTreeMap::new();
-        let mut refused = BTreeSet::new();
-        for (index, op) in network.ops().iter().enumerate() {
-            let Some(call) = dnn_call(&op.step) else { continue };
-            let of_kernel = prepared.entry(call.kernel).or_default();
-            if of_kernel.contains_key(&call.numbers) {
+        let mut asked = BTreeSet::new();
+        for (_, call) in calls() {
+            if !asked.insert((call.kernel, call.numbers.clone())) {
                 continue;
             }
             match Prepared::new(&handle, &call) {
                 Ok(made) => {
-                    of_kernel.insert(call.numbers, made);
+                    prepared.entry(call.kernel).or_default().insert(call.numbers, made);
                 }
-                Err(error) if is_unsupported(error) => {
-                    refused.insert(OpId::from_index(index));
-                }
-                Err(error) => return Err(failed("describing an op to cuDNN")(error)),
+                Err((status, _)) if is_unsupported(status) => {}
+                Err(refusal) => return Err(failed("describing an op to cuDNN")(refusal)),
             }
         }
         let all = prepared.values().flat_map(BTreeMap::values);
         let most = all.map(|prepared| prepared.workspace).max().unwrap_or(0);
         let workspace = DeviceMemory::new(context, "cuDNN", Bytes(most))?;
-        Ok((Self { prepared, workspace, handle }, refused))
+        let mut made = Self { prepared, workspace, handle, version: &library.version };
+        made.keep_what_runs(context, stream)?;
+        let refused = calls().filter(|(_, call)| {
+            let of_kernel = made.prepared.get(&call.kernel);
+            !of_kernel.is_some_and(|all| all.contains_key(&call.numbers))
+        });
+        let refused = refused.map(|(op, _)| op).collect();
+        Ok((made, refused))
+    }
+
+    /// Runs each call once, on operands that hold anything, and forgets those that cuDNN refuses, which it
+    /// may do as late as that. It also loads its own kernels then, and not in the first iteration. Where
+    /// there is no memory for operands, nothing is tried.
+    fn keep_what_runs(&mut self, context: &Context, stream: &Stream) -> Result<(), CudaError> {
+        let all = self.prepared.values().flat_map(BTreeMap::values);
+        let largest = all.map(|prepared| prepared.operand).max().unwrap_or(0);
+        let apart = largest.next_multiple_of(256);
+        let Ok(operands) = DeviceMemory::new(context, "cuDNN", Bytes(3 * apart)) else {
+            return Ok(());
+        };
+        let at = [0, 1, 2].map(|operand| operands.address(operand * apart, apart));
+        let mut prepared = std::mem::take(&mut self.prepared);
+        for (kernel, calls) in &mut prepared {
+            calls.retain(|_, call| self.call(*kernel, call, &at[..kernel.addresses()]).is_ok());
+        }
+        self.prepared = prepared;
+        // What failed for good is not a refusal.
+        stream.synchronize()?;
+        context.synchronize()
+    }
+
+    /// Its version, such as `9.2.1`.
+    pub fn version(&self) -> &'static str {
+        self.version
     }
 
     /// Bytes of device memory of its own.
@@ -133,126 +164,129 @@ impl Dnn {
     fn call(
         &self,
         kernel: DnnKernel,
-        Prepared { x, y, how, workspace }: &Prepared,
+        Prepared { x, y, how, workspace, .. }: &Prepared,
         at: &[u64],
-    ) -> Result<(), result::CudnnError> {
+    ) -> Result<(), Refusal> {
         let bytes = *workspace as usize;
         let room = self.workspace.address(0, *workspace) as *mut c_void;
         let (one, zero) = (1.0f32, 0.0f32);
         let (one, zero) = (ptr::from_ref(&one).cast(), ptr::from_ref(&zero).cast());
         let at = |index: usize| at[index] as *mut c_void;
-        let handle = self.handle.0;
+        let (h, own) = (self.handle.raw, self.handle.own);
+        let (x, y) = (x.raw, y.raw);
         // SAFETY: descriptors say what the op's operands are, which the plan's proof has room for;
         // factors are read before the call returns.
-        unsafe {
+        let status = unsafe {
             match (kernel, how) {
                 (DnnKernel::Convolution, How::Convolution { filter, convolution }) => {
-                    result::convolution_forward(
-                        handle,
+                    let (w, c) = (filter.raw, convolution.raw);
+                    (own.cudnnConvolutionForward)(
+                        h,
                         one,
-                        x.raw,
+                        x,
                         at(0),
-                        filter.raw,
+                        w,
                         at(1),
-                        convolution.raw,
+                        c,
                         FORWARD,
                         room,
                         bytes,
                         zero,
-                        y.raw,
+                        y,
                         at(2),
                     )
                 }
                 (DnnKernel::ConvolutionWeights, How::Convolution { filter, convolution }) => {
-                    result::convolution_backward_filter(
-                        handle,
+                    let (w, c) = (filter.raw, convolution.raw);
+                    (own.cudnnConvolutionBackwardFilter)(
+                        h,
                         one,
-                        x.raw,
+                        x,
                         at(0),
-                        y.raw,
+                        y,
                         at(1),
-                        convolution.raw,
+                        c,
                         OF_WEIGHTS,
                         room,
                         bytes,
                         zero,
-                        filter.raw,
+                        w,
                         at(2),
                     )
                 }
                 (DnnKernel::ConvolutionInput, How::Convolution { filter, convolution }) => {
-                    result::convolution_backward_data(
-                        handle,
+                    let (w, c) = (filter.raw, convolution.raw);
+                    (own.cudnnConvolutionBackwardData)(
+                        h,
                         one,
-                        filter.raw,
+                        w,
                         at(0),
-                        y.raw,
+                        y,
                         at(1),
-                        convolution.raw,
+                        c,
                         OF_INPUT,
                         room,
                         bytes,
                         zero,
-                        x.raw,
+                        x,
                         at(2),
                     )
                 }
                 (DnnKernel::AveragePool, How::Pool(pool)) => {
-                    result::pooling_forward(handle, pool.raw, one, x.raw, at(0), zero, y.raw, at(1))
+                    (own.cudnnPoolingForward)(h, pool.raw, one, x, at(0), zero, y, at(1))
                 }
                 // Input and output are operands, too, on which the gradient of a mean does not
                 // depend; whatever has their sizes will do.
-                (DnnKernel::AveragePoolBackward, How::Pool(pool)) => sys::cudnnPoolingBackward(
-                    handle,
+                (DnnKernel::AveragePoolBackward, How::Pool(pool)) => (own.cudnnPoolingBackward)(
+                    h,
                     pool.raw,
                     one,
-                    y.raw,
+                    y,
                     at(0),
-                    y.raw,
+                    y,
                     at(0),
-                    x.raw,
+                    x,
                     at(1),
                     zero,
-                    x.raw,
-                    at(1),
-                )
-                .result(),
-                (DnnKernel::Softmax, How::Softmax) => result::softmax_forward(
-                    handle,
-                    SOFTMAX.0,
-                    SOFTMAX.1,
-                    one,
-                    x.raw,
-                    at(0),
-                    zero,
-                    y.raw,
+                    x,
                     at(1),
                 ),
-                (DnnKernel::SoftmaxBackward, How::Softmax) => sys::cudnnSoftmaxBackward(
-                    handle,
+                (DnnKernel::Softmax, How::Softmax) => (own.cudnnSoftmaxForward)(
+                    h,
                     SOFTMAX.0,
                     SOFTMAX.1,
                     one,
-                    y.raw,
+                    x,
                     at(0),
-                    y.raw,
+                    zero,
+                    y,
+                    at(1),
+                ),
+                (DnnKernel::SoftmaxBackward, How::Softmax) => (own.cudnnSoftmaxBackward)(
+                    h,
+                    SOFTMAX.0,
+                    SOFTMAX.1,
+                    one,
+                    y,
+                    at(0),
+                    y,
                     at(1),
                     zero,
-                    x.raw,
+                    x,
                     at(2),
-                )
-                .result(),
-                _ => Err(result::CudnnError(sys::cudnnStatus_t::CUDNN_STATUS_BAD_PARAM)),
+                ),
+                _ => sys::cudnnStatus_t::CUDNN_STATUS_BAD_PARAM as c_int,
             }
-        }
+        };
+        own.done(status)
     }
 }
 
 /// Whether this algorithm does not do that, which cuDNN says with one of a thousand numbers.
-fn is_unsupported(error: result::CudnnError) -> bool {
-    (3000..4000).contains(&(error.0 as u32))
+fn is_unsupported(status: c_int) -> bool {
+    (3000..4000).contains(&status)
 }
 
-fn failed(what: &'static str) -> impl Fn(result::CudnnError) -> CudaError + Copy {
-    move |error| CudaError::Call { what, why: error.to_string() }
+fn failed(what: &'static str) -> impl Fn(Refusal) -> CudaError + Copy {
+    move |(_, why)| CudaError::Call { what, why }
 }

@@ -6,6 +6,7 @@
 use super::arguments::operands;
 use super::matrices::{add_to_channels, outputs, sum_of_channels};
 use super::{OpOperands, Operand, Writer};
+use crate::layers::{AveragePool, Shape};
 use crate::network::Step;
 
 /// The program that calls of cuDNN have in a list of launches.
@@ -29,7 +30,7 @@ pub enum DnnKernel {
     ConvolutionWeights,
     /// `w, dy, dx`
     ConvolutionInput,
-    /// `x, y`; numbers as those of a pool, always of windows.
+    /// `x, y`; images, channels, and the other numbers of a pool, always of windows.
     AveragePool,
     /// `dy, dx`
     AveragePoolBackward,
@@ -68,7 +69,7 @@ impl DnnKernel {
     pub fn numbers(self) -> usize {
         match self {
             Self::Convolution | Self::ConvolutionWeights | Self::ConvolutionInput => 19,
-            Self::AveragePool | Self::AveragePoolBackward => 17,
+            Self::AveragePool | Self::AveragePoolBackward => 18,
             Self::Softmax | Self::SoftmaxBackward => 2,
         }
     }
@@ -91,10 +92,8 @@ pub fn dnn_call(step: &Step) -> Option<DnnCall> {
         Step::Convolution(conv) => (DnnKernel::Convolution, conv.numbers().to_vec()),
         Step::ConvolutionWeights(conv) => (DnnKernel::ConvolutionWeights, conv.numbers().to_vec()),
         Step::ConvolutionInput(conv) => (DnnKernel::ConvolutionInput, conv.numbers().to_vec()),
-        Step::AveragePool(pool) => (DnnKernel::AveragePool, windows(pool.numbers())?),
-        Step::AveragePoolBackward(pool) => {
-            (DnnKernel::AveragePoolBackward, windows(pool.numbers())?)
-        }
+        Step::AveragePool(pool) => (DnnKernel::AveragePool, windows(pool)?),
+        Step::AveragePoolBackward(pool) => (DnnKernel::AveragePoolBackward, windows(pool)?),
         Step::Softmax { width, elements } => (DnnKernel::Softmax, rows(*width, *elements)),
         Step::SoftmaxBackward { width, elements } => {
             (DnnKernel::SoftmaxBackward, rows(*width, *elements))
@@ -108,11 +107,20 @@ pub fn dnn_call(step: &Step) -> Option<DnnCall> {
             elements(&[numbers[0], numbers[1], elements(&numbers[4..7])]),
             elements(&[numbers[0], numbers[2], elements(&numbers[7..10])]),
         ],
-        17 => [elements(&numbers[..4]), 1],
+        18 => [elements(&numbers[..5]), 1],
         _ => [elements(&numbers), 1],
     };
     let fits = |number: &u64| i32::try_from(*number).is_ok();
-    let is_said = counts.iter().chain(&numbers).all(fits) && !counts.contains(&0);
+    // Its means and softmax go over images and channels, or rows, by a dimension of a grid that counts in
+    // 16 bits: more are refused, and only when it is launched.
+    let gridded: &[u64] = match kernel.numbers() {
+        19 => &[],
+        18 => &numbers[..2],
+        _ => &numbers[..1],
+    };
+    let is_said = counts.iter().chain(&numbers).all(fits)
+        && !counts.contains(&0)
+        && gridded.iter().all(|extent| u16::try_from(*extent).is_ok());
     is_said.then_some(DnnCall { kernel, numbers })
 }
 
@@ -122,7 +130,8 @@ fn rows(width: usize, elements: usize) -> Vec<u64> {
 
 /// The numbers of means over windows; those of parts where these are windows, too. cuDNN has as many
 /// windows as fit, and none that may lie in the padding alone.
-fn windows(mut numbers: [u64; 17]) -> Option<Vec<u64>> {
+fn windows(pool: &AveragePool) -> Option<Vec<u64>> {
+    let mut numbers = pool.numbers();
     for axis in 0..3 {
         let (input, output) = (numbers[1 + axis], numbers[4 + axis]);
         if numbers[16] != 0 {
@@ -138,7 +147,8 @@ fn windows(mut numbers: [u64; 17]) -> Option<Vec<u64>> {
         }
     }
     numbers[16] = 0;
-    Some(numbers.to_vec())
+    let Shape { n, c, .. } = pool.input;
+    Some([n as u64, c as u64].into_iter().chain(numbers.into_iter().skip(1)).collect())
 }
 
 /// Writes a call, and what goes with it; nothing where there is none.

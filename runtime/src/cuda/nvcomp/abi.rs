@@ -12,9 +12,6 @@ use libloading::Library;
 use super::Format;
 use crate::cuda::CudaError;
 
-/// Files that the library is found in, the newest first; one that is too old is named as that.
-const FILES: [&str; 4] = ["libnvcomp.so.6", "libnvcomp.so.5", "libnvcomp.so", "libnvcomp.so.4"];
-
 /// Any of the structures of options, all of 64 bytes, which are passed by value. What is not named must be
 /// zero, says each header, and all that is left zero here is the header's own default or equal to it.
 #[repr(C, align(8))]
@@ -131,15 +128,8 @@ pub struct Functions {
     pub max_output: GetMaxOutput,
 }
 
-/// The library, if it can be loaded.
-#[allow(unsafe_code, reason = "loading a library runs its initialisers")]
-pub fn open() -> Option<Library> {
-    // SAFETY: the library is made to be loaded by anybody at any time.
-    FILES.into_iter().find_map(|file| unsafe { Library::new(file) }.ok())
-}
-
-/// The library's version, such as 5300 for 5.3.0.
-pub fn version(library: &Library) -> Result<u32, CudaError> {
+/// The library's version, such as 5300 for 5.3.0, and that of CUDA, such as 12090 for 12.9.
+pub fn versions(library: &Library) -> Result<(u32, u32), CudaError> {
     let mut properties = Properties::default();
     // SAFETY: the function has had this type in every version since there are batches.
     let status = unsafe {
@@ -147,7 +137,7 @@ pub fn version(library: &Library) -> Result<u32, CudaError> {
         get(&mut properties)
     };
     super::done("asking nvCOMP for its version", status)?;
-    Ok(properties.version)
+    Ok((properties.version, properties.cudart_version))
 }
 
 /// The functions of a format, of a version that is known.

@@ -17,11 +17,13 @@ mod runs;
 mod tests;
 
 use std::fmt;
+use std::path::PathBuf;
 
 use codecs::layout::width;
 use cudarc::driver::sys::CUstream;
 use schema::Dtype;
 
+use super::library::{self, About, Loaded};
 use super::{CudaError, Library};
 use abi::{Alignments, Functions, Options, Status};
 
@@ -76,14 +78,8 @@ impl fmt::Display for Format {
     }
 }
 
-/// The library, loaded.
-pub struct Nvcomp {
-    version: u32,
-    /// As [`Format::ALL`].
-    formats: [Functions; 3],
-    /// After the functions, which are none without it.
-    _library: libloading::Library,
-}
+/// The library, loaded. Its functions are as [`Format::ALL`].
+pub struct Nvcomp(Loaded<[Functions; 3]>);
 
 /// Bytes and alignments that a format wants for a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,39 +94,27 @@ struct Needs {
 }
 
 impl Nvcomp {
-    /// Whether there is any.
-    pub(super) fn is_present() -> bool {
-        abi::open().is_some()
-    }
-
     /// The library that is there.
     ///
     /// # Errors
     ///
-    /// If there is none, if its version is not known here, or if something is missing in it.
+    /// If there is none, or if its version is not known here, or something is missing in it.
     pub fn open() -> Result<Self, CudaError> {
-        let library = abi::open().ok_or(CudaError::NoLibrary { library: Library::Nvcomp })?;
-        let version = abi::version(&library)?;
-        if !KNOWN.contains(&(version / 100 * 100)) {
-            let known = KNOWN.map(|known| format!("{}.{}", known / 1000, known / 100 % 10));
-            return Err(CudaError::UnknownVersion {
-                library: Library::Nvcomp,
-                found: text(version),
-                known: known.join(", "),
-            });
-        }
-        let [lz4, ans, bitcomp] =
-            Format::ALL.map(|format| abi::functions(&library, version, format));
-        Ok(Self { version, formats: [lz4?, ans?, bitcomp?], _library: library })
+        library::open(Library::Nvcomp, about).map(Self)
     }
 
     /// Its version, such as `6.0.0`.
     pub fn version(&self) -> String {
-        text(self.version)
+        self.0.version.clone()
+    }
+
+    /// Its file and its version.
+    pub(super) fn said(&self) -> (PathBuf, String) {
+        self.0.said()
     }
 
     fn functions(&self, format: Format) -> &Functions {
-        &self.formats[format as usize]
+        &self.0.functions[format as usize]
     }
 
     /// What the library wants for so many bytes. It needs no device to say so.
@@ -172,6 +156,18 @@ impl Nvcomp {
             temp: [temp(compress)?, temp(decompress)?],
         })
     }
+}
+
+/// What the library says of itself, if it is of a version that is known.
+fn about(library: &libloading::Library) -> Result<About<[Functions; 3]>, String> {
+    let (version, cuda) = abi::versions(library).map_err(|error| error.to_string())?;
+    if !KNOWN.contains(&(version / 100 * 100)) {
+        let known = KNOWN.map(|known| format!("{}.{}", known / 1000, known / 100 % 10)).join(", ");
+        return Err(format!("is version {}, and known here are {known}", text(version)));
+    }
+    let of = |format| abi::functions(library, version, format).map_err(|error| error.to_string());
+    let [lz4, ans, bitcomp] = Format::ALL.map(of);
+    Ok(About { functions: [lz4?, ans?, bitcomp?], version: text(version), cuda: cuda / 1000 })
 }
 
 /// 5300 as 5.3.0.

@@ -4,7 +4,7 @@ use std::ptr::null_mut;
 
 use super::*;
 
-/// `cargo test` finds it if its folder is in LD_LIBRARY_PATH.
+/// `cargo test` finds it where the device does.
 #[test]
 fn the_real_library_has_what_is_called_and_takes_options_as_they_are_passed() {
     let nvcomp = match Nvcomp::open() {

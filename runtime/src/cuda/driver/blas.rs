@@ -1,0 +1,142 @@
+//! cuBLAS on a stream.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
+use cudarc::cublas::sys;
+use schema::Bytes;
+
+use super::{Context, DeviceMemory, Stream};
+use crate::cuda::CudaError;
+use crate::cuda::launches::BLAS_ARGUMENTS;
+use crate::cuda::library::{Cublas, cublas};
+
+/// cuBLAS on a stream.
+pub struct Blas {
+    handle: Handle,
+    workspace: DeviceMemory,
+}
+
+struct Handle {
+    raw: sys::cublasHandle_t,
+    own: &'static Cublas,
+}
+
+// SAFETY: a handle may be used by one thread at a time, whichever it is.
+unsafe impl Send for Blas {}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: the handle is open, and closed once. What fails has no remedy here.
+        let _ = unsafe { (self.own.cublasDestroy_v2)(self.raw) };
+    }
+}
+
+/// What NVIDIA recommends for its newest devices; with memory of its own, cuBLAS gives the same bits
+/// whatever other streams do.
+const WORKSPACE: Bytes = Bytes(32 << 20);
+
+impl Blas {
+    /// For a stream, which outlives it.
+    pub fn new(context: &Context, stream: &Stream) -> Result<Self, CudaError> {
+        let own = &cublas()?.functions;
+        let done = |status| own.done(status).map_err(failed("opening cuBLAS"));
+        context.bind()?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: it writes one handle.
+        done(unsafe { (own.cublasCreate_v2)(&raw mut raw) })?;
+        let handle = Handle { raw, own };
+        let workspace = DeviceMemory::new(context, "cuBLAS", WORKSPACE)?;
+        let at = workspace.address(0, WORKSPACE.0) as *mut c_void;
+        // SAFETY: the handle is open; the stream outlives it; the workspace is its own.
+        unsafe {
+            done((own.cublasSetStream_v2)(raw, stream.raw() as sys::cudaStream_t))?;
+            done((own.cublasSetWorkspace_v2)(raw, at, WORKSPACE.0 as usize))?;
+        }
+        Ok(Self { handle, workspace })
+    }
+
+    /// Bytes of device memory of its own.
+    pub fn workspace_bytes(&self) -> u64 {
+        self.workspace.bytes()
+    }
+
+    /// Products, whose arguments are those of [`BLAS_ARGUMENTS`], of floats or of operands in 16 bits.
+    pub fn multiply(&self, arguments: &[u64], in_halves: bool) -> Result<(), CudaError> {
+        let Ok(arguments) = <&[u64; BLAS_ARGUMENTS]>::try_from(arguments) else {
+            let why = "another number of arguments".into();
+            return Err(CudaError::Call { what: "multiplying matrices", why });
+        };
+        let int = |index: usize| arguments[index] as c_int;
+        let float = |index: usize| f32::from_bits(arguments[index] as u32);
+        let transposed = |index: usize| match arguments[index] {
+            0 => sys::cublasOperation_t::CUBLAS_OP_N,
+            _ => sys::cublasOperation_t::CUBLAS_OP_T,
+        };
+        let (alpha, beta) = (float(5), float(12));
+        let Handle { raw, own } = &self.handle;
+        let raw = *raw;
+        if in_halves {
+            let half = sys::cudaDataType::CUDA_R_16BF;
+            // SAFETY: as below; operands are of 16 bits, and factors, sums and output of 32.
+            let multiplied = unsafe {
+                (own.cublasGemmStridedBatchedEx)(
+                    raw,
+                    transposed(0),
+                    transposed(1),
+                    int(2),
+                    int(3),
+                    int(4),
+                    ptr::from_ref(&alpha).cast(),
+                    arguments[6] as *const c_void,
+                    half,
+                    int(7),
+                    arguments[8] as i64,
+                    arguments[9] as *const c_void,
+                    half,
+                    int(10),
+                    arguments[11] as i64,
+                    ptr::from_ref(&beta).cast(),
+                    arguments[13] as *mut c_void,
+                    sys::cudaDataType::CUDA_R_32F,
+                    int(14),
+                    arguments[15] as i64,
+                    int(16),
+                    sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
+                    sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
+                )
+            };
+            return own.done(multiplied).map_err(failed("multiplying matrices of 16 bits"));
+        }
+        // SAFETY: matrices lie within their operands, as their strides have it, which tests hold on
+        // an emulator; alpha and beta are read before the call returns.
+        let multiplied = unsafe {
+            (own.cublasSgemmStridedBatched)(
+                raw,
+                transposed(0),
+                transposed(1),
+                int(2),
+                int(3),
+                int(4),
+                &raw const alpha,
+                arguments[6] as *const f32,
+                int(7),
+                arguments[8] as i64,
+                arguments[9] as *const f32,
+                int(10),
+                arguments[11] as i64,
+                &raw const beta,
+                arguments[13] as *mut f32,
+                int(14),
+                arguments[15] as i64,
+                int(16),
+            )
+        };
+        own.done(multiplied).map_err(failed("multiplying matrices"))
+    }
+}
+
+fn failed(what: &'static str) -> impl Fn(String) -> CudaError + Copy {
+    move |why| CudaError::Call { what, why }
+}
