@@ -107,7 +107,8 @@ pub fn measure_machine(args: &DeviceArgs) -> Result<MeasuredMachine> {
             (machine, link, contention, TENSORS.to_vec())
         }
         DeviceKind::Cuda => {
-            let most = CUDA_COPIES[CUDA_COPIES.len() - 1].min(Bytes(memory.0 / 8));
+            let left = || runtime::memory::left().unwrap_or(Bytes(memory.0 / 2));
+            let most = CUDA_COPIES[CUDA_COPIES.len() - 1].min(Bytes(left().0 / 8));
             let mut probe = CudaProbe::open(0, most).or_exit(Exit::Failed)?;
             let facts = probe.facts().or_exit(Exit::Failed)?;
             let fits = CUDA_COPIES.iter().filter(|size| **size <= probe.largest());
@@ -116,7 +117,8 @@ pub fn measure_machine(args: &DeviceArgs) -> Result<MeasuredMachine> {
             drop(probe);
             let mut loads = CudaLoads::open(0, args.on.codec_percent()).map_err(not_run)?;
             let contention = contention_of(&mut loads, args, &bar)?;
-            let machine = cuda_machine(link.link.clone(), &facts, &contention, memory, SOURCE);
+            drop(loads);
+            let machine = cuda_machine(link.link.clone(), &facts, &contention, left(), SOURCE);
             (machine, link, contention, cuda_tensors(facts.free))
         }
     };
@@ -166,14 +168,15 @@ where
     curve.or_exit(Exit::Failed)
 }
 
-/// Measures a network's ops on a machine that was measured.
+/// Measures a network's ops on a machine that was measured, by iterations that are launched as graphs or
+/// not.
 pub fn measure_network(
     (named, network): (&Named, &Network),
-    args: &DeviceArgs,
+    (args, graph): (&DeviceArgs, bool),
     machine: &Machine,
 ) -> Result<(Trace, OpTimes)> {
     let source = format!("{SOURCE} {}", named.name);
-    let (mut trace, times) = measure_ops(network, source, args, machine)?;
+    let (mut trace, times) = measure_ops(network, source, (args, graph), machine)?;
     trace.provenance.settings = named.settings();
     Ok((trace, times))
 }
@@ -182,7 +185,7 @@ pub fn measure_network(
 pub fn measure_ops(
     network: &Network,
     source: String,
-    args: &DeviceArgs,
+    (args, graph): (&DeviceArgs, bool),
     machine: &Machine,
 ) -> Result<(Trace, OpTimes)> {
     let DeviceArgs { warmup, repeats, seed, .. } = *args;
@@ -200,13 +203,16 @@ pub fn measure_ops(
         DeviceKind::Host => None,
         DeviceKind::Cuda => Some(zeros_on_cuda((network, &trace), &plan, first)?),
     };
-    let runs = Runs { warmup, iterations: repeats, seed, graph: false };
+    let runs = Runs { warmup, iterations: repeats, seed, graph };
     let on = (network, &trace, machine);
     let ran = on_device(args.on, on, &plan, runs, &[])?;
     let mut times = OpTimes::of(trace.ops.len(), &ran.timelines);
     times.computed_by = ran.computed_by;
     let note = times.computed_by.as_ref().map(|whose| format!("Computed by {whose}."));
     trace.provenance.notes.extend(note);
+    if graph {
+        trace.provenance.notes.push("Each iteration was launched as one CUDA graph.".into());
+    }
     for (op, duration) in trace.ops.iter_mut().zip(&times.durations) {
         op.duration = *duration;
     }

@@ -1,6 +1,7 @@
 //! `tidegate check`
 
 mod agreement;
+mod failures;
 mod page;
 mod subject;
 
@@ -15,10 +16,10 @@ use schema::{Bytes, CodecModels, Machine, Plan, Timeline, Trace};
 
 use crate::codec_args::CodecInputs;
 use crate::commands::compare::methods_of;
-use crate::device_args::{DeviceArgs, DeviceKind};
+use crate::device_args::DeviceArgs;
 use crate::exit::{Exit, Result, WithExit};
 use crate::measured::compared::{Compared, InCoreTimes};
-use crate::measured::device::{in_core, no_graphs, on_device, room_to_measure};
+use crate::measured::device::{check_graph, in_core, on_device, room_to_measure};
 use crate::measured::profile::{MeasuredMachine, measure_machine, measure_network};
 use crate::measured::runs::{Ran, Runs};
 use crate::output::{columns, print};
@@ -26,6 +27,7 @@ use crate::page::PendingPage;
 use crate::progress::Bar;
 use crate::signals::interrupted;
 use agreement::Agreement;
+use failures::Failures;
 use subject::Subject;
 
 /// Measure networks, plan them with several methods, run every plan, and show how well their times
@@ -67,7 +69,7 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     iterations: u32,
 
-    /// Launch each iteration of a plan as one CUDA graph; ops are timed without
+    /// Launch each iteration as one CUDA graph, those that ops are timed in and those of plans
     #[arg(long)]
     graph: bool,
 
@@ -87,9 +89,7 @@ struct Done {
 
 /// Measures, plans, runs and shows.
 pub fn run(args: &Args) -> Result {
-    if args.graph && args.device.on.kind == DeviceKind::Host {
-        return Err(no_graphs());
-    }
+    check_graph(args.device.on, args.graph, args.device.warmup)?;
     let methods = methods_of(&args.methods, args.device.sampled.is_empty())?;
     let networks =
         if args.networks.is_empty() { subject::standard() } else { args.networks.clone() };
@@ -102,29 +102,36 @@ pub fn run(args: &Args) -> Result {
     let page = args.output.as_deref().map(PendingPage::create).transpose()?;
     let machine = measure_machine(&args.device)?;
     print(format!("{}\n", machine.machine.description))?;
-    let mut done = Vec::new();
+    let (mut done, mut failures) = (Vec::new(), Failures::new(args.device.on));
     for on in networks.iter().zip(&built) {
-        done.extend(check(args, &methods, &machine, on)?);
+        if let Err(error) = check(args, &methods, &machine, on, (&mut done, &mut failures)) {
+            let why = failures.add(error)?;
+            print(format!("\n{}: not run: {why}\n", on.0))?;
+        }
     }
     let rows: Vec<&Checked> = done.iter().map(|done| &done.row).collect();
     let timelines: Vec<_> = done.iter().map(|done| [&done.predicted, &done.measured]).collect();
     let agreement = Agreement::of(&rows, &timelines);
     print(format!("\n{agreement}"))?;
-    match page {
-        Some(page) => page::write(page, &done, &machine.machine),
-        None => Ok(()),
+    if let Some(page) = page {
+        page::write(page, &done, &machine.machine)?;
     }
+    failures.end()
 }
 
-/// One network: profiled, planned and run; prints its table.
+/// One network: profiled, planned and run; prints its table. What became of each plan goes to `done` or
+/// `failures`.
 fn check(
     args: &Args,
     methods: &[Box<dyn Method>],
     measured: &MeasuredMachine,
     (subject, network): (&Subject, &Network),
-) -> Result<Vec<Done>> {
+    (done, failures): (&mut Vec<Done>, &mut Failures),
+) -> Result {
+    failures.unless_lost()?;
     let machine = &measured.machine;
-    let (trace, times) = measure_network((&subject.named(), network), &args.device, machine)?;
+    let (trace, times) =
+        measure_network((&subject.named(), network), (&args.device, args.graph), machine)?;
     let runs = Runs {
         warmup: 1,
         iterations: args.iterations as usize,
@@ -143,11 +150,18 @@ fn check(
     if let Some(whose) = &times.computed_by {
         print(format!("computed by {whose}\n"))?;
     }
-    let mut table = vec![header()];
-    let mut done = Vec::new();
+    let (mut table, mut reasons) = (vec![header()], String::new());
     for budget in &args.budgets {
         let bytes = Budget::resolve(Some(*budget), machine, peak);
         for method in methods {
+            let share = 100.0 * bytes.0 as f64 / peak.0.max(1) as f64;
+            let mut cells = vec![format!("{share:.0} %"), method.name().to_string()];
+            if let Err(lost) = failures.unless_lost() {
+                failures.add(lost)?;
+                cells.push("device lost".into());
+                table.push(cells);
+                continue;
+            }
             let problem = problem(args, &trace, machine, bytes, &measured.codecs);
             let bar = Bar::new(method.name());
             let planned = plan(method.as_ref(), &problem, &bar);
@@ -156,17 +170,21 @@ fn check(
                 let error = anyhow::anyhow!("interrupted");
                 return Err(WithExit { exit: Exit::Interrupted, error });
             }
-            let share = 100.0 * bytes.0 as f64 / peak.0.max(1) as f64;
-            let mut cells = vec![format!("{share:.0} %"), method.name().to_string()];
             match planned {
-                Ok(plan) => {
-                    let ran = on_device(args.device.on, on, &plan, runs, &[])?;
-                    let row = checked(subject, share, &plan, &ran, in_core_times);
-                    cells.extend(figures(&row));
-                    let predicted = simulator::predict(&plan, Some(&trace));
-                    let measured = ran.middle().clone();
-                    done.push(Done { row, plan, predicted, measured, trace: trace.clone() });
-                }
+                Ok(plan) => match on_device(args.device.on, on, &plan, runs, &[]) {
+                    Ok(ran) => {
+                        let row = checked(subject, share, &plan, &ran, in_core_times);
+                        cells.extend(figures(&row));
+                        let predicted = simulator::predict(&plan, Some(&trace));
+                        let measured = ran.middle().clone();
+                        done.push(Done { row, plan, predicted, measured, trace: trace.clone() });
+                    }
+                    Err(error) => {
+                        let why = failures.add(error)?;
+                        reasons.push_str(&format!("{share:.0} %, {}: {why}\n", method.name()));
+                        cells.push("not run".into());
+                    }
+                },
                 Err(error) => cells.push(match error.short_by() {
                     Some(short) => format!("lacks {short}"),
                     None => "no plan".into(),
@@ -175,8 +193,7 @@ fn check(
             table.push(cells);
         }
     }
-    print(columns(&table))?;
-    Ok(done)
+    print(columns(&table) + &reasons)
 }
 
 fn problem<'a>(
