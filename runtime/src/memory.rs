@@ -51,6 +51,12 @@ impl NoRoom {
     }
 }
 
+/// What the system, and the control group that the process is in, could give without swapping, where they
+/// say so.
+pub fn left() -> Option<Bytes> {
+    available().map(Bytes)
+}
+
 /// What the system could give without swapping, where it says so. A thirty-second of it is left to page
 /// tables, stacks, and whoever asks next.
 fn available() -> Option<u64> {

@@ -7,9 +7,9 @@ use schema::{Document, Nanos, PendingFile, Plan, Timeline, Trace};
 use simulator::predict;
 
 use crate::device_args::{OnDevice, at_least_one};
-use crate::exit::{Result, usage};
+use crate::exit::Result;
 use crate::measured::compared::{Compared, Row};
-use crate::measured::device::{in_core, on_device};
+use crate::measured::device::{check_graph, in_core, on_device};
 use crate::measured::runs::{Ran, Runs};
 use crate::output::{Format, columns, print, print_json};
 use crate::plan_trace::machine_of;
@@ -75,9 +75,7 @@ pub fn run(args: &Args) -> Result {
     let machine = machine_of(&plan, &args.machine)?;
     let network = network_of(&trace)?;
     let Args { warmup, iterations, seed, graph, .. } = *args;
-    if graph && warmup == 0 {
-        return Err(usage("--graph needs --warmup 1 or more: the first iteration is no graph yet"));
-    }
+    check_graph(args.on, graph, warmup)?;
     let runs = Runs { warmup, iterations, seed, graph, fingerprint: false };
     let subject = (&network, &trace, &machine);
     let ran = on_device(args.on, subject, &plan, runs, &args.inject)?;

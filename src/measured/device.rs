@@ -1,7 +1,7 @@
 //! Plans that run on a device.
 
 use planner::{Limits, NoWatch, Problem, methods};
-use runtime::cuda::{self, CudaOptions, OpenError};
+use runtime::cuda::{self, CudaError, CudaOptions, OpenError};
 use runtime::device::host::{HostDevice, HostOptions, memory_needed};
 use runtime::device::{Device, DeviceError, Fault};
 use runtime::memory::room_for;
@@ -54,9 +54,28 @@ pub fn open<'a>(
     }
 }
 
-/// What is said where the host device is to launch graphs.
-pub fn no_graphs() -> WithExit {
+/// Refuses graphs where there are none: on the host device, and in the first iteration.
+pub fn check_graph(on: OnDevice, graph: bool, warmup: usize) -> Result {
+    match on.kind {
+        _ if !graph => Ok(()),
+        DeviceKind::Host => Err(no_graphs()),
+        DeviceKind::Cuda if warmup == 0 => {
+            Err(usage("--graph needs --warmup 1 or more: the first iteration is no graph yet"))
+        }
+        DeviceKind::Cuda => Ok(()),
+    }
+}
+
+fn no_graphs() -> WithExit {
     usage("--graph is for `--device cuda`: the host device has no graphs")
+}
+
+/// Why the device does not answer any more, if it does not: then no plan can run on it in this process.
+pub fn lost(on: OnDevice) -> Option<CudaError> {
+    match on.kind {
+        DeviceKind::Host => None,
+        DeviceKind::Cuda => cuda::check_device(CudaOptions::default().ordinal).err(),
+    }
 }
 
 /// Runs the plan that keeps everything for so many iterations on CUDA, and counts the zeros of what ops

@@ -108,7 +108,8 @@ pub fn measure_machine(args: &DeviceArgs) -> Result<MeasuredMachine> {
             (machine, link, contention, TENSORS.to_vec())
         }
         DeviceKind::Cuda => {
-            let most = CUDA_COPIES[CUDA_COPIES.len() - 1].min(Bytes(memory.0 / 8));
+            let left = || runtime::memory::left().unwrap_or(Bytes(memory.0 / 2));
+            let most = CUDA_COPIES[CUDA_COPIES.len() - 1].min(Bytes(left().0 / 8));
             let mut probe = CudaProbe::open(0, most).or_exit(Exit::Failed)?;
             let facts = probe.facts().or_exit(Exit::Failed)?;
             let fits = CUDA_COPIES.iter().filter(|size| **size <= probe.largest());
@@ -117,7 +118,8 @@ pub fn measure_machine(args: &DeviceArgs) -> Result<MeasuredMachine> {
             drop(probe);
             let mut loads = CudaLoads::open(0, args.on.codec_percent()).map_err(not_run)?;
             let contention = contention_of(&mut loads, args, &bar)?;
-            let machine = cuda_machine(link.link.clone(), &facts, &contention, memory, SOURCE);
+            drop(loads);
+            let machine = cuda_machine(link.link.clone(), &facts, &contention, left(), SOURCE);
             (machine, link, contention, cuda_tensors(facts.free))
         }
     };
@@ -167,14 +169,15 @@ where
     curve.or_exit(Exit::Failed)
 }
 
-/// Measures a network's ops on a machine that was measured.
+/// Measures a network's ops on a machine that was measured, by iterations that are launched as graphs or
+/// not.
 pub fn measure_network(
     (named, network): (&Named, &Network),
-    args: &DeviceArgs,
+    (args, graph): (&DeviceArgs, bool),
     machine: &Machine,
 ) -> Result<(Trace, OpTimes)> {
     let source = format!("{SOURCE} {}", named.name);
-    let (mut trace, times) = measure_ops(network, source, args, machine)?;
+    let (mut trace, times) = measure_ops(network, source, (args, graph), machine)?;
     trace.provenance.settings = named.settings();
     Ok((trace, times))
 }
@@ -183,7 +186,7 @@ pub fn measure_network(
 pub fn measure_ops(
     network: &Network,
     source: String,
-    args: &DeviceArgs,
+    (args, graph): (&DeviceArgs, bool),
     machine: &Machine,
 ) -> Result<(Trace, OpTimes)> {
     let DeviceArgs { warmup, repeats, seed, .. } = *args;
@@ -198,12 +201,10 @@ pub fn measure_ops(
     // Times are those of the device itself, from which predictions are made.
     let (plan, fits) = plan_to_measure(&mut trace, args.on, machine)?;
     let zeros = match args.on.kind {
-        DeviceKind::Cuda if fits => {
-            Some(zeros_on_cuda(args.on, (network, &trace), &plan, first)?)
-        }
+        DeviceKind::Cuda if fits => Some(zeros_on_cuda(args.on, (network, &trace), &plan, first)?),
         _ => None,
     };
-    let runs = Runs { warmup, iterations: repeats, seed, graph: false, fingerprint: false };
+    let runs = Runs { warmup, iterations: repeats, seed, graph, fingerprint: false };
     let on = (network, &trace, machine);
     let ran = on_device(args.on, on, &plan, runs, &[])?;
     let mut times = match fits {
@@ -220,6 +221,9 @@ pub fn measure_ops(
     times.computed_by = ran.computed_by;
     let note = times.computed_by.as_ref().map(|whose| format!("Computed by {whose}."));
     trace.provenance.notes.extend(note);
+    if graph {
+        trace.provenance.notes.push("Each iteration was launched as one CUDA graph.".into());
+    }
     for (op, duration) in trace.ops.iter_mut().zip(&times.durations) {
         op.duration = *duration;
     }

@@ -64,7 +64,11 @@ fn what_is_no_step_or_document_is_refused() {
     let sandbox = Sandbox::new();
     let run = sandbox.run("acceptance -o out --only nothing");
     assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("there is no step `nothing`: name one of device, codecs"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("there is no step `nothing`: name one of device, codecs"),
+        "{}",
+        run.stderr
+    );
     std::fs::write(sandbox.path("other.json"), "{\"steps\": 3}").expect("writable");
     let run = sandbox.run("acceptance --show other.json");
     assert_eq!(run.code, 2, "{}", run.stderr);

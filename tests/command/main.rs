@@ -7,6 +7,7 @@ mod compare;
 mod compression;
 mod contract;
 mod cuda;
+mod cuda_failures;
 mod cuda_libraries;
 mod documentation;
 mod epochs;

@@ -13,6 +13,11 @@ pub trait Loads {
     /// # Errors
     /// Whatever kept a load from running.
     fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos, Self::Error>;
+
+    /// Whose product of matrices [`Load::Product`] is, where that may be one or another.
+    fn product(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 impl Loads for runtime::device::host::HostLoads {
@@ -29,6 +34,10 @@ impl Loads for runtime::cuda::CudaLoads {
     fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos, Self::Error> {
         Self::time(self, load, beside)
     }
+
+    fn product(&self) -> Option<&'static str> {
+        Some(Self::product(self))
+    }
 }
 
 /// What loads are measured beside.
@@ -40,6 +49,8 @@ pub const BESIDE: [&[Load]; 4] =
 pub struct Contention {
     /// A line for each load, in the order of [`Load::ALL`].
     pub loads: Vec<Slowed>,
+    /// Whose product of matrices was measured, where that may be one or another.
+    pub product: Option<&'static str>,
 }
 
 /// A load beside others.
@@ -82,7 +93,7 @@ pub fn measure_contention<L: Loads>(
         slowed.push(Slowed { load, alone, shares: beside.map(share) });
         progress();
     }
-    Ok(Contention { loads: slowed })
+    Ok(Contention { loads: slowed, product: loads.product() })
 }
 
 impl Contention {
@@ -118,7 +129,9 @@ impl Contention {
             let shares = BESIDE.iter().zip(slowed.shares).filter_map(|(others, share)| {
                 Some(format!("{:.0} % beside {}", 100.0 * share?, name(others)))
             });
-            format!("{} {}", slowed.load, shares.collect::<Vec<_>>().join(", "))
+            let whose = self.product.filter(|_| slowed.load == Load::Product);
+            let whose = whose.map(|whose| format!(" of {whose}")).unwrap_or_default();
+            format!("{}{whose} {}", slowed.load, shares.collect::<Vec<_>>().join(", "))
         });
         lines.collect::<Vec<_>>().join("; ")
     }
@@ -149,6 +162,10 @@ mod tests {
     impl Loads for Stated {
         type Error = Infallible;
 
+        fn product(&self) -> Option<&'static str> {
+            Some("some library")
+        }
+
         fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos, Infallible> {
             assert!(!beside.contains(&load), "{load} beside itself");
             let slow = beside.contains(&Load::Codec) && load == Load::Pass;
@@ -175,6 +192,7 @@ mod tests {
         assert_eq!(of(Load::Codec), [None, Some(1.0), Some(1.0), Some(1.0)]);
         assert_eq!(of(Load::CopyIn), [Some(1.0), Some(1.0), None, None]);
         let said = contention.summary();
+        assert!(said.starts_with("product of some library 100 % beside codec"), "{said}");
         assert!(said.contains("activation 50 % beside codec"), "{said}");
     }
 
@@ -183,6 +201,7 @@ mod tests {
         let slowed = |load, share| Slowed { load, alone: Nanos(1), shares: [Some(share); 4] };
         let of = |product, pass| Contention {
             loads: vec![slowed(Load::Product, product), slowed(Load::Pass, pass)],
+            product: None,
         };
         assert_eq!(of(0.99, 0.96).beside_codec(), 1.0);
         assert_eq!(of(0.01, 0.02).beside_codec(), 0.1);

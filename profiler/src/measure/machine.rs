@@ -56,8 +56,9 @@ pub fn host_machine(
     }
 }
 
-/// The machine of a CUDA device: what the device says of itself, a link that was measured, and half of
-/// the host's memory for what leaves the device. `source` is the command that measured the link.
+/// The machine of a CUDA device: what the device says of itself, a link that was measured, and so much
+/// of the host's memory, which was left, for what leaves the device. `source` is the command that measured
+/// the link.
 pub fn cuda_machine(
     link: Link,
     facts: &CudaFacts,
@@ -80,7 +81,7 @@ pub fn cuda_machine(
             measured("the mean of a product of matrices and an activation beside a codec"),
         ),
         ("contention", measured(&contention.summary())),
-        ("host.memory", "half of this machine's memory".to_string()),
+        ("host.memory", measured("what the system and its control group had to give")),
         ("link", measured("copies from and to pinned memory, and memory that is not")),
         ("link.beside_copy", measured(BESIDE_COPY)),
     ];
@@ -99,7 +100,7 @@ pub fn cuda_machine(
                 beside_codec: contention.beside_codec(),
             },
         },
-        host: Host { memory: Bytes(host_memory.0 / 2) },
+        host: Host { memory: host_memory },
         link: Link { beside_copy: contention.beside_copy(), ..link },
         sources: sources.into_iter().map(|(n, s)| (n.to_string(), s)).collect(),
     }
@@ -157,8 +158,13 @@ mod tests {
         };
         let roofline = Roofline { f32_flops: 1, memory_bandwidth: BytesPerSec(1) };
         let memory = memory_of_this_machine();
-        let machine =
-            host_machine(link, roofline, &Contention { loads: Vec::new() }, memory, "test");
+        let machine = host_machine(
+            link,
+            roofline,
+            &Contention { loads: Vec::new(), product: None },
+            memory,
+            "test",
+        );
         assert_eq!(machine.check(), Ok(()));
     }
 }

@@ -1,18 +1,19 @@
 //! The device that runs plans on CUDA.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use schema::{ActionId, Basis, Bytes, Lane, Nanos, Plan, Task, TensorId, Timeline, Trace};
-use simulator::Event as Moment;
+use schema::{ActionId, Basis, Bytes, Lane, Plan, Task, TensorId, Timeline, Trace};
 
 use super::by_host::ByHost;
 use super::commands::{At, Command, CommandError, Commands, Control, Shares};
-use super::driver::host_call::HostCall;
-use super::driver::{Context, DeviceMemory, Event, Kernels, Pinned, Stream};
+use super::driver::{Context, Stream, Urgency};
 use super::graph::Graph;
 use super::launches::{Argument, Means};
 use super::libraries::{Libraries, Opened};
+use super::moments::Moments;
+use super::places::{Places, array};
+use super::steps::Steps;
 use super::{CudaError, blocks_of, programs};
 use crate::device::check::check;
 use crate::device::host::residents::Residents;
@@ -74,6 +75,15 @@ pub enum OpenError {
     Commands(#[from] CommandError),
 }
 
+/// Whether the device of this number answers. After some failures it does not until the process ends.
+///
+/// # Errors
+///
+/// What the driver says, if it does not.
+pub fn check_device(ordinal: usize) -> Result<(), CudaError> {
+    Context::open(ordinal)?.synchronize()
+}
+
 /// A CUDA device for a plan of a network's trace, its constants as [`Network::initialise`] has them.
 ///
 /// Everything that can be refused is refused here: a plan that is not safe or not the network's, an
@@ -97,46 +107,32 @@ pub fn open<'a>(
     let context = Context::open(options.ordinal)?;
     let blocks = blocks_of(context.multiprocessors, 100);
     let codecs = blocks_of(context.multiprocessors, options.codec_percent);
-    let streams = array(|_| context.stream())?;
+    let streams = array(|lane| context.stream(Urgency::of(Lane::ALL[lane])))?;
     let wanted = Means { blas: options.blas, dnn: options.dnn, ..Means::kernels(blocks) };
     let (opened, layers) = Opened::new(&context, &streams[Lane::Compute.index()], network, wanted)?;
     let mut commands = Commands::new(plan, network, Shares { layers, codecs }, opened.not_dnn())?;
     if options.count_zeros {
         commands.count_zeros(plan, network, blocks)?;
     }
-    let host = Pinned::new(&context, plan.host_budget)?;
-    let ways = array(|lane| Pinned::new(&context, Bytes(commands.ways[lane])))?;
     let works = commands.issues.iter().flat_map(|issue| issue.host_work());
     let by_host = Arc::new(ByHost::new(works, commands.forms));
     let used: BTreeSet<&str> = launches(&commands).map(|launch| launch.program).collect();
     let programs: Vec<_> =
         programs().into_iter().filter(|program| used.contains(program.name())).collect();
+    let kernels = context.kernels(&programs)?;
+    let places = Places::new(&context, plan, &commands)?;
     let mut device = CudaDevice {
         network,
         plan,
         trace,
-        kernels: context.kernels(&programs)?,
-        arena: DeviceMemory::new(&context, "the plan", plan.budget)?,
-        control: DeviceMemory::new(
-            &context,
-            "the control of kernels",
-            Bytes(commands.control_bytes),
-        )?,
-        scratch: array(|lane| {
-            DeviceMemory::new(&context, "codecs and 16-bit operands", Bytes(commands.scratch[lane]))
-        })?,
-        calls: calls(&commands, &by_host, &host, &ways)?,
+        steps: Steps::new(&commands, &kernels, &places, &by_host)?,
         by_host,
-        ways,
-        host,
+        places,
         opened,
         as_graph: options.graph,
         graph: None,
         streams,
-        origin: context.event()?,
-        moments: (0..plan.actions.len())
-            .map(|_| Ok([context.event()?, context.event()?]))
-            .collect::<Result<_, CudaError>>()?,
+        moments: Moments::new(&context, &commands)?,
         context,
         commands,
         residents,
@@ -146,36 +142,6 @@ pub fn open<'a>(
     };
     device.initialise(options.seed)?;
     Ok(device)
-}
-
-/// One of each lane.
-fn array<T>(
-    mut make: impl FnMut(usize) -> Result<T, CudaError>,
-) -> Result<[T; Lane::COUNT], CudaError> {
-    let [a, b, c, d] = [0, 1, 2, 3].map(&mut make);
-    Ok([a?, b?, c?, d?])
-}
-
-/// What the host's processor does for actions, with places in pinned memory.
-fn calls(
-    commands: &Commands,
-    by_host: &Arc<ByHost>,
-    host: &Pinned,
-    ways: &[Pinned; Lane::COUNT],
-) -> Result<BTreeMap<ActionId, Box<HostCall>>, CudaError> {
-    let mut calls = BTreeMap::new();
-    for issue in &commands.issues {
-        let Some(work) = issue.host_work() else { continue };
-        let way = (&ways[issue.lane.index()], 0, work.layout.bytes() as u64);
-        let small = (host, work.small, work.reserved);
-        let failed = |why: codecs::Error| CudaError::Call {
-            what: "making a codec of the host",
-            why: why.to_string(),
-        };
-        let call = by_host.call(issue.action, work).map_err(failed)?;
-        calls.insert(issue.action, HostCall::new([way, small], call));
-    }
-    Ok(calls)
 }
 
 fn launches(commands: &Commands) -> impl Iterator<Item = &codecs::kernels::Launch<Argument<At>>> {
@@ -199,25 +165,16 @@ pub struct CudaDevice<'a> {
     state: State,
     memory: MemoryUse,
     pub(super) stop: Stop,
-    pub(super) kernels: Kernels,
+    pub(super) steps: Steps,
     /// Before the stream that they work on, so that they are given back before.
     pub(super) opened: Opened,
     /// Whether iterations are launched as a graph, and the graph.
     pub(super) as_graph: bool,
     pub(super) graph: Option<Graph>,
     pub(super) streams: [Stream; Lane::COUNT],
-    pub(super) origin: Event,
-    /// When each action starts and ends.
-    pub(super) moments: Vec<[Event; 2]>,
-    pub(super) arena: DeviceMemory,
-    pub(super) control: DeviceMemory,
-    pub(super) scratch: [DeviceMemory; Lane::COUNT],
-    pub(super) host: Pinned,
-    /// What the host's processor does for an action.
-    pub(super) calls: BTreeMap<ActionId, Box<HostCall>>,
+    pub(super) moments: Moments,
+    pub(super) places: Places,
     by_host: Arc<ByHost>,
-    /// Of each lane, room for a tensor on its way.
-    pub(super) ways: [Pinned; Lane::COUNT],
     pub(super) context: Context,
 }
 
@@ -259,7 +216,7 @@ impl CudaDevice<'_> {
             return Ok(vec![None; tensors]);
         };
         let mut counts = zeros.nothing();
-        self.control.read(zeros.at, &mut counts)?;
+        self.places.control.read(zeros.at, &mut counts)?;
         Ok(zeros.shares(&counts, tensors))
     }
 
@@ -291,7 +248,7 @@ impl CudaDevice<'_> {
     fn store(&mut self, tensor: TensorId, place: Place, cells: &[f32]) -> Result<(), CudaError> {
         let mut bytes = vec![0u8; place.bytes];
         store(self.network, tensor, cells, &mut bytes);
-        self.arena.write(place.begin as u64, &bytes)
+        self.places.arena.write(place.begin as u64, &bytes)
     }
 
     /// Puts constants where the next iteration begins with them. Where one belongs, another may lie,
@@ -300,11 +257,11 @@ impl CudaDevice<'_> {
         let mut taken = Vec::new();
         for (from, _) in &self.residents.moved {
             let mut bytes = vec![0u8; from.bytes];
-            self.arena.read(from.begin as u64, &mut bytes)?;
+            self.places.arena.read(from.begin as u64, &mut bytes)?;
             taken.push(bytes);
         }
         for ((_, to), bytes) in self.residents.moved.iter().zip(taken) {
-            self.arena.write(to.begin as u64, &bytes)?;
+            self.places.arena.write(to.begin as u64, &bytes)?;
         }
         Ok(())
     }
@@ -313,18 +270,13 @@ impl CudaDevice<'_> {
     fn look_back(&mut self) -> Result<Timeline, Torn> {
         let at_first = |error: CudaError| Torn::At(ActionId(0), failure(error));
         let mut said = [0u64; 2];
-        self.control.read(Control::STATUS, &mut said).map_err(at_first)?;
+        self.places.control.read(Control::STATUS, &mut said).map_err(at_first)?;
         let [status, fallbacks] = said;
         if status != u64::MAX {
             return Err(self.said(status));
         }
         let by_host = self.by_host.look_back().map_err(|(action, why)| Torn::At(action, why))?;
-        let mut times = Vec::with_capacity(self.moments.len());
-        for [start, end] in &self.moments {
-            let of = |event: &Event| event.since(&self.origin).map_err(at_first);
-            times.push((of(start)?, of(end)?));
-        }
-        let moments = in_order(&self.commands, &times);
+        let moments = self.moments.look_back(&self.commands).map_err(at_first)?;
         let (plan, trace) = (self.plan, Some(self.trace));
         let timeline = simulator::timeline(plan, trace, Basis::Measured, &moments);
         self.account(timeline.peak, fallbacks + by_host);
@@ -387,28 +339,6 @@ pub(super) fn failure(error: CudaError) -> ActionError {
     ActionError::Device { what: error.to_string() }
 }
 
-/// Starts and ends in an order in which they can have happened. Streams tell the time to half a
-/// microsecond or so: what they order stays in order, and of what happened at one moment what the
-/// plan has first comes first.
-pub(super) fn in_order(commands: &Commands, times: &[(u64, u64)]) -> Vec<Moment> {
-    let mut ends: Vec<u64> = Vec::with_capacity(times.len());
-    let mut free = [0u64; Lane::COUNT];
-    let mut moments = Vec::with_capacity(2 * times.len());
-    for (issue, (start, end)) in commands.issues.iter().zip(times) {
-        let free = &mut free[issue.lane.index()];
-        let after = issue.waits.iter().map(|on| ends[on.index()]).fold(*free, u64::max);
-        let start = after.max(*start);
-        let end = start.max(*end);
-        *free = end;
-        ends.push(end);
-        let moment = |at, ends| Moment { action: issue.action, at: Nanos(at), ends };
-        moments.extend([moment(start, false), moment(end, true)]);
-    }
-    // Stable, and the plan's order has every action behind what it waits for.
-    moments.sort_by_key(|moment| moment.at);
-    moments
-}
-
 impl Device for CudaDevice<'_> {
     fn write(&mut self, tensor: TensorId, data: &[f32]) -> Result<(), AccessError> {
         if self.residents.place_before(tensor).is_none() {
@@ -422,7 +352,7 @@ impl Device for CudaDevice<'_> {
     fn read(&mut self, tensor: TensorId, data: &mut [f32]) -> Result<(), AccessError> {
         let place = self.place(tensor, data.len())?;
         let mut bytes = vec![0u8; place.bytes];
-        let read = self.arena.read(place.begin as u64, &mut bytes);
+        let read = self.places.arena.read(place.begin as u64, &mut bytes);
         read.map_err(|_| self.lost())?;
         load(self.network, tensor, &bytes, data);
         Ok(())

@@ -12,28 +12,34 @@
 mod blas;
 pub(super) mod host_call;
 pub(super) mod identity;
+mod launch;
+mod modules;
 mod moves;
+mod streams;
 
-use std::collections::BTreeMap;
-use std::ffi::{c_uint, c_void};
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use codecs::kernels::Program;
-use cudarc::driver::sys::{
-    CUdevice_attribute, CUevent, CUevent_flags, CUstream, cuEventElapsedTime,
-};
-use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaStream, DriverError, result};
+use cudarc::driver::sys::CUdevice_attribute;
+use cudarc::driver::{CudaContext, DriverError, result};
 use schema::Bytes;
 
 use super::compile::{architecture, architectures};
 use super::error::LEAST;
 use super::{CudaError, Library, compile, library};
 pub(super) use blas::Blas;
+pub(super) use launch::Prepared;
+pub(super) use modules::Kernels;
+use modules::{Functions, Loaded};
+pub(super) use streams::{Event, Stream, Urgency};
 
 /// A device and its driver.
 #[derive(Debug, Clone)]
 pub(super) struct Context {
     context: Arc<CudaContext>,
+    /// What any user of the device has loaded into it.
+    loaded: Arc<Loaded>,
     pub name: String,
     /// Major and minor.
     pub capability: (i32, i32),
@@ -63,9 +69,7 @@ impl Context {
         if ordinal >= count {
             return Err(CudaError::NoSuchDevice { ordinal, count });
         }
-        let context = CudaContext::new(ordinal).map_err(failed("opening the device"))?;
-        // SAFETY: nothing here is a slice of cudarc's; the plan has all ordering.
-        unsafe { context.disable_event_tracking() };
+        let (context, loaded) = modules::primary(ordinal)?;
         let about = failed("asking the device what it is");
         let name = context.name().map_err(about)?;
         let capability = context.compute_capability().map_err(about)?;
@@ -79,7 +83,7 @@ impl Context {
         };
         let processors = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
         let multiprocessors = context.attribute(processors).map_err(about)?.max(1) as u32;
-        Ok(Self { context, name, capability, multiprocessors, architecture })
+        Ok(Self { context, loaded, name, capability, multiprocessors, architecture })
     }
 
     /// Free and all memory of the device.
@@ -96,25 +100,6 @@ impl Context {
         Ok(u64::try_from(value).unwrap_or(0))
     }
 
-    pub fn stream(&self) -> Result<Stream, CudaError> {
-        let stream = self.context.new_stream().map_err(failed("making a stream"))?;
-        Ok(Stream { stream })
-    }
-
-    /// An event that says when.
-    pub fn event(&self) -> Result<Event, CudaError> {
-        let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
-        let event = self.context.new_event(flags).map_err(failed("making an event"))?;
-        Ok(Event { event })
-    }
-
-    /// An event that only says that, not when.
-    pub fn order(&self) -> Result<Event, CudaError> {
-        let flags = Some(CUevent_flags::CU_EVENT_DISABLE_TIMING);
-        let event = self.context.new_event(flags).map_err(failed("making an event"))?;
-        Ok(Event { event })
-    }
-
     /// Makes this thread's calls of libraries calls to this device.
     pub fn bind(&self) -> Result<(), CudaError> {
         self.context.bind_to_thread().map_err(failed("binding the device"))
@@ -125,132 +110,16 @@ impl Context {
         self.context.synchronize().map_err(failed("waiting for the device"))
     }
 
-    /// Compiles and loads programs.
-    pub fn kernels(&self, programs: &[Program]) -> Result<Kernels, CudaError> {
-        let mut functions = BTreeMap::new();
-        for program in programs {
-            let compiled = compile(program, &self.architecture)?;
-            let loading = failed("loading kernels");
-            let module = self.context.load_module(compiled.image()).map_err(loading)?;
-            for kernel in program.kernels() {
-                let function = module.load_function(&kernel).map_err(loading)?;
-                functions.insert((program.name(), kernel), function);
-            }
-        }
-        Ok(Kernels { functions })
-    }
-}
-
-/// Loaded kernels by program and name.
-#[derive(Debug)]
-pub(super) struct Kernels {
-    functions: BTreeMap<(&'static str, String), CudaFunction>,
-}
-
-/// A lane.
-#[derive(Debug)]
-pub(super) struct Stream {
-    stream: Arc<CudaStream>,
-}
-
-/// A moment of a stream.
-#[derive(Debug)]
-pub(super) struct Event {
-    event: CudaEvent,
-}
-
-impl Stream {
-    /// As the driver has it, for a library that works on it.
-    pub fn raw(&self) -> CUstream {
-        self.stream.cu_stream()
-    }
-
-    /// Notes the moment when all that the stream was given so far has ended.
-    pub fn record(&self, event: &Event) -> Result<(), CudaError> {
-        event.event.record(&self.stream).map_err(failed("recording an event"))
-    }
-
-    /// Lets what the stream is given from now on wait for a moment.
-    pub fn wait(&self, event: &Event) -> Result<(), CudaError> {
-        self.stream.wait(&event.event).map_err(failed("waiting for an event"))
-    }
-
-    /// Launches a kernel. Addresses among the arguments are those of memory that lives until the
-    /// stream is done.
-    pub fn launch(
-        &self,
-        kernels: &Kernels,
-        (program, kernel): (&'static str, &str),
-        [blocks, threads]: [u32; 2],
-        arguments: &[u64],
-    ) -> Result<(), CudaError> {
-        let key = (program, kernel.to_owned());
-        let no_kernel = || CudaError::Call { what: "launching", why: format!("no {kernel}") };
-        let function = kernels.functions.get(&key).ok_or_else(no_kernel)?;
-        let mut parameters: Vec<*mut c_void> =
-            arguments.iter().map(|argument| std::ptr::from_ref(argument) as *mut c_void).collect();
-        let (grid, block): ((c_uint, c_uint, c_uint), _) = ((blocks, 1, 1), (threads, 1, 1));
-        // SAFETY: the function's module is loaded; each of its parameters has 8 bytes, and the driver
-        // copies them before it returns; a test holds the numbers of parameters.
-        let launched = unsafe {
-            let (function, stream) = (function.cu_function(), self.stream.cu_stream());
-            result::launch_kernel(function, grid, block, 0, stream, &mut parameters)
+    /// Compiles and loads a program: its functions by name.
+    fn load(&self, program: &Program) -> Result<Functions, CudaError> {
+        let compiled = compile(program, &self.architecture)?;
+        let loading = failed("loading kernels");
+        let module = self.context.load_module(compiled.image()).map_err(loading)?;
+        let function = |kernel: String| {
+            let function = module.load_function(&kernel).map_err(loading)?;
+            Ok((kernel, function))
         };
-        launched.map_err(failed("launching a kernel"))
-    }
-
-    /// Copies from the device to pinned memory, later.
-    pub fn copy_out(
-        &self,
-        (device, from): (&DeviceMemory, u64),
-        (host, to): (&Pinned, u64),
-        bytes: u64,
-    ) -> Result<(), CudaError> {
-        let (from, to) = (device.address(from, bytes), host.address(to, bytes));
-        // SAFETY: both places lie inside of memory that lives until the stream is done, and nobody
-        // else has a slice of the pinned one.
-        let copied = unsafe {
-            let to = std::slice::from_raw_parts_mut(to as *mut u8, bytes as usize);
-            result::memcpy_dtoh_async(to, from, self.stream.cu_stream())
-        };
-        copied.map_err(failed("copying to the host"))
-    }
-
-    /// Copies from pinned memory to the device, later.
-    pub fn copy_in(
-        &self,
-        (device, to): (&DeviceMemory, u64),
-        (host, from): (&Pinned, u64),
-        bytes: u64,
-    ) -> Result<(), CudaError> {
-        let (from, to) = (host.address(from, bytes), device.address(to, bytes));
-        // SAFETY: both places lie inside of memory that lives until the stream is done.
-        let copied = unsafe {
-            let from = std::slice::from_raw_parts(from as *const u8, bytes as usize);
-            result::memcpy_htod_async(to, from, self.stream.cu_stream())
-        };
-        copied.map_err(failed("copying to the device"))
-    }
-}
-
-impl Event {
-    /// As the driver has it.
-    pub fn raw(&self) -> CUevent {
-        self.event.cu_event()
-    }
-
-    /// Nanoseconds from another event to this one, both of which have come.
-    pub fn since(&self, start: &Self) -> Result<u64, CudaError> {
-        let failed = failed("asking when an event came");
-        start.event.synchronize().map_err(failed)?;
-        self.event.synchronize().map_err(failed)?;
-        let mut milliseconds = 0f32;
-        // The first version of this function, which says the same: drivers have the second since CUDA
-        // 12.8 alone, and what is not there cannot be called.
-        // SAFETY: both events are open; it writes one number.
-        let asked = unsafe { cuEventElapsedTime(&raw mut milliseconds, start.raw(), self.raw()) };
-        asked.result().map_err(failed)?;
-        Ok((f64::from(milliseconds.max(0.0)) * 1e6).round() as u64)
+        program.kernels().into_iter().map(function).collect()
     }
 }
 

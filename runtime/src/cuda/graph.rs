@@ -51,9 +51,10 @@ impl Graph {
         if graph.0.is_null() {
             return Err(CudaError::Call { what: CAPTURING, why: "there is none".into() });
         }
+        // A node has its stream's priority, which without this flag would be that of the launch.
+        let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
         // SAFETY: the graph was captured just now.
-        let executable =
-            unsafe { result::graph::instantiate(graph.0, CUgraphInstantiate_flags(0)) };
+        let executable = unsafe { result::graph::instantiate(graph.0, flags) };
         Ok(Self { executable: executable.map_err(failed)?, context: context.clone() })
     }
 

@@ -5,10 +5,10 @@ use schema::{OpId, Role, TensorId};
 
 use super::commands::CommandError;
 use super::device::OpenError;
-use super::driver::{Context, DeviceMemory, Kernels, Stream};
+use super::driver::{Context, DeviceMemory, Kernels, Stream, Urgency};
 use super::launches::{Argument, Cells, Means, OpOperands, launches};
 use super::libraries::Opened;
-use super::places::Places;
+use super::offsets::Offsets;
 use super::{CudaError, blocks_of, programs};
 use crate::network::bf16::{load, round, store};
 use crate::network::{Network, Operands, Random};
@@ -60,7 +60,7 @@ impl CudaLayers {
         let context = Context::open(ordinal)?;
         Ok(Self {
             kernels: context.kernels(&programs())?,
-            stream: context.stream()?,
+            stream: context.stream(Urgency::Low)?,
             blocks: blocks_of(context.multiprocessors, 100),
             context,
         })
@@ -116,7 +116,7 @@ impl CudaLayers {
         means: Means,
     ) -> Result<Vec<Vec<f32>>, OpenError> {
         let (network, op) = (host.network, host.network.op(id));
-        let mut places = Places::default();
+        let mut places = Offsets::default();
         let mut place = |tensor: &TensorId| {
             let about = network.tensor(*tensor);
             let at = places.next((about.elements * about.element_bytes()) as u64);
@@ -150,8 +150,7 @@ impl CudaLayers {
             let arguments: Vec<u64> = launch.arguments.iter().map(value).collect();
             let named = (launch.program, &launch.kernel[..]);
             if !opened.carry_out(named, &arguments)? {
-                let sizes = [launch.blocks, launch.threads];
-                self.stream.launch(&self.kernels, named, sizes, &arguments)?;
+                self.stream.launch(&self.kernels.prepare(launch, value)?)?;
             }
         }
         self.stream.synchronize()?;

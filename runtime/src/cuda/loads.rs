@@ -6,10 +6,11 @@ use codecs::{CodecId, Layout};
 use schema::{Bytes, Direction, Dtype, Nanos, OpId};
 
 use super::codec_runs::CodecRunError;
-use super::driver::{Context, DeviceMemory, Event, Kernels, Pinned, Stream};
-use super::launches::{Argument, Cells, Means, OpOperands, launches};
-use super::places::Places;
-use super::{CudaError, blocks_of, programs};
+use super::driver::{Blas, Context, DeviceMemory, Event, Pinned, Prepared, Stream, Urgency};
+use super::head_start::HeadStart;
+use super::launches::{Argument, BLAS, Cells, Means, OpOperands, launches};
+use super::offsets::Offsets;
+use super::{CudaError, Library, blocks_of, programs};
 use crate::device::Load;
 use crate::layers::{Activation, Linear};
 use crate::network::Step;
@@ -24,20 +25,29 @@ const REPEATS: [u32; 2] = [4, 4096];
 
 /// The work of a [`CudaDevice`](super::CudaDevice)'s lanes, without a plan, on a stream each.
 pub struct CudaLoads {
-    kernels: Kernels,
+    /// Before the stream that it works on.
+    blas: Option<Blas>,
     /// Of each load, in the order of [`Load::ALL`].
     jobs: Vec<Job>,
     streams: Vec<Stream>,
     events: Vec<[Event; 2]>,
     memory: DeviceMemory,
     host: Pinned,
+    head_start: HeadStart,
     context: Context,
 }
 
 /// What a stream is given for a load.
 enum Job {
-    Launches(Vec<Launch<u64>>),
-    Copy { direction: Direction, device: u64, host: u64, bytes: u64 },
+    Kernels(Vec<Prepared>),
+    /// Calls of cuBLAS, which plans run where it is there.
+    Products(Vec<Vec<u64>>),
+    Copy {
+        direction: Direction,
+        device: u64,
+        host: u64,
+        bytes: u64,
+    },
 }
 
 impl CudaLoads {
@@ -63,7 +73,7 @@ impl CudaLoads {
             )?,
         ];
         // Product, activation, codec, copies: each has places of its own.
-        let mut places = Places::default();
+        let mut places = Offsets::default();
         let matrix = (side * side * 4) as u64;
         let product = [matrix; 3].map(|bytes| places.next(bytes));
         let pass = [tensor; 2].map(|bytes| places.next(bytes));
@@ -77,9 +87,22 @@ impl CudaLoads {
         .map(|bytes| places.next(bytes));
         let copies = [tensor; 2].map(|bytes| places.next(bytes));
         let mut memory = DeviceMemory::new(&context, "what is measured", Bytes(places.end))?;
-        let stream = context.stream()?;
-        stream.fill((&memory, 0), 0, places.end)?;
-        stream.synchronize()?;
+        // As a device's lanes have them.
+        let streams = [Urgency::Low, Urgency::Low, Urgency::High, Urgency::High, Urgency::High];
+        let streams = streams
+            .into_iter()
+            .map(|urgency| context.stream(urgency))
+            .collect::<Result<Vec<_>, _>>()?;
+        let product_stream = &streams[Load::Product as usize];
+        product_stream.fill((&memory, 0), 0, places.end)?;
+        product_stream.synchronize()?;
+        // What cannot be opened is not used by devices either.
+        let blas = Library::Cublas.is_present().then(|| Blas::new(&context, product_stream).ok());
+        let blas = blas.flatten();
+        let used = ["product", "elementwise", "zvc"];
+        let programs: Vec<_> =
+            programs().into_iter().filter(|program| used.contains(&program.name())).collect();
+        let kernels = context.kernels(&programs)?;
         let recipe = Recipe { layout: layout.clone(), sparsity: 0.5, smoothness: 0.0, seed: 1 };
         memory.write(input, &recipe.bytes()?)?;
         memory.write(control, &[0, u64::MAX])?;
@@ -97,7 +120,7 @@ impl CudaLoads {
                 workspace: 0,
                 scratch: 0,
             };
-            let means = Means::kernels(blocks);
+            let means = Means { blas: blas.is_some(), ..Means::kernels(blocks) };
             let made = launches(&step, OpId(0), &operands, means);
             let failed = |why: super::launches::NoKernel| CudaError::Call {
                 what: "making a load",
@@ -109,9 +132,13 @@ impl CudaLoads {
                 Argument::Status => address(control + 8),
                 Argument::Number(number) => number,
             };
-            Ok(Job::Launches(
-                made.map_err(failed)?.launches.iter().map(|l| with(l, value)).collect(),
-            ))
+            let launches = made.map_err(failed)?.launches;
+            if launches.iter().all(|launch| launch.program == BLAS.0) {
+                let call = |launch: &Launch<_>| launch.arguments.iter().map(value).collect();
+                return Ok(Job::Products(launches.iter().map(call).collect()));
+            }
+            let prepared = launches.iter().map(|launch| kernels.prepare(launch, value));
+            Ok(Job::Kernels(prepared.collect::<Result<_, _>>()?))
         };
         let linear = Linear { inputs: side, outputs: side, rows: side };
         let relu = Step::Activation(Activation::Relu, (tensor / 4) as usize);
@@ -125,7 +152,8 @@ impl CudaLoads {
                     CodecArgument::Scratch(at) => address(scratch + at),
                     CodecArgument::Number(number) => number,
                 };
-                launches.launches.iter().map(move |launch| with(launch, value))
+                let kernels = &kernels;
+                launches.launches.iter().map(move |launch| kernels.prepare(launch, value))
             },
         );
         let copy = |direction: Direction| {
@@ -136,23 +164,29 @@ impl CudaLoads {
         let jobs = vec![
             layer(Step::Linear(linear), &product[..2], product[2])?,
             layer(relu, &pass[..1], pass[1])?,
-            Job::Launches(codec.collect()),
+            Job::Kernels(codec.collect::<Result<_, CudaError>>()?),
             copy(Direction::D2h),
             copy(Direction::H2d),
         ];
-        let used = ["product", "elementwise", "zvc"];
-        let programs: Vec<_> =
-            programs().into_iter().filter(|program| used.contains(&program.name())).collect();
         let each = |_: &Job| Ok([context.event()?, context.event()?]);
         Ok(Self {
-            kernels: context.kernels(&programs)?,
-            streams: jobs.iter().map(|_| context.stream()).collect::<Result<_, _>>()?,
+            blas,
+            streams,
             events: jobs.iter().map(each).collect::<Result<_, CudaError>>()?,
             host: Pinned::new(&context, Bytes(2 * tensor))?,
+            head_start: HeadStart::new(&context)?,
             jobs,
             memory,
             context,
         })
+    }
+
+    /// Whose product of matrices is measured: that which plans run, too.
+    pub fn product(&self) -> &'static str {
+        match self.jobs[Load::Product as usize] {
+            Job::Products(_) => "cuBLAS",
+            Job::Kernels(_) | Job::Copy { .. } => "our own kernels",
+        }
     }
 
     /// How long a load takes while each of others goes on all the time.
@@ -184,6 +218,8 @@ impl CudaLoads {
 
     /// Gives others to their streams so many times, and the load once when all of them have begun.
     fn give(&self, load: usize, others: &[usize], repeats: u32) -> Result<(), CudaError> {
+        let all = others.iter().chain([&load]).map(|index| &self.streams[*index]);
+        self.head_start.give(all)?;
         for &other in others {
             self.streams[other].record(&self.events[other][0])?;
             for _ in 0..repeats {
@@ -202,14 +238,11 @@ impl CudaLoads {
     fn give_once(&self, job: usize) -> Result<(), CudaError> {
         let stream = &self.streams[job];
         match &self.jobs[job] {
-            Job::Launches(launches) => launches.iter().try_for_each(|launch| {
-                let named = (launch.program, &launch.kernel[..]);
-                stream.launch(
-                    &self.kernels,
-                    named,
-                    [launch.blocks, launch.threads],
-                    &launch.arguments,
-                )
+            Job::Kernels(launches) => launches.iter().try_for_each(|launch| stream.launch(launch)),
+            Job::Products(calls) => calls.iter().try_for_each(|call| match &self.blas {
+                Some(blas) => blas.multiply(call, false),
+                // Products were made only where there is one.
+                None => Ok(()),
             }),
             Job::Copy { direction, device, host, bytes } => {
                 let (device, host) = ((&self.memory, *device), (&self.host, *host));
@@ -226,16 +259,5 @@ impl Drop for CudaLoads {
     fn drop(&mut self) {
         // What streams still do must not outlive the memory. What fails has no remedy here.
         let _ = self.context.synchronize();
-    }
-}
-
-/// A launch with arguments as the device takes them.
-fn with<A>(launch: &Launch<A>, value: impl Fn(&A) -> u64) -> Launch<u64> {
-    Launch {
-        program: launch.program,
-        kernel: launch.kernel.clone(),
-        blocks: launch.blocks,
-        threads: launch.threads,
-        arguments: launch.arguments.iter().map(value).collect(),
     }
 }

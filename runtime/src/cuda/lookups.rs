@@ -43,24 +43,19 @@ impl CudaCodecs {
         clusters.write(0, parts.clusters)?;
         looked_up.write(0, numbers)?;
         status.write(0, &[NOTHING_SAID])?;
-        let arguments: Vec<u64> = (launch.arguments.iter())
-            .map(|argument| match *argument {
-                TableArgument::Rows => rows.address(0, 0),
-                TableArgument::Ends => ends.address(0, 0),
-                TableArgument::Metadata => metadata.address(0, 0),
-                TableArgument::Clusters => clusters.address(0, 0),
-                TableArgument::Numbers => looked_up.address(0, 0),
-                TableArgument::Target => target.address(0, 0),
-                TableArgument::Status => status.address(0, 8),
-                TableArgument::Number(number) => number,
-            })
-            .collect();
+        let launch = self.kernels.prepare(&launch, |argument| match *argument {
+            TableArgument::Rows => rows.address(0, 0),
+            TableArgument::Ends => ends.address(0, 0),
+            TableArgument::Metadata => metadata.address(0, 0),
+            TableArgument::Clusters => clusters.address(0, 0),
+            TableArgument::Numbers => looked_up.address(0, 0),
+            TableArgument::Target => target.address(0, 0),
+            TableArgument::Status => status.address(0, 8),
+            TableArgument::Number(number) => number,
+        })?;
         let mut times = Vec::new();
         for run in 0..=runs {
-            let took = self.timed(|stream| {
-                let named = (launch.program, &launch.kernel[..]);
-                stream.launch(&self.kernels, named, [launch.blocks, launch.threads], &arguments)
-            })?;
+            let took = self.timed(|stream| stream.launch(&launch))?;
             times.extend((run > 0).then_some(took));
         }
         let (mut said, mut found) = ([0u64], vec![0u8; bytes]);

@@ -26,6 +26,7 @@
 //! | calls of cuDNN | on a stand-in that carries out what descriptors say and refuses what its documentation does, and any algorithm whose bits may differ: the host layers' values, and the same bits for every plan |
 //! | the device | on a stand-in for driver, cuBLAS and cuDNN, which carries out what streams were given on the emulator |
 //! | an iteration as a graph | captured and launched on the stand-in, which refuses what may not be captured: edges give the order that streams have, and launches the bits that streams leave |
+//! | opening | on the stand-in: that a program is compiled once, what is allocated, streams' priorities |
 //! | measuring the link, and lanes beside each other | on the stand-in: that it copies, that loads run beside each other, and what it makes of what the driver says |
 //! | timing codecs, lookups in host memory | on the stand-in: bytes; and that other bytes are noticed |
 //! | counting zeros | on the stand-in: as many as the host counts |
@@ -41,7 +42,7 @@
 //!
 //! | of | version | what |
 //! |---|---|---|
-//! | the driver | `cuda.h` of CUDA 12.9; names also in that of 12.0, which is the oldest driver that will do | 47 functions, constants, every status; no library, which comes with a device |
+//! | the driver | `cuda.h` of CUDA 12.9; names also in that of 12.0, which is the oldest driver that will do | 48 functions, constants, every status; no library, which comes with a device |
 //! | NVRTC | 12.9.86, 13.0.88 | 13 functions, by their names; compiles every kernel |
 //! | cuBLAS | 12.9.1, names also in 13.0.2 | 8 functions, constants |
 //! | cuDNN | 9.28.0 for CUDA 12, names also in 9.28.1 for 13 | 31 functions, constants; its library reads descriptors (without a device) and computes the same extents and the same math mode |
@@ -74,15 +75,19 @@ mod driver;
 mod error;
 mod graph;
 mod hand_out;
+mod head_start;
 pub mod launches;
 mod layer_runs;
 mod libraries;
 mod library;
 mod loads;
 mod lookups;
+mod moments;
 mod nvcomp;
+mod offsets;
 mod places;
 mod probe;
+mod steps;
 mod zeros;
 
 use codecs::kernels::Program;
@@ -90,7 +95,7 @@ use codecs::kernels::Program;
 pub use by_host::HostWork;
 pub use codec_runs::{CodecRunError, CodecTimes, CudaCodecs};
 pub use compile::{Compiled, architectures, compile};
-pub use device::{CudaDevice, CudaOptions, OpenError, open};
+pub use device::{CudaDevice, CudaOptions, OpenError, check_device, open};
 pub use driver::identity::{DeviceFacts, devices};
 pub use error::CudaError;
 pub use layer_runs::{CudaLayers, LayerDifference, MayCompute};

@@ -1,17 +1,58 @@
-//! Places in one piece of memory.
+//! The memory that a device has for a plan.
 
-/// Places one behind the other.
-#[derive(Default)]
+use schema::{Bytes, Lane, Plan};
+
+use super::CudaError;
+use super::commands::{At, Commands, Control};
+use super::driver::{Context, DeviceMemory, Pinned};
+use super::launches::Argument;
+
+/// An arena on the device and one in pinned memory, as large as the plan's buffers, which may be less than
+/// its budgets; and what is outside of them.
 pub(super) struct Places {
-    /// Where the last one ends.
-    pub end: u64,
+    pub arena: DeviceMemory,
+    pub control: DeviceMemory,
+    scratch: [DeviceMemory; Lane::COUNT],
+    pub host: Pinned,
+    /// Of each lane, room for a tensor on its way.
+    pub ways: [Pinned; Lane::COUNT],
 }
 
 impl Places {
-    /// Where the next begins, of so many bytes.
-    pub fn next(&mut self, bytes: u64) -> u64 {
-        let begin = self.end;
-        self.end = (begin + bytes).next_multiple_of(256);
-        begin
+    /// For a plan whose figures were checked.
+    pub fn new(context: &Context, plan: &Plan, commands: &Commands) -> Result<Self, CudaError> {
+        let memory = |what, bytes| DeviceMemory::new(context, what, Bytes(bytes));
+        let scratch = |lane: usize| memory("codecs and 16-bit operands", commands.scratch[lane]);
+        Ok(Self {
+            host: Pinned::new(context, plan.predicted.host_arena)?,
+            ways: array(|lane| Pinned::new(context, Bytes(commands.ways[lane])))?,
+            arena: memory("the plan", plan.predicted.arena.0)?,
+            control: memory("the control of kernels", commands.control_bytes)?,
+            scratch: array(scratch)?,
+        })
     }
+
+    /// An argument as the device takes it. What kernels touch behind an address is the plan's, as
+    /// the proof has it; here is checked that it begins inside.
+    pub fn value(&self, argument: &Argument<At>) -> u64 {
+        match *argument {
+            Argument::Address(At::Arena(at), more) => self.arena.address(at + more, 0),
+            Argument::Address(At::Host(at), more) => self.host.address(at + more, 0),
+            Argument::Address(At::Control(at), more) => self.control.address(at + more, 0),
+            Argument::Address(At::Scratch(lane, at), more) => {
+                self.scratch[lane.index()].address(at + more, 0)
+            }
+            Argument::Nothing => 0,
+            Argument::Status => self.control.address(Control::STATUS, 8),
+            Argument::Number(number) => number,
+        }
+    }
+}
+
+/// One of each lane.
+pub(super) fn array<T>(
+    mut make: impl FnMut(usize) -> Result<T, CudaError>,
+) -> Result<[T; Lane::COUNT], CudaError> {
+    let [a, b, c, d] = [0, 1, 2, 3].map(&mut make);
+    Ok([a?, b?, c?, d?])
 }

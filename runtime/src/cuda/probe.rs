@@ -5,7 +5,8 @@ use schema::{Bytes, Direction, Nanos};
 
 use super::CudaError;
 use super::driver::identity::driver_version;
-use super::driver::{Context, DeviceMemory, Event, Pinned, Stream};
+use super::driver::{Context, DeviceMemory, Event, Pinned, Stream, Urgency};
+use super::head_start::HeadStart;
 
 /// Copies over a device's link without a plan, from and to pinned memory, and memory that is not.
 pub struct CudaProbe {
@@ -18,6 +19,7 @@ pub struct CudaProbe {
     memory: (Bytes, Bytes),
     streams: [Stream; 2],
     events: [[Event; 2]; 2],
+    head_start: HeadStart,
     context: Context,
 }
 
@@ -71,8 +73,9 @@ impl CudaProbe {
             pageable: vec![1; largest as usize],
             largest,
             memory,
-            streams: [context.stream()?, context.stream()?],
+            streams: [context.stream(Urgency::High)?, context.stream(Urgency::High)?],
             events: [[context.event()?, context.event()?], [context.event()?, context.event()?]],
+            head_start: HeadStart::new(&context)?,
             context,
         })
     }
@@ -117,13 +120,15 @@ impl CudaProbe {
     ///
     /// If the driver fails.
     pub fn alone(&mut self, direction: Direction, bytes: Bytes) -> Result<Nanos, CudaError> {
+        self.head_start.give([&self.streams[direction as usize]])?;
         self.start(direction, bytes)?;
         self.context.synchronize()?;
         let [begin, end] = &self.events[direction as usize];
         Ok(Nanos(end.since(begin)?))
     }
 
-    /// How long a copy to or from memory takes that is not pinned, while the other direction is idle.
+    /// How long a copy to or from memory takes that is not pinned, while the other direction is idle. The
+    /// host works on it, too, so that it begins when the host does.
     ///
     /// # Errors
     ///
@@ -148,6 +153,7 @@ impl CudaProbe {
     ///
     /// If the driver fails.
     pub fn both(&mut self, bytes: Bytes) -> Result<Nanos, CudaError> {
+        self.head_start.give(&self.streams)?;
         self.start(Direction::D2h, bytes)?;
         self.start(Direction::H2d, bytes)?;
         self.context.synchronize()?;

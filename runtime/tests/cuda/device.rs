@@ -226,10 +226,24 @@ fn zeros_are_counted_as_on_the_host() {
 /// Every load runs alone and beside the others until it ends.
 #[test]
 fn loads_run_beside_each_other() {
-    if !is_inside("loads_run_beside_each_other", &[("TIDEGATE_MEMORY", "8000000")]) {
-        return;
+    if is_inside("loads_run_beside_each_other", &[("TIDEGATE_MEMORY", "8000000")]) {
+        loads_of("our own kernels");
     }
+}
+
+/// The product is the one that plans run.
+#[test]
+fn loads_run_beside_products_of_cublas() {
+    let settings = [("TIDEGATE_MEMORY", "60000000")];
+    let test = "device::loads_run_beside_products_of_cublas";
+    if is_inside_with(test, &["libcublas.so"], &settings) {
+        loads_of("cuBLAS");
+    }
+}
+
+fn loads_of(product: &str) {
     let mut loads = CudaLoads::open(0, 25).unwrap();
+    assert_eq!(loads.product(), product);
     for load in Load::ALL {
         for beside in [&[][..], &Load::ALL] {
             assert!(loads.time(load, beside).unwrap() > Nanos::ZERO, "{load}");

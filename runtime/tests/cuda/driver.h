@@ -4,9 +4,14 @@
 // on in order, events are waited for, and nothing else is ordered. Time is counted in steps. What the
 // environment says: TIDEGATE_DEVICES (default 1), TIDEGATE_MEMORY in bytes (default 1 GiB),
 // TIDEGATE_CAPABILITY (default 90), TIDEGATE_DRIVER (default 12000), TIDEGATE_SEED, TIDEGATE_DAMAGE (whether
-// what is read back is wrong). It has the functions that drivers for CUDA 12.0 have, and none that came later.
+// what is read back is wrong), TIDEGATE_PINNED (the most bytes of pinned memory at once), TIDEGATE_NOT_PINNED and
+// TIDEGATE_LOST (the number of an allocation of pinned memory, counted from 1, that fails, or with which the device
+// is lost), TIDEGATE_CALLS (a file to which a line is added for each program that is compiled, each allocation, each
+// stream that is made, with its priority, and each fill). It has the functions that drivers for CUDA 12.0 have, and
+// none that came later.
 
 #include <algorithm>
+#include <cstdarg>
 #include <deque>
 #include <functional>
 #include <set>
@@ -16,6 +21,20 @@ namespace stand_in {
 static uint64_t setting(const char* name, uint64_t otherwise) {
     const char* text = getenv(name);
     return text ? strtoull(text, nullptr, 10) : otherwise;
+}
+
+static void note(const char* format, ...) {
+    const char* path = getenv("TIDEGATE_CALLS");
+    if (!path) return;
+    char line[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    // In one piece: others write, too.
+    FILE* file = fopen(path, "a");
+    fprintf(file, "%s\n", line);
+    fclose(file);
 }
 
 struct Record {
@@ -68,6 +87,8 @@ struct Module {
 static std::vector<Stream*> streams;
 static unsigned captures;
 static uint64_t allocated;
+static uint64_t pinned;
+static bool lost;
 static std::map<void*, uint64_t> allocations;
 
 static bool step(Stream* stream) {
@@ -149,6 +170,7 @@ API cuDeviceGetAttribute(int* value, int attribute, int) {
         case 16: return *value = 2, 0;        // Multiprocessors.
         case 36: return *value = 2000000, 0;  // Clock of the memory in kHz.
         case 37: return *value = 256, 0;      // Its width in bits.
+        case 38: return *value = 4096, 0;     // Bytes of the cache.
         case 75: return *value = capability / 10, 0;
         case 76: return *value = capability % 10, 0;
         default: return *value = 0, 0;
@@ -165,11 +187,15 @@ API cuDevicePrimaryCtxRetain(void** to, int) { return *to = &context, 0; }
 API cuDevicePrimaryCtxRelease_v2(int) { return 0; }
 API cuCtxGetCurrent(void** to) { return *to = &context, 0; }
 API cuCtxSetCurrent(void*) { return 0; }
+// What a device that is lost says to everything.
+static const int LOST = 719;
 API cuCtxSynchronize() {
+    if (lost) return LOST;
     int error = unless_captured();
     return error ? error : drain();
 }
 API cuMemGetInfo_v2(size_t* free, size_t* total) {
+    if (lost) return LOST;
     *total = setting("TIDEGATE_MEMORY", 1 << 30);
     *free = *total - allocated;
     return 0;
@@ -185,6 +211,7 @@ API cuMemAlloc_v2(uint64_t* to, size_t bytes) {
     if (int error = unless_captured()) return error;
     cuMemGetInfo_v2(&free, &total);
     if (bytes > free) return 2;
+    note("allocate %zu", bytes);
     void* memory;
     int error = allocate(&memory, bytes);
     *to = (uint64_t)memory;
@@ -206,6 +233,11 @@ API cuMemFree_v2(uint64_t at) {
     return 0;
 }
 API cuMemHostAlloc(void** to, size_t bytes, unsigned flags) {
+    note("pin %zu", bytes);
+    pinned++;
+    lost = lost || pinned == setting("TIDEGATE_LOST", 0);
+    if (lost) return LOST;
+    if (pinned == setting("TIDEGATE_NOT_PINNED", 0)) return 2;
     return bytes > setting("TIDEGATE_PINNED", ~0ull) || flags != 0 ? 2 : allocate(to, bytes);
 }
 API cuMemFreeHost(void* at) { return is_busy() ? 1 : (free(at), 0); }
@@ -244,9 +276,12 @@ API cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream)
     return later(stream, [=] { memcpy((void*)to, (void*)from, bytes); });
 }
 API cuMemsetD8Async(uint64_t at, unsigned char byte, size_t bytes, void* stream) {
+    note("fill %zu", bytes);
     return later(stream, [=] { memset((void*)at, byte, bytes); });
 }
-API cuStreamCreate(void** to, unsigned) {
+API cuCtxGetStreamPriorityRange(int* least, int* greatest) { return *least = 0, *greatest = -5, 0; }
+API cuStreamCreateWithPriority(void** to, unsigned, int priority) {
+    note("stream %d", priority);
     Stream* stream = new Stream;
     streams.push_back(stream);
     return *to = stream, 0;
@@ -409,6 +444,7 @@ API nvrtcCreateProgram(void** to, const char*, const char* name, int, const char
     return *to = new Compiled{program.substr(0, program.find('.'))}, 0;
 }
 API nvrtcCompileProgram(void* program, int count, const char* const* options) {
+    note("compile %s", ((Compiled*)program)->text.c_str());
     for (int i = 0; i < count; i++) ((Compiled*)program)->text += std::string(" ") + options[i];
     return 0;
 }

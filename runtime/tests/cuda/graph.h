@@ -108,8 +108,9 @@ API cuStreamEndCapture(void* at, void** to) {
     if (const char* path = getenv("TIDEGATE_GRAPH")) write_down(*graph, path);
     return *to = graph, 0;
 }
+// Nodes have the priorities of their streams.
 API cuGraphInstantiateWithFlags(void** to, void* graph, unsigned long long flags) {
-    return *to = new Graph(*(Graph*)graph), flags == 0 ? 0 : 1;
+    return *to = new Graph(*(Graph*)graph), flags == 8 ? 0 : 1;
 }
 API cuGraphDestroy(void* graph) { return delete (Graph*)graph, 0; }
 API cuGraphExecDestroy(void* graph) { return is_busy() ? 1 : (delete (Graph*)graph, 0); }

@@ -9,6 +9,7 @@ mod graph;
 mod layers;
 mod models;
 mod nvcomp;
+mod opening;
 mod sizes;
 mod stand_in;
 mod symbols;

@@ -1,6 +1,7 @@
 //! `tidegate check`
 
 mod agreement;
+mod failures;
 mod page;
 mod subject;
 mod table;
@@ -17,10 +18,10 @@ use schema::{Bytes, CodecModels, Machine, Plan, Timeline, Trace};
 
 use crate::codec_args::CodecInputs;
 use crate::commands::compare::methods_of;
-use crate::device_args::{DeviceArgs, DeviceKind};
+use crate::device_args::DeviceArgs;
 use crate::exit::{Exit, Result, WithExit};
 use crate::measured::compared::{Compared, InCoreTimes, Pair};
-use crate::measured::device::{in_core, no_graphs, on_device, room_to_measure};
+use crate::measured::device::{check_graph, in_core, on_device, room_to_measure};
 use crate::measured::profile::{MeasuredMachine, measure_machine, measure_network};
 use crate::measured::runs::{Ran, Runs};
 use crate::output::{Format, print, print_json};
@@ -28,9 +29,10 @@ use crate::page::PendingPage;
 use crate::progress::{UntilInterrupted, points};
 use crate::signals::interrupted;
 use agreement::Agreement;
+use failures::Failures;
 pub use subject::Subject;
 pub use table::CheckResult;
-use table::{NetworkTable, PlanRow, changes_values};
+use table::{NetworkTable, NotRun, PlanRow, changes_values};
 
 /// Measure networks, plan them with several methods, run every plan, and show how well their times
 /// were predicted
@@ -71,7 +73,7 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     iterations: u32,
 
-    /// Launch each iteration of a plan as one CUDA graph; ops are timed without
+    /// Launch each iteration as one CUDA graph, those that ops are timed in and those of plans
     #[arg(long)]
     graph: bool,
 
@@ -95,9 +97,7 @@ struct Done {
 
 /// Measures, plans, runs and shows.
 pub fn run(args: &Args) -> Result {
-    if args.graph && args.device.on.kind == DeviceKind::Host {
-        return Err(no_graphs());
-    }
+    check_graph(args.device.on, args.graph, args.device.warmup)?;
     let methods = methods_of(&args.methods, args.device.sampled.is_empty())?;
     let networks =
         if args.networks.is_empty() { subject::standard() } else { args.networks.clone() };
@@ -114,13 +114,24 @@ pub fn run(args: &Args) -> Result {
         print(format!("{}\n", machine.machine.description))?;
     }
     let (mut done, mut tables) = (Vec::new(), Vec::new());
+    let (mut not_run, mut failures) = (Vec::new(), Failures::new(args.device.on));
     for on in networks.iter().zip(&built) {
-        let (table, of_network) = check(args, &methods, &machine, on)?;
-        if is_text {
-            print(table.text())?;
+        match check(args, &methods, &machine, on, &mut failures) {
+            Ok((table, of_network)) => {
+                if is_text {
+                    print(table.text())?;
+                }
+                tables.push(table);
+                done.extend(of_network);
+            }
+            Err(error) => {
+                let (network, reason) = (on.0.to_string(), failures.add(error)?);
+                if is_text {
+                    print(format!("\n{network}: not run: {reason}\n"))?;
+                }
+                not_run.push(NotRun { network, reason });
+            }
         }
-        tables.push(table);
-        done.extend(of_network);
     }
     let rows: Vec<&Checked> = done.iter().map(|done| &done.row).collect();
     let timelines: Vec<_> = done.iter().map(|done| [&done.predicted, &done.measured]).collect();
@@ -134,11 +145,12 @@ pub fn run(args: &Args) -> Result {
             print(written)?;
         }
     }
-    let ended = table::ended(&tables);
+    let ended = table::same_bits(&tables);
     if !is_text {
         let device = machine.machine.description;
-        print_json(&CheckResult { device, networks: tables, agreement })?;
+        print_json(&CheckResult { device, networks: tables, not_run, agreement })?;
     }
+    failures.end()?;
     ended
 }
 
@@ -148,9 +160,12 @@ fn check(
     methods: &[Box<dyn Method>],
     measured: &MeasuredMachine,
     (subject, network): (&Subject, &Network),
+    failures: &mut Failures,
 ) -> Result<(NetworkTable, Vec<Done>)> {
+    failures.unless_lost()?;
     let machine = &measured.machine;
-    let (trace, times) = measure_network((&subject.named(), network), &args.device, machine)?;
+    let (trace, times) =
+        measure_network((&subject.named(), network), (&args.device, args.graph), machine)?;
     let runs = Runs {
         warmup: 1,
         iterations: args.iterations as usize,
@@ -175,10 +190,11 @@ fn check(
         let mut row = PlanRow::new(share, method);
         match planned {
             Err(error) => row.reason = Some(no_plan(&error)),
-            Ok(plan) => match on_device(args.device.on, on, &plan, runs, &[]) {
-                Err(end) if end.exit == Exit::Interrupted => return Err(end),
-                // The next plan is another matter, unless the device is lost, which it will say, too.
-                Err(end) => row.failed(format!("{:#}", end.error)),
+            Ok(plan) => match failures
+                .unless_lost()
+                .and_then(|()| on_device(args.device.on, on, &plan, runs, &[]))
+            {
+                Err(end) => row.reason = Some(failures.add(end)?),
                 Ok(ran) => {
                     row.ran(&Compared::of(&plan, &ran, Some(&in_core)), &plan);
                     row.same_bits =

@@ -17,8 +17,20 @@ pub struct CheckResult {
     pub device: String,
     /// Each network.
     pub networks: Vec<NetworkTable>,
+    /// Networks that did not even run in core.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_run: Vec<NotRun>,
     /// How well its plans were predicted.
     pub agreement: Agreement,
+}
+
+/// A network that did not run.
+#[derive(Serialize, Deserialize)]
+pub struct NotRun {
+    /// The network with its options.
+    pub network: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// A network and its plans.
@@ -65,8 +77,6 @@ pub struct PlanRow {
     /// Why there is nothing measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether there is a plan that did not run.
-    pub failed: bool,
 }
 
 impl PlanRow {
@@ -81,13 +91,7 @@ impl PlanRow {
             arena_bytes: None,
             same_bits: None,
             reason: None,
-            failed: false,
         }
-    }
-
-    /// A plan that did not run.
-    pub fn failed(&mut self, reason: String) {
-        (self.reason, self.failed) = (Some(reason), true);
     }
 
     /// A plan that did.
@@ -142,6 +146,9 @@ const HEADER: [&str; 9] = [
 impl fmt::Display for CheckResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.networks.iter().try_for_each(|network| f.write_str(&network.text()))?;
+        let not_run =
+            |NotRun { network, reason }: &NotRun| format!("\n{network}: not run: {reason}\n");
+        self.not_run.iter().try_for_each(|network| f.write_str(&not_run(network)))?;
         write!(f, "\n{}", self.agreement)
     }
 }
@@ -168,15 +175,17 @@ pub fn changes_values(plan: &Plan) -> bool {
     plan.codecs.iter().any(|codec| codec.fidelity != Fidelity::Lossless)
 }
 
-/// How the command ends: a plan that did not run is a failure, and other bits than in core are worse.
-pub fn ended(networks: &[NetworkTable]) -> Result {
-    let plans = || networks.iter().flat_map(|network| &network.plans);
-    let other_bits = plans().filter(|plan| plan.same_bits == Some(false)).count();
-    let failed = plans().filter(|plan| plan.failed).count();
-    let (exit, what) = match (other_bits, failed) {
-        (0, 0) => return Ok(()),
-        (0, failed) => (Exit::Failed, format!("{failed} plans did not run")),
-        (others, _) => (Exit::NotProven, format!("{others} plans have other bits than in core")),
-    };
-    Err(WithExit { exit, error: anyhow::anyhow!(what) })
+/// Whether all plans that ran left the bits that the iteration in core leaves.
+///
+/// # Errors
+/// If not: worse than a plan that does not run.
+pub fn same_bits(networks: &[NetworkTable]) -> Result {
+    let plans = networks.iter().flat_map(|network| &network.plans);
+    match plans.filter(|plan| plan.same_bits == Some(false)).count() {
+        0 => Ok(()),
+        others => {
+            let error = anyhow::anyhow!("{others} plans have other bits than in core");
+            Err(WithExit { exit: Exit::NotProven, error })
+        }
+    }
 }

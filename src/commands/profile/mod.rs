@@ -8,7 +8,7 @@ use schema::{Direction, Document, PendingFile, Trace};
 
 use crate::device_args::{DeviceArgs, DeviceKind};
 use crate::exit::{Exit, OrExit, Result};
-use crate::measured::device::room_to_measure;
+use crate::measured::device::{check_graph, room_to_measure};
 use crate::measured::op_times::OpTimes;
 use crate::measured::profile::{MeasuredMachine, measure_machine, measure_network};
 use crate::measured::zeros::{Course, means, zeros_by_epoch};
@@ -30,6 +30,11 @@ pub struct Args {
     #[command(flatten)]
     device: DeviceArgs,
 
+    /// Time ops in iterations that are each launched as one CUDA graph, as `run --graph` and `check
+    /// --graph` launch plans: without, an op takes at least as long as it takes to launch it
+    #[arg(long)]
+    graph: bool,
+
     /// Also train for so many epochs on the host, and count the zeros of each tensor after each
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     epochs: u32,
@@ -48,13 +53,14 @@ pub struct Args {
 pub fn run(args: &Args) -> Result {
     let named = Named { name: &args.name, options: &args.network };
     let network = named.network()?;
+    check_graph(args.device.on, args.graph, args.device.warmup)?;
     room_to_measure(args.device.on, &network)?;
     make_folder(&args.output)?;
     let file = |name: &str| PendingFile::create(&args.output.join(name));
     let (trace, machine) = (file("trace.json")?, file("machine.json")?);
     let machine_measured = measure_machine(&args.device)?;
     let (measured, times) =
-        measure_network((&named, &network), &args.device, &machine_measured.machine)?;
+        measure_network((&named, &network), (&args.device, args.graph), &machine_measured.machine)?;
     let course =
         Course { epochs: args.epochs, iterations: args.epoch_iterations, seed: args.device.seed };
     let zeros = zeros_by_epoch(&network, course)?;

@@ -111,7 +111,8 @@ pub fn run(args: &Args) -> Result {
     let models = codec_models(args)?;
     let without_codecs = DeviceArgs { sampled: Vec::new(), ..args.device.clone() };
     let machine = measure_machine(&without_codecs)?.machine;
-    let (trace, _) = measure_ops(&network, "tidegate train".into(), &args.device, &machine)?;
+    let (trace, _) =
+        measure_ops(&network, "tidegate train".into(), (&args.device, false), &machine)?;
     let peak = simulator::in_core(&trace).peak;
     let trainer = Trainer {
         on: args.device.on,

@@ -1,0 +1,143 @@
+//! Streams and the moments of them.
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+
+use cudarc::driver::sys::{CUevent, CUevent_flags, CUstream, cuEventElapsedTime};
+use cudarc::driver::{CudaEvent, CudaStream, result};
+use schema::Lane;
+
+use super::{Context, DeviceMemory, Pinned, failed};
+use crate::cuda::CudaError;
+
+/// Whose blocks of threads come first where multiprocessors become free. Blocks that run are not
+/// interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cuda) enum Urgency {
+    /// Layers, of which each fills the device: what waits for all of them would wait for long.
+    Low,
+    /// Copies and codecs, which others wait for.
+    High,
+}
+
+impl Urgency {
+    /// Of what a lane does.
+    pub fn of(lane: Lane) -> Self {
+        match lane {
+            Lane::Compute => Self::Low,
+            Lane::D2h | Lane::H2d | Lane::Codec => Self::High,
+        }
+    }
+}
+
+/// A lane.
+#[derive(Debug)]
+pub(in crate::cuda) struct Stream {
+    pub(super) stream: Arc<CudaStream>,
+}
+
+/// A moment of a stream.
+#[derive(Debug)]
+pub(in crate::cuda) struct Event {
+    event: CudaEvent,
+}
+
+impl Context {
+    /// A stream of the highest or the lowest priority that the device has.
+    pub fn stream(&self, urgency: Urgency) -> Result<Stream, CudaError> {
+        let failed = failed("making a stream");
+        self.bind()?;
+        let (least, greatest) = result::stream::get_priority_range().map_err(failed)?;
+        let priority = match urgency {
+            Urgency::Low => least,
+            Urgency::High => greatest,
+        };
+        let stream = self.context.new_stream_with_priority(priority).map_err(failed)?;
+        Ok(Stream { stream })
+    }
+
+    /// An event that says when.
+    pub fn event(&self) -> Result<Event, CudaError> {
+        let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
+        let event = self.context.new_event(flags).map_err(failed("making an event"))?;
+        Ok(Event { event })
+    }
+
+    /// An event that only says that, not when.
+    pub fn order(&self) -> Result<Event, CudaError> {
+        let flags = Some(CUevent_flags::CU_EVENT_DISABLE_TIMING);
+        let event = self.context.new_event(flags).map_err(failed("making an event"))?;
+        Ok(Event { event })
+    }
+}
+
+impl Stream {
+    /// As the driver has it, for a library that works on it.
+    pub fn raw(&self) -> CUstream {
+        self.stream.cu_stream()
+    }
+
+    /// Notes the moment when all that the stream was given so far has ended.
+    pub fn record(&self, event: &Event) -> Result<(), CudaError> {
+        event.event.record(&self.stream).map_err(failed("recording an event"))
+    }
+
+    /// Lets what the stream is given from now on wait for a moment.
+    pub fn wait(&self, event: &Event) -> Result<(), CudaError> {
+        self.stream.wait(&event.event).map_err(failed("waiting for an event"))
+    }
+
+    /// Copies from the device to pinned memory, later.
+    pub fn copy_out(
+        &self,
+        (device, from): (&DeviceMemory, u64),
+        (host, to): (&Pinned, u64),
+        bytes: u64,
+    ) -> Result<(), CudaError> {
+        let (from, to) = (device.address(from, bytes), host.address(to, bytes));
+        // SAFETY: both places lie inside of memory that lives until the stream is done, and nobody
+        // else has a slice of the pinned one.
+        let copied = unsafe {
+            let to = std::slice::from_raw_parts_mut(to as *mut u8, bytes as usize);
+            result::memcpy_dtoh_async(to, from, self.stream.cu_stream())
+        };
+        copied.map_err(failed("copying to the host"))
+    }
+
+    /// Copies from pinned memory to the device, later.
+    pub fn copy_in(
+        &self,
+        (device, to): (&DeviceMemory, u64),
+        (host, from): (&Pinned, u64),
+        bytes: u64,
+    ) -> Result<(), CudaError> {
+        let (from, to) = (host.address(from, bytes), device.address(to, bytes));
+        // SAFETY: both places lie inside of memory that lives until the stream is done.
+        let copied = unsafe {
+            let from = std::slice::from_raw_parts(from as *const u8, bytes as usize);
+            result::memcpy_htod_async(to, from, self.stream.cu_stream())
+        };
+        copied.map_err(failed("copying to the device"))
+    }
+}
+
+impl Event {
+    /// As the driver has it.
+    pub fn raw(&self) -> CUevent {
+        self.event.cu_event()
+    }
+
+    /// Nanoseconds from another event to this one, both of which have come.
+    pub fn since(&self, start: &Self) -> Result<u64, CudaError> {
+        let failed = failed("asking when an event came");
+        start.event.synchronize().map_err(failed)?;
+        self.event.synchronize().map_err(failed)?;
+        let mut milliseconds = 0f32;
+        // The first version of this function, which says the same: drivers have the second since CUDA
+        // 12.8 alone, and what is not there cannot be called.
+        // SAFETY: both events are open; it writes one number.
+        let asked = unsafe { cuEventElapsedTime(&raw mut milliseconds, start.raw(), self.raw()) };
+        asked.result().map_err(failed)?;
+        Ok((f64::from(milliseconds.max(0.0)) * 1e6).round() as u64)
+    }
+}
