@@ -106,7 +106,10 @@ fn a_network_is_profiled_planned_and_run() {
         assert!(identity.contains(part), "{identity}");
     }
     let contention = machine["sources"]["contention"].as_str().expect("a text");
+    assert!(contention.contains("product of our own kernels"), "{contention}");
     assert!(contention.contains("beside codec"), "{contention}");
+    let host = machine["sources"]["host.memory"].as_str().expect("a text");
+    assert!(host.contains("control group") && machine["host"]["memory_bytes"].as_u64() > Some(0));
     assert!(machine["device"]["reserved_bytes"] == 0, "nothing was taken before");
     // 4 KiB to a quarter of the memory, by fours.
     for way in ["pinned", "pageable"] {

@@ -10,7 +10,7 @@ use super::driver::{Blas, Context, DeviceMemory, Event, Pinned, Prepared, Stream
 use super::head_start::HeadStart;
 use super::launches::{Argument, BLAS, Cells, Means, OpOperands, launches};
 use super::offsets::Offsets;
-use super::{CudaError, Library, blocks_of, programs};
+use super::{CudaError, CudaOptions, Library, blocks_of, programs};
 use crate::device::Load;
 use crate::layers::{Activation, Linear};
 use crate::network::Step;
@@ -25,9 +25,7 @@ const REPEATS: [u32; 2] = [4, 4096];
 
 /// The work of a [`CudaDevice`](super::CudaDevice)'s lanes, without a plan, on a stream each.
 pub struct CudaLoads {
-    /// Before the stream that it works on.
-    blas: Option<Blas>,
-    /// Of each load, in the order of [`Load::ALL`].
+    /// Of each load, in the order of [`Load::ALL`]; before the streams that they are for.
     jobs: Vec<Job>,
     streams: Vec<Stream>,
     events: Vec<[Event; 2]>,
@@ -41,7 +39,7 @@ pub struct CudaLoads {
 enum Job {
     Kernels(Vec<Prepared>),
     /// Calls of cuBLAS, which plans run where it is there.
-    Products(Vec<Vec<u64>>),
+    Products(Blas, Vec<Vec<u64>>),
     Copy {
         direction: Direction,
         device: u64,
@@ -51,26 +49,23 @@ enum Job {
 }
 
 impl CudaLoads {
-    /// The loads of the device of this number, whose codecs may use such a share of the
-    /// multiprocessors (in percent).
+    /// The loads of a device with these options: their number, the share of the multiprocessors that
+    /// codecs may use, and whether products are cuBLAS's.
     ///
     /// # Errors
     ///
     /// If there is no such device, or too little memory, or the driver fails.
-    pub fn open(ordinal: usize, percent: u8) -> Result<Self, CodecRunError> {
-        let context = Context::open(ordinal)?;
+    pub fn open(options: &CudaOptions) -> Result<Self, CodecRunError> {
+        let context = Context::open(options.ordinal)?;
+        let codec_blocks = blocks_of(context.multiprocessors, options.codec_percent);
         let (free, _) = context.memory()?;
         let tensor = MOST.min(free.0 / SHARE_OF_FREE) & !4095;
         let side = ((tensor / 16).isqrt()).clamp(1, MOST_SIDE) as usize;
         let layout = Layout::new(Dtype::F32, &[(tensor / 4) as usize])?;
         let codec = codecs::codec(CodecId::Zvc)?;
         let zvc = [
-            kernels::compress(CodecId::Zvc, &layout, blocks_of(context.multiprocessors, percent))?,
-            kernels::decompress(
-                CodecId::Zvc,
-                &layout,
-                blocks_of(context.multiprocessors, percent),
-            )?,
+            kernels::compress(CodecId::Zvc, &layout, codec_blocks)?,
+            kernels::decompress(CodecId::Zvc, &layout, codec_blocks)?,
         ];
         // Product, activation, codec, copies: each has places of its own.
         let mut places = Offsets::default();
@@ -97,8 +92,9 @@ impl CudaLoads {
         product_stream.fill((&memory, 0), 0, places.end)?;
         product_stream.synchronize()?;
         // What cannot be opened is not used by devices either.
-        let blas = Library::Cublas.is_present().then(|| Blas::new(&context, product_stream).ok());
-        let blas = blas.flatten();
+        let blas = (options.blas && Library::Cublas.is_present())
+            .then(|| Blas::new(&context, product_stream).ok())
+            .flatten();
         let used = ["product", "elementwise", "zvc"];
         let programs: Vec<_> =
             programs().into_iter().filter(|program| used.contains(&program.name())).collect();
@@ -109,7 +105,7 @@ impl CudaLoads {
 
         let blocks = blocks_of(context.multiprocessors, 100);
         let address = |at: u64| memory.address(at, 0);
-        let layer = |step: Step, reads: &[u64], write: u64| -> Result<Job, CudaError> {
+        let layer = |step: Step, reads: &[u64], write: u64, blas: Option<Blas>| {
             let cells = |at: &u64| Cells::new(address(*at), 0);
             let reads: Vec<_> = reads.iter().map(|at| Some(cells(at))).collect();
             let writes = [cells(&write)];
@@ -133,12 +129,17 @@ impl CudaLoads {
                 Argument::Number(number) => number,
             };
             let launches = made.map_err(failed)?.launches;
-            if launches.iter().all(|launch| launch.program == BLAS.0) {
-                let call = |launch: &Launch<_>| launch.arguments.iter().map(value).collect();
-                return Ok(Job::Products(launches.iter().map(call).collect()));
+            let all = launches.iter();
+            match blas.filter(|_| launches.iter().all(|launch| launch.program == BLAS.0)) {
+                Some(blas) => {
+                    let call = |launch: &Launch<_>| launch.arguments.iter().map(value).collect();
+                    Ok(Job::Products(blas, all.map(call).collect()))
+                }
+                None => {
+                    let prepared = all.map(|launch| kernels.prepare(launch, value));
+                    Ok::<_, CudaError>(Job::Kernels(prepared.collect::<Result<_, _>>()?))
+                }
             }
-            let prepared = launches.iter().map(|launch| kernels.prepare(launch, value));
-            Ok(Job::Kernels(prepared.collect::<Result<_, _>>()?))
         };
         let linear = Linear { inputs: side, outputs: side, rows: side };
         let relu = Step::Activation(Activation::Relu, (tensor / 4) as usize);
@@ -162,15 +163,14 @@ impl CudaLoads {
             Job::Copy { direction, device, host: index * tensor, bytes: tensor }
         };
         let jobs = vec![
-            layer(Step::Linear(linear), &product[..2], product[2])?,
-            layer(relu, &pass[..1], pass[1])?,
+            layer(Step::Linear(linear), &product[..2], product[2], blas)?,
+            layer(relu, &pass[..1], pass[1], None)?,
             Job::Kernels(codec.collect::<Result<_, CudaError>>()?),
             copy(Direction::D2h),
             copy(Direction::H2d),
         ];
         let each = |_: &Job| Ok([context.event()?, context.event()?]);
         Ok(Self {
-            blas,
             streams,
             events: jobs.iter().map(each).collect::<Result<_, CudaError>>()?,
             host: Pinned::new(&context, Bytes(2 * tensor))?,
@@ -184,7 +184,7 @@ impl CudaLoads {
     /// Whose product of matrices is measured: that which plans run, too.
     pub fn product(&self) -> &'static str {
         match self.jobs[Load::Product as usize] {
-            Job::Products(_) => "cuBLAS",
+            Job::Products(..) => "cuBLAS",
             Job::Kernels(_) | Job::Copy { .. } => "our own kernels",
         }
     }
@@ -239,11 +239,9 @@ impl CudaLoads {
         let stream = &self.streams[job];
         match &self.jobs[job] {
             Job::Kernels(launches) => launches.iter().try_for_each(|launch| stream.launch(launch)),
-            Job::Products(calls) => calls.iter().try_for_each(|call| match &self.blas {
-                Some(blas) => blas.multiply(call, false),
-                // Products were made only where there is one.
-                None => Ok(()),
-            }),
+            Job::Products(blas, calls) => {
+                calls.iter().try_for_each(|call| blas.multiply(call, false))
+            }
             Job::Copy { direction, device, host, bytes } => {
                 let (device, host) = ((&self.memory, *device), (&self.host, *host));
                 match direction {

@@ -242,7 +242,7 @@ fn loads_run_beside_products_of_cublas() {
 }
 
 fn loads_of(product: &str) {
-    let mut loads = CudaLoads::open(0, 25).unwrap();
+    let mut loads = CudaLoads::open(&CudaOptions::default()).unwrap();
     assert_eq!(loads.product(), product);
     for load in Load::ALL {
         for beside in [&[][..], &Load::ALL] {

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use codecs::{CodecId, Layout, TensorView};
-use runtime::cuda::{CudaCodecs, CudaOptions, open};
+use runtime::cuda::{CudaCodecs, CudaOptions, CudaProbe, open};
 use runtime::device::Device;
-use schema::Dtype;
+use schema::{Bytes, Direction, Dtype};
 
 use crate::device::{is_inside_with, opened};
 use crate::networks;
@@ -116,4 +116,20 @@ fn caches_are_filled_before_a_codec_is_timed() {
     // The stand-in's cache has 4096 bytes, and what a codec works on is not much larger.
     let of_caches = fills.filter(|bytes| *bytes > 1 << 20).count();
     assert_eq!(of_caches, 2 * (1 + 3), "both ways, a run that does not count and three that do");
+}
+
+/// One way or both at once; what the host works on starts with the host.
+#[test]
+fn copies_wait_for_what_takes_longer_than_giving_them() {
+    if !is_inside("copies_wait_for_what_takes_longer_than_giving_them") {
+        return;
+    }
+    let mut probe = CudaProbe::open(0, Bytes(1 << 20)).unwrap();
+    let calls = calls_so_far().len();
+    probe.alone(Direction::D2h, Bytes(4096)).unwrap();
+    assert_eq!(since(calls, "fill").len(), 1);
+    probe.both(Bytes(4096)).unwrap();
+    assert_eq!(since(calls, "fill").len(), 2);
+    probe.pageable(Direction::H2d, Bytes(4096)).unwrap();
+    assert_eq!(since(calls, "fill").len(), 2);
 }
