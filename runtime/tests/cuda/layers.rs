@@ -22,7 +22,7 @@ use crate::models;
 const TOLERANCE: f32 = 2e-6;
 
 /// Kernels alone.
-const KERNELS: Means = Means::kernels(8);
+pub const KERNELS: Means = Means::kernels(8);
 
 /// What cuBLAS promises, one product after the other.
 const CUBLAS: Program = Program::new(
@@ -304,7 +304,7 @@ fn layers_in_16_bits() {
 }
 
 /// What is launched for each op of a network with these means, and its name.
-fn launches_of(network: &Network, means: Means) -> Vec<(String, Launches<Argument<usize>>)> {
+pub fn launches_of(network: &Network, means: Means) -> Vec<(String, Launches<Argument<usize>>)> {
     let place = |tensor: &TensorId| {
         let of = network.tensor(*tensor);
         Cells { narrow: of.is_narrow(), ..Cells::new(0usize, of.elements) }
@@ -334,12 +334,6 @@ fn launched(network: &Network, means: Means) -> Vec<(String, Vec<(&'static str, 
         .into_iter()
         .map(|(name, launches)| (name, named(launches)))
         .collect()
-}
-
-/// Scratch memory of an op, with so much for attention's scores.
-pub fn scratch_bytes(network: &Network, op: &str, scores: Bytes) -> u64 {
-    let all = launches_of(network, Means { scores, ..KERNELS });
-    all.into_iter().find(|(name, _)| name == op).expect("an op of that name").1.scratch_bytes
 }
 
 /// What a network has not is no kernel, and each kernel is launched by some network.

@@ -30,6 +30,8 @@ pub fn images() -> Network {
     let gate = net.adaptive_pool("gate", &x, &[1, 1]).unwrap();
     let gate = net.activation("sigmoid", &gate, Activation::Sigmoid);
     let x = net.multiply("multiply", &x, &gate).unwrap();
+    let lines = net.adaptive_pool("lines", &x, &[1, 3]).unwrap();
+    let x = net.multiply("multiply.lines", &x, &lines).unwrap();
     let parts = net.adaptive_pool("parts", &x, &[2, 2]).unwrap();
     let short = net.subsample("short", &x, &[3, 30, 2, 2]).unwrap();
     let x = net.convolution("more", &parts, 30, (Window::square(3, 1, 1), 1), false).unwrap();

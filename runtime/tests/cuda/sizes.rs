@@ -1,10 +1,11 @@
 //! Layers of sizes at which kernels cut their work into parts, against the host's layers.
 
+use runtime::cuda::launches::Means;
 use runtime::layers::Window;
 use runtime::network::{Builder, Initial, Network};
 use schema::Bytes;
 
-use crate::layers::{check_and_say, check_within, scratch_bytes};
+use crate::layers::{KERNELS, check_and_say, check_within, launches_of};
 
 /// A norm of so many images, channels and cells of a plane, a convolution with a bias, and a loss of each
 /// element.
@@ -80,6 +81,22 @@ fn attention(lengths: [usize; 2], key_heads: usize, causal: bool) -> Network {
     net.segment(&x, None)
 }
 
+/// Few launches, however many samples and heads there are, and none of them waits for another's head.
+#[test]
+fn attention_is_a_handful_of_launches() {
+    let network = attention([5, 5], 2, true);
+    let launches = |op: &str, means| {
+        let all = launches_of(&network, means).into_iter();
+        all.filter(|(name, _)| name == op).map(|(_, all)| all.launches.len()).sum::<usize>()
+    };
+    assert_eq!(launches("attention", KERNELS), 3);
+    assert_eq!(launches("attention.backward", KERNELS), 7);
+    // cuBLAS has one distance between matrices: a call for each of 6 heads, or of those that share keys.
+    let with_blas = Means { blas: true, ..KERNELS };
+    assert_eq!(launches("attention", with_blas), 2 * 6 + 1);
+    assert_eq!(launches("attention.backward", with_blas), 5 * 6 + 2);
+}
+
 /// One head, three heads, one sample, two samples or everything at a time: scores fit twice in the room,
 /// which is what the backward pass takes.
 #[test]
@@ -96,9 +113,16 @@ fn attention_in_chunks() {
         for heads in [0, 3, 6, 12, 18] {
             let room = Bytes(heads * square);
             check_within(&network, room);
-            assert!(
-                scratch_bytes(&network, "attention.backward", room) <= room.0.next_multiple_of(256)
-            );
+            let all = launches_of(&network, Means { scores: room, ..KERNELS });
+            let (_, backward) =
+                all.into_iter().find(|(name, _)| name == "attention.backward").unwrap();
+            assert!(backward.scratch_bytes <= room.0.next_multiple_of(256));
+            match heads {
+                // In the workspace.
+                0 => assert_eq!((backward.launches.len(), backward.scratch_bytes), (7 * 18, 0)),
+                18 => assert_eq!(backward.launches.len(), 7),
+                _ => assert!((14..=7 * 18).contains(&backward.launches.len())),
+            }
         }
     }
 }

@@ -152,6 +152,54 @@ struct Team {
 #define EACH_IN_ROW(team, index, width)                                                            \
     for (u64 index = (team).thread(); index < (width); index += (team).threads())
 
+// The values of a channel, planes that lie `channels` apart, in parts of nearly equal size: a block of
+// threads each. How they are cut follows from the shape alone, and so does the order of sums.
+struct Channels {
+    u64 images, channels, plane, parts;
+
+    __device__ __forceinline__ u64 count() const { return images * plane; }
+    __device__ __forceinline__ bool is_of_fours() const { return plane % 4 == 0; }
+    // The first value of a part.
+    __device__ __forceinline__ u64 begin(u64 part) const {
+        return is_of_fours() ? count() / 4 * part / parts * 4 : count() * part / parts;
+    }
+
+    // Calls a function with each place of a part that is this thread's, in `N` values.
+    template <u32 N, class F> __device__ __forceinline__ void each(u64 row, F function) const {
+        u64 channel = row / parts, part = row % parts;
+        u64 first = begin(part) / N + threadIdx.x, end = begin(part + 1) / N;
+        Walk at(first, blockDim.x, plane / N);
+        for (u64 i = first; i < end; i += blockDim.x, at.next()) {
+            function((at.row * channels + channel) * (plane / N) + at.column);
+        }
+    }
+
+    // Calls a function with the values of a part.
+    template <class F, class... T> __device__ __forceinline__ void read(u64 row, F function, const T*... from) const {
+        if (is_of_fours() && lie_at_fours(from...)) {
+            each<4>(row, [&](u64 at) { with_several<4>(function, ((const Several<T, 4>*)from)[at]...); });
+        } else {
+            each<1>(row, [&](u64 at) { function(from[at]...); });
+        }
+    }
+
+    // The same of which the results are kept.
+    template <class To, class F, class... T> __device__ __forceinline__ void write(
+        u64 row, To* to, F function, const T*... from
+    ) const {
+        if (is_of_fours() && lie_at_fours(to, from...)) {
+            each<4>(row, [&](u64 at) {
+                ((Several<To, 4>*)to)[at] = of_several<To, 4>(function, ((const Several<T, 4>*)from)[at]...);
+            });
+        } else {
+            each<1>(row, [&](u64 at) { to[at] = function(from[at]...); });
+        }
+    }
+};
+
+#define CHANNELS_ARGUMENTS u64 images, u64 channels, u64 plane, u64 parts
+#define CHANNELS Channels { images, channels, plane, parts }
+
 DEVICE float infinity() { return __uint_as_float(0x7f800000u); }
 
 // What normalisations add to a variance.

@@ -158,6 +158,19 @@ KERNEL sum_repeated(
     }
 }
 
+// The same of channels' parts.
+KERNEL sum_channels(CHANNELS_ARGUMENTS, const Element* a, const Element* dy, float* sums) {
+    __shared__ float shared[WARP];
+    Channels of = CHANNELS;
+    EACH_ROW(row, channels * parts) {
+        Sum sum;
+        if (a == nullptr) of.read(row, [&](float dy) { sum.add(dy); }, dy);
+        else of.read(row, [&](float a, float dy) { sum.add(__fmul_rn(a, dy)); }, a, dy);
+        float total = block_sum(sum.sum, shared);
+        if (threadIdx.x == 0) sums[row % parts * channels + row / parts] = total;
+    }
+}
+
 // Sums down the columns of parts of the rows: a lane a column, and the warps of a block share the rows.
 KERNEL sum_columns(u64 rows, u64 columns, u64 parts, const Element* a, const Element* dy, float* sums) {
     __shared__ float shared[WARP][WARP];

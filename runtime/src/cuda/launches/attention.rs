@@ -128,7 +128,10 @@ impl<'a> Chunk<'a> {
     ) -> Matrices<A> {
         let Attention { queries, keys, heads, key_heads, width, .. } = *self.attention;
         let group = self.group();
-        let shared = |of: Strides| Strides { outer: of.head, head: of.head * group as u64, ..of };
+        let shared = |of: Strides| match group {
+            1 => of,
+            _ => Strides { outer: of.head, head: of.head * group as u64, ..of },
+        };
         let a = (scores, shared(columns(self.scores())));
         let b = (of_queries, shared(columns(self.queries())));
         let product = self.product(a, b, (gradient, self.keys()), [keys, width, group * queries]);

@@ -131,7 +131,8 @@ impl<A: Copy + PartialEq> Matrices<A> {
     /// What cuBLAS is told, if it can be: each part of the inner dimension and of the right operand in its
     /// turn.
     fn calls(&self, writer: &Writer<A>) -> Option<Vec<Vec<Operand<A>>>> {
-        if !writer.has_blas() || (self.split < self.inner && self.inner % self.split != 0) {
+        if !writer.has_blas() || (self.split < self.inner && !self.inner.is_multiple_of(self.split))
+        {
             return None;
         }
         let bytes = if writer.halves.is_some() { 2 } else { 4 };

@@ -118,7 +118,13 @@ struct Channels {
 impl Channels {
     fn new(norm: &BatchNorm) -> Self {
         let (images, channels, plane) = (norm.shape.n, norm.shape.c, norm.shape.plane());
-        Self { images, channels, plane, parts: (images * plane).div_ceil(PART).max(1) }
+        let of_size = |size: usize| (images * plane).div_ceil(size).max(1);
+        // Larger ones where these are enough for any device.
+        let parts = match of_size(2 * PART) {
+            few if few * channels >= 1024 => few,
+            _ => of_size(PART),
+        };
+        Self { images, channels, plane, parts }
     }
 
     /// Parts of all channels.

@@ -168,6 +168,12 @@ pub(super) fn sum<A: Copy>(
         return sum_parts(writer, (parts, sums), count, db);
     }
     let parts = repeats.div_ceil(PART).clamp(1, PARTS);
+    if let ([1, 1, 1, images, channels, plane], [.., 0, 1, 0]) = (extents, strides) {
+        let sums = writer.floats(parts * count);
+        let arguments = operands![*images, *channels, *plane, parts, a, dy, sums];
+        writer.rows(("elementwise", "sum_channels"), count * parts, arguments);
+        return sum_parts(writer, (parts, sums), count, db);
+    }
     let sums = if parts > 1 { writer.floats(parts * count) } else { Argument::Nothing };
     let mut arguments: Vec<_> = numbers.map(Operand::Number).into();
     arguments.extend(operands![count, parts, a, dy, sums, db]);
