@@ -246,6 +246,9 @@ impl CudaDevice<'_> {
 
     /// Writes a tensor as it is stored.
     fn store(&mut self, tensor: TensorId, place: Place, cells: &[f32]) -> Result<(), CudaError> {
+        if !self.network.tensor(tensor).is_narrow() {
+            return self.places.arena.write(place.begin as u64, cells);
+        }
         let mut bytes = vec![0u8; place.bytes];
         store(self.network, tensor, cells, &mut bytes);
         self.places.arena.write(place.begin as u64, &bytes)
@@ -351,6 +354,10 @@ impl Device for CudaDevice<'_> {
 
     fn read(&mut self, tensor: TensorId, data: &mut [f32]) -> Result<(), AccessError> {
         let place = self.place(tensor, data.len())?;
+        if !self.network.tensor(tensor).is_narrow() {
+            let read = self.places.arena.read(place.begin as u64, data);
+            return read.map_err(|_| self.lost());
+        }
         let mut bytes = vec![0u8; place.bytes];
         let read = self.places.arena.read(place.begin as u64, &mut bytes);
         read.map_err(|_| self.lost())?;

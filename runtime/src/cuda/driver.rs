@@ -55,13 +55,13 @@ impl Context {
     /// The device of this number.
     pub fn open(ordinal: usize) -> Result<Self, CudaError> {
         Library::Driver.require()?;
-        let compiler = library::nvrtc()?;
         let no_device = |error: DriverError| CudaError::NoDevice { why: text(error) };
-        result::init().map_err(no_device)?;
         let driver = identity::driver_version()?;
         if driver < OLDEST_DRIVER {
             return Err(CudaError::OldDriver { version: driver, least: OLDEST_DRIVER });
         }
+        let compiler = library::nvrtc()?;
+        result::init().map_err(no_device)?;
         let count = result::device::get_count().map_err(no_device)? as usize;
         if count == 0 {
             return Err(CudaError::NoDevice { why: "it counts none".into() });

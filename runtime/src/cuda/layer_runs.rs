@@ -1,7 +1,7 @@
 //! Layers without a plan: each op of a network on the device, held to what the host's layer makes of the
 //! same operands.
 
-use schema::{OpId, Role, TensorId};
+use schema::{Bytes, Dtype, OpId, Role, TensorId};
 
 use super::commands::CommandError;
 use super::device::OpenError;
@@ -68,7 +68,7 @@ impl CudaLayers {
 
     /// Runs a network's iteration op by op, each from what the host made before; but gradients are drawn
     /// anew for each op. What comes back through a normalisation adds up to nothing, of which roundings
-    /// would be all that is left.
+    /// would be all that is left. Returns what differs for each of `who`, in that order.
     ///
     /// # Errors
     ///
@@ -76,33 +76,33 @@ impl CudaLayers {
     pub fn compare(
         &self,
         network: &Network,
-        who: MayCompute,
-    ) -> Result<Vec<LayerDifference>, OpenError> {
-        let wanted = Means { blas: who.blas, dnn: who.dnn, ..Means::kernels(self.blocks) };
-        let (opened, means) = Opened::new(&self.context, &self.stream, network, wanted)?;
+        who: &[MayCompute],
+    ) -> Result<Vec<Vec<LayerDifference>>, OpenError> {
+        let open = |who: &MayCompute| {
+            let wanted = Means { blas: who.blas, dnn: who.dnn, ..Means::kernels(self.blocks) };
+            Opened::new(&self.context, &self.stream, network, wanted)
+        };
+        let opened = who.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let mut host = HostTensors::new(network);
-        let mut differences = Vec::new();
+        let mut differences = vec![Vec::new(); who.len()];
         for (index, op) in network.ops().iter().enumerate() {
             let id = OpId::from_index(index);
-            let means = Means { dnn: means.dnn && !opened.not_dnn().contains(&id), ..means };
-            let found = self.run(&host, &opened, id, means)?;
-            let again = self.run(&host, &opened, id, Means { blocks: FEW, ..means })?;
             let expected = host.run(id);
-            let tensors = op.updates.iter().chain(&op.writes);
-            for (tensor, (expected, (found, again))) in
-                tensors.zip(expected.into_iter().zip(found.into_iter().zip(again)))
-            {
-                let about = network.tensor(*tensor);
-                let bits = |cells: &[f32]| cells.iter().map(|c| c.to_bits()).collect::<Vec<_>>();
-                let off = match about.dtype {
-                    schema::Dtype::I32 if bits(&expected) == bits(&found) => 0.0,
-                    schema::Dtype::I32 => f64::INFINITY,
-                    _ => difference(&expected, &found, about.is_narrow()),
-                };
-                let same_bits = bits(&found) == bits(&again);
-                differences.push(LayerDifference { op: id, tensor: *tensor, off, same_bits });
-                host.keep(*tensor, expected);
+            let tensors: Vec<TensorId> = op.updates.iter().chain(&op.writes).copied().collect();
+            for ((opened, means), differences) in opened.iter().zip(&mut differences) {
+                let means = Means { dnn: means.dnn && !opened.not_dnn().contains(&id), ..*means };
+                let found = self.run(&host, opened, id, means)?;
+                let again = self.run(&host, opened, id, Means { blocks: FEW, ..means })?;
+                for (index, tensor) in tensors.iter().enumerate() {
+                    differences.push(LayerDifference {
+                        op: id,
+                        tensor: *tensor,
+                        off: difference(network, *tensor, &expected[index], &found[index]),
+                        same_bits: bits(&found[index]).eq(bits(&again[index])),
+                    });
+                }
             }
+            tensors.iter().zip(expected).for_each(|(tensor, made)| host.keep(*tensor, made));
         }
         Ok(differences)
     }
@@ -132,7 +132,7 @@ impl CudaLayers {
             OpOperands { reads: &reads, updates: &updates, writes: &writes, workspace, scratch };
         let no_kernel = |source| CommandError::Op { op: op.name.clone(), source };
         let launched = launches(&op.step, id, &operands, means).map_err(no_kernel)?;
-        let bytes = schema::Bytes(scratch + launched.scratch_bytes);
+        let bytes = Bytes(scratch + launched.scratch_bytes);
         let mut memory = DeviceMemory::new(&self.context, "layers", bytes)?;
         self.stream.fill((&memory, 0), POISON, bytes.0)?;
         self.stream.synchronize()?;
@@ -167,14 +167,22 @@ impl CudaLayers {
     }
 }
 
+fn bits(cells: &[f32]) -> impl Iterator<Item = u32> {
+    cells.iter().map(|cell| cell.to_bits())
+}
+
 /// The largest difference, as [`LayerDifference::off`] has it.
-fn difference(expected: &[f32], found: &[f32], narrow: bool) -> f64 {
+fn difference(network: &Network, tensor: TensorId, expected: &[f32], found: &[f32]) -> f64 {
+    let about = network.tensor(tensor);
+    if about.dtype == Dtype::I32 {
+        return if bits(expected).eq(bits(found)) { 0.0 } else { f64::INFINITY };
+    }
     let largest = expected.iter().fold(f32::MIN_POSITIVE, |most, value| most.max(value.abs()));
     let off = |(expected, found): (&f32, &f32)| {
         if expected == found {
             return 0.0;
         }
-        let step = if narrow { expected.abs() / 128.0 } else { 0.0 };
+        let step = if about.is_narrow() { expected.abs() / 128.0 } else { 0.0 };
         let apart = ((expected - found).abs() - step).max(0.0) / largest;
         // What is no number is as far as can be.
         if apart.is_nan() || found.is_nan() { f64::INFINITY } else { f64::from(apart) }

@@ -120,8 +120,8 @@ fn usable<T>(
     }
 }
 
-fn absent(why: &String) -> CudaError {
-    CudaError::Call { what: "a call of a library", why: why.clone() }
+fn absent(why: impl AsRef<str>) -> CudaError {
+    CudaError::Call { what: "a call of a library", why: why.as_ref().into() }
 }
 
 /// What the units for products of 16 bits are used for. They are there from 8.0 on. Three products of theirs

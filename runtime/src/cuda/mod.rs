@@ -42,10 +42,10 @@
 //!
 //! | of | version | what |
 //! |---|---|---|
-//! | the driver | `cuda.h` of CUDA 12.9; names also in that of 12.0, which is the oldest driver that will do | 48 functions, constants, every status; no library, which comes with a device |
-//! | NVRTC | 12.9.86, 13.0.88 | 13 functions, by their names; compiles every kernel |
-//! | cuBLAS | 12.9.1, names also in 13.0.2 | 8 functions, constants |
-//! | cuDNN | 9.28.0 for CUDA 12, names also in 9.28.1 for 13 | 31 functions, constants; its library reads descriptors (without a device) and computes the same extents and the same math mode |
+//! | the driver | `cuda.h` of CUDA 12.9; names also in that of 12.0, which is the oldest driver that will do | 48 functions, constants, every status (and `cuDeviceTotalMem`, as the binding has it); no library, which comes with a device |
+//! | NVRTC | 12.9.86, 13.0.88 | 7 functions, and 6 more by their names; compiles every kernel |
+//! | cuBLAS | 12.9.1, names also in 13.0.2 | 6 functions, constants; and 2 more by their names |
+//! | cuDNN | 9.28.0 for CUDA 12, names also in 9.28.1 for 13 | 28 functions, constants, and 2 more by their names; its library reads descriptors (without a device) and computes the same extents and the same math mode |
 //! | nvCOMP | 5.0.0.6, 5.1.0.21, 5.2.0.13, 5.3.0.16, 6.0.0.12 | structures' sizes and fields, functions |
 //!
 //! cuDNN's header calls both gradients' algorithms deterministic, says nothing of the forward one, whose

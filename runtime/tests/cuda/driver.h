@@ -3,7 +3,8 @@
 // Streams do nothing until somebody waits. Then whatever may run next is drawn at random: streams go
 // on in order, events are waited for, and nothing else is ordered. Time is counted in steps. What the
 // environment says: TIDEGATE_DEVICES (default 1), TIDEGATE_MEMORY in bytes (default 1 GiB),
-// TIDEGATE_CAPABILITY (default 90), TIDEGATE_DRIVER (default 12000), TIDEGATE_SEED, TIDEGATE_DAMAGE (whether
+// TIDEGATE_CAPABILITY (default 90), TIDEGATE_DRIVER (default 12000), TIDEGATE_NVRTC (default 12, its version),
+// TIDEGATE_BLAS_FAILS (1 if cuBLAS cannot be opened), TIDEGATE_SEED, TIDEGATE_DAMAGE (whether
 // what is read back is wrong), TIDEGATE_PINNED (the most bytes of pinned memory at once), TIDEGATE_NOT_PINNED and
 // TIDEGATE_LOST (the number of an allocation of pinned memory, counted from 1, that fails, or with which the device
 // is lost), TIDEGATE_CALLS (a file to which a line is added for each program that is compiled, each allocation, each
@@ -371,7 +372,7 @@ struct Blas {
 };
 extern "C" __attribute__((visibility("default"))) const char* cublasGetStatusString(int) { return "an error"; }
 API cublasGetProperty(int property, int* value) {
-    return *value = property == 0 ? setting("TIDEGATE_BLAS_VERSION", 12) : 0, 0;
+    return *value = property == 0 ? 12 : 0, 0;
 }
 API cublasCreate_v2(void** to) {
     return setting("TIDEGATE_BLAS_FAILS", 0) ? 1 : (*to = new Blas{nullptr, false}, 0);

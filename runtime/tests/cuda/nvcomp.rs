@@ -59,7 +59,7 @@ fn versions_that_are_not_known_are_refused_by_name() {
     }
     let error = Nvcomp::open().err().expect("it is too old").to_string();
     assert!(error.contains("libnvcomp.so is version 4.2.0"), "{error}");
-    assert!(error.contains("5.3, 6.0: ") && error.contains("pip install"), "{error}");
+    assert!(error.contains("5.3, 6.0): ") && error.contains("pip install"), "{error}");
 }
 
 #[test]

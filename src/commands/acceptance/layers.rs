@@ -30,6 +30,13 @@ const NETWORKS: [&str; 12] = [
 /// of a tensor; a mistake is farther.
 const TOLERANCE: f64 = 1e-4;
 
+/// Whose libraries may compute.
+const WHO: [(&str, MayCompute); 3] = [
+    ("own kernels", MayCompute { blas: false, dnn: false }),
+    ("cuBLAS", MayCompute { blas: true, dnn: false }),
+    ("cuDNN, cuBLAS", MayCompute { blas: true, dnn: true }),
+];
+
 /// What was found of a network and of whose libraries computed.
 #[derive(Serialize)]
 struct Row {
@@ -53,17 +60,11 @@ pub fn run() -> Result {
             .map_err(|error| anyhow::anyhow!("{text}: {error}"))
             .or_exit(Exit::Failed)?;
         let network = subject.named().network()?;
-        for (by, blas, dnn) in
-            [("own kernels", false, false), ("cuBLAS", true, false), ("cuDNN, cuBLAS", true, true)]
-        {
-            let who = MayCompute { blas, dnn };
-            let differences = layers.compare(&network, who).or_exit(Exit::Failed)?;
+        let all = layers.compare(&network, &WHO.map(|(_, who)| who)).or_exit(Exit::Failed)?;
+        for ((by, _), differences) in WHO.iter().zip(all) {
             rows.push(row(text, by, &network, &differences));
-            wrong.extend(
-                wrong_ops(&network, &differences)
-                    .into_iter()
-                    .map(|(op, off)| format!("{text}, {by}, {op}: {off}")),
-            );
+            let of = |(op, how)| format!("{text}, {by}, {op}: {how}");
+            wrong.extend(wrong_ops(&network, &differences).into_iter().map(of));
         }
     }
     print_json(&BTreeMap::from([

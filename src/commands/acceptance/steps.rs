@@ -128,16 +128,13 @@ fn on_cuda() -> Vec<Step> {
             "planned at 80, 60, 40 %, run, against predictions",
             planned("resnet50:batch=64"),
         ),
-        step("bert-large", 9, "the same of a transformer", planned("bert-large:batch=8")),
+        step("vit-l16", 9, "the same of a transformer", planned("vit-l16:batch=24")),
         step("unet", 6, "the same of a network of large activations", planned("unet:batch=4")),
         step(
             "compressed",
             6,
             "plans that compress, run",
-            check(
-                "resnet50:batch=32",
-                "--sample zvc,zfp:8 -b 60%,40% --methods cswap+,vdnn-all,tide",
-            ),
+            check("resnet50:batch=32", "--sample zvc,zfp:8 -b 50% --methods vdnn-all,cswap+,tide"),
         ),
         step(
             "graphs",
@@ -149,7 +146,7 @@ fn on_cuda() -> Vec<Step> {
             "bf16",
             5,
             "elements of 16 bits",
-            check("bert-large:batch=8:dtype=bf16", "-b 60% --methods dtr,tide"),
+            check("vit-l16:batch=24:dtype=bf16", "-b 60% --methods dtr,tide"),
         ),
         step(
             "too-large",
