@@ -140,35 +140,30 @@ DEVICE void ibp_rows(const IbpTable* table, u64 row, u64 end, u64 begin, u8* out
             u32 taken = 0, count = (u32)smaller((u64)WARP, end - row);
             W* to = (W*)(out + row * table->row_bytes) + first + lane();
             for (u32 i = 0; i < count; i += AT_ONCE) {
-                u64 word[AT_ONCE];
-                u32 bit[AT_ONCE], below[AT_ONCE];
-                bool is_packed[AT_ONCE], there[AT_ONCE];
+                // Sums of 32 chunks have less than 16 bits: those of two rows go together.
+                bool is_packed[AT_ONCE];
+                u32 before[AT_ONCE / 2], bit[AT_ONCE];
                 W high[AT_ONCE], low[AT_ONCE];
 #pragma unroll
-                for (u32 j = 0; j < AT_ONCE; j++) {
-                    IbpCursor cursor = cursors[i + j];
-                    word[j] = cursor.word;
-                    bit[j] = cursor.bit;
-                    below[j] = cursor.limit;
-                    is_packed[j] = cursor.participation >> lane() & 1;
-                }
-                // Sums of 32 chunks have less than 16 bits: those of two rows go together.
+                for (u32 j = 0; j < AT_ONCE; j++) is_packed[j] = cursors[i + j].participation >> lane() & 1;
 #pragma unroll
                 for (u32 j = 0; j < AT_ONCE; j += 2) {
-                    u32 both = plan.count(is_packed[j]) | plan.count(is_packed[j + 1]) << 16, total;
-                    u32 before = warp_scan(both, &total);
-                    bit[j] += before & 0xffff;
-                    bit[j + 1] += before >> 16;
+                    u32 total;
+                    before[j / 2] =
+                        warp_scan(plan.count(is_packed[j]) | plan.count(is_packed[j + 1]) << 16, &total);
                     if (lane() == i + j) taken = total & 0xffff;
                     if (lane() == i + j + 1) taken = total >> 16;
                 }
 #pragma unroll
                 for (u32 j = 0; j < AT_ONCE; j++) {
-                    u32 behind = bit[j] + plan.count(is_packed[j]), limit = below[j];
-                    const W* from = packed_words + word[j] + bit[j] / WIDTH;
-                    there[j] = behind <= limit;
-                    high[j] = there[j] && bit[j] < limit ? from[0] : 0;
-                    low[j] = there[j] && bit[j] % WIDTH + behind - bit[j] > WIDTH ? from[1] : 0;
+                    IbpCursor cursor = cursors[i + j];
+                    u32 begins = cursor.bit + (before[j / 2] >> j % 2 * 16 & 0xffff);
+                    u32 bits = plan.count(is_packed[j]);
+                    const W* from = packed_words + cursor.word + begins / WIDTH;
+                    bit[j] = begins % WIDTH;
+                    bool there = begins + bits <= cursor.limit;
+                    high[j] = there && bits > 0 ? from[0] : 0;
+                    low[j] = there && bit[j] + bits > WIDTH ? from[1] : 0;
                 }
 #pragma unroll
                 for (u32 j = 0; j < AT_ONCE; j++) {
@@ -222,7 +217,7 @@ struct alignas(16) IbpSixteen {
 };
 
 // After ibp_sums by as many blocks.
-KERNEL ibp_decompress(
+KERNEL_OF_128 ibp_decompress(
     const u8* payload, const u64* length, u64 rows, u64 row_bytes, const u64* sums, u8* out,
     u64 bytes, u64* status
 ) {
