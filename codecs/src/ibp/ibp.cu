@@ -1,255 +1,378 @@
-// Decompressing invariant bit packing: a warp a row, a lane a chunk. See mod.rs and codec.rs for the
-// bytes. Rows that are far, in host memory, are read over the link itself, in whole lines (section 4.4 of
-// the paper). Whoever compresses needs Mask and Bitval of all rows first; that is done on the CPU.
+// Decompressing invariant bit packing: a lane a chunk, and a warp some rows that lie one behind the
+// other. See mod.rs and codec.rs for the bytes. Rows that are far, in host memory, are read over the
+// link itself, in whole lines (section 4.4 of the paper). Whoever compresses needs Mask and Bitval of
+// all rows first; that is done on the CPU.
 
-// A little-endian word of 1, 2, 4 or 8 bytes.
-DEVICE u64 ibp_word(const u8* at, u32 bytes) {
-    if (bytes == 1) return *at;
-    if (bytes == 2) return *(const u16*)at;
-    return bytes == 4 ? *(const u32*)at : *(const u64*)at;
+// A position in a string of bits is one of words as long as chunks, gone through from the highest bit
+// of each down. The word's bits from an offset on, and as many of the next one's as then are missing.
+template <class W> DEVICE W ibp_from(W high, W low, u32 offset) {
+    constexpr u32 WIDTH = 8 * sizeof(W);
+    return (W)(((u32)high << WIDTH | low) << offset >> WIDTH);
 }
+DEVICE u32 ibp_from(u32 high, u32 low, u32 offset) { return __funnelshift_l(low, high, offset); }
+DEVICE u64 ibp_from(u64 high, u64 low, u32 offset) { return high << offset | low >> 1 >> (63 - offset); }
 
-DEVICE void ibp_store(u8* at, u32 bytes, u64 word) {
-    if (bytes == 1) *at = (u8)word;
-    else if (bytes == 2) *(u16*)at = (u16)word;
-    else if (bytes == 4) *(u32*)at = (u32)word;
-    else *(u64*)at = word;
-}
+// What a lane does with the chunk of one place in every row that shares Mask and Bitval. Its bits are
+// spread in as many steps as a chunk's width has bits, of which step i moves some by 2^i: plan.rs.
+template <class W> struct IbpPlan {
+    static constexpr u32 WIDTH = 8 * sizeof(W);
+    static constexpr u32 STEPS = WIDTH == 8 ? 3 : WIDTH == 16 ? 4 : WIDTH == 32 ? 5 : 6;
 
-// A row that can be read as it lies.
-struct IbpNear {
-    const u8* row;
+    W kept, bitval;
+    // The bits that move, where they are when they are apart.
+    W moves[STEPS];
+    // Bits that a chunk takes that is packed, and one that is not. None takes any behind the row.
+    u32 packed, whole;
 
-    __device__ __forceinline__ void need_header(u64) {}
-    __device__ __forceinline__ void need(u64) {}
-    __device__ __forceinline__ u32 header_byte(u64 at) { return row[at]; }
-    __device__ __forceinline__ u64 word(u64 at, u32 bytes) { return ibp_word(row + at, bytes); }
-};
-
-// The next `count` bits of a string that begins at a byte of the row and goes through each word from
-// its highest bit down.
-template <class Row> DEVICE u64 ibp_bits(Row* row, u64 begin, u32 bytes, u64 position, u32 count) {
-    if (count == 0) return 0;
-    u32 width = 8 * bytes;
-    u64 ones = ~0ull >> (64 - width);
-    u64 first = position / width;
-    u32 offset = position % width;
-    u64 bits = row->word(begin + first * bytes, bytes) << offset & ones;
-    if (offset + count > width) bits |= row->word(begin + (first + 1) * bytes, bytes) >> (width - offset);
-    return bits >> (width - count);
-}
-
-// Puts the low bits of a number where `places` has ones, a run of ones at a time.
-DEVICE u64 ibp_spread(u64 bits, u64 places) {
-    u64 spread = 0;
-    while (places != 0) {
-        u32 begin = __ffsll(places) - 1;
-        u64 shifted = places >> begin;
-        u32 run = ~shifted == 0 ? 64 : __ffsll(~shifted) - 1;
-        u64 ones = ~0ull >> (64 - run);
-        spread |= (bits & ones) << begin;
-        places &= ~(ones << begin);
-        bits = run == 64 ? 0 : bits >> run;
-    }
-    return spread;
-}
-
-// What is the same for all rows, or for those of a cluster.
-struct IbpTable {
-    const u8* mask;
-    const u8* bitval;
-    u32 chunk;
-    u64 row_bytes;
-};
-
-DEVICE u64 ibp_header(const IbpTable* table) {
-    u64 chunks = table->row_bytes / table->chunk;
-    return next_multiple((chunks + 7) / 8, (u64)table->chunk);
-}
-
-// Decompresses a row. Whether its bits are as many as it says.
-template <class Row> DEVICE bool ibp_row(const IbpTable* table, Row* row, u64 bytes, u8* out) {
-    u32 chunk = table->chunk, width = 8 * chunk;
-    u64 chunks = table->row_bytes / chunk, header = ibp_header(table);
-    if (header > bytes) return false;
-    u64 payload_bits = (bytes - header) * 8, position = 0;
-    bool whole = true;
-    for (u64 first = 0; first < 8 * header; first += WARP) {
-        u64 index = first + lane();
-        row->need_header(smaller(first / 8 + WARP / 8, header));
-        bool inside = index < chunks;
-        bool packed = index < 8 * header && (row->header_byte(index / 8) >> index % 8 & 1);
-        // Participation bits behind the last chunk are 0.
-        whole = whole && (inside || !packed);
-        packed = packed && inside;
-        u64 ones = ~0ull >> (64 - width);
-        u64 kept = inside ? ones : 0;
-        u64 value = 0;
-        if (packed) {
-            kept = ~ibp_word(table->mask + index * chunk, chunk) & ones;
-            value = ibp_word(table->bitval + index * chunk, chunk);
+    __device__ __forceinline__ IbpPlan(const u8* mask, const u8* values, u64 index, bool inside) {
+        kept = inside ? (W)~((const W*)mask)[index] : 0;
+        bitval = inside ? ((const W*)values)[index] : 0;
+        packed = __popcll(kept);
+        whole = inside ? WIDTH : 0;
+        W together = kept, left_out = (W)(~kept << 1);
+        for (u32 step = 0; step < STEPS; step++) {
+            // The bits that have an odd number of bits left out below them.
+            W odd = left_out;
+            for (u32 shift = 1; shift < WIDTH; shift *= 2) odd ^= (W)(odd << shift);
+            moves[step] = odd & together;
+            together = (W)((together ^ moves[step]) | moves[step] >> (1 << step));
+            left_out &= (W)~odd;
         }
-        u32 total;
-        u32 count = __popcll(kept);
-        u64 begin = position + warp_scan(count, &total);
-        position += total;
-        // The same in all lanes.
-        if (position > payload_bits) return false;
-        row->need(header + (position + width - 1) / width * chunk);
-        value |= ibp_spread(ibp_bits(row, header, chunk, begin, count), kept);
-        if (inside) ibp_store(out + index * chunk, chunk, value);
     }
-    u64 words = (position + width - 1) / width;
-    whole = whole && header + words * chunk == bytes;
-    return __ballot_sync(ALL_LANES, !whole) == 0;
+
+    __device__ __forceinline__ u32 count(bool is_packed) const { return is_packed ? packed : whole; }
+
+    // The chunk, from the two words in which its bits begin.
+    __device__ __forceinline__ W chunk(W high, W low, u32 bit, bool is_packed) const {
+        W bits = (W)(ibp_from(high, low, bit % WIDTH) >> (WIDTH - count(is_packed)) % WIDTH);
+        W apart = bits;
+        for (u32 step = STEPS; step-- > 0;) {
+            apart = (W)((apart & ~moves[step]) | ((W)(apart << (1 << step)) & moves[step]));
+        }
+        // Where no bit is kept, the bits mean nothing.
+        return is_packed ? (W)((apart & kept) | bitval) : bits;
+    }
+};
+
+// Participation bits of 32 chunks, the first lowest, from a header of so many words.
+template <class W, class Words> DEVICE u32 ibp_participation(u64 group, u64 words, Words word) {
+    if (sizeof(W) == 8) return (u32)((u64)word(group / 2) >> group % 2 * 32);
+    constexpr u32 PARTS = sizeof(W) == 8 ? 1 : 4 / sizeof(W);
+    u32 bits = 0;
+    for (u32 part = 0; part < PARTS; part++) {
+        u64 at = group * PARTS + part;
+        if (at < words) bits |= (u32)word(at) << 8 * sizeof(W) * part;
+    }
+    return bits;
+}
+
+// Which of the 32 chunks from one on a row has.
+DEVICE u32 ibp_inside(u64 first, u64 chunks) {
+    if (first + WARP <= chunks) return ALL_LANES;
+    return first < chunks ? (1u << (chunks - first)) - 1 : 0;
+}
+
+// Bytes of the participation bits.
+template <class W> DEVICE u64 ibp_header(u64 row_bytes) {
+    return next_multiple((row_bytes / sizeof(W) + 7) / 8, (u64)sizeof(W));
 }
 
 DEVICE u64 ibp_aligned(u64 bytes) { return next_multiple(bytes, (u64)IBP_ALIGN); }
 
-// Where rows begin: the sums of what those before take. One block of threads.
-KERNEL_OF_ONE_BLOCK ibp_offsets(const u8* payload, const u64* length, u64 rows, u64 row_bytes, u64* offsets) {
-    __shared__ u64 sums[WARP];
-    u64 table = IBP_KIND + ibp_aligned(2 * row_bytes);
-    // The tensor as it is has no table; what is cut off is found by who reads it.
-    if (*length < table + 4 * rows || *(const u64*)payload == 0) return;
-    const u32* lengths = (const u32*)(payload + table);
-    u64 before = 0;
-    for (u64 first = 0; first < rows; first += blockDim.x) {
-        u64 row = first + threadIdx.x, total;
-        u64 bytes = row < rows ? lengths[row] : 0;
-        u64 begin = before + block_scan(bytes, sums, &total);
-        if (row < rows) offsets[row] = begin;
-        before += total;
+// A payload of packed rows.
+struct IbpTable {
+    const u8* mask;
+    const u8* bitval;
+    const u32* lengths;
+    const u8* packed;
+    // Bytes that are packed.
+    u64 room;
+    u64 rows, row_bytes;
+};
+
+// Where the next chunks of a row are, for all lanes to see.
+struct alignas(16) IbpCursor {
+    u64 word;
+    u32 participation;
+    // The first bit in that word, and the first one behind the row's bits as far as it matters.
+    u16 bit, limit;
+};
+
+// Decompresses rows, of which the first begins so many bytes into what is packed. In turn, a lane
+// follows a row, and all lanes spread the next 32 chunks of each row: several rows are on the way at a
+// time, and what a lane must know of Mask and Bitval stays in its registers.
+template <class W>
+DEVICE void ibp_rows(const IbpTable* table, u64 row, u64 end, u64 begin, u8* out, IbpCursor* cursors, u64* status) {
+    constexpr u32 CHUNK = sizeof(W), WIDTH = 8 * CHUNK, AT_ONCE = CHUNK == 8 ? 2 : 4;
+    u64 chunks = table->row_bytes / CHUNK, header = ibp_header<W>(table->row_bytes);
+    const W* packed_words = (const W*)table->packed;
+    for (; row < end; row += WARP) {
+        u64 own = row + lane(), all;
+        bool mine = own < end;
+        u64 size = mine ? table->lengths[own] : 0;
+        u64 at = begin + warp_scan(size, &all);
+        begin += all;
+        // A row that is as it was is one of which nothing is packed, without participation bits.
+        bool raw = size == table->row_bytes;
+        bool whole = mine && at % CHUNK == 0 && size % CHUNK == 0 && at <= table->room
+            && size <= table->room - at && (raw || header <= size)
+            && (own + 1 < table->rows || at + size == table->room);
+        u64 own_header = raw ? 0 : header, position = 0;
+        u64 bits = whole ? 8 * (size - own_header) : 0;
+        for (u64 first = 0; first < 8 * header; first += WARP) {
+            u32 inside = ibp_inside(first, chunks), participation = 0;
+            if (whole && !raw) {
+                const W* words = packed_words + at / CHUNK;
+                participation = ibp_participation<W>(
+                    first / WARP, header / CHUNK, [&](u64 i) { return words[i]; });
+            }
+            // Participation bits behind the last chunk are 0.
+            if (participation & ~inside) bits = position = 0, whole = false;
+            u64 limit = smaller(bits - position / WIDTH * WIDTH, (u64)0xffff);
+            // All lanes are done with the cursors before.
+            __syncwarp();
+            cursors[lane()] = IbpCursor{
+                (at + own_header) / CHUNK + position / WIDTH, participation, (u16)(position % WIDTH),
+                (u16)(position < bits ? limit : 0)};
+            __syncwarp();
+            bool stores = inside >> lane() & 1;
+            IbpPlan<W> plan(table->mask, table->bitval, first + lane(), stores);
+            u32 taken = 0, count = (u32)smaller((u64)WARP, end - row);
+            W* to = (W*)(out + row * table->row_bytes) + first + lane();
+            for (u32 i = 0; i < count; i += AT_ONCE) {
+                // Sums of 32 chunks have less than 16 bits: those of two rows go together.
+                bool is_packed[AT_ONCE];
+                u32 before[AT_ONCE / 2], bit[AT_ONCE];
+                W high[AT_ONCE], low[AT_ONCE];
+#pragma unroll
+                for (u32 j = 0; j < AT_ONCE; j++) is_packed[j] = cursors[i + j].participation >> lane() & 1;
+#pragma unroll
+                for (u32 j = 0; j < AT_ONCE; j += 2) {
+                    u32 total;
+                    before[j / 2] =
+                        warp_scan(plan.count(is_packed[j]) | plan.count(is_packed[j + 1]) << 16, &total);
+                    if (lane() == i + j) taken = total & 0xffff;
+                    if (lane() == i + j + 1) taken = total >> 16;
+                }
+#pragma unroll
+                for (u32 j = 0; j < AT_ONCE; j++) {
+                    IbpCursor cursor = cursors[i + j];
+                    u32 begins = cursor.bit + (before[j / 2] >> j % 2 * 16 & 0xffff);
+                    u32 bits = plan.count(is_packed[j]);
+                    const W* from = packed_words + cursor.word + begins / WIDTH;
+                    bit[j] = begins % WIDTH;
+                    bool there = begins + bits <= cursor.limit;
+                    high[j] = there && bits > 0 ? from[0] : 0;
+                    low[j] = there && bit[j] + bits > WIDTH ? from[1] : 0;
+                }
+#pragma unroll
+                for (u32 j = 0; j < AT_ONCE; j++) {
+                    W chunk = plan.chunk(high[j], low[j], bit[j], is_packed[j]);
+                    if (stores && i + j < count) *to = chunk;
+                    to = (W*)((u8*)to + table->row_bytes);
+                }
+            }
+            position += taken;
+        }
+        if (mine && (!whole || next_multiple(position, (u64)WIDTH) != bits)) report(status, own);
     }
 }
 
-KERNEL ibp_decompress(
-    const u8* payload, const u64* length, u64 rows, u64 row_bytes, const u64* offsets, u8* out,
+// The rows of one of several that share them, as equally as can be.
+struct IbpShare {
+    u64 begin, end;
+};
+
+DEVICE IbpShare ibp_share(u64 begin, u64 end, u64 one, u64 of) {
+    u64 each = (end - begin + of - 1) / of;
+    return IbpShare{smaller(end, begin + one * each), smaller(end, begin + (one + 1) * each)};
+}
+
+// Of what rows from one on take, what the lanes of a warp add up: each some rows.
+DEVICE u64 ibp_lengths(const u32* lengths, IbpShare rows) {
+    u64 sum = 0;
+    for (u64 row = rows.begin + lane(); row < rows.end; row += WARP) sum += lengths[row];
+    return sum;
+}
+
+// The rows of a warp of the grid.
+DEVICE IbpShare ibp_own(u64 rows) {
+    IbpShare block = ibp_share(0, rows, blockIdx.x, gridDim.x);
+    return ibp_share(block.begin, block.end, warp(), warps());
+}
+
+// What the rows of each block of threads take.
+KERNEL ibp_sums(const u8* payload, const u64* length, u64 rows, u64 row_bytes, u64* sums) {
+    __shared__ u64 shared[WARP];
+    u64 table = IBP_KIND + ibp_aligned(2 * row_bytes), total;
+    // The tensor as it is has no table; what is cut off is found by who reads it.
+    if (*length < table + 4 * rows || *(const u64*)payload == 0) return;
+    block_scan(ibp_lengths((const u32*)(payload + table), ibp_own(rows)), shared, &total);
+    if (threadIdx.x == 0) sums[blockIdx.x] = total;
+}
+
+// 16 bytes that are copied at once.
+struct alignas(16) IbpSixteen {
+    u64 low, high;
+};
+
+// After ibp_sums by as many blocks.
+KERNEL_OF_128 ibp_decompress(
+    const u8* payload, const u64* length, u64 rows, u64 row_bytes, const u64* sums, u8* out,
     u64 bytes, u64* status
 ) {
+    __shared__ IbpCursor cursors[IBP_WARPS * WARP];
+    __shared__ u64 shared[WARP];
     const u64* kind = (const u64*)payload;
     u64 all = *length;
     if (all < IBP_KIND || (kind[0] == 0 && all != IBP_KIND + bytes) || kind[1] != 0) {
         return report(status, 0);
     }
-    u64 threads = (u64)gridDim.x * blockDim.x;
-    u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (kind[0] == 0) {
-        for (u64 i = thread; i < bytes; i += threads) out[i] = payload[IBP_KIND + i];
+        u64 threads = (u64)gridDim.x * blockDim.x, thread = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+        const u8* from = payload + IBP_KIND;
+        for (u64 i = thread; i < bytes / 16; i += threads) ((IbpSixteen*)out)[i] = ((const IbpSixteen*)from)[i];
+        for (u64 i = bytes / 16 * 16 + thread; i < bytes; i += threads) out[i] = from[i];
         return;
     }
-    u32 chunk = (u32)kind[0];
-    bool known = kind[0] == 1 || kind[0] == 2 || kind[0] == 4 || kind[0] == 8;
-    u64 head = IBP_KIND + ibp_aligned(2 * row_bytes) + ibp_aligned(4 * rows);
+    u64 chunk = kind[0], head = IBP_KIND + ibp_aligned(2 * row_bytes) + ibp_aligned(4 * rows);
+    bool known = chunk == 1 || chunk == 2 || chunk == 4 || chunk == 8;
     if (!known || rows == 0 || row_bytes % chunk != 0 || all < head) return report(status, 0);
-    IbpTable table = {
-        payload + IBP_KIND,
-        payload + IBP_KIND + row_bytes,
-        chunk,
-        row_bytes,
-    };
-    const u32* lengths = (const u32*)(payload + IBP_KIND + ibp_aligned(2 * row_bytes));
-    const u8* packed = payload + head;
-    for (u64 row = thread / WARP; row < rows; row += threads / WARP) {
-        u64 begin = offsets[row], size = lengths[row];
-        u64 room = all - head;
-        bool whole = begin <= room && size <= room - begin && size % chunk == 0 && begin % chunk == 0;
-        if (row + 1 == rows) whole = whole && begin + size == room;
-        u8* to = out + row * row_bytes;
-        if (whole && size == row_bytes) {
-            for (u64 i = lane(); i < row_bytes; i += WARP) to[i] = packed[begin + i];
-        } else if (whole) {
-            IbpNear near = {packed + begin};
-            whole = ibp_row(&table, &near, size, to);
-        }
-        if (!whole && lane() == 0) report(status, row);
-    }
+    const u8* mask = payload + IBP_KIND;
+    const u32* lengths = (const u32*)(mask + ibp_aligned(2 * row_bytes));
+    IbpTable table = {mask, mask + row_bytes, lengths, payload + head, all - head, rows, row_bytes};
+    IbpShare own = ibp_own(rows);
+    u64 before = 0, of_blocks, of_warps;
+    for (u32 block = threadIdx.x; block < blockIdx.x; block += blockDim.x) before += sums[block];
+    block_scan(before, shared, &of_blocks);
+    u64 begin = of_blocks + __shfl_sync(ALL_LANES, block_scan(ibp_lengths(lengths, own), shared, &of_warps), 0);
+    IbpCursor* of_warp = cursors + warp() * WARP;
+    if (chunk == 1) ibp_rows<u8>(&table, own.begin, own.end, begin, out, of_warp, status);
+    else if (chunk == 2) ibp_rows<u16>(&table, own.begin, own.end, begin, out, of_warp, status);
+    else if (chunk == 4) ibp_rows<u32>(&table, own.begin, own.end, begin, out, of_warp, status);
+    else ibp_rows<u64>(&table, own.begin, own.end, begin, out, of_warp, status);
 }
 
 // Lines of memory that is far, the last N of which are in shared memory: N times 32 words for a warp.
 template <u32 N> struct IbpLines {
-    const u8* far;
+    const u32* far;
     u32* kept;
-    // The line that comes next.
-    u64 next;
+    // The line that comes first, and the one that comes next.
+    u64 first, next;
 
-    __device__ __forceinline__ bool has(u64 line) { return line < next && line + N >= next; }
+    __device__ __forceinline__ bool has(u64 line) const {
+        return first <= line && line < next && line + N >= next;
+    }
 
-    // Fetches whole lines, each by one access of the warp, until at least `end` bytes are there, and
-    // less than a line more: the paper's bounded transfer. All lanes together. What `other` has is taken
-    // from there.
-    template <u32 M> __device__ __forceinline__ void fetch(u64 end, IbpLines<M>* other) {
-        if (next * IBP_LINE >= end) return;
+    // Fetches whole lines, each by one access of the warp, until at least the bytes from one to another
+    // are there, and as many more of those before `all` as there is room for: the paper's bounded
+    // transfer, in which less than a line behind a row is read. All lanes together. What `other` has is
+    // taken from there.
+    template <u32 M> __device__ __forceinline__ void fetch(u64 from, u64 to, u64 all, const IbpLines<M>* other) {
+        if (next * IBP_LINE >= to) return;
+        u64 until = smaller((all + IBP_LINE - 1) / IBP_LINE, from / IBP_LINE + N);
+        u32 words[N];
+#pragma unroll
+        for (u32 i = 0; i < N; i++) {
+            u64 line = next + i;
+            words[i] = line >= until ? 0
+                : other != nullptr && other->has(line) ? other->kept[line % M * WARP + lane()]
+                                                       : far[line * WARP + lane()];
+        }
         // All lanes are done with what is written over.
         __syncwarp();
-        for (; next * IBP_LINE < end; next++) {
-            u32 word = other != nullptr && other->has(next)
-                ? other->kept[next % M * WARP + lane()]
-                : ((const u32*)(far + next * IBP_LINE))[lane()];
-            kept[next % N * WARP + lane()] = word;
+#pragma unroll
+        for (u32 i = 0; i < N; i++) {
+            if (next + i < until) kept[(next + i) % N * WARP + lane()] = words[i];
         }
+        next = until;
         __syncwarp();
     }
 
     // A little-endian word, which lies at a multiple of its bytes.
-    __device__ __forceinline__ u64 word(u64 at, u32 bytes) {
-        u32 low = kept[at / IBP_LINE % N * WARP + at % IBP_LINE / 4];
-        if (bytes == 8) return (u64)kept[at / IBP_LINE % N * WARP + at % IBP_LINE / 4 + 1] << 32 | low;
-        u32 shifted = low >> at % 4 * 8;
-        return bytes == 4 ? low : bytes == 2 ? shifted & 0xffffu : shifted & 0xffu;
+    template <class W> __device__ __forceinline__ W word(u64 at) const {
+        return *(const W*)((const u8*)kept + at % (N * IBP_LINE));
     }
 };
 
-// A row of a table that is far. The lanes read 32 chunks at a time: the bits that say which are packed
-// lie in at most two lines, and what is left of them, at most 256 bytes and a word, in at most four.
-struct IbpFar {
-    u64 begin;
-    IbpLines<2> header;
-    IbpLines<4> words;
+// Lines that are kept of a far row's participation bits, and of the words behind them. A lane's 32
+// chunks have at most 8 bytes of the ones in at most two lines, and of the others at most 256 bytes
+// and a word in at most four.
+constexpr u32 IBP_HEADER_LINES = 2, IBP_WORD_LINES = 8;
+constexpr u32 IBP_KEPT = (IBP_HEADER_LINES + IBP_WORD_LINES) * WARP;
 
-    __device__ __forceinline__ void need_header(u64 end) {
-        header.fetch(begin + end, (IbpLines<4>*)nullptr);
+// Decompresses a row that is far, by a warp. Whether its bits are as many as it says.
+template <class W>
+DEVICE bool ibp_far(const u8* metadata, u64 row_bytes, const u32* rows, u64 begin, u64 size, u32* kept, u8* out) {
+    constexpr u32 CHUNK = sizeof(W), WIDTH = 8 * CHUNK;
+    u64 chunks = row_bytes / CHUNK, header = ibp_header<W>(row_bytes), end = begin + size;
+    bool raw = size == row_bytes;
+    if (!raw && size < header) return false;
+    u64 payload = begin + (raw ? 0 : header), bits = 8 * (end - payload), position = 0;
+    // A short header comes with the words behind it.
+    u64 line = begin / IBP_LINE;
+    IbpLines<IBP_HEADER_LINES> headers = {rows, kept, line, line};
+    if (header > IBP_LINE) line = payload / IBP_LINE;
+    IbpLines<IBP_WORD_LINES> words = {rows, kept + IBP_HEADER_LINES * WARP, line, line};
+    words.fetch(line * IBP_LINE, line * IBP_LINE + 1, end, &headers);
+    for (u64 first = 0; first < 8 * header; first += WARP) {
+        u32 inside = ibp_inside(first, chunks), participation = 0;
+        if (!raw) {
+            u64 at = begin + first / 8;
+            headers.fetch(at, smaller(at + 8, payload), payload, &words);
+            participation = ibp_participation<W>(
+                first / WARP, header / CHUNK, [&](u64 i) { return headers.word<W>(begin + i * CHUNK); });
+        }
+        if (participation & ~inside) return false;
+        IbpPlan<W> plan(metadata, metadata + row_bytes, first + lane(), inside >> lane() & 1);
+        bool is_packed = participation >> lane() & 1;
+        u32 count = plan.count(is_packed), total, bit = position % WIDTH + warp_scan(count, &total);
+        u64 word = payload + position / WIDTH * CHUNK;
+        position += total;
+        // The same in all lanes.
+        if (position > bits) return false;
+        words.fetch(word, payload + (position + WIDTH - 1) / WIDTH * CHUNK, end, &headers);
+        u64 from = word + bit / WIDTH * CHUNK;
+        // What lies behind the chunk's bits does not matter.
+        W high = words.word<W>(from), low = words.word<W>(from + CHUNK);
+        if (inside >> lane() & 1) ((W*)out)[first + lane()] = plan.chunk(high, low, bit, is_packed);
     }
-    __device__ __forceinline__ void need(u64 end) { words.fetch(begin + end, &header); }
-    __device__ __forceinline__ u32 header_byte(u64 at) { return (u32)header.word(begin + at, 1); }
-    __device__ __forceinline__ u64 word(u64 at, u32 bytes) { return words.word(begin + at, bytes); }
-};
+    return next_multiple(position, (u64)WIDTH) == bits;
+}
 
 // Rows of a table in host memory, by their numbers, one behind the other: a warp a row. `rows` lies at a
 // line, and is whole lines. `ends` says where each row ends, which begins where the one before ends, or
 // in place at its number times its bytes. `metadata` is Mask and Bitval of each cluster, `clusters` the
 // one of each row where there are several.
 KERNEL ibp_gather(
-    const u8* rows, const u64* ends, u64 count, u64 in_place, u64 row_bytes, u64 chunk,
+    const u32* rows, const u64* ends, u64 count, u64 in_place, u64 row_bytes, u64 chunk,
     const u8* metadata, const u32* clusters, const u64* numbers, u64 lookups, u8* out, u64* status
 ) {
-    __shared__ u32 kept[IBP_WARPS * 6 * WARP];
-    u32* own = kept + warp() * 6 * WARP;
+    __shared__ u64 kept[IBP_WARPS * IBP_KEPT / 2];
+    u32* own = (u32*)kept + warp() * IBP_KEPT;
     u64 all_warps = (u64)gridDim.x * warps();
-    for (u64 i = (u64)blockIdx.x * warps() + warp(); i < lookups; i += all_warps) {
-        u64 row = numbers[i];
-        bool whole = row < count;
-        if (whole) {
-            u64 begin = in_place ? row * row_bytes : row == 0 ? 0 : ends[row - 1];
-            u64 end = ends[row];
-            u8* to = out + i * row_bytes;
-            IbpFar far = {begin, {rows, own, begin / IBP_LINE}, {rows, own + 2 * WARP, begin / IBP_LINE}};
-            const u8* own_metadata = metadata + (clusters ? clusters[row] : 0) * 2 * row_bytes;
-            IbpTable table = {own_metadata, own_metadata + row_bytes, (u32)chunk, row_bytes};
-            if (end - begin == row_bytes) {
-                for (u64 at = begin; at < end; at = (at / IBP_LINE + 1) * IBP_LINE) {
-                    u64 until = smaller(end, (at / IBP_LINE + 1) * IBP_LINE);
-                    far.need(until - begin);
-                    for (u64 byte = at + lane(); byte < until; byte += WARP) {
-                        to[byte - begin] = (u8)far.word(byte - begin, 1);
-                    }
-                }
-            } else {
-                // Lines that have nothing but bits of the header are not of the words.
-                far.words.next = (begin + ibp_header(&table)) / IBP_LINE;
-                whole = ibp_row(&table, &far, end - begin, to);
-            }
+    // What is known of rows before they are read is read for several at a time.
+    u64 each = smaller((u64)WARP, (lookups + all_warps - 1) / all_warps);
+    for (u64 first = ((u64)blockIdx.x * warps() + warp()) * each; first < lookups; first += all_warps * each) {
+        bool mine = lane() < each && first + lane() < lookups;
+        u64 row = mine ? numbers[first + lane()] : count;
+        bool known = row < count;
+        if (mine && !known) report(status, first + lane());
+        u64 end = known ? ends[row] : 0;
+        u64 begin = !known ? 0 : in_place ? row * row_bytes : row == 0 ? 0 : ends[row - 1];
+        u32 cluster = known && clusters ? clusters[row] : 0;
+        for (u32 left = __ballot_sync(ALL_LANES, known); left != 0; left &= left - 1) {
+            u32 one = __ffs(left) - 1;
+            const u8* of_row = metadata + __shfl_sync(ALL_LANES, cluster, one) * 2 * row_bytes;
+            u64 at = __shfl_sync(ALL_LANES, begin, one), size = __shfl_sync(ALL_LANES, end, one) - at;
+            u8* to = out + (first + one) * row_bytes;
+            bool whole = chunk == 1 ? ibp_far<u8>(of_row, row_bytes, rows, at, size, own, to)
+                : chunk == 2        ? ibp_far<u16>(of_row, row_bytes, rows, at, size, own, to)
+                : chunk == 4        ? ibp_far<u32>(of_row, row_bytes, rows, at, size, own, to)
+                                    : ibp_far<u64>(of_row, row_bytes, rows, at, size, own, to);
+            if (!whole && lane() == 0) report(status, first + one);
+            // The next row's lines are written over this one's.
+            __syncwarp();
         }
-        if (!whole && lane() == 0) report(status, i);
     }
 }

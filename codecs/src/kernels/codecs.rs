@@ -1,7 +1,7 @@
 //! What to launch for each codec.
 
 use super::Argument::{Length, Number, Scratch, Source, Status, Target};
-use super::{Argument, Launch, Launches, dtype_number};
+use super::{Argument, Launch, Launches, dtype_number, tables};
 use crate::layout::width;
 use crate::payload::ALIGN;
 use crate::{Codec, CodecId, Dims, Error, ErrorBound, Layout, Rate};
@@ -205,21 +205,14 @@ fn ibp_decompress(layout: &Layout, most: u32) -> Launches {
     // A tensor that is no table is one that is not compressed.
     let (rows, row_bytes) = crate::ibp::Ibp::table(layout).unwrap_or((0, 0));
     let (rows, row_bytes, bytes) = (rows as u64, row_bytes as u64, layout.bytes() as u64);
-    let offsets = vec![Source, Length, Number(rows), Number(row_bytes), Scratch(0)];
-    let arguments = vec![
-        Source,
-        Length,
-        Number(rows),
-        Number(row_bytes),
-        Scratch(0),
-        Target,
-        Number(bytes),
-        Status,
-    ];
-    let work = rows.max(bytes.div_ceil(4096)).div_ceil(u64::from(ALONE) / WARP);
+    let sums = vec![Source, Length, Number(rows), Number(row_bytes), Scratch(0)];
+    let mut arguments = sums.clone();
+    arguments.extend([Target, Number(bytes), Status]);
+    let work = rows.max(bytes.div_ceil(4096)).div_ceil(tables::WARPS);
     let launches = vec![
-        launch("ibp", "ibp_offsets".into(), 1, 1, ONE_BLOCK, offsets),
-        launch("ibp", "ibp_decompress".into(), work, most, ALONE, arguments),
+        launch("ibp", "ibp_sums".into(), work, most, tables::THREADS, sums),
+        launch("ibp", "ibp_decompress".into(), work, most, tables::THREADS, arguments),
     ];
-    Launches { launches, scratch_bytes: 8 * rows }
+    let scratch_bytes = 8 * u64::from(launches[0].blocks);
+    Launches { launches, scratch_bytes }
 }

@@ -91,8 +91,8 @@ fn kernels_of(line: &str) -> Vec<String> {
         let inside = line.strip_prefix(macro_name)?.strip_suffix(')')?;
         Some(inside.split(',').map(|part| part.trim().to_owned()).collect::<Vec<_>>())
     };
-    let written =
-        ["KERNEL ", "KERNEL_OF_ONE_BLOCK "].iter().find_map(|word| line.strip_prefix(word));
+    let written = ["KERNEL ", "KERNEL_OF_128 ", "KERNEL_OF_ONE_BLOCK "];
+    let written = written.iter().find_map(|word| line.strip_prefix(word));
     if let Some(name) = written.and_then(|rest| rest.split_once('(')) {
         return vec![name.0.to_owned()];
     }

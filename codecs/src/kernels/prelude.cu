@@ -11,6 +11,8 @@ typedef int i32;
 #define KERNEL extern "C" __global__ void
 // A kernel that one block of 1024 threads runs: the compiler must leave each enough registers.
 #define KERNEL_OF_ONE_BLOCK extern "C" __global__ void __launch_bounds__(1024)
+// A kernel of blocks of 128 threads, of which as many are to be on a multiprocessor as are launched for it.
+#define KERNEL_OF_128 extern "C" __global__ void __launch_bounds__(128, 8)
 
 constexpr u32 WARP = 32;
 constexpr u32 ALL_LANES = 0xffffffffu;

@@ -4,7 +4,7 @@ use super::Launch;
 use crate::ibp::TableParts;
 
 /// Threads of a block, in which each warp works alone.
-const THREADS: u32 = 128;
+pub(super) const THREADS: u32 = 128;
 /// Warps of a block.
 pub(super) const WARPS: u64 = THREADS as u64 / 32;
 

@@ -78,7 +78,11 @@ fn damaged_zfp() {
 
 #[test]
 fn damaged_ibp() {
-    check("ibp", "ibp:2", [100, 40], true);
+    for (id, shape) in
+        [("ibp:1", [60, 33]), ("ibp:2", [100, 40]), ("ibp", [300, 70]), ("ibp:8", [40, 300])]
+    {
+        check("ibp", id, shape, true);
+    }
 }
 
 #[test]

@@ -215,6 +215,9 @@ static int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 static int __clz(int x) { return x == 0 ? 32 : __builtin_clz(x); }
 static int __ffs(int x) { return __builtin_ffs(x); }
 static int __ffsll(long long x) { return __builtin_ffsll(x); }
+static unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
+    return ((unsigned long long)high << 32 | low) << shift % 32 >> 32;
+}
 static unsigned __brev(unsigned x) {
     unsigned reversed = 0;
     for (unsigned i = 0; i < 32; i++) reversed |= (x >> i & 1) << (31 - i);
