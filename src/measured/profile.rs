@@ -6,7 +6,7 @@ use profiler::measure::{
     measure_host, measure_link, memory_of_this_machine,
 };
 use results::CodecSample;
-use runtime::cuda::{CudaLoads, CudaOptions, CudaProbe};
+use runtime::cuda::{CudaLoads, CudaProbe};
 use runtime::device::Load;
 use runtime::device::host::{HostLoads, LinkProbe};
 use runtime::network::{Measured, Network};
@@ -116,9 +116,7 @@ pub fn measure_machine(args: &DeviceArgs) -> Result<MeasuredMachine> {
             let sizes: Vec<Bytes> = fits.copied().collect();
             let link = link_of(&mut probe, "as measured", &sizes, args, &bar)?;
             drop(probe);
-            let codec_percent = args.on.codec_percent();
-            let options = CudaOptions { codec_percent, ..CudaOptions::default() };
-            let mut loads = CudaLoads::open(&options).map_err(not_run)?;
+            let mut loads = CudaLoads::open(&args.on.cuda_options()).map_err(not_run)?;
             let contention = contention_of(&mut loads, args, &bar)?;
             drop(loads);
             let machine = cuda_machine(link.link.clone(), &facts, &contention, left(), SOURCE);
