@@ -26,6 +26,13 @@ const NETWORKS: [&str; 12] = [
     "bert-tiny:batch=2:sequence=64:dtype=bf16",
 ];
 
+/// Some of them, smaller, for a checker that makes everything slow.
+const SMALL: [&str; 3] = [
+    "squeezenet:batch=1:image=64",
+    "stories260k:batch=1:sequence=16",
+    "bert-tiny:batch=1:sequence=16",
+];
+
 /// Sums of a hundred thousand products in another order are as far from each other, in units of the largest
 /// of a tensor; a mistake is farther.
 const TOLERANCE: f64 = 1e-4;
@@ -50,11 +57,12 @@ struct Row {
     wrong: usize,
 }
 
-/// Runs in this process and prints what it found.
-pub fn run() -> Result {
+/// Runs in this process and prints what it found; of less where a checker looks on.
+pub fn run(small: bool) -> Result {
+    let networks = if small { &SMALL[..] } else { &NETWORKS[..] };
     let layers = CudaLayers::open(0).or_exit(Exit::Failed)?;
     let (mut rows, mut wrong) = (Vec::new(), Vec::new());
-    for text in NETWORKS {
+    for text in networks {
         let subject: Subject = text
             .parse()
             .map_err(|error| anyhow::anyhow!("{text}: {error}"))

@@ -70,13 +70,13 @@ pub fn run(args: &Args) -> Result {
     if let Some(file) = &args.show {
         return print(show::text(&Acceptance::read(file)?));
     }
+    if args.inside {
+        return layers::run(args.only == ["sanitizer"]);
+    }
     let steps = chosen(args)?;
     if args.list {
         let line = |step: &Step| format!("{:<12} {}\n", step.name, step.about);
         return print(steps.iter().map(line).collect::<String>());
-    }
-    if args.inside {
-        return layers::run();
     }
     let Some(folder) = &args.output else { return Err(usage("name a folder with --output")) };
     let device = device(args.kind)?;

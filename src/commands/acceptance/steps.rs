@@ -108,7 +108,7 @@ fn on_cuda() -> Vec<Step> {
             "every layer against the host's: own kernels, cuBLAS, cuDNN",
             Work::Commands(vec![written(
                 "layers",
-                "acceptance --device cuda --inside --only layers -o .",
+                "acceptance --inside --only layers -o .",
                 Figures::Printed,
             )]),
         ),
@@ -160,7 +160,7 @@ fn on_cuda() -> Vec<Step> {
                 ),
                 written(
                     "plan",
-                    "plan trace.json -m machine.json -o plan.json --evaluations 20000",
+                    "plan trace.json -m machine.json -b 70% -o plan.json --evaluations 20000",
                     Figures::None,
                 ),
                 printed(
@@ -192,21 +192,19 @@ fn on_cuda() -> Vec<Step> {
             Work::Commands(vec![
                 sanitized(
                     "codecs",
-                    SANITIZER,
+                    MEMCHECK,
                     "bench codecs --device cuda --size 64KiB --runs 1 --dtype f32",
                 ),
-                sanitized(
-                    "run",
-                    SANITIZER,
-                    "check resnet18-cifar10:batch=4 --device cuda -b 60% --methods tide --warmup 1 --repeats 1 --iterations 1",
-                ),
+                sanitized("layers", MEMCHECK, "acceptance --inside --only sanitizer -o ."),
+                sanitized("races", RACECHECK, "acceptance --inside --only sanitizer -o ."),
             ]),
         ),
     ]
 }
 
 /// Ends with 9 where it finds something, which no command of ours does.
-const SANITIZER: &[&str] = &["--tool", "memcheck", "--error-exitcode", "9", "--print-limit", "5"];
+const MEMCHECK: &[&str] = &["--tool", "memcheck", "--error-exitcode", "9", "--print-limit", "5"];
+const RACECHECK: &[&str] = &["--tool", "racecheck", "--error-exitcode", "9", "--print-limit", "5"];
 
 fn found() -> Work {
     Work::Commands(vec![printed("devices", "list devices")])
