@@ -16,7 +16,7 @@ pub enum DeviceKind {
     /// device's, and copies are as slow as the link that is stated.
     #[default]
     Host,
-    /// The first CUDA device. (It has never run on a GPU: see ARCHITECTURE.md.)
+    /// The first CUDA device.
     Cuda,
 }
 

@@ -106,9 +106,9 @@ pub enum ScenarioError {
         /// What is wrong.
         source: <Machine as Document>::Invalid,
     },
-    /// A bundled trace that could not be read.
-    #[error("the trace `{name}` cannot be read")]
-    Trace {
+    /// A bundled document that could not be read.
+    #[error("the bundled document `{name}` cannot be read")]
+    Document {
         /// Its name.
         name: String,
         /// Why.

@@ -30,7 +30,7 @@ pub(crate) struct MachineFile {
     written_sources: toml::Table,
     /// By the figure's name; each figure that is stated has one.
     #[serde(skip)]
-    sources: BTreeMap<&'static str, String>,
+    sources: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -79,6 +79,9 @@ struct LinkTable {
     beside_copy: Option<f64>,
 }
 
+/// What a link file states.
+const LINK_FIGURES: [&str; 4] = ["link.d2h", "link.h2d", "link.latency", "link.both_directions"];
+
 impl MachineFile {
     /// Reads the text of a file. A figure without a source is recorded as stated in `file`.
     pub(crate) fn read(text: &str, file: &Path) -> Result<Self, ScenarioError> {
@@ -100,7 +103,7 @@ impl MachineFile {
                     return Err(ScenarioError::SourceAlone { file, field: figure });
                 }
             };
-            read.sources.insert(figure, source);
+            read.sources.insert(figure.to_string(), source);
         }
         if let Some((field, _)) = written.pop_first() {
             let known: Vec<String> =
@@ -110,6 +113,45 @@ impl MachineFile {
             return Err(ScenarioError::UnknownFigure { file, field, closest, known });
         }
         Ok(read)
+    }
+
+    /// A machine as a file that states all of its figures. What a document says of its link as a whole, it
+    /// says of each of the link's figures, so that another link takes its own sources along.
+    pub(crate) fn of(machine: Machine) -> Self {
+        let Machine { name: _, description, device, host, link, mut sources } = machine;
+        let compute = device.compute;
+        if let Some(source) = sources.remove("link") {
+            for figure in LINK_FIGURES {
+                sources.entry(figure.to_string()).or_insert_with(|| source.clone());
+            }
+        }
+        Self {
+            inherits: None,
+            description: Some(description),
+            device: DeviceTable {
+                name: Some(device.name),
+                memory: Some(device.memory),
+                reserved: Some(device.reserved),
+                compute: ComputeTable {
+                    f32_flops: Some(Flops(compute.f32_flops)),
+                    f16_flops: Some(Flops(compute.f16_flops)),
+                    memory_bandwidth: Some(compute.memory_bandwidth),
+                    codec_lane: Some(compute.codec_lane),
+                    beside_codec: Some(compute.beside_codec),
+                },
+            },
+            host: HostTable { memory: Some(host.memory) },
+            link: LinkTable {
+                name: Some(link.name),
+                d2h: Some(link.d2h),
+                h2d: Some(link.h2d),
+                latency: Some(link.latency),
+                both_directions: Some(link.both_directions),
+                beside_copy: Some(link.beside_copy),
+            },
+            written_sources: toml::Table::new(),
+            sources,
+        }
     }
 
     /// Every figure of a machine by its field's name, and whether this file states it.
@@ -223,7 +265,7 @@ impl MachineFile {
                 )?,
                 beside_copy: link.beside_copy.unwrap_or(1.0),
             },
-            sources: self.sources.into_iter().map(|(k, v)| (k.to_string(), v)).collect(),
+            sources: self.sources,
         };
         match machine.check() {
             Ok(()) => Ok(machine),

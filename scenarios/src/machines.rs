@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use schema::{Link, Machine};
+use schema::{Document, Link, Machine};
 
 use crate::error::ScenarioError;
 use crate::machine_file::MachineFile;
@@ -36,13 +36,14 @@ const BUNDLED: Library<'static> = Library {
         "rtx-4090",
         "titan-v",
     ),
+    measured: &[("h100-measured", include_str!("../machines/h100-measured.json"))],
     links: embed!("links": "nvlink-c2c", "nvlink2", "pcie3", "pcie4", "pcie5", "pcie6"),
     variations: embed!("variations": "codec-lane", "no-codec-lane", "shared-codec-lane"),
 };
 
 /// The machines that come with tidegate, by ascending name.
 pub fn machines() -> impl Iterator<Item = Machine> {
-    BUNDLED.machines.iter().map(|(name, _)| machine(name).expect("a test reads every machine"))
+    BUNDLED.names().into_iter().map(|name| machine(name).expect("a test reads every machine"))
 }
 
 /// The links that come with tidegate, each with the name that follows `+` in the name of a
@@ -61,6 +62,17 @@ pub fn machine(name: &str) -> Result<Machine, ScenarioError> {
     BUNDLED.machine(name)
 }
 
+/// A machine with links and variations that come with tidegate in the place of its own: what follows the
+/// first `+` in the name of one that does.
+pub fn machine_with(machine: Machine, others: &str) -> Result<Machine, ScenarioError> {
+    let name = format!("{}+{others}", machine.name);
+    let mut file = MachineFile::of(machine);
+    for other in others.split('+') {
+        file = BUNDLED.with(file, other, &name)?;
+    }
+    file.finish(name.clone(), Path::new(&name))
+}
+
 /// Reads a machine from the text of a TOML file, which may inherit a machine or a link that comes
 /// with tidegate. `file` is what errors call it, and its stem is the machine's name.
 pub fn machine_from_toml(text: &str, file: &Path) -> Result<Machine, ScenarioError> {
@@ -71,6 +83,8 @@ pub fn machine_from_toml(text: &str, file: &Path) -> Result<Machine, ScenarioErr
 /// or a variation.
 struct Library<'a> {
     machines: &'a [(&'a str, &'a str)],
+    /// Documents, as `tidegate profile` writes them.
+    measured: &'a [(&'a str, &'a str)],
     links: &'a [(&'a str, &'a str)],
     variations: &'a [(&'a str, &'a str)],
 }
@@ -98,21 +112,7 @@ impl Library<'_> {
                 true => self.named(machine, chain)?,
                 false => self.named_machine(machine, chain)?,
             };
-            let (file, what) = if let Some(link) = self.link(other)? {
-                let what = link.link_name().unwrap_or(other).to_string();
-                (link, what)
-            } else if let Some(variation) = self.variation(other)? {
-                let what = variation.description.clone().unwrap_or_else(|| other.to_string());
-                (variation, what)
-            } else {
-                let known = self.links.iter().chain(self.variations).map(|(name, _)| *name);
-                return Err(ScenarioError::unknown("link or variation", other, known));
-            };
-            let title = base.description.as_deref().unwrap_or(machine);
-            let description = format!("{title}; here with {what}");
-            let mut both = file.over(base);
-            both.description = Some(description);
-            return Ok(both);
+            return self.with(base, other, machine);
         }
         match self.link(name)? {
             Some(link_file) => Ok(link_file),
@@ -120,14 +120,53 @@ impl Library<'_> {
         }
     }
 
+    /// A machine with a link or a variation in the place of its own figures. `machine` is what a machine
+    /// without a description is called.
+    fn with(
+        &self,
+        base: MachineFile,
+        other: &str,
+        machine: &str,
+    ) -> Result<MachineFile, ScenarioError> {
+        let (file, what) = if let Some(link) = self.link(other)? {
+            let what = link.link_name().unwrap_or(other).to_string();
+            (link, what)
+        } else if let Some(variation) = self.variation(other)? {
+            let what = variation.description.clone().unwrap_or_else(|| other.to_string());
+            (variation, what)
+        } else {
+            let known = self.links.iter().chain(self.variations).map(|(name, _)| *name);
+            return Err(ScenarioError::unknown("link or variation", other, known));
+        };
+        let title = base.description.as_deref().unwrap_or(machine);
+        let description = format!("{title}; here with {what}");
+        let mut both = file.over(base);
+        both.description = Some(description);
+        Ok(both)
+    }
+
+    /// Names of machines, ascending.
+    fn names(&self) -> Vec<&str> {
+        let mut names: Vec<_> =
+            self.machines.iter().chain(self.measured).map(|(name, _)| *name).collect();
+        names.sort_unstable();
+        names
+    }
+
     fn named_machine(
         &self,
         name: &str,
         chain: &mut Vec<String>,
     ) -> Result<MachineFile, ScenarioError> {
+        if let Some((_, text)) = self.measured.iter().find(|(known, _)| *known == name) {
+            let file = PathBuf::from(format!("machines/{name}.json"));
+            let machine = Machine::from_json(text, &file).map_err(|source| {
+                ScenarioError::Document { name: name.to_string(), source: Box::new(source) }
+            })?;
+            return Ok(MachineFile::of(machine));
+        }
         let Some((_, text)) = self.machines.iter().find(|(known, _)| *known == name) else {
-            let known = self.machines.iter().map(|(name, _)| *name);
-            return Err(ScenarioError::unknown("machine", name, known));
+            return Err(ScenarioError::unknown("machine", name, self.names().into_iter()));
         };
         let seen = chain.iter().position(|earlier| earlier == name);
         chain.push(name.to_string());

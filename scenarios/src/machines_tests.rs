@@ -7,11 +7,15 @@ use super::*;
 
 /// The names of the TOML files in a folder of this crate.
 fn files(folder: &str) -> Vec<String> {
+    files_that_end(folder, "toml")
+}
+
+fn files_that_end(folder: &str, extension: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut names: Vec<String> = std::fs::read_dir(path)
         .expect("the folder is part of the repository")
         .map(|entry| entry.expect("readable").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .filter(|path| path.extension().is_some_and(|end| end == extension))
         .map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned())
         .collect();
     names.sort();
@@ -36,9 +40,11 @@ fn causes(error: &dyn Error) -> String {
 #[test]
 fn the_tables_hold_every_file_of_their_folders_and_share_no_name() {
     assert_eq!(names(BUNDLED.machines), files("machines"));
+    assert_eq!(names(BUNDLED.measured), files_that_end("machines", "json"));
     assert_eq!(names(BUNDLED.links), files("links"));
     assert_eq!(names(BUNDLED.variations), files("variations"));
-    let mut all = [BUNDLED.machines, BUNDLED.links, BUNDLED.variations].map(names).concat();
+    let tables = [BUNDLED.machines, BUNDLED.measured, BUNDLED.links, BUNDLED.variations];
+    let mut all = tables.map(names).concat();
     all.sort();
     assert!(all.windows(2).all(|pair| pair[0] != pair[1]), "{all:?}");
 }
@@ -184,6 +190,23 @@ fn names_that_are_none_are_refused_with_a_remedy() {
     assert!(matches!(machine(&long), Err(ScenarioError::Unknown { .. })));
 }
 
+/// A document takes another link as a file does, with that link's sources, and keeps its own figures.
+#[test]
+fn measured_machines_take_other_links() {
+    let measured = machine("h100-measured").expect("bundled");
+    let nvlink = machine("h100-measured+nvlink-c2c").expect("bundled");
+    assert_eq!(nvlink.device, measured.device);
+    let link = machine("h200+nvlink-c2c").expect("bundled").link;
+    assert_eq!((&nvlink.link.d2h, nvlink.link.latency), (&link.d2h, link.latency));
+    assert_ne!(nvlink.link.d2h, measured.link.d2h);
+    assert!(measured.sources["link.d2h"].starts_with("measured"), "{:?}", measured.sources);
+    assert!(!nvlink.sources["link.d2h"].starts_with("measured"), "{:?}", nvlink.sources);
+    assert!(nvlink.description.ends_with("here with NVLink-C2C"), "{}", nvlink.description);
+    let own = machine_with(measured.clone(), "nvlink-c2c").expect("there is such a link");
+    assert_eq!((own.link, own.device), (nvlink.link, nvlink.device));
+    assert!(matches!(machine_with(measured, "nothing"), Err(ScenarioError::Unknown { .. })));
+}
+
 #[test]
 fn machines_that_inherit_one_another_are_refused() {
     let library = Library {
@@ -193,6 +216,7 @@ fn machines_that_inherit_one_another_are_refused() {
             ("c", "inherits = \"b\""),
             ("self", "inherits = \"self\""),
         ],
+        measured: &[],
         links: &[("fast", "")],
         variations: &[],
     };

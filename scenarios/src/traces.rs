@@ -14,7 +14,7 @@ macro_rules! embed {
 }
 
 /// Name and text of each trace, by ascending name. A new file in `traces/` is one line here.
-const TRACES: &[(&str, &str)] = embed!["resnet18-host"];
+const TRACES: &[(&str, &str)] = embed!["resnet18-host", "resnet50-h100", "unet-h100", "vit-l16-h100"];
 
 /// Names of the traces that come with tidegate, ascending.
 pub fn traces() -> impl Iterator<Item = &'static str> {
@@ -33,7 +33,7 @@ fn find(traces: &[(&str, &str)], name: &str) -> Result<Trace, ScenarioError> {
     };
     let file = PathBuf::from(format!("traces/{name}.json"));
     Trace::from_json(text, &file)
-        .map_err(|source| ScenarioError::Trace { name: name.to_string(), source: Box::new(source) })
+        .map_err(|source| ScenarioError::Document { name: name.to_string(), source: Box::new(source) })
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(find(&traces, "resnet18").expect("it is there").network, "none");
         let error = find(&traces, "resnet81").expect_err("no such trace").to_string();
         assert_eq!(error, "there is no trace `resnet81`: did you mean `resnet18`?");
-        assert!(matches!(find(&traces, "broken"), Err(ScenarioError::Trace { .. })));
+        assert!(matches!(find(&traces, "broken"), Err(ScenarioError::Document { .. })));
         let error = find(&[], "x").expect_err("no traces").to_string();
         assert_eq!(error, "there is no trace `x`: none comes with this tidegate");
     }

@@ -12,8 +12,8 @@
 //!
 //! # What has been run where
 //!
-//! **Nothing here has ever run on a GPU.** What has been done without one, by tests in this
-//! repository:
+//! On GPUs: `tidegate acceptance --device cuda` is what runs there, and `docs/cuda.md` shows what came of it.
+//! What is done without one, by tests in this repository:
 //!
 //! | what | how |
 //! |---|---|

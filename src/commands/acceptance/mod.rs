@@ -47,8 +47,9 @@ pub struct Args {
     #[arg(long)]
     list: bool,
 
-    /// Show such a document instead: a file, or that of the GPU which comes with tidegate
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["only", "list"])]
+    /// Show such a document instead: a file, or that of the GPU which comes with tidegate. With --only,
+    /// the figures of those steps
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "", conflicts_with = "list")]
     show: Option<PathBuf>,
 
     /// Do what a step does in a process, in this one
@@ -68,7 +69,12 @@ fn minutes(text: &str) -> std::result::Result<f64, String> {
 /// Goes through the steps.
 pub fn run(args: &Args) -> Result {
     if let Some(file) = &args.show {
-        return print(show::text(&Acceptance::read(file)?));
+        let mut document = Acceptance::read(file)?;
+        if args.only.is_empty() {
+            return print(show::overview(&document));
+        }
+        document.steps.retain(|step| args.only.contains(&step.name));
+        return print(show::text(&document));
     }
     if args.inside {
         return layers::run(args.only == ["sanitizer"]);
