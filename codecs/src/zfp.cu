@@ -6,6 +6,8 @@ struct ZfpShape {
 
 template <u32 D> struct ZfpDims {
     static constexpr u32 VALUES = D == 1 ? 4 : D == 2 ? 16 : 64;
+    // Whether a bit plane may take more than 32 bits. It takes less than two a value.
+    static constexpr bool LONG = D == 3;
 };
 
 // The coefficients from the lowest frequency up.
@@ -108,12 +110,15 @@ struct ZfpWriter {
     __device__ __forceinline__ ZfpWriter(u32* words, u64 position, u32 bits)
         : word(words + position / 32), buffer(0), held(position % 32), left(bits), shared(held != 0) {}
 
-    // At most 32 bits, of which those that have no room are left out.
+    // At most 32 bits, of which those that have no room are left out. Between two calls of `flush`, too.
     __device__ __forceinline__ void put(u32 bits, u32 count) {
         count = smaller(count, left);
         buffer |= (u64)(bits & zfp_low(count)) << held;
         held += count;
         left -= count;
+    }
+
+    __device__ __forceinline__ void flush() {
         if (held < 32) return;
         if (shared) atomicOr(word, (u32)buffer);
         else *word = (u32)buffer;
@@ -125,6 +130,7 @@ struct ZfpWriter {
 
     // What is behind the last bit is zero already.
     __device__ __forceinline__ void end() {
+        flush();
         if ((u32)buffer != 0) atomicOr(word, (u32)buffer);
     }
 };
@@ -134,6 +140,7 @@ DEVICE void zfp_compress(
     const void* input, u32 dtype, ZfpShape n, u32 block_bits, u32* out, u64* status
 ) {
     constexpr u32 VALUES = ZfpDims<D>::VALUES;
+    constexpr bool LONG = ZfpDims<D>::LONG;
     u64 stride = (u64)gridDim.x * blockDim.x;
     for (u64 block = (u64)blockIdx.x * blockDim.x + threadIdx.x; block < zfp_blocks<D>(n); block += stride) {
         ZfpBlock at = zfp_block<D>(n, block);
@@ -152,6 +159,7 @@ DEVICE void zfp_compress(
         if (largest == 0 || largest >= 0x7f800000u) continue;
         i32 exponent = (i32)(largest >> 23) - 126;
         writer.put(2 * (u32)(exponent + 127) + 1, 9);
+        writer.flush();
         i32 coefficients[VALUES];
         for (u32 i = 0; i < VALUES; i++) {
             float value = values[i];
@@ -177,14 +185,20 @@ DEVICE void zfp_compress(
 #pragma unroll
             for (u32 i = 0; i < VALUES; i++) bits |= (typename ZfpPlane<D>::Bits)(planes[i] >> plane & 1) << i;
             writer.put((u32)bits, smaller(known, 32u));
-            if (VALUES > 32) writer.put((u32)((u64)bits >> 32), known > 32 ? known - 32 : 0);
+            if (LONG) {
+                writer.flush();
+                writer.put((u32)((u64)bits >> 32), known > 32 ? known - 32 : 0);
+            }
             bits = known < VALUES ? bits >> known : 0;
             while (known < VALUES) {
+                if (LONG) writer.flush();
                 writer.put(bits != 0, 1);
                 if (bits == 0) break;
                 u32 run = __ffsll(bits) - 1, zeros = run;
-                if (VALUES > 32 && zeros >= 32) {
+                if (LONG) writer.flush();
+                if (LONG && zeros >= 32) {
                     writer.put(0, 32);
+                    writer.flush();
                     zeros -= 32;
                 }
                 // That the last value has the bit is known without it.
@@ -192,6 +206,7 @@ DEVICE void zfp_compress(
                 bits = bits >> run >> 1;
                 known += run + 1;
             }
+            writer.flush();
         }
         writer.end();
     }
@@ -208,13 +223,11 @@ struct ZfpReader {
         : word(words + position / 32 + 1), buffer(words[position / 32] >> position % 32),
           held(32 - position % 32), left(bits) {}
 
-    // The next 32 bits; what they are behind the block does not matter.
-    __device__ __forceinline__ u32 next() {
-        if (held < 32 && held < left) {
-            buffer |= (u64)*word++ << held;
-            held += 32;
-        }
-        return (u32)buffer;
+    // Has 32 bits at least, or all that the block has left.
+    __device__ __forceinline__ void fill() {
+        if (held >= 32 || held >= left) return;
+        buffer |= (u64)*word++ << held;
+        held += 32;
     }
 
     __device__ __forceinline__ void skip(u32 count) {
@@ -223,10 +236,10 @@ struct ZfpReader {
         left -= count;
     }
 
-    // At most 32 bits; zeros behind the block.
+    // At most 32 bits after `fill`; zeros behind the block.
     __device__ __forceinline__ u32 take(u32 count) {
         count = smaller(count, left);
-        u32 bits = next() & zfp_low(count);
+        u32 bits = (u32)buffer & zfp_low(count);
         skip(count);
         return bits;
     }
@@ -235,30 +248,38 @@ struct ZfpReader {
 template <u32 D>
 DEVICE void zfp_decompress(const u32* payload, u32 dtype, ZfpShape n, u32 block_bits, void* out) {
     constexpr u32 VALUES = ZfpDims<D>::VALUES;
+    constexpr bool LONG = ZfpDims<D>::LONG;
     u64 stride = (u64)gridDim.x * blockDim.x;
     for (u64 block = (u64)blockIdx.x * blockDim.x + threadIdx.x; block < zfp_blocks<D>(n); block += stride) {
         ZfpReader reader(payload, block * block_bits, block_bits);
         u32 planes[VALUES];
         for (u32 i = 0; i < VALUES; i++) planes[i] = 0;
         i32 exponent = 0;
+        reader.fill();
         if (reader.take(1)) {
             exponent = (i32)reader.take(8) - 127;
             u32 known = 0;
             for (i32 plane = 31; plane >= 0 && reader.left > 0; plane--) {
                 typedef typename ZfpPlane<D>::Bits Bits;
+                reader.fill();
                 Bits bits = reader.take(smaller(known, 32u));
-                if (VALUES > 32) bits |= (u64)reader.take(known > 32 ? known - 32 : 0) << 32;
+                if (LONG) {
+                    reader.fill();
+                    bits |= (u64)reader.take(known > 32 ? known - 32 : 0) << 32;
+                }
                 while (known < VALUES && reader.left > 0) {
+                    if (LONG) reader.fill();
                     if (!reader.take(1)) break;
                     u32 ones, most;
                     // The zeros before a one; that of the last value is not there.
                     do {
                         most = smaller(smaller(VALUES - 1 - known, reader.left), 32u);
-                        ones = reader.next() & zfp_low(most);
+                        if (LONG) reader.fill();
+                        ones = (u32)reader.buffer & zfp_low(most);
                         u32 zeros = ones ? __ffs(ones) - 1 : most;
                         reader.skip(ones ? zeros + 1 : zeros);
                         known += zeros;
-                    } while (VALUES > 32 && ones == 0 && most == 32);
+                    } while (LONG && ones == 0 && most == 32);
                     bits |= (Bits)1 << known++;
                 }
 #pragma unroll
