@@ -426,6 +426,7 @@ DEVICE u32 sz_u16(const u8* at) { return at[0] | (u32)at[1] << 8; }
 DEVICE u32 sz_word(const u8* block, u32 size, u32 at) {
     if (at + 4 <= size) return *(const u32*)(block + at);
     u32 word = 0;
+#pragma unroll 1
     for (u32 i = 0; at + i < size; i++) word |= (u32)block[at + i] << 8 * i;
     return word;
 }
