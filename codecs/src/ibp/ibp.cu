@@ -144,7 +144,9 @@ DEVICE u32 ibp_chunks(
 // follows a row, and all lanes spread the next 32 chunks of each row: several rows are on the way at a
 // time, and what a lane must know of Mask and Bitval stays in its registers.
 template <class W>
-DEVICE void ibp_rows(const IbpTable* table, u64 row, u64 end, u64 begin, u8* out, IbpCursor* cursors, u64* status) {
+DEVICE void ibp_rows(
+    const IbpTable* table, u64 row, u64 end, u64 begin, u8* out, IbpCursor* cursors, u64* status
+) {
     constexpr u32 CHUNK = sizeof(W), WIDTH = 8 * CHUNK, AT_ONCE = CHUNK == 8 ? 2 : 4;
     u64 chunks = table->row_bytes / CHUNK, header = ibp_header<W>(table->row_bytes);
     const W* packed_words = (const W*)table->packed;
@@ -173,7 +175,10 @@ DEVICE void ibp_rows(const IbpTable* table, u64 row, u64 end, u64 begin, u8* out
             u32 inside = ibp_inside(first, chunks), participation = next;
             next = participation_from(first + WARP);
             // Participation bits behind the last chunk are 0.
-            if (participation & ~inside) bits = position = 0, whole = false;
+            if (participation & ~inside) {
+                bits = 0;
+                whole = false;
+            }
             u64 limit = smaller(bits - position / WIDTH * WIDTH, (u64)0xffff);
             // All lanes are done with the cursors before.
             __syncwarp();
@@ -185,12 +190,15 @@ DEVICE void ibp_rows(const IbpTable* table, u64 row, u64 end, u64 begin, u8* out
             IbpPlan<W> plan(table->mask, table->bitval, first + lane(), stores);
             u32 taken = 0, count = (u32)smaller((u64)WARP, end - row);
             W* to = (W*)(out + row * table->row_bytes) + first + lane();
-            if (count == 1) taken = ibp_chunks<1>(plan, cursors, 0, count, packed_words, to, table->row_bytes, stores);
-            else for (u32 i = 0; i < count; i += AT_ONCE) {
-                u32 of_these = ibp_chunks<AT_ONCE>(
-                    plan, cursors, i, count, packed_words, to, table->row_bytes, stores);
-                if (lane() - i < AT_ONCE) taken = of_these;
-                to = (W*)((u8*)to + AT_ONCE * table->row_bytes);
+            if (count == 1) {
+                taken = ibp_chunks<1>(plan, cursors, 0, count, packed_words, to, table->row_bytes, stores);
+            } else {
+                for (u32 i = 0; i < count; i += AT_ONCE) {
+                    u32 of_these = ibp_chunks<AT_ONCE>(
+                        plan, cursors, i, count, packed_words, to, table->row_bytes, stores);
+                    if (lane() - i < AT_ONCE) taken = of_these;
+                    to = (W*)((u8*)to + AT_ONCE * table->row_bytes);
+                }
             }
             position += taken;
         }
