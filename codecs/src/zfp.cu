@@ -6,6 +6,8 @@ struct ZfpShape {
 
 template <u32 D> struct ZfpDims {
     static constexpr u32 VALUES = D == 1 ? 4 : D == 2 ? 16 : 64;
+    // Whether a bit plane may take more than 32 bits. It takes less than two a value.
+    static constexpr bool LONG = D == 3;
 };
 
 // The coefficients from the lowest frequency up.
@@ -60,16 +62,20 @@ struct ZfpBlock {
     u32 x, y, z;
 };
 
-DEVICE u64 zfp_blocks(ZfpShape n) { return ((n.x + 3) / 4) * ((n.y + 3) / 4) * ((n.z + 3) / 4); }
+// The dimensions that a field does not have are 1.
+template <u32 D> DEVICE u64 zfp_blocks(ZfpShape n) {
+    return (n.x + 3) / 4 * (D > 1 ? (n.y + 3) / 4 : 1) * (D > 2 ? (n.z + 3) / 4 : 1);
+}
 
-DEVICE ZfpBlock zfp_block(ZfpShape n, u64 block) {
+template <u32 D> DEVICE ZfpBlock zfp_block(ZfpShape n, u64 block) {
     u64 across = (n.x + 3) / 4, down = (n.y + 3) / 4;
-    u64 x = block % across * 4, y = block / across % down * 4, z = block / across / down * 4;
+    u64 row = D > 1 ? block / across : 0, plane = D > 2 ? row / down : 0;
+    u64 x = (block - row * across) * 4, y = (row - plane * down) * 4, z = plane * 4;
     return ZfpBlock{
         (z * n.y + y) * n.x + x,
         (u32)smaller(n.x - x, (u64)4),
-        (u32)smaller(n.y - y, (u64)4),
-        (u32)smaller(n.z - z, (u64)4),
+        D > 1 ? (u32)smaller(n.y - y, (u64)4) : 1,
+        D > 2 ? (u32)smaller(n.z - z, (u64)4) : 1,
     };
 }
 
@@ -82,17 +88,50 @@ DEVICE float zfp_power(i32 exponent) {
     return exponent >= -149 ? __uint_as_float(1u << (exponent + 149)) : 0.0f;
 }
 
-// Bits of one block, which go into words that neighbours share.
-struct ZfpWriter {
-    u32* words;
-    u64 position;
-    u32 left;
+// A bit of each value, or as many as are known.
+template <u32 D> struct ZfpPlane {
+    typedef u32 Bits;
+};
+template <> struct ZfpPlane<3> {
+    typedef u64 Bits;
+};
 
-    __device__ __forceinline__ void put(u64 bits, u32 count) {
+DEVICE u32 zfp_low(u32 count) { return (u32)((1ull << count) - 1); }
+
+// Bits of one block. They are gathered in a register and go out a word at a time; the first and the
+// last word may be shared with neighbours.
+struct ZfpWriter {
+    u32* word;
+    u64 buffer;
+    // Bits in the buffer, of which those before the block are zeros, and bits that the block has left.
+    u32 held, left;
+    bool shared;
+
+    __device__ __forceinline__ ZfpWriter(u32* words, u64 position, u32 bits)
+        : word(words + position / 32), buffer(0), held(position % 32), left(bits), shared(held != 0) {}
+
+    // At most 32 bits, of which those that have no room are left out. Between two calls of `flush`, too.
+    __device__ __forceinline__ void put(u32 bits, u32 count) {
         count = smaller(count, left);
-        if (count > 0) or_bits(words, position, bits, count);
-        position += count;
+        buffer |= (u64)(bits & zfp_low(count)) << held;
+        held += count;
         left -= count;
+    }
+
+    __device__ __forceinline__ void flush() {
+        if (held < 32) return;
+        if (shared) atomicOr(word, (u32)buffer);
+        else *word = (u32)buffer;
+        shared = false;
+        word++;
+        buffer >>= 32;
+        held -= 32;
+    }
+
+    // What is behind the last bit is zero already.
+    __device__ __forceinline__ void end() {
+        flush();
+        if ((u32)buffer != 0) atomicOr(word, (u32)buffer);
     }
 };
 
@@ -101,9 +140,10 @@ DEVICE void zfp_compress(
     const void* input, u32 dtype, ZfpShape n, u32 block_bits, u32* out, u64* status
 ) {
     constexpr u32 VALUES = ZfpDims<D>::VALUES;
+    constexpr bool LONG = ZfpDims<D>::LONG;
     u64 stride = (u64)gridDim.x * blockDim.x;
-    for (u64 block = (u64)blockIdx.x * blockDim.x + threadIdx.x; block < zfp_blocks(n); block += stride) {
-        ZfpBlock at = zfp_block(n, block);
+    for (u64 block = (u64)blockIdx.x * blockDim.x + threadIdx.x; block < zfp_blocks<D>(n); block += stride) {
+        ZfpBlock at = zfp_block<D>(n, block);
         float values[VALUES];
         u32 largest = 0;
         for (u32 i = 0; i < VALUES; i++) {
@@ -114,11 +154,12 @@ DEVICE void zfp_compress(
             largest = larger(largest, bits);
             if (bits >= 0x7f800000u) report(status, index);
         }
-        ZfpWriter writer = {out, block * block_bits, block_bits};
+        ZfpWriter writer(out, block * block_bits, block_bits);
         // A block of zeros is one zero bit, and the payload begins as zeros.
         if (largest == 0 || largest >= 0x7f800000u) continue;
         i32 exponent = (i32)(largest >> 23) - 126;
-        writer.put(2 * (u64)(exponent + 127) + 1, 9);
+        writer.put(2 * (u32)(exponent + 127) + 1, 9);
+        writer.flush();
         i32 coefficients[VALUES];
         for (u32 i = 0; i < VALUES; i++) {
             float value = values[i];
@@ -140,61 +181,109 @@ DEVICE void zfp_compress(
         // then group tests and runs of zeros.
         u32 known = 0;
         for (i32 plane = 31; plane >= 0 && writer.left > 0; plane--) {
-            u64 bits = 0;
-            for (u32 i = 0; i < VALUES; i++) bits |= (u64)(planes[i] >> plane & 1) << i;
-            writer.put(bits, known);
-            bits = known < 64 ? bits >> known : 0;
+            typename ZfpPlane<D>::Bits bits = 0;
+#pragma unroll
+            for (u32 i = 0; i < VALUES; i++) bits |= (typename ZfpPlane<D>::Bits)(planes[i] >> plane & 1) << i;
+            writer.put((u32)bits, smaller(known, 32u));
+            if (LONG) {
+                writer.flush();
+                writer.put((u32)((u64)bits >> 32), known > 32 ? known - 32 : 0);
+            }
+            bits = known < VALUES ? bits >> known : 0;
             while (known < VALUES) {
+                if (LONG) writer.flush();
                 writer.put(bits != 0, 1);
                 if (bits == 0) break;
-                while (known < VALUES - 1) {
-                    writer.put(bits & 1, 1);
-                    if (bits & 1) break;
-                    bits >>= 1;
-                    known++;
+                u32 run = __ffsll(bits) - 1, zeros = run;
+                if (LONG) writer.flush();
+                if (LONG && zeros >= 32) {
+                    writer.put(0, 32);
+                    writer.flush();
+                    zeros -= 32;
                 }
-                bits >>= 1;
-                known++;
+                // That the last value has the bit is known without it.
+                writer.put(1u << zeros, known + run < VALUES - 1 ? zeros + 1 : zeros);
+                bits = bits >> run >> 1;
+                known += run + 1;
             }
+            writer.flush();
         }
+        writer.end();
     }
 }
 
 struct ZfpReader {
-    const u32* words;
-    u64 position;
-    u32 left;
+    // The next word, of which nothing is read that the block has no bit in.
+    const u32* word;
+    u64 buffer;
+    // Bits in the buffer, which may be a neighbour's in the end, and bits that the block has left.
+    u32 held, left;
 
-    __device__ __forceinline__ u32 bit() {
-        if (left == 0) return 0;
-        u32 bit = words[position / 32] >> position % 32 & 1;
-        position++;
-        left--;
-        return bit;
+    __device__ __forceinline__ ZfpReader(const u32* words, u64 position, u32 bits)
+        : word(words + position / 32 + 1), buffer(words[position / 32] >> position % 32),
+          held(32 - position % 32), left(bits) {}
+
+    // Has 32 bits at least, or all that the block has left.
+    __device__ __forceinline__ void fill() {
+        if (held >= 32 || held >= left) return;
+        buffer |= (u64)*word++ << held;
+        held += 32;
+    }
+
+    __device__ __forceinline__ void skip(u32 count) {
+        buffer >>= count;
+        held -= count;
+        left -= count;
+    }
+
+    // At most 32 bits after `fill`; zeros behind the block.
+    __device__ __forceinline__ u32 take(u32 count) {
+        count = smaller(count, left);
+        u32 bits = (u32)buffer & zfp_low(count);
+        skip(count);
+        return bits;
     }
 };
 
 template <u32 D>
 DEVICE void zfp_decompress(const u32* payload, u32 dtype, ZfpShape n, u32 block_bits, void* out) {
     constexpr u32 VALUES = ZfpDims<D>::VALUES;
+    constexpr bool LONG = ZfpDims<D>::LONG;
     u64 stride = (u64)gridDim.x * blockDim.x;
-    for (u64 block = (u64)blockIdx.x * blockDim.x + threadIdx.x; block < zfp_blocks(n); block += stride) {
-        ZfpReader reader = {payload, block * block_bits, block_bits};
+    for (u64 block = (u64)blockIdx.x * blockDim.x + threadIdx.x; block < zfp_blocks<D>(n); block += stride) {
+        ZfpReader reader(payload, block * block_bits, block_bits);
         u32 planes[VALUES];
         for (u32 i = 0; i < VALUES; i++) planes[i] = 0;
         i32 exponent = 0;
-        if (reader.bit()) {
-            u32 biased = 0;
-            for (u32 i = 0; i < 8; i++) biased |= reader.bit() << i;
-            exponent = (i32)biased - 127;
+        reader.fill();
+        if (reader.take(1)) {
+            exponent = (i32)reader.take(8) - 127;
             u32 known = 0;
             for (i32 plane = 31; plane >= 0 && reader.left > 0; plane--) {
-                for (u32 i = 0; i < known; i++) planes[i] |= reader.bit() << plane;
-                while (known < VALUES && reader.left > 0) {
-                    if (!reader.bit()) break;
-                    while (known < VALUES - 1 && reader.left > 0 && !reader.bit()) known++;
-                    planes[known++] |= 1u << plane;
+                typedef typename ZfpPlane<D>::Bits Bits;
+                reader.fill();
+                Bits bits = reader.take(smaller(known, 32u));
+                if (LONG) {
+                    reader.fill();
+                    bits |= (u64)reader.take(known > 32 ? known - 32 : 0) << 32;
                 }
+                while (known < VALUES && reader.left > 0) {
+                    if (LONG) reader.fill();
+                    if (!reader.take(1)) break;
+                    u32 ones, most;
+                    // The zeros before a one; that of the last value is not there.
+                    do {
+                        most = smaller(smaller(VALUES - 1 - known, reader.left), 32u);
+                        if (LONG) reader.fill();
+                        ones = (u32)reader.buffer & zfp_low(most);
+                        u32 zeros = ones ? __ffs(ones) - 1 : most;
+                        reader.skip(ones ? zeros + 1 : zeros);
+                        known += zeros;
+                    } while (LONG && ones == 0 && most == 32);
+                    bits |= (Bits)1 << known++;
+                }
+#pragma unroll
+                for (u32 i = 0; i < VALUES; i++) planes[i] |= (u32)(bits >> i & 1) << plane;
             }
         }
         i32 coefficients[VALUES];
@@ -202,7 +291,7 @@ DEVICE void zfp_decompress(const u32* payload, u32 dtype, ZfpShape n, u32 block_
             coefficients[zfp_order<D>(i)] = (i32)((planes[i] ^ 0xaaaaaaaau) - 0xaaaaaaaau);
         }
         zfp_transform<D, false>(coefficients);
-        ZfpBlock at = zfp_block(n, block);
+        ZfpBlock at = zfp_block<D>(n, block);
         float scale = zfp_power(exponent - 30);
         // Halves are not rounded to infinity.
         float limit = __uint_as_float(dtype == F16 ? 0x477fe000u : 0x7f7f0000u);

@@ -98,11 +98,55 @@ struct alignas(16) IbpCursor {
     u16 bit, limit;
 };
 
+// Decompresses chunks of `AT_ONCE` rows from the first on, of which there are `count` in all: one a lane of
+// each row. A lane that has the number of one of these rows gets how many bits its chunks took.
+template <u32 AT_ONCE, class W>
+DEVICE u32 ibp_chunks(
+    const IbpPlan<W>& plan, const IbpCursor* cursors, u32 first, u32 count, const W* packed, W* to,
+    u64 row_bytes, bool stores
+) {
+    constexpr u32 WIDTH = 8 * sizeof(W);
+    // Sums of 32 chunks have less than 16 bits: those of two rows go together.
+    bool is_packed[AT_ONCE + 1];
+    u32 before[(AT_ONCE + 1) / 2], bit[AT_ONCE], taken = 0;
+    W high[AT_ONCE], low[AT_ONCE];
+    is_packed[AT_ONCE] = false;
+#pragma unroll
+    for (u32 j = 0; j < AT_ONCE; j++) is_packed[j] = cursors[first + j].participation >> lane() & 1;
+#pragma unroll
+    for (u32 j = 0; j < AT_ONCE; j += 2) {
+        u32 total;
+        before[j / 2] = warp_scan(plan.count(is_packed[j]) | plan.count(is_packed[j + 1]) << 16, &total);
+        if (lane() == first + j) taken = total & 0xffff;
+        if (lane() == first + j + 1) taken = total >> 16;
+    }
+#pragma unroll
+    for (u32 j = 0; j < AT_ONCE; j++) {
+        IbpCursor cursor = cursors[first + j];
+        u32 begins = cursor.bit + (before[j / 2] >> j % 2 * 16 & 0xffff);
+        u32 bits = plan.count(is_packed[j]);
+        const W* from = packed + cursor.word + begins / WIDTH;
+        bit[j] = begins % WIDTH;
+        bool there = begins + bits <= cursor.limit;
+        high[j] = there && bits > 0 ? from[0] : 0;
+        low[j] = there && bit[j] + bits > WIDTH ? from[1] : 0;
+    }
+#pragma unroll
+    for (u32 j = 0; j < AT_ONCE; j++) {
+        W chunk = plan.chunk(high[j], low[j], bit[j], is_packed[j]);
+        if (stores && first + j < count) *to = chunk;
+        to = (W*)((u8*)to + row_bytes);
+    }
+    return taken;
+}
+
 // Decompresses rows, of which the first begins so many bytes into what is packed. In turn, a lane
 // follows a row, and all lanes spread the next 32 chunks of each row: several rows are on the way at a
 // time, and what a lane must know of Mask and Bitval stays in its registers.
 template <class W>
-DEVICE void ibp_rows(const IbpTable* table, u64 row, u64 end, u64 begin, u8* out, IbpCursor* cursors, u64* status) {
+DEVICE void ibp_rows(
+    const IbpTable* table, u64 row, u64 end, u64 begin, u8* out, IbpCursor* cursors, u64* status
+) {
     constexpr u32 CHUNK = sizeof(W), WIDTH = 8 * CHUNK, AT_ONCE = CHUNK == 8 ? 2 : 4;
     u64 chunks = table->row_bytes / CHUNK, header = ibp_header<W>(table->row_bytes);
     const W* packed_words = (const W*)table->packed;
@@ -119,15 +163,22 @@ DEVICE void ibp_rows(const IbpTable* table, u64 row, u64 end, u64 begin, u8* out
             && (own + 1 < table->rows || at + size == table->room);
         u64 own_header = raw ? 0 : header, position = 0;
         u64 bits = whole ? 8 * (size - own_header) : 0;
+        // The participation bits of the next chunks are on the way while these are worked on.
+        auto participation_from = [&](u64 first) {
+            const W* words = packed_words + at / CHUNK;
+            return whole && !raw && first < 8 * header
+                ? ibp_participation<W>(first / WARP, header / CHUNK, [&](u64 i) { return words[i]; })
+                : 0;
+        };
+        u32 next = participation_from(0);
         for (u64 first = 0; first < 8 * header; first += WARP) {
-            u32 inside = ibp_inside(first, chunks), participation = 0;
-            if (whole && !raw) {
-                const W* words = packed_words + at / CHUNK;
-                participation = ibp_participation<W>(
-                    first / WARP, header / CHUNK, [&](u64 i) { return words[i]; });
-            }
+            u32 inside = ibp_inside(first, chunks), participation = next;
+            next = participation_from(first + WARP);
             // Participation bits behind the last chunk are 0.
-            if (participation & ~inside) bits = position = 0, whole = false;
+            if (participation & ~inside) {
+                bits = 0;
+                whole = false;
+            }
             u64 limit = smaller(bits - position / WIDTH * WIDTH, (u64)0xffff);
             // All lanes are done with the cursors before.
             __syncwarp();
@@ -139,37 +190,14 @@ DEVICE void ibp_rows(const IbpTable* table, u64 row, u64 end, u64 begin, u8* out
             IbpPlan<W> plan(table->mask, table->bitval, first + lane(), stores);
             u32 taken = 0, count = (u32)smaller((u64)WARP, end - row);
             W* to = (W*)(out + row * table->row_bytes) + first + lane();
-            for (u32 i = 0; i < count; i += AT_ONCE) {
-                // Sums of 32 chunks have less than 16 bits: those of two rows go together.
-                bool is_packed[AT_ONCE];
-                u32 before[AT_ONCE / 2], bit[AT_ONCE];
-                W high[AT_ONCE], low[AT_ONCE];
-#pragma unroll
-                for (u32 j = 0; j < AT_ONCE; j++) is_packed[j] = cursors[i + j].participation >> lane() & 1;
-#pragma unroll
-                for (u32 j = 0; j < AT_ONCE; j += 2) {
-                    u32 total;
-                    before[j / 2] =
-                        warp_scan(plan.count(is_packed[j]) | plan.count(is_packed[j + 1]) << 16, &total);
-                    if (lane() == i + j) taken = total & 0xffff;
-                    if (lane() == i + j + 1) taken = total >> 16;
-                }
-#pragma unroll
-                for (u32 j = 0; j < AT_ONCE; j++) {
-                    IbpCursor cursor = cursors[i + j];
-                    u32 begins = cursor.bit + (before[j / 2] >> j % 2 * 16 & 0xffff);
-                    u32 bits = plan.count(is_packed[j]);
-                    const W* from = packed_words + cursor.word + begins / WIDTH;
-                    bit[j] = begins % WIDTH;
-                    bool there = begins + bits <= cursor.limit;
-                    high[j] = there && bits > 0 ? from[0] : 0;
-                    low[j] = there && bit[j] + bits > WIDTH ? from[1] : 0;
-                }
-#pragma unroll
-                for (u32 j = 0; j < AT_ONCE; j++) {
-                    W chunk = plan.chunk(high[j], low[j], bit[j], is_packed[j]);
-                    if (stores && i + j < count) *to = chunk;
-                    to = (W*)((u8*)to + table->row_bytes);
+            if (count == 1) {
+                taken = ibp_chunks<1>(plan, cursors, 0, count, packed_words, to, table->row_bytes, stores);
+            } else {
+                for (u32 i = 0; i < count; i += AT_ONCE) {
+                    u32 of_these = ibp_chunks<AT_ONCE>(
+                        plan, cursors, i, count, packed_words, to, table->row_bytes, stores);
+                    if (lane() - i < AT_ONCE) taken = of_these;
+                    to = (W*)((u8*)to + AT_ONCE * table->row_bytes);
                 }
             }
             position += taken;

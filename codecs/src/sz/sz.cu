@@ -416,43 +416,72 @@ struct SzDecompress {
     u32 base[1u << SZ_MAX_LENGTH];
     u32 entry[1u << SZ_MAX_LENGTH];
     u32 stream_bytes[SZ_BLOCK / SZ_SEGMENT];
+    u32 sums[WARP];
     u32 damaged;
 };
 
 DEVICE u32 sz_u16(const u8* at) { return at[0] | (u32)at[1] << 8; }
 
-// Decodes a segment, which holds zeros when it begins. Whether its stream ends with it.
-DEVICE bool sz_decode(
-    const SzDecompress* shared, const u8* streams, u64 bytes, u64 begin, u64 end, i32* out, u32 elements
-) {
-    u64 position = 8 * begin;
-    u32 done = 0;
-    while (done < elements) {
-        // No word and its extra bits have more than 33 bits.
-        u64 bits = 0;
-        for (u32 i = 0; i < 5; i++) {
-            u64 at = position / 8 + i;
-            if (at < bytes) bits |= (u64)streams[at] << 8 * i;
-        }
-        bits >>= position % 8;
-        u32 index = (u32)bits & ((1u << SZ_MAX_LENGTH) - 1);
-        u32 entry = shared->entry[index], length = entry & 255, extra_bits = entry >> 8 & 255;
-        if (length == 0) return false;
-        u32 magnitude = shared->base[index] + ((u32)(bits >> length) & ((1u << extra_bits) - 1));
-        if (entry >> 16 == 0) {
-            done += magnitude;
-        } else {
-            out[done++] = entry >> 16 == 1 ? (i32)magnitude : (i32)(0 - magnitude);
-        }
-        position += length + extra_bits;
-    }
-    return done == elements && (position + 7) / 8 == end;
+// Four bytes of a block, which lie at a multiple of four; zeros behind the block.
+DEVICE u32 sz_word(const u8* block, u32 size, u32 at) {
+    if (at + 4 <= size) return *(const u32*)(block + at);
+    u32 word = 0;
+#pragma unroll 1
+    for (u32 i = 0; at + i < size; i++) word |= (u32)block[at + i] << 8 * i;
+    return word;
 }
 
-// Prefix sums along an axis. A warp a line where neighbours are beside each other.
-DEVICE void sz_accumulate(u32* values, u32 elements, u64 stride, u64 extent) {
+// Decodes a segment, which holds zeros when it begins, from a byte of the block on. Whether its stream
+// has as many bytes as it says.
+DEVICE bool sz_decode(
+    const SzDecompress* shared, const u8* block, u32 size, u32 begin, u32 bytes, i32* out, u32 elements
+) {
+    u32 at = begin / 4 * 4 + 4, held = 32 - begin % 4 * 8, done = 0;
+    u64 buffer = sz_word(block, size, begin / 4 * 4) >> begin % 4 * 8, position = 0;
+    while (done < elements) {
+        // No word and its extra bits have more than 33 bits.
+        while (held <= 32) {
+            buffer |= (u64)sz_word(block, size, at) << held;
+            held += 32;
+            at += 4;
+        }
+        u32 index = (u32)buffer & ((1u << SZ_MAX_LENGTH) - 1);
+        u32 entry = shared->entry[index], length = entry & 255, extra_bits = entry >> 8 & 255;
+        if (length == 0) return false;
+        u32 magnitude = shared->base[index] + ((u32)(buffer >> length) & ((1u << extra_bits) - 1));
+        u32 kind = entry >> 16;
+        if (kind != 0) out[done] = kind == 1 ? (i32)magnitude : (i32)(0 - magnitude);
+        done += kind == 0 ? magnitude : 1;
+        buffer >>= length + extra_bits;
+        held -= length + extra_bits;
+        position += length + extra_bits;
+    }
+    return done == elements && (position + 7) / 8 == bytes;
+}
+
+// Prefix sums along an axis. Where neighbours are beside each other, a warp a line, or all threads one
+// after the other where there are fewer. `sums` is shared, one for each warp.
+DEVICE void sz_accumulate(u32* values, u32 elements, u64 stride, u64 extent, u32* sums) {
+    constexpr u32 EACH = 8;
     u64 lines = (elements + extent - 1) / extent;
-    if (stride == 1) {
+    if (stride == 1 && lines < warps()) {
+        for (u64 line = 0; line < lines; line++) {
+            u32 end = (u32)smaller((u64)elements, (line + 1) * extent), before = 0;
+            for (u32 first = (u32)(line * extent); first < end; first += blockDim.x * EACH) {
+                u32 own = first + threadIdx.x * EACH, sum = 0, total, until[EACH];
+#pragma unroll
+                for (u32 i = 0; i < EACH; i++) until[i] = own + i < end ? values[own + i] : 0;
+#pragma unroll
+                for (u32 i = 0; i < EACH; i++) until[i] = sum += until[i];
+                u32 below = before + block_scan(sum, sums, &total);
+#pragma unroll
+                for (u32 i = 0; i < EACH; i++) {
+                    if (own + i < end) values[own + i] = below + until[i];
+                }
+                before += total;
+            }
+        }
+    } else if (stride == 1) {
         for (u64 line = warp(); line < lines; line += warps()) {
             u64 end = smaller((u64)elements, (line + 1) * extent);
             u32 before = 0;
@@ -515,21 +544,22 @@ DEVICE bool sz_decompress_block(
         }
     }
     __syncthreads();
-    u64 begin = 0;
+    u32 begin = (u32)streams_at;
     for (u32 segment = 0; segment < segments; segment++) {
-        u64 end = begin + shared->stream_bytes[segment];
         // Segments go to different warps first, so that they do not wait for one another.
         if (threadIdx.x == segment % warps() * WARP + segment / warps()) {
             u32 first = segment * SZ_SEGMENT, count = smaller(SZ_SEGMENT, elements - first);
-            bool whole = sz_decode(shared, block + streams_at, streams_bytes, begin, end, q + first, count);
+            bool whole = sz_decode(
+                shared, block, (u32)size, begin, shared->stream_bytes[segment], q + first, count);
             if (!whole) atomicOr(&shared->damaged, 1u);
         }
-        begin = end;
+        begin += shared->stream_bytes[segment];
     }
     __syncthreads();
     if (shared->damaged) return false;
     for (u32 axis = order; axis-- > 0;) {
-        sz_accumulate((u32*)q, elements, setting->stride[axis], setting->extent[axis]);
+        sz_accumulate((u32*)q, elements, setting->stride[axis], setting->extent[axis],
+            shared->sums);
     }
     for (u32 i = threadIdx.x; i < elements; i += blockDim.x) {
         store_element(out, i, setting->dtype, __fmul_rn(__int2float_rn(q[i]), setting->step));

@@ -89,3 +89,23 @@ fn damaged_ibp() {
 fn damaged_sz() {
     check("sz", "sz:1e-2:2d", [40, 101], false);
 }
+
+#[test]
+fn a_chunk_that_an_ibp_row_does_not_have_is_said() {
+    let Some(mut emulator) = program("ibp") else { return };
+    let id: CodecId = "ibp".parse().unwrap();
+    let codec = codecs::codec(id).unwrap();
+    // Of zeros nothing stays but participation bits: those of five chunks, in a word for each row.
+    let layout = Layout::new(Dtype::F16, &[40, 10]).unwrap();
+    let bytes = vec![0; layout.bytes()];
+    let mut payload = vec![0; codec.worst_case(&layout)];
+    let length = codec.compress(TensorView::new(&layout, &bytes).unwrap(), &mut payload).unwrap();
+    payload.truncate(length);
+    let words = length - 40 * 4;
+    assert!(payload[words..].chunks(4).all(|word| word == [0b1_1111, 0, 0, 0]));
+    payload[words + 7 * 4] |= 0b10_0000;
+    codec.decompress(&payload, &layout, &mut vec![0; layout.bytes()]).unwrap_err();
+    let chance = Chance { seed: 2, blocks: 2 };
+    let left = decompress(&mut emulator, id, &layout, &payload, chance).unwrap();
+    assert_eq!(left.status, Some(7));
+}
