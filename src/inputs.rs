@@ -333,7 +333,8 @@ impl From<InPlace> for InPlaceOps {
 
 /// A bundled machine, perhaps with another link, or a file.
 pub fn read_machine(name: &str) -> Result<Machine> {
-    let of_file = |(file, _): &(&str, &str)| [".json", ".toml"].iter().any(|end| file.ends_with(end));
+    let of_file =
+        |(file, _): &(&str, &str)| [".json", ".toml"].iter().any(|end| file.ends_with(end));
     if let Some((file, others)) = name.split_once('+').filter(of_file) {
         let machine = read_machine(file)?;
         return scenarios::machine_with(machine, others).context("--machine").or_exit(Exit::Usage);

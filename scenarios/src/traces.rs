@@ -14,7 +14,8 @@ macro_rules! embed {
 }
 
 /// Name and text of each trace, by ascending name. A new file in `traces/` is one line here.
-const TRACES: &[(&str, &str)] = embed!["resnet18-host", "resnet50-h100", "unet-h100", "vit-l16-h100"];
+const TRACES: &[(&str, &str)] =
+    embed!["resnet18-host", "resnet50-h100", "unet-h100", "vit-l16-h100"];
 
 /// Names of the traces that come with tidegate, ascending.
 pub fn traces() -> impl Iterator<Item = &'static str> {
@@ -32,8 +33,10 @@ fn find(traces: &[(&str, &str)], name: &str) -> Result<Trace, ScenarioError> {
         return Err(ScenarioError::unknown("trace", name, known));
     };
     let file = PathBuf::from(format!("traces/{name}.json"));
-    Trace::from_json(text, &file)
-        .map_err(|source| ScenarioError::Document { name: name.to_string(), source: Box::new(source) })
+    Trace::from_json(text, &file).map_err(|source| ScenarioError::Document {
+        name: name.to_string(),
+        source: Box::new(source),
+    })
 }
 
 #[cfg(test)]

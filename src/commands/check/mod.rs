@@ -188,13 +188,14 @@ fn check(
     for (budget, method, planned) in plans(args, methods, measured, &trace)? {
         let share = 100.0 * budget.0 as f64 / peak.0.max(1) as f64;
         let mut row = PlanRow::new(share, method);
-        match planned {
-            Err(error) => row.reason = Some(no_plan(&error)),
-            Ok(plan) => match failures
-                .unless_lost()
-                .and_then(|()| on_device(args.device.on, on, &plan, runs, &[]))
-            {
-                Err(end) => row.reason = Some(failures.add(end)?),
+        match (planned, failures.unless_lost()) {
+            (Err(error), _) => row.failed(&no_plan(&error), None),
+            (Ok(_), Err(lost)) => {
+                failures.add(lost)?;
+                row.failed("device lost", None);
+            }
+            (Ok(plan), Ok(())) => match on_device(args.device.on, on, &plan, runs, &[]) {
+                Err(error) => row.failed("not run", Some(failures.add(error)?)),
                 Ok(ran) => {
                     row.ran(&Compared::of(&plan, &ran, Some(&in_core)), &plan);
                     row.same_bits =

@@ -74,7 +74,10 @@ pub struct PlanRow {
     /// the plan changes values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_bits: Option<bool>,
-    /// Why there is nothing measured.
+    /// Why there is nothing measured, in a word or two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_run: Option<String>,
+    /// The same in a sentence, where a plan failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -90,8 +93,14 @@ impl PlanRow {
             slowdown: None,
             arena_bytes: None,
             same_bits: None,
+            not_run: None,
             reason: None,
         }
+    }
+
+    /// A plan that did not run.
+    pub fn failed(&mut self, why: &str, reason: Option<String>) {
+        (self.not_run, self.reason) = (Some(why.into()), reason);
     }
 
     /// A plan that did.
@@ -105,9 +114,7 @@ impl PlanRow {
 
     fn cells(&self) -> Vec<String> {
         let mut cells = vec![format!("{:.0} %", self.budget_percent), self.method.clone()];
-        if let Some(reason) = &self.reason {
-            cells.push(reason.clone());
-        }
+        cells.extend(self.not_run.clone());
         let (Some(time), Some(slowdown), Some(arena)) =
             (self.iteration_ns, self.slowdown, self.arena_bytes)
         else {
@@ -166,7 +173,13 @@ impl NetworkTable {
         }
         let header = HEADER.map(String::from).to_vec();
         let rows: Vec<_> = [header].into_iter().chain(plans.iter().map(PlanRow::cells)).collect();
-        text + &columns(&rows)
+        text.push_str(&columns(&rows));
+        for PlanRow { budget_percent, method, reason, .. } in plans {
+            if let Some(reason) = reason {
+                text.push_str(&format!("{budget_percent:.0} %, {method}: {reason}\n"));
+            }
+        }
+        text
     }
 }
 
