@@ -63,7 +63,14 @@ fn every_figure_of_every_file_has_a_source_of_its_own() {
             assert!(own, "{name}: {figure} has no source");
         }
     }
-    for machine in machines() {
+    let is_measured = |machine: &Machine| names(BUNDLED.measured).contains(&&machine.name[..]);
+    for machine in machines().filter(is_measured) {
+        let says = |figure: &str| machine.sources.get(figure).is_some_and(|said| !said.is_empty());
+        let unsaid = MachineFile::default().figures().map(|(figure, _)| figure);
+        let unsaid: Vec<_> = unsaid.into_iter().filter(|figure| !says(figure)).collect();
+        assert!(unsaid.is_empty(), "{}: {unsaid:?}", machine.name);
+    }
+    for machine in machines().filter(|machine| !is_measured(machine)) {
         let figures: Vec<&str> = machine.sources.keys().map(String::as_str).collect();
         let expected = MachineFile::default().figures().map(|(figure, _)| figure);
         let mut expected: Vec<_> = expected.into_iter().filter(|name| *name != UNSTATED).collect();

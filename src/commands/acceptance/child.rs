@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command as Process, ExitStatus, Stdio};
+use std::process::{Child, Command as Process, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,7 @@ use schema::file::read_text;
 use serde_json::Value;
 
 use super::steps::{Command, Figures};
+use crate::signals::interrupted;
 
 /// Why a command gave nothing.
 pub enum Ended {
@@ -46,17 +47,16 @@ pub fn run(
     process.args(&command.arguments).current_dir(folder).stdin(Stdio::null());
     let [out, err] = ["out", "err"].map(|end| folder.join(format!("{}.{end}", command.what)));
     process.stdout(File::create(&out)?).stderr(File::create(&err)?);
-    let mut child = process.spawn()?;
+    let mut child = Family::spawn(process)?;
     if lost {
-        child.kill()?;
+        child.kill();
     }
     let begin = Instant::now();
     let status = loop {
-        match child.try_wait()? {
+        match child.0.try_wait()? {
             Some(status) => break status,
+            None if interrupted() => return Err(Ended::Failed("interrupted".into(), None)),
             None if begin.elapsed() >= limit => {
-                child.kill()?;
-                child.wait()?;
                 let why = format!("it did not end within {:.0} s", limit.as_secs_f64());
                 return Err(Ended::Failed(of(command, &why), None));
             }
@@ -72,6 +72,35 @@ pub fn run(
         return Ok(figures);
     }
     Err(Ended::Failed(of(command, &why(status, &err)), figures))
+}
+
+/// A process and all that it starts, which end with this value: what a tool runs would go on without it, and
+/// a device would be busy with that while the next step is measured.
+struct Family(Child);
+
+impl Family {
+    fn spawn(mut process: Process) -> io::Result<Self> {
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut process, 0);
+        process.spawn().map(Self)
+    }
+
+    /// Ends all of it. What has ended already has no remedy and needs none.
+    fn kill(&mut self) {
+        #[cfg(unix)]
+        if let Ok(id) = i32::try_from(self.0.id()) {
+            let group = nix::unistd::Pid::from_raw(id);
+            let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
+        }
+        let _ = self.0.kill();
+    }
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        self.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// How often the clock is looked at while a command runs.

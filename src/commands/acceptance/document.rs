@@ -62,8 +62,9 @@ impl fmt::Display for Status {
     }
 }
 
-/// That of a GPU, which comes with tidegate.
-const BUNDLED: &str = include_str!("../../../scenarios/acceptance/h100.json");
+/// The name of that of a GPU, which comes with tidegate, and its text.
+pub const BUNDLED: &str = "h100";
+const TEXT: &str = include_str!("../../../scenarios/acceptance/h100.json");
 
 impl Acceptance {
     /// Of nothing yet.
@@ -76,10 +77,10 @@ impl Acceptance {
         }
     }
 
-    /// From a file; from the one that comes with tidegate where it has no name.
+    /// From a file, or the one that comes with tidegate.
     pub fn read(file: &Path) -> Result<Self> {
-        let text = match file.as_os_str().is_empty() {
-            true => BUNDLED.into(),
+        let text = match file == Path::new(BUNDLED) {
+            true => TEXT.into(),
             false => read_text(file)?,
         };
         serde_json::from_str(&text)

@@ -47,9 +47,9 @@ pub struct Args {
     #[arg(long)]
     list: bool,
 
-    /// Show such a document instead: a file, or that of the GPU which comes with tidegate. With --only,
-    /// the figures of those steps
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "", conflicts_with = "list")]
+    /// Show such a document instead: a file, or the one that comes with tidegate, which is h100. With
+    /// --only, the figures of those steps
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = document::BUNDLED, conflicts_with = "list")]
     show: Option<PathBuf>,
 
     /// Do what a step does in a process, in this one
@@ -99,13 +99,13 @@ pub fn run(args: &Args) -> Result {
         let limit = step.limit(left, &steps[index..]);
         let lost = args.lose.iter().any(|name| name == step.name);
         let result = take(step, &folder.join(step.name), limit, lost);
-        // As far as it went, so that what is finished stays usable whatever comes.
-        document.put(result);
-        write(&document, folder)?;
         if interrupted() {
             let error = anyhow::anyhow!("interrupted: {} has what was done", folder.display());
             return Err(WithExit { exit: Exit::Interrupted, error });
         }
+        // As far as it went, so that what is finished stays usable whatever comes.
+        document.put(result);
+        write(&document, folder)?;
         bar.inc(1);
     }
     bar.finish_and_clear();
