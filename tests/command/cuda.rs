@@ -216,3 +216,21 @@ fn cuda_is_found_or_what_is_missing_is_named() {
         assert!(run.stderr.contains("or use `--device host`"), "{arguments}: {}", run.stderr);
     }
 }
+
+/// What the device has no room for is measured under a plan, planned from that, and run.
+#[test]
+fn a_network_that_does_not_fit_is_profiled_under_a_plan() {
+    let sandbox = Sandbox::new();
+    sandbox.write("net.toml", NETWORK);
+    let memory = [("TIDEGATE_MEMORY", "3500000")];
+    let profile = "profile net.toml --batch 160 --device cuda --warmup 1 --repeats 1 -o p";
+    let Some(run) = sandbox.run_on_stand_in(profile, &[], &memory) else { return };
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let trace = sandbox.text("p/trace.json");
+    assert!(trace.contains("does not fit the device: ops were timed"));
+    sandbox.ok("plan p/trace.json -m p/machine.json -b 70% --evaluations 100 -o plan.json");
+    let run = "run plan.json --trace p/trace.json -m p/machine.json --device cuda --no-in-core --warmup 0 --iterations 1";
+    let run = sandbox.run_on_stand_in(run, &[], &memory).expect("there was one");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.contains("equal"), "{}", run.stdout);
+}

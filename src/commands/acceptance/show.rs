@@ -155,7 +155,9 @@ fn rows(items: &[Value]) -> Vec<Vec<String>> {
         .iter()
         .map(|item| {
             let mut facts = Vec::new();
-            item.as_object().map(|fields| flatten("", fields, &mut facts, &mut Vec::new()));
+            if let Some(fields) = item.as_object() {
+                flatten("", fields, &mut facts, &mut Vec::new());
+            }
             facts
         })
         .collect();
