@@ -34,10 +34,14 @@ impl FromStr for Budget {
 impl Budget {
     /// The budget in bytes; without one, what is usable of the machine's memory.
     pub fn resolve(budget: Option<Self>, machine: &Machine, in_core_peak: Bytes) -> Bytes {
-        match budget {
-            None => machine.usable_memory(),
-            Some(Self::Bytes(bytes)) => bytes,
-            Some(Self::Percent(percent)) => {
+        budget.map_or_else(|| machine.usable_memory(), |budget| budget.of(in_core_peak))
+    }
+
+    /// The budget in bytes.
+    pub fn of(self, in_core_peak: Bytes) -> Bytes {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Percent(percent) => {
                 Bytes((in_core_peak.0 as f64 * percent / 100.0).round() as u64)
             }
         }

@@ -7,7 +7,7 @@ use schema::{Document, Nanos, PendingFile, Plan, Timeline, Trace};
 use simulator::predict;
 
 use crate::device_args::{OnDevice, at_least_one};
-use crate::exit::Result;
+use crate::exit::{Exit, Result, WithExit};
 use crate::measured::compared::{Compared, Row};
 use crate::measured::device::{check_graph, in_core, on_device};
 use crate::measured::runs::{Ran, Runs};
@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> Result {
     let network = network_of(&trace)?;
     let Args { warmup, iterations, seed, graph, .. } = *args;
     check_graph(args.on, graph, warmup)?;
-    let runs = Runs { warmup, iterations, seed, graph, fingerprint: false };
+    let runs = Runs { warmup, iterations, seed, graph, fingerprint: !args.no_in_core };
     let subject = (&network, &trace, &machine);
     let ran = on_device(args.on, subject, &plan, runs, &args.inject)?;
     let in_core = match args.no_in_core {
@@ -89,11 +89,18 @@ pub fn run(args: &Args) -> Result {
         output.finish(ran.middle().to_json().as_bytes())?;
     }
     match args.format {
-        _ if to_stdout => Ok(()),
-        Format::Json => print_json(&compared),
+        _ if to_stdout => {}
+        Format::Json => print_json(&compared)?,
         Format::Text => {
-            print(summary(&plan, &predict(&plan, Some(&trace)), (&ran, graph), &compared))
+            print(summary(&plan, &predict(&plan, Some(&trace)), (&ran, graph), &compared))?;
         }
+    }
+    match compared.same_bits {
+        Some(false) if args.inject.is_empty() => {
+            let error = anyhow::anyhow!("what outlives the iterations has other bits than in core");
+            Err(WithExit { exit: Exit::NotProven, error })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -121,6 +128,12 @@ fn summary(
     text.push_str(&format!("iterations took {first} to {last}{launched}\n"));
     if let Some(whose) = &compared.computed_by {
         text.push_str(&format!("computed by {whose}\n"));
+    }
+    if let Some(same) = compared.same_bits {
+        let bits = if same { "those" } else { "OTHERS than those" };
+        text.push_str(&format!(
+            "bits of all that outlives the iterations: {bits} of the runs in core\n"
+        ));
     }
     if let Some(loss) = ran.loss {
         text.push_str(&format!("loss after the last: {loss:.6}\n"));

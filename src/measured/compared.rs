@@ -1,6 +1,6 @@
 //! What was measured beside what was predicted.
 
-use schema::{Bytes, Nanos, Plan};
+use schema::{Bytes, Fidelity, Nanos, Plan};
 use serde::{Deserialize, Serialize};
 
 use crate::measured::runs::Ran;
@@ -19,6 +19,10 @@ pub struct Compared {
     pub peak_bytes: Pair<Bytes>,
     /// End of the highest address of the host arena in use.
     pub host_arena_bytes: Pair<Bytes>,
+    /// Whether all that outlives the iterations has the bits that it has in core; absent where that did not
+    /// run, or a codec of the plan changes values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub same_bits: Option<bool>,
     /// How often data did worse than was reserved for its small form.
     pub fallbacks: u64,
     /// Memory outside of both arenas, which codecs and libraries worked in.
@@ -67,6 +71,7 @@ impl Compared {
                 measured: ran.memory.host_arena,
                 predicted: plan.predicted.host_arena,
             },
+            same_bits: same_bits(plan, ran, in_core),
             fallbacks: ran.memory.fallbacks,
             outside_bytes: ran.memory.outside,
             computed_by: ran.computed_by.clone(),
@@ -116,6 +121,13 @@ impl Compared {
         }
         rows
     }
+}
+
+/// See [`Compared::same_bits`].
+fn same_bits(plan: &Plan, ran: &Ran, in_core: Option<&InCoreTimes>) -> Option<bool> {
+    let is_exact = plan.codecs.iter().all(|codec| codec.fidelity == Fidelity::Lossless);
+    let both = ran.fingerprint.zip(in_core.and_then(|in_core| in_core.fingerprint));
+    both.filter(|_| is_exact).map(|(under_plan, in_core)| under_plan == in_core)
 }
 
 /// The iteration without a memory limit, in core.

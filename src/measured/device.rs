@@ -1,20 +1,19 @@
 //! Plans that run on a device.
 
-use planner::{Limits, NoWatch, Problem, methods};
+use planner::{NoWatch, Problem, methods};
 use runtime::cuda::{self, CudaError, CudaOptions, OpenError};
 use runtime::device::host::{HostDevice, HostOptions, memory_needed};
 use runtime::device::{Device, DeviceError, Fault};
 use runtime::memory::room_for;
 use runtime::network::Network;
 use runtime::profile::{Needs, Profiler, SMALLER};
-use schema::{Bytes, Machine, Nanos, Plan, Trace};
+use schema::{Bytes, Machine, Plan, Trace};
 
-use crate::commands::plan::method;
 use crate::device_args::{DeviceKind, OnDevice};
 use crate::exit::{Exit, OrExit, Result, WithExit, usage};
 use crate::measured::compared::InCoreTimes;
 use crate::measured::runs::{Ran, Runs};
-use crate::progress::{Bar, UntilInterrupted};
+use crate::progress::Bar;
 use crate::signals::stop;
 
 /// Runs a plan on a device.
@@ -137,43 +136,8 @@ pub fn in_core_plan(trace: &Trace, machine: &Machine) -> Result<Plan> {
     planner::plan(&methods::InCoreMethod, &problem, &NoWatch).or_exit(Exit::Infeasible)
 }
 
-/// Of a device's usable memory, what plans may have that are measured where not everything fits: libraries
-/// and codecs work in the rest.
-const SHARE_TO_MEASURE: f64 = 0.8;
-/// Evaluations of the search for such a plan, whose speed hardly matters.
-const EVALUATIONS_TO_MEASURE: u64 = 2_000;
-
-/// The plan under which ops are timed: that which keeps everything or, on a CUDA device that it does not
-/// fit, one by `tide` from rough times, which the trace is given. And whether everything fits.
-pub fn plan_to_measure(trace: &mut Trace, on: OnDevice, machine: &Machine) -> Result<(Plan, bool)> {
-    let usable = machine.usable_memory();
-    let fits = in_core_budget(simulator::in_core(trace).peak.0) <= usable.0;
-    if fits || on.kind == DeviceKind::Host {
-        return Ok((in_core_plan(trace, machine)?, true));
-    }
-    for index in 0..trace.ops.len() {
-        trace.ops[index].duration = rough_time(trace, index, machine);
-    }
-    let budget = Bytes((usable.0 as f64 * SHARE_TO_MEASURE) as u64);
-    let mut problem = Problem::new(trace, machine, budget);
-    problem.limits = Limits { evaluations: EVALUATIONS_TO_MEASURE };
-    let method = method("tide")?;
-    let plan = planner::plan(method.as_ref(), &problem, &UntilInterrupted);
-    Ok((plan.or_exit(Exit::Infeasible)?, false))
-}
-
-/// What an op takes at least: its operations and its bytes at the device's speeds.
-fn rough_time(trace: &Trace, index: usize, machine: &Machine) -> Nanos {
-    let (op, compute) = (&trace.ops[index], &machine.device.compute);
-    let bytes = op.bytes_moved.unwrap_or_default().0;
-    let share = |work: u64, speed: u64| work as f64 / speed.max(1) as f64;
-    let seconds =
-        share(op.flops.unwrap_or(0), compute.f32_flops) + share(bytes, compute.memory_bandwidth.0);
-    Nanos((1e9 * seconds) as u64 + 1)
-}
-
 /// The device memory of the plan that keeps everything.
-fn in_core_budget(peak: u64) -> u64 {
+pub fn in_core_budget(peak: u64) -> u64 {
     // Buffers that fit byte for byte may not fit address for address.
     peak.saturating_add(peak / 4)
 }
@@ -184,6 +148,11 @@ pub fn room_to_measure(on: OnDevice, network: &Network) -> Result {
     let Needs { in_core, peak, .. } = Needs::of(network);
     let device = memory_needed(network, in_core_budget(peak));
     room(on, network, in_core.max(device))
+}
+
+/// The same for a network that is measured under a plan within a budget.
+pub fn room_to_measure_within(on: OnDevice, network: &Network, budget: Bytes) -> Result {
+    room(on, network, memory_needed(network, budget.0))
 }
 
 /// The same for a network that is trained: while the device holds its plan, the network is tested in core

@@ -5,4 +5,5 @@ pub mod device;
 pub mod op_times;
 pub mod profile;
 pub mod runs;
+pub mod within;
 pub mod zeros;

@@ -1,6 +1,6 @@
 //! How long ops take on a device, from iterations that keep everything.
 
-use schema::{Lane, Nanos, Task, Timeline};
+use schema::{Bytes, Lane, Nanos, Task, Timeline};
 
 /// Times of a network's ops.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +15,8 @@ pub struct OpTimes {
     pub iterations: Vec<Nanos>,
     /// Whose libraries computed, where that may be one or another.
     pub computed_by: Option<String>,
+    /// The budget of the plan that ran meanwhile; none where everything was kept.
+    pub within: Option<Bytes>,
 }
 
 impl OpTimes {
@@ -55,6 +57,7 @@ impl OpTimes {
             scatter: scatter.get(scatter.len() / 2).copied().unwrap_or(0.0),
             iterations,
             computed_by: None,
+            within: None,
         }
     }
 }

@@ -11,6 +11,7 @@ use runtime::device::Load;
 use runtime::device::host::{HostLoads, LinkProbe};
 use runtime::network::{Measured, Network};
 use runtime::profile::Profiler;
+use scenarios::Budget;
 use schema::{Bytes, CodecModels, Machine, Origin, Provenance, Trace};
 
 use crate::codec_samples::Sampling;
@@ -18,9 +19,10 @@ use crate::codec_timers::{codec_timer, not_run};
 use crate::commands::fit::codecs::fit_models;
 use crate::device_args::{DeviceArgs, DeviceKind, OnDevice};
 use crate::exit::{Exit, OrExit, Result, WithExit};
-use crate::measured::device::{on_device, plan_to_measure, zeros_on_cuda};
+use crate::measured::device::{in_core_plan, on_device, zeros_on_cuda};
 use crate::measured::op_times::OpTimes;
-use crate::measured::runs::Runs;
+use crate::measured::runs::{Ran, Runs};
+use crate::measured::within::{self, measure_within};
 use crate::progress::Bar;
 use crate::signals::interrupted;
 use crate::training::Named;
@@ -169,15 +171,26 @@ where
     curve.or_exit(Exit::Failed)
 }
 
-/// Measures a network's ops on a machine that was measured, by iterations that are launched as graphs or
-/// not.
+/// How a network's ops are measured.
+#[derive(Clone, Copy)]
+pub struct Measuring<'a> {
+    /// On what, and how often.
+    pub args: &'a DeviceArgs,
+    /// Whether iterations are launched as graphs.
+    pub graph: bool,
+    /// The device memory of the plan that runs meanwhile; with none, everything is kept where there is
+    /// room for it.
+    pub budget: Option<Budget>,
+}
+
+/// Measures a network's ops on a machine that was measured.
 pub fn measure_network(
     (named, network): (&Named, &Network),
-    (args, graph): (&DeviceArgs, bool),
+    how: Measuring,
     machine: &Machine,
 ) -> Result<(Trace, OpTimes)> {
     let source = format!("{SOURCE} {}", named.name);
-    let (mut trace, times) = measure_ops(network, source, (args, graph), machine)?;
+    let (mut trace, times) = measure_ops(network, source, how, machine)?;
     trace.provenance.settings = named.settings();
     Ok((trace, times))
 }
@@ -186,62 +199,64 @@ pub fn measure_network(
 pub fn measure_ops(
     network: &Network,
     source: String,
-    (args, graph): (&DeviceArgs, bool),
+    how: Measuring,
     machine: &Machine,
 ) -> Result<(Trace, OpTimes)> {
+    let Measuring { args, graph, budget } = how;
     let DeviceArgs { warmup, repeats, seed, .. } = *args;
-    // What is zero shows once it trains.
-    let first = Profiler { warmup: 0, repeats: warmup.max(1), seed };
-    let measured = match args.on.kind {
-        DeviceKind::Host => first.measure(network, || {}).or_exit(Exit::Failed)?.measured,
-        DeviceKind::Cuda => Measured { durations: Vec::new(), sparsity: Vec::new() },
-    };
-    stop_if_interrupted()?;
-    let mut trace = network.trace(&measured, provenance(source, args, machine));
-    // Times are those of the device itself, from which predictions are made.
-    let (plan, fits) = plan_to_measure(&mut trace, args.on, machine)?;
-    let zeros = match args.on.kind {
-        DeviceKind::Cuda if fits => Some(zeros_on_cuda(args.on, (network, &trace), &plan, first)?),
-        _ => None,
-    };
+    let unknown = Measured { durations: Vec::new(), sparsity: Vec::new() };
+    let mut trace = network.trace(&unknown, provenance(source, args, machine));
     let runs = Runs { warmup, iterations: repeats, seed, graph, fingerprint: false };
-    let on = (network, &trace, machine);
-    let ran = on_device(args.on, on, &plan, runs, &[])?;
-    let mut times = match fits {
-        true => OpTimes::of(trace.ops.len(), &ran.timelines),
-        false => OpTimes::under_plan(trace.ops.len(), &ran.timelines),
+    let budget = within::budget(budget, args.on, &trace, machine);
+    let (mut times, ran) = match budget {
+        Some(budget) => measure_within(budget, (network, &mut trace), (args.on, machine), runs)?,
+        None => measure_in_core((network, &mut trace), (args.on, machine), runs)?,
     };
-    if !fits {
-        trace.provenance.notes.push(format!(
-            "The iteration does not fit the device: ops were timed, from start to end, under a plan of \
-             {} within {}, and zeros were not counted.",
-            plan.method, plan.budget
-        ));
-    }
-    times.computed_by = ran.computed_by;
+    (times.computed_by, times.within) = (ran.computed_by, budget);
     let note = times.computed_by.as_ref().map(|whose| format!("Computed by {whose}."));
     trace.provenance.notes.extend(note);
     if graph {
         trace.provenance.notes.push("Each iteration was launched as one CUDA graph.".into());
     }
+    Ok((trace, times))
+}
+
+/// Times ops while everything is kept, and counts zeros; gives the trace both.
+fn measure_in_core(
+    (network, trace): (&Network, &mut Trace),
+    (on, machine): (OnDevice, &Machine),
+    runs: Runs,
+) -> Result<(OpTimes, Ran)> {
+    // Times are those of the device itself, from which predictions are made.
+    let plan = in_core_plan(trace, machine)?;
+    // What is zero shows once it trains.
+    let first = Profiler { warmup: 0, repeats: runs.warmup.max(1), seed: runs.seed };
+    let zeros = match on.kind {
+        DeviceKind::Host => first.measure(network, || {}).or_exit(Exit::Failed)?.measured.sparsity,
+        DeviceKind::Cuda => zeros_on_cuda(on, (network, trace), &plan, first)?,
+    };
+    stop_if_interrupted()?;
+    let ran = on_device(on, (network, trace, machine), &plan, runs, &[])?;
+    let times = OpTimes::of(trace.ops.len(), &ran.timelines);
     for (op, duration) in trace.ops.iter_mut().zip(&times.durations) {
         op.duration = *duration;
     }
-    for (tensor, zeros) in trace.tensors.iter_mut().zip(zeros.into_iter().flatten()) {
+    for (tensor, zeros) in trace.tensors.iter_mut().zip(zeros) {
         tensor.sparsity = zeros;
     }
-    Ok((trace, times))
+    trace.provenance.notes.extend([
+        "Times are from the start of an op to the start of the next; everything was kept.".into(),
+        format!("Sparsity is that of iteration {}; zeros are counted.", runs.warmup.max(1)),
+    ]);
+    Ok((times, ran))
 }
 
 fn provenance(source: String, args: &DeviceArgs, machine: &Machine) -> Provenance {
     let DeviceArgs { warmup, repeats, seed, .. } = *args;
-    let notes = vec![
-        format!(
-            "Durations are medians over {repeats} iterations after {warmup} of warm-up, from the start \
-             of an op to the start of the next, on one random batch (seed {seed}), everything kept."
-        ),
-        format!("Sparsity is that of iteration {}; zeros are counted.", warmup.max(1)),
-    ];
+    let notes = vec![format!(
+        "Durations are medians over {repeats} iterations after {warmup} of warm-up, on one random batch (seed \
+         {seed})."
+    )];
     Provenance {
         origin: Origin::Measured,
         device: machine.device.name.clone(),

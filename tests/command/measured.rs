@@ -257,3 +257,25 @@ fn a_check_runs_every_plan_and_says_how_well_they_were_predicted() {
     let page = sandbox.text("page/index.html");
     assert!(page.contains("Predicted against measured iteration times"));
 }
+
+/// Half of what an iteration needs at once is enough to measure it, plan it and run it; what outlives the
+/// iterations has the bits that it has with all of it.
+#[test]
+fn what_does_not_fit_is_measured_within_a_budget() {
+    let sandbox = Sandbox::new();
+    let network = "stories260k --batch 1 --sequence 128";
+    let quick = "--warmup 1 --repeats 2 --bandwidth 4GB/s";
+    let said = sandbox.ok(&format!("profile {network} {quick} --budget 70% -o p"));
+    assert!(said.contains(" under a plan within "), "{said}");
+    let trace = sandbox.text("p/trace.json");
+    assert!(trace.contains("Ops were timed, from start to end, under the "));
+    plan(&sandbox, "-b 70% --evaluations 200");
+    let measured = sandbox.json(&format!("{RUN} --iterations 9 --format json"));
+    assert_eq!(measured["same_bits"], true, "{measured}");
+    assert_eq!(measured["arena_bytes"]["measured"], measured["arena_bytes"]["predicted"]);
+    let alone = sandbox.json(&format!("{RUN} --no-in-core --format json"));
+    assert!(alone["same_bits"].is_null(), "{alone}");
+    let refused = sandbox.run(&format!("profile {network} {quick} --budget 1KB -o other"));
+    assert_eq!(refused.code, 3, "{}", refused.stderr);
+    assert!(!sandbox.path("other/trace.json").exists());
+}

@@ -22,7 +22,7 @@ use crate::device_args::DeviceArgs;
 use crate::exit::{Exit, Result, WithExit};
 use crate::measured::compared::{Compared, InCoreTimes, Pair};
 use crate::measured::device::{check_graph, in_core, on_device, room_to_measure};
-use crate::measured::profile::{MeasuredMachine, measure_machine, measure_network};
+use crate::measured::profile::{MeasuredMachine, Measuring, measure_machine, measure_network};
 use crate::measured::runs::{Ran, Runs};
 use crate::output::{Format, print, print_json};
 use crate::page::PendingPage;
@@ -32,7 +32,7 @@ use agreement::Agreement;
 use failures::Failures;
 pub use subject::Subject;
 pub use table::CheckResult;
-use table::{NetworkTable, NotRun, PlanRow, changes_values};
+use table::{NetworkTable, NotRun, PlanRow};
 
 /// Measure networks, plan them with several methods, run every plan, and show how well their times
 /// were predicted
@@ -164,8 +164,8 @@ fn check(
 ) -> Result<(NetworkTable, Vec<Done>)> {
     failures.unless_lost()?;
     let machine = &measured.machine;
-    let (trace, times) =
-        measure_network((&subject.named(), network), (&args.device, args.graph), machine)?;
+    let how = Measuring { args: &args.device, graph: args.graph, budget: None };
+    let (trace, times) = measure_network((&subject.named(), network), how, machine)?;
     let runs = Runs {
         warmup: 1,
         iterations: args.iterations as usize,
@@ -198,8 +198,6 @@ fn check(
                 Err(error) => row.failed("not run", Some(failures.add(error)?)),
                 Ok(ran) => {
                     row.ran(&Compared::of(&plan, &ran, Some(&in_core)), &plan);
-                    row.same_bits =
-                        (!changes_values(&plan)).then(|| ran.fingerprint == in_core.fingerprint);
                     let checked = checked(subject, &row, &plan, &ran, &in_core);
                     let predicted = simulator::predict(&plan, Some(&trace));
                     let (measured, trace) = (ran.middle().clone(), trace.clone());

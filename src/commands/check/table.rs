@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use schema::{Bytes, Fidelity, Nanos, Plan};
+use schema::{Bytes, Nanos, Plan};
 use serde::{Deserialize, Serialize};
 
 use super::agreement::Agreement;
@@ -110,6 +110,7 @@ impl PlanRow {
         self.error = Some(compared.error());
         self.slowdown = compared.slowdown;
         self.arena_bytes = Some(compared.arena_bytes);
+        self.same_bits = compared.same_bits;
     }
 
     fn cells(&self) -> Vec<String> {
@@ -181,11 +182,6 @@ impl NetworkTable {
         }
         text
     }
-}
-
-/// Whether a codec of the plan gives other values back than it was given.
-pub fn changes_values(plan: &Plan) -> bool {
-    plan.codecs.iter().any(|codec| codec.fidelity != Fidelity::Lossless)
 }
 
 /// Whether all plans that ran left the bits that the iteration in core leaves.

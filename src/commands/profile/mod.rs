@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 
 use profiler::measure::{BESIDE, beside_name};
 use results::TensorZeros;
-use schema::{Direction, Document, PendingFile, Trace};
+use runtime::profile::Needs;
+use scenarios::Budget;
+use schema::{Bytes, Direction, Document, PendingFile, Trace};
 
 use crate::device_args::{DeviceArgs, DeviceKind};
 use crate::exit::{Exit, OrExit, Result};
-use crate::measured::device::{check_graph, room_to_measure};
+use crate::measured::device::{check_graph, room_to_measure, room_to_measure_within};
 use crate::measured::op_times::OpTimes;
-use crate::measured::profile::{MeasuredMachine, measure_machine, measure_network};
+use crate::measured::profile::{MeasuredMachine, Measuring, measure_machine, measure_network};
 use crate::measured::zeros::{Course, means, zeros_by_epoch};
 use crate::networks::NetworkArgs;
 use crate::output::{columns, print};
@@ -35,6 +37,12 @@ pub struct Args {
     #[arg(long)]
     graph: bool,
 
+    /// Device memory, an amount or a share of the in-core peak, within which a plan keeps the iteration
+    /// while ops are timed [default: all that it needs; on CUDA most of the device's where that is not
+    /// enough]
+    #[arg(long, short, value_name = "BUDGET")]
+    budget: Option<Budget>,
+
     /// Also train for so many epochs on the host, and count the zeros of each tensor after each
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     epochs: u32,
@@ -54,13 +62,19 @@ pub fn run(args: &Args) -> Result {
     let named = Named { name: &args.name, options: &args.network };
     let network = named.network()?;
     check_graph(args.device.on, args.graph, args.device.warmup)?;
-    room_to_measure(args.device.on, &network)?;
+    match args.budget {
+        None => room_to_measure(args.device.on, &network)?,
+        Some(budget) => {
+            let bytes = budget.of(Bytes(Needs::of(&network).peak));
+            room_to_measure_within(args.device.on, &network, bytes)?;
+        }
+    }
     make_folder(&args.output)?;
     let file = |name: &str| PendingFile::create(&args.output.join(name));
     let (trace, machine) = (file("trace.json")?, file("machine.json")?);
     let machine_measured = measure_machine(&args.device)?;
-    let (measured, times) =
-        measure_network((&named, &network), (&args.device, args.graph), &machine_measured.machine)?;
+    let how = Measuring { args: &args.device, graph: args.graph, budget: args.budget };
+    let (measured, times) = measure_network((&named, &network), how, &machine_measured.machine)?;
     let course =
         Course { epochs: args.epochs, iterations: args.epoch_iterations, seed: args.device.seed };
     let zeros = zeros_by_epoch(&network, course)?;
@@ -82,9 +96,11 @@ fn summary(trace: &Trace, times: &OpTimes, machine: &MeasuredMachine, args: &Dev
     let iterations = &times.iterations;
     let [fastest, slowest] =
         [iterations.first(), iterations.last()].map(|t| t.copied().unwrap_or_default());
+    let within = times.within.map(|budget| format!(" under a plan within {budget}"));
+    let within = within.unwrap_or_default();
     let mut text = format!(
         "{}: {} ops, {} tensors, peak {}\nin core  {} by the median of each op, iterations took \
-         {fastest} to {slowest}\nscatter  half of the ops by less than {:.1} % of their time\n",
+         {fastest} to {slowest}{within}\nscatter  half of the ops by less than {:.1} % of their time\n",
         trace.network,
         trace.ops.len(),
         trace.tensors.len(),

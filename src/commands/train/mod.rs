@@ -17,7 +17,7 @@ use crate::codec_samples::Sampling;
 use crate::device_args::DeviceArgs;
 use crate::exit::{Exit, OrExit, Result, WithExit, usage};
 use crate::measured::device::room_to_train;
-use crate::measured::profile::{measure_machine, measure_ops, sample_and_fit};
+use crate::measured::profile::{Measuring, measure_machine, measure_ops, sample_and_fit};
 use crate::output::{Format, print, print_json};
 use crate::page::PendingPage;
 use crate::progress::Bar;
@@ -111,8 +111,8 @@ pub fn run(args: &Args) -> Result {
     let models = codec_models(args)?;
     let without_codecs = DeviceArgs { sampled: Vec::new(), ..args.device.clone() };
     let machine = measure_machine(&without_codecs)?.machine;
-    let (trace, _) =
-        measure_ops(&network, "tidegate train".into(), (&args.device, false), &machine)?;
+    let how = Measuring { args: &args.device, graph: false, budget: None };
+    let (trace, _) = measure_ops(&network, "tidegate train".into(), how, &machine)?;
     let peak = simulator::in_core(&trace).peak;
     let trainer = Trainer {
         on: args.device.on,
