@@ -41,7 +41,7 @@ pub fn budget(
     }
     let usable = machine.usable_memory();
     let fits = on.kind == DeviceKind::Host || in_core_budget(peak.0) <= usable.0;
-    (!fits).then(|| Bytes((usable.0 as f64 * SHARE) as u64))
+    (!fits).then_some(Bytes((usable.0 as f64 * SHARE) as u64))
 }
 
 /// Times a network's ops within a budget, and gives the trace their times. Also returns what ran last.

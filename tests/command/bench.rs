@@ -8,7 +8,8 @@ fn replays_are_timed_over_traces_and_sizes() {
     let figures = sandbox.json("bench replay --sweep 1000 --format json");
     let figures = figures.as_array().expect("a list");
     let names: Vec<_> = figures.iter().filter_map(|figure| figure["trace"].as_str()).collect();
-    assert_eq!(names, ["resnet18-host", "synthetic 1000"]);
+    let bundled = ["resnet18-host", "resnet50-h100", "unet-h100", "vit-l16-h100"];
+    assert_eq!(names, [&bundled[..], &["synthetic 1000"]].concat());
     for figure in figures {
         assert!(figure["ops"].as_u64() > Some(0) && figure["actions"].as_u64() > Some(0));
         assert!(

@@ -28,15 +28,19 @@ pub enum Work {
 pub struct Command {
     /// What its figures are called.
     pub what: &'static str,
-    /// A program that runs it, with arguments of its own.
+    /// The program that runs it, where one does.
     pub under: Option<&'static str>,
+    /// That program's own arguments.
     pub tool_arguments: &'static [&'static str],
+    /// The command's.
     pub arguments: Vec<String>,
+    /// Where its figures are.
     pub figures: Figures,
 }
 
 /// Where a command's figures are.
 pub enum Figures {
+    /// It has none.
     None,
     /// In what it prints.
     Printed,
@@ -55,23 +59,22 @@ impl Step {
 
 /// A command that prints JSON.
 fn printed(what: &'static str, line: &str) -> Command {
-    let arguments = line.split_whitespace().chain(["--format", "json"]).map(String::from).collect();
-    Command { what, under: None, tool_arguments: &[], arguments, figures: Figures::Printed }
+    written(what, &format!("{line} --format json"), Figures::Printed)
 }
 
-/// A command that writes files, of which one has figures.
+/// A command that writes files, of which one may have figures.
 fn written(what: &'static str, line: &str, figures: Figures) -> Command {
-    Command { figures, ..with_words(what, line) }
-}
-
-fn with_words(what: &'static str, line: &str) -> Command {
     let arguments = line.split_whitespace().map(String::from).collect();
-    Command { what, under: None, tool_arguments: &[], arguments, figures: Figures::None }
+    Command { what, under: None, tool_arguments: &[], arguments, figures }
 }
 
-/// The same under NVIDIA's checker of memory.
+/// A command without figures, under NVIDIA's checker of memory or races.
 fn sanitized(what: &'static str, tool_arguments: &'static [&'static str], line: &str) -> Command {
-    Command { under: Some("compute-sanitizer"), tool_arguments, ..with_words(what, line) }
+    Command {
+        under: Some("compute-sanitizer"),
+        tool_arguments,
+        ..written(what, line, Figures::None)
+    }
 }
 
 /// All steps on a device.
