@@ -36,7 +36,7 @@ const BUNDLED: Library<'static> = Library {
         "rtx-4090",
         "titan-v",
     ),
-    measured: &[("h100-measured", include_str!("../machines/h100-measured.json"))],
+    measured: &[("h100-measured", include_str!("../measured/h100-measured.json"))],
     links: embed!("links": "nvlink-c2c", "nvlink2", "pcie3", "pcie4", "pcie5", "pcie6"),
     variations: embed!("variations": "codec-lane", "no-codec-lane", "shared-codec-lane"),
 };
@@ -159,7 +159,7 @@ impl Library<'_> {
         chain: &mut Vec<String>,
     ) -> Result<MachineFile, ScenarioError> {
         if let Some((_, text)) = self.measured.iter().find(|(known, _)| *known == name) {
-            let file = PathBuf::from(format!("machines/{name}.json"));
+            let file = PathBuf::from(format!("measured/{name}.json"));
             let machine = Machine::from_json(text, &file).map_err(|source| {
                 ScenarioError::Document { name: name.to_string(), source: Box::new(source) }
             })?;

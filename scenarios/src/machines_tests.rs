@@ -40,7 +40,7 @@ fn causes(error: &dyn Error) -> String {
 #[test]
 fn the_tables_hold_every_file_of_their_folders_and_share_no_name() {
     assert_eq!(names(BUNDLED.machines), files("machines"));
-    assert_eq!(names(BUNDLED.measured), files_that_end("machines", "json"));
+    assert_eq!(names(BUNDLED.measured), files_that_end("measured", "json"));
     assert_eq!(names(BUNDLED.links), files("links"));
     assert_eq!(names(BUNDLED.variations), files("variations"));
     let tables = [BUNDLED.machines, BUNDLED.measured, BUNDLED.links, BUNDLED.variations];
