@@ -66,7 +66,9 @@ pub fn run(
     let figures = match &command.figures {
         Figures::None => None,
         Figures::Printed => read_json(&out),
-        Figures::InFile(name) => read_json(&folder.join(name)),
+        // A command that failed has not written it: there may be an older one.
+        Figures::InFile(name) if status.success() => read_json(&folder.join(name)),
+        Figures::InFile(_) => None,
     };
     if status.success() && (figures.is_some() || matches!(command.figures, Figures::None)) {
         return Ok(figures);

@@ -9,7 +9,7 @@ mod steps;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use runtime::cuda::CudaCodecs;
+use runtime::cuda::{Library, devices};
 use runtime::profile::processor_name;
 use schema::PendingFile;
 
@@ -136,13 +136,18 @@ fn chosen(args: &Args) -> Result<Vec<Step>> {
     Ok(all.into_iter().filter(wanted).collect())
 }
 
-/// The device's name, or what is missing.
+/// The device's name, or what is missing. Nothing is opened: what this process held of the device, no step
+/// would have.
 fn device(kind: DeviceKind) -> Result<String> {
     match kind {
         DeviceKind::Host => Ok(processor_name()),
         DeviceKind::Cuda => {
-            let device = CudaCodecs::open(0, &[], 100).or_exit(Exit::Failed)?;
-            Ok(device.name().to_string())
+            let all = devices().or_exit(Exit::Failed)?;
+            Library::Nvrtc.require().or_exit(Exit::Failed)?;
+            let first = all.first().map(|device| device.name.clone());
+            first
+                .ok_or_else(|| anyhow::anyhow!("the NVIDIA driver sees no device"))
+                .or_exit(Exit::Failed)
         }
     }
 }
