@@ -5,7 +5,7 @@
 
 use codecs::synthetic::Recipe;
 use codecs::{Codec, CodecId, Layout, TensorView};
-use planner::{Progress, Watch};
+use planner::{Monitor, Progress};
 use results::CodecSample;
 use runtime::memory::room_for;
 use schema::{Bytes, Dtype, Fidelity, Nanos};
@@ -35,7 +35,11 @@ pub struct Sampling<'a> {
 
 impl Sampling<'_> {
     /// Takes the samples.
-    pub fn take(&self, timer: &mut dyn CodecTimer, watch: &dyn Watch) -> Result<Vec<CodecSample>> {
+    pub fn take(
+        &self,
+        timer: &mut dyn CodecTimer,
+        monitor: &dyn Monitor,
+    ) -> Result<Vec<CodecSample>> {
         if self.sizes.iter().any(|size| !(4096..=1 << 32).contains(&size.0)) {
             return Err(usage("--sizes: a tensor has 4096 bytes to 4 GiB"));
         }
@@ -53,7 +57,7 @@ impl Sampling<'_> {
             for (share, timed) in (0..self.shares).zip(&mut timed) {
                 let (done, of) = (turn * self.shares + share, turns * self.shares);
                 let progress = Progress { phase: "codecs", done: done.into(), of: of.into() };
-                if !watch.go_on(progress) {
+                if !monitor.proceed(progress) {
                     let error = anyhow::anyhow!("interrupted: nothing was written");
                     return Err(WithExit { exit: Exit::Interrupted, error });
                 }

@@ -30,7 +30,7 @@ pub trait CodecTimer {
 
 /// What a codec made of a tensor, and how long it took.
 pub struct CodecTimes {
-    /// Bytes of the small form.
+    /// Bytes of the compressed form.
     pub length: usize,
     /// Making it.
     pub compress: Nanos,

@@ -6,6 +6,7 @@ mod codec_args;
 mod codec_samples;
 mod codec_timers;
 mod commands;
+mod compressed_forms;
 mod device_args;
 mod exit;
 mod inputs;
@@ -19,7 +20,6 @@ mod published;
 mod rates;
 mod scatter;
 mod signals;
-mod small_forms;
 mod study;
 mod training;
 

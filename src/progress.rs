@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use planner::{Progress, Watch};
+use planner::{Monitor, Progress};
 use schema::Nanos;
 
 use crate::signals::{end_by_ourselves, interrupted};
@@ -28,8 +28,8 @@ impl Bar {
     }
 }
 
-impl Watch for Bar {
-    fn go_on(&self, progress: Progress) -> bool {
+impl Monitor for Bar {
+    fn proceed(&self, progress: Progress) -> bool {
         let mut phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
         if *phase != progress.phase {
             *phase = progress.phase;
@@ -65,8 +65,8 @@ pub fn points(count: usize) -> ProgressBar {
 /// Waits without a word until a signal.
 pub struct UntilInterrupted;
 
-impl Watch for UntilInterrupted {
-    fn go_on(&self, _: Progress) -> bool {
+impl Monitor for UntilInterrupted {
+    fn proceed(&self, _: Progress) -> bool {
         !interrupted()
     }
 }

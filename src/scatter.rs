@@ -2,7 +2,7 @@
 
 use clap::Args;
 use planner::methods::Method;
-use planner::{PlanError, Problem, Spread, Watch};
+use planner::{Monitor, PlanError, Problem, Spread};
 use schema::{Machine, Plan, Trace};
 
 use crate::commands::compare::{Found, found_by};
@@ -104,10 +104,10 @@ impl Scatter {
         method: &dyn Method,
         inputs: &Inputs,
         problem: &Problem,
-        watch: &dyn Watch,
+        monitor: &dyn Monitor,
     ) -> Result<Found> {
         let plan = || {
-            let stated = planner::plan(method, problem, watch);
+            let stated = planner::plan(method, problem, monitor);
             let stopped = match &stated {
                 Ok(plan) => plan.settings.contains_key(planner::INTERRUPTED),
                 Err(error) => *error == PlanError::Interrupted,
@@ -117,7 +117,7 @@ impl Scatter {
             };
             let (trace, machine) = &robust.slower;
             let slower = inputs.problem_of(trace, machine, problem.budget);
-            let slower = match planner::plan(method, &slower, watch) {
+            let slower = match planner::plan(method, &slower, monitor) {
                 Ok(plan) => planner::retimed(plan, problem),
                 Err(PlanError::Interrupted) => return Err(PlanError::Interrupted),
                 Err(_) => return stated,

@@ -128,18 +128,18 @@ fn check_addresses(prepared: &Prepared, order: &Order, uses: &[Uses]) -> Result<
 }
 
 /// The same of host buffers, of which each is filled once, by a copy or by the compression whose
-/// small form that copies.
+/// compressed form that copies.
 fn check_host(prepared: &Prepared, order: &Order) -> Result<(), Wrong> {
     let hosts = &prepared.plan.host_buffers;
     let mut uses: Vec<Vec<usize>> = vec![Vec::new(); hosts.len()];
     let mut fills: Vec<Vec<usize>> = vec![Vec::new(); hosts.len()];
     for (id, action) in prepared.actions.iter().enumerate() {
         let (host, fills_it) = match action.does {
-            Does::CopyOut { host } | Does::Compress { fallback: Some(host), .. } => (host, true),
-            Does::CopyIn { host } | Does::Decompress { fallback: Some(host), .. } => (host, false),
+            Does::D2h { host } | Does::Compress { fallback: Some(host), .. } => (host, true),
+            Does::H2d { host } | Does::Decompress { fallback: Some(host), .. } => (host, false),
             _ => continue,
         };
-        let is_copy = |id: usize| matches!(prepared.actions[id].does, Does::CopyOut { .. });
+        let is_copy = |id: usize| matches!(prepared.actions[id].does, Does::D2h { .. });
         if fills_it && fills[host].iter().any(|by| is_copy(*by) == is_copy(id)) {
             let what = format!("host buffer {host} is filled already");
             return Err(Wrong::at(Rule::FilledOnce, id, what));

@@ -184,7 +184,7 @@ impl<'p> Machine<'p> {
         let mut falls_back = false;
         match does {
             Does::Op => {}
-            Does::CopyOut { host: to } => {
+            Does::D2h { host: to } => {
                 let value = carried.expect("a copy out reads a buffer");
                 if let Form::FellBack { .. } = value.form {
                     // There is nothing of it to copy.
@@ -192,7 +192,7 @@ impl<'p> Machine<'p> {
                     host.begin(to);
                 }
             }
-            Does::CopyIn { host: from } => {
+            Does::H2d { host: from } => {
                 carried = Some(whole(host, from, action, "host buffer")?);
             }
             Does::Compress { fallback: to, .. } => {
@@ -264,8 +264,8 @@ impl<'p> Machine<'p> {
         }
         let made = match prepared.actions[action].does {
             Does::Op => None,
-            Does::CopyOut { host } => self.end_copy_out(action, host, carried)?,
-            Does::CopyIn { host } => Some(self.end_copy_in(action, host, carried)?),
+            Does::D2h { host } => self.end_copy_out(action, host, carried)?,
+            Does::H2d { host } => Some(self.end_copy_in(action, host, carried)?),
             Does::Compress { codec, fallback } => {
                 Some(self.end_compression(action, codec, fallback, falls_back, carried)?)
             }
@@ -358,7 +358,7 @@ impl<'p> Machine<'p> {
         Ok(Value { form, ..value })
     }
 
-    /// The small form, or in its stead the tensor itself on the host.
+    /// The compressed form, or in its stead the tensor itself on the host.
     fn end_compression(
         &mut self,
         action: usize,

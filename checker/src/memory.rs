@@ -21,7 +21,7 @@ pub(crate) enum Form {
     /// What a codec made of it, with what may be needed for that.
     Small { codec: u32, bytes: u64 },
     /// On the device: nothing, because the data did worse than was reserved for; the tensor itself
-    /// is in a host buffer. On the host: the tensor itself, in the small form's stead.
+    /// is in a host buffer. On the host: the tensor itself, in the compressed form's stead.
     FellBack { codec: u32 },
     /// On the host: what its processor made of the tensor, and makes the tensor of again.
     Packed { codec: u32 },

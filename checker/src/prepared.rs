@@ -36,10 +36,10 @@ pub(crate) struct Prepare {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Does {
     Op,
-    CopyOut {
+    D2h {
         host: usize,
     },
-    CopyIn {
+    H2d {
         host: usize,
     },
     /// With the host buffer that it falls back on, where the codec's size varies.

@@ -103,18 +103,16 @@ fn prepare_op(
 fn prepare_transfer(prepared: &mut Prepared, id: usize, action: &Action) -> Result<Does, Wrong> {
     let plan = prepared.plan;
     let wrong = |rule, what: &str| Err(Wrong::at(rule, id, what));
-    let (Task::CopyOut(tensor)
-    | Task::CopyIn(tensor)
-    | Task::Compress(tensor)
-    | Task::Decompress(tensor)) = action.task
+    let (Task::D2h(tensor) | Task::H2d(tensor) | Task::Compress(tensor) | Task::Decompress(tensor)) =
+        action.task
     else {
         unreachable!("ops are prepared elsewhere");
     };
     let is_small = |id: BufferId| plan.buffers[id.index()].compressed;
     let sides = (&action.reads[..], &action.writes[..]);
     let does = match (action.task, sides) {
-        (Task::CopyOut(_), ([_], [])) => action.host.map(|h| Does::CopyOut { host: h.index() }),
-        (Task::CopyIn(_), ([], [_])) => action.host.map(|h| Does::CopyIn { host: h.index() }),
+        (Task::D2h(_), ([_], [])) => action.host.map(|h| Does::D2h { host: h.index() }),
+        (Task::H2d(_), ([], [_])) => action.host.map(|h| Does::H2d { host: h.index() }),
         (Task::Compress(_), ([raw], [small])) if is_small(*raw).is_none() => {
             let does = is_small(*small).map(|codec| fallback(prepared, id, action.host, codec));
             let does = does.transpose()?;
@@ -139,7 +137,7 @@ fn prepare_transfer(prepared: &mut Prepared, id: usize, action: &Action) -> Resu
         return wrong(Rule::Operands, "a buffer is another tensor's");
     }
     let host = match does {
-        Does::CopyOut { host } | Does::CopyIn { host } => Some(host),
+        Does::D2h { host } | Does::H2d { host } => Some(host),
         Does::Compress { fallback, .. } | Does::Decompress { fallback, .. } => fallback,
         Does::Op => None,
     };

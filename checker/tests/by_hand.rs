@@ -95,8 +95,8 @@ fn update() -> (Trace, Plan) {
 "task": {"run": 0}, "reads": [0], "writes": [1]
 "task": {"run": 1}, "reads": [1], "writes": [2, 3], "in_place": [{"input": 1, "output": 2}]
 "task": {"run": 2}, "reads": [0, 2]
-"task": {"copy_out": 0}, "reads": [0], "host": 0, "after": [2]
-"task": {"copy_in": 0}, "writes": [5], "host": 0, "after": [3]
+"task": {"d2h": 0}, "reads": [0], "host": 0, "after": [2]
+"task": {"h2d": 0}, "writes": [5], "host": 0, "after": [3]
 "task": {"run": 3}, "reads": [5], "writes": [4], "after": [4]"#,
     );
     (trace, plan)
@@ -307,8 +307,8 @@ fn compressed() -> (Trace, Plan) {
         r#"
 "task": {"run": 0}, "writes": [0]
 "task": {"compress": 0}, "reads": [0], "writes": [1], "host": 0
-"task": {"copy_out": 0}, "reads": [1], "host": 0, "after": [1]
-"task": {"copy_in": 0}, "writes": [3], "host": 0, "after": [2]
+"task": {"d2h": 0}, "reads": [1], "host": 0, "after": [1]
+"task": {"h2d": 0}, "writes": [3], "host": 0, "after": [2]
 "task": {"run": 1}, "writes": [2]
 "task": {"decompress": 0}, "reads": [3], "writes": [4], "host": 0, "after": [3]
 "task": {"run": 2}, "reads": [4, 2], "writes": [5]"#,
@@ -317,7 +317,7 @@ fn compressed() -> (Trace, Plan) {
 }
 
 #[test]
-fn small_forms_come_back_whatever_the_data() {
+fn compressed_forms_come_back_whatever_the_data() {
     let (trace, mut plan) = compressed();
     // The tensor that comes back has a place of its own.
     plan.buffers[4].address = 68;
@@ -383,15 +383,15 @@ fn small_forms_come_back_whatever_the_data() {
                 Some(Rule::Form),
             ),
             (
-                "an op reads the small form",
+                "an op reads the compressed form",
                 |p| p.actions[6].reads[0].0 = 3,
                 Some(Rule::Operands),
                 Some(Rule::Operands),
             ),
             (
-                "the small form is copied into the tensor itself",
+                "the compressed form is copied into the tensor itself",
                 |p| {
-                    p.actions[5].task = Task::CopyIn(TensorId(0));
+                    p.actions[5].task = Task::H2d(TensorId(0));
                     p.actions[5].reads.clear();
                     p.actions[6].after = vec![schema::ActionId(5)];
                 },

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use planner::methods::{Dtr, Method, Tide};
-use planner::{Allowed, Bound, CodecOptions, Limits, NoWatch, Problem, bound, plan};
+use planner::{Allowed, Bound, CodecOptions, Limits, NoMonitor, Problem, bound, plan};
 use profiler::import::{ImportOptions, import};
 use schema::{Bytes, CodecModels, Machine, Trace};
 use simulator::{check_contract, in_core, prove};
@@ -177,7 +177,7 @@ fn row(
     let begin = Instant::now();
     let mut problem = problem(trace, machine, variant, budget);
     problem.limits = arguments.limits;
-    let planned = plan(&Tide, &problem, &NoWatch);
+    let planned = plan(&Tide, &problem, &NoMonitor);
     let seconds = begin.elapsed().as_secs_f64();
     let slowdown = |time: u64| time as f64 / base.iteration.0 as f64;
     let dtr = Dtr::run(&problem, budget).ok().map(|run| slowdown(run.time.0));
@@ -226,7 +226,7 @@ fn fastest_rival(problem: &Problem) -> Option<(u64, &'static str)> {
         .into_iter()
         .filter(|method| method.name() != Tide.name() && !method.only_on_request());
     let time = |method: Box<dyn Method>| {
-        let plan = plan(method.as_ref(), problem, &NoWatch).ok()?;
+        let plan = plan(method.as_ref(), problem, &NoMonitor).ok()?;
         Some((plan.predicted.iteration.0, method.name()))
     };
     others.filter_map(time).min()

@@ -6,12 +6,12 @@
 //! used after, at least `D` bytes are not, where `D` is what all of these have beyond the budget.
 //! Each of the absent ones comes back in one of three ways:
 //!
-//! - over the link, as itself or as a small form. It left before `q` started and returns after `q`
+//! - over the link, as itself or as a compressed form. It left before `q` started and returns after `q`
 //!   has ended, so the bytes that go that way are at most what the link carries out in `A + E` and
 //!   in in `B + E`, `A` and `B` being the time of the ops before and after `q`;
 //! - by running its op again, which takes its share of `E`. One run brings back all outputs of
 //!   an op; the cheapest per byte come first, and fractions of a run are allowed (the relaxation);
-//! - by a codec, whose two runs take their share of `E`. Of a tensor of `b` bytes whose small form
+//! - by a codec, whose two runs take their share of `E`. Of a tensor of `b` bytes whose compressed form
 //!   has `r`, `b - r` are absent for that; the other `r` are still there, or are among the bytes
 //!   that go over the link. Fractions are allowed here, too. Where codecs may have a lane of their
 //!   own, only what they slow compute by is of `E`, and all codecs together take no more than the

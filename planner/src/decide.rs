@@ -4,8 +4,8 @@ use schema::{Bytes, Nanos, Plan};
 use simulator::{GapId, Policy, Step, Treatment};
 
 use crate::methods::Method;
-use crate::watch::Heard;
-use crate::{PlanError, Problem, Watch, bound, lower};
+use crate::monitor::Cancellation;
+use crate::{Monitor, PlanError, Problem, bound, lower};
 
 /// Decisions, and when copies start under them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,22 +43,26 @@ pub const INTERRUPTED: &str = "interrupted";
 ///
 /// # Errors
 ///
-/// If there is no plan, or none yet when the watch says that the search is not to go on. A plan that
+/// If there is no plan, or none yet when the monitor says that the search is not to go on. A plan that
 /// there was by then says [`INTERRUPTED`] among its settings.
-pub fn plan(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result<Plan, PlanError> {
+pub fn plan(
+    method: &dyn Method,
+    problem: &Problem,
+    monitor: &dyn Monitor,
+) -> Result<Plan, PlanError> {
     if problem.once() > u128::from(Nanos::MOST.0) {
         return Err(PlanError::TooLong);
     }
     let allowed = method.restricts(problem.allowed);
-    let watch = &Heard::new(watch);
+    let monitor = &Cancellation::new(monitor);
     let mut plan = match allowed == problem.allowed {
-        true => fastest(method, problem, watch),
-        false => fastest(method, &problem.restricted_to(allowed), watch),
+        true => fastest(method, problem, monitor),
+        false => fastest(method, &problem.restricted_to(allowed), monitor),
     }?;
-    watch.found(plan.predicted.iteration);
+    monitor.found(plan.predicted.iteration);
     plan.method = method.name().to_string();
     plan.settings = method.settings();
-    if watch.gave_up() {
+    if monitor.cancelled() {
         let what = "before the search was done: the best plan until then";
         plan.settings.insert(INTERRUPTED.to_string(), what.to_string());
     }
@@ -66,8 +70,12 @@ pub fn plan(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result
     Ok(plan)
 }
 
-fn fastest(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result<Plan, PlanError> {
-    let mut best = own_plan(method, problem, watch);
+fn fastest(
+    method: &dyn Method,
+    problem: &Problem,
+    monitor: &dyn Monitor,
+) -> Result<Plan, PlanError> {
+    let mut best = own_plan(method, problem, monitor);
     for included in method.includes() {
         // What gives up, or may not do what it needs, has no plan of another's either.
         let no_answer = |error: &PlanError| {
@@ -77,7 +85,7 @@ fn fastest(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result<
         if best.as_ref().is_err_and(no_answer) {
             break;
         }
-        let plan = fastest(included.as_ref(), problem, watch);
+        let plan = fastest(included.as_ref(), problem, monitor);
         let better = match (&plan, &best) {
             (Ok(plan), Ok(best)) => plan.predicted.iteration < best.predicted.iteration,
             (Ok(_), Err(_)) => true,
@@ -95,11 +103,15 @@ fn fastest(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result<
 }
 
 /// Decides for smaller targets until the decisions can be lowered.
-fn own_plan(method: &dyn Method, problem: &Problem, watch: &dyn Watch) -> Result<Plan, PlanError> {
+fn own_plan(
+    method: &dyn Method,
+    problem: &Problem,
+    monitor: &dyn Monitor,
+) -> Result<Plan, PlanError> {
     let mut failure = None;
     let mut tried: Option<Decided> = None;
     for permille in method.targets() {
-        let decided = match method.decide(problem, share(problem.budget, *permille), watch) {
+        let decided = match method.decide(problem, share(problem.budget, *permille), monitor) {
             Ok(decided) => decided,
             Err(PlanError::Interrupted) => return Err(PlanError::Interrupted),
             Err(error) => return Err(failure.unwrap_or(error)),

@@ -182,7 +182,7 @@ impl<'a> Problem<'a> {
     /// What the host's processor may make of a gap's tensor, as [`Problem::may_compress`].
     pub fn may_pack_there(&self, gap: GapId) -> impl Iterator<Item = (u8, CodecCost)> + '_ {
         let tensor = self.model.gaps()[gap].tensor;
-        let cost = move |codec| Some((codec, *self.codecs.costs.cost_there(codec, tensor)?));
+        let cost = move |codec| Some((codec, *self.codecs.costs.host_cost(codec, tensor)?));
         self.may_compress(gap).filter_map(move |(codec, _)| cost(codec))
     }
 

@@ -120,8 +120,8 @@ pub fn retimed(mut plan: Plan, problem: &Problem) -> Plan {
                 let op = &trace.ops[op.index()];
                 op.recompute.unwrap_or(op.duration)
             }
-            Task::CopyOut(_) => copy(Direction::D2h),
-            Task::CopyIn(_) => copy(Direction::H2d),
+            Task::D2h(_) => copy(Direction::D2h),
+            Task::H2d(_) => copy(Direction::H2d),
             Task::Compress(_) | Task::Decompress(_) => action.duration,
         };
         plan.actions[index].duration = duration;

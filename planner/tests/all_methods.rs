@@ -11,7 +11,7 @@ mod common;
 use common::check;
 use common::random::{self, Random};
 use planner::methods::all;
-use planner::{NoWatch, PlanError, bound, plan};
+use planner::{NoMonitor, PlanError, bound, plan};
 use rayon::prelude::*;
 use schema::Bytes;
 use simulator::replay::{Schedule, replay_with};
@@ -37,7 +37,7 @@ fn planned(seed: u64) -> Vec<(&'static str, bool)> {
     let slow = seed.is_multiple_of(setting("TIDEGATE_SLOW_EVERY", 1).max(1));
     for method in all().into_iter().filter(|method| slow || !method.only_on_request()) {
         let at = || format!("seed {seed}, {}", method.name());
-        let plan = match plan(method.as_ref(), &problem, &NoWatch) {
+        let plan = match plan(method.as_ref(), &problem, &NoMonitor) {
             Ok(plan) => plan,
             Err(PlanError::Impossible(Infeasible::Step(error))) => panic!("{}: {error}", at()),
             Err(_) => continue,

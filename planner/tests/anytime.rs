@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use planner::methods::{DEFAULT, by_name};
-use planner::{INTERRUPTED, Limits, PlanError, Problem, Progress, Watch, plan};
+use planner::{INTERRUPTED, Limits, Monitor, PlanError, Problem, Progress, plan};
 use schema::{Bytes, Nanos, Plan};
 use simulator::{check_contract, in_core, prove};
 
@@ -12,7 +12,7 @@ use simulator::{check_contract, in_core, prove};
 struct Listener {
     heard: Mutex<Vec<Heard>>,
     /// It may go on for so many steps after it has found so many plans.
-    patience: Option<(usize, usize)>,
+    cutoff: Option<(usize, usize)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,11 +21,11 @@ enum Heard {
     Found(Nanos),
 }
 
-impl Watch for Listener {
-    fn go_on(&self, progress: Progress) -> bool {
+impl Monitor for Listener {
+    fn proceed(&self, progress: Progress) -> bool {
         let mut heard = self.heard.lock().expect("nobody panics");
         heard.push(Heard::Phase(progress.phase));
-        let Some((plans, steps)) = self.patience else { return true };
+        let Some((plans, steps)) = self.cutoff else { return true };
         let found = |heard: &Heard| matches!(heard, Heard::Found(_));
         let Some(last) = (plans.checked_sub(1)).map_or(Some(0), |plan| {
             heard.iter().enumerate().filter(|(_, h)| found(h)).nth(plan).map(|(at, _)| at)
@@ -42,7 +42,7 @@ impl Watch for Listener {
 
 impl Listener {
     fn stopping_after(plans: usize, steps: usize) -> Self {
-        Self { patience: Some((plans, steps)), ..Self::default() }
+        Self { cutoff: Some((plans, steps)), ..Self::default() }
     }
 
     fn heard(self) -> Vec<Heard> {
@@ -51,7 +51,7 @@ impl Listener {
 }
 
 /// ResNet-18 as measured, recomputed in less than it takes.
-fn planned(watch: &dyn Watch) -> Result<Plan, PlanError> {
+fn planned(monitor: &dyn Monitor) -> Result<Plan, PlanError> {
     let trace = scenarios::trace("resnet18-host").expect("it is bundled");
     let machine = scenarios::machine("titan-v").expect("it is bundled");
     let budget = Bytes(in_core(&trace).peak.0 / 100 * 70);
@@ -60,7 +60,7 @@ fn planned(watch: &dyn Watch) -> Result<Plan, PlanError> {
     // With a link beside so slow a processor, nothing would be left to search for.
     problem.allowed.swap = false;
     let method = by_name(DEFAULT).expect("it is listed");
-    let plan = plan(method.as_ref(), &problem, watch)?;
+    let plan = plan(method.as_ref(), &problem, monitor)?;
     prove(&plan).expect("the plan is safe");
     check_contract(&plan, &trace).expect("the plan computes its trace");
     assert!(plan.predicted.arena <= budget);

@@ -5,7 +5,7 @@ mod common;
 use common::chain::{Chain, trace};
 use common::random::{self, Random};
 use planner::methods::by_name;
-use planner::{NoWatch, PlanError, Problem, plan};
+use planner::{NoMonitor, PlanError, Problem, plan};
 use schema::{Bandwidth, Bytes, BytesPerSec, Choice, Machine, Nanos, Plan, Task, Trace};
 use simulator::{Policy, Treatment, check_contract, prove};
 
@@ -22,7 +22,7 @@ fn machine(bytes_per_ns: u64) -> Machine {
 
 fn planned(method: &str, trace: &Trace, machine: &Machine, budget: u64) -> Result<Plan, PlanError> {
     let problem = Problem::new(trace, machine, Bytes(budget));
-    let plan = plan(by_name(method).expect("it is listed").as_ref(), &problem, &NoWatch)?;
+    let plan = plan(by_name(method).expect("it is listed").as_ref(), &problem, &NoMonitor)?;
     prove(&plan).expect("the plan is safe");
     check_contract(&plan, trace).expect("the plan computes its trace");
     Ok(plan)
@@ -102,7 +102,7 @@ fn hidden_swaps_cost_nothing() {
     for method in ["capuchin", "swapadvisor", "budget-split", "rotor-offload"] {
         let plan = planned(method, &trace, &machine, peak * 6 / 10).expect(method);
         assert!(extra(&plan, &trace) <= 20, "{method}: {} ns", extra(&plan, &trace));
-        assert!(plan.actions.iter().any(|a| matches!(a.task, Task::CopyOut(_))), "{method}");
+        assert!(plan.actions.iter().any(|a| matches!(a.task, Task::D2h(_))), "{method}");
     }
 }
 
@@ -138,7 +138,7 @@ fn swapadvisor_finds_the_best_set_of_a_small_problem() {
         });
         let best = best.min();
         let method = by_name("swapadvisor").expect("it is listed");
-        let found = method.decide(&problem, problem.budget, &NoWatch).map(|decided| {
+        let found = method.decide(&problem, problem.budget, &NoMonitor).map(|decided| {
             evaluator.evaluate(&decided.treatments).expect("it was found to fit").iteration
         });
         assert_eq!(found.ok(), best, "{percent}%");
@@ -192,7 +192,7 @@ fn budget_split_recomputes_no_more_layers_than_needed() {
         let mut problem = Problem::new(&trace, &machine, Bytes(peak * percent / 100));
         problem.allowed.swap = false;
         let method = by_name("budget-split").expect("it is listed");
-        let Ok(plan) = plan(method.as_ref(), &problem, &NoWatch) else { continue };
+        let Ok(plan) = plan(method.as_ref(), &problem, &NoMonitor) else { continue };
         assert_eq!(extra(&plan, &trace) % 10, 0, "whole layers run again");
         assert!(extra(&plan, &trace) <= last);
         last = extra(&plan, &trace);

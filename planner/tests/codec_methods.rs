@@ -7,7 +7,7 @@ use planner::methods::{
     Comet, Cswap, LayerStatistics, Method, StaticCompression, Vdnn, VdnnHost, by_name, fixed_rates,
     parameter_range,
 };
-use planner::{CodecOptions, NoWatch, PlanError, Problem, plan};
+use planner::{CodecOptions, NoMonitor, PlanError, Problem, plan};
 use schema::{
     Bytes, Choice, CodecModel, CodecModels, Fidelity, ModelBasis, Nanos, OpKind, Phase, Plan,
     RatioBand, SizeModel, Task, TimeModel, TimePoint, Trace,
@@ -91,7 +91,7 @@ fn plans_are_safe_and_compute_their_trace() {
     let (mut planned, mut compressed) = ([0; 5], [0; 5]);
     for_each_problem(150, |seed, problem| {
         for (index, method) in methods.iter().enumerate() {
-            let Ok(plan) = plan(method.as_ref(), problem, &NoWatch) else { continue };
+            let Ok(plan) = plan(method.as_ref(), problem, &NoMonitor) else { continue };
             let context = || format!("seed {seed}, {}", method.name());
             prove(&plan).unwrap_or_else(|error| panic!("{}: {error}", context()));
             check_contract(&plan, problem.trace)
@@ -111,8 +111,8 @@ fn cswap_is_never_slower_than_vdnn_and_often_faster() {
     for_each_problem(150, |seed, problem| {
         for method in [Cswap::Lossless, Cswap::Plus { parameter: None }] {
             for vdnn in &vdnn {
-                let Ok(base) = plan(vdnn.as_ref(), problem, &NoWatch) else { continue };
-                let ours = plan(&method, problem, &NoWatch)
+                let Ok(base) = plan(vdnn.as_ref(), problem, &NoMonitor) else { continue };
+                let ours = plan(&method, problem, &NoMonitor)
                     .unwrap_or_else(|error| panic!("seed {seed}: vDNN has a plan, and {error}"));
                 let (ours, base) = (ours.predicted.iteration, base.predicted.iteration);
                 assert!(ours <= base, "seed {seed}: {ours} after {base}");
@@ -128,7 +128,7 @@ fn cswap_is_never_slower_than_vdnn_and_often_faster() {
 fn comet_keeps_a_twentieth_free() {
     let mut planned = 0;
     for_each_problem(150, |seed, problem| {
-        let Ok(plan) = plan(&Comet::default(), problem, &NoWatch) else { return };
+        let Ok(plan) = plan(&Comet::default(), problem, &NoMonitor) else { return };
         let free = problem.budget.0 - plan.predicted.peak.0;
         assert!(free >= problem.budget.0 / 20, "seed {seed}: {free} free");
         planned += 1;
@@ -153,7 +153,7 @@ fn a_method_without_its_codecs_says_what_to_name() {
         for (name, problem) in
             [("none", &none), ("only zvc", &only_zvc), ("not allowed", &not_allowed)]
         {
-            let result = match plan(method.as_ref(), problem, &NoWatch) {
+            let result = match plan(method.as_ref(), problem, &NoMonitor) {
                 Ok(plan) => format!("ok, as {}", plan.method),
                 Err(error) => error.to_string(),
             };
@@ -222,12 +222,12 @@ fn chain(sparsities: &[f64]) -> Trace {
 }
 
 fn decided(method: &dyn Method, problem: &Problem) -> Vec<String> {
-    let decided = method.decide(problem, problem.budget, &NoWatch).expect("fits");
+    let decided = method.decide(problem, problem.budget, &NoMonitor).expect("fits");
     let show = |gap: &usize| match decided.treatments[*gap] {
         Treatment::SwapCompressed(codec) => {
             format!("swap {}", problem.codecs.codecs[usize::from(codec)])
         }
-        Treatment::SwapPackedThere(codec) => {
+        Treatment::SwapCompressedOnHost(codec) => {
             format!("swap, on the host {}", problem.codecs.codecs[usize::from(codec)])
         }
         Treatment::Compress(codec) => problem.codecs.codecs[usize::from(codec)].to_string(),
@@ -290,12 +290,12 @@ fn vdnn_plus_plus_moves_all_and_keeps_little_on_the_host() {
         .with_host_codecs(&all_codecs(1000), LOSSY);
     let (raw, zvc) = ("Swap", "swap, on the host zvc");
     assert_eq!(decided(&VdnnHost, &problem), [raw, zvc, zvc], "above 60 % zeros");
-    let vdnn = plan(&Vdnn::Conv, &problem, &NoWatch).expect("fits");
-    let ours = plan(&VdnnHost, &problem, &NoWatch).expect("fits");
+    let vdnn = plan(&Vdnn::Conv, &problem, &NoMonitor).expect("fits");
+    let ours = plan(&VdnnHost, &problem, &NoMonitor).expect("fits");
     prove(&ours).expect("safe");
     check_contract(&ours, &trace).expect("the trace");
     let copied = |plan: &Plan| -> Bytes {
-        let copies = plan.actions.iter().filter(|a| matches!(a.task, Task::CopyOut(_)));
+        let copies = plan.actions.iter().filter(|a| matches!(a.task, Task::D2h(_)));
         copies.map(|action| plan.moved_bytes(action)).sum()
     };
     assert_eq!(copied(&ours), copied(&vdnn), "the link carries tensors as they are");
@@ -310,7 +310,7 @@ fn vdnn_plus_plus_moves_all_and_keeps_little_on_the_host() {
     let slower = ours.predicted.iteration - vdnn.predicted.iteration;
     assert!(slower >= Nanos(200_000), "{slower}");
     let none = Problem::new(&trace, &machine, Bytes(1 << 30)).with_codecs(&all_codecs(1), LOSSY);
-    let error = plan(&VdnnHost, &none, &NoWatch).expect_err("the host runs no codec");
+    let error = plan(&VdnnHost, &none, &NoMonitor).expect_err("the host runs no codec");
     assert!(matches!(error, PlanError::NoCodec { .. }), "{error}");
 }
 
@@ -329,7 +329,7 @@ fn comet_compresses_inputs_of_convolutions_within_each_layers_bound() {
         .collect();
     (statistics[maps[0]], statistics[maps[1]]) = (layer(1.0), layer(0.1));
     assert_eq!(decided(&Comet { statistics }, &problem), ["sz(0.01)", "sz(0.0001)"]);
-    let plan = plan(&Comet::default(), &problem, &NoWatch).expect("fits");
+    let plan = plan(&Comet::default(), &problem, &NoMonitor).expect("fits");
     assert!(plan.decisions.iter().all(|decision| decision.choice == Choice::Compress));
 }
 
@@ -339,7 +339,8 @@ fn comet_does_not_fit_a_budget_whose_last_twentieth_it_needs() {
     let machine = random::machine(&mut Random::new(1));
     let with = |budget| Problem::new(&trace, &machine, budget).with_codecs(&all_codecs(1), LOSSY);
     let peak =
-        plan(&Comet::default(), &with(Bytes(1 << 30)), &NoWatch).expect("fits").predicted.peak;
-    let error = plan(&Comet::default(), &with(peak + Bytes(1)), &NoWatch).expect_err("too little");
+        plan(&Comet::default(), &with(Bytes(1 << 30)), &NoMonitor).expect("fits").predicted.peak;
+    let error =
+        plan(&Comet::default(), &with(peak + Bytes(1)), &NoMonitor).expect_err("too little");
     assert!(matches!(error, PlanError::OverBudget { .. }), "{error}");
 }

@@ -2,7 +2,7 @@
 //! tidegate. All of them take minutes: `TIDEGATE_THOROUGH=1`, best in release.
 
 use planner::methods::{Cswap, Vdnn};
-use planner::{CodecOptions, NoWatch, Problem, plan};
+use planner::{CodecOptions, NoMonitor, Problem, plan};
 use scenarios::{NetworkOptions, codec_models, machines, modelled_trace, network, networks};
 use schema::{Bytes, Machine, Trace};
 
@@ -51,10 +51,10 @@ fn compare(trace: &Trace, machine: &Machine, percent: u64, speed: f64, at: &str)
     let options = CodecOptions { sparsity: None, lossy: true };
     let problem = Problem::new(trace, machine, budget)
         .with_codecs(&codec_models(machine).at_speed(speed), options);
-    let vdnn = [Vdnn::Conv, Vdnn::All].map(|vdnn| plan(&vdnn, &problem, &NoWatch));
+    let vdnn = [Vdnn::Conv, Vdnn::All].map(|vdnn| plan(&vdnn, &problem, &NoMonitor));
     let vdnn = vdnn.iter().filter_map(|plan| plan.as_ref().ok());
     let vdnn = vdnn.map(|plan| plan.predicted.iteration).min()?;
-    let ours = plan(&Cswap::Plus { parameter: None }, &problem, &NoWatch);
+    let ours = plan(&Cswap::Plus { parameter: None }, &problem, &NoMonitor);
     let ours = ours.unwrap_or_else(|error| panic!("{at}: vDNN has a plan, and {error}"));
     let ours = ours.predicted.iteration;
     assert!(ours <= vdnn, "{at}: {ours} with CSWAP+, {vdnn} with vDNN");

@@ -4,7 +4,7 @@ mod common;
 
 use common::recordings;
 use planner::methods::{Dtr, by_name};
-use planner::{NoWatch, Problem, plan};
+use planner::{NoMonitor, Problem, plan};
 use schema::Bytes;
 use simulator::{check_contract, in_core, prove};
 
@@ -58,7 +58,7 @@ fn its_plans_are_safe_and_take_the_time_of_the_policy() {
         let budget = Bytes(in_core(&trace).peak.0 / 100 * percent);
         let problem = Problem::new(&trace, &machine, budget);
         let method = by_name("dtr").expect("it is listed");
-        let plan = plan(method.as_ref(), &problem, &NoWatch).expect("it fits");
+        let plan = plan(method.as_ref(), &problem, &NoMonitor).expect("it fits");
         prove(&plan).expect("the plan is safe");
         check_contract(&plan, &trace).expect("the plan computes its trace");
         let run = Dtr::run(&problem, budget).expect("it fits");

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use common::exhaustive::{best, for_each_way, options, squeeze, ways};
 use common::random::{self, Random};
 use planner::methods::Ilp;
-use planner::{Decided, Limits, NoWatch, PlanError, Problem, bound, lower, plan};
+use planner::{Decided, Limits, NoMonitor, PlanError, Problem, bound, lower, plan};
 use schema::Nanos;
 use simulator::Policy;
 
@@ -113,7 +113,7 @@ fn integer_programmes_come_near_the_best_of_all_ways() {
         problem.limits = Limits { evaluations: 1_000 };
         let method = Ilp::ALL;
         count(fits, true);
-        match method.programmes(&problem, problem.budget, None, &NoWatch) {
+        match method.programmes(&problem, problem.budget, None, &NoMonitor) {
             Ok(own) => {
                 let mut evaluator = problem.evaluator(own.policy, problem.budget);
                 let time = evaluator.evaluate(&own.treatments).expect("it fits").iteration;
@@ -123,7 +123,7 @@ fn integer_programmes_come_near_the_best_of_all_ways() {
             }
             Err(_) => count(none, true),
         }
-        match plan(&method, &problem, &NoWatch) {
+        match plan(&method, &problem, &NoMonitor) {
             Ok(plan) => {
                 let bound = plan.predicted.bound.expect("something fits");
                 let time = plan.predicted.iteration;

@@ -5,8 +5,8 @@
 //! of these kinds:
 //!
 //! - *More than the documents ask.* A buffer is exactly as large as its tensor, and begins at a multiple of its
-//!   elements' size; both ends of a copy are alike; a small form is smaller than its tensor; a fallback
-//!   buffer names the codec; an op names its operands and no buffer beside them; workspace and small forms
+//!   elements' size; both ends of a copy are alike; a compressed form is smaller than its tensor; a fallback
+//!   buffer names the codec; an op names its operands and no buffer beside them; workspace and compressed forms
 //!   are not there at the start or the end, and no tensor is twice; no parameter passes a codec that changes
 //!   values, even if only reads follow.
 //! - *A hold, or a read beside an op's operands, of what is not there yet*: nothing depends on it.
@@ -27,7 +27,7 @@ use checker::{Fallback, Mutation, Prepared, Wanted};
 use common::judge::{self, Tally};
 use common::random::{self, Random};
 use planner::methods::{Method, all, by_name};
-use planner::{CodecOptions, NoWatch, Problem, plan};
+use planner::{CodecOptions, NoMonitor, Problem, plan};
 use rayon::prelude::*;
 use scenarios::{
     NetworkOptions, Optimizer, codec_models, host_codec_models, machine, modelled_trace, network,
@@ -50,7 +50,7 @@ fn random_plans(seed: u64) -> (Trace, Vec<(&'static str, Plan)>) {
     let slow = seed.is_multiple_of(setting("TIDEGATE_SLOW_EVERY", 8).max(1));
     let methods = all().into_iter().filter(|method| slow || !method.only_on_request());
     let planned = |method: Box<dyn Method>| {
-        let plan = plan(method.as_ref(), &problem, &NoWatch).ok()?;
+        let plan = plan(method.as_ref(), &problem, &NoMonitor).ok()?;
         Some((method.name(), plan))
     };
     let plans = methods.filter_map(planned).collect();
@@ -195,7 +195,7 @@ fn mutants_of_plans_for_networks_are_refused_or_as_good() {
             // The smallest of some budgets that it has a plan for.
             let planned = [60, 75, 90, 105, 125].into_iter().find_map(|percent| {
                 problem.budget = Bytes(peak * percent / 100);
-                plan(method.as_ref(), &problem, &NoWatch).ok()
+                plan(method.as_ref(), &problem, &NoMonitor).ok()
             });
             let Some(plan) = planned else { continue };
             let mut random = Random::new(setting("TIDEGATE_SEED", 0) << 32 | index as u64);

@@ -1,15 +1,15 @@
 //! Predicting lookups in a table, on figures that can be worked out by hand.
 
 use planner::inference::{
-    Access, Choice, InferenceError, Limit, Lookups, Packing, Placement, Prediction, Way, choose,
+    Access, Choice, InferenceError, Limit, Lookups, Packing, Placement, Prediction, Staging, choose,
 };
 use proptest::prelude::*;
 use schema::{Bandwidth, Bytes, BytesPerSec, Compute, Device, Host, Link, Machine, Nanos};
 
-const PLAIN: Way = Way::ZeroCopy { link: false, cache: false };
-const LINK: Way = Way::ZeroCopy { link: true, cache: false };
-const CACHE: Way = Way::ZeroCopy { link: false, cache: true };
-const BOTH: Way = Way::ZeroCopy { link: true, cache: true };
+const PLAIN: Staging = Staging::ZeroCopy { link: false, cache: false };
+const LINK: Staging = Staging::ZeroCopy { link: true, cache: false };
+const CACHE: Staging = Staging::ZeroCopy { link: false, cache: true };
+const BOTH: Staging = Staging::ZeroCopy { link: true, cache: true };
 
 /// A byte takes a nanosecond on the link; the device reads 1555 of them in that time, and
 /// decompresses 215.
@@ -59,8 +59,8 @@ fn packing(sizes: &[u64]) -> Packing {
     Packing { chunk_bytes: 4, clusters: 1, metadata: Bytes(1024), sizes: sizes.to_vec() }
 }
 
-fn of(choice: &Choice, way: Way) -> &Prediction {
-    choice.predictions.iter().find(|prediction| prediction.way == way).expect("a way")
+fn of(choice: &Choice, staging: Staging) -> &Prediction {
+    choice.predictions.iter().find(|prediction| prediction.staging == staging).expect("a staging")
 }
 
 #[test]
@@ -68,18 +68,18 @@ fn each_way_moves_what_is_not_cached() {
     let machine = machine();
     // Half of the rows shrink to two lines and a half, half do not.
     let choice = choose(&lookups(&machine, 0), &[packing(&[320, 512])]).unwrap();
-    let figures = |way| {
-        let prediction = of(&choice, way);
+    let figures = |staging| {
+        let prediction = of(&choice, staging);
         (prediction.link_bytes.0, prediction.time.0)
     };
-    assert_eq!(figures(Way::OneByOne), (51_200, 100 * 612));
-    assert_eq!(figures(Way::Bulk), (51_200, 51_300));
+    assert_eq!(figures(Staging::OneByOne), (51_200, 100 * 612));
+    assert_eq!(figures(Staging::Bulk), (51_200, 51_300));
     assert_eq!(figures(PLAIN), (51_200, 51_300));
     // 3 and 4 lines.
     assert_eq!(figures(LINK), (100 * 448, 44_900));
     assert_eq!(figures(CACHE), figures(PLAIN));
     assert_eq!((choice.placement, choice.ratio), (Placement::InPlace, 512.0 / 416.0));
-    assert_eq!(choice.predictions[choice.best].way, LINK);
+    assert_eq!(choice.predictions[choice.best].staging, LINK);
 }
 
 #[test]
@@ -88,8 +88,8 @@ fn a_packed_cache_holds_more_rows() {
     // 536 bytes a row with its entry; packed, 24 + 104.
     let cache = 53_600;
     let choice = choose(&lookups(&machine, cache), &[packing(&[104])]).unwrap();
-    let figures = |way| (of(&choice, way).cached_rows, of(&choice, way).hit_rate);
-    assert_eq!(figures(Way::Bulk), (100, 0.1));
+    let figures = |staging| (of(&choice, staging).cached_rows, of(&choice, staging).hit_rate);
+    assert_eq!(figures(Staging::Bulk), (100, 0.1));
     assert_eq!(figures(PLAIN), (100, 0.1));
     // Mask and Bitval take 1024 bytes, the bits of the rows 125.
     assert_eq!(figures(LINK), ((cache - 1149) / 536, 0.097));
@@ -97,7 +97,7 @@ fn a_packed_cache_holds_more_rows() {
     assert_eq!(figures(BOTH), ((cache - 1149) / 128, 0.409));
     // Of 100 rows 59.1 are read, a line each.
     assert_eq!(of(&choice, BOTH).link_bytes, Bytes(7565));
-    assert_eq!(choice.predictions[choice.best].way, BOTH);
+    assert_eq!(choice.predictions[choice.best].staging, BOTH);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn decompression_can_be_what_takes_the_time() {
     // 51,200 bytes at 215 a nanosecond; over the link they would take 13 nanoseconds.
     assert_eq!((packed.time, packed.limit), (Nanos(238), Limit::Device));
     assert_eq!((of(&choice, PLAIN).time, of(&choice, PLAIN).limit), (Nanos(66), Limit::Device));
-    assert_eq!(of(&choice, Way::Bulk).time, Nanos(66));
+    assert_eq!(of(&choice, Staging::Bulk).time, Nanos(66));
 }
 
 #[test]
@@ -134,7 +134,8 @@ fn a_small_host_wants_the_table_condensed() {
     machine.host.memory = Bytes(300_000);
     let choice = choose(&lookups(&machine, 0), &[packing(&[256])]).unwrap();
     assert_eq!(choice.placement, Placement::Condensed);
-    let ways: Vec<Way> = choice.predictions.iter().map(|prediction| prediction.way).collect();
+    let ways: Vec<Staging> =
+        choice.predictions.iter().map(|prediction| prediction.staging).collect();
     assert_eq!(ways, [LINK, BOTH]);
     // Rows begin at every fourth byte: 256 bytes touch 2 lines and 31 times out of 32 a third. The
     // offset is one more.

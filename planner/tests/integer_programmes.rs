@@ -5,7 +5,7 @@ mod common;
 use common::exhaustive::squeeze;
 use common::random::{self, Random};
 use planner::methods::{Ilp, Method, Tide};
-use planner::{Allowed, Limits, NoWatch, PlanError, Problem, plan};
+use planner::{Allowed, Limits, NoMonitor, PlanError, Problem, plan};
 use schema::{
     Bandwidth, Bytes, BytesPerSec, Choice, Document, Machine, Nanos, Op, Role, Tensor, Trace,
 };
@@ -81,14 +81,14 @@ fn each_programme_finds_its_optimum() {
         let allowed = method.restricts(problem.allowed);
         let restricted = problem.restricted_to(allowed);
         let own =
-            method.programmes(&restricted, problem.budget, None, &NoWatch).expect("it decides");
+            method.programmes(&restricted, problem.budget, None, &NoMonitor).expect("it decides");
         let mut evaluator = problem.evaluator(own.policy, problem.budget);
         let outcome = evaluator.evaluate(&own.treatments).expect("it fits");
         assert_eq!(outcome.iteration, Nanos(time), "{case}: {:?}", own.treatments);
-        let warm = |known| method.programmes(&restricted, problem.budget, Some(known), &NoWatch);
+        let warm = |known| method.programmes(&restricted, problem.budget, Some(known), &NoMonitor);
         assert!(warm(Nanos(time)).is_ok(), "{case}: nothing slower is known");
         assert!(warm(Nanos(time - 2)).is_err(), "{case}: nothing is faster");
-        let plan = plan(&method, &problem, &NoWatch).expect("there is a plan");
+        let plan = plan(&method, &problem, &NoMonitor).expect("there is a plan");
         assert_eq!(plan.predicted.iteration, Nanos(time), "{case}");
         assert!(plan.predicted.bound.is_some_and(|bound| bound.0 <= time), "{case}");
         let chosen: Vec<Choice> = plan.decisions.iter().map(|d| d.choice).collect();
@@ -102,7 +102,7 @@ fn a_programme_without_what_it_needs_says_so() {
     let (trace, machine) = (trace(), machine(1));
     let mut problem = Problem::new(&trace, &machine, Bytes(2048));
     problem.allowed = Allowed { swap: false, recompute: true, compress: false };
-    let error = plan(&Ilp::AUTOTM, &problem, &NoWatch).expect_err("it may not swap");
+    let error = plan(&Ilp::AUTOTM, &problem, &NoMonitor).expect_err("it may not swap");
     assert!(matches!(error, PlanError::NotAllowed { what: "swap" }), "{error}");
 }
 
@@ -110,7 +110,7 @@ fn a_programme_without_what_it_needs_says_so() {
 fn too_little_memory_is_an_error() {
     let (trace, machine) = (trace(), machine(1));
     let problem = Problem::new(&trace, &machine, Bytes(1500));
-    assert!(plan(&Ilp::ALL, &problem, &NoWatch).is_err());
+    assert!(plan(&Ilp::ALL, &problem, &NoMonitor).is_err());
 }
 
 /// Longer traces, on which memory is looked at at some ops alone and most gaps are settled by the
@@ -125,15 +125,15 @@ fn long_traces_are_settled_in_part() {
         let mut problem = Problem::new(&trace, &machine, Bytes(1 << 40));
         problem.limits = Limits { evaluations: 500 };
         squeeze(&mut problem, 850);
-        let decide = || Ilp::ALL.programmes(&problem, problem.budget, None, &NoWatch);
+        let decide = || Ilp::ALL.programmes(&problem, problem.budget, None, &NoMonitor);
         if let Ok(own) = decide() {
             let mut evaluator = problem.evaluator(own.policy, problem.budget);
             evaluator.evaluate(&own.treatments).expect("it fits");
             assert_eq!(decide(), Ok(own), "seed {seed}");
             decided += 1;
         }
-        if let Ok(tide) = plan(&Tide, &problem, &NoWatch) {
-            let ilp = plan(&Ilp::ALL, &problem, &NoWatch).expect("tide has a plan");
+        if let Ok(tide) = plan(&Tide, &problem, &NoMonitor) {
+            let ilp = plan(&Ilp::ALL, &problem, &NoMonitor).expect("tide has a plan");
             assert!(ilp.predicted.iteration <= tide.predicted.iteration, "seed {seed}");
             planned += 1;
         }

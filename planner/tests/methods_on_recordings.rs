@@ -5,7 +5,7 @@ mod common;
 use common::random::{self, Random};
 use common::recordings;
 use planner::methods::all;
-use planner::{NoWatch, PlanError, Problem, bound, plan};
+use planner::{NoMonitor, PlanError, Problem, bound, plan};
 use schema::{Bandwidth, Bytes, BytesPerSec, Machine};
 use simulator::{check_contract, in_core, prove};
 
@@ -33,7 +33,7 @@ fn plans_for_half_the_peak_are_safe() {
         problem.limits.evaluations = 200;
         let bound = bound(&problem).time();
         for method in all() {
-            match plan(method.as_ref(), &problem, &NoWatch) {
+            match plan(method.as_ref(), &problem, &NoMonitor) {
                 Ok(plan) => {
                     prove(&plan).unwrap_or_else(|e| panic!("{name}, {}: {e}", method.name()));
                     check_contract(&plan, &trace)

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use common::random;
 use planner::methods::{Exposed, by_name};
-use planner::{NoWatch, Problem, plan};
+use planner::{NoMonitor, Problem, plan};
 use schema::{
     Bandwidth, Bytes, BytesPerSec, Choice, Machine, Nanos, Op, OpKind, Origin, Phase, Provenance,
     Role, Tensor, TensorId, Trace,
@@ -126,7 +126,7 @@ fn the_tree_search_finds_the_best_classification_of_the_exposed_maps() {
             }
         }
         let swap_opt = by_name("swap-opt").expect("it is listed");
-        let found = swap_opt.decide(&problem, problem.budget, &NoWatch).map(|decided| {
+        let found = swap_opt.decide(&problem, problem.budget, &NoMonitor).map(|decided| {
             evaluator.evaluate(&decided.treatments).expect("it was found to fit").iteration
         });
         assert_eq!(found.ok(), best, "budget {budget}");
@@ -142,7 +142,7 @@ fn recomputation_replaces_swaps_where_it_costs_less() {
         let problem = Problem::new(&trace, &machine, kib(budget));
         let made = |method: &str| {
             let method = by_name(method).expect("it is listed");
-            plan(method.as_ref(), &problem, &NoWatch)
+            plan(method.as_ref(), &problem, &NoMonitor)
         };
         let (Ok(swap_opt), Ok(pooch)) = (made("swap-opt"), made("pooch")) else { continue };
         assert!(pooch.predicted.iteration <= swap_opt.predicted.iteration, "budget {budget}");
@@ -189,7 +189,7 @@ fn a_small_host_has_plans_and_is_never_overfilled() {
             problem.host_budget = kib(host);
             let decided = |method: &str| {
                 let method = by_name(method).expect("it is listed");
-                let decided = method.decide(&problem, problem.budget, &NoWatch).ok()?;
+                let decided = method.decide(&problem, problem.budget, &NoMonitor).ok()?;
                 let mut evaluator = problem.evaluator(decided.policy, problem.budget);
                 let outcome = evaluator.evaluate(&decided.treatments).expect("it is decided on");
                 assert!(outcome.host_peak <= problem.host_budget);

@@ -257,7 +257,7 @@ fn edit(random: &mut Random, plan: &mut Plan) {
 }
 
 /// The data of some tensors does worse than was reserved for: their compression copies them to
-/// the host itself, copies of the small form have nothing to do, and the decompression copies them
+/// the host itself, copies of the compressed form have nothing to do, and the decompression copies them
 /// back. Nothing but times differs.
 #[test]
 fn a_plan_is_as_safe_where_data_does_worse_than_was_reserved_for() {
@@ -337,8 +337,8 @@ fn copies_that_are_out_of_date_are_refused() {
                         .iter()
                         .for_each(|t| changed[t.index()] = Some(index));
                 }
-                Task::CopyIn(tensor) => {
-                    let is_copy = |a: &schema::Action| a.task == Task::CopyOut(tensor);
+                Task::H2d(tensor) => {
+                    let is_copy = |a: &schema::Action| a.task == Task::D2h(tensor);
                     let before = changed[tensor.index()].unwrap_or(0);
                     let old = plan.actions[..before].iter().find(|a| is_copy(a));
                     let made = trace.ops.iter().any(|op| op.writes.contains(&tensor));
@@ -372,7 +372,7 @@ fn codecs_that_change_parameters_are_refused() {
             Task::Compress(tensor) if !made(tensor) => {
                 plan.buffers[action.writes[0].index()].compressed
             }
-            Task::CopyOut(tensor) if !made(tensor) => plan.packed_by_host(action),
+            Task::D2h(tensor) if !made(tensor) => plan.packed_by_host(action),
             _ => None,
         });
         let Some(codec) = codec else { return Ok(()) };
@@ -392,9 +392,9 @@ fn mix_up(kind: usize, plan: &mut Plan, chosen: usize) -> bool {
     let (Task::Compress(tensor) | Task::Decompress(tensor)) = action.task else { return false };
     let buffers = || action.reads.iter().chain(&action.writes).copied();
     let small = buffers().find(|b| plan.buffers[b.index()].compressed.is_some());
-    let small = small.expect("a codec has a small form");
+    let small = small.expect("a codec has a compressed form");
     match kind {
-        // An op reads the small form in place of the tensor.
+        // An op reads the compressed form in place of the tensor.
         0 => {
             let buffers = &plan.buffers;
             let reads = plan.actions[chosen..].iter_mut().filter_map(|action| {
@@ -408,9 +408,9 @@ fn mix_up(kind: usize, plan: &mut Plan, chosen: usize) -> bool {
             let Some(read) = reads.last() else { return false };
             *read = small;
         }
-        // The small form is said to be the tensor.
+        // The compressed form is said to be the tensor.
         1 => plan.buffers[small.index()].compressed = None,
-        // The small form is of another codec than its host buffer.
+        // The compressed form is of another codec than its host buffer.
         2 => {
             let other = plan.buffers[small.index()].compressed.map_or(0, |codec| codec.0 + 1);
             if action.host.is_none() || plan.codecs.len() < 2 {
@@ -454,7 +454,7 @@ fn random_decisions_hold_all_treatments() {
                 Treatment::RecomputeEachTime => 3,
                 Treatment::SwapCompressed(_) => 4,
                 Treatment::Compress(_) => 5,
-                Treatment::SwapPackedThere(_) => 6,
+                Treatment::SwapCompressedOnHost(_) => 6,
                 Treatment::SwapEachTime => 7,
             };
             seen[kind] += 1;

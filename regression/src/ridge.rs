@@ -3,7 +3,7 @@
 //! linfa has none. MacKay, "Bayesian Interpolation" (1992), as scikit-learn's `BayesianRidge`, which
 //! CSWAP+ section 6.4 compares with: the precisions of the weights, alpha, and of the noise, beta,
 //! are those under which the samples are most likely, found by iteration. Two features, the bytes
-//! of the tensor and of its small form, both standardised.
+//! of the tensor and of its compressed form, both standardised.
 
 use crate::{Regression, Sample};
 
@@ -14,7 +14,7 @@ const LARGEST: f64 = 1e12;
 /// Features and target, standardised.
 type Standard = ([f64; 2], f64);
 
-/// A plane over the bytes of the tensor and of its small form.
+/// A plane over the bytes of the tensor and of its compressed form.
 pub(crate) struct BayesianRidge {
     mean: [f64; 2],
     scale: [f64; 2],

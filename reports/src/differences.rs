@@ -62,8 +62,8 @@ pub fn task_name(task: Task) -> &'static str {
     match task {
         Task::Run(_) => "op",
         Task::Recompute(_) => "op, again",
-        Task::CopyOut(_) => "copy out",
-        Task::CopyIn(_) => "copy in",
+        Task::D2h(_) => "copy out",
+        Task::H2d(_) => "copy in",
         Task::Compress(_) => "compress",
         Task::Decompress(_) => "decompress",
     }
@@ -115,8 +115,8 @@ fn cause(interval: &Interval, longer: bool, measured: &Timeline) -> Cause {
             true => Cause::Contention,
             false => Cause::LongerOp,
         },
-        (Task::CopyOut(_) | Task::CopyIn(_), false) => Cause::FasterLink,
-        (Task::CopyOut(_) | Task::CopyIn(_), true) => {
+        (Task::D2h(_) | Task::H2d(_), false) => Cause::FasterLink,
+        (Task::D2h(_) | Task::H2d(_), true) => {
             let copies = |lane| matches!(lane, Lane::D2h | Lane::H2d);
             match beside(interval, measured, copies) {
                 true => Cause::BothDirections,

@@ -33,7 +33,7 @@ pub(crate) fn interval(
     }
 }
 
-/// The timeline of two convolutions, whose first output goes out and comes back in a small form
+/// The timeline of two convolutions, whose first output goes out and comes back in a compressed form
 /// that is made beside compute.
 pub(crate) fn timeline_with_codecs() -> Timeline {
     let mut timeline = timeline();
@@ -53,9 +53,9 @@ pub(crate) fn timeline_with_codecs() -> Timeline {
 pub(crate) fn timeline() -> Timeline {
     let mut intervals = vec![
         interval(0, Task::Run(OpId(0)), "conv1", 0, [0, 1_000_001], &[]),
-        interval(1, Task::CopyOut(TensorId(4)), "a<1>", 12_000_000, [1_000_001, 2_000_001], &[]),
+        interval(1, Task::D2h(TensorId(4)), "a<1>", 12_000_000, [1_000_001, 2_000_001], &[]),
         interval(2, Task::Run(OpId(1)), "conv2", 0, [1_000_001, 2_500_000], &[]),
-        interval(3, Task::CopyIn(TensorId(4)), "a<1>", 12_000_000, [2_000_001, 3_000_001], &[1]),
+        interval(3, Task::H2d(TensorId(4)), "a<1>", 12_000_000, [2_000_001, 3_000_001], &[1]),
         interval(4, Task::Recompute(OpId(1)), "conv2", 0, [3_000_001, 4_500_000], &[3]),
         interval(5, Task::Run(OpId(2)), "conv2'", 0, [4_500_000, 7_000_000], &[]),
         interval(6, Task::Run(OpId(3)), "conv1'", 0, [7_000_000, 8_000_000], &[3]),
@@ -98,12 +98,12 @@ pub(crate) fn chain(layers: u32) -> (Timeline, Vec<Phase>) {
         chain.run(Task::Run(OpId(layer)), &format!("layer{layer}"), time, 0);
         chain.memory(60_000_000, 0);
         if layer % 3 == 0 {
-            chain.copy(Task::CopyOut(TensorId(layer)), 0);
+            chain.copy(Task::D2h(TensorId(layer)), 0);
         }
     }
     for layer in (0..layers).rev() {
         let out = TensorId(layer);
-        let ready = if layer % 3 == 0 { chain.copy(Task::CopyIn(out), layer) } else { 0 };
+        let ready = if layer % 3 == 0 { chain.copy(Task::H2d(out), layer) } else { 0 };
         if layer % 7 == 1 {
             let name = format!("layer{layer}");
             chain.run(Task::Recompute(OpId(layer)), &name, 600_000, 0);
@@ -156,7 +156,7 @@ impl Chain {
         copy.bytes = Bytes(Self::SWAP);
         let (start, bytes) = (copy.start.0, Self::SWAP as i64);
         match task {
-            Task::CopyOut(_) => {
+            Task::D2h(_) => {
                 self.changes.extend([(start, 0, bytes), (end, -bytes, -bytes)]);
             }
             _ => self.changes.extend([(start, bytes, bytes), (end, 0, -bytes)]),

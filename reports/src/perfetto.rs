@@ -92,7 +92,7 @@ fn count_memory(events: &mut Events, timeline: &Timeline) {
 #[derive(Clone, Copy)]
 struct Flow {
     phase: &'static str,
-    copy_in: ActionId,
+    h2d: ActionId,
 }
 
 /// Ops and codecs read what was copied in.
@@ -105,15 +105,15 @@ fn flows(timeline: &Timeline, positions: &HashMap<ActionId, usize>) -> Vec<Vec<F
     let intervals = &timeline.intervals;
     let mut first_use = HashMap::new();
     for (i, interval) in intervals.iter().enumerate().filter(|(_, x)| is_use(x.lane)) {
-        for &copy_in in &interval.follows {
-            first_use.entry(copy_in).or_insert(i);
+        for &h2d in &interval.follows {
+            first_use.entry(h2d).or_insert(i);
         }
     }
     let mut flows = vec![Vec::new(); intervals.len()];
     for (i, interval) in intervals.iter().enumerate().filter(|(_, x)| x.lane == Lane::H2d) {
-        let copy_out = interval.follows.iter().find_map(|action| positions.get(action).copied());
+        let d2h = interval.follows.iter().find_map(|action| positions.get(action).copied());
         let first_use = first_use.get(&interval.action).copied();
-        let way: Vec<usize> = [copy_out, Some(i), first_use].into_iter().flatten().collect();
+        let way: Vec<usize> = [d2h, Some(i), first_use].into_iter().flatten().collect();
         let last = way.len() - 1;
         if last == 0 {
             continue;
@@ -124,7 +124,7 @@ fn flows(timeline: &Timeline, positions: &HashMap<ActionId, usize>) -> Vec<Vec<F
                 step if step == last => "f",
                 _ => "t",
             };
-            flows[at].push(Flow { phase, copy_in: interval.action });
+            flows[at].push(Flow { phase, h2d: interval.action });
         }
     }
     flows
@@ -160,7 +160,7 @@ impl Events {
         self.line(format_args!(
             r#""ph":"{}","cat":"swap","name":"swap","id":{},"tid":{},"ts":{}{binding}"#,
             flow.phase,
-            flow.copy_in.0,
+            flow.h2d.0,
             thread(interval.lane),
             micros(interval.start),
         ));
@@ -185,8 +185,8 @@ fn kind(task: Task) -> &'static str {
     match task {
         Task::Run(_) => "run",
         Task::Recompute(_) => "recompute",
-        Task::CopyOut(_) => "copy_out",
-        Task::CopyIn(_) => "copy_in",
+        Task::D2h(_) => "d2h",
+        Task::H2d(_) => "h2d",
         Task::Compress(_) => "compress",
         Task::Decompress(_) => "decompress",
     }
@@ -197,8 +197,8 @@ fn arguments(interval: &Interval, waited_for: Option<&str>) -> Value {
     args.insert("action".into(), interval.action.0.into());
     match interval.task {
         Task::Run(op) | Task::Recompute(op) => args.insert("op".into(), op.0.into()),
-        Task::CopyOut(tensor)
-        | Task::CopyIn(tensor)
+        Task::D2h(tensor)
+        | Task::H2d(tensor)
         | Task::Compress(tensor)
         | Task::Decompress(tensor) => {
             args.insert("bytes".into(), interval.bytes.0.into());

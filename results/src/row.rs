@@ -98,7 +98,7 @@ columns! {
         compressed: Option<u64> = "compressed",
         /// What the tensors that are compressed take as they are.
         compressed_raw: Option<Bytes> = "compressed_raw_bytes",
-        /// What is reserved for their small forms.
+        /// What is reserved for their compressed forms.
         compressed_small: Option<Bytes> = "compressed_small_bytes",
         /// Bytes copied out per iteration.
         d2h: Option<Bytes> = "d2h_bytes",

@@ -25,9 +25,9 @@ columns! {
         sparsity: f64 = "sparsity",
         /// Size of the raw tensor.
         bytes: Bytes = "bytes",
-        /// Size of its small form.
+        /// Size of its compressed form.
         compressed: Bytes = "compressed_bytes",
-        /// Fastest time of making the small form.
+        /// Fastest time of making the compressed form.
         compress: Nanos = "compress_ns",
         /// Fastest time of bringing the tensor back.
         decompress: Nanos = "decompress_ns",

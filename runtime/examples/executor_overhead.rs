@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 
 use planner::methods::by_name;
-use planner::{NoWatch, Problem, plan};
+use planner::{NoMonitor, Problem, plan};
 use runtime::device::Device;
 use runtime::device::host::{HostDevice, HostOptions};
 use runtime::layers::Activation;
@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut problem = Problem::new(&trace, &machine, Bytes(1 << 20));
         problem.limits.evaluations = 10;
         let method = by_name(method).ok_or("no such method")?;
-        let plan = plan(method.as_ref(), &problem, &NoWatch)?;
+        let plan = plan(method.as_ref(), &problem, &NoMonitor)?;
         let options = HostOptions::new(machine.link.clone());
         let mut device = HostDevice::new(&network, &trace, &plan, &options)?;
         let mut times = Vec::new();

@@ -6,7 +6,7 @@ use crate::{Bytes, Dtype, Nanos};
 /// What a codec makes of one tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodecCost {
-    /// What a plan reserves for the small form: the expected size and a margin.
+    /// What a plan reserves for the compressed form: the expected size and a margin.
     pub reserved: Bytes,
     /// Time of making the tensor smaller.
     pub compress: Nanos,

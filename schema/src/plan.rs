@@ -167,9 +167,9 @@ pub struct Buffer {
     pub tensor: Option<TensorId>,
     /// Where it begins in the arena.
     pub address: u64,
-    /// Its size; for a small form, what is reserved for it.
+    /// Its size; for a compressed form, what is reserved for it.
     pub bytes: Bytes,
-    /// It holds the tensor's small form, made by this codec. Absent: the tensor itself.
+    /// It holds the tensor's compressed form, made by this codec. Absent: the tensor itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compressed: Option<CodecId>,
     /// It is filled before the iteration begins; no action writes it.
@@ -190,10 +190,10 @@ pub struct HostBuffer {
     pub address: u64,
     /// Its size.
     pub bytes: Bytes,
-    /// It holds the tensor's small form, made by this codec; or, where a codec whose output's size
+    /// It holds the tensor's compressed form, made by this codec; or, where a codec whose output's size
     /// varies does worse than was reserved for, the tensor itself, for which it has room then.
     ///
-    /// Where the tensor itself is copied to and from it, the host's processor makes the small form
+    /// Where the tensor itself is copied to and from it, the host's processor makes the compressed form
     /// and the tensor from it, which is part of the copies' durations; what then does not shrink to
     /// this size is kept in memory of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -256,12 +256,14 @@ pub enum Task {
     /// Run an op once more, for outputs that were given up.
     Recompute(OpId),
     /// Copy a tensor to the host.
-    CopyOut(TensorId),
+    #[serde(alias = "copy_out")]
+    D2h(TensorId),
     /// Copy a tensor back.
-    CopyIn(TensorId),
-    /// Make a tensor's small form.
+    #[serde(alias = "copy_in")]
+    H2d(TensorId),
+    /// Make a tensor's compressed form.
     Compress(TensorId),
-    /// Make the tensor from its small form.
+    /// Make the tensor from its compressed form.
     Decompress(TensorId),
 }
 
@@ -272,8 +274,8 @@ impl Task {
             Self::Run(_) | Self::Recompute(_) => Lane::Compute,
             Self::Compress(_) | Self::Decompress(_) if codec_lane => Lane::Codec,
             Self::Compress(_) | Self::Decompress(_) => Lane::Compute,
-            Self::CopyOut(_) => Lane::D2h,
-            Self::CopyIn(_) => Lane::H2d,
+            Self::D2h(_) => Lane::D2h,
+            Self::H2d(_) => Lane::H2d,
         }
     }
 }
@@ -391,18 +393,18 @@ impl Plan {
     pub fn moved_bytes(&self, action: &Action) -> Bytes {
         let buffer = match action.task {
             Task::Run(_) | Task::Recompute(_) => None,
-            Task::CopyOut(_) | Task::Compress(_) => action.reads.first(),
-            Task::CopyIn(_) | Task::Decompress(_) => action.writes.first(),
+            Task::D2h(_) | Task::Compress(_) => action.reads.first(),
+            Task::H2d(_) | Task::Decompress(_) => action.writes.first(),
         };
         buffer.map_or(Bytes::ZERO, |buffer| self.buffers[buffer.index()].bytes)
     }
 
     /// The codec by which the host's processor keeps what a copy moves, where it does: the tensor
-    /// itself goes over the link, and the host buffer has room for its small form alone.
+    /// itself goes over the link, and the host buffer has room for its compressed form alone.
     pub fn packed_by_host(&self, action: &Action) -> Option<CodecId> {
         let moved = match action.task {
-            Task::CopyOut(_) => action.reads.first(),
-            Task::CopyIn(_) => action.writes.first(),
+            Task::D2h(_) => action.reads.first(),
+            Task::H2d(_) => action.writes.first(),
             _ => None,
         };
         let is_raw = moved.is_some_and(|id| self.buffers[id.index()].compressed.is_none());

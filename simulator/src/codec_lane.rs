@@ -1,9 +1,9 @@
 //! Codecs on a lane of their own, beside compute.
 //!
 //! They run in the order of the sequence, one at a time. A compression starts when the last use of
-//! its tensor before the gap has ended and there is room for the small form; until then that room
+//! its tensor before the gap has ended and there is room for the compressed form; until then that room
 //! is set aside for it, so that nothing which starts before it can hold it up. A decompression
-//! starts when its small form is there, and so late that it ends just when the tensor is needed:
+//! starts when its compressed form is there, and so late that it ends just when the tensor is needed:
 //! earlier it would only take memory from copies in, of which there are never enough. As them it
 //! starts only where its tensor fits beside everything until it is needed.
 //!
@@ -93,7 +93,7 @@ pub(crate) fn is_compressed(state: &State, sequence: &Sequence, position: usize)
     !sequence.positions[position].is_codec() || codecs_ended(state, sequence, position + 1)
 }
 
-/// Whether the small form that a decompression needs is on the device.
+/// Whether the compressed form that a decompression needs is on the device.
 fn is_back(state: &State, sequence: &Sequence, position: usize) -> bool {
     let own = sequence.returns.partition_point(|back| (back.before as usize) < position);
     let comes_back = sequence.returns.get(own).is_some_and(|back| back.before as usize == position);
@@ -174,7 +174,7 @@ impl Timing {
         here >= fits_from && self.state.live + bytes + self.set_aside(sequence) <= self.budget
     }
 
-    /// From now until its position, the tensor is there, and soon its small form is not.
+    /// From now until its position, the tensor is there, and soon its compressed form is not.
     fn hold_early(&mut self, sequence: &Sequence, position: usize) {
         let here = self.here(sequence).min(position);
         let (tensor, small) =

@@ -87,7 +87,7 @@ impl Codecs {
     }
 
     /// The same where the host's processor does it.
-    pub fn cost_there(&self, codec: u8, tensor: TensorId) -> Option<&CodecCost> {
+    pub fn host_cost(&self, codec: u8, tensor: TensorId) -> Option<&CodecCost> {
         self.there.get(self.index(codec, tensor.0))?.as_ref()
     }
 

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use schema::{Bytes, CodecCost, Direction, Link, Nanos, OpId, TensorId};
 
+use crate::cutoff::Cutoff;
 use crate::lanes::Speeds;
-use crate::patience::Patience;
 use crate::policy::Policy;
 use crate::sequence::{Sequence, StepError};
 use crate::timing::{CopyTimes, Timing};
@@ -58,9 +58,9 @@ pub enum Infeasible {
         /// The op that needs them.
         before: OpId,
     },
-    /// They cost more than whoever evaluates is interested in ([`Evaluator::set_patience`]).
+    /// They cost more than whoever evaluates is interested in ([`Evaluator::set_cutoff`]).
     #[error("the decisions cost more than is of interest")]
-    OutOfPatience,
+    BeyondCutoff,
     /// An explicit schedule has a step that cannot be taken.
     #[error(transparent)]
     Step(#[from] StepError),
@@ -102,7 +102,7 @@ pub struct RecordedCopy {
     pub swap: u32,
     /// The tensor.
     pub tensor: TensorId,
-    /// The codec that made the small form, where it is that that is copied.
+    /// The codec that made the compressed form, where it is that that is copied.
     pub codec: Option<u8>,
     /// The codec by which the host keeps it smaller, where it is the tensor itself that is copied.
     pub there: Option<u8>,
@@ -137,7 +137,7 @@ pub struct Record {
     pub outs: Vec<RecordedCopy>,
     /// Copies in in their order.
     pub backs: Vec<RecordedCopy>,
-    /// The small forms, in the order in which they are made.
+    /// The compressed forms, in the order in which they are made.
     pub packings: Vec<Packing>,
     /// Who is where from when to when.
     pub residencies: Vec<Residency>,
@@ -281,7 +281,7 @@ impl<'a> Evaluator<'a> {
         Nanos(times[tensor.index()])
     }
 
-    /// Time of a small form's copy, alone on the link; nothing where there is no such small form.
+    /// Time of a compressed form's copy, alone on the link; nothing where there is no such compressed form.
     pub fn small_copy_time(&self, direction: Direction, codec: u8, tensor: TensorId) -> Nanos {
         let times = match direction {
             Direction::D2h => &self.copies.small_out,
@@ -292,7 +292,7 @@ impl<'a> Evaluator<'a> {
 
     /// Time that the host's processor takes for what a copy brings or takes, beside the copy.
     pub fn time_there(&self, direction: Direction, codec: u8, tensor: TensorId) -> Nanos {
-        let cost = self.codecs.cost_there(codec, tensor);
+        let cost = self.codecs.host_cost(codec, tensor);
         cost.map_or(Nanos::ZERO, |cost| match direction {
             Direction::D2h => cost.compress,
             Direction::H2d => cost.decompress,
@@ -322,9 +322,9 @@ impl<'a> Evaluator<'a> {
         self.run(treatments, unchanged, false)
     }
 
-    /// From the next evaluation on, what costs more than this is [`Infeasible::OutOfPatience`].
-    pub fn set_patience(&mut self, patience: Patience) {
-        self.sequence.patience = patience;
+    /// From the next evaluation on, what costs more than this is [`Infeasible::BeyondCutoff`].
+    pub fn set_cutoff(&mut self, cutoff: Cutoff) {
+        self.sequence.cutoff = cutoff;
     }
 
     fn run(
@@ -416,9 +416,9 @@ impl<'a> Evaluator<'a> {
     pub fn record(&mut self, treatments: &[Treatment]) -> Result<Record, Infeasible> {
         assert_eq!(treatments.len(), self.model.gaps().len(), "one treatment for each gap");
         self.last.clear();
-        let patience = std::mem::replace(&mut self.sequence.patience, Patience::ENDLESS);
+        let cutoff = std::mem::replace(&mut self.sequence.cutoff, Cutoff::NONE);
         let outcome = self.run(treatments, 0, true);
-        self.sequence.patience = patience;
+        self.sequence.cutoff = cutoff;
         let outcome = outcome?;
         Ok(self.timing.record(outcome, self.policy, &self.sequence))
     }

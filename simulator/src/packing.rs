@@ -8,7 +8,7 @@ use crate::sequence::{RESIDENT, SMALL, Sequence, is_gone};
 use crate::{Codecs, Model};
 
 impl Sequence {
-    /// Makes a resident tensor smaller right after an op; the small form is swapped or stays.
+    /// Makes a resident tensor smaller right after an op; the compressed form is swapped or stays.
     pub(crate) fn pack(
         &mut self,
         model: &Model,
@@ -24,7 +24,7 @@ impl Sequence {
         Ok(())
     }
 
-    /// Makes those tensors smaller that an op uses last before they leave in their small forms. They
+    /// Makes those tensors smaller that an op uses last before they leave in their compressed forms. They
     /// stay beside those for the op.
     pub(crate) fn pack_before(
         &mut self,
@@ -45,7 +45,7 @@ impl Sequence {
         Ok(())
     }
 
-    /// From a position on, of the tensors packed from the `packed`th on only the small forms are
+    /// From a position on, of the tensors packed from the `packed`th on only the compressed forms are
     /// there.
     pub(crate) fn leave_packed(&mut self, model: &Model, packed: usize, position: u32) {
         for id in packed..self.packings.len() {
@@ -56,7 +56,7 @@ impl Sequence {
         }
     }
 
-    /// The run of a codec that makes a tensor's small form, which is swapped or stays.
+    /// The run of a codec that makes a tensor's compressed form, which is swapped or stays.
     fn compress(
         &mut self,
         codecs: &Codecs,
@@ -91,7 +91,7 @@ impl Sequence {
         Ok(position)
     }
 
-    /// Brings a tensor back from its small form, if that is what there is of it, right before a
+    /// Brings a tensor back from its compressed form, if that is what there is of it, right before a
     /// run of an op.
     pub(crate) fn unpack(&mut self, model: &Model, tensor: u32, op: u32) {
         let state = self.state[tensor as usize];
@@ -111,12 +111,12 @@ impl Sequence {
         }
         self.open(tensor, position, Materialised::Written);
         if self.recording {
-            self.record_small_form(id, position);
+            self.record_compressed_form(id, position);
         }
     }
 
-    /// The buffers in which a small form was, which is needed last at `end`.
-    fn record_small_form(&mut self, id: u32, end: u32) {
+    /// The buffers in which a compressed form was, which is needed last at `end`.
+    fn record_compressed_form(&mut self, id: u32, end: u32) {
         let Packing { tensor, position: begin, swap, .. } = self.packings[id as usize];
         let (here, small) = (Materialised::Written, Some(id));
         let of = |first, last, origin, copied_out| Residency {

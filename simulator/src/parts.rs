@@ -23,12 +23,12 @@ pub enum Treatment {
     /// A hypothesis: as `Swap`, but both copies take no time. What a gap costs is measured
     /// against this.
     SwapAtNoCost,
-    /// It is copied to the host and back, and the host's processor keeps it in the small form of this
+    /// It is copied to the host and back, and the host's processor keeps it in the compressed form of this
     /// codec: what that takes is part of the copies' times.
-    SwapPackedThere(u8),
-    /// It is made smaller by this codec, and the small form is copied to the host and back.
+    SwapCompressedOnHost(u8),
+    /// It is made smaller by this codec, and the compressed form is copied to the host and back.
     SwapCompressed(u8),
-    /// It is made smaller by this codec, and the small form stays on the device.
+    /// It is made smaller by this codec, and the compressed form stays on the device.
     Compress(u8),
 }
 
@@ -49,9 +49,9 @@ pub enum Work {
     Run,
     /// The op, once more.
     Again,
-    /// A codec, which makes the small form of a [`Packing`], given by its position in the list.
+    /// A codec, which makes the compressed form of a [`Packing`], given by its position in the list.
     Compress(u32),
-    /// A codec, which makes the tensor of a [`Packing`] from its small form.
+    /// A codec, which makes the tensor of a [`Packing`] from its compressed form.
     Decompress(u32),
 }
 
@@ -67,7 +67,7 @@ impl Position {
     }
 }
 
-/// A tensor's small form, from its compression to its decompression.
+/// A tensor's compressed form, from its compression to its decompression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packing {
     /// The tensor.
@@ -78,7 +78,7 @@ pub struct Packing {
     pub cost: CodecCost,
     /// The position at which it is compressed.
     pub position: u32,
-    /// The swap that the small form leaves with, if it does.
+    /// The swap that the compressed form leaves with, if it does.
     pub swap: Option<u32>,
 }
 
@@ -101,7 +101,7 @@ pub enum Materialised {
     CopiedIn(u32),
 }
 
-/// The time that a tensor or its small form spends in one buffer, in positions of the compute
+/// The time that a tensor or its compressed form spends in one buffer, in positions of the compute
 /// lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Residency {
@@ -115,11 +115,11 @@ pub struct Residency {
     pub origin: Materialised,
     /// The swap that copies it out after its last use, if one does.
     pub copied_out: Option<u32>,
-    /// It is the small form of this [`Packing`] rather than the tensor itself.
+    /// It is the compressed form of this [`Packing`] rather than the tensor itself.
     pub small: Option<u32>,
 }
 
-/// A tensor's way out and back, or its small form's.
+/// A tensor's way out and back, or its compressed form's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Swap {
     pub tensor: u32,
@@ -127,7 +127,7 @@ pub(crate) struct Swap {
     pub bytes: u64,
     /// Host memory that is taken while it is away, beside what a packing takes.
     pub host_bytes: u64,
-    /// The codec that made the small form.
+    /// The codec that made the compressed form.
     pub codec: Option<u8>,
     /// The codec by which the host makes it smaller, where that does so.
     pub there: Option<u8>,
@@ -153,7 +153,7 @@ pub(crate) struct Donation {
     pub output: u32,
 }
 
-/// A tensor or small form that comes back from where a swap put it, before a position.
+/// A tensor or compressed form that comes back from where a swap put it, before a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Return {
     pub swap: u32,

@@ -134,7 +134,7 @@ pub fn prove(plan: &Plan) -> Result<(), Unsafe> {
         check_in_place(plan, id, action)?;
         check_host(plan, id, action)?;
         match (action.task, action.host) {
-            (Task::CopyOut(_), Some(buffer)) => host.note_copy_out(plan, &order, buffer.0, id)?,
+            (Task::D2h(_), Some(buffer)) => host.note_copy_out(plan, &order, buffer.0, id)?,
             (Task::Compress(_), Some(buffer)) => host.note_fill(buffer.0, id)?,
             (_, Some(buffer)) => host.note_use(buffer.0, id),
             (_, None) => {}
@@ -152,7 +152,7 @@ pub fn prove(plan: &Plan) -> Result<(), Unsafe> {
     host.check_reads(
         &order,
         plan.actions.iter().map(|a| match (a.task, a.host) {
-            (Task::CopyIn(_) | Task::Decompress(_), Some(buffer)) => vec![buffer.0],
+            (Task::H2d(_) | Task::Decompress(_), Some(buffer)) => vec![buffer.0],
             _ => Vec::new(),
         }),
     )?;
@@ -165,7 +165,7 @@ pub fn prove(plan: &Plan) -> Result<(), Unsafe> {
 /// the raw tensor: with it, the plan is as safe where the data does worse than was reserved for.
 fn check_host(plan: &Plan, id: ActionId, action: &Action) -> Result<(), Unsafe> {
     let problem = match (action.task, action.host) {
-        (Task::CopyOut(_) | Task::CopyIn(_), None) => "no host buffer to copy to or from",
+        (Task::D2h(_) | Task::H2d(_), None) => "no host buffer to copy to or from",
         (Task::Run(_) | Task::Recompute(_), Some(_)) => "a host buffer, but copies nothing",
         (Task::Compress(_) | Task::Decompress(_), host) => {
             let buffers = || action.reads.iter().chain(&action.writes);
@@ -279,8 +279,8 @@ impl Space {
         Ok(())
     }
 
-    /// The copy out of a small form goes to the host buffer that its compression brought into
-    /// being, and filled only where the small form would have been too large.
+    /// The copy out of a compressed form goes to the host buffer that its compression brought into
+    /// being, and filled only where the compressed form would have been too large.
     fn note_copy_out(
         &mut self,
         plan: &Plan,
@@ -351,7 +351,7 @@ impl Space {
         for (index, action) in plan.actions.iter().enumerate() {
             let Some(host) = action.host else { continue };
             let filled = match action.task {
-                Task::CopyIn(_) => !by_codec(&self.filled_by[host.index()]),
+                Task::H2d(_) => !by_codec(&self.filled_by[host.index()]),
                 Task::Decompress(_) => by_codec(&self.begins_with[host.index()]),
                 _ => true,
             };

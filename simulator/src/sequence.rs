@@ -7,9 +7,9 @@
 //!
 //! Codecs are runs of their own. A tensor that is made smaller is compressed right after the op
 //! that uses it last before its gap, and its memory is given back then; it is decompressed right
-//! before the run that needs it next. In between there is its *small form*, which is a tensor of
+//! before the run that needs it next. In between there is its *compressed form*, which is a tensor of
 //! its own: it stays on the device, or is swapped. Where copies out start with the last use, a
-//! tensor that leaves in its small form is compressed right before that use, so that the copy runs
+//! tensor that leaves in its compressed form is compressed right before that use, so that the copy runs
 //! beside it; its own memory is given back after the use. Where codecs have a lane of their own, all
 //! of them follow the last use, and this is still the order in which memory is accounted for; when
 //! they run is the timing's to find.
@@ -20,11 +20,11 @@ mod snapshots;
 
 use schema::OpId;
 
+use crate::cutoff::Cutoff;
 use crate::evaluator::Infeasible;
 use crate::parts::{
     Donation, Materialised, Packing, Position, Residency, Return, Swap, Treatment, Work,
 };
-use crate::patience::Patience;
 use crate::{Codecs, Model, NO_OP};
 
 use copies::{Departure, is_away_each_time};
@@ -32,7 +32,7 @@ use snapshots::{SNAPSHOTS, Snapshot};
 
 pub use explicit::{Step, StepError, StepProblem};
 
-/// Where a tensor is: here, nowhere, in the small form of a packing (with this bit set), or else
+/// Where a tensor is: here, nowhere, in the compressed form of a packing (with this bit set), or else
 /// on the host since a departure.
 pub(crate) const RESIDENT: u32 = u32::MAX;
 pub(crate) const GONE: u32 = u32::MAX - 1;
@@ -82,11 +82,11 @@ pub(crate) struct Sequence {
     /// The position up to which the last build found everything as it was.
     pub resumed_at: usize,
     /// More than this need not be built.
-    pub patience: Patience,
+    pub cutoff: Cutoff,
     carry: u64,
     peak: (u64, u32),
     pub(crate) recording: bool,
-    /// Small forms that leave are made before the last use, if that only reads the tensor.
+    /// Compressed forms that leave are made before the last use, if that only reads the tensor.
     pub early_codecs: bool,
     /// What has been copied out stays on the host.
     copies_stay: bool,
@@ -121,7 +121,7 @@ impl Sequence {
             recompute_ns: 0,
             codec_ns: 0,
             resumed_at: 0,
-            patience: Patience::ENDLESS,
+            cutoff: Cutoff::NONE,
             carry: 0,
             peak: (0, 0),
             recording: false,
@@ -160,8 +160,8 @@ impl Sequence {
                 self.save(op);
             }
             self.run(model, codecs, choices, op)?;
-            if self.patience.ends(self.recompute_ns, self.peak.0) {
-                return Err(Infeasible::OutOfPatience);
+            if self.cutoff.ends(self.recompute_ns, self.peak.0) {
+                return Err(Infeasible::BeyondCutoff);
             }
         }
         self.end(model)
@@ -210,7 +210,7 @@ impl Sequence {
                 swap @ (Treatment::Swap
                 | Treatment::SwapEachTime
                 | Treatment::SwapAtNoCost
-                | Treatment::SwapPackedThere(_)) => {
+                | Treatment::SwapCompressedOnHost(_)) => {
                     self.swap(model, codecs, tensor, swap, position)?;
                 }
             }
@@ -218,7 +218,7 @@ impl Sequence {
         for tensor in model.dies_after.get(op) {
             self.drop_tensor(model, *tensor);
         }
-        // Codecs run when all else has left: the copies of small forms must not queue before those
+        // Codecs run when all else has left: the copies of compressed forms must not queue before those
         // of tensors whose memory the codecs may wait for.
         let gaps = if codecs.is_empty() { 0..0 } else { model.gaps_after(op) };
         for gap in gaps {
@@ -285,8 +285,8 @@ impl Sequence {
                     }
                 }
             }
-            if self.patience.ends(self.recompute_ns, self.peak.0) {
-                return Err(Infeasible::OutOfPatience);
+            if self.cutoff.ends(self.recompute_ns, self.peak.0) {
+                return Err(Infeasible::BeyondCutoff);
             }
             if self.positions.len() > limit {
                 return Err(Infeasible::TooManyRecomputations { before: OpId(before) });
@@ -352,7 +352,7 @@ impl Sequence {
         position
     }
 
-    /// Whether a tensor that leaves in its small form after an op is compressed before it.
+    /// Whether a tensor that leaves in its compressed form after an op is compressed before it.
     pub(crate) fn packs_before(&self, model: &Model, tensor: u32, op: usize) -> bool {
         self.early_codecs && !model.alters(op as u32, tensor)
     }

@@ -86,7 +86,7 @@ fn label(task: Task, trace: Option<&Trace>) -> String {
     };
     match task {
         Task::Run(id) | Task::Recompute(id) => op(id).unwrap_or_else(|| id.to_string()),
-        Task::CopyOut(id) | Task::CopyIn(id) | Task::Compress(id) | Task::Decompress(id) => {
+        Task::D2h(id) | Task::H2d(id) | Task::Compress(id) | Task::Decompress(id) => {
             tensor(id).unwrap_or_else(|| id.to_string())
         }
     }
@@ -96,7 +96,7 @@ fn label(task: Task, trace: Option<&Trace>) -> String {
 fn copied_bytes(plan: &Plan, action: usize) -> Bytes {
     let action = &plan.actions[action];
     match action.task {
-        Task::CopyOut(_) | Task::CopyIn(_) => plan.moved_bytes(action),
+        Task::D2h(_) | Task::H2d(_) => plan.moved_bytes(action),
         _ => Bytes::ZERO,
     }
 }
@@ -110,15 +110,15 @@ fn followed_copies(plan: &Plan) -> Vec<Vec<ActionId>> {
     for (index, action) in plan.actions.iter().enumerate() {
         let id = ActionId::from_index(index);
         match (action.task, action.host) {
-            (Task::CopyOut(_), Some(host)) => filled_by[host.index()] = Some(id),
-            (Task::CopyIn(_), Some(host)) => follows[index].extend(filled_by[host.index()]),
+            (Task::D2h(_), Some(host)) => filled_by[host.index()] = Some(id),
+            (Task::H2d(_), Some(host)) => follows[index].extend(filled_by[host.index()]),
             _ => {}
         }
-        if !matches!(action.task, Task::CopyOut(_) | Task::CopyIn(_)) {
+        if !matches!(action.task, Task::D2h(_) | Task::H2d(_)) {
             let copies = action.reads.iter().filter_map(|b| unread_copy[b.index()].take());
             follows[index].extend(copies);
         }
-        if let Task::CopyIn(_) = action.task {
+        if let Task::H2d(_) = action.task {
             action.writes.iter().for_each(|b| unread_copy[b.index()] = Some(id));
         }
     }
@@ -138,7 +138,7 @@ fn stall(plan: &Plan, times: &[(Nanos, Nanos)], index: usize, free: Nanos) -> Op
     let other = &plan.actions[on.index()];
     let gives_data = other.writes.iter().any(|b| action.reads.contains(b))
         || matches!(
-            (other.task, action.task), (Task::CopyOut(_), Task::CopyIn(_)) if other.host == action.host
+            (other.task, action.task), (Task::D2h(_), Task::H2d(_)) if other.host == action.host
         );
     let cause = if gives_data {
         StallCause::Data

@@ -18,7 +18,7 @@ use crate::policy::{OffloadStart, Policy, PrefetchGate};
 use crate::sequence::Sequence;
 use crate::{CodecLane, Codecs, Model, NO_OP, Profile};
 
-/// What a copy costs, per tensor, and per small form by codec and tensor.
+/// What a copy costs, per tensor, and per compressed form by codec and tensor.
 #[derive(Debug, Clone)]
 pub(crate) struct CopyTimes {
     pub out: Vec<u64>,
@@ -486,7 +486,7 @@ pub(crate) fn run_time(model: &Model, sequence: &Sequence, run: Position) -> u64
 
 impl CopyTimes {
     fn out(&self, codecs: &Codecs, swap: &Swap) -> u64 {
-        let there = swap.there.and_then(|codec| codecs.cost_there(codec, TensorId(swap.tensor)));
+        let there = swap.there.and_then(|codec| codecs.host_cost(codec, TensorId(swap.tensor)));
         match swap.codec {
             _ if swap.at_no_cost => 0,
             None => self.out[swap.tensor as usize] + there.map_or(0, |cost| cost.compress.0),
@@ -495,7 +495,7 @@ impl CopyTimes {
     }
 
     fn back(&self, codecs: &Codecs, swap: &Swap) -> u64 {
-        let there = swap.there.and_then(|codec| codecs.cost_there(codec, TensorId(swap.tensor)));
+        let there = swap.there.and_then(|codec| codecs.host_cost(codec, TensorId(swap.tensor)));
         match swap.codec {
             _ if swap.at_no_cost => 0,
             None => self.back[swap.tensor as usize] + there.map_or(0, |cost| cost.decompress.0),

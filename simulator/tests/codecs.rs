@@ -93,7 +93,7 @@ fn evaluate(treatment: Treatment, budget: Bytes) -> Result<Outcome, Infeasible> 
 }
 
 #[test]
-fn in_place_the_small_form_stays_and_codecs_take_compute_time() {
+fn in_place_the_compressed_form_stays_and_codecs_take_compute_time() {
     let outcome = evaluate(Treatment::Compress(1), SMALLEST).expect("fits");
     assert_eq!(outcome.iteration, Nanos(450));
     assert_eq!((outcome.codec, outcome.stall), (Nanos(50), Nanos::ZERO));
@@ -137,13 +137,13 @@ fn what_a_codec_is_to_make_room_for_waits_for_it() {
     let outcome = beside(Treatment::Compress(1), SMALLEST, 1000, Policy::EARLY).expect("fits");
     assert_eq!((outcome.iteration, outcome.stall), (Nanos(450), Nanos(50)));
     assert_eq!(outcome.peak, SMALLEST);
-    // With room for b, but not for a's small form beside both, op 1 waits as well.
+    // With room for b, but not for a's compressed form beside both, op 1 waits as well.
     let tight = beside(Treatment::Compress(1), Bytes(2249), 1000, Policy::EARLY).expect("fits");
     assert_eq!((tight.iteration, tight.stall), (Nanos(450), Nanos(50)));
 }
 
 #[test]
-fn a_small_form_is_copied_out_when_its_lane_has_made_it() {
+fn a_compressed_form_is_copied_out_when_its_lane_has_made_it() {
     // Small at 130, out at 380, back at 630, large again at 650; ops 1 and 2 end at 300.
     let roomy = Bytes(2250);
     let outcome = beside(Treatment::SwapCompressed(1), roomy, 1000, Policy::EARLY).expect("fits");
@@ -152,7 +152,7 @@ fn a_small_form_is_copied_out_when_its_lane_has_made_it() {
 }
 
 #[test]
-fn a_compressed_copy_takes_the_time_of_its_small_form() {
+fn a_compressed_copy_takes_the_time_of_its_compressed_form() {
     // Made at 100, small at 130, out at 380, back at 630, large again at 650.
     let outcome = evaluate(Treatment::SwapCompressed(1), SMALLEST).expect("fits");
     assert_eq!(outcome.iteration, Nanos(750));
@@ -207,7 +207,7 @@ fn read_by_the_next() -> Trace {
 }
 
 #[test]
-fn where_copies_start_with_the_last_use_the_small_form_is_made_before_it() {
+fn where_copies_start_with_the_last_use_the_compressed_form_is_made_before_it() {
     let (model, link, codecs) = (Model::of(&read_by_the_next()), link(), codecs());
     let with = |policy, budget| {
         Evaluator::new(&model, &link, policy, Bytes(budget), Bytes(1 << 30)).with_codecs(&codecs)
@@ -219,7 +219,7 @@ fn where_copies_start_with_the_last_use_the_small_form_is_made_before_it() {
     // Used until 200, small at 230, out at 480, back at 730, large again at 750.
     let late = with(Policy::EARLY, 10_000).evaluate(&compressed).expect("fits");
     assert_eq!(late.iteration, Nanos(850));
-    // The tensor itself and its small form stay for the use, which makes another tensor; the copy
+    // The tensor itself and its compressed form stay for the use, which makes another tensor; the copy
     // ends later.
     assert_eq!((early.peak, late.peak), (Bytes(2250), Bytes(2250)));
     let record = with(WITH_LAST_USE, 2250).record(&compressed).expect("fits");
@@ -227,7 +227,7 @@ fn where_copies_start_with_the_last_use_the_small_form_is_made_before_it() {
     assert_eq!(work[..3], [(0, Work::Run), (1, Work::Compress(0)), (1, Work::Run)]);
     let raw = record.residencies.iter().find(|r| r.tensor == 0 && r.small.is_none());
     assert_eq!(raw.map(|r| (r.first, r.last, r.copied_out)), Some((0, 2, None)));
-    // With less, the use waits until the small form is out at 380.
+    // With less, the use waits until the compressed form is out at 380.
     let waits = with(WITH_LAST_USE, 2249).evaluate(&compressed).expect("fits");
     assert_eq!((waits.iteration, waits.peak), (Nanos(850), Bytes(2000)));
 }
@@ -245,17 +245,17 @@ fn what_the_host_packs_goes_over_the_link_as_it_is() {
             .with_codecs(codecs)
             .evaluate(&[treatment])
     };
-    let packed = evaluate(&there(Nanos(40)), Treatment::SwapPackedThere(0)).expect("fits");
+    let packed = evaluate(&there(Nanos(40)), Treatment::SwapCompressedOnHost(0)).expect("fits");
     let raw = evaluate(&codecs(), Treatment::Swap).expect("fits");
     assert_eq!(packed.iteration, raw.iteration + Nanos(80), "out and in take 40 ns more each");
     assert_eq!((packed.host_peak, raw.host_peak), (Bytes(250), Bytes(1000)));
     assert_eq!((packed.peak, packed.codec), (raw.peak, Nanos::ZERO));
-    let error = evaluate(&codecs(), Treatment::SwapPackedThere(0));
+    let error = evaluate(&codecs(), Treatment::SwapCompressedOnHost(0));
     assert_eq!(error, Err(Infeasible::NotCompressible { tensor: TensorId(0) }));
 }
 
 #[test]
-fn a_recording_says_where_the_small_form_is() {
+fn a_recording_says_where_the_compressed_form_is() {
     let (model, link, codecs) = (Model::of(&trace()), link(), codecs());
     let mut evaluator =
         Evaluator::new(&model, &link, Policy::EARLY, SMALLEST, Bytes(1 << 30)).with_codecs(&codecs);

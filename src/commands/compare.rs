@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use planner::methods::{self, Method};
-use planner::{PlanError, Problem, Watch, bound, least_budget};
+use planner::{Monitor, PlanError, Problem, bound, least_budget};
 use reports::{Comparison, MethodResult, Status};
 use schema::{Bytes, Choice, Document, Nanos, Plan, Reference, Task, Trace};
 use simulator::{InCore, Infeasible, prove};
@@ -118,11 +118,11 @@ pub struct Found {
 pub fn result_of(
     method: &dyn Method,
     problem: &Problem,
-    watch: &dyn Watch,
+    monitor: &dyn Monitor,
     in_core: &InCore,
 ) -> Result<Found> {
     let found =
-        found_by(method.name(), problem, in_core, || planner::plan(method, problem, watch))?;
+        found_by(method.name(), problem, in_core, || planner::plan(method, problem, monitor))?;
     // What is compared with other points, or kept, is the plan of a whole search.
     if interrupted() {
         let error = anyhow::anyhow!("interrupted");
@@ -208,8 +208,8 @@ fn row_of(plan: &Plan, in_core: &InCore) -> MethodResult {
         swapped: Some(count(Choice::Swap)),
         recomputed: Some(count(Choice::Recompute)),
         compressed: Some(plan.decisions.iter().filter(|d| d.codec.is_some()).count() as u64),
-        d2h: Some(bytes(|task| matches!(task, Task::CopyOut(_)))),
-        h2d: Some(bytes(|task| matches!(task, Task::CopyIn(_)))),
+        d2h: Some(bytes(|task| matches!(task, Task::D2h(_)))),
+        h2d: Some(bytes(|task| matches!(task, Task::H2d(_)))),
         recompute: Some(recompute),
         codec: Some(codec),
         stall: Some(predicted.iteration.saturating_sub(compute)),

@@ -7,13 +7,13 @@ use schema::{Bytes, Document, Reference};
 
 use crate::codec_args::CodecArgs;
 use crate::commands::plan::method;
+use crate::compressed_forms::CompressedForms;
 use crate::exit::{Exit, Result, WithExit, usage};
 use crate::inputs::{InPlace, read_machine, read_trace};
 use crate::networks::{NetworkArgs, is_network, read_network};
 use crate::output::{Format, print, print_json};
 use crate::progress::Bar;
 use crate::published::published_figures;
-use crate::small_forms::SmallForms;
 use crate::study::{Budgeted, Question, largest_batch, smallest_budget};
 
 /// Find the largest batch that a method can plan, or the smallest device
@@ -72,7 +72,7 @@ pub fn run(args: &Args) -> Result {
     let method = method(&args.method)?;
     let machine = read_machine(&args.machine)?;
     let codecs = args.codecs.read(&machine)?;
-    let watch = Bar::new(method.name());
+    let monitor = Bar::new(method.name());
     let question = Question {
         machine: &machine,
         decided_on: None,
@@ -84,7 +84,7 @@ pub fn run(args: &Args) -> Result {
         epoch: None,
     };
     let answer = if args.device {
-        smallest_budget(&question, trace(args, &machine)?, &watch)?
+        smallest_budget(&question, trace(args, &machine)?, &monitor)?
     } else {
         if !is_network(&args.network) {
             let message = "is no network, so that its batch is what it is";
@@ -95,9 +95,9 @@ pub fn run(args: &Args) -> Result {
         }
         let network = |batch| read_network(&args.network, &args.options.options(batch)?);
         let budget = |peak| Budget::resolve(args.budget, &machine, peak);
-        largest_batch(&question, &network, &budget, &watch)?
+        largest_batch(&question, &network, &budget, &monitor)?
     };
-    drop(watch);
+    drop(monitor);
     show(args, &machine, answer)
 }
 
@@ -157,7 +157,7 @@ fn show(args: &Args, machine: &schema::Machine, answer: Budgeted) -> Result {
                 (None, None) => {}
             }
             if let Ok(plan) = &found.plan {
-                print(SmallForms::of(plan, &trace).sentence())?;
+                print(CompressedForms::of(plan, &trace).sentence())?;
             }
             let asked = (&args.method, &args.network, &args.machine);
             print(published_figures("largest", asked.0, asked.1, asked.2))?;

@@ -10,7 +10,7 @@ use crate::device_args::{OnDevice, at_least_one};
 use crate::exit::{Exit, Result, WithExit};
 use crate::measured::compared::{Compared, Row};
 use crate::measured::device::{check_graph, in_core, on_device};
-use crate::measured::runs::{Ran, Runs};
+use crate::measured::runs::{Execution, Runs};
 use crate::output::{Format, columns, print, print_json};
 use crate::plan_trace::machine_of;
 use crate::training::network_of;
@@ -78,21 +78,21 @@ pub fn run(args: &Args) -> Result {
     check_graph(args.on, graph, warmup)?;
     let runs = Runs { warmup, iterations, seed, graph, fingerprint: !args.no_in_core };
     let subject = (&network, &trace, &machine);
-    let ran = on_device(args.on, subject, &plan, runs, &args.inject)?;
+    let execution = on_device(args.on, subject, &plan, runs, &args.inject)?;
     let in_core = match args.no_in_core {
         true => None,
         false => Some(in_core(args.on, subject, runs)?),
     };
-    let compared = Compared::of(&plan, &ran, in_core.as_ref());
+    let compared = Compared::of(&plan, &execution, in_core.as_ref());
     let to_stdout = output.as_ref().is_some_and(PendingFile::is_stdout);
     if let Some(output) = output {
-        output.finish(ran.middle().to_json().as_bytes())?;
+        output.finish(execution.middle().to_json().as_bytes())?;
     }
     match args.format {
         _ if to_stdout => {}
         Format::Json => print_json(&compared)?,
         Format::Text => {
-            print(summary(&plan, &predict(&plan, Some(&trace)), (&ran, graph), &compared))?;
+            print(summary(&plan, &predict(&plan, Some(&trace)), (&execution, graph), &compared))?;
         }
     }
     match compared.same_bits {
@@ -107,7 +107,7 @@ pub fn run(args: &Args) -> Result {
 fn summary(
     plan: &Plan,
     predicted: &Timeline,
-    (ran, graph): (&Ran, bool),
+    (execution, graph): (&Execution, bool),
     compared: &Compared,
 ) -> String {
     let mut text = format!(
@@ -115,14 +115,14 @@ fn summary(
         plan.trace.name,
         plan.machine.name,
         plan.method,
-        ran.timelines.len()
+        execution.timelines.len()
     );
     let mut rows = vec![["", "measured", "predicted", "error"].map(String::from).to_vec()];
     rows.extend(compared.rows().into_iter().map(|Row { name, measured, predicted, error }| {
         vec![name.into(), measured, predicted, error]
     }));
     text.push_str(&columns(&rows));
-    let [first, last] = [ran.timelines.first(), ran.timelines.last()]
+    let [first, last] = [execution.timelines.first(), execution.timelines.last()]
         .map(|timeline| timeline.map_or(Nanos::ZERO, |timeline| timeline.iteration));
     let launched = if graph { ", each launched as one graph" } else { "" };
     text.push_str(&format!("iterations took {first} to {last}{launched}\n"));
@@ -135,10 +135,10 @@ fn summary(
             "bits of all that outlives the iterations: {bits} of the runs in core\n"
         ));
     }
-    if let Some(loss) = ran.loss {
+    if let Some(loss) = execution.loss {
         text.push_str(&format!("loss after the last: {loss:.6}\n"));
     }
-    let differences = reports::differences(predicted, ran.middle());
+    let differences = reports::differences(predicted, execution.middle());
     if differences.is_empty() {
         return text;
     }

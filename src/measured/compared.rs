@@ -3,7 +3,7 @@
 use schema::{Bytes, Fidelity, Nanos, Plan};
 use serde::{Deserialize, Serialize};
 
-use crate::measured::runs::Ran;
+use crate::measured::runs::Execution;
 
 /// A plan's figures, measured and predicted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,7 +23,7 @@ pub struct Compared {
     /// run, or a codec of the plan changes values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_bits: Option<bool>,
-    /// How often data did worse than was reserved for its small form.
+    /// How often data did worse than was reserved for its compressed form.
     pub fallbacks: u64,
     /// Memory outside of both arenas, which codecs and libraries worked in.
     pub outside_bytes: Bytes,
@@ -56,25 +56,25 @@ pub struct Row {
 impl Compared {
     /// The figures of a plan that ran, and of the iteration without a memory limit that ran on the
     /// same device.
-    pub fn of(plan: &Plan, ran: &Ran, in_core: Option<&InCoreTimes>) -> Self {
+    pub fn of(plan: &Plan, execution: &Execution, in_core: Option<&InCoreTimes>) -> Self {
         let iteration =
-            Pair { measured: ran.middle().iteration, predicted: plan.predicted.iteration };
+            Pair { measured: execution.middle().iteration, predicted: plan.predicted.iteration };
         Self {
             iteration_ns: iteration,
             slowdown: in_core.map(|in_core| Pair {
                 measured: iteration.measured.ratio(in_core.measured),
                 predicted: iteration.predicted.ratio(in_core.predicted),
             }),
-            arena_bytes: Pair { measured: ran.memory.arena, predicted: plan.predicted.arena },
-            peak_bytes: Pair { measured: ran.memory.live, predicted: plan.predicted.peak },
+            arena_bytes: Pair { measured: execution.memory.arena, predicted: plan.predicted.arena },
+            peak_bytes: Pair { measured: execution.memory.live, predicted: plan.predicted.peak },
             host_arena_bytes: Pair {
-                measured: ran.memory.host_arena,
+                measured: execution.memory.host_arena,
                 predicted: plan.predicted.host_arena,
             },
-            same_bits: same_bits(plan, ran, in_core),
-            fallbacks: ran.memory.fallbacks,
-            outside_bytes: ran.memory.outside,
-            computed_by: ran.computed_by.clone(),
+            same_bits: same_bits(plan, execution, in_core),
+            fallbacks: execution.memory.fallbacks,
+            outside_bytes: execution.memory.outside,
+            computed_by: execution.computed_by.clone(),
         }
     }
 
@@ -124,9 +124,9 @@ impl Compared {
 }
 
 /// See [`Compared::same_bits`].
-fn same_bits(plan: &Plan, ran: &Ran, in_core: Option<&InCoreTimes>) -> Option<bool> {
+fn same_bits(plan: &Plan, execution: &Execution, in_core: Option<&InCoreTimes>) -> Option<bool> {
     let is_exact = plan.codecs.iter().all(|codec| codec.fidelity == Fidelity::Lossless);
-    let both = ran.fingerprint.zip(in_core.and_then(|in_core| in_core.fingerprint));
+    let both = execution.fingerprint.zip(in_core.and_then(|in_core| in_core.fingerprint));
     both.filter(|_| is_exact).map(|(under_plan, in_core)| under_plan == in_core)
 }
 
@@ -137,6 +137,6 @@ pub struct InCoreTimes {
     pub measured: Nanos,
     /// The sum of the trace's op times.
     pub predicted: Nanos,
-    /// See [`Ran::fingerprint`].
+    /// See [`Execution::fingerprint`].
     pub fingerprint: Option<u64>,
 }

@@ -1,6 +1,6 @@
 //! Plans that run on a device.
 
-use planner::{NoWatch, Problem, methods};
+use planner::{NoMonitor, Problem, methods};
 use runtime::cuda::{self, CudaError, CudaOptions, OpenError};
 use runtime::device::host::{HostDevice, HostOptions, memory_needed};
 use runtime::device::{Device, DeviceError, Fault};
@@ -12,7 +12,7 @@ use schema::{Bytes, Machine, Plan, Trace};
 use crate::device_args::{DeviceKind, OnDevice};
 use crate::exit::{Exit, OrExit, Result, WithExit, usage};
 use crate::measured::compared::InCoreTimes;
-use crate::measured::runs::{Ran, Runs};
+use crate::measured::runs::{Execution, Runs};
 use crate::progress::Bar;
 use crate::signals::stop;
 
@@ -23,7 +23,7 @@ pub fn on_device(
     plan: &Plan,
     runs: Runs,
     faults: &[Fault],
-) -> Result<Ran> {
+) -> Result<Execution> {
     let bar = Bar::new(&plan.method);
     let mut device = open(on, subject, plan, (runs.seed, runs.graph), faults)?;
     Ok(runs.run(subject.0, device.as_mut(), &bar)?)
@@ -133,7 +133,7 @@ fn refused(error: DeviceError) -> WithExit {
 pub fn in_core_plan(trace: &Trace, machine: &Machine) -> Result<Plan> {
     let budget = Bytes(in_core_budget(simulator::in_core(trace).peak.0));
     let problem = Problem::new(trace, machine, budget);
-    planner::plan(&methods::InCoreMethod, &problem, &NoWatch).or_exit(Exit::Infeasible)
+    planner::plan(&methods::InCoreMethod, &problem, &NoMonitor).or_exit(Exit::Infeasible)
 }
 
 /// The device memory of the plan that keeps everything.
@@ -177,10 +177,10 @@ pub fn in_core(
     runs: Runs,
 ) -> Result<InCoreTimes> {
     let plan = in_core_plan(trace, machine)?;
-    let ran = on_device(on, (network, trace, machine), &plan, runs, &[])?;
+    let execution = on_device(on, (network, trace, machine), &plan, runs, &[])?;
     Ok(InCoreTimes {
-        measured: ran.middle().iteration,
+        measured: execution.middle().iteration,
         predicted: plan.predicted.iteration,
-        fingerprint: ran.fingerprint,
+        fingerprint: execution.fingerprint,
     })
 }

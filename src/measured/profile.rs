@@ -1,6 +1,6 @@
 //! A network and the machine that it runs on, measured.
 
-use planner::{Progress, Watch};
+use planner::{Monitor, Progress};
 use profiler::measure::{
     Contention, Copies, LinkCurve, Loads, cuda_machine, host_machine, measure_contention,
     measure_host, measure_link, memory_of_this_machine,
@@ -21,7 +21,7 @@ use crate::device_args::{DeviceArgs, DeviceKind, OnDevice};
 use crate::exit::{Exit, OrExit, Result, WithExit};
 use crate::measured::device::{in_core_plan, on_device, zeros_on_cuda};
 use crate::measured::op_times::OpTimes;
-use crate::measured::runs::{Ran, Runs};
+use crate::measured::runs::{Execution, Runs};
 use crate::measured::within::{self, measure_within};
 use crate::progress::Bar;
 use crate::signals::interrupted;
@@ -145,7 +145,7 @@ where
     let mut done = 0;
     let contention = measure_contention(loads, args.repeats.min(5), || {
         done += 1;
-        bar.go_on(Progress { phase: "contention", done, of: Load::ALL.len() as u64 });
+        bar.proceed(Progress { phase: "contention", done, of: Load::ALL.len() as u64 });
     });
     stop_if_interrupted()?;
     contention.or_exit(Exit::Failed)
@@ -165,7 +165,7 @@ where
     let mut done = 0;
     let curve = measure_link(copies, name, sizes, args.repeats.min(5), || {
         done += 1;
-        bar.go_on(Progress { phase: "link", done, of });
+        bar.proceed(Progress { phase: "link", done, of });
     });
     stop_if_interrupted()?;
     curve.or_exit(Exit::Failed)
@@ -208,11 +208,11 @@ pub fn measure_ops(
     let mut trace = network.trace(&unknown, provenance(source, args, machine));
     let runs = Runs { warmup, iterations: repeats, seed, graph, fingerprint: false };
     let budget = within::budget(budget, args.on, &trace, machine);
-    let (mut times, ran) = match budget {
+    let (mut times, execution) = match budget {
         Some(budget) => measure_within(budget, (network, &mut trace), (args.on, machine), runs)?,
         None => measure_in_core((network, &mut trace), (args.on, machine), runs)?,
     };
-    (times.computed_by, times.within) = (ran.computed_by, budget);
+    (times.computed_by, times.within) = (execution.computed_by, budget);
     let note = times.computed_by.as_ref().map(|whose| format!("Computed by {whose}."));
     trace.provenance.notes.extend(note);
     if graph {
@@ -226,7 +226,7 @@ fn measure_in_core(
     (network, trace): (&Network, &mut Trace),
     (on, machine): (OnDevice, &Machine),
     runs: Runs,
-) -> Result<(OpTimes, Ran)> {
+) -> Result<(OpTimes, Execution)> {
     // Times are those of the device itself, from which predictions are made.
     let plan = in_core_plan(trace, machine)?;
     // What is zero shows once it trains.
@@ -236,8 +236,8 @@ fn measure_in_core(
         DeviceKind::Cuda => zeros_on_cuda(on, (network, trace), &plan, first)?,
     };
     stop_if_interrupted()?;
-    let ran = on_device(on, (network, trace, machine), &plan, runs, &[])?;
-    let times = OpTimes::of(trace.ops.len(), &ran.timelines);
+    let execution = on_device(on, (network, trace, machine), &plan, runs, &[])?;
+    let times = OpTimes::of(trace.ops.len(), &execution.timelines);
     for (op, duration) in trace.ops.iter_mut().zip(&times.durations) {
         op.duration = *duration;
     }
@@ -248,7 +248,7 @@ fn measure_in_core(
         "Times are from the start of an op to the start of the next; everything was kept.".into(),
         format!("Sparsity is that of iteration {}; zeros are counted.", runs.warmup.max(1)),
     ]);
-    Ok((times, ran))
+    Ok((times, execution))
 }
 
 fn provenance(source: String, args: &DeviceArgs, machine: &Machine) -> Provenance {

@@ -1,6 +1,6 @@
 //! Plans that are run, iteration after iteration.
 
-use planner::{Progress, Watch};
+use planner::{Monitor, Progress};
 use runtime::device::{AccessError, Device, MemoryUse, RunFailure};
 use runtime::network::Network;
 use schema::{TensorId, Timeline};
@@ -26,7 +26,7 @@ pub struct Runs {
 
 /// What was measured.
 #[derive(Debug, Clone)]
-pub struct Ran {
+pub struct Execution {
     /// The iterations that count, by ascending time; at least one.
     pub timelines: Vec<Timeline>,
     /// The most memory that was in use.
@@ -40,7 +40,7 @@ pub struct Ran {
     pub fingerprint: Option<u64>,
 }
 
-impl Ran {
+impl Execution {
     /// The iteration in the middle, by time.
     pub fn middle(&self) -> &Timeline {
         &self.timelines[self.timelines.len() / 2]
@@ -70,12 +70,17 @@ impl From<NotRun> for WithExit {
 
 impl Runs {
     /// Runs the device's plan.
-    pub fn run(self, network: &Network, device: &mut dyn Device, bar: &Bar) -> Result<Ran, NotRun> {
+    pub fn run(
+        self,
+        network: &Network,
+        device: &mut dyn Device,
+        bar: &Bar,
+    ) -> Result<Execution, NotRun> {
         let mut timelines = Vec::new();
         let of = self.warmup.saturating_add(self.iterations);
         for iteration in 0..of {
             let progress = Progress { phase: "iterations", done: iteration as u64, of: of as u64 };
-            if !bar.go_on(progress) {
+            if !bar.proceed(progress) {
                 return Err(RunFailure::Stopped.into());
             }
             if let Some(seed) = network.dropout_seed() {
@@ -99,7 +104,7 @@ impl Runs {
         timelines.sort_by_key(|timeline| timeline.iteration);
         let fingerprint = self.fingerprint.then(|| fingerprint(network, device)).transpose()?;
         let (memory, computed_by) = (device.memory(), device.computed_by());
-        Ok(Ran { timelines, memory, loss, computed_by, fingerprint })
+        Ok(Execution { timelines, memory, loss, computed_by, fingerprint })
     }
 }
 

@@ -14,7 +14,7 @@ use crate::device_args::{DeviceKind, OnDevice};
 use crate::exit::{Exit, OrExit, Result};
 use crate::measured::device::{in_core_budget, on_device};
 use crate::measured::op_times::OpTimes;
-use crate::measured::runs::{Ran, Runs};
+use crate::measured::runs::{Execution, Runs};
 use crate::progress::UntilInterrupted;
 
 /// Of a device's usable memory, what plans may have that nobody gave a budget: libraries and codecs work in
@@ -50,7 +50,7 @@ pub fn measure_within(
     (network, trace): (&Network, &mut Trace),
     (on, machine): (OnDevice, &Machine),
     runs: Runs,
-) -> Result<(OpTimes, Ran)> {
+) -> Result<(OpTimes, Execution)> {
     for index in 0..trace.ops.len() {
         trace.ops[index].duration = rough_time(trace, index, machine);
     }
@@ -58,8 +58,8 @@ pub fn measure_within(
     loop {
         let before = trace.total_time();
         let plan = plan(trace, machine, budget)?;
-        let ran = on_device(on, (network, trace, machine), &plan, runs, &[])?;
-        let times = OpTimes::under_plan(trace.ops.len(), &ran.timelines);
+        let execution = on_device(on, (network, trace, machine), &plan, runs, &[])?;
+        let times = OpTimes::under_plan(trace.ops.len(), &execution.timelines);
         for (op, duration) in trace.ops.iter_mut().zip(&times.durations) {
             op.duration = *duration;
         }
@@ -73,7 +73,7 @@ pub fn measure_within(
                 plan.budget,
                 100.0 * change
             ));
-            return Ok((times, ran));
+            return Ok((times, execution));
         }
         round += 1;
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use planner::{Progress, Watch};
+use planner::{Monitor, Progress};
 use results::{TensorZeros, read_parquet};
 use runtime::network::Network;
 use runtime::profile::{InCore, share_of_zeros};
@@ -30,7 +30,7 @@ pub fn zeros_by_epoch(network: &Network, course: Course) -> Result<Vec<TensorZer
     let mut rows = Vec::new();
     let of = u64::from(course.epochs) * u64::from(course.iterations);
     for iteration in 0..of {
-        if !bar.go_on(Progress { phase: "zeros", done: iteration, of }) {
+        if !bar.proceed(Progress { phase: "zeros", done: iteration, of }) {
             let error = anyhow::anyhow!("interrupted: nothing was written");
             return Err(WithExit { exit: Exit::Interrupted, error });
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use planner::{Limits, Watch, methods};
+use planner::{Limits, Monitor, methods};
 use scenarios::{Budget, Find, LinkChoice, NetworkOptions, Place, Point, Study, modelled_trace};
 use schema::{Bandwidth, Bytes, BytesPerSec, Digest, Document, Machine, Origin, Trace};
 use simulator::{InCore, in_core};
@@ -13,11 +13,11 @@ use results::{Row, Status};
 
 use super::search::{Budgeted, Question, largest_batch, smallest_budget};
 use crate::codec_args::{CodecArgs, CodecInputs};
+use crate::compressed_forms::CompressedForms;
 use crate::exit::{Exit, OrExit, Result, WithExit, usage};
 use crate::inputs::{InPlace, read_machine, read_trace};
 use crate::networks::read_network;
 use crate::rates::{every_rate, slides};
-use crate::small_forms::SmallForms;
 
 /// The copy whose bandwidth stands for a link's.
 const LARGE: Bytes = Bytes(256 << 20);
@@ -130,7 +130,7 @@ fn case(study: &Study, point: &Point, traces: &mut Traces) -> Result<Case> {
 
 impl Case {
     /// Plans the point.
-    pub fn answer(&self, watch: &dyn Watch) -> Result<Row> {
+    pub fn answer(&self, monitor: &dyn Monitor) -> Result<Row> {
         let method = methods::by_name(&self.row.method).expect("the study's methods are checked");
         let question = Question {
             machine: &self.machine,
@@ -150,13 +150,13 @@ impl Case {
                     read_network(&self.row.network, &options)
                 };
                 let budget = |peak| Budget::resolve(self.budget, &self.machine, peak);
-                largest_batch(&question, &network, &budget, watch)?
+                largest_batch(&question, &network, &budget, monitor)?
             }
             Some(Find::SmallestBudget) => {
-                smallest_budget(&question, self.traced.trace.clone(), watch)?
+                smallest_budget(&question, self.traced.trace.clone(), monitor)?
             }
             None => Budgeted {
-                found: question.answer(&self.traced.trace, self.row.budget, watch)?,
+                found: question.answer(&self.traced.trace, self.row.budget, monitor)?,
                 trace: self.traced.trace.clone(),
                 in_core: self.traced.in_core,
                 budget: self.row.budget,
@@ -187,7 +187,7 @@ fn codecs(point: &Point, machine: &Machine) -> Result<Option<CodecInputs>> {
 
 fn answered(question: Row, answer: Budgeted, seconds: f64) -> Row {
     let Budgeted { trace, in_core, budget, found } = answer;
-    let small = found.plan.as_ref().ok().map(|plan| SmallForms::of(plan, &trace));
+    let small = found.plan.as_ref().ok().map(|plan| CompressedForms::of(plan, &trace));
     let small = small.filter(|small| small.count > 0);
     let found = found.row;
     Row {

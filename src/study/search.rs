@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use planner::methods::Method;
-use planner::{Limits, PlanError, Problem, Progress, Watch};
+use planner::{Limits, Monitor, PlanError, Problem, Progress};
 use scenarios::{Allow, Network, modelled_trace};
 use schema::{Bytes, Machine, Nanos, Trace};
 use simulator::{InCore, in_core};
@@ -59,7 +59,7 @@ impl<'a> Question<'a> {
     }
 
     /// Plans one trace under one budget.
-    pub fn answer(&self, trace: &Trace, budget: Bytes, watch: &dyn Watch) -> Result<Found> {
+    pub fn answer(&self, trace: &Trace, budget: Bytes, monitor: &dyn Monitor) -> Result<Found> {
         let problem = self.problem(trace, self.machine, budget);
         let in_core = in_core(trace);
         match self.decided_on {
@@ -67,12 +67,12 @@ impl<'a> Question<'a> {
                 let range = self.epoch.and_then(|_| range_of(self.method, &problem));
                 let parameter = range.zip(self.epoch).map(|(range, (now, all))| range.at(now, all));
                 let slid = parameter.and_then(|parameter| slid(self.method, parameter));
-                result_of(slid.as_deref().unwrap_or(self.method), &problem, watch, &in_core)
+                result_of(slid.as_deref().unwrap_or(self.method), &problem, monitor, &in_core)
             }
             Some((machine, trace)) => {
                 let decided_for = Some(self.problem(trace, machine, budget));
                 let method = Alone { method: self.method, decided_for };
-                result_of(&method, &problem, watch, &in_core)
+                result_of(&method, &problem, monitor, &in_core)
             }
         }
     }
@@ -81,18 +81,21 @@ impl<'a> Question<'a> {
     ///
     /// [`planner::plan`] falls back on the methods that a method includes. They search less, so
     /// they are asked first: where one of them has a plan, there is no need to search.
-    fn fits(&self, trace: &Trace, budget: Bytes, watch: &dyn Watch) -> Result<bool> {
+    fn fits(&self, trace: &Trace, budget: Bytes, monitor: &dyn Monitor) -> Result<bool> {
         if self.decided_on.is_none() {
             for included in self.method.includes() {
                 let question = Question { method: included.as_ref(), ..*self };
-                if question.fits(trace, budget, watch)? {
+                if question.fits(trace, budget, monitor)? {
                     return Ok(true);
                 }
             }
         }
         let alone = Alone { method: self.method, decided_for: None };
-        let watch = UntilFound { watch, found: AtomicBool::new(false) };
-        Ok(Question { method: &alone, ..self.probe() }.answer(trace, budget, &watch)?.plan.is_ok())
+        let monitor = UntilFound { monitor, found: AtomicBool::new(false) };
+        Ok(Question { method: &alone, ..self.probe() }
+            .answer(trace, budget, &monitor)?
+            .plan
+            .is_ok())
     }
 
     /// The same with short searches.
@@ -103,21 +106,21 @@ impl<'a> Question<'a> {
 
     /// The plan where a probe found one: at the edge of what fits, a longer search can end with
     /// decisions that no order of addresses carries out, and then the probe's plan counts.
-    fn best(&self, trace: &Trace, budget: Bytes, watch: &dyn Watch) -> Result<Found> {
-        let found = self.answer(trace, budget, watch)?;
-        if found.plan.is_ok() { Ok(found) } else { self.probe().answer(trace, budget, watch) }
+    fn best(&self, trace: &Trace, budget: Bytes, monitor: &dyn Monitor) -> Result<Found> {
+        let found = self.answer(trace, budget, monitor)?;
+        if found.plan.is_ok() { Ok(found) } else { self.probe().answer(trace, budget, monitor) }
     }
 }
 
 /// Waits for any plan, and wants no better one.
 struct UntilFound<'a> {
-    watch: &'a dyn Watch,
+    monitor: &'a dyn Monitor,
     found: AtomicBool,
 }
 
-impl Watch for UntilFound<'_> {
-    fn go_on(&self, progress: Progress) -> bool {
-        !self.found.load(Ordering::Relaxed) && self.watch.go_on(progress)
+impl Monitor for UntilFound<'_> {
+    fn proceed(&self, progress: Progress) -> bool {
+        !self.found.load(Ordering::Relaxed) && self.monitor.proceed(progress)
     }
 
     fn found(&self, _: Nanos) {
@@ -153,9 +156,9 @@ impl Method for Alone<'_> {
         &self,
         problem: &Problem,
         target: Bytes,
-        watch: &dyn Watch,
+        monitor: &dyn Monitor,
     ) -> std::result::Result<planner::Decided, PlanError> {
-        self.method.decide(self.decided_for.as_ref().unwrap_or(problem), target, watch)
+        self.method.decide(self.decided_for.as_ref().unwrap_or(problem), target, monitor)
     }
 
     fn targets(&self) -> &'static [u64] {
@@ -170,7 +173,7 @@ pub fn largest_batch(
     question: &Question,
     network: &dyn Fn(u32) -> Result<Network>,
     budget: &dyn Fn(Bytes) -> Bytes,
-    watch: &dyn Watch,
+    monitor: &dyn Monitor,
 ) -> Result<Budgeted> {
     let trace = |batch| -> Result<Trace> {
         modelled_trace(&network(batch)?, question.machine).or_exit(Exit::Usage)
@@ -178,13 +181,13 @@ pub fn largest_batch(
     // Beyond the first sample, a batch that no trace can hold is one that does not fit.
     let fits = |batch| -> Result<bool> {
         let Ok(trace) = trace(batch) else { return Ok(false) };
-        question.fits(&trace, budget(in_core(&trace).peak), watch)
+        question.fits(&trace, budget(in_core(&trace).peak), monitor)
     };
     let finish = |batch| -> Result<Budgeted> {
         let trace = trace(batch)?;
         let in_core = in_core(&trace);
         let budget = budget(in_core.peak);
-        let found = question.best(&trace, budget, watch)?;
+        let found = question.best(&trace, budget, monitor)?;
         Ok(Budgeted { trace, in_core, budget, found })
     };
     trace(1)?;
@@ -200,20 +203,24 @@ pub fn largest_batch(
 }
 
 /// The smallest budget under which the method has a plan, to a thousandth of the in-core peak.
-pub fn smallest_budget(question: &Question, trace: Trace, watch: &dyn Watch) -> Result<Budgeted> {
+pub fn smallest_budget(
+    question: &Question,
+    trace: Trace,
+    monitor: &dyn Monitor,
+) -> Result<Budgeted> {
     let in_core = in_core(&trace);
     let step = (in_core.peak.0 / 1000).max(1);
     // In steps: 0 never fits, 1005 leaves room for packing.
     let (mut under, mut enough) = (0, 1005);
     while enough - under > 1 {
         let middle = under + (enough - under) / 2;
-        if question.fits(&trace, Bytes(middle * step), watch)? {
+        if question.fits(&trace, Bytes(middle * step), monitor)? {
             enough = middle
         } else {
             under = middle
         }
     }
     let budget = Bytes(enough * step);
-    let found = question.best(&trace, budget, watch)?;
+    let found = question.best(&trace, budget, monitor)?;
     Ok(Budgeted { trace, in_core, budget, found })
 }

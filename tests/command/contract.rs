@@ -90,10 +90,10 @@ impl Case {
             host: Some(HostBufferId(0)),
         };
         let at = if before { 0 } else { 2 };
-        let out = copy(Task::CopyOut(TensorId(0)), Vec::new(), vec![weight], Vec::new());
+        let out = copy(Task::D2h(TensorId(0)), Vec::new(), vec![weight], Vec::new());
         plan.actions.insert(at, out);
         let out = ActionId::from_index(at);
-        plan.actions.insert(3, copy(Task::CopyIn(TensorId(0)), vec![out], Vec::new(), vec![back]));
+        plan.actions.insert(3, copy(Task::H2d(TensorId(0)), vec![out], Vec::new(), vec![back]));
         plan.actions[4].reads[0] = back;
         plan.actions[4].after = vec![ActionId(3)];
         plan

@@ -88,7 +88,7 @@ fn times_that_no_number_holds_are_refused() {
     let content = &mut plan["content"];
     content["both_directions_permille"] = 100.into();
     let actions = content["actions"].as_array_mut().expect("a list");
-    let copy = actions.iter_mut().find(|action| action["task"].get("copy_in").is_some());
+    let copy = actions.iter_mut().find(|action| action["task"].get("h2d").is_some());
     copy.expect("it swaps")["duration_ns"] = (1u64 << 59).into();
     sandbox.write("plan.json", &plan.to_string());
     let refused = sandbox.fails("simulate plan.json");

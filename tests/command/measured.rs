@@ -185,7 +185,7 @@ fn plans_are_refused_that_are_not_for_this_machine_or_trace() {
 
     let mut unsafe_plan: Value = serde_json::from_str(&sandbox.text("plan.json")).expect("JSON");
     let actions = unsafe_plan["content"]["actions"].as_array_mut().expect("a list");
-    let copy = actions.iter_mut().find(|action| action["task"]["copy_out"].is_number());
+    let copy = actions.iter_mut().find(|action| action["task"]["d2h"].is_number());
     copy.expect("a swap").as_object_mut().expect("an object").remove("after");
     sandbox.write("plan.json", &unsafe_plan.to_string());
     assert_eq!(sandbox.run(RUN).code, 4);

@@ -92,7 +92,7 @@ fn an_unsafe_plan_is_refused_and_the_two_actions_are_named() {
     // Without its dependency, the first copy out may read what is not yet written.
     let mut early = plan;
     let actions = early["content"]["actions"].as_array_mut().expect("a list");
-    let copy = actions.iter_mut().find(|action| action["task"]["copy_out"].is_number());
+    let copy = actions.iter_mut().find(|action| action["task"]["d2h"].is_number());
     copy.expect("a swap").as_object_mut().expect("an object").remove("after");
     sandbox.write("early.json", &early.to_string());
     insta::assert_snapshot!(sandbox.fails("verify early.json"));

@@ -47,7 +47,7 @@ fn ways_are_trained_side_by_side_and_codecs_do_what_they_say() {
     assert_eq!(numbers(zvc, "losses"), losses);
     assert_eq!(zvc["accuracies"], in_core["accuracies"]);
     let lossy = numbers(zfp, "losses");
-    assert_eq!(lossy[0], losses[0], "the first forward pass sees no small form");
+    assert_eq!(lossy[0], losses[0], "the first forward pass sees no compressed form");
     assert_ne!(lossy, losses);
     assert_eq!(zfp["codecs"], serde_json::json!(["zfp(16)", "zfp(12)"]), "it slides: {zfp}");
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use codecs::CodecId;
-use planner::{CodecOptions, Limits, NoWatch, Problem, methods};
+use planner::{CodecOptions, Limits, NoMonitor, Problem, methods};
 use profiler::import::{Format, ImportOptions, InPlaceOps, import};
 use profiler::trainable::{Training, trainable};
 use results::{Row, TensorZeros};
@@ -153,7 +153,7 @@ fn fixture() -> &'static Fixture {
         let all = methods::all();
         let plans = all.iter().filter(|method| !method.name().contains("ilp"));
         let plans =
-            plans.filter_map(|method| planner::plan(method.as_ref(), &problem, &NoWatch).ok());
+            plans.filter_map(|method| planner::plan(method.as_ref(), &problem, &NoMonitor).ok());
         let mut plans: Vec<Plan> = plans.collect();
         plans.dedup_by(|one, other| one.actions == other.actions);
         assert!(plans.iter().any(|plan| !plan.host_buffers.is_empty()), "none swaps");
@@ -187,7 +187,7 @@ fn planned(trace: &Trace, machine: &Machine) {
         let mut problem = Problem::new(trace, machine, budget);
         problem.limits = Limits { evaluations: 50 };
         for method in methods::all().iter().filter(|method| METHODS.contains(&method.name())) {
-            if let Ok(plan) = planner::plan(method.as_ref(), &problem, &NoWatch) {
+            if let Ok(plan) = planner::plan(method.as_ref(), &problem, &NoMonitor) {
                 assert_eq!(prove(&plan).map(drop), Ok(()));
                 assert_eq!(check_contract(&plan, trace), Ok(()));
                 let timeline = predict(&plan, Some(trace));
@@ -229,7 +229,7 @@ fn read_codec_models(bytes: &[u8]) -> bool {
     problem.limits = Limits { evaluations: 50 };
     problem.allowed.compress = true;
     for method in methods::all().iter().filter(|method| ["cswap", "sc"].contains(&method.name())) {
-        let _ = planner::plan(method.as_ref(), &problem, &NoWatch);
+        let _ = planner::plan(method.as_ref(), &problem, &NoMonitor);
     }
     true
 }

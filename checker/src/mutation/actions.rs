@@ -114,8 +114,7 @@ pub(super) fn drop_any(s: &mut Subject) -> Option<()> {
 }
 
 pub(super) fn drop_copy(s: &mut Subject) -> Option<()> {
-    let action =
-        action_with(s, |action| matches!(action.task, Task::CopyOut(_) | Task::CopyIn(_)))?;
+    let action = action_with(s, |action| matches!(action.task, Task::D2h(_) | Task::H2d(_)))?;
     take_out(s.plan, action);
     Some(())
 }
@@ -150,8 +149,8 @@ pub(super) fn other_task(s: &mut Subject) -> Option<()> {
     let other = match *task {
         Task::Run(_) => Task::Run(op),
         Task::Recompute(_) => Task::Recompute(op),
-        Task::CopyOut(_) => Task::CopyOut(tensor),
-        Task::CopyIn(_) => Task::CopyIn(tensor),
+        Task::D2h(_) => Task::D2h(tensor),
+        Task::H2d(_) => Task::H2d(tensor),
         Task::Compress(_) => Task::Compress(tensor),
         Task::Decompress(_) => Task::Decompress(tensor),
     };

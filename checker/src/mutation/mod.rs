@@ -102,8 +102,8 @@ mutations! {
     Grow = "grow a buffer", buffers::grow;
     /// A workspace is smaller.
     ShrinkWorkspace = "shrink a workspace", buffers::shrink_workspace;
-    /// A small form has another size.
-    ResizeSmall = "resize a small form", buffers::resize_small;
+    /// A compressed form has another size.
+    ResizeSmall = "resize a compressed form", buffers::resize_small;
     /// A host buffer lies elsewhere.
     ShiftHost = "shift a host buffer", buffers::shift_host;
     /// A host buffer is smaller.

@@ -1,4 +1,4 @@
-//! What is made once more, somewhere else: copies and small forms of what changes in place, and reruns of
+//! What is made once more, somewhere else: copies and compressed forms of what changes in place, and reruns of
 //! what reads it, before or after it has changed.
 
 use schema::{
@@ -105,8 +105,8 @@ fn way(
     }
     let host = needs_host.then_some(host);
     let fallback = host.filter(|_| varies);
-    let copy_out = |from| action(Task::CopyOut(tensor), &[from], &[], host);
-    let copy_in = |to| action(Task::CopyIn(tensor), &[], &[to], host);
+    let d2h = |from| action(Task::D2h(tensor), &[from], &[], host);
+    let h2d = |to| action(Task::H2d(tensor), &[], &[to], host);
     let compress = |to| action(Task::Compress(tensor), &[source], &[to], fallback);
     let decompress = |from| action(Task::Decompress(tensor), &[from], &[copy], fallback);
     match way {
@@ -117,9 +117,9 @@ fn way(
         2 => {
             let form = add_buffer(s.plan, Some(tensor), small, Some(codec));
             let back = add_buffer(s.plan, Some(tensor), small, Some(codec));
-            vec![compress(form), copy_out(form), copy_in(back), decompress(back)]
+            vec![compress(form), d2h(form), h2d(back), decompress(back)]
         }
-        _ => vec![copy_out(source), copy_in(copy)],
+        _ => vec![d2h(source), h2d(copy)],
     }
 }
 

@@ -9,7 +9,7 @@
 //! included, a plan decides at least this much:
 //!
 //! - *have* `t`, in one of its ways (`ways.rs`): a buffer of it is there (its bytes of [`ways::MEMORY`]); or
-//!   it was copied out before and comes back ([`ways::OUT`], [`ways::IN`]); or its small form by a codec is
+//!   it was copied out before and comes back ([`ways::OUT`], [`ways::IN`]); or its compressed form by a codec is
 //!   there, or goes that way, and a compression before and a decompression after take their time;
 //! - run the op `i` that makes it *again*, at least once, after the place ([`ways::SPENT`]).
 //!
@@ -27,7 +27,7 @@
 //! there at the place; or `i` made it in a rerun; or a copy in, which began after the place, as a buffer is
 //! there from the start of what fills it. What that brought had been copied out from a buffer of `t`: one
 //! that is there at the place, or one that was filled later, from which we go back once more; or the copy had
-//! ended before the place. A decompression in the same way reads a small form that is there at the place,
+//! ended before the place. A decompression in the same way reads a compressed form that is there at the place,
 //! or came from the host, and so was compressed before it, or was compressed later from a buffer from which we go
 //! back. Each step leads to something earlier, so this ends with `have(t)` or `again(i)`; this is 2,
 //! and, for what a rerun reads, 3. A lane runs one action after the other and nothing is faster beside others than

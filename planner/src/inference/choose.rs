@@ -49,7 +49,7 @@ pub enum Placement {
 
 /// How rows that are not cached reach the device (section 4.4), and what is packed (section 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Staging {
     /// The host copies row by row; nothing is packed.
     OneByOne,
     /// The host gathers rows and copies them at once; nothing is packed.
@@ -76,7 +76,7 @@ pub enum Limit {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
     /// Which.
-    pub way: Way,
+    pub staging: Staging,
     /// Rows that the cache holds.
     pub cached_rows: u64,
     /// The share of rows looked up that are cached.
@@ -204,8 +204,8 @@ impl Lookups<'_> {
         match placement {
             Placement::Condensed => Vec::new(),
             Placement::InPlace => vec![
-                self.by_the_host(Way::OneByOne),
-                self.by_the_host(Way::Bulk),
+                self.by_the_host(Staging::OneByOne),
+                self.by_the_host(Staging::Bulk),
                 self.zero_copy(None, false, false),
             ],
         }
@@ -221,15 +221,15 @@ impl Lookups<'_> {
     }
 
     /// A way in which the host moves rows.
-    fn by_the_host(&self, way: Way) -> Prediction {
+    fn by_the_host(&self, staging: Staging) -> Prediction {
         let (cached_rows, hit_rate) = self.cached(Bytes::ZERO, self.row_bytes as f64);
         let misses = self.rows_per_lookup as f64 * (1.0 - hit_rate);
         let bytes = misses * self.row_bytes as f64;
-        let link = match way {
-            Way::OneByOne => one_by_one(&self.machine.link, misses, self.row_bytes),
+        let link = match staging {
+            Staging::OneByOne => one_by_one(&self.machine.link, misses, self.row_bytes),
             _ => bulk(&self.machine.link, bytes, self.gather),
         };
-        self.prediction(way, cached_rows, hit_rate, bytes, link, [0.0, 0.0])
+        self.prediction(staging, cached_rows, hit_rate, bytes, link, [0.0, 0.0])
     }
 
     fn zero_copy(&self, packed: Option<&Packed>, link: bool, cache: bool) -> Prediction {
@@ -247,8 +247,8 @@ impl Lookups<'_> {
         let compressed = [of(in_cache), of(on_link)];
         let bytes = lines * LINE_BYTES as f64;
         let time = zero_copy(&self.machine.link, lines);
-        let way = Way::ZeroCopy { link, cache };
-        self.prediction(way, cached_rows, hit_rate, bytes, time, compressed)
+        let staging = Staging::ZeroCopy { link, cache };
+        self.prediction(staging, cached_rows, hit_rate, bytes, time, compressed)
     }
 
     /// Rows that the cache holds where something else takes `fixed` of it, and its hit rate.
@@ -260,7 +260,7 @@ impl Lookups<'_> {
     /// `compressed` is the share of hits, and of misses, that are decompressed.
     fn prediction(
         &self,
-        way: Way,
+        staging: Staging,
         cached_rows: u64,
         hit_rate: f64,
         link_bytes: f64,
@@ -275,7 +275,7 @@ impl Lookups<'_> {
             bytes * (decompressed / DECOMPRESSION + (1.0 - decompressed) * 2.0) / bandwidth;
         let device = nanos(seconds * 1e9);
         Prediction {
-            way,
+            staging,
             cached_rows,
             hit_rate,
             link_bytes: Bytes(link_bytes.round() as u64),

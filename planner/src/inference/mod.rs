@@ -16,6 +16,6 @@ mod transfer;
 
 pub use access::Access;
 pub use cache::{Cache, MAP_ENTRY_BYTES};
-pub use choose::{Choice, Limit, Lookups, Packing, Placement, Prediction, Way, choose};
+pub use choose::{Choice, Limit, Lookups, Packing, Placement, Prediction, Staging, choose};
 pub use error::InferenceError;
 pub use transfer::{LINE_BYTES, mean_lines};

@@ -105,12 +105,12 @@ fn bare_action(
         Source::Out(i) => {
             let copy = &record.outs[i];
             let time = copy_time(evaluator, Direction::D2h, copy);
-            (Task::CopyOut(copy.tensor), time, gate(copy.gate), Some(i))
+            (Task::D2h(copy.tensor), time, gate(copy.gate), Some(i))
         }
         Source::Back(i) => {
             let copy = &record.backs[i];
             let time = copy_time(evaluator, Direction::H2d, copy);
-            (Task::CopyIn(copy.tensor), time, gate(copy.gate), Some(copy.swap as usize))
+            (Task::H2d(copy.tensor), time, gate(copy.gate), Some(copy.swap as usize))
         }
     };
     Action {

@@ -12,9 +12,9 @@ use crate::lower::pack::Block;
 pub(super) struct Layout {
     /// Residencies first, in the recording's order, then workspaces by position.
     pub device: Vec<Block>,
-    /// One for each swap, in the order of the copies out, then those of small forms that stay.
+    /// One for each swap, in the order of the copies out, then those of compressed forms that stay.
     pub host: Vec<Block>,
-    /// What each block of `host` is for: a tensor, or its small form by a codec.
+    /// What each block of `host` is for: a tensor, or its compressed form by a codec.
     host_forms: Vec<(TensorId, Option<u8>)>,
     /// The host buffer of each packing whose size varies.
     pub host_of_packing: Vec<Option<usize>>,
@@ -122,7 +122,7 @@ impl Layout {
         for (out, back) in record.outs.iter().zip(back_of) {
             let costs = &problem.codecs.costs;
             let small = (out.codec.and_then(|codec| costs.cost(codec, out.tensor)))
-                .or(out.there.and_then(|codec| costs.cost_there(codec, out.tensor)));
+                .or(out.there.and_then(|codec| costs.host_cost(codec, out.tensor)));
             self.host.push(Block {
                 bytes: small.map_or(raw(out.tensor), |cost| cost.reserved.0),
                 from: out.events.0 + 1,

@@ -38,8 +38,8 @@ pub(super) fn connect(plan: &mut Plan, model: &Model) {
         if let Some(buffer) = action.host {
             after.extend(host.filled_by[buffer.index()]);
             match action.task {
-                Task::Compress(_) | Task::CopyOut(_) => {
-                    // The copy of a small form goes where its compression may have put the tensor.
+                Task::Compress(_) | Task::D2h(_) => {
+                    // The copy of a compressed form goes where its compression may have put the tensor.
                     if host.filled_by[buffer.index()].is_none() {
                         host.take(buffer.index(), &mut after);
                     }

@@ -101,7 +101,7 @@ fn decisions(problem: &Problem, decided: &Decided) -> Vec<Decision> {
             Treatment::Swap | Treatment::SwapEachTime | Treatment::SwapAtNoCost => {
                 (Choice::Swap, None)
             }
-            Treatment::SwapCompressed(codec) | Treatment::SwapPackedThere(codec) => {
+            Treatment::SwapCompressed(codec) | Treatment::SwapCompressedOnHost(codec) => {
                 (Choice::Swap, Some(codec))
             }
             Treatment::Compress(codec) => (Choice::Compress, Some(codec)),

@@ -5,7 +5,7 @@ use simulator::{Infeasible, Policy};
 
 use crate::methods::Method;
 use crate::methods::chain::{Chain, ChainOp, Keep, carry_out};
-use crate::{Decided, PlanError, Problem, Watch};
+use crate::{Decided, Monitor, PlanError, Problem};
 
 /// What training frameworks offer as two numbers: a share of the layers keeps its activations, a
 /// share has them offloaded to the host, and the others are recomputed from their inputs
@@ -43,7 +43,7 @@ impl Method for BudgetSplit {
         &self,
         problem: &Problem,
         target: Bytes,
-        _: &dyn Watch,
+        _: &dyn Monitor,
     ) -> Result<Decided, PlanError> {
         let chain = Chain::of(problem)?;
         let mut evaluator = problem.evaluator(Policy::EARLY, target);

@@ -4,7 +4,7 @@ use schema::Bytes;
 use simulator::{GapId, Policy, Treatment};
 
 use crate::methods::{Method, about_feature_maps, needs_recompute};
-use crate::{Decided, PlanError, Problem, Watch};
+use crate::{Decided, Monitor, PlanError, Problem};
 
 /// Sublinear memory checkpointing (Chen et al., arXiv:1604.06174): Algorithm 3 walks the forward
 /// pass and adds up the feature maps that it gives up; whenever they exceed a segment's budget
@@ -36,7 +36,7 @@ impl Method for SqrtN {
         &self,
         problem: &Problem,
         target: Bytes,
-        _: &dyn Watch,
+        _: &dyn Monitor,
     ) -> Result<Decided, PlanError> {
         needs_recompute(problem)?;
         let mut evaluator = problem.evaluator(Policy::EARLY, target);

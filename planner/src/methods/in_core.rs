@@ -4,7 +4,7 @@ use schema::Bytes;
 use simulator::Policy;
 
 use crate::methods::Method;
-use crate::{Decided, PlanError, Problem, Watch};
+use crate::{Decided, Monitor, PlanError, Problem};
 
 /// No plan at all: what the framework does by itself. It fits, or it does not.
 pub struct InCoreMethod;
@@ -22,7 +22,7 @@ impl Method for InCoreMethod {
         "the recording"
     }
 
-    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Watch) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Monitor) -> Result<Decided, PlanError> {
         Ok(Decided {
             treatments: problem.keep_all(),
             policy: Policy::EARLY,

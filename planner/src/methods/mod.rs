@@ -29,7 +29,7 @@ use schema::Bytes;
 use simulator::{GapId, Policy, Treatment};
 
 use crate::decide::DECIDED_PERMILLE;
-use crate::{Allowed, Decided, PlanError, Problem, Watch};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem};
 
 pub use budget_split::BudgetSplit;
 pub use capuchin::Capuchin;
@@ -74,7 +74,7 @@ pub trait Method: Sync {
         &self,
         problem: &Problem,
         target: Bytes,
-        watch: &dyn Watch,
+        monitor: &dyn Monitor,
     ) -> Result<Decided, PlanError>;
 
     /// Shares of the budget, in thousandths, for which it decides, one after another, until its

@@ -6,7 +6,7 @@ use simulator::{Evaluator, GapId, Policy, Treatment};
 
 use crate::methods::swap_opt::Search;
 use crate::methods::{Method, SwapOpt, about_feature_maps};
-use crate::{Decided, PlanError, Problem, Progress, Watch};
+use crate::{Decided, Monitor, PlanError, Problem, Progress};
 
 /// PooCH (Ito et al.), complete: [`SwapOpt`](crate::methods::SwapOpt)'s classification into keep
 /// and swap, after which maps that are swapped turn to *recompute* by `r(X)` (section 4.4.3):
@@ -39,12 +39,12 @@ impl Method for Pooch {
         &self,
         problem: &Problem,
         target: Bytes,
-        watch: &dyn Watch,
+        monitor: &dyn Monitor,
     ) -> Result<Decided, PlanError> {
-        let mut search = Search::new(problem, target, problem.allowed.recompute, watch)?;
+        let mut search = Search::new(problem, target, problem.allowed.recompute, monitor)?;
         let mut treatments = search.run()?;
         if problem.allowed.recompute {
-            recompute_by_ratio(problem, &mut search.evaluator, &mut treatments, watch)?;
+            recompute_by_ratio(problem, &mut search.evaluator, &mut treatments, monitor)?;
         }
         Ok(about_feature_maps(problem, treatments, Policy::EARLY))
     }
@@ -59,7 +59,7 @@ fn recompute_by_ratio(
     problem: &Problem,
     evaluator: &mut Evaluator,
     treatments: &mut [Treatment],
-    watch: &dyn Watch,
+    monitor: &dyn Monitor,
 ) -> Result<(), PlanError> {
     let mut undecided: Vec<GapId> = (problem.feature_maps.iter().copied())
         .filter(|gap| treatments[*gap] == Treatment::Swap && problem.may_recompute(*gap))
@@ -70,7 +70,7 @@ fn recompute_by_ratio(
     while !undecided.is_empty() {
         let progress =
             Progress { phase: "swap or recompute", done: maps - undecided.len() as u64, of: maps };
-        if !watch.go_on(progress) {
+        if !monitor.proceed(progress) {
             return Err(PlanError::Interrupted);
         }
         let Ok(outcome) = evaluator.evaluate(treatments) else { break };

@@ -5,7 +5,7 @@ use simulator::Policy;
 
 use crate::methods::chain::{Chain, ChainOp, Keep, carry_out};
 use crate::methods::{Method, needs_recompute};
-use crate::{Decided, PlanError, Problem, Watch};
+use crate::{Decided, Monitor, PlanError, Problem};
 
 /// `revolve` (Griewank and Walther, Algorithm 799, ACM TOMS 2000): a chain of `l` stages is
 /// reversed with `c` checkpoints, the chain's input being the first, by as few forward runs of
@@ -39,7 +39,7 @@ impl Method for Revolve {
         &self,
         problem: &Problem,
         target: Bytes,
-        _: &dyn Watch,
+        _: &dyn Monitor,
     ) -> Result<Decided, PlanError> {
         needs_recompute(problem)?;
         let chain = Chain::of(problem)?;

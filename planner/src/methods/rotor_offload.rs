@@ -6,7 +6,7 @@ use simulator::{Evaluator, Policy, Step};
 use crate::methods::chain::{Chain, ChainOp, Costs, carry_out};
 use crate::methods::rotor::{Programme, Rotor, SLOTS};
 use crate::methods::{Method, needs_recompute, needs_swap};
-use crate::{Decided, PlanError, Problem, Progress, Watch};
+use crate::{Decided, Monitor, PlanError, Problem, Progress};
 
 /// Rematerialisation and offload of a chain's stages together, after POFO (Beaumont et al.,
 /// "Efficient Combination of Rematerialization and Offloading for Training DNNs", NeurIPS 2021).
@@ -40,19 +40,19 @@ impl Method for RotorOffload {
         &self,
         problem: &Problem,
         target: Bytes,
-        watch: &dyn Watch,
+        monitor: &dyn Monitor,
     ) -> Result<Decided, PlanError> {
         needs_swap(problem)?;
         needs_recompute(problem)?;
         let chain = Chain::of(problem)?;
         let costs = Costs::of(problem, &chain);
-        let programme = Programme::solve(&costs, watch)?;
+        let programme = Programme::solve(&costs, monitor)?;
         let mut evaluator = problem.evaluator(Policy::EARLY, target);
         let mut best: Option<(u64, Vec<Step>)> = None;
         let sizes = distinct(&programme);
         for (done, slots) in (0..).zip(&sizes) {
             let progress = Progress { phase: "offload", done, of: sizes.len() as u64 };
-            if !watch.go_on(progress) {
+            if !monitor.proceed(progress) {
                 return Err(PlanError::Interrupted);
             }
             let operations = programme.schedule(*slots);
@@ -65,7 +65,7 @@ impl Method for RotorOffload {
         match best {
             Some((_, steps)) => Ok(Decided::from_steps(problem, steps, Policy::EARLY)),
             // Without a gain from offloading, what lacks is what lacks without it.
-            None => Rotor.decide(problem, target, watch),
+            None => Rotor.decide(problem, target, monitor),
         }
     }
 

@@ -4,7 +4,7 @@ use schema::{Bytes, TensorId};
 use simulator::{GapId, Infeasible, Policy, Treatment};
 
 use crate::methods::{Method, about_feature_maps, needs_recompute};
-use crate::{Decided, PlanError, Problem, Progress, Watch};
+use crate::{Decided, Monitor, PlanError, Problem, Progress};
 
 /// Selective activation checkpointing as PyTorch's partitioner chooses it under a memory budget
 /// (`torch._functorch`, `activation_memory_budget` with the solver `dp`): which of the activations
@@ -41,7 +41,7 @@ impl Method for Selective {
         &self,
         problem: &Problem,
         target: Bytes,
-        watch: &dyn Watch,
+        monitor: &dyn Monitor,
     ) -> Result<Decided, PlanError> {
         needs_recompute(problem)?;
         let items: Vec<GapId> = problem
@@ -60,7 +60,7 @@ impl Method for Selective {
         let mut failure: Option<Infeasible> = None;
         for step in (0..=STEPS).rev() {
             let progress = Progress { phase: "knapsack", done: STEPS - step, of: STEPS };
-            if !watch.go_on(progress) {
+            if !monitor.proceed(progress) {
                 return Err(PlanError::Interrupted);
             }
             let mut treatments = problem.keep_all();

@@ -4,7 +4,7 @@ use schema::{Bytes, OpKind};
 use simulator::{Policy, PrefetchGate, Treatment};
 
 use crate::methods::{Method, about_feature_maps, needs_recompute, needs_swap};
-use crate::{Decided, PlanError, Problem, Watch};
+use crate::{Decided, Monitor, PlanError, Problem};
 
 /// SuperNeurons' classification as PooCH section 5.2 states it: feature maps are kept from the
 /// output layer as long as they fit; of the others, those of convolutions are swapped and the
@@ -31,7 +31,7 @@ impl Method for SuperNeurons {
         &self,
         problem: &Problem,
         target: Bytes,
-        _: &dyn Watch,
+        _: &dyn Monitor,
     ) -> Result<Decided, PlanError> {
         needs_swap(problem)?;
         needs_recompute(problem)?;

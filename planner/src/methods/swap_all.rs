@@ -4,7 +4,7 @@ use schema::Bytes;
 use simulator::{Policy, PrefetchGate, Treatment};
 
 use crate::methods::{Method, about_feature_maps, all_feature_maps, needs_swap};
-use crate::{Decided, PlanError, Problem, Watch};
+use crate::{Decided, Monitor, PlanError, Problem};
 
 /// `swap-all` and `swap-all(w/o scheduling)` of PooCH section 5.1: all feature maps are swapped
 /// out after their last forward use. Scheduled, each comes back as early as memory allows
@@ -31,7 +31,7 @@ impl Method for SwapAll {
         "PooCH, section 5.1"
     }
 
-    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Watch) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Monitor) -> Result<Decided, PlanError> {
         needs_swap(problem)?;
         let prefetch = match self.scheduled {
             true => PrefetchGate::AsMemoryAllows,

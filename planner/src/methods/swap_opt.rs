@@ -6,7 +6,7 @@ use schema::Bytes;
 use simulator::{Evaluator, GapId, Policy, Treatment};
 
 use crate::methods::{Exposed, Method, SwapAll, about_feature_maps, needs_swap};
-use crate::{Decided, PlanError, Problem, Progress, Watch};
+use crate::{Decided, Monitor, PlanError, Problem, Progress};
 
 /// `swap-opt` of PooCH section 5.1: feature maps are kept or swapped, as section 4.4.2 decides.
 ///
@@ -38,9 +38,9 @@ impl Method for SwapOpt {
         &self,
         problem: &Problem,
         target: Bytes,
-        watch: &dyn Watch,
+        monitor: &dyn Monitor,
     ) -> Result<Decided, PlanError> {
-        let treatments = Search::new(problem, target, false, watch)?.run()?;
+        let treatments = Search::new(problem, target, false, monitor)?.run()?;
         Ok(about_feature_maps(problem, treatments, Policy::EARLY))
     }
 
@@ -52,7 +52,7 @@ impl Method for SwapOpt {
 /// The search for what to keep and what to swap.
 pub(super) struct Search<'a> {
     problem: &'a Problem<'a>,
-    watch: &'a dyn Watch,
+    monitor: &'a dyn Monitor,
     pub evaluator: Evaluator<'a>,
     exposed: Exposed,
     start: Vec<Treatment>,
@@ -65,7 +65,7 @@ impl<'a> Search<'a> {
         problem: &'a Problem<'a>,
         target: Bytes,
         may_recompute: bool,
-        watch: &'a dyn Watch,
+        monitor: &'a dyn Monitor,
     ) -> Result<Self, PlanError> {
         needs_swap(problem)?;
         let mut evaluator = problem.evaluator(Policy::EARLY, target);
@@ -73,7 +73,7 @@ impl<'a> Search<'a> {
             .map_err(|cause| PlanError::from_infeasible(cause, problem.budget))?;
         let exposed = Exposed::of(problem, &problem.feature_maps, &record);
         let best = (record.outcome.iteration.0, start.clone());
-        Ok(Self { problem, watch, evaluator, exposed, start, best })
+        Ok(Self { problem, monitor, evaluator, exposed, start, best })
     }
 
     /// The fastest classification found.
@@ -186,7 +186,7 @@ impl<'a> Search<'a> {
             done: self.evaluator.evaluations(),
             of: self.problem.evaluations(),
         };
-        if !self.watch.go_on(progress) {
+        if !self.monitor.proceed(progress) {
             return Err(PlanError::Interrupted);
         }
         Ok(self.evaluator.evaluate(treatments).ok().map(|outcome| outcome.iteration.0))

@@ -5,7 +5,7 @@ use simulator::{Evaluator, GapId, Infeasible, Policy, Treatment};
 
 use crate::methods::{Method, about_feature_maps, needs_swap};
 use crate::split_mix::SplitMix;
-use crate::{Decided, PlanError, Problem, Progress, Watch};
+use crate::{Decided, Monitor, PlanError, Problem, Progress};
 
 /// SwapAdvisor (Huang et al., ASPLOS 2020) searches jointly for the order of ops, the memory
 /// allocation and the swaps by a genetic algorithm whose fitness is the simulated time of an
@@ -45,7 +45,7 @@ impl Method for SwapAdvisor {
         &self,
         problem: &Problem,
         target: Bytes,
-        watch: &dyn Watch,
+        monitor: &dyn Monitor,
     ) -> Result<Decided, PlanError> {
         needs_swap(problem)?;
         let mut search = Search {
@@ -58,7 +58,7 @@ impl Method for SwapAdvisor {
         let most = problem.evaluations();
         for generation in 0..GENERATIONS {
             let progress = Progress { phase: "generations", done: generation, of: GENERATIONS };
-            if !watch.go_on(progress) {
+            if !monitor.proceed(progress) {
                 return Err(PlanError::Interrupted);
             }
             if search.evaluator.evaluations() + (SAMPLES - SURVIVORS) as u64 > most {

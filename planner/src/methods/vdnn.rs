@@ -4,7 +4,7 @@ use schema::{Bytes, OpKind, Phase};
 use simulator::{GapId, OffloadStart, Policy, PrefetchGate, Treatment};
 
 use crate::methods::{Method, about_feature_maps, all_feature_maps, needs_swap, with};
-use crate::{Decided, PlanError, Problem, Watch};
+use crate::{Decided, Monitor, PlanError, Problem};
 
 /// vDNN (Rhu et al., MICRO 2016). A feature map is offloaded while the last forward layer that
 /// reads it computes, and prefetched while the backward computation reaches the preceding
@@ -55,7 +55,7 @@ impl Method for Vdnn {
         "vDNN (Rhu et al., MICRO 2016), sections 3.2-3.4"
     }
 
-    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Watch) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Monitor) -> Result<Decided, PlanError> {
         needs_swap(problem)?;
         let treatments = match self {
             Self::All => all_feature_maps(problem, Treatment::Swap),

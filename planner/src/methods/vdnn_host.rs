@@ -5,7 +5,7 @@ use simulator::{GapId, Treatment};
 
 use crate::methods::cswap::swap_what_fits;
 use crate::methods::{Method, needs_codec, needs_swap};
-use crate::{Decided, PlanError, Problem, Watch};
+use crate::{Decided, Monitor, PlanError, Problem};
 
 /// vDNN++ (Shriram et al., IPDPS 2019), as CSWAP+ (section 6) implements it to compare with: what
 /// vDNN offloads, the inputs of convolutions, goes over the link as it is; on the host, threads make
@@ -44,7 +44,7 @@ impl Method for VdnnHost {
         &self,
         problem: &Problem,
         target: Bytes,
-        _: &dyn Watch,
+        _: &dyn Monitor,
     ) -> Result<Decided, PlanError> {
         needs_swap(problem)?;
         let zvc = problem.codecs.codecs.iter().position(|codec| codec.codec == "zvc");
@@ -57,7 +57,7 @@ impl Method for VdnnHost {
             costs.find(|(codec, _)| Some(usize::from(*codec)) == zvc).map(|(codec, _)| codec)
         };
         Ok(swap_what_fits(problem, target, |gap| match packed(gap) {
-            Some(codec) => Treatment::SwapPackedThere(codec),
+            Some(codec) => Treatment::SwapCompressedOnHost(codec),
             None => Treatment::Swap,
         }))
     }

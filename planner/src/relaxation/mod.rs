@@ -79,9 +79,9 @@ pub struct Shares {
     pub recompute: f64,
     /// Swapped.
     pub swap: f64,
-    /// By codec: copied to the host in its small form.
+    /// By codec: copied to the host in its compressed form.
     pub swap_compressed: Vec<(u8, f64)>,
-    /// By codec: kept in its small form.
+    /// By codec: kept in its compressed form.
     pub compress: Vec<(u8, f64)>,
 }
 
@@ -154,7 +154,7 @@ struct Build<'a> {
     /// host before, and what was.
     departs: Vec<Row>,
     departs_again: Vec<Row>,
-    /// What of each tensor, or of its small form by a codec, goes to the host, by gap.
+    /// What of each tensor, or of its compressed form by a codec, goes to the host, by gap.
     copies: BTreeMap<(TensorId, Option<u8>), Vec<Variable>>,
     /// What of each tensor is made smaller by a codec.
     packed: BTreeMap<(TensorId, u8), Variable>,
@@ -324,7 +324,7 @@ impl<'a> Build<'a> {
         Chosen { reruns, swap, swap_compressed, compress }
     }
 
-    /// The time of the codec run that makes a small form. One is enough for all gaps of a tensor, and
+    /// The time of the codec run that makes a compressed form. One is enough for all gaps of a tensor, and
     /// it may come at any time.
     fn compression(
         &mut self,
@@ -347,7 +347,7 @@ impl<'a> Build<'a> {
         uses.for_each(|variable| self.programme.add(row, variable, 1.0));
     }
 
-    /// The time of the codec run that makes a tensor from its small form. When it comes is not
+    /// The time of the codec run that makes a tensor from its compressed form. When it comes is not
     /// certain.
     fn decompression(&mut self, item: &Item, variable: Variable, cost: CodecCost) {
         let time = self.time(cost.decompress);
@@ -366,7 +366,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// `bytes`, a tensor or its small form, go over the link and come back, or come back once more from
+    /// `bytes`, a tensor or its compressed form, go over the link and come back, or come back once more from
     /// where they went in an earlier gap.
     fn swap(
         &mut self,

@@ -72,7 +72,7 @@ fn reads_find_what_was_written(plan: &Plan, start: &[u64], end: &[u64]) -> Resul
     }
     for (id, action) in plan.actions.iter().enumerate() {
         action.writes.iter().for_each(|b| written_at[b.index()] = Some(end[id]));
-        if let (Task::CopyOut(_), Some(host)) = (action.task, action.host) {
+        if let (Task::D2h(_), Some(host)) = (action.task, action.host) {
             on_host_at[host.index()] = Some(end[id]);
         }
         if let (Task::Compress(_), Some(host)) = (action.task, action.host) {
@@ -85,7 +85,7 @@ fn reads_find_what_was_written(plan: &Plan, start: &[u64], end: &[u64]) -> Resul
                 return Err(format!("action {id} reads buffer {buffer} before it is written"));
             }
         }
-        if let (Task::CopyIn(_), Some(host)) = (action.task, action.host)
+        if let (Task::H2d(_), Some(host)) = (action.task, action.host)
             && on_host_at[host.index()].is_none_or(|at| at > start[id])
         {
             return Err(format!("action {id} copies in what is not on the host"));

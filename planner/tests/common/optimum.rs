@@ -10,7 +10,7 @@ use schema::{Bytes, Direction, Nanos, TensorId};
 const LANES: usize = 4;
 const COMPUTE: usize = 0;
 
-/// A tensor, or its small form by a codec.
+/// A tensor, or its compressed form by a codec.
 struct Form {
     tensor: usize,
     codec: Option<u8>,
@@ -217,7 +217,7 @@ impl<'a> Search<'a> {
                 return Err(());
             }
             following.clear();
-            self.go_on(&state, &mut following);
+            self.proceed(&state, &mut following);
             for (after, following) in following.drain(..) {
                 let at = time + after;
                 let known = best.entry(following).or_insert(u64::MAX);
@@ -230,7 +230,7 @@ impl<'a> Search<'a> {
         Ok(None)
     }
 
-    fn go_on(&self, state: &State, following: &mut Vec<(u64, State)>) {
+    fn proceed(&self, state: &State, following: &mut Vec<(u64, State)>) {
         let running =
             || state.lanes.iter().flatten().map(|(id, _)| &self.actions[usize::from(*id)]);
         if let Some(dt) = state.lanes.iter().flatten().map(|(_, left)| *left).min() {

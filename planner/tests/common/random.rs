@@ -290,7 +290,7 @@ pub fn treatments(random: &mut Random, problem: &Problem) -> Vec<Treatment> {
         }
         let there: Vec<u8> = problem.may_pack_there(gap).map(|(codec, _)| codec).collect();
         if !there.is_empty() && random.one_in(4) {
-            return Treatment::SwapPackedThere(random.of(&there));
+            return Treatment::SwapCompressedOnHost(random.of(&there));
         }
         match model.allows(gap, Choice::Recompute) && random.one_in(2) {
             true => random.of(&[Treatment::Recompute, Treatment::RecomputeEachTime]),

@@ -42,7 +42,7 @@ impl Loads for runtime::cuda::CudaLoads {
 
 /// What loads are measured beside.
 pub const BESIDE: [&[Load]; 4] =
-    [&[Load::Codec], &[Load::CopyOut], &[Load::CopyIn], &[Load::CopyOut, Load::CopyIn]];
+    [&[Load::Codec], &[Load::D2h], &[Load::H2d], &[Load::D2h, Load::H2d]];
 
 /// How much the lanes of a device slow each other.
 #[derive(Debug, Clone, PartialEq)]
@@ -140,7 +140,7 @@ impl Contention {
 /// What loads run beside, in a few words.
 pub fn name(others: &[Load]) -> String {
     match others {
-        [Load::CopyOut, Load::CopyIn] => "both copies".into(),
+        [Load::D2h, Load::H2d] => "both copies".into(),
         _ => others.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     }
 }
@@ -169,7 +169,7 @@ mod tests {
         fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos, Infallible> {
             assert!(!beside.contains(&load), "{load} beside itself");
             let slow = beside.contains(&Load::Codec) && load == Load::Pass;
-            let slowed = beside == [Load::CopyIn] && load == Load::Product;
+            let slowed = beside == [Load::H2d] && load == Load::Product;
             Ok(Nanos(if slow {
                 2000
             } else if slowed {
@@ -190,7 +190,7 @@ mod tests {
         let of = |load: Load| contention.loads[load as usize].shares;
         assert_eq!(of(Load::Pass), [Some(0.5), Some(1.0), Some(1.0), Some(1.0)]);
         assert_eq!(of(Load::Codec), [None, Some(1.0), Some(1.0), Some(1.0)]);
-        assert_eq!(of(Load::CopyIn), [Some(1.0), Some(1.0), None, None]);
+        assert_eq!(of(Load::H2d), [Some(1.0), Some(1.0), None, None]);
         let said = contention.summary();
         assert!(said.starts_with("product of some library 100 % beside codec"), "{said}");
         assert!(said.contains("activation 50 % beside codec"), "{said}");

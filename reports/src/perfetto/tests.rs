@@ -57,8 +57,8 @@ fn timelines() -> impl Strategy<Value = Timeline> {
             let task = match task {
                 0 => Task::Run(OpId(id)),
                 1 => Task::Recompute(OpId(id)),
-                2 => Task::CopyOut(TensorId(id)),
-                3 => Task::CopyIn(TensorId(id)),
+                2 => Task::D2h(TensorId(id)),
+                3 => Task::H2d(TensorId(id)),
                 4 => Task::Compress(TensorId(id)),
                 _ => Task::Decompress(TensorId(id)),
             };

@@ -110,7 +110,7 @@ impl Contents {
             let content = Content::of(buffer.tensor, trace);
             let piece = Piece { content, tensor: buffer.tensor, bytes: buffer.bytes };
             let copies = uses.used.iter().filter_map(of);
-            let copies = copies.filter(|i| matches!(i.task, Task::CopyOut(_) | Task::CopyIn(_)));
+            let copies = copies.filter(|i| matches!(i.task, Task::D2h(_) | Task::H2d(_)));
             let mut copies: Vec<_> = copies.map(|i| (i.start, i.end)).collect();
             copies.sort_unstable();
             split(&mut stays, piece, (from, until), &copies, taken);
@@ -264,7 +264,7 @@ mod tests {
         };
         let weight = Buffer { at_start: true, at_end: true, ..buffer(Some(0), 0, 100) };
         let copy =
-            Action { host: Some(HostBufferId(0)), ..action(Task::CopyOut(TensorId(1)), &[1], &[]) };
+            Action { host: Some(HostBufferId(0)), ..action(Task::D2h(TensorId(1)), &[1], &[]) };
         let in_place = InPlaceBuffers { input: BufferId(1), output: BufferId(2) };
         let last = action(Task::Run(OpId(1)), &[1], &[2, 3]);
         Plan {

@@ -12,8 +12,8 @@ pub(super) enum Kind {
     Recompute,
     Compress,
     Decompress,
-    CopyOut,
-    CopyIn,
+    D2h,
+    H2d,
     StallData,
     StallMemory,
     StallTurn,
@@ -30,8 +30,8 @@ impl Kind {
         Self::Recompute,
         Self::Compress,
         Self::Decompress,
-        Self::CopyOut,
-        Self::CopyIn,
+        Self::D2h,
+        Self::H2d,
         Self::StallData,
         Self::StallMemory,
         Self::StallTurn,
@@ -46,8 +46,8 @@ impl Kind {
                 None => Self::Op,
             },
             Task::Recompute(_) => Self::Recompute,
-            Task::CopyOut(_) => Self::CopyOut,
-            Task::CopyIn(_) => Self::CopyIn,
+            Task::D2h(_) => Self::D2h,
+            Task::H2d(_) => Self::H2d,
             Task::Compress(_) => Self::Compress,
             Task::Decompress(_) => Self::Decompress,
         }
@@ -89,7 +89,7 @@ impl Kind {
     /// The class of text that is readable on a box of this kind.
     pub fn text_class(self) -> &'static str {
         match self {
-            Self::Backward | Self::CopyOut | Self::CopyIn => "w",
+            Self::Backward | Self::D2h | Self::H2d => "w",
             _ => "n",
         }
     }

@@ -81,7 +81,7 @@ fn title(bar: &Bar<'_>, kind: Kind) -> String {
     let when = format!("{} at {}", bar.length(), bar.start);
     match bar.first.task {
         _ if kind.is_stall() => format!("{name}, before {label}: {when}"),
-        Task::CopyOut(_) | Task::CopyIn(_) | Task::Compress(_) | Task::Decompress(_) => {
+        Task::D2h(_) | Task::H2d(_) | Task::Compress(_) | Task::Decompress(_) => {
             format!("{label}, {name} of {}: {when}", bar.first.bytes)
         }
         _ => format!("{label}, {name}: {when}"),

@@ -1,4 +1,4 @@
-//! Small forms that the host's processor makes of what arrives, and unmakes before it goes back.
+//! Compressed forms that the host's processor makes of what arrives, and unmakes before it goes back.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,21 +14,21 @@ use crate::device::host::forms::{Form, Forms};
 /// What the host's processor does on the way of a copy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostWork {
-    /// Out: makes the small form of what has arrived. In: brings the tensor back before it goes.
+    /// Out: makes the compressed form of what has arrived. In: brings the tensor back before it goes.
     pub direction: Direction,
     /// With what.
     pub codec: CodecId,
     /// What the codec takes the tensor for.
     pub layout: Layout,
-    /// The small form's number.
+    /// The compressed form's number.
     pub form: usize,
-    /// Bytes into the host's arena, where the small form lies.
+    /// Bytes into the host's arena, where the compressed form lies.
     pub small: u64,
     /// Bytes that are reserved for it.
     pub reserved: u64,
 }
 
-/// What is known of small forms of the host, for all streams.
+/// What is known of compressed forms of the host, for all streams.
 pub(super) struct ByHost {
     forms: Forms,
     /// What a codec writes before it is known whether it fits.
@@ -41,7 +41,7 @@ pub(super) struct ByHost {
 }
 
 impl ByHost {
-    /// For the works of an iteration with so many small forms.
+    /// For the works of an iteration with so many compressed forms.
     pub fn new<'w>(works: impl Iterator<Item = &'w HostWork>, forms: usize) -> Self {
         let room =
             works.filter_map(|work| Some(codecs::codec(work.codec).ok()?.worst_case(&work.layout)));
@@ -54,7 +54,7 @@ impl ByHost {
         }
     }
 
-    /// What a stream lets the host do for an action, with the tensor on its way and its small form.
+    /// What a stream lets the host do for an action, with the tensor on its way and its compressed form.
     pub fn call(
         self: &Arc<Self>,
         action: ActionId,
@@ -114,7 +114,7 @@ impl ByHost {
 
     /// The first failure of an iteration, and how often a tensor did not become as small as was
     /// reserved.
-    pub fn look_back(&self) -> Result<u64, (ActionId, ActionError)> {
+    pub fn read_back(&self) -> Result<u64, (ActionId, ActionError)> {
         match self.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(failed) => Err(failed),
             None => Ok(self.fallbacks.swap(0, Ordering::Relaxed)),

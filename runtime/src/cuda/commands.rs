@@ -90,7 +90,7 @@ pub struct Commands {
     pub scratch: [u64; Lane::COUNT],
     /// Bytes of pinned memory of each lane for a tensor that the host's processor works on.
     pub ways: [u64; Lane::COUNT],
-    /// Small forms of an iteration.
+    /// Compressed forms of an iteration.
     pub forms: usize,
     /// Where zeros are counted, if they are.
     pub zeros: Option<Zeros>,
@@ -137,11 +137,11 @@ impl Control {
     /// All ones, or what is wrong: the least number of an op whose labels or tokens are wrong, or of
     /// an action whose codec failed, [`Self::ACTIONS`] added.
     pub const STATUS: u64 = 0;
-    /// How often a small form was larger than what was reserved.
+    /// How often a compressed form was larger than what was reserved.
     pub const FALLBACKS: u64 = 8;
     /// What is added to an action's number.
     pub const ACTIONS: u64 = 1 << 32;
-    /// Behind these, for each small form: what its codec made of it, what of that is kept, and what
+    /// Behind these, for each compressed form: what its codec made of it, what of that is kept, and what
     /// its codec found wrong.
     const FORMS: u64 = 16;
     const OF_FORM: u64 = 24;
@@ -242,7 +242,7 @@ struct Writer<'a> {
     script: &'a Script,
     shares: Shares,
     not_dnn: &'a BTreeSet<OpId>,
-    /// Whether what becomes of a small form is known on the device alone.
+    /// Whether what becomes of a compressed form is known on the device alone.
     varies: Vec<bool>,
     scratch: [u64; Lane::COUNT],
 }

@@ -187,7 +187,7 @@ pub(super) enum State {
 }
 
 /// Why an iteration did not end.
-pub(super) enum Torn {
+pub(super) enum Interruption {
     Stopped,
     At(ActionId, ActionError),
 }
@@ -270,16 +270,17 @@ impl CudaDevice<'_> {
     }
 
     /// What kernels say of the iteration, and when its actions started and ended.
-    fn look_back(&mut self) -> Result<Timeline, Torn> {
-        let at_first = |error: CudaError| Torn::At(ActionId(0), failure(error));
+    fn read_back(&mut self) -> Result<Timeline, Interruption> {
+        let at_first = |error: CudaError| Interruption::At(ActionId(0), failure(error));
         let mut said = [0u64; 2];
         self.places.control.read(Control::STATUS, &mut said).map_err(at_first)?;
         let [status, fallbacks] = said;
         if status != u64::MAX {
             return Err(self.said(status));
         }
-        let by_host = self.by_host.look_back().map_err(|(action, why)| Torn::At(action, why))?;
-        let moments = self.moments.look_back(&self.commands).map_err(at_first)?;
+        let by_host =
+            self.by_host.read_back().map_err(|(action, why)| Interruption::At(action, why))?;
+        let moments = self.moments.read_back(&self.commands).map_err(at_first)?;
         let (plan, trace) = (self.plan, Some(self.trace));
         let timeline = simulator::timeline(plan, trace, Basis::Measured, &moments);
         self.account(timeline.peak, fallbacks + by_host);
@@ -305,32 +306,32 @@ impl CudaDevice<'_> {
     }
 
     /// What the status says: the action whose codec failed, or the op whose labels are wrong.
-    fn said(&self, status: u64) -> Torn {
+    fn said(&self, status: u64) -> Interruption {
         let device = |what: &str| ActionError::Device { what: what.into() };
         if let Some(action) = status.checked_sub(Control::ACTIONS) {
             let what = match self.plan.actions.get(action as usize).map(|action| action.task) {
                 Some(Task::Compress(_)) => "a value is not finite, which the codec cannot keep",
-                _ => "the small form is damaged",
+                _ => "the compressed form is damaged",
             };
-            return Torn::At(ActionId(action as u32), device(what));
+            return Interruption::At(ActionId(action as u32), device(what));
         }
         let ran = |task: Task| matches!(task, Task::Run(op) | Task::Recompute(op) if u64::from(op.0) == status);
         let index = self.plan.actions.iter().position(|action| ran(action.task)).unwrap_or(0);
         let what = "a label or token is no class of the loss or row of the table";
-        Torn::At(ActionId::from_index(index), device(what))
+        Interruption::At(ActionId::from_index(index), device(what))
     }
 
-    fn failure(&self, torn: Torn) -> RunFailure {
-        let (action, source) = match torn {
-            Torn::Stopped => return RunFailure::Stopped,
-            Torn::At(action, source) => (action, source),
+    fn failure(&self, interruption: Interruption) -> RunFailure {
+        let (action, source) = match interruption {
+            Interruption::Stopped => return RunFailure::Stopped,
+            Interruption::At(action, source) => (action, source),
         };
         let Some(task) = self.plan.actions.get(action.index()).map(|action| action.task) else {
             return RunFailure::Unusable;
         };
         let name = match task {
             Task::Run(op) | Task::Recompute(op) => self.trace.ops[op.index()].name.clone(),
-            Task::CopyOut(id) | Task::CopyIn(id) | Task::Compress(id) | Task::Decompress(id) => {
+            Task::D2h(id) | Task::H2d(id) | Task::Compress(id) | Task::Decompress(id) => {
                 self.trace.tensors[id.index()].name.clone()
             }
         };
@@ -371,7 +372,7 @@ impl Device for CudaDevice<'_> {
             State::Unusable => return Err(RunFailure::Unusable),
             State::Between => {
                 let put = self.put_back();
-                put.map_err(|error| self.failure(Torn::At(ActionId(0), failure(error))))?;
+                put.map_err(|error| self.failure(Interruption::At(ActionId(0), failure(error))))?;
             }
             State::New => {}
         }
@@ -380,9 +381,9 @@ impl Device for CudaDevice<'_> {
         let handed_out = self.hand_out(state);
         // Whatever was handed out ends before anybody looks.
         let drained = self.context.synchronize();
-        handed_out.map_err(|torn| self.failure(torn))?;
-        drained.map_err(|error| self.failure(Torn::At(ActionId(0), failure(error))))?;
-        let timeline = self.look_back().map_err(|torn| self.failure(torn))?;
+        handed_out.map_err(|interruption| self.failure(interruption))?;
+        drained.map_err(|error| self.failure(Interruption::At(ActionId(0), failure(error))))?;
+        let timeline = self.read_back().map_err(|interruption| self.failure(interruption))?;
         self.state = State::Between;
         Ok(timeline)
     }

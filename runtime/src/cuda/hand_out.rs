@@ -4,7 +4,7 @@ use schema::ActionId;
 
 use super::CudaError;
 use super::commands::{Control, Issue};
-use super::device::{CudaDevice, State, Torn, failure};
+use super::device::{CudaDevice, Interruption, State, failure};
 use super::driver::Event;
 use super::graph::Graph;
 
@@ -13,8 +13,8 @@ impl CudaDevice<'_> {
     ///
     /// As a graph from the second one on: libraries and the driver load at its first use what they
     /// have not yet, which they may not do while a stream is captured.
-    pub(super) fn hand_out(&mut self, state: State) -> Result<(), Torn> {
-        let at_first = |error: CudaError| Torn::At(ActionId(0), failure(error));
+    pub(super) fn hand_out(&mut self, state: State) -> Result<(), Interruption> {
+        let at_first = |error: CudaError| Interruption::At(ActionId(0), failure(error));
         self.places.control.write(Control::STATUS, &[u64::MAX, 0]).map_err(at_first)?;
         if let Some(zeros) = &self.commands.zeros {
             self.places.control.write(zeros.at, &zeros.nothing()).map_err(at_first)?;
@@ -31,17 +31,18 @@ impl CudaDevice<'_> {
         launched
     }
 
-    fn hand_out_commands(&self) -> Result<(), Torn> {
-        let at_first = |error: CudaError| Torn::At(ActionId(0), failure(error));
+    fn hand_out_commands(&self) -> Result<(), Interruption> {
+        let at_first = |error: CudaError| Interruption::At(ActionId(0), failure(error));
         self.streams[0].record(&self.moments.origin).map_err(at_first)?;
         for stream in &self.streams[1..] {
             stream.wait(&self.moments.origin).map_err(at_first)?;
         }
         for issue in &self.commands.issues {
             if self.stop.is_requested() {
-                return Err(Torn::Stopped);
+                return Err(Interruption::Stopped);
             }
-            self.issue(issue, None).map_err(|error| Torn::At(issue.action, failure(error)))?;
+            self.issue(issue, None)
+                .map_err(|error| Interruption::At(issue.action, failure(error)))?;
         }
         Ok(())
     }

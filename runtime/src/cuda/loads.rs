@@ -245,8 +245,8 @@ impl CudaLoads {
             Job::Copy { direction, device, host, bytes } => {
                 let (device, host) = ((&self.memory, *device), (&self.host, *host));
                 match direction {
-                    Direction::D2h => stream.copy_out(device, host, *bytes),
-                    Direction::H2d => stream.copy_in(device, host, *bytes),
+                    Direction::D2h => stream.d2h(device, host, *bytes),
+                    Direction::H2d => stream.h2d(device, host, *bytes),
                 }
             }
         }

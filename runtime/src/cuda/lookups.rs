@@ -88,7 +88,7 @@ impl CudaCodecs {
         let host = Pinned::new(&self.context, bytes)?;
         let mut times = Vec::new();
         for run in 0..=runs {
-            let took = self.timed(|stream| stream.copy_in((&device, 0), (&host, 0), bytes.0))?;
+            let took = self.timed(|stream| stream.h2d((&device, 0), (&host, 0), bytes.0))?;
             times.extend((run > 0).then_some(took));
         }
         Ok(times)

@@ -120,7 +120,7 @@ const POOL: &str = include_str!("kernels/pool.cu");
 const ROWS: &str = include_str!("kernels/rows.cu");
 const MOVEMENT: &str = include_str!("kernels/movement.cu");
 
-/// The layers' programs, that of small forms, and that which counts zeros. Those that name an element
+/// The layers' programs, that of compressed forms, and that which counts zeros. Those that name an element
 /// are there once for each thing that it is stored as.
 const LAYERS: [Program; 15] = [
     Program::new("product", &[COMMON, include_str!("kernels/product.cu")]),

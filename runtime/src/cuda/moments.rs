@@ -44,7 +44,7 @@ impl Moments {
     }
 
     /// What happened when in an iteration that has ended.
-    pub fn look_back(&self, commands: &Commands) -> Result<Vec<Moment>, CudaError> {
+    pub fn read_back(&self, commands: &Commands) -> Result<Vec<Moment>, CudaError> {
         let mut last = [0u64; Lane::COUNT];
         let mut times = Vec::with_capacity(self.ends.len());
         for ((issue, start), end) in commands.issues.iter().zip(&self.starts).zip(&self.ends) {

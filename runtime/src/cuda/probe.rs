@@ -167,9 +167,9 @@ impl CudaProbe {
         let stream = &self.streams[direction as usize];
         stream.record(begin)?;
         match direction {
-            Direction::D2h => stream.copy_out((&self.device, 0), (&self.host, 0), bytes)?,
+            Direction::D2h => stream.d2h((&self.device, 0), (&self.host, 0), bytes)?,
             Direction::H2d => {
-                stream.copy_in((&self.device, self.largest), (&self.host, self.largest), bytes)?;
+                stream.h2d((&self.device, self.largest), (&self.host, self.largest), bytes)?;
             }
         }
         stream.record(end)

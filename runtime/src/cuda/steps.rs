@@ -103,8 +103,8 @@ impl Step {
                 };
                 let device = (&places.arena, *device);
                 match direction {
-                    Direction::D2h => stream.copy_out(device, host, bytes.0),
-                    Direction::H2d => stream.copy_in(device, host, bytes.0),
+                    Direction::D2h => stream.d2h(device, host, bytes.0),
+                    Direction::H2d => stream.h2d(device, host, bytes.0),
                 }
             }
         }

@@ -13,12 +13,12 @@ use schema::Lane;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// A copy to the host fails, counted from 1 in each iteration.
-    CopyOut(u32),
+    D2h(u32),
     /// A copy to the device fails, counted from 1 in each iteration.
-    CopyIn(u32),
+    H2d(u32),
     /// The first action that wants host memory finds none.
     HostMemory,
-    /// A small form is damaged after it was made.
+    /// A compressed form is damaged after it was made.
     Corrupt(Damaged),
     /// An action starts late.
     Delay {
@@ -31,7 +31,7 @@ pub enum Fault {
     },
 }
 
-/// Which small forms are damaged.
+/// Which compressed forms are damaged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Damaged {
     /// That of one compression, counted from 1 in each iteration.
@@ -71,8 +71,8 @@ impl FromStr for Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::CopyOut(number) => write!(f, "copy-out:{number}"),
-            Self::CopyIn(number) => write!(f, "copy-in:{number}"),
+            Self::D2h(number) => write!(f, "copy-out:{number}"),
+            Self::H2d(number) => write!(f, "copy-in:{number}"),
             Self::HostMemory => f.write_str("host-memory"),
             Self::Corrupt(Damaged::Number(number)) => write!(f, "corrupt:{number}"),
             Self::Corrupt(Damaged::Tensor(name)) => write!(f, "corrupt:{name}"),
@@ -86,8 +86,8 @@ impl fmt::Display for Fault {
 fn parse(text: &str) -> Option<Fault> {
     let number = |text: &str| text.parse().ok().filter(|number| *number > 0);
     match text.split_once(':').unwrap_or((text, "")) {
-        ("copy-out", rest) => number(rest).map(Fault::CopyOut),
-        ("copy-in", rest) => number(rest).map(Fault::CopyIn),
+        ("copy-out", rest) => number(rest).map(Fault::D2h),
+        ("copy-in", rest) => number(rest).map(Fault::H2d),
         ("host-memory", "") if !text.contains(':') => Some(Fault::HostMemory),
         ("corrupt", "") => None,
         ("corrupt", rest) => Some(Fault::Corrupt(match rest.parse() {
@@ -126,8 +126,8 @@ mod tests {
     #[test]
     fn faults_are_read() {
         let read = |text: &str| text.parse::<Fault>().map_err(|_| ());
-        assert_eq!(read("copy-out:3"), Ok(Fault::CopyOut(3)));
-        assert_eq!(read("copy-in:1"), Ok(Fault::CopyIn(1)));
+        assert_eq!(read("copy-out:3"), Ok(Fault::D2h(3)));
+        assert_eq!(read("copy-in:1"), Ok(Fault::H2d(1)));
         assert_eq!(read("host-memory"), Ok(Fault::HostMemory));
         assert_eq!(read("corrupt:2"), Ok(Fault::Corrupt(Damaged::Number(2))));
         let tensor = Damaged::Tensor("layer1.0:relu".into());

@@ -12,15 +12,14 @@ pub enum Load {
     /// Zero-value compression and decompression of a tensor that is half zeros.
     Codec,
     /// A copy to the host.
-    CopyOut,
+    D2h,
     /// A copy to the device.
-    CopyIn,
+    H2d,
 }
 
 impl Load {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Product, Self::Pass, Self::Codec, Self::CopyOut, Self::CopyIn];
+    pub const ALL: [Self; 5] = [Self::Product, Self::Pass, Self::Codec, Self::D2h, Self::H2d];
 }
 
 /// As tables name it.
@@ -30,8 +29,8 @@ impl fmt::Display for Load {
             Self::Product => "product",
             Self::Pass => "activation",
             Self::Codec => "codec",
-            Self::CopyOut => "copy out",
-            Self::CopyIn => "copy in",
+            Self::D2h => "copy out",
+            Self::H2d => "copy in",
         })
     }
 }

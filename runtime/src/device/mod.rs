@@ -68,7 +68,7 @@ pub struct MemoryUse {
     /// Memory outside of both arenas: what codecs work in, and what the host's processor could not
     /// make as small as the plan reserved for it.
     pub outside: Bytes,
-    /// How often data did worse than the plan reserved for its small form, so that the tensor
+    /// How often data did worse than the plan reserved for its compressed form, so that the tensor
     /// itself was moved or kept.
     pub fallbacks: u64,
 }

@@ -138,7 +138,7 @@ pub fn train(
 /// What an iteration copied, out and in.
 fn copied(timeline: &Timeline) -> Bytes {
     let copies = timeline.intervals.iter();
-    let copies = copies.filter(|i| matches!(i.task, Task::CopyOut(_) | Task::CopyIn(_)));
+    let copies = copies.filter(|i| matches!(i.task, Task::D2h(_) | Task::H2d(_)));
     copies.map(|copy| copy.bytes).sum()
 }
 

@@ -86,7 +86,7 @@ impl<'a> Emulated<'a> {
         order
     }
 
-    /// Runs an iteration and returns how often a small form did not fit.
+    /// Runs an iteration and returns how often a compressed form did not fit.
     fn iterate(&mut self) -> u64 {
         if let Some((tensor, cells)) = seed_of(self.network, SEED, self.iterations) {
             let is_it = |b: &&schema::Buffer| b.at_start && b.tensor == Some(tensor);
@@ -163,7 +163,7 @@ fn launch(command: &Command) -> Launch<Value> {
 const ITERATIONS: u64 = 2;
 
 /// Plans of these methods leave the bits that the plan leaves which keeps everything. Returns how
-/// often small forms did not fit.
+/// often compressed forms did not fit.
 fn check(network: &Network, trace: &Trace, methods: &[(&str, u64, bool)]) -> Option<u64> {
     let whole = planned(trace, &machine(false), "in-core", 105, None);
     let mut in_core = Emulated::new(network, &whole)?;

@@ -22,7 +22,7 @@ fn as_graph<'a>(network: &'a Network, trace: &'a Trace, plan: &'a Plan) -> CudaD
 }
 
 /// The first iteration command by command, the second and third as one graph; with libraries, copies
-/// both ways, a lane of codecs, and small forms that do not fit, of which kernels decide.
+/// both ways, a lane of codecs, and compressed forms that do not fit, of which kernels decide.
 #[test]
 fn graphs_leave_the_same_bits() {
     if !is_inside_with("graph::graphs_leave_the_same_bits", &LIBRARIES, &[]) {

@@ -354,7 +354,7 @@ fn every_kernel_is_launched() {
         .map(|(program, kernel)| format!("{program}/{kernel}"))
         .collect();
     let codecs = codecs::kernels::programs();
-    // Small forms are those of plans; zeros are counted behind any op.
+    // Compressed forms are those of plans; zeros are counted behind any op.
     let of_layers = programs().into_iter().filter(|program| !codecs.contains(program));
     let of_layers = of_layers.filter(|program| !["forms", "zeros"].contains(&program.name()));
     let named = |program: Program| {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use planner::methods::{Method, all};
-use planner::{CodecOptions, NoWatch, Problem, plan};
+use planner::{CodecOptions, NoMonitor, Problem, plan};
 use runtime::device::Device;
 use runtime::device::host::{HostDevice, HostOptions};
 use runtime::network::Network;
@@ -61,7 +61,7 @@ fn check(
 }
 
 /// Every method, with and without a lane for codecs, at two budgets. Returns how often each made a
-/// plan, and how many small forms there are in them.
+/// plan, and how many compressed forms there are in them.
 fn check_all(network: &Network) -> (BTreeMap<&'static str, usize>, usize) {
     let trace = problem::trace(network);
     let expected = in_core(network);
@@ -84,7 +84,7 @@ fn check_all(network: &Network) -> (BTreeMap<&'static str, usize>, usize) {
                 problem = problem.with_codecs(&models, options).with_host_codecs(&models, options);
             }
             // Not every method fits every budget.
-            let Ok(plan) = plan(method.as_ref(), &problem, &NoWatch) else { continue };
+            let Ok(plan) = plan(method.as_ref(), &problem, &NoMonitor) else { continue };
             *plans.entry(method.name()).or_insert(0) += 1;
             let packs = |action: &Action| {
                 matches!(action.task, Task::Compress(_)) || plan.packed_by_host(action).is_some()
@@ -101,7 +101,7 @@ fn check_all(network: &Network) -> (BTreeMap<&'static str, usize>, usize) {
 fn holds(network: &Network) {
     let (plans, compressions) = check_all(network);
     let count: usize = plans.values().sum();
-    println!("{}: {count} plans, {compressions} small forms: {plans:?}", network.name);
+    println!("{}: {count} plans, {compressions} compressed forms: {plans:?}", network.name);
     assert!(plans.contains_key("in-core") && plans.len() > 12, "{}: {plans:?}", network.name);
     // Those with ReLUs have zeros to leave away.
     let has_zeros = network.ops().iter().any(|op| op.name.starts_with("relu"));

@@ -1,4 +1,4 @@
-//! Tensors that leave in a small form.
+//! Tensors that leave in a compressed form.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -32,9 +32,9 @@ fn data_that_does_worse_than_was_reserved_for_goes_out_as_it_is() {
         assert!(memory.outside.0 > 0, "{at}: {memory:?}");
         assert_eq!(memory.arena, plan.predicted.arena, "{at}");
         if method != "vdnn++" {
-            // Copies of small forms that were not made move nothing.
+            // Copies of compressed forms that were not made move nothing.
             let copies = timelines[2].intervals.iter();
-            let mut copies = copies.filter(|i| matches!(i.task, Task::CopyOut(_)));
+            let mut copies = copies.filter(|i| matches!(i.task, Task::D2h(_)));
             assert!(copies.any(|copy| copy.bytes.0 == 0), "{at}");
         }
         for (tensor, expected) in reference.outcome() {
@@ -59,7 +59,7 @@ fn what_sz_brings_back_is_within_its_bound() {
         let checked = AtomicUsize::new(0);
         let mut device = HostDevice::new(&network, &trace, &plan, &options).unwrap();
         device.watch_decompressed(|tensor, decompressed| {
-            // The forward pass is in-core's, bit by bit: no small form was used in it.
+            // The forward pass is in-core's, bit by bit: no compressed form was used in it.
             let original = &reference.tensors[tensor.index()];
             let errors = original.iter().zip(decompressed).map(|(a, b)| (a - b).abs());
             let worst = errors.fold(0f32, f32::max);

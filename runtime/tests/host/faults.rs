@@ -47,13 +47,13 @@ fn a_copy_that_does_not_arrive_is_named() {
             panic!("{chain}")
         };
         assert_eq!((lane, source), (of, ActionError::Link));
-        assert!(matches!(task, Task::CopyOut(_) | Task::CopyIn(_)));
+        assert!(matches!(task, Task::D2h(_) | Task::H2d(_)));
         assert!(chain.contains("the link failed"), "{chain}");
         with_plan("swap-all", |_, trace, plan| {
             let copies = plan.actions.iter().enumerate();
             let mut copies = copies.filter(|(_, other)| plan.lane(other.task) == of);
             assert_eq!(copies.nth(number - 1).map(|(index, _)| index), Some(action.index()));
-            let (Task::CopyOut(id) | Task::CopyIn(id)) = task else { return };
+            let (Task::D2h(id) | Task::H2d(id)) = task else { return };
             assert!(chain.contains(&trace.tensors[id.index()].name), "{chain}");
         });
     }
@@ -79,13 +79,13 @@ fn host_memory_that_is_used_up_is_said_before_and_while_a_plan_runs() {
 }
 
 #[test]
-fn a_damaged_small_form_is_an_error_and_never_a_tensor() {
+fn a_damaged_compressed_form_is_an_error_and_never_a_tensor() {
     for method in ["sc", "vdnn++"] {
         let (error, chain) = failure(method, "corrupt:1");
         let RunFailure::Action { task, source: ActionError::Codec(_), .. } = error else {
             panic!("{method}: {chain}")
         };
-        let (Task::Decompress(tensor) | Task::CopyIn(tensor)) = task else {
+        let (Task::Decompress(tensor) | Task::H2d(tensor)) = task else {
             panic!("{method}: {chain}")
         };
         assert!(chain.contains("damaged"), "{chain}");

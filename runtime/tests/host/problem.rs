@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use planner::methods::by_name;
-use planner::{CodecOptions, NoWatch, PlanError, Problem};
+use planner::{CodecOptions, NoMonitor, PlanError, Problem};
 use runtime::network::{Measured, Network};
 use schema::{
     Bandwidth, Bytes, BytesPerSec, CodecModel, CodecModels, Compute, Device, Fidelity, Host, Link,
@@ -126,7 +126,7 @@ pub fn try_planned(
         problem = problem.with_codecs(models, options).with_host_codecs(models, options);
     }
     let method = by_name(method).expect("a method");
-    planner::plan(method.as_ref(), &problem, &NoWatch)
+    planner::plan(method.as_ref(), &problem, &NoMonitor)
 }
 
 /// The same, which there must be.

@@ -91,7 +91,7 @@ fn a_parameter_that_moves_while_it_is_updated_is_refused() {
         }
     };
     let copies = (0..plan.actions.len())
-        .filter(|i| matches!(plan.actions[*i].task, Task::CopyOut(_)))
+        .filter(|i| matches!(plan.actions[*i].task, Task::D2h(_)))
         .filter(|i| !plan.actions[*i].after.is_empty());
     assert!(copies.filter(|copy| unordered(*copy)).count() > 0);
 }

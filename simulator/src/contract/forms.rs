@@ -44,8 +44,8 @@ impl<'a> Forms<'a> {
     /// What a copy's or a codec's action, the next of its kind, moves; or what is wrong with it.
     pub fn moved(&mut self, action: &Action) -> Result<Moved, String> {
         match action.task {
-            Task::CopyOut(tensor) => self.copied_out(action, tensor),
-            Task::CopyIn(tensor) => self.copied_in(action, tensor),
+            Task::D2h(tensor) => self.copied_out(action, tensor),
+            Task::H2d(tensor) => self.copied_in(action, tensor),
             Task::Compress(tensor) => self.compressed(action, tensor),
             Task::Decompress(tensor) => self.decompressed(action, tensor),
             Task::Run(op) | Task::Recompute(op) => Err(format!("runs {op}, which moves nothing")),

@@ -146,7 +146,7 @@ pub fn check_contract(plan: &Plan, trace: &Trace) -> Result<(), ContractError> {
                 contract.check_operands(action, op).map_err(wrong)?;
                 versions.run(id, action, op)?;
             }
-            Task::CopyOut(_) | Task::CopyIn(_) | Task::Compress(_) | Task::Decompress(_) => {
+            Task::D2h(_) | Task::H2d(_) | Task::Compress(_) | Task::Decompress(_) => {
                 let moved = forms.moved(action).map_err(wrong)?;
                 for buffer in &action.reads {
                     versions.read(id, *buffer)?;

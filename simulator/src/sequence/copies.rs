@@ -58,8 +58,8 @@ impl Sequence {
         }
         let bytes = model.bytes[tensor as usize];
         let (there, host_bytes) = match treatment {
-            Treatment::SwapPackedThere(codec) => {
-                let Some(cost) = codecs.cost_there(codec, TensorId(tensor)) else {
+            Treatment::SwapCompressedOnHost(codec) => {
+                let Some(cost) = codecs.host_cost(codec, TensorId(tensor)) else {
                     return Err(Infeasible::NotCompressible { tensor: TensorId(tensor) });
                 };
                 (Some(codec), cost.reserved.0)
@@ -78,12 +78,12 @@ impl Sequence {
             made_there: model.alters(self.positions[position as usize].op, tensor),
             at_no_cost: treatment == Treatment::SwapAtNoCost,
         };
-        self.copy_out(swap, treatment);
+        self.d2h(swap, treatment);
         Ok(())
     }
 
     /// A tensor leaves by a copy.
-    pub(super) fn copy_out(&mut self, swap: Swap, treatment: Treatment) {
+    pub(super) fn d2h(&mut self, swap: Swap, treatment: Treatment) {
         let id = self.swaps.len() as u32;
         self.close(swap.tensor, Some(id));
         self.moves[swap.out_after as usize].copied_out += swap.bytes;

@@ -191,7 +191,7 @@ impl Sequence {
             made_there: made_there && out_after == last_use,
             at_no_cost: false,
         };
-        self.copy_out(swap, Treatment::Swap);
+        self.d2h(swap, Treatment::Swap);
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use planner::methods::Method;
-use planner::{Allowed, Limits, PlanError, Problem, Progress, Watch};
+use planner::{Allowed, Limits, Monitor, PlanError, Problem, Progress};
 use scenarios::Budget;
 use schema::{Bytes, Machine, Nanos, Trace};
 use simulator::{Policy, Treatment, in_core};
@@ -205,9 +205,9 @@ struct Clock {
     first: OnceLock<f64>,
 }
 
-impl Watch for Clock {
-    fn go_on(&self, progress: Progress) -> bool {
-        self.bar.go_on(progress)
+impl Monitor for Clock {
+    fn proceed(&self, progress: Progress) -> bool {
+        self.bar.proceed(progress)
     }
 
     fn found(&self, iteration: Nanos) {

@@ -75,7 +75,7 @@ fn action_errors(timelines: &[[&Timeline; 2]]) -> [Option<f64>; 3] {
         for interval in &measured.intervals {
             let kind = match interval.task {
                 Task::Run(_) | Task::Recompute(_) => 0,
-                Task::CopyOut(_) | Task::CopyIn(_) => 1,
+                Task::D2h(_) | Task::H2d(_) => 1,
                 Task::Compress(_) | Task::Decompress(_) => 2,
             };
             if let Some(predicted) = predicted.get(&interval.action) {

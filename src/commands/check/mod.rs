@@ -23,7 +23,7 @@ use crate::exit::{Exit, Result, WithExit};
 use crate::measured::compared::{Compared, InCoreTimes, Pair};
 use crate::measured::device::{check_graph, in_core, on_device, room_to_measure};
 use crate::measured::profile::{MeasuredMachine, Measuring, measure_machine, measure_network};
-use crate::measured::runs::{Ran, Runs};
+use crate::measured::runs::{Execution, Runs};
 use crate::output::{Format, print, print_json};
 use crate::page::PendingPage;
 use crate::progress::{UntilInterrupted, points};
@@ -196,11 +196,11 @@ fn check(
             }
             (Ok(plan), Ok(())) => match on_device(args.device.on, on, &plan, runs, &[]) {
                 Err(error) => row.failed("not run", Some(failures.add(error)?)),
-                Ok(ran) => {
-                    row.ran(&Compared::of(&plan, &ran, Some(&in_core)), &plan);
-                    let checked = checked(subject, &row, &plan, &ran, &in_core);
+                Ok(execution) => {
+                    row.executed(&Compared::of(&plan, &execution, Some(&in_core)), &plan);
+                    let checked = checked(subject, &row, &plan, &execution, &in_core);
                     let predicted = simulator::predict(&plan, Some(&trace));
-                    let (measured, trace) = (ran.middle().clone(), trace.clone());
+                    let (measured, trace) = (execution.middle().clone(), trace.clone());
                     done.push(Done { row: checked, plan, predicted, measured, trace });
                 }
             },
@@ -262,10 +262,10 @@ fn checked(
     subject: &Subject,
     row: &PlanRow,
     plan: &Plan,
-    ran: &Ran,
+    execution: &Execution,
     in_core: &InCoreTimes,
 ) -> Checked {
-    let compared = Compared::of(plan, ran, Some(in_core));
+    let compared = Compared::of(plan, execution, Some(in_core));
     let slowdown = compared.slowdown.expect("the iteration in core was measured");
     Checked {
         network: subject.to_string(),

@@ -104,7 +104,7 @@ impl PlanRow {
     }
 
     /// A plan that did.
-    pub fn ran(&mut self, compared: &Compared, plan: &Plan) {
+    pub fn executed(&mut self, compared: &Compared, plan: &Plan) {
         self.method.clone_from(&plan.method);
         self.iteration_ns = Some(compared.iteration_ns);
         self.error = Some(compared.error());

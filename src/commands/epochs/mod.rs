@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use planner::methods::{Method, by_name};
-use planner::{Problem, Watch};
+use planner::{Monitor, Problem};
 use schema::{Bytes, Document, EpochPlan, Nanos, PendingFile, Plan, PlanSeries, Task};
 
 use crate::commands::compare::result_of;
@@ -102,7 +102,7 @@ pub fn run(args: &Args) -> Result {
     }
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
     let bar = Bar::new(method.name());
-    let training = Training { args, zeros, method: method.as_ref(), watch: &bar };
+    let training = Training { args, zeros, method: method.as_ref(), monitor: &bar };
     let (series, rows, assumptions) = training.plan()?;
     drop(bar);
     let to_stdout = output.as_ref().is_some_and(PendingFile::is_stdout);
@@ -128,7 +128,7 @@ struct Training<'a> {
     /// What was counted, where that is what shares of zeros rest on.
     zeros: Option<Zeros>,
     method: &'a dyn Method,
-    watch: &'a dyn Watch,
+    monitor: &'a dyn Monitor,
 }
 
 impl Training<'_> {
@@ -189,13 +189,13 @@ impl Training<'_> {
     }
 
     fn plan_of(&self, method: &dyn Method, problem: &Problem, inputs: &Inputs) -> Result<Plan> {
-        let found = result_of(method, problem, self.watch, &inputs.in_core)?;
+        let found = result_of(method, problem, self.monitor, &inputs.in_core)?;
         found.plan.or_exit(Exit::Infeasible)
     }
 }
 
 fn row(epoch: u32, plan: &Plan, parameter: Option<u32>, vdnn: Option<Nanos>) -> Row {
-    let copies = plan.actions.iter().filter(|action| matches!(action.task, Task::CopyOut(_)));
+    let copies = plan.actions.iter().filter(|action| matches!(action.task, Task::D2h(_)));
     Row {
         first_epoch: epoch,
         last_epoch: epoch,

@@ -10,7 +10,7 @@ pub fn compressed(plan: &Plan) -> u64 {
 }
 
 /// Adds an epoch's plan, or lets the last range go on where its plan serves the epoch as well:
-/// decisions are the same, no small form needs more than was reserved for it, and a plan with what is
+/// decisions are the same, no compressed form needs more than was reserved for it, and a plan with what is
 /// reserved for the epoch is not [faster](WORTHWHILE) by much. Says whether a range was added.
 pub fn append(plans: &mut Vec<EpochPlan>, epoch: u32, plan: Plan) -> bool {
     if let Some(range) = plans.last_mut().filter(|range| serves(&range.plan, &plan)) {
@@ -26,7 +26,7 @@ pub fn append(plans: &mut Vec<EpochPlan>, epoch: u32, plan: Plan) -> bool {
 const WORTHWHILE: u64 = 990;
 
 fn serves(earlier: &Plan, later: &Plan) -> bool {
-    let (reserved, needed) = (small_forms(earlier), small_forms(later));
+    let (reserved, needed) = (compressed_forms(earlier), compressed_forms(later));
     earlier.codecs == later.codecs
         && earlier.decisions == later.decisions
         && later.predicted.iteration.0.saturating_mul(1000)
@@ -34,8 +34,8 @@ fn serves(earlier: &Plan, later: &Plan) -> bool {
         && needed.iter().all(|(tensor, bytes)| reserved.get(tensor).is_some_and(|r| bytes <= r))
 }
 
-/// What is reserved for each tensor's small form.
-fn small_forms(plan: &Plan) -> BTreeMap<TensorId, Bytes> {
+/// What is reserved for each tensor's compressed form.
+fn compressed_forms(plan: &Plan) -> BTreeMap<TensorId, Bytes> {
     let small = plan.buffers.iter().filter(|buffer| buffer.compressed.is_some());
     small.filter_map(|buffer| Some((buffer.tensor?, buffer.bytes))).collect()
 }

@@ -1,6 +1,6 @@
 //! The prediction as it is printed.
 
-use planner::inference::{Choice, Limit, Lookups, Placement, Prediction, Way};
+use planner::inference::{Choice, Limit, Lookups, Placement, Prediction, Staging};
 use schema::{Bytes, Document, Nanos, Reference};
 use serde::Serialize;
 
@@ -41,7 +41,7 @@ struct Packing {
 
 #[derive(Serialize)]
 struct Row {
-    way: &'static str,
+    staging: &'static str,
     cached_rows: u64,
     hit_rate: f64,
     link_bytes: Bytes,
@@ -62,10 +62,10 @@ impl Report {
         packing: &Learned,
         choice: &Choice,
     ) -> Self {
-        let plain = choice.predictions.iter().filter(|prediction| !packs(prediction.way));
+        let plain = choice.predictions.iter().filter(|prediction| !packs(prediction.staging));
         let plain = plain.map(|prediction| prediction.time).min();
         let row = |prediction: &Prediction| Row {
-            way: name(prediction.way),
+            staging: name(prediction.staging),
             cached_rows: prediction.cached_rows,
             hit_rate: prediction.hit_rate,
             link_bytes: prediction.link_bytes,
@@ -98,7 +98,7 @@ impl Report {
                 },
                 ratio: choice.ratio,
             },
-            best: name(choice.predictions[choice.best].way),
+            best: name(choice.predictions[choice.best].staging),
             ways: choice.predictions.iter().map(row).collect(),
         }
     }
@@ -136,11 +136,12 @@ impl Report {
             machine.digest.short(),
             thresholds.join(", "),
         );
-        let head = ["way", "cached rows", "hits", "over the link", "a lookup", "speed-up", "limit"];
+        let head =
+            ["staging", "cached rows", "hits", "over the link", "a lookup", "speed-up", "limit"];
         let mut lines = vec![head.map(str::to_string).to_vec()];
         lines.extend(self.ways.iter().map(|row| {
             vec![
-                row.way.to_string(),
+                row.staging.to_string(),
                 row.cached_rows.to_string(),
                 format!("{:.1} %", row.hit_rate * 100.0),
                 row.link_bytes.to_string(),
@@ -150,25 +151,25 @@ impl Report {
             ]
         }));
         text += &columns(&lines);
-        let best = self.ways.iter().find(|row| row.way == self.best);
+        let best = self.ways.iter().find(|row| row.staging == self.best);
         let speedup = best.and_then(|row| row.speedup).map(|speedup| {
-            format!(": {speedup:.2}x as fast as the fastest way that packs nothing")
+            format!(": {speedup:.2}x as fast as the fastest staging that packs nothing")
         });
         text + &format!("\nfastest: {}{}\n", self.best, speedup.unwrap_or_default())
     }
 }
 
-fn packs(way: Way) -> bool {
-    matches!(way, Way::ZeroCopy { link: true, .. } | Way::ZeroCopy { cache: true, .. })
+fn packs(staging: Staging) -> bool {
+    matches!(staging, Staging::ZeroCopy { link: true, .. } | Staging::ZeroCopy { cache: true, .. })
 }
 
-fn name(way: Way) -> &'static str {
-    match way {
-        Way::OneByOne => "a copy per row",
-        Way::Bulk => "one bulk copy",
-        Way::ZeroCopy { link: false, cache: false } => "zero-copy",
-        Way::ZeroCopy { link: true, cache: false } => "zero-copy, packed on the host",
-        Way::ZeroCopy { link: false, cache: true } => "zero-copy, packed in the cache",
-        Way::ZeroCopy { link: true, cache: true } => "zero-copy, packed in both",
+fn name(staging: Staging) -> &'static str {
+    match staging {
+        Staging::OneByOne => "a copy per row",
+        Staging::Bulk => "one bulk copy",
+        Staging::ZeroCopy { link: false, cache: false } => "zero-copy",
+        Staging::ZeroCopy { link: true, cache: false } => "zero-copy, packed on the host",
+        Staging::ZeroCopy { link: false, cache: true } => "zero-copy, packed in the cache",
+        Staging::ZeroCopy { link: true, cache: true } => "zero-copy, packed in both",
     }
 }

@@ -1,7 +1,7 @@
 //! A network that is trained under one plan after another.
 
 use planner::methods::Method;
-use planner::{NoWatch, PlanError, Problem, Progress, Watch};
+use planner::{Monitor, NoMonitor, PlanError, Problem, Progress};
 use reports::Trained;
 use runtime::device::{Device, RunFailure};
 use runtime::network::Network;
@@ -70,7 +70,7 @@ impl<'a> Trainer<'a> {
 
     /// A method's plan.
     pub fn plan(&self, method: &dyn Method, problem: &Problem) -> Result<Plan, NotTrained> {
-        planner::plan(method, problem, &NoWatch).map_err(NotTrained::NoPlan)
+        planner::plan(method, problem, &NoMonitor).map_err(NotTrained::NoPlan)
     }
 }
 
@@ -143,7 +143,7 @@ impl<'a> Training<'a> {
         let of = course.iterations() as u64;
         train(device, network, &images, course, &mut self.curves, until, |_| {
             done += 1;
-            bar.go_on(Progress { phase: "iterations", done, of });
+            bar.proceed(Progress { phase: "iterations", done, of });
         })?;
         let seen = look(device)?;
         let constants = Constants::read(device, network).map_err(TrainingError::from)?;

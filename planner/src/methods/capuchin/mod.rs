@@ -9,7 +9,7 @@ use simulator::{Evaluator, Infeasible, Policy, Treatment};
 use self::free_time::Link;
 use self::recompute::Candidates;
 use crate::methods::{Method, about_feature_maps, needs_swap};
-use crate::{Decided, PlanError, Problem, Progress, Watch};
+use crate::{Decided, Monitor, PlanError, Problem, Progress};
 
 /// Capuchin (Peng et al., ASPLOS 2020). An iteration in core gives each access of a tensor its
 /// time. A tensor can be away between its *evicted-access* and its *back-access*; ranked is by
@@ -51,7 +51,7 @@ impl Method for Capuchin {
         &self,
         problem: &Problem,
         target: Bytes,
-        watch: &dyn Watch,
+        monitor: &dyn Monitor,
     ) -> Result<Decided, PlanError> {
         needs_swap(problem)?;
         let mut evaluator = problem.evaluator(Policy::EARLY, target);
@@ -69,7 +69,7 @@ impl Method for Capuchin {
         };
         while let Some(&swap) = by_free_time.last() {
             let done = tensors - by_free_time.len() as u64;
-            if !watch.go_on(Progress { phase: "eviction", done, of: tensors }) {
+            if !monitor.proceed(Progress { phase: "eviction", done, of: tensors }) {
                 return Err(PlanError::Interrupted);
             }
             let overhead = link.overhead_with(swap);

@@ -8,7 +8,7 @@ use simulator::{GapId, Policy, Treatment};
 
 use crate::methods::vdnn::convolution_inputs;
 use crate::methods::{Method, about_feature_maps, needs_codec, needs_recompute};
-use crate::{Decided, PlanError, Problem, Watch};
+use crate::{Decided, Monitor, PlanError, Problem};
 
 pub use error::{ACCEPTABLE, COEFFICIENT, LayerStatistics, UNIFORM, gradient_sigma, loss_weight};
 pub use refresh::{INTERVAL, Refresh};
@@ -55,7 +55,7 @@ impl Method for Comet {
         &self,
         problem: &Problem,
         target: Bytes,
-        _: &dyn Watch,
+        _: &dyn Monitor,
     ) -> Result<Decided, PlanError> {
         let codecs = error_bounded(problem);
         needs_codec(problem, "an error-bounded codec", "sz", !codecs.is_empty())?;

@@ -51,7 +51,7 @@ impl SwapCost {
 
     /// Swapping what a codec makes of a gap's tensor.
     ///
-    /// The small form is made right before the tensor's last use in the forward phase, so that its
+    /// The compressed form is made right before the tensor's last use in the forward phase, so that its
     /// copy runs beside that use as the tensor's own does (figure 1(b)). Where that use makes the
     /// tensor, both follow it, and the copy runs beside the op that comes next.
     ///

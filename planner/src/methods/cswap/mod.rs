@@ -8,7 +8,7 @@ use simulator::{GapId, Treatment};
 
 use crate::methods::vdnn::{POLICY, Vdnn, convolution_inputs};
 use crate::methods::{Method, about_feature_maps, needs_codec, needs_swap};
-use crate::{Decided, PlanError, Problem, Watch};
+use crate::{Decided, Monitor, PlanError, Problem};
 
 pub use cost::SwapCost;
 pub use slide::{ParameterRange, Swapped};
@@ -45,7 +45,7 @@ impl Method for StaticCompression {
         &self,
         problem: &Problem,
         target: Bytes,
-        _: &dyn Watch,
+        _: &dyn Monitor,
     ) -> Result<Decided, PlanError> {
         needs_swap(problem)?;
         let zvc = problem.codecs.codecs.iter().position(|codec| codec.codec == "zvc");
@@ -118,7 +118,7 @@ impl Method for Cswap {
         &self,
         problem: &Problem,
         target: Bytes,
-        _: &dyn Watch,
+        _: &dyn Monitor,
     ) -> Result<Decided, PlanError> {
         needs_swap(problem)?;
         let is_lossless =

@@ -1,7 +1,7 @@
 //! The parameter of the lossy codec: which range pays, and how it slides over the epochs.
 
 /// What Algorithm 1 asks about tensors that are swapped under a parameter `P` of the codec: a large
-/// `P` means a large small form, and what is lost is little.
+/// `P` means a large compressed form, and what is lost is little.
 pub trait Swapped {
     /// `N`: how many tensors there are.
     fn tensors(&self) -> usize;
@@ -12,7 +12,7 @@ pub trait Swapped {
     /// `Time_c + Time_dc` of the tensor, from `Time_model(t, P)`: what that takes.
     fn cost(&self, tensor: usize, parameter: u32) -> u64;
 
-    /// `Hidden(t, P)`: whether computation hides the copies of the small form.
+    /// `Hidden(t, P)`: whether computation hides the copies of the compressed form.
     fn is_hidden(&self, tensor: usize, parameter: u32) -> bool;
 }
 

@@ -9,7 +9,7 @@ use schema::{Bytes, Nanos};
 use simulator::{Policy, Step};
 
 use crate::methods::{Method, needs_recompute};
-use crate::{Decided, PlanError, Problem, Watch};
+use crate::{Decided, Monitor, PlanError, Problem};
 
 /// DTR (Kirisame et al., ICLR 2021): a greedy online policy. Whenever an allocation does not fit,
 /// the tensor with the smallest `h` is evicted; an evicted tensor that is read is computed again,
@@ -75,7 +75,7 @@ impl Method for Dtr {
         &self,
         problem: &Problem,
         target: Bytes,
-        _: &dyn Watch,
+        _: &dyn Monitor,
     ) -> Result<Decided, PlanError> {
         needs_recompute(problem)?;
         let run = Self::run(problem, target)?;

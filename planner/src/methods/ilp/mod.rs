@@ -11,7 +11,7 @@ use simulator::Policy;
 
 use crate::decide::{lower_where_it_fits, share};
 use crate::methods::{Method, Tide, needs_recompute, needs_swap};
-use crate::{Allowed, Decided, PlanError, Problem, Progress, Watch};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Progress};
 use model::Model;
 use programme::SOLVER;
 
@@ -110,19 +110,19 @@ impl Ilp {
     ///
     /// # Errors
     ///
-    /// If no programme has a solution that the evaluator finds to fit, or the watch says stop.
+    /// If no programme has a solution that the evaluator finds to fit, or the monitor says stop.
     pub fn programmes(
         &self,
         problem: &Problem,
         target: Bytes,
         known: Option<Nanos>,
-        watch: &dyn Watch,
+        monitor: &dyn Monitor,
     ) -> Result<Decided, PlanError> {
         let mut evaluator = problem.evaluator(Policy::EARLY, target);
         let mut failure = None;
         for (done, room) in ROOMS.into_iter().enumerate() {
             let (done, of) = (done as u64, ROOMS.len() as u64);
-            if !watch.go_on(Progress { phase: "integer programme", done, of }) {
+            if !monitor.proceed(Progress { phase: "integer programme", done, of }) {
                 return Err(PlanError::Interrupted);
             }
             let mut model = Model::new(problem, share(target, room));
@@ -179,7 +179,7 @@ impl Method for Ilp {
         &self,
         problem: &Problem,
         target: Bytes,
-        watch: &dyn Watch,
+        monitor: &dyn Monitor,
     ) -> Result<Decided, PlanError> {
         if !self.recompute {
             needs_swap(problem)?;
@@ -187,13 +187,13 @@ impl Method for Ilp {
         if !self.swap {
             needs_recompute(problem)?;
         }
-        let planned = Tide.decide(problem, target, watch);
+        let planned = Tide.decide(problem, target, monitor);
         let time = |decided: &Decided| {
             let plan = lower_where_it_fits(problem, target, decided).ok()?;
             Some(plan.predicted.iteration)
         };
         let known = planned.as_ref().ok().and_then(time);
-        match (self.programmes(problem, target, known, watch), planned) {
+        match (self.programmes(problem, target, known, monitor), planned) {
             (Ok(decided), Ok(planned)) => {
                 let faster = time(&decided).is_some_and(|time| known.is_none_or(|k| time < k));
                 Ok(if faster { decided } else { planned })

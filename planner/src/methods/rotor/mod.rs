@@ -7,7 +7,7 @@ use simulator::{Evaluator, Policy, Step};
 
 use crate::methods::chain::{Chain, Costs, carry_out};
 use crate::methods::{Method, needs_recompute, revolve};
-use crate::{Decided, PlanError, Problem, Watch};
+use crate::{Decided, Monitor, PlanError, Problem};
 
 pub(super) use programme::{Programme, SLOTS};
 
@@ -44,12 +44,12 @@ impl Method for Rotor {
         &self,
         problem: &Problem,
         target: Bytes,
-        watch: &dyn Watch,
+        monitor: &dyn Monitor,
     ) -> Result<Decided, PlanError> {
         needs_recompute(problem)?;
         let chain = Chain::of(problem)?;
         let costs = Costs::of(problem, &chain);
-        let programme = Programme::solve(&costs, watch)?;
+        let programme = Programme::solve(&costs, monitor)?;
         let mut evaluator = problem.evaluator(Policy::EARLY, target);
         let steps = most_slots_that_fit(problem, &chain, &programme, &mut evaluator)?;
         Ok(Decided::from_steps(problem, steps, Policy::EARLY))

@@ -1,7 +1,7 @@
 //! The dynamic programme over the stages of a chain.
 
 use crate::methods::chain::{ChainOp, Costs, Keep};
-use crate::{PlanError, Progress, Watch};
+use crate::{Monitor, PlanError, Progress};
 
 /// Units in which the programme counts memory.
 pub(in crate::methods) const SLOTS: usize = 500;
@@ -63,14 +63,14 @@ impl Sizes {
 impl Programme {
     /// Solves the programme for all numbers of slots up to [`SLOTS`], with which nothing need be
     /// recomputed.
-    pub fn solve(costs: &Costs, watch: &dyn Watch) -> Result<Self, PlanError> {
+    pub fn solve(costs: &Costs, monitor: &dyn Monitor) -> Result<Self, PlanError> {
         // Each size is rounded up to slots, so that keeping all may take a slot more for each.
         let rounding = costs.to_keep_all() / SLOTS as u64 * (costs.len() as u64 + 2);
-        Self::solve_within(costs, costs.to_keep_all() + rounding, watch)
+        Self::solve_within(costs, costs.to_keep_all() + rounding, monitor)
     }
 
     /// Solves the programme for slots that are `memory` bytes together.
-    fn solve_within(costs: &Costs, memory: u64, watch: &dyn Watch) -> Result<Self, PlanError> {
+    fn solve_within(costs: &Costs, memory: u64, monitor: &dyn Monitor) -> Result<Self, PlanError> {
         let stages = costs.len();
         let entries = stages * stages * (SLOTS + 1);
         let mut programme = Self {
@@ -81,7 +81,7 @@ impl Programme {
         };
         for length in 1..=stages {
             let (done, of) = (length as u64, stages as u64);
-            if !watch.go_on(Progress { phase: "checkpoints", done, of }) {
+            if !monitor.proceed(Progress { phase: "checkpoints", done, of }) {
                 return Err(PlanError::Interrupted);
             }
             for s in 0..=stages - length {
@@ -176,7 +176,7 @@ impl Programme {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::NoWatch;
+    use crate::NoMonitor;
 
     /// Stages that take no memory beside what they save.
     fn uniform(stages: usize, output: u64, all: u64) -> Costs {
@@ -196,7 +196,7 @@ mod tests {
     /// known: with a slot for each stage nothing runs twice.
     #[test]
     fn with_room_for_all_nothing_runs_twice() {
-        let programme = Programme::solve_within(&uniform(10, 1, 1), SLOTS as u64, &NoWatch);
+        let programme = Programme::solve_within(&uniform(10, 1, 1), SLOTS as u64, &NoMonitor);
         let programme = programme.expect("nobody interrupts");
         assert_eq!(programme.time(10), Some(20));
         assert_eq!(programme.fewest_slots(), Some(2));
@@ -210,7 +210,7 @@ mod tests {
     fn of_uniform_chains_it_finds_what_binomial_checkpointing_finds() {
         for stages in 2..=20 {
             let costs = uniform(stages, 10, 10);
-            let programme = Programme::solve_within(&costs, SLOTS as u64, &NoWatch);
+            let programme = Programme::solve_within(&costs, SLOTS as u64, &NoMonitor);
             let programme = programme.expect("nobody interrupts");
             for checkpoints in 1..stages {
                 let forward_runs = crate::methods::revolve::schedule(stages, checkpoints)
@@ -233,7 +233,7 @@ mod tests {
         for sizes in [&mut costs.all, &mut costs.forward_all_peak, &mut costs.backward_peak] {
             *sizes = vec![2, 2, 2];
         }
-        let programme = Programme::solve_within(&costs, SLOTS as u64, &NoWatch);
+        let programme = Programme::solve_within(&costs, SLOTS as u64, &NoMonitor);
         let programme = programme.expect("nobody interrupts");
         // Six slots hold all. Five hold what the last two stages save and the first one's output.
         // With four, what the dear stage saves goes, too.

@@ -1,10 +1,10 @@
 //! One chain of simulated annealing over treatments.
 
 use schema::{Bytes, Nanos};
-use simulator::{Evaluator, GapId, Patience, Treatment};
+use simulator::{Cutoff, Evaluator, GapId, Treatment};
 
 use crate::split_mix::SplitMix;
-use crate::{Problem, Progress, Relaxation, Watch};
+use crate::{Monitor, Problem, Progress, Relaxation};
 
 use super::moves;
 use super::options::{Options, policy};
@@ -109,7 +109,13 @@ impl<'a> Chain<'a> {
 
     /// Anneals from `heat` millionths of the iteration down to nothing, or until it is told to stop.
     /// Returns its latest improvements, the best last.
-    pub fn run(mut self, options: &Options, seed: u64, heat: f64, watch: &dyn Watch) -> Vec<Found> {
+    pub fn run(
+        mut self,
+        options: &Options,
+        seed: u64,
+        heat: f64,
+        monitor: &dyn Monitor,
+    ) -> Vec<Found> {
         let mut random = SplitMix::new(seed);
         let mut current = self.evaluate();
         let (mut temperature, mut fitting) = (0.0, 0);
@@ -123,7 +129,7 @@ impl<'a> Chain<'a> {
             if evaluation % ROUND == 0 {
                 let progress =
                     Progress { phase: "annealing", done: evaluation, of: self.evaluations };
-                if !watch.go_on(progress) {
+                if !monitor.proceed(progress) {
                     break;
                 }
                 let left = 1.0 - evaluation as f64 / self.evaluations as f64;
@@ -139,7 +145,7 @@ impl<'a> Chain<'a> {
             // to its end.
             let limit = current.at(self.price) - temperature * (1.0 - random.unit()).ln();
             let best = self.found.last().map_or(0.0, |(time, _)| *time as f64);
-            self.evaluator.set_patience(Patience {
+            self.evaluator.set_cutoff(Cutoff {
                 limit: limit.max(best) - self.total,
                 price: self.price,
                 budget: self.evaluator.budget().0,

@@ -13,7 +13,7 @@ use simulator::Treatment;
 
 use crate::decide::share;
 use crate::methods::Method;
-use crate::{Decided, PlanError, Problem, Progress, Watch, bound};
+use crate::{Decided, Monitor, PlanError, Problem, Progress, bound};
 use anneal::{Chain, Found, Known};
 use options::{Options, policy};
 use packed::{Packed, decided};
@@ -72,10 +72,10 @@ impl Method for Tide {
         &self,
         problem: &Problem,
         target: Bytes,
-        watch: &dyn Watch,
+        monitor: &dyn Monitor,
     ) -> Result<Decided, PlanError> {
         let options = Options::new(problem, target);
-        let mut best = Packed::new(problem, target, &options, watch);
+        let mut best = Packed::new(problem, target, &options, monitor);
         let quick = best.first();
         best.try_cuts();
         // What is as fast as a bound that takes no time to find needs no search.
@@ -85,12 +85,12 @@ impl Method for Tide {
         {
             return Ok(decided);
         }
-        if !watch.go_on(Progress { phase: "first plan", done: 1, of: 1 }) {
+        if !monitor.proceed(Progress { phase: "first plan", done: 1, of: 1 }) {
             return best.take().ok_or(PlanError::Interrupted);
         }
         let chain = |options: &Options, known, start: &[Treatment], part, (seed, heat)| {
             let chain = Chain::new(problem, target, known, start.to_vec()).shorter(part);
-            chain.run(options, seed, heat, watch)
+            chain.run(options, seed, heat, monitor)
         };
         // While one core solves the relaxation, the other one works on the first plan.
         let guess = Known::guess(problem);
@@ -104,7 +104,7 @@ impl Method for Tide {
             },
         );
         best.pack(latest(found.clone()));
-        let stops = !watch.go_on(Progress { phase: "relaxed", done: 1, of: 1 });
+        let stops = !monitor.proceed(Progress { phase: "relaxed", done: 1, of: 1 });
         if (stops || best.is_within(least.0))
             && let Some(decided) = best.take()
         {
@@ -128,12 +128,12 @@ impl Method for Tide {
             let good_enough = shortest + shortest / GOOD_ENOUGH;
             for rooms in ROOMS {
                 let done = Progress { phase: "addresses", done: 1000 - rooms[0], of: 1000 };
-                if best.is_within(good_enough) || !watch.go_on(done) {
+                if best.is_within(good_enough) || !monitor.proceed(done) {
                     break;
                 }
                 let chains = rooms.par_iter().map(|room| {
                     let chain = Chain::new(problem, share(target, *room), known, fastest.clone());
-                    chain.shorter(REPAIR).run(&options, *room, 1000.0, watch)
+                    chain.shorter(REPAIR).run(&options, *room, 1000.0, monitor)
                 });
                 let found: Vec<Found> = chains.collect::<Vec<_>>().concat();
                 best.pack(latest(found));
@@ -145,7 +145,7 @@ impl Method for Tide {
         match (best.take(), fastest) {
             (Some(decided), _) => Ok(decided),
             (None, Some((_, fastest))) => Ok(decided(problem, &options, fastest)),
-            (None, None) => Err(nothing_fits(problem, target, &start, watch)),
+            (None, None) => Err(nothing_fits(problem, target, &start, monitor)),
         }
     }
 
@@ -165,9 +165,9 @@ fn nothing_fits(
     problem: &Problem,
     target: Bytes,
     start: &[Treatment],
-    watch: &dyn Watch,
+    monitor: &dyn Monitor,
 ) -> PlanError {
-    if !watch.go_on(Progress { phase: "nothing fits", done: 1, of: 1 }) {
+    if !monitor.proceed(Progress { phase: "nothing fits", done: 1, of: 1 }) {
         return PlanError::Interrupted;
     }
     match problem.evaluator(policy(problem), target).evaluate(start) {

@@ -156,7 +156,7 @@ pub(in crate::methods) fn share(shares: &Shares, treatment: Treatment) -> f64 {
         Treatment::Swap
         | Treatment::SwapEachTime
         | Treatment::SwapAtNoCost
-        | Treatment::SwapPackedThere(_) => shares.swap,
+        | Treatment::SwapCompressedOnHost(_) => shares.swap,
         Treatment::Recompute | Treatment::RecomputeEachTime => shares.recompute,
         Treatment::SwapCompressed(codec) => of(&shares.swap_compressed, codec),
         Treatment::Compress(codec) => of(&shares.compress, codec),

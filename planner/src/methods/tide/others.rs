@@ -46,7 +46,7 @@ impl Packed<'_> {
         for (method, rooms) in quick.into_iter().chain(pooch) {
             for room in rooms {
                 let target = share(self.target, *room);
-                let Ok(decided) = method.decide(self.problem, target, self.watch) else { break };
+                let Ok(decided) = method.decide(self.problem, target, self.monitor) else { break };
                 if self.lower(decided) {
                     break;
                 }

@@ -8,7 +8,7 @@ use super::options::{Options, policy};
 use super::quick;
 use crate::decide::{lower_where_it_fits, share, shrunk};
 use crate::lower::{Effort, lower_with};
-use crate::{Decided, PlanError, Problem, Watch};
+use crate::{Decided, Monitor, PlanError, Problem};
 
 /// Of what a search has found, so many of the best are tried until one can be packed.
 const TRIED: usize = 4;
@@ -21,7 +21,7 @@ pub(super) struct Packed<'a> {
     pub(super) problem: &'a Problem<'a>,
     pub(super) target: Bytes,
     options: &'a Options,
-    pub(super) watch: &'a dyn Watch,
+    pub(super) monitor: &'a dyn Monitor,
     best: Option<(u64, Decided)>,
 }
 
@@ -30,9 +30,9 @@ impl<'a> Packed<'a> {
         problem: &'a Problem<'a>,
         target: Bytes,
         options: &'a Options,
-        watch: &'a dyn Watch,
+        monitor: &'a dyn Monitor,
     ) -> Self {
-        Self { problem, target, options, watch, best: None }
+        Self { problem, target, options, monitor, best: None }
     }
 
     /// Makes the first plan, and returns the decisions with which a search may begin. What fits byte
@@ -68,7 +68,7 @@ impl<'a> Packed<'a> {
     }
 
     fn keep(&mut self, time: Nanos, decided: Decided) {
-        self.watch.found(time);
+        self.monitor.found(time);
         self.best = Some((time.0, decided));
     }
 

@@ -88,7 +88,7 @@ impl Stream {
     }
 
     /// Copies from the device to pinned memory, later.
-    pub fn copy_out(
+    pub fn d2h(
         &self,
         (device, from): (&DeviceMemory, u64),
         (host, to): (&Pinned, u64),
@@ -105,7 +105,7 @@ impl Stream {
     }
 
     /// Copies from pinned memory to the device, later.
-    pub fn copy_in(
+    pub fn h2d(
         &self,
         (device, to): (&DeviceMemory, u64),
         (host, from): (&Pinned, u64),

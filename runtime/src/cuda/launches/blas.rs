@@ -18,32 +18,32 @@ pub const BLAS_HALVES: (&str, &str) = ("cublas", "gemm_ex");
 pub const BLAS_ARGUMENTS: usize = 17;
 
 /// An operand as cuBLAS has it: whether it is transposed, and its leading dimension.
-struct Said {
+struct StoredAs {
     transposed: bool,
     leading: u64,
 }
 
 /// The first operand: `m` rows and `k` columns, in columns.
-fn first(of: Strides, m: u64, k: u64) -> Option<Said> {
+fn first(of: Strides, m: u64, k: u64) -> Option<StoredAs> {
     match of {
         Strides { side: 1, inner, .. } if inner >= m => {
-            Some(Said { transposed: false, leading: inner })
+            Some(StoredAs { transposed: false, leading: inner })
         }
         Strides { side, inner: 1, .. } if side >= k => {
-            Some(Said { transposed: true, leading: side })
+            Some(StoredAs { transposed: true, leading: side })
         }
         _ => None,
     }
 }
 
 /// The second: `k` rows and `n` columns.
-fn second(of: Strides, n: u64, k: u64) -> Option<Said> {
+fn second(of: Strides, n: u64, k: u64) -> Option<StoredAs> {
     match of {
         Strides { side, inner: 1, .. } if side >= k => {
-            Some(Said { transposed: false, leading: side })
+            Some(StoredAs { transposed: false, leading: side })
         }
         Strides { side: 1, inner, .. } if inner >= n => {
-            Some(Said { transposed: true, leading: inner })
+            Some(StoredAs { transposed: true, leading: inner })
         }
         _ => None,
     }

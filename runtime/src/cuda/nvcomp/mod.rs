@@ -85,9 +85,9 @@ pub struct Nvcomp(Loaded<[Functions; 3]>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Needs {
     chunks: usize,
-    /// Room for each chunk's small form, up to which it may grow.
+    /// Room for each chunk's compressed form, up to which it may grow.
     room: usize,
-    /// Of tensors, small forms, and memory to work in.
+    /// Of tensors, compressed forms, and memory to work in.
     alignments: Alignments,
     /// Memory to work in, either way.
     temp: [usize; 2],

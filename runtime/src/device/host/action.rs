@@ -11,7 +11,7 @@ use super::forms::{Form, Forms};
 use super::gate::{Gate, TornOff, Turn};
 use super::link::Throttle;
 use super::memory::Memory;
-use super::sabotage::Mishap;
+use super::sabotage::Damage;
 use super::script::{CodecWork, CopyWork, Packing, Script, Work};
 use super::widened::with_operands;
 use crate::device::ActionError;
@@ -55,7 +55,7 @@ impl Workbench {
 pub(super) type Watch<'a> = dyn Fn(TensorId, &[f32]) + Send + Sync + 'a;
 
 /// What the actions of all lanes work with.
-pub(super) struct Workshop<'a> {
+pub(super) struct ActionContext<'a> {
     pub network: &'a Network,
     pub script: Script,
     pub memory: Memory,
@@ -71,7 +71,7 @@ pub(super) struct Workshop<'a> {
     pub kept: [AtomicU64; 2],
 }
 
-impl Workshop<'_> {
+impl ActionContext<'_> {
     /// Does what an action is for. Returns the bytes that went over the link.
     pub fn act(
         &self,
@@ -79,7 +79,7 @@ impl Workshop<'_> {
         id: ActionId,
         turn: &mut Turn,
         bench: &mut Workbench,
-        mishap: Mishap,
+        damage: Damage,
     ) -> Result<u64, Interrupted> {
         match &self.script.work[id.index()] {
             Work::Op(work) => {
@@ -87,32 +87,32 @@ impl Workshop<'_> {
                 with_operands((&self.memory, self.network), turn, work, &mut bench.cells, run)?;
                 Ok(0)
             }
-            Work::Copy(_) if mishap.link_fails => Err(ActionError::Link.into()),
+            Work::Copy(_) if damage.link_fails => Err(ActionError::Link.into()),
             Work::Copy(work) => {
-                self.check_host(work.host.bytes, mishap)?;
+                self.check_host(work.host.bytes, damage)?;
                 match (work.direction, &work.packed_by_host) {
                     (_, None) => self.copy(gate, turn, work),
                     (Direction::D2h, Some(packing)) => {
-                        self.copy_and_pack(gate, turn, (work, packing), bench, mishap)
+                        self.copy_and_pack(gate, turn, (work, packing), bench, damage)
                     }
                     (Direction::H2d, Some(packing)) => {
                         self.unpack_and_copy(gate, turn, (work, packing), bench)
                     }
                 }
             }
-            Work::Compress(work) => self.compress(gate, turn, work, bench, mishap),
+            Work::Compress(work) => self.compress(gate, turn, work, bench, damage),
             Work::Decompress(work) => self.decompress(gate, turn, work),
         }
     }
 
-    fn check_host(&self, bytes: usize, mishap: Mishap) -> Result<(), ActionError> {
-        match mishap.no_host_memory {
+    fn check_host(&self, bytes: usize, damage: Damage) -> Result<(), ActionError> {
+        match damage.no_host_memory {
             true => Err(ActionError::HostMemory { needed: Bytes(bytes as u64) }),
             false => Ok(()),
         }
     }
 
-    /// A copy of a tensor, or of as much as there is of its small form.
+    /// A copy of a tensor, or of as much as there is of its compressed form.
     fn copy(&self, gate: &Gate, turn: &mut Turn, work: &CopyWork) -> Result<u64, Interrupted> {
         let bytes = match work.form {
             Some(form) => self.forms.get(form).copied_bytes(work.device.bytes),
@@ -134,7 +134,7 @@ impl Workshop<'_> {
         turn: &mut Turn,
         (work, packing): (&CopyWork, &Packing),
         bench: &mut Workbench,
-        mishap: Mishap,
+        damage: Damage,
     ) -> Result<u64, Interrupted> {
         let waited = turn.waited;
         let (from, to) = self.memory.outward(turn, work);
@@ -149,7 +149,7 @@ impl Workshop<'_> {
                 let kept = self.kept[0].fetch_add(bytes, Ordering::Relaxed) + bytes;
                 self.kept[1].fetch_max(kept, Ordering::Relaxed);
             }
-            _ => damage(to, mishap),
+            _ => apply(to, damage),
         }
         self.set(work.form, form);
         Ok(from.len() as u64)
@@ -187,14 +187,14 @@ impl Workshop<'_> {
         turn: &mut Turn,
         work: &CodecWork,
         bench: &mut Workbench,
-        mishap: Mishap,
+        damage: Damage,
     ) -> Result<u64, Interrupted> {
-        self.check_host(work.raw.bytes, mishap)?;
+        self.check_host(work.raw.bytes, damage)?;
         let (raw, to, host) = self.memory.compressing(turn, work);
         let small = self.pack(&work.packing, raw, &mut bench.small)?;
         if let Some(to) = to.get_mut(..small.len()) {
             let form = Form::small(small, to);
-            damage(to, mishap);
+            apply(to, damage);
             self.set(Some(work.form), form);
             return Ok(0);
         }
@@ -283,9 +283,9 @@ impl Workshop<'_> {
     }
 }
 
-/// Damages a small form where that is to go wrong.
-fn damage(small: &mut [u8], mishap: Mishap) {
-    if let Some(byte) = small.first_mut().filter(|_| mishap.damages_form) {
+/// Damages a compressed form where that is to go wrong.
+fn apply(small: &mut [u8], damage: Damage) {
+    if let Some(byte) = small.first_mut().filter(|_| damage.damages_form) {
         *byte ^= 0x80;
     }
 }

@@ -10,7 +10,7 @@ pub(crate) enum Form {
     /// Nothing was made yet.
     #[default]
     None,
-    /// The small form, and what it is known by.
+    /// The compressed form, and what it is known by.
     Small(Seal),
     /// The data did worse than was reserved for: the tensor itself is in its host buffer.
     Raw,
@@ -29,7 +29,7 @@ impl Form {
         }
     }
 
-    /// Puts a small form where it belongs. The seal is of what the codec wrote, so that damage from
+    /// Puts a compressed form where it belongs. The seal is of what the codec wrote, so that damage from
     /// then on is seen.
     pub fn small(small: &[u8], to: &mut [u8]) -> Self {
         to.copy_from_slice(small);

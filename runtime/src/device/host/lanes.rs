@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use schema::{ActionId, Lane, Plan};
 
-use super::action::{Interrupted, Workbench, Workshop};
+use super::action::{ActionContext, Interrupted, Workbench};
 use super::gate::{Gate, TearsOffInPanic, TornOff};
 use super::ledger::Ledger;
 use super::sabotage::Sabotage;
@@ -15,7 +15,7 @@ use crate::device::{ActionError, Stop};
 /// What lanes share during an iteration.
 pub(super) struct Iteration<'a> {
     plan: &'a Plan,
-    workshop: &'a Workshop<'a>,
+    context: &'a ActionContext<'a>,
     ledger: &'a Mutex<Ledger>,
     sabotage: &'a Sabotage,
     /// Which one it is, counted from 0.
@@ -28,14 +28,14 @@ pub(super) struct Iteration<'a> {
 impl<'a> Iteration<'a> {
     pub fn new(
         plan: &'a Plan,
-        workshop: &'a Workshop<'a>,
+        context: &'a ActionContext<'a>,
         ledger: &'a Mutex<Ledger>,
         sabotage: &'a Sabotage,
         number: u64,
         stop: &'a Stop,
     ) -> Self {
         let gate = Gate::new(stop);
-        Self { plan, workshop, ledger, sabotage, number, gate, failure: Mutex::new(None) }
+        Self { plan, context, ledger, sabotage, number, gate, failure: Mutex::new(None) }
     }
 
     /// Runs it to its end, or until it is torn off. No lane works on when this returns.
@@ -83,7 +83,7 @@ impl<'a> Iteration<'a> {
     }
 
     fn queue(&self, lane: Lane) -> &[u32] {
-        &self.workshop.script.queues[lane.index()]
+        &self.context.script.queues[lane.index()]
     }
 
     /// A lane's thread, from its beginning to its end.
@@ -114,11 +114,11 @@ impl<'a> Iteration<'a> {
         id: ActionId,
         bench: &mut Workbench,
     ) -> Result<(), Interrupted> {
-        let mut turn = self.gate.wait_for_turn(lane, &self.workshop.script.waits[id.index()])?;
-        let mishap = self.sabotage.of(id, self.number);
-        self.linger(mishap.late_by)?;
+        let mut turn = self.gate.wait_for_turn(lane, &self.context.script.waits[id.index()])?;
+        let damage = self.sabotage.of(id, self.number);
+        self.linger(damage.late_by)?;
         lock(self.ledger).start(self.plan, id)?;
-        let moved = self.workshop.act(&self.gate, id, &mut turn, bench, mishap)?;
+        let moved = self.context.act(&self.gate, id, &mut turn, bench, damage)?;
         lock(self.ledger).end(self.plan, id, moved);
         self.gate.end(lane, turn);
         Ok(())

@@ -142,7 +142,7 @@ fn remove(live: &mut Vec<(u64, u64, BufferId)>, plan: &Plan, buffer: BufferId) {
 #[cfg(test)]
 mod tests {
     use planner::methods::InCoreMethod;
-    use planner::{NoWatch, Problem};
+    use planner::{NoMonitor, Problem};
     use schema::{
         Bandwidth, BytesPerSec, Compute, Device, Host, Link, Machine, Origin, Provenance,
     };
@@ -192,7 +192,7 @@ mod tests {
             sources: Default::default(),
         };
         let problem = Problem::new(&trace, &machine, Bytes(1 << 20));
-        planner::plan(&InCoreMethod, &problem, &NoWatch).unwrap()
+        planner::plan(&InCoreMethod, &problem, &NoMonitor).unwrap()
     }
 
     /// Goes through a plan's actions, one after another.

@@ -154,7 +154,7 @@ impl Memory {
         unsafe { (self.host.shared(work.host), self.device.exclusive(work.device)) }
     }
 
-    /// What a compression reads and writes: the tensor, its small form, and the host memory where
+    /// What a compression reads and writes: the tensor, its compressed form, and the host memory where
     /// the tensor itself goes otherwise.
     pub fn compressing<'t>(
         &'t self,
@@ -162,7 +162,7 @@ impl Memory {
         work: &CodecWork,
     ) -> (&'t [u8], &'t mut [u8], &'t mut [u8]) {
         let host = work.host.unwrap_or(Place::NOTHING);
-        // SAFETY: the compression's turn; tensor and small form do not overlap, and the host's
+        // SAFETY: the compression's turn; tensor and compressed form do not overlap, and the host's
         // buffer belongs to it until the decompression.
         unsafe {
             let (device, host) = (&self.device, self.host.exclusive(host));
@@ -170,7 +170,7 @@ impl Memory {
         }
     }
 
-    /// What a decompression reads and writes: the small form, the host memory where the tensor
+    /// What a decompression reads and writes: the compressed form, the host memory where the tensor
     /// itself may be instead, and the tensor.
     pub fn decompressing<'t>(
         &'t self,
@@ -178,7 +178,7 @@ impl Memory {
         work: &CodecWork,
     ) -> (&'t [u8], &'t [u8], &'t mut [u8]) {
         let host = work.host.unwrap_or(Place::NOTHING);
-        // SAFETY: the decompression's turn; small form and tensor do not overlap.
+        // SAFETY: the decompression's turn; compressed form and tensor do not overlap.
         unsafe {
             let (device, host) = (&self.device, self.host.shared(host));
             (device.shared(work.small), host, device.exclusive(work.raw))

@@ -25,7 +25,7 @@ use super::{AccessError, Delays, Device, DeviceError, Fault, MemoryUse, RunFailu
 use crate::memory::{NoRoom, room_for};
 use crate::network::Network;
 use crate::network::bf16::{load, store};
-use action::{Workbench, Workshop};
+use action::{ActionContext, Workbench};
 use forms::Forms;
 use lanes::{Iteration, Outcome, lock};
 use ledger::Ledger;
@@ -79,7 +79,7 @@ impl HostOptions {
 pub struct HostDevice<'a> {
     plan: &'a Plan,
     trace: &'a Trace,
-    workshop: Workshop<'a>,
+    context: ActionContext<'a>,
     ledger: Mutex<Ledger>,
     sabotage: Sabotage,
     benches: [Workbench; Lane::COUNT],
@@ -153,7 +153,7 @@ impl<'a> HostDevice<'a> {
             plan,
             trace,
             benches,
-            workshop: Workshop {
+            context: ActionContext {
                 network,
                 forms: Forms::new(script.forms),
                 script,
@@ -176,7 +176,7 @@ impl<'a> HostDevice<'a> {
     /// From now on shows every tensor that comes back from a codec to `watch`, on the lane's thread
     /// and in its time.
     pub fn watch_decompressed(&mut self, watch: impl Fn(TensorId, &[f32]) + Send + Sync + 'a) {
-        self.workshop.watch = Some(Box::new(watch));
+        self.context.watch = Some(Box::new(watch));
     }
 
     /// Where a tensor is that is there now, and how many elements it has, which are to be `found`.
@@ -187,7 +187,7 @@ impl<'a> HostDevice<'a> {
             State::Unusable => return Err(AccessError::Unusable),
         };
         let place = place.ok_or(AccessError::NotThere { tensor, when })?;
-        match self.workshop.network.tensor(tensor).elements {
+        match self.context.network.tensor(tensor).elements {
             expected if expected == found => Ok(place),
             expected => Err(AccessError::Length { tensor, expected, found }),
         }
@@ -201,10 +201,9 @@ impl<'a> HostDevice<'a> {
                 let task = self.plan.actions[action.index()].task;
                 let name = match task {
                     Task::Run(op) | Task::Recompute(op) => &self.trace.ops[op.index()].name,
-                    Task::CopyOut(id)
-                    | Task::CopyIn(id)
-                    | Task::Compress(id)
-                    | Task::Decompress(id) => &self.trace.tensors[id.index()].name,
+                    Task::D2h(id) | Task::H2d(id) | Task::Compress(id) | Task::Decompress(id) => {
+                        &self.trace.tensors[id.index()].name
+                    }
                 };
                 let lane = self.plan.lane(task);
                 RunFailure::Action { action, lane, task, name: name.clone(), source }
@@ -218,8 +217,8 @@ impl<'a> HostDevice<'a> {
         let mut timeline = simulator::timeline(plan, trace, Basis::Measured, &ledger.events);
         let copies = timeline.intervals.iter_mut().zip(&ledger.moved);
         for (interval, moved) in copies {
-            // Of small forms there may be less than was reserved.
-            if matches!(interval.task, Task::CopyOut(_) | Task::CopyIn(_)) {
+            // Of compressed forms there may be less than was reserved.
+            if matches!(interval.task, Task::D2h(_) | Task::H2d(_)) {
                 interval.bytes = Bytes(*moved);
             }
         }
@@ -247,14 +246,14 @@ impl Device for HostDevice<'_> {
             return Err(AccessError::NotThere { tensor, when });
         }
         let place = self.place(tensor, data.len())?;
-        let Workshop { network, memory, .. } = &mut self.workshop;
+        let ActionContext { network, memory, .. } = &mut self.context;
         store(network, tensor, data, memory.device.bytes(place));
         Ok(())
     }
 
     fn read(&mut self, tensor: TensorId, data: &mut [f32]) -> Result<(), AccessError> {
         let place = self.place(tensor, data.len())?;
-        let Workshop { network, memory, .. } = &mut self.workshop;
+        let ActionContext { network, memory, .. } = &mut self.context;
         load(network, tensor, memory.device.bytes(place), data);
         Ok(())
     }
@@ -263,14 +262,14 @@ impl Device for HostDevice<'_> {
         match self.state {
             _ if self.stop.is_requested() => return Err(RunFailure::Stopped),
             State::Unusable => return Err(RunFailure::Unusable),
-            State::Between => self.residents.put_back(&mut self.workshop.memory.device),
+            State::Between => self.residents.put_back(&mut self.context.memory.device),
             State::New => {}
         }
-        self.workshop.forms.clear();
+        self.context.forms.clear();
         // Unless it comes to its end.
         self.state = State::Unusable;
-        let Self { plan, workshop, ledger, sabotage, iterations, stop, .. } = self;
-        let iteration = Iteration::new(plan, workshop, ledger, sabotage, *iterations, stop);
+        let Self { plan, context, ledger, sabotage, iterations, stop, .. } = self;
+        let iteration = Iteration::new(plan, context, ledger, sabotage, *iterations, stop);
         let outcome = iteration.run(&mut self.benches);
         outcome.map_err(|outcome| self.failure(outcome))?;
         self.state = State::Between;
@@ -281,13 +280,13 @@ impl Device for HostDevice<'_> {
     fn memory(&self) -> MemoryUse {
         let ledger = lock(&self.ledger);
         let scratch: usize = self.benches.iter().map(Workbench::bytes).sum();
-        let kept = self.workshop.kept[1].load(Ordering::Relaxed);
+        let kept = self.context.kept[1].load(Ordering::Relaxed);
         MemoryUse {
             arena: Bytes(ledger.highest),
             live: Bytes(ledger.most),
             host_arena: Bytes(ledger.highest_on_host),
             outside: Bytes(scratch as u64 + kept),
-            fallbacks: self.workshop.fallbacks.load(Ordering::Relaxed),
+            fallbacks: self.context.fallbacks.load(Ordering::Relaxed),
         }
     }
 }

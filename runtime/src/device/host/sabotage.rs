@@ -9,7 +9,7 @@ use crate::network::Random;
 
 /// What goes wrong with an action.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Mishap {
+pub(super) struct Damage {
     pub link_fails: bool,
     pub no_host_memory: bool,
     pub damages_form: bool,
@@ -18,7 +18,7 @@ pub(super) struct Mishap {
 
 /// What goes wrong with a plan's actions, which is nothing where no faults are asked for.
 pub(super) struct Sabotage {
-    mishaps: Vec<Mishap>,
+    damages: Vec<Damage>,
     delays: Option<Delays>,
 }
 
@@ -32,9 +32,9 @@ impl Sabotage {
         faults: &[Fault],
         delays: Option<Delays>,
     ) -> Result<Self, DeviceError> {
-        let mut sabotage = Self { mishaps: Vec::new(), delays };
+        let mut sabotage = Self { damages: Vec::new(), delays };
         if !faults.is_empty() {
-            sabotage.mishaps = vec![Mishap::default(); plan.actions.len()];
+            sabotage.damages = vec![Damage::default(); plan.actions.len()];
         }
         for fault in faults {
             let (whom, what) = victims(plan, trace, fault);
@@ -43,12 +43,12 @@ impl Sabotage {
                 return Err(DeviceError::Fault { fault: fault.clone(), why });
             }
             for action in whom {
-                let mishap = &mut sabotage.mishaps[action];
+                let damage = &mut sabotage.damages[action];
                 match fault {
-                    Fault::CopyOut(_) | Fault::CopyIn(_) => mishap.link_fails = true,
-                    Fault::HostMemory => mishap.no_host_memory = true,
-                    Fault::Corrupt(_) => mishap.damages_form = true,
-                    Fault::Delay { by, .. } => mishap.late_by += *by,
+                    Fault::D2h(_) | Fault::H2d(_) => damage.link_fails = true,
+                    Fault::HostMemory => damage.no_host_memory = true,
+                    Fault::Corrupt(_) => damage.damages_form = true,
+                    Fault::Delay { by, .. } => damage.late_by += *by,
                 }
             }
         }
@@ -56,8 +56,8 @@ impl Sabotage {
     }
 
     /// What goes wrong with an action, of this iteration counted from 0.
-    pub fn of(&self, action: ActionId, iteration: u64) -> Mishap {
-        let mut mishap = self.mishaps.get(action.index()).copied().unwrap_or_default();
+    pub fn of(&self, action: ActionId, iteration: u64) -> Damage {
+        let mut damage = self.damages.get(action.index()).copied().unwrap_or_default();
         if let Some(Delays { seed, longest }) = self.delays {
             let mut random = Random::new(seed ^ iteration.rotate_left(32));
             random.skip(u64::from(action.0));
@@ -65,10 +65,10 @@ impl Sabotage {
             // Half of the actions start when they may: delays that are all alike change no order.
             if draw & 1 == 1 {
                 let share = (draw >> 40) as f64 / (1u64 << 24) as f64;
-                mishap.late_by += longest.mul_f64(share);
+                damage.late_by += longest.mul_f64(share);
             }
         }
-        mishap
+        damage
     }
 }
 
@@ -78,8 +78,7 @@ fn victims(plan: &Plan, trace: &Trace, fault: &Fault) -> (Vec<usize>, &'static s
     let task = |action: usize| plan.actions[action].task;
     let compresses = |action: usize| {
         let action = &plan.actions[action];
-        let by_host =
-            matches!(action.task, Task::CopyOut(_)) && plan.packed_by_host(action).is_some();
+        let by_host = matches!(action.task, Task::D2h(_)) && plan.packed_by_host(action).is_some();
         matches!(action.task, Task::Compress(_)) || by_host
     };
     let nth = |all: Vec<usize>, number: u32| {
@@ -87,19 +86,15 @@ fn victims(plan: &Plan, trace: &Trace, fault: &Fault) -> (Vec<usize>, &'static s
         all.into_iter().nth((number as usize).wrapping_sub(1)).into_iter().collect()
     };
     match fault {
-        Fault::CopyOut(number) => {
-            (nth(all(&|a| matches!(task(a), Task::CopyOut(_))), *number), "copy out")
-        }
-        Fault::CopyIn(number) => {
-            (nth(all(&|a| matches!(task(a), Task::CopyIn(_))), *number), "copy in")
-        }
+        Fault::D2h(number) => (nth(all(&|a| matches!(task(a), Task::D2h(_))), *number), "copy out"),
+        Fault::H2d(number) => (nth(all(&|a| matches!(task(a), Task::H2d(_))), *number), "copy in"),
         Fault::HostMemory => {
             (nth(all(&|a| plan.actions[a].host.is_some()), 1), "action that uses host memory")
         }
         Fault::Corrupt(Damaged::Number(number)) => (nth(all(&compresses), *number), "compression"),
         Fault::Corrupt(Damaged::Tensor(name)) => {
             let is_named = |action: usize| match task(action) {
-                Task::Compress(id) | Task::CopyOut(id) => trace.tensors[id.index()].name == *name,
+                Task::Compress(id) | Task::D2h(id) => trace.tensors[id.index()].name == *name,
                 _ => false,
             };
             (all(&|action| compresses(action) && is_named(action)), "tensor that is compressed")

@@ -46,7 +46,7 @@ pub(crate) struct CopyWork {
     pub direction: Direction,
     pub device: Place,
     pub host: Place,
-    /// The small form that is copied, or that the host's processor makes and unmakes.
+    /// The compressed form that is copied, or that the host's processor makes and unmakes.
     pub form: Option<usize>,
     /// What the host's processor makes it with.
     pub packed_by_host: Option<Packing>,
@@ -80,7 +80,7 @@ pub(crate) struct Script {
     pub work: Vec<Work>,
     /// The codecs that the plan lists.
     pub codecs: Vec<Box<dyn Codec>>,
-    /// How many small forms there are in an iteration.
+    /// How many compressed forms there are in an iteration.
     pub forms: usize,
     /// Memory that each lane's codecs work in: for what a codec writes, and for a tensor that the
     /// host's processor works on.
@@ -147,7 +147,7 @@ struct Writer<'a> {
     network: &'a Network,
     codecs: Vec<Box<dyn Codec>>,
     forms: usize,
-    /// The small form that each buffer holds, as actions are gone through in order.
+    /// The compressed form that each buffer holds, as actions are gone through in order.
     form_of_buffer: Vec<Option<usize>>,
     form_of_host: Vec<Option<usize>>,
     scratch: [Scratch; Lane::COUNT],
@@ -157,8 +157,8 @@ impl Writer<'_> {
     fn work(&mut self, action: &Action) -> Result<Work, DeviceError> {
         match action.task {
             Task::Run(op) | Task::Recompute(op) => self.op(action, op).map(Work::Op),
-            Task::CopyOut(tensor) => self.copy(action, tensor, Direction::D2h).map(Work::Copy),
-            Task::CopyIn(tensor) => self.copy(action, tensor, Direction::H2d).map(Work::Copy),
+            Task::D2h(tensor) => self.copy(action, tensor, Direction::D2h).map(Work::Copy),
+            Task::H2d(tensor) => self.copy(action, tensor, Direction::H2d).map(Work::Copy),
             Task::Compress(tensor) => {
                 let form = self.new_form();
                 let small = action.writes[0];
@@ -267,7 +267,7 @@ impl Writer<'_> {
         (raw, small): (BufferId, BufferId),
         form: usize,
     ) -> Result<CodecWork, DeviceError> {
-        let why = "is a small form of no codec";
+        let why = "is a compressed form of no codec";
         let codec = self.plan.buffers[small.index()].compressed;
         let codec = codec.ok_or(DeviceError::Buffer { buffer: small, why })?;
         let packing = self.packing(codec, tensor)?;
@@ -286,7 +286,7 @@ impl Writer<'_> {
     }
 
     fn form(&self, buffer: BufferId) -> Result<usize, DeviceError> {
-        let why = "is a small form that nothing made";
+        let why = "is a compressed form that nothing made";
         self.form_of_buffer[buffer.index()].ok_or(DeviceError::Buffer { buffer, why })
     }
 

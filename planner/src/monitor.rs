@@ -16,10 +16,10 @@ pub struct Progress {
 }
 
 /// Someone who waits for a plan, and may give up. Searches on several threads tell the same one.
-pub trait Watch: Sync {
+pub trait Monitor: Sync {
     /// Is told of progress; returns whether the search is to go on. A search that has a plan by then
     /// ends with that; one that has none fails with [`Interrupted`](crate::PlanError::Interrupted).
-    fn go_on(&self, progress: Progress) -> bool;
+    fn proceed(&self, progress: Progress) -> bool;
 
     /// Is told of a plan that could be had now, and of its iteration: each is faster than those of
     /// the same search before.
@@ -29,45 +29,45 @@ pub trait Watch: Sync {
 }
 
 /// Waits without a word.
-pub struct NoWatch;
+pub struct NoMonitor;
 
-impl Watch for NoWatch {
-    fn go_on(&self, _: Progress) -> bool {
+impl Monitor for NoMonitor {
+    fn proceed(&self, _: Progress) -> bool {
         true
     }
 }
 
 /// Notes whether whoever waits has given up.
-pub(crate) struct Heard<'a> {
-    watch: &'a dyn Watch,
-    gave_up: AtomicBool,
+pub(crate) struct Cancellation<'a> {
+    monitor: &'a dyn Monitor,
+    cancelled: AtomicBool,
 }
 
-impl<'a> Heard<'a> {
-    pub fn new(watch: &'a dyn Watch) -> Self {
-        Self { watch, gave_up: AtomicBool::new(false) }
+impl<'a> Cancellation<'a> {
+    pub fn new(monitor: &'a dyn Monitor) -> Self {
+        Self { monitor, cancelled: AtomicBool::new(false) }
     }
 
     /// Whether the search was told not to go on.
-    pub fn gave_up(&self) -> bool {
-        self.gave_up.load(Ordering::Relaxed)
+    pub fn cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
     }
 }
 
-impl Watch for Heard<'_> {
-    fn go_on(&self, progress: Progress) -> bool {
+impl Monitor for Cancellation<'_> {
+    fn proceed(&self, progress: Progress) -> bool {
         // Once is enough: what comes after is to end as well.
-        if self.gave_up() {
+        if self.cancelled() {
             return false;
         }
-        let goes_on = self.watch.go_on(progress);
+        let goes_on = self.monitor.proceed(progress);
         if !goes_on {
-            self.gave_up.store(true, Ordering::Relaxed);
+            self.cancelled.store(true, Ordering::Relaxed);
         }
         goes_on
     }
 
     fn found(&self, iteration: Nanos) {
-        self.watch.found(iteration);
+        self.monitor.found(iteration);
     }
 }

@@ -6,16 +6,16 @@ use schema::{Bytes, Plan, Trace};
 
 /// The tensors that a plan makes smaller, each counted once.
 #[derive(Debug, Clone, Copy)]
-pub struct SmallForms {
+pub struct CompressedForms {
     /// How many.
     pub count: usize,
     /// As they are.
     pub raw: Bytes,
-    /// What is reserved for their small forms.
+    /// What is reserved for their compressed forms.
     pub reserved: Bytes,
 }
 
-impl SmallForms {
+impl CompressedForms {
     /// Of a plan for a trace.
     pub fn of(plan: &Plan, trace: &Trace) -> Self {
         let small = plan.buffers.iter().filter(|buffer| buffer.compressed.is_some());

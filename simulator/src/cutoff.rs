@@ -4,7 +4,7 @@
 /// and memory beyond a budget, at a price. An evaluation ends as soon as it is clear that they cost
 /// more.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Patience {
+pub struct Cutoff {
     /// Nanoseconds.
     pub limit: f64,
     /// Nanoseconds per byte of the peak beyond the budget.
@@ -13,9 +13,9 @@ pub struct Patience {
     pub budget: u64,
 }
 
-impl Patience {
+impl Cutoff {
     /// Everything is of interest.
-    pub const ENDLESS: Self = Self { limit: f64::INFINITY, price: 0.0, budget: 0 };
+    pub const NONE: Self = Self { limit: f64::INFINITY, price: 0.0, budget: 0 };
 
     /// Whether this much recomputation and memory cost too much.
     pub(crate) fn ends(&self, recompute_ns: u64, peak: u64) -> bool {
