@@ -4,8 +4,10 @@ use super::options::policy;
 use super::packed::Packed;
 use crate::Decided;
 use crate::cut::lazy;
-use crate::decide::{DECIDED_PERMILLE, share};
-use crate::methods::{Capuchin, Dtr, Method, Pooch, Selective};
+use crate::fit::share;
+use crate::method::DECIDED_PERMILLE;
+use crate::method::Method;
+use crate::methods::{Capuchin, Dtr, Pooch, Selective};
 
 /// On traces of at most so many ops, PooCH takes little time.
 const FEW_OPS: usize = 3000;

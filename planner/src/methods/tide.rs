@@ -11,8 +11,8 @@ use rayon::prelude::*;
 use schema::Bytes;
 use simulator::Treatment;
 
-use crate::decide::share;
-use crate::methods::Method;
+use crate::fit::share;
+use crate::method::Method;
 use crate::{Decided, Monitor, PlanError, Problem, Progress, bound};
 use anneal::{Chain, Found, Known};
 use options::{Options, policy};
