@@ -1,9 +1,9 @@
 //! The tapes of all networks that come with tidegate are those that they were: ops, their order and
 //! operands, sizes, and what is drawn before the first iteration, which depends on a tensor's place.
 
+use networks::{NetworkOptions, Optimizer, network, networks};
 use profiler::trainable::{Training, trainable};
 use runtime::network::Measured;
-use scenarios::networks::{NetworkOptions, Optimizer, network, networks};
 use schema::{Document, Origin, Provenance};
 
 #[test]

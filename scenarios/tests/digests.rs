@@ -1,6 +1,7 @@
 //! The modelled traces of all networks that come with tidegate are those that they were.
 
-use scenarios::{NetworkOptions, Optimizer, machine, modelled_trace, network, networks};
+use networks::{NetworkOptions, Optimizer, modelled_trace, network, networks};
+use scenarios::machine;
 use schema::{Document, Dtype};
 
 /// What a user may choose that changes how an iteration is lowered.
