@@ -288,7 +288,7 @@ impl Inputs {
 /// Whether a name means the same trace or network wherever it is given.
 fn is_bundled(name: &str) -> bool {
     scenarios::traces().any(|trace| trace == name)
-        || scenarios::networks().any(|network| network.name == name)
+        || networks::networks().any(|network| network.name == name)
 }
 
 /// A bundled trace, a trace file, or a recording.
@@ -298,7 +298,7 @@ pub fn read_trace(name: &str, in_place: InPlace) -> Result<Trace> {
     }
     let path = Path::new(name);
     if name != "-" && !path.exists() {
-        let networks: Vec<_> = scenarios::networks().map(|network| network.name).collect();
+        let networks: Vec<_> = networks::networks().map(|network| network.name).collect();
         let traces: Vec<_> = scenarios::traces().collect();
         return Err(usage(format!(
             "no network, no bundled trace and no file is called `{name}`; traces: {}; networks: {}",

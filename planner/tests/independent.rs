@@ -26,12 +26,11 @@ use std::collections::BTreeMap;
 use checker::{Fallback, Mutation, Prepared, Wanted};
 use common::judge::{self, Tally};
 use common::random::{self, Random};
+use networks::{NetworkOptions, Optimizer, modelled_trace, network};
 use planner::methods::{Method, all, by_name};
 use planner::{CodecOptions, NoMonitor, Problem, plan};
 use rayon::prelude::*;
-use scenarios::{
-    NetworkOptions, Optimizer, codec_models, host_codec_models, machine, modelled_trace, network,
-};
+use scenarios::{codec_models, host_codec_models, machine};
 use schema::{Bytes, Plan, Trace};
 
 fn setting(name: &str, default: u64) -> u64 {

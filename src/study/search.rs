@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use networks::{Network, modelled_trace};
 use planner::methods::Method;
 use planner::{Limits, Monitor, PlanError, Problem, Progress};
-use scenarios::{Allow, Network, modelled_trace};
+use scenarios::Allow;
 use schema::{Bytes, Machine, Nanos, Trace};
 use simulator::{InCore, in_core};
 
