@@ -110,20 +110,20 @@ pub use zeros::Zeros;
 /// Hopper, Blackwell.
 pub const ARCHITECTURES: [u32; 6] = [70, 75, 80, 90, 100, 120];
 
-const COMMON: &str = include_str!("kernels/common.cu");
+const COMMON: &str = include_str!("cuda/kernels/common.cu");
 
-const FLOATS: &str = include_str!("kernels/element_f32.cu");
-const HALVES: &str = include_str!("kernels/element_bf16.cu");
-const ELEMENTWISE: &str = include_str!("kernels/elementwise.cu");
-const NORMALISE: &str = include_str!("kernels/normalise.cu");
-const POOL: &str = include_str!("kernels/pool.cu");
-const ROWS: &str = include_str!("kernels/rows.cu");
-const MOVEMENT: &str = include_str!("kernels/movement.cu");
+const FLOATS: &str = include_str!("cuda/kernels/element_f32.cu");
+const HALVES: &str = include_str!("cuda/kernels/element_bf16.cu");
+const ELEMENTWISE: &str = include_str!("cuda/kernels/elementwise.cu");
+const NORMALISE: &str = include_str!("cuda/kernels/normalise.cu");
+const POOL: &str = include_str!("cuda/kernels/pool.cu");
+const ROWS: &str = include_str!("cuda/kernels/rows.cu");
+const MOVEMENT: &str = include_str!("cuda/kernels/movement.cu");
 
 /// The layers' programs, that of compressed forms, and that which counts zeros. Those that name an element
 /// are there once for each thing that it is stored as.
 const LAYERS: [Program; 15] = [
-    Program::new("product", &[COMMON, include_str!("kernels/product.cu")]),
+    Program::new("product", &[COMMON, include_str!("cuda/kernels/product.cu")]),
     Program::new("elementwise", &[FLOATS, COMMON, ELEMENTWISE]),
     Program::new("elementwise_bf16", &[HALVES, COMMON, ELEMENTWISE]),
     Program::new("normalise", &[FLOATS, COMMON, NORMALISE]),
@@ -134,10 +134,10 @@ const LAYERS: [Program; 15] = [
     Program::new("rows_bf16", &[HALVES, COMMON, ROWS]),
     Program::new("movement", &[FLOATS, COMMON, MOVEMENT]),
     Program::new("movement_bf16", &[HALVES, COMMON, MOVEMENT]),
-    Program::new("floats", &[COMMON, include_str!("kernels/floats.cu")]),
-    Program::new("bf16", &[COMMON, include_str!("kernels/bf16.cu")]),
-    Program::new("forms", &[include_str!("kernels/forms.cu")]),
-    Program::new("zeros", &[include_str!("kernels/zeros.cu")]),
+    Program::new("floats", &[COMMON, include_str!("cuda/kernels/floats.cu")]),
+    Program::new("bf16", &[COMMON, include_str!("cuda/kernels/bf16.cu")]),
+    Program::new("forms", &[include_str!("cuda/kernels/forms.cu")]),
+    Program::new("zeros", &[include_str!("cuda/kernels/zeros.cu")]),
 ];
 
 /// Blocks of threads for each multiprocessor.
