@@ -8,7 +8,6 @@ mod dnn;
 mod graph;
 mod layers;
 mod models;
-mod nvcomp;
 mod opening;
 mod sizes;
 mod stand_in;
