@@ -6,8 +6,8 @@ mod functions;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use super::driver::identity;
 use super::CudaError;
+use super::driver::identity;
 pub use folders::{VARIABLE, look_in};
 pub(super) use functions::{Cublas, Cudnn, Nvrtc};
 

@@ -6,7 +6,7 @@ use schema::{
     Action, ActionId, BufferId, CodecId, Direction, HostBufferId, Lane, OpId, Plan, Task, TensorId,
 };
 
-use crate::device::DeviceError;
+use super::DeviceError;
 use crate::network::Network;
 
 /// A range of an arena, in bytes.
