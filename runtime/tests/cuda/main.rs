@@ -1,6 +1,7 @@
 //! What of CUDA can be tested without a device.
 
 mod bf16;
+mod bits;
 mod commands;
 mod compile;
 mod device;
