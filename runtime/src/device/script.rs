@@ -7,7 +7,7 @@ use schema::{
 };
 use simulator::HappensBefore;
 
-use crate::device::DeviceError;
+use super::DeviceError;
 use crate::network::Network;
 
 /// A range of an arena, in bytes.
