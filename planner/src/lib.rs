@@ -24,6 +24,7 @@ mod monitor;
 mod problem;
 mod recomputable;
 mod relaxation;
+mod runs;
 mod split_mix;
 mod spread;
 
