@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use codecs::frame::Seal;
+use codecs::Seal;
 use codecs::{Codec, TensorView};
 use rayon::ThreadPool;
 use schema::{ActionId, Bytes, Direction, TensorId};

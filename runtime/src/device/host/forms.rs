@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use codecs::frame::Seal;
+use codecs::Seal;
 
 /// A tensor that a codec was to make smaller.
 #[derive(Debug, Default)]
