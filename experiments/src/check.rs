@@ -73,6 +73,9 @@ struct Done {
     trace: Trace,
 }
 
+/// A budget, a method, and what that came up with.
+type Planned<'a> = (Bytes, &'a str, std::result::Result<Plan, PlanError>);
+
 impl<'a> Check<'a> {
     /// Of nothing yet.
     pub fn new(
@@ -166,7 +169,7 @@ impl<'a> Check<'a> {
         trace: &Trace,
         peak: Bytes,
         monitor: &dyn Monitor,
-    ) -> Result<Vec<(Bytes, &'a str, std::result::Result<Plan, PlanError>)>> {
+    ) -> Result<Vec<Planned<'a>>> {
         let machine = &self.machine.machine;
         let resolve = |budget: &Budget| Budget::resolve(Some(*budget), machine, peak);
         let methods = self.methods;

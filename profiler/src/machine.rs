@@ -119,7 +119,7 @@ where
     MeasureError: From<L::Error>,
 {
     let steps = Steps::new("contention", Load::ALL.len(), monitor);
-    steps.to_the_end(|step| Ok(measure_contention(loads, repeats, step)?))
+    steps.finish(|step| Ok(measure_contention(loads, repeats, step)?))
 }
 
 fn link_of<C: Copies>(
@@ -133,7 +133,7 @@ where
     MeasureError: From<C::Error>,
 {
     let steps = Steps::new("link", 2 * sizes.len(), monitor);
-    steps.to_the_end(|step| Ok(measure_link(copies, name, sizes, repeats, step)?))
+    steps.finish(|step| Ok(measure_link(copies, name, sizes, repeats, step)?))
 }
 
 /// Counts steps for whoever waits.
@@ -150,7 +150,7 @@ impl<'a> Steps<'a> {
 
     /// Does work that tells of each step. Short as it is, it goes on to its end when whoever waits gives
     /// up.
-    fn to_the_end<T>(mut self, work: impl FnOnce(&mut dyn FnMut()) -> Result<T>) -> Result<T> {
+    fn finish<T>(mut self, work: impl FnOnce(&mut dyn FnMut()) -> Result<T>) -> Result<T> {
         let done = work(&mut || {
             self.progress.done += 1;
             self.proceeds &= self.monitor.proceed(self.progress);
