@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use experiments::Error;
+use planner::PlanError;
 use profiler::MeasureError;
 use runtime::cuda::{CodecRunError, OpenError};
 use runtime::device::DeviceError;
@@ -86,7 +87,7 @@ impl From<MeasureError> for WithExit {
 fn exit_of(error: &Error) -> Exit {
     match error {
         error if error.is_interruption() => Exit::Interrupted,
-        Error::Plan(_) => Exit::Infeasible,
+        Error::Plan(error) => exit_of_planning(error),
         Error::At(_, error) => exit_of(error),
         Error::NotRun(errors) => {
             errors.iter().map(exit_of).max_by_key(|exit| *exit as u8).unwrap_or(Exit::Failed)
@@ -94,10 +95,7 @@ fn exit_of(error: &Error) -> Exit {
         Error::Measure(error) => exit_of_measuring(error),
         Error::Open(error) => exit_of_opening(error),
         Error::Kernels(error) => exit_of_kernels(error),
-        Error::Unsafe(..)
-        | Error::UnsafePlan(..)
-        | Error::OtherBits(_)
-        | Error::OtherLayers(..) => Exit::NotProven,
+        Error::UnsafePlan(..) | Error::OtherBits(_) | Error::OtherLayers(..) => Exit::NotProven,
         Error::Contract(ContractError::OtherTrace { .. }) => Exit::Usage,
         Error::Contract(_) => Exit::NotProven,
         Error::Table(_)
@@ -115,9 +113,17 @@ fn exit_of(error: &Error) -> Exit {
     }
 }
 
+/// A plan that cannot be proven is our error, never a result.
+fn exit_of_planning(error: &PlanError) -> Exit {
+    match error {
+        PlanError::Unproven { .. } => Exit::NotProven,
+        _ => Exit::Infeasible,
+    }
+}
+
 fn exit_of_measuring(error: &MeasureError) -> Exit {
     match error {
-        MeasureError::Plan(_) => Exit::Infeasible,
+        MeasureError::Plan(error) => exit_of_planning(error),
         MeasureError::Device(error) => exit_of_refusal(error),
         MeasureError::Open(error) => exit_of_opening(error),
         MeasureError::Kernels(error) => exit_of_kernels(error),

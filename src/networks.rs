@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use scenarios::{
-    Activation, Efficiencies, Network, NetworkOptions, Optimizer, modelled_trace_with,
+use networks::{
+    Activation, Conventions, Efficiencies, Network, NetworkOptions, Optimizer, modelled_trace_of,
 };
 use schema::file::read_text;
 use schema::{Dtype, Machine, Trace};
@@ -127,7 +127,8 @@ impl NetworkArgs {
                 .with_context(|| format!("{}", file.display()))
                 .or_exit(Exit::Usage)?,
         };
-        modelled_trace_with(network, machine, &efficiencies).or_exit(Exit::Usage)
+        let tape = network.lower(&Conventions::PYTORCH).tape;
+        modelled_trace_of(network, &tape, machine, &efficiencies).or_exit(Exit::Usage)
     }
 
     /// Refuses options for what is no network.

@@ -3,7 +3,6 @@
 mod codecs;
 mod kernels;
 mod lookups;
-mod nvcomp;
 mod plan;
 mod replay;
 mod synthetic;
@@ -37,12 +36,12 @@ pub struct Bench<M> {
 impl<M: Measured> Bench<M> {
     /// The table, and the sentences beneath.
     pub fn text(&self) -> String {
-        table(M::HEAD, &self.rows) + &self.notes
+        table(&self.rows) + &self.notes
     }
 }
 
-fn table<M: Measured>(head: &[&str], rows: &[M]) -> String {
-    let head = head.iter().map(|name| name.to_string()).collect();
+fn table<M: Measured>(rows: &[M]) -> String {
+    let head = M::HEAD.iter().map(|name| name.to_string()).collect();
     columns(&[head].into_iter().chain(rows.iter().map(M::cells)).collect::<Vec<_>>())
 }
 

@@ -9,7 +9,7 @@ mod table;
 use std::collections::BTreeMap;
 
 use planner::methods::Method;
-use planner::{Monitor, PlanError, plan};
+use planner::{Monitor, PlanError, ProvenPlan, plan};
 use profiler::machine::MeasuredMachine;
 use profiler::profile::{Measuring, SOURCE, measure_ops};
 use profiler::runs::Runs;
@@ -74,7 +74,7 @@ struct Done {
 }
 
 /// A budget, a method, and what that came up with.
-type Planned<'a> = (Bytes, &'a str, std::result::Result<Plan, PlanError>);
+type Planned<'a> = (Bytes, &'a str, std::result::Result<ProvenPlan, PlanError>);
 
 impl<'a> Check<'a> {
     /// Of nothing yet.
@@ -154,6 +154,7 @@ impl<'a> Check<'a> {
                         let predicted = simulator::predict(&plan, Some(&trace));
                         let row = checked(&subject.name, &row, &compared);
                         let (measured, trace) = (execution.middle().clone(), trace.clone());
+                        let plan = plan.into_plan();
                         done.push(Done { row, plan, predicted, measured, trace });
                     }
                 },
@@ -164,12 +165,7 @@ impl<'a> Check<'a> {
     }
 
     /// A plan for each budget and method, made side by side; in the order of budgets and methods.
-    fn plans(
-        &self,
-        trace: &Trace,
-        peak: Bytes,
-        monitor: &dyn Monitor,
-    ) -> Result<Vec<Planned<'a>>> {
+    fn plans(&self, trace: &Trace, peak: Bytes, monitor: &dyn Monitor) -> Result<Vec<Planned<'a>>> {
         let machine = &self.machine.machine;
         let resolve = |budget: &Budget| Budget::resolve(Some(*budget), machine, peak);
         let methods = self.methods;

@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use planner::methods::{self, Method};
-use planner::{Monitor, PlanError, Problem, bound, least_budget};
+use planner::{Monitor, PlanError, Problem, ProvenPlan, bound, least_budget};
 use reports::{Comparison, MethodResult, Status};
 use schema::{Bytes, Choice, Document, Nanos, Plan, Reference, Task, Trace};
-use simulator::{InCore, Infeasible, prove};
+use simulator::{InCore, Infeasible};
 
 use crate::{Error, Result};
 
@@ -41,8 +41,8 @@ pub fn methods_of(names: &[String], no_codecs: bool) -> Result<Vec<Box<dyn Metho
 
 /// What one method came up with.
 pub struct Found {
-    /// The plan, proven safe.
-    pub plan: std::result::Result<Plan, PlanError>,
+    /// The plan.
+    pub plan: std::result::Result<ProvenPlan, PlanError>,
     /// Its row in a comparison.
     pub row: MethodResult,
 }
@@ -75,17 +75,15 @@ pub fn found_by(
     method: &str,
     problem: &Problem,
     in_core: &InCore,
-    plan: impl FnOnce() -> std::result::Result<Plan, PlanError>,
+    plan: impl FnOnce() -> std::result::Result<ProvenPlan, PlanError>,
 ) -> Result<Found> {
     let begin = Instant::now();
     let plan = plan();
     let seconds = begin.elapsed().as_secs_f64();
     let mut row = match &plan {
-        Ok(plan) => {
-            prove(plan).map_err(|why| Error::Unsafe(method.into(), Box::new(why)))?;
-            row_of(plan, in_core)
-        }
+        Ok(plan) => row_of(plan, in_core),
         Err(PlanError::Interrupted) => return Err(Error::Interrupted("interrupted")),
+        Err(error @ PlanError::Unproven { .. }) => return Err(error.clone().into()),
         Err(error) => {
             let reason = with_op_name(error, problem.trace);
             let mut row = MethodResult::without_plan(method, Status::Infeasible, reason);

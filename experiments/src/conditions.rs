@@ -37,14 +37,13 @@ impl Conditions {
         machine: &'a Machine,
         budget: Bytes,
     ) -> Problem<'a> {
-        let mut problem = Problem::new(trace, machine, budget);
-        problem.host_budget = self.host_budget.unwrap_or(problem.host_budget);
+        let mut problem = Problem::new(trace, machine, budget)
+            .with_host_budget(self.host_budget.unwrap_or(machine.host.memory))
+            .with_evaluations(self.limits.evaluations);
         if let Some(codecs) = &self.codecs {
             problem = codecs.apply(problem);
         }
-        problem.allowed = self.allowed;
-        problem.limits = self.limits;
-        problem
+        problem.with_allowed(self.allowed)
     }
 }
 
@@ -155,12 +154,13 @@ impl CodecInputs {
     }
 
     fn apply<'a>(&self, problem: Problem<'a>) -> Problem<'a> {
-        let problem = problem.with_codecs(&self.chosen, self.options);
-        let mut problem = problem.with_host_codecs(&self.host, self.options);
         // The document that a user can look at, not the part of it that may be used.
         let name = self.models.device.clone();
-        problem.codecs.source = Some(Reference { name, digest: self.models.digest() });
+        let source = Reference { name, digest: self.models.digest() };
         problem
+            .with_codecs(&self.chosen, self.options)
+            .with_host_codecs(&self.host, self.options)
+            .with_codec_source(source)
     }
 
     /// What sizes and times rest on, and where codecs run, a line each.

@@ -96,7 +96,7 @@ impl Training<'_> {
     }
 
     fn plan_of(&self, method: &dyn Method, problem: &Problem, inputs: &Inputs) -> Result<Plan> {
-        Ok(result_of(method, problem, self.monitor, &inputs.in_core)?.plan?)
+        Ok(result_of(method, problem, self.monitor, &inputs.in_core)?.plan?.into_plan())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use networks::NetworkError;
 use planner::inference::InferenceError;
 use planner::{PlanError, SpreadError};
 use profiler::MeasureError;
@@ -14,7 +15,7 @@ use runtime::device::RunFailure;
 use runtime::memory::NoRoom;
 use runtime::network::RunError;
 use runtime::training::TrainingError;
-use scenarios::{CarryOverError, NetworkError, Place, ScenarioError, StudyError};
+use scenarios::{CarryOverError, Place, ScenarioError, StudyError};
 use schema::{Bytes, FileError};
 use simulator::ContractError;
 
@@ -24,9 +25,6 @@ pub enum Error {
     /// No plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A method's plan cannot be proven safe, which is the method's error.
-    #[error("{0} made an unsafe plan: {1}")]
-    Unsafe(String, Box<simulator::Unsafe>),
     /// Whoever waited wants no more. What there is by then is said.
     #[error("{0}")]
     Interrupted(&'static str),

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use networks::{Network, NetworkOptions};
 use profiler::import::{ImportOptions, InPlaceOps};
-use scenarios::{Network, NetworkOptions};
 use schema::file::{read_bytes, read_text};
 use schema::{Document, Machine, Trace};
 
@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// Whether a name means the same trace or network wherever it is given.
 pub fn is_bundled(name: &str) -> bool {
     scenarios::traces().any(|trace| trace == name)
-        || scenarios::networks().any(|network| network.name == name)
+        || networks::networks().any(|network| network.name == name)
 }
 
 /// A bundled trace, a trace file, or a recording.
@@ -25,7 +25,7 @@ pub fn read_trace(name: &str, in_place: InPlaceOps) -> Result<Trace> {
     }
     let path = Path::new(name);
     if name != "-" && !path.exists() {
-        let networks: Vec<_> = scenarios::networks().map(|network| network.name).collect();
+        let networks: Vec<_> = networks::networks().map(|network| network.name).collect();
         let traces: Vec<_> = scenarios::traces().collect();
         return Err(Error::NoTrace {
             name: name.into(),
@@ -68,7 +68,7 @@ pub fn read_machine(name: &str) -> Result<Machine> {
 
 /// Whether a name is that of a bundled network, or of a file that describes one.
 pub fn is_network(name: &str) -> bool {
-    scenarios::networks().any(|network| network.name == name)
+    networks::networks().any(|network| network.name == name)
         || matches!(extension(name), Some("toml" | "onnx"))
 }
 
@@ -79,9 +79,9 @@ pub fn is_network(name: &str) -> bool {
 pub fn read_network(name: &str, options: &NetworkOptions) -> Result<Network> {
     let path = Path::new(name);
     Ok(match extension(name) {
-        Some("toml") => scenarios::network_from_toml(&read_text(path)?, path, options)?,
-        Some("onnx") => scenarios::network_from_onnx(&read_bytes(path)?, path, options)?,
-        _ => scenarios::network(name, options)?,
+        Some("toml") => networks::network_from_toml(&read_text(path)?, path, options)?,
+        Some("onnx") => networks::network_from_onnx(&read_bytes(path)?, path, options)?,
+        _ => networks::network(name, options)?,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Plans that run on a device.
 
-use planner::{Monitor, NoMonitor, Problem, methods};
+use planner::{Monitor, NoMonitor, Problem, ProvenPlan, methods};
 use runtime::cuda::{self, CudaError, CudaOptions};
 use runtime::device::host::{HostDevice, HostOptions, memory_needed};
 use runtime::device::{Device, Fault, Stop};
@@ -192,7 +192,7 @@ pub(crate) fn count_zeros(
 ///
 /// # Errors
 /// If that is more than any plan may have.
-pub fn in_core_plan(trace: &Trace, machine: &Machine) -> Result<Plan> {
+pub fn in_core_plan(trace: &Trace, machine: &Machine) -> Result<ProvenPlan> {
     let budget = Bytes(in_core_budget(simulator::in_core(trace).peak.0));
     let problem = Problem::new(trace, machine, budget);
     Ok(planner::plan(&methods::InCoreMethod, &problem, &NoMonitor)?)

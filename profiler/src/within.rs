@@ -5,10 +5,10 @@
 //! under the plan before, until they settle.
 
 use planner::methods::Tide;
-use planner::{Limits, Monitor, Problem};
+use planner::{Monitor, Problem, ProvenPlan};
 use runtime::network::Network;
 use scenarios::Budget;
-use schema::{Bytes, Machine, Nanos, Plan, Trace};
+use schema::{Bytes, Machine, Nanos, Trace};
 
 use crate::device::{Target, in_core_budget};
 use crate::error::Result;
@@ -78,9 +78,13 @@ pub fn measure_within(
     }
 }
 
-fn plan(trace: &Trace, machine: &Machine, budget: Bytes, monitor: &dyn Monitor) -> Result<Plan> {
-    let mut problem = Problem::new(trace, machine, budget);
-    problem.limits = Limits { evaluations: EVALUATIONS };
+fn plan(
+    trace: &Trace,
+    machine: &Machine,
+    budget: Bytes,
+    monitor: &dyn Monitor,
+) -> Result<ProvenPlan> {
+    let problem = Problem::new(trace, machine, budget).with_evaluations(EVALUATIONS);
     Ok(planner::plan(&Tide, &problem, monitor)?)
 }
 

@@ -6,9 +6,9 @@ use anyhow::Context;
 use experiments::fits::fit_models;
 use experiments::page::make_folder;
 use experiments::sources::read_machine;
+use networks::{Efficiencies, Network, Sample, fit_efficiencies, residual};
 use reports::columns;
 use results::{CodecSample, read_parquet};
-use scenarios::{Efficiencies, Network, Sample, fit_efficiencies, residual};
 use schema::{Document, Machine, PendingFile, Trace, file::read_text};
 use serde::Deserialize;
 
@@ -26,7 +26,7 @@ use crate::output::print;
 #[derive(clap::Args)]
 pub struct Args {
     /// A TOML file that names recordings, their machines and their networks, as
-    /// scenarios/efficiency-samples.toml does; or a Parquet file that `sample codecs` wrote
+    /// networks/efficiency-samples.toml does; or a Parquet file that `sample codecs` wrote
     #[arg(value_name = "SAMPLES")]
     samples: PathBuf,
 

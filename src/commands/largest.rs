@@ -4,9 +4,10 @@ use experiments::compare::{comparison, method};
 use experiments::sources::read_machine;
 use experiments::study::{Budgeted, Question, largest_batch, smallest_budget};
 use experiments::{CompressedForms, Conditions, published_figures};
+use networks::NetworkOptions;
 use planner::{Limits, Problem, methods};
 use reports::Comparison;
-use scenarios::{Budget, NetworkOptions};
+use scenarios::Budget;
 use schema::{Bytes, Machine, Trace};
 
 use crate::codec_args::CodecArgs;

@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use super::codecs::dtype_name;
 use super::lookups::{self, Lookups};
-use super::nvcomp::{self, OfNvcomp};
 use super::{Measured, table};
 use crate::Result;
 
@@ -45,8 +44,6 @@ pub struct KernelSpeeds {
     /// Copies within the device's memory, each byte read and written once.
     copy_bytes_per_second: u64,
     codecs: Vec<KernelSpeed>,
-    /// What NVIDIA's library makes of the same tensors.
-    nvcomp: OfNvcomp,
     /// Lookups in host memory, for each invariant bit packing and element type.
     lookups: Vec<Lookups>,
 }
@@ -87,7 +84,6 @@ pub fn kernels(args: &Kernels) -> Result<KernelSpeeds> {
     let copies = device.time_copies(args.size, args.runs)?;
     let copied = speed(args.size, &copies);
     let (mut rows, mut of_tables) = (Vec::new(), Vec::new());
-    let mut theirs = nvcomp::Comparison::new();
     for dtype in args.dtypes.iter().copied() {
         // As on the host: rows as in a feature map.
         let elements = args.size.0 as usize / width(dtype);
@@ -102,7 +98,6 @@ pub fn kernels(args: &Kernels) -> Result<KernelSpeeds> {
                 of_tables.push(lookups::time(&mut device, *chunk, &layout, tensor, args.runs)?);
             }
         }
-        theirs.time(&mut device, &layout, tensor, args.runs, copied)?;
     }
     Ok(KernelSpeeds {
         device: device.name().into(),
@@ -110,7 +105,6 @@ pub fn kernels(args: &Kernels) -> Result<KernelSpeeds> {
         blocks: device.blocks(),
         copy_bytes_per_second: copied as u64,
         codecs: rows,
-        nvcomp: theirs.said(),
         lookups: of_tables,
     })
 }
@@ -201,17 +195,16 @@ impl fmt::Display for KernelSpeeds {
             "{}, {} blocks of threads ({} %); copies within its memory {}\n{}\
              speeds in uncompressed bytes; /copy: over that of copies, which read and write each byte \
              once\nevery payload, tensor and row has the bytes that the processor makes, and so have \
-             those of odd sizes\n\n{}",
+             those of odd sizes\n",
             self.device,
             self.blocks,
             self.percent,
             gigabytes(self.copy_bytes_per_second),
-            table(KernelSpeed::HEAD, &self.codecs),
-            self.nvcomp
+            table(&self.codecs)
         )?;
         match self.lookups.as_slice() {
             [] => Ok(()),
-            lookups => write!(f, "\n{}", table(Lookups::HEAD, lookups)),
+            lookups => write!(f, "\n{}", table(lookups)),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use networks::{Network, modelled_trace};
 use planner::methods::Method;
 use planner::{Limits, Monitor, PlanError, Problem, Progress};
-use scenarios::{Network, modelled_trace};
 use schema::{Bytes, Machine, Nanos, Trace};
 use simulator::{InCore, in_core};
 

@@ -1,7 +1,7 @@
 //! A network that is trained under one plan after another.
 
 use planner::methods::Method;
-use planner::{Limits, Monitor, NoMonitor, Problem, Progress};
+use planner::{Limits, Monitor, NoMonitor, Problem, Progress, ProvenPlan};
 use profiler::device::Target;
 use reports::Trained;
 use runtime::device::Device;
@@ -52,7 +52,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// A method's plan.
-    pub fn plan(&self, method: &dyn Method, problem: &Problem) -> Result<Plan> {
+    pub fn plan(&self, method: &dyn Method, problem: &Problem) -> Result<ProvenPlan> {
         Ok(planner::plan(method, problem, &NoMonitor)?)
     }
 }
