@@ -275,21 +275,20 @@ impl Inputs {
         machine: &'a Machine,
         budget: Bytes,
     ) -> Problem<'a> {
-        let mut problem = Problem::new(trace, machine, budget);
-        problem.host_budget = self.host_budget.unwrap_or(problem.host_budget);
+        let mut problem = Problem::new(trace, machine, budget)
+            .with_host_budget(self.host_budget.unwrap_or(machine.host.memory))
+            .with_evaluations(self.limits.evaluations);
         if let Some(codecs) = &self.codecs {
             problem = codecs.apply(problem);
         }
-        problem.allowed = self.allowed;
-        problem.limits = self.limits;
-        problem
+        problem.with_allowed(self.allowed)
     }
 }
 
 /// Whether a name means the same trace or network wherever it is given.
 fn is_bundled(name: &str) -> bool {
     scenarios::traces().any(|trace| trace == name)
-        || scenarios::networks().any(|network| network.name == name)
+        || networks::networks().any(|network| network.name == name)
 }
 
 /// A bundled trace, a trace file, or a recording.
@@ -299,7 +298,7 @@ pub fn read_trace(name: &str, in_place: InPlace) -> Result<Trace> {
     }
     let path = Path::new(name);
     if name != "-" && !path.exists() {
-        let networks: Vec<_> = scenarios::networks().map(|network| network.name).collect();
+        let networks: Vec<_> = networks::networks().map(|network| network.name).collect();
         let traces: Vec<_> = scenarios::traces().collect();
         return Err(usage(format!(
             "no network, no bundled trace and no file is called `{name}`; traces: {}; networks: {}",

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use scenarios::{
-    Activation, Efficiencies, Network, NetworkOptions, Optimizer, modelled_trace_with,
+use networks::{
+    Activation, Conventions, Efficiencies, Network, NetworkOptions, Optimizer, modelled_trace_of,
 };
 use schema::file::{read_bytes, read_text};
 use schema::{Dtype, Machine, Trace};
@@ -125,7 +125,8 @@ impl NetworkArgs {
                 .with_context(|| format!("{}", file.display()))
                 .or_exit(Exit::Usage)?,
         };
-        modelled_trace_with(network, machine, &efficiencies).or_exit(Exit::Usage)
+        let tape = network.lower(&Conventions::PYTORCH).tape;
+        modelled_trace_of(network, &tape, machine, &efficiencies).or_exit(Exit::Usage)
     }
 
     /// Refuses options for what is no network.
@@ -140,7 +141,7 @@ impl NetworkArgs {
 
 /// Whether a name is that of a bundled network, or of a file that describes one.
 pub fn is_network(name: &str) -> bool {
-    scenarios::networks().any(|network| network.name == name)
+    networks::networks().any(|network| network.name == name)
         || matches!(extension(name), Some("toml" | "onnx"))
 }
 
@@ -148,9 +149,9 @@ pub fn is_network(name: &str) -> bool {
 pub fn read_network(name: &str, options: &NetworkOptions) -> Result<Network> {
     let path = Path::new(name);
     let network = match extension(name) {
-        Some("toml") => scenarios::network_from_toml(&read_text(path)?, path, options),
-        Some("onnx") => scenarios::network_from_onnx(&read_bytes(path)?, path, options),
-        _ => scenarios::network(name, options),
+        Some("toml") => networks::network_from_toml(&read_text(path)?, path, options),
+        Some("onnx") => networks::network_from_onnx(&read_bytes(path)?, path, options),
+        _ => networks::network(name, options),
     };
     network.or_exit(Exit::Usage)
 }

@@ -70,7 +70,7 @@ mod tests {
     fn figures_are_of_what_there_is() {
         for Published { method, network, machine, .. } in ALL {
             assert!(planner::methods::by_name(method).is_some(), "{method}");
-            assert!(scenarios::networks().any(|info| info.name == *network), "{network}");
+            assert!(networks::networks().any(|info| info.name == *network), "{network}");
             assert!(scenarios::machine(machine).is_ok(), "{machine}");
         }
         assert_eq!(published_figures("epochs", "cswap", "vgg16", "cswap-v100"), "");

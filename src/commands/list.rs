@@ -60,7 +60,7 @@ pub fn run(args: &Args) -> Result {
         What::Links => scenarios::links().map(|(name, link)| self::link(name, &link)).collect(),
         What::Methods => methods::all().iter().map(|m| method(m.as_ref())).collect(),
         What::Traces => scenarios::traces().map(trace).collect::<Result<Vec<_>>>()?,
-        What::Networks => scenarios::networks().map(network).collect(),
+        What::Networks => networks::networks().map(network).collect(),
         What::Studies => scenarios::studies().map(study).collect::<Result<Vec<_>>>()?,
         What::Codecs => codecs::all().iter().map(codec).collect(),
         What::Devices => {
@@ -125,7 +125,7 @@ fn trace(name: &'static str) -> Result<Entry> {
     Ok(Entry { name: name.into(), figures, description })
 }
 
-fn network(network: scenarios::NetworkInfo) -> Entry {
+fn network(network: networks::NetworkInfo) -> Entry {
     let (name, description) = (network.name.into(), network.description.into());
     Entry { name, figures: Vec::new(), description }
 }

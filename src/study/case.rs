@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use networks::{NetworkOptions, modelled_trace};
 use planner::{Limits, Monitor, methods};
-use scenarios::{Budget, Find, LinkChoice, NetworkOptions, Place, Point, Study, modelled_trace};
+use scenarios::{Budget, Find, LinkChoice, Place, Point, Study};
 use schema::{Bandwidth, Bytes, BytesPerSec, Digest, Document, Machine, Origin, Trace};
 use simulator::{InCore, in_core};
 

@@ -23,7 +23,7 @@ fn waits_order_what_the_plan_orders() {
         let codecs = by_name(method).unwrap().needs_codecs().then_some(&models);
         let plan = subject.plan(method, percent, codec_lane, codecs);
         let commands = Commands::new(&plan, &subject.network, SHARES, &BTreeSet::new()).unwrap();
-        let mut order = HappensBefore::new();
+        let mut order = HappensBefore::default();
         for issue in &commands.issues {
             let known = |on: &ActionId, order: &HappensBefore| {
                 let before = &commands.issues[..issue.action.index()];

@@ -69,7 +69,7 @@ fn a_graph_has_the_order_of_the_streams() {
         let layers = Means::kernels(1);
         let shares = Shares { layers, codecs: 1 };
         let commands = Commands::new(&plan, &subject.network, shares, &BTreeSet::new()).unwrap();
-        let mut order = HappensBefore::new();
+        let mut order = HappensBefore::default();
         for issue in &commands.issues {
             order.push(issue.lane, &issue.waits);
         }

@@ -127,7 +127,7 @@ pub fn try_planned(
         problem = problem.with_codecs(models, options).with_host_codecs(models, options);
     }
     let method = by_name(method).expect("a method");
-    planner::plan(method.as_ref(), &problem, &NoMonitor)
+    planner::plan(method.as_ref(), &problem, &NoMonitor).map(planner::ProvenPlan::into_plan)
 }
 
 /// The same, which there must be.

@@ -5,7 +5,7 @@ pub mod codecs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use scenarios::{Efficiencies, Network, Sample, fit_efficiencies, residual};
+use networks::{Efficiencies, Network, Sample, fit_efficiencies, residual};
 use schema::{Machine, PendingFile, Trace, file::read_text};
 use serde::Deserialize;
 
@@ -23,7 +23,7 @@ use crate::output::print;
 #[derive(clap::Args)]
 pub struct Args {
     /// A TOML file that names recordings, their machines and their networks, as
-    /// scenarios/efficiency-samples.toml does; or a Parquet file that `sample codecs` wrote
+    /// networks/efficiency-samples.toml does; or a Parquet file that `sample codecs` wrote
     #[arg(value_name = "SAMPLES")]
     samples: PathBuf,
 

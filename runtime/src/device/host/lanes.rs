@@ -114,7 +114,7 @@ impl<'a> Iteration<'a> {
         id: ActionId,
         bench: &mut Workbench,
     ) -> Result<(), Interrupted> {
-        let mut turn = self.gate.wait_for_turn(lane, &self.context.script.waits[id.index()])?;
+        let mut turn = self.gate.wait_for_turn(lane, self.context.script.order.ended_before(id))?;
         let damage = self.sabotage.of(id, self.number);
         self.linger(damage.late_by)?;
         lock(self.ledger).start(self.plan, id)?;
