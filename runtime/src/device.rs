@@ -9,6 +9,7 @@ mod error;
 mod fault;
 pub(crate) mod forms;
 pub mod host;
+mod host_tensors;
 mod load;
 pub(crate) mod residents;
 pub(crate) mod script;
@@ -19,6 +20,7 @@ use schema::{Bytes, TensorId, Timeline};
 pub(crate) use error::Interruption;
 pub use error::{AccessError, ActionError, DeviceError, RunFailure};
 pub use fault::{Damaged, Delays, Fault, ParseFaultError};
+pub use host_tensors::HostTensors;
 pub use load::Load;
 pub use stop::Stop;
 

@@ -257,7 +257,7 @@ impl CudaDevice<'_> {
         let hosts = self.plan.host_buffers.iter().filter(|buffer| buffer.bytes > Bytes::ZERO);
         let outside = self.commands.control_bytes
             + self.commands.scratch.iter().sum::<u64>()
-            + self.commands.ways.iter().sum::<u64>()
+            + self.commands.staging.iter().sum::<u64>()
             + self.by_host.held()
             + self.opened.workspace_bytes();
         self.memory = MemoryUse {

@@ -179,102 +179,36 @@ impl Dnn {
         let status = unsafe {
             match (kernel, how) {
                 (DnnKernel::Convolution, How::Convolution { filter, convolution }) => {
-                    let (w, c) = (filter.raw, convolution.raw);
-                    (own.cudnnConvolutionForward)(
-                        h,
-                        one,
-                        x,
-                        at(0),
-                        w,
-                        at(1),
-                        c,
-                        FORWARD,
-                        room,
-                        bytes,
-                        zero,
-                        y,
-                        at(2),
-                    )
+                    let (call, w, c) = (own.cudnnConvolutionForward, filter.raw, convolution.raw);
+                    call(h, one, x, at(0), w, at(1), c, FORWARD, room, bytes, zero, y, at(2))
                 }
                 (DnnKernel::ConvolutionWeights, How::Convolution { filter, convolution }) => {
                     let (w, c) = (filter.raw, convolution.raw);
-                    (own.cudnnConvolutionBackwardFilter)(
-                        h,
-                        one,
-                        x,
-                        at(0),
-                        y,
-                        at(1),
-                        c,
-                        OF_WEIGHTS,
-                        room,
-                        bytes,
-                        zero,
-                        w,
-                        at(2),
-                    )
+                    let call = own.cudnnConvolutionBackwardFilter;
+                    call(h, one, x, at(0), y, at(1), c, OF_WEIGHTS, room, bytes, zero, w, at(2))
                 }
                 (DnnKernel::ConvolutionInput, How::Convolution { filter, convolution }) => {
                     let (w, c) = (filter.raw, convolution.raw);
-                    (own.cudnnConvolutionBackwardData)(
-                        h,
-                        one,
-                        w,
-                        at(0),
-                        y,
-                        at(1),
-                        c,
-                        OF_INPUT,
-                        room,
-                        bytes,
-                        zero,
-                        x,
-                        at(2),
-                    )
+                    let call = own.cudnnConvolutionBackwardData;
+                    call(h, one, w, at(0), y, at(1), c, OF_INPUT, room, bytes, zero, x, at(2))
                 }
                 (DnnKernel::AveragePool, How::Pool(pool)) => {
                     (own.cudnnPoolingForward)(h, pool.raw, one, x, at(0), zero, y, at(1))
                 }
                 // Input and output are operands, too, on which the gradient of a mean does not
                 // depend; whatever has their sizes will do.
-                (DnnKernel::AveragePoolBackward, How::Pool(pool)) => (own.cudnnPoolingBackward)(
-                    h,
-                    pool.raw,
-                    one,
-                    y,
-                    at(0),
-                    y,
-                    at(0),
-                    x,
-                    at(1),
-                    zero,
-                    x,
-                    at(1),
-                ),
-                (DnnKernel::Softmax, How::Softmax) => (own.cudnnSoftmaxForward)(
-                    h,
-                    SOFTMAX.0,
-                    SOFTMAX.1,
-                    one,
-                    x,
-                    at(0),
-                    zero,
-                    y,
-                    at(1),
-                ),
-                (DnnKernel::SoftmaxBackward, How::Softmax) => (own.cudnnSoftmaxBackward)(
-                    h,
-                    SOFTMAX.0,
-                    SOFTMAX.1,
-                    one,
-                    y,
-                    at(0),
-                    y,
-                    at(1),
-                    zero,
-                    x,
-                    at(2),
-                ),
+                (DnnKernel::AveragePoolBackward, How::Pool(pool)) => {
+                    let (call, pool) = (own.cudnnPoolingBackward, pool.raw);
+                    call(h, pool, one, y, at(0), y, at(0), x, at(1), zero, x, at(1))
+                }
+                (DnnKernel::Softmax, How::Softmax) => {
+                    let (algorithm, mode) = SOFTMAX;
+                    (own.cudnnSoftmaxForward)(h, algorithm, mode, one, x, at(0), zero, y, at(1))
+                }
+                (DnnKernel::SoftmaxBackward, How::Softmax) => {
+                    let (call, (algorithm, mode)) = (own.cudnnSoftmaxBackward, SOFTMAX);
+                    call(h, algorithm, mode, one, y, at(0), y, at(1), zero, x, at(2))
+                }
                 _ => sys::cudnnStatus_t::CUDNN_STATUS_BAD_PARAM as c_int,
             }
         };

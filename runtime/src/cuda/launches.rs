@@ -16,6 +16,7 @@ use schema::OpId;
 
 use crate::network::Step;
 use arguments::Writer;
+pub(super) use arguments::args;
 pub use arguments::{Argument, Cells, Halves, Means, OpOperands};
 use bf16::Widened;
 pub use blas::{BLAS, BLAS_ARGUMENTS, BLAS_HALVES};

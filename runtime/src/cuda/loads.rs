@@ -244,10 +244,7 @@ impl CudaLoads {
             }
             Job::Copy { direction, device, host, bytes } => {
                 let (device, host) = ((&self.memory, *device), (&self.host, *host));
-                match direction {
-                    Direction::D2h => stream.d2h(device, host, *bytes),
-                    Direction::H2d => stream.h2d(device, host, *bytes),
-                }
+                stream.copy(*direction, device, host, *bytes)
             }
         }
     }

@@ -4,7 +4,7 @@
 use codecs::CodecId;
 use codecs::ibp::Table;
 use codecs::kernels::{self, TableArgument};
-use schema::{Bytes, Nanos};
+use schema::{Bytes, Direction, Nanos};
 
 use super::codec_runs::{CodecRunError, CudaCodecs};
 use super::driver::{DeviceMemory, Pinned};
@@ -88,7 +88,8 @@ impl CudaCodecs {
         let host = Pinned::new(&self.context, bytes)?;
         let mut times = Vec::new();
         for run in 0..=runs {
-            let took = self.timed(|stream| stream.h2d((&device, 0), (&host, 0), bytes.0))?;
+            let took = self
+                .timed(|stream| stream.copy(Direction::H2d, (&device, 0), (&host, 0), bytes.0))?;
             times.extend((run > 0).then_some(took));
         }
         Ok(times)

@@ -15,7 +15,7 @@ pub(super) struct Places {
     scratch: [DeviceMemory; Lane::COUNT],
     pub host: Pinned,
     /// Of each lane, room for a tensor on its way.
-    pub ways: [Pinned; Lane::COUNT],
+    pub staging: [Pinned; Lane::COUNT],
 }
 
 impl Places {
@@ -25,7 +25,7 @@ impl Places {
         let scratch = |lane: usize| memory("codecs and 16-bit operands", commands.scratch[lane]);
         Ok(Self {
             host: Pinned::new(context, plan.predicted.host_arena)?,
-            ways: array(|lane| Pinned::new(context, Bytes(commands.ways[lane])))?,
+            staging: array(|lane| Pinned::new(context, Bytes(commands.staging[lane])))?,
             arena: memory("the plan", plan.predicted.arena.0)?,
             control: memory("the control of kernels", commands.control_bytes)?,
             scratch: array(scratch)?,

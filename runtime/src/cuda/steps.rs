@@ -64,14 +64,14 @@ impl Steps {
                     },
                     Command::ByHost(work) => {
                         let bytes = work.layout.bytes() as u64;
-                        let way = (&places.ways[issue.lane.index()], 0, bytes);
+                        let staging = (&places.staging[issue.lane.index()], 0, bytes);
                         let small = (&places.host, work.small, work.reserved);
                         let failed = |why: codecs::Error| CudaError::Call {
                             what: "making a codec of the host",
                             why: why.to_string(),
                         };
                         let call = by_host.call(issue.action, work).map_err(failed)?;
-                        Step::ByHost(HostCall::new([way, small], call))
+                        Step::ByHost(HostCall::new([staging, small], call))
                     }
                 });
             }
@@ -99,13 +99,10 @@ impl Step {
             Self::Copy { direction, device, host, bytes } => {
                 let host = match *host {
                     OnHost::Arena(at) => (&places.host, at),
-                    OnHost::Way(lane) => (&places.ways[lane.index()], 0),
+                    OnHost::Staging(lane) => (&places.staging[lane.index()], 0),
                 };
                 let device = (&places.arena, *device);
-                match direction {
-                    Direction::D2h => stream.d2h(device, host, bytes.0),
-                    Direction::H2d => stream.h2d(device, host, bytes.0),
-                }
+                stream.copy(*direction, device, host, bytes.0)
             }
         }
     }

@@ -354,15 +354,6 @@ mod tests {
             check_gradient(&w, &dw, 0.5, |w| loss(&x, w, &bias))?;
             check_gradient(&bias, &dbias, 0.5, |bias| loss(&x, &w, bias))?;
         }
-
-        #[test]
-        fn the_same_input_gives_the_same_bits(conv in convolutions(), seed: u64) {
-            let x = random(seed, conv.input.elements());
-            let w = random(seed ^ 1, conv.weights());
-            let dy = random(seed ^ 2, conv.output.elements());
-            prop_assert_eq!(forward(&conv, &x, &w, None), forward(&conv, &x, &w, None));
-            prop_assert_eq!(backward(&conv, &x, &w, &dy), backward(&conv, &x, &w, &dy));
-        }
     }
 
     /// Images that go together or not, and a last tile that is smaller.

@@ -26,13 +26,13 @@ fn in_core(subject: &Subject) -> Plan {
 /// Runs an iteration and compares what outlives it with the host's.
 fn compare(subject: &Subject, plan: &Plan, device: &mut CudaDevice<'_>) {
     let Subject { network, trace } = subject;
-    let mut host = InCore::new(network, SEED);
-    host.iterate();
+    let mut in_core = InCore::new(network, SEED);
+    in_core.iterate();
     device.run().unwrap_or_else(|error| panic!("{}: {error:?}", network.name));
     let mut compared = 0;
     for buffer in plan.buffers.iter().filter(|buffer| buffer.at_end) {
         let Some(tensor) = buffer.tensor else { continue };
-        let expected = &host.tensors[tensor.index()];
+        let expected = &in_core.host.tensors[tensor.index()];
         let mut found = vec![0.0; expected.len()];
         device.read(tensor, &mut found).unwrap();
         let largest = expected.iter().fold(f32::MIN_POSITIVE, |most, value| most.max(value.abs()));

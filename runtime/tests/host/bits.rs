@@ -21,7 +21,7 @@ fn in_core(network: &Network) -> BTreeMap<TensorId, Vec<u32>> {
     let mut reference = InCore::new(network, SEED);
     for iteration in 0..ITERATIONS {
         if let Some((tensor, cells)) = seed_of(network, SEED, iteration) {
-            reference.tensors[tensor.index()] = cells;
+            reference.host.tensors[tensor.index()] = cells;
         }
         reference.iterate();
     }

@@ -61,7 +61,7 @@ impl<A> From<f32> for Argument<A> {
 macro_rules! args {
     ($($argument:expr),* $(,)?) => { vec![$($crate::cuda::launches::Argument::from($argument)),*] };
 }
-pub(super) use args;
+pub(in crate::cuda) use args;
 
 /// Where an operand lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
