@@ -50,7 +50,7 @@ pub trait Device {
     /// # Errors
     ///
     /// Where it was stopped or an action failed. No lane works on when it returns; but tensors are
-    /// left as the iteration was torn off, so the device refuses everything from then on.
+    /// left as the aborted iteration left them, so the device refuses everything from then on.
     fn run(&mut self) -> Result<Timeline, RunFailure>;
 
     /// The most memory that iterations have used so far.

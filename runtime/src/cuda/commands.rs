@@ -70,7 +70,6 @@ pub struct Issue {
 }
 
 impl Issue {
-    /// What the host's processor does for it, if anything.
     pub(super) fn host_work(&self) -> Option<&HostWork> {
         self.commands.iter().find_map(|command| match command {
             Command::ByHost(work) => Some(work),
@@ -134,15 +133,15 @@ pub enum CommandError {
 pub struct Control;
 
 impl Control {
-    /// All ones, or what is wrong: the least number of an op whose labels or tokens are wrong, or of
-    /// an action whose codec failed, [`Self::ACTIONS`] added.
+    /// All ones, or what is wrong: the least number of an op whose labels or tokens are wrong, or
+    /// of an action whose codec failed, [`Self::ACTIONS`] added.
     pub const STATUS: u64 = 0;
     /// How often a compressed form was larger than what was reserved.
     pub const FALLBACKS: u64 = 8;
     /// What is added to an action's number.
     pub const ACTIONS: u64 = 1 << 32;
-    /// Behind these, for each compressed form: what its codec made of it, what of that is kept, and what
-    /// its codec found wrong.
+    /// Behind these, for each compressed form: what its codec made of it, what of that is kept, and
+    /// what its codec found wrong.
     const FORMS: u64 = 16;
     const OF_FORM: u64 = 24;
 
@@ -329,7 +328,8 @@ impl Writer<'_> {
         CommandError::Codec { codec: self.plan.codecs[work.packing.codec].clone(), source }
     }
 
-    /// A codec's launches, what follows them, and around all the kernels that look after the status.
+    /// A codec's launches, what follows them, and around all the kernels that look after the
+    /// status.
     fn codec_kernels(
         &mut self,
         index: usize,

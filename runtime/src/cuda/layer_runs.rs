@@ -1,5 +1,5 @@
-//! Layers without a plan: each op of a network on the device, held to what the host's layer makes of the
-//! same operands.
+//! Layers without a plan: each op of a network on the device, held to what the host's layer makes
+//! of the same operands.
 
 use schema::{Bytes, OpId, Role, TensorId};
 
@@ -65,9 +65,9 @@ impl CudaLayers {
         })
     }
 
-    /// Runs a network's iteration op by op, each from what the host made before; but gradients are drawn
-    /// anew for each op. What comes back through a normalisation adds up to nothing, of which roundings
-    /// would be all that is left. Returns what differs for each of `who`, in that order.
+    /// Runs a network's iteration op by op, each from what the host made before; but gradients are
+    /// drawn anew for each op. What comes back through a normalisation adds up to nothing, of which
+    /// roundings would be all that is left. Returns what differs for each of `who`, in that order.
     ///
     /// # Errors
     ///

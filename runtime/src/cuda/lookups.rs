@@ -1,5 +1,5 @@
-//! Lookups in a table in host memory, by a kernel that reads it over the link: timed, and held to the
-//! bytes of the table.
+//! Lookups in a table in host memory, by a kernel that reads it over the link: timed, and held to
+//! the bytes of the table.
 
 use codecs::CodecId;
 use codecs::ibp::Table;
@@ -12,8 +12,9 @@ use super::driver::{DeviceMemory, Pinned};
 const NOTHING_SAID: u64 = u64::MAX;
 
 impl CudaCodecs {
-    /// Times lookups of rows by their numbers: runs that count, after one that does not. The rows are
-    /// compared with those that the table reads. The device must have been opened with an IBP codec.
+    /// Times lookups of rows by their numbers: runs that count, after one that does not. The rows
+    /// are compared with those that the table reads. The device must have been opened with an IBP
+    /// codec.
     ///
     /// # Errors
     ///

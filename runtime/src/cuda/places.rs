@@ -7,8 +7,8 @@ use super::commands::{At, Commands, Control};
 use super::driver::{Context, DeviceMemory, Pinned};
 use super::launches::Argument;
 
-/// An arena on the device and one in pinned memory, as large as the plan's buffers, which may be less than
-/// its budgets; and what is outside of them.
+/// An arena on the device and one in pinned memory, as large as the plan's buffers, which may be
+/// less than its budgets; and what is outside of them.
 pub(super) struct Places {
     pub arena: DeviceMemory,
     pub control: DeviceMemory,
@@ -49,7 +49,6 @@ impl Places {
     }
 }
 
-/// One of each lane.
 pub(super) fn array<T>(
     mut make: impl FnMut(usize) -> Result<T, CudaError>,
 ) -> Result<[T; Lane::COUNT], CudaError> {

@@ -54,8 +54,8 @@ pub struct CudaFacts {
 const SHARE_OF_FREE: u64 = 4;
 
 impl CudaProbe {
-    /// A probe of copies of at most `largest` bytes, and at most a quarter of the device's free memory,
-    /// on the device of this number.
+    /// A probe of copies of at most `largest` bytes, and at most a quarter of the device's free
+    /// memory, on the device of this number.
     ///
     /// # Errors
     ///
@@ -127,8 +127,8 @@ impl CudaProbe {
         Ok(Nanos(end.since(begin)?))
     }
 
-    /// How long a copy to or from memory takes that is not pinned, while the other direction is idle. The
-    /// host works on it, too, so that it begins when the host does.
+    /// How long a copy to or from memory takes that is not pinned, while the other direction is
+    /// idle. The host works on it, too, so that it begins when the host does.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! What streams are given for an iteration, resolved once: to hand it out is then to go over a list.
+//! What streams are given for an iteration, resolved once: to hand it out is then to go over a
+//! list.
 
 use std::sync::Arc;
 
@@ -13,21 +14,25 @@ use super::launches::{BLAS, DNN};
 use super::libraries::Opened;
 use super::places::Places;
 
-/// Something that a stream is given.
 pub(super) enum Step {
-    /// One of our own kernels.
     Kernel(Prepared),
     /// A library's.
-    Library { program: &'static str, kernel: String, arguments: Box<[u64]> },
+    Library {
+        program: &'static str,
+        kernel: String,
+        arguments: Box<[u64]>,
+    },
     /// A copy between the arenas.
-    Copy { direction: Direction, device: u64, host: OnHost, bytes: Bytes },
-    /// What the host's processor does.
+    Copy {
+        direction: Direction,
+        device: u64,
+        host: OnHost,
+        bytes: Bytes,
+    },
     ByHost(Box<HostCall>),
 }
 
-/// The steps of an iteration.
 pub(super) struct Steps {
-    /// One action's behind the other's.
     all: Vec<Step>,
     /// Of each action, where its steps end.
     ends: Vec<usize>,

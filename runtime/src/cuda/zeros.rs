@@ -8,7 +8,6 @@ use super::launches::args;
 use crate::device::script::{Script, Work};
 use crate::network::Network;
 
-/// Threads of a block.
 const THREADS: u32 = 256;
 
 /// Where the counts are.
@@ -22,8 +21,8 @@ pub struct Zeros {
 }
 
 impl Commands {
-    /// Lets every op be followed by kernels of at most so many blocks of threads that count the zeros
-    /// of the floats that it wrote.
+    /// Lets every op be followed by kernels of at most so many blocks of threads that count the
+    /// zeros of the floats that it wrote.
     ///
     /// # Errors
     /// Where the plan could not be carried out on any device.

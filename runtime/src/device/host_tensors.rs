@@ -64,9 +64,9 @@ impl<'a> HostTensors<'a> {
         Ok(updates.into_iter().chain(writes).collect())
     }
 
-    /// The largest difference of an element, as a share of the largest value that is expected, without
-    /// the one step that rounding to 16 bits may go either way. Infinite where one of them is no number,
-    /// or where indices differ.
+    /// The largest difference of an element, as a share of the largest value that is expected,
+    /// without the one step that rounding to 16 bits may go either way. Infinite where one of them
+    /// is no number, or where indices differ.
     pub fn difference(&self, tensor: TensorId, expected: &[f32], found: &[f32]) -> f64 {
         let about = self.network.tensor(tensor);
         let bits = |cells: &[f32]| cells.iter().map(|cell| cell.to_bits()).collect::<Vec<_>>();

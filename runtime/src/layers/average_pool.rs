@@ -7,7 +7,6 @@ use super::{Shape, ShapeError, Window};
 /// Where the cells of a mean are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cells {
-    /// Under a window.
     Under(Window),
     /// In as many even parts as the output has.
     Parts,

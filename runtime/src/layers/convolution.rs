@@ -195,7 +195,6 @@ impl Convolution {
         self.groups == self.input.c && self.groups == self.output.c && self.groups > 1
     }
 
-    /// Output channels of a group.
     fn out_channels(&self) -> usize {
         self.output.c / self.groups
     }
@@ -241,7 +240,6 @@ impl Convolution {
         (columns, &mut rest[..self.out_channels() * width])
     }
 
-    /// A tile's weights.
     fn weights_of<'a>(&self, w: &'a [f32], tile: Tile) -> &'a [f32] {
         let size = self.weights() / self.groups;
         &w[tile.group * size..][..size]

@@ -53,7 +53,6 @@ impl MaxPool {
         }
     }
 
-    /// The maxima of one channel.
     fn maxima(&self, x: &[f32], y: &mut [f32], positions: &mut [f32]) {
         let [_, oh, ow] = self.output.space;
         let [id, ih, iw] = self.input.space;

@@ -2,7 +2,6 @@
 
 use super::ShapeError;
 
-/// Dimensions that a movement may have.
 const RANK: usize = 6;
 
 /// Copies elements to other places: the output's element `(i0, i1, ...)` is the input's at the sum
@@ -38,7 +37,6 @@ impl Movement {
         })
     }
 
-    /// Elements of the input.
     pub(crate) fn input(&self) -> usize {
         self.input
     }

@@ -11,7 +11,8 @@ use crate::stand_in::inside;
 use crate::{layers, networks};
 use runtime::device::Device;
 
-/// Every 16 bits are widened to what they are, and floats of all kinds are rounded as the host does.
+/// Every 16 bits are widened to what they are, and floats of all kinds are rounded as the host
+/// does.
 #[test]
 fn kernels_round_as_the_host() {
     let Some(mut emulator) = layers::emulator() else { return };

@@ -1,4 +1,5 @@
-//! cuDNN: what is said to it, what it may not do, and what it makes, on one that is none (`cudnn.h`).
+//! cuDNN: what is said to it, what it may not do, and what it makes, on one that is none
+//! (`cudnn.h`).
 
 use std::collections::BTreeSet;
 
@@ -15,8 +16,8 @@ use crate::problem::{SEED, Subject};
 use crate::reference::InCore;
 use crate::stand_in::{BOTH, inside};
 
-/// Largest difference from the host's after an iteration, as a share of the largest value in a tensor:
-/// roundings of one layer go through those behind it.
+/// Largest difference from the host's after an iteration, as a share of the largest value in a
+/// tensor: roundings of one layer go through those behind it.
 const TOLERANCE: f32 = 2e-5;
 
 fn in_core(subject: &Subject) -> Plan {

@@ -156,8 +156,8 @@ fn bits(tensors: &[Vec<f32>]) -> Vec<Vec<u32>> {
     tensors.iter().map(|tensor| tensor.iter().map(|cell| cell.to_bits()).collect()).collect()
 }
 
-/// Runs an iteration op by op, on both, each op from what the host made before, with so much memory for
-/// attention's scores.
+/// Runs an iteration op by op, on both, each op from what the host made before, with so much memory
+/// for attention's scores.
 fn check(network: &Network, scores: Bytes) -> Option<f64> {
     let mut emulator = emulator()?;
     let mut host = HostTensors::new(network, 3).with_random_parameters();
@@ -255,7 +255,6 @@ pub fn launches_of(network: &Network, means: Means) -> Vec<(String, Launches<Arg
     network.ops().iter().enumerate().map(of_op).collect()
 }
 
-/// The same as program and kernel.
 fn launched(network: &Network, means: Means) -> Vec<(String, Vec<(&'static str, String)>)> {
     let named = |launches: Launches<Argument<usize>>| {
         launches.launches.into_iter().map(|launch| (launch.program, launch.kernel)).collect()
@@ -294,8 +293,8 @@ fn every_kernel_is_launched() {
     assert_eq!(launched, all);
 }
 
-/// All products are cuBLAS's: those that hide keys are told what to hide by a kernel, and those of heads
-/// that share an operand which is summed up are told head by head.
+/// All products are cuBLAS's: those that hide keys are told what to hide by a kernel, and those of
+/// heads that share an operand which is summed up are told head by head.
 #[test]
 fn products_are_told_to_cublas() {
     let means = Means { blas: true, ..KERNELS };
@@ -307,8 +306,9 @@ fn products_are_told_to_cublas() {
     }
 }
 
-/// Products of operands that are stored in 16 bits are told so, and those with weights where that pays:
-/// what is left to floats is attention's, which has its scores in floats, and convolutions of one cell.
+/// Products of operands that are stored in 16 bits are told so, and those with weights where that
+/// pays: what is left to floats is attention's, which has its scores in floats, and convolutions of
+/// one cell.
 #[test]
 fn products_of_16_bits_are_told_to_cublas() {
     let networks = models::all().map(Network::in_bf16);

@@ -25,8 +25,8 @@ pub fn stand_in(names: &[&str]) -> Option<PathBuf> {
 /// cuBLAS and cuDNN.
 pub const BOTH: [&str; 2] = ["libcublas.so", "libcudnn.so"];
 
-/// Whether this is the process in which the calling test finds a driver, a compiler and these libraries.
-/// Otherwise runs the test there, with settings for the driver.
+/// Whether this is the process in which the calling test finds a driver, a compiler and these
+/// libraries. Otherwise runs the test there, with settings for the driver.
 pub fn inside(libraries: &[&str], settings: &[(&str, &str)]) -> Option<()> {
     inside_alone(&[&["libcuda.so", "libnvrtc.so"], libraries].concat(), settings)
 }

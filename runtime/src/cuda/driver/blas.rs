@@ -33,8 +33,8 @@ impl Drop for Handle {
     }
 }
 
-/// What NVIDIA recommends for its newest devices; with memory of its own, cuBLAS gives the same bits
-/// whatever other streams do.
+/// What NVIDIA recommends for its newest devices; with memory of its own, cuBLAS gives the same
+/// bits whatever other streams do.
 const WORKSPACE: Bytes = Bytes(32 << 20);
 
 impl Blas {
@@ -62,7 +62,8 @@ impl Blas {
         self.workspace.bytes()
     }
 
-    /// Products, whose arguments are those of [`BLAS_ARGUMENTS`], of floats or of operands in 16 bits.
+    /// Products, whose arguments are those of [`BLAS_ARGUMENTS`], of floats or of operands in 16
+    /// bits.
     pub fn multiply(&self, arguments: &[u64], in_halves: bool) -> Result<(), CudaError> {
         let Ok(arguments) = <&[u64; BLAS_ARGUMENTS]>::try_from(arguments) else {
             let why = "another number of arguments".into();

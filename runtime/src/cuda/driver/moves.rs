@@ -34,7 +34,8 @@ impl Stream {
         copied.map_err(failed("copying within the device"))
     }
 
-    /// Copies between the device and memory that is not pinned, between two moments, and waits for it.
+    /// Copies between the device and memory that is not pinned, between two moments, and waits for
+    /// it.
     pub fn copy_pageable(
         &self,
         direction: Direction,
@@ -70,8 +71,8 @@ impl Pinned {
     /// Writes from a place on, while no stream does anything with it.
     pub fn write(&mut self, at: u64, data: &[u8]) {
         let to = self.address(at, data.len() as u64);
-        // SAFETY: the place lies inside, and as the only one who has the memory to write to, the caller
-        // is the only one who writes there.
+        // SAFETY: the place lies inside, and as the only one who has the memory to write to, the
+        // caller is the only one who writes there.
         let to = unsafe {
             std::slice::from_raw_parts_mut(
                 std::ptr::with_exposed_provenance_mut(to as usize),

@@ -30,13 +30,11 @@ impl Urgency {
     }
 }
 
-/// A lane.
 #[derive(Debug)]
 pub(in crate::cuda) struct Stream {
     pub(super) stream: Arc<CudaStream>,
 }
 
-/// A moment of a stream.
 #[derive(Debug)]
 pub(in crate::cuda) struct Event {
     event: CudaEvent,
@@ -131,9 +129,9 @@ impl Event {
         start.event.synchronize().map_err(failed)?;
         self.event.synchronize().map_err(failed)?;
         let mut milliseconds = 0f32;
-        // The first version of this function, which says the same: drivers have the second since CUDA
-        // 12.8 alone, and what is not there cannot be called.
-        // SAFETY: both events are open; it writes one number.
+        // The first version of this function, which says the same: drivers have the second since
+        // CUDA 12.8 alone, and what is not there cannot be called. SAFETY: both events are open; it
+        // writes one number.
         let asked = unsafe { cuEventElapsedTime(&raw mut milliseconds, start.raw(), self.raw()) };
         asked.result().map_err(failed)?;
         Ok((f64::from(milliseconds.max(0.0)) * 1e6).round() as u64)

@@ -35,8 +35,8 @@ macro_rules! functions {
                 Ok(Self {
                     $($name: {
                         let name = stringify!($name);
-                        // SAFETY: the type is that of the header, in each version that is known here;
-                        // the table is not used after the library is closed.
+                        // SAFETY: the type is that of the header, in each version that is known
+                        // here; the table is not used after the library is closed.
                         let found = unsafe { library.get(name.as_bytes()) };
                         *found.map_err(|_| format!("has no `{name}`"))?
                     },)+
