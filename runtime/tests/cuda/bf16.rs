@@ -5,9 +5,9 @@ use runtime::network::Random;
 
 use crate::device::opened;
 use crate::emulator::Value;
+use crate::inside::inside;
 use crate::problem::{SEED, Subject};
 use crate::reference::InCore;
-use crate::stand_in::inside;
 use crate::{layers, networks};
 use runtime::device::Device;
 

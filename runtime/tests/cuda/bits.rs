@@ -7,10 +7,10 @@ use runtime::device::Device;
 use runtime::network::Network;
 use schema::{Basis, Document, Plan, Task};
 
+use crate::inside::{BOTH, inside};
 use crate::networks;
 use crate::problem::{SEED, Subject, zfp, zvc};
 use crate::reference::{bits, seed_of};
-use crate::stand_in::{BOTH, inside};
 
 /// Runs iterations and returns what they leave, with dropout's seed of each.
 fn outcome(device: &mut CudaDevice<'_>, network: &Network, plan: &Plan) -> Vec<Vec<u32>> {

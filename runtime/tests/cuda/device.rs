@@ -9,9 +9,9 @@ use runtime::device::{ActionError, Device, Load, RunFailure, Stop};
 use runtime::layers::cell_from_index;
 use schema::{Bytes, CodecRef, Direction, Fidelity, Nanos, Plan, Task};
 
+use crate::inside::{inside, inside_alone};
 use crate::problem::{SEED, Subject, zvc};
 use crate::reference::seed_of;
-use crate::stand_in::{inside, inside_alone};
 
 pub fn opened<'a>(subject: &'a Subject, plan: &'a Plan) -> CudaDevice<'a> {
     let options = CudaOptions { seed: SEED, ..CudaOptions::default() };

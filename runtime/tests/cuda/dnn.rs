@@ -11,10 +11,10 @@ use runtime::network::Step;
 use schema::Plan;
 
 use crate::device::opened;
+use crate::inside::{BOTH, inside};
 use crate::models;
 use crate::problem::{SEED, Subject};
 use crate::reference::InCore;
-use crate::stand_in::{BOTH, inside};
 
 /// Largest difference from the host's after an iteration, as a share of the largest value in a
 /// tensor: roundings of one layer go through those behind it.

@@ -9,8 +9,8 @@ use runtime::device::Device;
 use schema::{ActionId, Lane, Plan};
 use simulator::HappensBefore;
 
+use crate::inside::inside;
 use crate::problem::{SEED, Subject, zvc};
-use crate::stand_in::inside;
 
 fn as_graph<'a>(subject: &'a Subject, plan: &'a Plan) -> CudaDevice<'a> {
     let options = CudaOptions { seed: SEED, graph: true, ..CudaOptions::default() };
