@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use profiler::trainable::{Training, trainable};
 use runtime::network::Network;
-use schema::{Dtype, Trace};
+use schema::Trace;
 
 use crate::exit::{Exit, OrExit, Result, usage};
 use crate::networks::{NetworkArgs, is_network, read_network};
@@ -37,13 +36,7 @@ impl Named<'_> {
         };
         let options = self.options.options(batch)?;
         let described = read_network(self.name, &options)?;
-        let training = Training { learning_rate: Some(LEARNING_RATE) };
-        let network = trainable(&described, training).or_exit(Exit::Usage)?;
-        match options.dtype {
-            Some(Dtype::Bf16) => Ok(network.in_bf16()),
-            Some(Dtype::F16) => Err(usage("--dtype: networks train in f32 or bf16 on a device")),
-            _ => Ok(network),
-        }
+        Network::new(&described, Some(LEARNING_RATE)).or_exit(Exit::Usage)
     }
 
     /// What its trace says, for [`network_of`].

@@ -37,7 +37,7 @@ pub use error::{LayerProblem, NetworkError};
 pub use fit::{Fit, Residual, Sample, fit_efficiencies, residual};
 pub use initial::Initial;
 pub use layer::{LayerId, Network, Window};
-pub use lower::Lowered;
+pub use lower::{Lowered, SEED_CELLS};
 pub use onnx::network_from_onnx;
 pub use options::{Activation, NetworkOptions, Optimizer};
 pub use registry::{NetworkInfo, network, networks};

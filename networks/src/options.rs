@@ -72,6 +72,18 @@ pub enum Activation {
 }
 
 impl Activation {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Relu,
+        Self::LeakyRelu,
+        Self::Elu,
+        Self::Relu6,
+        Self::Gelu,
+        Self::Silu,
+        Self::Sigmoid,
+        Self::Tanh,
+    ];
+
     /// The name on the command line and in network files.
     pub fn name(self) -> &'static str {
         match self {
@@ -88,22 +100,12 @@ impl Activation {
 
     /// The activation of a name.
     pub fn from_name(name: &str) -> Option<Self> {
-        let all = [
-            Self::Relu,
-            Self::LeakyRelu,
-            Self::Elu,
-            Self::Relu6,
-            Self::Gelu,
-            Self::Silu,
-            Self::Sigmoid,
-            Self::Tanh,
-        ];
-        all.into_iter().find(|activation| activation.name() == name)
+        Self::ALL.into_iter().find(|activation| activation.name() == name)
     }
 
     /// Whether the derivative is told from the output alone, so that the input need not be kept
     /// and the output may take its place.
-    pub(crate) fn backward_reads_output(self) -> bool {
+    pub fn backward_reads_output(self) -> bool {
         !matches!(self, Self::Gelu | Self::Silu)
     }
 

@@ -1,6 +1,5 @@
-//! Where traces come from: [`import`] reads others' recordings, [`trainable`] makes a network that
-//! only describes its layers one that trains, to be measured, and [`measure`] measures the machine.
+//! Where traces come from: [`import`] reads others' recordings, and [`measure`] measures the
+//! machine that others are made on.
 
 pub mod import;
 pub mod measure;
-pub mod trainable;

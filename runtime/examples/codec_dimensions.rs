@@ -14,7 +14,8 @@ use std::error::Error;
 
 use codecs::quality::quality;
 use codecs::{Codec, Layout, TensorView, codec};
-use runtime::network::{Network, ResNet, Step};
+use networks::NetworkOptions;
+use runtime::network::{Network, Step};
 use runtime::profile::InCore;
 use runtime::training::{Images, Part, classifier};
 use schema::{Dtype, OpId, Phase, TensorId};
@@ -24,9 +25,10 @@ const ITERATIONS: u64 = 40;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let images = Images { side: 64, channels: 3, noise: 0.5, seed: 1 };
-    for network in
-        [classifier(&images, BATCH)?, ResNet::resnet18(BATCH, images.side).build("resnet18")?]
-    {
+    let image = Some([images.side as u32; 2]);
+    let options = NetworkOptions { batch: BATCH as u32, image, ..NetworkOptions::default() };
+    let resnet = Network::new(&networks::network("resnet18", &options)?, None)?;
+    for network in [classifier(&images, BATCH)?, resnet] {
         println!("{}, {ITERATIONS} iterations of {BATCH} images", network.name);
         study(&network, &images)?;
     }

@@ -12,14 +12,14 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
+use networks::{Activation, Builder, NetworkOptions, Optimizer};
 use planner::methods::by_name;
 use planner::{NoMonitor, Problem, plan};
 use runtime::device::Device;
 use runtime::device::host::{HostDevice, HostOptions};
-use runtime::layers::Activation;
-use runtime::network::{Builder, Initial, Measured};
+use runtime::network::{Measured, Network};
 use schema::{
-    Bandwidth, Bytes, BytesPerSec, Compute, Host, Link, Machine, Nanos, Origin, Provenance,
+    Bandwidth, Bytes, BytesPerSec, Compute, Dtype, Host, Link, Machine, Nanos, Origin, Provenance,
 };
 
 const LAYERS: usize = 1000;
@@ -27,14 +27,15 @@ const WARMUP: usize = 20;
 const REPEATS: usize = 200;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut net = Builder::new("chain", 1);
-    let mut x = net.input("input", &[1, 1], Initial::normalised());
-    x = net.linear("first", &x, 1, false)?;
+    let options = NetworkOptions::default();
+    let mut net = Builder::new("chain", &options, Dtype::F32, Optimizer::None)?;
+    let mut x = net.input("input", &[1])?;
+    x = net.linear("first", x, 1, false)?;
     for layer in 0..LAYERS {
         // Its backward pass reads the input, so that there is something to swap.
-        x = net.activation(&format!("gelu{layer}"), &x, Activation::Gelu);
+        x = net.activation(&format!("gelu{layer}"), x, Activation::Gelu)?;
     }
-    let network = net.classify(&x, None);
+    let network = Network::new(&net.finish(x)?, None)?;
     let provenance = Provenance {
         origin: Origin::Modelled,
         device: "none".into(),

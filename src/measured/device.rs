@@ -6,7 +6,7 @@ use runtime::device::host::{HostDevice, HostOptions, memory_needed};
 use runtime::device::{Device, DeviceError, Fault};
 use runtime::memory::room_for;
 use runtime::network::Network;
-use runtime::profile::{Needs, Profiler, SMALLER};
+use runtime::profile::{Needs, SMALLER};
 use schema::{Bytes, Machine, Plan, Trace};
 
 use crate::device_args::{DeviceKind, OnDevice};
@@ -83,12 +83,11 @@ pub fn zeros_on_cuda(
     on: OnDevice,
     (network, trace): (&Network, &Trace),
     plan: &Plan,
-    course: Profiler,
+    (iterations, seed): (usize, u64),
 ) -> Result<Vec<Option<f64>>> {
-    let Profiler { warmup, repeats, seed } = course;
     let options = CudaOptions { seed, count_zeros: true, stop: stop(), ..on.cuda_options() };
     let mut device = cuda::open(network, trace, plan, &options).map_err(not_opened)?;
-    let runs = Runs { warmup, iterations: repeats, seed, graph: false, fingerprint: false };
+    let runs = Runs { warmup: 0, iterations, seed, graph: false, fingerprint: false };
     runs.run(network, &mut device, &Bar::new("zeros"))?;
     device.zeros().or_exit(Exit::Failed)
 }

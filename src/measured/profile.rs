@@ -10,7 +10,7 @@ use runtime::cuda::{CudaLoads, CudaProbe};
 use runtime::device::Load;
 use runtime::device::host::{HostLoads, LinkProbe};
 use runtime::network::{Measured, Network};
-use runtime::profile::Profiler;
+use runtime::profile::zeros;
 use scenarios::Budget;
 use schema::{Bytes, CodecModels, Machine, Origin, Provenance, Trace};
 
@@ -230,10 +230,10 @@ fn measure_in_core(
     // Times are those of the device itself, from which predictions are made.
     let plan = in_core_plan(trace, machine)?;
     // What is zero shows once it trains.
-    let first = Profiler { warmup: 0, repeats: runs.warmup.max(1), seed: runs.seed };
+    let iterations = runs.warmup.max(1);
     let zeros = match on.kind {
-        DeviceKind::Host => first.measure(network, || {}).or_exit(Exit::Failed)?.measured.sparsity,
-        DeviceKind::Cuda => zeros_on_cuda(on, (network, trace), &plan, first)?,
+        DeviceKind::Host => zeros(network, iterations, runs.seed).or_exit(Exit::Failed)?,
+        DeviceKind::Cuda => zeros_on_cuda(on, (network, trace), &plan, (iterations, runs.seed))?,
     };
     stop_if_interrupted()?;
     let execution = on_device(on, (network, trace, machine), &plan, runs, &[])?;
