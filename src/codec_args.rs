@@ -72,11 +72,11 @@ impl CodecInputs {
 
     /// The problem with the codecs of other models in place of those that may be used.
     pub fn apply_models<'a>(&self, problem: Problem<'a>, models: &CodecModels) -> Problem<'a> {
-        let problem = problem.with_codecs(models, self.options);
-        let mut problem = problem.with_host_codecs(&self.host, self.options);
-        // The document that a user can look at, not the part of it that may be used.
-        problem.codecs.source = Some(self.reference());
         problem
+            .with_codecs(models, self.options)
+            .with_host_codecs(&self.host, self.options)
+            // The document that a user can look at, not the part of it that may be used.
+            .with_codec_source(self.reference())
     }
 
     /// What a plan says that its codecs rest on.

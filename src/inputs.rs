@@ -275,14 +275,13 @@ impl Inputs {
         machine: &'a Machine,
         budget: Bytes,
     ) -> Problem<'a> {
-        let mut problem = Problem::new(trace, machine, budget);
-        problem.host_budget = self.host_budget.unwrap_or(problem.host_budget);
+        let mut problem = Problem::new(trace, machine, budget)
+            .with_host_budget(self.host_budget.unwrap_or(machine.host.memory))
+            .with_evaluations(self.limits.evaluations);
         if let Some(codecs) = &self.codecs {
             problem = codecs.apply(problem);
         }
-        problem.allowed = self.allowed;
-        problem.limits = self.limits;
-        problem
+        problem.with_allowed(self.allowed)
     }
 }
 

@@ -118,7 +118,7 @@ impl Scatter {
             let (trace, machine) = &robust.slower;
             let slower = inputs.problem_of(trace, machine, problem.budget);
             let slower = match planner::plan(method, &slower, monitor) {
-                Ok(plan) => planner::retimed(plan, problem),
+                Ok(plan) => planner::retimed(plan, problem)?,
                 Err(PlanError::Interrupted) => return Err(PlanError::Interrupted),
                 Err(_) => return stated,
             };

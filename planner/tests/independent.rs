@@ -50,7 +50,7 @@ fn random_plans(seed: u64) -> (Trace, Vec<(&'static str, Plan)>) {
     let methods = all().into_iter().filter(|method| slow || !method.only_on_request());
     let planned = |method: Box<dyn Method>| {
         let plan = plan(method.as_ref(), &problem, &NoMonitor).ok()?;
-        Some((method.name(), plan))
+        Some((method.name(), plan.into_plan()))
     };
     let plans = methods.filter_map(planned).collect();
     (trace, plans)

@@ -27,7 +27,7 @@ enum What {
     /// Time in-core replays: of traces, and of synthetic ones up to a million ops
     Replay(ReplayArgs),
     /// Time codecs on synthetic tensors, as ratios to a naive loop, to LZ4 and to one thread; on CUDA to
-    /// copies within its memory, beside nvCOMP where it is found
+    /// copies within its memory
     Codecs(codecs::Args),
     /// Time planning: how long each method takes, and how many decisions it evaluates a second
     Plan(Box<plan::Args>),

@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use planner::methods::{self, Method};
-use planner::{Monitor, PlanError, Problem, bound, least_budget};
+use planner::{Monitor, PlanError, Problem, ProvenPlan, bound, least_budget};
 use reports::{Comparison, MethodResult, Status};
 use schema::{Bytes, Choice, Document, Nanos, Plan, Reference, Task, Trace};
-use simulator::{InCore, Infeasible, prove};
+use simulator::{InCore, Infeasible};
 
 use crate::commands::plan::method;
 use crate::exit::{Exit, Result, WithExit, usage};
@@ -107,8 +107,8 @@ pub fn methods_of(names: &[String], no_codecs: bool) -> Result<Vec<Box<dyn Metho
 
 /// What one method came up with.
 pub struct Found {
-    /// The plan, proven safe.
-    pub plan: std::result::Result<Plan, PlanError>,
+    /// The plan.
+    pub plan: std::result::Result<ProvenPlan, PlanError>,
     /// Its row in a comparison.
     pub row: MethodResult,
 }
@@ -136,18 +136,16 @@ pub fn found_by(
     method: &str,
     problem: &Problem,
     in_core: &InCore,
-    plan: impl FnOnce() -> std::result::Result<Plan, PlanError>,
+    plan: impl FnOnce() -> std::result::Result<ProvenPlan, PlanError>,
 ) -> Result<Found> {
     let begin = Instant::now();
     let plan = plan();
     let seconds = begin.elapsed().as_secs_f64();
     let mut row = match &plan {
-        Ok(plan) => {
-            if let Err(problem) = prove(plan) {
-                let error = anyhow::anyhow!("{method} made an unsafe plan: {problem}");
-                return Err(WithExit { exit: Exit::NotProven, error });
-            }
-            row_of(plan, in_core)
+        Ok(plan) => row_of(plan, in_core),
+        Err(error @ PlanError::Unproven { .. }) => {
+            let error = anyhow::anyhow!("{error}");
+            return Err(WithExit { exit: Exit::NotProven, error });
         }
         Err(PlanError::Interrupted) => {
             let error = anyhow::anyhow!("interrupted");

@@ -42,18 +42,13 @@ pub fn run(args: &Args) -> Result {
     let method = method(&args.method)?;
     let inputs = args.problem.read(args.budget.budget)?;
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
-    let problem = inputs.problem();
+    let problem = inputs.problem().with_settings(args.problem.settings());
+    let problem = problem.with_settings(args.scatter.settings());
     let scatter = args.scatter.read(&inputs)?;
     let bar = Bar::new(method.name());
     let Found { plan, row } = scatter.result_of(method.as_ref(), &inputs, &problem, &bar)?;
     drop(bar);
     let comparison = comparison(&inputs, &problem, vec![row]);
-    let plan = plan.map(|mut plan| {
-        plan.predicted.bound = comparison.bound;
-        plan.settings.extend(args.problem.settings());
-        plan.settings.extend(args.scatter.settings());
-        plan
-    });
     let to_stdout = output.as_ref().is_some_and(PendingFile::is_stdout);
     if let (Some(output), Ok(plan)) = (output, &plan) {
         output.finish(plan.to_json().as_bytes())?;

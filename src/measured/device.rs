@@ -1,6 +1,6 @@
 //! Plans that run on a device.
 
-use planner::{NoMonitor, Problem, methods};
+use planner::{NoMonitor, Problem, ProvenPlan, methods};
 use runtime::cuda::{self, CudaError, CudaOptions, OpenError};
 use runtime::device::host::{HostDevice, HostOptions, memory_needed};
 use runtime::device::{Device, DeviceError, Fault};
@@ -129,7 +129,7 @@ fn refused(error: DeviceError) -> WithExit {
 }
 
 /// The plan that keeps everything, with as much memory as that takes.
-pub fn in_core_plan(trace: &Trace, machine: &Machine) -> Result<Plan> {
+pub fn in_core_plan(trace: &Trace, machine: &Machine) -> Result<ProvenPlan> {
     let budget = Bytes(in_core_budget(simulator::in_core(trace).peak.0));
     let problem = Problem::new(trace, machine, budget);
     planner::plan(&methods::InCoreMethod, &problem, &NoMonitor).or_exit(Exit::Infeasible)

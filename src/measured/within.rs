@@ -4,10 +4,10 @@
 //! otherwise. Here the plan is `tide`'s, from rough times at first and then from those that were measured
 //! under the plan before, until they settle.
 
-use planner::{Limits, Problem};
+use planner::{Problem, ProvenPlan};
 use runtime::network::Network;
 use scenarios::Budget;
-use schema::{Bytes, Machine, Nanos, Plan, Trace};
+use schema::{Bytes, Machine, Nanos, Trace};
 
 use crate::commands::plan::method;
 use crate::device_args::{DeviceKind, OnDevice};
@@ -79,9 +79,8 @@ pub fn measure_within(
     }
 }
 
-fn plan(trace: &Trace, machine: &Machine, budget: Bytes) -> Result<Plan> {
-    let mut problem = Problem::new(trace, machine, budget);
-    problem.limits = Limits { evaluations: EVALUATIONS };
+fn plan(trace: &Trace, machine: &Machine, budget: Bytes) -> Result<ProvenPlan> {
+    let problem = Problem::new(trace, machine, budget).with_evaluations(EVALUATIONS);
     planner::plan(method("tide")?.as_ref(), &problem, &UntilInterrupted).or_exit(Exit::Infeasible)
 }
 

@@ -45,14 +45,11 @@ const PROBE: Limits = Limits { evaluations: 64 };
 
 impl<'a> Question<'a> {
     fn problem<'p>(&self, trace: &'p Trace, machine: &'p Machine, budget: Bytes) -> Problem<'p> {
-        let mut problem = Problem::new(trace, machine, budget);
-        problem.host_budget = self.host_budget;
-        problem.allowed = planner::Allowed {
-            swap: self.allow.swap,
-            recompute: self.allow.recompute,
-            compress: false,
-        };
-        problem.limits = self.limits;
+        let Allow { swap, recompute, .. } = self.allow;
+        let problem = Problem::new(trace, machine, budget)
+            .with_host_budget(self.host_budget)
+            .with_allowed(planner::Allowed { swap, recompute, compress: false })
+            .with_evaluations(self.limits.evaluations);
         match self.codecs {
             Some(codecs) => codecs.apply(problem),
             None => problem,

@@ -153,7 +153,7 @@ fn fixture() -> &'static Fixture {
         let plans = all.iter().filter(|method| !method.name().contains("ilp"));
         let plans =
             plans.filter_map(|method| planner::plan(method.as_ref(), &problem, &NoMonitor).ok());
-        let mut plans: Vec<Plan> = plans.collect();
+        let mut plans: Vec<Plan> = plans.map(planner::ProvenPlan::into_plan).collect();
         plans.dedup_by(|one, other| one.actions == other.actions);
         assert!(plans.iter().any(|plan| !plan.host_buffers.is_empty()), "none swaps");
         Fixture { plans, trace, machine }

@@ -2,7 +2,6 @@
 
 mod kernels;
 mod lookups;
-mod nvcomp;
 
 use codecs::bench::{Row, Settings, Speed};
 use codecs::{CodecId, bench};

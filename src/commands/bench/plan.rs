@@ -227,9 +227,9 @@ fn measure(
     let clock =
         Clock { bar: Bar::new(method.name()), begin: Instant::now(), first: OnceLock::new() };
     // Its own problem, so that no method gains from what another has worked out.
-    let mut problem = Problem::new(trace, machine, budget);
-    problem.limits = Limits { evaluations: args.evaluations };
-    problem.allowed = args.allowed();
+    let problem = Problem::new(trace, machine, budget)
+        .with_evaluations(args.evaluations)
+        .with_allowed(args.allowed());
     let plan = planner::plan(method, &problem, &clock);
     let plan_seconds = clock.begin.elapsed().as_secs_f64();
     if plan == Err(PlanError::Interrupted) || interrupted() {

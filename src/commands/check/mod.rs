@@ -9,7 +9,7 @@ mod table;
 use std::path::PathBuf;
 
 use planner::methods::Method;
-use planner::{Limits, PlanError, Problem, plan};
+use planner::{Limits, PlanError, Problem, ProvenPlan, plan};
 use rayon::prelude::*;
 use reports::Checked;
 use runtime::network::Network;
@@ -201,7 +201,13 @@ fn check(
                     let checked = checked(subject, &row, &plan, &execution, &in_core);
                     let predicted = simulator::predict(&plan, Some(&trace));
                     let (measured, trace) = (execution.middle().clone(), trace.clone());
-                    done.push(Done { row: checked, plan, predicted, measured, trace });
+                    done.push(Done {
+                        row: checked,
+                        plan: plan.into_plan(),
+                        predicted,
+                        measured,
+                        trace,
+                    });
                 }
             },
         }
@@ -217,7 +223,7 @@ fn plans<'a>(
     methods: &'a [Box<dyn Method>],
     measured: &MeasuredMachine,
     trace: &Trace,
-) -> Result<Vec<(Bytes, &'a str, std::result::Result<Plan, PlanError>)>> {
+) -> Result<Vec<(Bytes, &'a str, std::result::Result<ProvenPlan, PlanError>)>> {
     let (machine, peak) = (&measured.machine, simulator::in_core(trace).peak);
     let budgets = args.budgets.iter().map(|budget| Budget::resolve(Some(*budget), machine, peak));
     let all: Vec<_> =
@@ -251,10 +257,8 @@ fn problem<'a>(
     budget: Bytes,
     codecs: &Option<(Vec<results::CodecSample>, CodecModels)>,
 ) -> Problem<'a> {
-    let mut problem = Problem::new(trace, machine, budget);
-    problem.limits = Limits { evaluations: args.evaluations };
+    let problem = Problem::new(trace, machine, budget).with_evaluations(args.evaluations);
     let Some((_, models)) = codecs else { return problem };
-    problem.allowed.compress = true;
     CodecInputs::measured(models).apply(problem)
 }
 

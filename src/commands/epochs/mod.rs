@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use planner::methods::{Method, by_name};
-use planner::{Monitor, Problem};
+use planner::{Monitor, Problem, ProvenPlan};
 use schema::{Bytes, Document, EpochPlan, Nanos, PendingFile, Plan, PlanSeries, Task};
 
 use crate::commands::compare::result_of;
@@ -190,7 +190,7 @@ impl Training<'_> {
 
     fn plan_of(&self, method: &dyn Method, problem: &Problem, inputs: &Inputs) -> Result<Plan> {
         let found = result_of(method, problem, self.monitor, &inputs.in_core)?;
-        found.plan.or_exit(Exit::Infeasible)
+        found.plan.or_exit(Exit::Infeasible).map(ProvenPlan::into_plan)
     }
 }
 

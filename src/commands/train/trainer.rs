@@ -1,7 +1,7 @@
 //! A network that is trained under one plan after another.
 
 use planner::methods::Method;
-use planner::{Monitor, NoMonitor, PlanError, Problem, Progress};
+use planner::{Monitor, NoMonitor, PlanError, Problem, Progress, ProvenPlan};
 use reports::Trained;
 use runtime::device::{Device, RunFailure};
 use runtime::network::Network;
@@ -63,13 +63,12 @@ impl<'a> Trainer<'a> {
 
     /// The problem of planning an iteration with codecs.
     pub fn problem(&self, models: &CodecModels) -> Problem<'a> {
-        let mut problem = Problem::new(self.trace, self.machine, self.budget);
-        problem.allowed.compress = true;
+        let problem = Problem::new(self.trace, self.machine, self.budget);
         CodecInputs::measured(self.models).apply_models(problem, models)
     }
 
     /// A method's plan.
-    pub fn plan(&self, method: &dyn Method, problem: &Problem) -> Result<Plan, NotTrained> {
+    pub fn plan(&self, method: &dyn Method, problem: &Problem) -> Result<ProvenPlan, NotTrained> {
         planner::plan(method, problem, &NoMonitor).map_err(NotTrained::NoPlan)
     }
 }

@@ -64,13 +64,15 @@ impl Way {
 }
 
 fn in_core(trainer: &Trainer, mut training: Training) -> Outcome {
-    training.under(&in_core_plan(trainer.trace, trainer.machine)?, usize::MAX)?;
+    let plan = in_core_plan(trainer.trace, trainer.machine)?;
+    training.under(&plan, usize::MAX)?;
     training.finish(Vec::new())
 }
 
 fn zvc(trainer: &Trainer, mut training: Training) -> Outcome {
     let problem = trainer.problem(&trainer.models_of("zvc"));
-    training.under(&trainer.plan(&StaticCompression::default(), &problem)?, usize::MAX)?;
+    let plan = trainer.plan(&StaticCompression::default(), &problem)?;
+    training.under(&plan, usize::MAX)?;
     training.finish(Vec::new())
 }
 

@@ -8,7 +8,6 @@ use schema::{Bytes, Dtype, Nanos};
 
 use super::Args;
 use super::lookups::{self, Lookups};
-use super::nvcomp::{self, OfNvcomp};
 use crate::codec_timers::{fastest, not_run};
 use crate::exit::{Exit, OrExit, Result};
 use crate::output::{Format, columns, print, print_json};
@@ -22,8 +21,6 @@ struct Measured {
     /// Copies within the device's memory, each byte read and written once.
     copy_bytes_per_second: u64,
     codecs: Vec<Row>,
-    /// What NVIDIA's library makes of the same tensors.
-    nvcomp: OfNvcomp,
     /// Lookups in host memory, for each invariant bit packing and element type.
     lookups: Vec<Lookups>,
 }
@@ -61,7 +58,6 @@ pub fn run(args: &Args) -> Result {
     let copies = device.time_copies(args.size, args.runs).or_exit(Exit::Failed)?;
     let copied = speed(args.size, &copies);
     let (mut rows, mut of_tables) = (Vec::new(), Vec::new());
-    let mut theirs = nvcomp::Comparison::new();
     for dtype in args.dtypes.iter().map(|element| Dtype::from(*element)) {
         // As on the host: rows as in a feature map.
         let elements = usize::try_from(args.size.0).or_exit(Exit::Usage)? / width(dtype);
@@ -76,14 +72,12 @@ pub fn run(args: &Args) -> Result {
                 of_tables.push(lookups::time(&mut device, *chunk, &layout, tensor, args.runs)?);
             }
         }
-        theirs.time(&mut device, &layout, tensor, args.runs, copied)?;
     }
     let measured = Measured {
         device: device.name().into(),
         blocks: device.blocks(),
         copy_bytes_per_second: copied as u64,
         codecs: rows,
-        nvcomp: theirs.said(),
         lookups: of_tables,
     };
     match args.format {
@@ -194,11 +188,10 @@ fn text(measured: &Measured, percent: u8) -> String {
         "{}, {} blocks of threads ({percent} %); copies within its memory {}\n{}\
          speeds in uncompressed bytes; /copy: over that of copies, which read and write each byte once\n\
          every payload, tensor and row has the bytes that the processor makes, and so have those of odd \
-         sizes\n\n{}{of_tables}",
+         sizes\n{of_tables}",
         measured.device,
         measured.blocks,
         gigabytes(measured.copy_bytes_per_second),
-        table("codec", &measured.codecs),
-        measured.nvcomp
+        table("codec", &measured.codecs)
     )
 }

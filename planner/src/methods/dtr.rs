@@ -8,7 +8,7 @@ mod tournament;
 use schema::{Bytes, Nanos};
 use simulator::{Policy, Step};
 
-use crate::methods::{Method, needs_recompute};
+use crate::method::{Method, needs_recompute};
 use crate::{Decided, Monitor, PlanError, Problem};
 
 /// DTR (Kirisame et al., ICLR 2021): a greedy online policy. Whenever an allocation does not fit,

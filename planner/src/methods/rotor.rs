@@ -5,8 +5,9 @@ mod programme;
 use schema::Bytes;
 use simulator::{Evaluator, Policy, Step};
 
+use crate::method::{Method, needs_recompute};
 use crate::methods::chain::{Chain, Costs, carry_out};
-use crate::methods::{Method, needs_recompute, revolve};
+use crate::methods::revolve;
 use crate::{Decided, Monitor, PlanError, Problem};
 
 pub(super) use programme::{Programme, SLOTS};

@@ -7,12 +7,16 @@
 pub(crate) mod check;
 mod error;
 mod fault;
+pub(crate) mod forms;
 pub mod host;
 mod load;
+pub(crate) mod residents;
+pub(crate) mod script;
 mod stop;
 
 use schema::{Bytes, TensorId, Timeline};
 
+pub(crate) use error::Interruption;
 pub use error::{AccessError, ActionError, DeviceError, RunFailure};
 pub use fault::{Damaged, Delays, Fault, ParseFaultError};
 pub use load::Load;

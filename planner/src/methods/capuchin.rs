@@ -8,7 +8,7 @@ use simulator::{Evaluator, Infeasible, Policy, Treatment};
 
 use self::free_time::Link;
 use self::recompute::Candidates;
-use crate::methods::{Method, about_feature_maps, needs_swap};
+use crate::method::{Method, needs_swap};
 use crate::{Decided, Monitor, PlanError, Problem, Progress};
 
 /// Capuchin (Peng et al., ASPLOS 2020). An iteration in core gives each access of a tensor its
@@ -64,7 +64,7 @@ impl Method for Capuchin {
         // The next by FT while its swap is hidden, then the hybrid of Algorithm 1.
         let mut hidden_left = true;
         let mut failure = match evaluator.evaluate(&treatments) {
-            Ok(_) => return Ok(about_feature_maps(problem, treatments, Policy::EARLY)),
+            Ok(_) => return Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY)),
             Err(cause) => cause,
         };
         while let Some(&swap) = by_free_time.last() {
@@ -98,7 +98,9 @@ impl Method for Capuchin {
             };
             by_free_time.retain(|gap| *gap != chosen);
             match evaluator.evaluate(&treatments) {
-                Ok(_) => return Ok(about_feature_maps(problem, treatments, Policy::EARLY)),
+                Ok(_) => {
+                    return Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY));
+                }
                 Err(cause) => failure = nearer(failure, cause),
             }
         }
@@ -121,7 +123,7 @@ fn last_resort(
         }
         treatments[*gap] = Treatment::Swap;
         match evaluator.evaluate(&treatments) {
-            Ok(_) => return Ok(about_feature_maps(problem, treatments, Policy::EARLY)),
+            Ok(_) => return Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY)),
             Err(cause) => failure = Some(failure.map_or(cause, |known| nearer(known, cause))),
         }
     }
@@ -129,7 +131,7 @@ fn last_resort(
         Some(cause) => Err(cause),
         None => evaluator
             .evaluate(&treatments)
-            .map(|_| about_feature_maps(problem, treatments, Policy::EARLY)),
+            .map(|_| Decided::about_feature_maps(problem, treatments, Policy::EARLY)),
     }
 }
 

@@ -5,8 +5,9 @@ use codecs::{Codec, Layout};
 use schema::{
     Action, ActionId, BufferId, CodecId, Direction, HostBufferId, Lane, OpId, Plan, Task, TensorId,
 };
+use simulator::HappensBefore;
 
-use crate::device::DeviceError;
+use super::DeviceError;
 use crate::network::Network;
 
 /// A range of an arena, in bytes.
@@ -75,8 +76,10 @@ pub(crate) struct Packing {
 pub(crate) struct Script {
     /// The actions of each lane in order.
     pub queues: [Vec<u32>; Lane::COUNT],
-    /// How many actions of each lane must have ended before an action starts.
-    pub waits: Vec<[u32; Lane::COUNT]>,
+    /// What has ended before an action starts, its pacing included.
+    pub order: HappensBefore,
+    /// The ends that each action waits for, beside those of its own lane.
+    pub waits: Vec<Vec<ActionId>>,
     pub work: Vec<Work>,
     /// The codecs that the plan lists.
     pub codecs: Vec<Box<dyn Codec>>,
@@ -97,7 +100,11 @@ pub(crate) struct Scratch {
 impl Script {
     /// The script of a plan that is safe and computes a trace of `network`.
     pub fn new(plan: &Plan, network: &Network) -> Result<Self, DeviceError> {
-        let (queues, waits) = order(plan);
+        let mut queues: [Vec<u32>; Lane::COUNT] = Default::default();
+        for (index, action) in plan.actions.iter().enumerate() {
+            queues[plan.lane(action.task).index()].push(index as u32);
+        }
+        let (order, waits) = HappensBefore::paced(plan);
         let mut writer = Writer {
             plan,
             network,
@@ -109,30 +116,8 @@ impl Script {
         };
         let work: Result<_, _> = plan.actions.iter().map(|action| writer.work(action)).collect();
         let (codecs, forms, scratch) = (writer.codecs, writer.forms, writer.scratch);
-        Ok(Self { queues, waits, work: work?, codecs, forms, scratch })
+        Ok(Self { queues, order, waits, work: work?, codecs, forms, scratch })
     }
-}
-
-/// Each lane's queue, and what each action waits for. A lane being a total order, the last action
-/// of a lane that one waits for implies the others.
-fn order(plan: &Plan) -> ([Vec<u32>; Lane::COUNT], Vec<[u32; Lane::COUNT]>) {
-    let mut queues: [Vec<u32>; Lane::COUNT] = Default::default();
-    let mut place_in_lane = Vec::with_capacity(plan.actions.len());
-    let mut waits = Vec::with_capacity(plan.actions.len());
-    for (index, action) in plan.actions.iter().enumerate() {
-        let lane = plan.lane(action.task).index();
-        let mut wait = [0; Lane::COUNT];
-        for on in action.after.iter().chain(&action.not_before) {
-            let (lane, place): (usize, u32) = place_in_lane[on.index()];
-            wait[lane] = wait[lane].max(place + 1);
-        }
-        // Its own lane runs in order anyway.
-        wait[lane] = 0;
-        waits.push(wait);
-        place_in_lane.push((lane, queues[lane].len() as u32));
-        queues[lane].push(ActionId::from_index(index).0);
-    }
-    (queues, waits)
 }
 
 fn codecs_of(plan: &Plan) -> Result<Vec<Box<dyn Codec>>, DeviceError> {

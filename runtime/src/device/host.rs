@@ -2,7 +2,6 @@
 //! memory, and threads that copy at the speed of a link.
 
 mod action;
-pub(crate) mod forms;
 mod gate;
 mod lanes;
 mod ledger;
@@ -10,32 +9,31 @@ mod link;
 mod loads;
 mod memory;
 mod probe;
-pub(crate) mod residents;
 mod sabotage;
-pub(crate) mod script;
 mod widened;
 
+use std::convert::Infallible;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use schema::{Basis, Bytes, Lane, Link, Plan, Task, TensorId, Timeline, Trace};
 
 use super::check::check;
+use super::forms::Forms;
+use super::residents::{Residents, State};
+use super::script::{Scratch, Script};
 use super::{AccessError, Delays, Device, DeviceError, Fault, MemoryUse, RunFailure, Stop};
 use crate::memory::{NoRoom, room_for};
 use crate::network::Network;
 use crate::network::bf16::{load, store};
 use action::{ActionContext, Workbench};
-use forms::Forms;
-use lanes::{Iteration, Outcome, lock};
+use lanes::{Iteration, lock};
 use ledger::Ledger;
 use link::Throttle;
 pub use loads::HostLoads;
 use memory::{Arena, Memory};
 pub use probe::LinkProbe;
-use residents::Residents;
 use sabotage::Sabotage;
-use script::{Place, Scratch, Script};
 
 /// How a host device behaves.
 #[derive(Debug, Clone)]
@@ -87,17 +85,6 @@ pub struct HostDevice<'a> {
     state: State,
     iterations: u64,
     stop: Stop,
-}
-
-/// What the arena holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// What the first iteration begins with.
-    New,
-    /// What an iteration ended with.
-    Between,
-    /// What an iteration left that did not end.
-    Unusable,
 }
 
 impl<'a> HostDevice<'a> {
@@ -160,9 +147,7 @@ impl<'a> HostDevice<'a> {
                 memory,
                 throttle: Throttle::new(options.link.clone()),
                 threads: threads.transpose()?,
-                fallbacks: AtomicU64::new(0),
                 watch: None,
-                kept: Default::default(),
             },
             ledger: Mutex::new(Ledger::new(plan)),
             sabotage,
@@ -177,38 +162,6 @@ impl<'a> HostDevice<'a> {
     /// and in its time.
     pub fn watch_decompressed(&mut self, watch: impl Fn(TensorId, &[f32]) + Send + Sync + 'a) {
         self.context.watch = Some(Box::new(watch));
-    }
-
-    /// Where a tensor is that is there now, and how many elements it has, which are to be `found`.
-    fn place(&self, tensor: TensorId, found: usize) -> Result<Place, AccessError> {
-        let (place, when) = match self.state {
-            State::New => (self.residents.place_before(tensor), "before the first iteration"),
-            State::Between => (self.residents.place_after(tensor), "between iterations"),
-            State::Unusable => return Err(AccessError::Unusable),
-        };
-        let place = place.ok_or(AccessError::NotThere { tensor, when })?;
-        match self.context.network.tensor(tensor).elements {
-            expected if expected == found => Ok(place),
-            expected => Err(AccessError::Length { tensor, expected, found }),
-        }
-    }
-
-    fn failure(&self, outcome: Outcome) -> RunFailure {
-        match outcome {
-            Outcome::Stopped => RunFailure::Stopped,
-            Outcome::NoThread(why) => RunFailure::NoThread { why },
-            Outcome::Failed(action, source) => {
-                let task = self.plan.actions[action.index()].task;
-                let name = match task {
-                    Task::Run(op) | Task::Recompute(op) => &self.trace.ops[op.index()].name,
-                    Task::D2h(id) | Task::H2d(id) | Task::Compress(id) | Task::Decompress(id) => {
-                        &self.trace.tensors[id.index()].name
-                    }
-                };
-                let lane = self.plan.lane(task);
-                RunFailure::Action { action, lane, task, name: name.clone(), source }
-            }
-        }
     }
 
     fn timeline(&self) -> Timeline {
@@ -241,18 +194,16 @@ pub fn memory_needed(network: &Network, arena: u64) -> u64 {
 
 impl Device for HostDevice<'_> {
     fn write(&mut self, tensor: TensorId, data: &[f32]) -> Result<(), AccessError> {
-        if self.residents.place_before(tensor).is_none() {
-            let when = "when an iteration begins";
-            return Err(AccessError::NotThere { tensor, when });
-        }
-        let place = self.place(tensor, data.len())?;
+        let now = (self.context.network, self.state);
+        let place = self.residents.place_to_write(now, tensor, data.len())?;
         let ActionContext { network, memory, .. } = &mut self.context;
         store(network, tensor, data, memory.device.bytes(place));
         Ok(())
     }
 
     fn read(&mut self, tensor: TensorId, data: &mut [f32]) -> Result<(), AccessError> {
-        let place = self.place(tensor, data.len())?;
+        let now = (self.context.network, self.state);
+        let place = self.residents.place(now, tensor, data.len())?;
         let ActionContext { network, memory, .. } = &mut self.context;
         load(network, tensor, memory.device.bytes(place), data);
         Ok(())
@@ -262,7 +213,18 @@ impl Device for HostDevice<'_> {
         match self.state {
             _ if self.stop.is_requested() => return Err(RunFailure::Stopped),
             State::Unusable => return Err(RunFailure::Unusable),
-            State::Between => self.residents.put_back(&mut self.context.memory.device),
+            State::Between => {
+                let read = |arena: &mut Arena, place| Ok(arena.bytes(place).to_vec());
+                let put = self.residents.put_back(
+                    &mut self.context.memory.device,
+                    read,
+                    |to, at, data| {
+                        to.bytes(at).copy_from_slice(data);
+                        Ok::<_, Infallible>(())
+                    },
+                );
+                put.unwrap_or_else(|never| match never {});
+            }
             State::New => {}
         }
         self.context.forms.clear();
@@ -270,8 +232,8 @@ impl Device for HostDevice<'_> {
         self.state = State::Unusable;
         let Self { plan, context, ledger, sabotage, iterations, stop, .. } = self;
         let iteration = Iteration::new(plan, context, ledger, sabotage, *iterations, stop);
-        let outcome = iteration.run(&mut self.benches);
-        outcome.map_err(|outcome| self.failure(outcome))?;
+        let ended = iteration.run(&mut self.benches);
+        ended.map_err(|interruption| interruption.failure(self.plan, self.trace))?;
         self.state = State::Between;
         self.iterations += 1;
         Ok(self.timeline())
@@ -280,13 +242,12 @@ impl Device for HostDevice<'_> {
     fn memory(&self) -> MemoryUse {
         let ledger = lock(&self.ledger);
         let scratch: usize = self.benches.iter().map(Workbench::bytes).sum();
-        let kept = self.context.kept[1].load(Ordering::Relaxed);
         MemoryUse {
             arena: Bytes(ledger.highest),
             live: Bytes(ledger.most),
             host_arena: Bytes(ledger.highest_on_host),
-            outside: Bytes(scratch as u64 + kept),
-            fallbacks: self.context.fallbacks.load(Ordering::Relaxed),
+            outside: Bytes(scratch as u64 + self.context.forms.most_kept()),
+            fallbacks: self.context.forms.fallbacks.load(Ordering::Relaxed),
         }
     }
 }

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use schema::{Bytes, Nanos};
 use simulator::Policy;
 
-use crate::decide::{lower_where_it_fits, share};
-use crate::methods::{Method, Tide, needs_recompute, needs_swap};
+use crate::fit::{lower_where_it_fits, share};
+use crate::method::{Method, needs_recompute, needs_swap};
+use crate::methods::Tide;
 use crate::{Allowed, Decided, Monitor, PlanError, Problem, Progress};
 use model::Model;
 use programme::SOLVER;
@@ -141,13 +142,7 @@ impl Ilp {
             match evaluator.evaluate(&treatments) {
                 Ok(_) => {
                     let considered = model.items.iter().map(|item| item.gap).collect();
-                    return Ok(Decided {
-                        treatments,
-                        policy: Policy::EARLY,
-                        considered,
-                        steps: None,
-                        as_recorded: false,
-                    });
+                    return Ok(Decided::new(treatments, Policy::EARLY, considered));
                 }
                 Err(cause) => {
                     failure.get_or_insert(PlanError::from_infeasible(cause, problem.budget));

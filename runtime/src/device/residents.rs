@@ -2,16 +2,27 @@
 
 use schema::{Buffer, BufferId, Plan, TensorId, Trace};
 
-use super::memory::Arena;
 use super::script::Place;
-use crate::device::DeviceError;
+use super::{AccessError, DeviceError};
+use crate::network::Network;
+
+/// What a device's arena holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// What the first iteration begins with.
+    New,
+    /// What an iteration ended with.
+    Between,
+    /// What an iteration left that did not end.
+    Unusable,
+}
 
 /// Where tensors are when an iteration begins and when it ends.
 pub(crate) struct Residents {
     before: Vec<Option<Place>>,
     after: Vec<Option<Place>>,
     /// Constants that end elsewhere than they begin: from where, to where.
-    pub(crate) moved: Vec<(Place, Place)>,
+    moved: Vec<(Place, Place)>,
 }
 
 impl Residents {
@@ -26,12 +37,37 @@ impl Residents {
         Ok(Self { moved: moved.collect(), before, after })
     }
 
-    pub fn place_before(&self, tensor: TensorId) -> Option<Place> {
-        self.before.get(tensor.index()).copied().flatten()
+    /// Where a tensor is that is there now, and is to have `cells` cells.
+    pub fn place(
+        &self,
+        (network, state): (&Network, State),
+        tensor: TensorId,
+        cells: usize,
+    ) -> Result<Place, AccessError> {
+        let (places, when) = match state {
+            State::New => (&self.before, "before the first iteration"),
+            State::Between => (&self.after, "between iterations"),
+            State::Unusable => return Err(AccessError::Unusable),
+        };
+        let place = places.get(tensor.index()).copied().flatten();
+        let place = place.ok_or(AccessError::NotThere { tensor, when })?;
+        match network.tensor(tensor).elements {
+            expected if expected == cells => Ok(place),
+            expected => Err(AccessError::Length { tensor, expected, found: cells }),
+        }
     }
 
-    pub fn place_after(&self, tensor: TensorId) -> Option<Place> {
-        self.after.get(tensor.index()).copied().flatten()
+    /// The same of a tensor that the next iteration begins with.
+    pub fn place_to_write(
+        &self,
+        now: (&Network, State),
+        tensor: TensorId,
+        cells: usize,
+    ) -> Result<Place, AccessError> {
+        if self.before.get(tensor.index()).copied().flatten().is_none() {
+            return Err(AccessError::NotThere { tensor, when: "when an iteration begins" });
+        }
+        self.place(now, tensor, cells)
     }
 
     /// All that is there when the iteration begins.
@@ -42,12 +78,16 @@ impl Residents {
 
     /// Puts constants where the next iteration begins with them. Where one belongs, another may
     /// lie, so that they are taken out together.
-    pub(super) fn put_back(&self, arena: &mut Arena) {
-        let taken: Vec<Vec<u8>> =
-            self.moved.iter().map(|(after, _)| arena.bytes(*after).to_vec()).collect();
-        for ((_, before), data) in self.moved.iter().zip(taken) {
-            arena.bytes(*before).copy_from_slice(&data);
-        }
+    pub fn put_back<A, E>(
+        &self,
+        arena: &mut A,
+        read: impl Fn(&mut A, Place) -> Result<Vec<u8>, E>,
+        write: impl Fn(&mut A, Place, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let taken = self.moved.iter().map(|(from, _)| read(arena, *from));
+        let taken: Vec<_> = taken.collect::<Result<_, E>>()?;
+        let mut placed = self.moved.iter().zip(taken);
+        placed.try_for_each(|((_, to), bytes)| write(arena, *to, &bytes))
     }
 }
 

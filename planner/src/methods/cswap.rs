@@ -6,8 +6,8 @@ mod slide;
 use schema::{Bytes, CodecCost, Fidelity};
 use simulator::{GapId, Treatment};
 
+use crate::method::{Method, needs_codec, needs_swap};
 use crate::methods::vdnn::{POLICY, Vdnn, convolution_inputs};
-use crate::methods::{Method, about_feature_maps, needs_codec, needs_swap};
 use crate::{Decided, Monitor, PlanError, Problem};
 
 pub use cost::SwapCost;
@@ -182,7 +182,7 @@ pub(super) fn swap_what_fits(
         Ok(_) => inputs,
         Err(_) => swap(&problem.feature_maps),
     };
-    about_feature_maps(problem, treatments, POLICY)
+    Decided::about_feature_maps(problem, treatments, POLICY)
 }
 
 /// The problem's codecs of fixed rate by ascending rate: the `P` that CSWAP+ slides is a position in

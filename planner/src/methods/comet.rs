@@ -6,8 +6,8 @@ mod refresh;
 use schema::{Bytes, Choice, Fidelity, OpKind, TensorId};
 use simulator::{GapId, Policy, Treatment};
 
+use crate::method::{Method, needs_codec, needs_recompute};
 use crate::methods::vdnn::convolution_inputs;
-use crate::methods::{Method, about_feature_maps, needs_codec, needs_recompute};
 use crate::{Decided, Monitor, PlanError, Problem};
 
 pub use error::{ACCEPTABLE, COEFFICIENT, LayerStatistics, UNIFORM, gradient_sigma, loss_weight};
@@ -65,7 +65,7 @@ impl Method for Comet {
         let kept = Bytes(whole - (u128::from(whole) * u128::from(FREE_PERMILLE) / 1000) as u64);
         let mut evaluator = problem.evaluator(POLICY, target.min(kept));
         match evaluator.evaluate(&treatments) {
-            Ok(_) => Ok(about_feature_maps(problem, treatments, POLICY)),
+            Ok(_) => Ok(Decided::about_feature_maps(problem, treatments, POLICY)),
             Err(cause) => Err(PlanError::from_infeasible(cause, kept)),
         }
     }
