@@ -20,6 +20,7 @@ mod published;
 mod rates;
 mod scatter;
 mod signals;
+mod stated_options;
 mod study;
 mod training;
 

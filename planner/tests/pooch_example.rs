@@ -62,15 +62,7 @@ fn trace() -> Trace {
     Trace {
         network: "pooch-4.4".into(),
         batch: None,
-        provenance: Provenance {
-            settings: Default::default(),
-            origin: Origin::Modelled,
-            device: "none".into(),
-            framework: None,
-            source: "PooCH, figure 11".into(),
-            date: None,
-            notes: Vec::new(),
-        },
+        provenance: Provenance::new(Origin::Modelled, "none", "PooCH, figure 11"),
         tensors: (0..8).map(tensor).collect(),
         // Between the last layer's two computations, its feature map can leave and come back.
         ops: forward.chain([loss]).chain(backward).collect(),

@@ -20,15 +20,7 @@ fn the_tapes_are_those_that_they_were() {
             let described = network(info.name, options).unwrap();
             let network = Network::new(&described, None).unwrap();
             for network in [network.clone(), network.in_bf16()] {
-                let provenance = Provenance {
-                    settings: Default::default(),
-                    origin: Origin::Modelled,
-                    device: "none".into(),
-                    framework: None,
-                    source: "test".into(),
-                    date: None,
-                    notes: Vec::new(),
-                };
+                let provenance = Provenance::new(Origin::Modelled, "none", "test");
                 let nothing = Measured { durations: Vec::new(), sparsity: Vec::new() };
                 let mut trace = network.trace(&nothing, provenance);
                 for op in &mut trace.ops {

@@ -104,15 +104,7 @@ fn named(name: &str, rate: Option<f32>, options: &NetworkOptions) -> Network {
 }
 
 fn trace(network: &Network) -> Trace {
-    let provenance = Provenance {
-        settings: Default::default(),
-        origin: Origin::Modelled,
-        device: "none".into(),
-        framework: None,
-        source: "test".into(),
-        date: None,
-        notes: Vec::new(),
-    };
+    let provenance = Provenance::new(Origin::Modelled, "none", "test");
     network.trace(&Measured { durations: Vec::new(), sparsity: Vec::new() }, provenance)
 }
 

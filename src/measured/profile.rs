@@ -191,7 +191,7 @@ pub fn measure_network(
 ) -> Result<(Trace, OpTimes)> {
     let source = format!("{SOURCE} {}", named.name);
     let (mut trace, times) = measure_ops(network, source, how, machine)?;
-    trace.provenance.settings = named.settings();
+    trace.provenance.recipe = Some(named.recipe()?);
     Ok((trace, times))
 }
 
@@ -258,13 +258,10 @@ fn provenance(source: String, args: &DeviceArgs, machine: &Machine) -> Provenanc
          {seed})."
     )];
     Provenance {
-        origin: Origin::Measured,
-        device: machine.device.name.clone(),
         framework: Some("tidegate runtime".into()),
-        source,
         date: Some(chrono::Utc::now().format("%Y-%m-%d").to_string()),
         notes,
-        settings: Default::default(),
+        ..Provenance::new(Origin::Measured, machine.device.name.clone(), source)
     }
 }
 

@@ -94,15 +94,7 @@ pub fn trace(chain: &Chain) -> Trace {
     let trace = Trace {
         network: "chain".into(),
         batch: None,
-        provenance: Provenance {
-            settings: Default::default(),
-            origin: Origin::Modelled,
-            device: "none".into(),
-            framework: None,
-            source: "a chain of stages".into(),
-            date: None,
-            notes: Vec::new(),
-        },
+        provenance: Provenance::new(Origin::Modelled, "none", "a chain of stages"),
         tensors,
         ops,
     };

@@ -30,15 +30,7 @@ fn trace_of(random: &mut Random, most_ops: u64, trains: bool) -> Trace {
     let mut trace = Trace {
         network: "random".into(),
         batch: None,
-        provenance: Provenance {
-            settings: Default::default(),
-            origin: Origin::Modelled,
-            device: "none".into(),
-            framework: None,
-            source: "a seed".into(),
-            date: None,
-            notes: Vec::new(),
-        },
+        provenance: Provenance::new(Origin::Modelled, "none", "a seed"),
         tensors: Vec::new(),
         ops: Vec::new(),
     };

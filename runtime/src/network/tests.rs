@@ -101,15 +101,7 @@ fn constants(network: &Network, memory: &Memory) -> Vec<Vec<u32>> {
 }
 
 pub(crate) fn trace(network: &Network) -> schema::Trace {
-    let provenance = Provenance {
-        settings: Default::default(),
-        origin: Origin::Modelled,
-        device: "none".into(),
-        framework: None,
-        source: "test".into(),
-        date: None,
-        notes: Vec::new(),
-    };
+    let provenance = Provenance::new(Origin::Modelled, "none", "test");
     let count = network.ops().len();
     let measured = Measured { durations: vec![schema::Nanos(1); count], sparsity: Vec::new() };
     network.trace(&measured, provenance)

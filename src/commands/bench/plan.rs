@@ -11,9 +11,9 @@ use simulator::{Policy, Treatment, in_core};
 
 use crate::commands::bench::{slope, synthetic};
 use crate::commands::compare::methods_of;
-use crate::exit::{Exit, Result, WithExit, usage};
+use crate::exit::{Exit, Result, WithExit};
 use crate::inputs::{Allow, InPlace, read_machine, read_trace};
-use crate::networks::{NetworkArgs, is_network, read_network};
+use crate::networks::{NetworkArgs, is_network};
 use crate::output::{Format, columns, print, print_json};
 use crate::progress::Bar;
 use crate::signals::interrupted;
@@ -182,11 +182,7 @@ impl Args {
         if !is_network(name) {
             return read_trace(name, self.in_place);
         }
-        let Some(batch) = self.network.batch else {
-            return Err(usage(format!("{name} is a network: state its batch with --batch")));
-        };
-        let network = read_network(name, &self.network.options(batch)?)?;
-        self.network.modelled_trace(&network, machine)
+        self.network.modelled_trace(name, machine)
     }
 
     fn allowed(&self) -> Allowed {

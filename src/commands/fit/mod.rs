@@ -11,8 +11,9 @@ use serde::Deserialize;
 
 use crate::exit::{Exit, OrExit, Result, usage};
 use crate::inputs::{InPlace, read_machine, read_trace};
-use crate::networks::{NetworkArgs, read_network};
+use crate::networks::read_network;
 use crate::output::print;
+use crate::stated_options::StatedOptions;
 
 /// Fit models to samples: of codecs, or the efficiencies that modelled op times rest on
 ///
@@ -58,7 +59,7 @@ struct Recording {
     network: Option<String>,
     /// Options of the network; its batch where the recording does not state one.
     #[serde(default)]
-    options: NetworkArgs,
+    options: StatedOptions,
 }
 
 /// Fits, shows the residuals and writes.
@@ -111,7 +112,7 @@ impl Recording {
                 self.file
             )));
         };
-        let network = read_network(network, &self.options.options(batch)?)?;
+        let network = read_network(network, &self.options.options(batch))?;
         Ok((trace, Some(network), machine))
     }
 }
