@@ -1,17 +1,15 @@
 //! Networks as they are named on the command line: a bundled one or a file, and its options.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args;
-use networks::{
-    Activation, Conventions, Efficiencies, Network, NetworkOptions, Optimizer, modelled_trace_of,
-};
-use schema::file::{read_bytes, read_text};
-use schema::{Digest, Dtype, Framework, Machine, Recipe, Trace};
+use experiments::recipes::{modelled, recipe};
+use networks::{Activation, NetworkOptions, Optimizer};
+use schema::{Dtype, Framework, Machine, Recipe, Trace};
 
-use crate::exit::{Exit, OrExit, Result, usage};
-use crate::training::trainable;
+use crate::exit::{Result, usage};
+
+pub use experiments::sources::{is_network, read_network};
 
 /// What a user chooses about a network. What is absent is as the network's authors have it.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
@@ -128,13 +126,7 @@ impl NetworkArgs {
                 return Err(usage(format!("{message}: write pytorch or tidegate")));
             }
         };
-        let file = extension(name).map(|_| read_bytes(Path::new(name))).transpose()?;
-        Ok(Recipe {
-            network: name.to_string(),
-            file: file.map(|bytes| Digest::of_bytes(&bytes)),
-            conventions,
-            options: self.options(batch)?,
-        })
+        Ok(recipe(name, conventions, self.options(batch)?)?)
     }
 
     /// The trace of a network that is named with these options, and with a batch.
@@ -144,7 +136,7 @@ impl NetworkArgs {
                 "{name} is a network: state its batch, such as `--batch 64`"
             )));
         };
-        modelled(&self.recipe(name, batch)?, machine, self.efficiencies.as_deref())
+        Ok(modelled(&self.recipe(name, batch)?, machine, self.efficiencies.as_deref())?)
     }
 
     /// Refuses options for what is no network.
@@ -155,60 +147,4 @@ impl NetworkArgs {
         let message = "is a recorded trace, which has one batch and no options";
         Err(usage(format!("`{name}` {message}: name a network (see `list networks`)")))
     }
-}
-
-/// Whether a name is that of a bundled network, or of a file that describes one.
-pub fn is_network(name: &str) -> bool {
-    networks::networks().any(|network| network.name == name)
-        || matches!(extension(name), Some("toml" | "onnx"))
-}
-
-/// The trace of a recipe's network on a machine, its times modelled with the efficiencies of a
-/// file, or with those that come with tidegate.
-pub fn modelled(recipe: &Recipe, machine: &Machine, efficiencies: Option<&Path>) -> Result<Trace> {
-    let efficiencies = match efficiencies {
-        None => Efficiencies::bundled(),
-        Some(file) => Efficiencies::from_toml(&read_text(file)?)
-            .with_context(|| format!("{}", file.display()))
-            .or_exit(Exit::Usage)?,
-    };
-    let network = described(recipe)?;
-    let trace = match recipe.conventions {
-        Framework::Pytorch => {
-            let tape = network.lower(&Conventions::PYTORCH).tape;
-            modelled_trace_of(&network, &tape, machine, &efficiencies)
-        }
-        Framework::Tidegate => {
-            modelled_trace_of(&network, &*trainable(&network)?, machine, &efficiencies)
-        }
-    };
-    let mut trace = trace.or_exit(Exit::Usage)?;
-    trace.provenance.recipe = Some(recipe.clone());
-    Ok(trace)
-}
-
-/// The network of a recipe, from the file that the recipe was made of.
-pub fn described(recipe: &Recipe) -> Result<Network> {
-    let name = &recipe.network;
-    if let Some(digest) = &recipe.file
-        && *digest != Digest::of_bytes(&read_bytes(Path::new(name))?)
-    {
-        return Err(usage(format!("{name} is another file than the network was made of")));
-    }
-    read_network(name, &recipe.options)
-}
-
-/// A bundled network, or one from a TOML or ONNX file.
-pub fn read_network(name: &str, options: &NetworkOptions) -> Result<Network> {
-    let path = Path::new(name);
-    let network = match extension(name) {
-        Some("toml") => networks::network_from_toml(&read_text(path)?, path, options),
-        Some("onnx") => networks::network_from_onnx(&read_bytes(path)?, path, options),
-        _ => networks::network(name, options),
-    };
-    network.or_exit(Exit::Usage)
-}
-
-fn extension(name: &str) -> Option<&str> {
-    Path::new(name).extension().and_then(|extension| extension.to_str())
 }

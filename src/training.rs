@@ -1,16 +1,12 @@
 //! Networks that train on a device, and the traces that say which network they are of.
 
 use anyhow::Context;
+use experiments::recipes::{StatedOptions, described, trainable};
 use runtime::network::Network;
 use schema::{Framework, Recipe, Trace};
 
 use crate::exit::{Exit, OrExit, Result, usage};
-use crate::networks::{NetworkArgs, described, is_network};
-use crate::stated_options::StatedOptions;
-
-/// Learning rate where nobody chose one: small enough that networks without normalisations, on one
-/// small batch, do not leave the finite numbers.
-const LEARNING_RATE: f32 = 1e-3;
+use crate::networks::{NetworkArgs, is_network};
 
 /// A network as it is named on the command line, made one that computes.
 #[derive(Debug, Clone)]
@@ -24,7 +20,7 @@ pub struct Named<'a> {
 impl Named<'_> {
     /// The network that computes.
     pub fn network(&self) -> Result<Network> {
-        trainable(&described(&self.recipe()?)?)
+        Ok(trainable(&described(&self.recipe()?)?)?)
     }
 
     /// How it is built.
@@ -45,11 +41,6 @@ impl Named<'_> {
         let recipe = self.options.recipe(self.name, batch)?;
         Ok(Recipe { conventions: Framework::Tidegate, ..recipe })
     }
-}
-
-/// The network that computes what a description says.
-pub fn trainable(network: &networks::Network) -> Result<Network> {
-    Network::new(network, Some(LEARNING_RATE)).or_exit(Exit::Usage)
 }
 
 /// The network that a trace is of, made again from what the trace says of itself.
@@ -79,5 +70,5 @@ pub fn network_of(trace: &Trace) -> Result<Network> {
             recipe.network
         )));
     }
-    trainable(&described(&recipe)?)
+    Ok(trainable(&described(&recipe)?)?)
 }

@@ -1,12 +1,13 @@
 //! `tidegate list`
 
 use planner::methods;
+use reports::columns;
 use schema::Direction;
 
 use crate::commands::devices;
 use crate::device_args::LibraryArgs;
 use crate::exit::Result;
-use crate::output::{Format, columns, print, print_json};
+use crate::output::{Format, print, print_json};
 
 /// List what comes with tidegate
 #[derive(clap::Args)]
@@ -131,7 +132,7 @@ fn network(network: networks::NetworkInfo) -> Entry {
 }
 
 fn study(name: &'static str) -> Result<Entry> {
-    let study = crate::study::read(name)?;
+    let study = experiments::study::read(name)?;
     let figures = vec![format!("{} points", study.points().count())];
     Ok(Entry { name: name.into(), figures, description: study.description })
 }

@@ -7,6 +7,7 @@ mod blas;
 mod dnn;
 mod halves;
 mod matrices;
+mod product;
 mod rows;
 mod simple;
 
@@ -14,8 +15,8 @@ use codecs::kernels::Launches;
 use schema::OpId;
 
 use crate::network::Step;
+use arguments::Writer;
 pub use arguments::{Argument, Cells, Halves, Means, OpOperands};
-use arguments::{Operand, Writer};
 use bf16::Widened;
 pub use blas::{BLAS, BLAS_ARGUMENTS, BLAS_HALVES};
 pub use dnn::{DNN, DnnCall, DnnKernel, dnn_call};
@@ -47,23 +48,19 @@ pub fn launches<A: Copy + PartialEq>(
     if simple::is_too_large(step) {
         return Err(NoKernel { what: "pooling or up-sampling of planes of 2^32 elements or more" });
     }
+    let mut writer = Writer::new(means, op, operands.scratch);
     if bf16::has_elements(step, operands) {
         // Nothing to gain from a library that takes floats.
-        let mut writer = Writer::new(Means::kernels(means.blocks), op, operands.scratch);
+        writer.means = Means::kernels(means.blocks);
         writer.has_elements = true;
         write(step, operands, &mut writer)?;
-        return Ok(Launches { launches: writer.launches, scratch_bytes: writer.scratch_bytes });
-    }
-    if let Some(writer) = halves::write(step, op, operands, means) {
-        return Ok(Launches { launches: writer.launches, scratch_bytes: writer.scratch_bytes });
-    }
-    let mut writer = Writer::new(means, op, operands.scratch);
-    match Widened::new(operands, &mut writer) {
-        Some(widened) => {
-            write(step, &widened.operands(operands), &mut writer)?;
-            widened.round(&mut writer);
-        }
-        None => write(step, operands, &mut writer)?,
+    } else if let Some(in_halves) = halves::write(step, op, operands, means) {
+        writer = in_halves;
+    } else if let Some(widened) = Widened::new(operands, &mut writer) {
+        write(step, &widened.operands(operands), &mut writer)?;
+        widened.round(&mut writer);
+    } else {
+        write(step, operands, &mut writer)?;
     }
     Ok(Launches { launches: writer.launches, scratch_bytes: writer.scratch_bytes })
 }
@@ -74,7 +71,7 @@ fn write<A: Copy + PartialEq>(
     operands: &OpOperands<'_, A>,
     writer: &mut Writer<A>,
 ) -> Result<(), NoKernel> {
-    if writer.has_dnn() && dnn::write(step, operands, writer).is_some() {
+    if writer.means.dnn && dnn::write(step, operands, writer).is_some() {
         return Ok(());
     }
     let done = match step {
