@@ -13,7 +13,7 @@ use results::ResultsError;
 use runtime::cuda::{CodecRunError, CudaError, OpenError};
 use runtime::device::RunFailure;
 use runtime::memory::NoRoom;
-use runtime::network::RunError;
+use runtime::network::{NotTrainable, RunError};
 use runtime::training::TrainingError;
 use scenarios::{CarryOverError, Place, ScenarioError, StudyError};
 use schema::{Bytes, FileError};
@@ -58,6 +58,15 @@ pub enum Error {
     /// A network is wrong.
     #[error(transparent)]
     Network(#[from] NetworkError),
+    /// A network cannot be trained here.
+    #[error(transparent)]
+    NotTrainable(#[from] NotTrainable),
+    /// A file that describes a network has changed.
+    #[error("{0} is another file than the network was made of: put that one there, or plan again")]
+    OtherFile(String),
+    /// Efficiencies are wrong.
+    #[error("{}", .0.display())]
+    Efficiencies(PathBuf, #[source] NetworkError),
     /// A study is wrong.
     #[error(transparent)]
     Study(#[from] StudyError),

@@ -92,6 +92,6 @@ pub fn read_network(name: &str, options: &NetworkOptions) -> Result<Network> {
     })
 }
 
-fn extension(name: &str) -> Option<&str> {
+pub(crate) fn extension(name: &str) -> Option<&str> {
     Path::new(name).extension().and_then(|extension| extension.to_str())
 }

@@ -65,6 +65,7 @@ pub(crate) fn lower_with(
     let mut plan = Plan {
         method: String::new(),
         settings: Default::default(),
+        recipe: problem.trace.provenance.recipe.clone(),
         trace: Reference { name: problem.trace.title(), digest: problem.trace_digest().clone() },
         machine: Reference { name: problem.machine.name.clone(), digest: problem.machine.digest() },
         codec_models: problem.codecs.source.clone().filter(|_| compresses),

@@ -44,15 +44,7 @@ fn trace(cases: &[Case]) -> Trace {
     Trace {
         network: "test".into(),
         batch: None,
-        provenance: Provenance {
-            settings: Default::default(),
-            origin: Origin::Measured,
-            device: "NVIDIA P100 PCIe".into(),
-            framework: None,
-            source: "test".into(),
-            date: None,
-            notes: Vec::new(),
-        },
+        provenance: Provenance::new(Origin::Measured, "NVIDIA P100 PCIe", "test"),
         tensors: cases.iter().map(tensor).collect(),
         ops: cases.iter().enumerate().map(op).collect(),
     }

@@ -21,6 +21,7 @@ mod pending;
 mod plan;
 mod plan_series;
 mod printable;
+mod recipe;
 mod temporary;
 mod timeline;
 mod trace;
@@ -45,6 +46,7 @@ pub use plan::{
 };
 pub use plan_series::{EpochPlan, PlanSeries, PlanSeriesError};
 pub use printable::printable;
+pub use recipe::{Activation, Framework, NetworkOptions, Optimizer, Recipe};
 pub use temporary::{is_temporary, remove_temporary_files};
 pub use timeline::{Basis, Interval, MemoryPoint, Stall, StallCause, Timeline};
 pub use trace::{Dtype, Home, InPlace, Op, OpKind, Origin, Phase, Provenance, Role, Tensor, Trace};

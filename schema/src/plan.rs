@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ActionId, BufferId, Bytes, CodecId, CodecRef, Digest, Document, HostBufferId, Nanos, OpId,
-    TensorId,
+    Recipe, TensorId,
 };
 
 /// A plan for one trace on one machine under one budget: which actions run on which lane, what
@@ -31,6 +31,9 @@ pub struct Plan {
     /// The method's settings, as on the command line.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
+    /// How to build the trace's network again, where the trace says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<Recipe>,
     /// The trace that it was made for.
     pub trace: Reference,
     /// The machine that it was made for.

@@ -109,6 +109,7 @@ mod tests {
         Plan {
             method: "cswap".into(),
             settings: Default::default(),
+            recipe: None,
             trace: reference("trace"),
             machine: reference("machine"),
             codec_models: None,

@@ -1,11 +1,12 @@
 //! One iteration of one network on one device.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Document, Nanos, OpId, TensorId, TraceError, trace_check};
+use crate::{Bytes, Digest, Document, Nanos, OpId, Recipe, TensorId, TraceError, trace_check};
 
 /// One training iteration (or inference step) of one network on one device: which ops ran in
 /// which order, how long each took, and which tensors it read and wrote.
@@ -30,7 +31,7 @@ pub struct Trace {
 }
 
 /// Where a trace's figures come from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Provenance {
     /// How the figures were obtained.
@@ -48,10 +49,31 @@ pub struct Provenance {
     /// What the importer or profiler had to decide, in sentences for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What a command made the trace with, so that the network can be built again: `network`, its
-    /// name or file, and `options`, as JSON. Absent in recordings of others.
+    /// What older versions wrote in place of [`Provenance::recipe`]: `network`, its name or file, and
+    /// `options`, as JSON.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
+    /// How to build the network again. Absent in recordings of others. It says nothing of the
+    /// iteration that the trace does not say, and does not enter the digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<Recipe>,
+}
+
+impl Provenance {
+    /// Figures of a device from a file, a command or a publication, about which nothing else is
+    /// known.
+    pub fn new(origin: Origin, device: impl Into<String>, source: impl Into<String>) -> Self {
+        Self {
+            origin,
+            device: device.into(),
+            framework: None,
+            source: source.into(),
+            date: None,
+            notes: Vec::new(),
+            settings: BTreeMap::new(),
+            recipe: None,
+        }
+    }
 }
 
 /// How a trace's figures were obtained.
@@ -310,6 +332,16 @@ impl Document for Trace {
     const FORMAT: &'static str = "tidegate/trace";
     const VERSION: u32 = 1;
     type Invalid = TraceError;
+
+    /// That of all but the recipe.
+    fn digest(&self) -> Digest {
+        let mut trace = Cow::Borrowed(self);
+        if self.provenance.recipe.is_some() {
+            trace.to_mut().provenance.recipe = None;
+        }
+        let json = serde_json::to_vec(&trace).expect("documents are plain data");
+        Digest::of_bytes(&json)
+    }
 
     fn check(&self) -> Result<(), TraceError> {
         trace_check::check(self)

@@ -39,15 +39,7 @@ fn trace() -> Trace {
     Trace {
         network: "small".into(),
         batch: None,
-        provenance: Provenance {
-            settings: Default::default(),
-            origin: Origin::Modelled,
-            device: "none".into(),
-            framework: None,
-            source: "made up".into(),
-            date: None,
-            notes: Vec::new(),
-        },
+        provenance: Provenance::new(Origin::Modelled, "none", "made up"),
         tensors: vec![tensor("a"), tensor("b")],
         ops: vec![
             op("a", Phase::Forward, &[], &[0]),

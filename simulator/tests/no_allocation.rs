@@ -76,15 +76,7 @@ fn chain(layers: u32) -> Trace {
     Trace {
         network: "chain".into(),
         batch: None,
-        provenance: Provenance {
-            settings: Default::default(),
-            origin: Origin::Modelled,
-            device: "none".into(),
-            framework: None,
-            source: "made up".into(),
-            date: None,
-            notes: Vec::new(),
-        },
+        provenance: Provenance::new(Origin::Modelled, "none", "made up"),
         tensors: (0..layers).map(tensor).collect(),
         ops: forward.chain(backward).collect(),
     }

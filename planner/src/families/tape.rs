@@ -62,13 +62,8 @@ impl Tape {
                 network: String::new(),
                 batch: None,
                 provenance: Provenance {
-                    settings: Default::default(),
-                    origin: Origin::Modelled,
-                    device: "none".into(),
-                    framework: None,
-                    source: "made up".into(),
-                    date: None,
                     notes: vec!["sizes and times are drawn from a seed".into()],
+                    ..Provenance::new(Origin::Modelled, "none", "made up")
                 },
                 tensors: Vec::new(),
                 ops: Vec::new(),
