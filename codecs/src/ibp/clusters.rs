@@ -3,8 +3,8 @@
 use rayon::prelude::*;
 
 use super::metadata::majority;
-use super::rows::SplitMix64;
 use super::{Analysis, ChunkSize, IbpError, Metadata, RowCoder, Rows, analyse};
+use crate::synthetic::next;
 
 /// Rounds of k-means after which clusters are taken as they are.
 const ROUNDS: usize = 12;
@@ -138,8 +138,8 @@ fn grouped(rows: Rows<'_>, assigned: &[usize], count: usize) -> Vec<Vec<u8>> {
 /// Rows drawn with a chance that grows with their distance to those drawn before; fewer than `count`
 /// where no more rows differ.
 fn first_centres(rows: Rows<'_>, count: usize, seed: u64) -> Vec<Vec<u8>> {
-    let mut random = SplitMix64(seed);
-    let first = (random.next() % rows.len() as u64) as usize;
+    let mut random = seed;
+    let first = (next(&mut random) % rows.len() as u64) as usize;
     let mut centres = vec![rows.get(first).unwrap_or_default().to_vec()];
     let mut distances = vec![u64::MAX; rows.len()];
     while centres.len() < count {
@@ -151,7 +151,7 @@ fn first_centres(rows: Rows<'_>, count: usize, seed: u64) -> Vec<Vec<u8>> {
         if total == 0 {
             break;
         }
-        let mut ticket = u128::from(random.next()) % total;
+        let mut ticket = u128::from(next(&mut random)) % total;
         let drawn = distances.iter().position(|&distance| {
             let hit = ticket < u128::from(distance);
             ticket = ticket.saturating_sub(u128::from(distance));
