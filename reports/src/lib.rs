@@ -15,6 +15,7 @@ mod perfetto;
 mod picture;
 mod png;
 mod report;
+mod text;
 mod timeline_svg;
 mod trained;
 

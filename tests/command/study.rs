@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use results::{Row, Status, read_parquet};
+
+use crate::sandbox::Sandbox;
 
 const STUDY: &str = r#"
 description = "Which method?"
@@ -20,45 +22,24 @@ evaluations = 100
 
 const POINTS: usize = 2 * 3 * 5 * 4;
 
-struct Sandbox(tempfile::TempDir);
+fn with_study() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("study.toml", STUDY);
+    sandbox
+}
 
-impl Sandbox {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        std::fs::write(folder.path().join("study.toml"), STUDY).expect("it can be written");
-        Self(folder)
-    }
+fn rows(sandbox: &Sandbox, folder: &str) -> Vec<Row> {
+    let rows = read_parquet(&sandbox.path(folder).join("results.parquet")).expect("a table");
+    rows.into_iter().map(|row| Row { plan_seconds: None, ..row }).collect()
+}
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-        command.current_dir(self.0.path()).args(arguments);
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        let output = self.command(arguments).output().expect("it starts");
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments:?}: {error}");
-        output
-    }
-
-    fn rows(&self, folder: &str) -> Vec<Row> {
-        let rows = read_parquet(&self.path(folder).join("results.parquet")).expect("a table");
-        rows.into_iter().map(|row| Row { plan_seconds: None, ..row }).collect()
-    }
-
-    /// The content of every part that has its name.
-    fn parts(&self, folder: &str) -> BTreeMap<PathBuf, Vec<u8>> {
-        let read = |path: PathBuf| {
-            let bytes = std::fs::read(&path).expect("a part stays where it is");
-            (path, bytes)
-        };
-        named_parts(&self.path(folder)).map(read).collect()
-    }
+/// The content of every part that has its name.
+fn parts(sandbox: &Sandbox, folder: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+    let read = |path: PathBuf| {
+        let bytes = std::fs::read(&path).expect("a part stays where it is");
+        (path, bytes)
+    };
+    named_parts(&sandbox.path(folder)).map(read).collect()
 }
 
 fn named_parts(folder: &Path) -> impl Iterator<Item = PathBuf> {
@@ -81,9 +62,9 @@ fn kill_at(mut child: Child, folder: &Path, wanted: usize) -> bool {
 
 #[test]
 fn a_study_that_is_killed_twenty_times_loses_nothing_and_ends_as_if_it_never_was() {
-    let sandbox = Sandbox::new();
-    sandbox.run(&["study", "study.toml", "-o", "whole"]);
-    let whole = sandbox.rows("whole");
+    let sandbox = with_study();
+    sandbox.ok("study study.toml -o whole");
+    let whole = rows(&sandbox, "whole");
     assert_eq!(whole.len(), POINTS);
     assert!(whole.iter().any(|row| row.status == Status::Ok));
     assert!(whole.iter().any(|row| row.status == Status::Infeasible));
@@ -92,11 +73,13 @@ fn a_study_that_is_killed_twenty_times_loses_nothing_and_ends_as_if_it_never_was
     let mut kept: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
     let mut killed = 0;
     for round in 0..20 {
-        let mut command = sandbox.command(&["study", "study.toml", "-o", "killed", "--jobs", "2"]);
-        let child = command.stdout(Stdio::null()).spawn().expect("it starts");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        command.args(["study", "study.toml", "-o", "killed", "--jobs", "2"]);
+        command.current_dir(sandbox.path(".")).stdout(Stdio::null());
+        let child = command.spawn().expect("it starts");
         // From at once to some parts later.
         killed += usize::from(kill_at(child, &folder, kept.len() + round % 5));
-        let now = sandbox.parts("killed");
+        let now = parts(&sandbox, "killed");
         for (path, bytes) in &kept {
             assert_eq!(now.get(path), Some(bytes), "round {round}: {}", path.display());
         }
@@ -109,9 +92,9 @@ fn a_study_that_is_killed_twenty_times_loses_nothing_and_ends_as_if_it_never_was
     assert_eq!(killed, 20, "the study is too short to be killed twenty times");
     assert!(kept.len() < POINTS);
 
-    sandbox.run(&["study", "study.toml", "-o", "killed"]);
-    assert_eq!(sandbox.rows("killed"), whole);
-    let after = sandbox.parts("killed");
+    sandbox.ok("study study.toml -o killed");
+    assert_eq!(rows(&sandbox, "killed"), whole);
+    let after = parts(&sandbox, "killed");
     assert_eq!(after.len(), POINTS);
     assert!(kept.iter().all(|(path, bytes)| after.get(path) == Some(bytes)), "planned again");
     let names = std::fs::read_dir(folder.join("parts")).expect("it is there").flatten();
@@ -121,128 +104,99 @@ fn a_study_that_is_killed_twenty_times_loses_nothing_and_ends_as_if_it_never_was
 
 #[test]
 fn partitions_of_their_own_folders_are_read_together() {
-    let sandbox = Sandbox::new();
-    sandbox.run(&["study", "study.toml", "-o", "whole", "--jobs", "1"]);
-    let first = sandbox.run(&["study", "study.toml", "-o", "first", "--partition", "1/3"]);
-    let told = String::from_utf8_lossy(&first.stdout).into_owned();
-    assert!(told.contains("40 of 120 points have results in first"), "{told}");
+    let sandbox = with_study();
+    sandbox.ok("study study.toml -o whole --jobs 1");
+    let first = sandbox.ok("study study.toml -o first --partition 1/3");
+    assert!(first.contains("40 of 120 points have results in first"), "{first}");
     assert!(!sandbox.path("first").join("results.parquet").exists());
-    sandbox.run(&["study", "study.toml", "-o", "second", "--partition", "2/3"]);
-    sandbox.run(&[
-        "study",
-        "study.toml",
-        "-o",
-        "third",
-        "--partition",
-        "3/3",
-        "--also",
-        "first,second",
-    ]);
-    assert_eq!(sandbox.parts("third").len(), 40);
-    assert_eq!(sandbox.rows("third"), sandbox.rows("whole"));
+    sandbox.ok("study study.toml -o second --partition 2/3");
+    sandbox.ok("study study.toml -o third --partition 3/3 --also first,second");
+    assert_eq!(parts(&sandbox, "third").len(), 40);
+    assert_eq!(rows(&sandbox, "third"), rows(&sandbox, "whole"));
 }
 
 #[test]
 fn what_is_done_is_not_done_again_and_gives_the_same_bytes() {
-    let sandbox = Sandbox::new();
-    sandbox.run(&["study", "study.toml", "-o", "out"]);
+    let sandbox = with_study();
+    sandbox.ok("study study.toml -o out");
     let table = std::fs::read(sandbox.path("out").join("results.parquet")).expect("a table");
-    let parts = sandbox.parts("out");
-    sandbox.run(&["study", "study.toml", "-o", "out"]);
+    let parts = parts(&sandbox, "out");
+    sandbox.ok("study study.toml -o out");
     assert_eq!(std::fs::read(sandbox.path("out").join("results.parquet")).expect("a table"), table);
-    assert_eq!(sandbox.parts("out"), parts);
+    assert_eq!(parts(&sandbox, "out"), parts);
 }
 
 #[test]
 fn bad_studies_folders_and_parts_end_with_a_sentence_and_the_documented_code() {
-    let sandbox = Sandbox::new();
-    let bad = |name: &str, text: &str| {
-        std::fs::write(sandbox.path(name), text).expect("it can be written");
-    };
+    let sandbox = with_study();
     let group = "[[group]]\nmachines = ['titan-v']\nmethods = ['pooch']\nbatches = [1]\n";
-    bad("no-method.toml", "description = 'd'\n[[group]]\nnetworks = ['vgg16']\n");
-    bad("no-file.toml", &format!("description = 'd'\n{group}networks = ['gone.onnx']"));
-    bad("a-file", "");
+    sandbox.write("no-method.toml", "description = 'd'\n[[group]]\nnetworks = ['vgg16']\n");
+    sandbox.write("no-file.toml", &format!("description = 'd'\n{group}networks = ['gone.onnx']"));
+    sandbox.write("a-file", "");
     for (arguments, code, said) in [
-        (vec!["study", "poch", "-o", "out"], 2, "did you mean `pooch`?"),
-        (vec!["study", "gone.toml", "-o", "out"], 2, "gone.toml"),
-        (vec!["study", "no-method.toml", "-o", "out"], 2, "no-method.toml:2"),
-        (vec!["study", "no-file.toml", "-o", "out"], 2, "no-file.toml:6"),
-        (vec!["study", "study.toml", "-o", "a-file"], 1, "a-file"),
-        (vec!["study", "study.toml", "-o", "out", "--also", "gone"], 2, "no results of a study"),
-        (vec!["study", "study.toml", "-o", "out", "--partition", "0/2"], 2, "1/4"),
-        (vec!["study", "study.toml", "-o", "out", "--partition", "3/2"], 2, "1/4"),
+        ("study poch -o out", 2, "did you mean `pooch`?"),
+        ("study gone.toml -o out", 2, "gone.toml"),
+        ("study no-method.toml -o out", 2, "no-method.toml:2"),
+        ("study no-file.toml -o out", 2, "no-file.toml:6"),
+        ("study study.toml -o a-file", 1, "a-file"),
+        ("study study.toml -o out --also gone", 2, "no results of a study"),
+        ("study study.toml -o out --partition 0/2", 2, "1/4"),
+        ("study study.toml -o out --partition 3/2", 2, "1/4"),
     ] {
-        let output = sandbox.command(&arguments).output().expect("it starts");
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {error}");
-        assert!(error.contains(said), "{arguments:?}: {error}");
+        let run = sandbox.run(arguments);
+        assert_eq!(run.code, code, "{arguments:?}: {}", run.stderr);
+        assert!(run.stderr.contains(said), "{arguments:?}: {}", run.stderr);
     }
-    sandbox.run(&["study", "study.toml", "-o", "out"]);
+    sandbox.ok("study study.toml -o out");
     let part = named_parts(&sandbox.path("out")).next().expect("a part");
     let whole = std::fs::read(&part).expect("it is there");
     std::fs::write(&part, &whole[..whole.len() / 2]).expect("it can be written");
-    let output =
-        sandbox.command(&["study", "study.toml", "-o", "out"]).output().expect("it starts");
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{error}");
-    assert!(error.contains("delete it"), "{error}");
+    let run = sandbox.run("study study.toml -o out");
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("delete it"), "{}", run.stderr);
     // The part of another point under this one's name is no better.
     let other = named_parts(&sandbox.path("out")).find(|other| *other != part).expect("another");
     std::fs::copy(other, &part).expect("it can be written");
-    let output =
-        sandbox.command(&["study", "study.toml", "-o", "out"]).output().expect("it starts");
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{error}");
-    assert!(error.contains("not the result of the point that its name stands for"), "{error}");
+    let run = sandbox.run("study study.toml -o out");
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    let said = "not the result of the point that its name stands for";
+    assert!(run.stderr.contains(said), "{}", run.stderr);
     std::fs::remove_file(&part).expect("it can be deleted");
-    sandbox.run(&["study", "study.toml", "-o", "out"]);
-    assert_eq!(sandbox.parts("out").len(), POINTS);
+    sandbox.ok("study study.toml -o out");
+    assert_eq!(parts(&sandbox, "out").len(), POINTS);
 }
 
 #[test]
 fn the_largest_batch_fits_and_one_more_sample_does_not() {
     let sandbox = Sandbox::new();
-    let json = |arguments: &[&str]| -> serde_json::Value {
-        let output = sandbox.run(&[arguments, &["--format", "json"]].concat());
-        serde_json::from_slice(&output.stdout).expect("JSON")
-    };
-    let question = ["-m", "titan-v", "-b", "2GB", "--method", "swap-all"];
-    let found = json(&[&["largest", "resnet18"][..], &question].concat());
+    let question = "-m titan-v -b 2GB --method swap-all";
+    let found = sandbox.json(&format!("largest resnet18 {question} --format json"));
     let batch = found["batch"].as_u64().expect("a batch");
     assert_eq!(found["comparison"]["methods"][0]["status"], "ok");
-    let plan = |batch: u64| {
-        let batch = batch.to_string();
-        let arguments = [&["plan", "resnet18", "--batch", &batch][..], &question].concat();
-        sandbox.command(&arguments).output().expect("it starts").status.code()
-    };
-    assert_eq!((plan(batch), plan(batch + 1)), (Some(0), Some(3)));
+    let plan = |batch: u64| sandbox.run(&format!("plan resnet18 --batch {batch} {question}")).code;
+    assert_eq!((plan(batch), plan(batch + 1)), (0, 3));
 
     // A method whose probes decide as its plans do.
-    let question = ["resnet18", "--batch", "64", "-m", "titan-v", "--method", "pooch"];
-    let found = json(&[&["largest", "--device"][..], &question].concat());
+    let question = "resnet18 --batch 64 -m titan-v --method pooch";
+    let found = sandbox.json(&format!("largest --device {question} --format json"));
     let budget = found["comparison"]["budget_bytes"].as_u64().expect("a budget");
     let peak = found["comparison"]["in_core"]["peak_bytes"].as_u64().expect("a peak");
     assert!(budget < peak, "{budget} of {peak}");
-    let compare = |budget: u64| {
-        let budget = budget.to_string();
-        let arguments = [&["plan"][..], &question, &["-b", &budget]].concat();
-        sandbox.command(&arguments).output().expect("it starts").status.code()
-    };
-    assert_eq!(compare(budget), Some(0));
-    assert_eq!(compare(budget - peak / 100), Some(3));
+    let plan = |budget: u64| sandbox.run(&format!("plan {question} -b {budget}")).code;
+    assert_eq!((plan(budget), plan(budget - peak / 100)), (0, 3));
 }
 
 #[test]
 fn a_modelled_trace_says_so_wherever_it_is_shown() {
-    let sandbox = Sandbox::new();
-    let shown =
-        |arguments: &[&str]| String::from_utf8(sandbox.run(arguments).stdout).expect("text");
-    let network = ["resnet18", "--batch", "32", "-m", "titan-v"];
-    let plan = ["--method", "in-core", "-o", "plan.json"];
-    assert!(shown(&[&["plan"][..], &network, &plan].concat()).contains("modelled"));
-    assert!(shown(&[&["compare"][..], &network].concat()).contains("modelled"));
-    assert!(shown(&["verify", "plan.json", "--trace", "resnet18"]).contains("resnet18"));
-    assert!(shown(&["largest", "resnet18", "-m", "titan-v", "-b", "1GB"]).contains("modelled"));
-    assert!(shown(&["study", "study.toml", "-o", "out"]).contains("modelled"));
+    let sandbox = with_study();
+    let network = "resnet18 --batch 32 -m titan-v";
+    for command in [
+        &format!("plan {network} --method in-core -o plan.json"),
+        &format!("compare {network}"),
+        "largest resnet18 -m titan-v -b 1GB",
+        "study study.toml -o out",
+    ] {
+        assert!(sandbox.ok(command).contains("modelled"), "{command}");
+    }
+    assert!(sandbox.ok("verify plan.json --trace resnet18").contains("resnet18"));
 }

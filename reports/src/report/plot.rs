@@ -109,15 +109,27 @@ pub(super) fn picture(
 
 /// Text that begins, ends or is centred at a place, its middle at the place's height.
 pub(super) fn write(area: &Area<'_>, text: &str, at: (i32, i32), side: HPos) -> Drawn {
-    // plotters escapes what XML reserves, but not what XML cannot hold.
-    let text: String = text.chars().map(representable).collect();
-    area.draw_text(&text, &style().pos(Pos::new(side, VPos::Center)), at)
+    write_in(area, text, at, side, TEXT, &INK)
 }
 
-/// The style of all text.
-pub(super) fn style() -> TextStyle<'static> {
+/// Text on a light mark, dark whatever the page is.
+pub(super) fn write_dark(area: &Area<'_>, text: &str, at: (i32, i32)) -> Drawn {
+    write_in(area, text, at, HPos::Center, 11.0, &BLACK)
+}
+
+fn write_in(
+    area: &Area<'_>,
+    text: &str,
+    at: (i32, i32),
+    side: HPos,
+    size: f64,
+    colour: &RGBColor,
+) -> Drawn {
+    // plotters escapes what XML reserves, but not what XML cannot hold.
+    let text: String = text.chars().map(representable).collect();
     // plotters' SVG divides sizes by this.
-    ("sans-serif", TEXT * 1.24).into_font().color(&INK)
+    let style = ("sans-serif", size * 1.24).into_font().color(colour);
+    area.draw_text(&text, &style.pos(Pos::new(side, VPos::Center)), at)
 }
 
 /// About how wide a text is, in pixels: readers' fonts differ, so this errs to the wide side.
@@ -165,17 +177,4 @@ pub(super) fn step(max: f64, most: usize) -> f64 {
     let power = 10f64.powf(least.log10().floor());
     let digit = [1.0, 2.0, 5.0, 10.0].into_iter().find(|d| d * power >= least * 0.999_999);
     digit.unwrap_or(10.0) * power
-}
-
-/// A number without idle zeros.
-pub(super) fn short(value: f64) -> String {
-    let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_string()
-}
-
-/// Text on a light mark, dark whatever the page is.
-pub(super) fn write_dark(area: &Area<'_>, text: &str, at: (i32, i32)) -> Drawn {
-    let text: String = text.chars().map(representable).collect();
-    let style = ("sans-serif", 11.0 * 1.24).into_font().color(&BLACK);
-    area.draw_text(&text, &style.pos(Pos::new(HPos::Center, VPos::Center)), at)
 }
