@@ -1,7 +1,7 @@
 //! Why there is no plan.
 
 use schema::Bytes;
-use simulator::Infeasible;
+use simulator::{Infeasible, Unproven};
 
 /// Why a method made no plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -69,6 +69,14 @@ pub enum PlanError {
          bandwidth, or the trace's times"
     )]
     TooLong,
+    /// A method made a plan that cannot be shown to be safe, which is a mistake of ours.
+    #[error("{method} made an unsafe plan: {cause}")]
+    Unproven {
+        /// The method.
+        method: String,
+        /// What could not be shown.
+        cause: Unproven,
+    },
     /// Whoever waited gave up.
     #[error("interrupted")]
     Interrupted,

@@ -1,11 +1,12 @@
 //! What a plan is asked for.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use schema::{
-    Bytes, Choice, CodecCost, CodecModels, Digest, Direction, Document, Machine, OpId, TensorId,
-    Trace,
+    Bytes, Choice, CodecCost, CodecModels, Digest, Direction, Document, Machine, OpId, Reference,
+    TensorId, Trace,
 };
 use simulator::{CodecLane, Evaluator, GapId, Model, Policy, Treatment};
 
@@ -31,6 +32,8 @@ pub struct Problem<'a> {
     pub limits: Limits,
     /// What codecs make of tensors; none by default.
     pub codecs: CodecTable,
+    /// What plans state of it among their settings; nothing by default.
+    pub settings: BTreeMap<String, String>,
     /// The trace in flat arrays.
     pub model: Model,
     /// The gaps that published methods decide about.
@@ -90,6 +93,7 @@ impl<'a> Problem<'a> {
             allowed: Allowed { swap: true, recompute: true, compress: false },
             limits: Limits::default(),
             codecs: CodecTable::default(),
+            settings: BTreeMap::new(),
             model,
             feature_maps,
             relaxation: OnceLock::new(),
@@ -97,6 +101,27 @@ impl<'a> Problem<'a> {
             cuts: OnceLock::new(),
             evaluations_made: Arc::default(),
         }
+    }
+
+    /// The problem with as much pinned host memory.
+    pub fn with_host_budget(self, host_budget: Bytes) -> Self {
+        Self { host_budget, ..self }
+    }
+
+    /// The problem in which a method may decide this. Codecs that are added later may be used.
+    pub fn with_allowed(self, allowed: Allowed) -> Self {
+        Self { allowed, ..self }
+    }
+
+    /// The problem in which one search makes so many evaluations at most.
+    pub fn with_evaluations(self, evaluations: u64) -> Self {
+        Self { limits: Limits { evaluations }, ..self }
+    }
+
+    /// The problem with more that its plans state among their settings.
+    pub fn with_settings(mut self, settings: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.settings.extend(settings);
+        self
     }
 
     /// The problem with codecs, whose use it then allows.
@@ -110,6 +135,12 @@ impl<'a> Problem<'a> {
     /// The problem with codecs that the host's processor runs, too: the same ones, with its times.
     pub fn with_host_codecs(mut self, models: &CodecModels, options: CodecOptions) -> Self {
         self.codecs = self.codecs.with_host(self.trace, models, options);
+        self
+    }
+
+    /// The problem whose plans name this as the document that its codecs' models come from.
+    pub fn with_codec_source(mut self, source: Reference) -> Self {
+        self.codecs.source = Some(source);
         self
     }
 

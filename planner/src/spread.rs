@@ -3,14 +3,14 @@
 use std::f64::consts::TAU;
 
 use schema::{
-    Bandwidth, Bytes, BytesPerSec, Direction, Document, Lane, Machine, Nanos, Plan, Reference,
-    Task, Trace,
+    Bandwidth, BytesPerSec, Direction, Document, Lane, Machine, Nanos, Plan, Reference, Task, Trace,
 };
-use simulator::Program;
-use simulator::replay::{Schedule, replay, replay_with};
+use simulator::replay::{Schedule, replay_with};
+use simulator::{Figures, Program, ProvenPlan};
 
+use crate::plan::proven;
 use crate::split_mix::SplitMix;
-use crate::{Problem, bound};
+use crate::{PlanError, Problem};
 
 /// By how much times scatter: each is its stated value times a factor whose logarithm is normal
 /// with mean zero (the stated value is the median). Times are positive and their tails long to the
@@ -109,8 +109,13 @@ pub fn slower(trace: &Trace, machine: &Machine, factor: f64) -> (Trace, Machine)
 
 /// A plan that was made for slower copies and reruns, as the plan of the problem itself: its order,
 /// dependencies and addresses, which are safe under any timing, with the problem's times.
-pub fn retimed(mut plan: Plan, problem: &Problem) -> Plan {
+///
+/// # Errors
+///
+/// If the plan is of another trace than the slower one of the problem's.
+pub fn retimed(plan: ProvenPlan, problem: &Problem) -> Result<ProvenPlan, PlanError> {
     let Problem { trace, machine, .. } = problem;
+    let mut plan = plan.into_plan();
     for index in 0..plan.actions.len() {
         let action = &plan.actions[index];
         let copy = |direction| machine.link.copy_time(direction, plan.moved_bytes(action));
@@ -126,14 +131,11 @@ pub fn retimed(mut plan: Plan, problem: &Problem) -> Plan {
         };
         plan.actions[index].duration = duration;
     }
-    plan.trace = Reference { name: trace.title(), digest: trace.digest() };
+    plan.trace = Reference { name: trace.title(), digest: problem.trace_digest().clone() };
     plan.machine = Reference { name: machine.name.clone(), digest: machine.digest() };
-    let mut schedule = Schedule::default();
-    replay(&Program::of(&plan), &mut schedule);
-    plan.predicted.iteration = Nanos(schedule.iteration_ns);
-    plan.predicted.peak = Bytes(schedule.peak_bytes);
-    plan.predicted.bound = bound(problem).time();
-    plan
+    let Figures { iteration, peak, .. } = Figures::of(&plan);
+    (plan.predicted.iteration, plan.predicted.peak) = (iteration, peak);
+    proven(plan, problem)
 }
 
 /// Replays a plan with times that scatter: each action's on its own, and the link's from replay to

@@ -26,12 +26,11 @@ use std::collections::BTreeMap;
 use checker::{Fallback, Mutation, Prepared, Wanted};
 use common::judge::{self, Tally};
 use common::random::{self, Random};
+use networks::{NetworkOptions, Optimizer, modelled_trace, network};
 use planner::methods::{Method, all, by_name};
 use planner::{CodecOptions, NoMonitor, Problem, plan};
 use rayon::prelude::*;
-use scenarios::{
-    NetworkOptions, Optimizer, codec_models, host_codec_models, machine, modelled_trace, network,
-};
+use scenarios::{codec_models, host_codec_models, machine};
 use schema::{Bytes, Plan, Trace};
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -51,7 +50,7 @@ fn random_plans(seed: u64) -> (Trace, Vec<(&'static str, Plan)>) {
     let methods = all().into_iter().filter(|method| slow || !method.only_on_request());
     let planned = |method: Box<dyn Method>| {
         let plan = plan(method.as_ref(), &problem, &NoMonitor).ok()?;
-        Some((method.name(), plan))
+        Some((method.name(), plan.into_plan()))
     };
     let plans = methods.filter_map(planned).collect();
     (trace, plans)

@@ -5,6 +5,7 @@ use schema::{ActionId, Lane, Plan};
 /// The order that lanes and dependencies make, as one counter per lane and action: how many
 /// actions of that lane are known to have ended when the action starts. Because each lane is a
 /// total order, these counters decide every pair exactly.
+#[derive(Debug, Default)]
 pub struct HappensBefore {
     /// Position of each action in its lane, and its lane.
     position: Vec<(u32, Lane)>,
@@ -13,25 +14,28 @@ pub struct HappensBefore {
     last: [Option<usize>; Lane::COUNT],
 }
 
-impl Default for HappensBefore {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl HappensBefore {
     /// The order of a plan's actions. `after` must point backwards, as [`schema::Plan`] checks.
     pub fn of(plan: &Plan) -> Self {
-        let mut order = Self::new();
+        let mut order = Self::default();
         for action in &plan.actions {
             order.push(plan.lane(action.task), &action.after);
         }
         order
     }
 
-    /// The order of no action yet.
-    pub fn new() -> Self {
-        Self { position: Vec::new(), ended: Vec::new(), last: [None; Lane::COUNT] }
+    /// The order of a plan's actions that are paced, too, and for each action the ends that it must
+    /// wait for: the order of its lane and these imply all others.
+    pub fn paced(plan: &Plan) -> (Self, Vec<Vec<ActionId>>) {
+        let mut order = Self::default();
+        let waits = plan.actions.iter().map(|action| {
+            let lane = plan.lane(action.task);
+            let waits = order.reduce(lane, &[&action.after[..], &action.not_before].concat());
+            order.push(lane, &waits);
+            waits
+        });
+        let waits = waits.collect();
+        (order, waits)
     }
 
     /// Appends an action.
@@ -81,6 +85,11 @@ impl HappensBefore {
         }
         let (position, lane) = self.position[dependency];
         ended[lane.index()] = ended[lane.index()].max(position + 1);
+    }
+
+    /// How many actions of each lane have ended in every timing before this one starts.
+    pub fn ended_before(&self, action: ActionId) -> &[u32; Lane::COUNT] {
+        &self.ended[action.index()]
     }
 
     /// Whether `first` has ended in every timing before `second` starts.

@@ -28,6 +28,7 @@ mod policy;
 mod profile;
 mod program;
 mod proof;
+mod proven;
 mod record;
 pub mod replay;
 mod sequence;
@@ -48,6 +49,7 @@ pub use policy::{OffloadStart, Policy, PrefetchGate};
 pub use profile::Profile;
 pub use program::Program;
 pub use proof::{Unsafe, prove};
+pub use proven::{ProvenPlan, Unproven};
 pub use sequence::{Step, StepError, StepProblem};
 pub use timeline::{Event, predict, timeline};
 

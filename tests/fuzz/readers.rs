@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use codecs::CodecId;
+use networks::{NetworkOptions, modelled_trace, network_from_onnx, network_from_toml};
 use planner::{CodecOptions, Limits, NoMonitor, Problem, methods};
 use profiler::import::{Format, ImportOptions, InPlaceOps, import};
 use profiler::trainable::{Training, trainable};
 use results::{Row, TensorZeros};
 use runtime::profile::Needs;
-use scenarios::{NetworkOptions, modelled_trace, network_from_onnx, network_from_toml};
 use schema::{
     Basis, Bytes, BytesPerSec, CodecModels, Direction, Document, Machine, Nanos, Plan, PlanSeries,
     Timeline, Trace,
@@ -151,7 +151,7 @@ fn fixture() -> &'static Fixture {
         let plans = all.iter().filter(|method| !method.name().contains("ilp"));
         let plans =
             plans.filter_map(|method| planner::plan(method.as_ref(), &problem, &NoMonitor).ok());
-        let mut plans: Vec<Plan> = plans.collect();
+        let mut plans: Vec<Plan> = plans.map(planner::ProvenPlan::into_plan).collect();
         plans.dedup_by(|one, other| one.actions == other.actions);
         assert!(plans.iter().any(|plan| !plan.host_buffers.is_empty()), "none swaps");
         Fixture { plans, trace, machine }
@@ -295,7 +295,7 @@ fn read_network(bytes: &[u8]) -> bool {
 
 /// Modelled, and as it would be trained: nothing but what it would need is worked out of a network that is
 /// too large.
-fn use_network<E>(network: Result<scenarios::Network, E>) -> bool {
+fn use_network<E>(network: Result<networks::Network, E>) -> bool {
     let Ok(network) = network else { return false };
     if let Ok(trace) = modelled_trace(&network, &fixture().machine) {
         in_core(&trace);
@@ -326,11 +326,13 @@ fn read_study(bytes: &[u8]) -> bool {
 }
 
 fn read_efficiencies(bytes: &[u8]) -> bool {
-    let efficiencies = |text| scenarios::Efficiencies::from_toml(text).ok();
+    let efficiencies = |text| networks::Efficiencies::from_toml(text).ok();
     let Some(efficiencies) = text(bytes).and_then(efficiencies) else { return false };
     let Fixture { machine, .. } = fixture();
     let network = network_from_toml(NETWORK, Path::new("small.toml"), &options());
-    let _ = scenarios::modelled_trace_with(&network.expect("well formed"), machine, &efficiencies);
+    let network = network.expect("well formed");
+    let tape = network.lower(&networks::Conventions::PYTORCH).tape;
+    let _ = networks::modelled_trace_of(&network, &tape, machine, &efficiencies);
     true
 }
 

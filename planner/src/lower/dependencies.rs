@@ -7,7 +7,7 @@ use simulator::{Addresses, HappensBefore, Model};
 /// those whose addresses it takes over, and a change in place after all reads before it and before
 /// all that follow. What follows from lanes or other dependencies is left out, also of `not_before`.
 pub(super) fn connect(plan: &mut Plan, model: &Model) {
-    let mut order = HappensBefore::new();
+    let mut order = HappensBefore::default();
     let mut device = Arena::new(plan.buffers.iter().map(|b| (b.address, b.bytes.0)));
     let mut host = Arena::new(plan.host_buffers.iter().map(|b| (b.address, b.bytes.0)));
     for (buffer, _) in plan.buffers.iter().enumerate().filter(|(_, b)| b.at_start) {

@@ -3,7 +3,7 @@
 use schema::Bytes;
 use simulator::{Infeasible, Policy};
 
-use crate::methods::Method;
+use crate::method::Method;
 use crate::methods::chain::{Chain, ChainOp, Keep, carry_out};
 use crate::{Decided, Monitor, PlanError, Problem};
 

@@ -3,7 +3,7 @@
 use schema::Bytes;
 use simulator::{GapId, Policy, Treatment};
 
-use crate::methods::{Method, about_feature_maps, needs_recompute};
+use crate::method::{Method, needs_recompute};
 use crate::{Decided, Monitor, PlanError, Problem};
 
 /// Sublinear memory checkpointing (Chen et al., arXiv:1604.06174): Algorithm 3 walks the forward
@@ -60,7 +60,7 @@ impl Method for SqrtN {
         }
         match (best, failure) {
             (Some((_, treatments)), _) => {
-                Ok(about_feature_maps(problem, treatments, Policy::EARLY))
+                Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY))
             }
             (None, Some(cause)) => Err(PlanError::from_infeasible(cause, problem.budget)),
             (None, None) => unreachable!("the grid is not empty"),

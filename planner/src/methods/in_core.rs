@@ -3,7 +3,7 @@
 use schema::Bytes;
 use simulator::Policy;
 
-use crate::methods::Method;
+use crate::method::Method;
 use crate::{Decided, Monitor, PlanError, Problem};
 
 /// No plan at all: what the framework does by itself. It fits, or it does not.

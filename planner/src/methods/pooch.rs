@@ -4,8 +4,9 @@ use rayon::prelude::*;
 use schema::Bytes;
 use simulator::{Evaluator, GapId, Policy, Treatment};
 
+use crate::method::Method;
+use crate::methods::SwapOpt;
 use crate::methods::swap_opt::Search;
-use crate::methods::{Method, SwapOpt, about_feature_maps};
 use crate::{Decided, Monitor, PlanError, Problem, Progress};
 
 /// PooCH (Ito et al.), complete: [`SwapOpt`](crate::methods::SwapOpt)'s classification into keep
@@ -46,7 +47,7 @@ impl Method for Pooch {
         if problem.allowed.recompute {
             recompute_by_ratio(problem, &mut search.evaluator, &mut treatments, monitor)?;
         }
-        Ok(about_feature_maps(problem, treatments, Policy::EARLY))
+        Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY))
     }
 
     fn includes(&self) -> Vec<Box<dyn Method>> {

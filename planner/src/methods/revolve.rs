@@ -3,8 +3,8 @@
 use schema::Bytes;
 use simulator::Policy;
 
+use crate::method::{Method, needs_recompute};
 use crate::methods::chain::{Chain, ChainOp, Keep, carry_out};
-use crate::methods::{Method, needs_recompute};
 use crate::{Decided, Monitor, PlanError, Problem};
 
 /// `revolve` (Griewank and Walther, Algorithm 799, ACM TOMS 2000): a chain of `l` stages is

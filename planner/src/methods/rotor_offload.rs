@@ -3,9 +3,9 @@
 use schema::Bytes;
 use simulator::{Evaluator, Policy, Step};
 
+use crate::method::{Method, needs_recompute, needs_swap};
 use crate::methods::chain::{Chain, ChainOp, Costs, carry_out};
 use crate::methods::rotor::{Programme, Rotor, SLOTS};
-use crate::methods::{Method, needs_recompute, needs_swap};
 use crate::{Decided, Monitor, PlanError, Problem, Progress};
 
 /// Rematerialisation and offload of a chain's stages together, after POFO (Beaumont et al.,

@@ -3,7 +3,7 @@
 use schema::{Bytes, TensorId};
 use simulator::{GapId, Infeasible, Policy, Treatment};
 
-use crate::methods::{Method, about_feature_maps, needs_recompute};
+use crate::method::{Method, needs_recompute};
 use crate::{Decided, Monitor, PlanError, Problem, Progress};
 
 /// Selective activation checkpointing as PyTorch's partitioner chooses it under a memory budget
@@ -85,7 +85,7 @@ impl Method for Selective {
         }
         match (best, failure) {
             (Some((_, treatments)), _) => {
-                Ok(about_feature_maps(problem, treatments, Policy::EARLY))
+                Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY))
             }
             (None, Some(cause)) => Err(PlanError::from_infeasible(cause, problem.budget)),
             (None, None) => unreachable!("all budgets were tried"),

@@ -3,7 +3,7 @@
 use schema::{Bytes, OpKind};
 use simulator::{Policy, PrefetchGate, Treatment};
 
-use crate::methods::{Method, about_feature_maps, needs_recompute, needs_swap};
+use crate::method::{Method, needs_recompute, needs_swap};
 use crate::{Decided, Monitor, PlanError, Problem};
 
 /// SuperNeurons' classification as PooCH section 5.2 states it: feature maps are kept from the
@@ -56,7 +56,7 @@ impl Method for SuperNeurons {
                 Some(_) => too_few = middle,
             }
         }
-        Ok(about_feature_maps(problem, without(problem, enough), policy))
+        Ok(Decided::about_feature_maps(problem, without(problem, enough), policy))
     }
 }
 

@@ -3,7 +3,8 @@
 use schema::Bytes;
 use simulator::{Policy, PrefetchGate, Treatment};
 
-use crate::methods::{Method, about_feature_maps, all_feature_maps, needs_swap};
+use crate::decided::all_feature_maps;
+use crate::method::{Method, needs_swap};
 use crate::{Decided, Monitor, PlanError, Problem};
 
 /// `swap-all` and `swap-all(w/o scheduling)` of PooCH section 5.1: all feature maps are swapped
@@ -39,6 +40,6 @@ impl Method for SwapAll {
         };
         let policy = Policy { prefetch, ..Policy::EARLY };
         let treatments = all_feature_maps(problem, Treatment::Swap);
-        Ok(about_feature_maps(problem, treatments, policy))
+        Ok(Decided::about_feature_maps(problem, treatments, policy))
     }
 }

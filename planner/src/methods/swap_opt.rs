@@ -5,7 +5,8 @@ mod start;
 use schema::Bytes;
 use simulator::{Evaluator, GapId, Policy, Treatment};
 
-use crate::methods::{Exposed, Method, SwapAll, about_feature_maps, needs_swap};
+use crate::method::{Method, needs_swap};
+use crate::methods::{Exposed, SwapAll};
 use crate::{Decided, Monitor, PlanError, Problem, Progress};
 
 /// `swap-opt` of PooCH section 5.1: feature maps are kept or swapped, as section 4.4.2 decides.
@@ -41,7 +42,7 @@ impl Method for SwapOpt {
         monitor: &dyn Monitor,
     ) -> Result<Decided, PlanError> {
         let treatments = Search::new(problem, target, false, monitor)?.run()?;
-        Ok(about_feature_maps(problem, treatments, Policy::EARLY))
+        Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY))
     }
 
     fn includes(&self) -> Vec<Box<dyn Method>> {

@@ -3,7 +3,7 @@
 use schema::Bytes;
 use simulator::{Evaluator, GapId, Infeasible, Policy, Treatment};
 
-use crate::methods::{Method, about_feature_maps, needs_swap};
+use crate::method::{Method, needs_swap};
 use crate::split_mix::SplitMix;
 use crate::{Decided, Monitor, PlanError, Problem, Progress};
 
@@ -75,7 +75,7 @@ impl Method for SwapAdvisor {
         let best = &population[0];
         let treatments = search.treatments(&best.swapped);
         match search.evaluator.evaluate(&treatments) {
-            Ok(_) => Ok(about_feature_maps(problem, treatments, Policy::EARLY)),
+            Ok(_) => Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY)),
             Err(cause) => Err(PlanError::from_infeasible(cause, problem.budget)),
         }
     }

@@ -3,7 +3,8 @@
 use schema::{Bytes, OpKind, Phase};
 use simulator::{GapId, OffloadStart, Policy, PrefetchGate, Treatment};
 
-use crate::methods::{Method, about_feature_maps, all_feature_maps, needs_swap, with};
+use crate::decided::{all_feature_maps, with};
+use crate::method::{Method, needs_swap};
 use crate::{Decided, Monitor, PlanError, Problem};
 
 /// vDNN (Rhu et al., MICRO 2016). A feature map is offloaded while the last forward layer that
@@ -62,7 +63,7 @@ impl Method for Vdnn {
             Self::Conv => with(problem.keep_all(), &convolution_inputs(problem), Treatment::Swap),
             Self::Dynamic => problem.keep_all(),
         };
-        Ok(about_feature_maps(problem, treatments, POLICY))
+        Ok(Decided::about_feature_maps(problem, treatments, POLICY))
     }
 
     fn includes(&self) -> Vec<Box<dyn Method>> {

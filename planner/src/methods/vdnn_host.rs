@@ -3,8 +3,8 @@
 use schema::Bytes;
 use simulator::{GapId, Treatment};
 
+use crate::method::{Method, needs_codec, needs_swap};
 use crate::methods::cswap::swap_what_fits;
-use crate::methods::{Method, needs_codec, needs_swap};
 use crate::{Decided, Monitor, PlanError, Problem};
 
 /// vDNN++ (Shriram et al., IPDPS 2019), as CSWAP+ (section 6) implements it to compare with: what

@@ -10,7 +10,7 @@ use schema::{ActionId, CodecRef, Direction, Lane, OpId, Plan, TensorId};
 use super::launches::{Argument, Cells, Means, NoKernel, OpOperands, launches};
 use super::{HostWork, Zeros};
 use crate::device::DeviceError;
-use crate::device::host::script::{CodecWork, CopyWork, OpWork, Place, Script, Work};
+use crate::device::script::{CodecWork, CopyWork, OpWork, Place, Script, Work};
 use crate::network::Network;
 
 /// A place in memory that a device has.
@@ -188,9 +188,8 @@ impl Commands {
         let commands: Vec<Vec<Command>> =
             (0..script.work.len()).map(|index| writer.commands(index)).collect::<Result<_, _>>()?;
         let scratch = writer.scratch;
-        let waits = waits(plan, &script);
         let issues =
-            commands.into_iter().zip(waits).enumerate().map(|(index, (commands, waits))| {
+            commands.into_iter().zip(script.waits).enumerate().map(|(index, (commands, waits))| {
                 let (action, lane) =
                     (ActionId::from_index(index), plan.lane(plan.actions[index].task));
                 Issue { action, lane, waits, commands }
@@ -200,40 +199,6 @@ impl Commands {
         let ways = script.scratch.map(|scratch| scratch.raw as u64);
         Ok(Self { issues, control_bytes, scratch, ways, forms, zeros: None })
     }
-}
-
-/// For each action the ends that its stream waits for: of each other lane the last that the action
-/// comes after, unless the stream knows of it already or another of these implies it.
-fn waits(plan: &Plan, script: &Script) -> Vec<Vec<ActionId>> {
-    // How many actions of each lane are known to have ended: by a stream, and when an action has.
-    let mut known = [[0u32; Lane::COUNT]; Lane::COUNT];
-    let mut at_end: Vec<[u32; Lane::COUNT]> = Vec::with_capacity(plan.actions.len());
-    let mut done = [0u32; Lane::COUNT];
-    let mut all = Vec::with_capacity(plan.actions.len());
-    for (index, action) in plan.actions.iter().enumerate() {
-        let lane = plan.lane(action.task).index();
-        let wanted = script.waits[index];
-        let new: Vec<(usize, u32)> = (0..Lane::COUNT)
-            .filter(|&other| other != lane && wanted[other] > known[lane][other])
-            .map(|other| (other, script.queues[other][wanted[other] as usize - 1]))
-            .collect();
-        let implied = |(lane, on): (usize, u32)| {
-            let by = |(other, by): &(usize, u32)| {
-                *other != lane && at_end[*by as usize][lane] >= wanted[lane] && *by != on
-            };
-            new.iter().any(by)
-        };
-        let waits: Vec<(usize, u32)> = new.iter().copied().filter(|&on| !implied(on)).collect();
-        for (_, on) in &waits {
-            let ended = at_end[*on as usize];
-            known[lane].iter_mut().zip(ended).for_each(|(known, ended)| *known = ended.max(*known));
-        }
-        done[lane] += 1;
-        known[lane][lane] = done[lane];
-        at_end.push(known[lane]);
-        all.push(waits.into_iter().map(|(_, on)| ActionId(on)).collect());
-    }
-    all
 }
 
 struct Writer<'a> {

@@ -4,7 +4,7 @@ use schema::Bytes;
 use simulator::{Evaluator, GapId, Infeasible, Record, Treatment};
 
 use crate::Problem;
-use crate::methods::{all_feature_maps, with};
+use crate::decided::{all_feature_maps, with};
 
 /// Feature maps together this small a share of all are not worth a search.
 const NEGLIGIBLE: u64 = 1000;

@@ -6,7 +6,7 @@ use simulator::Treatment;
 use super::anneal::Found;
 use super::options::{Options, policy};
 use super::quick;
-use crate::decide::{lower_where_it_fits, share, shrunk};
+use crate::fit::{lower_where_it_fits, share, shrunk};
 use crate::lower::{Effort, lower_with};
 use crate::{Decided, Monitor, PlanError, Problem};
 
@@ -108,5 +108,5 @@ impl<'a> Packed<'a> {
 pub(super) fn decided(problem: &Problem, options: &Options, treatments: Vec<Treatment>) -> Decided {
     let considered = options.gaps();
     let policy = policy(problem);
-    Decided { treatments, policy, considered, steps: None, as_recorded: false }
+    Decided::new(treatments, policy, considered)
 }

@@ -192,7 +192,7 @@ mod tests {
             sources: Default::default(),
         };
         let problem = Problem::new(&trace, &machine, Bytes(1 << 20));
-        planner::plan(&InCoreMethod, &problem, &NoMonitor).unwrap()
+        planner::plan(&InCoreMethod, &problem, &NoMonitor).unwrap().into_plan()
     }
 
     /// Goes through a plan's actions, one after another.

@@ -1,0 +1,94 @@
+//! What a method decides.
+
+use simulator::{GapId, Policy, Step, Treatment};
+
+use crate::Problem;
+
+/// Decisions, and when copies start under them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decided {
+    /// One for each gap of the problem's model.
+    pub treatments: Vec<Treatment>,
+    /// When copies start.
+    pub policy: Policy,
+    /// The gaps that the method considered.
+    pub considered: Vec<GapId>,
+    /// The order of computation, where the method states it: then this is what is carried out, and
+    /// the treatments only tell what becomes of each tensor.
+    pub steps: Option<Vec<Step>>,
+    /// Memory is given back when the framework did so, not after the last use.
+    pub as_recorded: bool,
+}
+
+impl Decided {
+    /// Decisions about some gaps, which leave the order of computation to the trace.
+    pub fn new(treatments: Vec<Treatment>, policy: Policy, considered: Vec<GapId>) -> Self {
+        Self { treatments, policy, considered, steps: None, as_recorded: false }
+    }
+
+    /// Decisions about all feature maps.
+    pub(crate) fn about_feature_maps(
+        problem: &Problem,
+        treatments: Vec<Treatment>,
+        policy: Policy,
+    ) -> Self {
+        Self::new(treatments, policy, problem.feature_maps.clone())
+    }
+
+    /// Decisions that an explicit schedule carries out. What becomes of a tensor in a gap is read
+    /// off the steps: swapped if it is copied out there, recomputed if it is dropped there, kept
+    /// if neither.
+    pub fn from_steps(problem: &Problem, steps: Vec<Step>, policy: Policy) -> Self {
+        let treatments = treatments(problem, &steps);
+        let decided = Self::about_feature_maps(problem, treatments, policy);
+        Self { steps: Some(steps), ..decided }
+    }
+}
+
+fn treatments(problem: &Problem, steps: &[Step]) -> Vec<Treatment> {
+    let gaps = problem.model.gaps();
+    let mut treatments = problem.keep_all();
+    // The gap in which each tensor is, if any.
+    let mut inside: Vec<Option<usize>> = vec![None; problem.model.tensors()];
+    let mut opened = gaps.iter().enumerate().peekable();
+    for step in steps {
+        match *step {
+            Step::Run(op) => {
+                let trace_op = &problem.trace.ops[op.index()];
+                for tensor in trace_op.reads.iter().chain(&trace_op.writes) {
+                    inside[tensor.index()] = None;
+                }
+                while let Some((id, gap)) = opened.next_if(|(_, gap)| gap.after == op) {
+                    inside[gap.tensor.index()] = Some(id);
+                }
+            }
+            Step::Again(_) => {}
+            Step::Drop(tensor) => {
+                if let Some(gap) = inside[tensor.index()] {
+                    treatments[gap] = Treatment::Recompute;
+                }
+            }
+            Step::SwapOut(tensor) => {
+                if let Some(gap) = inside[tensor.index()] {
+                    treatments[gap] = Treatment::Swap;
+                }
+            }
+        }
+    }
+    treatments
+}
+
+/// Every feature map treated alike.
+pub(crate) fn all_feature_maps(problem: &Problem, treatment: Treatment) -> Vec<Treatment> {
+    with(problem.keep_all(), &problem.feature_maps, treatment)
+}
+
+/// Some gaps treated alike, the others as they were.
+pub(crate) fn with(
+    mut treatments: Vec<Treatment>,
+    gaps: &[GapId],
+    treatment: Treatment,
+) -> Vec<Treatment> {
+    gaps.iter().for_each(|gap| treatments[*gap] = treatment);
+    treatments
+}

@@ -1,0 +1,101 @@
+//! What a method is.
+
+use std::collections::BTreeMap;
+
+use schema::Bytes;
+
+use crate::{Allowed, Decided, Monitor, PlanError, Problem};
+
+/// Shares of the budget for which a method decides, one after another, until its decisions can be
+/// lowered.
+pub(crate) const DECIDED_PERMILLE: [u64; 10] = [1000, 990, 980, 965, 940, 900, 850, 800, 750, 700];
+
+/// A way to decide.
+pub trait Method: Sync {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// What it does, in a sentence.
+    fn summary(&self) -> &'static str;
+
+    /// The publication that it follows.
+    fn source(&self) -> &'static str;
+
+    /// Decisions that fit `target` bytes of device memory.
+    fn decide(
+        &self,
+        problem: &Problem,
+        target: Bytes,
+        monitor: &dyn Monitor,
+    ) -> Result<Decided, PlanError>;
+
+    /// Shares of the budget, in thousandths, for which it decides, one after another, until its
+    /// decisions can be lowered.
+    fn targets(&self) -> &'static [u64] {
+        &DECIDED_PERMILLE
+    }
+
+    /// Whether it cannot do without a codec, so that a problem without any is none for it.
+    fn needs_codecs(&self) -> bool {
+        false
+    }
+
+    /// Whether a comparison leaves it out unless it is named: it takes long, and seldom beats what it
+    /// starts from.
+    fn only_on_request(&self) -> bool {
+        false
+    }
+
+    /// Whether the batches that it trains with are powers of two.
+    fn batches_are_powers_of_two(&self) -> bool {
+        false
+    }
+
+    /// Of what a problem allows, what this method makes use of. Its own decisions and those of the
+    /// methods that it includes keep to it: [`plan`](crate::plan) gives them a problem that allows no
+    /// more.
+    fn restricts(&self, allowed: Allowed) -> Allowed {
+        allowed
+    }
+
+    /// The same method with a parameter of its lossy codec, where that slides over the epochs of a
+    /// training.
+    fn with_parameter(&self, _: u32) -> Option<Box<dyn Method>> {
+        None
+    }
+
+    /// What its plans state as settings.
+    fn settings(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+
+    /// Methods that this one includes: where one of their plans is faster, it is this one's, too.
+    fn includes(&self) -> Vec<Box<dyn Method>> {
+        Vec::new()
+    }
+}
+
+pub(crate) fn needs_swap(problem: &Problem) -> Result<(), PlanError> {
+    if problem.allowed.swap { Ok(()) } else { Err(PlanError::NotAllowed { what: "swap" }) }
+}
+
+pub(crate) fn needs_recompute(problem: &Problem) -> Result<(), PlanError> {
+    if problem.allowed.recompute {
+        Ok(())
+    } else {
+        Err(PlanError::NotAllowed { what: "recompute" })
+    }
+}
+
+/// That the problem has a codec that a method needs, and may use it.
+pub(crate) fn needs_codec(
+    problem: &Problem,
+    what: &'static str,
+    option: &'static str,
+    has_it: bool,
+) -> Result<(), PlanError> {
+    match problem.allowed.compress && has_it {
+        true => Ok(()),
+        false => Err(PlanError::NoCodec { what, option }),
+    }
+}

@@ -1,0 +1,119 @@
+//! From a problem to its proven plan, in one direction: the method decides ([`Method::decide`]), the
+//! evaluator makes a schedule of that, the buffers of which are packed into addresses
+//! ([`lower`](crate::lower)), and the plan that results is proven.
+//!
+//! There are two ways back. Decisions that fit byte for byte and not address for address are lowered
+//! with less memory ([`fit`](crate::fit)); where that does not help, [`own_plan`] has the method decide
+//! again, for a smaller target.
+
+use schema::{Nanos, Plan};
+use simulator::ProvenPlan;
+
+use crate::fit::{lower_where_it_fits, share};
+use crate::method::Method;
+use crate::monitor::Cancellation;
+use crate::{Decided, Monitor, PlanError, Problem, bound};
+
+/// What the settings of a plan have where its search was told to stop before it was done.
+pub const INTERRUPTED: &str = "interrupted";
+
+/// Plans with a method: its own decisions lowered, or the plan of a method that it includes where
+/// that is faster. The plan carries its proof, the bound of the problem, and the settings of the
+/// method and of the problem.
+///
+/// # Errors
+///
+/// If there is no plan, or none yet when the monitor says that the search is not to go on. A plan
+/// that there was by then says [`INTERRUPTED`] among its settings.
+pub fn plan(
+    method: &dyn Method,
+    problem: &Problem,
+    monitor: &dyn Monitor,
+) -> Result<ProvenPlan, PlanError> {
+    if problem.once() > u128::from(Nanos::MOST.0) {
+        return Err(PlanError::TooLong);
+    }
+    let allowed = method.restricts(problem.allowed);
+    let monitor = &Cancellation::new(monitor);
+    let mut plan = match allowed == problem.allowed {
+        true => fastest(method, problem, monitor),
+        false => fastest(method, &problem.restricted_to(allowed), monitor),
+    }?;
+    monitor.found(plan.predicted.iteration);
+    plan.method = method.name().to_string();
+    plan.settings = method.settings();
+    if monitor.cancelled() {
+        let what = "before the search was done: the best plan until then";
+        plan.settings.insert(INTERRUPTED.to_string(), what.to_string());
+    }
+    proven(plan, problem)
+}
+
+/// The plan of a problem with what the problem says of it, proven.
+pub(crate) fn proven(mut plan: Plan, problem: &Problem) -> Result<ProvenPlan, PlanError> {
+    plan.settings.extend(problem.settings.clone());
+    plan.predicted.bound = bound(problem).time();
+    let method = plan.method.clone();
+    ProvenPlan::check(plan, problem.trace).map_err(|cause| PlanError::Unproven { method, cause })
+}
+
+/// The method's own plan, or that of a method that it includes, whichever is faster.
+fn fastest(
+    method: &dyn Method,
+    problem: &Problem,
+    monitor: &dyn Monitor,
+) -> Result<Plan, PlanError> {
+    let mut best = own_plan(method, problem, monitor);
+    for included in method.includes() {
+        // What gives up, or may not do what it needs, has no plan of another's either.
+        let no_answer = |error: &PlanError| {
+            use PlanError::{Interrupted, NoCodec, NotAllowed};
+            matches!(error, Interrupted | NoCodec { .. } | NotAllowed { .. })
+        };
+        if best.as_ref().is_err_and(no_answer) {
+            break;
+        }
+        let plan = fastest(included.as_ref(), problem, monitor);
+        let better = match (&plan, &best) {
+            (Ok(plan), Ok(best)) => plan.predicted.iteration < best.predicted.iteration,
+            (Ok(_), Err(_)) => true,
+            (Err(_), Ok(_)) => false,
+            // Of two failures, the one that came nearer says what would be needed.
+            (Err(error), Err(best)) => {
+                error.short_by().is_some_and(|short| best.short_by().is_none_or(|b| short < b))
+            }
+        };
+        if better {
+            best = plan;
+        }
+    }
+    best
+}
+
+/// Has the method decide for smaller targets until its decisions can be lowered.
+fn own_plan(
+    method: &dyn Method,
+    problem: &Problem,
+    monitor: &dyn Monitor,
+) -> Result<Plan, PlanError> {
+    let mut failure = None;
+    let mut tried: Option<Decided> = None;
+    for permille in method.targets() {
+        let decided = match method.decide(problem, share(problem.budget, *permille), monitor) {
+            Ok(decided) => decided,
+            Err(PlanError::Interrupted) => return Err(PlanError::Interrupted),
+            Err(error) => return Err(failure.unwrap_or(error)),
+        };
+        if tried.as_ref() == Some(&decided) {
+            continue;
+        }
+        match lower_where_it_fits(problem, problem.budget, &decided) {
+            Ok(plan) => return Ok(plan),
+            Err(error) => {
+                failure.get_or_insert(error);
+            }
+        }
+        tried = Some(decided);
+    }
+    Err(failure.expect("there is at least one target"))
+}
