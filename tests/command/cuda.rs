@@ -186,9 +186,7 @@ fn shares_of_multiprocessors_are_refused_on_the_host() {
         "sample codecs --codecs zvc -o s.parquet --codec-sms 50%",
         "profile plain20 --batch 1 --image 32 -o p --codec-sms 50%",
     ] {
-        let run = sandbox.run(arguments);
-        assert_eq!(run.code, 2, "{arguments}: {}", run.stderr);
-        assert!(run.stderr.contains("--codec-sms is for `--device cuda`"), "{}", run.stderr);
+        sandbox.refuses(arguments, 2, "--codec-sms is for `--device cuda`");
     }
 }
 

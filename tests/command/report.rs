@@ -143,9 +143,7 @@ fn what_no_report_can_be_made_from_is_refused() {
         if !text.is_empty() {
             sandbox.write(name, text);
         }
-        let run = sandbox.run(&format!("report {name} -o out"));
-        assert_eq!(run.code, 2, "{name}: {}", run.stderr);
-        assert!(run.stderr.contains(expected), "{name}: {}", run.stderr);
+        sandbox.refuses(&format!("report {name} -o out"), 2, expected);
         assert!(!sandbox.path("out/index.html").exists(), "{name}: half a report");
     }
 }

@@ -121,6 +121,14 @@ impl Sandbox {
         serde_json::from_str(&self.ok(arguments)).expect("JSON")
     }
 
+    /// Runs what must fail with a code and say something.
+    #[track_caller]
+    pub fn refuses(&self, arguments: &str, code: i32, said: &str) {
+        let run = self.run(arguments);
+        assert_eq!(run.code, code, "tidegate {arguments}\n{}{}", run.stdout, run.stderr);
+        assert!(run.stderr.contains(said), "tidegate {arguments}\n{said}\n{}", run.stderr);
+    }
+
     /// Runs what must fail and returns how, for a snapshot.
     pub fn fails(&self, arguments: &str) -> String {
         let run = self.run(arguments);

@@ -34,6 +34,15 @@ pub struct Launch<A = Argument> {
     pub arguments: Vec<A>,
 }
 
+impl<A> Launch<A> {
+    /// The same launch with other arguments.
+    pub fn map<B>(&self, argument: impl FnMut(&A) -> B) -> Launch<B> {
+        let Self { program, kernel, blocks, threads, arguments } = self;
+        let arguments = arguments.iter().map(argument).collect();
+        Launch { program, kernel: kernel.clone(), blocks: *blocks, threads: *threads, arguments }
+    }
+}
+
 /// Launches one after the other, each of which sees what those before wrote. Addresses are multiples
 /// of 16 bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -29,21 +29,21 @@ pub struct Program {
     parts: &'static [&'static str],
 }
 
-const PAYLOAD: &str = include_str!("../payload.cu");
-const PACK: &str = include_str!("../pack.cu");
+const PAYLOAD: &str = include_str!("payload.cu");
+const PACK: &str = include_str!("pack.cu");
 
 /// What every program begins with, after the constants: types, scans, conversions of elements.
-const PRELUDE: &str = include_str!("prelude.cu");
+const PRELUDE: &str = include_str!("kernels/prelude.cu");
 
 const PROGRAMS: [Program; 8] = [
     Program { name: "payload", parts: &[PAYLOAD] },
-    Program { name: "zvc", parts: &[PAYLOAD, PACK, include_str!("../zvc.cu")] },
-    Program { name: "rle", parts: &[PAYLOAD, PACK, include_str!("../rle.cu")] },
-    Program { name: "csr", parts: &[PAYLOAD, PACK, include_str!("../csr.cu")] },
-    Program { name: "lz4", parts: &[PAYLOAD, include_str!("../lz4.cu")] },
-    Program { name: "zfp", parts: &[include_str!("../zfp.cu")] },
-    Program { name: "ibp", parts: &[include_str!("../ibp/ibp.cu")] },
-    Program { name: "sz", parts: &[PAYLOAD, include_str!("../sz/sz.cu")] },
+    Program { name: "zvc", parts: &[PAYLOAD, PACK, include_str!("zvc.cu")] },
+    Program { name: "rle", parts: &[PAYLOAD, PACK, include_str!("rle.cu")] },
+    Program { name: "csr", parts: &[PAYLOAD, PACK, include_str!("csr.cu")] },
+    Program { name: "lz4", parts: &[PAYLOAD, include_str!("lz4.cu")] },
+    Program { name: "zfp", parts: &[include_str!("zfp.cu")] },
+    Program { name: "ibp", parts: &[include_str!("ibp/ibp.cu")] },
+    Program { name: "sz", parts: &[PAYLOAD, include_str!("sz/sz.cu")] },
 ];
 
 /// All programs.
