@@ -162,7 +162,8 @@ fn formats_are_named_and_detected() {
     assert_eq!(profiler::import::detect(""), None);
 }
 
-/// Imports a text both ways, as both kinds: what is accepted is well formed, and what is not says where.
+/// Imports a text both ways, as both kinds: what is accepted is well formed, and what is not says
+/// where.
 fn reads(text: &str) {
     for format in [None, Some(Format::Dtr), Some(Format::Opgraph)] {
         for in_place in [InPlaceOps::AsRecorded, InPlaceOps::Alias] {

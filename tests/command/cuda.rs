@@ -133,7 +133,8 @@ fn a_network_is_profiled_planned_and_run() {
     assert_eq!(wrong.code, 2, "{}", wrong.stderr);
 }
 
-/// Codecs are sampled on the device in one go with all else, and what copies take from compute is stated.
+/// Codecs are sampled on the device in one go with all else, and what copies take from compute is
+/// stated.
 #[test]
 fn a_network_is_profiled_with_codecs_and_planned_with_them() {
     let sandbox = Sandbox::new();

@@ -187,8 +187,8 @@ fn plans_are_refused_that_are_not_for_this_machine_or_trace() {
     assert_eq!(sandbox.run(RUN).code, 4);
 }
 
-/// Activations and gradients in 16 bits: half of the memory from profile to run, and the network is made
-/// again as it was measured.
+/// Activations and gradients in 16 bits: half of the memory from profile to run, and the network is
+/// made again as it was measured.
 #[test]
 fn a_network_in_16_bits_is_profiled_planned_and_run() {
     let sandbox = profiled();
@@ -250,8 +250,8 @@ fn a_check_runs_every_plan_and_says_how_well_they_were_predicted() {
     assert!(page.contains("Predicted against measured iteration times"));
 }
 
-/// Half of what an iteration needs at once is enough to measure it, plan it and run it; what outlives the
-/// iterations has the bits that it has with all of it.
+/// Half of what an iteration needs at once is enough to measure it, plan it and run it; what
+/// outlives the iterations has the bits that it has with all of it.
 #[test]
 fn what_does_not_fit_is_measured_within_a_budget() {
     let sandbox = Sandbox::new();

@@ -7,7 +7,8 @@ use tempfile::TempDir;
 
 use crate::stand_in::stand_in;
 
-/// An empty folder with the repository's small recordings and table in it, in which the command runs.
+/// An empty folder with the repository's small recordings and table in it, in which the command
+/// runs.
 pub struct Sandbox {
     folder: TempDir,
 }
@@ -93,9 +94,9 @@ impl Sandbox {
         command
     }
 
-    /// The same on a CUDA device that is none (see `runtime/tests/cuda/driver.h`), with libraries beside
-    /// driver and compiler, and with settings; nothing where there is no compiler to make one, which is
-    /// said.
+    /// The same on a CUDA device that is none (see `runtime/tests/cuda/driver.h`), with libraries
+    /// beside driver and compiler, and with settings; nothing where there is no compiler to make
+    /// one, which is said.
     pub fn run_on_stand_in(
         &self,
         arguments: &str,

@@ -61,9 +61,9 @@ impl<'a> Rows<'a> {
 }
 
 /// Draws `count` of `rows` rows, or all of them if there are no more (section 6.1, "Dataset
-/// Sampling"), in their order: the table is divided into that many stretches as equal as can be, and
-/// one row is drawn from each, so that a table that changes from front to back is seen everywhere and
-/// one with a period is not seen at one phase. The same seed draws the same rows.
+/// Sampling"), in their order: the table is divided into that many stretches as equal as can be,
+/// and one row is drawn from each, so that a table that changes from front to back is seen
+/// everywhere and one with a period is not seen at one phase. The same seed draws the same rows.
 pub fn sample_of(rows: u64, count: u64, seed: u64) -> impl Iterator<Item = u64> {
     let count = count.min(rows);
     let mut random = seed;

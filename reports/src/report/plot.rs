@@ -137,38 +137,38 @@ pub(super) fn text_width(text: &str) -> i32 {
     (text.chars().count() as f64 * TEXT * 0.58).ceil() as i32
 }
 
-/// What the colours mean, from left to right and, where there is no room, below; returns the
-/// height that it took.
+/// What the colours mean, from left to right and, where there is no room, below.
 pub(super) fn legend(
     area: &Area<'_>,
     entries: &[(String, RGBColor)],
     (left, top): (i32, i32),
-) -> Drawn<i32> {
-    const LINE: i32 = 21;
-    let (mut x, mut y) = (left, top);
-    for (name, colour) in entries {
-        let needed = 24 + text_width(name) + 16;
-        if x + needed > WIDTH as i32 && x > left {
-            (x, y) = (left, y + LINE);
-        }
+) -> Drawn {
+    for ((name, colour), (x, line)) in entries.iter().zip(places(entries, left)) {
+        let y = top + LINE * line;
         area.draw(&Rectangle::new([(x, y), (x + 18, y + 13)], colour.filled()))?;
         write(area, name, (x + 24, y + 7), HPos::Left)?;
-        x += needed;
     }
-    Ok(if entries.is_empty() { 0 } else { y + LINE - top })
+    Ok(())
 }
 
-/// How many lines [`legend`] needs, in pixels.
+/// How many pixels [`legend`] needs.
 pub(super) fn legend_height(entries: &[(String, RGBColor)], left: i32) -> i32 {
-    let (mut x, mut lines) = (left, i32::from(!entries.is_empty()));
-    for (name, _) in entries {
+    places(entries, left).last().map_or(0, |(_, line)| LINE * (line + 1))
+}
+
+const LINE: i32 = 21;
+
+/// Where each entry of a legend begins, and on which line.
+fn places(entries: &[(String, RGBColor)], left: i32) -> impl Iterator<Item = (i32, i32)> {
+    let (mut end, mut line) = (left, 0);
+    entries.iter().map(move |(name, _)| {
         let needed = 24 + text_width(name) + 16;
-        if x + needed > WIDTH as i32 && x > left {
-            (x, lines) = (left, lines + 1);
+        if end + needed > WIDTH as i32 && end > left {
+            (end, line) = (left, line + 1);
         }
-        x += needed;
-    }
-    lines * 21
+        end += needed;
+        (end - needed, line)
+    })
 }
 
 /// A step between ticks that is 1, 2 or 5 times a power of ten, for at most `most` of them.

@@ -77,8 +77,9 @@ impl Varied {
     }
 }
 
-/// Figures against link bandwidth, batch, budget and host memory, for all settings that differ in one of them.
-/// `names` are the methods of the whole report, so that each looks the same in all figures.
+/// Figures against link bandwidth, batch, budget and host memory, for all settings that differ in
+/// one of them. `names` are the methods of the whole report, so that each looks the same in all
+/// figures.
 pub(super) fn figures(settings: &[Setting], names: &[String]) -> Vec<Figure> {
     let all = sweeps(settings);
     let shown = all.iter().filter(|sweep| sweep.is_shown);
