@@ -7,8 +7,8 @@ use schema::Bytes;
 
 use crate::layers::{KERNELS, check_and_say, check_within, launches_of};
 
-/// A norm of so many images, channels and cells of a plane, a convolution with a bias, and a loss of each
-/// element.
+/// A norm of so many images, channels and cells of a plane, a convolution with a bias, and a loss
+/// of each element.
 fn images(shape: &[usize; 4]) -> Network {
     let mut net = Builder::new("images", shape[0]);
     let x = net.input("input", shape, Initial::normalised());
@@ -81,7 +81,8 @@ fn attention(lengths: [usize; 2], key_heads: usize, causal: bool) -> Network {
     net.segment(&x, None)
 }
 
-/// Few launches, however many samples and heads there are, and none of them waits for another's head.
+/// Few launches, however many samples and heads there are, and none of them waits for another's
+/// head.
 #[test]
 fn attention_is_a_handful_of_launches() {
     let network = attention([5, 5], 2, true);
@@ -91,14 +92,15 @@ fn attention_is_a_handful_of_launches() {
     };
     assert_eq!(launches("attention", KERNELS), 3);
     assert_eq!(launches("attention.backward", KERNELS), 7);
-    // cuBLAS has one distance between matrices: a call for each of 6 heads, or of those that share keys.
+    // cuBLAS has one distance between matrices: a call for each of 6 heads, or of those that share
+    // keys.
     let with_blas = Means { blas: true, ..KERNELS };
     assert_eq!(launches("attention", with_blas), 2 * 6 + 1);
     assert_eq!(launches("attention.backward", with_blas), 5 * 6 + 2);
 }
 
-/// One head, three heads, one sample, two samples or everything at a time: scores fit twice in the room,
-/// which is what the backward pass takes.
+/// One head, three heads, one sample, two samples or everything at a time: scores fit twice in the
+/// room, which is what the backward pass takes.
 #[test]
 fn attention_in_chunks() {
     for (lengths, key_heads, causal) in [

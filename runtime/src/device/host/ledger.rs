@@ -143,14 +143,12 @@ fn remove(live: &mut Vec<(u64, u64, BufferId)>, plan: &Plan, buffer: BufferId) {
 mod tests {
     use planner::methods::InCoreMethod;
     use planner::{NoMonitor, Problem};
-    use schema::{
-        Bandwidth, BytesPerSec, Compute, Device, Host, Link, Machine, Origin, Provenance,
-    };
+    use schema::{BytesPerSec, Compute, Device, Host, Machine, Origin, Provenance};
 
+    use super::super::link::tests::link;
     use super::*;
     use crate::network::{Measured, ResNet};
 
-    /// A plan that keeps everything.
     fn plan() -> Plan {
         let tiny = ResNet { batch: 2, image: 16, width: 2, blocks: 1, classes: 3 };
         let provenance = Provenance {
@@ -164,7 +162,6 @@ mod tests {
         };
         let nothing = Measured { durations: Vec::new(), sparsity: Vec::new() };
         let trace = tiny.build("tiny").unwrap().trace(&nothing, provenance);
-        let bandwidth = Bandwidth::constant(BytesPerSec(1));
         let machine = Machine {
             name: "test".into(),
             description: "made up".into(),
@@ -181,21 +178,13 @@ mod tests {
                 },
             },
             host: Host { memory: Bytes(0) },
-            link: Link {
-                name: "test".into(),
-                d2h: bandwidth.clone(),
-                h2d: bandwidth,
-                latency: Nanos(0),
-                both_directions: 1.0,
-                beside_copy: 1.0,
-            },
+            link: link(1),
             sources: Default::default(),
         };
         let problem = Problem::new(&trace, &machine, Bytes(1 << 20));
         planner::plan(&InCoreMethod, &problem, &NoMonitor).unwrap().into_plan()
     }
 
-    /// Goes through a plan's actions, one after another.
     fn run(ledger: &mut Ledger, plan: &Plan) -> Result<(), ActionError> {
         ledger.begin();
         for id in (0..plan.actions.len()).map(ActionId::from_index) {
