@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use codecs::CodecId;
+use profiler::device::Target;
+use profiler::profile::Measuring;
 use runtime::cuda::CudaOptions;
 use schema::{Bandwidth, Bytes, BytesPerSec, Link, Nanos};
 
 use crate::exit::usage;
+use crate::signals::stop;
 
 /// What measures and runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -68,8 +71,8 @@ pub struct Without {
 }
 
 impl OnDevice {
-    /// Refuses what the host device has not, and says where libraries are looked for.
-    pub fn check(&self) -> crate::exit::Result {
+    /// The device, after what it has not is refused and it is said where libraries are looked for.
+    pub fn target(&self) -> crate::exit::Result<Target> {
         self.libraries.apply();
         match self {
             Self { kind: DeviceKind::Host, codec_sms: Some(_), .. } => Err(usage(
@@ -78,24 +81,19 @@ impl OnDevice {
             Self { kind: DeviceKind::Host, without: Some(_), .. } => {
                 Err(usage("--without is for `--device cuda`: the host device has no libraries"))
             }
-            _ => Ok(()),
+            Self { kind: DeviceKind::Host, .. } => Ok(Target::Host(stop())),
+            Self { kind: DeviceKind::Cuda, .. } => {
+                let defaults = CudaOptions::default();
+                let Without { blas, dnn } = self.without.unwrap_or_default();
+                Ok(Target::Cuda(CudaOptions {
+                    codec_percent: self.codec_sms.unwrap_or(defaults.codec_percent),
+                    blas: !blas,
+                    dnn: !dnn,
+                    stop: stop(),
+                    ..defaults
+                }))
+            }
         }
-    }
-
-    /// Options of CUDA, but for what a run decides.
-    pub fn cuda_options(&self) -> CudaOptions {
-        let Without { blas, dnn } = self.without.unwrap_or_default();
-        CudaOptions {
-            codec_percent: self.codec_percent(),
-            blas: !blas,
-            dnn: !dnn,
-            ..CudaOptions::default()
-        }
-    }
-
-    /// The share of the multiprocessors that codecs may fill beside layers, in percent.
-    pub fn codec_percent(&self) -> u8 {
-        self.codec_sms.unwrap_or(CudaOptions::default().codec_percent)
     }
 }
 
@@ -132,6 +130,13 @@ pub struct DeviceArgs {
 }
 
 impl DeviceArgs {
+    /// How they have a device measured, everything kept and without graphs.
+    pub fn measuring(&self) -> crate::exit::Result<Measuring> {
+        let Self { warmup, repeats, seed, .. } = *self;
+        let (target, link) = (self.on.target()?, self.link());
+        Ok(Measuring { target, link, warmup, repeats, seed, graph: false, budget: None })
+    }
+
     /// The link that the host device's copies are to be as slow as.
     pub fn link(&self) -> Link {
         Link {

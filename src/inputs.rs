@@ -1,16 +1,14 @@
 //! Traces, machines and problems as they are named on the command line.
 
-use std::path::{Path, PathBuf};
-
-use anyhow::Context;
 use clap::Args;
-use planner::{Allowed, Limits, Problem};
-use profiler::import::{ImportOptions, InPlaceOps};
+use experiments::sources::{self, is_bundled, read_machine};
+use experiments::{Conditions, Inputs};
+use planner::{Allowed, Limits};
+use profiler::import::InPlaceOps;
 use scenarios::Budget;
-use schema::{Bytes, Document, Machine, Role, Trace, file::read_text};
-use simulator::{InCore, in_core};
+use schema::{Bytes, Machine, Trace};
 
-use crate::codec_args::{CodecArgs, CodecInputs};
+use crate::codec_args::CodecArgs;
 use crate::exit::{Exit, OrExit, Result, usage};
 use crate::networks::{NetworkArgs, is_network, read_network};
 
@@ -104,6 +102,16 @@ pub struct CountArg {
     pub count: Count,
 }
 
+impl CountArg {
+    /// The inputs with that counted; the budget is one of it.
+    pub fn of(&self, inputs: Inputs, budget: Option<Budget>) -> Inputs {
+        match self.count {
+            Count::All => inputs,
+            Count::Activations => inputs.counting_activations(budget),
+        }
+    }
+}
+
 /// A choice that a method may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Allow {
@@ -125,23 +133,13 @@ impl Allow {
     }
 }
 
-/// What `ProblemArgs` name.
-pub struct Inputs {
-    /// The trace, its times carried over to the machine.
-    pub trace: Trace,
-    /// The machine.
-    pub machine: Machine,
-    /// The iteration without a memory limit.
-    pub in_core: InCore,
-    /// Device memory that a plan may use.
-    pub budget: Bytes,
-    host_budget: Option<Bytes>,
-    allowed: Allowed,
-    limits: Limits,
-    /// What it may compress with.
-    pub codecs: Option<CodecInputs>,
-    /// How the times were carried over, in a sentence.
-    carry_over: String,
+/// The choices together.
+pub fn allowed(choices: &[Allow]) -> Allowed {
+    Allowed {
+        swap: choices.contains(&Allow::Swap),
+        recompute: choices.contains(&Allow::Recompute),
+        compress: choices.contains(&Allow::Compress),
+    }
 }
 
 impl ProblemArgs {
@@ -162,22 +160,13 @@ impl ProblemArgs {
             let (trace, carried) = carried.or_exit(Exit::Usage)?;
             (trace, carried.to_string())
         };
-        let in_core = in_core(&trace);
-        Ok(Inputs {
-            budget: Budget::resolve(budget, &machine, in_core.peak),
-            in_core,
-            trace,
-            machine,
+        let conditions = Conditions {
             host_budget: self.host_budget,
-            allowed: Allowed {
-                swap: self.allow.contains(&Allow::Swap),
-                recompute: self.allow.contains(&Allow::Recompute),
-                compress: self.allow.contains(&Allow::Compress),
-            },
+            allowed: allowed(&self.allow),
             limits: Limits { evaluations: self.evaluations },
             codecs,
-            carry_over: carried,
-        })
+        };
+        Ok(Inputs::new((trace, carried), machine, budget, conditions))
     }
 
     /// The network's trace on the machine, and what its times are.
@@ -204,9 +193,7 @@ impl ProblemArgs {
         let (trace, carried) = carried.or_exit(Exit::Usage)?;
         Ok((trace, format!("{modelled}; {carried}")))
     }
-}
 
-impl ProblemArgs {
     /// What the plan's settings say of these arguments, so that
     /// [`trace_of`](crate::plan_trace::trace_of) finds its trace again and a person the problem.
     pub fn settings(&self) -> Vec<(String, String)> {
@@ -236,89 +223,9 @@ impl ProblemArgs {
     }
 }
 
-impl Inputs {
-    /// The same with only some memory counted; the budget is one of that.
-    pub fn counting(mut self, count: Count, budget: Option<Budget>) -> Self {
-        if count == Count::All {
-            return self;
-        }
-        for tensor in self.trace.tensors.iter_mut().filter(|t| t.role != Role::Activation) {
-            tensor.bytes = Bytes::ZERO;
-        }
-        self.trace.ops.iter_mut().for_each(|op| op.workspace = Bytes::ZERO);
-        let says = "memory counts activations alone: parameters, gradients, optimizer state, inputs \
-                    and workspace weigh nothing, so that no device has room for these plans in their \
-                    budget";
-        self.trace.provenance.notes.push(says.into());
-        self.carry_over = format!("{}\n{says}", self.carry_over);
-        self.in_core = in_core(&self.trace);
-        self.budget = Budget::resolve(budget, &self.machine, self.in_core.peak);
-        self
-    }
-
-    /// What the times and sizes of the problem rest on, a line each.
-    pub fn assumptions(&self) -> String {
-        let codecs = self.codecs.as_ref();
-        let codecs = codecs.map(|codecs| codecs.assumptions(&self.trace, &self.machine) + "\n");
-        format!("{}\n{}", self.carry_over, codecs.unwrap_or_default())
-    }
-
-    /// The planning problem.
-    pub fn problem(&self) -> Problem<'_> {
-        self.problem_of(&self.trace, &self.machine, self.budget)
-    }
-
-    /// The same problem for another trace of the same ops, another machine or another budget.
-    pub fn problem_of<'a>(
-        &self,
-        trace: &'a Trace,
-        machine: &'a Machine,
-        budget: Bytes,
-    ) -> Problem<'a> {
-        let mut problem = Problem::new(trace, machine, budget)
-            .with_host_budget(self.host_budget.unwrap_or(machine.host.memory))
-            .with_evaluations(self.limits.evaluations);
-        if let Some(codecs) = &self.codecs {
-            problem = codecs.apply(problem);
-        }
-        problem.with_allowed(self.allowed)
-    }
-}
-
-/// Whether a name means the same trace or network wherever it is given.
-fn is_bundled(name: &str) -> bool {
-    scenarios::traces().any(|trace| trace == name)
-        || scenarios::networks().any(|network| network.name == name)
-}
-
 /// A bundled trace, a trace file, or a recording.
 pub fn read_trace(name: &str, in_place: InPlace) -> Result<Trace> {
-    if scenarios::traces().any(|bundled| bundled == name) {
-        return scenarios::trace(name).or_exit(Exit::Usage);
-    }
-    let path = Path::new(name);
-    if name != "-" && !path.exists() {
-        let networks: Vec<_> = scenarios::networks().map(|network| network.name).collect();
-        let traces: Vec<_> = scenarios::traces().collect();
-        return Err(usage(format!(
-            "no network, no bundled trace and no file is called `{name}`; traces: {}; networks: {}",
-            traces.join(", "),
-            networks.join(", ")
-        )));
-    }
-    let text = read_text(path)?;
-    match profiler::import::detect(&text) {
-        Some(format) if !is_document(&text) => {
-            let options = ImportOptions { network: None, in_place: in_place.into() };
-            profiler::import::import(&text, path, Some(format), &options).or_exit(Exit::Usage)
-        }
-        _ => Ok(Trace::from_json(&text, path)?),
-    }
-}
-
-/// A trace document may mention anything in its notes; its beginning tells it apart.
-fn is_document(text: &str) -> bool {
-    text.chars().take(200).collect::<String>().contains("\"tidegate/")
+    Ok(sources::read_trace(name, in_place.into())?)
 }
 
 impl From<InPlace> for InPlaceOps {
@@ -327,24 +234,5 @@ impl From<InPlace> for InPlaceOps {
             InPlace::AsRecorded => Self::AsRecorded,
             InPlace::Alias => Self::Alias,
         }
-    }
-}
-
-/// A bundled machine, perhaps with another link, or a file.
-pub fn read_machine(name: &str) -> Result<Machine> {
-    let of_file =
-        |(file, _): &(&str, &str)| [".json", ".toml"].iter().any(|end| file.ends_with(end));
-    if let Some((file, others)) = name.split_once('+').filter(of_file) {
-        let machine = read_machine(file)?;
-        return scenarios::machine_with(machine, others).context("--machine").or_exit(Exit::Usage);
-    }
-    let path = PathBuf::from(name);
-    match path.extension().and_then(|extension| extension.to_str()) {
-        Some("toml") => {
-            let text = read_text(&path)?;
-            scenarios::machine_from_toml(&text, &path).or_exit(Exit::Usage)
-        }
-        Some("json") => Ok(Machine::read(&path)?),
-        _ => scenarios::machine(name).context("--machine").or_exit(Exit::Usage),
     }
 }

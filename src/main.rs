@@ -3,24 +3,17 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod codec_args;
-mod codec_samples;
-mod codec_timers;
 mod commands;
-mod compressed_forms;
 mod device_args;
 mod exit;
 mod inputs;
-mod measured;
 mod networks;
 mod output;
-mod page;
 mod plan_trace;
 mod progress;
-mod published;
-mod rates;
 mod scatter;
 mod signals;
-mod study;
+mod subject;
 mod training;
 
 use std::process::ExitCode;

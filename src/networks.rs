@@ -1,17 +1,19 @@
 //! Networks as they are named on the command line: a bundled one or a file, and its options.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use scenarios::{
-    Activation, Efficiencies, Network, NetworkOptions, Optimizer, modelled_trace_with,
+use networks::{
+    Activation, Conventions, Efficiencies, Network, NetworkOptions, Optimizer, modelled_trace_of,
 };
-use schema::file::{read_bytes, read_text};
+use schema::file::read_text;
 use schema::{Dtype, Machine, Trace};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{Exit, OrExit, Result, usage};
+
+pub use experiments::sources::{is_network, read_network};
 
 /// What a user chooses about a network. What is absent is as the network's authors have it.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
@@ -125,7 +127,8 @@ impl NetworkArgs {
                 .with_context(|| format!("{}", file.display()))
                 .or_exit(Exit::Usage)?,
         };
-        modelled_trace_with(network, machine, &efficiencies).or_exit(Exit::Usage)
+        let tape = network.lower(&Conventions::PYTORCH).tape;
+        modelled_trace_of(network, &tape, machine, &efficiencies).or_exit(Exit::Usage)
     }
 
     /// Refuses options for what is no network.
@@ -136,25 +139,4 @@ impl NetworkArgs {
         let message = "is a recorded trace, which has one batch and no options";
         Err(usage(format!("`{name}` {message}: name a network (see `list networks`)")))
     }
-}
-
-/// Whether a name is that of a bundled network, or of a file that describes one.
-pub fn is_network(name: &str) -> bool {
-    scenarios::networks().any(|network| network.name == name)
-        || matches!(extension(name), Some("toml" | "onnx"))
-}
-
-/// A bundled network, or one from a TOML or ONNX file.
-pub fn read_network(name: &str, options: &NetworkOptions) -> Result<Network> {
-    let path = Path::new(name);
-    let network = match extension(name) {
-        Some("toml") => scenarios::network_from_toml(&read_text(path)?, path, options),
-        Some("onnx") => scenarios::network_from_onnx(&read_bytes(path)?, path, options),
-        _ => scenarios::network(name, options),
-    };
-    network.or_exit(Exit::Usage)
-}
-
-fn extension(name: &str) -> Option<&str> {
-    Path::new(name).extension().and_then(|extension| extension.to_str())
 }

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use anyhow::Context;
+use experiments::sources::read_machine;
+use experiments::zeros::{Zeros, apply};
 use schema::{Document, Machine, Plan, Trace};
 
 use crate::exit::{Exit, OrExit, Result, WithExit, usage};
-use crate::inputs::{InPlace, read_machine, read_trace};
-use crate::measured::zeros::{Zeros, apply};
+use crate::inputs::{InPlace, read_trace};
 use crate::networks::{NetworkArgs, read_network};
 
 /// The trace of a plan that was made for a bundled trace or network, where this version of both
@@ -25,7 +26,8 @@ pub fn trace_of(plan: &Plan, name: &str) -> Result<Trace> {
     let number = |name: &str| plan.settings.get(name).and_then(|text| text.parse().ok());
     let moment = number("epoch").zip(number("epochs"));
     let moment = moment.context("the plan's settings do not say at which epoch of how many");
-    let zeros = Zeros::read(Path::new(file)).map_err(|WithExit { exit, error }| {
+    let zeros = Zeros::read(Path::new(file)).map_err(|error| {
+        let WithExit { exit, error } = error.into();
         let context = format!("the plan was made with the zeros of {file}: put them there");
         WithExit { exit, error: error.context(context) }
     });

@@ -53,20 +53,10 @@ impl Drop for Bar {
 }
 
 /// A bar over points that are planned side by side, which end at a signal.
-pub fn points(count: usize) -> ProgressBar {
-    end_by_ourselves();
-    let bar = ProgressBar::new(count as u64);
+pub fn points() -> Bar {
+    let bar = Bar::new("");
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} points, {eta} left") {
-        bar.set_style(style);
+        bar.bar.set_style(style);
     }
     bar
-}
-
-/// Waits without a word until a signal.
-pub struct UntilInterrupted;
-
-impl Monitor for UntilInterrupted {
-    fn proceed(&self, _: Progress) -> bool {
-        !interrupted()
-    }
 }

@@ -1,16 +1,10 @@
 //! Times that scatter: deciding with them in mind, and what a plan makes of them.
 
 use clap::Args;
-use planner::methods::Method;
-use planner::{Monitor, PlanError, Problem, Spread};
-use schema::{Machine, Plan, Trace};
+use experiments::{Inputs, Robust, Scatter};
+use planner::Spread;
 
-use crate::commands::compare::{Found, found_by};
 use crate::exit::{Result, usage};
-use crate::inputs::Inputs;
-
-/// Replays from which the distribution is taken.
-const REPLAYS: u32 = 1000;
 
 /// How times scatter.
 #[derive(Debug, Args)]
@@ -54,20 +48,6 @@ impl std::fmt::Display for Percent {
     }
 }
 
-/// How to decide, and what to show, where times scatter.
-pub struct Scatter {
-    robust: Option<Robust>,
-    jitter: Option<Spread>,
-}
-
-/// What a robust plan is to withstand.
-struct Robust {
-    spread: Spread,
-    quantile: f64,
-    /// The trace and the machine with copies and reruns as slow as they are at the quantile.
-    slower: (Trace, Machine),
-}
-
 impl ScatterArgs {
     /// What the arguments ask for.
     pub fn read(&self, inputs: &Inputs) -> Result<Scatter> {
@@ -79,8 +59,7 @@ impl ScatterArgs {
                 let (spread, quantile) = (spread("--robust", percent)?, self.quantile.0 / 100.0);
                 let factor = spread.slower(quantile);
                 let factor = factor.map_err(|error| usage(format!("--quantile: {error}")))?;
-                let slower = planner::slower(&inputs.trace, &inputs.machine, factor);
-                Some(Robust { spread, quantile, slower })
+                Some(Robust::new(inputs, spread, quantile, factor))
             }
             None => None,
         };
@@ -92,54 +71,5 @@ impl ScatterArgs {
     pub fn settings(&self) -> Option<(String, String)> {
         let robust = self.robust?;
         Some(("robust".into(), format!("{robust} at {}", self.quantile)))
-    }
-}
-
-impl Scatter {
-    /// Plans with one method. Where the plan is to be robust, there are two: one for the stated
-    /// times, one for slower copies and reruns. The one that takes less time at the quantile, over
-    /// replays with times that scatter, is the method's.
-    pub fn result_of(
-        &self,
-        method: &dyn Method,
-        inputs: &Inputs,
-        problem: &Problem,
-        monitor: &dyn Monitor,
-    ) -> Result<Found> {
-        let plan = || {
-            let stated = planner::plan(method, problem, monitor);
-            let stopped = match &stated {
-                Ok(plan) => plan.settings.contains_key(planner::INTERRUPTED),
-                Err(error) => *error == PlanError::Interrupted,
-            };
-            let (Some(robust), false) = (&self.robust, stopped) else {
-                return stated;
-            };
-            let (trace, machine) = &robust.slower;
-            let slower = inputs.problem_of(trace, machine, problem.budget);
-            let slower = match planner::plan(method, &slower, monitor) {
-                Ok(plan) => planner::retimed(plan, problem)?,
-                Err(PlanError::Interrupted) => return Err(PlanError::Interrupted),
-                Err(_) => return stated,
-            };
-            let time = |plan: &Plan| {
-                planner::replays(plan, robust.spread, REPLAYS).quantile(robust.quantile)
-            };
-            match stated {
-                Ok(stated) if time(&stated) <= time(&slower) => Ok(stated),
-                _ => Ok(slower),
-            }
-        };
-        let mut found = found_by(method.name(), problem, &inputs.in_core, plan)?;
-        if let (Ok(plan), Some(spread)) = (&found.plan, self.jitter) {
-            let replays = planner::replays(plan, spread, REPLAYS);
-            found.row.jitter = Some(reports::Jitter {
-                median: replays.quantile(0.5),
-                p90: replays.quantile(0.9),
-                p99: replays.quantile(0.99),
-                worst: replays.quantile(1.0),
-            });
-        }
-        Ok(found)
     }
 }

@@ -26,6 +26,7 @@ mod plan;
 mod problem;
 mod recomputable;
 mod relaxation;
+mod runs;
 mod split_mix;
 mod spread;
 

@@ -58,6 +58,12 @@ pub trait Method: Sync {
         allowed
     }
 
+    /// The same method with a parameter of its lossy codec, where that slides over the epochs of a
+    /// training.
+    fn with_parameter(&self, _: u32) -> Option<Box<dyn Method>> {
+        None
+    }
+
     /// What its plans state as settings.
     fn settings(&self) -> BTreeMap<String, String> {
         BTreeMap::new()

@@ -1,9 +1,10 @@
 //! CSWAP+ is never slower than vDNN in prediction: on any network, machine and epoch that comes with
 //! tidegate. All of them take minutes: `TIDEGATE_THOROUGH=1`, best in release.
 
+use networks::{NetworkOptions, modelled_trace, network, networks};
 use planner::methods::{Cswap, Vdnn};
 use planner::{CodecOptions, NoMonitor, Problem, plan};
-use scenarios::{NetworkOptions, codec_models, machines, modelled_trace, network, networks};
+use scenarios::{codec_models, machines};
 use schema::{Bytes, Machine, Trace};
 
 /// How far training has come.

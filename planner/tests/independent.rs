@@ -27,12 +27,11 @@ use checker::{Fallback, Mutation, Prepared, Wanted};
 use common::judge::{self, Tally};
 use common::random::{self, Random};
 use common::{seeds, setting};
+use networks::{NetworkOptions, Optimizer, modelled_trace, network};
 use planner::methods::{Method, all, by_name};
 use planner::{CodecOptions, NoMonitor, PlanError, Problem, bound, plan};
 use rayon::prelude::*;
-use scenarios::{
-    NetworkOptions, Optimizer, codec_models, host_codec_models, machine, modelled_trace, network,
-};
+use scenarios::{codec_models, host_codec_models, machine};
 use schema::{Bytes, Plan, Trace};
 use simulator::Infeasible;
 

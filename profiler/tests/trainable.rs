@@ -1,8 +1,8 @@
 //! Networks of `scenarios` that train for real.
 
+use networks::{NetworkOptions, network, network_from_toml, networks};
 use profiler::trainable::{NotTrainable, Training, trainable};
 use runtime::network::{Measured, Network, Operands};
-use scenarios::networks::{NetworkOptions, network, network_from_toml, networks};
 use schema::{Document, OpId, Origin, Provenance, Role, TensorId, Trace};
 
 /// Every tensor in memory of its own, and NaN wherever nothing was written yet.
@@ -366,7 +366,7 @@ fn networks_from_files_learn() {
 
 #[test]
 fn without_an_optimizer_the_gradients_stay() {
-    let optimizer = Some(scenarios::networks::Optimizer::None);
+    let optimizer = Some(networks::Optimizer::None);
     let options = NetworkOptions { optimizer, ..options(1, Some(16)) };
     let network = named("alexnet-cifar10", careful(), &options);
     let trace = trace(&network);

@@ -5,6 +5,7 @@
 
 mod axis;
 mod checked;
+mod columns;
 mod comparison;
 mod comparison_advice;
 mod comparison_table;
@@ -22,6 +23,7 @@ mod trained;
 mod examples;
 
 pub use checked::Checked;
+pub use columns::columns;
 pub use comparison::{Comparison, InCore, Jitter, MethodResult, Status, comparison_schema};
 pub use comparison_table::table;
 pub use differences::{Cause, Difference, differences, task_name};

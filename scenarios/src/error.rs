@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use networks::suggest::{closest, remedy};
 use schema::{Document, FileError, Machine};
 
 /// Why a machine or a trace could not be given.
@@ -125,37 +126,4 @@ impl ScenarioError {
         let known: Vec<String> = known.map(str::to_string).collect();
         Self::Unknown { kind, name: name.to_string(), closest: closest(name, &known), known }
     }
-}
-
-/// What to write instead: the names that were likely meant, or all of them.
-pub(crate) fn remedy(closest: &[String], known: &[String]) -> String {
-    let quoted = |names: &[String]| {
-        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-        names.join(", ")
-    };
-    match (closest, known) {
-        ([], []) => "none comes with this tidegate".to_string(),
-        ([], all) => format!("there are {}", quoted(all)),
-        (some, _) => format!("did you mean {}?", quoted(some)),
-    }
-}
-
-/// Up to three names: those that begin with `name`, then those that differ from it in at most
-/// about a third of its letters.
-pub(crate) fn closest(name: &str, known: &[String]) -> Vec<String> {
-    // Longer texts are no misspelt names, and comparing them takes long.
-    let length = name.chars().count();
-    if !(1..=64).contains(&length) {
-        return Vec::new();
-    }
-    let mut near: Vec<(usize, &String)> = known
-        .iter()
-        .map(|candidate| match candidate.starts_with(name) {
-            true => (0, candidate),
-            false => (strsim::damerau_levenshtein(name, candidate), candidate),
-        })
-        .filter(|(distance, _)| *distance <= 1 + length / 3)
-        .collect();
-    near.sort();
-    near.into_iter().take(3).map(|(_, candidate)| candidate.clone()).collect()
 }

@@ -1,4 +1,4 @@
-//! Machines, networks, studies and recorded traces that come with tidegate, and how a trace's
+//! Machines, studies and recorded traces that come with tidegate, and how a trace's
 //! compute times are carried to another machine.
 //!
 //! [`machine`] takes a name such as `titan-v` or, with another link, `titan-v+pcie5`;
@@ -13,7 +13,6 @@ mod codec_models;
 mod error;
 mod machine_file;
 mod machines;
-pub mod networks;
 mod studies;
 mod traces;
 
@@ -25,6 +24,5 @@ pub use carry_over::{CarryOver, CarryOverError, Share, carry_over};
 pub use codec_models::{codec_models, host_codec_models};
 pub use error::ScenarioError;
 pub use machines::{links, machine, machine_from_toml, machine_with, machines};
-pub use networks::*;
 pub use studies::*;
 pub use traces::{trace, traces};

@@ -10,7 +10,8 @@ use schema::{
 use serde::Deserialize;
 
 use crate::amount::{Flops, amount, bandwidth};
-use crate::error::{ScenarioError, closest};
+use crate::error::ScenarioError;
+use networks::suggest::closest;
 
 /// What one file states. A link file is a machine file that states only a link.
 #[derive(Debug, Default, Deserialize)]

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use reports::columns;
 use runtime::cuda::{self, Library};
 
 use crate::exit::Result;
-use crate::output::{Format, columns, print, print_json};
+use crate::output::{Format, print, print_json};
 
 /// What there is of CUDA.
 #[derive(serde::Serialize)]

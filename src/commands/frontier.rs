@@ -1,22 +1,19 @@
 //! `tidegate frontier`
 
-mod budgets;
-mod curves;
-
 use std::path::{Path, PathBuf};
 
+use experiments::compare::methods_of;
+use experiments::frontier::{Budgets, budgets, frontier};
+use experiments::page::make_folder;
 use reports::{Frontier, frontier_figure, frontier_table, png};
-use schema::{Document, PendingFile, Reference};
+use schema::PendingFile;
 
-use crate::commands::compare::methods_of;
-use crate::exit::{Exit, OrExit, Result, WithExit, usage};
-use crate::inputs::{CountArg, Inputs, ProblemArgs};
+use crate::exit::{Exit, OrExit, Result, ended, usage};
+use crate::inputs::{CountArg, ProblemArgs};
 use crate::output::{Format, print, print_json};
-use crate::page::make_folder;
+use crate::progress::points;
 use crate::scatter::Percent;
 use crate::signals::interrupted;
-use budgets::Budgets;
-use curves::Curves;
 
 /// Plan under many budgets: time against memory, and the least memory for a slowdown
 #[derive(clap::Args)]
@@ -62,57 +59,28 @@ pub fn run(args: &Args) -> Result {
     if args.output.as_deref().is_some_and(|path| !is_folder(path) && !is_svg(path)) {
         return Err(usage("--output: name a folder or an .svg file"));
     }
-    let inputs = args.problem.read(None)?.counting(args.count.count, None);
-    let budgets = budgets::of(args.budgets.as_ref(), args.step, &inputs)?;
+    let inputs = args.count.of(args.problem.read(None)?, None);
+    let budgets = budgets(args.budgets.as_ref(), args.step.0, &inputs)?;
     let pending = args.output.as_deref().map(Pending::create).transpose()?;
-    let curves = Curves { inputs: &inputs, methods: &methods };
-    let points = curves.points(&budgets)?;
     let slowdown = args.slowdown.map(|percent| percent.0 / 100.0);
-    let smallest = match slowdown {
-        Some(slowdown) => curves.smallest(slowdown, &points)?,
-        None => Vec::new(),
-    };
-    let names = methods.iter().map(|method| method.name().to_string()).collect();
-    let frontier = Frontier {
-        trace: Reference { name: inputs.trace.title(), digest: inputs.trace.digest() },
-        provenance: inputs.trace.provenance.clone(),
-        machine: Reference { name: inputs.machine.name.clone(), digest: inputs.machine.digest() },
-        in_core: reports::InCore {
-            iteration: inputs.in_core.iteration,
-            peak: inputs.in_core.peak,
-            fixed: inputs.in_core.fixed,
-        },
-        methods: names,
-        points,
-        slowdown,
-        smallest,
-    };
+    let frontier = frontier(&inputs, &methods, &budgets, slowdown, &points())?;
     let interrupted = interrupted();
     if let (Some(pending), false) = (pending, interrupted) {
         pending.draw(&frontier)?;
     }
-    show(args.format, &inputs, &frontier)?;
+    match args.format {
+        Format::Text => print(inputs.assumptions() + &frontier_table(&frontier))?,
+        Format::Json => print_json(&frontier)?,
+    }
     if interrupted {
-        let error = anyhow::anyhow!("interrupted; what is finished is shown");
-        return Err(WithExit { exit: Exit::Interrupted, error });
+        return Err(ended(Exit::Interrupted, "interrupted; what is finished is shown"));
     }
     let plans = frontier.points.iter().flat_map(|point| &point.methods);
     let found = frontier.smallest.iter().any(|found| found.budget.is_some());
     if found || plans.into_iter().any(|method| method.iteration.is_some()) {
         return Ok(());
     }
-    let error = anyhow::anyhow!("no method fits any of these budgets");
-    Err(WithExit { exit: Exit::Infeasible, error })
-}
-
-fn show(format: Format, inputs: &Inputs, frontier: &Frontier) -> Result {
-    match format {
-        Format::Text => {
-            print(inputs.assumptions())?;
-            print(frontier_table(frontier))
-        }
-        Format::Json => print_json(frontier),
-    }
+    Err(ended(Exit::Infeasible, "no method fits any of these budgets"))
 }
 
 /// Files that are about to be written.

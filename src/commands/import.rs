@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use profiler::import::{Format as Kind, ImportOptions};
+use reports::columns;
 use schema::{Document, PendingFile, file::read_text};
 use simulator::in_core;
 
 use crate::exit::{Exit, OrExit, Result};
 use crate::inputs::InPlace;
-use crate::output::{columns, tell};
+use crate::output::tell;
 
 /// Import a recording of another tool as a trace
 ///

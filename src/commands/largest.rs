@@ -1,20 +1,21 @@
 //! `tidegate largest`
 
+use experiments::compare::{comparison, method};
+use experiments::sources::read_machine;
+use experiments::study::{Budgeted, Question, largest_batch, smallest_budget};
+use experiments::{CompressedForms, Conditions, published_figures};
+use networks::NetworkOptions;
 use planner::{Limits, Problem, methods};
 use reports::Comparison;
 use scenarios::Budget;
-use schema::{Bytes, Document, Reference};
+use schema::{Bytes, Machine, Trace};
 
 use crate::codec_args::CodecArgs;
-use crate::commands::plan::method;
-use crate::compressed_forms::CompressedForms;
-use crate::exit::{Exit, Result, WithExit, usage};
-use crate::inputs::{InPlace, read_machine, read_trace};
+use crate::exit::{Exit, Result, ended, usage};
+use crate::inputs::{InPlace, read_trace};
 use crate::networks::{NetworkArgs, is_network, read_network};
 use crate::output::{Format, print, print_json};
 use crate::progress::Bar;
-use crate::published::published_figures;
-use crate::study::{Budgeted, Question, largest_batch, smallest_budget};
 
 /// Find the largest batch that a method can plan, or the smallest device
 #[derive(clap::Args)]
@@ -71,16 +72,15 @@ struct Largest {
 pub fn run(args: &Args) -> Result {
     let method = method(&args.method)?;
     let machine = read_machine(&args.machine)?;
-    let codecs = args.codecs.read(&machine)?;
+    let limits = Limits { evaluations: args.evaluations };
+    let conditions = Conditions::new(limits, args.codecs.read(&machine)?);
     let monitor = Bar::new(method.name());
     let question = Question {
         machine: &machine,
         decided_on: None,
         method: method.as_ref(),
-        host_budget: machine.host.memory,
-        allow: scenarios::Allow::ALL,
-        limits: Limits { evaluations: args.evaluations },
-        codecs: codecs.as_ref(),
+        conditions: &conditions,
+        probes: false,
         epoch: None,
     };
     let answer = if args.device {
@@ -93,7 +93,9 @@ pub fn run(args: &Args) -> Result {
         if args.options.batch.is_some() {
             return Err(usage("the largest batch is what is searched for: leave --batch away"));
         }
-        let network = |batch| read_network(&args.network, &args.options.options(batch)?);
+        let options = args.options.options(1)?;
+        let network =
+            |batch| read_network(&args.network, &NetworkOptions { batch, ..options.clone() });
         let budget = |peak| Budget::resolve(args.budget, &machine, peak);
         largest_batch(&question, &network, &budget, &monitor)?
     };
@@ -101,7 +103,7 @@ pub fn run(args: &Args) -> Result {
     show(args, &machine, answer)
 }
 
-fn trace(args: &Args, machine: &schema::Machine) -> Result<schema::Trace> {
+fn trace(args: &Args, machine: &Machine) -> Result<Trace> {
     if !is_network(&args.network) {
         args.options.none_for(&args.network)?;
         return read_trace(&args.network, InPlace::AsRecorded);
@@ -113,23 +115,12 @@ fn trace(args: &Args, machine: &schema::Machine) -> Result<schema::Trace> {
     args.options.modelled_trace(&network, machine)
 }
 
-fn show(args: &Args, machine: &schema::Machine, answer: Budgeted) -> Result {
+fn show(args: &Args, machine: &Machine, answer: Budgeted) -> Result {
     let Budgeted { trace, in_core, budget, found } = answer;
     let fits = found.plan.is_ok();
-    let comparison = Comparison {
-        trace: Reference { name: trace.title(), digest: trace.digest() },
-        provenance: Some(trace.provenance.clone()),
-        machine: Reference { name: machine.name.clone(), digest: machine.digest() },
-        budget,
-        in_core: reports::InCore {
-            iteration: in_core.iteration,
-            peak: in_core.peak,
-            fixed: in_core.fixed,
-        },
-        bound: found.plan.as_ref().ok().and_then(|plan| plan.predicted.bound),
-        least_budget: Some(planner::least_budget(&Problem::new(&trace, machine, budget)).0),
-        methods: vec![found.row],
-    };
+    let bound = found.plan.as_ref().ok().and_then(|plan| plan.predicted.bound);
+    let problem = Problem::new(&trace, machine, budget);
+    let comparison = comparison(&problem, &in_core, bound, vec![found.row]);
     let find = if args.device { "smallest-budget" } else { "largest-batch" };
     let batch = trace.batch.filter(|_| fits);
     let device_memory_bytes = (args.device && fits).then(|| budget + machine.device.reserved);
@@ -166,6 +157,5 @@ fn show(args: &Args, machine: &schema::Machine, answer: Budgeted) -> Result {
     if fits {
         return Ok(());
     }
-    let error = anyhow::anyhow!("{} fits no batch within {budget}", args.method);
-    Err(WithExit { exit: Exit::Infeasible, error })
+    Err(ended(Exit::Infeasible, format!("{} fits no batch within {budget}", args.method)))
 }

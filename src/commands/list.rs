@@ -1,12 +1,13 @@
 //! `tidegate list`
 
 use planner::methods;
+use reports::columns;
 use schema::Direction;
 
 use crate::commands::devices;
 use crate::device_args::LibraryArgs;
 use crate::exit::Result;
-use crate::output::{Format, columns, print, print_json};
+use crate::output::{Format, print, print_json};
 
 /// List what comes with tidegate
 #[derive(clap::Args)]
@@ -60,7 +61,7 @@ pub fn run(args: &Args) -> Result {
         What::Links => scenarios::links().map(|(name, link)| self::link(name, &link)).collect(),
         What::Methods => methods::all().iter().map(|m| method(m.as_ref())).collect(),
         What::Traces => scenarios::traces().map(trace).collect::<Result<Vec<_>>>()?,
-        What::Networks => scenarios::networks().map(network).collect(),
+        What::Networks => networks::networks().map(network).collect(),
         What::Studies => scenarios::studies().map(study).collect::<Result<Vec<_>>>()?,
         What::Codecs => codecs::all().iter().map(codec).collect(),
         What::Devices => {
@@ -125,13 +126,13 @@ fn trace(name: &'static str) -> Result<Entry> {
     Ok(Entry { name: name.into(), figures, description })
 }
 
-fn network(network: scenarios::NetworkInfo) -> Entry {
+fn network(network: networks::NetworkInfo) -> Entry {
     let (name, description) = (network.name.into(), network.description.into());
     Entry { name, figures: Vec::new(), description }
 }
 
 fn study(name: &'static str) -> Result<Entry> {
-    let study = crate::study::read(name)?;
+    let study = experiments::study::read(name)?;
     let figures = vec![format!("{} points", study.points().count())];
     Ok(Entry { name: name.into(), figures, description: study.description })
 }

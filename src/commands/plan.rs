@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use experiments::compare::{Found, comparison_with_bound, method};
 use planner::methods;
 use schema::{Document, PendingFile};
 
-use crate::commands::compare::{Found, comparison, end_of_interrupted};
-use crate::exit::{Exit, OrExit, Result, usage};
+use crate::exit::{Exit, OrExit, Result, end_of_interrupted};
 use crate::inputs::{BudgetArg, ProblemArgs};
 use crate::output::{Format, print, print_json};
 use crate::progress::Bar;
@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Result {
     let bar = Bar::new(method.name());
     let Found { plan, row } = scatter.result_of(method.as_ref(), &inputs, &problem, &bar)?;
     drop(bar);
-    let comparison = comparison(&inputs, &problem, vec![row]);
+    let comparison = comparison_with_bound(&problem, &inputs.in_core, vec![row]);
     let to_stdout = output.as_ref().is_some_and(PendingFile::is_stdout);
     if let (Some(output), Ok(plan)) = (output, &plan) {
         output.finish(plan.to_json().as_bytes())?;
@@ -66,12 +66,4 @@ pub fn run(args: &Args) -> Result {
         return Err(end_of_interrupted());
     }
     Ok(())
-}
-
-/// Finds a method or lists those that there are.
-pub fn method(name: &str) -> Result<Box<dyn methods::Method>> {
-    methods::by_name(name).ok_or_else(|| {
-        let names: Vec<_> = methods::all().iter().map(|method| method.name()).collect();
-        usage(format!("no method is called `{name}`; there are {}", names.join(", ")))
-    })
 }

@@ -2,17 +2,18 @@
 
 use std::path::PathBuf;
 
+use experiments::compared::{Compared, Row};
+use profiler::runs::{Execution, Runs};
+use reports::columns;
 use runtime::device::Fault;
 use schema::{Document, Nanos, PendingFile, Plan, Timeline, Trace};
 use simulator::predict;
 
 use crate::device_args::{OnDevice, at_least_one};
-use crate::exit::{Exit, Result, WithExit};
-use crate::measured::compared::{Compared, Row};
-use crate::measured::device::{check_graph, in_core, on_device};
-use crate::measured::runs::{Execution, Runs};
-use crate::output::{Format, columns, print, print_json};
+use crate::exit::{Exit, Result, ended};
+use crate::output::{Format, print, print_json};
 use crate::plan_trace::machine_of;
+use crate::progress::Bar;
 use crate::training::network_of;
 
 /// Run a plan on a device, and show what was measured beside what was predicted
@@ -75,13 +76,14 @@ pub fn run(args: &Args) -> Result {
     let machine = machine_of(&plan, &args.machine)?;
     let network = network_of(&trace)?;
     let Args { warmup, iterations, seed, graph, .. } = *args;
-    check_graph(args.on, graph, warmup)?;
+    let target = args.on.target()?;
+    target.check_graph(graph, warmup)?;
     let runs = Runs { warmup, iterations, seed, graph, fingerprint: !args.no_in_core };
     let subject = (&network, &trace, &machine);
-    let execution = on_device(args.on, subject, &plan, runs, &args.inject)?;
+    let execution = target.run(subject, &plan, runs, &args.inject, &Bar::new(&plan.method))?;
     let in_core = match args.no_in_core {
         true => None,
-        false => Some(in_core(args.on, subject, runs)?),
+        false => Some(target.run_in_core(subject, runs, &Bar::new("in-core"))?),
     };
     let compared = Compared::of(&plan, &execution, in_core.as_ref());
     let to_stdout = output.as_ref().is_some_and(PendingFile::is_stdout);
@@ -97,8 +99,8 @@ pub fn run(args: &Args) -> Result {
     }
     match compared.same_bits {
         Some(false) if args.inject.is_empty() => {
-            let error = anyhow::anyhow!("what outlives the iterations has other bits than in core");
-            Err(WithExit { exit: Exit::NotProven, error })
+            let what = "what outlives the iterations has other bits than in core";
+            Err(ended(Exit::NotProven, what))
         }
         _ => Ok(()),
     }

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use codecs::CodecId;
+use profiler::codec_samples::Sampling;
+use profiler::codec_timers::codec_timer;
 use results::write_parquet;
 use schema::{Bytes, PendingFile};
 
-use crate::codec_samples::Sampling;
-use crate::codec_timers::codec_timer;
 use crate::device_args::{DeviceKind, OnDevice};
 use crate::exit::{Exit, OrExit, Result, usage};
 use crate::output::print;
@@ -79,7 +79,7 @@ pub fn run(args: &Args) -> Result {
         [] => default_codecs(on.kind)?,
         codecs => codecs.to_vec(),
     };
-    let mut timer = codec_timer(*on, &codecs, *threads)?;
+    let mut timer = codec_timer(&on.target()?, &codecs, *threads)?;
     let bar = Bar::new("sample");
     let sampling = Sampling { codecs: &codecs, sizes, shares: *shares, runs: *runs, seed: *seed };
     let samples = sampling.take(timer.as_mut(), &bar)?;

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
+use reports::columns;
 use schema::{Document, Lane, Nanos, PendingFile, Plan, StallCause, Task, Timeline, Trace};
 use simulator::{check_figures, predict, prove};
 
-use crate::exit::{Exit, OrExit, Result, usage};
-use crate::output::{Format, columns, print};
+use crate::exit::{Exit, OrExit, Result};
+use crate::output::{Format, print};
 use crate::plan_trace::{machine_of, own_trace, trace_of};
 
 /// Simulate a plan and show where its time goes
@@ -62,10 +63,7 @@ pub fn run(args: &Args) -> Result {
 
 /// Refuses a trace that the plan was not made for.
 pub fn check_trace(plan: &Plan, trace: &Trace) -> Result {
-    simulator::check_contract(plan, trace).map_err(|error| match error {
-        simulator::ContractError::OtherTrace { .. } => usage(error),
-        error => crate::exit::WithExit { exit: Exit::NotProven, error: error.into() },
-    })
+    Ok(simulator::check_contract(plan, trace).map_err(experiments::Error::from)?)
 }
 
 fn summary(plan: &Plan, timeline: &Timeline) -> String {

@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
+use experiments::study::{self, Options, Partition};
+
 use crate::exit::Result;
-use crate::study::{self, Options, Partition};
+use crate::output::print;
+use crate::progress::points;
 
 /// Plan every point of a study; what is done stays done
 #[derive(clap::Args)]
@@ -37,5 +40,5 @@ pub fn run(args: &Args) -> Result {
         partition: args.partition.unwrap_or(Partition::WHOLE),
         jobs: args.jobs.map(usize::from),
     };
-    study::run(&study::read(&args.study)?, &options)
+    print(study::run(&study::read(&args.study)?, &options, &points())?)
 }

@@ -1,22 +1,16 @@
 //! `tidegate table`
 
-mod packings;
-mod report;
-mod sample;
-
 use std::path::PathBuf;
 
 use anyhow::Context;
 use codecs::ibp::ChunkSize;
-use planner::inference::{Access, Lookups, choose};
+use experiments::lookups::{Sample, predict};
+use experiments::sources::read_machine;
+use planner::inference::{Access, Lookups};
 use schema::file::read_text;
 use schema::{Bytes, BytesPerSec};
 
-use crate::commands::table::packings::packings;
-use crate::commands::table::report::Report;
-use crate::commands::table::sample::Sample;
 use crate::exit::{Exit, OrExit, Result, usage};
-use crate::inputs::read_machine;
 use crate::output::{Format, print, print_json};
 
 /// Predict lookups in a table too large for the device, with and without packing its rows
@@ -103,15 +97,12 @@ pub fn run(args: &Args) -> Result {
         gather: args.gather,
         machine: &machine,
     };
-    let packings = packings(&sample, &chunks(args)?, args.clusters, rows)?;
-    let inputs: Vec<_> = packings.iter().map(|packing| packing.input.clone()).collect();
-    let choice = choose(&lookups, &inputs).or_exit(Exit::Usage)?;
     let access = match &args.counts {
         Some(path) => format!("as counted in {}", path.display()),
         None => args.access.to_string(),
     };
     let table = args.table.display().to_string();
-    let report = Report::new(table, access, &sample, &lookups, &packings[choice.packing], &choice);
+    let report = predict((table, access), &sample, &lookups, &chunks(args)?, args.clusters)?;
     match args.format {
         Format::Text => print(report.text()),
         Format::Json => print_json(&report),

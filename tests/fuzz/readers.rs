@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use codecs::CodecId;
+use networks::{NetworkOptions, modelled_trace, network_from_onnx, network_from_toml};
 use planner::{CodecOptions, Limits, NoMonitor, Problem, methods};
 use profiler::import::{Format, ImportOptions, InPlaceOps, import};
 use profiler::trainable::{Training, trainable};
 use results::{Row, TensorZeros};
 use runtime::profile::Needs;
-use scenarios::{NetworkOptions, modelled_trace, network_from_onnx, network_from_toml};
 use schema::{
     Basis, Bytes, BytesPerSec, CodecModels, Direction, Document, Machine, Nanos, Plan, PlanSeries,
     Timeline, Trace,
@@ -17,9 +17,7 @@ use schema::{
 use simulator::replay::{Schedule, replay};
 use simulator::{Program, check_contract, in_core, predict, prove};
 
-use crate::codec_readers::{
-    frames, packed_rows, payloads, read_frame, read_packed_rows, read_payload, tensor,
-};
+use crate::codec_readers::{packed_rows, payloads, read_packed_rows, read_payload, tensor};
 use crate::mutate::Form;
 use crate::onnx;
 use crate::table_readers::{read_samples, read_table, rows, samples, table, zeros};
@@ -80,7 +78,6 @@ pub fn readers() -> Vec<Reader> {
         reader("machine-toml", Form::Text, files("scenarios/machines", ""), read_machine_toml),
         reader("study", Form::Text, files("scenarios/studies", ""), read_study),
         reader("efficiencies", Form::Text, files("scenarios", "efficiencies"), read_efficiencies),
-        reader("frame", Form::Bytes, frames(), read_frame),
         reader("payload", Form::Bytes, payloads(), read_payload),
         reader("packed-rows", Form::Bytes, packed_rows(), read_packed_rows),
         reader("results", Form::Bytes, vec![table(&rows())], read_table::<Row>),
@@ -298,7 +295,7 @@ fn read_network(bytes: &[u8]) -> bool {
 
 /// Modelled, and as it would be trained: nothing but what it would need is worked out of a network that is
 /// too large.
-fn use_network<E>(network: Result<scenarios::Network, E>) -> bool {
+fn use_network<E>(network: Result<networks::Network, E>) -> bool {
     let Ok(network) = network else { return false };
     if let Ok(trace) = modelled_trace(&network, &fixture().machine) {
         in_core(&trace);
@@ -329,11 +326,13 @@ fn read_study(bytes: &[u8]) -> bool {
 }
 
 fn read_efficiencies(bytes: &[u8]) -> bool {
-    let efficiencies = |text| scenarios::Efficiencies::from_toml(text).ok();
+    let efficiencies = |text| networks::Efficiencies::from_toml(text).ok();
     let Some(efficiencies) = text(bytes).and_then(efficiencies) else { return false };
     let Fixture { machine, .. } = fixture();
     let network = network_from_toml(NETWORK, Path::new("small.toml"), &options());
-    let _ = scenarios::modelled_trace_with(&network.expect("well formed"), machine, &efficiencies);
+    let network = network.expect("well formed");
+    let tape = network.lower(&networks::Conventions::PYTORCH).tape;
+    let _ = networks::modelled_trace_of(&network, &tape, machine, &efficiencies);
     true
 }
 

@@ -29,6 +29,10 @@ impl Method for StaticCompression {
         "sc"
     }
 
+    fn with_parameter(&self, parameter: u32) -> Option<Box<dyn Method>> {
+        Some(Box::new(Self { parameter: Some(parameter) }))
+    }
+
     fn summary(&self) -> &'static str {
         "offload the inputs of convolutions, each compressed by zero-value compression"
     }
@@ -147,6 +151,11 @@ impl Method for Cswap {
             };
             cheapest(problem, gap, &candidates)
         }))
+    }
+
+    fn with_parameter(&self, parameter: u32) -> Option<Box<dyn Method>> {
+        let slides = matches!(self, Self::Plus { .. });
+        slides.then(|| Box::new(Self::Plus { parameter: Some(parameter) }) as Box<dyn Method>)
     }
 
     fn includes(&self) -> Vec<Box<dyn Method>> {

@@ -6,6 +6,7 @@ pub(super) mod options;
 mod others;
 mod packed;
 mod quick;
+mod reruns;
 
 use rayon::prelude::*;
 use schema::Bytes;
@@ -87,6 +88,15 @@ impl Method for Tide {
         }
         if !monitor.proceed(Progress { phase: "first plan", done: 1, of: 1 }) {
             return best.take().ok_or(PlanError::Interrupted);
+        }
+        if !problem.allowed.swap && !problem.allowed.compress {
+            best.search_reruns(1);
+            if !best.is_within(least.0) {
+                best.try_others();
+            }
+            if let Some(decided) = best.take() {
+                return Ok(decided);
+            }
         }
         let chain = |options: &Options, known, start: &[Treatment], part, (seed, heat)| {
             let chain = Chain::new(problem, target, known, start.to_vec()).shorter(part);

@@ -1,9 +1,9 @@
 //! One layer after another.
 
+use networks as described;
+use networks::layer::{Compute, Fixed, Layer, Movement, Product};
 use runtime::layers::{Activation, SPACE, Window};
 use runtime::network::{Initial, Value};
-use scenarios::networks as described;
-use scenarios::networks::layer::{Compute, Fixed, Layer, Movement, Product};
 
 use super::{Converter, NotTrainable};
 
@@ -77,6 +77,7 @@ impl Converter<'_> {
             }
             Compute::Embedding => return Ok(self.embedding(layer, x, last)),
             Compute::Movement(Movement::Reorder(order)) => self.builder.reorder(name, x, order),
+            Compute::Movement(Movement::Copy) => Ok(x.clone()),
             Compute::Movement(Movement::First) => self.builder.first(name, x),
             Compute::Movement(Movement::Subsample) => self.builder.subsample(name, x, &to),
             Compute::Fixed(Fixed::Rotary { width }) => {

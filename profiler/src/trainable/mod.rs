@@ -18,10 +18,10 @@ mod layers;
 
 use std::collections::BTreeMap;
 
+use networks as described;
+use networks::layer::{Compute, Layer};
 use runtime::layers::{Adam, Optimizer, Sgd, ShapeError};
 use runtime::network::{Builder, Network, Value};
-use scenarios::networks as described;
-use scenarios::networks::layer::{Compute, Layer};
 use schema::TensorId;
 
 pub use error::NotTrainable;

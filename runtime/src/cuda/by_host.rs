@@ -1,15 +1,15 @@
 //! Compressed forms that the host's processor makes of what arrives, and unmakes before it goes back.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use codecs::{Codec, CodecId, Layout, TensorView};
 use schema::{ActionId, Direction};
 
 use super::driver::host_call::Work;
-use crate::device::ActionError;
-use crate::device::host::forms::{Form, Forms};
+use crate::device::forms::{Form, Forms};
+use crate::device::{ActionError, Interruption};
 
 /// What the host's processor does on the way of a copy.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,9 +33,6 @@ pub(super) struct ByHost {
     forms: Forms,
     /// What a codec writes before it is known whether it fits.
     scratch: Mutex<Vec<u8>>,
-    fallbacks: AtomicU64,
-    /// Bytes of tensors that did not become as small as was reserved, now and at most.
-    kept: [AtomicU64; 2],
     /// The first action that failed, and why.
     failed: Mutex<Option<(ActionId, ActionError)>>,
 }
@@ -48,8 +45,6 @@ impl ByHost {
         Self {
             forms: Forms::new(forms),
             scratch: Mutex::new(vec![0; room.max().unwrap_or(0)]),
-            fallbacks: AtomicU64::new(0),
-            kept: Default::default(),
             failed: Mutex::new(None),
         }
     }
@@ -84,29 +79,14 @@ impl ByHost {
                 let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
                 let view = TensorView::new(&work.layout, raw)?;
                 let length = codec.compress(view, &mut scratch)?;
-                let form = Form::by_host(&scratch[..length], raw, small);
-                if let Form::Kept(kept) = &form {
-                    self.fallbacks.fetch_add(1, Ordering::Relaxed);
-                    let bytes = kept.len() as u64;
-                    let now = self.kept[0].fetch_add(bytes, Ordering::Relaxed) + bytes;
-                    self.kept[1].fetch_max(now, Ordering::Relaxed);
-                }
-                *self.forms.get(work.form) = form;
+                self.forms.keep(work.form, &scratch[..length], raw, small);
             }
-            Direction::H2d => match std::mem::take(&mut *self.forms.get(work.form)) {
+            Direction::H2d => match self.forms.take(work.form) {
                 Form::Small(seal) => {
                     codec.decompress(seal.open(small)?, &work.layout, raw)?;
                 }
-                Form::Kept(kept) => {
-                    self.kept[0].fetch_sub(kept.len() as u64, Ordering::Relaxed);
-                    raw.copy_from_slice(&kept);
-                }
-                // The proof sees to it that this does not happen.
-                Form::None | Form::Raw => {
-                    let reason = "nothing was made";
-                    let codec = work.codec;
-                    return Err(codecs::Error::Corrupt { codec, block: 0, reason }.into());
-                }
+                Form::Kept(kept) => raw.copy_from_slice(&kept),
+                Form::None | Form::Raw => return Err(Form::never_made(work.codec).into()),
             },
         }
         Ok(())
@@ -114,16 +94,16 @@ impl ByHost {
 
     /// The first failure of an iteration, and how often a tensor did not become as small as was
     /// reserved.
-    pub fn read_back(&self) -> Result<u64, (ActionId, ActionError)> {
+    pub fn read_back(&self) -> Result<u64, Interruption> {
         match self.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(failed) => Err(failed),
-            None => Ok(self.fallbacks.swap(0, Ordering::Relaxed)),
+            Some((action, error)) => Err(Interruption::Failed(action, error)),
+            None => Ok(self.forms.fallbacks.swap(0, Ordering::Relaxed)),
         }
     }
 
     /// The most bytes that it held beside the arenas.
     pub fn held(&self) -> u64 {
         let scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).len() as u64;
-        scratch + self.kept[1].load(Ordering::Relaxed)
+        scratch + self.forms.most_kept()
     }
 }

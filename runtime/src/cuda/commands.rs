@@ -10,7 +10,7 @@ use schema::{ActionId, CodecRef, Direction, Lane, OpId, Plan, TensorId};
 use super::launches::{Argument, Cells, Means, NoKernel, OpOperands, launches};
 use super::{HostWork, Zeros};
 use crate::device::DeviceError;
-use crate::device::host::script::{CodecWork, CopyWork, OpWork, Place, Script, Work};
+use crate::device::script::{CodecWork, CopyWork, OpWork, Place, Script, Work};
 use crate::network::Network;
 
 /// A place in memory that a device has.

@@ -7,7 +7,7 @@ use schema::{ActionId, Basis, Bytes, Lane, Plan, Task, TensorId, Timeline, Trace
 
 use super::by_host::ByHost;
 use super::commands::{At, Command, CommandError, Commands, Control, Shares};
-use super::driver::{Context, Stream, Urgency};
+use super::driver::{Context, DeviceMemory, Stream, Urgency};
 use super::graph::Graph;
 use super::launches::{Argument, Means};
 use super::libraries::{Libraries, Opened};
@@ -16,9 +16,11 @@ use super::places::{Places, array};
 use super::steps::Steps;
 use super::{CudaError, blocks_of, programs};
 use crate::device::check::check;
-use crate::device::host::residents::Residents;
-use crate::device::host::script::Place;
-use crate::device::{AccessError, ActionError, Device, DeviceError, MemoryUse, RunFailure, Stop};
+use crate::device::residents::{Residents, State};
+use crate::device::script::Place;
+use crate::device::{
+    AccessError, ActionError, Device, DeviceError, Interruption, MemoryUse, RunFailure, Stop,
+};
 use crate::network::Network;
 use crate::network::bf16::{load, store};
 
@@ -178,20 +180,6 @@ pub struct CudaDevice<'a> {
     pub(super) context: Context,
 }
 
-/// What the arena holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
-    New,
-    Between,
-    Unusable,
-}
-
-/// Why an iteration did not end.
-pub(super) enum Interruption {
-    Stopped,
-    At(ActionId, ActionError),
-}
-
 impl CudaDevice<'_> {
     /// The device's name, as its driver has it.
     pub fn name(&self) -> &str {
@@ -230,57 +218,33 @@ impl CudaDevice<'_> {
         Ok(())
     }
 
-    /// Where a tensor is that is there now, and how many cells it has, which are to be `found`.
-    fn place(&self, tensor: TensorId, found: usize) -> Result<Place, AccessError> {
-        let (place, when) = match self.state {
-            State::New => (self.residents.place_before(tensor), "before the first iteration"),
-            State::Between => (self.residents.place_after(tensor), "between iterations"),
-            State::Unusable => return Err(AccessError::Unusable),
-        };
-        let place = place.ok_or(AccessError::NotThere { tensor, when })?;
-        match self.network.tensor(tensor).elements {
-            expected if expected == found => Ok(place),
-            expected => Err(AccessError::Length { tensor, expected, found }),
-        }
-    }
-
     /// Writes a tensor as it is stored.
     fn store(&mut self, tensor: TensorId, place: Place, cells: &[f32]) -> Result<(), CudaError> {
-        if !self.network.tensor(tensor).is_narrow() {
-            return self.places.arena.write(place.begin as u64, cells);
-        }
         let mut bytes = vec![0u8; place.bytes];
         store(self.network, tensor, cells, &mut bytes);
         self.places.arena.write(place.begin as u64, &bytes)
     }
 
-    /// Puts constants where the next iteration begins with them. Where one belongs, another may lie,
-    /// so that they are taken out together.
     fn put_back(&mut self) -> Result<(), CudaError> {
-        let mut taken = Vec::new();
-        for (from, _) in &self.residents.moved {
-            let mut bytes = vec![0u8; from.bytes];
-            self.places.arena.read(from.begin as u64, &mut bytes)?;
-            taken.push(bytes);
-        }
-        for ((_, to), bytes) in self.residents.moved.iter().zip(taken) {
-            self.places.arena.write(to.begin as u64, &bytes)?;
-        }
-        Ok(())
+        let read = |arena: &mut DeviceMemory, place: Place| {
+            let mut bytes = vec![0u8; place.bytes];
+            arena.read(place.begin as u64, &mut bytes).map(|()| bytes)
+        };
+        let write =
+            |arena: &mut DeviceMemory, at: Place, data: &[u8]| arena.write(at.begin as u64, data);
+        self.residents.put_back(&mut self.places.arena, read, write)
     }
 
     /// What kernels say of the iteration, and when its actions started and ended.
     fn read_back(&mut self) -> Result<Timeline, Interruption> {
-        let at_first = |error: CudaError| Interruption::At(ActionId(0), failure(error));
-        let mut said = [0u64; 2];
-        self.places.control.read(Control::STATUS, &mut said).map_err(at_first)?;
-        let [status, fallbacks] = said;
+        let mut control = [0u64; 2];
+        self.places.control.read(Control::STATUS, &mut control)?;
+        let [status, fallbacks] = control;
         if status != u64::MAX {
-            return Err(self.said(status));
+            return Err(self.interrupted_by(status));
         }
-        let by_host =
-            self.by_host.read_back().map_err(|(action, why)| Interruption::At(action, why))?;
-        let moments = self.moments.read_back(&self.commands).map_err(at_first)?;
+        let by_host = self.by_host.read_back()?;
+        let moments = self.moments.read_back(&self.commands)?;
         let (plan, trace) = (self.plan, Some(self.trace));
         let timeline = simulator::timeline(plan, trace, Basis::Measured, &moments);
         self.account(timeline.peak, fallbacks + by_host);
@@ -306,36 +270,26 @@ impl CudaDevice<'_> {
     }
 
     /// What the status says: the action whose codec failed, or the op whose labels are wrong.
-    fn said(&self, status: u64) -> Interruption {
+    fn interrupted_by(&self, status: u64) -> Interruption {
         let device = |what: &str| ActionError::Device { what: what.into() };
         if let Some(action) = status.checked_sub(Control::ACTIONS) {
             let what = match self.plan.actions.get(action as usize).map(|action| action.task) {
                 Some(Task::Compress(_)) => "a value is not finite, which the codec cannot keep",
                 _ => "the compressed form is damaged",
             };
-            return Interruption::At(ActionId(action as u32), device(what));
+            return Interruption::Failed(ActionId(action as u32), device(what));
         }
         let ran = |task: Task| matches!(task, Task::Run(op) | Task::Recompute(op) if u64::from(op.0) == status);
         let index = self.plan.actions.iter().position(|action| ran(action.task)).unwrap_or(0);
         let what = "a label or token is no class of the loss or row of the table";
-        Interruption::At(ActionId::from_index(index), device(what))
+        Interruption::Failed(ActionId::from_index(index), device(what))
     }
+}
 
-    fn failure(&self, interruption: Interruption) -> RunFailure {
-        let (action, source) = match interruption {
-            Interruption::Stopped => return RunFailure::Stopped,
-            Interruption::At(action, source) => (action, source),
-        };
-        let Some(task) = self.plan.actions.get(action.index()).map(|action| action.task) else {
-            return RunFailure::Unusable;
-        };
-        let name = match task {
-            Task::Run(op) | Task::Recompute(op) => self.trace.ops[op.index()].name.clone(),
-            Task::D2h(id) | Task::H2d(id) | Task::Compress(id) | Task::Decompress(id) => {
-                self.trace.tensors[id.index()].name.clone()
-            }
-        };
-        RunFailure::Action { action, lane: self.plan.lane(task), task, name, source }
+/// What fails for the device as a whole fails its first action.
+impl From<CudaError> for Interruption {
+    fn from(error: CudaError) -> Self {
+        Self::Failed(ActionId(0), failure(error))
     }
 }
 
@@ -345,20 +299,15 @@ pub(super) fn failure(error: CudaError) -> ActionError {
 
 impl Device for CudaDevice<'_> {
     fn write(&mut self, tensor: TensorId, data: &[f32]) -> Result<(), AccessError> {
-        if self.residents.place_before(tensor).is_none() {
-            return Err(AccessError::NotThere { tensor, when: "when an iteration begins" });
-        }
-        let place = self.place(tensor, data.len())?;
+        let now = (self.network, self.state);
+        let place = self.residents.place_to_write(now, tensor, data.len())?;
         let written = self.store(tensor, place, data);
         written.map_err(|_| self.lost())
     }
 
     fn read(&mut self, tensor: TensorId, data: &mut [f32]) -> Result<(), AccessError> {
-        let place = self.place(tensor, data.len())?;
-        if !self.network.tensor(tensor).is_narrow() {
-            let read = self.places.arena.read(place.begin as u64, data);
-            return read.map_err(|_| self.lost());
-        }
+        let now = (self.network, self.state);
+        let place = self.residents.place(now, tensor, data.len())?;
         let mut bytes = vec![0u8; place.bytes];
         let read = self.places.arena.read(place.begin as u64, &mut bytes);
         read.map_err(|_| self.lost())?;
@@ -367,13 +316,12 @@ impl Device for CudaDevice<'_> {
     }
 
     fn run(&mut self) -> Result<Timeline, RunFailure> {
+        let (plan, trace) = (self.plan, self.trace);
+        let failure = |interruption: Interruption| interruption.failure(plan, trace);
         match self.state {
             _ if self.stop.is_requested() => return Err(RunFailure::Stopped),
             State::Unusable => return Err(RunFailure::Unusable),
-            State::Between => {
-                let put = self.put_back();
-                put.map_err(|error| self.failure(Interruption::At(ActionId(0), failure(error))))?;
-            }
+            State::Between => self.put_back().map_err(|error| failure(error.into()))?,
             State::New => {}
         }
         // Unless it comes to its end.
@@ -381,9 +329,9 @@ impl Device for CudaDevice<'_> {
         let handed_out = self.hand_out(state);
         // Whatever was handed out ends before anybody looks.
         let drained = self.context.synchronize();
-        handed_out.map_err(|interruption| self.failure(interruption))?;
-        drained.map_err(|error| self.failure(Interruption::At(ActionId(0), failure(error))))?;
-        let timeline = self.read_back().map_err(|interruption| self.failure(interruption))?;
+        handed_out.map_err(failure)?;
+        drained.map_err(|error| failure(error.into()))?;
+        let timeline = self.read_back().map_err(failure)?;
         self.state = State::Between;
         Ok(timeline)
     }

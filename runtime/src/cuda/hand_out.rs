@@ -1,12 +1,12 @@
 //! Handing an iteration out to streams: command by command, or as a graph of all of them.
 
-use schema::ActionId;
-
 use super::CudaError;
 use super::commands::{Control, Issue};
-use super::device::{CudaDevice, Interruption, State, failure};
+use super::device::{CudaDevice, failure};
 use super::driver::Event;
 use super::graph::Graph;
+use crate::device::Interruption;
+use crate::device::residents::State;
 
 impl CudaDevice<'_> {
     /// Hands out an iteration. Streams are at work when it returns.
@@ -14,35 +14,33 @@ impl CudaDevice<'_> {
     /// As a graph from the second one on: libraries and the driver load at its first use what they
     /// have not yet, which they may not do while a stream is captured.
     pub(super) fn hand_out(&mut self, state: State) -> Result<(), Interruption> {
-        let at_first = |error: CudaError| Interruption::At(ActionId(0), failure(error));
-        self.places.control.write(Control::STATUS, &[u64::MAX, 0]).map_err(at_first)?;
+        self.places.control.write(Control::STATUS, &[u64::MAX, 0])?;
         if let Some(zeros) = &self.commands.zeros {
-            self.places.control.write(zeros.at, &zeros.nothing()).map_err(at_first)?;
+            self.places.control.write(zeros.at, &zeros.nothing())?;
         }
         if !self.as_graph || state == State::New {
             return self.hand_out_commands();
         }
         let graph = match self.graph.take() {
             Some(graph) => graph,
-            None => self.capture().map_err(at_first)?,
+            None => self.capture()?,
         };
-        let launched = graph.launch(&self.streams[0]).map_err(at_first);
+        let launched = graph.launch(&self.streams[0]);
         self.graph = Some(graph);
-        launched
+        Ok(launched?)
     }
 
     fn hand_out_commands(&self) -> Result<(), Interruption> {
-        let at_first = |error: CudaError| Interruption::At(ActionId(0), failure(error));
-        self.streams[0].record(&self.moments.origin).map_err(at_first)?;
+        self.streams[0].record(&self.moments.origin)?;
         for stream in &self.streams[1..] {
-            stream.wait(&self.moments.origin).map_err(at_first)?;
+            stream.wait(&self.moments.origin)?;
         }
         for issue in &self.commands.issues {
             if self.stop.is_requested() {
                 return Err(Interruption::Stopped);
             }
             self.issue(issue, None)
-                .map_err(|error| Interruption::At(issue.action, failure(error)))?;
+                .map_err(|error| Interruption::Failed(issue.action, failure(error)))?;
         }
         Ok(())
     }

@@ -6,8 +6,8 @@ mod functions;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use super::CudaError;
 use super::driver::identity;
-use super::{CudaError, Nvcomp};
 pub use folders::{VARIABLE, look_in};
 pub(super) use functions::{Cublas, Cudnn, Nvrtc};
 
@@ -22,8 +22,6 @@ pub enum Library {
     Cublas,
     /// Convolutions, means and softmax; nothing fails without it.
     Cudnn,
-    /// NVIDIA's codecs, to compare ours with; nothing fails without it.
-    Nvcomp,
 }
 
 /// The majors of CUDA whose libraries are known here, the newest first.
@@ -31,7 +29,7 @@ const MAJORS: [u32; 2] = [13, 12];
 
 impl Library {
     /// Those that are looked for, after the driver.
-    pub const ALL: [Self; 4] = [Self::Nvrtc, Self::Cublas, Self::Cudnn, Self::Nvcomp];
+    pub const ALL: [Self; 3] = [Self::Nvrtc, Self::Cublas, Self::Cudnn];
 
     /// What one calls it.
     pub fn name(self) -> &'static str {
@@ -40,7 +38,6 @@ impl Library {
             Self::Nvrtc => "NVRTC",
             Self::Cublas => "cuBLAS",
             Self::Cudnn => "cuDNN",
-            Self::Nvcomp => "nvCOMP",
         }
     }
 
@@ -51,7 +48,6 @@ impl Library {
             Self::Nvrtc => "libnvrtc.so",
             Self::Cublas => "libcublas.so",
             Self::Cudnn => "libcudnn.so",
-            Self::Nvcomp => "libnvcomp.so",
         }
     }
 
@@ -64,8 +60,6 @@ impl Library {
                 MAJORS.into_iter().filter(runs).collect()
             }
             Self::Cudnn => vec![9],
-            // One that is too old is named as that.
-            Self::Nvcomp => vec![6, 5, 4],
         };
         let file = self.file();
         let named = versions.into_iter().map(|version| format!("{file}.{version}"));
@@ -84,8 +78,6 @@ impl Library {
             (Self::Cublas, false) => ("CUDA 13's cuBLAS", "nvidia-cublas==13.*"),
             (Self::Cudnn, true) => ("cuDNN 9 for CUDA 12", "nvidia-cudnn-cu12"),
             (Self::Cudnn, false) => ("cuDNN 9 for CUDA 13", "nvidia-cudnn-cu13"),
-            (Self::Nvcomp, true) => ("nvCOMP 6 for CUDA 12", "nvidia-libnvcomp-cu12"),
-            (Self::Nvcomp, false) => ("nvCOMP 6 for CUDA 13", "nvidia-libnvcomp-cu13"),
         };
         format!(
             "install {what} (`pip install {package}`), or name its folder with `--cuda-libraries`"
@@ -125,7 +117,6 @@ impl Library {
             Self::Nvrtc => nvrtc().map(Loaded::said),
             Self::Cublas => cublas().map(Loaded::said),
             Self::Cudnn => cudnn().map(Loaded::said),
-            Self::Nvcomp => Nvcomp::open().map(|nvcomp| nvcomp.said()),
         }
     }
 

@@ -5,7 +5,7 @@ use schema::{Dtype, Plan, TensorId};
 
 use super::commands::{At, Command, CommandError, Commands};
 use super::launches::Argument;
-use crate::device::host::script::{Script, Work};
+use crate::device::script::{Script, Work};
 use crate::network::Network;
 
 /// Threads of a block.

@@ -1,7 +1,9 @@
 //! What can go wrong before, between and in iterations.
 
 use codecs::claims::ClaimError;
-use schema::{ActionId, BufferId, Bytes, CodecRef, Lane, OpId, PlanError, Task, TensorId};
+use schema::{
+    ActionId, BufferId, Bytes, CodecRef, Lane, OpId, Plan, PlanError, Task, TensorId, Trace,
+};
 use simulator::{ContractError, Misstated, Unsafe};
 
 use super::Fault;
@@ -184,4 +186,32 @@ pub enum ActionError {
         /// What it says.
         what: String,
     },
+}
+
+/// How an iteration did not come to its end.
+pub(crate) enum Interruption {
+    Stopped,
+    NoThread(String),
+    Failed(ActionId, ActionError),
+}
+
+impl Interruption {
+    /// The same for whoever runs the plan of a trace.
+    pub fn failure(self, plan: &Plan, trace: &Trace) -> RunFailure {
+        let (action, source) = match self {
+            Self::Stopped => return RunFailure::Stopped,
+            Self::NoThread(why) => return RunFailure::NoThread { why },
+            Self::Failed(action, source) => (action, source),
+        };
+        let Some(task) = plan.actions.get(action.index()).map(|action| action.task) else {
+            return RunFailure::Unusable;
+        };
+        let name = match task {
+            Task::Run(op) | Task::Recompute(op) => &trace.ops[op.index()].name,
+            Task::D2h(id) | Task::H2d(id) | Task::Compress(id) | Task::Decompress(id) => {
+                &trace.tensors[id.index()].name
+            }
+        };
+        RunFailure::Action { action, lane: plan.lane(task), task, name: name.clone(), source }
+    }
 }

@@ -1,16 +1,15 @@
 //! Activations and gradients in 16 bits.
 
 use codecs::kernels::Launch;
-use runtime::cuda::{CudaOptions, open};
-use runtime::device::Device;
 use runtime::network::Random;
 
-use crate::device::{is_inside_with, opened, outcome};
+use crate::device::opened;
 use crate::emulator::Value;
-use crate::layers;
-use crate::networks;
-use crate::problem::{SEED, machine, planned, trace, zvc};
+use crate::problem::{SEED, Subject};
 use crate::reference::InCore;
+use crate::stand_in::inside;
+use crate::{layers, networks};
+use runtime::device::Device;
 
 /// Every 16 bits are widened to what they are, and floats of all kinds are rounded as the host does.
 #[test]
@@ -90,55 +89,18 @@ fn floats_are_taken_apart_exactly() {
     }
 }
 
-/// Plans that swap, recompute and compress, handed out and as graphs, with libraries and without.
-#[test]
-fn plans_in_16_bits_leave_the_same_bits() {
-    let libraries = ["libcublas.so", "libcudnn.so"];
-    if !is_inside_with("bf16::plans_in_16_bits_leave_the_same_bits", &libraries, &[]) {
-        return;
-    }
-    for (name, method, percent, codec_lane, library) in [
-        ("vgg", "swap-all", 60, false, true),
-        ("vgg", "cswap", 70, true, false),
-        ("resnet", "tide", 70, false, true),
-        ("transformer", "tide", 75, false, false),
-        ("transformer", "swap-all", 75, false, true),
-    ] {
-        let network = networks::small(name).in_bf16();
-        let mut trace = trace(&network);
-        for tensor in &mut trace.tensors {
-            tensor.sparsity = tensor.sparsity.map(|share| (share * 1.6).min(0.95));
-        }
-        let options =
-            CudaOptions { seed: SEED, blas: library, dnn: library, ..CudaOptions::default() };
-        let whole = planned(&trace, &machine(false), "in-core", 130, None);
-        let mut in_core = open(&network, &trace, &whole, &options).unwrap();
-        let expected = outcome(&mut in_core, &network, &whole);
-        drop(in_core);
-        let models = zvc(0);
-        let codecs = codec_lane.then_some(&models);
-        let plan = planned(&trace, &machine(codec_lane), method, percent, codecs);
-        let options = CudaOptions { graph: library, ..options };
-        let mut device = open(&network, &trace, &plan, &options).unwrap();
-        assert!(outcome(&mut device, &network, &plan) == expected, "{name}, {method}");
-        assert_eq!(device.memory().fallbacks > 0, codec_lane, "{name}, {method}");
-    }
-}
-
 /// An iteration leaves what it leaves on the host, to the digits that 16 bits have.
 #[test]
 fn an_iteration_in_16_bits_is_the_hosts() {
-    if is_inside_with("bf16::an_iteration_in_16_bits_is_the_hosts", &[], &[]) {
-        an_iteration_is_the_hosts();
-    }
+    let Some(()) = inside(&[], &[]) else { return };
+    an_iteration_is_the_hosts();
 }
 
 /// The same by cuBLAS, where a device has units for it: for all products, for some, and for none.
 #[test]
 fn products_of_16_bits_are_the_hosts() {
-    let test = "bf16::products_of_16_bits_are_the_hosts";
     for capability in ["90", "86", "75"] {
-        if is_inside_with(test, &["libcublas.so"], &[("TIDEGATE_CAPABILITY", capability)]) {
+        if inside(&["libcublas.so"], &[("TIDEGATE_CAPABILITY", capability)]).is_some() {
             return an_iteration_is_the_hosts();
         }
     }
@@ -146,12 +108,12 @@ fn products_of_16_bits_are_the_hosts() {
 
 fn an_iteration_is_the_hosts() {
     for name in ["vgg", "transformer"] {
-        let network = networks::small(name).in_bf16();
-        let trace = trace(&network);
-        let plan = planned(&trace, &machine(false), "in-core", 130, None);
-        let mut host = InCore::new(&network, SEED);
+        let subject = Subject::new(networks::small(name).in_bf16());
+        let network = &subject.network;
+        let plan = subject.plan("in-core", 130, false, None);
+        let mut host = InCore::new(network, SEED);
         host.iterate();
-        let mut device = opened(&network, &trace, &plan);
+        let mut device = opened(&subject, &plan);
         device.run().unwrap();
         for buffer in plan.buffers.iter().filter(|buffer| buffer.at_end) {
             let Some(tensor) = buffer.tensor else { continue };

@@ -6,27 +6,26 @@ use runtime::cuda::launches::{DnnKernel, dnn_call};
 use runtime::cuda::{CudaDevice, CudaOptions, open};
 use runtime::device::Device;
 use runtime::layers::{AveragePool, Shape, Window};
-use runtime::network::{Network, Step};
-use schema::{Plan, Trace};
+use runtime::network::Step;
+use schema::Plan;
 
-use crate::device::{is_inside_with, opened, outcome};
-use crate::problem::{SEED, machine, planned, trace};
+use crate::device::opened;
+use crate::models;
+use crate::problem::{SEED, Subject};
 use crate::reference::InCore;
-use crate::{models, networks};
-
-/// Both libraries.
-const LIBRARIES: [&str; 2] = ["libcublas.so", "libcudnn.so"];
+use crate::stand_in::{BOTH, inside};
 
 /// Largest difference from the host's after an iteration, as a share of the largest value in a tensor:
 /// roundings of one layer go through those behind it.
 const TOLERANCE: f32 = 2e-5;
 
-fn in_core(trace: &Trace) -> Plan {
-    planned(trace, &machine(false), "in-core", 130, None)
+fn in_core(subject: &Subject) -> Plan {
+    subject.plan("in-core", 130, false, None)
 }
 
 /// Runs an iteration and compares what outlives it with the host's.
-fn compare(network: &Network, trace: &Trace, plan: &Plan, device: &mut CudaDevice<'_>) {
+fn compare(subject: &Subject, plan: &Plan, device: &mut CudaDevice<'_>) {
+    let Subject { network, trace } = subject;
     let mut host = InCore::new(network, SEED);
     host.iterate();
     device.run().unwrap_or_else(|error| panic!("{}: {error:?}", network.name));
@@ -50,13 +49,12 @@ fn compare(network: &Network, trace: &Trace, plan: &Plan, device: &mut CudaDevic
 
 #[test]
 fn cudnn_makes_what_the_host_makes() {
-    if !is_inside_with("dnn::cudnn_makes_what_the_host_makes", &LIBRARIES, &[]) {
-        return;
-    }
+    let Some(()) = inside(&BOTH, &[]) else { return };
     for network in models::all() {
-        let trace = trace(&network);
-        let plan = in_core(&trace);
-        let mut device = opened(&network, &trace, &plan);
+        let subject = Subject::new(network);
+        let network = &subject.network;
+        let plan = in_core(&subject);
+        let mut device = opened(&subject, &plan);
         let libraries = device.libraries();
         let (version, launches, memory) = libraries.dnn.clone().unwrap();
         assert_eq!((version.as_str(), libraries.not_dnn), ("9.2.1", 0));
@@ -65,45 +63,20 @@ fn cudnn_makes_what_the_host_makes() {
         let convolves = |step: &Step| matches!(step, Step::Convolution(_));
         let is_needed = network.ops().iter().any(|op| convolves(&op.step));
         assert_eq!(memory.0 > 0, is_needed, "{}", network.name);
-        compare(&network, &trace, &plan, &mut device);
+        compare(&subject, &plan, &mut device);
         // Both libraries' memory is counted.
         let blas = libraries.blas.unwrap().1;
         assert!(device.memory().outside >= schema::Bytes(memory.0 + blas.0));
     }
 }
 
-/// What is recomputed is computed by the same algorithm, and nobody else has its memory to work in.
-#[test]
-fn plans_leave_the_same_bits_with_cudnn() {
-    if !is_inside_with("dnn::plans_leave_the_same_bits_with_cudnn", &LIBRARIES, &[]) {
-        return;
-    }
-    for (name, method, percent) in
-        [("vgg", "swap-all", 60), ("resnet", "tide", 60), ("unet", "tide", 60)]
-    {
-        let network = networks::small(name);
-        let trace = trace(&network);
-        let whole = in_core(&trace);
-        let mut device = opened(&network, &trace, &whole);
-        let expected = outcome(&mut device, &network, &whole);
-        drop(device);
-        let plan = planned(&trace, &machine(false), method, percent, None);
-        let mut device = opened(&network, &trace, &plan);
-        assert!(device.libraries().dnn.unwrap().1 > 0);
-        assert!(outcome(&mut device, &network, &plan) == expected, "{name}, {method}");
-    }
-}
-
 #[test]
 fn what_cudnn_has_no_steady_algorithm_for_is_left_to_kernels() {
-    let test = "dnn::what_cudnn_has_no_steady_algorithm_for_is_left_to_kernels";
-    if !is_inside_with(test, &LIBRARIES, &[("TIDEGATE_DNN_GROUPS", "0")]) {
-        return;
-    }
-    let network = models::images();
-    let trace = trace(&network);
-    let plan = in_core(&trace);
-    let mut device = opened(&network, &trace, &plan);
+    let Some(()) = inside(&BOTH, &[("TIDEGATE_DNN_GROUPS", "0")]) else { return };
+    let subject = Subject::new(models::images());
+    let network = &subject.network;
+    let plan = in_core(&subject);
+    let mut device = opened(&subject, &plan);
     let libraries = device.libraries();
     // Grouped and depthwise: forward, weights and input of each, but for the first one's input.
     let grouped = network.ops().iter().filter(|op| {
@@ -113,19 +86,15 @@ fn what_cudnn_has_no_steady_algorithm_for_is_left_to_kernels() {
     assert_eq!(libraries.not_dnn, grouped.count());
     assert!(libraries.not_dnn > 0 && libraries.dnn.as_ref().unwrap().1 > 0);
     assert!(libraries.to_string().contains("ops left to other kernels"), "{libraries}");
-    compare(&network, &trace, &plan, &mut device);
+    compare(&subject, &plan, &mut device);
 }
 
 #[test]
 fn an_old_cudnn_is_not_used_and_that_is_said() {
-    let test = "dnn::an_old_cudnn_is_not_used_and_that_is_said";
-    if !is_inside_with(test, &LIBRARIES, &[("TIDEGATE_DNN_VERSION", "8902")]) {
-        return;
-    }
-    let network = networks::small("vgg");
-    let trace = trace(&network);
-    let plan = in_core(&trace);
-    let device = opened(&network, &trace, &plan);
+    let Some(()) = inside(&BOTH, &[("TIDEGATE_DNN_VERSION", "8902")]) else { return };
+    let subject = Subject::small("vgg");
+    let plan = in_core(&subject);
+    let device = opened(&subject, &plan);
     let why = device.libraries().dnn.unwrap_err();
     assert!(why.starts_with("cannot be used: "), "{why}");
     assert!(why.ends_with("libcudnn.so is cuDNN 8.9.2, older than 9"), "{why}");
@@ -134,15 +103,11 @@ fn an_old_cudnn_is_not_used_and_that_is_said() {
 
 #[test]
 fn libraries_that_cannot_be_opened_are_left_away_and_that_is_said() {
-    let test = "dnn::libraries_that_cannot_be_opened_are_left_away_and_that_is_said";
     let settings = [("TIDEGATE_DNN_FAILS", "1"), ("TIDEGATE_BLAS_FAILS", "1")];
-    if !is_inside_with(test, &LIBRARIES, &settings) {
-        return;
-    }
-    let network = networks::small("vgg");
-    let trace = trace(&network);
-    let plan = in_core(&trace);
-    let mut device = opened(&network, &trace, &plan);
+    let Some(()) = inside(&BOTH, &settings) else { return };
+    let subject = Subject::small("vgg");
+    let plan = in_core(&subject);
+    let mut device = opened(&subject, &plan);
     let said = device.libraries().to_string();
     for (library, status) in [("cuDNN", 1001), ("cuBLAS", 1)] {
         let why = format!(
@@ -156,32 +121,26 @@ fn libraries_that_cannot_be_opened_are_left_away_and_that_is_said() {
 /// What is found at launch alone is found before the first iteration.
 #[test]
 fn what_cudnn_refuses_at_launch_is_left_to_kernels() {
-    let test = "dnn::what_cudnn_refuses_at_launch_is_left_to_kernels";
-    if !is_inside_with(test, &LIBRARIES, &[("TIDEGATE_DNN_GRID", "1")]) {
-        return;
-    }
-    let network = models::images();
-    let trace = trace(&network);
-    let plan = in_core(&trace);
-    let mut device = opened(&network, &trace, &plan);
+    let Some(()) = inside(&BOTH, &[("TIDEGATE_DNN_GRID", "1")]) else { return };
+    let subject = Subject::new(models::images());
+    let network = &subject.network;
+    let plan = in_core(&subject);
+    let mut device = opened(&subject, &plan);
     let is_mean = |step: &Step| matches!(step, Step::AveragePool(_) | Step::AveragePoolBackward(_));
     let means = network.ops().iter().filter(|op| is_mean(&op.step));
     let means = means.filter(|op| dnn_call(&op.step).is_some()).count();
     assert!(means > 0);
     assert_eq!(device.libraries().not_dnn, means);
-    compare(&network, &trace, &plan, &mut device);
+    compare(&subject, &plan, &mut device);
 }
 
 #[test]
 fn cudnn_may_be_left_away() {
-    if !is_inside_with("dnn::cudnn_may_be_left_away", &LIBRARIES, &[]) {
-        return;
-    }
-    let network = networks::small("vgg");
-    let trace = trace(&network);
-    let plan = in_core(&trace);
+    let Some(()) = inside(&BOTH, &[]) else { return };
+    let subject = Subject::small("vgg");
+    let plan = in_core(&subject);
     let options = CudaOptions { dnn: false, ..CudaOptions::default() };
-    let device = open(&network, &trace, &plan, &options).unwrap();
+    let device = open(&subject.network, &subject.trace, &plan, &options).unwrap();
     assert_eq!(device.libraries().dnn, Err("not wanted".into()));
 }
 

@@ -5,55 +5,17 @@ use std::collections::BTreeSet;
 use runtime::cuda::commands::{Commands, Shares};
 use runtime::cuda::launches::Means;
 use runtime::cuda::{CudaDevice, CudaOptions, open};
-use runtime::device::{Device, RunFailure, Stop};
-use runtime::network::Network;
-use schema::{ActionId, Lane, Plan, Trace};
+use runtime::device::Device;
+use schema::{ActionId, Lane, Plan};
 use simulator::HappensBefore;
 
-use crate::device::{is_inside_with, opened, outcome};
-use crate::networks;
-use crate::problem::{SEED, machine, planned, trace, zvc};
+use crate::problem::{SEED, Subject, zvc};
+use crate::stand_in::inside;
 
-const LIBRARIES: [&str; 2] = ["libcublas.so", "libcudnn.so"];
-
-fn as_graph<'a>(network: &'a Network, trace: &'a Trace, plan: &'a Plan) -> CudaDevice<'a> {
+fn as_graph<'a>(subject: &'a Subject, plan: &'a Plan) -> CudaDevice<'a> {
     let options = CudaOptions { seed: SEED, graph: true, ..CudaOptions::default() };
-    open(network, trace, plan, &options).unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// The first iteration command by command, the second and third as one graph; with libraries, copies
-/// both ways, a lane of codecs, and compressed forms that do not fit, of which kernels decide.
-#[test]
-fn graphs_leave_the_same_bits() {
-    if !is_inside_with("graph::graphs_leave_the_same_bits", &LIBRARIES, &[]) {
-        return;
-    }
-    for (name, method, percent, codec_lane) in [
-        ("vgg", "swap-all", 60, false),
-        ("vgg", "cswap", 70, true),
-        ("resnet", "tide", 70, false),
-        ("transformer", "tide", 70, false),
-    ] {
-        let network = networks::small(name);
-        let mut trace = trace(&network);
-        for tensor in &mut trace.tensors {
-            tensor.sparsity = tensor.sparsity.map(|share| (share * 1.6).min(0.95));
-        }
-        let models = zvc(0);
-        let codecs = codec_lane.then_some(&models);
-        let plan = planned(&trace, &machine(codec_lane), method, percent, codecs);
-        let mut plain = opened(&network, &trace, &plan);
-        let expected = outcome(&mut plain, &network, &plan);
-        let memory = plain.memory();
-        drop(plain);
-        let mut device = as_graph(&network, &trace, &plan);
-        assert!(outcome(&mut device, &network, &plan) == expected, "{name}, {method}");
-        assert_eq!(
-            device.memory(),
-            runtime::device::MemoryUse { live: device.memory().live, ..memory }
-        );
-        assert_eq!(device.memory().fallbacks > 0, codec_lane, "{name}, {method}");
-    }
+    let opened = open(&subject.network, &subject.trace, plan, &options);
+    opened.unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The nodes of a graph: whether it is an event, and what it comes after.
@@ -83,21 +45,20 @@ fn closure(nodes: &[(bool, Vec<usize>)]) -> Vec<BTreeSet<usize>> {
 fn a_graph_has_the_order_of_the_streams() {
     let path = std::env::temp_dir().join(format!("tidegate-graph-{}", std::process::id()));
     let settings = [("TIDEGATE_GRAPH", path.to_str().unwrap())];
-    if !is_inside_with("graph::a_graph_has_the_order_of_the_streams", &[], &settings) {
+    if inside(&[], &settings).is_none() {
         // Where there is no compiler, there is no such file.
         let _ = std::fs::remove_file(&path);
         return;
     }
     let path = std::env::var_os("TIDEGATE_GRAPH").unwrap();
-    let network = networks::small("vgg");
-    let trace = trace(&network);
+    let subject = Subject::small("vgg");
     for (method, percent, codec_lane) in
         [("swap-all", 60, false), ("tide", 70, true), ("cswap", 70, true)]
     {
         let models = zvc(300);
         let codecs = (method == "cswap").then_some(&models);
-        let plan = planned(&trace, &machine(codec_lane), method, percent, codecs);
-        let mut device = as_graph(&network, &trace, &plan);
+        let plan = subject.plan(method, percent, codec_lane, codecs);
+        let mut device = as_graph(&subject, &plan);
         device.run().unwrap();
         device.run().unwrap();
         let nodes = nodes(&std::fs::read_to_string(&path).unwrap());
@@ -107,7 +68,7 @@ fn a_graph_has_the_order_of_the_streams() {
 
         let layers = Means::kernels(1);
         let shares = Shares { layers, codecs: 1 };
-        let commands = Commands::new(&plan, &network, shares, &BTreeSet::new()).unwrap();
+        let commands = Commands::new(&plan, &subject.network, shares, &BTreeSet::new()).unwrap();
         let mut order = HappensBefore::default();
         for issue in &commands.issues {
             order.push(issue.lane, &issue.waits);
@@ -148,40 +109,4 @@ fn a_graph_has_the_order_of_the_streams() {
             assert_eq!(begun.len(), 1, "{method}: node {node} is of {begun:?}");
         }
     }
-}
-
-#[test]
-fn a_stop_is_taken_between_graphs() {
-    if !is_inside_with("graph::a_stop_is_taken_between_graphs", &[], &[]) {
-        return;
-    }
-    let network = networks::small("vgg");
-    let trace = trace(&network);
-    let plan = planned(&trace, &machine(false), "swap-all", 60, None);
-    let stop = Stop::default();
-    let options = CudaOptions { graph: true, stop: stop.clone(), ..CudaOptions::default() };
-    let mut device = open(&network, &trace, &plan, &options).unwrap();
-    device.run().unwrap();
-    device.run().unwrap();
-    stop.request();
-    assert_eq!(device.run(), Err(RunFailure::Stopped));
-}
-
-/// A wrong label is found in a graph as it is without one.
-#[test]
-fn a_wrong_label_fails_the_loss_in_a_graph() {
-    if !is_inside_with("graph::a_wrong_label_fails_the_loss_in_a_graph", &[], &[]) {
-        return;
-    }
-    let network = networks::small("vgg");
-    let trace = trace(&network);
-    let plan = planned(&trace, &machine(false), "in-core", 130, None);
-    let mut device = as_graph(&network, &trace, &plan);
-    device.run().unwrap();
-    let labels = network.labels().unwrap();
-    let wrong = runtime::layers::cell_from_index(1 << 30);
-    device.write(labels, &vec![wrong; network.tensor(labels).elements]).unwrap();
-    let failure = device.run().expect_err("no class has that number");
-    assert!(matches!(failure, RunFailure::Action { ref name, .. } if name.starts_with("loss")));
-    assert_eq!(device.run(), Err(RunFailure::Unusable));
 }

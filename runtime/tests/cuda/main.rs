@@ -1,6 +1,7 @@
 //! What of CUDA can be tested without a device.
 
 mod bf16;
+mod bits;
 mod commands;
 mod compile;
 mod device;
@@ -8,7 +9,6 @@ mod dnn;
 mod graph;
 mod layers;
 mod models;
-mod nvcomp;
 mod opening;
 mod sizes;
 mod stand_in;

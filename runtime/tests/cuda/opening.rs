@@ -7,16 +7,17 @@ use runtime::cuda::{CudaCodecs, CudaOptions, CudaProbe, open};
 use runtime::device::Device;
 use schema::{Bytes, Direction, Dtype};
 
-use crate::device::{is_inside_with, opened};
-use crate::networks;
-use crate::problem::{machine, planned, trace, zvc};
+use crate::device::opened;
+use crate::problem::{Subject, zvc};
+use crate::stand_in::inside;
 
-/// Whether this is the process in which a test of this file is to run, whose calls are noted.
-fn is_inside(test: &str) -> bool {
+/// Whether this is the process in which the calling test is to run, whose calls are noted.
+fn noted() -> Option<()> {
+    let test = std::thread::current().name().expect("a test").replace("::", "-");
     let path = std::env::temp_dir().join(format!("tidegate-{test}-{}", std::process::id()));
     let settings = [("TIDEGATE_CALLS", path.to_str().unwrap())];
-    let inside = is_inside_with(&format!("opening::{test}"), &["libcublas.so"], &settings);
-    if !inside {
+    let inside = inside(&["libcublas.so"], &settings);
+    if inside.is_none() {
         // Where there is no compiler, there is no such file.
         let _ = std::fs::remove_file(&path);
     }
@@ -37,23 +38,20 @@ fn calls_so_far() -> Vec<String> {
 
 #[test]
 fn a_program_is_compiled_once_in_a_process() {
-    if !is_inside("a_program_is_compiled_once_in_a_process") {
-        return;
-    }
-    let network = networks::small("vgg");
-    let trace = trace(&network);
+    let Some(()) = noted() else { return };
+    let subject = Subject::small("vgg");
     let models = zvc(0);
-    let whole = planned(&trace, &machine(false), "in-core", 105, None);
-    let packed = planned(&trace, &machine(true), "cswap", 70, Some(&models));
-    drop(opened(&network, &trace, &whole));
+    let whole = subject.plan("in-core", 105, false, None);
+    let packed = subject.plan("cswap", 70, true, Some(&models));
+    drop(opened(&subject, &whole));
     let first = since(0, "compile");
     assert!(first.len() > 1, "{first:?}");
     let calls = calls_so_far().len();
-    let mut again = opened(&network, &trace, &whole);
+    let mut again = opened(&subject, &whole);
     again.run().unwrap();
     assert_eq!(since(calls, "compile"), [""; 0]);
     // Others compile what is new to the process alone, beside one that is open.
-    drop(opened(&network, &trace, &packed));
+    drop(opened(&subject, &packed));
     let new: BTreeSet<String> = since(calls, "compile").into_iter().collect();
     let name = |line: &String| line.split(' ').next().unwrap_or_default().to_owned();
     let new: Vec<String> = new.iter().map(name).collect();
@@ -65,16 +63,13 @@ fn a_program_is_compiled_once_in_a_process() {
 
 #[test]
 fn arenas_are_as_large_as_predicted() {
-    if !is_inside("arenas_are_as_large_as_predicted") {
-        return;
-    }
-    let network = networks::small("vgg");
-    let trace = trace(&network);
+    let Some(()) = noted() else { return };
+    let subject = Subject::small("vgg");
     for (method, percent) in [("in-core", 130), ("swap-all", 60), ("tide", 70)] {
-        let plan = planned(&trace, &machine(false), method, percent, None);
+        let plan = subject.plan(method, percent, false, None);
         assert!(plan.predicted.arena < plan.budget || method != "in-core", "as well its budget");
         let calls = calls_so_far().len();
-        let device = opened(&network, &trace, &plan);
+        let device = opened(&subject, &plan);
         let arena = plan.predicted.arena.0.to_string();
         assert!(since(calls, "allocate").contains(&arena), "{method}: {arena}");
         // Room for nothing is a byte.
@@ -86,13 +81,10 @@ fn arenas_are_as_large_as_predicted() {
 
 #[test]
 fn copies_and_codecs_come_before_layers() {
-    if !is_inside("copies_and_codecs_come_before_layers") {
-        return;
-    }
-    let network = networks::small("vgg");
-    let trace = trace(&network);
-    let plan = planned(&trace, &machine(false), "in-core", 105, None);
-    let device = open(&network, &trace, &plan, &CudaOptions::default()).unwrap();
+    let Some(()) = noted() else { return };
+    let subject = Subject::small("vgg");
+    let plan = subject.plan("in-core", 105, false, None);
+    let device = open(&subject.network, &subject.trace, &plan, &CudaOptions::default()).unwrap();
     assert_eq!(since(0, "stream"), ["0", "-5", "-5", "-5"], "the lanes, compute first");
     drop(device);
     let calls = calls_so_far().len();
@@ -103,9 +95,7 @@ fn copies_and_codecs_come_before_layers() {
 /// Before each run, on a stream that the codec's waits for.
 #[test]
 fn caches_are_filled_before_a_codec_is_timed() {
-    if !is_inside("caches_are_filled_before_a_codec_is_timed") {
-        return;
-    }
+    let Some(()) = noted() else { return };
     let mut device = CudaCodecs::open(0, &[CodecId::Zvc], 100).unwrap();
     let layout = Layout::new(Dtype::F32, &[1024]).unwrap();
     let bytes = vec![0u8; 4096];
@@ -121,9 +111,7 @@ fn caches_are_filled_before_a_codec_is_timed() {
 /// One way or both at once; what the host works on starts with the host.
 #[test]
 fn copies_wait_for_what_takes_longer_than_giving_them() {
-    if !is_inside("copies_wait_for_what_takes_longer_than_giving_them") {
-        return;
-    }
+    let Some(()) = noted() else { return };
     let mut probe = CudaProbe::open(0, Bytes(1 << 20)).unwrap();
     let calls = calls_so_far().len();
     probe.alone(Direction::D2h, Bytes(4096)).unwrap();

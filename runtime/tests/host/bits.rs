@@ -12,7 +12,7 @@ use schema::{Action, Basis, Bytes, Document, Plan, Task, TensorId, Trace};
 
 use crate::networks;
 use crate::problem::{self, SEED};
-use crate::reference::{InCore, bits, seed_of};
+use crate::reference::{InCore, assert_left, seed_of};
 
 const ITERATIONS: u64 = 10;
 
@@ -48,12 +48,7 @@ fn check(
         assert_eq!(timeline.basis, Basis::Measured);
         assert!(timeline.peak <= plan.predicted.arena, "{at}");
     }
-    for (tensor, expected) in expected {
-        let mut data = vec![0.0; expected.len()];
-        device.read(*tensor, &mut data).unwrap_or_else(|error| panic!("{at}: {error}"));
-        let name = &network.tensor(*tensor).name;
-        assert!(bits(&data) == *expected, "{at}: {name} differs");
-    }
+    assert_left(&mut device, expected, at);
     let memory = device.memory();
     assert_eq!(memory.arena, plan.predicted.arena, "{at}");
     assert!(memory.arena <= plan.budget && memory.live <= memory.arena, "{at}");

@@ -7,25 +7,21 @@ use runtime::device::host::{HostDevice, HostOptions};
 use schema::Task;
 
 use crate::networks;
-use crate::problem::{self, SEED, planned, sz, zfp, zvc};
-use crate::reference::{InCore, bits};
+use crate::problem::{self, SEED, Subject, planned, sz, zfp, zvc};
+use crate::reference::{InCore, assert_left, left_in_core};
 
 /// Zeros are fewer than the plan was told, so that tensors go out as they are.
 #[test]
 fn data_that_does_worse_than_was_reserved_for_goes_out_as_it_is() {
-    let network = networks::small("vgg");
-    let mut trace = problem::trace(&network);
-    for tensor in &mut trace.tensors {
-        tensor.sparsity = tensor.sparsity.map(|share| (share * 1.6).min(0.95));
-    }
-    let mut reference = InCore::new(&network, SEED);
-    (0..3).for_each(|_| reference.iterate());
+    let subject = Subject::small("vgg").told(1.6);
+    let Subject { network, trace } = &subject;
+    let expected = left_in_core(network, SEED, 3);
     for (method, codec_lane) in [("cswap", true), ("cswap", false), ("sc", true), ("vdnn++", true)]
     {
         let at = format!("{method}, codec lane {codec_lane}");
-        let plan = planned(&trace, &problem::machine(codec_lane), method, 70, Some(&zvc(0)));
+        let plan = subject.plan(method, 70, codec_lane, Some(&zvc(0)));
         let options = HostOptions { seed: SEED, ..HostOptions::new(problem::link(50_000)) };
-        let mut device = HostDevice::new(&network, &trace, &plan, &options).unwrap();
+        let mut device = HostDevice::new(network, trace, &plan, &options).unwrap();
         let timelines: Vec<_> = (0..3).map(|_| device.run().unwrap()).collect();
         let memory = device.memory();
         assert!(memory.fallbacks > 0, "{at}: {memory:?}");
@@ -37,11 +33,7 @@ fn data_that_does_worse_than_was_reserved_for_goes_out_as_it_is() {
             let mut copies = copies.filter(|i| matches!(i.task, Task::D2h(_)));
             assert!(copies.any(|copy| copy.bytes.0 == 0), "{at}");
         }
-        for (tensor, expected) in reference.outcome() {
-            let mut data = vec![0.0; expected.len()];
-            device.read(tensor, &mut data).unwrap();
-            assert!(bits(&data) == expected, "{at}: {tensor} differs");
-        }
+        assert_left(&mut device, &expected, &at);
     }
 }
 

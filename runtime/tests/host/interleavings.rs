@@ -8,7 +8,7 @@ use schema::TensorId;
 
 use crate::networks;
 use crate::problem::{self, SEED, planned, zvc};
-use crate::reference::{InCore, bits};
+use crate::reference::{InCore, assert_left, left_in_core};
 
 /// So many iterations with delays before half of the actions; every few of them a new device with
 /// other delays.
@@ -17,9 +17,7 @@ fn ends_with_the_same_bits(method: &str, runs: u64) {
     let network = networks::small("vgg");
     let trace = problem::trace(&network);
     let plan = planned(&trace, &problem::machine(true), method, 65, Some(&zvc(0)));
-    let mut reference = InCore::new(&network, SEED);
-    (0..RUNS_EACH).for_each(|_| reference.iterate());
-    let expected = reference.outcome();
+    let expected = left_in_core(&network, SEED, RUNS_EACH as usize);
     for seed in 0..runs / RUNS_EACH {
         let delays = Some(Delays { seed, longest: Duration::from_micros(30) });
         let link = problem::link(50_000);
@@ -28,11 +26,7 @@ fn ends_with_the_same_bits(method: &str, runs: u64) {
         for _ in 0..RUNS_EACH {
             device.run().unwrap_or_else(|error| panic!("{method}, delays {seed}: {error:?}"));
         }
-        for (tensor, expected) in &expected {
-            let mut data = vec![0.0; expected.len()];
-            device.read(*tensor, &mut data).unwrap();
-            assert!(bits(&data) == *expected, "{method}, delays {seed}: {tensor} differs");
-        }
+        assert_left(&mut device, &expected, &format!("{method}, delays {seed}"));
     }
 }
 
@@ -59,11 +53,7 @@ fn constants_begin_where_they_ended_and_may_be_rewritten() {
         reference.tensors[input.index()] = pixels;
         device.run().unwrap();
         reference.iterate();
-        for (tensor, expected) in reference.outcome() {
-            let mut data = vec![0.0; expected.len()];
-            device.read(tensor, &mut data).unwrap();
-            assert!(bits(&data) == expected, "iteration {iteration}: {tensor} differs");
-        }
+        assert_left(&mut device, &reference.outcome(), &format!("iteration {iteration}"));
     }
 }
 

@@ -1,8 +1,8 @@
 //! Small networks in the shapes of well-known ones.
 
+use networks::{NetworkOptions, Optimizer, network, network_from_toml};
 use profiler::trainable::{Training, trainable};
 use runtime::network::Network;
-use scenarios::networks::{NetworkOptions, Optimizer, network, network_from_toml};
 
 /// Convolutions, pooling, dropout before linear layers.
 const ALEXNET: &str = r#"

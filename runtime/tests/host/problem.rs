@@ -12,6 +12,7 @@ use schema::{
     TimePoint, Trace,
 };
 
+use crate::networks;
 use crate::reference::InCore;
 
 pub const SEED: u64 = 5;
@@ -139,4 +140,40 @@ pub fn planned(
 ) -> Plan {
     let plan = try_planned(trace, machine, method, percent, codecs);
     plan.unwrap_or_else(|error| panic!("{method}: {error}"))
+}
+
+/// A network and its trace.
+pub struct Subject {
+    pub network: Network,
+    pub trace: Trace,
+}
+
+impl Subject {
+    pub fn new(network: Network) -> Self {
+        Self { trace: trace(&network), network }
+    }
+
+    /// One of the small networks.
+    pub fn small(name: &str) -> Self {
+        Self::new(networks::small(name))
+    }
+
+    /// Told of so many times the zeros that there are.
+    pub fn told(mut self, factor: f64) -> Self {
+        for tensor in &mut self.trace.tensors {
+            tensor.sparsity = tensor.sparsity.map(|share| (share * factor).min(0.95));
+        }
+        self
+    }
+
+    /// As [`planned`].
+    pub fn plan(
+        &self,
+        method: &str,
+        percent: u64,
+        codec_lane: bool,
+        codecs: Option<&CodecModels>,
+    ) -> Plan {
+        planned(&self.trace, &machine(codec_lane), method, percent, codecs)
+    }
 }

@@ -11,7 +11,7 @@ use simulator::{OffloadStart, Policy, PrefetchGate, Treatment};
 
 use crate::networks;
 use crate::problem::{self, SEED, zvc};
-use crate::reference::{InCore, bits};
+use crate::reference::{assert_left, left_in_core};
 
 const ITERATIONS: usize = 2;
 
@@ -62,9 +62,7 @@ fn random_plans_give_the_same_bits() {
         let trace = problem::trace(&network);
         let machine = problem::machine(true);
         let whole = simulator::in_core(&trace);
-        let mut reference = InCore::new(&network, SEED);
-        (0..ITERATIONS).for_each(|_| reference.iterate());
-        let expected = reference.outcome();
+        let expected = left_in_core(&network, SEED, ITERATIONS);
         let options = CodecOptions::default();
         let problem = Problem::new(&trace, &machine, Bytes(3 * whole.peak.0));
         // So little is reserved that some data does worse.
@@ -90,11 +88,7 @@ fn random_plans_give_the_same_bits() {
             for _ in 0..ITERATIONS {
                 device.run().unwrap_or_else(|error| panic!("{at}: {error:?}"));
             }
-            for (tensor, expected) in &expected {
-                let mut data = vec![0.0; expected.len()];
-                device.read(*tensor, &mut data).unwrap_or_else(|error| panic!("{at}: {error}"));
-                assert!(bits(&data) == *expected, "{at}: {tensor} differs");
-            }
+            assert_left(&mut device, &expected, &at);
             let memory = device.memory();
             assert_eq!(memory.arena, plan.predicted.arena, "{at}");
             assert_eq!(memory.host_arena, plan.predicted.host_arena, "{at}");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use runtime::device::Device;
 use runtime::network::{Network, Operands};
 use schema::{OpId, TensorId};
 
@@ -76,4 +77,24 @@ pub fn seed_of(network: &Network, seed: u64, iteration: u64) -> Option<(TensorId
     let mut cells = vec![0.0; network.tensor(tensor).elements];
     network.reseed(seed, iteration, &mut cells);
     Some((tensor, cells))
+}
+
+/// What in-core execution leaves after so many iterations.
+pub fn left_in_core(
+    network: &Network,
+    seed: u64,
+    iterations: usize,
+) -> BTreeMap<TensorId, Vec<u32>> {
+    let mut reference = InCore::new(network, seed);
+    (0..iterations).for_each(|_| reference.iterate());
+    reference.outcome()
+}
+
+/// Holds what a device has against what in-core execution left.
+pub fn assert_left(device: &mut dyn Device, expected: &BTreeMap<TensorId, Vec<u32>>, at: &str) {
+    for (tensor, expected) in expected {
+        let mut data = vec![0.0; expected.len()];
+        device.read(*tensor, &mut data).unwrap_or_else(|error| panic!("{at}: {error}"));
+        assert!(bits(&data) == *expected, "{at}: {tensor} differs");
+    }
 }

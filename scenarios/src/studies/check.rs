@@ -11,7 +11,7 @@ use super::file::{GroupTable, List, StudyFile};
 use super::paper::paper;
 use super::points::{Allow, Group, GroupCodecs, LinkChoice, Place, Study, Subject};
 use super::values;
-use crate::{NetworkOptions, network};
+use networks::{NetworkOptions, network};
 
 /// More points than this take hours.
 const MOST_POINTS: u64 = 10_000;

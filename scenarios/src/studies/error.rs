@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use super::points::Place;
-use crate::error::remedy;
-use crate::{NetworkError, ScenarioError};
+use crate::ScenarioError;
+use networks::NetworkError;
+use networks::suggest::remedy;
 
 /// Why a study could not be given.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use schema::{Bytes, BytesPerSec};
 
 use super::paper::Paper;
-use crate::{Budget, NetworkOptions};
+use crate::Budget;
+use networks::NetworkOptions;
 
 /// Where something stands in a study file.
 #[derive(Debug, Clone, PartialEq, Eq)]

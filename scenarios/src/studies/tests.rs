@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::*;
-use crate::NetworkOptions;
+use networks::NetworkOptions;
 
 const METHODS: [&str; 13] = [
     "in-core",

@@ -6,8 +6,9 @@ use schema::{Bytes, BytesPerSec, Dtype};
 
 use super::error::StudyProblem;
 use super::points::{Allow, Find, LinkChoice};
-use crate::error::closest;
-use crate::{Activation, Budget, Optimizer, ScenarioError, links};
+use crate::{Budget, ScenarioError, links};
+use networks::suggest::closest;
+use networks::{Activation, Optimizer};
 
 type Checked<T> = Result<T, StudyProblem>;
 

@@ -1,17 +1,16 @@
 //! `tidegate bench codecs`
 
-mod kernels;
-mod lookups;
-mod nvcomp;
-
-use codecs::bench::{Row, Settings, Speed};
-use codecs::{CodecId, bench};
+use codecs::CodecId;
+use codecs::bench::Settings;
+use experiments::bench::{Kernels, host_codecs, kernels};
+use profiler::device::Target;
 use runtime::memory::room_for;
 use schema::{Bytes, Dtype};
 
-use crate::device_args::{DeviceKind, OnDevice};
+use super::show;
+use crate::device_args::OnDevice;
 use crate::exit::{Exit, OrExit, Result};
-use crate::output::{Format, columns, print, print_json};
+use crate::output::{Format, print, print_json};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -70,38 +69,9 @@ impl From<Element> for Dtype {
     }
 }
 
-/// One codec and element type, as JSON has it.
-#[derive(serde::Serialize)]
-struct Measured {
-    codec: String,
-    dtype: Dtype,
-    /// Uncompressed over compressed bytes.
-    ratio: f64,
-    /// Null where what comes back is not finite.
-    max_abs_error: f64,
-    rms_error: f64,
-    compress: MeasuredSpeed,
-    decompress: MeasuredSpeed,
-    copy: MeasuredCopying,
-}
-
-#[derive(serde::Serialize)]
-struct MeasuredCopying {
-    bytes_per_second: u64,
-    two_threads: f64,
-}
-
-#[derive(serde::Serialize)]
-struct MeasuredSpeed {
-    bytes_per_second: u64,
-    over_naive: f64,
-    over_lz4: f64,
-    two_threads: f64,
-}
-
 /// Times codecs.
 pub fn run(args: &Args) -> Result {
-    args.on.check()?;
+    let target = args.on.target()?;
     let all = || codecs::all().iter().map(|entry| entry.example.parse());
     let codecs = match args.codecs.as_slice() {
         [] => all().collect::<std::result::Result<_, _>>().or_exit(Exit::Failed)?,
@@ -117,85 +87,22 @@ pub fn run(args: &Args) -> Result {
     };
     let smaller = "choose a smaller --size, or fewer codecs";
     room_for(format!("timing codecs on {}", args.size), settings.memory_needed(), smaller)?;
-    if args.on.kind == DeviceKind::Cuda {
-        return kernels::run(args);
+    if let Target::Cuda(_) = target {
+        let measured = kernels(&Kernels {
+            codecs: args.codecs.clone(),
+            dtypes: settings.dtypes,
+            size: args.size,
+            sparsity: args.sparsity,
+            seed: args.seed,
+            runs: args.runs,
+            percent: args.on.codec_sms.unwrap_or(100),
+        })?;
+        return match args.format {
+            Format::Json => print_json(&measured),
+            Format::Text => print(measured),
+        };
     }
-    let rows = bench::run(&settings).or_exit(Exit::Usage)?;
-    if args.format == Format::Json {
-        return print_json(&rows.iter().map(measured).collect::<Vec<_>>());
-    }
-    let head = [
-        "codec",
-        "type",
-        "ratio",
-        "max error",
-        "compress",
-        "/naive",
-        "/lz4",
-        "2 threads",
-        "decompress",
-        "/naive",
-        "/lz4",
-        "2 threads",
-    ];
-    let mut table = vec![head.map(String::from).to_vec()];
-    table.extend(rows.iter().map(cells));
-    print(columns(&table))?;
-    print(
-        "speeds in uncompressed bytes on one thread; /naive and /lz4: times the speed of a scalar \
-         loop for zvc and of LZ4;\n2 threads: times the speed on one\n",
-    )?;
-    rows.chunk_by(|a, b| a.dtype == b.dtype).filter_map(<[Row]>::first).try_for_each(copying)
-}
-
-/// What memory allows, for each element type.
-fn copying(row: &Row) -> Result {
-    print(format!(
-        "copying the {} tensor: {:.0} MB/s, {:.2} times that on 2 threads\n",
-        name(row),
-        row.copy.bytes_per_second / 1e6,
-        row.copy.two_threads
-    ))
-}
-
-fn name(row: &Row) -> String {
-    format!("{:?}", row.dtype).to_lowercase()
-}
-
-fn cells(row: &Row) -> Vec<String> {
-    let error = match row.difference.max_abs {
-        0.0 => "0".into(),
-        error => format!("{error:.1e}"),
-    };
-    let mut cells = vec![row.codec.to_string(), name(row), format!("{:.2}", row.ratio), error];
-    for speed in [row.compress, row.decompress] {
-        cells.push(format!("{:.0} MB/s", speed.bytes_per_second / 1e6));
-        let factors = [speed.over_naive, speed.over_lz4, speed.two_threads];
-        cells.extend(factors.map(|factor| format!("{factor:.2}")));
-    }
-    cells
-}
-
-fn measured(row: &Row) -> Measured {
-    let speed = |speed: Speed| MeasuredSpeed {
-        bytes_per_second: speed.bytes_per_second as u64,
-        over_naive: speed.over_naive,
-        over_lz4: speed.over_lz4,
-        two_threads: speed.two_threads,
-    };
-    Measured {
-        codec: row.codec.to_string(),
-        dtype: row.dtype,
-        ratio: row.ratio,
-        max_abs_error: row.difference.max_abs,
-        rms_error: row.difference.rms,
-        compress: speed(row.compress),
-        decompress: speed(row.decompress),
-        copy: MeasuredCopying {
-            bytes_per_second: row.copy.bytes_per_second as u64,
-            two_threads: row.copy.two_threads,
-        },
-    }
+    show(&host_codecs(&settings)?, args.format)
 }
 
 /// `50%` or `0.5`.

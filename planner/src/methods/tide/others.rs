@@ -8,6 +8,7 @@ use crate::fit::share;
 use crate::method::DECIDED_PERMILLE;
 use crate::method::Method;
 use crate::methods::{Capuchin, Dtr, Pooch, Selective};
+use crate::runs::steps_of;
 
 /// On traces of at most so many ops, PooCH takes little time.
 const FEW_OPS: usize = 3000;
@@ -17,6 +18,9 @@ const ROOMS: [u64; 4] = [1000, 990, 980, 965];
 
 /// The same for cuts.
 const CUT_ROOMS: [u64; 3] = [1000, 980, 950];
+
+/// The part of the effort that goes into reruns alone where a plan may copy or compress, too.
+const LESS_EFFORT: u64 = 4;
 
 impl Packed<'_> {
     /// Where nothing is copied or compressed, tries the cuts that bound the problem, carried out as they stand.
@@ -29,7 +33,8 @@ impl Packed<'_> {
         for room in CUT_ROOMS {
             let mut problem = self.problem.restricted_to(self.problem.allowed);
             problem.budget = share(self.target, room);
-            for steps in lazy(&problem).into_iter().flatten() {
+            for reruns in lazy(&problem).into_iter().flatten() {
+                let steps = steps_of(self.problem, &reruns);
                 if self.lower(Decided::from_steps(self.problem, steps, policy(self.problem))) {
                     return;
                 }
@@ -37,10 +42,14 @@ impl Packed<'_> {
         }
     }
 
-    /// Tries what DTR does, and what Capuchin, selective checkpointing and, on traces that are not too long, PooCH
+    /// Tries reruns alone, what DTR does, and what Capuchin, selective checkpointing and, on traces that are not too long, PooCH
     /// decide: where little has to leave they are near the best, and what they find may have
     /// addresses where what a search found has none.
     pub fn try_others(&mut self) {
+        let allowed = self.problem.allowed;
+        if allowed.recompute && (allowed.swap || allowed.compress) {
+            self.search_reruns(LESS_EFFORT);
+        }
         let few = self.problem.trace.ops.len() <= FEW_OPS;
         let quick: [(&dyn Method, &[u64]); 3] =
             [(&Capuchin, &ROOMS), (&Selective, &ROOMS), (&Dtr, &DECIDED_PERMILLE)];

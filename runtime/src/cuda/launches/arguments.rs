@@ -3,9 +3,8 @@
 use codecs::kernels::Launch;
 use schema::{Bytes, OpId};
 
-use super::bf16::ALIGNMENT;
-use super::halves::Parts;
-
+/// Scratch memory begins at a multiple of this for each operand.
+pub(super) const ALIGNMENT: u64 = 256;
 /// Threads of a block.
 const THREADS: u32 = 256;
 /// Threads of the one block that sums up a loss.
@@ -23,6 +22,46 @@ pub enum Argument<A> {
     /// A number; a floating-point one by its bits.
     Number(u64),
 }
+
+impl<A> Argument<A> {
+    /// So many bytes behind an address.
+    pub(super) fn behind(self, bytes: u64) -> Self {
+        match self {
+            Self::Address(at, more) => Self::Address(at, more + bytes),
+            other => other,
+        }
+    }
+}
+
+impl<A> From<u64> for Argument<A> {
+    fn from(number: u64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl<A> From<usize> for Argument<A> {
+    fn from(number: usize) -> Self {
+        Self::Number(number as u64)
+    }
+}
+
+impl<A> From<bool> for Argument<A> {
+    fn from(flag: bool) -> Self {
+        Self::Number(flag.into())
+    }
+}
+
+impl<A> From<f32> for Argument<A> {
+    fn from(value: f32) -> Self {
+        Self::Number(value.to_bits().into())
+    }
+}
+
+/// A list of arguments, of numbers and addresses.
+macro_rules! args {
+    ($($argument:expr),* $(,)?) => { vec![$($crate::cuda::launches::Argument::from($argument)),*] };
+}
+pub(super) use args;
 
 /// Where an operand lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,16 +104,11 @@ pub struct OpOperands<'a, A> {
 }
 
 impl<A: Copy> OpOperands<'_, A> {
-    /// An input that is always given.
+    /// An input; where the first output lies over it, that.
     pub(super) fn read(&self, index: usize) -> Option<Argument<A>> {
-        Some((*self.reads.get(index)?)?.address())
-    }
-
-    /// An input that an output may lie over.
-    pub(super) fn read_or_write(&self, index: usize, output: usize) -> Option<Argument<A>> {
-        match *self.reads.get(index)? {
+        match self.reads.get(index)? {
             Some(cells) => Some(cells.address()),
-            None => self.write(output),
+            None => self.write(0),
         }
     }
 
@@ -93,45 +127,11 @@ impl<A: Copy> OpOperands<'_, A> {
         Some(self.updates.get(index)?.address())
     }
 
-    /// So many floats into the workspace.
-    pub(super) fn workspace(&self, floats: u64) -> Argument<A> {
-        Argument::Address(self.workspace, 4 * floats)
-    }
-}
-
-/// What becomes an argument.
-pub(super) enum Operand<A> {
-    Is(Argument<A>),
-    Number(u64),
-}
-
-impl<A> From<Argument<A>> for Operand<A> {
-    fn from(argument: Argument<A>) -> Self {
-        Self::Is(argument)
-    }
-}
-
-impl<A> From<u64> for Operand<A> {
-    fn from(number: u64) -> Self {
-        Self::Number(number)
-    }
-}
-
-impl<A> From<usize> for Operand<A> {
-    fn from(number: usize) -> Self {
-        Self::Number(number as u64)
-    }
-}
-
-impl<A> From<bool> for Operand<A> {
-    fn from(flag: bool) -> Self {
-        Self::Number(flag.into())
-    }
-}
-
-impl<A> From<f32> for Operand<A> {
-    fn from(value: f32) -> Self {
-        Self::Number(value.to_bits().into())
+    /// The first inputs, operands that change, and outputs: so many of each.
+    pub(super) fn first(&self, [reads, updates, writes]: [usize; 3]) -> Option<Vec<Argument<A>>> {
+        let reads = (0..reads).map(|index| self.read(index));
+        let updates = (0..updates).map(|index| self.update(index));
+        reads.chain(updates).chain((0..writes).map(|index| self.write(index))).collect()
     }
 }
 
@@ -172,6 +172,15 @@ impl Means {
     }
 }
 
+/// The right operand of a product, one matrix of 16 bits behind the other.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Parts {
+    /// How many add up to it.
+    pub count: u64,
+    /// Bytes from one to the next.
+    pub apart: u64,
+}
+
 /// The launches of an op so far.
 pub(super) struct Writer<A> {
     pub launches: Vec<Launch<Argument<A>>>,
@@ -184,7 +193,7 @@ pub(super) struct Writer<A> {
     /// Where operands of products are in 16 bits: what the right one is.
     pub halves: Option<Parts>,
     scratch: A,
-    means: Means,
+    pub means: Means,
 }
 
 impl<A: Copy> Writer<A> {
@@ -201,21 +210,6 @@ impl<A: Copy> Writer<A> {
         }
     }
 
-    /// Whether products are cuBLAS's.
-    pub fn has_blas(&self) -> bool {
-        self.means.blas
-    }
-
-    /// Whether cuDNN has what it can be told.
-    pub fn has_dnn(&self) -> bool {
-        self.means.dnn
-    }
-
-    /// Bytes of scratch memory for attention's scores, at most.
-    pub fn scores(&self) -> Bytes {
-        self.means.scores
-    }
-
     /// So many floats of scratch memory, which no others of this op share.
     pub fn floats(&mut self, floats: usize) -> Argument<A> {
         let offset = self.scratch_bytes;
@@ -224,33 +218,53 @@ impl<A: Copy> Writer<A> {
     }
 
     /// A call of a library.
-    pub fn library(&mut self, (program, kernel): (&'static str, &str), arguments: Vec<Operand<A>>) {
+    pub fn library(
+        &mut self,
+        (program, kernel): (&'static str, &str),
+        arguments: Vec<Argument<A>>,
+    ) {
         self.push(program, kernel, 1, 32, arguments);
     }
 
-    /// A kernel of which each thread takes elements.
+    /// A kernel, as `program/kernel`, of which each thread takes elements.
     pub fn each(
         &mut self,
-        (program, kernel): (&'static str, &str),
+        kernel: &'static str,
         elements: usize,
-        arguments: Vec<Operand<A>>,
+        numbers: Vec<Argument<A>>,
+        operands: Vec<Argument<A>>,
     ) {
-        self.push(program, kernel, elements.div_ceil(THREADS as usize), THREADS, arguments);
+        let blocks = elements.div_ceil(THREADS as usize);
+        self.kernel(kernel, blocks, THREADS, numbers, operands);
     }
 
     /// A kernel of which each block of threads takes rows, or tiles.
     pub fn rows(
         &mut self,
-        (program, kernel): (&'static str, &str),
+        kernel: &'static str,
         rows: usize,
-        arguments: Vec<Operand<A>>,
+        numbers: Vec<Argument<A>>,
+        operands: Vec<Argument<A>>,
     ) {
-        self.push(program, kernel, rows, THREADS, arguments);
+        self.kernel(kernel, rows, THREADS, numbers, operands);
     }
 
     /// A kernel of one block of threads.
-    pub fn one(&mut self, (program, kernel): (&'static str, &str), arguments: Vec<Operand<A>>) {
-        self.push(program, kernel, 1, ONE_BLOCK, arguments);
+    pub fn one(&mut self, kernel: &'static str, arguments: Vec<Argument<A>>) {
+        self.kernel(kernel, 1, ONE_BLOCK, arguments, Vec::new());
+    }
+
+    fn kernel(
+        &mut self,
+        kernel: &'static str,
+        blocks: usize,
+        threads: u32,
+        mut arguments: Vec<Argument<A>>,
+        operands: Vec<Argument<A>>,
+    ) {
+        let (program, kernel) = kernel.split_once('/').unwrap_or((kernel, ""));
+        arguments.extend(operands);
+        self.push(program, kernel, blocks, threads, arguments);
     }
 
     fn push(
@@ -259,21 +273,17 @@ impl<A: Copy> Writer<A> {
         kernel: &str,
         blocks: usize,
         threads: u32,
-        arguments: Vec<Operand<A>>,
+        arguments: Vec<Argument<A>>,
     ) {
         let blocks = u32::try_from(blocks).unwrap_or(u32::MAX).clamp(1, self.means.blocks.max(1));
-        let argument = |operand| match operand {
-            Operand::Is(argument) => argument,
-            Operand::Number(number) => Argument::Number(number),
+        let program = match program {
+            "elementwise" if self.has_elements => "elementwise_bf16",
+            "normalise" if self.has_elements => "normalise_bf16",
+            "pool" if self.has_elements => "pool_bf16",
+            "rows" if self.has_elements => "rows_bf16",
+            "movement" if self.has_elements => "movement_bf16",
+            other => other,
         };
-        let arguments = arguments.into_iter().map(argument).collect();
-        let program = if self.has_elements { super::bf16::program(program) } else { program };
         self.launches.push(Launch { program, kernel: kernel.into(), blocks, threads, arguments });
     }
 }
-
-/// A list of what becomes arguments.
-macro_rules! operands {
-    ($($operand:expr),* $(,)?) => { vec![$($crate::cuda::launches::Operand::from($operand)),*] };
-}
-pub(super) use operands;

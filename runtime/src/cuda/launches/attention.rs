@@ -2,10 +2,8 @@
 
 use schema::Bytes;
 
-use super::arguments::operands;
-use super::blas::behind;
-use super::matrices::{Matrices, Strides};
-use super::{Argument, OpOperands, Writer};
+use super::arguments::{Argument, OpOperands, Writer, args};
+use super::product::{Matrices, Strides};
 use crate::layers::Attention;
 use crate::network::Step;
 
@@ -76,7 +74,7 @@ impl<'a> Chunk<'a> {
     /// Where what was saved of them begins.
     fn saved<A>(&self, saved: Argument<A>) -> Argument<A> {
         let first = (self.sample * self.attention.heads + self.head) * self.attention.queries;
-        behind(saved, 4 * first as u64)
+        saved.behind(4 * first as u64)
     }
 
     /// Matrices of features: where they begin, and how far apart samples, heads and rows are.
@@ -158,10 +156,10 @@ fn chunks<'a, A: Copy>(
     op: &OpOperands<'_, A>,
     writer: &mut Writer<A>,
 ) -> (Vec<Chunk<'a>>, Argument<A>) {
-    let all = Chunk::all(attention, squares, writer.scores());
+    let all = Chunk::all(attention, squares, writer.means.scores);
     let memory = match all.first() {
         Some(first) if first.samples * first.heads > 1 => writer.floats(squares * first.square()),
-        _ => op.workspace(0),
+        _ => Argument::Address(op.workspace, 0),
     };
     (all, memory)
 }
@@ -178,8 +176,8 @@ fn forward<A: Copy + PartialEq>(
     for chunk in chunks {
         write_scores(&chunk, q, k, scores, writer);
         let all = chunk.rows();
-        let arguments = operands![all, queries, keys, causal, scores, chunk.saved(saved)];
-        writer.rows(("floats", "weights"), all, arguments);
+        let numbers = args![all, queries, keys, causal];
+        writer.rows("floats/weights", all, numbers, args![scores, chunk.saved(saved)]);
         let values = Strides { divide: chunk.group() as u64, ..columns(chunk.keys()) };
         let (weights, sizes) = (rows(chunk.scores()), [queries, width, keys]);
         let product = chunk.product((scores, weights), (v, values), (y, chunk.queries()), sizes);
@@ -214,11 +212,11 @@ fn backward<A: Copy + PartialEq>(
     let (dq, dk, dv) = (op.write(0)?, op.write(1)?, op.write(2)?);
     let (chunks, weights) = chunks(attention, 2, op, writer);
     for chunk in chunks {
-        let slopes = behind(weights, 4 * chunk.square() as u64);
+        let slopes = weights.behind(4 * chunk.square() as u64);
         write_scores(&chunk, q, k, weights, writer);
         let all = chunk.rows();
-        let arguments = operands![all, queries, keys, causal, chunk.saved(saved), weights];
-        writer.rows(("floats", "weights_again"), all, arguments);
+        let numbers = args![all, queries, keys, causal];
+        writer.rows("floats/weights_again", all, numbers, args![chunk.saved(saved), weights]);
         chunk.product_of_keys(weights, dy, dv).write(writer);
 
         let shared = |of| Strides { divide: chunk.group() as u64, ..of };
@@ -228,9 +226,8 @@ fn backward<A: Copy + PartialEq>(
         let sizes = [queries, keys, width];
         chunk.product((dy, rows(of_queries)), values, gradient, sizes).write(writer);
         let [start, _, _, features] = of_queries;
-        let mut arguments = operands![all, queries, keys, chunk.heads, width, features, start];
-        arguments.extend(operands![weights, y, dy, slopes]);
-        writer.rows(("floats", "slopes_of_scores"), all, arguments);
+        let numbers = args![all, queries, keys, chunk.heads, width, features, start];
+        writer.rows("floats/slopes_of_scores", all, numbers, args![weights, y, dy, slopes]);
 
         let (a, b) = ((slopes, rows(chunk.scores())), (k, shared(columns(of_keys))));
         let product = chunk.product(a, b, (dq, of_queries), [queries, width, keys]);

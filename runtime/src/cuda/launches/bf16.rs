@@ -5,12 +5,8 @@
 //! have floats alone: what such an op reads is widened into scratch memory before it, and what it makes
 //! there is rounded into its place behind it, as on the host.
 
-use super::arguments::operands;
-use super::{Cells, OpOperands, Writer};
+use super::arguments::{ALIGNMENT, Cells, OpOperands, Writer, args};
 use crate::network::Step;
-
-/// Scratch memory begins at a multiple of this for each operand.
-pub(super) const ALIGNMENT: u64 = 256;
 
 /// Whether a step's kernels take these operands as they are stored: all that they have of activations and
 /// gradients in 16 bits, and parameters, statistics and indices not.
@@ -56,18 +52,6 @@ pub(super) fn has_elements<A>(step: &Step, op: &OpOperands<'_, A>) -> bool {
         && op.writes.iter().enumerate().all(|cells| is_stored(cells, writes))
 }
 
-/// The program with elements of 16 bits, of one that is there with either.
-pub(super) fn program(name: &'static str) -> &'static str {
-    match name {
-        "elementwise" => "elementwise_bf16",
-        "normalise" => "normalise_bf16",
-        "pool" => "pool_bf16",
-        "rows" => "rows_bf16",
-        "movement" => "movement_bf16",
-        other => other,
-    }
-}
-
 /// An op's operands, all of them floats.
 pub(super) struct Widened<A> {
     reads: Vec<Option<Cells<A>>>,
@@ -100,7 +84,7 @@ impl<A: Copy + PartialEq> Widened<A> {
             let wide = elsewhere(cells);
             // An input that an output lies over is under the first one.
             if lies_over && index == 0 {
-                convert(writer, "widen", cells, &wide);
+                convert(writer, "bf16/widen", cells, &wide);
             }
             made.push((wide, *cells));
             writes.push(wide);
@@ -110,7 +94,7 @@ impl<A: Copy + PartialEq> Widened<A> {
             reads.push(cells.map(|cells| match cells.narrow {
                 true => {
                     let wide = elsewhere(&cells);
-                    convert(writer, "widen", &cells, &wide);
+                    convert(writer, "bf16/widen", &cells, &wide);
                     wide
                 }
                 false => cells,
@@ -128,17 +112,17 @@ impl<A: Copy + PartialEq> Widened<A> {
     /// Rounds what was made.
     pub fn round(&self, writer: &mut Writer<A>) {
         for (from, to) in &self.made {
-            convert(writer, "narrow", from, to);
+            convert(writer, "bf16/narrow", from, to);
         }
     }
 }
 
 pub(super) fn convert<A: Copy>(
     writer: &mut Writer<A>,
-    kernel: &str,
+    kernel: &'static str,
     from: &Cells<A>,
     to: &Cells<A>,
 ) {
-    let arguments = operands![from.elements, from.address(), to.address()];
-    writer.each(("bf16", kernel), from.elements, arguments);
+    let operands = args![from.address(), to.address()];
+    writer.each(kernel, from.elements, args![from.elements], operands);
 }

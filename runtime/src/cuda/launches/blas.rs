@@ -3,8 +3,8 @@
 //! cuBLAS has columns where we have rows: what it takes for a matrix of `m` rows in columns is ours of
 //! `m` columns in rows. So our output `y = a b` is its `yT = bT aT`: its first operand is our right one.
 
-use super::matrices::{Matrices, Strides};
-use super::{Argument, Operand};
+use super::arguments::{Argument, args};
+use super::product::{Matrices, Strides};
 
 /// What a call is named in a list of launches: the program, and its one kernel.
 pub const BLAS: (&str, &str) = ("cublas", "sgemm");
@@ -51,7 +51,7 @@ fn second(of: Strides, n: u64, k: u64) -> Option<StoredAs> {
 
 /// The calls for a product of which the inner dimension is in one part, each the arguments of one, of
 /// operands whose elements have so many bytes; none where it cannot be said. Nothing is hidden.
-pub(super) fn calls<A: Copy>(of: &Matrices<A>, bytes: u64) -> Option<Vec<Vec<Operand<A>>>> {
+pub(super) fn calls<A: Copy>(of: &Matrices<A>, bytes: u64) -> Option<Vec<Vec<Argument<A>>>> {
     let [start, sample, head, row, column] = of.places;
     // Either the output's rows lie behind one another, or its columns do.
     let (left, right, m, n, leading) = match (row, column) {
@@ -76,11 +76,11 @@ pub(super) fn calls<A: Copy>(of: &Matrices<A>, bytes: u64) -> Option<Vec<Vec<Ope
         let (of_sample, of_head) = if over_heads { (index, 0) } else { (0, index) };
         let place = |(at, strides): (Argument<A>, Strides)| {
             let head = of_head / strides.divide * strides.head;
-            behind(at, bytes * (strides.start + of_sample * strides.sample + head))
+            at.behind(bytes * (strides.start + of_sample * strides.sample + head))
         };
-        let y = behind(of.y, 4 * (start + of_sample * sample + of_head * head));
+        let y = of.y.behind(4 * (start + of_sample * sample + of_head * head));
         let beta = if of.accumulate { 1.0f32 } else { 0.0 };
-        super::arguments::operands![
+        args![
             a.transposed,
             b.transposed,
             m,
@@ -101,12 +101,4 @@ pub(super) fn calls<A: Copy>(of: &Matrices<A>, bytes: u64) -> Option<Vec<Vec<Ope
         ]
     };
     Some((0..count as u64).map(call).collect())
-}
-
-/// So many bytes behind an address.
-pub(super) fn behind<A>(at: Argument<A>, bytes: u64) -> Argument<A> {
-    match at {
-        Argument::Address(at, more) => Argument::Address(at, more + bytes),
-        other => other,
-    }
 }

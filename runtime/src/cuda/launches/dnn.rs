@@ -3,9 +3,8 @@
 //! Maxima are not: cuDNN finds where they were from input and output, and ours says where they are, so
 //! that neither has to be kept. Nor is a window that goes beyond the padding, which cuDNN has not.
 
-use super::arguments::operands;
+use super::arguments::{Argument, OpOperands, Writer};
 use super::matrices::{add_to_channels, outputs, sum_of_channels};
-use super::{OpOperands, Operand, Writer};
 use crate::layers::{AveragePool, Shape};
 use crate::network::Step;
 
@@ -158,21 +157,10 @@ pub(super) fn write<A: Copy + PartialEq>(
     writer: &mut Writer<A>,
 ) -> Option<()> {
     let DnnCall { kernel, numbers } = dnn_call(step)?;
-    let addresses: Vec<Operand<A>> = match kernel {
-        DnnKernel::Convolution | DnnKernel::ConvolutionWeights | DnnKernel::ConvolutionInput => {
-            operands![op.read(0)?, op.read(1)?, op.write(0)?]
-        }
-        DnnKernel::AveragePool | DnnKernel::AveragePoolBackward => {
-            operands![op.read(0)?, op.write(0)?]
-        }
-        DnnKernel::Softmax => operands![op.read_or_write(0, 0)?, op.write(0)?],
-        DnnKernel::SoftmaxBackward => {
-            operands![op.read(0)?, op.read_or_write(1, 0)?, op.write(0)?]
-        }
-    };
+    let addresses = op.first([kernel.addresses() - 1, 0, 1])?;
     // Where it has channels: images, channels and plane of the output.
     let output = <&[u64; 19]>::try_from(&numbers[..]).map(outputs);
-    let arguments = numbers.iter().copied().map(Operand::Number).chain(addresses);
+    let arguments = numbers.iter().copied().map(Argument::Number).chain(addresses);
     writer.library((DNN, kernel.name()), arguments.collect());
     match kernel {
         DnnKernel::Convolution if op.reads.len() > 2 => {

@@ -10,24 +10,14 @@
 
 use schema::OpId;
 
-use super::arguments::operands;
-use super::bf16::{ALIGNMENT, convert};
+use super::arguments::{ALIGNMENT, Cells, Halves, Means, OpOperands, Parts, Writer, args};
+use super::bf16::convert;
 use super::matrices::{self, sum_of_channels};
-use super::{Cells, Halves, Means, OpOperands, Writer};
 use crate::layers::Linear;
 use crate::network::Step;
 
 /// Numbers of 16 bits that a weight is taken apart into.
 const PARTS: u64 = 3;
-
-/// The right operand of a product, one matrix of 16 bits behind the other.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Parts {
-    /// How many add up to it.
-    pub count: u64,
-    /// Bytes from one to the next.
-    pub apart: u64,
-}
 
 /// The launches of a step with these operands; nothing where it is no product, where operands are stored
 /// otherwise, and where cuBLAS cannot be told it.
@@ -59,9 +49,9 @@ pub(super) fn write<A: Copy + PartialEq>(
             (true, false) => {
                 let apart = (2 * cells.elements as u64).next_multiple_of(ALIGNMENT);
                 let all = scratch.take(&cells, PARTS * apart);
-                let arguments =
-                    operands![cells.elements, apart / 2, cells.address(), all.address()];
-                writer.each(("bf16", "take_apart"), cells.elements, arguments);
+                let numbers = args![cells.elements, apart / 2];
+                let operands = args![cells.address(), all.address()];
+                writer.each("bf16/take_apart", cells.elements, numbers, operands);
                 parts = Parts { count: PARTS, apart };
                 reads[index] = Some(all);
             }
@@ -81,12 +71,12 @@ pub(super) fn write<A: Copy + PartialEq>(
         let dy = (*op.reads.get(1)?)?;
         let floats = scratch.floats(&dy);
         writer.scratch_bytes = scratch.end;
-        convert(&mut writer, "widen", &dy, &floats);
+        convert(&mut writer, "bf16/widen", &dy, &floats);
         let sizes = [*rows, *outputs, 1];
         sum_of_channels(&mut writer, sizes, floats.address(), dbias.address());
     }
     for (wide, made) in wide.iter().zip(op.writes).filter(|(_, made)| made.narrow) {
-        convert(&mut writer, "narrow", wide, made);
+        convert(&mut writer, "bf16/narrow", wide, made);
     }
     writer.scratch_bytes = writer.scratch_bytes.max(scratch.end);
     Some(writer)

@@ -1,85 +1,16 @@
 //! Products of matrices, and convolutions.
 
-use super::arguments::operands;
-use super::blas::{BLAS, BLAS_HALVES, behind, calls};
-use super::halves::Parts;
+use super::arguments::{Argument, OpOperands, Parts, Writer, args};
+use super::blas::{BLAS, BLAS_HALVES, calls};
+use super::product::{Matrices, Strides};
 use super::simple;
-use super::{Argument, OpOperands, Operand, Writer};
 use crate::layers::{Linear, MASKED, Product};
 use crate::network::Step;
 
 /// Rows and columns of outputs that a block of threads computes at once.
 const TILE: usize = 64;
 
-/// Where the elements of an operand lie, in floats: see `product.cu`.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Strides {
-    pub start: u64,
-    pub sample: u64,
-    pub head: u64,
-    pub divide: u64,
-    /// Along rows of the left operand, columns of the right one.
-    pub side: u64,
-    pub inner: u64,
-    pub outer: u64,
-}
-
-impl Strides {
-    /// A matrix.
-    pub fn plain(side: usize, inner: usize) -> Self {
-        let (side, inner) = (side as u64, inner as u64);
-        Self { start: 0, sample: 0, head: 0, divide: 1, side, inner, outer: 0 }
-    }
-}
-
-/// A product of matrices.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Matrices<A> {
-    pub a: (Argument<A>, Strides),
-    pub b: (Argument<A>, Strides),
-    pub y: Argument<A>,
-    /// Start, sample, head, row and column of the output, in floats.
-    pub places: [u64; 5],
-    pub bias: Argument<A>,
-    pub samples: usize,
-    pub heads: usize,
-    pub rows: usize,
-    pub columns: usize,
-    pub inner: usize,
-    /// Elements of the inner dimension that lie at one distance.
-    pub split: usize,
-    pub scale: f32,
-    /// What keys get that a query does not see, where there are such.
-    pub masked: Option<f32>,
-    pub accumulate: bool,
-}
-
 impl<A: Copy + PartialEq> Matrices<A> {
-    /// One product of two plain matrices, into rows behind one another.
-    pub fn plain(
-        a: (Argument<A>, Strides),
-        b: (Argument<A>, Strides),
-        y: Argument<A>,
-        [rows, columns, inner]: [usize; 3],
-    ) -> Self {
-        Self {
-            a,
-            b,
-            y,
-            places: [0, 0, 0, columns as u64, 1],
-            bias: Argument::Nothing,
-            samples: 1,
-            heads: 1,
-            rows,
-            columns,
-            inner,
-            split: inner.max(1),
-            scale: 1.0,
-            masked: None,
-            accumulate: false,
-        }
-    }
-
     pub fn write(&self, writer: &mut Writer<A>) {
         if let Some(calls) = self.calls(writer) {
             let kernel = if writer.halves.is_some() { BLAS_HALVES } else { BLAS };
@@ -88,13 +19,11 @@ impl<A: Copy + PartialEq> Matrices<A> {
             return self.add_bias(writer);
         }
         let operand = |(address, of): (Argument<A>, Strides)| {
-            operands![address, of.start, of.sample, of.head, of.divide, of.side, of.inner, of.outer]
+            args![address, of.start, of.sample, of.head, of.divide, of.side, of.inner, of.outer]
         };
-        let mut arguments = operand(self.a);
-        arguments.extend(operand(self.b));
-        arguments.push(self.y.into());
-        arguments.extend(self.places.map(Operand::Number));
-        arguments.extend(operands![
+        let mut operands = [operand(self.a), operand(self.b), args![self.y]].concat();
+        operands.extend(self.places.map(Argument::Number));
+        let sizes = args![
             self.bias,
             self.samples,
             self.heads,
@@ -106,9 +35,9 @@ impl<A: Copy + PartialEq> Matrices<A> {
             self.masked.is_some(),
             self.masked.unwrap_or(0.0),
             self.accumulate,
-        ]);
+        ];
         let tiles = self.rows.div_ceil(TILE) * self.columns.div_ceil(TILE);
-        writer.rows(("product", "product"), self.samples * self.heads * tiles, arguments);
+        writer.rows("product/product", self.samples * self.heads * tiles, operands, sizes);
     }
 }
 
@@ -130,8 +59,8 @@ pub(super) fn is_too_large(step: &Step) -> bool {
 impl<A: Copy + PartialEq> Matrices<A> {
     /// What cuBLAS is told, if it can be: each part of the inner dimension and of the right operand in its
     /// turn.
-    fn calls(&self, writer: &Writer<A>) -> Option<Vec<Vec<Operand<A>>>> {
-        if !writer.has_blas() || (self.split < self.inner && !self.inner.is_multiple_of(self.split))
+    fn calls(&self, writer: &Writer<A>) -> Option<Vec<Vec<Argument<A>>>> {
+        if !writer.means.blas || (self.split < self.inner && !self.inner.is_multiple_of(self.split))
         {
             return None;
         }
@@ -143,7 +72,7 @@ impl<A: Copy + PartialEq> Matrices<A> {
             let (place, part) = (index / parts.count, index % parts.count);
             let of = Self {
                 a: (self.a.0, piece(self.a.1, place)),
-                b: (behind(self.b.0, part * parts.apart), piece(self.b.1, place)),
+                b: (self.b.0.behind(part * parts.apart), piece(self.b.1, place)),
                 inner: self.inner.min(self.split),
                 accumulate: self.accumulate || index > 0,
                 ..*self
@@ -158,10 +87,9 @@ impl<A: Copy + PartialEq> Matrices<A> {
     fn hide(&self, writer: &mut Writer<A>) {
         let Some(masked) = self.masked else { return };
         let Self { samples, heads, rows, columns, .. } = *self;
-        let mut arguments = operands![samples, heads, rows, columns, masked];
-        arguments.extend(self.places.map(Operand::Number));
-        arguments.push(self.y.into());
-        writer.rows(("floats", "hide"), samples * heads * rows, arguments);
+        let mut numbers = args![samples, heads, rows, columns, masked];
+        numbers.extend(self.places.map(Argument::Number));
+        writer.rows("floats/hide", samples * heads * rows, numbers, args![self.y]);
     }
 
     /// Adds the bias, where there is one, to rows behind one another.
@@ -198,26 +126,23 @@ pub(super) fn write<A: Copy + PartialEq>(
             Matrices { samples: images, places, ..product }.write(writer);
         }
         Step::Convolution(conv) => {
-            let [_, _, plane] = outputs(&conv.numbers());
-            let bias = op.optional_read(2);
-            let operands = operands![op.read(0)?, op.read(1)?, bias, op.write(0)?];
-            let [images, channels, _] = outputs(&conv.numbers());
-            tiles(writer, "convolution", conv.numbers(), [channels, images * plane], operands);
+            let [images, channels, plane] = outputs(&conv.numbers());
+            let operands = args![op.read(0)?, op.read(1)?, op.optional_read(2), op.write(0)?];
+            let sizes = [channels, images * plane];
+            tiles(writer, "product/convolution", conv.numbers(), sizes, operands);
         }
         Step::ConvolutionWeights(conv) => {
-            let [images, channels, plane] = outputs(&conv.numbers());
-            let operands = operands![op.read(0)?, op.read(1)?, op.write(0)?];
-            let sizes = [channels, conv.rows()];
-            tiles(writer, "convolution_weights", conv.numbers(), sizes, operands);
+            let sizes = outputs(&conv.numbers());
+            let (kernel, operands) = ("product/convolution_weights", op.first([2, 0, 1])?);
+            tiles(writer, kernel, conv.numbers(), [sizes[1], conv.rows()], operands);
             if op.writes.len() > 1 {
-                sum_of_channels(writer, [images, channels, plane], op.read(1)?, op.write(1)?);
+                sum_of_channels(writer, sizes, op.read(1)?, op.write(1)?);
             }
         }
         Step::ConvolutionInput(conv) => {
             let [images, channels, plane] = inputs(&conv.numbers());
-            let operands = operands![op.read(0)?, op.read(1)?, op.write(0)?];
-            let sizes = [channels, images * plane];
-            tiles(writer, "convolution_input", conv.numbers(), sizes, operands);
+            let (kernel, operands) = ("product/convolution_input", op.first([2, 0, 1])?);
+            tiles(writer, kernel, conv.numbers(), [channels, images * plane], operands);
         }
         Step::Linear(Linear { rows, inputs, outputs }) => {
             let (a, b) = (Strides::plain(*inputs, 1), Strides::plain(*inputs, 1));
@@ -297,7 +222,7 @@ fn is_plain<A: Copy>(step: &Step, writer: &Writer<A>) -> bool {
     let numbers = conv.numbers();
     let (groups, window, padding) = (numbers[3], &numbers[10..16], &numbers[16..19]);
     let one_cell = window.iter().all(|n| *n == 1) && padding.iter().all(|n| *n == 0);
-    writer.has_blas() && groups == 1 && one_cell
+    writer.means.blas && groups == 1 && one_cell
 }
 
 /// Images, channels and plane of a convolution's input and of its output.
@@ -330,15 +255,14 @@ fn of_product<A: Copy + PartialEq>(
 /// A convolution of which a group has so many rows and columns of outputs.
 fn tiles<A: Copy>(
     writer: &mut Writer<A>,
-    kernel: &str,
+    kernel: &'static str,
     numbers: [u64; 19],
     [rows, columns]: [usize; 2],
-    operands: Vec<Operand<A>>,
+    operands: Vec<Argument<A>>,
 ) {
     let groups = numbers[3] as usize;
     let tiles = groups * (rows / groups).div_ceil(TILE) * columns.div_ceil(TILE);
-    let arguments = numbers.into_iter().map(Operand::Number).chain(operands).collect();
-    writer.rows(("product", kernel), tiles, arguments);
+    writer.rows(kernel, tiles, numbers.map(Argument::Number).into(), operands);
 }
 
 /// Images, channels and elements of a plane of a convolution's input.
@@ -358,10 +282,9 @@ pub(super) fn add_to_channels<A: Copy>(
     y: Argument<A>,
     bias: Argument<A>,
 ) {
-    let mut arguments: Vec<_> = channels(sizes).map(Operand::Number).into();
-    arguments.extend(operands![y, bias, y]);
+    let numbers = channels(sizes).map(Argument::Number).into();
     let elements = sizes.into_iter().product();
-    writer.each(("elementwise", "add_broadcast"), elements, arguments);
+    writer.each("elementwise/add_broadcast", elements, numbers, args![y, bias, y]);
 }
 
 /// The sum of each channel: the gradient of a bias.

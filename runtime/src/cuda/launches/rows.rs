@@ -1,9 +1,7 @@
 //! Normalisation, softmax, losses, look-ups, rotation.
 
-use super::arguments::operands;
-use super::blas::behind;
+use super::arguments::{Argument, OpOperands, Writer, args};
 use super::simple::{PART, column_parts, sum_parts};
-use super::{Argument, OpOperands, Operand, Writer};
 use crate::layers::{BatchNorm, Embedding, ROTARY_BASE, RowNorm};
 use crate::network::Step;
 
@@ -12,97 +10,110 @@ pub(super) fn write<A: Copy + PartialEq>(
     op: &OpOperands<'_, A>,
     writer: &mut Writer<A>,
 ) -> Option<()> {
+    let number = writer.op;
+    // What is said of labels and tokens goes into the status.
+    let with_status = || Some([op.first([2, 0, 1])?, vec![Argument::Status]].concat());
     match step {
         Step::BatchNorm(norm) => {
             let channels = Channels::new(norm);
-            let sums = writer.floats(2 * channels.rows());
+            let (rows, numbers) = (channels.rows(), || channels.numbers());
+            let sums = writer.floats(2 * rows);
             let (x, saved) = (op.read(0)?, op.write(1)?);
-            let arguments = channels.and(operands![x, sums]);
-            writer.rows(("normalise", "batch_norm_parts"), channels.rows(), arguments);
-            let arguments = channels.and(operands![sums, saved]);
-            writer.rows(("normalise", "batch_norm_statistics"), channels.channels, arguments);
-            let (gamma, beta) = (op.read(1)?, op.read(2)?);
-            let arguments = channels.and(operands![x, gamma, beta, saved, op.write(0)?]);
-            writer.rows(("normalise", "batch_norm"), channels.rows(), arguments);
+            writer.rows("normalise/batch_norm_parts", rows, numbers(), args![x, sums]);
+            let (kernel, count) = ("normalise/batch_norm_statistics", channels.channels);
+            writer.rows(kernel, count, numbers(), args![sums, saved]);
+            let operands = args![x, op.read(1)?, op.read(2)?, saved, op.write(0)?];
+            writer.rows("normalise/batch_norm", rows, numbers(), operands);
         }
         Step::BatchNormBackward(norm) => {
             let channels = Channels::new(norm);
-            let (sums, totals) =
-                (writer.floats(2 * channels.rows()), writer.floats(2 * channels.channels));
-            let (x, gamma, saved, dy) = (op.read(0)?, op.read(1)?, op.read(2)?, op.read(3)?);
-            let arguments = channels.and(operands![x, saved, dy, sums]);
-            writer.rows(("normalise", "batch_norm_backward_parts"), channels.rows(), arguments);
-            let (dgamma, dbeta) = (op.write(1)?, op.write(2)?);
+            let (rows, numbers) = (channels.rows(), || channels.numbers());
             let Channels { channels: count, parts, .. } = channels;
-            let arguments = operands![count, parts, sums, saved, totals, dgamma, dbeta];
-            writer.rows(("normalise", "batch_norm_backward_sums"), count, arguments);
-            let arguments = channels.and(operands![x, gamma, saved, totals, dy, op.write(0)?]);
-            writer.rows(("normalise", "batch_norm_backward"), channels.rows(), arguments);
+            let (sums, totals) = (writer.floats(2 * rows), writer.floats(2 * count));
+            let (x, gamma, saved, dy) = (op.read(0)?, op.read(1)?, op.read(2)?, op.read(3)?);
+            let operands = args![x, saved, dy, sums];
+            writer.rows("normalise/batch_norm_backward_parts", rows, numbers(), operands);
+            let operands = args![sums, saved, totals, op.write(1)?, op.write(2)?];
+            let kernel = "normalise/batch_norm_backward_sums";
+            writer.rows(kernel, count, args![count, parts], operands);
+            let operands = args![x, gamma, saved, totals, dy, op.write(0)?];
+            writer.rows("normalise/batch_norm_backward", rows, numbers(), operands);
         }
         Step::RunningStatistics(norm) => {
             let (count, c) = (norm.shape.n * norm.shape.plane(), norm.shape.c);
-            let arguments = operands![count, c, op.read(0)?, op.update(0)?, op.update(1)?];
-            writer.each(("floats", "running_statistics"), c, arguments);
+            writer.each("floats/running_statistics", c, args![count, c], op.first([1, 2, 0])?);
         }
         Step::RowNorm(RowNorm { rows, width, centred }) => {
-            let (x, gamma, beta) = (op.read(0)?, op.read(1)?, op.optional_read(2));
-            let arguments =
-                operands![*rows, *width, *centred, x, gamma, beta, op.write(0)?, op.write(1)?];
-            writer.rows(("normalise", "row_norm"), *rows, arguments);
+            let (numbers, beta) = (args![*rows, *width, *centred], op.optional_read(2));
+            let operands = args![op.read(0)?, op.read(1)?, beta, op.write(0)?, op.write(1)?];
+            writer.rows("normalise/row_norm", *rows, numbers, operands);
         }
         Step::RowNormBackward(RowNorm { rows, width, centred }) => {
-            let (x, gamma) = (op.read(0)?, op.read(1)?);
-            let (saved, dy) = (op.read(2)?, op.read(3)?);
-            let arguments = operands![*rows, *width, *centred, x, gamma, saved, dy, op.write(0)?];
-            writer.rows(("normalise", "row_norm_backward"), *rows, arguments);
+            let (x, saved, dy) = (op.read(0)?, op.read(2)?, op.read(3)?);
+            let numbers = args![*rows, *width, *centred];
+            writer.rows("normalise/row_norm_backward", *rows, numbers, op.first([4, 0, 1])?);
             // Sums for gamma, and behind them for beta, whether there is one or not.
             let (parts, sums) = column_parts(writer, *rows, 2 * width);
-            let arguments = operands![*rows, *width, *centred, parts, x, saved, dy, sums];
-            let tiles = width.div_ceil(32) * parts;
-            writer.rows(("normalise", "row_norm_parameters"), tiles, arguments);
+            let numbers = args![*rows, *width, *centred, parts];
+            let (kernel, tiles) = ("normalise/row_norm_parameters", width.div_ceil(32) * parts);
+            writer.rows(kernel, tiles, numbers, args![x, saved, dy, sums]);
             sum_parts(writer, (parts, sums), *width, op.write(1)?);
             if let Some(dbeta) = op.write(2) {
-                let sums = behind(sums, 4 * (parts * width) as u64);
+                let sums = sums.behind(4 * (parts * width) as u64);
                 sum_parts(writer, (parts, sums), *width, dbeta);
             }
         }
         Step::Softmax { width, elements } => {
-            let (rows, x) = (elements / width, op.read_or_write(0, 0)?);
-            let arguments = operands![rows, *width, x, op.write(0)?];
-            writer.rows(("rows", "softmax"), rows, arguments);
+            let rows = elements / width;
+            writer.rows("rows/softmax", rows, args![rows, *width], op.first([1, 0, 1])?);
         }
         Step::SoftmaxBackward { width, elements } => {
-            let (rows, dy) = (elements / width, op.read_or_write(1, 0)?);
-            let arguments = operands![rows, *width, op.read(0)?, dy, op.write(0)?];
-            writer.rows(("rows", "softmax_backward"), rows, arguments);
+            let (rows, operands) = (elements / width, op.first([2, 0, 1])?);
+            writer.rows("rows/softmax_backward", rows, args![rows, *width], operands);
         }
         Step::Loss(loss, rows) => {
-            let mut arguments = operands![*rows, loss.classes, writer.op];
             let losses = writer.floats(*rows);
-            arguments.extend(operands![op.read(0)?, op.read(1)?, losses, op.write(1)?]);
-            arguments.push(Argument::Status.into());
-            writer.rows(("rows", "cross_entropy"), *rows, arguments);
+            let numbers = args![*rows, loss.classes, number];
+            let operands = args![op.read(0)?, op.read(1)?, losses, op.write(1)?, Argument::Status];
+            writer.rows("rows/cross_entropy", *rows, numbers, operands);
             mean(writer, *rows, losses, op.write(0)?);
         }
         Step::LossBackward(loss, rows) => {
-            let mut arguments = operands![*rows, loss.classes, writer.op];
-            arguments.extend(operands![op.read(0)?, op.read(1)?, op.write(0)?, Argument::Status]);
-            writer.each(("rows", "cross_entropy_backward"), rows * loss.classes, arguments);
+            let (count, numbers) = (rows * loss.classes, args![*rows, loss.classes, number]);
+            writer.each("rows/cross_entropy_backward", count, numbers, with_status()?);
         }
         Step::BinaryLoss(_, elements) => {
-            let mut arguments = operands![*elements, writer.op];
             let losses = writer.floats(*elements);
-            arguments.extend(operands![op.read(0)?, op.read(1)?, losses, op.write(1)?]);
-            arguments.push(Argument::Status.into());
-            writer.each(("rows", "binary_cross_entropy"), *elements, arguments);
+            let operands = args![op.read(0)?, op.read(1)?, losses, op.write(1)?, Argument::Status];
+            let numbers = args![*elements, number];
+            writer.each("rows/binary_cross_entropy", *elements, numbers, operands);
             mean(writer, *elements, losses, op.write(0)?);
         }
         Step::BinaryLossBackward(_, elements) => {
-            let mut arguments = operands![*elements, writer.op];
-            arguments.extend(operands![op.read(0)?, op.read(1)?, op.write(0)?, Argument::Status]);
-            writer.each(("rows", "binary_cross_entropy_backward"), *elements, arguments);
+            let (kernel, numbers) =
+                ("rows/binary_cross_entropy_backward", args![*elements, number]);
+            writer.each(kernel, *elements, numbers, with_status()?);
         }
-        _ => return write_tokens(step, op, writer),
+        Step::Embedding(Embedding { rows, width }) => {
+            let positions = (*op.reads.first()?)?.elements;
+            let numbers = args![positions, *rows, *width, number];
+            writer.each("rows/embedding", positions * width, numbers, with_status()?);
+        }
+        Step::EmbeddingBackward(Embedding { rows, width }) => {
+            let positions = (*op.reads.first()?)?.elements;
+            let elements = rows * width;
+            let zeros = args![elements, 0.0f32];
+            writer.each("elementwise/fill", elements, zeros, op.first([0, 0, 1])?);
+            let numbers = args![positions, *rows, *width, number];
+            writer.rows("floats/embedding_backward", positions, numbers, with_status()?);
+        }
+        Step::Rotary(rotary, elements) | Step::RotaryBackward(rotary, elements) => {
+            let direction = if matches!(step, Step::Rotary(..)) { 1.0f32 } else { -1.0 };
+            let mut numbers = args![*elements, rotary.tokens, rotary.features, rotary.width];
+            numbers.extend(args![ROTARY_BASE, direction]);
+            writer.each("rows/rotary", elements / 2, numbers, op.first([1, 0, 1])?);
+        }
+        _ => return None,
     }
     Some(())
 }
@@ -132,11 +143,8 @@ impl Channels {
         self.channels * self.parts
     }
 
-    /// The arguments of a kernel.
-    fn and<A>(&self, more: Vec<Operand<A>>) -> Vec<Operand<A>> {
-        let mut arguments = operands![self.images, self.channels, self.plane, self.parts];
-        arguments.extend(more);
-        arguments
+    fn numbers<A>(&self) -> Vec<Argument<A>> {
+        args![self.images, self.channels, self.plane, self.parts]
     }
 }
 
@@ -144,39 +152,6 @@ impl Channels {
 fn mean<A: Copy>(writer: &mut Writer<A>, count: usize, losses: Argument<A>, loss: Argument<A>) {
     let parts = count.div_ceil(PART);
     let sums = writer.floats(parts);
-    writer.rows(("rows", "sum_losses"), parts, operands![count, PART, losses, sums]);
-    writer.one(("rows", "mean_loss"), operands![count, parts, sums, loss]);
-}
-
-/// Look-ups and rotation.
-fn write_tokens<A: Copy>(
-    step: &Step,
-    op: &OpOperands<'_, A>,
-    writer: &mut Writer<A>,
-) -> Option<()> {
-    match step {
-        Step::Embedding(Embedding { rows, width }) => {
-            let positions = (*op.reads.first()?)?.elements;
-            let mut arguments = operands![positions, *rows, *width, writer.op];
-            arguments.extend(operands![op.read(0)?, op.read(1)?, op.write(0)?, Argument::Status]);
-            writer.each(("rows", "embedding"), positions * width, arguments);
-        }
-        Step::EmbeddingBackward(Embedding { rows, width }) => {
-            let positions = (*op.reads.first()?)?.elements;
-            let (elements, table) = (rows * width, op.write(0)?);
-            writer.each(("elementwise", "fill"), elements, operands![elements, 0.0f32, table]);
-            let mut arguments = operands![positions, *rows, *width, writer.op];
-            arguments.extend(operands![op.read(0)?, op.read(1)?, table, Argument::Status]);
-            writer.rows(("floats", "embedding_backward"), positions, arguments);
-        }
-        Step::Rotary(rotary, elements) | Step::RotaryBackward(rotary, elements) => {
-            let direction = if matches!(step, Step::Rotary(..)) { 1.0f32 } else { -1.0 };
-            let mut arguments = operands![*elements, rotary.tokens, rotary.features, rotary.width];
-            arguments.extend(operands![ROTARY_BASE, direction]);
-            arguments.extend(operands![op.read_or_write(0, 0)?, op.write(0)?]);
-            writer.each(("rows", "rotary"), elements / 2, arguments);
-        }
-        _ => return None,
-    }
-    Some(())
+    writer.rows("rows/sum_losses", parts, args![count, PART], args![losses, sums]);
+    writer.one("rows/mean_loss", args![count, parts, sums, loss]);
 }

@@ -1,8 +1,7 @@
 //! Element by element, pooling, and copies.
 
-use super::arguments::operands;
-use super::{Argument, OpOperands, Operand, Writer};
-use crate::layers::{Activation, Adam, Broadcast, Optimizer, SEED_BITS, SEED_CELLS, Sgd};
+use super::arguments::{Argument, OpOperands, Writer, args};
+use crate::layers::{Activation, Adam, Optimizer, SEED_BITS, SEED_CELLS, Sgd};
 use crate::network::Step;
 
 pub(super) fn write<A: Copy + PartialEq>(
@@ -12,25 +11,23 @@ pub(super) fn write<A: Copy + PartialEq>(
 ) -> Option<()> {
     match step {
         Step::Activation(function, elements) => {
-            let (x, y) = (op.read_or_write(0, 0)?, op.write(0)?);
-            let arguments = operands![number(*function)?, *elements, x, y];
-            writer.each(("elementwise", "activation"), *elements, arguments);
+            let numbers = args![number(*function)?, *elements];
+            writer.each("elementwise/activation", *elements, numbers, op.first([1, 0, 1])?);
         }
         Step::ActivationBackward(function, elements) => {
-            let (saved, dy) = (op.read(0)?, op.read_or_write(1, 0)?);
-            let arguments = operands![number(*function)?, *elements, saved, dy, op.write(0)?];
-            writer.each(("elementwise", "activation_backward"), *elements, arguments);
+            let (numbers, operands) = (args![number(*function)?, *elements], op.first([2, 0, 1])?);
+            writer.each("elementwise/activation_backward", *elements, numbers, operands);
         }
         Step::Add { elements } => {
-            let (a, b) = (op.read_or_write(0, 0)?, op.read(1)?);
-            let arguments = operands![*elements, a, b, op.write(0)?];
-            writer.each(("elementwise", "add"), *elements, arguments);
+            writer.each("elementwise/add", *elements, args![*elements], op.first([2, 0, 1])?);
         }
-        Step::AddBroadcast(broadcast) => {
-            apply(writer, "add_broadcast", broadcast, op)?;
+        Step::AddBroadcast(by) => {
+            let (elements, numbers) = (by.elements(), list(&by.numbers()));
+            writer.each("elementwise/add_broadcast", elements, numbers, op.first([2, 0, 1])?);
         }
-        Step::Multiply(broadcast) => {
-            apply(writer, "multiply_broadcast", broadcast, op)?;
+        Step::Multiply(by) => {
+            let (elements, numbers) = (by.elements(), list(&by.numbers()));
+            writer.each("elementwise/multiply_broadcast", elements, numbers, op.first([2, 0, 1])?);
         }
         Step::SumRepeated(broadcast) => {
             sum(writer, broadcast.numbers(), Argument::Nothing, op.read(0)?, op.write(0)?);
@@ -40,48 +37,41 @@ pub(super) fn write<A: Copy + PartialEq>(
         }
         Step::Dropout(dropout, elements) => {
             let (scale, bound) = dropout.scale_and_bound();
-            let mut arguments = operands![*elements, u64::from(dropout.layer), bound, scale];
-            arguments.extend(operands![SEED_CELLS, u64::from(SEED_BITS)]);
-            arguments.extend(operands![op.read_or_write(0, 0)?, op.read(1)?, op.write(0)?]);
-            writer.each(("elementwise", "dropout"), *elements, arguments);
+            let mut numbers = args![*elements, u64::from(dropout.layer), bound, scale];
+            numbers.extend(args![SEED_CELLS, u64::from(SEED_BITS)]);
+            writer.each("elementwise/dropout", *elements, numbers, op.first([2, 0, 1])?);
         }
         Step::MaxPool(pool) => {
-            let operands = operands![op.read(0)?, op.write(0)?, op.write(1)?];
-            let outputs = pool.output().elements();
-            of_pool(writer, "max_pool", &pool.numbers(), outputs, operands);
+            let (outputs, numbers) = (pool.output().elements(), list(&pool.numbers()));
+            writer.each("pool/max_pool", outputs, numbers, op.first([1, 0, 2])?);
         }
         Step::MaxPoolBackward(pool) => {
-            let operands = operands![op.read(0)?, op.read(1)?, op.write(0)?];
-            let inputs = pool.input.elements();
-            of_pool(writer, "max_pool_backward", &pool.numbers(), inputs, operands);
+            let (inputs, numbers) = (pool.input.elements(), list(&pool.numbers()));
+            writer.each("pool/max_pool_backward", inputs, numbers, op.first([2, 0, 1])?);
         }
         Step::AveragePool(pool) => {
-            let operands = operands![op.read(0)?, op.write(0)?];
-            let outputs = pool.output().elements();
-            of_pool(writer, "average_pool", &pool.numbers(), outputs, operands);
+            let (outputs, numbers) = (pool.output().elements(), list(&pool.numbers()));
+            writer.each("pool/average_pool", outputs, numbers, op.first([1, 0, 1])?);
         }
         Step::AveragePoolBackward(pool) => {
-            let operands = operands![op.read(0)?, op.write(0)?];
-            let inputs = pool.input.elements();
-            of_pool(writer, "average_pool_backward", &pool.numbers(), inputs, operands);
+            let (inputs, numbers) = (pool.input.elements(), list(&pool.numbers()));
+            writer.each("pool/average_pool_backward", inputs, numbers, op.first([1, 0, 1])?);
         }
         Step::Upsample(upsample) => {
-            let operands = operands![op.read(0)?, op.write(0)?];
-            let outputs = upsample.output().elements();
-            of_pool(writer, "upsample", &upsample.numbers(), outputs, operands);
+            let (outputs, numbers) = (upsample.output().elements(), list(&upsample.numbers()));
+            writer.each("pool/upsample", outputs, numbers, op.first([1, 0, 1])?);
         }
         Step::UpsampleBackward(upsample) => {
-            let operands = operands![op.read(0)?, op.write(0)?];
-            let inputs = op.writes.first()?.elements;
-            of_pool(writer, "upsample_backward", &upsample.numbers(), inputs, operands);
+            let (inputs, numbers) = (op.writes.first()?.elements, list(&upsample.numbers()));
+            writer.each("pool/upsample_backward", inputs, numbers, op.first([1, 0, 1])?);
         }
         Step::Concat { outer, elements } => {
             let (width, mut start) = (elements / outer, 0);
             for index in 0..op.reads.len() {
                 let part = (*op.reads.get(index)?)?.elements / outer;
-                let mut arguments = operands![*outer, part, part, 0usize, width, start];
-                arguments.extend(operands![op.read(index)?, op.write(0)?]);
-                writer.each(("movement", "copy_rows"), outer * part, arguments);
+                let numbers = args![*outer, part, part, 0usize, width, start];
+                let operands = args![op.read(index)?, op.write(0)?];
+                writer.each("movement/copy_rows", outer * part, numbers, operands);
                 start += part;
             }
         }
@@ -89,38 +79,34 @@ pub(super) fn write<A: Copy + PartialEq>(
             let (width, mut start) = (elements / outer, 0);
             for (index, output) in op.writes.iter().enumerate() {
                 let part = output.elements / outer;
-                let mut arguments = operands![*outer, part, width, start, part, 0usize];
-                arguments.extend(operands![op.read(0)?, op.write(index)?]);
-                writer.each(("movement", "copy_rows"), outer * part, arguments);
+                let numbers = args![*outer, part, width, start, part, 0usize];
+                let operands = args![op.read(0)?, op.write(index)?];
+                writer.each("movement/copy_rows", outer * part, numbers, operands);
                 start += part;
             }
         }
         Step::Movement(movement) => {
-            let numbers = movement.numbers().into_iter().map(Operand::Number);
-            let arguments = numbers.chain(operands![op.read(0)?, op.write(0)?]).collect();
-            writer.each(("movement", "move_forward"), movement.output(), arguments);
+            let (outputs, numbers) = (movement.output(), list(&movement.numbers()));
+            writer.each("movement/move_forward", outputs, numbers, op.first([1, 0, 1])?);
         }
         Step::MovementBackward(movement) => {
-            let (inputs, dx) = (movement.input(), op.write(0)?);
-            writer.each(("elementwise", "fill"), inputs, operands![inputs, 0.0f32, dx]);
-            let numbers = movement.numbers().into_iter().map(Operand::Number);
-            let arguments = numbers.chain(operands![op.read(0)?, dx]).collect();
-            writer.each(("movement", "move_backward"), movement.output(), arguments);
+            let (inputs, outputs) = (movement.input(), movement.output());
+            writer.each("elementwise/fill", inputs, args![inputs, 0.0f32], op.first([0, 0, 1])?);
+            let (numbers, operands) = (list(&movement.numbers()), op.first([1, 0, 1])?);
+            writer.each("movement/move_backward", outputs, numbers, operands);
         }
         Step::Update { optimizer: Optimizer::Sgd(sgd), elements } => {
             let Sgd { learning_rate, momentum, weight_decay } = *sgd;
             let velocity = op.update(1).unwrap_or(Argument::Nothing);
-            let mut arguments = operands![*elements, learning_rate, momentum, weight_decay];
-            arguments.extend(operands![op.read(0)?, op.update(0)?, velocity]);
-            writer.each(("elementwise", "sgd"), *elements, arguments);
+            let numbers = args![*elements, learning_rate, momentum, weight_decay];
+            let operands = args![op.read(0)?, op.update(0)?, velocity];
+            writer.each("elementwise/sgd", *elements, numbers, operands);
         }
         Step::Update { optimizer: Optimizer::Adam(adam), elements } => {
             let Adam { learning_rate, beta1, beta2, epsilon } = *adam;
-            let state = op.update(1)?;
-            writer.each(("elementwise", "adam_step"), 1, operands![*elements, state]);
-            let mut arguments = operands![*elements, learning_rate, beta1, beta2, epsilon];
-            arguments.extend(operands![op.read(0)?, op.update(0)?, state]);
-            writer.each(("elementwise", "adam"), *elements, arguments);
+            writer.each("elementwise/adam_step", 1, args![*elements], args![op.update(1)?]);
+            let numbers = args![*elements, learning_rate, beta1, beta2, epsilon];
+            writer.each("elementwise/adam", *elements, numbers, op.first([1, 2, 0])?);
         }
         _ => return None,
     }
@@ -132,17 +118,8 @@ fn number(function: Activation) -> Option<usize> {
     Activation::ALL.iter().position(|other| *other == function)
 }
 
-fn apply<A: Copy>(
-    writer: &mut Writer<A>,
-    kernel: &str,
-    broadcast: &Broadcast,
-    op: &OpOperands<'_, A>,
-) -> Option<()> {
-    let numbers = broadcast.numbers().into_iter().map(Operand::Number);
-    let operands = operands![op.read_or_write(0, 0)?, op.read(1)?, op.write(0)?];
-    let arguments = numbers.chain(operands).collect();
-    writer.each(("elementwise", kernel), broadcast.elements(), arguments);
-    Some(())
+fn list<A>(numbers: &[u64]) -> Vec<Argument<A>> {
+    numbers.iter().copied().map(Argument::Number).collect()
 }
 
 /// Sums of `dy`, or of `a` times `dy`, over what a [`Broadcast`] of these numbers repeats: in parts, of
@@ -163,21 +140,20 @@ pub(super) fn sum<A: Copy>(
     if let ([1, 1, 1, 1, _, _], [.., 0, 1]) = (extents, strides) {
         let (parts, sums) = column_parts(writer, repeats, count);
         let tiles = count.div_ceil(32) * parts;
-        let arguments = operands![repeats, count, parts, a, dy, sums];
-        writer.rows(("elementwise", "sum_columns"), tiles, arguments);
+        let numbers = args![repeats, count, parts];
+        writer.rows("elementwise/sum_columns", tiles, numbers, args![a, dy, sums]);
         return sum_parts(writer, (parts, sums), count, db);
     }
     let parts = repeats.div_ceil(PART).clamp(1, PARTS);
     if let ([1, 1, 1, images, channels, plane], [.., 0, 1, 0]) = (extents, strides) {
         let sums = writer.floats(parts * count);
-        let arguments = operands![*images, *channels, *plane, parts, a, dy, sums];
-        writer.rows(("elementwise", "sum_channels"), count * parts, arguments);
+        let numbers = args![*images, *channels, *plane, parts];
+        writer.rows("elementwise/sum_channels", count * parts, numbers, args![a, dy, sums]);
         return sum_parts(writer, (parts, sums), count, db);
     }
     let sums = if parts > 1 { writer.floats(parts * count) } else { Argument::Nothing };
-    let mut arguments: Vec<_> = numbers.map(Operand::Number).into();
-    arguments.extend(operands![count, parts, a, dy, sums, db]);
-    writer.rows(("elementwise", "sum_repeated"), count * parts, arguments);
+    let operands = args![count, parts, a, dy, sums, db];
+    writer.rows("elementwise/sum_repeated", count * parts, list(&numbers), operands);
     if parts > 1 {
         sum_parts(writer, (parts, sums), count, db);
     }
@@ -205,7 +181,7 @@ pub(super) fn sum_parts<A: Copy>(
     count: usize,
     into: Argument<A>,
 ) {
-    writer.each(("elementwise", "sum_parts"), count, operands![count, parts, sums, into]);
+    writer.each("elementwise/sum_parts", count, args![count, parts], args![sums, into]);
 }
 
 /// Whether a plane has more elements than pooling and up-sampling count.
@@ -218,15 +194,4 @@ pub(super) fn is_too_large(step: &Step) -> bool {
     };
     let plane = |extents: &[u64]| extents.iter().fold(1, |all: u64, n| all.saturating_mul(*n));
     plane(&numbers[1..4]).max(plane(&numbers[4..7])) > u64::from(u32::MAX)
-}
-
-fn of_pool<A: Copy>(
-    writer: &mut Writer<A>,
-    kernel: &str,
-    numbers: &[u64],
-    elements: usize,
-    operands: Vec<Operand<A>>,
-) {
-    let arguments = numbers.iter().copied().map(Operand::Number).chain(operands).collect();
-    writer.each(("pool", kernel), elements, arguments);
 }

@@ -186,7 +186,7 @@ mod tests {
         let root = tree(&[
             "lib/python3.12/site-packages/nvidia/cu13/lib/libnvrtc.so.13",
             "lib/python3.12/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12",
-            "lib/python3.12/site-packages/nvidia/libnvcomp/lib64/libnvcomp.so.6",
+            "lib/python3.12/site-packages/nvidia/libother/lib64/libother.so.6",
             "lib/python3.12/site-packages/torch/lib/libtorch.so",
             "lib/python3.9/dist-packages/nvidia/cudnn/lib/libcudnn.so.9",
         ]);
@@ -194,7 +194,7 @@ mod tests {
             packages_of(root.path()).into_iter().filter(|folder| folder.is_dir()).collect();
         let expected = [
             "lib/python3.12/site-packages/nvidia/cu13/lib",
-            "lib/python3.12/site-packages/nvidia/libnvcomp/lib64",
+            "lib/python3.12/site-packages/nvidia/libother/lib64",
             "lib/python3.12/site-packages/nvidia/cuda_nvrtc/lib",
             "lib/python3.12/site-packages/torch/lib",
             "lib/python3.9/dist-packages/nvidia/cudnn/lib",

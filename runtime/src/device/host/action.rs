@@ -1,20 +1,20 @@
 //! What lanes do in an action's turn.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use codecs::frame::Seal;
+use codecs::Seal;
 use codecs::{Codec, TensorView};
 use rayon::ThreadPool;
 use schema::{ActionId, Bytes, Direction, TensorId};
 
-use super::forms::{Form, Forms};
 use super::gate::{Gate, TornOff, Turn};
 use super::link::Throttle;
 use super::memory::Memory;
 use super::sabotage::Damage;
-use super::script::{CodecWork, CopyWork, Packing, Script, Work};
 use super::widened::with_operands;
 use crate::device::ActionError;
+use crate::device::forms::{Form, Forms};
+use crate::device::script::{CodecWork, CopyWork, Packing, Script, Work};
 use crate::network::bf16::load;
 use crate::network::{Network, Operands};
 
@@ -63,12 +63,8 @@ pub(super) struct ActionContext<'a> {
     pub forms: Forms,
     /// The threads of codecs; none where the plan has no codec.
     pub threads: Option<ThreadPool>,
-    /// How often the data did worse than was reserved for.
-    pub fallbacks: AtomicU64,
     /// Is shown what comes back from codecs.
     pub watch: Option<Box<Watch<'a>>>,
-    /// Bytes of tensors that the host's processor could not make as small, now and at most.
-    pub kept: [AtomicU64; 2],
 }
 
 impl ActionContext<'_> {
@@ -141,17 +137,9 @@ impl ActionContext<'_> {
         let arrived = &mut bench.raw[..from.len()];
         self.throttle.copy(gate, work.direction, waited, from, arrived)?;
         let small = self.pack(packing, arrived, &mut bench.small)?;
-        let form = Form::by_host(small, arrived, to);
-        match &form {
-            Form::Kept(kept) => {
-                self.fallbacks.fetch_add(1, Ordering::Relaxed);
-                let bytes = kept.len() as u64;
-                let kept = self.kept[0].fetch_add(bytes, Ordering::Relaxed) + bytes;
-                self.kept[1].fetch_max(kept, Ordering::Relaxed);
-            }
-            _ => apply(to, damage),
+        if work.form.is_some_and(|form| self.forms.keep(form, small, arrived, to)) {
+            apply(to, damage);
         }
-        self.set(work.form, form);
         Ok(from.len() as u64)
     }
 
@@ -165,18 +153,14 @@ impl ActionContext<'_> {
     ) -> Result<u64, Interrupted> {
         let waited = turn.waited;
         let (from, to) = self.memory.inward(turn, work);
-        let form = work.form.map(|form| std::mem::take(&mut *self.forms.get(form)));
-        match form.unwrap_or_default() {
+        match work.form.map(|form| self.forms.take(form)).unwrap_or_default() {
             Form::Small(seal) => {
                 let raw = &mut bench.raw[..to.len()];
                 self.unpack(packing, seal, from, raw)?;
                 self.throttle.copy(gate, work.direction, waited, raw, to)?;
             }
-            Form::Kept(raw) => {
-                self.kept[0].fetch_sub(raw.len() as u64, Ordering::Relaxed);
-                self.throttle.copy(gate, work.direction, waited, &raw, to)?;
-            }
-            Form::None | Form::Raw => return Err(self.never_made(packing)),
+            Form::Kept(raw) => self.throttle.copy(gate, work.direction, waited, &raw, to)?,
+            Form::None | Form::Raw => return Err(Form::never_made(self.codec(packing).id()).into()),
         }
         Ok(to.len() as u64)
     }
@@ -193,9 +177,8 @@ impl ActionContext<'_> {
         let (raw, to, host) = self.memory.compressing(turn, work);
         let small = self.pack(&work.packing, raw, &mut bench.small)?;
         if let Some(to) = to.get_mut(..small.len()) {
-            let form = Form::small(small, to);
+            *self.forms.get(work.form) = Form::small(small, to);
             apply(to, damage);
-            self.set(Some(work.form), form);
             return Ok(0);
         }
         if host.len() < raw.len() {
@@ -203,9 +186,9 @@ impl ActionContext<'_> {
             let (needed, available) = (small.len(), to.len());
             return Err(codecs::Error::OutputTooSmall { needed, available }.into());
         }
-        self.fallbacks.fetch_add(1, Ordering::Relaxed);
+        self.forms.fallbacks.fetch_add(1, Ordering::Relaxed);
         self.throttle.copy(gate, Direction::D2h, true, raw, host)?;
-        self.set(Some(work.form), Form::Raw);
+        *self.forms.get(work.form) = Form::Raw;
         Ok(raw.len() as u64)
     }
 
@@ -216,23 +199,18 @@ impl ActionContext<'_> {
         work: &CodecWork,
     ) -> Result<u64, Interrupted> {
         let (small, host, raw) = self.memory.decompressing(turn, work);
-        let form = std::mem::take(&mut *self.forms.get(work.form));
-        match form {
+        match self.forms.take(work.form) {
             Form::Small(seal) => self.unpack(&work.packing, seal, small, raw)?,
             Form::Raw => {
                 let host = &host[..raw.len()];
                 self.throttle.copy(gate, Direction::H2d, true, host, raw)?;
                 return Ok(raw.len() as u64);
             }
-            Form::None | Form::Kept(_) => return Err(self.never_made(&work.packing)),
+            Form::None | Form::Kept(_) => {
+                return Err(Form::never_made(self.codec(&work.packing).id()).into());
+            }
         }
         Ok(0)
-    }
-
-    fn set(&self, form: Option<usize>, made: Form) {
-        if let Some(form) = form {
-            *self.forms.get(form) = made;
-        }
     }
 
     fn codec(&self, packing: &Packing) -> &dyn Codec {
@@ -274,12 +252,6 @@ impl ActionContext<'_> {
             watch(packing.tensor, &cells);
         }
         Ok(())
-    }
-
-    /// The proof sees to it that this does not happen.
-    fn never_made(&self, packing: &Packing) -> Interrupted {
-        let codec = self.codec(packing).id();
-        codecs::Error::Corrupt { codec, block: 0, reason: "nothing was made" }.into()
     }
 }
 

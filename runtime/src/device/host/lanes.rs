@@ -10,7 +10,7 @@ use super::action::{ActionContext, Interrupted, Workbench};
 use super::gate::{Gate, TearsOffInPanic, TornOff};
 use super::ledger::Ledger;
 use super::sabotage::Sabotage;
-use crate::device::{ActionError, Stop};
+use crate::device::{ActionError, Interruption, Stop};
 
 /// What lanes share during an iteration.
 pub(super) struct Iteration<'a> {
@@ -39,7 +39,7 @@ impl<'a> Iteration<'a> {
     }
 
     /// Runs it to its end, or until it is torn off. No lane works on when this returns.
-    pub fn run(self, benches: &mut [Workbench; Lane::COUNT]) -> Result<(), Outcome> {
+    pub fn run(self, benches: &mut [Workbench; Lane::COUNT]) -> Result<(), Interruption> {
         let spawned = thread::scope(|scope| {
             let mut on_calling_thread = None;
             for (lane, bench) in Lane::ALL.into_iter().zip(benches) {
@@ -57,7 +57,7 @@ impl<'a> Iteration<'a> {
                     .spawn_scoped(scope, lives)
                 {
                     self.gate.tear_off();
-                    return Err(Outcome::NoThread(why.to_string()));
+                    return Err(Interruption::NoThread(why.to_string()));
                 }
             }
             self.gate.enter(Lane::Compute);
@@ -74,11 +74,11 @@ impl<'a> Iteration<'a> {
         });
         spawned?;
         if let Some((action, error)) = lock(&self.failure).take() {
-            return Err(Outcome::Failed(action, error));
+            return Err(Interruption::Failed(action, error));
         }
         match lock(self.ledger).events.len() == 2 * self.plan.actions.len() {
             true => Ok(()),
-            false => Err(Outcome::Stopped),
+            false => Err(Interruption::Stopped),
         }
     }
 
@@ -148,13 +148,6 @@ impl<'a> Iteration<'a> {
 const SLEEPS: Duration = Duration::from_micros(80);
 /// A sleep after which a lane looks whether it is asked to stop.
 const LONGEST_SLEEP: Duration = Duration::from_millis(20);
-
-/// How an iteration did not come to its end.
-pub(super) enum Outcome {
-    Stopped,
-    Failed(ActionId, ActionError),
-    NoThread(String),
-}
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

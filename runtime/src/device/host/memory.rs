@@ -9,7 +9,7 @@
 //! action alone; a host buffer, too. So two actions that run at once share no addresses that either
 //! writes. Ops that change a tensor in place (which a plan states as reading it) are ordered against
 //! every other user of that buffer, which [`crate::device::check`] sees to. Within an action, operands are
-//! disjoint: what an output lies over is not handed out as an input ([`super::script`]).
+//! disjoint: what an output lies over is not handed out as an input ([`crate::device::script`]).
 //!
 //! Everything lies within the arena: the proof says so, and slices check it once more.
 #![allow(unsafe_code)]
@@ -18,7 +18,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
 use super::gate::Turn;
-use super::script::{CodecWork, CopyWork, OpWork, Place};
+use crate::device::script::{CodecWork, CopyWork, OpWork, Place};
 use crate::network::Operands;
 
 /// What planners align addresses to.

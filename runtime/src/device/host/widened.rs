@@ -4,7 +4,7 @@ use schema::TensorId;
 
 use super::gate::Turn;
 use super::memory::Memory;
-use super::script::{OpWork, Place};
+use crate::device::script::{OpWork, Place};
 use crate::network::bf16::{narrow, widen};
 use crate::network::{Network, Operands};
 

@@ -1,0 +1,190 @@
+//! What methods make of one problem, side by side.
+
+use std::time::Instant;
+
+use planner::methods::{self, Method};
+use planner::{Monitor, PlanError, Problem, ProvenPlan, bound, least_budget};
+use reports::{Comparison, MethodResult, Status};
+use schema::{Bytes, Choice, Document, Nanos, Plan, Reference, Task, Trace};
+use simulator::{InCore, Infeasible};
+
+use crate::{Error, Result};
+
+/// Finds a method or lists those that there are.
+///
+/// # Errors
+/// If there is none of this name.
+pub fn method(name: &str) -> Result<Box<dyn Method>> {
+    methods::by_name(name).ok_or_else(|| {
+        let names: Vec<_> = methods::all().iter().map(|method| method.name()).collect();
+        Error::NoMethod(name.into(), names.join(", "))
+    })
+}
+
+/// The methods of these names, none twice; without a name all that a comparison has.
+///
+/// # Errors
+/// If there is none of a name, or it comes twice.
+pub fn methods_of(names: &[String], no_codecs: bool) -> Result<Vec<Box<dyn Method>>> {
+    if names.is_empty() {
+        let mut chosen = methods::all();
+        chosen.retain(|m| !(m.only_on_request() || no_codecs && m.needs_codecs()));
+        return Ok(chosen);
+    }
+    for (index, name) in names.iter().enumerate() {
+        if names[..index].contains(name) {
+            return Err(Error::Twice("--methods", name.clone()));
+        }
+    }
+    names.iter().map(|name| method(name)).collect()
+}
+
+/// What one method came up with.
+pub struct Found {
+    /// The plan.
+    pub plan: std::result::Result<ProvenPlan, PlanError>,
+    /// Its row in a comparison.
+    pub row: MethodResult,
+}
+
+/// Plans with one method, to the end of its search: what is compared with other points, or kept, is the
+/// plan of a whole search.
+///
+/// # Errors
+/// If the search is interrupted, or the plan cannot be proven safe: that is our error, never a result.
+pub fn result_of(
+    method: &dyn Method,
+    problem: &Problem,
+    monitor: &dyn Monitor,
+    in_core: &InCore,
+) -> Result<Found> {
+    let found =
+        found_by(method.name(), problem, in_core, || planner::plan(method, problem, monitor))?;
+    let plan = found.plan.as_ref().ok();
+    match plan.is_some_and(|plan| plan.settings.contains_key(planner::INTERRUPTED)) {
+        true => Err(Error::Interrupted("interrupted")),
+        false => Ok(found),
+    }
+}
+
+/// The same for a method whose plan is made in some way, and whose search may have been cut short.
+///
+/// # Errors
+/// If there is no plan yet when the search is interrupted, or it cannot be proven safe.
+pub fn found_by(
+    method: &str,
+    problem: &Problem,
+    in_core: &InCore,
+    plan: impl FnOnce() -> std::result::Result<ProvenPlan, PlanError>,
+) -> Result<Found> {
+    let begin = Instant::now();
+    let plan = plan();
+    let seconds = begin.elapsed().as_secs_f64();
+    let mut row = match &plan {
+        Ok(plan) => row_of(plan, in_core),
+        Err(PlanError::Interrupted) => return Err(Error::Interrupted("interrupted")),
+        Err(error @ PlanError::Unproven { .. }) => return Err(error.clone().into()),
+        Err(error) => {
+            let reason = with_op_name(error, problem.trace);
+            let mut row = MethodResult::without_plan(method, Status::Infeasible, reason);
+            row.shortfall = error.short_by();
+            row
+        }
+    };
+    row.plan_seconds = Some(seconds);
+    Ok(Found { plan, row })
+}
+
+/// The error's sentence, in which the op that it names by number has its name, too.
+fn with_op_name(error: &PlanError, trace: &Trace) -> String {
+    let text = error.to_string();
+    let (PlanError::OverBudget { cause, .. } | PlanError::Impossible(cause)) = error else {
+        return text;
+    };
+    let op = match cause {
+        Infeasible::Memory { op, .. }
+        | Infeasible::Prefetch { op, .. }
+        | Infeasible::TooManyRecomputations { before: op } => *op,
+        _ => return text,
+    };
+    let name = trace.ops.get(op.index()).map_or("", |op| op.name.as_str());
+    text.replacen(&op.to_string(), &format!("{op} ({name})"), 1)
+}
+
+fn row_of(plan: &Plan, in_core: &InCore) -> MethodResult {
+    let time = |wanted: fn(&Task) -> bool| -> Nanos {
+        plan.actions.iter().filter(|a| wanted(&a.task)).map(|a| a.duration).sum()
+    };
+    let bytes = |wanted: fn(&Task) -> bool| -> Bytes {
+        plan.actions.iter().filter(|a| wanted(&a.task)).map(|a| plan.moved_bytes(a)).sum()
+    };
+    let count =
+        |choice: Choice| plan.decisions.iter().filter(|d| d.choice == choice).count() as u64;
+    let recompute = time(|task| matches!(task, Task::Recompute(_)));
+    let codec = time(|task| matches!(task, Task::Compress(_) | Task::Decompress(_)));
+    let compute = time(|task| matches!(task, Task::Run(_))) + recompute + codec;
+    let predicted = &plan.predicted;
+    MethodResult {
+        method: plan.method.clone(),
+        status: Status::Ok,
+        reason: None,
+        shortfall: None,
+        iteration: Some(predicted.iteration),
+        slowdown: Some(predicted.iteration.ratio(in_core.iteration)),
+        peak: Some(predicted.peak),
+        arena: Some(predicted.arena),
+        gap: predicted.bound.map(|bound| predicted.iteration.ratio(bound) - 1.0),
+        plan_seconds: None,
+        kept: Some(count(Choice::Keep)),
+        swapped: Some(count(Choice::Swap)),
+        recomputed: Some(count(Choice::Recompute)),
+        compressed: Some(plan.decisions.iter().filter(|d| d.codec.is_some()).count() as u64),
+        d2h: Some(bytes(|task| matches!(task, Task::D2h(_)))),
+        h2d: Some(bytes(|task| matches!(task, Task::H2d(_)))),
+        recompute: Some(recompute),
+        codec: Some(codec),
+        stall: Some(predicted.iteration.saturating_sub(compute)),
+        jitter: None,
+    }
+}
+
+/// The rows with what they have in common: each is held against the bound.
+pub fn comparison(
+    problem: &Problem,
+    in_core: &InCore,
+    bound: Option<Nanos>,
+    mut methods: Vec<MethodResult>,
+) -> Comparison {
+    let Problem { trace, machine, budget, .. } = *problem;
+    methods.iter_mut().for_each(|row| over_bound(row, bound));
+    Comparison {
+        trace: Reference { name: trace.title(), digest: trace.digest() },
+        provenance: Some(trace.provenance.clone()),
+        machine: Reference { name: machine.name.clone(), digest: machine.digest() },
+        budget,
+        in_core: reported(in_core),
+        bound,
+        least_budget: Some(least_budget(problem).0),
+        methods,
+    }
+}
+
+/// The same held against the tightest bound that there is.
+pub fn comparison_with_bound(
+    problem: &Problem,
+    in_core: &InCore,
+    methods: Vec<MethodResult>,
+) -> Comparison {
+    comparison(problem, in_core, bound(problem).time(), methods)
+}
+
+/// The iteration without a memory limit, as reports have it.
+pub(crate) fn reported(in_core: &InCore) -> reports::InCore {
+    let InCore { iteration, peak, fixed, .. } = *in_core;
+    reports::InCore { iteration, peak, fixed }
+}
+
+/// States how far a row is over a bound.
+pub(crate) fn over_bound(row: &mut MethodResult, bound: Option<Nanos>) {
+    row.gap = row.iteration.zip(bound).map(|(time, bound)| time.ratio(bound) - 1.0);
+}

@@ -1,0 +1,281 @@
+//! Why a question has no answer.
+
+use std::path::PathBuf;
+
+use networks::NetworkError;
+use planner::inference::InferenceError;
+use planner::{PlanError, SpreadError};
+use profiler::MeasureError;
+use profiler::import::ImportError;
+use regression::FitError;
+use reports::PngError;
+use results::ResultsError;
+use runtime::cuda::{CodecRunError, CudaError, OpenError};
+use runtime::device::RunFailure;
+use runtime::memory::NoRoom;
+use runtime::network::RunError;
+use runtime::training::TrainingError;
+use scenarios::{CarryOverError, Place, ScenarioError, StudyError};
+use schema::{Bytes, FileError};
+use simulator::ContractError;
+
+/// Why a question has no answer. Each names its place and its remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No plan.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// Whoever waited wants no more. What there is by then is said.
+    #[error("{0}")]
+    Interrupted(&'static str),
+    /// Something was not measured or run.
+    #[error(transparent)]
+    Measure(#[from] MeasureError),
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A table cannot be read or written.
+    #[error(transparent)]
+    Table(#[from] ResultsError),
+    /// A folder cannot be made.
+    #[error("cannot make the folder {}", .0.display())]
+    Folder(PathBuf, #[source] std::io::Error),
+    /// A picture cannot be painted.
+    #[error(transparent)]
+    Png(#[from] PngError),
+    /// This machine has too little memory.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
+    /// Nothing is bundled under a name, or a file of a machine or network is wrong.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// There is no such machine.
+    #[error("--machine")]
+    Machine(#[source] ScenarioError),
+    /// A network is wrong.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// A study is wrong.
+    #[error(transparent)]
+    Study(#[from] StudyError),
+    /// A recording is wrong.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// Times cannot be carried over to a machine.
+    #[error(transparent)]
+    CarryOver(#[from] CarryOverError),
+    /// What something in a study leads to.
+    #[error("{0}")]
+    At(Place, #[source] Box<Self>),
+    /// There is no trace of a name.
+    #[error(
+        "no network, no bundled trace and no file is called `{name}`; traces: {traces}; networks: \
+         {networks}"
+    )]
+    NoTrace {
+        /// What was named.
+        name: String,
+        /// What there is.
+        traces: String,
+        /// What else there is.
+        networks: String,
+    },
+    /// There is no method of a name; those that there are.
+    #[error("no method is called `{0}`; there are {1}")]
+    NoMethod(String, String),
+    /// An option names something twice.
+    #[error("{0} names `{1}` twice")]
+    Twice(&'static str, String),
+    /// There is no model of a codec; those that there are.
+    #[error("--codecs: there is no model of `{0}`: write none, all, or some of {1}")]
+    NoModel(String, String),
+    /// A codec changes values.
+    #[error("--codecs: {0} changes values: allow that with --lossy")]
+    Lossy(String),
+    /// More than one codec whose rate would slide.
+    #[error(
+        "--codecs: name at most one codec of fixed rate, whose rate slides over the epochs, and no more \
+         than 127 others"
+    )]
+    SeveralRates,
+    /// A range of too many budgets.
+    #[error("--step {0}%: a range has at most {1} budgets")]
+    ManyBudgets(f64, f64),
+    /// Another process works in a folder.
+    #[error(
+        "another tidegate works in {}: wait for it, or give each partition a folder of its own and \
+         read them together with --also",
+        .0.display()
+    )]
+    FolderInUse(PathBuf),
+    /// A folder without results.
+    #[error("--also {}: there are no results of a study in this folder", .0.display())]
+    NoResults(PathBuf),
+    /// A part of a study that is another point's.
+    #[error(
+        "{} is not the result of the point that its name stands for: delete it, and the point is \
+         planned again",
+        .0.display()
+    )]
+    OtherPoint(PathBuf),
+    /// A machine's file together with another link.
+    #[error(
+        "{0}: a machine of a file has its own link or a bandwidth: write `inherits = \"{1}\"` into a \
+         file of its own, or name a bundled machine"
+    )]
+    LinkOfFile(Place, String),
+    /// A share of zeros that is none, in a row from 1.
+    #[error("{}: row {}: {} is no share of zeros", .0.display(), .1, .2)]
+    NoShare(PathBuf, usize, f64),
+    /// A table of zeros without rows.
+    #[error("{}: nothing was counted: `profile --epochs` counts", .0.display())]
+    NothingCounted(PathBuf),
+    /// Zeros of another trace.
+    #[error(
+        "{}: the trace has no tensor {tensor} called {name} of {bytes}: name the file that `profile` \
+         wrote beside the trace",
+        file.display()
+    )]
+    OtherTensors {
+        /// The file with the zeros.
+        file: PathBuf,
+        /// The tensor's number.
+        tensor: u32,
+        /// Its name.
+        name: String,
+        /// Its size.
+        bytes: Bytes,
+    },
+    /// Codecs' samples that no one model holds for, or that no model can be fitted to.
+    #[error("{}: {}", .0.display(), .1)]
+    Samples(PathBuf, SamplesProblem),
+    /// A codec failed.
+    #[error(transparent)]
+    Codec(#[from] codecs::Error),
+    /// Rows cannot be packed.
+    #[error(transparent)]
+    Packing(#[from] codecs::ibp::IbpError),
+    /// Lookups that cannot be predicted.
+    #[error(transparent)]
+    Lookups(#[from] InferenceError),
+    /// A table's file cannot be read.
+    #[error("cannot read {}", .0.display())]
+    TableFile(PathBuf, #[source] std::io::Error),
+    /// A table's file without rows of the size.
+    #[error("{}{}", .0.display(), .1)]
+    NoRows(PathBuf, String),
+    /// Options that stand for no rows.
+    #[error("--row-bytes and --sample must be at least 1")]
+    RowsOfNothing,
+    /// Times that scatter by too much.
+    #[error("{0}: {1}")]
+    Spread(&'static str, SpreadError),
+    /// Threads that the operating system refused.
+    #[error("cannot start threads: see `ulimit -u`")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
+    /// The device does not answer any more.
+    #[error("the device was lost before: {0}")]
+    Lost(String),
+    /// Plans of a check that could not be run.
+    #[error("{} of the plans or networks could not be run: see above", .0.len())]
+    NotRun(Vec<Self>),
+    /// Plans that leave other bits than the iteration in core.
+    #[error("{0} plans have other bits than in core")]
+    OtherBits(usize),
+    /// Layers that compute something else than the host's.
+    #[error("{0} ops are not as on the host; the first: {1}")]
+    OtherLayers(usize, String),
+    /// A CUDA device failed.
+    #[error(transparent)]
+    Cuda(#[from] CudaError),
+    /// A codec's kernels failed.
+    #[error(transparent)]
+    Kernels(#[from] CodecRunError),
+    /// A network was not trained to the end.
+    #[error(transparent)]
+    Training(#[from] TrainingError),
+    /// An op failed.
+    #[error(transparent)]
+    Op(#[from] RunError),
+    /// Nothing was trained.
+    #[error("nothing was trained: ask for more iterations")]
+    NothingTrained,
+    /// A CUDA device refuses a network.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A plan is not safe.
+    #[error("{}", .0.display())]
+    UnsafePlan(PathBuf, #[source] Box<simulator::Unsafe>),
+    /// A plan does not compute its trace.
+    #[error(transparent)]
+    Contract(#[from] ContractError),
+    /// A file that is no JSON.
+    #[error("{} is not JSON that a report can be made from", .0.display())]
+    NotJson(PathBuf, #[source] serde_json::Error),
+    /// A file that no report can be made from.
+    #[error("{} {}", .0.display(), .1)]
+    NoReport(PathBuf, String),
+    /// A file that is no comparison.
+    #[error("{} is not a comparison", .0.display())]
+    NoComparison(PathBuf, #[source] serde_json::Error),
+    /// A study's results that cannot be read.
+    #[error(transparent)]
+    StudyTable(ResultsError),
+    /// There is a driver without a device.
+    #[error("the NVIDIA driver sees no device")]
+    NoDevice,
+    /// Not all steps were taken.
+    #[error("interrupted: {} has what was done", .0.display())]
+    Acceptance(PathBuf),
+    /// A document that is none of `acceptance`.
+    #[error("{}: what `tidegate acceptance` writes", .0.display())]
+    NoAcceptance(PathBuf, #[source] serde_json::Error),
+}
+
+/// What is wrong with samples of codecs.
+#[derive(Debug, thiserror::Error)]
+pub enum SamplesProblem {
+    /// There are none.
+    #[error("is empty")]
+    Empty,
+    /// Of two devices, element types or numbers of threads.
+    #[error("samples of {0} and of {1}, for which no one model holds: keep one of them")]
+    Several(String, String),
+    /// A word that stands for no fidelity.
+    #[error("`{0}` is no fidelity of a codec")]
+    NoFidelity(String),
+    /// A codec's samples that nothing can be fitted to.
+    #[error("{0}: {1}")]
+    NoFit(String, FitError),
+    /// Models that are none.
+    #[error("{0}")]
+    NoModels(String),
+}
+
+/// What answers are.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// Whether whoever waited wanted no more.
+    pub fn is_interruption(&self) -> bool {
+        match self {
+            Self::Interrupted(_)
+            | Self::Acceptance(_)
+            | Self::Plan(PlanError::Interrupted)
+            | Self::Training(TrainingError::Run(RunFailure::Stopped))
+            | Self::Measure(
+                MeasureError::Interrupted
+                | MeasureError::Plan(PlanError::Interrupted)
+                | MeasureError::Run(RunFailure::Stopped),
+            ) => true,
+            Self::At(_, error) => error.is_interruption(),
+            _ => false,
+        }
+    }
+
+    /// With everything that caused it, in a line.
+    pub fn in_words(&self) -> String {
+        let causes = std::iter::successors(std::error::Error::source(self), |error| error.source());
+        causes.fold(self.to_string(), |text, cause| format!("{text}: {cause}"))
+    }
+}

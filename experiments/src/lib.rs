@@ -1,0 +1,36 @@
+//! Questions that take more than one plan or run: comparisons of methods, time against memory, largest
+//! batches, studies, trainings planned epoch by epoch, checks of predictions, trainings under a budget,
+//! lookups in tables, and benches.
+//!
+//! *Invariant: nothing is printed. Whoever waits is told of progress by a [`Monitor`](planner::Monitor),
+//! which may also end the work; what is wrong is an [`Error`] that names its place and its remedy. What
+//! writes files writes them whole or not at all.*
+
+pub mod acceptance;
+pub mod bench;
+pub mod check;
+pub mod compare;
+pub mod compared;
+mod compressed_forms;
+mod conditions;
+pub mod epochs;
+mod error;
+pub mod fits;
+pub mod frontier;
+pub mod lookups;
+pub mod page;
+mod published;
+pub mod rates;
+pub mod report;
+mod scatter;
+mod side_by_side;
+pub mod sources;
+pub mod study;
+pub mod train;
+pub mod zeros;
+
+pub use compressed_forms::CompressedForms;
+pub use conditions::{CodecInputs, Conditions, Inputs};
+pub use error::{Error, Result, SamplesProblem};
+pub use published::published_figures;
+pub use scatter::{Robust, Scatter};

@@ -1,0 +1,121 @@
+//! What reports are made from.
+
+mod study;
+
+use std::path::{Path, PathBuf};
+
+use reports::{Comparison, Report, Run, Setting};
+use results::read_parquet;
+use schema::file::read_text;
+use schema::{Bytes, BytesPerSec, Document, Plan, Timeline, Trace};
+use simulator::{check_contract, predict, prove};
+
+use crate::{Error, Result};
+
+/// A copy as large as the largest tensors: what a link's bandwidth is called.
+const LARGE_COPY: Bytes = Bytes(256 << 20);
+
+/// Finds the traces of plans and timelines.
+pub trait Traces {
+    /// The trace of a plan, where it is at hand.
+    fn of_plan(&mut self, plan: &Plan) -> Option<Trace>;
+
+    /// The trace of a timeline, where it is at hand.
+    fn of_timeline(&mut self, timeline: &Timeline) -> Option<Trace>;
+}
+
+/// Adds what a file or folder holds: a timeline, a plan, a comparison or a study's results.
+///
+/// # Errors
+/// If it holds none of these, or a plan does not hold.
+pub fn add(input: &Path, traces: &mut dyn Traces, report: &mut Report) -> Result<()> {
+    if let Some(table) = study_table(input)? {
+        study::add(read_parquet(&table).map_err(Error::StudyTable)?, report);
+        return Ok(());
+    }
+    let text = read_text(input)?;
+    match Kind::of(&text, input)? {
+        Kind::Timeline => {
+            let timeline = Timeline::from_json(&text, input)?;
+            let trace = traces.of_timeline(&timeline);
+            report.runs.push(Run { timeline, plan: None, trace });
+        }
+        Kind::Plan => {
+            let plan = Plan::from_json(&text, input)?;
+            prove(&plan).map_err(|why| Error::UnsafePlan(input.into(), Box::new(why)))?;
+            let trace = traces.of_plan(&plan);
+            if let Some(trace) = &trace {
+                check_contract(&plan, trace)?;
+            }
+            let timeline = predict(&plan, trace.as_ref());
+            report.runs.push(Run { timeline, plan: Some(plan), trace });
+        }
+        Kind::Comparison => {
+            let comparison: Comparison = serde_json::from_str(&text)
+                .map_err(|error| Error::NoComparison(input.into(), error))?;
+            report.settings.push(Setting::of(&comparison, bandwidth(&comparison)));
+        }
+    }
+    Ok(())
+}
+
+/// The table of a study's results, where that is what the input names.
+fn study_table(input: &Path) -> Result<Option<PathBuf>> {
+    if !input.is_dir() {
+        let is_table = input.extension().is_some_and(|extension| extension == "parquet");
+        return Ok(is_table.then(|| input.to_path_buf()));
+    }
+    let table = input.join("results.parquet");
+    if table.exists() {
+        return Ok(Some(table));
+    }
+    let why = "holds no results.parquet: pass the folder of a study that has ended";
+    Err(Error::NoReport(input.into(), why.into()))
+}
+
+/// What an input's JSON holds.
+enum Kind {
+    Timeline,
+    Plan,
+    Comparison,
+}
+
+/// The part of an input that tells what it is.
+#[derive(serde::Deserialize)]
+struct Header {
+    format: Option<String>,
+    in_core: Option<serde::de::IgnoredAny>,
+    methods: Option<serde::de::IgnoredAny>,
+}
+
+impl Kind {
+    fn of(text: &str, input: &Path) -> Result<Self> {
+        let header: Header =
+            serde_json::from_str(text).map_err(|error| Error::NotJson(input.into(), error))?;
+        let no = |why: String| Err(Error::NoReport(input.into(), why));
+        match header.format.as_deref() {
+            Some(Timeline::FORMAT) => Ok(Self::Timeline),
+            Some(Plan::FORMAT) => Ok(Self::Plan),
+            Some(Trace::FORMAT) => {
+                no("is a trace: pass a plan or a timeline, and the trace with --trace".into())
+            }
+            Some(other) => no(format!(
+                "holds {other}: a report is made from timelines, plans, comparisons and studies"
+            )),
+            None if header.in_core.is_some() && header.methods.is_some() => Ok(Self::Comparison),
+            None => {
+                no("is no timeline, plan or comparison: write them with `simulate -o`, `plan -o` \
+                        or `compare --format json`"
+                    .into())
+            }
+        }
+    }
+}
+
+/// The bandwidth from host to device of a comparison's machine, where it is a bundled one that has
+/// not changed since.
+fn bandwidth(comparison: &Comparison) -> Option<BytesPerSec> {
+    let machine = scenarios::machine(&comparison.machine.name).ok()?;
+    (machine.digest() == comparison.machine.digest)
+        .then(|| BytesPerSec(machine.link.h2d.at(LARGE_COPY).round() as u64))
+}

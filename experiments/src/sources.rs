@@ -1,0 +1,90 @@
+//! Traces, machines and networks by name: bundled ones, or files.
+
+use std::path::{Path, PathBuf};
+
+use networks::{Network, NetworkOptions};
+use profiler::import::{ImportOptions, InPlaceOps};
+use schema::file::{read_bytes, read_text};
+use schema::{Document, Machine, Trace};
+
+use crate::{Error, Result};
+
+/// Whether a name means the same trace or network wherever it is given.
+pub fn is_bundled(name: &str) -> bool {
+    scenarios::traces().any(|trace| trace == name)
+        || networks::networks().any(|network| network.name == name)
+}
+
+/// A bundled trace, a trace file, or a recording.
+///
+/// # Errors
+/// If there is none of this name, or it cannot be read.
+pub fn read_trace(name: &str, in_place: InPlaceOps) -> Result<Trace> {
+    if scenarios::traces().any(|bundled| bundled == name) {
+        return Ok(scenarios::trace(name)?);
+    }
+    let path = Path::new(name);
+    if name != "-" && !path.exists() {
+        let networks: Vec<_> = networks::networks().map(|network| network.name).collect();
+        let traces: Vec<_> = scenarios::traces().collect();
+        return Err(Error::NoTrace {
+            name: name.into(),
+            traces: traces.join(", "),
+            networks: networks.join(", "),
+        });
+    }
+    let text = read_text(path)?;
+    match profiler::import::detect(&text) {
+        Some(format) if !is_document(&text) => {
+            let options = ImportOptions { network: None, in_place };
+            Ok(profiler::import::import(&text, path, Some(format), &options)?)
+        }
+        _ => Ok(Trace::from_json(&text, path)?),
+    }
+}
+
+/// A trace document may mention anything in its notes; its beginning tells it apart.
+fn is_document(text: &str) -> bool {
+    text.chars().take(200).collect::<String>().contains("\"tidegate/")
+}
+
+/// A bundled machine, perhaps with another link, or a file.
+///
+/// # Errors
+/// If there is none of this name, or it cannot be read.
+pub fn read_machine(name: &str) -> Result<Machine> {
+    let of_file =
+        |(file, _): &(&str, &str)| [".json", ".toml"].iter().any(|end| file.ends_with(end));
+    if let Some((file, others)) = name.split_once('+').filter(of_file) {
+        return scenarios::machine_with(read_machine(file)?, others).map_err(Error::Machine);
+    }
+    let path = PathBuf::from(name);
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("toml") => Ok(scenarios::machine_from_toml(&read_text(&path)?, &path)?),
+        Some("json") => Ok(Machine::read(&path)?),
+        _ => scenarios::machine(name).map_err(Error::Machine),
+    }
+}
+
+/// Whether a name is that of a bundled network, or of a file that describes one.
+pub fn is_network(name: &str) -> bool {
+    networks::networks().any(|network| network.name == name)
+        || matches!(extension(name), Some("toml" | "onnx"))
+}
+
+/// A bundled network, or one from a TOML or ONNX file.
+///
+/// # Errors
+/// If there is none of this name, or it cannot be read.
+pub fn read_network(name: &str, options: &NetworkOptions) -> Result<Network> {
+    let path = Path::new(name);
+    Ok(match extension(name) {
+        Some("toml") => networks::network_from_toml(&read_text(path)?, path, options)?,
+        Some("onnx") => networks::network_from_onnx(&read_bytes(path)?, path, options)?,
+        _ => networks::network(name, options)?,
+    })
+}
+
+fn extension(name: &str) -> Option<&str> {
+    Path::new(name).extension().and_then(|extension| extension.to_str())
+}

@@ -1,0 +1,350 @@
+//! A point with everything that it names: ready to be planned.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use networks::{NetworkOptions, modelled_trace};
+use planner::{Allowed, CodecOptions, Limits, Monitor, methods};
+use profiler::import::InPlaceOps;
+use scenarios::{Budget, Find, LinkChoice, Place, Point, Study};
+use schema::{Bandwidth, Bytes, BytesPerSec, Digest, Document, Machine, Origin, Trace};
+use simulator::{InCore, in_core};
+
+use results::{Row, Status};
+
+use super::search::{Budgeted, Question, largest_batch, smallest_budget};
+use crate::compressed_forms::CompressedForms;
+use crate::rates::{every_rate, slides};
+use crate::sources::{read_machine, read_network, read_trace};
+use crate::{CodecInputs, Conditions, Error, Result};
+
+/// The copy whose bandwidth stands for a link's.
+const LARGE: Bytes = Bytes(256 << 20);
+
+/// A point that is ready to be planned.
+pub struct Case {
+    /// Names what was asked, and nothing else: two runs of one point have the same.
+    pub digest: Digest,
+    /// The question; the answer is still empty.
+    pub row: Row,
+    machine: Machine,
+    decided_on: Option<(Machine, Arc<Traced>)>,
+    traced: Arc<Traced>,
+    options: NetworkOptions,
+    budget: Option<Budget>,
+    find: Option<Find>,
+    conditions: Conditions,
+    epoch: Option<(u32, u32)>,
+}
+
+/// A trace and what follows from it alone.
+struct Traced {
+    trace: Trace,
+    digest: Digest,
+    in_core: InCore,
+}
+
+/// Every point of a study as a case, in the study's order.
+pub fn cases(study: &Study) -> Result<Vec<Case>> {
+    let mut traces = Traces::default();
+    study.points().map(|point| case(study, &point, &mut traces)).collect()
+}
+
+fn case(study: &Study, point: &Point, traces: &mut Traces) -> Result<Case> {
+    let group = point.group;
+    let machine = machine(point)?;
+    let mut options = NetworkOptions {
+        batch: point.batch.unwrap_or(1),
+        image: point.image,
+        ..group.options.clone()
+    };
+    if let Some((epoch, epochs)) = point.epoch {
+        options.progress = f64::from(epoch) / f64::from((epochs - 1).max(1));
+    }
+    let codecs = codecs(point, &machine)?;
+    let conditions = Conditions {
+        host_budget: Some(machine.host.memory),
+        allowed: Allowed {
+            swap: point.allow.swap,
+            recompute: point.allow.recompute,
+            compress: codecs.is_some(),
+        },
+        limits: group.evaluations.map_or(Limits::default(), |evaluations| Limits { evaluations }),
+        codecs,
+    };
+    let from = group.recorded_on.as_ref().map(|(name, place)| at(place, read_machine(name)));
+    let from = from.transpose()?;
+    let traced = traces.get(point, &options, from.as_ref(), &machine)?;
+    let decided_on = match &group.decided_on {
+        Some((name, place)) => {
+            let other = at(place, read_machine(name))?;
+            let traced = traces.get(point, &options, from.as_ref(), &other)?;
+            Some((other, traced))
+        }
+        None => None,
+    };
+    let budget = Budget::resolve(point.budget, &machine, traced.in_core.peak);
+    let mut row = Row {
+        study: study.name.clone(),
+        group: group.name.clone(),
+        network: point.subject.name.clone(),
+        batch: traced.trace.batch,
+        options: options_text(&options, point),
+        codecs: Some(group.codecs.text()).filter(|text| !text.is_empty()),
+        origin: origin(&traced.trace).into(),
+        machine: point.machine.0.clone(),
+        link: point.link.to_string(),
+        bandwidth: BytesPerSec(machine.link.h2d.at(LARGE).round() as u64),
+        budget,
+        host_budget: machine.host.memory,
+        method: point.method.to_string(),
+        decided_on: group.decided_on.as_ref().map(|(name, _)| name.clone()).unwrap_or_default(),
+        allowed: point.allow.name().into(),
+        find: group.find.map(Find::name).unwrap_or_default().into(),
+        evaluations: conditions.limits.evaluations,
+        in_core: traced.in_core.iteration,
+        in_core_peak: traced.in_core.peak,
+        ..Row::default()
+    };
+    // What is searched for is no part of the question.
+    match group.find {
+        Some(Find::LargestBatch) => row.batch = None,
+        Some(Find::SmallestBudget) => row.budget = Bytes::ZERO,
+        None => {}
+    }
+    let elsewhere = decided_on.as_ref().map(|(machine, traced)| (machine.digest(), &traced.digest));
+    let asked = format!(
+        "tidegate {} {row:?} {:?} {} {} {elsewhere:?} {:?}",
+        env!("CARGO_PKG_VERSION"),
+        point.budget,
+        machine.digest(),
+        traced.digest,
+        conditions.codecs.as_ref().map(|codecs| (codecs.chosen.digest(), codecs.host.digest()))
+    );
+    Ok(Case {
+        digest: Digest::of_bytes(asked.as_bytes()),
+        row,
+        machine,
+        decided_on,
+        traced,
+        options,
+        budget: point.budget,
+        find: group.find,
+        conditions,
+        epoch: point.epoch,
+    })
+}
+
+impl Case {
+    /// Plans the point.
+    pub fn answer(&self, monitor: &dyn Monitor) -> Result<Row> {
+        let method = methods::by_name(&self.row.method).expect("the study's methods are checked");
+        let question = Question {
+            machine: &self.machine,
+            decided_on: self.decided_on.as_ref().map(|(m, traced)| (m, &traced.trace)),
+            method: method.as_ref(),
+            conditions: &self.conditions,
+            probes: false,
+            epoch: self.epoch,
+        };
+        let begin = std::time::Instant::now();
+        let answer = match self.find {
+            Some(Find::LargestBatch) => {
+                let network = |batch| {
+                    let options = NetworkOptions { batch, ..self.options.clone() };
+                    read_network(&self.row.network, &options)
+                };
+                let budget = |peak| Budget::resolve(self.budget, &self.machine, peak);
+                largest_batch(&question, &network, &budget, monitor)?
+            }
+            Some(Find::SmallestBudget) => {
+                smallest_budget(&question, self.traced.trace.clone(), monitor)?
+            }
+            None => Budgeted {
+                found: question.answer(&self.traced.trace, self.row.budget, monitor)?,
+                trace: self.traced.trace.clone(),
+                in_core: self.traced.in_core,
+                budget: self.row.budget,
+            },
+        };
+        Ok(answered(self.row.clone(), answer, begin.elapsed().as_secs_f64()))
+    }
+}
+
+/// What the point's method may compress with.
+fn codecs(point: &Point, machine: &Machine) -> Result<Option<CodecInputs>> {
+    let of_group = &point.group.codecs;
+    let Some((_, place)) = of_group.names.first() else { return Ok(None) };
+    let names: Vec<String> = of_group.names.iter().map(|(name, _)| name.clone()).collect();
+    if names == ["none"] {
+        return Ok(None);
+    }
+    let models = scenarios::codec_models(machine);
+    let models = of_group.speed.map_or(models.clone(), |speed| models.at_speed(speed));
+    let options = CodecOptions { sparsity: of_group.sparsity, lossy: of_group.lossy };
+    let host = scenarios::host_codec_models();
+    let inputs = at(place, CodecInputs::named(&names, models, host, options))?;
+    let method = methods::by_name(point.method).expect("the study's methods are checked");
+    if point.epoch.is_none() || !slides(method.as_ref()) {
+        return Ok(Some(inputs));
+    }
+    let rates = at(place, every_rate(&inputs.chosen))?;
+    Ok(Some(inputs.with(rates)))
+}
+
+fn answered(question: Row, answer: Budgeted, seconds: f64) -> Row {
+    let Budgeted { trace, in_core, budget, found } = answer;
+    let small = found.plan.as_ref().ok().map(|plan| CompressedForms::of(plan, &trace));
+    let small = small.filter(|small| small.count > 0);
+    let found = found.row;
+    Row {
+        batch: trace.batch,
+        budget,
+        status: match found.status {
+            reports::Status::Ok => Status::Ok,
+            reports::Status::Infeasible | reports::Status::Timeout => Status::Infeasible,
+        },
+        reason: found.reason,
+        shortfall: found.shortfall,
+        in_core: in_core.iteration,
+        in_core_peak: in_core.peak,
+        iteration: found.iteration,
+        slowdown: found.slowdown,
+        gap: found.gap,
+        peak: found.peak,
+        arena: found.arena,
+        kept: found.kept,
+        swapped: found.swapped,
+        recomputed: found.recomputed,
+        compressed: found.compressed,
+        compressed_raw: small.map(|small| small.raw),
+        compressed_small: small.map(|small| small.reserved),
+        d2h: found.d2h,
+        h2d: found.h2d,
+        recompute: found.recompute,
+        codec: found.codec,
+        stall: found.stall,
+        plan_seconds: Some(if question.find.is_empty() {
+            found.plan_seconds.unwrap_or(seconds)
+        } else {
+            seconds
+        }),
+        ..question
+    }
+}
+
+/// Traces by what they are made of, so that each is made once.
+#[derive(Default)]
+struct Traces(HashMap<String, Arc<Traced>>);
+
+impl Traces {
+    fn get(
+        &mut self,
+        point: &Point,
+        options: &NetworkOptions,
+        from: Option<&Machine>,
+        machine: &Machine,
+    ) -> Result<Arc<Traced>> {
+        let subject = point.subject;
+        let speed = point.group.speed;
+        let key = format!("{} {options:?} {:?} {speed:?}", subject.name, machine.device);
+        if let Some(traced) = self.0.get(&key) {
+            return Ok(traced.clone());
+        }
+        let trace = at(&subject.place, trace(subject, options, from, machine, speed))?;
+        let traced = Arc::new(Traced { digest: trace.digest(), in_core: in_core(&trace), trace });
+        self.0.insert(key, traced.clone());
+        Ok(traced)
+    }
+}
+
+fn trace(
+    subject: &scenarios::Subject,
+    options: &NetworkOptions,
+    from: Option<&Machine>,
+    machine: &Machine,
+    speed: Option<f64>,
+) -> Result<Trace> {
+    let trace = match subject.is_network {
+        false => read_trace(&subject.name, InPlaceOps::AsRecorded)?,
+        true => {
+            let network = read_network(&subject.name, options)?;
+            let modelled = modelled_trace(&network, machine)?;
+            if speed.is_none() {
+                return Ok(modelled);
+            }
+            modelled
+        }
+    };
+    Ok(scenarios::carry_over(&trace, from, machine, speed)?.0)
+}
+
+fn machine(point: &Point) -> Result<Machine> {
+    let (name, place) = point.machine;
+    let mut machine = match point.link {
+        LinkChoice::Named(link) if is_file(name) => {
+            return Err(Error::LinkOfFile(place.clone(), link.clone()));
+        }
+        LinkChoice::Named(link) => {
+            let machine = name.split('+').next().unwrap_or(name);
+            at(place, read_machine(&format!("{machine}+{link}")))?
+        }
+        LinkChoice::Own | LinkChoice::Bandwidth(_) => at(place, read_machine(name))?,
+    };
+    if let LinkChoice::Bandwidth(bandwidth) = *point.link {
+        machine.link.name = point.link.to_string();
+        machine.link.d2h = Bandwidth::constant(bandwidth);
+        machine.link.h2d = Bandwidth::constant(bandwidth);
+    }
+    machine.host.memory = point.host_memory.unwrap_or(machine.host.memory);
+    Ok(machine)
+}
+
+fn is_file(name: &str) -> bool {
+    Path::new(name).extension().is_some()
+}
+
+fn origin(trace: &Trace) -> &'static str {
+    match trace.provenance.origin {
+        Origin::Measured => "measured",
+        Origin::Imported => "imported",
+        Origin::Modelled => "modelled",
+        Origin::Scaled => "scaled",
+    }
+}
+
+/// The options that are not the network's own, for people.
+fn options_text(options: &NetworkOptions, point: &Point) -> String {
+    let defaults = NetworkOptions::default();
+    let mut texts = Vec::new();
+    texts.extend(options.image.map(|[height, width]| format!("image {height}x{width}")));
+    texts.extend(options.frames.map(|frames| format!("{frames} frames")));
+    texts.extend(options.sequence.map(|tokens| format!("{tokens} tokens")));
+    texts.extend(options.activation.map(|activation| activation.name().to_string()));
+    texts.extend(options.dtype.map(|dtype| format!("{dtype:?}").to_lowercase()));
+    texts.extend(options.optimizer.map(|optimizer| format!("{optimizer:?}").to_lowercase()));
+    if options.in_place != defaults.in_place {
+        texts.push("out of place".into());
+    }
+    if options.pool_indices != defaults.pool_indices {
+        texts.push("pool indices".into());
+    }
+    if options.fused_attention != defaults.fused_attention {
+        texts.push("unfused attention".into());
+    }
+    texts.extend(point.group.speed.map(|factor| format!("computing {factor}x as fast")));
+    match point.epoch {
+        Some((epoch, epochs)) => texts.push(format!("epoch {epoch} of {epochs}")),
+        None if options.progress != defaults.progress => {
+            texts.push(format!("progress {}", options.progress));
+        }
+        None => {}
+    }
+    texts.join(", ")
+}
+
+/// An error with the place in the study that leads to it.
+fn at<T>(place: &Place, result: Result<T>) -> Result<T> {
+    result.map_err(|error| Error::At(place.clone(), Box::new(error)))
+}

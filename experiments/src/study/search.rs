@@ -1,0 +1,230 @@
+//! The largest batch and the smallest budget that a method can plan, by bisection.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use networks::{Network, modelled_trace};
+use planner::methods::Method;
+use planner::{Limits, Monitor, PlanError, Problem, Progress};
+use schema::{Bytes, Machine, Nanos, Trace};
+use simulator::{InCore, in_core};
+
+use crate::compare::{Found, result_of};
+use crate::rates::range_of;
+use crate::{Conditions, Result};
+
+/// What a method is asked for, apart from the trace and the budget.
+pub struct Question<'a> {
+    /// What carries the plan out.
+    pub machine: &'a Machine,
+    /// The machine for which the method decides, where it is another.
+    pub decided_on: Option<(&'a Machine, &'a Trace)>,
+    /// The method.
+    pub method: &'a dyn Method,
+    /// What its plan may do.
+    pub conditions: &'a Conditions,
+    /// Whether it searches only as long as it takes to know that there is a plan.
+    pub probes: bool,
+    /// The epoch that is planned, and how many the training has.
+    pub epoch: Option<(u32, u32)>,
+}
+
+/// A trace under a budget, and what the method found.
+pub struct Budgeted {
+    /// The trace.
+    pub trace: Trace,
+    /// Its iteration without a memory limit.
+    pub in_core: InCore,
+    /// The budget.
+    pub budget: Bytes,
+    /// What was found.
+    pub found: Found,
+}
+
+/// Batches beyond this are none that anybody trains with.
+const LARGEST_BATCH: u32 = 1 << 20;
+
+/// A probe asks whether there is a plan, not for the best one: its searches are this short.
+const PROBE: Limits = Limits { evaluations: 64 };
+
+impl<'a> Question<'a> {
+    fn problem<'p>(&self, trace: &'p Trace, machine: &'p Machine, budget: Bytes) -> Problem<'p> {
+        let mut problem = self.conditions.problem(trace, machine, budget);
+        if self.probes {
+            problem.limits.evaluations = problem.limits.evaluations.min(PROBE.evaluations);
+        }
+        problem
+    }
+
+    /// Plans one trace under one budget.
+    ///
+    /// # Errors
+    /// If the search is interrupted, or its plan cannot be proven safe.
+    pub fn answer(&self, trace: &Trace, budget: Bytes, monitor: &dyn Monitor) -> Result<Found> {
+        let problem = self.problem(trace, self.machine, budget);
+        let in_core = in_core(trace);
+        match self.decided_on {
+            None => {
+                let range = self.epoch.and_then(|_| range_of(self.method, &problem));
+                let parameter = range.zip(self.epoch).map(|(range, (now, all))| range.at(now, all));
+                let slid = parameter.and_then(|parameter| self.method.with_parameter(parameter));
+                result_of(slid.as_deref().unwrap_or(self.method), &problem, monitor, &in_core)
+            }
+            Some((machine, trace)) => {
+                let decided_for = Some(self.problem(trace, machine, budget));
+                let method = Alone { method: self.method, decided_for };
+                result_of(&method, &problem, monitor, &in_core)
+            }
+        }
+    }
+
+    /// Whether the method has a plan at all.
+    ///
+    /// [`planner::plan`] falls back on the methods that a method includes. They search less, so
+    /// they are asked first: where one of them has a plan, there is no need to search.
+    fn fits(&self, trace: &Trace, budget: Bytes, monitor: &dyn Monitor) -> Result<bool> {
+        if self.decided_on.is_none() {
+            for included in self.method.includes() {
+                let question = Question { method: included.as_ref(), ..*self };
+                if question.fits(trace, budget, monitor)? {
+                    return Ok(true);
+                }
+            }
+        }
+        let alone = Alone { method: self.method, decided_for: None };
+        let monitor = UntilFound { monitor, found: AtomicBool::new(false) };
+        Ok(Question { method: &alone, ..self.probe() }
+            .answer(trace, budget, &monitor)?
+            .plan
+            .is_ok())
+    }
+
+    /// The same with short searches.
+    fn probe(&self) -> Self {
+        Question { probes: true, ..*self }
+    }
+
+    /// The plan where a probe found one: at the edge of what fits, a longer search can end with
+    /// decisions that no order of addresses carries out, and then the probe's plan counts.
+    fn best(&self, trace: &Trace, budget: Bytes, monitor: &dyn Monitor) -> Result<Found> {
+        let found = self.answer(trace, budget, monitor)?;
+        if found.plan.is_ok() { Ok(found) } else { self.probe().answer(trace, budget, monitor) }
+    }
+}
+
+/// Waits for any plan, and wants no better one.
+struct UntilFound<'a> {
+    monitor: &'a dyn Monitor,
+    found: AtomicBool,
+}
+
+impl Monitor for UntilFound<'_> {
+    fn proceed(&self, progress: Progress) -> bool {
+        !self.found.load(Ordering::Relaxed) && self.monitor.proceed(progress)
+    }
+
+    fn found(&self, _: Nanos) {
+        self.found.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A method without those that it includes: its own decisions are what is asked about.
+struct Alone<'a> {
+    method: &'a dyn Method,
+    /// What it decides for, where that is another machine than the one that carries it out.
+    decided_for: Option<Problem<'a>>,
+}
+
+impl Method for Alone<'_> {
+    fn name(&self) -> &'static str {
+        self.method.name()
+    }
+
+    fn summary(&self) -> &'static str {
+        self.method.summary()
+    }
+
+    fn source(&self) -> &'static str {
+        self.method.source()
+    }
+
+    fn batches_are_powers_of_two(&self) -> bool {
+        self.method.batches_are_powers_of_two()
+    }
+
+    fn decide(
+        &self,
+        problem: &Problem,
+        target: Bytes,
+        monitor: &dyn Monitor,
+    ) -> std::result::Result<planner::Decided, PlanError> {
+        self.method.decide(self.decided_for.as_ref().unwrap_or(problem), target, monitor)
+    }
+
+    fn targets(&self) -> &'static [u64] {
+        self.method.targets()
+    }
+}
+
+/// The largest batch for which the method has a plan: doubled from 1 until there is none, then
+/// bisected, unless the method trains with powers of two. That a smaller batch fits where a larger one does
+/// is taken for granted. For a method that cannot even plan one sample, the answer is that failure.
+///
+/// # Errors
+/// If there is no such network, the search is interrupted, or a plan cannot be proven safe.
+pub fn largest_batch(
+    question: &Question,
+    network: &dyn Fn(u32) -> Result<Network>,
+    budget: &dyn Fn(Bytes) -> Bytes,
+    monitor: &dyn Monitor,
+) -> Result<Budgeted> {
+    let trace =
+        |batch| -> Result<Trace> { Ok(modelled_trace(&network(batch)?, question.machine)?) };
+    // Beyond the first sample, a batch that no trace can hold is one that does not fit.
+    let fits = |batch| -> Result<bool> {
+        let Ok(trace) = trace(batch) else { return Ok(false) };
+        question.fits(&trace, budget(in_core(&trace).peak), monitor)
+    };
+    let finish = |batch| -> Result<Budgeted> {
+        let trace = trace(batch)?;
+        let in_core = in_core(&trace);
+        let budget = budget(in_core.peak);
+        let found = question.best(&trace, budget, monitor)?;
+        Ok(Budgeted { trace, in_core, budget, found })
+    };
+    trace(1)?;
+    let (mut most, mut beyond) = (0, 1);
+    while beyond <= LARGEST_BATCH && fits(beyond)? {
+        (most, beyond) = (beyond, beyond * 2);
+    }
+    while beyond - most > 1 && !question.method.batches_are_powers_of_two() {
+        let middle = most + (beyond - most) / 2;
+        if fits(middle)? { most = middle } else { beyond = middle }
+    }
+    finish(most.max(1))
+}
+
+/// The smallest budget under which the method has a plan, to a thousandth of the in-core peak.
+///
+/// # Errors
+/// If the search is interrupted, or a plan cannot be proven safe.
+pub fn smallest_budget(
+    question: &Question,
+    trace: Trace,
+    monitor: &dyn Monitor,
+) -> Result<Budgeted> {
+    let in_core = in_core(&trace);
+    let step = (in_core.peak.0 / 1000).max(1);
+    // In steps: 0 never fits, 1005 leaves room for packing.
+    let (mut under, mut enough) = (0, 1005);
+    while enough - under > 1 {
+        let middle = under + (enough - under) / 2;
+        if question.fits(&trace, Bytes(middle * step), monitor)? {
+            enough = middle
+        } else {
+            under = middle
+        }
+    }
+    let budget = Bytes(enough * step);
+    let found = question.best(&trace, budget, monitor)?;
+    Ok(Budgeted { trace, in_core, budget, found })
+}

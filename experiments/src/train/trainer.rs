@@ -1,0 +1,174 @@
+//! A network that is trained under one plan after another.
+
+use planner::methods::Method;
+use planner::{Limits, Monitor, NoMonitor, Problem, Progress, ProvenPlan};
+use profiler::device::Target;
+use reports::Trained;
+use runtime::device::Device;
+use runtime::network::Network;
+use runtime::training::{Constants, Course, Curves, Images, TrainingError, train};
+use schema::{Bytes, CodecModels, Machine, Nanos, Plan, Trace};
+
+use crate::{CodecInputs, Conditions, Error, Result};
+
+/// What is trained, and under which conditions.
+pub struct Trainer<'a> {
+    /// The device.
+    pub target: &'a Target,
+    /// Whoever waits.
+    pub monitor: &'a dyn Monitor,
+    /// The network.
+    pub network: &'a Network,
+    /// Its trace.
+    pub trace: &'a Trace,
+    /// What it is planned for.
+    pub machine: &'a Machine,
+    /// Of all codecs that were sampled.
+    pub models: &'a CodecModels,
+    /// What it sees.
+    pub images: Images,
+    /// How long.
+    pub course: Course,
+    /// Device memory of every way but in-core.
+    pub budget: Bytes,
+    /// The longest interval in which COMET's bounds are set anew, in iterations.
+    pub refresh: u32,
+    /// Seed of weights and dropout.
+    pub seed: u64,
+}
+
+impl<'a> Trainer<'a> {
+    /// The models of one codec at all its parameters.
+    pub fn models_of(&self, codec: &str) -> CodecModels {
+        let models = self.models.models.iter().filter(|model| model.codec == codec);
+        CodecModels { models: models.cloned().collect(), ..self.models.clone() }
+    }
+
+    /// The problem of planning an iteration with codecs.
+    pub fn problem(&self, models: &CodecModels) -> Problem<'a> {
+        let codecs = CodecInputs::measured(self.models).with(models.clone());
+        let conditions = Conditions::new(Limits::default(), Some(codecs));
+        conditions.problem(self.trace, self.machine, self.budget)
+    }
+
+    /// A method's plan.
+    pub fn plan(&self, method: &dyn Method, problem: &Problem) -> Result<ProvenPlan> {
+        Ok(planner::plan(method, problem, &NoMonitor)?)
+    }
+}
+
+/// A training on its way.
+pub struct Training<'a> {
+    trainer: &'a Trainer<'a>,
+    way: &'static str,
+    curves: Curves,
+    constants: Option<Constants>,
+    method: String,
+    codecs: Vec<String>,
+    in_core_iterations: usize,
+    arena: Bytes,
+    fallbacks: u64,
+}
+
+impl<'a> Training<'a> {
+    /// One that has not begun.
+    pub fn new(trainer: &'a Trainer<'a>, way: &'static str) -> Self {
+        Self {
+            trainer,
+            way,
+            curves: Curves::default(),
+            constants: None,
+            method: String::new(),
+            codecs: Vec::new(),
+            in_core_iterations: 0,
+            arena: Bytes::ZERO,
+            fallbacks: 0,
+        }
+    }
+
+    /// Iterations so far.
+    pub fn iterations(&self) -> usize {
+        self.curves.losses.len()
+    }
+
+    /// Whether the course is at its end.
+    pub fn is_done(&self) -> bool {
+        self.iterations() >= self.trainer.course.iterations()
+    }
+
+    /// What came before does not count for memory and times: the budget holds from here on.
+    pub fn begin_budget(&mut self) {
+        self.in_core_iterations = self.iterations();
+        (self.arena, self.fallbacks) = (Bytes::ZERO, 0);
+    }
+
+    /// Goes on under a plan up to an iteration.
+    pub fn under(&mut self, plan: &Plan, until: usize) -> Result<()> {
+        self.under_then(plan, until, |_| Ok(()))
+    }
+
+    /// The same, and looks at the device at the end.
+    pub fn under_then<R>(
+        &mut self,
+        plan: &Plan,
+        until: usize,
+        look: impl FnOnce(&mut dyn Device) -> std::result::Result<R, TrainingError>,
+    ) -> Result<R> {
+        let Trainer { target, monitor, network, trace, machine, images, course, seed, .. } =
+            *self.trainer;
+        let mut device = target.open((network, trace, machine), plan, (seed, false), &[])?;
+        let device = device.as_mut();
+        if let Some(constants) = &self.constants {
+            constants.write(device).map_err(TrainingError::from)?;
+        }
+        let mut done = self.curves.losses.len() as u64;
+        let of = course.iterations() as u64;
+        train(device, network, &images, course, &mut self.curves, until, |_| {
+            done += 1;
+            monitor.proceed(Progress { phase: "iterations", done, of });
+        })?;
+        let seen = look(device)?;
+        let constants = Constants::read(device, network).map_err(TrainingError::from)?;
+        self.constants = Some(constants);
+        let memory = device.memory();
+        self.arena = self.arena.max(memory.arena);
+        self.fallbacks += memory.fallbacks;
+        self.method.clone_from(&plan.method);
+        for codec in plan.decisions.iter().filter_map(|decision| decision.codec) {
+            let name = plan.codecs[codec.index()].to_string();
+            if !self.codecs.contains(&name) {
+                self.codecs.push(name);
+            }
+        }
+        Ok(seen)
+    }
+
+    /// What became of the network, and its constants.
+    pub fn finish(self, notes: Vec<String>) -> Result<(Trained, Constants)> {
+        let Curves { losses, accuracies, iterations, copied } = self.curves;
+        let in_core = self.in_core_iterations;
+        let mut times = iterations[in_core..].to_vec();
+        times.sort_unstable();
+        let copied = &copied[in_core..];
+        let sum: Bytes = copied.iter().copied().sum();
+        let epochs = losses.chunks(self.trainer.course.batches);
+        let mean = |epoch: &[f32]| {
+            epoch.iter().map(|loss| f64::from(*loss)).sum::<f64>() / epoch.len() as f64
+        };
+        let trained = Trained {
+            way: self.way.into(),
+            method: self.method,
+            codecs: self.codecs,
+            epoch_losses: epochs.map(mean).collect(),
+            losses,
+            accuracies,
+            in_core_iterations: in_core,
+            arena_bytes: self.arena,
+            iteration_ns: times.get(times.len() / 2).copied().unwrap_or(Nanos::ZERO),
+            copied_bytes: Bytes(sum.0 / copied.len().max(1) as u64),
+            fallbacks: self.fallbacks,
+            notes,
+        };
+        Ok((trained, self.constants.ok_or(Error::NothingTrained)?))
+    }
+}

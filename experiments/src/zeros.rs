@@ -1,0 +1,134 @@
+//! How much of each tensor is zero, epoch by epoch.
+
+use std::path::{Path, PathBuf};
+
+use planner::{Monitor, Progress};
+use profiler::MeasureError;
+use results::{TensorZeros, read_parquet};
+use runtime::network::Network;
+use runtime::profile::{InCore, share_of_zeros};
+use schema::{Bytes, Dtype, OpId, Phase, Trace};
+
+use crate::{Error, Result};
+
+/// How long a network is watched.
+#[derive(Debug, Clone, Copy)]
+pub struct Course {
+    /// How many epochs.
+    pub epochs: u32,
+    /// Iterations of an epoch, all on the same random batch.
+    pub iterations: u32,
+    /// Seed of weights, samples, labels and dropout.
+    pub seed: u64,
+}
+
+/// Trains a network on this machine's processor and counts zeros: of each tensor of floats that the
+/// forward pass makes, in the last iteration of each epoch.
+///
+/// # Errors
+/// If there is too little memory, or an op fails.
+pub fn zeros_by_epoch(
+    network: &Network,
+    course: Course,
+    monitor: &dyn Monitor,
+) -> Result<Vec<TensorZeros>> {
+    let mut in_core = InCore::new(network, course.seed)?;
+    let mut rows = Vec::new();
+    let of = u64::from(course.epochs) * u64::from(course.iterations);
+    for iteration in 0..of {
+        if !monitor.proceed(Progress { phase: "zeros", done: iteration, of }) {
+            return Err(MeasureError::Interrupted.into());
+        }
+        if let Some(cells) = network.dropout_seed().and_then(|seed| in_core.get_mut(seed)) {
+            network.reseed(course.seed, iteration, cells);
+        }
+        let epoch = (iteration / u64::from(course.iterations)) as u32;
+        let is_last = (iteration + 1) % u64::from(course.iterations) == 0;
+        for (index, op) in network.ops().iter().enumerate() {
+            let id = OpId::from_index(index);
+            in_core.run(id)?;
+            if is_last && op.phase == Phase::Forward {
+                for tensor in &op.writes {
+                    let about = network.tensor(*tensor);
+                    let floats = in_core
+                        .get(*tensor)
+                        .filter(|_| matches!(about.dtype, Dtype::F32 | Dtype::Bf16));
+                    rows.extend(floats.map(|data| TensorZeros {
+                        epoch,
+                        tensor: tensor.0,
+                        name: about.name.clone(),
+                        bytes: Bytes(size_of_val(data) as u64),
+                        zeros: share_of_zeros(data),
+                    }));
+                }
+            }
+            in_core.free(id);
+        }
+    }
+    Ok(rows)
+}
+
+/// Zeros that were counted.
+pub struct Zeros {
+    file: PathBuf,
+    rows: Vec<TensorZeros>,
+    /// Epochs, at least one.
+    epochs: u32,
+}
+
+impl Zeros {
+    /// The file that they are from.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Reads what `profile --epochs` wrote.
+    ///
+    /// # Errors
+    /// If it is no table of zeros.
+    pub fn read(file: &Path) -> Result<Self> {
+        let rows: Vec<TensorZeros> = read_parquet(file)?;
+        if let Some(row) = rows.iter().position(|row| !(0.0..=1.0).contains(&row.zeros)) {
+            return Err(Error::NoShare(file.into(), row + 1, rows[row].zeros));
+        }
+        match rows.iter().map(|row| row.epoch.saturating_add(1)).max() {
+            Some(epochs) => Ok(Self { file: file.into(), rows, epochs }),
+            None => Err(Error::NothingCounted(file.into())),
+        }
+    }
+}
+
+/// States in a trace what was counted of it, at a moment of a training of `end` epochs over which the
+/// epochs that were counted are spread evenly.
+///
+/// # Errors
+/// Where other tensors were counted than the trace has.
+pub fn apply(zeros: &Zeros, (epoch, end): (u32, u32), trace: &mut Trace) -> Result<()> {
+    let Zeros { file, rows, epochs: counted } = zeros;
+    let at = (u64::from(epoch) * u64::from(*counted) / u64::from(end.max(1))) as u32;
+    let at = at.min(*counted - 1);
+    for row in rows.iter().filter(|row| row.epoch == at) {
+        let tensor = trace.tensors.get_mut(row.tensor as usize);
+        match tensor.filter(|tensor| tensor.name == row.name && tensor.bytes == row.bytes) {
+            Some(tensor) => tensor.sparsity = Some(row.zeros),
+            None => {
+                let results::TensorZeros { tensor, name, bytes, .. } = row.clone();
+                return Err(Error::OtherTensors { file: file.clone(), tensor, name, bytes });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// For each epoch the share of zeros over all tensors, by bytes.
+pub fn means(rows: &[TensorZeros]) -> Vec<(u32, f64)> {
+    let epochs = rows.iter().map(|row| row.epoch + 1).max().unwrap_or(0);
+    let mean = |epoch: u32| {
+        let of_epoch = rows.iter().filter(|row| row.epoch == epoch);
+        let (bytes, zeros) = of_epoch.fold((0.0, 0.0), |(bytes, zeros), row| {
+            (bytes + row.bytes.0 as f64, zeros + row.zeros * row.bytes.0 as f64)
+        });
+        (epoch, if bytes > 0.0 { zeros / bytes } else { 0.0 })
+    };
+    (0..epochs).map(mean).collect()
+}

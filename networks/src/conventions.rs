@@ -1,0 +1,166 @@
+//! What frameworks do differently with the same network.
+
+use schema::Dtype;
+
+use super::layer::{Compute, Layer};
+use super::options::{NetworkOptions, Optimizer};
+use super::tape::Part;
+
+/// What frameworks do differently with the same network: what is kept for the backward pass, which
+/// gradients are ops of their own, and how long tensors live. The lowering asks for nothing else,
+/// so that another framework is another value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Conventions {
+    /// The name on the command line.
+    pub name: &'static str,
+    /// The framework that is meant.
+    pub about: &'static str,
+    /// The type of tokens, labels and positions.
+    pub index: Dtype,
+    /// Parameters come before all else, or each before the layer that has it.
+    pub parameters_first: bool,
+    /// Reshaping is an op that yields a view, and so are the parts of a concatenation's gradient;
+    /// else a view is a name, and the parts are copied.
+    pub views: bool,
+    /// Where an op wants the same tensor twice, the second is a copy; else it reads it once.
+    pub distinct: bool,
+    /// Normalisations and attention keep their statistics, and running statistics are an op; else
+    /// statistics are under a thousandth of what is beside them, and no tensors.
+    pub statistics: bool,
+    /// Max pooling keeps the positions of its maxima whatever the options say.
+    pub positions: bool,
+    /// Dropout keeps a mask; else it draws again from a seed.
+    pub masks: bool,
+    /// The loss is one op that leaves the gradient of the logits behind; else its backward is an op.
+    pub fused_loss: bool,
+    /// The op that reads a gradient adds up to two that arrive; else each sum is an op.
+    pub fused_sums: bool,
+    /// The backward of a sum or an elementwise product is one op that makes all gradients; else a
+    /// sum hands its gradient on, and each gradient of a product is an op.
+    pub joint_gradients: bool,
+    /// Only what a parameter is below gets a gradient; else all but what the iteration is given.
+    pub prunes: bool,
+    /// A layer's parameters are updated by one op; else each by its own.
+    pub joint_updates: bool,
+    /// The loss, and without an optimizer the gradients, are there when the iteration has ended.
+    pub keeps_results: bool,
+    /// Everything is of the network's type. Else activations and gradients are of 32 bits, or of
+    /// 16 where the options choose them, and parameters, statistics and the loss of 32.
+    pub uniform: bool,
+}
+
+impl Conventions {
+    /// PyTorch's autograd, with ops cut as the profiles of MONeT have them: the backward of a
+    /// convolution or a linear layer is two ops, first `_param_grad`, which reads the layer's
+    /// input, then `_ip_grad`, which reads its weights; each other backward is one op.
+    pub const PYTORCH: Self = Self {
+        name: "pytorch",
+        about: "PyTorch's autograd",
+        index: Dtype::I64,
+        parameters_first: true,
+        views: true,
+        distinct: false,
+        statistics: false,
+        positions: false,
+        masks: true,
+        fused_loss: true,
+        fused_sums: true,
+        joint_gradients: true,
+        prunes: false,
+        joint_updates: true,
+        keeps_results: false,
+        uniform: true,
+    };
+
+    /// What the runtime that comes with tidegate runs: one kernel for each op.
+    pub const TIDEGATE: Self = Self {
+        name: "tidegate",
+        about: "tidegate's own runtime",
+        index: Dtype::I32,
+        parameters_first: false,
+        views: false,
+        distinct: true,
+        statistics: true,
+        positions: true,
+        masks: false,
+        fused_loss: false,
+        fused_sums: false,
+        joint_gradients: false,
+        prunes: true,
+        joint_updates: false,
+        keeps_results: true,
+        uniform: false,
+    };
+
+    /// Those that there are.
+    pub const ALL: [&'static Self; 2] = [&Self::PYTORCH, &Self::TIDEGATE];
+
+    /// The conventions of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().copied().find(|conventions| conventions.name == name)
+    }
+
+    /// Whether max pooling keeps the positions of its maxima, or its input.
+    pub(crate) fn keeps_positions(&self, options: &NetworkOptions) -> bool {
+        self.positions || options.pool_indices
+    }
+
+    /// The name of a backward op.
+    pub(crate) fn gradient_op(&self, layer: &Layer, part: Part) -> String {
+        let suffix = match (self.joint_updates, part) {
+            (true, Part::Weights | Part::Table) => "_param_grad",
+            (true, Part::Left) => "_left_grad",
+            (true, Part::Right) => "_right_grad",
+            (true, _) => "_ip_grad",
+            (false, Part::Weights) => ".backward.weights",
+            (false, Part::Input) => ".backward.input",
+            (false, Part::Left) => ".backward.left",
+            (false, Part::Right) => ".backward.right",
+            (false, _) => ".backward",
+        };
+        format!("{}{suffix}", layer.name)
+    }
+
+    /// The names of the op that adds up gradients of a tensor, and of the sum.
+    pub(crate) fn sum(&self, of: &str) -> (String, String) {
+        match self.fused_sums {
+            true => (format!("{of}_accumulate"), format!("{of}.grad")),
+            false => (format!("{of}.accumulate"), format!("{of}.grad.total")),
+        }
+    }
+
+    /// What the optimizer keeps for a parameter of so many elements: its name and its figures.
+    pub(crate) fn state(&self, optimizer: Optimizer, dtype: Dtype, elements: u64) -> (&str, u64) {
+        let moments = elements.saturating_mul(optimizer.moments());
+        match (self.uniform, optimizer) {
+            // A copy of 32 bits where parameters have fewer.
+            (true, _) => {
+                let master = if dtype == Dtype::F32 { 0 } else { elements };
+                ("optimizer", moments.saturating_add(master))
+            }
+            // Adam counts its steps in a cell of their own.
+            (false, Optimizer::Adam) => ("moments", moments.saturating_add(1)),
+            (false, _) => ("momentum", moments),
+        }
+    }
+
+    /// Whether an op of a layer may lay its output over what it reads first (forward), or over the
+    /// gradient of its output (backward).
+    pub(crate) fn overlays(&self, compute: &Compute, part: Part, options: &NetworkOptions) -> bool {
+        use super::layer::Fixed;
+        let forward = part == Part::Forward;
+        match (compute, self.joint_gradients) {
+            (Compute::Activation(activation), true) if forward => {
+                options.in_place && activation.backward_reads_output()
+            }
+            (Compute::Add, true) => !forward || options.in_place,
+            (Compute::Dropout { .. } | Compute::Softmax, true) => !forward,
+            (Compute::Activation(_), _) => true,
+            (Compute::Dropout { .. } | Compute::Softmax, false) => true,
+            (Compute::Fixed(Fixed::Rotary { .. }), false) => true,
+            (Compute::Add, false) => forward,
+            (Compute::Multiply, false) => forward || part == Part::Left,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! What a layer computes, and the graph of layers that makes a network.
+
+use schema::Dtype;
+
+use super::options::{Activation, NetworkOptions, Optimizer};
+
+/// A layer of the network that is being built, in the order of building.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LayerId(pub(crate) usize);
+
+impl LayerId {
+    /// The position among the network's layers.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
+/// Where a window slides: one figure per spatial dimension.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Window {
+    /// Extents of the window.
+    pub kernel: Vec<u64>,
+    /// Steps.
+    pub stride: Vec<u64>,
+    /// Zeros at each of both ends.
+    pub padding: Vec<u64>,
+    /// Whether a last window that reaches beyond the end counts.
+    pub ceil: bool,
+}
+
+impl Window {
+    /// The same figures in each of two dimensions.
+    pub fn square(kernel: u64, stride: u64, padding: u64) -> Self {
+        Self::cube(2, kernel, stride, padding)
+    }
+
+    /// The same figures in each of some dimensions.
+    pub fn cube(dimensions: usize, kernel: u64, stride: u64, padding: u64) -> Self {
+        Self {
+            kernel: vec![kernel; dimensions],
+            stride: vec![stride; dimensions],
+            padding: vec![padding; dimensions],
+            ceil: false,
+        }
+    }
+
+    pub(crate) fn volume(&self) -> u64 {
+        self.kernel.iter().fold(1, |volume, extent| volume.saturating_mul(*extent))
+    }
+}
+
+/// What a layer computes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Compute {
+    /// Nothing: samples, or tokens, that the iteration is given.
+    Input,
+    /// A convolution of as many dimensions as the window.
+    Convolution {
+        /// Where the window slides.
+        window: Window,
+        /// Groups of channels that know nothing of each other.
+        groups: u64,
+    },
+    /// Of the last dimension with a weight matrix.
+    Linear,
+    /// Of two activations, over `inner`.
+    MatrixProduct {
+        /// Terms of each sum.
+        inner: u64,
+        /// How the operands' dimensions go together.
+        product: Product,
+    },
+    /// Of each channel over the batch.
+    BatchNorm,
+    /// Layer and RMS normalisation: of the last dimension.
+    RowNorm,
+    /// A function of each element.
+    Activation(Activation),
+    /// The maximum under a window.
+    MaxPool(Window),
+    /// The mean under a window.
+    AveragePool(Window),
+    /// Average over windows that leave the size asked for.
+    AdaptivePool,
+    /// Of so many elements in a hundred.
+    Dropout {
+        /// How many.
+        percent: u8,
+    },
+    /// The sum of two inputs; the second may have an extent of 1 where the first has more.
+    Add,
+    /// The product of two inputs, element by element, as [`Compute::Add`].
+    Multiply,
+    /// The inputs one after another along the one dimension in which the output has more.
+    Concat,
+    /// Of the last dimension.
+    Softmax,
+    /// Fused attention of queries, keys and values.
+    Attention {
+        /// Heads of the queries.
+        heads: u64,
+        /// Features of a head.
+        width: u64,
+        /// Keys of a sample.
+        keys: u64,
+        /// Whether no query sees a later key.
+        causal: bool,
+    },
+    /// The rows of a table for the tokens of the input.
+    Embedding,
+    /// The same elements in another shape.
+    View,
+    /// Copies to another order, or of a part.
+    Movement(Movement),
+    /// Bilinear.
+    Upsample,
+    /// Of one input with what no gradient depends on. Its backward reads nothing but the gradient.
+    Fixed(Fixed),
+    /// Of logits and labels; it yields the gradient of the logits.
+    Loss,
+}
+
+/// Which products of two activations there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Product {
+    /// `(..., rows, inner)` with `(..., inner, columns)`.
+    Plain,
+    /// Attention's scores of queries and keys, both `(batch, length, features)`.
+    Scores {
+        /// Heads of the queries.
+        heads: u64,
+        /// Whether no query sees a later key.
+        causal: bool,
+    },
+    /// Attention's weights `(batch, heads, queries, keys)` with values
+    /// `(batch, keys, features)`.
+    Mix {
+        /// Features of a head.
+        width: u64,
+    },
+}
+
+/// Which elements a movement copies where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Movement {
+    /// All of them: the input's dimension `order[i]` becomes the `i`th, and then the elements are
+    /// viewed in the output's shape.
+    Reorder(Vec<usize>),
+    /// The first of the second dimension, such as a class token.
+    First,
+    /// Every so many positions in space, with channels of zeros on both sides.
+    Subsample,
+    /// All of them, in their order.
+    Copy,
+}
+
+/// What stands beside the input of a layer without gradients of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fixed {
+    /// Rotary positions.
+    Rotary {
+        /// Features of a head.
+        width: u64,
+    },
+    /// A scale.
+    Scale,
+    /// A trained sum: a bias, positions.
+    Sum,
+}
+
+/// One layer.
+#[derive(Debug, Clone)]
+pub struct Layer {
+    /// For people and errors.
+    pub name: String,
+    /// What it computes.
+    pub compute: Compute,
+    /// The layers whose outputs it reads, all before it.
+    pub inputs: Vec<LayerId>,
+    /// Of the output, batch first.
+    pub shape: Vec<u64>,
+    /// Positions in [`Network::parameters`]: weights, then what is added in the end, each where
+    /// the layer has it. Tied layers share them.
+    pub parameters: Vec<usize>,
+}
+
+impl Layer {
+    /// Whether the layer is a loss of each element against 0 or 1, as images of one channel have
+    /// it, and not of classes.
+    pub fn is_binary(&self) -> bool {
+        self.compute == Compute::Loss && self.shape.len() > 3 && self.shape[1] == 1
+    }
+}
+
+/// A trainable tensor.
+#[derive(Debug, Clone)]
+pub struct Parameter {
+    /// The layer's name and the part's.
+    pub name: String,
+    /// Number of elements.
+    pub elements: u64,
+}
+
+/// A network for one batch and one choice of options: layers whose shapes agree.
+#[derive(Debug, Clone)]
+pub struct Network {
+    pub(crate) name: String,
+    pub(crate) batch: u32,
+    pub(crate) dtype: Dtype,
+    pub(crate) optimizer: Optimizer,
+    pub(crate) options: NetworkOptions,
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) parameters: Vec<Parameter>,
+}
+
+impl Network {
+    /// Its name, as on the command line.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Samples per iteration.
+    pub fn batch(&self) -> u32 {
+        self.batch
+    }
+
+    /// What the optimizer keeps.
+    pub fn optimizer(&self) -> Optimizer {
+        self.optimizer
+    }
+
+    /// The layers in the order of execution, the loss last; a [`LayerId`] is a position in this
+    /// list.
+    pub fn graph(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// The trainable tensors.
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// Trainable figures.
+    pub fn parameter_count(&self) -> u64 {
+        self.parameters.iter().map(|parameter| parameter.elements).sum()
+    }
+
+    /// Name and output shape (batch first) of each layer, in the order of execution.
+    pub fn layers(&self) -> impl Iterator<Item = (&str, &[u64])> {
+        self.layers.iter().map(|layer| (layer.name.as_str(), layer.shape.as_slice()))
+    }
+}
+
+pub(crate) fn elements(shape: &[u64]) -> u64 {
+    shape.iter().fold(1, |product, extent| product.saturating_mul(*extent))
+}

@@ -1,0 +1,47 @@
+//! Networks: graphs of layers with shapes, what their training iterations compute, and the traces
+//! of those, whose sizes are exact and whose times are modelled.
+//!
+//! [`network`] gives a network by name, [`network_from_toml`] and [`network_from_onnx`] read one
+//! from a file, [`Builder`] builds one layer by layer; [`layer`] is what such a graph consists of.
+//! [`Network::lower`] makes it a [`Tape`] of ops over tensors, as a framework runs it, which is a
+//! value: [`Conventions`]. [`modelled_trace`] gives the ops of a tape times by a machine's roofline;
+//! the runtime gives them kernels.
+
+mod builder;
+mod class;
+mod conventions;
+mod efficiency;
+mod error;
+mod families;
+mod fit;
+mod gradients;
+mod initial;
+pub mod layer;
+mod lower;
+mod onnx;
+mod options;
+mod registry;
+mod sparsity;
+pub mod suggest;
+mod tape;
+#[cfg(test)]
+mod test_machine;
+mod toml_file;
+mod work;
+
+pub use builder::{Builder, Built};
+pub use class::{Class, Pass};
+pub use conventions::Conventions;
+pub use efficiency::{Efficiencies, Efficiency, modelled_trace, modelled_trace_of};
+pub use error::{LayerProblem, NetworkError};
+pub use fit::{Fit, Residual, Sample, fit_efficiencies, residual};
+pub use initial::Initial;
+pub use layer::{LayerId, Network, Window};
+pub use lower::Lowered;
+pub use onnx::network_from_onnx;
+pub use options::{Activation, NetworkOptions, Optimizer};
+pub use registry::{NetworkInfo, network, networks};
+pub use sparsity::sparsity;
+pub use tape::{Measured, Op, Part, Step, Tape, Tensor};
+pub use toml_file::network_from_toml;
+pub use work::Work;

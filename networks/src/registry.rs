@@ -1,0 +1,156 @@
+//! The networks that come with tidegate, by name.
+
+use super::error::NetworkError;
+use super::families::{self, Data};
+use super::layer::Network;
+use super::options::NetworkOptions;
+use crate::suggest::closest;
+
+/// A network that comes with tidegate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NetworkInfo {
+    /// Its name, as on the command line.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub description: &'static str,
+}
+
+struct Entry {
+    info: NetworkInfo,
+    build: fn(&str, &NetworkOptions) -> Result<Network, NetworkError>,
+    /// Which options it takes, beside those that all networks take.
+    takes: &'static [&'static str],
+}
+
+const fn entry(
+    name: &'static str,
+    description: &'static str,
+    takes: &'static [&'static str],
+    build: fn(&str, &NetworkOptions) -> Result<Network, NetworkError>,
+) -> Entry {
+    Entry { info: NetworkInfo { name, description }, build, takes }
+}
+
+const IMAGES: &[&str] = &["activation", "image"];
+
+/// By ascending name.
+const ENTRIES: &[Entry] = &[
+    entry("alexnet", "AlexNet, ImageNet", IMAGES, |n, o| families::alexnet(n, o, Data::ImageNet)),
+    entry("alexnet-cifar10", "AlexNet, CIFAR10", IMAGES, |n, o| {
+        families::alexnet(n, o, Data::Cifar10)
+    }),
+    entry("bert-large", "BERT-Large, masked words, 512 tokens", &["sequence"], |n, o| {
+        families::bert(n, o, &families::BERT_LARGE)
+    }),
+    entry("bert-tiny", "BERT-Tiny, masked words, 512 tokens", &["sequence"], |n, o| {
+        families::bert(n, o, &families::BERT_TINY)
+    }),
+    entry("densenet121", "DenseNet-121, ImageNet", IMAGES, families::densenet121),
+    entry("efficientnet-b0", "EfficientNet-B0, ImageNet", IMAGES, families::efficientnet_b0),
+    entry(
+        "gpt2-characters",
+        "GPT-2 of six layers for characters, 256 tokens",
+        &["sequence"],
+        |n, o| families::gpt2(n, o, &families::GPT2_CHARACTERS),
+    ),
+    entry("gpt2-xl", "GPT-2 XL, 1024 tokens", &["sequence"], |n, o| {
+        families::gpt2(n, o, &families::GPT2_XL)
+    }),
+    entry("inceptionv4", "Inception v4, ImageNet, 299 x 299", IMAGES, families::inception_v4),
+    entry("llama3-8b", "Llama 3 8B, 8192 tokens", &["sequence"], |n, o| {
+        families::llama(n, o, &families::LLAMA3_8B)
+    }),
+    entry("mobilenet-v1", "MobileNet v1, ImageNet", IMAGES, |n, o| {
+        families::mobilenet_v1(n, o, Data::ImageNet)
+    }),
+    entry("mobilenet-v1-cifar10", "MobileNet v1, CIFAR10", IMAGES, |n, o| {
+        families::mobilenet_v1(n, o, Data::Cifar10)
+    }),
+    entry("mobilenet-v2", "MobileNet v2, ImageNet", IMAGES, families::mobilenet_v2),
+    entry("plain20", "Plain20, ImageNet", IMAGES, |n, o| families::plain20(n, o, Data::ImageNet)),
+    entry("plain20-cifar10", "Plain20, CIFAR10", IMAGES, |n, o| {
+        families::plain20(n, o, Data::Cifar10)
+    }),
+    entry("resnet101", "ResNet-101, ImageNet", IMAGES, |n, o| {
+        families::resnet(n, o, Data::ImageNet, [3, 4, 23, 3], true)
+    }),
+    entry("resnet18", "ResNet-18, ImageNet", IMAGES, |n, o| {
+        families::resnet(n, o, Data::ImageNet, [2, 2, 2, 2], false)
+    }),
+    entry("resnet18-cifar10", "ResNet-18, CIFAR10", IMAGES, |n, o| {
+        families::resnet(n, o, Data::Cifar10, [2, 2, 2, 2], false)
+    }),
+    entry("resnet32", "ResNet-32 for CIFAR10 (three stages of five blocks)", IMAGES, |n, o| {
+        families::resnet_small(n, o, 5)
+    }),
+    entry("resnet50", "ResNet-50, ImageNet", IMAGES, |n, o| {
+        families::resnet(n, o, Data::ImageNet, [3, 4, 6, 3], true)
+    }),
+    entry("resnet50-cifar10", "ResNet-50, CIFAR10", IMAGES, |n, o| {
+        families::resnet(n, o, Data::Cifar10, [3, 4, 6, 3], true)
+    }),
+    entry(
+        "resnext101-3d",
+        "ResNeXt-101 with 3-D convolutions, videos of 64 frames of 112 x 112",
+        &["activation", "image", "frames"],
+        families::resnext101_3d,
+    ),
+    entry("squeezenet", "SqueezeNet 1.1, ImageNet", IMAGES, |n, o| {
+        families::squeezenet(n, o, Data::ImageNet)
+    }),
+    entry("squeezenet-cifar10", "SqueezeNet 1.1, CIFAR10", IMAGES, |n, o| {
+        families::squeezenet(n, o, Data::Cifar10)
+    }),
+    entry(
+        "stories260k",
+        "Llama of 260 thousand parameters that tells stories, 512 tokens",
+        &["sequence"],
+        |n, o| families::llama(n, o, &families::STORIES_260K),
+    ),
+    entry("unet", "U-Net with bilinear up-sampling, 512 x 512", IMAGES, families::unet),
+    entry("vgg16", "VGG16, ImageNet", IMAGES, |n, o| families::vgg16(n, o, Data::ImageNet)),
+    entry("vgg16-cifar10", "VGG16, CIFAR10", IMAGES, |n, o| families::vgg16(n, o, Data::Cifar10)),
+    entry("vit-l16", "ViT-L/16, 224 x 224", &["image"], |n, o| {
+        families::vit(n, o, &families::VIT_L16)
+    }),
+    entry("vit-ti16", "ViT-Ti/16, 224 x 224", &["image"], |n, o| {
+        families::vit(n, o, &families::VIT_TI16)
+    }),
+];
+
+/// The networks that come with tidegate, by ascending name.
+pub fn networks() -> impl Iterator<Item = NetworkInfo> {
+    ENTRIES.iter().map(|entry| entry.info)
+}
+
+/// The network of a name, under some options.
+///
+/// # Errors
+///
+/// Where there is no such network, or it does not have an option that is chosen, or the options
+/// make it larger than any machine or too small for its layers.
+pub fn network(name: &str, options: &NetworkOptions) -> Result<Network, NetworkError> {
+    let Some(entry) = ENTRIES.iter().find(|entry| entry.info.name == name) else {
+        let known: Vec<String> = networks().map(|info| info.name.to_string()).collect();
+        let (name, closest) = (name.to_string(), closest(name, &known));
+        return Err(NetworkError::Unknown { name, closest, known });
+    };
+    let chosen = [
+        ("activation", options.activation.is_some()),
+        ("image", options.image.is_some()),
+        ("frames", options.frames.is_some()),
+        ("sequence", options.sequence.is_some()),
+    ];
+    for (option, chosen) in chosen {
+        if chosen && !entry.takes.contains(&option) {
+            let why = match entry.takes {
+                [] => "is no option of this network: leave it away".to_string(),
+                takes => {
+                    format!("is no option of this network, which takes {}", takes.join(", "))
+                }
+            };
+            return Err(NetworkError::Option { network: name.to_string(), option, why });
+        }
+    }
+    (entry.build)(name, options)
+}

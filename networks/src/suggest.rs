@@ -1,0 +1,34 @@
+//! What was likely meant by a name that there is not.
+
+/// What to write instead: the names that were likely meant, or all of them.
+pub fn remedy(closest: &[String], known: &[String]) -> String {
+    let quoted = |names: &[String]| {
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        names.join(", ")
+    };
+    match (closest, known) {
+        ([], []) => "none comes with this tidegate".to_string(),
+        ([], all) => format!("there are {}", quoted(all)),
+        (some, _) => format!("did you mean {}?", quoted(some)),
+    }
+}
+
+/// Up to three names: those that begin with `name`, then those that differ from it in at most
+/// about a third of its letters.
+pub fn closest(name: &str, known: &[String]) -> Vec<String> {
+    // Longer texts are no misspelt names, and comparing them takes long.
+    let length = name.chars().count();
+    if !(1..=64).contains(&length) {
+        return Vec::new();
+    }
+    let mut near: Vec<(usize, &String)> = known
+        .iter()
+        .map(|candidate| match candidate.starts_with(name) {
+            true => (0, candidate),
+            false => (strsim::damerau_levenshtein(name, candidate), candidate),
+        })
+        .filter(|(distance, _)| *distance <= 1 + length / 3)
+        .collect();
+    near.sort();
+    near.into_iter().take(3).map(|(_, candidate)| candidate.clone()).collect()
+}

@@ -1,0 +1,363 @@
+//! How much an op computes and moves.
+
+use schema::{Dtype, OpKind};
+
+use super::class::{Class, Pass};
+use super::conventions::Conventions;
+use super::layer::{Compute, Network, elements};
+use super::options::{Activation, Optimizer, element_bytes};
+use super::tape::Part;
+
+/// What an op has to do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Work {
+    /// What methods tell ops apart by.
+    pub kind: OpKind,
+    /// What its time is modelled by.
+    pub class: Class,
+    /// Floating-point operations, from the shapes alone.
+    pub flops: u64,
+    /// Bytes that its kernels read and write.
+    pub bytes: u64,
+    /// For products: over how many terms each result is summed. 0 elsewhere.
+    pub depth: u64,
+    /// Whether matrix units for 16-bit floats can do it.
+    pub matrix_units: bool,
+}
+
+/// A multiplication and an addition.
+const MULTIPLY_ADD: u64 = 2;
+
+impl Work {
+    fn new(kind: OpKind, class: Class, flops: u64, bytes: u64) -> Self {
+        Self { kind, class, flops, bytes, depth: 0, matrix_units: false }
+    }
+
+    fn of_product(mut self, network: &Network, depth: u64) -> Self {
+        (self.depth, self.matrix_units) = (depth, network.dtype != Dtype::F32);
+        if self.matrix_units && !matches!(self.class, Class::Attention(_) | Class::Depthwise(_)) {
+            self.class = Class::Matrix16;
+        }
+        self
+    }
+}
+
+/// Sizes that the work of a layer follows from.
+struct Sizes {
+    output: u64,
+    inputs: u64,
+    parameters: u64,
+    width: u64,
+}
+
+impl Sizes {
+    fn of(network: &Network, id: usize) -> Self {
+        let layer = &network.layers[id];
+        let of_input = |id: &super::layer::LayerId| elements(&network.layers[id.0].shape);
+        let parameters = layer.parameters.iter().map(|id| network.parameters[*id].elements);
+        Self {
+            output: elements(&layer.shape),
+            inputs: layer.inputs.iter().map(of_input).fold(0, u64::saturating_add),
+            parameters: parameters.fold(0, u64::saturating_add),
+            width: element_bytes(network.dtype),
+        }
+    }
+
+    /// Bytes of `outputs` times the output and `inputs` times the inputs.
+    fn bytes(&self, outputs: u64, inputs: u64) -> u64 {
+        let moved = self.output.saturating_mul(outputs);
+        moved.saturating_add(self.inputs.saturating_mul(inputs)).saturating_mul(self.width)
+    }
+
+    /// Bytes of the output, the inputs and the parameters.
+    fn operands(&self) -> u64 {
+        self.bytes(1, 1).saturating_add(self.parameters.saturating_mul(self.width))
+    }
+}
+
+/// Terms that each output of a product is summed over.
+pub(crate) fn depth(network: &Network, id: usize) -> u64 {
+    let layer = &network.layers[id];
+    let input = &network.layers[layer.inputs[0].0].shape;
+    match &layer.compute {
+        Compute::Convolution { window, groups } => {
+            (input[1] / groups).saturating_mul(window.volume())
+        }
+        Compute::MatrixProduct { inner, .. } => *inner,
+        _ => input.last().copied().unwrap_or(1),
+    }
+}
+
+/// The same of a backward product: the gradient of an input is summed over the outputs, that of
+/// the weights over so many samples and positions that it is the inputs which limit it.
+fn backward_depth(network: &Network, id: usize, pass: Pass) -> u64 {
+    let layer = &network.layers[id];
+    match (&layer.compute, pass) {
+        (Compute::Convolution { window, groups }, Pass::Input) => {
+            (layer.shape[1] / groups).saturating_mul(window.volume())
+        }
+        (Compute::Linear, Pass::Input) => layer.shape.last().copied().unwrap_or(1),
+        _ => depth(network, id),
+    }
+}
+
+/// Operations of a forward product.
+fn product_flops(network: &Network, id: usize) -> u64 {
+    let output = elements(&network.layers[id].shape);
+    output.saturating_mul(depth(network, id)).saturating_mul(MULTIPLY_ADD)
+}
+
+fn convolution_class(network: &Network, id: usize, pass: Pass) -> Class {
+    let layer = &network.layers[id];
+    match &layer.compute {
+        Compute::Convolution { window, groups } => {
+            let per_group = network.layers[layer.inputs[0].0].shape[1] / groups;
+            match (groups, per_group, window.volume()) {
+                (1, _, 1) => Class::Pointwise(pass),
+                (1, ..) => Class::Window(pass),
+                (_, 1, _) => Class::Depthwise(pass),
+                _ => Class::Grouped(pass),
+            }
+        }
+        _ => Class::Matrix,
+    }
+}
+
+fn adaptive_class(shape: &[u64], pass: Pass) -> Class {
+    let is_mean = shape[2..].iter().all(|extent| *extent == 1);
+    if is_mean { Class::GlobalPool(pass) } else { Class::AdaptivePool(pass) }
+}
+
+fn attention_flops(network: &Network, id: usize) -> u64 {
+    let layer = &network.layers[id];
+    let Compute::Attention { heads, width, keys, causal } = layer.compute else { return 0 };
+    // Scores, and their product with the values; a causal mask leaves half of both.
+    let products = if causal { 1 } else { 2 };
+    let queries = elements(&layer.shape[..2]);
+    [heads, width, keys, products * MULTIPLY_ADD].iter().fold(queries, |a, b| a.saturating_mul(*b))
+}
+
+/// Operations per element, about what the functions cost in additions and multiplications.
+fn activation_flops(activation: Activation) -> u64 {
+    match activation {
+        Activation::Relu | Activation::LeakyRelu | Activation::Relu6 => 1,
+        Activation::Elu
+        | Activation::Gelu
+        | Activation::Silu
+        | Activation::Sigmoid
+        | Activation::Tanh => 8,
+    }
+}
+
+/// What the ops of a network cost as some framework runs them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Costs<'a> {
+    pub network: &'a Network,
+    pub by: &'a Conventions,
+}
+
+impl Costs<'_> {
+    /// The work of a layer's own op.
+    pub fn forward(&self, id: usize) -> Work {
+        let network = self.network;
+        let layer = &network.layers[id];
+        let index = element_bytes(self.by.index);
+        let sizes = Sizes::of(network, id);
+        let (output, bytes) = (sizes.output, sizes.operands());
+        let pass = Pass::Forward;
+        let per_output = |n: u64| output.saturating_mul(n);
+        let work = |kind, class, flops, bytes| Work::new(kind, class, flops, bytes);
+        match &layer.compute {
+            Compute::Input | Compute::View => work(OpKind::View, Class::View, 0, 0),
+            Compute::Convolution { .. } => {
+                let class = convolution_class(network, id, pass);
+                let flops = product_flops(network, id);
+                work(OpKind::Convolution, class, flops, bytes)
+                    .of_product(network, depth(network, id))
+            }
+            Compute::Linear | Compute::MatrixProduct { .. } => {
+                let flops = product_flops(network, id);
+                let product = work(OpKind::MatrixProduct, Class::Matrix, flops, bytes);
+                product.of_product(network, depth(network, id))
+            }
+            // Statistics in a pass of their own.
+            Compute::BatchNorm => work(
+                OpKind::Normalisation,
+                Class::BatchNorm(pass),
+                per_output(8),
+                sizes.bytes(1, 2),
+            ),
+            Compute::RowNorm => {
+                work(OpKind::Normalisation, Class::RowNorm(pass), per_output(8), bytes)
+            }
+            Compute::Activation(activation) => work(
+                OpKind::Activation,
+                Class::Elementwise(pass),
+                per_output(activation_flops(*activation)),
+                bytes,
+            ),
+            Compute::MaxPool(window) => work(
+                OpKind::Pooling,
+                Class::MaxPool(pass),
+                per_output(window.volume()),
+                bytes.saturating_add(per_output(index)),
+            ),
+            Compute::AveragePool(window) => {
+                work(OpKind::Pooling, Class::AveragePool(pass), per_output(window.volume()), bytes)
+            }
+            Compute::AdaptivePool => {
+                work(OpKind::Pooling, adaptive_class(&layer.shape, pass), sizes.inputs, bytes)
+            }
+            Compute::Dropout { .. } => work(
+                OpKind::Dropout,
+                Class::Elementwise(pass),
+                per_output(2),
+                bytes.saturating_add(self.mask(output)),
+            ),
+            Compute::Add | Compute::Multiply | Compute::Fixed(_) => {
+                work(OpKind::Elementwise, Class::Elementwise(pass), output, bytes)
+            }
+            Compute::Softmax => work(OpKind::Softmax, Class::Softmax, per_output(8), bytes),
+            Compute::Attention { width, .. } => {
+                let flops = attention_flops(network, id);
+                work(OpKind::Attention, Class::Attention(pass), flops, bytes)
+                    .of_product(network, *width)
+            }
+            // Of the table only the rows that are looked up.
+            Compute::Embedding => {
+                work(OpKind::Embedding, Class::Embedding(pass), 0, sizes.bytes(2, 0))
+            }
+            Compute::Concat | Compute::Movement(_) => {
+                work(OpKind::Movement, Class::Movement, 0, sizes.bytes(2, 0))
+            }
+            Compute::Upsample => {
+                work(OpKind::Movement, Class::Upsample(pass), per_output(7), bytes)
+            }
+            Compute::Loss if !self.by.fused_loss => {
+                work(OpKind::Loss, Class::Loss, per_output(5), sizes.bytes(1, 1))
+            }
+            // Log-softmax out and in, and the gradient.
+            Compute::Loss => work(OpKind::Loss, Class::Loss, per_output(10), sizes.bytes(4, 1)),
+        }
+    }
+
+    /// The work of one of a layer's backward ops, which adds up `gradients` of the layer's output.
+    pub fn backward(&self, id: usize, part: Part, gradients: usize) -> Work {
+        let (network, by) = (self.network, self.by);
+        let pass = match part {
+            Part::Weights | Part::Table => Pass::Parameters,
+            _ => Pass::Input,
+        };
+        let layer = &network.layers[id];
+        let sizes = Sizes::of(network, id);
+        let forward = self.forward(id);
+        let mut work = Work { depth: 0, ..forward };
+        // Gradients and values of the output, and of the inputs, that are read and written.
+        let moved = |outputs, inputs| sizes.bytes(outputs, inputs);
+        match &layer.compute {
+            Compute::Convolution { .. } | Compute::Linear | Compute::MatrixProduct { .. } => {
+                let class = convolution_class(network, id, pass);
+                let depth = backward_depth(network, id, pass);
+                return Work { class, ..work }.of_product(network, depth);
+            }
+            Compute::BatchNorm => {
+                (work.class, work.bytes) = (Class::BatchNorm(pass), moved(2, 3));
+            }
+            Compute::RowNorm => (work.class, work.bytes) = (Class::RowNorm(pass), moved(1, 2)),
+            Compute::MaxPool(_) => {
+                let indices = sizes.output.saturating_mul(element_bytes(by.index));
+                let kept = by.keeps_positions(&network.options);
+                work.class = if kept { Class::MaxPoolIndices } else { Class::MaxPool(pass) };
+                let (inputs, indices) = if kept { (1, indices) } else { (3, 2 * indices) };
+                work.bytes = moved(1, inputs).saturating_add(indices);
+            }
+            Compute::AveragePool(_) => work.class = Class::AveragePool(pass),
+            Compute::AdaptivePool => work.class = adaptive_class(&layer.shape, pass),
+            Compute::Upsample => work.class = Class::Upsample(pass),
+            Compute::Attention { width, .. } => {
+                // Five products for the forward's two.
+                let flops = forward.flops.saturating_mul(5) / 2;
+                let class = Class::Attention(pass);
+                return Work { class, flops, bytes: moved(2, 2), ..work }
+                    .of_product(network, *width);
+            }
+            Compute::Embedding => {
+                // The gradient of a table is as large as the table, and zero where nobody looked.
+                work.class = Class::Embedding(Pass::Parameters);
+                let table = sizes.parameters.saturating_mul(sizes.width);
+                work.bytes = moved(2, 0).saturating_add(table);
+            }
+            Compute::View | Compute::Concat if by.views => {
+                (work.kind, work.class, work.bytes) = (OpKind::View, Class::View, 0);
+            }
+            Compute::Loss => (work.flops, work.bytes) = (sizes.output, moved(1, 1)),
+            // What was repeated is summed up.
+            Compute::Add if !by.joint_gradients => work.bytes = moved(1, 0),
+            // One input's gradient takes the place of the output's, the other is a copy.
+            Compute::Add => {
+                (work.flops, work.bytes) = (0, sizes.output.saturating_mul(2 * sizes.width));
+            }
+            Compute::Activation(_)
+            | Compute::Dropout { .. }
+            | Compute::Multiply
+            | Compute::Softmax => {
+                // A byte an element, in the place of a saved input or output.
+                let dropout = matches!(layer.compute, Compute::Dropout { .. });
+                let (saved, mask) = if dropout { (0, self.mask(sizes.output)) } else { (1, 0) };
+                work.bytes = moved(1 + saved, 1).saturating_add(mask);
+            }
+            _ => {}
+        }
+        if let Class::Elementwise(_) = work.class {
+            work.class = Class::Elementwise(Pass::Input);
+        }
+        // A gradient beyond the first is added to it before.
+        let extra = self.sum(sizes.output, gradients);
+        work.flops = work.flops.saturating_add(extra.flops);
+        work.bytes = work.bytes.saturating_add(extra.bytes);
+        work
+    }
+
+    /// A sum of `terms` gradients, one at a time over the first.
+    pub fn sum(&self, count: u64, terms: usize) -> Work {
+        let additions = count.saturating_mul(terms.saturating_sub(1) as u64);
+        let bytes = additions.saturating_mul(3 * element_bytes(self.network.dtype));
+        let class = Class::Elementwise(Pass::Forward);
+        Work::new(OpKind::Elementwise, class, additions, bytes)
+    }
+
+    /// A copy of a gradient.
+    pub fn copy(&self, count: u64) -> Work {
+        let bytes = count.saturating_mul(2 * element_bytes(self.network.dtype));
+        Work::new(OpKind::Movement, Class::Movement, 0, bytes)
+    }
+
+    /// What keeps the running statistics of a layer, for each channel: both statistics of the
+    /// batch in, those of all in and out.
+    pub fn running(&self, id: usize) -> Work {
+        let channels = self.network.layers[id].shape[1];
+        let (class, bytes) = (Class::Elementwise(Pass::Forward), channels.saturating_mul(6 * 4));
+        Work::new(OpKind::Normalisation, class, channels.saturating_mul(9), bytes)
+    }
+
+    /// The optimizer's step: gradient in, parameter and state in and out.
+    pub fn update(&self, count: u64) -> Work {
+        let network = self.network;
+        let width = if self.by.uniform { element_bytes(network.dtype) } else { 4 };
+        let master = if width == 4 { 0 } else { 4 };
+        let state = 4 * network.optimizer.moments() + master;
+        let flops = match network.optimizer {
+            Optimizer::None => 0,
+            Optimizer::Sgd => 2,
+            Optimizer::Momentum => 4,
+            Optimizer::Adam => 12,
+        };
+        let bytes = count.saturating_mul(3 * width + 2 * state);
+        Work::new(OpKind::Optimizer, Class::Optimizer, count.saturating_mul(flops), bytes)
+    }
+
+    /// Bytes of a mask, a byte an element, where there is one.
+    fn mask(&self, elements: u64) -> u64 {
+        if self.by.masks { elements } else { 0 }
+    }
+}

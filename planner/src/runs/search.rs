@@ -1,0 +1,183 @@
+//! The search for the reruns that cost least.
+
+use super::repair::{Room, Weights};
+use super::{Key, Parts, Rerun, Runs, stage};
+use crate::split_mix::SplitMix;
+
+/// A sequence that fits: time of its reruns, and these.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    pub cost: u64,
+    pub reruns: Vec<Rerun>,
+}
+
+/// So many starts are made of nothing, beside those that are given.
+const STARTS: usize = 12;
+
+/// Temperatures of the first and the last round, as parts of what the reruns cost at first.
+const TEMPERATURES: [f64; 2] = [3e-3, 1e-4];
+
+/// So many reruns are taken out at once at most.
+const MOST_RUINED: f64 = 50.0;
+
+/// Of starts and rounds alike, part of the repairs that hold inputs at a price.
+const HOLDING: u64 = 4;
+
+/// So many rounds pass between two looks at whether to go on.
+const LOOK: u64 = 64;
+
+/// What is worth this much per unit of work: reruns touched, tensors and ops looked at.
+const PER_RERUN: u64 = 30;
+
+/// Searches for the reruns that cost least: from given reruns and some made of nothing, the best of which is
+/// ruined a little and repaired, again and again (ruin and recreate, Schrimpf et al., 2000), where what costs
+/// a little more is now and then taken (simulated annealing). `effort` counts work, so that the same seed finds
+/// the same. Returns what was the best one after the other, the best last; nothing where nothing fits.
+pub(crate) fn search(
+    parts: &Parts,
+    budget: i64,
+    given: &[Vec<Rerun>],
+    (seed, effort): (u64, u64),
+    proceed: &dyn Fn(u64, u64) -> bool,
+) -> Vec<Found> {
+    let mut random = SplitMix::new(seed);
+    let mut room = Room::default();
+    let mut found: Vec<Found> = Vec::new();
+    let total: u64 = parts.time.iter().sum();
+    let mut limit = total.saturating_mul(8);
+    for start in 0..given.len() + STARTS {
+        if room.work > effort / 3 && !found.is_empty() || room.work > 4 * effort {
+            break;
+        }
+        let given = given.get(start);
+        let mut runs = Runs::with(parts, given.map_or(&[], |reruns| reruns));
+        let first = given.is_some() || start == 0;
+        let weights = weights(&mut random, !first);
+        if runs.repair(budget, limit, weights, &mut random, &mut room) {
+            let all = runs.reruns().to_vec();
+            runs.prune(all, budget, &mut random, &mut room);
+            if found.last().is_none_or(|best| runs.cost() < best.cost) {
+                limit = runs.cost() + runs.cost() / 2;
+                found.push(Found { cost: runs.cost(), reruns: runs.reruns().to_vec() });
+            }
+        }
+        if !proceed(room.work, effort) {
+            return found;
+        }
+    }
+    let Some(mut best) = found.last().map(|best| best.cost) else { return found };
+    let mut runs = Runs::with(parts, &found[found.len() - 1].reruns);
+    let begin = room.work;
+    let first = best as f64;
+    let mut rounds = 0u64;
+    while room.work < effort && best > 0 {
+        rounds += 1;
+        if rounds.is_multiple_of(LOOK) && !proceed(room.work, effort) {
+            break;
+        }
+        let done = (room.work - begin) as f64 / (effort - begin) as f64;
+        let temperature = first * TEMPERATURES[0] * (TEMPERATURES[1] / TEMPERATURES[0]).powf(done);
+        let limit = runs.cost() as f64 - temperature * random.unit().max(1e-12).ln();
+        runs.settle();
+        runs.ruin(&mut random);
+        let weights = weights(&mut random, true);
+        let slack = limit * 1.01;
+        let fits = runs.repair(budget, slack as u64, weights, &mut random, &mut room);
+        if fits {
+            let touched = runs.touched();
+            runs.prune(touched, budget, &mut random, &mut room);
+        }
+        room.work += PER_RERUN * runs.mark() as u64;
+        if !fits || runs.cost() as f64 > limit {
+            runs.back_to(0);
+        } else if runs.cost() < best {
+            best = runs.cost();
+            found.push(Found { cost: best, reruns: runs.reruns().to_vec() });
+        }
+    }
+    found
+}
+
+/// The weights of one repair.
+fn weights(random: &mut SplitMix, rough: bool) -> Weights {
+    Weights {
+        noise: if rough { [0.1, 0.3, 1.0][random.below(3) as usize] } else { 0.0 },
+        stretch: [0.0, 0.5, 1.0][random.below(3) as usize],
+        skipped: if rough { [0, 10, 30][random.below(3) as usize] } else { 0 },
+        holding: (random.below(HOLDING) == 0).then_some(1.0),
+    }
+}
+
+impl Runs<'_> {
+    /// Takes out some reruns that are near each other, by when they run or by what runs.
+    fn ruin(&mut self, random: &mut SplitMix) {
+        let all = self.reruns().len();
+        if all == 0 {
+            return;
+        }
+        let count = (MOST_RUINED.powf(random.unit()) as usize).clamp(1, all);
+        let center = random.below(all as u64) as usize;
+        let (key, op) = self.reruns()[center];
+        let chosen: Vec<Rerun> = match random.below(3) {
+            0 => {
+                let begin = center.saturating_sub(random.below(count as u64) as usize);
+                self.reruns()[begin..(begin + count).min(all)].to_vec()
+            }
+            near => {
+                let far = |(other, again): &Rerun| {
+                    let by_stage = stage(*other).abs_diff(stage(key));
+                    again.abs_diff(op) as usize + if near == 1 { 0 } else { by_stage }
+                };
+                let mut sorted: Vec<(usize, Rerun)> =
+                    self.reruns().iter().map(|rerun| (far(rerun), *rerun)).collect();
+                sorted.select_nth_unstable(count - 1);
+                sorted.truncate(count);
+                sorted.into_iter().map(|(_, rerun)| rerun).collect()
+            }
+        };
+        for rerun in chosen {
+            self.erase_with_needless(rerun);
+        }
+    }
+
+    /// The reruns that were put in since the journal was begun, and those beside them.
+    fn touched(&self) -> Vec<Rerun> {
+        let reruns = self.reruns();
+        let mut touched: Vec<Rerun> = Vec::new();
+        for (inserted, (key, _)) in &self.journal {
+            if *inserted {
+                let at = reruns.partition_point(|(other, _)| other < key);
+                touched.extend(&reruns[at.saturating_sub(2)..(at + 3).min(reruns.len())]);
+            }
+        }
+        touched.sort_unstable();
+        touched.dedup();
+        touched
+    }
+
+    /// Takes out, of some reruns, what the rest does without, the dearest first.
+    fn prune(&mut self, some: Vec<Rerun>, budget: i64, random: &mut SplitMix, room: &mut Room) {
+        let mut by_time: Vec<(u64, Rerun)> = (some.into_iter())
+            .map(|(key, op)| {
+                let time = self.parts.time[op as usize] as f64 * (0.7 + 0.6 * random.unit());
+                (time as u64, (key, op))
+            })
+            .collect();
+        by_time.sort_unstable_by(|a, b| b.cmp(a));
+        room.work += PER_RERUN * by_time.len() as u64;
+        for (_, rerun) in by_time {
+            if !self.is_there(rerun.0) {
+                continue;
+            }
+            let mark = self.mark();
+            self.erase_with_needless(rerun);
+            if self.peak() > budget {
+                self.back_to(mark);
+            }
+        }
+    }
+
+    fn is_there(&self, key: Key) -> bool {
+        self.reruns().binary_search_by_key(&key, |(key, _)| *key).is_ok()
+    }
+}

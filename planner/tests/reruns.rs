@@ -1,0 +1,38 @@
+//! `tide` where it may only recompute: no other method's plan is faster.
+
+mod common;
+
+use common::random::{self, Random};
+use planner::methods::{Method, Tide};
+use planner::{Allowed, NoMonitor, plan};
+use schema::Nanos;
+use simulator::{check_contract, prove};
+
+#[test]
+fn recomputing_alone_no_other_method_is_faster() {
+    for seed in 0..400 {
+        let mut random = Random::new(seed);
+        let trace = random::training(&mut random, 60);
+        let machine = random::machine(&mut random);
+        let mut problem = random::problem(&mut random, &trace, &machine);
+        problem.allowed = Allowed { swap: false, recompute: true, compress: false };
+        problem.limits.evaluations = 2000;
+        let rivals = planner::methods::all().into_iter();
+        let rivals = rivals.filter(|m| m.name() != Tide.name() && !m.only_on_request());
+        let planned = |method: &dyn Method| plan(method, &problem, &NoMonitor).ok();
+        let tide = planned(&Tide);
+        if let Some(plan) = &tide {
+            prove(plan).unwrap();
+            check_contract(plan, &trace).unwrap();
+        }
+        let time = tide.map_or(Nanos(u64::MAX), |plan| plan.predicted.iteration);
+        for rival in rivals {
+            let other = planned(rival.as_ref()).map(|plan| plan.predicted.iteration);
+            let name = rival.name();
+            assert!(
+                other.is_none_or(|other| time <= other),
+                "case {seed}: {name}, {time} {other:?}"
+            );
+        }
+    }
+}

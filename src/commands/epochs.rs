@@ -1,0 +1,105 @@
+//! `tidegate epochs`
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use experiments::compare::method;
+use experiments::epochs::{Training, table};
+use experiments::published_figures;
+use experiments::zeros::Zeros;
+use schema::{Document, PendingFile};
+
+use crate::exit::{Result, WithExit, usage};
+use crate::inputs::{BudgetArg, ProblemArgs};
+use crate::networks::is_network;
+use crate::output::{Format, print, print_json};
+use crate::progress::Bar;
+
+/// Plan a training epoch by epoch, as the share of zeros changes: one plan per range of epochs
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    problem: ProblemArgs,
+
+    #[command(flatten)]
+    budget: BudgetArg,
+
+    /// The epochs to plan, the last one excluded; the training ends there
+    #[arg(long, value_name = "FIRST..END", value_parser = epochs, default_value = "0..90")]
+    epochs: Range<u32>,
+
+    /// Shares of zeros by tensor and epoch that `profile --epochs` counted on this trace, spread
+    /// evenly over the training [default: the model of the named network]
+    #[arg(long, value_name = "FILE")]
+    zeros: Option<PathBuf>,
+
+    /// The method (see `list methods`). With cswap+ the lossy codec's parameter slides over the
+    /// epochs
+    #[arg(long, value_name = "METHOD", default_value = "cswap+")]
+    method: String,
+
+    /// Where to write the plans, in one file
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// How to print the summary
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+fn epochs(text: &str) -> std::result::Result<Range<u32>, String> {
+    let parsed = text
+        .split_once("..")
+        .and_then(|(first, end)| Some(first.parse::<u32>().ok()?..end.parse::<u32>().ok()?));
+    match parsed {
+        Some(range) if range.is_empty() => Err("holds no epoch: the end is excluded".into()),
+        Some(range) if range.end > MOST_EPOCHS => Err(format!("ends beyond {MOST_EPOCHS}")),
+        Some(range) => Ok(range),
+        None => Err("write epochs as 0..90".into()),
+    }
+}
+
+/// Nobody plans more epochs than this one by one.
+const MOST_EPOCHS: u32 = 10_000;
+
+/// Plans, proves, writes and shows.
+pub fn run(args: &Args) -> Result {
+    let method = method(&args.method)?;
+    if args.zeros.is_none() && !is_network(&args.problem.trace) {
+        let message = "is no network, and what happens to its values over epochs is not known";
+        let remedy = "name a network, or with --zeros what was counted";
+        return Err(usage(format!("`{}` {message}: {remedy}", args.problem.trace)));
+    }
+    let zeros = args.zeros.as_deref().map(Zeros::read).transpose()?;
+    if args.problem.network.progress.is_some() {
+        return Err(usage("--progress is what goes from 0 to 1 over the epochs: leave it away"));
+    }
+    let output = args.output.as_deref().map(PendingFile::create).transpose()?;
+    let bar = Bar::new(method.name());
+    let training =
+        Training { epochs: args.epochs.clone(), zeros, method: method.as_ref(), monitor: &bar };
+    let (series, rows, assumptions) = training.plan(|epoch| {
+        let mut problem = args.problem.clone();
+        if training.zeros.is_none() {
+            let last = args.epochs.end - 1;
+            problem.network.progress = Some(f64::from(epoch) / f64::from(last.max(1)));
+        }
+        Ok::<_, WithExit>((problem.read(args.budget.budget)?, problem.settings()))
+    })?;
+    drop(bar);
+    let to_stdout = output.as_ref().is_some_and(PendingFile::is_stdout);
+    if let Some(output) = output {
+        output.finish(series.to_json().as_bytes())?;
+    }
+    if !to_stdout {
+        match args.format {
+            Format::Text => {
+                let ProblemArgs { trace, machine, .. } = &args.problem;
+                let published = published_figures("epochs", method.name(), trace, machine);
+                print(format!("{assumptions}{}{published}", table(&rows)))?;
+            }
+            Format::Json => print_json(&rows)?,
+        }
+    }
+    Ok(())
+}

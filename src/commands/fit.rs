@@ -1,0 +1,140 @@
+//! `tidegate fit`
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use experiments::fits::fit_models;
+use experiments::page::make_folder;
+use experiments::sources::read_machine;
+use networks::{Efficiencies, Network, Sample, fit_efficiencies, residual};
+use reports::columns;
+use results::{CodecSample, read_parquet};
+use schema::{Document, Machine, PendingFile, Trace, file::read_text};
+use serde::Deserialize;
+
+use crate::exit::{Exit, OrExit, Result, usage};
+use crate::inputs::{InPlace, read_trace};
+use crate::networks::{NetworkArgs, read_network};
+use crate::output::print;
+
+/// Fit models to samples: of codecs, or the efficiencies that modelled op times rest on
+///
+/// With recordings: prints how far the fit leaves each, and how far it would be off had it not seen
+/// that one; `--efficiencies` of `plan` and `compare` uses the result. With samples of codecs:
+/// prints how far each method is off on samples that it has not seen, and uses the best;
+/// `--codec-models` uses the result.
+#[derive(clap::Args)]
+pub struct Args {
+    /// A TOML file that names recordings, their machines and their networks, as
+    /// networks/efficiency-samples.toml does; or a Parquet file that `sample codecs` wrote
+    #[arg(value_name = "SAMPLES")]
+    samples: PathBuf,
+
+    /// The folder with the recordings [default: that of SAMPLES]
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+
+    /// Folder for a plot of predicted against measured times for each codec: samples that the models
+    /// have not seen, by each method
+    #[arg(long, value_name = "FOLDER")]
+    plots: Option<PathBuf>,
+
+    /// Where to write the efficiencies (.toml) or the codec models (.json)
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Samples {
+    recording: Vec<Recording>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recording {
+    /// A recording or trace, in the folder.
+    file: String,
+    /// What it ran on.
+    machine: String,
+    /// What it is of; absent: only ops that tell their work by themselves count.
+    network: Option<String>,
+    /// Options of the network; its batch where the recording does not state one.
+    #[serde(default)]
+    options: NetworkArgs,
+}
+
+/// Fits, shows the residuals and writes.
+pub fn run(args: &Args) -> Result {
+    let output = args.output.as_deref().map(PendingFile::create).transpose()?;
+    if args.samples.extension().is_some_and(|extension| extension == "parquet") {
+        return fit_codecs(&args.samples, output, args.plots.as_deref());
+    }
+    if args.plots.is_some() {
+        return Err(usage("--plots are of samples of codecs: name a Parquet file of them"));
+    }
+    let text = read_text(&args.samples)?;
+    let samples: Samples = toml::from_str(&text)
+        .with_context(|| format!("{} is no list of recordings", args.samples.display()))
+        .or_exit(Exit::Usage)?;
+    let beside = args.samples.parent().unwrap_or(Path::new("."));
+    let folder = args.folder.as_deref().unwrap_or(beside);
+    let read = samples.recording.iter().map(|recording| recording.read(folder));
+    let read: Vec<(Trace, Option<Network>, Machine)> = read.collect::<Result<_>>()?;
+    let samples: Vec<Sample<'_>> = (read.iter())
+        .map(|(recorded, network, machine)| Sample { recorded, network: network.as_ref(), machine })
+        .collect();
+    let fit = fit_efficiencies(&samples, &Efficiencies::bundled());
+    if let Some(output) = output {
+        output.finish(fit.efficiencies.to_toml().as_bytes())?;
+    }
+    print("fitted on all:\n")?;
+    for residual in &fit.residuals {
+        print(format!("  {residual}\n"))?;
+    }
+    print("each when fitted on the others:\n")?;
+    for (index, held_out) in samples.iter().enumerate() {
+        let mut others = samples.clone();
+        others.remove(index);
+        let fit = fit_efficiencies(&others, &Efficiencies::bundled());
+        print(format!("  {}\n", residual(held_out, &fit.efficiencies)))?;
+    }
+    Ok(())
+}
+
+/// Fits codec models, shows how far each method is off, and writes.
+fn fit_codecs(samples: &Path, output: Option<PendingFile>, plots: Option<&Path>) -> Result {
+    if let Some(folder) = plots {
+        make_folder(folder)?;
+    }
+    let rows: Vec<CodecSample> = read_parquet(samples).or_exit(Exit::Usage)?;
+    let fits = fit_models(&rows, samples)?;
+    if let Some(folder) = plots {
+        for (stem, plot) in fits.plots() {
+            let file = PendingFile::create(&folder.join(format!("{stem}.svg")))?;
+            file.finish(plot.svg().as_bytes())?;
+        }
+    }
+    if let Some(output) = output {
+        output.finish(fits.models.to_json().as_bytes())?;
+    }
+    print("relative absolute error on held-out samples; * is used:\n")?;
+    print(columns(&fits.table()))
+}
+
+impl Recording {
+    fn read(&self, folder: &Path) -> Result<(Trace, Option<Network>, Machine)> {
+        let path = folder.join(&self.file);
+        let trace = read_trace(&path.to_string_lossy(), InPlace::AsRecorded)?;
+        let machine = read_machine(&self.machine)?;
+        let Some(network) = &self.network else { return Ok((trace, None, machine)) };
+        let Some(batch) = trace.batch.or(self.options.batch) else {
+            return Err(usage(format!(
+                "{} does not state its batch: give it as options = {{ batch = N }}",
+                self.file
+            )));
+        };
+        let network = read_network(network, &self.options.options(batch)?)?;
+        Ok((trace, Some(network), machine))
+    }
+}
