@@ -3,6 +3,9 @@
 use schema::Bytes;
 use simulator::{Infeasible, Unproven};
 
+/// What a method or a part of the way to its plan came to.
+pub(crate) type Result<T, E = PlanError> = std::result::Result<T, E>;
+
 /// Why a method made no plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {

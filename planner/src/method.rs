@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schema::Bytes;
 
-use crate::{Allowed, Decided, Monitor, PlanError, Problem};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Result};
 
 /// Shares of the budget for which a method decides, one after another, until its decisions can be
 /// lowered.
@@ -22,12 +22,7 @@ pub trait Method: Sync {
     fn source(&self) -> &'static str;
 
     /// Decisions that fit `target` bytes of device memory.
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        monitor: &dyn Monitor,
-    ) -> Result<Decided, PlanError>;
+    fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided>;
 
     /// Shares of the budget, in thousandths, for which it decides, one after another, until its
     /// decisions can be lowered.
@@ -75,11 +70,11 @@ pub trait Method: Sync {
     }
 }
 
-pub(crate) fn needs_swap(problem: &Problem) -> Result<(), PlanError> {
+pub(crate) fn needs_swap(problem: &Problem) -> Result<()> {
     if problem.allowed.swap { Ok(()) } else { Err(PlanError::NotAllowed { what: "swap" }) }
 }
 
-pub(crate) fn needs_recompute(problem: &Problem) -> Result<(), PlanError> {
+pub(crate) fn needs_recompute(problem: &Problem) -> Result<()> {
     if problem.allowed.recompute {
         Ok(())
     } else {
@@ -93,7 +88,7 @@ pub(crate) fn needs_codec(
     what: &'static str,
     option: &'static str,
     has_it: bool,
-) -> Result<(), PlanError> {
+) -> Result<()> {
     match problem.allowed.compress && has_it {
         true => Ok(()),
         false => Err(PlanError::NoCodec { what, option }),

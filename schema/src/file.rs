@@ -19,11 +19,8 @@ pub trait Document: Serialize + DeserializeOwned {
     const FORMAT: &'static str;
     /// The version that is written; readers accept it and all before it.
     const VERSION: u32;
-    /// Why a value of this type may be malformed.
-    type Invalid: std::error::Error + Send + Sync + 'static;
-
     /// Checks what the type alone does not guarantee.
-    fn check(&self) -> Result<(), Self::Invalid>;
+    fn check(&self) -> Result<(), Malformed>;
 
     /// Digest of the content. Layout and white space of a file do not enter it.
     fn digest(&self) -> Digest {
@@ -53,6 +50,16 @@ pub trait Document: Serialize + DeserializeOwned {
     fn write(&self, path: &Path) -> Result<(), FileError> {
         PendingFile::create(path)?.finish(self.to_json().as_bytes())
     }
+}
+
+/// Why a document is not well formed, with the place as in its text: `ops[3].reads names ...`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Malformed(pub String);
+
+/// A document is not well formed: `what` names the place and what is wrong with it.
+pub(crate) fn malformed<T>(what: impl Into<String>) -> Result<T, Malformed> {
+    Err(Malformed(what.into()))
 }
 
 #[derive(Serialize)]
@@ -147,7 +154,7 @@ pub enum FileError {
         /// The document's format.
         format: &'static str,
         /// What is wrong.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: Malformed,
     },
 }
 
@@ -214,7 +221,7 @@ fn parse<D: Document>(text: &str, path: &Path) -> Result<D, FileError> {
     envelope.content.check().map_err(|source| FileError::Invalid {
         path: path.to_path_buf(),
         format: D::FORMAT,
-        source: Box::new(source),
+        source,
     })?;
     Ok(envelope.content)
 }

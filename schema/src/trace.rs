@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Document, Nanos, OpId, TensorId, TraceError, trace_check};
+use crate::{Bytes, Document, Malformed, Nanos, OpId, TensorId, trace_check};
 
 /// One training iteration (or inference step) of one network on one device: which ops ran in
 /// which order, how long each took, and which tensors it read and wrote.
@@ -309,9 +309,8 @@ impl Trace {
 impl Document for Trace {
     const FORMAT: &'static str = "tidegate/trace";
     const VERSION: u32 = 1;
-    type Invalid = TraceError;
 
-    fn check(&self) -> Result<(), TraceError> {
+    fn check(&self) -> Result<(), Malformed> {
         trace_check::check(self)
     }
 }

@@ -5,7 +5,7 @@ use simulator::{Infeasible, Policy};
 
 use crate::method::Method;
 use crate::methods::chain::{Chain, ChainOp, Keep, carry_out};
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::{Decided, Monitor, PlanError, Problem, Result};
 
 /// What training frameworks offer as two numbers: a share of the layers keeps its activations, a
 /// share has them offloaded to the host, and the others are recomputed from their inputs
@@ -39,12 +39,7 @@ impl Method for BudgetSplit {
         "per-layer recompute and offload settings of training frameworks"
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        _: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {
         let chain = Chain::of(problem)?;
         let mut evaluator = problem.evaluator(Policy::EARLY, target);
         let mut best = None;

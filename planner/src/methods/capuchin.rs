@@ -9,7 +9,7 @@ use simulator::{Evaluator, Infeasible, Policy, Treatment};
 use self::free_time::Link;
 use self::recompute::Candidates;
 use crate::method::{Method, needs_swap};
-use crate::{Decided, Monitor, PlanError, Problem, Progress};
+use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 
 /// Capuchin (Peng et al., ASPLOS 2020). An iteration in core gives each access of a tensor its
 /// time. A tensor can be away between its *evicted-access* and its *back-access*; ranked is by
@@ -47,12 +47,7 @@ impl Method for Capuchin {
         "Capuchin (Peng et al., ASPLOS 2020), Algorithms 1 and 2"
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        monitor: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
         needs_swap(problem)?;
         let mut evaluator = problem.evaluator(Policy::EARLY, target);
         let mut treatments = problem.keep_all();

@@ -4,7 +4,7 @@ use schema::Bytes;
 use simulator::{GapId, Policy, Treatment};
 
 use crate::method::{Method, needs_recompute};
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::{Decided, Monitor, PlanError, Problem, Result};
 
 /// Sublinear memory checkpointing (Chen et al., arXiv:1604.06174): Algorithm 3 walks the forward
 /// pass and adds up the feature maps that it gives up; whenever they exceed a segment's budget
@@ -32,12 +32,7 @@ impl Method for SqrtN {
         "Training Deep Nets with Sublinear Memory Cost (Chen et al., 2016), Algorithm 3"
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        _: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {
         needs_recompute(problem)?;
         let mut evaluator = problem.evaluator(Policy::EARLY, target);
         let mut best = None;

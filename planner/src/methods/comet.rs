@@ -8,7 +8,7 @@ use simulator::{GapId, Policy, Treatment};
 
 use crate::method::{Method, needs_codec, needs_recompute};
 use crate::methods::vdnn::convolution_inputs;
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::{Decided, Monitor, PlanError, Problem, Result};
 
 pub use error::{ACCEPTABLE, COEFFICIENT, LayerStatistics, UNIFORM, gradient_sigma, loss_weight};
 pub use refresh::{INTERVAL, Refresh};
@@ -51,12 +51,7 @@ impl Method for Comet {
         "COMET (Jin et al., VLDB 2021), sections 3.3 and 3.4"
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        _: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {
         let codecs = error_bounded(problem);
         needs_codec(problem, "an error-bounded codec", "sz", !codecs.is_empty())?;
         needs_recompute(problem)?;

@@ -8,7 +8,7 @@ use simulator::{GapId, Treatment};
 
 use crate::method::{Method, needs_codec, needs_swap};
 use crate::methods::vdnn::{POLICY, Vdnn, convolution_inputs};
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::{Decided, Monitor, Problem, Result};
 
 pub use cost::SwapCost;
 pub use slide::{ParameterRange, Swapped};
@@ -45,12 +45,7 @@ impl Method for StaticCompression {
         true
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        _: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {
         needs_swap(problem)?;
         let zvc = problem.codecs.codecs.iter().position(|codec| codec.codec == "zvc");
         let lossy = rate_of(problem, &fixed_rates(problem), self.parameter);
@@ -118,12 +113,7 @@ impl Method for Cswap {
         true
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        _: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {
         needs_swap(problem)?;
         let is_lossless =
             |codec: u8| problem.codecs.codecs[usize::from(codec)].fidelity == Fidelity::Lossless;

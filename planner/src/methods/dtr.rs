@@ -9,7 +9,7 @@ use schema::{Bytes, Nanos};
 use simulator::{Policy, Step};
 
 use crate::method::{Method, needs_recompute};
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::{Decided, Monitor, PlanError, Problem, Result};
 
 /// DTR (Kirisame et al., ICLR 2021): a greedy online policy. Whenever an allocation does not fit,
 /// the tensor with the smallest `h` is evicted; an evicted tensor that is read is computed again,
@@ -52,7 +52,7 @@ impl Dtr {
     ///
     /// If everything that is not locked has been evicted and an allocation still does not fit, or
     /// the policy thrashes.
-    pub fn run(problem: &Problem, budget: Bytes) -> Result<OnlineRun, PlanError> {
+    pub fn run(problem: &Problem, budget: Bytes) -> Result<OnlineRun> {
         let run = runtime::Runtime::new(problem, budget).run();
         run.map_err(|cause| PlanError::from_infeasible(cause, problem.budget))
     }
@@ -71,12 +71,7 @@ impl Method for Dtr {
         "Dynamic Tensor Rematerialization (Kirisame et al., ICLR 2021), h_DTR^eq"
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        _: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {
         needs_recompute(problem)?;
         let run = Self::run(problem, target)?;
         Ok(Decided::from_steps(problem, run.steps, Policy::EARLY))

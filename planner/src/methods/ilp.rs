@@ -12,7 +12,7 @@ use simulator::Policy;
 use crate::fit::{lower_where_it_fits, share};
 use crate::method::{Method, needs_recompute, needs_swap};
 use crate::methods::Tide;
-use crate::{Allowed, Decided, Monitor, PlanError, Problem, Progress};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Progress, Result};
 use model::Model;
 use programme::SOLVER;
 
@@ -118,7 +118,7 @@ impl Ilp {
         target: Bytes,
         known: Option<Nanos>,
         monitor: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    ) -> Result<Decided> {
         let mut evaluator = problem.evaluator(Policy::EARLY, target);
         let mut failure = None;
         for (done, room) in ROOMS.into_iter().enumerate() {
@@ -170,12 +170,7 @@ impl Method for Ilp {
         self.source
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        monitor: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
         if !self.recompute {
             needs_swap(problem)?;
         }

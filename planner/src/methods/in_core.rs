@@ -4,7 +4,7 @@ use schema::Bytes;
 use simulator::Policy;
 
 use crate::method::Method;
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::{Decided, Monitor, Problem, Result};
 
 /// No plan at all: what the framework does by itself. It fits, or it does not.
 pub struct InCoreMethod;
@@ -22,7 +22,7 @@ impl Method for InCoreMethod {
         "the recording"
     }
 
-    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Monitor) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Monitor) -> Result<Decided> {
         Ok(Decided {
             treatments: problem.keep_all(),
             policy: Policy::EARLY,

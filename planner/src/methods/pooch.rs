@@ -7,7 +7,7 @@ use simulator::{Evaluator, GapId, Policy, Treatment};
 use crate::method::Method;
 use crate::methods::SwapOpt;
 use crate::methods::swap_opt::Search;
-use crate::{Decided, Monitor, PlanError, Problem, Progress};
+use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 
 /// PooCH (Ito et al.), complete: [`SwapOpt`](crate::methods::SwapOpt)'s classification into keep
 /// and swap, after which maps that are swapped turn to *recompute* by `r(X)` (section 4.4.3):
@@ -36,12 +36,7 @@ impl Method for Pooch {
         "PooCH (Ito et al., 2019), sections 4.3 and 4.4"
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        monitor: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
         let mut search = Search::new(problem, target, problem.allowed.recompute, monitor)?;
         let mut treatments = search.run()?;
         if problem.allowed.recompute {
@@ -61,7 +56,7 @@ fn recompute_by_ratio(
     evaluator: &mut Evaluator,
     treatments: &mut [Treatment],
     monitor: &dyn Monitor,
-) -> Result<(), PlanError> {
+) -> Result<()> {
     let mut undecided: Vec<GapId> = (problem.feature_maps.iter().copied())
         .filter(|gap| treatments[*gap] == Treatment::Swap && problem.may_recompute(*gap))
         .collect();

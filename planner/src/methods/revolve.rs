@@ -5,7 +5,7 @@ use simulator::Policy;
 
 use crate::method::{Method, needs_recompute};
 use crate::methods::chain::{Chain, ChainOp, Keep, carry_out};
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::{Decided, Monitor, PlanError, Problem, Result};
 
 /// `revolve` (Griewank and Walther, Algorithm 799, ACM TOMS 2000): a chain of `l` stages is
 /// reversed with `c` checkpoints, the chain's input being the first, by as few forward runs of
@@ -35,12 +35,7 @@ impl Method for Revolve {
         "Algorithm 799: revolve (Griewank and Walther, ACM TOMS 2000)"
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        _: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {
         needs_recompute(problem)?;
         let chain = Chain::of(problem)?;
         let mut evaluator = problem.evaluator(Policy::EARLY, target);

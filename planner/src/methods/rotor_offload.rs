@@ -6,7 +6,7 @@ use simulator::{Evaluator, Policy, Step};
 use crate::method::{Method, needs_recompute, needs_swap};
 use crate::methods::chain::{Chain, ChainOp, Costs, carry_out};
 use crate::methods::rotor::{Programme, Rotor, SLOTS};
-use crate::{Decided, Monitor, PlanError, Problem, Progress};
+use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 
 /// Rematerialisation and offload of a chain's stages together, after POFO (Beaumont et al.,
 /// "Efficient Combination of Rematerialization and Offloading for Training DNNs", NeurIPS 2021).
@@ -36,12 +36,7 @@ impl Method for RotorOffload {
         "Rematerialization and offloading (Beaumont et al., NeurIPS 2021), simplified"
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        monitor: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
         needs_swap(problem)?;
         needs_recompute(problem)?;
         let chain = Chain::of(problem)?;

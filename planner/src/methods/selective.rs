@@ -4,7 +4,7 @@ use schema::{Bytes, TensorId};
 use simulator::{GapId, Infeasible, Policy, Treatment};
 
 use crate::method::{Method, needs_recompute};
-use crate::{Decided, Monitor, PlanError, Problem, Progress};
+use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 
 /// Selective activation checkpointing as PyTorch's partitioner chooses it under a memory budget
 /// (`torch._functorch`, `activation_memory_budget` with the solver `dp`): which of the activations
@@ -37,12 +37,7 @@ impl Method for Selective {
         "PyTorch's partitioner (torch._functorch, activation_memory_budget)"
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        monitor: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
         needs_recompute(problem)?;
         let items: Vec<GapId> = problem
             .feature_maps

@@ -4,7 +4,7 @@ use schema::{Bytes, OpKind};
 use simulator::{Policy, PrefetchGate, Treatment};
 
 use crate::method::{Method, needs_recompute, needs_swap};
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::{Decided, Monitor, PlanError, Problem, Result};
 
 /// SuperNeurons' classification as PooCH section 5.2 states it: feature maps are kept from the
 /// output layer as long as they fit; of the others, those of convolutions are swapped and the
@@ -27,12 +27,7 @@ impl Method for SuperNeurons {
         "PooCH, section 5.2; SuperNeurons (Wang et al., PPoPP 2018)"
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        _: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {
         needs_swap(problem)?;
         needs_recompute(problem)?;
         let policy = Policy { prefetch: PrefetchGate::WithPrecedingConvolution, ..Policy::EARLY };

@@ -5,7 +5,7 @@ use simulator::{Policy, PrefetchGate, Treatment};
 
 use crate::decided::all_feature_maps;
 use crate::method::{Method, needs_swap};
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::{Decided, Monitor, Problem, Result};
 
 /// `swap-all` and `swap-all(w/o scheduling)` of PooCH section 5.1: all feature maps are swapped
 /// out after their last forward use. Scheduled, each comes back as early as memory allows
@@ -32,7 +32,7 @@ impl Method for SwapAll {
         "PooCH, section 5.1"
     }
 
-    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Monitor) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Monitor) -> Result<Decided> {
         needs_swap(problem)?;
         let prefetch = match self.scheduled {
             true => PrefetchGate::AsMemoryAllows,

@@ -5,7 +5,7 @@ use simulator::{Evaluator, GapId, Infeasible, Policy, Treatment};
 
 use crate::method::{Method, needs_swap};
 use crate::split_mix::SplitMix;
-use crate::{Decided, Monitor, PlanError, Problem, Progress};
+use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 
 /// SwapAdvisor (Huang et al., ASPLOS 2020) searches jointly for the order of ops, the memory
 /// allocation and the swaps by a genetic algorithm whose fitness is the simulated time of an
@@ -41,12 +41,7 @@ impl Method for SwapAdvisor {
         "SwapAdvisor (Huang et al., ASPLOS 2020), swap decisions only"
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        monitor: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
         needs_swap(problem)?;
         let mut search = Search {
             problem,

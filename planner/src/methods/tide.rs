@@ -14,7 +14,7 @@ use simulator::Treatment;
 
 use crate::fit::share;
 use crate::method::Method;
-use crate::{Decided, Monitor, PlanError, Problem, Progress, bound};
+use crate::{Decided, Monitor, PlanError, Problem, Progress, Result, bound};
 use anneal::{Chain, Found, Known};
 use options::{Options, policy};
 use packed::{Packed, decided};
@@ -69,12 +69,7 @@ impl Method for Tide {
         "tidegate"
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        monitor: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
         let options = Options::new(problem, target);
         let mut best = Packed::new(problem, target, &options, monitor);
         let quick = best.first();

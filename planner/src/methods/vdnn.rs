@@ -5,7 +5,7 @@ use simulator::{GapId, OffloadStart, Policy, PrefetchGate, Treatment};
 
 use crate::decided::{all_feature_maps, with};
 use crate::method::{Method, needs_swap};
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::{Decided, Monitor, Problem, Result};
 
 /// vDNN (Rhu et al., MICRO 2016). A feature map is offloaded while the last forward layer that
 /// reads it computes, and prefetched while the backward computation reaches the preceding
@@ -56,7 +56,7 @@ impl Method for Vdnn {
         "vDNN (Rhu et al., MICRO 2016), sections 3.2-3.4"
     }
 
-    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Monitor) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Monitor) -> Result<Decided> {
         needs_swap(problem)?;
         let treatments = match self {
             Self::All => all_feature_maps(problem, Treatment::Swap),

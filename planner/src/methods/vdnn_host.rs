@@ -5,7 +5,7 @@ use simulator::{GapId, Treatment};
 
 use crate::method::{Method, needs_codec, needs_swap};
 use crate::methods::cswap::swap_what_fits;
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::{Decided, Monitor, Problem, Result};
 
 /// vDNN++ (Shriram et al., IPDPS 2019), as CSWAP+ (section 6) implements it to compare with: what
 /// vDNN offloads, the inputs of convolutions, goes over the link as it is; on the host, threads make
@@ -40,12 +40,7 @@ impl Method for VdnnHost {
         true
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        _: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {
         needs_swap(problem)?;
         let zvc = problem.codecs.codecs.iter().position(|codec| codec.codec == "zvc");
         let runs_there = zvc.is_some() && problem.codecs.costs.has_host();
