@@ -31,7 +31,8 @@ pub(crate) fn check(prepared: &Prepared) -> Result<(), Wrong> {
         return Ok(());
     }
     machine.run_in_order(Fallback::Always)?;
-    // Of any two compressions, each falls back while the other does not: their places differ in a bit.
+    // Of any two compressions, each falls back while the other does not: their places differ in a
+    // bit.
     for bit in 0..prepared.actions.len().ilog2() + 1 {
         machine.run_in_order(Fallback::ByBit { bit, is_set: true })?;
         machine.run_in_order(Fallback::ByBit { bit, is_set: false })?;

@@ -93,7 +93,8 @@ impl Mutation {
         self.name().starts_with("forge")
     }
 
-    /// Changes a plan; false where there is nothing of the kind to change, and the plan is of no use then.
+    /// Changes a plan; false where there is nothing of the kind to change, and the plan is of no
+    /// use then.
     pub fn apply(self, plan: &mut Plan, trace: &Trace, random: &mut Random) -> bool {
         KINDS[self.0].1(&mut Subject { plan, trace, random }).is_some()
     }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use schema::Bytes;
+use schema::{Bytes, Nanos};
+use simulator::{Infeasible, Outcome};
 
 use crate::{Allowed, Decided, Monitor, PlanError, Problem, Result};
 
@@ -35,8 +36,8 @@ pub trait Method: Sync {
         false
     }
 
-    /// Whether a comparison leaves it out unless it is named: it takes long, and seldom beats what it
-    /// starts from.
+    /// Whether a comparison leaves it out unless it is named: it takes long, and seldom beats what
+    /// it starts from.
     fn only_on_request(&self) -> bool {
         false
     }
@@ -47,8 +48,8 @@ pub trait Method: Sync {
     }
 
     /// Of what a problem allows, what this method makes use of. Its own decisions and those of the
-    /// methods that it includes keep to it: [`plan`](crate::plan) gives them a problem that allows no
-    /// more.
+    /// methods that it includes keep to it: [`plan`](crate::plan) gives them a problem that allows
+    /// no more.
     fn restricts(&self, allowed: Allowed) -> Allowed {
         allowed
     }
@@ -92,5 +93,42 @@ pub(crate) fn needs_codec(
     match problem.allowed.compress && has_it {
         true => Ok(()),
         false => Err(PlanError::NoCodec { what, option }),
+    }
+}
+
+/// The fastest of what a method tries and, where nothing fits, what came nearest to it.
+pub(crate) struct Fastest<T> {
+    best: Option<(Nanos, T)>,
+    nearest: Option<Infeasible>,
+}
+
+impl<T> Fastest<T> {
+    pub fn new() -> Self {
+        Self { best: None, nearest: None }
+    }
+
+    /// Notes what one try was evaluated to.
+    pub fn tried(&mut self, outcome: Result<Outcome, Infeasible>, decided: T) {
+        match outcome {
+            Ok(Outcome { iteration, .. }) => {
+                if self.best.as_ref().is_none_or(|(time, _)| iteration < *time) {
+                    self.best = Some((iteration, decided));
+                }
+            }
+            Err(cause) => {
+                if self.nearest.is_none_or(|known| cause.needed() < known.needed()) {
+                    self.nearest = Some(cause);
+                }
+            }
+        }
+    }
+
+    /// The fastest, of at least one try.
+    pub fn found(self, problem: &Problem) -> Result<T> {
+        match (self.best, self.nearest) {
+            (Some((_, decided)), _) => Ok(decided),
+            (None, Some(cause)) => Err(PlanError::from_infeasible(cause, problem.budget)),
+            (None, None) => unreachable!("something was tried"),
+        }
     }
 }

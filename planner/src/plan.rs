@@ -1,10 +1,10 @@
-//! From a problem to its proven plan, in one direction: the method decides ([`Method::decide`]), the
-//! evaluator makes a schedule of that, the buffers of which are packed into addresses
+//! From a problem to its proven plan, in one direction: the method decides ([`Method::decide`]),
+//! the evaluator makes a schedule of that, the buffers of which are packed into addresses
 //! ([`lower`](crate::lower)), and the plan that results is proven.
 //!
-//! There are two ways back. Decisions that fit byte for byte and not address for address are lowered
-//! with less memory ([`fit`](crate::fit)); where that does not help, [`own_plan`] has the method decide
-//! again, for a smaller target.
+//! There are two ways back. Decisions that fit byte for byte and not address for address are
+//! lowered with less memory ([`fit`](crate::fit)); where that does not help, [`own_plan`] has the
+//! method decide again, for a smaller target.
 
 use schema::{Nanos, Plan};
 use simulator::ProvenPlan;

@@ -200,7 +200,8 @@ fn cswap_compresses_what_is_sparse_enough_and_sc_all_that_gets_smaller() {
     let (fast, slow) = (problem(100), problem(500));
     assert_eq!(decided(&Cswap::Lossless, &fast), ["Swap", "swap zvc", "swap zvc"]);
     assert_eq!(decided(&Cswap::Lossless, &slow), ["Swap", "Swap", "swap zvc"]);
-    // What no lossless codec makes smaller, the lossy one does, with CSWAP+'s parameter or a stated one.
+    // What no lossless codec makes smaller, the lossy one does, with CSWAP+'s parameter or a stated
+    // one.
     let sc = |parameter| decided(&StaticCompression { parameter }, &slow);
     assert_eq!(sc(None), ["swap zfp(350)", "swap zvc", "swap zvc"]);
     assert_eq!(sc(Some(1)), ["swap zfp(100)", "swap zvc", "swap zvc"]);

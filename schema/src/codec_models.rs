@@ -107,8 +107,9 @@ pub enum SizeModel {
         margin_permille: u32,
     },
     /// It is a fixed share of the tensor: a codec of fixed rate, or one whose size was found to be
-    /// much the same on all data. What a codec of fixed rate makes of a sequence is counted in whole
-    /// blocks of four values, each of a whole number of bits, and whole words of 64 bits, as ZFP does.
+    /// much the same on all data. What a codec of fixed rate makes of a sequence is counted in
+    /// whole blocks of four values, each of a whole number of bits, and whole words of 64 bits, as
+    /// ZFP does.
     Rate {
         /// The share.
         permille: u32,

@@ -93,69 +93,40 @@ const LARGEST_FILE: u64 = 1 << 30;
 
 /// Why a file could not be read or written.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum FileError {
     /// The operating system refused.
     #[error("cannot {verb} {}", path.display())]
     Io {
         /// `read` or `write`.
         verb: &'static str,
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
     /// The file is too large to be a document.
     #[error("{} is larger than {LARGEST_FILE} bytes, which no document of tidegate is", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-    },
+    TooLarge { path: PathBuf },
     /// The text is not JSON, or not this document.
     #[error("{} is not a {expected} file", path.display())]
     Syntax {
-        /// The file.
         path: PathBuf,
-        /// The format that was expected.
         expected: &'static str,
         /// Line, column and what is wrong there.
         source: serde_json::Error,
     },
     /// A document of another type.
     #[error("{} holds {found}, not a {expected}: pass the right file", path.display())]
-    OtherFormat {
-        /// The file.
-        path: PathBuf,
-        /// What it says it is.
-        found: String,
-        /// What was expected.
-        expected: &'static str,
-    },
+    OtherFormat { path: PathBuf, found: String, expected: &'static str },
     /// A document that a newer tidegate wrote.
     #[error(
         "{} is a {format} of version {found}; this tidegate reads versions up to {newest}: \
          update tidegate",
         path.display()
     )]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// The document's format.
-        format: &'static str,
-        /// Its version.
-        found: u32,
-        /// The newest version known here.
-        newest: u32,
-    },
+    Newer { path: PathBuf, format: &'static str, found: u32, newest: u32 },
     /// A document that contradicts itself.
     #[error("{} is a {format} that contradicts itself", path.display())]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// The document's format.
-        format: &'static str,
-        /// What is wrong.
-        source: Malformed,
-    },
+    Invalid { path: PathBuf, format: &'static str, source: Malformed },
 }
 
 /// The whole text of a file, or of the standard input where `path` is `-`. Bytes that are not

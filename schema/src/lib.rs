@@ -2,8 +2,8 @@
 //!
 //! A [`Trace`] is one iteration of one network as it was measured, imported or modelled; a
 //! [`Machine`] is what it runs on; [`CodecModels`] say what its codecs make of tensors; a [`Plan`]
-//! says what moves when and to which address, and a [`PlanSeries`] which plan serves which epochs; a
-//! [`Timeline`] is what happened, or what is predicted to happen. Each is a versioned file that a
+//! says what moves when and to which address, and a [`PlanSeries`] which plan serves which epochs;
+//! a [`Timeline`] is what happened, or what is predicted to happen. Each is a versioned file that a
 //! person can read, diff and commit (see [`mod@file`]).
 //!
 //! This crate knows no algorithm: it holds values, checks that they are well formed, and reads

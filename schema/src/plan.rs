@@ -20,10 +20,10 @@ use crate::{
 ///
 /// Lanes and `after` alone decide what a plan computes. An op that changes a tensor in place
 /// ([`crate::Op::rerunnable`]) changes the one buffer that it reads; buffers, host buffers and
-/// compressed forms that were made before keep the version that they were made from, and copies
-/// and codecs carry it on. What no op makes is what the next iteration begins with, so no codec that
-/// changes values may have it. Whatever else uses the buffer must have ended before such an op starts,
-/// or start after it has ended.
+/// compressed forms that were made before keep the version that they were made from, and copies and
+/// codecs carry it on. What no op makes is what the next iteration begins with, so no codec that
+/// changes values may have it. Whatever else uses the buffer must have ended before such an op
+/// starts, or start after it has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -57,8 +57,8 @@ pub struct Plan {
     /// 1000, so that codecs do not slow it.
     #[serde(default = "full_speed", skip_serializing_if = "is_full_speed")]
     pub beside_codec_permille: u16,
-    /// Speed of compute while a copy runs beside it, in thousandths of its speed alone; absent: 1000, so
-    /// that copies do not slow it.
+    /// Speed of compute while a copy runs beside it, in thousandths of its speed alone; absent:
+    /// 1000, so that copies do not slow it.
     #[serde(default = "full_speed", skip_serializing_if = "is_full_speed")]
     pub beside_copy_permille: u16,
     /// What was decided for each tensor that the method considered; all others are kept.
@@ -191,12 +191,12 @@ pub struct HostBuffer {
     pub address: u64,
     /// Its size.
     pub bytes: Bytes,
-    /// It holds the tensor's compressed form, made by this codec; or, where a codec whose output's size
-    /// varies does worse than was reserved for, the tensor itself, for which it has room then.
+    /// It holds the tensor's compressed form, made by this codec; or, where a codec whose output's
+    /// size varies does worse than was reserved for, the tensor itself, for which it has room then.
     ///
-    /// Where the tensor itself is copied to and from it, the host's processor makes the compressed form
-    /// and the tensor from it, which is part of the copies' durations; what then does not shrink to
-    /// this size is kept in memory of its own.
+    /// Where the tensor itself is copied to and from it, the host's processor makes the compressed
+    /// form and the tensor from it, which is part of the copies' durations; what then does not
+    /// shrink to this size is kept in memory of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compressed: Option<CodecId>,
 }

@@ -192,12 +192,13 @@ pub struct Op {
     /// outlives the iteration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frees: Vec<TensorId>,
-    /// Whether running it again gives the same result: it is deterministic, or its random state
-    /// is saved, and it has no lasting effect. An op that cannot run again may *change*, in place,
+    /// Whether running it again gives the same result: it is deterministic, or its random state is
+    /// saved, and it has no lasting effect. An op that cannot run again may *change*, in place,
     /// every tensor that it reads and that no op writes: an update its parameter, say. So each run
     /// of it gives such a tensor its next version, and whatever reads the tensor, first run or
     /// rerun, needs the version that the op's place in the trace gives it: as many as there are ops
-    /// before it that change the tensor. At the end of the iteration the last version is what stays.
+    /// before it that change the tensor. At the end of the iteration the last version is what
+    /// stays.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub rerunnable: bool,
     /// Floating-point operations, where known.

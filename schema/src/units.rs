@@ -76,8 +76,8 @@ unit!(
 );
 
 impl Nanos {
-    /// What the times of an iteration may add up to: 2^50 ns, some 13 days. Contention slows by up to a
-    /// hundred times, and searches add more: all that stays far from what a number holds.
+    /// What the times of an iteration may add up to: 2^50 ns, some 13 days. Contention slows by up
+    /// to a hundred times, and searches add more: all that stays far from what a number holds.
     pub const MOST: Self = Self(1 << 50);
 
     /// The duration in seconds.

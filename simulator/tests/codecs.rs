@@ -219,8 +219,8 @@ fn where_copies_start_with_the_last_use_the_compressed_form_is_made_before_it() 
     // Used until 200, small at 230, out at 480, back at 730, large again at 750.
     let late = with(Policy::EARLY, 10_000).evaluate(&compressed).expect("fits");
     assert_eq!(late.iteration, Nanos(850));
-    // The tensor itself and its compressed form stay for the use, which makes another tensor; the copy
-    // ends later.
+    // The tensor itself and its compressed form stay for the use, which makes another tensor; the
+    // copy ends later.
     assert_eq!((early.peak, late.peak), (Bytes(2250), Bytes(2250)));
     let record = with(WITH_LAST_USE, 2250).record(&compressed).expect("fits");
     let work: Vec<(u32, Work)> = record.positions.iter().map(|p| (p.op, p.work)).collect();

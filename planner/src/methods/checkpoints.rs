@@ -3,8 +3,8 @@
 use schema::Bytes;
 use simulator::{GapId, Policy, Treatment};
 
-use crate::method::{Method, needs_recompute};
-use crate::{Decided, Monitor, PlanError, Problem, Result};
+use crate::method::{Fastest, Method, needs_recompute};
+use crate::{Decided, Monitor, Problem, Result};
 
 /// Sublinear memory checkpointing (Chen et al., arXiv:1604.06174): Algorithm 3 walks the forward
 /// pass and adds up the feature maps that it gives up; whenever they exceed a segment's budget
@@ -35,31 +35,13 @@ impl Method for SqrtN {
     fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {
         needs_recompute(problem)?;
         let mut evaluator = problem.evaluator(Policy::EARLY, target);
-        let mut best = None;
-        let mut failure = None;
+        let mut fastest = Fastest::new();
         for segment in segment_budgets(problem) {
             let treatments = checkpoints(problem, segment).treatments;
-            match evaluator.evaluate(&treatments) {
-                Ok(outcome) => {
-                    if best.as_ref().is_none_or(|(time, _)| outcome.iteration < *time) {
-                        best = Some((outcome.iteration, treatments));
-                    }
-                }
-                Err(cause) => {
-                    let nearest = |known: &simulator::Infeasible| cause.needed() < known.needed();
-                    if failure.as_ref().is_none_or(nearest) {
-                        failure = Some(cause);
-                    }
-                }
-            }
+            fastest.tried(evaluator.evaluate(&treatments), treatments);
         }
-        match (best, failure) {
-            (Some((_, treatments)), _) => {
-                Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY))
-            }
-            (None, Some(cause)) => Err(PlanError::from_infeasible(cause, problem.budget)),
-            (None, None) => unreachable!("the grid is not empty"),
-        }
+        let treatments = fastest.found(problem)?;
+        Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY))
     }
 }
 

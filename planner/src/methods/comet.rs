@@ -22,9 +22,9 @@ pub use refresh::{INTERVAL, Refresh};
 /// convolution again is what it avoids, so here such an output is compressed as well, by the same
 /// codec.
 ///
-/// A layer's error bound follows from its [`LayerStatistics`]. Of the problem's error-bounded codecs
-/// the one with the loosest bound that does not exceed the layer's is used, or the tightest where
-/// there is none such or the statistics are unknown, as they are for a trace alone.
+/// A layer's error bound follows from its [`LayerStatistics`]. Of the problem's error-bounded
+/// codecs the one with the loosest bound that does not exceed the layer's is used, or the tightest
+/// where there is none such or the statistics are unknown, as they are for a trace alone.
 #[derive(Debug, Clone, Default)]
 pub struct Comet {
     /// Statistics of the convolution that reads a tensor, by tensor; empty: unknown.

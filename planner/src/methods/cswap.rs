@@ -14,10 +14,10 @@ pub use cost::SwapCost;
 pub use slide::{ParameterRange, Swapped};
 
 /// Static compression (CSWAP+ section 3.2): cDMA (Rhu et al., HPCA 2018) with its zero-value
-/// compression in software. What vDNN swaps, the inputs of convolutions, is compressed whether
-/// that pays or not; only what would not become smaller goes as it is. Dense tensors are compressed by
-/// the lossy codec of fixed rate instead, if there is one (section 6.2), and all tensors where that is
-/// the only codec.
+/// compression in software. What vDNN swaps, the inputs of convolutions, is compressed whether that
+/// pays or not; only what would not become smaller goes as it is. Dense tensors are compressed by
+/// the lossy codec of fixed rate instead, if there is one (section 6.2), and all tensors where that
+/// is the only codec.
 #[derive(Default)]
 pub struct StaticCompression {
     /// `P` of the epoch that is planned, as [`Cswap::Plus`] has it.
@@ -184,8 +184,8 @@ pub(super) fn swap_what_fits(
     Decided::about_feature_maps(problem, treatments, POLICY)
 }
 
-/// The problem's codecs of fixed rate by ascending rate: the `P` that CSWAP+ slides is a position in
-/// this list, counted from 1. With every rate of a codec listed it is the paper's `P`.
+/// The problem's codecs of fixed rate by ascending rate: the `P` that CSWAP+ slides is a position
+/// in this list, counted from 1. With every rate of a codec listed it is the paper's `P`.
 pub fn fixed_rates(problem: &Problem) -> Vec<u8> {
     let codecs = &problem.codecs.codecs;
     let rate = |codec: &u8| codecs[usize::from(*codec)].parameter.unwrap_or(f64::INFINITY);

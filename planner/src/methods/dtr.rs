@@ -13,8 +13,8 @@ use crate::{Decided, Monitor, PlanError, Problem, Result};
 
 /// DTR (Kirisame et al., ICLR 2021): a greedy online policy. Whenever an allocation does not fit,
 /// the tensor with the smallest `h` is evicted; an evicted tensor that is read is computed again,
-/// recursively. Eager eviction: a tensor is evicted when the framework releases it. The heuristic is
-/// `h_DTR^eq`:
+/// recursively. Eager eviction: a tensor is evicted when the framework releases it. The heuristic
+/// is `h_DTR^eq`:
 ///
 /// > h(t) = (c0(t) + sum of c0 over the evicted classes beside t) / (m(t) s(t))
 ///

@@ -34,8 +34,8 @@ impl Method for SuperNeurons {
         let maps = problem.feature_maps.len();
         let mut evaluator = problem.evaluator(policy, target);
         let mut cause = |leaving| evaluator.evaluate(&without(problem, leaving)).err();
-        // From the input on, feature maps leave until the rest fits: one by one, or of a long trace more at
-        // once, and then as many less as bisection finds.
+        // From the input on, feature maps leave until the rest fits: one by one, or of a long trace
+        // more at once, and then as many less as bisection finds.
         let step = maps.div_ceil(problem.evaluations() as usize).max(1);
         let (mut too_few, mut enough) = (0, 0);
         while let Some(cause) = cause(enough) {

@@ -15,9 +15,10 @@ use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 /// As there, samples are made by crossover, which takes one parent's genes up to a random point and
 /// the other's from there on, and by mutation, which changes single genes with a small probability.
 /// Selection and the first generation are ours: the best samples survive, a parent is the fitter of
-/// two that are drawn among these, and the first generation has what swaps the largest tensors, what swaps those unused for longest, what
-/// swaps all, and random mixtures. Samples that do not fit rank behind all that do, by what they
-/// would need. The seed is fixed, and so is the number of evaluations.
+/// two that are drawn among these, and the first generation has what swaps the largest tensors,
+/// what swaps those unused for longest, what swaps all, and random mixtures. Samples that do not
+/// fit rank behind all that do, by what they would need. The seed is fixed, and so is the number of
+/// evaluations.
 pub struct SwapAdvisor;
 
 const SAMPLES: usize = 40;

@@ -36,8 +36,8 @@ use packed::{Packed, decided};
 /// What other methods decide that take little time is tried at the end (`others.rs`).
 ///
 /// A search ends when its evaluations are used up or its plan is as fast as the bound. Chains are
-/// independent and their seeds fixed: the same problem gives the same plan on any number of threads.
-/// Told to stop, the search ends with the best plan that it has.
+/// independent and their seeds fixed: the same problem gives the same plan on any number of
+/// threads. Told to stop, the search ends with the best plan that it has.
 pub struct Tide;
 
 /// Chains: the seed, and the temperature at which each begins, in millionths of the iteration. The

@@ -8,14 +8,15 @@ use crate::methods::cswap::swap_what_fits;
 use crate::{Decided, Monitor, Problem, Result};
 
 /// vDNN++ (Shriram et al., IPDPS 2019), as CSWAP+ (section 6) implements it to compare with: what
-/// vDNN offloads, the inputs of convolutions, goes over the link as it is; on the host, threads make
-/// smaller by zero-value compression what is [sparse enough](VdnnHost::SPARSE), and large again before
-/// it goes back. So less host memory is taken, and the link carries as much as before.
+/// vDNN offloads, the inputs of convolutions, goes over the link as it is; on the host, threads
+/// make smaller by zero-value compression what is [sparse enough](VdnnHost::SPARSE), and large
+/// again before it goes back. So less host memory is taken, and the link carries as much as before.
 ///
 /// The host's work on a tensor is part of its copies: the next one in that direction waits for it,
-/// as the pinned buffer that the copies pass through is not free before. That buffer itself, and what
-/// turns out larger than is reserved for it, are in host memory of their own, which the plan does not
-/// count. The paper's other two techniques, about device memory, are left out, as CSWAP+ does.
+/// as the pinned buffer that the copies pass through is not free before. That buffer itself, and
+/// what turns out larger than is reserved for it, are in host memory of their own, which the plan
+/// does not count. The paper's other two techniques, about device memory, are left out, as CSWAP+
+/// does.
 pub struct VdnnHost;
 
 impl VdnnHost {
