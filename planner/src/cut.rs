@@ -17,12 +17,13 @@
 //! Every plan then keeps these conditions. 0/1: `have(t)`, `again(i)`.
 //!
 //! 1. What is had by [`ways::MEMORY`] fits, beside what `q` uses: buffers that are there at one
-//! moment share no address, but for the in-place pairs of `q`, of which the smaller tensor is not
-//! counted. 2. `t` is used by an op after `q`, or there at the end: `have(t) + again(maker of t) >=
-//! 1`. 3. `i` reads `t`: `again(i) <= have(t) + again(maker of t)`. 4. `X` is at least the time of
-//! copies out less `before`, and at least what compute loses before; `Y` is at least the time of
-//! copies in less `after`, and at least what reruns and codecs take of compute after the place. The
-//! same for a lane of codecs, if there is one.
+//!    moment share no address, but for the in-place pairs of `q`, of which the smaller tensor is
+//!    not counted.
+//! 2. `t` is used by an op after `q`, or there at the end: `have(t) + again(maker of t) >= 1`.
+//! 3. `i` reads `t`: `again(i) <= have(t) + again(maker of t)`.
+//! 4. `X` is at least the time of copies out less `before`, and at least what compute loses before;
+//!    `Y` is at least the time of copies in less `after`, and at least what reruns and codecs take
+//!    of compute after the place. The same for a lane of codecs, if there is one.
 //!
 //! *Why.* Take a buffer from which `t` is read after the place, and go back to what filled it.
 //! Either it is there at the place; or `i` made it in a rerun; or a copy in, which began after the

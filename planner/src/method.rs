@@ -11,16 +11,26 @@ use crate::{Allowed, Decided, Monitor, PlanError, Problem, Result};
 /// lowered.
 pub(crate) const DECIDED_PERMILLE: [u64; 10] = [1000, 990, 980, 965, 940, 900, 850, 800, 750, 700];
 
+/// What a method is, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct About {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub summary: &'static str,
+    /// The publication that it follows.
+    pub source: &'static str,
+}
+
 /// A way to decide.
 pub trait Method: Sync {
+    /// What it is, for people.
+    fn about(&self) -> About;
+
     /// Its name on the command line.
-    fn name(&self) -> &'static str;
-
-    /// What it does, in a sentence.
-    fn summary(&self) -> &'static str;
-
-    /// The publication that it follows.
-    fn source(&self) -> &'static str;
+    fn name(&self) -> &'static str {
+        self.about().name
+    }
 
     /// Decisions that fit `target` bytes of device memory.
     fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided>;

@@ -359,14 +359,13 @@ impl Plan {
         const LARGEST: u128 = 1 << 60;
         let too_large =
             |what: &str| malformed(format!("{what} reaches past 2^60: no memory is that large"));
-        let ends = |(i, (address, bytes)): (usize, (u64, Bytes))| {
-            (i, u128::from(address) + u128::from(bytes.0))
-        };
-        let buffers = self.buffers.iter().map(|b| (b.address, b.bytes)).enumerate().map(ends);
-        let hosts = self.host_buffers.iter().map(|b| (b.address, b.bytes)).enumerate().map(ends);
-        let named = buffers.map(|b| ("buffers", b)).chain(hosts.map(|b| ("host_buffers", b)));
-        for (list, (i, _)) in named.filter(|(_, (_, end))| *end > LARGEST) {
-            return too_large(&format!("{list}[{i}]"));
+        let device = self.buffers.iter().map(|b| (b.address, b.bytes)).enumerate();
+        let host = self.host_buffers.iter().map(|b| (b.address, b.bytes)).enumerate();
+        let named = device.map(|b| ("buffers", b)).chain(host.map(|b| ("host_buffers", b)));
+        for (list, (i, (address, bytes))) in named {
+            if u128::from(address) + u128::from(bytes.0) > LARGEST {
+                return too_large(&format!("{list}[{i}]"));
+            }
         }
         let bytes: u128 = self.buffers.iter().map(|b| u128::from(b.bytes.0)).sum();
         let time: u128 = self.actions.iter().map(|a| u128::from(a.duration.0)).sum();

@@ -3,7 +3,7 @@
 use schema::Bytes;
 use simulator::Policy;
 
-use crate::method::{Fastest, Method};
+use crate::method::{About, Fastest, Method};
 use crate::methods::chain::{Chain, ChainOp, Keep, carry_out};
 use crate::{Decided, Monitor, Problem, Result};
 
@@ -27,16 +27,12 @@ enum Kind {
 }
 
 impl Method for BudgetSplit {
-    fn name(&self) -> &'static str {
-        "budget-split"
-    }
-
-    fn summary(&self) -> &'static str {
-        "keep, offload and recompute whole layers, the best shares of each"
-    }
-
-    fn source(&self) -> &'static str {
-        "per-layer recompute and offload settings of training frameworks"
+    fn about(&self) -> About {
+        About {
+            name: "budget-split",
+            summary: "keep, offload and recompute whole layers, the best shares of each",
+            source: "per-layer recompute and offload settings of training frameworks",
+        }
     }
 
     fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {

@@ -8,7 +8,7 @@ use simulator::{Evaluator, Infeasible, Policy, Treatment};
 
 use self::free_time::Link;
 use self::recompute::Candidates;
-use crate::method::{Method, needs_swap};
+use crate::method::{About, Method, needs_swap};
 use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 
 /// Capuchin (Peng et al., ASPLOS 2020). An iteration in core gives each access of a tensor its
@@ -35,16 +35,12 @@ use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 pub struct Capuchin;
 
 impl Method for Capuchin {
-    fn name(&self) -> &'static str {
-        "capuchin"
-    }
-
-    fn summary(&self) -> &'static str {
-        "swap by free time while that is hidden, then swap or recompute by saving per second"
-    }
-
-    fn source(&self) -> &'static str {
-        "Capuchin (Peng et al., ASPLOS 2020), Algorithms 1 and 2"
+    fn about(&self) -> About {
+        About {
+            name: "capuchin",
+            summary: "swap by free time while that is hidden, then swap or recompute by saving per second",
+            source: "Capuchin (Peng et al., ASPLOS 2020), Algorithms 1 and 2",
+        }
     }
 
     fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {

@@ -3,7 +3,7 @@
 use schema::Bytes;
 use simulator::{GapId, Policy, Treatment};
 
-use crate::method::{Fastest, Method, needs_recompute};
+use crate::method::{About, Fastest, Method, needs_recompute};
 use crate::{Decided, Monitor, Problem, Result};
 
 /// Sublinear memory checkpointing (Chen et al., arXiv:1604.06174): Algorithm 3 walks the forward
@@ -20,16 +20,12 @@ pub struct SqrtN;
 const GRID_PERCENT: [u64; 8] = [50, 71, 82, 94, 108, 124, 141, 200];
 
 impl Method for SqrtN {
-    fn name(&self) -> &'static str {
-        "sqrt-n"
-    }
-
-    fn summary(&self) -> &'static str {
-        "keep a checkpoint per segment, recompute the rest of each segment"
-    }
-
-    fn source(&self) -> &'static str {
-        "Training Deep Nets with Sublinear Memory Cost (Chen et al., 2016), Algorithm 3"
+    fn about(&self) -> About {
+        About {
+            name: "sqrt-n",
+            summary: "keep a checkpoint per segment, recompute the rest of each segment",
+            source: "Training Deep Nets with Sublinear Memory Cost (Chen et al., 2016), Algorithm 3",
+        }
     }
 
     fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {

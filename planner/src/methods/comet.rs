@@ -6,7 +6,7 @@ mod refresh;
 use schema::{Bytes, Choice, Fidelity, OpKind, TensorId};
 use simulator::{GapId, Policy, Treatment};
 
-use crate::method::{Method, needs_codec, needs_recompute};
+use crate::method::{About, Method, needs_codec, needs_recompute};
 use crate::methods::vdnn::convolution_inputs;
 use crate::{Decided, Monitor, PlanError, Problem, Result};
 
@@ -39,16 +39,12 @@ const POLICY: Policy = Policy { codecs_beside: false, ..Policy::EARLY };
 const FREE_PERMILLE: u64 = 50;
 
 impl Method for Comet {
-    fn name(&self) -> &'static str {
-        "comet"
-    }
-
-    fn summary(&self) -> &'static str {
-        "compress the inputs of convolutions on the device, recompute the cheap rest"
-    }
-
-    fn source(&self) -> &'static str {
-        "COMET (Jin et al., VLDB 2021), sections 3.3 and 3.4"
+    fn about(&self) -> About {
+        About {
+            name: "comet",
+            summary: "compress the inputs of convolutions on the device, recompute the cheap rest",
+            source: "COMET (Jin et al., VLDB 2021), sections 3.3 and 3.4",
+        }
     }
 
     fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {

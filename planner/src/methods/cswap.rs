@@ -6,7 +6,7 @@ mod slide;
 use schema::{Bytes, CodecCost, Fidelity};
 use simulator::{GapId, Treatment};
 
-use crate::method::{Method, needs_codec, needs_swap};
+use crate::method::{About, Method, needs_codec, needs_swap};
 use crate::methods::vdnn::{POLICY, Vdnn, convolution_inputs};
 use crate::{Decided, Monitor, Problem, Result};
 
@@ -25,20 +25,16 @@ pub struct StaticCompression {
 }
 
 impl Method for StaticCompression {
-    fn name(&self) -> &'static str {
-        "sc"
+    fn about(&self) -> About {
+        About {
+            name: "sc",
+            summary: "offload the inputs of convolutions, each compressed by zero-value compression",
+            source: "CSWAP+ (Chen et al.), section 3.2; cDMA (Rhu et al., HPCA 2018)",
+        }
     }
 
     fn with_parameter(&self, parameter: u32) -> Option<Box<dyn Method>> {
         Some(Box::new(Self { parameter: Some(parameter) }))
-    }
-
-    fn summary(&self) -> &'static str {
-        "offload the inputs of convolutions, each compressed by zero-value compression"
-    }
-
-    fn source(&self) -> &'static str {
-        "CSWAP+ (Chen et al.), section 3.2; cDMA (Rhu et al., HPCA 2018)"
     }
 
     fn needs_codecs(&self) -> bool {
@@ -88,25 +84,20 @@ pub enum Cswap {
 }
 
 impl Method for Cswap {
-    fn name(&self) -> &'static str {
-        match self {
+    fn about(&self) -> About {
+        let name = match self {
             Self::Lossless => "cswap",
             Self::Plus { .. } => "cswap+",
-        }
-    }
-
-    fn summary(&self) -> &'static str {
-        match self {
+        };
+        let summary = match self {
             Self::Lossless => "offload the inputs of convolutions, compressed where that pays",
             Self::Plus { .. } => "as cswap, and dense tensors by a lossy codec of fixed rate",
-        }
-    }
-
-    fn source(&self) -> &'static str {
-        match self {
+        };
+        let source = match self {
             Self::Lossless => "CSWAP (Chen et al., CLUSTER 2021); CSWAP+, section 5.3",
             Self::Plus { .. } => "CSWAP+ (Chen et al.), sections 5.2 and 5.3",
-        }
+        };
+        About { name, summary, source }
     }
 
     fn needs_codecs(&self) -> bool {

@@ -8,7 +8,7 @@ mod tournament;
 use schema::{Bytes, Nanos};
 use simulator::{Policy, Step};
 
-use crate::method::{Method, needs_recompute};
+use crate::method::{About, Method, needs_recompute};
 use crate::{Decided, Monitor, PlanError, Problem, Result};
 
 /// DTR (Kirisame et al., ICLR 2021): a greedy online policy. Whenever an allocation does not fit,
@@ -59,16 +59,12 @@ impl Dtr {
 }
 
 impl Method for Dtr {
-    fn name(&self) -> &'static str {
-        "dtr"
-    }
-
-    fn summary(&self) -> &'static str {
-        "recompute what an online policy evicts when memory runs out"
-    }
-
-    fn source(&self) -> &'static str {
-        "Dynamic Tensor Rematerialization (Kirisame et al., ICLR 2021), h_DTR^eq"
+    fn about(&self) -> About {
+        About {
+            name: "dtr",
+            summary: "recompute what an online policy evicts when memory runs out",
+            source: "Dynamic Tensor Rematerialization (Kirisame et al., ICLR 2021), h_DTR^eq",
+        }
     }
 
     fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {

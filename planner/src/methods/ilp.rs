@@ -10,7 +10,7 @@ use schema::{Bytes, Nanos};
 use simulator::Policy;
 
 use crate::fit::{lower_where_it_fits, share};
-use crate::method::{Method, needs_recompute, needs_swap};
+use crate::method::{About, Method, needs_recompute, needs_swap};
 use crate::methods::Tide;
 use crate::{Allowed, Decided, Monitor, PlanError, Problem, Progress, Result};
 use model::Model;
@@ -158,16 +158,8 @@ impl Ilp {
 const ROOMS: [u64; 6] = [1000, 985, 960, 930, 890, 840];
 
 impl Method for Ilp {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn summary(&self) -> &'static str {
-        self.summary
-    }
-
-    fn source(&self) -> &'static str {
-        self.source
+    fn about(&self) -> About {
+        About { name: self.name, summary: self.summary, source: self.source }
     }
 
     fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use schema::Bytes;
 use simulator::{Evaluator, GapId, Policy, Treatment};
 
-use crate::method::Method;
+use crate::method::{About, Method};
 use crate::methods::SwapOpt;
 use crate::methods::swap_opt::Search;
 use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
@@ -24,16 +24,12 @@ use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 pub struct Pooch;
 
 impl Method for Pooch {
-    fn name(&self) -> &'static str {
-        "pooch"
-    }
-
-    fn summary(&self) -> &'static str {
-        "keep, swap or recompute each feature map, by simulated overheads"
-    }
-
-    fn source(&self) -> &'static str {
-        "PooCH (Ito et al., 2019), sections 4.3 and 4.4"
+    fn about(&self) -> About {
+        About {
+            name: "pooch",
+            summary: "keep, swap or recompute each feature map, by simulated overheads",
+            source: "PooCH (Ito et al., 2019), sections 4.3 and 4.4",
+        }
     }
 
     fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {

@@ -3,7 +3,7 @@
 use schema::Bytes;
 use simulator::Policy;
 
-use crate::method::{Method, needs_recompute};
+use crate::method::{About, Method, needs_recompute};
 use crate::methods::chain::{Chain, ChainOp, Keep, carry_out};
 use crate::{Decided, Monitor, PlanError, Problem, Result};
 
@@ -23,16 +23,12 @@ use crate::{Decided, Monitor, PlanError, Problem, Result};
 pub struct Revolve;
 
 impl Method for Revolve {
-    fn name(&self) -> &'static str {
-        "revolve"
-    }
-
-    fn summary(&self) -> &'static str {
-        "recompute from binomially placed checkpoints, as if all stages were alike"
-    }
-
-    fn source(&self) -> &'static str {
-        "Algorithm 799: revolve (Griewank and Walther, ACM TOMS 2000)"
+    fn about(&self) -> About {
+        About {
+            name: "revolve",
+            summary: "recompute from binomially placed checkpoints, as if all stages were alike",
+            source: "Algorithm 799: revolve (Griewank and Walther, ACM TOMS 2000)",
+        }
     }
 
     fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {

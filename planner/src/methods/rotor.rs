@@ -5,7 +5,7 @@ mod programme;
 use schema::Bytes;
 use simulator::{Evaluator, Policy, Step};
 
-use crate::method::{Method, needs_recompute};
+use crate::method::{About, Method, needs_recompute};
 use crate::methods::chain::{Chain, Costs, carry_out};
 use crate::methods::revolve;
 use crate::{Decided, Monitor, PlanError, Problem, Result};
@@ -29,16 +29,12 @@ pub(super) use programme::{Programme, SLOTS};
 pub struct Rotor;
 
 impl Method for Rotor {
-    fn name(&self) -> &'static str {
-        "rotor"
-    }
-
-    fn summary(&self) -> &'static str {
-        "recompute by the optimal persistent schedule of the chain of stages"
-    }
-
-    fn source(&self) -> &'static str {
-        "Optimal checkpointing for heterogeneous chains (Beaumont et al., 2019)"
+    fn about(&self) -> About {
+        About {
+            name: "rotor",
+            summary: "recompute by the optimal persistent schedule of the chain of stages",
+            source: "Optimal checkpointing for heterogeneous chains (Beaumont et al., 2019)",
+        }
     }
 
     fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {

@@ -3,7 +3,7 @@
 use schema::{Bytes, TensorId};
 use simulator::{GapId, Policy, Treatment};
 
-use crate::method::{Fastest, Method, needs_recompute};
+use crate::method::{About, Fastest, Method, needs_recompute};
 use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 
 /// Selective activation checkpointing as PyTorch's partitioner chooses it under a memory budget
@@ -26,16 +26,12 @@ const PARTS: usize = 10_000;
 const STEPS: u64 = 100;
 
 impl Method for Selective {
-    fn name(&self) -> &'static str {
-        "selective"
-    }
-
-    fn summary(&self) -> &'static str {
-        "save the activations that are dearest to recompute, by a knapsack"
-    }
-
-    fn source(&self) -> &'static str {
-        "PyTorch's partitioner (torch._functorch, activation_memory_budget)"
+    fn about(&self) -> About {
+        About {
+            name: "selective",
+            summary: "save the activations that are dearest to recompute, by a knapsack",
+            source: "PyTorch's partitioner (torch._functorch, activation_memory_budget)",
+        }
     }
 
     fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {

@@ -3,7 +3,7 @@
 use schema::{Bytes, OpKind};
 use simulator::{Policy, PrefetchGate, Treatment};
 
-use crate::method::{Method, needs_recompute, needs_swap};
+use crate::method::{About, Method, needs_recompute, needs_swap};
 use crate::{Decided, Monitor, PlanError, Problem, Result};
 
 /// SuperNeurons' classification as PooCH section 5.2 states it: feature maps are kept from the
@@ -15,16 +15,12 @@ use crate::{Decided, Monitor, PlanError, Problem, Result};
 pub struct SuperNeurons;
 
 impl Method for SuperNeurons {
-    fn name(&self) -> &'static str {
-        "superneurons"
-    }
-
-    fn summary(&self) -> &'static str {
-        "keep from the output, swap convolutions, recompute the rest"
-    }
-
-    fn source(&self) -> &'static str {
-        "PooCH, section 5.2; SuperNeurons (Wang et al., PPoPP 2018)"
+    fn about(&self) -> About {
+        About {
+            name: "superneurons",
+            summary: "keep from the output, swap convolutions, recompute the rest",
+            source: "PooCH, section 5.2; SuperNeurons (Wang et al., PPoPP 2018)",
+        }
     }
 
     fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {

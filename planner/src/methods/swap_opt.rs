@@ -5,7 +5,7 @@ mod start;
 use schema::Bytes;
 use simulator::{Evaluator, GapId, Policy, Treatment};
 
-use crate::method::{Method, needs_swap};
+use crate::method::{About, Method, needs_swap};
 use crate::methods::{Exposed, SwapAll};
 use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 
@@ -23,16 +23,12 @@ pub struct SwapOpt;
 const BEAM: u64 = 8;
 
 impl Method for SwapOpt {
-    fn name(&self) -> &'static str {
-        "swap-opt"
-    }
-
-    fn summary(&self) -> &'static str {
-        "keep or swap each feature map, by tree search over those whose swap is not hidden"
-    }
-
-    fn source(&self) -> &'static str {
-        "PooCH, section 4.4.2"
+    fn about(&self) -> About {
+        About {
+            name: "swap-opt",
+            summary: "keep or swap each feature map, by tree search over those whose swap is not hidden",
+            source: "PooCH, section 4.4.2",
+        }
     }
 
     fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {

@@ -3,7 +3,7 @@
 use schema::Bytes;
 use simulator::{Evaluator, GapId, Infeasible, Policy, Treatment};
 
-use crate::method::{Method, needs_swap};
+use crate::method::{About, Method, needs_swap};
 use crate::split_mix::SplitMix;
 use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 
@@ -30,16 +30,12 @@ const SEED: u64 = 2020;
 const MUTATION: u64 = 100;
 
 impl Method for SwapAdvisor {
-    fn name(&self) -> &'static str {
-        "swapadvisor"
-    }
-
-    fn summary(&self) -> &'static str {
-        "swap what a genetic search over simulated times chooses"
-    }
-
-    fn source(&self) -> &'static str {
-        "SwapAdvisor (Huang et al., ASPLOS 2020), swap decisions only"
+    fn about(&self) -> About {
+        About {
+            name: "swapadvisor",
+            summary: "swap what a genetic search over simulated times chooses",
+            source: "SwapAdvisor (Huang et al., ASPLOS 2020), swap decisions only",
+        }
     }
 
     fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {

@@ -13,7 +13,7 @@ use schema::Bytes;
 use simulator::Treatment;
 
 use crate::fit::share;
-use crate::method::Method;
+use crate::method::{About, Method};
 use crate::{Decided, Monitor, PlanError, Problem, Progress, Result, bound};
 use anneal::{Chain, Found, Known};
 use options::{Options, policy};
@@ -57,16 +57,12 @@ const GOOD_ENOUGH: u64 = 2000;
 const REPAIR: u64 = 4;
 
 impl Method for Tide {
-    fn name(&self) -> &'static str {
-        "tide"
-    }
-
-    fn summary(&self) -> &'static str {
-        "all decisions together, by annealing from a relaxation"
-    }
-
-    fn source(&self) -> &'static str {
-        "tidegate"
+    fn about(&self) -> About {
+        About {
+            name: "tide",
+            summary: "all decisions together, by annealing from a relaxation",
+            source: "tidegate",
+        }
     }
 
     fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {

@@ -3,7 +3,7 @@
 use schema::Bytes;
 use simulator::{GapId, Treatment};
 
-use crate::method::{Method, needs_codec, needs_swap};
+use crate::method::{About, Method, needs_codec, needs_swap};
 use crate::methods::cswap::swap_what_fits;
 use crate::{Decided, Monitor, Problem, Result};
 
@@ -25,16 +25,12 @@ impl VdnnHost {
 }
 
 impl Method for VdnnHost {
-    fn name(&self) -> &'static str {
-        "vdnn++"
-    }
-
-    fn summary(&self) -> &'static str {
-        "offload the inputs of convolutions, which the host compresses where they are sparse"
-    }
-
-    fn source(&self) -> &'static str {
-        "vDNN++ (Shriram et al., IPDPS 2019), as CSWAP+, section 6, has it"
+    fn about(&self) -> About {
+        About {
+            name: "vdnn++",
+            summary: "offload the inputs of convolutions, which the host compresses where they are sparse",
+            source: "vDNN++ (Shriram et al., IPDPS 2019), as CSWAP+, section 6, has it",
+        }
     }
 
     fn needs_codecs(&self) -> bool {
