@@ -11,7 +11,6 @@ use crate::wrong::{Rule, Wrong};
 /// The actions that use a buffer of one arena.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Uses {
-    /// The one that fills it.
     pub(crate) filled_by: Option<usize>,
     /// All that keep it, the one that fills it included.
     pub(crate) by: Vec<usize>,

@@ -83,7 +83,6 @@ pub(crate) struct Write {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fills {
-    /// An op's output.
     Output,
     /// What a copy or codec makes of what it reads.
     Carried,

@@ -123,7 +123,6 @@ pub fn relax(problem: &Problem) -> Relaxation {
     }
 }
 
-/// The variables of an item.
 struct Chosen {
     /// The last rerun, by the point that it comes before; from the point after the first on.
     reruns: Vec<Variable>,

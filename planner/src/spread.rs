@@ -17,7 +17,6 @@ use crate::{Problem, Result};
 /// right, which is what that distribution is for (Limpert, Stahel and Abbt, 2001).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// Standard deviation of the logarithm.
     sigma: f64,
 }
 

@@ -90,7 +90,6 @@ pub(crate) struct Sequence {
     pub early_codecs: bool,
     /// What has been copied out stays on the host.
     copies_stay: bool,
-    /// Where each tensor is.
     pub(crate) state: Vec<u32>,
     pub(crate) last_position: Vec<u32>,
     first_position: Vec<u32>,

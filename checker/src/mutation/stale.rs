@@ -200,7 +200,6 @@ fn insert(plan: &mut Plan, at: usize, action: Action) {
     plan.actions.insert(at, action);
 }
 
-/// A buffer behind all others.
 fn add_buffer(
     plan: &mut Plan,
     tensor: Option<TensorId>,

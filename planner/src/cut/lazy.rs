@@ -8,7 +8,6 @@ use super::{Place, Search, extra_at};
 use crate::Problem;
 use crate::runs::{Rerun, Reruns};
 
-/// So many choices become steps.
 const CHOICES: usize = 3;
 
 /// The reruns of a few of the best choices that fit at the place where cuts cost most, the best

@@ -4,7 +4,6 @@ use schema::{Bytes, Direction, TensorId};
 
 use crate::Problem;
 
-/// How many rows there are.
 pub(super) const ROWS: usize = 7;
 
 /// Bytes on the device when the op at the place starts.

@@ -155,7 +155,6 @@ pub fn choose(lookups: &Lookups<'_>, packings: &[Packing]) -> Result<Choice, Inf
     })
 }
 
-/// A packing of this table.
 struct Packed {
     placement: Placement,
     mean_bytes: f64,
@@ -211,7 +210,6 @@ impl Lookups<'_> {
         }
     }
 
-    /// The ways with this packing.
     fn packed_ways(&self, packed: &Packed) -> Vec<Prediction> {
         let ways = match packed.placement {
             Placement::InPlace => &[(true, false), (false, true), (true, true)][..],

@@ -120,7 +120,6 @@ fn largest(blocks: &[Block], group: &[usize]) -> u64 {
     group.iter().map(|block| blocks[*block].bytes).max().unwrap_or(0)
 }
 
-/// Addresses of groups of blocks.
 struct Placement {
     /// Each group that has its place, and where.
     placed: Vec<(usize, u64)>,
@@ -133,7 +132,6 @@ struct Search<'a> {
     groups: &'a [Vec<usize>],
     /// Nothing lies below it.
     bottom: u64,
-    /// When each block lives.
     sections: Vec<(u32, u32)>,
     taken: Taken,
 }
@@ -145,7 +143,6 @@ impl<'a> Search<'a> {
         Self { blocks, groups, bottom, sections, taken: Taken::new(count) }
     }
 
-    /// The best placement found.
     fn best(&mut self, large: &[usize], room: u64, effort: Effort) -> Placement {
         let mut work = WORK.0 + WORK.1 * large.len() as u64;
         let blocks_of_large = large.iter().flat_map(|group| &self.groups[*group]).copied();

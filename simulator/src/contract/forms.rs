@@ -29,11 +29,8 @@ pub(super) struct Forms<'a> {
 
 /// What a copy's or a codec's action moves, from one buffer to another.
 pub(super) enum Moved {
-    /// On the device.
     Within(BufferId, BufferId),
-    /// To the host.
     Out(BufferId, HostBufferId),
-    /// From the host.
     In(HostBufferId, BufferId),
 }
 

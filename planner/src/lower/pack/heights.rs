@@ -23,7 +23,6 @@ pub(super) struct Valley {
     pub height: u64,
 }
 
-/// No stretch.
 const NONE: u32 = u32::MAX;
 
 impl Heights {

@@ -43,7 +43,6 @@ pub(super) struct Item {
     most: u64,
 }
 
-/// What a stacking came to.
 struct Stacked {
     top: u64,
     /// Where room was first wasted that was not there: a section, and the height that had been
@@ -180,7 +179,6 @@ impl Skyline {
         Search { top: u64::MAX, best: priorities.clone(), priorities, fruitless: 0 }
     }
 
-    /// Gives every item an address.
     fn stack(&mut self, priorities: &[f64]) -> Stacked {
         self.address.clear();
         self.address.resize(self.items.len(), NOWHERE);
