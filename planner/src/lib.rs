@@ -36,6 +36,7 @@ pub use codecs::{CodecOptions, CodecTable};
 pub use cut::least_budget;
 pub use decided::Decided;
 pub use error::PlanError;
+use error::Result;
 pub use feature_maps::feature_maps;
 pub use lower::lower;
 pub use monitor::{Monitor, NoMonitor, Progress};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Digest, Document, Nanos, OpId, Recipe, TensorId, TraceError, trace_check};
+use crate::{Bytes, Digest, Document, Malformed, Nanos, OpId, Recipe, TensorId, trace_check};
 
 /// One training iteration (or inference step) of one network on one device: which ops ran in
 /// which order, how long each took, and which tensors it read and wrote.
@@ -214,12 +214,13 @@ pub struct Op {
     /// outlives the iteration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frees: Vec<TensorId>,
-    /// Whether running it again gives the same result: it is deterministic, or its random state
-    /// is saved, and it has no lasting effect. An op that cannot run again may *change*, in place,
+    /// Whether running it again gives the same result: it is deterministic, or its random state is
+    /// saved, and it has no lasting effect. An op that cannot run again may *change*, in place,
     /// every tensor that it reads and that no op writes: an update its parameter, say. So each run
     /// of it gives such a tensor its next version, and whatever reads the tensor, first run or
     /// rerun, needs the version that the op's place in the trace gives it: as many as there are ops
-    /// before it that change the tensor. At the end of the iteration the last version is what stays.
+    /// before it that change the tensor. At the end of the iteration the last version is what
+    /// stays.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub rerunnable: bool,
     /// Floating-point operations, where known.
@@ -331,7 +332,6 @@ impl Trace {
 impl Document for Trace {
     const FORMAT: &'static str = "tidegate/trace";
     const VERSION: u32 = 1;
-    type Invalid = TraceError;
 
     /// That of all but the recipe.
     fn digest(&self) -> Digest {
@@ -343,7 +343,7 @@ impl Document for Trace {
         Digest::of_bytes(&json)
     }
 
-    fn check(&self) -> Result<(), TraceError> {
+    fn check(&self) -> Result<(), Malformed> {
         trace_check::check(self)
     }
 }

@@ -113,7 +113,7 @@ fn link(name: &str, link: &schema::Link) -> Entry {
 }
 
 fn method(method: &dyn methods::Method) -> Entry {
-    let description = format!("{} [{}]", method.summary(), method.source());
+    let description = format!("{} [{}]", method.about().summary, method.about().source);
     Entry { name: method.name().into(), figures: Vec::new(), description }
 }
 
