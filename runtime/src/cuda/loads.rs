@@ -52,7 +52,6 @@ impl CudaLoads {
     /// that codecs may use, and whether products are cuBLAS's.
     ///
     /// # Errors
-    ///
     /// If there is no such device, or too little memory, or the driver fails.
     pub fn open(options: &CudaOptions) -> Result<Self, CodecRunError> {
         let context = Context::open(options.ordinal)?;
@@ -191,7 +190,6 @@ impl CudaLoads {
     /// How long a load takes while each of others goes on all the time.
     ///
     /// # Errors
-    ///
     /// If the driver fails.
     pub fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos, CudaError> {
         let others: Vec<usize> =

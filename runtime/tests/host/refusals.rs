@@ -11,8 +11,8 @@ use crate::problem::{self, Subject, planned, zfp};
 
 #[test]
 fn only_a_proven_plan_of_this_networks_trace_is_taken() {
-    let network = networks::small("vgg");
-    let trace = problem::trace(&network);
+    let subject = Subject::small("vgg");
+    let Subject { network, trace } = &subject;
     let plan = planned(&trace, &problem::machine(false), "swap-all", 65, None);
     let options = HostOptions::new(problem::link(1_000));
     let refused =
@@ -49,8 +49,8 @@ fn only_a_proven_plan_of_this_networks_trace_is_taken() {
 
 #[test]
 fn a_parameter_that_moves_while_it_is_updated_is_refused() {
-    let network = networks::small("vgg");
-    let trace = problem::trace(&network);
+    let subject = Subject::small("vgg");
+    let Subject { network, trace } = &subject;
     let machine = problem::machine(false);
     let problem = Problem::new(&trace, &machine, Bytes(2 * simulator::in_core(&trace).peak.0));
     // Parameters that leave after their update, and come back for the next iteration.
