@@ -120,12 +120,7 @@ impl CudaLoads {
                 what: "making a load",
                 why: why.to_string(),
             };
-            let value = |argument: &Argument<u64>| match *argument {
-                Argument::Address(at, more) => at + more,
-                Argument::Nothing => 0,
-                Argument::Status => address(control + 8),
-                Argument::Number(number) => number,
-            };
+            let value = |argument: &Argument<u64>| argument.value(address(control + 8));
             let launches = made.map_err(failed)?.launches;
             let all = launches.iter();
             match blas.filter(|_| launches.iter().all(|launch| launch.program == BLAS.0)) {
