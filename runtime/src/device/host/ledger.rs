@@ -184,20 +184,6 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_ends_where_the_plan_says() {
-        let plan = plan();
-        let mut ledger = Ledger::new(&plan);
-        for _ in 0..2 {
-            assert_eq!(run(&mut ledger, &plan), Ok(()));
-            assert_eq!(Bytes(ledger.highest), plan.predicted.arena);
-            assert_eq!(Bytes(ledger.most), plan.predicted.peak);
-            let left: u64 = ledger.live.iter().map(|(begin, end, _)| end - begin).sum();
-            assert_eq!(left, ledger.account.live());
-            assert_eq!(ledger.events.len(), 2 * plan.actions.len());
-        }
-    }
-
-    #[test]
     fn what_no_proven_plan_does_is_an_error_at_run_time_too() {
         let mut over = plan();
         over.budget = over.predicted.arena - Bytes(1);
