@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use networks::NetworkError;
 use planner::inference::InferenceError;
 use planner::{PlanError, SpreadError};
-use profiler::MeasureError;
 use profiler::import::ImportError;
+use profiler::{MeasureError, of_kernels, of_opening, of_planning};
 use regression::FitError;
 use reports::PngError;
 use results::ResultsError;
@@ -155,6 +155,12 @@ pub enum Error {
     /// Rows cannot be packed.
     #[error(transparent)]
     Packing(#[from] codecs::ibp::IbpError),
+    /// A size of chunks that is none.
+    #[error("--chunks")]
+    Chunks(#[source] codecs::ibp::IbpError),
+    /// A line, from 1, that is no count of lookups.
+    #[error("{}, line {}: `{}` is no count; write a whole number", .0.display(), .1, .2)]
+    NoCount(PathBuf, usize, String),
     /// Lookups that cannot be predicted.
     #[error(transparent)]
     Lookups(#[from] InferenceError),
@@ -252,25 +258,48 @@ pub enum SamplesProblem {
     NoModels(String),
 }
 
+pub use profiler::Kind;
+
 /// What answers are.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Whether whoever waited wanted no more.
-    pub fn is_interruption(&self) -> bool {
+    /// What came of it. Most of what is wrong is wrong input; a machine that cannot do it is none.
+    pub fn kind(&self) -> Kind {
         match self {
             Self::Interrupted(_)
             | Self::Acceptance(_)
-            | Self::Plan(PlanError::Interrupted)
-            | Self::Training(TrainingError::Run(RunFailure::Stopped))
-            | Self::Measure(
-                MeasureError::Interrupted
-                | MeasureError::Plan(PlanError::Interrupted)
-                | MeasureError::Run(RunFailure::Stopped),
-            ) => true,
-            Self::At(_, error) => error.is_interruption(),
-            _ => false,
+            | Self::Training(TrainingError::Run(RunFailure::Stopped)) => Kind::Interrupted,
+            Self::Plan(error) => of_planning(error),
+            Self::At(_, error) => error.kind(),
+            Self::NotRun(errors) => errors.iter().map(Self::kind).max().unwrap_or(Kind::Failed),
+            Self::Measure(error) => error.kind(),
+            Self::Open(error) => of_opening(error),
+            Self::Kernels(error) => of_kernels(error),
+            Self::Contract(ContractError::OtherTrace { .. }) => Kind::Input,
+            Self::Contract(_)
+            | Self::UnsafePlan(..)
+            | Self::OtherBits(_)
+            | Self::OtherLayers(..) => Kind::NotProven,
+            Self::File(FileError::Io { verb: "write", .. })
+            | Self::Table(_)
+            | Self::Folder(..)
+            | Self::Png(_)
+            | Self::NoRoom(_)
+            | Self::Threads(_)
+            | Self::Training(_)
+            | Self::Op(_)
+            | Self::NothingTrained
+            | Self::Lost(_)
+            | Self::Cuda(_)
+            | Self::NoDevice => Kind::Failed,
+            _ => Kind::Input,
         }
+    }
+
+    /// Whether whoever waited wanted no more.
+    pub fn is_interruption(&self) -> bool {
+        self.kind() == Kind::Interrupted
     }
 
     /// With everything that caused it, in a line.

@@ -19,4 +19,4 @@ pub mod runs;
 pub mod trainable;
 mod within;
 
-pub use error::MeasureError;
+pub use error::{Kind, MeasureError, of_kernels, of_opening, of_planning};

@@ -4,6 +4,7 @@
 //! file, and all but the painting of pixels cannot fail. The same values give the same bytes.
 
 mod axis;
+mod breakdown;
 mod checked;
 mod columns;
 mod comparison;
@@ -22,6 +23,7 @@ mod trained;
 #[cfg(test)]
 mod examples;
 
+pub use breakdown::breakdown;
 pub use checked::Checked;
 pub use columns::columns;
 pub use comparison::{Comparison, InCore, Jitter, MethodResult, Status, comparison_schema};

@@ -13,8 +13,8 @@ use simulator::{InCore, in_core};
 
 use results::{Row, Status};
 
-use super::search::{Budgeted, Question, largest_batch, smallest_budget};
 use crate::compressed_forms::CompressedForms;
+use crate::largest::{Budgeted, Question, largest_batch, smallest_budget};
 use crate::rates::{every_rate, slides};
 use crate::sources::{read_machine, read_network, read_trace};
 use crate::{CodecInputs, Conditions, Error, Result};
