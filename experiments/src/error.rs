@@ -12,6 +12,7 @@ use reports::PngError;
 use results::ResultsError;
 use runtime::cuda::{CodecRunError, CudaError, OpenError};
 use runtime::device::RunFailure;
+use runtime::layers::ShapeError;
 use runtime::memory::NoRoom;
 use runtime::network::RunError;
 use runtime::training::TrainingError;
@@ -203,6 +204,15 @@ pub enum Error {
     /// An op failed.
     #[error(transparent)]
     Op(#[from] RunError),
+    /// A network to train that cannot be built.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// A codec that loses nothing led to other weights.
+    #[error("a lossless codec changed what was learnt")]
+    LearntOtherwise,
+    /// A way to train without a plan.
+    #[error("a way has no plan: {0}")]
+    WayWithoutPlan(PlanError),
     /// Nothing was trained.
     #[error("nothing was trained: ask for more iterations")]
     NothingTrained,
@@ -270,7 +280,7 @@ impl Error {
             Self::Interrupted(_)
             | Self::Acceptance(_)
             | Self::Training(TrainingError::Run(RunFailure::Stopped)) => Kind::Interrupted,
-            Self::Plan(error) => of_planning(error),
+            Self::Plan(error) | Self::WayWithoutPlan(error) => of_planning(error),
             Self::At(_, error) => error.kind(),
             Self::NotRun(errors) => errors.iter().map(Self::kind).max().unwrap_or(Kind::Failed),
             Self::Measure(error) => error.kind(),
@@ -280,6 +290,7 @@ impl Error {
             Self::Contract(_)
             | Self::UnsafePlan(..)
             | Self::OtherBits(_)
+            | Self::LearntOtherwise
             | Self::OtherLayers(..) => Kind::NotProven,
             Self::File(FileError::Io { verb: "write", .. })
             | Self::Table(_)
@@ -289,6 +300,7 @@ impl Error {
             | Self::Threads(_)
             | Self::Training(_)
             | Self::Op(_)
+            | Self::Shape(_)
             | Self::NothingTrained
             | Self::Lost(_)
             | Self::Cuda(_)

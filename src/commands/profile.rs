@@ -2,11 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use experiments::fits::sample_and_fit;
 use experiments::page::make_folder;
 use experiments::profile::{summary, zeros_table};
 use experiments::zeros::{Course, zeros_by_epoch};
-use profiler::codec_samples::Sampling;
 use profiler::machine::measure_machine;
 use profiler::profile::{Measuring, SOURCE, measure_ops};
 use runtime::profile::Needs;
@@ -71,13 +69,7 @@ pub fn run(args: &Args) -> Result {
     let (trace, machine) = (file("trace.json")?, file("machine.json")?);
     let bar = Bar::new("profile");
     let machine_measured = measure_machine(&how, &bar)?;
-    let codecs = match args.device.sampled.as_slice() {
-        [] => None,
-        codecs => {
-            let sampling = Sampling::quick(codecs, &machine_measured.tensors);
-            Some(sample_and_fit(&sampling, &how.target, &bar)?)
-        }
-    };
+    let codecs = args.device.sample(&how.target, &machine_measured.tensors, &bar)?;
     let source = format!("{SOURCE} {}", args.name);
     let (mut measured, times) =
         measure_ops(&network, source, &how, &machine_measured.machine, &bar)?;
