@@ -55,12 +55,6 @@ pub enum Error {
         /// What is wrong.
         reason: &'static str,
     },
-    /// The system does not have the memory.
-    #[error("no memory for a tensor of {bytes} bytes; set a limit to what there is")]
-    NoMemory {
-        /// Bytes of the tensor.
-        bytes: usize,
-    },
     /// The system gives no threads.
     #[error("could not start {threads} threads")]
     NoThreads {
@@ -109,34 +103,10 @@ pub enum Error {
         /// What does not hold.
         reason: &'static str,
     },
-    /// The buffer is not a frame, or not a whole one.
-    #[error("not a readable frame: {reason}")]
-    BadFrame {
+    /// A payload is not what it was when it was [sealed](crate::Seal).
+    #[error("the payload is damaged: {reason}")]
+    Damaged {
         /// What does not hold.
         reason: &'static str,
-    },
-    /// The frame ends too early or too late.
-    #[error("the frame should be {expected} bytes long and is {actual}: cut off or appended to")]
-    WrongFrameLength {
-        /// Bytes by its header; of the header itself when there is not even that.
-        expected: u64,
-        /// Bytes that there are.
-        actual: u64,
-    },
-    /// The frame is of a version that this build does not know.
-    #[error("the frame has version {found}, this build reads {known}; use a newer tidegate")]
-    UnknownVersion {
-        /// The frame's version.
-        found: u16,
-        /// The version that is read.
-        known: u16,
-    },
-    /// The tensor is larger than the caller allows.
-    #[error("the frame holds a tensor of {declared} bytes, over the limit of {limit}")]
-    OverLimit {
-        /// Bytes of the tensor.
-        declared: u64,
-        /// The caller's limit.
-        limit: u64,
     },
 }

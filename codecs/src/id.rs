@@ -63,10 +63,6 @@ impl Dims {
     pub const fn get(self) -> usize {
         self as usize + 1
     }
-
-    fn from_wire(dims: u8) -> Option<Self> {
-        [Self::One, Self::Two, Self::Three].into_iter().find(|d| d.get() == usize::from(dims))
-    }
 }
 
 /// Compressed bits per value, in steps of 1/64: ZFP gives each block of 4, 16 or 64 values a whole
@@ -202,41 +198,6 @@ impl CodecId {
             Some(bits) if bits >= 9 => Ok(id),
             Some(_) => Err(bad(&id.to_string(), "the rate must give a block at least 9 bits")),
             None => Err(bad(&id.to_string(), "the rate must give a block whole bits")),
-        }
-    }
-
-    /// As a frame says it: codec, dimensions (0 where there are none to choose), parameter.
-    pub(crate) fn to_wire(self) -> (u8, u8, u64) {
-        match self {
-            Self::Zvc => (1, 0, 0),
-            Self::Rle => (2, 0, 0),
-            Self::Csr => (3, 0, 0),
-            Self::Lz4 => (4, 0, 0),
-            Self::Zstd => (5, 0, 0),
-            Self::Zfp { rate, dims } => (6, dims.get() as u8, u64::from(rate.0)),
-            Self::Sz { bound, dims } => (7, dims.get() as u8, bound.get().to_bits()),
-            Self::Ibp { chunk } => (8, 0, chunk.bytes() as u64),
-        }
-    }
-
-    /// The inverse of [`to_wire`](Self::to_wire); nothing where no codec says so.
-    pub(crate) fn from_wire(codec: u8, dims: u8, parameter: u64) -> Option<Self> {
-        let plain = [Self::Zvc, Self::Rle, Self::Csr, Self::Lz4, Self::Zstd];
-        match codec {
-            6 => {
-                let rate = Rate(u16::try_from(parameter).ok()?);
-                let id = Self::zfp(Rate::from_bits(rate.bits())?, Dims::from_wire(dims)?);
-                id.ok()
-            }
-            7 => {
-                let bound = ErrorBound::new(f64::from_bits(parameter))?;
-                Some(Self::Sz { bound, dims: Dims::from_wire(dims)? })
-            }
-            8 => {
-                let chunk = ChunkSize::from_bytes(usize::try_from(parameter).ok()?).ok()?;
-                (dims == 0).then_some(Self::Ibp { chunk })
-            }
-            _ => plain.into_iter().find(|id| id.to_wire() == (codec, dims, parameter)),
         }
     }
 }

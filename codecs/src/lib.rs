@@ -1,8 +1,7 @@
-//! Codecs for tensors: one trait, one file per codec, and a frame that says what it holds.
+//! Codecs for tensors: one trait, one file per codec.
 //!
 //! [`CodecId`] names a codec and its parameter (`zvc`, `zfp:8`); [`codec`] makes it; [`Codec`]
-//! compresses a [`TensorView`] into a payload of documented bytes; [`frame`] adds what is needed to
-//! read it without knowing anything else.
+//! compresses a [`TensorView`] into a payload of documented bytes, which a [`Seal`] knows again.
 //!
 //! Bytes are little-endian and the same on any number of threads. The tensor's elements are taken
 //! as they lie in memory, so this is for little-endian machines, as are the GPUs it is made for.
@@ -10,7 +9,6 @@
 pub mod bench;
 pub mod claims;
 pub mod csr;
-pub mod frame;
 pub mod ibp;
 pub mod kernels;
 pub mod layout;
@@ -31,6 +29,7 @@ mod error;
 mod id;
 mod pack;
 mod registry;
+mod seal;
 mod vector;
 mod words;
 
@@ -39,3 +38,4 @@ pub use error::Error;
 pub use id::{CodecId, Dims, ErrorBound, Rate};
 pub use layout::{Layout, TensorView};
 pub use registry::{Entry, all, codec};
+pub use seal::Seal;

@@ -10,7 +10,7 @@ use crate::{Codec, Error, Layout, TensorView};
 pub struct Quality {
     /// Bytes of the tensor.
     pub raw_bytes: usize,
-    /// Bytes of the payload, without a frame's header.
+    /// Bytes of the payload.
     pub payload_bytes: usize,
     /// How far what comes back is from what went in.
     pub difference: Difference,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use polars::prelude::PolarsError;
+use parquet::errors::ParquetError;
 use schema::FileError;
 
 /// Why a table could not be read or written.
@@ -43,6 +43,6 @@ pub enum ResultsError {
         /// The file that it was for.
         file: PathBuf,
         /// Why.
-        source: Box<PolarsError>,
+        source: ParquetError,
     },
 }

@@ -2,7 +2,7 @@
 
 use schema::{Bytes, BytesPerSec, Nanos};
 
-use crate::cell::{Cell, Column, Table, columns};
+use crate::cell::{Cell, Kind, Table, Value, columns};
 
 /// Whether a method found a plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]

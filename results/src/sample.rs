@@ -2,7 +2,7 @@
 
 use schema::{Bytes, Nanos};
 
-use crate::cell::{Cell, Column, Table, columns};
+use crate::cell::{Cell, Kind, Table, Value, columns};
 
 columns! {
     /// One codec at work on one tensor: what it made of it, and the fastest times.

@@ -2,7 +2,7 @@
 
 use schema::Bytes;
 
-use crate::cell::{Cell, Column, Table, columns};
+use crate::cell::{Cell, Kind, Table, Value, columns};
 
 columns! {
     /// The share of zeros of one tensor after an epoch of training.

@@ -1,6 +1,5 @@
 //! Readers of what codecs wrote.
 
-use codecs::frame::{HEADER_BYTES, decode, encode};
 use codecs::ibp::{ChunkSize, Metadata, RowCoder, Rows, analyse};
 use codecs::synthetic::Recipe;
 use codecs::{CodecId, Layout, TensorView};
@@ -16,27 +15,6 @@ pub fn tensor() -> (Layout, Vec<u8>) {
 pub fn every_codec() -> impl Iterator<Item = Box<dyn codecs::Codec>> {
     let ids = codecs::all().iter().filter_map(|entry| entry.example.parse::<CodecId>().ok());
     ids.filter_map(|id| codecs::codec(id).ok())
-}
-
-pub fn frames() -> Vec<Vec<u8>> {
-    let (layout, bytes) = tensor();
-    let input = TensorView::new(&layout, &bytes).expect("as long as it says");
-    every_codec().map(|codec| encode(codec.as_ref(), input).expect("floats")).collect()
-}
-
-/// As it is, and with checksums that hold.
-pub fn read_frame(bytes: &[u8]) -> bool {
-    let mut forged = bytes.to_vec();
-    if forged.len() < HEADER_BYTES {
-        return decode(bytes, 16 << 20).is_ok();
-    }
-    let hash = |bytes: &[u8]| xxhash_rust::xxh3::xxh3_64(bytes).to_le_bytes();
-    let payload = hash(&forged[HEADER_BYTES..]);
-    forged[104..112].copy_from_slice(&payload);
-    let header = hash(&forged[..120]);
-    forged[120..128].copy_from_slice(&header);
-    let _ = decode(bytes, 16 << 20);
-    decode(&forged, 16 << 20).is_ok()
 }
 
 pub fn payloads() -> Vec<Vec<u8>> {

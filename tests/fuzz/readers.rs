@@ -17,9 +17,7 @@ use schema::{
 use simulator::replay::{Schedule, replay};
 use simulator::{Program, check_contract, in_core, predict, prove};
 
-use crate::codec_readers::{
-    frames, packed_rows, payloads, read_frame, read_packed_rows, read_payload, tensor,
-};
+use crate::codec_readers::{packed_rows, payloads, read_packed_rows, read_payload, tensor};
 use crate::mutate::Form;
 use crate::onnx;
 use crate::table_readers::{read_samples, read_table, rows, samples, table, zeros};
@@ -80,7 +78,6 @@ pub fn readers() -> Vec<Reader> {
         reader("machine-toml", Form::Text, files("scenarios/machines", ""), read_machine_toml),
         reader("study", Form::Text, files("scenarios/studies", ""), read_study),
         reader("efficiencies", Form::Text, files("scenarios", "efficiencies"), read_efficiencies),
-        reader("frame", Form::Bytes, frames(), read_frame),
         reader("payload", Form::Bytes, payloads(), read_payload),
         reader("packed-rows", Form::Bytes, packed_rows(), read_packed_rows),
         reader("results", Form::Bytes, vec![table(&rows())], read_table::<Row>),

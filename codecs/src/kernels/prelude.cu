@@ -81,7 +81,7 @@ DEVICE void or_bits(u32* words, u64 position, u64 bits, u32 count) {
     if (high) atomicOr(place + 2, high);
 }
 
-// Elements of the types that are numbered as in a frame; all are computed with as f32.
+// Elements of the types that are numbered so; all are computed with as f32.
 
 DEVICE float f32_of_f16(u16 half) {
     u32 sign = (half & 0x8000u) << 16, exponent = half >> 10 & 31, fraction = half & 1023;

@@ -1,6 +1,6 @@
 //! What all codecs promise.
 
-mod frames;
+mod damage;
 mod ids;
 mod lossless;
 mod snapshots;

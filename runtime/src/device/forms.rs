@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use codecs::CodecId;
-use codecs::frame::Seal;
+use codecs::Seal;
 
 /// A tensor that a codec was to make smaller.
 #[derive(Debug, Default)]

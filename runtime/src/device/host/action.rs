@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use codecs::frame::Seal;
+use codecs::Seal;
 use codecs::{Codec, TensorView};
 use rayon::ThreadPool;
 use schema::{ActionId, Bytes, Direction, TensorId};
