@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use codecs::CodecId;
 use experiments::fits::sample_and_fit;
-use profiler::codec_samples::Sampling;
+use profiler::codec_samples::{CodecSample, Sampling};
 use profiler::device::Target;
 use profiler::profile::Measuring;
-use results::CodecSample;
 use runtime::cuda::CudaOptions;
 use schema::{Bandwidth, Bytes, BytesPerSec, CodecModels, Link, Nanos};
 

@@ -9,7 +9,6 @@ use profiler::import::ImportError;
 use profiler::{MeasureError, of_kernels, of_opening, of_planning};
 use regression::FitError;
 use reports::PngError;
-use results::ResultsError;
 use runtime::cuda::{CodecRunError, CudaError, OpenError};
 use runtime::device::RunFailure;
 use runtime::layers::ShapeError;
@@ -37,7 +36,7 @@ pub enum Error {
     File(#[from] FileError),
     /// A table cannot be read or written.
     #[error(transparent)]
-    Table(#[from] ResultsError),
+    Table(#[from] TableError),
     /// A folder cannot be made.
     #[error("cannot make the folder {}", .0.display())]
     Folder(PathBuf, #[source] std::io::Error),
@@ -236,7 +235,7 @@ pub enum Error {
     NoComparison(PathBuf, #[source] serde_json::Error),
     /// A study's results that cannot be read.
     #[error(transparent)]
-    StudyTable(ResultsError),
+    StudyTable(TableError),
     /// There is a driver without a device.
     #[error("the NVIDIA driver sees no device")]
     NoDevice,
@@ -252,7 +251,7 @@ pub enum Error {
 #[derive(Debug, thiserror::Error)]
 pub enum SamplesProblem {
     /// There are none.
-    #[error("is empty")]
+    #[error("there are no samples in it")]
     Empty,
     /// Of two devices, element types or numbers of threads.
     #[error("samples of {0} and of {1}, for which no one model holds: keep one of them")]
@@ -267,6 +266,8 @@ pub enum SamplesProblem {
     #[error("{0}")]
     NoModels(String),
 }
+
+use crate::tables::TableError;
 
 pub use profiler::Kind;
 

@@ -29,6 +29,7 @@ mod scatter;
 mod side_by_side;
 pub mod sources;
 pub mod study;
+pub mod tables;
 pub mod train;
 pub mod zeros;
 

@@ -5,10 +5,9 @@ use profiler::measure::{BESIDE, beside_name};
 use profiler::op_times::OpTimes;
 use profiler::profile::Measuring;
 use reports::columns;
-use results::TensorZeros;
 use schema::{Direction, Trace};
 
-use crate::zeros::means;
+use crate::zeros::{TensorZeros, means};
 
 /// What was measured of a network, and of the machine.
 pub fn summary(

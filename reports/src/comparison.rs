@@ -51,7 +51,7 @@ pub struct InCore {
 ///
 /// Figures of the plan are `null` unless there is a plan; `reason`, `gap`, `shortfall_bytes` and
 /// `jitter` are absent where they do not apply.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MethodResult {
     /// The method's name on the command line.
@@ -127,10 +127,11 @@ pub struct Jitter {
 }
 
 /// Whether a method found a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// It did.
+    #[default]
     Ok,
     /// None that fits the budget.
     Infeasible,
@@ -141,28 +142,7 @@ pub enum Status {
 impl MethodResult {
     /// A method that found no plan: every figure of a plan is unknown.
     pub fn without_plan(method: impl Into<String>, status: Status, reason: String) -> Self {
-        Self {
-            method: method.into(),
-            status,
-            reason: Some(reason),
-            shortfall: None,
-            iteration: None,
-            slowdown: None,
-            peak: None,
-            arena: None,
-            gap: None,
-            plan_seconds: None,
-            kept: None,
-            swapped: None,
-            recomputed: None,
-            compressed: None,
-            d2h: None,
-            h2d: None,
-            recompute: None,
-            codec: None,
-            stall: None,
-            jitter: None,
-        }
+        Self { method: method.into(), status, reason: Some(reason), ..Self::default() }
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use experiments::page::make_folder;
 use experiments::profile::{summary, zeros_table};
+use experiments::tables::write_parquet;
 use experiments::zeros::{Course, zeros_by_epoch};
 use profiler::machine::measure_machine;
 use profiler::profile::{Measuring, SOURCE, measure_ops};
@@ -79,10 +80,10 @@ pub fn run(args: &Args) -> Result {
     let zeros = zeros_by_epoch(&network, course, &bar)?;
     drop(bar);
     if !zeros.is_empty() {
-        results::write_parquet(&zeros, file("zeros.parquet")?).or_exit(Exit::Failed)?;
+        write_parquet(&zeros, file("zeros.parquet")?).or_exit(Exit::Failed)?;
     }
     if let Some((samples, models)) = &codecs {
-        results::write_parquet(samples, file("samples.parquet")?).or_exit(Exit::Failed)?;
+        write_parquet(samples, file("samples.parquet")?).or_exit(Exit::Failed)?;
         file("codec-models.json")?.finish(models.to_json().as_bytes())?;
     }
     machine.finish(machine_measured.machine.to_json().as_bytes())?;
