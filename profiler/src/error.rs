@@ -68,5 +68,80 @@ impl From<std::io::Error> for MeasureError {
     }
 }
 
+/// What came of work that was not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// It could not be done; on another machine it might.
+    Failed,
+    /// Something that was named or written is wrong.
+    Input,
+    /// There is no feasible plan.
+    Infeasible,
+    /// A proof or check did not hold.
+    NotProven,
+    /// Whoever waited wanted no more.
+    Interrupted,
+}
+
+impl MeasureError {
+    /// What came of it.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Plan(error) => of_planning(error),
+            Self::Device(error) => of_device(error),
+            Self::Open(error) => of_opening(error),
+            Self::Kernels(error) => of_kernels(error),
+            Self::Run(RunFailure::Stopped) | Self::Interrupted => Kind::Interrupted,
+            Self::Run(_)
+            | Self::InCore(_)
+            | Self::Access(_)
+            | Self::NoRoom(_)
+            | Self::Cuda(_)
+            | Self::Threads(_) => Kind::Failed,
+            Self::Codec(_)
+            | Self::HostAlone(_)
+            | Self::Sizes
+            | Self::NoGraphs
+            | Self::NoWarmup
+            | Self::NoFaults => Kind::Input,
+        }
+    }
+}
+
+/// What came of planning: a plan that cannot be proven is our error, never a result.
+pub fn of_planning(error: &PlanError) -> Kind {
+    match error {
+        PlanError::Interrupted => Kind::Interrupted,
+        PlanError::Unproven { .. } => Kind::NotProven,
+        _ => Kind::Infeasible,
+    }
+}
+
+/// What came of opening a CUDA device for a plan.
+pub fn of_opening(error: &OpenError) -> Kind {
+    match error {
+        OpenError::Plan(error) => of_device(error),
+        OpenError::Commands(_) => Kind::Input,
+        OpenError::Cuda(_) => Kind::Failed,
+    }
+}
+
+/// What came of a codec's kernels: those that make other bytes than the codec have failed a check.
+pub fn of_kernels(error: &CodecRunError) -> Kind {
+    match error {
+        CodecRunError::Cuda(_) => Kind::Failed,
+        CodecRunError::Codec(_) => Kind::Input,
+        CodecRunError::OtherBytes { .. } | CodecRunError::Refused { .. } => Kind::NotProven,
+    }
+}
+
+fn of_device(error: &DeviceError) -> Kind {
+    match error {
+        DeviceError::Unsafe(_) | DeviceError::Contract(_) => Kind::NotProven,
+        DeviceError::NoRoom(_) | DeviceError::NoThread { .. } => Kind::Failed,
+        _ => Kind::Input,
+    }
+}
+
 /// What measuring returns.
 pub type Result<T> = std::result::Result<T, MeasureError>;

@@ -17,4 +17,4 @@ pub mod profile;
 pub mod runs;
 mod within;
 
-pub use error::MeasureError;
+pub use error::{Kind, MeasureError, of_kernels, of_opening, of_planning};

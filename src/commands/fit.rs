@@ -7,9 +7,9 @@ use experiments::fits::fit_models;
 use experiments::page::make_folder;
 use experiments::recipes::StatedOptions;
 use experiments::sources::read_machine;
+use experiments::tables::read_parquet;
 use networks::{Efficiencies, Network, Sample, fit_efficiencies, residual};
 use reports::columns;
-use results::{CodecSample, read_parquet};
 use schema::{Document, Machine, PendingFile, Trace, file::read_text};
 use serde::Deserialize;
 
@@ -108,7 +108,7 @@ fn fit_codecs(samples: &Path, output: Option<PendingFile>, plots: Option<&Path>)
     if let Some(folder) = plots {
         make_folder(folder)?;
     }
-    let rows: Vec<CodecSample> = read_parquet(samples).or_exit(Exit::Usage)?;
+    let rows = read_parquet(samples).or_exit(Exit::Usage)?;
     let fits = fit_models(&rows, samples)?;
     if let Some(folder) = plots {
         for (stem, plot) in fits.plots() {

@@ -1,14 +1,14 @@
 //! `tidegate largest`
 
-use experiments::compare::{comparison, method};
+use experiments::Conditions;
+use experiments::compare::method;
+use experiments::largest::{Largest, Question, largest_batch, smallest_budget};
 use experiments::sources::read_machine;
-use experiments::study::{Budgeted, Question, largest_batch, smallest_budget};
-use experiments::{CompressedForms, Conditions, published_figures};
 use networks::NetworkOptions;
-use planner::{Limits, Problem, methods};
-use reports::Comparison;
+use planner::{Limits, methods};
+use reports::Status;
 use scenarios::Budget;
-use schema::{Bytes, Machine, Trace};
+use schema::{Machine, Trace};
 
 use crate::codec_args::CodecArgs;
 use crate::exit::{Exit, Result, ended, usage};
@@ -56,18 +56,6 @@ pub struct Args {
     format: Format,
 }
 
-/// What was found, with the plan's figures.
-#[derive(serde::Serialize)]
-struct Largest {
-    find: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    batch: Option<u32>,
-    /// Memory of the smallest device: the plan's, and what the machine reserves.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    device_memory_bytes: Option<Bytes>,
-    comparison: Comparison,
-}
-
 /// Searches and shows.
 pub fn run(args: &Args) -> Result {
     let method = method(&args.method)?;
@@ -103,7 +91,16 @@ pub fn run(args: &Args) -> Result {
         largest_batch(&question, &network, &budget, &monitor)?
     };
     drop(monitor);
-    show(args, &machine, answer)
+    let asked = [args.method.as_str(), &args.network, &args.machine];
+    let largest = Largest::new(answer, &machine, args.device, asked);
+    match args.format {
+        Format::Json => print_json(&largest)?,
+        Format::Text => print(&largest)?,
+    }
+    match largest.comparison.methods[0].status {
+        Status::Ok => Ok(()),
+        _ => Err(ended(Exit::Infeasible, largest.no_plan())),
+    }
 }
 
 fn trace(args: &Args, machine: &Machine) -> Result<Trace> {
@@ -115,49 +112,4 @@ fn trace(args: &Args, machine: &Machine) -> Result<Trace> {
         return Err(usage("the smallest device is that for one batch: state it with --batch"));
     }
     args.options.modelled_trace(&args.network, machine)
-}
-
-fn show(args: &Args, machine: &Machine, answer: Budgeted) -> Result {
-    let Budgeted { trace, in_core, budget, found } = answer;
-    let fits = found.plan.is_ok();
-    let bound = found.plan.as_ref().ok().and_then(|plan| plan.predicted.bound);
-    let problem = Problem::new(&trace, machine, budget);
-    let comparison = comparison(&problem, &in_core, bound, vec![found.row]);
-    let find = if args.device { "smallest-budget" } else { "largest-batch" };
-    let batch = trace.batch.filter(|_| fits);
-    let device_memory_bytes = (args.device && fits).then(|| budget + machine.device.reserved);
-    match args.format {
-        Format::Json => print_json(&Largest {
-            find,
-            batch,
-            device_memory_bytes,
-            comparison: comparison.clone(),
-        })?,
-        Format::Text => {
-            print(reports::table(&comparison, true))?;
-            match (device_memory_bytes, batch) {
-                (Some(memory), _) => print(format!(
-                    "\nthe smallest device for {} with {}: {budget} for the plan, {memory} with \
-                     what {} reserves\n",
-                    trace.title(),
-                    args.method,
-                    machine.name
-                ))?,
-                (None, Some(batch)) => print(format!(
-                    "\nthe largest batch of {} with {} within {budget}: {batch}\n",
-                    trace.network, args.method
-                ))?,
-                (None, None) => {}
-            }
-            if let Ok(plan) = &found.plan {
-                print(CompressedForms::of(plan, &trace).sentence())?;
-            }
-            let asked = (&args.method, &args.network, &args.machine);
-            print(published_figures("largest", asked.0, asked.1, asked.2))?;
-        }
-    }
-    if fits {
-        return Ok(());
-    }
-    Err(ended(Exit::Infeasible, format!("{} fits no batch within {budget}", args.method)))
 }

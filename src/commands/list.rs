@@ -4,7 +4,6 @@ use planner::methods;
 use reports::columns;
 use schema::Direction;
 
-use crate::commands::devices;
 use crate::device_args::LibraryArgs;
 use crate::exit::Result;
 use crate::output::{Format, print, print_json};
@@ -69,7 +68,11 @@ pub fn run(args: &Args) -> Result {
         What::Codecs => codecs::all().iter().map(codec).collect(),
         What::Devices => {
             args.libraries.apply();
-            return devices::list(args.format);
+            let devices = experiments::devices();
+            return match args.format {
+                Format::Json => print_json(&devices),
+                Format::Text => print(devices),
+            };
         }
     };
     match args.format {

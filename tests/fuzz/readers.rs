@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use codecs::CodecId;
+use experiments::tables::Row;
+use experiments::zeros::TensorZeros;
 use networks::{NetworkOptions, modelled_trace, network_from_onnx, network_from_toml};
 use planner::{CodecOptions, Limits, NoMonitor, Problem, methods};
 use profiler::import::{Format, ImportOptions, InPlaceOps, import};
-use results::{Row, TensorZeros};
 use runtime::profile::Needs;
 use schema::{
     Basis, Bytes, BytesPerSec, CodecModels, Direction, Document, Machine, Nanos, Plan, PlanSeries,
