@@ -21,6 +21,7 @@ pub mod lookups;
 pub mod page;
 mod published;
 pub mod rates;
+pub mod recipes;
 pub mod report;
 mod scatter;
 mod side_by_side;

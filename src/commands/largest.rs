@@ -93,6 +93,9 @@ pub fn run(args: &Args) -> Result {
         if args.options.batch.is_some() {
             return Err(usage("the largest batch is what is searched for: leave --batch away"));
         }
+        if args.options.conventions.is_some() {
+            return Err(usage("--conventions: the search is for PyTorch's ops: leave it away"));
+        }
         let options = args.options.options(1)?;
         let network =
             |batch| read_network(&args.network, &NetworkOptions { batch, ..options.clone() });
@@ -108,11 +111,10 @@ fn trace(args: &Args, machine: &Machine) -> Result<Trace> {
         args.options.none_for(&args.network)?;
         return read_trace(&args.network, InPlace::AsRecorded);
     }
-    let Some(batch) = args.options.batch else {
+    if args.options.batch.is_none() {
         return Err(usage("the smallest device is that for one batch: state it with --batch"));
-    };
-    let network = read_network(&args.network, &args.options.options(batch)?)?;
-    args.options.modelled_trace(&network, machine)
+    }
+    args.options.modelled_trace(&args.network, machine)
 }
 
 fn show(args: &Args, machine: &Machine, answer: Budgeted) -> Result {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use networks::{Network, modelled_trace};
-use planner::methods::Method;
+use planner::methods::{About, Method};
 use planner::{Limits, Monitor, PlanError, Problem, Progress};
 use schema::{Bytes, Machine, Nanos, Trace};
 use simulator::{InCore, in_core};
@@ -135,16 +135,8 @@ struct Alone<'a> {
 }
 
 impl Method for Alone<'_> {
-    fn name(&self) -> &'static str {
-        self.method.name()
-    }
-
-    fn summary(&self) -> &'static str {
-        self.method.summary()
-    }
-
-    fn source(&self) -> &'static str {
-        self.method.source()
+    fn about(&self) -> About {
+        self.method.about()
     }
 
     fn batches_are_powers_of_two(&self) -> bool {

@@ -14,7 +14,7 @@ use schema::{Direction, Dtype, Link, Nanos};
 use super::gate::Gate;
 use super::link::Throttle;
 use crate::device::{Load, Stop};
-use crate::layers::{Activation, Linear};
+use crate::layers::{Activation, Function, Linear};
 
 /// Rows and columns of the matrices.
 const SIDE: usize = 384;
