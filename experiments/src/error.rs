@@ -49,6 +49,9 @@ pub enum Error {
     /// Nothing is bundled under a name, or a file of a machine or network is wrong.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
+    /// There is no such family of made-up traces.
+    #[error(transparent)]
+    Family(#[from] planner::families::FamilyError),
     /// There is no such machine.
     #[error("--machine")]
     Machine(#[source] ScenarioError),

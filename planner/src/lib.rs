@@ -14,6 +14,7 @@ mod codecs;
 mod cut;
 mod decided;
 mod error;
+pub mod families;
 mod feature_maps;
 mod fit;
 pub mod inference;

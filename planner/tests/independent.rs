@@ -26,16 +26,14 @@ use std::collections::BTreeMap;
 use checker::{Fallback, Mutation, Prepared, Wanted};
 use common::judge::{self, Tally};
 use common::random::{self, Random};
+use common::{seeds, setting};
 use networks::{NetworkOptions, Optimizer, modelled_trace, network};
 use planner::methods::{Method, all, by_name};
-use planner::{CodecOptions, NoMonitor, Problem, plan};
+use planner::{CodecOptions, NoMonitor, PlanError, Problem, bound, plan};
 use rayon::prelude::*;
 use scenarios::{codec_models, host_codec_models, machine};
 use schema::{Bytes, Plan, Trace};
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
-}
+use simulator::Infeasible;
 
 /// The plans of all methods for a random trace that trains.
 fn random_plans(seed: u64) -> (Trace, Vec<(&'static str, Plan)>) {
@@ -48,9 +46,22 @@ fn random_plans(seed: u64) -> (Trace, Vec<(&'static str, Plan)>) {
     problem.limits.evaluations = 60;
     let slow = seed.is_multiple_of(setting("TIDEGATE_SLOW_EVERY", 8).max(1));
     let methods = all().into_iter().filter(|method| slow || !method.only_on_request());
+    let bound = bound(&problem).time();
     let planned = |method: Box<dyn Method>| {
-        let plan = plan(method.as_ref(), &problem, &NoMonitor).ok()?;
-        Some((method.name(), plan.into_plan()))
+        let at = || format!("seed {seed}, {}", method.name());
+        let plan = match plan(method.as_ref(), &problem, &NoMonitor) {
+            Ok(plan) => plan.into_plan(),
+            // No plan is an answer; one that cannot be carried out is a mistake.
+            Err(
+                error @ (PlanError::Unproven { .. } | PlanError::Impossible(Infeasible::Step(_))),
+            ) => {
+                panic!("{}: {error}", at())
+            }
+            Err(_) => return None,
+        };
+        let time = plan.predicted.iteration;
+        assert!(bound.is_some_and(|bound| bound <= time), "{}: {time} beats {bound:?}", at());
+        Some((method.name(), plan))
     };
     let plans = methods.filter_map(planned).collect();
     (trace, plans)
@@ -58,7 +69,8 @@ fn random_plans(seed: u64) -> (Trace, Vec<(&'static str, Plan)>) {
 
 #[test]
 fn plans_compute_their_trace_under_every_timing() {
-    let (first, cases) = (setting("TIDEGATE_SEED", 0), setting("TIDEGATE_CASES", 60));
+    let seeds = seeds(60);
+    let cases = seeds.end - seeds.start;
     let timings = setting("TIDEGATE_TIMINGS", 40);
     let run = |seed: u64| {
         let (trace, plans) = random_plans(seed);
@@ -79,8 +91,7 @@ fn plans_compute_their_trace_under_every_timing() {
         }
         Ok(ran)
     };
-    let seeds = (first..first + cases).into_par_iter();
-    let ran: Vec<Result<Vec<_>, String>> = seeds.map(run).collect();
+    let ran: Vec<Result<Vec<_>, String>> = seeds.into_par_iter().map(run).collect();
     let failed: Vec<&String> = ran.iter().filter_map(|ran| ran.as_ref().err()).collect();
     assert!(failed.is_empty(), "{} of {cases}: {failed:#?}", failed.len());
     let ran = ran.into_iter().flatten().flatten();
@@ -123,7 +134,8 @@ fn conclude(tally: &Tally) {
 
 #[test]
 fn mutants_of_random_plans_are_refused_or_as_good() {
-    let (first, cases) = (setting("TIDEGATE_SEED", 0), setting("TIDEGATE_CASES", 100));
+    let seeds = seeds(100);
+    let cases = seeds.end - seeds.start;
     let mutants_of = |seed: u64| {
         let (trace, plans) = random_plans(seed);
         let mut random = Random::new(!seed);
@@ -135,9 +147,14 @@ fn mutants_of_random_plans_are_refused_or_as_good() {
             let count = often * setting("TIDEGATE_MUTANTS", 20);
             all.add(mutants(&plan, &trace, count, &mut random, &name));
         }
+        if let Ok(Some((plan, trace, _))) = random::plan(&mut Random::new(seed)) {
+            let name = format!("seed {seed}, random decisions");
+            let count = 4 * setting("TIDEGATE_MUTANTS", 20);
+            all.add(mutants(&plan, &trace, count, &mut random, &name));
+        }
         all
     };
-    let tallies: Vec<Tally> = (first..first + cases).into_par_iter().map(mutants_of).collect();
+    let tallies: Vec<Tally> = seeds.into_par_iter().map(mutants_of).collect();
     let mut all = Tally::default();
     tallies.into_iter().for_each(|tally| all.add(tally));
     conclude(&all);

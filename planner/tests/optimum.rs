@@ -10,13 +10,10 @@ use std::collections::BTreeMap;
 
 use common::optimum::optimum;
 use common::random::{self, Random};
+use common::seeds;
 use planner::{Allowed, Bound, CodecOptions, Problem, bound, least_budget};
 use schema::{Bytes, Trace};
 use simulator::Policy;
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
-}
 
 /// Problems whose search goes through more states than this are left aside.
 const MOST_STATES: usize = 40_000;
@@ -55,10 +52,10 @@ struct Count {
 
 #[test]
 fn no_plan_at_all_beats_the_bound() {
-    let first = setting("TIDEGATE_SEED", 0);
-    let cases = setting("TIDEGATE_CASES", 600);
+    let seeds = seeds(600);
+    let cases = seeds.end - seeds.start;
     let mut counts: BTreeMap<&str, Count> = BTreeMap::new();
-    for seed in first..first + cases {
+    for seed in seeds {
         let random = &mut Random::new(seed);
         let (kind, allowed) = KINDS[(seed % KINDS.len() as u64) as usize];
         let trace = small_trace(random, if allowed.compress { 5 } else { 7 });

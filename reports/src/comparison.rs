@@ -24,8 +24,8 @@ pub struct Comparison {
     /// A time that no plan under this budget can beat. Absent where none was computed.
     #[serde(default, rename = "bound_ns", skip_serializing_if = "Option::is_none")]
     pub bound: Option<Nanos>,
-    /// What is on the device at once at some moment, whatever the plan: no budget below it can do. Absent
-    /// where it was not computed.
+    /// What is on the device at once at some moment, whatever the plan: no budget below it can do.
+    /// Absent where it was not computed.
     #[serde(default, rename = "least_budget_bytes", skip_serializing_if = "Option::is_none")]
     pub least_budget: Option<Bytes>,
     /// One entry per method, in the order in which they were asked for.
@@ -51,7 +51,7 @@ pub struct InCore {
 ///
 /// Figures of the plan are `null` unless there is a plan; `reason`, `gap`, `shortfall_bytes` and
 /// `jitter` are absent where they do not apply.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MethodResult {
     /// The method's name on the command line.
@@ -127,10 +127,11 @@ pub struct Jitter {
 }
 
 /// Whether a method found a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// It did.
+    #[default]
     Ok,
     /// None that fits the budget.
     Infeasible,
@@ -141,35 +142,14 @@ pub enum Status {
 impl MethodResult {
     /// A method that found no plan: every figure of a plan is unknown.
     pub fn without_plan(method: impl Into<String>, status: Status, reason: String) -> Self {
-        Self {
-            method: method.into(),
-            status,
-            reason: Some(reason),
-            shortfall: None,
-            iteration: None,
-            slowdown: None,
-            peak: None,
-            arena: None,
-            gap: None,
-            plan_seconds: None,
-            kept: None,
-            swapped: None,
-            recomputed: None,
-            compressed: None,
-            d2h: None,
-            h2d: None,
-            recompute: None,
-            codec: None,
-            stall: None,
-            jitter: None,
-        }
+        Self { method: method.into(), status, reason: Some(reason), ..Self::default() }
     }
 }
 
-/// The JSON Schema (draft 2020-12) of a [`Comparison`] as it is printed.
-pub fn comparison_schema() -> serde_json::Value {
+/// The JSON Schema (draft 2020-12) of a value as it is printed.
+pub fn json_schema<T: JsonSchema>() -> serde_json::Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
-    settings.into_generator().into_root_schema_for::<Comparison>().to_value()
+    settings.into_generator().into_root_schema_for::<T>().to_value()
 }
 
 #[cfg(test)]
@@ -189,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_schema_names_every_field_that_is_printed() {
-        let schema = comparison_schema();
+        let schema = json_schema::<Comparison>();
         let mut comparison = examples::comparison();
         comparison.methods.push(examples::infeasible());
         let value = serde_json::to_value(&comparison).expect("plain data");

@@ -16,6 +16,7 @@ mod perfetto;
 mod picture;
 mod png;
 mod report;
+mod text;
 mod timeline_svg;
 mod trained;
 
@@ -24,10 +25,10 @@ mod examples;
 
 pub use checked::Checked;
 pub use columns::columns;
-pub use comparison::{Comparison, InCore, Jitter, MethodResult, Status, comparison_schema};
+pub use comparison::{Comparison, InCore, Jitter, MethodResult, Status, json_schema};
 pub use comparison_table::table;
 pub use differences::{Cause, Difference, differences, task_name};
-pub use frontier::{Frontier, FrontierPoint, Smallest, frontier_schema};
+pub use frontier::{Frontier, FrontierPoint, Smallest};
 pub use frontier_table::frontier_table;
 pub use perfetto::perfetto;
 pub use picture::Picture;

@@ -9,6 +9,7 @@ mod error;
 mod fault;
 pub(crate) mod forms;
 pub mod host;
+mod host_tensors;
 mod load;
 pub(crate) mod residents;
 pub(crate) mod script;
@@ -19,6 +20,7 @@ use schema::{Bytes, TensorId, Timeline};
 pub(crate) use error::Interruption;
 pub use error::{AccessError, ActionError, DeviceError, RunFailure};
 pub use fault::{Damaged, Delays, Fault, ParseFaultError};
+pub use host_tensors::HostTensors;
 pub use load::Load;
 pub use stop::Stop;
 
@@ -48,7 +50,7 @@ pub trait Device {
     /// # Errors
     ///
     /// Where it was stopped or an action failed. No lane works on when it returns; but tensors are
-    /// left as the iteration was torn off, so the device refuses everything from then on.
+    /// left as the aborted iteration left them, so the device refuses everything from then on.
     fn run(&mut self) -> Result<Timeline, RunFailure>;
 
     /// The most memory that iterations have used so far.

@@ -36,6 +36,8 @@ enum What {
     Traces,
     /// Networks, whose traces are modelled for a batch and a machine.
     Networks,
+    /// Made-up traces to plan for, to be named as in `family:u-shaped:seed=7,ops=2000`.
+    Families,
     /// Bundled studies.
     Studies,
     /// Codecs and how their parameters are written.
@@ -62,6 +64,7 @@ pub fn run(args: &Args) -> Result {
         What::Methods => methods::all().iter().map(|m| method(m.as_ref())).collect(),
         What::Traces => scenarios::traces().map(trace).collect::<Result<Vec<_>>>()?,
         What::Networks => networks::networks().map(network).collect(),
+        What::Families => planner::families::all().map(family).collect(),
         What::Studies => scenarios::studies().map(study).collect::<Result<Vec<_>>>()?,
         What::Codecs => codecs::all().iter().map(codec).collect(),
         What::Devices => {
@@ -129,6 +132,11 @@ fn trace(name: &'static str) -> Result<Entry> {
 fn network(network: networks::NetworkInfo) -> Entry {
     let (name, description) = (network.name.into(), network.description.into());
     Entry { name, figures: Vec::new(), description }
+}
+
+fn family(family: planner::families::Family) -> Entry {
+    let name = format!("family:{}", family.name);
+    Entry { name, figures: Vec::new(), description: family.description.into() }
 }
 
 fn study(name: &'static str) -> Result<Entry> {

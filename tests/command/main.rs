@@ -22,9 +22,11 @@ mod modelled;
 mod outputs;
 mod plan;
 mod recordings;
+mod report;
 mod sandbox;
 mod scatter;
 mod streams;
+mod study;
 mod table;
 mod training;
 

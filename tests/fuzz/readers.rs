@@ -292,8 +292,8 @@ fn read_network(bytes: &[u8]) -> bool {
     [u32::MAX, 1 << 30, 4].map(read).contains(&true)
 }
 
-/// Modelled, and as it would be trained: nothing but what it would need is worked out of a network that is
-/// too large.
+/// Modelled, and as it would be trained: nothing but what it would need is worked out of a network
+/// that is too large.
 fn use_network<E>(network: Result<networks::Network, E>) -> bool {
     let Ok(network) = network else { return false };
     if let Ok(trace) = modelled_trace(&network, &fixture().machine) {

@@ -33,7 +33,10 @@ use packed::{Packed, decided};
 ///    price rises while everything tried is too large and falls while everything fits (strategic
 ///    oscillation, Glover 1977), so that the search walks along the edge of what fits.
 ///
-/// What other methods decide that take little time is tried at the end (`others.rs`).
+/// Where a plan may only recompute, none of this is needed: a search over sequences of runs (`runs.rs`)
+/// begins from what the bound's cuts hold, from what DTR runs again and from nothing, and may hold
+/// dead tensors and share reruns, which one treatment per gap cannot say. Where it may do more, the
+/// same search is tried at the end, as is what other methods decide that take little time (`others.rs`).
 ///
 /// A search ends when its evaluations are used up or its plan is as fast as the bound. Chains are
 /// independent and their seeds fixed: the same problem gives the same plan on any number of threads.

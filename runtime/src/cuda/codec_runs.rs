@@ -60,15 +60,13 @@ pub enum CodecRunError {
     },
 }
 
-/// One way of a codec.
-struct Way<'a> {
+/// Compressing or decompressing by kernels, and what must come of it.
+struct CodecRun<'a> {
     codec: CodecId,
     what: &'static str,
     launches: &'a Launches,
     source: &'a [u8],
-    /// What there must be afterwards.
     expected: &'a [u8],
-    /// Bytes of the target.
     room: usize,
     /// The payload's length before; anything for compressing.
     length: u64,
@@ -78,8 +76,8 @@ struct Way<'a> {
 pub(super) const POISON: u8 = 0xc3;
 
 impl CudaCodecs {
-    /// The kernels of some codecs, which may use such a share of the multiprocessors (in percent), on
-    /// the device of this number.
+    /// The kernels of some codecs, which may use such a share of the multiprocessors (in percent),
+    /// on the device of this number.
     ///
     /// # Errors
     ///
@@ -109,8 +107,8 @@ impl CudaCodecs {
         self.blocks
     }
 
-    /// Times a codec on a tensor: runs that count, after one that does not. What the kernels make is
-    /// compared with what the processor makes, in the first run and in the last.
+    /// Times a codec on a tensor: runs that count, after one that does not. What the kernels make
+    /// is compared with what the processor makes, in the first run and in the last.
     ///
     /// # Errors
     ///
@@ -135,7 +133,7 @@ impl CudaCodecs {
         let mut restored = vec![0; layout.bytes()];
         codec.decompress(&payload, layout, &mut restored)?;
         let compress = compress.map(|launches| {
-            let way = Way {
+            let codec_run = CodecRun {
                 codec: id,
                 what: "compress",
                 launches: &launches,
@@ -144,9 +142,9 @@ impl CudaCodecs {
                 room,
                 length: u64::MAX,
             };
-            self.run(&way, runs)
+            self.run(&codec_run, runs)
         });
-        let way = Way {
+        let codec_run = CodecRun {
             codec: id,
             what: "decompress",
             launches: &decompress,
@@ -156,7 +154,7 @@ impl CudaCodecs {
             length: length as u64,
         };
         let compress = compress.transpose()?;
-        Ok(CodecTimes { length, compress, decompress: self.run(&way, runs)? })
+        Ok(CodecTimes { length, compress, decompress: self.run(&codec_run, runs)? })
     }
 
     /// How long copies of so many bytes within the device's memory take, each of which reads and
@@ -176,7 +174,7 @@ impl CudaCodecs {
         Ok(times)
     }
 
-    fn run(&self, way: &Way<'_>, runs: u32) -> Result<Vec<Nanos>, CodecRunError> {
+    fn run(&self, way: &CodecRun<'_>, runs: u32) -> Result<Vec<Nanos>, CodecRunError> {
         let memory = |bytes: usize| DeviceMemory::new(&self.context, "codecs", Bytes(bytes as u64));
         let (mut source, target) = (memory(way.source.len())?, memory(way.room)?);
         let mut control = memory(16)?;
@@ -226,13 +224,13 @@ impl CudaCodecs {
     }
 }
 
-/// Holds what a way left against what must be there.
+/// Holds what a run left against what must be there.
 fn compare(
-    way: &Way<'_>,
+    way: &CodecRun<'_>,
     target: &DeviceMemory,
     control: &DeviceMemory,
 ) -> Result<(), CodecRunError> {
-    let Way { codec, what, expected, .. } = *way;
+    let CodecRun { codec, what, expected, .. } = *way;
     let mut said = [0u64; 2];
     control.read(0, &mut said)?;
     let [length, status] = said;

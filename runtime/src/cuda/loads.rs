@@ -35,7 +35,6 @@ pub struct CudaLoads {
     context: Context,
 }
 
-/// What a stream is given for a load.
 enum Job {
     Kernels(Vec<Prepared>),
     /// Calls of cuBLAS, which plans run where it is there.
@@ -49,8 +48,8 @@ enum Job {
 }
 
 impl CudaLoads {
-    /// The loads of a device with these options: their number, the share of the multiprocessors that
-    /// codecs may use, and whether products are cuBLAS's.
+    /// The loads of a device with these options: their number, the share of the multiprocessors
+    /// that codecs may use, and whether products are cuBLAS's.
     ///
     /// # Errors
     ///
@@ -244,10 +243,7 @@ impl CudaLoads {
             }
             Job::Copy { direction, device, host, bytes } => {
                 let (device, host) = ((&self.memory, *device), (&self.host, *host));
-                match direction {
-                    Direction::D2h => stream.d2h(device, host, *bytes),
-                    Direction::H2d => stream.h2d(device, host, *bytes),
-                }
+                stream.copy(*direction, device, host, *bytes)
             }
         }
     }

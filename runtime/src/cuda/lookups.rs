@@ -1,10 +1,10 @@
-//! Lookups in a table in host memory, by a kernel that reads it over the link: timed, and held to the
-//! bytes of the table.
+//! Lookups in a table in host memory, by a kernel that reads it over the link: timed, and held to
+//! the bytes of the table.
 
 use codecs::CodecId;
 use codecs::ibp::Table;
 use codecs::kernels::{self, TableArgument};
-use schema::{Bytes, Nanos};
+use schema::{Bytes, Direction, Nanos};
 
 use super::codec_runs::{CodecRunError, CudaCodecs};
 use super::driver::{DeviceMemory, Pinned};
@@ -12,8 +12,9 @@ use super::driver::{DeviceMemory, Pinned};
 const NOTHING_SAID: u64 = u64::MAX;
 
 impl CudaCodecs {
-    /// Times lookups of rows by their numbers: runs that count, after one that does not. The rows are
-    /// compared with those that the table reads. The device must have been opened with an IBP codec.
+    /// Times lookups of rows by their numbers: runs that count, after one that does not. The rows
+    /// are compared with those that the table reads. The device must have been opened with an IBP
+    /// codec.
     ///
     /// # Errors
     ///
@@ -88,7 +89,8 @@ impl CudaCodecs {
         let host = Pinned::new(&self.context, bytes)?;
         let mut times = Vec::new();
         for run in 0..=runs {
-            let took = self.timed(|stream| stream.h2d((&device, 0), (&host, 0), bytes.0))?;
+            let took = self
+                .timed(|stream| stream.copy(Direction::H2d, (&device, 0), (&host, 0), bytes.0))?;
             times.extend((run > 0).then_some(took));
         }
         Ok(times)

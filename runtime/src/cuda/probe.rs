@@ -54,8 +54,8 @@ pub struct CudaFacts {
 const SHARE_OF_FREE: u64 = 4;
 
 impl CudaProbe {
-    /// A probe of copies of at most `largest` bytes, and at most a quarter of the device's free memory,
-    /// on the device of this number.
+    /// A probe of copies of at most `largest` bytes, and at most a quarter of the device's free
+    /// memory, on the device of this number.
     ///
     /// # Errors
     ///
@@ -127,22 +127,18 @@ impl CudaProbe {
         Ok(Nanos(end.since(begin)?))
     }
 
-    /// How long a copy to or from memory takes that is not pinned, while the other direction is idle. The
-    /// host works on it, too, so that it begins when the host does.
+    /// How long a copy to or from memory takes that is not pinned, while the other direction is
+    /// idle. The host works on it, too, so that it begins when the host does.
     ///
     /// # Errors
     ///
     /// If the driver fails.
     pub fn pageable(&mut self, direction: Direction, bytes: Bytes) -> Result<Nanos, CudaError> {
+        let at = self.place(direction);
         let host = &mut self.pageable[..bytes.0.min(self.largest) as usize];
         let events = &self.events[direction as usize];
         let stream = &self.streams[direction as usize];
-        match direction {
-            Direction::D2h => stream.copy_out_pageable((&self.device, 0), host, events)?,
-            Direction::H2d => {
-                stream.copy_in_pageable((&self.device, self.largest), host, events)?
-            }
-        }
+        stream.copy_pageable(direction, (&self.device, at), host, events)?;
         let [begin, end] = events;
         Ok(Nanos(end.since(begin)?))
     }
@@ -166,13 +162,14 @@ impl CudaProbe {
         let [begin, end] = &self.events[direction as usize];
         let stream = &self.streams[direction as usize];
         stream.record(begin)?;
-        match direction {
-            Direction::D2h => stream.d2h((&self.device, 0), (&self.host, 0), bytes)?,
-            Direction::H2d => {
-                stream.h2d((&self.device, self.largest), (&self.host, self.largest), bytes)?;
-            }
-        }
+        let at = self.place(direction);
+        stream.copy(direction, (&self.device, at), (&self.host, at), bytes)?;
         stream.record(end)
+    }
+
+    /// Where a direction's memory begins, on either side.
+    fn place(&self, direction: Direction) -> u64 {
+        direction as u64 * self.largest
     }
 }
 

@@ -108,7 +108,7 @@ pub enum AccessError {
         /// The slice's.
         found: usize,
     },
-    /// An iteration was torn off.
+    /// An iteration was aborted.
     #[error("an iteration did not end, so that tensors hold anything: make a new device")]
     Unusable,
 }

@@ -97,14 +97,12 @@ fn join(saved: &[f32], dy: Option<&[f32]>, dx: &mut [f32], f: impl Fn(f32, f32) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::gradient_check::{check_gradient, inner, random};
+    use super::super::gradient_check::{check_gradient, inner, made, random};
     use super::*;
     use proptest::prelude::*;
 
     fn forward(activation: Activation, x: &[f32]) -> Vec<f32> {
-        let mut y = vec![f32::NAN; x.len()];
-        activation.forward(Some(x), &mut y);
-        y
+        made(x.len(), |y| activation.forward(Some(x), y))
     }
 
     proptest! {
@@ -127,8 +125,7 @@ mod tests {
             let dy = random(seed ^ 1, count);
             let y = forward(activation, &x);
             let saved = if activation.backward_reads_output() { &y } else { &x };
-            let mut dx = vec![f32::NAN; count];
-            activation.backward(saved, Some(&dy), &mut dx);
+            let dx = made(count, |dx| activation.backward(saved, Some(&dy), dx));
             check_gradient(&x, &dx, step, |x| inner(&forward(activation, x), &dy))?;
 
             let (mut in_place, mut gradient) = (x.clone(), dy.clone());

@@ -7,7 +7,6 @@ use super::{Shape, ShapeError, Window};
 /// Where the cells of a mean are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cells {
-    /// Under a window.
     Under(Window),
     /// In as many even parts as the output has.
     Parts,
@@ -119,7 +118,7 @@ impl AveragePool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gradient_check::{check_gradient, inner, random};
+    use super::super::gradient_check::{check_gradient, inner, made, random};
     use super::super::max_pool::tests::pooled;
     use super::*;
     use proptest::prelude::*;
@@ -134,9 +133,7 @@ mod tests {
     }
 
     fn forward(pool: &AveragePool, x: &[f32]) -> Vec<f32> {
-        let mut y = vec![f32::NAN; pool.output().elements()];
-        pool.forward(x, &mut y);
-        y
+        made(pool.output().elements(), |y| pool.forward(x, y))
     }
 
     proptest! {
@@ -145,8 +142,7 @@ mod tests {
         fn gradients_are_the_derivatives(pool in pools(), seed: u64) {
             let x = random(seed, pool.input.elements());
             let dy = random(seed ^ 1, pool.output().elements());
-            let mut dx = vec![f32::NAN; x.len()];
-            pool.backward(&dy, &mut dx);
+            let dx = made(x.len(), |dx| pool.backward(&dy, dx));
             check_gradient(&x, &dx, 0.5, |x| inner(&forward(&pool, x), &dy))?;
         }
 

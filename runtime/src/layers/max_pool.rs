@@ -48,7 +48,6 @@ impl MaxPool {
         }
     }
 
-    /// The maxima of one channel.
     fn maxima(&self, x: &[f32], y: &mut [f32], positions: &mut [f32]) {
         let [_, oh, ow] = self.output.space;
         let [id, ih, iw] = self.input.space;
@@ -95,7 +94,7 @@ impl MaxPool {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::gradient_check::{check_gradient, inner, random};
+    use super::super::gradient_check::{check_gradient, inner, made, random};
     use super::*;
     use proptest::prelude::*;
 
@@ -168,8 +167,7 @@ pub(super) mod tests {
             x.sort_by(|a, b| order[(*a * 2.0) as usize].total_cmp(&order[(*b * 2.0) as usize]));
             let dy = random(seed ^ 1, pool.output().elements());
             let (_, positions) = forward(&pool, &x);
-            let mut dx = vec![f32::NAN; x.len()];
-            pool.backward(&positions, &dy, &mut dx);
+            let dx = made(x.len(), |dx| pool.backward(&positions, &dy, dx));
             check_gradient(&x, &dx, 0.125, |x| inner(&forward(&pool, x).0, &dy))?;
         }
     }

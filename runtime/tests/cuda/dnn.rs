@@ -1,4 +1,5 @@
-//! cuDNN: what is said to it, what it may not do, and what it makes, on one that is none (`cudnn.h`).
+//! cuDNN: what is said to it, what it may not do, and what it makes, on one that is none
+//! (`cudnn.h`).
 
 use std::collections::BTreeSet;
 
@@ -10,13 +11,13 @@ use runtime::network::Step;
 use schema::Plan;
 
 use crate::device::opened;
+use crate::inside::{BOTH, inside};
 use crate::models;
 use crate::problem::{SEED, Subject};
 use crate::reference::InCore;
-use crate::stand_in::{BOTH, inside};
 
-/// Largest difference from the host's after an iteration, as a share of the largest value in a tensor:
-/// roundings of one layer go through those behind it.
+/// Largest difference from the host's after an iteration, as a share of the largest value in a
+/// tensor: roundings of one layer go through those behind it.
 const TOLERANCE: f32 = 2e-5;
 
 fn in_core(subject: &Subject) -> Plan {
@@ -26,13 +27,13 @@ fn in_core(subject: &Subject) -> Plan {
 /// Runs an iteration and compares what outlives it with the host's.
 fn compare(subject: &Subject, plan: &Plan, device: &mut CudaDevice<'_>) {
     let Subject { network, trace } = subject;
-    let mut host = InCore::new(network, SEED);
-    host.iterate();
+    let mut in_core = InCore::new(network, SEED);
+    in_core.iterate();
     device.run().unwrap_or_else(|error| panic!("{}: {error:?}", network.name));
     let mut compared = 0;
     for buffer in plan.buffers.iter().filter(|buffer| buffer.at_end) {
         let Some(tensor) = buffer.tensor else { continue };
-        let expected = &host.tensors[tensor.index()];
+        let expected = &in_core.host.tensors[tensor.index()];
         let mut found = vec![0.0; expected.len()];
         device.read(tensor, &mut found).unwrap();
         let largest = expected.iter().fold(f32::MIN_POSITIVE, |most, value| most.max(value.abs()));

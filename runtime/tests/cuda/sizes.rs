@@ -9,8 +9,8 @@ use schema::Bytes;
 use crate::layers::{KERNELS, check_and_say, check_within, launches_of};
 use crate::models::{built, each};
 
-/// A norm of so many images, channels and cells of a plane, a convolution with a bias, and a loss of each
-/// element.
+/// A norm of so many images, channels and cells of a plane, a convolution with a bias, and a loss
+/// of each element.
 fn images(shape: &[u64; 4]) -> Network {
     built("images", shape[0] as u32, Optimizer::None, |net| {
         let x = net.input("input", &shape[1..])?;
@@ -87,7 +87,8 @@ fn attention(lengths: [u64; 2], key_heads: u64, causal: bool) -> Network {
     })
 }
 
-/// Few launches, however many samples and heads there are, and none of them waits for another's head.
+/// Few launches, however many samples and heads there are, and none of them waits for another's
+/// head.
 #[test]
 fn attention_is_a_handful_of_launches() {
     let network = attention([5, 5], 2, true);
@@ -97,14 +98,15 @@ fn attention_is_a_handful_of_launches() {
     };
     assert_eq!(launches("attention", KERNELS), 3);
     assert_eq!(launches("attention.backward", KERNELS), 7);
-    // cuBLAS has one distance between matrices: a call for each of 6 heads, or of those that share keys.
+    // cuBLAS has one distance between matrices: a call for each of 6 heads, or of those that share
+    // keys.
     let with_blas = Means { blas: true, ..KERNELS };
     assert_eq!(launches("attention", with_blas), 2 * 6 + 1);
     assert_eq!(launches("attention.backward", with_blas), 5 * 6 + 2);
 }
 
-/// One head, three heads, one sample, two samples or everything at a time: scores fit twice in the room,
-/// which is what the backward pass takes.
+/// One head, three heads, one sample, two samples or everything at a time: scores fit twice in the
+/// room, which is what the backward pass takes.
 #[test]
 fn attention_in_chunks() {
     for (lengths, key_heads, causal) in [

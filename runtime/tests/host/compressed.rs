@@ -52,7 +52,7 @@ fn what_sz_brings_back_is_within_its_bound() {
         let mut device = HostDevice::new(&network, &trace, &plan, &options).unwrap();
         device.watch_decompressed(|tensor, decompressed| {
             // The forward pass is in-core's, bit by bit: no compressed form was used in it.
-            let original = &reference.tensors[tensor.index()];
+            let original = &reference.host.tensors[tensor.index()];
             let errors = original.iter().zip(decompressed).map(|(a, b)| (a - b).abs());
             let worst = errors.fold(0f32, f32::max);
             assert!(f64::from(worst) <= bound, "{at}: {tensor} is off by {worst}");

@@ -3,11 +3,11 @@
 use planner::{Decided, Problem, lower};
 use runtime::device::DeviceError;
 use runtime::device::host::{HostDevice, HostOptions};
-use schema::{Bytes, Document, Nanos, Role, Task};
+use schema::{Bytes, Document, Nanos, Plan, Role, Task};
 use simulator::{ContractError, Figures, OffloadStart, Policy, Treatment};
 
 use crate::networks;
-use crate::problem::{self, planned, zfp};
+use crate::problem::{self, Subject, planned, zfp};
 
 #[test]
 fn only_a_proven_plan_of_this_networks_trace_is_taken() {
@@ -103,34 +103,26 @@ fn predicted(plan: &schema::Plan) -> schema::Predicted {
 }
 
 #[test]
-fn a_plan_that_misstates_its_peak_is_refused() {
-    let network = networks::small("vgg");
-    let trace = problem::trace(&network);
-    let mut plan = planned(&trace, &problem::machine(false), "in-core", 105, None);
+fn plans_that_cannot_be_right_or_run_are_refused() {
+    let subject = Subject::small("vgg");
+    let refused = |plan: &Plan| {
+        let options = HostOptions::new(problem::link(1_000));
+        let error = HostDevice::new(&subject.network, &subject.trace, plan, &options).err();
+        error.expect("it is refused")
+    };
+    let in_core = subject.plan("in-core", 105, false, None);
+    let mut plan = in_core.clone();
     plan.predicted.peak -= Bytes(1);
-    let options = HostOptions::new(problem::link(1_000));
-    let error = HostDevice::new(&network, &trace, &plan, &options).err();
-    assert!(matches!(error, Some(DeviceError::Misstated(_))), "{error:?}");
-}
-
-#[test]
-fn memory_that_nobody_has_is_refused() {
-    let network = networks::small("vgg");
-    let trace = problem::trace(&network);
-    let mut plan = planned(&trace, &problem::machine(false), "in-core", 105, None);
+    let error = refused(&plan);
+    assert!(matches!(error, DeviceError::Misstated(_)), "{error:?}");
+    // Memory that nobody has.
+    let mut plan = in_core;
     plan.budget = Bytes(1 << 58);
-    let options = HostOptions::new(problem::link(1_000));
-    let error = HostDevice::new(&network, &trace, &plan, &options).err();
-    assert!(matches!(error, Some(DeviceError::NoRoom(_))), "{error:?}");
-}
-
-#[test]
-fn a_codec_that_is_not_there_is_refused() {
-    let network = networks::small("vgg");
-    let trace = problem::trace(&network);
-    let mut plan = planned(&trace, &problem::machine(false), "cswap+", 65, Some(&zfp()));
+    let error = refused(&plan);
+    assert!(matches!(error, DeviceError::NoRoom(_)), "{error:?}");
+    // A codec that is not there.
+    let mut plan = subject.plan("cswap+", 65, false, Some(&zfp()));
     plan.codecs[0].codec = "brotli".into();
-    let options = HostOptions::new(problem::link(1_000));
-    let error = HostDevice::new(&network, &trace, &plan, &options).err();
-    assert!(matches!(error, Some(DeviceError::Codec { .. })), "{error:?}");
+    let error = refused(&plan);
+    assert!(matches!(error, DeviceError::Codec { .. }), "{error:?}");
 }

@@ -143,15 +143,14 @@ fn remove(live: &mut Vec<(u64, u64, BufferId)>, plan: &Plan, buffer: BufferId) {
 mod tests {
     use planner::methods::InCoreMethod;
     use planner::{NoMonitor, Problem};
-    use schema::{Bandwidth, BytesPerSec, Compute, Device, Host, Link, Machine};
+    use schema::{BytesPerSec, Compute, Device, Host, Machine};
 
+    use super::super::link::tests::link;
     use super::*;
     use crate::network::tests::{tiny, trace};
 
-    /// A plan that keeps everything.
     fn plan() -> Plan {
         let trace = trace(&tiny(2, 16));
-        let bandwidth = Bandwidth::constant(BytesPerSec(1));
         let machine = Machine {
             name: "test".into(),
             description: "made up".into(),
@@ -168,21 +167,13 @@ mod tests {
                 },
             },
             host: Host { memory: Bytes(0) },
-            link: Link {
-                name: "test".into(),
-                d2h: bandwidth.clone(),
-                h2d: bandwidth,
-                latency: Nanos(0),
-                both_directions: 1.0,
-                beside_copy: 1.0,
-            },
+            link: link(1),
             sources: Default::default(),
         };
         let problem = Problem::new(&trace, &machine, Bytes(1 << 20));
         planner::plan(&InCoreMethod, &problem, &NoMonitor).unwrap().into_plan()
     }
 
-    /// Goes through a plan's actions, one after another.
     fn run(ledger: &mut Ledger, plan: &Plan) -> Result<(), ActionError> {
         ledger.begin();
         for id in (0..plan.actions.len()).map(ActionId::from_index) {

@@ -30,7 +30,6 @@ pub struct HostLoads {
     jobs: [Mutex<Job>; Load::ALL.len()],
 }
 
-/// A load and its memory.
 enum Job {
     Product { x: Vec<f32>, w: Vec<f32>, y: Vec<f32> },
     Pass { x: Vec<f32>, y: Vec<f32> },
@@ -161,21 +160,12 @@ impl CodecJob {
 
 #[cfg(test)]
 mod tests {
-    use schema::{Bandwidth, BytesPerSec};
-
+    use super::super::link::tests::link;
     use super::*;
 
     #[test]
     fn every_load_runs_alone_and_beside_all_others() {
-        let link = Link {
-            name: "fast".into(),
-            d2h: Bandwidth::constant(BytesPerSec(10_000_000_000)),
-            h2d: Bandwidth::constant(BytesPerSec(10_000_000_000)),
-            latency: Nanos(100),
-            both_directions: 1.0,
-            beside_copy: 1.0,
-        };
-        let loads = HostLoads::new(link).expect("a thread");
+        let loads = HostLoads::new(link(10_000_000_000)).expect("a thread");
         for load in Load::ALL {
             for beside in [&[][..], &Load::ALL] {
                 assert!(loads.time(load, beside).expect("it runs") > Nanos::ZERO, "{load}");

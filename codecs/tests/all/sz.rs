@@ -1,27 +1,12 @@
 //! What SZ promises: the bound for every element, exact zeros, exact special values.
 
 use codecs::sz::rezero;
-use codecs::{Codec, CodecId, Fidelity, Layout, TensorView, codec};
+use codecs::{CodecId, Fidelity, Layout};
 use half::{bf16, f16};
 use proptest::prelude::*;
 use schema::Dtype;
 
-fn sz(name: &str) -> Box<dyn Codec> {
-    codec(name.parse().unwrap()).unwrap()
-}
-
-fn compress(codec: &dyn Codec, layout: &Layout, bytes: &[u8]) -> Vec<u8> {
-    let mut out = vec![0xa5; codec.worst_case(layout)];
-    let length = codec.compress(TensorView::new(layout, bytes).unwrap(), &mut out).unwrap();
-    out.truncate(length);
-    out
-}
-
-fn decompress(codec: &dyn Codec, layout: &Layout, payload: &[u8]) -> Vec<u8> {
-    let mut back = vec![0x5a; layout.bytes()];
-    codec.decompress(payload, layout, &mut back).unwrap();
-    back
-}
+use crate::{codec, payload, restored};
 
 /// An element type under test.
 trait Value: Copy + PartialEq + std::fmt::Debug {
@@ -58,13 +43,13 @@ value!(bf16, Dtype::Bf16, bf16::from_f32);
 
 /// Compresses and decompresses and holds the result against everything that is promised.
 fn check<V: Value>(name: &str, shape: &[usize], values: &[f32]) -> Vec<u8> {
-    let codec = sz(name);
+    let codec = codec(name);
     let layout = Layout::new(V::DTYPE, shape).unwrap();
     let values: Vec<V> = values.iter().map(|x| V::of(*x)).collect();
     let bytes: Vec<u8> = values.iter().flat_map(|x| x.bytes()).collect();
-    let payload = compress(codec.as_ref(), &layout, &bytes);
+    let payload = payload(codec.as_ref(), &layout, &bytes);
     let Fidelity::Bounded { max_abs_error } = codec.fidelity() else { panic!("not bounded") };
-    let back = V::all(&decompress(codec.as_ref(), &layout, &payload));
+    let back = V::all(&restored(codec.as_ref(), &layout, &payload));
     assert_eq!(back.len(), values.len());
     for (i, (x, y)) in values.iter().zip(&back).enumerate() {
         if x.wide().is_finite() {
@@ -192,63 +177,17 @@ proptest! {
     }
 
     #[test]
-    fn damage_is_an_error_or_other_values(
-        seed: u64,
-        texture in prop::sample::select(&TEXTURES[..5]),
-        flips in prop::collection::vec((any::<prop::sample::Index>(), 1u8..), 0..4),
-        keep in prop::option::of(any::<prop::sample::Index>()),
-    ) {
-        let codec = sz("sz:1e-2:2d");
-        let layout = Layout::new(Dtype::F32, &[40, 60]).unwrap();
-        let bytes: Vec<u8> =
-            values(texture, seed, 2400, 100, 1e-2).into_iter().flat_map(f32::to_le_bytes).collect();
-        let mut payload = compress(codec.as_ref(), &layout, &bytes);
-        for (at, flip) in flips {
-            let at = at.index(payload.len());
-            payload[at] ^= flip;
-        }
-        let whole = payload.len();
-        payload.truncate(keep.map_or(whole, |keep| keep.index(whole)));
-        let cut = payload.len() < whole;
-        let result = codec.decompress(&payload, &layout, &mut vec![0; layout.bytes()]);
-        prop_assert!(result.is_err() || !cut);
-    }
-
-    #[test]
-    fn any_bytes_are_an_error_or_values(
-        payload in prop::collection::vec(any::<u8>(), 0..400),
-        elements in 1usize..3000,
-        well_framed: bool,
-    ) {
-        let codec = sz("sz:1e-2");
-        let layout = Layout::new(Dtype::F32, &[elements]).unwrap();
-        let mut bytes = payload;
-        if well_framed {
-            // A table of one block that holds all of it, a header that makes some sense.
-            bytes.splice(0..0, [0; 16]);
-            let length = bytes.len() as u64 - 16;
-            bytes[..8].copy_from_slice(&length.to_le_bytes());
-            for (i, byte) in bytes.iter_mut().skip(16).take(8).enumerate() {
-                *byte = if i == 2 { *byte } else { 0 };
-            }
-        }
-        let result = codec.decompress(&bytes, &layout, &mut vec![0; layout.bytes()]);
-        let typed = matches!(result, Ok(()) | Err(codecs::Error::Corrupt { .. }));
-        prop_assert!(typed, "{:?}", result);
-    }
-
-    #[test]
     fn rezero_has_nothing_to_do(name in a_name(), seed: u64, texture in prop::sample::select(&TEXTURES[..])) {
-        let codec = sz(&name);
+        let codec = codec(&name);
         let layout = Layout::new(Dtype::F32, &[1500]).unwrap();
         let bound = bound_of(&name);
         let scale = (4.0 * bound) as f32;
         let near_zero = values(texture, seed, 1500, 0, bound).into_iter().map(|x| x * scale);
         let bytes: Vec<u8> = near_zero.flat_map(f32::to_le_bytes).collect();
-        let payload = compress(codec.as_ref(), &layout, &bytes);
+        let payload = payload(codec.as_ref(), &layout, &bytes);
         // A block that does not compress is kept as it is, small values too.
         prop_assume!(payload.len() < bytes.len());
-        let back = f32::all(&decompress(codec.as_ref(), &layout, &payload));
+        let back = f32::all(&restored(codec.as_ref(), &layout, &payload));
         let mut filtered = back.clone();
         rezero(&mut filtered, bound as f32);
         let bits = |values: &[f32]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
@@ -300,9 +239,9 @@ fn constants_and_zeros_take_almost_nothing() {
 fn what_cannot_be_quantised_is_stored_as_it_is() {
     let layout = Layout::new(Dtype::F32, &[100_000]).unwrap();
     let values = values(Texture::Noise, 3, 100_000, 0, 1e-3).into_iter().map(|x| x * 1e30);
-    let codec = sz("sz:1e-3");
+    let codec = codec("sz:1e-3");
     let bytes: Vec<u8> = values.flat_map(f32::to_le_bytes).collect();
-    let payload = compress(codec.as_ref(), &layout, &bytes);
+    let payload = payload(codec.as_ref(), &layout, &bytes);
     assert_eq!(payload.len(), 16 + bytes.len(), "a table of two blocks, and the tensor");
     assert!(payload.ends_with(&bytes));
 }
@@ -315,18 +254,6 @@ fn extreme_bounds_hold() {
     assert!(tiny.ends_with(&bytes), "nothing but the values themselves will do");
     check::<f32>("sz:1e300", &[5000], &values);
     check::<f32>("sz:1e-37", &[5000], &values);
-}
-
-#[test]
-fn bytes_do_not_depend_on_threads() {
-    let layout = Layout::new(Dtype::F32, &[700, 700]).unwrap();
-    let values = values(Texture::HalfZero, 11, 490_000, 5000, 1e-3);
-    let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
-    let on = |threads| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| compress(sz("sz:1e-3:2d").as_ref(), &layout, &bytes))
-    };
-    assert!(on(1) == on(5));
 }
 
 /// Classic SZ in one dimension: it predicts from what will have been reconstructed, and quantises
@@ -363,17 +290,6 @@ fn classic_prediction_moves_zeros_and_rezero_moves_them_back() {
     assert_eq!(moved(&back), 0);
     let payload = check::<f32>("sz:1e-2", &[1001], &with_offset);
     assert!(payload.len() < 2500);
-}
-
-#[test]
-fn other_types_are_refused() {
-    for dtype in [Dtype::F64, Dtype::I32, Dtype::U8] {
-        assert!(!sz("sz:1e-3").supports(dtype));
-        let layout = Layout::new(dtype, &[2]).unwrap();
-        let view = TensorView::new(&layout, &[0; 16][..layout.bytes()]).unwrap();
-        let result = sz("sz:1e-3").compress(view, &mut [0; 64]);
-        assert!(matches!(result, Err(codecs::Error::UnsupportedDtype { .. })));
-    }
 }
 
 /// The bytes on the wire, which other implementations must write too.

@@ -1,14 +1,14 @@
 //! The codecs as CUDA kernels: their source, and what to launch.
 //!
-//! A kernel lies beside its codec (`zvc.cu` beside `zvc.rs`) and makes the same bytes. Constants that
-//! both need are generated into the source from the Rust ones ([`Program::source`]), so that they
-//! cannot differ. Nothing here needs CUDA: whoever has a device compiles [`programs`] with NVRTC and
-//! carries out the [`Launches`] that [`compress`] and [`decompress`] say. The source includes no header
-//! and uses few enough features that a C++ compiler and a small emulator can run it, too, which is
-//! how it is tested where there is no GPU.
+//! A kernel lies beside its codec (`zvc.cu` beside `zvc.rs`) and makes the same bytes. Constants
+//! that both need are generated into the source from the Rust ones ([`Program::source`]), so that
+//! they cannot differ. Nothing here needs CUDA: whoever has a device compiles [`programs`] with
+//! NVRTC and carries out the [`Launches`] that [`compress`] and [`decompress`] say. The source
+//! includes no header and uses few enough features that a C++ compiler and a small emulator can run
+//! it, too, which is how it is tested where there is no GPU.
 //!
-//! Kernels walk over their work with the grid as stride: any number of blocks of threads does all of
-//! it, so that a codec can be held to a share of a device's multiprocessors.
+//! Kernels walk over their work with the grid as stride: any number of blocks of threads does all
+//! of it, so that a codec can be held to a share of a device's multiprocessors.
 //!
 //! Left out: compressing with LZ4 and IBP, which are for data that a host prepares; ZSTD.
 
@@ -29,21 +29,21 @@ pub struct Program {
     parts: &'static [&'static str],
 }
 
-const PAYLOAD: &str = include_str!("../payload.cu");
-const PACK: &str = include_str!("../pack.cu");
+const PAYLOAD: &str = include_str!("payload.cu");
+const PACK: &str = include_str!("pack.cu");
 
 /// What every program begins with, after the constants: types, scans, conversions of elements.
-const PRELUDE: &str = include_str!("prelude.cu");
+const PRELUDE: &str = include_str!("kernels/prelude.cu");
 
 const PROGRAMS: [Program; 8] = [
     Program { name: "payload", parts: &[PAYLOAD] },
-    Program { name: "zvc", parts: &[PAYLOAD, PACK, include_str!("../zvc.cu")] },
-    Program { name: "rle", parts: &[PAYLOAD, PACK, include_str!("../rle.cu")] },
-    Program { name: "csr", parts: &[PAYLOAD, PACK, include_str!("../csr.cu")] },
-    Program { name: "lz4", parts: &[PAYLOAD, include_str!("../lz4.cu")] },
-    Program { name: "zfp", parts: &[include_str!("../zfp.cu")] },
-    Program { name: "ibp", parts: &[include_str!("../ibp/ibp.cu")] },
-    Program { name: "sz", parts: &[PAYLOAD, include_str!("../sz/sz.cu")] },
+    Program { name: "zvc", parts: &[PAYLOAD, PACK, include_str!("zvc.cu")] },
+    Program { name: "rle", parts: &[PAYLOAD, PACK, include_str!("rle.cu")] },
+    Program { name: "csr", parts: &[PAYLOAD, PACK, include_str!("csr.cu")] },
+    Program { name: "lz4", parts: &[PAYLOAD, include_str!("lz4.cu")] },
+    Program { name: "zfp", parts: &[include_str!("zfp.cu")] },
+    Program { name: "ibp", parts: &[include_str!("ibp/ibp.cu")] },
+    Program { name: "sz", parts: &[PAYLOAD, include_str!("sz/sz.cu")] },
 ];
 
 /// All programs.
@@ -63,9 +63,9 @@ impl Program {
         self.name
     }
 
-    /// CUDA C++ without any include, to be compiled as C++17. Sums and products are intrinsics where
-    /// bits count, so that no option for contraction changes them; denormal numbers must be kept
-    /// (`--ftz=false`, which is the default).
+    /// CUDA C++ without any include, to be compiled as C++17. Sums and products are intrinsics
+    /// where bits count, so that no option for contraction changes them; denormal numbers must be
+    /// kept (`--ftz=false`, which is the default).
     pub fn source(&self) -> String {
         let mut source = String::from("// Generated: the codecs' constants.\n");
         for (name, value) in constants() {

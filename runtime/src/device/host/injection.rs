@@ -7,9 +7,8 @@ use schema::{ActionId, Lane, Plan, Task, Trace};
 use crate::device::{Damaged, Delays, DeviceError, Fault};
 use crate::network::Random;
 
-/// What goes wrong with an action.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Damage {
+pub(super) struct Injected {
     pub link_fails: bool,
     pub no_host_memory: bool,
     pub damages_form: bool,
@@ -17,12 +16,12 @@ pub(super) struct Damage {
 }
 
 /// What goes wrong with a plan's actions, which is nothing where no faults are asked for.
-pub(super) struct Sabotage {
-    damages: Vec<Damage>,
+pub(super) struct Injection {
+    damages: Vec<Injected>,
     delays: Option<Delays>,
 }
 
-impl Sabotage {
+impl Injection {
     /// # Errors
     ///
     /// If the plan has nothing with which a fault could happen.
@@ -32,9 +31,9 @@ impl Sabotage {
         faults: &[Fault],
         delays: Option<Delays>,
     ) -> Result<Self, DeviceError> {
-        let mut sabotage = Self { damages: Vec::new(), delays };
+        let mut injection = Self { damages: Vec::new(), delays };
         if !faults.is_empty() {
-            sabotage.damages = vec![Damage::default(); plan.actions.len()];
+            injection.damages = vec![Injected::default(); plan.actions.len()];
         }
         for fault in faults {
             let (whom, what) = victims(plan, trace, fault);
@@ -43,7 +42,7 @@ impl Sabotage {
                 return Err(DeviceError::Fault { fault: fault.clone(), why });
             }
             for action in whom {
-                let damage = &mut sabotage.damages[action];
+                let damage = &mut injection.damages[action];
                 match fault {
                     Fault::D2h(_) | Fault::H2d(_) => damage.link_fails = true,
                     Fault::HostMemory => damage.no_host_memory = true,
@@ -52,11 +51,11 @@ impl Sabotage {
                 }
             }
         }
-        Ok(sabotage)
+        Ok(injection)
     }
 
     /// What goes wrong with an action, of this iteration counted from 0.
-    pub fn of(&self, action: ActionId, iteration: u64) -> Damage {
+    pub fn of(&self, action: ActionId, iteration: u64) -> Injected {
         let mut damage = self.damages.get(action.index()).copied().unwrap_or_default();
         if let Some(Delays { seed, longest }) = self.delays {
             let mut random = Random::new(seed ^ iteration.rotate_left(32));

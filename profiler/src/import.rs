@@ -19,7 +19,7 @@ use std::str::FromStr;
 
 use schema::{Document, Trace};
 
-pub use error::{DtrProblem, ImportError, OpgraphProblem, Place};
+pub use error::ImportError;
 
 /// A kind of recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

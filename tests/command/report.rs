@@ -1,50 +1,26 @@
 //! `tidegate report`, from the files that the other commands write to a page in a browser.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use schema::{Document, Timeline};
 
-/// Runs the command in a folder and returns what it prints.
-fn tidegate(folder: &Path, arguments: &[&str]) -> String {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("tidegate"));
-    let output = command.args(arguments).current_dir(folder).output().expect("it starts");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {errors}");
-    String::from_utf8(output.stdout).expect("text")
-}
+use crate::sandbox::Sandbox;
 
-/// A folder with a plan, its timeline and comparisons over budgets, all of the bundled trace.
-fn inputs() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path();
-    let trace = "resnet18-host";
-    tidegate(
-        path,
-        &[
-            "plan",
-            trace,
-            "-m",
-            "titan-v",
-            "-b",
-            "80%",
-            "--method",
-            "superneurons",
-            "-o",
-            "plan.json",
-        ],
-    );
-    tidegate(path, &["simulate", "plan.json", "-o", "timeline.json"]);
+/// A plan, its timeline and comparisons over budgets, all of the bundled trace.
+fn inputs() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.ok("plan resnet18-host -m titan-v -b 80% --method superneurons -o plan.json");
+    sandbox.ok("simulate plan.json -o timeline.json");
     for budget in ["70%", "80%"] {
         let methods = "--methods=swap-all,superneurons,sqrt-n,in-core";
-        let arguments =
-            ["compare", trace, "-m", "titan-v", "-b", budget, methods, "--format", "json"];
-        let comparison = tidegate(path, &arguments);
-        std::fs::write(path.join(format!("{budget}.json")), comparison).expect("written");
+        let command = format!("compare resnet18-host -m titan-v -b {budget} {methods}");
+        let comparison = sandbox.ok(&format!("{command} --format json"));
+        sandbox.write(&format!("{budget}.json"), &comparison);
     }
-    std::fs::write(path.join("searches.toml"), SEARCHES).expect("written");
-    tidegate(path, &["study", "searches.toml", "-o", "searches"]);
-    folder
+    sandbox.write("searches.toml", SEARCHES);
+    sandbox.ok("study searches.toml -o searches");
+    sandbox
 }
 
 /// A study whose points search.
@@ -68,15 +44,7 @@ methods = ["in-core", "swap-all"]
 find = "smallest-budget"
 "#;
 
-const INPUTS: [&str; 4] = ["plan.json", "70%.json", "80%.json", "searches"];
-
-fn report(folder: &Path, inputs: &[&str], to: &str) -> PathBuf {
-    let mut arguments = vec!["report"];
-    arguments.extend(inputs);
-    arguments.extend(["-o", to]);
-    tidegate(folder, &arguments);
-    folder.join(to).join("index.html")
-}
+const REPORT: &str = "report plan.json 70%.json 80%.json searches -o";
 
 const FIGURES: [&str; 10] = [
     "overhead-1",
@@ -93,24 +61,25 @@ const FIGURES: [&str; 10] = [
 
 #[test]
 fn a_report_is_whole_and_the_same_every_time() {
-    let folder = inputs();
-    let page = report(folder.path(), &INPUTS, "one");
-    let again = report(folder.path(), &INPUTS, "two");
-    let html = std::fs::read_to_string(&page).expect("the page");
-    assert_eq!(html, std::fs::read_to_string(again).expect("the page"));
+    let sandbox = inputs();
+    let [html, again] = ["one", "two"].map(|to| {
+        sandbox.ok(&format!("{REPORT} {to}"));
+        sandbox.text(&format!("{to}/index.html"))
+    });
+    assert_eq!(html, again);
     for figure in FIGURES {
         assert!(html.contains(&format!("<figure id=\"{figure}\">")), "{figure}");
         for extension in ["svg", "png"] {
             let name = format!("{figure}.{extension}");
             let [one, two] = ["one", "two"]
-                .map(|to| std::fs::read(folder.path().join(to).join(&name)).expect("a figure"));
+                .map(|to| std::fs::read(sandbox.path(&format!("{to}/{name}"))).expect("a figure"));
             assert!(one == two && !one.is_empty(), "{name}");
         }
     }
 
     // What memory holds adds up to what the simulator says is resident.
-    let timeline = Timeline::read(&folder.path().join("timeline.json")).expect("a timeline");
-    let memory = std::fs::read_to_string(folder.path().join("one/memory.svg")).expect("a figure");
+    let timeline = Timeline::read(&sandbox.path("timeline.json")).expect("a timeline");
+    let memory = sandbox.text("one/memory.svg");
     let peak = format!("the peak, tensor by tensor: {} at", timeline.peak);
     assert!(memory.contains(&peak), "not {peak}");
 }
@@ -118,17 +87,13 @@ fn a_report_is_whole_and_the_same_every_time() {
 /// Points of the memory curve that lie far outside of the iteration and of all other memory.
 #[test]
 fn a_timeline_that_says_what_cannot_be_is_drawn() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path();
-    tidegate(
-        path,
-        &["plan", "resnet18-host", "-m", "titan-v", "--method", "swap-all", "-o", "plan.json"],
-    );
-    tidegate(path, &["simulate", "plan.json", "-o", "timeline.json"]);
-    let read = || Timeline::read(&path.join("timeline.json")).expect("a timeline");
+    let sandbox = Sandbox::new();
+    sandbox.ok("plan resnet18-host -m titan-v --method swap-all -o plan.json");
+    sandbox.ok("simulate plan.json -o timeline.json");
+    let read = || Timeline::read(&sandbox.path("timeline.json")).expect("a timeline");
     let write = |timeline: &Timeline, name: &str| {
-        timeline.write(&path.join(name)).expect("it can be written");
-        Timeline::read(&path.join(name)).expect("it passes its check");
+        timeline.write(&sandbox.path(name)).expect("it can be written");
+        Timeline::read(&sandbox.path(name)).expect("it passes its check");
     };
     let mut timeline = read();
     timeline.memory[0].in_flight = schema::Bytes(1_000_000_000_000_000);
@@ -137,17 +102,17 @@ fn a_timeline_that_says_what_cannot_be_is_drawn() {
     timeline.memory.last_mut().expect("there are points").at = schema::Nanos(u64::MAX);
     write(&timeline, "late.json");
     for name in ["flight", "late"] {
-        let shown = tidegate(path, &["report", &format!("{name}.json"), "-o", name]);
+        let shown = sandbox.ok(&format!("report {name}.json -o {name}"));
         assert!(shown.contains("figures"), "{shown}");
-        assert!(path.join(name).join("timeline.png").exists());
+        assert!(sandbox.path(&format!("{name}/timeline.png")).exists());
     }
 }
 
 /// What reads tables trusts them, and panics; of which nobody hears.
 #[test]
 fn damaged_tables_are_refused_without_more_words_than_that() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let table = folder.path().join("results.parquet");
+    let sandbox = Sandbox::new();
+    let table = sandbox.path("results.parquet");
     let file = schema::PendingFile::create(&table).expect("the folder is there");
     results::write_parquet(&[results::Row::default()], file).expect("written");
     let whole = std::fs::read(&table).expect("it is there");
@@ -155,19 +120,16 @@ fn damaged_tables_are_refused_without_more_words_than_that() {
         let mut damaged = whole.clone();
         damaged[place] ^= 0xff;
         std::fs::write(&table, damaged).expect("written");
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("tidegate"));
-        let command = command.args(["report", "results.parquet", "-o", "out"]);
-        let output = command.current_dir(folder.path()).output().expect("it starts");
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(!errors.contains("panicked"), "byte {place}: {errors}");
-        assert!(matches!(output.status.code(), Some(0 | 2)), "byte {place}: {errors}");
+        let run = sandbox.run("report results.parquet -o out");
+        assert!(!run.stderr.contains("panicked"), "byte {place}: {}", run.stderr);
+        assert!(matches!(run.code, 0 | 2), "byte {place}: {}", run.stderr);
     }
 }
 
 #[test]
 fn what_no_report_can_be_made_from_is_refused() {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::create_dir(folder.path().join("empty")).expect("a folder");
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path("empty")).expect("a folder");
     for (name, text, expected) in [
         ("list.json", "[1, 2]", "not JSON that a report can be made from"),
         ("other.json", "{\"a\": 1}", "is no timeline, plan or comparison"),
@@ -179,15 +141,10 @@ fn what_no_report_can_be_made_from_is_refused() {
         ("absent.json", "", "cannot read absent.json"),
     ] {
         if !text.is_empty() {
-            std::fs::write(folder.path().join(name), text).expect("written");
+            sandbox.write(name, text);
         }
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("tidegate"));
-        let command = command.args(["report", name, "-o", "out"]).current_dir(folder.path());
-        let output = command.output().expect("it starts");
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{name}: {errors}");
-        assert!(errors.contains(expected), "{name}: {errors}");
-        assert!(!folder.path().join("out/index.html").exists(), "{name}: half a report");
+        sandbox.refuses(&format!("report {name} -o out"), 2, expected);
+        assert!(!sandbox.path("out/index.html").exists(), "{name}: half a report");
     }
 }
 
@@ -235,18 +192,12 @@ fn every_figure_is_there_in_a_browser() {
         eprintln!("skipped: no chromium is installed");
         return;
     };
-    let folder = inputs();
-    let page = report(folder.path(), &INPUTS, "out");
-    let html = std::fs::read_to_string(&page).expect("the page");
-
-    let measuring = folder.path().join("measuring.html");
-    std::fs::write(&measuring, html.replace("</body>", MEASURE)).expect("written");
-    let address = |page: &Path| format!("file://{}", page.display());
-    let dom = browse(
-        browser,
-        folder.path(),
-        &["--window-size=1000,800", "--dump-dom", &address(&measuring)],
-    );
+    let sandbox = inputs();
+    sandbox.ok(&format!("{REPORT} out"));
+    sandbox.write("measuring.html", &sandbox.text("out/index.html").replace("</body>", MEASURE));
+    let address = |page: &str| format!("file://{}", sandbox.path(page).display());
+    let show = |arguments: &[&str]| browse(browser, &sandbox.path("."), arguments);
+    let dom = show(&["--window-size=1000,800", "--dump-dom", &address("measuring.html")]);
     let measured = dom.split("<pre id=\"measured\">").nth(1).expect("the script has run");
     let measured = measured.split("</pre>").next().expect("an end");
     let sizes: Vec<(&str, Vec<u32>)> = measured
@@ -265,9 +216,9 @@ fn every_figure_is_there_in_a_browser() {
     assert_eq!(page_size[0], page_size[1], "the page is wider than its window");
 
     // The page itself, as a person would see it: a picture that is not one colour.
-    let picture = folder.path().join("page.png");
+    let picture = sandbox.path("page.png");
     let screenshot = format!("--screenshot={}", picture.display());
-    browse(browser, folder.path(), &["--window-size=1000,2000", &screenshot, &address(&page)]);
+    show(&["--window-size=1000,2000", &screenshot, &address("out/index.html")]);
     let bytes = std::fs::read(&picture).expect("a screenshot");
     assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 50_000, "{} bytes", bytes.len());
 }

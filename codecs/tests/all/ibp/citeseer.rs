@@ -2,7 +2,7 @@
 
 use codecs::ibp::{ChunkSize, Placement, Rows, analyse};
 
-use crate::{check_rows, table};
+use super::{check_rows, table};
 
 const NODES: usize = 3327;
 const ROW_BYTES: usize = 3703 * 4;

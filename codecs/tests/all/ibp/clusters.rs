@@ -2,7 +2,7 @@
 
 use codecs::ibp::{ChunkSize, Clusters, IbpError, Placement, Rows, Table, cluster};
 
-use crate::check_rows;
+use super::check_rows;
 
 const ROW_BYTES: usize = 64;
 

@@ -27,7 +27,7 @@ pub(super) fn import(
     let replayed = replay(&mut lines, options).map_err(|problem| ImportError::Dtr {
         file: file.to_path_buf(),
         line: lines.number(),
-        problem,
+        problem: problem.to_string(),
     })?;
     Ok(Trace {
         network: options.network.clone().unwrap_or_else(|| network_of(file)),

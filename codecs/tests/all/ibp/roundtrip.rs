@@ -3,7 +3,7 @@
 use codecs::ibp::{ChunkSize, IbpError, Metadata, Placement, RowCoder, Rows, Table, analyse};
 use proptest::prelude::*;
 
-use crate::{check_rows, table};
+use super::{check_rows, table};
 
 /// Rows of a whole number of chunks whose bits agree in part, with a Mask that may be anything.
 #[derive(Debug, Clone)]
