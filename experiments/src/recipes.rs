@@ -52,7 +52,8 @@ pub fn trainable(network: &Network) -> Result<runtime::network::Network> {
 /// file, or with those that come with tidegate.
 ///
 /// # Errors
-/// If the network or the efficiencies cannot be had, or its iteration is larger than a trace may be.
+/// If the network or the efficiencies cannot be had, or its iteration is larger than a trace may
+/// be.
 pub fn modelled(recipe: &Recipe, machine: &Machine, efficiencies: Option<&Path>) -> Result<Trace> {
     let efficiencies = match efficiencies {
         None => Efficiencies::bundled(),

@@ -53,16 +53,6 @@ impl Attention {
         self.workspace_floats().saturating_mul(2)
     }
 
-    /// Floating-point operations of the forward pass: two products of all queries with all keys.
-    pub fn flops(&self) -> u64 {
-        4 * (self.batch * self.heads * self.width) as u64 * self.workspace_floats() as u64
-    }
-
-    /// Floating-point operations of the backward pass: five products.
-    pub fn backward_flops(&self) -> u64 {
-        self.flops() / 2 * 5
-    }
-
     /// `softmax(q k^T / sqrt(width)) v` of each head.
     pub fn forward(
         &self,

@@ -149,12 +149,6 @@ impl Product {
         })
     }
 
-    /// Floating-point operations of the product, and of each gradient.
-    pub fn flops(&self) -> u64 {
-        let matrices = (self.batch * self.heads) as u64;
-        2 * matrices * (self.rows * self.inner * self.columns) as u64
-    }
-
     /// Elements of the left operand, the right one and the product.
     pub fn elements(&self) -> [usize; 3] {
         let matrices = self.batch * self.heads;
