@@ -10,7 +10,7 @@ use schema::{Bytes, Machine, Trace};
 
 use crate::codec_args::CodecArgs;
 use crate::exit::{Exit, OrExit, Result, usage};
-use crate::networks::{NetworkArgs, is_network, read_network};
+use crate::networks::{NetworkArgs, is_network};
 
 /// How in-place ops of a recording are imported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -177,13 +177,7 @@ impl ProblemArgs {
                 "{name} is a network, which nobody recorded: leave --recorded-on away"
             )));
         }
-        let Some(batch) = self.network.batch else {
-            return Err(usage(format!(
-                "{name} is a network: state its batch, such as `--batch 64`"
-            )));
-        };
-        let network = read_network(name, &self.network.options(batch)?)?;
-        let trace = self.network.modelled_trace(&network, machine)?;
+        let trace = self.network.trace(name, machine)?;
         let modelled =
             format!("op times are modelled for {}: nothing was run", machine.device.name);
         if self.speed.is_none() {

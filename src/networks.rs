@@ -131,6 +131,15 @@ impl NetworkArgs {
         modelled_trace_of(network, &tape, machine, &efficiencies).or_exit(Exit::Usage)
     }
 
+    /// The trace of a network on a machine, of the batch that is stated.
+    pub fn trace(&self, name: &str, machine: &Machine) -> Result<Trace> {
+        let Some(batch) = self.batch else {
+            let remedy = "state its batch, such as `--batch 64`";
+            return Err(usage(format!("{name} is a network: {remedy}")));
+        };
+        self.modelled_trace(&read_network(name, &self.options(batch)?)?, machine)
+    }
+
     /// Refuses options for what is no network.
     pub fn none_for(&self, name: &str) -> Result {
         if *self == Self::default() {

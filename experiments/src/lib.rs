@@ -8,7 +8,9 @@
 
 pub mod acceptance;
 pub mod bench;
+pub mod bundled;
 pub mod check;
+mod claims;
 pub mod compare;
 pub mod compared;
 mod compressed_forms;
@@ -33,6 +35,7 @@ pub mod tables;
 pub mod train;
 pub mod zeros;
 
+pub use claims::assumptions;
 pub use compressed_forms::CompressedForms;
 pub use conditions::{CodecInputs, Conditions, Inputs};
 pub use devices::{Devices, devices};

@@ -105,9 +105,8 @@ fn trace(args: &Args, machine: &Machine) -> Result<Trace> {
         args.options.none_for(&args.network)?;
         return read_trace(&args.network, InPlace::AsRecorded);
     }
-    let Some(batch) = args.options.batch else {
+    if args.options.batch.is_none() {
         return Err(usage("the smallest device is that for one batch: state it with --batch"));
-    };
-    let network = read_network(&args.network, &args.options.options(batch)?)?;
-    args.options.modelled_trace(&network, machine)
+    }
+    args.options.trace(&args.network, machine)
 }
