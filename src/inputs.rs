@@ -177,7 +177,7 @@ impl ProblemArgs {
                 "{name} is a network, which nobody recorded: leave --recorded-on away"
             )));
         }
-        let trace = self.network.trace(name, machine)?;
+        let trace = self.network.modelled_trace(name, machine)?;
         let modelled =
             format!("op times are modelled for {}: nothing was run", machine.device.name);
         if self.speed.is_none() {
@@ -207,10 +207,8 @@ impl ProblemArgs {
         if is_bundled(&self.trace) {
             settings.push(("trace", self.trace.clone()));
         }
-        if network {
-            let options = serde_json::to_string(&self.network).expect("options are plain data");
-            settings.push(("network", options));
-        }
+        let efficiencies = self.network.efficiencies.as_ref();
+        settings.extend(efficiencies.map(|file| ("efficiencies", file.display().to_string())));
         settings.extend(self.speed.map(|speed| ("speed", speed.to_string())));
         settings.extend(self.recorded_on.clone().map(|machine| ("recorded-on", machine)));
         settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect()

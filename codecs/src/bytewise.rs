@@ -16,7 +16,8 @@ pub(crate) trait ByteCodec: Send + Sync {
     /// Why a block cannot be decompressed.
     const DAMAGED: &'static str;
 
-    /// Compresses a block into the front of `out` and returns its length, or nothing where there is no room.
+    /// Compresses a block into the front of `out` and returns its length, or nothing where there is
+    /// no room.
     fn compress(block: &[u8], out: &mut [u8]) -> Option<usize>;
 
     /// Decompresses a block into the front of `out` and returns its length, or nothing where it is

@@ -25,8 +25,9 @@ pub enum Fidelity {
 /// A way to compress a tensor.
 ///
 /// A codec turns a tensor into a *payload*: bytes that mean something only together with the
-/// codec's [`id`](Self::id) and the tensor's [`Layout`], both of which the caller keeps. The same tensor gives the same payload on any number of threads;
-/// work is split over the rayon pool that the call runs in.
+/// codec's [`id`](Self::id) and the tensor's [`Layout`], both of which the caller keeps. The same
+/// tensor gives the same payload on any number of threads; work is split over the rayon pool that
+/// the call runs in.
 ///
 /// Buffers are the caller's. Scratch memory is bounded by a small multiple of the tensor's size,
 /// whatever a payload claims.
@@ -55,7 +56,8 @@ pub trait Codec: Send + Sync {
     ///
     /// # Errors
     /// [`Error::Corrupt`] where the payload is not one that [`compress`](Self::compress) could
-    /// have written, as far as that can be seen (a damaged value cannot; a [seal](crate::Seal) can tell);
+    /// have written, as far as that can be seen (a damaged value cannot; a [seal](crate::Seal) can
+    /// tell);
     /// [`Error::UnsupportedDtype`]; [`Error::WrongLength`].
     fn decompress(&self, payload: &[u8], layout: &Layout, out: &mut [u8]) -> Result<(), Error>;
 

@@ -20,8 +20,8 @@ use crate::{CodecId, Error};
 
 /// Blocks begin at multiples of this many bytes.
 pub(crate) const ALIGN: usize = 16;
-/// How often a thread looks whether its turn has come before it sleeps: some ten microseconds, in which
-/// the group before is done as a rule, and which sleeping and waking take, too.
+/// How often a thread looks whether its turn has come before it sleeps: some ten microseconds, in
+/// which the group before is done as a rule, and which sleeping and waking take, too.
 const LOOKS: usize = 500;
 /// What a thread compresses before it waits for its turn to write: large against the cost of
 /// waiting, and small enough for its output to stay in the cache until then.
@@ -44,8 +44,8 @@ pub(crate) trait BlockCodec: Sync {
     fn decompress_block(&self, block: &[u8], out: &mut [u8]) -> Result<(), &'static str>;
 }
 
-/// Room that [`BlockCodec::compress_block`] has for a block of this many bytes. Twice its size holds
-/// the worst that any codec here makes of it; the rest lets inner loops write past their end.
+/// Room that [`BlockCodec::compress_block`] has for a block of this many bytes. Twice its size
+/// holds the worst that any codec here makes of it; the rest lets inner loops write past their end.
 fn scratch_bytes(block: usize) -> usize {
     2 * block + 256
 }
@@ -144,7 +144,8 @@ pub(crate) fn decompress(
 }
 
 thread_local! {
-    /// A thread's buffer between tensors: new pages for each would take longer than a small tensor does.
+    /// A thread's buffer between tensors: new pages for each would take longer than a small tensor
+    /// does.
     static GROUP: Cell<Group> = Cell::default();
 }
 

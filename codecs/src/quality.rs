@@ -43,8 +43,8 @@ pub struct Difference {
 /// Compresses and decompresses a tensor and measures what became of it.
 ///
 /// # Errors
-/// Those of [`Codec::compress`] and [`Codec::decompress`]; [`Error::UnsupportedDtype`] where elements
-/// are not floats.
+/// Those of [`Codec::compress`] and [`Codec::decompress`]; [`Error::UnsupportedDtype`] where
+/// elements are not floats.
 pub fn quality(codec: &dyn Codec, input: TensorView<'_>) -> Result<Quality, Error> {
     let layout = input.layout();
     let mut payload = vec![0; codec.worst_case(layout)];

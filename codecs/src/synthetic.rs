@@ -17,8 +17,9 @@ use crate::{Error, Layout};
 pub struct Recipe {
     /// f32, f16 or bf16 elements, and the shape.
     pub layout: Layout,
-    /// Share of elements that are zero, 0 to 1. It is met to the element, but for values that happen
-    /// to be equal or that a half rounds to zero. 0 leaves the ReLU out: a dense tensor of both signs.
+    /// Share of elements that are zero, 0 to 1. It is met to the element, but for values that
+    /// happen to be equal or that a half rounds to zero. 0 leaves the ReLU out: a dense tensor of
+    /// both signs.
     pub sparsity: f64,
     /// How much neighbours resemble each other: 0 not at all, towards 1 more and more. It is the
     /// weight that the element before has in a first-order recursive filter, per dimension.

@@ -10,8 +10,8 @@
 //! nearest rate that its blocks can have. Halves are widened to f32, which is exact,
 //! and rounded to nearest after decompression, but never to infinity.
 //!
-//! A fixed rate bounds the size, not the error: measure it. Infinities and NaNs are refused, because
-//! ZFP would lose the values beside them as well.
+//! A fixed rate bounds the size, not the error: measure it. Infinities and NaNs are refused,
+//! because ZFP would lose the values beside them as well.
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};

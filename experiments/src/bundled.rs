@@ -60,7 +60,11 @@ pub fn links() -> Vec<Entry> {
 /// Methods.
 pub fn methods() -> Vec<Entry> {
     let of = |method: &Box<dyn methods::Method>| {
-        entry(method.name(), vec![], format!("{} [{}]", method.summary(), method.source()))
+        entry(
+            method.name(),
+            vec![],
+            format!("{} [{}]", method.about().summary, method.about().source),
+        )
     };
     methods::all().iter().map(of).collect()
 }
@@ -84,6 +88,12 @@ pub fn traces() -> Result<Vec<Entry>> {
 /// Networks.
 pub fn networks() -> Vec<Entry> {
     networks::networks().map(|network| entry(network.name, vec![], network.description)).collect()
+}
+
+/// Families of methods.
+pub fn families() -> Vec<Entry> {
+    let name = |name| format!("family:{name}");
+    planner::families::all().map(|f| entry(name(f.name), vec![], f.description)).collect()
 }
 
 /// Studies.

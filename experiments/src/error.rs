@@ -13,7 +13,7 @@ use runtime::cuda::{CodecRunError, CudaError, OpenError};
 use runtime::device::RunFailure;
 use runtime::layers::ShapeError;
 use runtime::memory::NoRoom;
-use runtime::network::RunError;
+use runtime::network::{NotTrainable, RunError};
 use runtime::training::TrainingError;
 use scenarios::{CarryOverError, Place, ScenarioError, StudyError};
 use schema::{Bytes, FileError};
@@ -49,12 +49,24 @@ pub enum Error {
     /// Nothing is bundled under a name, or a file of a machine or network is wrong.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
+    /// There is no such family of made-up traces.
+    #[error(transparent)]
+    Family(#[from] planner::families::FamilyError),
     /// There is no such machine.
     #[error("--machine")]
     Machine(#[source] ScenarioError),
     /// A network is wrong.
     #[error(transparent)]
     Network(#[from] NetworkError),
+    /// A network cannot be trained here.
+    #[error(transparent)]
+    NotTrainable(#[from] NotTrainable),
+    /// A file that describes a network has changed.
+    #[error("{0} is another file than the network was made of: put that one there, or plan again")]
+    OtherFile(String),
+    /// Efficiencies are wrong.
+    #[error("{}", .0.display())]
+    Efficiencies(PathBuf, #[source] NetworkError),
     /// A study is wrong.
     #[error(transparent)]
     Study(#[from] StudyError),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use networks::{Network, modelled_trace};
-use planner::methods::Method;
+use planner::methods::{About, Method};
 use planner::{Limits, Monitor, PlanError, Problem, Progress};
 use reports::Comparison;
 use schema::{Bytes, Machine, Nanos, Trace};
@@ -138,16 +138,8 @@ struct Alone<'a> {
 }
 
 impl Method for Alone<'_> {
-    fn name(&self) -> &'static str {
-        self.method.name()
-    }
-
-    fn summary(&self) -> &'static str {
-        self.method.summary()
-    }
-
-    fn source(&self) -> &'static str {
-        self.method.source()
+    fn about(&self) -> About {
+        self.method.about()
     }
 
     fn batches_are_powers_of_two(&self) -> bool {

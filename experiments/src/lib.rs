@@ -26,6 +26,7 @@ pub mod page;
 pub mod profile;
 mod published;
 pub mod rates;
+pub mod recipes;
 pub mod report;
 mod scatter;
 mod side_by_side;

@@ -2,22 +2,17 @@
 
 mod common;
 
+use common::build;
 use common::chain::{Chain, trace};
-use common::random::{self, Random};
+use common::random::Random;
 use planner::methods::by_name;
 use planner::{NoMonitor, PlanError, Problem, ProvenPlan, plan};
-use schema::{Bandwidth, Bytes, BytesPerSec, Choice, Machine, Nanos, Plan, Task, Trace};
+use schema::{Bytes, Choice, Machine, Plan, Task, Trace};
 use simulator::{Policy, Treatment};
 
 /// A link that carries so many bytes per nanosecond.
 fn machine(bytes_per_ns: u64) -> Machine {
-    let mut machine = random::machine(&mut Random::new(0));
-    machine.link.d2h = Bandwidth::constant(BytesPerSec(bytes_per_ns * 1_000_000_000));
-    machine.link.h2d = machine.link.d2h.clone();
-    machine.link.latency = Nanos(0);
-    machine.link.both_directions = 1.0;
-    machine.link.beside_copy = 1.0;
-    machine
+    build::machine(bytes_per_ns * 1_000_000_000)
 }
 
 fn planned(method: &str, trace: &Trace, machine: &Machine, budget: u64) -> Result<Plan, PlanError> {

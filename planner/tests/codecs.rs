@@ -2,65 +2,28 @@
 
 mod common;
 
+use common::build::{self, ZVC, models, rate, tensor};
 use common::random::{self, Random};
 use planner::{Bound, CodecOptions, CodecTable, Problem, bound};
-use schema::{
-    Bytes, CodecModel, CodecModels, Dtype, Fidelity, ModelBasis, Nanos, RatioBand, Role, SizeModel,
-    TensorId, TimeModel, TimePoint, Trace,
-};
+use schema::{Bytes, CodecModel, Dtype, Role, SizeModel, Tensor, TensorId, Trace};
 
 /// A codec that takes `time` for any tensor.
-fn model(codec: &str, fidelity: Fidelity, size: SizeModel, time: u64) -> CodecModel {
-    let point = |bytes| TimePoint { bytes: Bytes(bytes), time: Nanos(time) };
-    let band = RatioBand { up_to_permille: 1000, points: vec![point(0), point(1)] };
-    let times = TimeModel {
-        bands: vec![band],
-        spread_permille: None,
-        basis: ModelBasis::Modelled,
-        source: "made up".into(),
-    };
-    let (compress, decompress) = (times.clone(), times);
-    CodecModel { codec: codec.into(), parameter: None, fidelity, size, compress, decompress }
-}
-
-fn models(models: Vec<CodecModel>) -> CodecModels {
-    CodecModels { device: "none".into(), source: "made up".into(), models }
-}
-
-fn zvc_and_zfp() -> CodecModels {
-    let zvc =
-        SizeModel::Sparsity { overhead_permille: 32, dense_permille: 1000, margin_permille: 0 };
-    let zfp = SizeModel::Rate { permille: 250, margin_permille: 0 };
-    models(vec![
-        model("zvc", Fidelity::Lossless, zvc, 10),
-        model("zfp", Fidelity::FixedRate, zfp, 10),
-    ])
+fn model(codec: &str, size: SizeModel, time: u64) -> CodecModel {
+    build::codec(codec, None, size, build::times(time, (1, time)))
 }
 
 /// A trace of three tensors: an activation, one of known sparsity, a parameter.
 fn trace() -> Trace {
-    let mut trace = random::trace(&mut Random::new(1), 1);
-    trace.ops.clear();
-    let template = schema::Tensor {
-        name: "t".into(),
-        bytes: Bytes(1000),
-        role: Role::Activation,
-        dtype: Some(Dtype::F32),
-        home: Default::default(),
-        appears_before: None,
-        sparsity: None,
-    };
-    trace.tensors = vec![
-        template.clone(),
-        schema::Tensor { sparsity: Some(0.9), ..template.clone() },
-        schema::Tensor { role: Role::Parameter, ..template },
-    ];
-    trace
+    let activation = Tensor { dtype: Some(Dtype::F32), ..tensor("t", 1000, Role::Activation) };
+    let sparse = Tensor { sparsity: Some(0.9), ..activation.clone() };
+    let parameter = Tensor { role: Role::Parameter, ..activation.clone() };
+    build::unchecked("by hand", vec![activation, sparse, parameter], Vec::new())
 }
 
 fn reserved(options: CodecOptions) -> Vec<Vec<Option<u64>>> {
     let trace = trace();
-    let table = CodecTable::new(&trace, &zvc_and_zfp(), options);
+    let codecs = models(vec![model("zvc", ZVC, 10), model("zfp", rate(250), 10)]);
+    let table = CodecTable::new(&trace, &codecs, options);
     let cost = |codec, tensor| table.costs.cost(codec, TensorId(tensor)).map(|c| c.reserved.0);
     let of = |codec: u8| (0..3).map(|tensor| cost(codec, tensor)).collect();
     (0..table.codecs.len() as u8).map(of).collect()
@@ -88,9 +51,8 @@ fn codecs_lower_the_bound_and_slow_ones_do_not() {
         let trace = random::trace(&mut random, 60);
         let machine = random::machine(&mut random);
         let budget = Bytes(simulator::in_core(&trace).peak.0 * 6 / 10);
-        let size = SizeModel::Rate { permille: 250, margin_permille: 0 };
         let with = |time: u64| {
-            let codec = model("test", Fidelity::Lossless, size, time);
+            let codec = model("test", rate(250), time);
             let options = CodecOptions::default();
             bound(
                 &Problem::new(&trace, &machine, budget).with_codecs(&models(vec![codec]), options),

@@ -9,14 +9,11 @@ use std::cell::Cell;
 
 use common::exhaustive::{best, for_each_way, options, squeeze, ways};
 use common::random::{self, Random};
+use common::{seeds, setting};
 use planner::methods::Ilp;
 use planner::{Decided, Limits, NoMonitor, PlanError, Problem, bound, lower, plan};
 use schema::Nanos;
 use simulator::Policy;
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
-}
 
 /// Runs a check on as many random small problems as asked for, by default `default`: of at most
 /// so many ways to treat all gaps, with too little memory to keep everything and enough for some
@@ -26,8 +23,7 @@ fn for_each_problem(
     most_ways: usize,
     check: impl Fn(u64, &mut Random, &Problem, Nanos),
 ) {
-    let first = setting("TIDEGATE_SEED", 0);
-    for seed in first..first + setting("TIDEGATE_CASES", default) {
+    for seed in seeds(default) {
         let mut random = Random::new(seed);
         // Drawn anew until it is small enough.
         loop {
@@ -52,8 +48,8 @@ fn near(time: Nanos, best: Nanos) -> bool {
     time.0 <= best.0 + best.0 / 4
 }
 
-/// A way that fits byte for byte need not have addresses, and tide leaves alone what has less than a
-/// thousandth of the budget. None that is much faster than a plan is possible all the same.
+/// A way that fits byte for byte need not have addresses, and tide leaves alone what has less than
+/// a thousandth of the budget. None that is much faster than a plan is possible all the same.
 fn no_way_is_missed(problem: &Problem, seed: u64, time: Nanos) {
     let mut options = options(problem);
     for (options, gap) in options.iter_mut().zip(problem.model.gaps()) {
@@ -63,7 +59,7 @@ fn no_way_is_missed(problem: &Problem, seed: u64, time: Nanos) {
     for_each_way(problem, policy, &options, |way, treatments| {
         let treatments = treatments.to_vec();
         let considered = Vec::new();
-        let decided = Decided { treatments, policy, considered, steps: None, as_recorded: false };
+        let decided = Decided::new(treatments, policy, considered);
         let is_missed = !near(time, way) && lower(problem, problem.budget, &decided).is_ok();
         assert!(!is_missed, "seed {seed}: {time}, but {way} is possible: {:?}", decided.treatments);
     });

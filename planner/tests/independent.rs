@@ -1,23 +1,23 @@
 //! The independent checker beside the proof and the contract: what one accepts the other does, and
 //! plans of all methods compute their trace under every timing that is drawn.
 //!
-//! What the simulator refuses and the checker finds nothing wrong with is counted as a false alarm. Those are
-//! of these kinds:
+//! What the simulator refuses and the checker finds nothing wrong with is counted as a false alarm.
+//! Those are of these kinds:
 //!
-//! - *More than the documents ask.* A buffer is exactly as large as its tensor, and begins at a multiple of its
-//!   elements' size; both ends of a copy are alike; a compressed form is smaller than its tensor; a fallback
-//!   buffer names the codec; an op names its operands and no buffer beside them; workspace and compressed forms
-//!   are not there at the start or the end, and no tensor is twice; no parameter passes a codec that changes
-//!   values, even if only reads follow.
+//! - *More than the documents ask.* A buffer is exactly as large as its tensor, and begins at a
+//!   multiple of its elements' size; both ends of a copy are alike; a compressed form is smaller
+//!   than its tensor; a fallback buffer names the codec; an op names its operands and no buffer
+//!   beside them; workspace and compressed forms are not there at the start or the end, and no
+//!   tensor is twice; no parameter passes a codec that changes values, even if only reads follow.
 //! - *A hold, or a read beside an op's operands, of what is not there yet*: nothing depends on it.
-//! - *A peak* that is misstated by less than the order of actions tells: the checker has bounds for it, and
-//!   the simulator the figure.
+//! - *A peak* that is misstated by less than the order of actions tells: the checker has bounds for
+//!   it, and the simulator the figure.
 //!
-//! `TIDEGATE_CASES=1000 TIDEGATE_TIMINGS=50 cargo test --release -p tidegate-planner --test independent
-//! plans_compute -- --nocapture` draws so many traces, plans each with every method, and runs each plan
-//! under so many timings. `TIDEGATE_MUTANTS=1000 ... mutants_ -- --nocapture` makes so many mutants of
-//! each plan. `TIDEGATE_SEED=N` with `TIDEGATE_CASES=1` replays one trace, and `TIDEGATE_SLOW_EVERY=100`
-//! leaves integer programmes to every hundredth.
+//! `TIDEGATE_CASES=1000 TIDEGATE_TIMINGS=50 cargo test --release -p tidegate-planner --test
+//! independent plans_compute -- --nocapture` draws so many traces, plans each with every method,
+//! and runs each plan under so many timings. `TIDEGATE_MUTANTS=1000 ... mutants_ -- --nocapture`
+//! makes so many mutants of each plan. `TIDEGATE_SEED=N` with `TIDEGATE_CASES=1` replays one trace,
+//! and `TIDEGATE_SLOW_EVERY=100` leaves integer programmes to every hundredth.
 
 mod common;
 
@@ -26,16 +26,14 @@ use std::collections::BTreeMap;
 use checker::{Fallback, Mutation, Prepared, Wanted};
 use common::judge::{self, Tally};
 use common::random::{self, Random};
+use common::{seeds, setting};
 use networks::{NetworkOptions, Optimizer, modelled_trace, network};
 use planner::methods::{Method, all, by_name};
-use planner::{CodecOptions, NoMonitor, Problem, plan};
+use planner::{CodecOptions, NoMonitor, PlanError, Problem, bound, plan};
 use rayon::prelude::*;
 use scenarios::{codec_models, host_codec_models, machine};
 use schema::{Bytes, Plan, Trace};
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
-}
+use simulator::Infeasible;
 
 /// The plans of all methods for a random trace that trains.
 fn random_plans(seed: u64) -> (Trace, Vec<(&'static str, Plan)>) {
@@ -48,9 +46,22 @@ fn random_plans(seed: u64) -> (Trace, Vec<(&'static str, Plan)>) {
     problem.limits.evaluations = 60;
     let slow = seed.is_multiple_of(setting("TIDEGATE_SLOW_EVERY", 8).max(1));
     let methods = all().into_iter().filter(|method| slow || !method.only_on_request());
+    let bound = bound(&problem).time();
     let planned = |method: Box<dyn Method>| {
-        let plan = plan(method.as_ref(), &problem, &NoMonitor).ok()?;
-        Some((method.name(), plan.into_plan()))
+        let at = || format!("seed {seed}, {}", method.name());
+        let plan = match plan(method.as_ref(), &problem, &NoMonitor) {
+            Ok(plan) => plan.into_plan(),
+            // No plan is an answer; one that cannot be carried out is a mistake.
+            Err(
+                error @ (PlanError::Unproven { .. } | PlanError::Impossible(Infeasible::Step(_))),
+            ) => {
+                panic!("{}: {error}", at())
+            }
+            Err(_) => return None,
+        };
+        let time = plan.predicted.iteration;
+        assert!(bound.is_some_and(|bound| bound <= time), "{}: {time} beats {bound:?}", at());
+        Some((method.name(), plan))
     };
     let plans = methods.filter_map(planned).collect();
     (trace, plans)
@@ -58,7 +69,8 @@ fn random_plans(seed: u64) -> (Trace, Vec<(&'static str, Plan)>) {
 
 #[test]
 fn plans_compute_their_trace_under_every_timing() {
-    let (first, cases) = (setting("TIDEGATE_SEED", 0), setting("TIDEGATE_CASES", 60));
+    let seeds = seeds(60);
+    let cases = seeds.end - seeds.start;
     let timings = setting("TIDEGATE_TIMINGS", 40);
     let run = |seed: u64| {
         let (trace, plans) = random_plans(seed);
@@ -79,8 +91,7 @@ fn plans_compute_their_trace_under_every_timing() {
         }
         Ok(ran)
     };
-    let seeds = (first..first + cases).into_par_iter();
-    let ran: Vec<Result<Vec<_>, String>> = seeds.map(run).collect();
+    let ran: Vec<Result<Vec<_>, String>> = seeds.into_par_iter().map(run).collect();
     let failed: Vec<&String> = ran.iter().filter_map(|ran| ran.as_ref().err()).collect();
     assert!(failed.is_empty(), "{} of {cases}: {failed:#?}", failed.len());
     let ran = ran.into_iter().flatten().flatten();
@@ -103,13 +114,13 @@ fn plans_compute_their_trace_under_every_timing() {
 fn mutants(plan: &Plan, trace: &Trace, count: u64, random: &mut Random, name: &str) -> Tally {
     let wanted = Wanted::of(trace);
     let mut tally = Tally::default();
-    let from = random.below(Mutation::ALL.len() as u64) as usize;
-    let mut kinds = Mutation::ALL.iter().cycle().skip(from);
+    let from = random.below(Mutation::all().count() as u64) as usize;
+    let mut kinds = Mutation::all().cycle().skip(from);
     for _ in 0..4 * count {
         if tally.count() == count {
             break;
         }
-        let kind = *kinds.next().expect("they go on for ever");
+        let kind = kinds.next().expect("they go on for ever");
         tally.mutate(kind, plan, (trace, &wanted), random, &|| name.to_string());
     }
     tally
@@ -123,7 +134,8 @@ fn conclude(tally: &Tally) {
 
 #[test]
 fn mutants_of_random_plans_are_refused_or_as_good() {
-    let (first, cases) = (setting("TIDEGATE_SEED", 0), setting("TIDEGATE_CASES", 100));
+    let seeds = seeds(100);
+    let cases = seeds.end - seeds.start;
     let mutants_of = |seed: u64| {
         let (trace, plans) = random_plans(seed);
         let mut random = Random::new(!seed);
@@ -135,15 +147,20 @@ fn mutants_of_random_plans_are_refused_or_as_good() {
             let count = often * setting("TIDEGATE_MUTANTS", 20);
             all.add(mutants(&plan, &trace, count, &mut random, &name));
         }
+        if let Ok(Some((plan, trace, _))) = random::plan(&mut Random::new(seed)) {
+            let name = format!("seed {seed}, random decisions");
+            let count = 4 * setting("TIDEGATE_MUTANTS", 20);
+            all.add(mutants(&plan, &trace, count, &mut random, &name));
+        }
         all
     };
-    let tallies: Vec<Tally> = (first..first + cases).into_par_iter().map(mutants_of).collect();
+    let tallies: Vec<Tally> = seeds.into_par_iter().map(mutants_of).collect();
     let mut all = Tally::default();
     tallies.into_iter().for_each(|tally| all.add(tally));
     conclude(&all);
     if cases >= 100 {
-        let never = Mutation::ALL.iter().find(|kind| all.count_of(**kind) == 0);
-        assert_eq!(never, None, "a kind of mutation that is never made");
+        let never = Mutation::all().find(|kind| all.count_of(*kind) == 0);
+        assert_eq!(never.map(Mutation::name), None, "a kind of mutation that is never made");
     }
 }
 

@@ -2,61 +2,32 @@
 
 mod common;
 
+use common::build;
 use common::exhaustive::squeeze;
 use common::random::{self, Random};
 use planner::methods::{Ilp, Method, Tide};
 use planner::{Allowed, Limits, NoMonitor, PlanError, Problem, plan};
-use schema::{
-    Bandwidth, Bytes, BytesPerSec, Choice, Document, Machine, Nanos, Op, Role, Tensor, Trace,
-};
+use schema::{Bytes, Choice, Machine, Nanos, Op, OpKind, Phase, Role, Trace};
 
 /// `a` (made in 100 ns) and `b` (in 300 ns), of 1024 bytes each, are made, wait while an op works
 /// for 500 ns with 1024 bytes of its own, and are read for 100 ns.
 fn trace() -> Trace {
-    let mut trace = random::trace(&mut Random::new(1), 1);
-    let template = trace.ops[0].clone();
-    let tensor = |name: &str| Tensor {
-        name: name.into(),
-        bytes: Bytes(1024),
-        role: Role::Activation,
-        dtype: None,
-        home: Default::default(),
-        appears_before: None,
-        sparsity: None,
+    let tensors = ["a", "b"].map(|name| build::tensor(name, 1024, Role::Activation)).to_vec();
+    let op = |name, time, reads: &[u32], writes: &[u32]| {
+        build::op(name, (OpKind::Other, Phase::Forward), time, [reads, writes, reads])
     };
-    trace.tensors = vec![tensor("a"), tensor("b")];
-    let (a, b) = (schema::TensorId(0), schema::TensorId(1));
-    let op = |name: &str, time: u64, reads: &[_], writes: &[_], workspace: u64| Op {
-        name: name.into(),
-        duration: Nanos(time),
-        recompute: None,
-        reads: reads.to_vec(),
-        writes: writes.to_vec(),
-        in_place: Vec::new(),
-        workspace: Bytes(workspace),
-        frees: reads.to_vec(),
-        rerunnable: true,
-        ..template.clone()
-    };
-    trace.ops = vec![
-        op("make a", 100, &[], &[a], 0),
-        op("make b", 300, &[], &[b], 0),
-        op("work", 500, &[], &[], 1024),
-        op("read", 100, &[a, b], &[], 0),
+    let ops = vec![
+        op("make a", 100, &[], &[0]),
+        op("make b", 300, &[], &[1]),
+        Op { workspace: Bytes(1024), ..op("work", 500, &[], &[]) },
+        op("read", 100, &[0, 1], &[]),
     ];
-    trace.check().expect("it is well-formed");
-    trace
+    build::trace("by hand", tensors, ops)
 }
 
 /// A link that carries so many gigabytes per second, without latency.
 fn machine(gigabytes: u64) -> Machine {
-    let mut machine = random::machine(&mut Random::new(1));
-    machine.link.d2h = Bandwidth::constant(BytesPerSec(gigabytes * 1_000_000_000));
-    machine.link.h2d = machine.link.d2h.clone();
-    machine.link.latency = Nanos::ZERO;
-    machine.link.both_directions = 1.0;
-    machine.link.beside_copy = 1.0;
-    machine
+    build::machine(gigabytes * 1_000_000_000)
 }
 
 /// With 2048 bytes, one of the two is absent while the op works. Over a fast link, copies take

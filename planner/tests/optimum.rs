@@ -1,5 +1,5 @@
-//! Bounds against the best of *all* plans of tiny problems, not only of those that methods can express:
-//! dead tensors held, copies as early as they can be, ops run again for nobody's sake.
+//! Bounds against the best of *all* plans of tiny problems, not only of those that methods can
+//! express: dead tensors held, copies as early as they can be, ops run again for nobody's sake.
 //!
 //! `TIDEGATE_CASES=100000 cargo test --release -p tidegate-planner --test optimum` runs more;
 //! `TIDEGATE_SEED=N` with `TIDEGATE_CASES=1` replays case N.
@@ -10,13 +10,10 @@ use std::collections::BTreeMap;
 
 use common::optimum::optimum;
 use common::random::{self, Random};
+use common::seeds;
 use planner::{Allowed, Bound, CodecOptions, Problem, bound, least_budget};
 use schema::{Bytes, Trace};
 use simulator::Policy;
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
-}
 
 /// Problems whose search goes through more states than this are left aside.
 const MOST_STATES: usize = 40_000;
@@ -43,8 +40,8 @@ fn small_trace(random: &mut Random, most_tensors: usize) -> Trace {
     }
 }
 
-/// What there was of one kind: cases, those whose optimum takes more than the ops, of these those in
-/// which the bound does, too, and the sum of its shares of the optimum's overhead.
+/// What there was of one kind: cases, those whose optimum takes more than the ops, of these those
+/// in which the bound does, too, and the sum of its shares of the optimum's overhead.
 #[derive(Debug, Default)]
 struct Count {
     cases: u64,
@@ -55,10 +52,10 @@ struct Count {
 
 #[test]
 fn no_plan_at_all_beats_the_bound() {
-    let first = setting("TIDEGATE_SEED", 0);
-    let cases = setting("TIDEGATE_CASES", 600);
+    let seeds = seeds(600);
+    let cases = seeds.end - seeds.start;
     let mut counts: BTreeMap<&str, Count> = BTreeMap::new();
-    for seed in first..first + cases {
+    for seed in seeds {
         let random = &mut Random::new(seed);
         let (kind, allowed) = KINDS[(seed % KINDS.len() as u64) as usize];
         let trace = small_trace(random, if allowed.compress { 5 } else { 7 });

@@ -5,15 +5,10 @@
 
 mod common;
 
-use std::collections::BTreeMap;
-
-use common::random;
+use common::build::{self, op, tensor};
 use planner::methods::{Exposed, by_name};
 use planner::{NoMonitor, Problem, plan};
-use schema::{
-    Bandwidth, Bytes, BytesPerSec, Choice, Machine, Nanos, Op, OpKind, Origin, Phase, Provenance,
-    Role, Tensor, TensorId, Trace,
-};
+use schema::{Bytes, Choice, Machine, OpKind, Phase, Role, Tensor, TensorId, Trace};
 use simulator::{Policy, Treatment};
 
 /// KiB of each layer's feature map.
@@ -27,64 +22,24 @@ fn kib(amount: u64) -> Bytes {
 }
 
 fn trace() -> Trace {
-    let tensor = |layer: usize| Tensor {
-        name: format!("x{layer}"),
-        bytes: kib(MAPS[layer]),
-        role: Role::Activation,
-        dtype: None,
-        home: Default::default(),
-        appears_before: None,
-        sparsity: None,
-    };
-    let op = |name, duration, phase, reads: Vec<u32>, writes: Vec<u32>, frees: Vec<u32>| Op {
-        name,
-        kind: OpKind::Convolution,
-        phase,
-        duration: Nanos(duration),
-        recompute: None,
-        reads: reads.into_iter().map(TensorId).collect(),
-        writes: writes.into_iter().map(TensorId).collect(),
-        in_place: Vec::new(),
-        workspace: Bytes(0),
-        frees: frees.into_iter().map(TensorId).collect(),
-        rerunnable: true,
-        flops: None,
-        bytes_moved: None,
-    };
-    let forward = (0..8).map(|i| {
-        let input = (i > 0).then(|| i as u32 - 1).into_iter().collect();
-        op(format!("f{i}"), FORWARD[i], Phase::Forward, input, vec![i as u32], vec![])
+    let tensor = |layer: usize| tensor(format!("x{layer}"), MAPS[layer] * 1024, Role::Activation);
+    let forward_op = (OpKind::Convolution, Phase::Forward);
+    let forward = (0..8u32).map(|i| {
+        let input: &[u32] = if i > 0 { &[i - 1] } else { &[] };
+        op(format!("f{i}"), forward_op, FORWARD[i as usize], [input, &[i], &[]])
     });
-    let loss = op("loss".into(), 0, Phase::Forward, vec![], vec![], vec![]);
-    let backward = (0..8).rev().map(|i| {
-        op(format!("b{i}"), BACKWARD[i], Phase::Backward, vec![i as u32], vec![], vec![i as u32])
+    let loss = op("loss", forward_op, 0, [&[]; 3]);
+    let backward = (0..8u32).rev().map(|i| {
+        let kind = (OpKind::Convolution, Phase::Backward);
+        op(format!("b{i}"), kind, BACKWARD[i as usize], [&[i], &[], &[i]])
     });
-    Trace {
-        network: "pooch-4.4".into(),
-        batch: None,
-        provenance: Provenance {
-            settings: Default::default(),
-            origin: Origin::Modelled,
-            device: "none".into(),
-            framework: None,
-            source: "PooCH, figure 11".into(),
-            date: None,
-            notes: Vec::new(),
-        },
-        tensors: (0..8).map(tensor).collect(),
-        // Between the last layer's two computations, its feature map can leave and come back.
-        ops: forward.chain([loss]).chain(backward).collect(),
-    }
+    // Between the last layer's two computations, its feature map can leave and come back.
+    let ops = forward.chain([loss]).chain(backward).collect();
+    build::trace("pooch-4.4", (0..8).map(tensor).collect(), ops)
 }
 
 fn machine() -> Machine {
-    let mut machine = random::machine(&mut random::Random::new(0));
-    machine.link.d2h = Bandwidth::constant(BytesPerSec(1_024_000_000_000));
-    machine.link.h2d = machine.link.d2h.clone();
-    machine.link.latency = Nanos(0);
-    machine.link.both_directions = 1.0;
-    machine.sources = BTreeMap::new();
-    machine
+    build::machine(1_024_000_000_000)
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 mod common;
 
-use common::check;
+use checker::{Fallback, Prepared, Wanted};
+use common::judge;
 use common::random::{self, Random};
 use planner::{Decided, PlanError, Problem, bound, lower};
 use schema::{Bytes, OpId, TensorId, Trace};
-use simulator::replay::{Schedule, replay_with};
-use simulator::{Infeasible, Model, Policy, Program, Step, StepProblem, check_contract, prove};
+use simulator::{Infeasible, Model, Policy, ProvenPlan, Step, StepProblem};
 
 /// A random schedule that computes the trace: ops are run again for no reason or because
 /// something is missing, and tensors are dropped or swapped at any time.
@@ -160,18 +160,12 @@ fn plans_of_random_schedules_are_safe_and_as_fast_as_evaluated() {
             Err(PlanError::Fragmented { .. }) => continue,
             Err(error) => panic!("seed {seed}: evaluated, but not lowered: {error}"),
         };
-        prove(&plan).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-        check_contract(&plan, &trace).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-        let program = Program::of(&plan);
-        let mut schedule = Schedule::default();
-        let mut durations: Vec<u64> = plan.actions.iter().map(|a| a.duration.0).collect();
-        for _ in 0..2 {
-            replay_with(&program, &durations, &mut schedule, &mut ());
-            check::run(&plan, &schedule.start, &schedule.end)
-                .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-            assert!(schedule.peak_bytes <= plan.budget.0, "seed {seed}");
-            durations = random::jitter(random, plan.actions.iter().map(|a| a.duration));
-        }
+        let plan = ProvenPlan::check(plan, &trace).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let wanted = Wanted::of(&trace);
+        let prepared = Prepared::new(&plan, &wanted);
+        prepared
+            .and_then(|prepared| judge::run(&prepared, 2, Fallback::Drawn, random))
+            .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         // Where copies do not disturb each other, the plan keeps what the evaluation promised:
         // exactly where nothing is copied, and else it may wait for less.
         let (plan_time, evaluated) = (plan.predicted.iteration, outcome.iteration);

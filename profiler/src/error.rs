@@ -4,7 +4,7 @@ use planner::PlanError;
 use runtime::cuda::{CodecRunError, CudaError, OpenError};
 use runtime::device::{AccessError, DeviceError, RunFailure};
 use runtime::memory::NoRoom;
-use runtime::profile::ProfileError;
+use runtime::profile::ZerosError;
 
 /// Why something was not measured or run. Each error beneath names its place and its remedy.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum MeasureError {
     Run(#[from] RunFailure),
     /// An iteration in core did not end.
     #[error(transparent)]
-    InCore(#[from] ProfileError),
+    InCore(#[from] ZerosError),
     /// A tensor that should be there between iterations is not.
     #[error(transparent)]
     Access(#[from] AccessError),

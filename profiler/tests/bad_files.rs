@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use profiler::import::{Format, ImportOptions, import};
+use profiler::import::{Format, ImportOptions, InPlaceOps, import};
+use schema::Document;
 
 const LOG: &str = r#"{"INSTRUCTION":"ANNOTATE","ANNOTATION":"START"}
 {"INSTRUCTION":"CONSTANT","NAME":"w"}
@@ -159,4 +160,57 @@ fn formats_are_named_and_detected() {
     assert_eq!(profiler::import::detect(LOG), Some(Format::Dtr));
     assert_eq!(profiler::import::detect(&GRAPH[..60]), Some(Format::Opgraph));
     assert_eq!(profiler::import::detect(""), None);
+}
+
+/// Imports a text both ways, as both kinds: what is accepted is well formed, and what is not says
+/// where.
+fn reads(text: &str) {
+    for format in [None, Some(Format::Dtr), Some(Format::Opgraph)] {
+        for in_place in [InPlaceOps::AsRecorded, InPlaceOps::Alias] {
+            let options = ImportOptions { network: None, in_place };
+            match import(text, Path::new("some.dtr.jsonl"), format, &options) {
+                Ok(trace) => trace.check().expect("imported traces are well formed"),
+                Err(error) => {
+                    assert!(error.to_string().starts_with("some.dtr.jsonl:"), "{error}");
+                    assert!(error.to_string().len() < 2000, "{error}");
+                }
+            }
+        }
+    }
+}
+
+/// Every prefix of a whole small recording.
+#[test]
+fn every_truncation() {
+    for text in [LOG, GRAPH] {
+        for end in 0..=text.len() {
+            reads(&text[..end]);
+        }
+    }
+}
+
+/// Long lists cost time in proportion: these would not end if the cost were quadratic.
+#[test]
+fn long_lists() {
+    let many = 200_000;
+    let names: Vec<String> = (0..many).map(|i| format!("\"n{i}\"")).collect();
+    let names = names.join(",");
+    let mut log = format!(
+        "{{\"INSTRUCTION\":\"CALL\",\"NAME\":\"f\",\"ARGS\":[],\"RESULT\":[{names}],\"TIME\":\"1\"}}\n"
+    );
+    reads(&log);
+    for i in 0..many {
+        log.push_str(&format!(
+            "{{\"INSTRUCTION\":\"MEMORY\",\"NAME\":\"n{i}\",\"MEMORY\":\"1\"}}\n\
+             {{\"INSTRUCTION\":\"ALIAS\",\"NAME\":\"n{i}\",\"ALIAS\":\"-1\"}}\n"
+        ));
+    }
+    let indices: Vec<String> = (0..many).map(|i| i.to_string()).collect();
+    let indices = indices.join(",");
+    log.push_str(&format!(
+        "{{\"INSTRUCTION\":\"MUTATE\",\"NAME\":\"f_\",\"ARGS\":[{names}],\"MUTATE\":[{indices}],\"TIME\":\"1\"}}\n"
+    ));
+    let options = ImportOptions { network: None, in_place: InPlaceOps::Alias };
+    let trace = import(&log, Path::new("long.dtr.jsonl"), None, &options).expect("a whole log");
+    assert_eq!(trace.ops[1].in_place.len(), many);
 }

@@ -8,70 +8,55 @@ use std::path::Path;
 use common::{in_core_peak, text_of};
 use profiler::import::{Format, ImportOptions, InPlaceOps, import};
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 /// A log in shorthand, one instruction a line:
 /// `const a 10`, `call f(a,b)=c:8,d@0 5` (a new result of 8 bytes, a view of argument 0, 5 ns),
 /// `mutate f(a,b)[0] 5`, `copy b a`, `from b a`, `release a`, `note START`.
 fn log(shorthand: &str) -> String {
-    let mut lines = Vec::new();
+    let list = |text: &str| -> Vec<String> {
+        text.split(',').filter(|t| !t.is_empty()).map(str::to_string).collect()
+    };
+    let mut log = String::new();
+    let mut put = |instruction: &str, mut fields: Value| {
+        fields["INSTRUCTION"] = instruction.into();
+        log += &format!("{fields}\n");
+    };
     for line in shorthand.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let list = |text: &str| -> Vec<String> {
-            text.split(',').filter(|t| !t.is_empty()).map(str::to_string).collect()
-        };
-        let memory = |name: &str, bytes: &str| serde_json::json!({"INSTRUCTION": "MEMORY", "NAME": name, "MEMORY": bytes});
-        match words[0] {
-            "const" => {
-                lines.push(serde_json::json!({"INSTRUCTION": "CONSTANT", "NAME": words[1]}));
-                lines.push(memory(words[1], words[2]));
+        match line.split_whitespace().collect::<Vec<_>>()[..] {
+            ["const", name, bytes] => {
+                put("CONSTANT", json!({"NAME": name}));
+                put("MEMORY", json!({"NAME": name, "MEMORY": bytes}));
             }
-            "call" => {
-                let (name, rest) = words[1].split_once('(').expect("a call");
+            ["call", call, time] => {
+                let (name, rest) = call.split_once('(').expect("a call");
                 let (args, results) = rest.split_once(")=").expect("results");
                 let results = list(results);
-                let names: Vec<&str> =
-                    results.iter().map(|r| r.split([':', '@']).next().expect("a name")).collect();
-                lines.push(serde_json::json!({
-                    "INSTRUCTION": "CALL", "NAME": name, "ARGS": list(args), "RESULT": names,
-                    "TIME": words[2],
-                }));
-                for (result, name) in results.iter().zip(&names) {
+                let names: Vec<_> = results.iter().map(|r| r.split([':', '@']).next()).collect();
+                let (args, results) = (list(args), results.iter().zip(&names));
+                put("CALL", json!({"NAME": name, "ARGS": args, "RESULT": names, "TIME": time}));
+                for (result, name) in results {
                     let bytes = result.split_once(':').map_or("0", |(_, bytes)| bytes);
                     let alias = result.split_once('@').map_or("-1", |(_, alias)| alias);
-                    lines.push(memory(name, bytes));
-                    lines.push(
-                        serde_json::json!({"INSTRUCTION": "ALIAS", "NAME": name, "ALIAS": alias}),
-                    );
+                    put("MEMORY", json!({"NAME": name, "MEMORY": bytes}));
+                    put("ALIAS", json!({"NAME": name, "ALIAS": alias}));
                 }
             }
-            "mutate" => {
-                let (name, rest) = words[1].split_once('(').expect("a call");
+            ["mutate", call, time] => {
+                let (name, rest) = call.split_once('(').expect("a call");
                 let (args, indices) = rest.split_once(")[").expect("indices");
-                let indices: Vec<u64> = list(indices.trim_end_matches(']'))
-                    .iter()
-                    .map(|i| i.parse().expect("an index"))
-                    .collect();
-                lines.push(serde_json::json!({
-                    "INSTRUCTION": "MUTATE", "NAME": name, "ARGS": list(args), "MUTATE": indices,
-                    "TIME": words[2],
-                }));
+                let indices: Value = format!("[{indices}").parse().expect("a list of numbers");
+                let args = list(args);
+                put("MUTATE", json!({"NAME": name, "ARGS": args, "MUTATE": indices, "TIME": time}));
             }
-            "copy" | "from" => {
-                let instruction = if words[0] == "copy" { "COPY" } else { "COPY_FROM" };
-                lines.push(serde_json::json!({
-                    "INSTRUCTION": instruction, "DST": words[1], "SRC": words[2],
-                }));
-            }
-            "release" => {
-                lines.push(serde_json::json!({"INSTRUCTION": "RELEASE", "NAME": words[1]}));
-            }
-            "note" => {
-                lines.push(serde_json::json!({"INSTRUCTION": "ANNOTATE", "ANNOTATION": words[1]}));
-            }
-            other => panic!("no shorthand {other}"),
+            ["copy", to, from] => put("COPY", json!({"DST": to, "SRC": from})),
+            ["from", to, from] => put("COPY_FROM", json!({"DST": to, "SRC": from})),
+            ["release", name] => put("RELEASE", json!({"NAME": name})),
+            ["note", text] => put("ANNOTATE", json!({"ANNOTATION": text})),
+            ref other => panic!("no shorthand {other:?}"),
         }
     }
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    log
 }
 
 fn trace_with(shorthand: &str, in_place: InPlaceOps) -> String {

@@ -1,7 +1,7 @@
 //! Time models of codecs, fitted to samples.
 //!
 //! [`fit_times`] fits the [methods](Method) to samples of one codec, tests each on samples that it
-//! has not seen ([`cross_validate`]) and makes the best a [`schema::TimeModel`]; [`fit_size`] says
+//! has not seen and makes the best a [`schema::TimeModel`]; [`fit_size`] says
 //! how small a codec makes tensors. What is tested is what a plan uses: the document's lines, not
 //! the regression behind them.
 //!
@@ -9,6 +9,7 @@
 
 mod document;
 mod error;
+mod lines;
 mod method;
 mod piecewise;
 mod ridge;
@@ -21,9 +22,9 @@ mod validate;
 #[cfg(test)]
 mod tests;
 
-pub use document::{TimesFit, fit_times, time_model};
+pub use document::{TimesFit, fit_times};
 pub use error::FitError;
-pub use method::{Method, Regression, fit};
+pub use method::Method;
 pub use sample::Sample;
 pub use size::fit_size;
-pub use validate::{HeldOut, cross_validate, relative_absolute_error};
+pub use validate::{HeldOut, relative_absolute_error};

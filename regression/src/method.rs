@@ -37,7 +37,7 @@ impl Method {
 }
 
 /// A fitted regression.
-pub trait Regression {
+pub(crate) trait Regression {
     /// Milliseconds for a tensor of so many MiB that becomes the share `ratio` of itself.
     fn predict(&self, mib: f64, ratio: f64) -> f64;
 
@@ -48,10 +48,7 @@ pub trait Regression {
 }
 
 /// Fits a method to samples of one codec in one direction.
-///
-/// # Errors
-/// [`FitError`] where there are too few samples, bad ones, or no solution.
-pub fn fit(method: Method, samples: &[Sample]) -> Result<Box<dyn Regression>, FitError> {
+pub(crate) fn fit(method: Method, samples: &[Sample]) -> Result<Box<dyn Regression>, FitError> {
     check(samples)?;
     Ok(match method {
         Method::Piecewise => Box::new(Piecewise::fit(samples)?),

@@ -1,10 +1,10 @@
 //! Linear regressions, one for each of several ranges of the ratio.
 //!
-//! CSWAP+ section 5.4: sub-model i is trained on the samples whose ratio lies in
-//! `[Ratio_base + R*i/n, Ratio_base + R*(i+1)/n)`, 0 <= i < n. `Ratio_base` and `R` are here the
-//! least ratio of the samples and the range that they span. The paper's sub-models are linear in
-//! size and ratio; ours are linear in the bytes of the tensor and of its compressed form, so that the
-//! ratio's effect grows with the size, and bend at two sizes: caches make small tensors quicker. A
+//! CSWAP+ section 5.4: sub-model i is trained on the samples whose ratio lies in `[Ratio_base +
+//! R*i/n, Ratio_base + R*(i+1)/n)`, 0 <= i < n. `Ratio_base` and `R` are here the least ratio of
+//! the samples and the range that they span. The paper's sub-models are linear in size and ratio;
+//! ours are linear in the bytes of the tensor and of its compressed form, so that the ratio's
+//! effect grows with the size, and bend at two sizes: caches make small tensors quicker. A
 //! sub-model with too few samples takes in its neighbours'.
 
 use std::collections::BTreeSet;
@@ -14,7 +14,8 @@ use linfa::traits::Fit;
 use linfa_linear::LinearRegression;
 use ndarray::{Array1, Array2};
 
-use crate::{FitError, Method, Regression, Sample};
+use crate::method::Regression;
+use crate::{FitError, Method, Sample};
 
 /// Sub-models; the paper does not state its n.
 const MODELS: usize = 6;

@@ -1,11 +1,12 @@
 //! Bayesian ridge regression.
 //!
-//! linfa has none. MacKay, "Bayesian Interpolation" (1992), as scikit-learn's `BayesianRidge`, which
-//! CSWAP+ section 6.4 compares with: the precisions of the weights, alpha, and of the noise, beta,
-//! are those under which the samples are most likely, found by iteration. Two features, the bytes
-//! of the tensor and of its compressed form, both standardised.
+//! linfa has none. MacKay, "Bayesian Interpolation" (1992), as scikit-learn's `BayesianRidge`,
+//! which CSWAP+ section 6.4 compares with: the precisions of the weights, alpha, and of the noise,
+//! beta, are those under which the samples are most likely, found by iteration. Two features, the
+//! bytes of the tensor and of its compressed form, both standardised.
 
-use crate::{Regression, Sample};
+use crate::Sample;
+use crate::method::Regression;
 
 const ITERATIONS: usize = 300;
 /// Precisions stay below this, so that samples on a plane divide by no zero.

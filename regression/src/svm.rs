@@ -4,8 +4,9 @@ use linfa::Dataset;
 use linfa::traits::{Fit, Predict};
 use ndarray::{Array1, Array2};
 
+use crate::method::Regression;
 use crate::ridge::moments;
-use crate::{FitError, Method, Regression, Sample};
+use crate::{FitError, Method, Sample};
 
 /// What an error costs, and the error that costs nothing, in standard deviations of the time.
 const COST: f64 = 10.0;

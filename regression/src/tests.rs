@@ -1,6 +1,9 @@
 use proptest::prelude::*;
 use schema::{Bytes, Fidelity, Nanos, SizeModel};
 
+use super::lines::time_model;
+use super::method::fit;
+use super::validate::cross_validate;
 use super::*;
 
 const MIB: u64 = 1 << 20;

@@ -1,6 +1,7 @@
 //! A regression tree (CART; Breiman et al., 1984). The trees of linfa classify only.
 
-use crate::{Regression, Sample};
+use crate::Sample;
+use crate::method::Regression;
 
 /// Samples of a leaf, at least.
 const LEAF: usize = 2;

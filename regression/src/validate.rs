@@ -1,7 +1,8 @@
 //! How far off a model is on samples that it has not seen.
 
-use crate::document::time_model;
-use crate::{FitError, Method, Sample, fit};
+use crate::lines::time_model;
+use crate::method::fit;
+use crate::{FitError, Method, Sample};
 
 /// Parts of the samples, each held out once.
 const FOLDS: u64 = 5;
@@ -17,10 +18,7 @@ pub struct HeldOut {
 
 /// Predicts each sample with a model that was fitted without it: the samples are dealt to five
 /// parts, and each part is predicted by the document of a fit to the other four.
-///
-/// # Errors
-/// [`FitError`] where one of the fits has no solution.
-pub fn cross_validate(method: Method, samples: &[Sample]) -> Result<Vec<HeldOut>, FitError> {
+pub(crate) fn cross_validate(method: Method, samples: &[Sample]) -> Result<Vec<HeldOut>, FitError> {
     let mut held_out = Vec::with_capacity(samples.len());
     for fold in 0..FOLDS {
         let deal = |wanted: bool| {

@@ -24,8 +24,8 @@ pub struct Comparison {
     /// A time that no plan under this budget can beat. Absent where none was computed.
     #[serde(default, rename = "bound_ns", skip_serializing_if = "Option::is_none")]
     pub bound: Option<Nanos>,
-    /// What is on the device at once at some moment, whatever the plan: no budget below it can do. Absent
-    /// where it was not computed.
+    /// What is on the device at once at some moment, whatever the plan: no budget below it can do.
+    /// Absent where it was not computed.
     #[serde(default, rename = "least_budget_bytes", skip_serializing_if = "Option::is_none")]
     pub least_budget: Option<Bytes>,
     /// One entry per method, in the order in which they were asked for.
@@ -146,10 +146,10 @@ impl MethodResult {
     }
 }
 
-/// The JSON Schema (draft 2020-12) of a [`Comparison`] as it is printed.
-pub fn comparison_schema() -> serde_json::Value {
+/// The JSON Schema (draft 2020-12) of a value as it is printed.
+pub fn json_schema<T: JsonSchema>() -> serde_json::Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
-    settings.into_generator().into_root_schema_for::<Comparison>().to_value()
+    settings.into_generator().into_root_schema_for::<T>().to_value()
 }
 
 #[cfg(test)]
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_schema_names_every_field_that_is_printed() {
-        let schema = comparison_schema();
+        let schema = json_schema::<Comparison>();
         let mut comparison = examples::comparison();
         comparison.methods.push(examples::infeasible());
         let value = serde_json::to_value(&comparison).expect("plain data");

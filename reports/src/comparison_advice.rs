@@ -2,7 +2,7 @@
 
 use schema::{Bytes, Nanos};
 
-use crate::comparison_table::percent;
+use crate::text::percent_of;
 use crate::{Comparison, MethodResult, Status};
 
 /// One sentence, derived from the values alone.
@@ -44,7 +44,7 @@ fn which_is_fastest(comparison: &Comparison, fastest: &[&MethodResult]) -> Strin
         clauses[0] += &format!(": {slowdown:.3}x the in-core time");
         if let Some(peak) = fastest[0].peak {
             clauses[0] +=
-                &format!(" with {} of its memory", percent(peak, comparison.in_core.peak));
+                &format!(" with {} of its memory", percent_of(peak, comparison.in_core.peak));
         }
     }
     for (what, alone) in [("recomputing", recomputes_only as Only), ("swapping", swaps_only)] {

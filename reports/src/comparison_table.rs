@@ -2,9 +2,10 @@
 
 use std::cmp::Ordering;
 
-use schema::{Bytes, Nanos, Origin, Provenance};
+use schema::{Bytes, Nanos};
 
 use crate::comparison_advice::advice;
+use crate::text::{aligned, op_times, or_dash, percent_of, width};
 use crate::{Comparison, MethodResult, Status};
 
 /// The comparison as a table for a terminal: what was compared, one line per method from fastest
@@ -55,7 +56,7 @@ fn compare(a: &MethodResult, b: &MethodResult) -> Ordering {
 
 fn header(comparison: &Comparison) -> String {
     let Comparison { trace, machine, budget, in_core, .. } = comparison;
-    let share = percent(*budget, in_core.peak);
+    let share = percent_of(*budget, in_core.peak);
     let fixed = in_core.fixed;
     let mut lines = vec![
         ("trace", format!("{} ({})", trace.name, trace.digest.short())),
@@ -68,19 +69,6 @@ fn header(comparison: &Comparison) -> String {
     }
     lines.push(("times", format!("predicted; {}", op_times(comparison.provenance.as_ref()))));
     lines.iter().map(|(name, text)| format!("{name:<9}{text}\n")).collect()
-}
-
-/// What the predicted times rest on.
-pub(crate) fn op_times(provenance: Option<&Provenance>) -> String {
-    let Some(Provenance { origin, device, source, .. }) = provenance else {
-        return "where the op times come from is not known".into();
-    };
-    match origin {
-        Origin::Measured => format!("op times measured on {device} ({source})"),
-        Origin::Imported => format!("op times on {device}, imported from {source}"),
-        Origin::Modelled => format!("op times modelled for {device} ({source}), not measured"),
-        Origin::Scaled => format!("op times scaled to {device} by a model ({source})"),
-    }
 }
 
 /// Which of the columns that not every comparison needs are there.
@@ -166,47 +154,8 @@ fn failure(method: &MethodResult) -> String {
     }
 }
 
-/// Columns two spaces apart: names to the left, figures to the right.
-pub(crate) fn aligned(rows: &[Vec<String>], method_width: usize) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let mut widths: Vec<usize> = (0..columns)
-        .map(|i| rows.iter().filter_map(|row| row.get(i)).map(|c| width(c)).max().unwrap_or(0))
-        .collect();
-    widths[0] = method_width;
-    let mut text = String::new();
-    for row in rows {
-        for (i, (cell, column)) in row.iter().zip(&widths).enumerate() {
-            let padding = " ".repeat(column - width(cell));
-            match i {
-                0 => text += &format!("{cell}{padding}"),
-                _ => text += &format!("  {padding}{cell}"),
-            }
-        }
-        text.push('\n');
-    }
-    text
-}
-
-fn width(text: &str) -> usize {
-    text.chars().count()
-}
-
-fn or_dash<T: ToString>(value: Option<T>) -> String {
-    value.map_or_else(|| "-".to_string(), |value| value.to_string())
-}
-
 fn gigabytes(bytes: Option<Bytes>) -> String {
     or_dash(bytes.map(|bytes| format!("{:.2}", bytes.0 as f64 / 1e9)))
-}
-
-/// `part` of `whole` in percent with one decimal, rounded half up.
-pub(crate) fn percent(part: Bytes, whole: Bytes) -> String {
-    let (part, whole) = (u128::from(part.0), u128::from(whole.0));
-    if whole == 0 {
-        return "- %".into();
-    }
-    let permille = (part * 2000 + whole) / (whole * 2);
-    format!("{}.{} %", permille / 10, permille % 10)
 }
 
 #[cfg(test)]

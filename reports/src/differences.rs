@@ -26,8 +26,8 @@ pub enum Cause {
     LongerOp,
     /// An op took less time.
     ShorterOp,
-    /// An op took longer, and for at least half of its time something was copied or compressed beside
-    /// it, as was not when ops were measured.
+    /// An op took longer, and for at least half of its time something was copied or compressed
+    /// beside it, as was not when ops were measured.
     Contention,
     /// A copy took longer while the other direction was idle.
     SlowerLink,
@@ -128,7 +128,8 @@ fn cause(interval: &Interval, longer: bool, measured: &Timeline) -> Cause {
     }
 }
 
-/// Whether other lanes were busy for at least half of an interval. Times of several lanes count each.
+/// Whether other lanes were busy for at least half of an interval. Times of several lanes count
+/// each.
 fn beside(interval: &Interval, timeline: &Timeline, counts: impl Fn(Lane) -> bool) -> bool {
     let others = timeline.intervals.iter();
     let others = others.filter(|other| other.lane != interval.lane && counts(other.lane));

@@ -1,8 +1,8 @@
 //! Small hand-made values that the tests show.
 
 use schema::{
-    ActionId, Basis, Bytes, Digest, Interval, Lane, MemoryPoint, Nanos, OpId, Origin, Phase,
-    Provenance, Reference, Stall, StallCause, Task, TensorId, Timeline,
+    ActionId, Basis, Bytes, Digest, Interval, Lane, MemoryPoint, Nanos, OpId, Origin, Provenance,
+    Reference, Stall, StallCause, Task, TensorId, Timeline,
 };
 
 use crate::{Comparison, Frontier, FrontierPoint, InCore, MethodResult, Smallest, Status};
@@ -33,8 +33,8 @@ pub(crate) fn interval(
     }
 }
 
-/// The timeline of two convolutions, whose first output goes out and comes back in a compressed form
-/// that is made beside compute.
+/// The timeline of two convolutions, whose first output goes out and comes back in a compressed
+/// form that is made beside compute.
 pub(crate) fn timeline_with_codecs() -> Timeline {
     let mut timeline = timeline();
     let on_codec_lane = |action, task, times, follows: &[u32]| Interval {
@@ -89,108 +89,25 @@ pub(crate) fn timeline() -> Timeline {
     }
 }
 
-/// A training iteration of a chain: `layers` forward, as many backward, an update; every third
-/// output is swapped, every seventh made again. Times vary with a fixed pattern.
-pub(crate) fn chain(layers: u32) -> (Timeline, Vec<Phase>) {
-    let mut chain = Chain::default();
-    for layer in 0..layers {
-        let time = 400_000 + u64::from(layer * 7919 % 13) * 90_000;
-        chain.run(Task::Run(OpId(layer)), &format!("layer{layer}"), time, 0);
-        chain.memory(60_000_000, 0);
-        if layer % 3 == 0 {
-            chain.copy(Task::D2h(TensorId(layer)), 0);
-        }
+/// The small timeline so many times over, one after the other.
+pub(crate) fn long(times: u32) -> Timeline {
+    let small = timeline();
+    let (mut intervals, mut memory) = (Vec::new(), Vec::new());
+    for turn in 0..times {
+        let begin = Nanos(u64::from(turn) * small.iteration.0);
+        let later = |action: ActionId| ActionId(action.0 + turn * small.intervals.len() as u32);
+        intervals.extend(small.intervals.iter().map(|interval| Interval {
+            action: later(interval.action),
+            start: begin + interval.start,
+            end: begin + interval.end,
+            stall: interval.stall.map(|stall| Stall { on: later(stall.on), ..stall }),
+            follows: interval.follows.iter().copied().map(later).collect(),
+            ..interval.clone()
+        }));
+        memory.extend(small.memory.iter().map(|p| MemoryPoint { at: begin + p.at, ..*p }));
     }
-    for layer in (0..layers).rev() {
-        let out = TensorId(layer);
-        let ready = if layer % 3 == 0 { chain.copy(Task::H2d(out), layer) } else { 0 };
-        if layer % 7 == 1 {
-            let name = format!("layer{layer}");
-            chain.run(Task::Recompute(OpId(layer)), &name, 600_000, 0);
-        }
-        let time = 900_000 + u64::from(layer * 104_729 % 11) * 150_000;
-        let op = OpId(2 * layers - 1 - layer);
-        chain.run(Task::Run(op), &format!("layer{layer} backward"), time, ready);
-        chain.memory(0, 60_000_000);
-    }
-    chain.run(Task::Run(OpId(2 * layers)), "sgd", 4_000_000, 0);
-    let mut phases = vec![Phase::Forward; layers as usize];
-    phases.extend(vec![Phase::Backward; layers as usize]);
-    phases.push(Phase::Update);
-    (chain.finish(), phases)
-}
-
-#[derive(Default)]
-struct Chain {
-    intervals: Vec<Interval>,
-    changes: Vec<(u64, i64, i64)>,
-    free: [u64; Lane::COUNT],
-}
-
-impl Chain {
-    const SWAP: u64 = 45_000_000;
-
-    /// Runs a task once its lane is free and the moment `ready` has come.
-    fn run(&mut self, task: Task, label: &str, time: u64, ready: u64) -> u64 {
-        let lane = task.lane(false).index();
-        let start = self.free[lane].max(ready);
-        let idle = start - self.free[lane];
-        let action = self.intervals.len() as u32;
-        let mut interval = interval(action, task, label, 0, [start, start + time], &[]);
-        if idle > 0 {
-            let causes = [StallCause::Data, StallCause::Memory, StallCause::Turn];
-            let cause = causes[self.intervals.len() / 8 % causes.len()];
-            let on = ActionId(action.saturating_sub(1));
-            interval.stall = Some(Stall { idle: Nanos(idle), on, cause });
-        }
-        self.intervals.push(interval);
-        self.free[lane] = start + time;
-        start + time
-    }
-
-    fn copy(&mut self, task: Task, layer: u32) -> u64 {
-        let compute = self.free[Lane::Compute.index()];
-        let ready = compute.saturating_sub(if layer > 0 { 3_000_000 } else { 0 });
-        let end = self.run(task, &format!("out{layer}"), 3_750_000, ready);
-        let copy = self.intervals.last_mut().expect("just pushed");
-        copy.bytes = Bytes(Self::SWAP);
-        let (start, bytes) = (copy.start.0, Self::SWAP as i64);
-        match task {
-            Task::D2h(_) => {
-                self.changes.extend([(start, 0, bytes), (end, -bytes, -bytes)]);
-            }
-            _ => self.changes.extend([(start, bytes, bytes), (end, 0, -bytes)]),
-        }
-        end
-    }
-
-    fn memory(&mut self, grown: i64, shrunk: i64) {
-        self.changes.push((self.free[Lane::Compute.index()], grown - shrunk, 0));
-    }
-
-    fn finish(mut self) -> Timeline {
-        self.changes.sort_unstable();
-        let (mut resident, mut in_flight) = (200_000_000i64, 0i64);
-        let mut memory = Vec::new();
-        for (at, change, flying) in self.changes {
-            resident = (resident + change).max(0);
-            in_flight = (in_flight + flying).max(0);
-            let (resident, in_flight) = (Bytes(resident as u64), Bytes(in_flight as u64));
-            memory.push(MemoryPoint { at: Nanos(at), resident, in_flight });
-        }
-        let peak = memory.iter().map(|point| point.resident).max().unwrap_or_default();
-        Timeline {
-            method: "pooch".into(),
-            trace: reference("chain (batch 64)"),
-            machine: reference("v100-pcie3"),
-            budget: Bytes(peak.0 / 100 * 104),
-            iteration: Nanos(self.free.into_iter().max().unwrap_or_default()),
-            peak,
-            memory,
-            intervals: self.intervals,
-            ..timeline()
-        }
-    }
+    let iteration = Nanos(u64::from(times) * small.iteration.0);
+    Timeline { iteration, intervals, memory, ..small }
 }
 
 /// A plan that takes `time` milliseconds where in core takes 100, with a peak in MB.
@@ -198,8 +115,7 @@ pub(crate) fn plan(method: &str, time: u64, peak: u64, counts: [u64; 3]) -> Meth
     let [kept, swapped, recomputed] = counts;
     let moved = Some(Bytes(swapped * 50_000_000));
     MethodResult {
-        status: Status::Ok,
-        reason: None,
+        method: method.into(),
         iteration: Some(Nanos(time * 1_000_000)),
         slowdown: Some(time as f64 / 100.0),
         peak: Some(Bytes(peak * 1_000_000)),
@@ -215,7 +131,7 @@ pub(crate) fn plan(method: &str, time: u64, peak: u64, counts: [u64; 3]) -> Meth
         recompute: Some(Nanos(recomputed * 700_000)),
         codec: Some(Nanos::ZERO),
         stall: Some(Nanos(time * 20_000)),
-        ..MethodResult::without_plan(method, Status::Ok, String::new())
+        ..MethodResult::default()
     }
 }
 
@@ -235,15 +151,7 @@ pub(crate) fn infeasible() -> MethodResult {
 pub(crate) fn comparison() -> Comparison {
     Comparison {
         trace: reference("resnet50 (batch 64)"),
-        provenance: Some(Provenance {
-            settings: Default::default(),
-            origin: Origin::Measured,
-            device: "V100".into(),
-            framework: None,
-            source: "tidegate profile".into(),
-            date: None,
-            notes: Vec::new(),
-        }),
+        provenance: Some(Provenance::new(Origin::Measured, "V100", "tidegate profile")),
         machine: reference("v100-pcie3"),
         budget: Bytes(2_000_000_000),
         in_core: InCore {

@@ -1,7 +1,7 @@
 //! What `tidegate frontier` found: time against memory, method by method.
 
 use schema::{Bytes, Nanos, Provenance, Reference};
-use schemars::{JsonSchema, generate::SchemaSettings};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{InCore, MethodResult};
@@ -58,10 +58,4 @@ pub struct Smallest {
     /// Time of the iteration with it, or the bound on it.
     #[serde(rename = "iteration_ns")]
     pub iteration: Option<Nanos>,
-}
-
-/// The JSON Schema (draft 2020-12) of a [`Frontier`] as it is printed.
-pub fn frontier_schema() -> serde_json::Value {
-    let settings = SchemaSettings::draft2020_12().for_serialize();
-    settings.into_generator().into_root_schema_for::<Frontier>().to_value()
 }

@@ -2,7 +2,7 @@
 
 use schema::{Bytes, Nanos};
 
-use crate::comparison_table::{aligned, op_times, percent};
+use crate::text::{aligned, op_times, or_dash, percent_of, short, width};
 use crate::{Frontier, FrontierPoint, MethodResult};
 
 /// What was planned, a table with a line per budget and a column per method, and the smallest
@@ -38,7 +38,8 @@ fn curves(frontier: &Frontier) -> String {
     header.extend(frontier.methods.iter().cloned());
     let mut rows = vec![header];
     for point in &frontier.points {
-        let mut row = vec![point.budget.to_string(), percent(point.budget, frontier.in_core.peak)];
+        let mut row =
+            vec![point.budget.to_string(), percent_of(point.budget, frontier.in_core.peak)];
         row.push(times(frontier, point.bound));
         row.extend(frontier.methods.iter().map(|name| cell(point, name)));
         rows.push(row);
@@ -57,11 +58,11 @@ fn cell(point: &FrontierPoint, name: &str) -> String {
 fn smallest(frontier: &Frontier) -> String {
     let mut rows = vec![["method", "budget", "of the peak", "time"].map(String::from).to_vec()];
     for found in &frontier.smallest {
-        let share = |budget: Bytes| percent(budget, frontier.in_core.peak);
+        let share = |budget: Bytes| percent_of(budget, frontier.in_core.peak);
         rows.push(vec![
             found.method.clone().unwrap_or_else(|| "bound".into()),
             found.budget.map_or_else(|| "none".into(), |budget| budget.to_string()),
-            found.budget.map_or_else(|| "-".into(), share),
+            or_dash(found.budget.map(share)),
             times(frontier, found.iteration),
         ]);
     }
@@ -70,18 +71,13 @@ fn smallest(frontier: &Frontier) -> String {
 
 fn times(frontier: &Frontier, time: Option<Nanos>) -> String {
     let over = |time: Nanos| format!("{:.3}x", time.ratio(frontier.in_core.iteration));
-    time.map_or_else(|| "-".into(), over)
+    or_dash(time.map(over))
 }
 
 fn table(rows: &[Vec<String>]) -> String {
-    let first = rows.iter().map(|row| row[0].chars().count()).max().unwrap_or(0);
+    let first = rows.iter().map(|row| width(&row[0])).max().unwrap_or(0);
     let lines = aligned(rows, first);
     lines.lines().map(|line| format!("{}\n", line.trim_end())).collect()
-}
-
-fn short(value: f64) -> String {
-    let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod runs;
 mod searches;
 mod setting;
 mod sweeps;
+mod table;
 mod tables;
 mod trainings;
 

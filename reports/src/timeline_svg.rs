@@ -29,8 +29,8 @@ const LEAST_WIDTH: u32 = 480;
 /// which it knows nothing are drawn alike.
 ///
 /// Boxes that would be thinner than a pixel are drawn as one column, which their colours share by
-/// the time that each takes; a pixel of the memory curve shows the largest value within it. So the picture's
-/// size depends on its width and hardly on the number of ops.
+/// the time that each takes; a pixel of the memory curve shows the largest value within it. So the
+/// picture's size depends on its width and hardly on the number of ops.
 pub fn timeline_svg(
     timeline: &Timeline,
     width: u32,

@@ -26,7 +26,8 @@ pub struct Trained {
     pub iteration_ns: Nanos,
     /// What such an iteration copied out and in, in the mean.
     pub copied_bytes: Bytes,
-    /// How often data did worse than was reserved for its compressed form, and was moved or kept as it is.
+    /// How often data did worse than was reserved for its compressed form, and was moved or kept as
+    /// it is.
     pub fallbacks: u64,
     /// What else there is to say about it, in sentences.
     pub notes: Vec<String>,

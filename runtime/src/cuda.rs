@@ -4,11 +4,11 @@
 //! Four steps, of which only the last needs a GPU:
 //!
 //! - [`launches`]: what to launch for an op, from its shapes. The kernels are in `kernels/*.cu`.
-//! - [`commands`]: a whole iteration as a list for each stream, with the events between streams: from
-//!   the plan alone.
+//! - [`commands`]: a whole iteration as a list for each stream, with the events between streams:
+//!   from the plan alone.
 //! - [`compile`]: source to machine code of a device, by NVRTC.
-//! - [`open`] and [`CudaDevice`]: memory, streams, events. Hands the list out, command by command or as one
-//!   graph, and decides nothing.
+//! - [`open`] and [`CudaDevice`]: memory, streams, events. Hands the list out, command by command
+//!   or as one graph, and decides nothing.
 //!
 //! What was run on GPUs, what tests hold without one, and what is missing: `docs/cuda.md`.
 
@@ -51,10 +51,6 @@ pub use loads::CudaLoads;
 pub use probe::{CudaFacts, CudaProbe};
 pub use zeros::Zeros;
 
-/// The architectures that kernels must compile for, where the compiler knows them: Volta, Turing, Ampere,
-/// Hopper, Blackwell.
-pub const ARCHITECTURES: [u32; 6] = [70, 75, 80, 90, 100, 120];
-
 const COMMON: &str = include_str!("cuda/kernels/common.cu");
 
 const FLOATS: &str = include_str!("cuda/kernels/element_f32.cu");
@@ -65,8 +61,8 @@ const POOL: &str = include_str!("cuda/kernels/pool.cu");
 const ROWS: &str = include_str!("cuda/kernels/rows.cu");
 const MOVEMENT: &str = include_str!("cuda/kernels/movement.cu");
 
-/// The layers' programs, that of compressed forms, and that which counts zeros. Those that name an element
-/// are there once for each thing that it is stored as.
+/// The layers' programs, that of compressed forms, and that which counts zeros. Those that name an
+/// element are there once for each thing that it is stored as.
 const LAYERS: [Program; 15] = [
     Program::new("product", &[COMMON, include_str!("cuda/kernels/product.cu")]),
     Program::new("elementwise", &[FLOATS, COMMON, ELEMENTWISE]),
@@ -88,8 +84,8 @@ const LAYERS: [Program; 15] = [
 /// Blocks of threads for each multiprocessor.
 const BLOCKS: u32 = 8;
 
-/// Blocks of threads that fill such a share of the multiprocessors, in percent. Kernels go over their
-/// work with the grid as stride, so that any number does all of it.
+/// Blocks of threads that fill such a share of the multiprocessors, in percent. Kernels go over
+/// their work with the grid as stride, so that any number does all of it.
 fn blocks_of(multiprocessors: u32, percent: u8) -> u32 {
     (BLOCKS * multiprocessors * u32::from(percent.min(100)) / 100).max(1)
 }

@@ -9,6 +9,7 @@ mod error;
 mod fault;
 pub(crate) mod forms;
 pub mod host;
+mod host_tensors;
 mod load;
 pub(crate) mod residents;
 pub(crate) mod script;
@@ -19,6 +20,7 @@ use schema::{Bytes, TensorId, Timeline};
 pub(crate) use error::Interruption;
 pub use error::{AccessError, ActionError, DeviceError, RunFailure};
 pub use fault::{Damaged, Delays, Fault, ParseFaultError};
+pub use host_tensors::HostTensors;
 pub use load::Load;
 pub use stop::Stop;
 
@@ -31,7 +33,6 @@ pub trait Device {
     /// Replaces what a tensor holds that is there before the iteration.
     ///
     /// # Errors
-    ///
     /// If it is not there, or has another number of cells.
     fn write(&mut self, tensor: TensorId, data: &[f32]) -> Result<(), AccessError>;
 
@@ -39,16 +40,14 @@ pub trait Device {
     /// after it.
     ///
     /// # Errors
-    ///
     /// If it is not there, or has another number of cells.
     fn read(&mut self, tensor: TensorId, data: &mut [f32]) -> Result<(), AccessError>;
 
     /// Runs one iteration and returns what was measured. All lanes are drained when it returns.
     ///
     /// # Errors
-    ///
     /// Where it was stopped or an action failed. No lane works on when it returns; but tensors are
-    /// left as the iteration was torn off, so the device refuses everything from then on.
+    /// left as the aborted iteration left them, so the device refuses everything from then on.
     fn run(&mut self) -> Result<Timeline, RunFailure>;
 
     /// The most memory that iterations have used so far.

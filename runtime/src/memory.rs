@@ -1,5 +1,5 @@
-//! What memory the system has to give, asked before anything large is allocated: what does not fit would
-//! otherwise end the process, or another one.
+//! What memory the system has to give, asked before anything large is allocated: what does not fit
+//! would otherwise end the process, or another one.
 
 use std::path::Path;
 
@@ -20,11 +20,10 @@ pub struct NoRoom {
 }
 
 /// Refuses what needs more bytes than the system can give: than are available without swapping, in
-/// memory and in the control group that the process is in, where the system says so (Linux); and than an
-/// allocator would hand out, on any system.
+/// memory and in the control group that the process is in, where the system says so (Linux); and
+/// than an allocator would hand out, on any system.
 ///
 /// # Errors
-///
 /// [`NoRoom`], where it does not fit.
 pub fn room_for(what: impl Into<String>, needed: u64, remedy: &'static str) -> Result<(), NoRoom> {
     let available = available();
@@ -51,14 +50,14 @@ impl NoRoom {
     }
 }
 
-/// What the system, and the control group that the process is in, could give without swapping, where they
-/// say so.
+/// What the system, and the control group that the process is in, could give without swapping,
+/// where they say so.
 pub fn left() -> Option<Bytes> {
     available().map(Bytes)
 }
 
-/// What the system could give without swapping, where it says so. A thirty-second of it is left to page
-/// tables, stacks, and whoever asks next.
+/// What the system could give without swapping, where it says so. A thirty-second of it is left to
+/// page tables, stacks, and whoever asks next.
 fn available() -> Option<u64> {
     let read = |file| std::fs::read_to_string(file).ok();
     let of_machine = read("/proc/meminfo").and_then(|text| of_meminfo(&text));
@@ -74,9 +73,9 @@ fn of_meminfo(text: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// What the control groups of a process leave it, those of version 2 and of version 1, each with all that
-/// it lies in: the least of them. In a container, a group's path may be the host's, of which only the
-/// root is there.
+/// What the control groups of a process leave it, those of version 2 and of version 1, each with
+/// all that it lies in: the least of them. In a container, a group's path may be the host's, of
+/// which only the root is there.
 fn of_control_groups(root: &Path, groups: &str) -> Option<u64> {
     let room = |folder: &Path, limit: &str, usage: &str| {
         let text = |file: &str| std::fs::read_to_string(folder.join(file)).ok();

@@ -2,24 +2,11 @@
 
 use planner::methods::{UNIFORM, gradient_sigma, loss_weight};
 use runtime::layers::{Convolution, Shape, Window};
+use runtime::network::Random;
 
-/// SplitMix64 (Steele et al., 2014).
-struct Random(u64);
-
-impl Random {
-    /// Evenly from [-1, 1].
-    fn even(&mut self) -> f32 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 40) as f32 / (1u64 << 23) as f32 - 1.0
-    }
-
-    /// About normal.
-    fn normal(&mut self) -> f32 {
-        (0..12).map(|_| self.even()).sum::<f32>() / 2.0
-    }
+/// About normal.
+fn normal(random: &mut Random) -> f32 {
+    (0..12).map(|_| random.uniform(1.0)).sum::<f32>() / 2.0
 }
 
 /// One convolution, how many of its input's values are not zero, and how unequal the gradient of
@@ -51,13 +38,13 @@ impl Case {
     /// Standard deviation of the gradient's error, predicted and measured, for an error bound.
     fn sigma(&self, bound: f32, random: &mut Random) -> (f64, f64) {
         let output = self.convolution.output();
-        let sparse = |random: &mut Random| match random.even() < 2.0 * self.nonzero - 1.0 {
-            true => random.normal().abs() + bound,
+        let sparse = |random: &mut Random| match random.uniform(1.0) < 2.0 * self.nonzero - 1.0 {
+            true => normal(random).abs() + bound,
             false => 0.0,
         };
         let x: Vec<f32> = (0..self.input.elements()).map(|_| sparse(random)).collect();
         let dy: Vec<f32> =
-            (0..output.elements()).map(|_| random.normal().powi(self.power)).collect();
+            (0..output.elements()).map(|_| normal(random).powi(self.power)).collect();
         let nonzero = x.iter().filter(|x| **x != 0.0).count() as f64 / x.len() as f64;
         let weight = loss_weight(&dy, output.plane());
         let batch = self.input.n as u32;
@@ -67,7 +54,7 @@ impl Case {
         let (mut squares, mut count) = (0.0, 0.0);
         for _ in 0..4 {
             // Zeros stay zeros, as COMET's codec has it.
-            let inject = |x: &f32| if *x == 0.0 { 0.0 } else { x + bound * random.even() };
+            let inject = |x: &f32| if *x == 0.0 { 0.0 } else { x + bound * random.uniform(1.0) };
             let altered: Vec<f32> = x.iter().map(inject).collect();
             for (exact, altered) in exact.iter().zip(self.gradient(&altered, &dy)) {
                 squares += (altered - exact).powi(2);
@@ -89,7 +76,7 @@ fn the_predicted_error_of_a_gradient_is_that_of_errors_put_in() {
         ("pointwise", case([16, 32, 14, 14], 32, [1, 1, 0], 0.5, 1)),
         ("one sample", case([1, 16, 24, 24], 16, [3, 1, 1], 0.5, 1)),
     ];
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for (name, case) in &cases {
         for bound in [1e-1, 1e-2] {
             let (predicted, measured) = case.sigma(bound, &mut random);

@@ -99,7 +99,7 @@ pub fn run(args: &Args) -> Result {
             name: subject.to_string(),
             network,
             source: named.name,
-            settings: named.settings(),
+            recipe: named.recipe()?,
         };
         told(check.network(&subject, &bar)?)?;
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use experiments::fits::fit_models;
 use experiments::page::make_folder;
+use experiments::recipes::StatedOptions;
 use experiments::sources::read_machine;
 use experiments::tables::read_parquet;
 use networks::{Network, Sample};
@@ -14,7 +15,7 @@ use serde::Deserialize;
 
 use crate::exit::{Exit, OrExit, Result, usage};
 use crate::inputs::{InPlace, read_trace};
-use crate::networks::{NetworkArgs, read_network};
+use crate::networks::read_network;
 use crate::output::print;
 
 /// Fit models to samples: of codecs, or the efficiencies that modelled op times rest on
@@ -61,7 +62,7 @@ struct Recording {
     network: Option<String>,
     /// Options of the network; its batch where the recording does not state one.
     #[serde(default)]
-    options: NetworkArgs,
+    options: StatedOptions,
 }
 
 /// Fits, shows the residuals and writes.
@@ -123,7 +124,7 @@ impl Recording {
                 self.file
             )));
         };
-        let network = read_network(network, &self.options.options(batch)?)?;
+        let network = read_network(network, &self.options.options(batch))?;
         Ok((trace, Some(network), machine))
     }
 }

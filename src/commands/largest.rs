@@ -81,6 +81,9 @@ pub fn run(args: &Args) -> Result {
         if args.options.batch.is_some() {
             return Err(usage("the largest batch is what is searched for: leave --batch away"));
         }
+        if args.options.conventions.is_some() {
+            return Err(usage("--conventions: the search is for PyTorch's ops: leave it away"));
+        }
         let options = args.options.options(1)?;
         let network =
             |batch| read_network(&args.network, &NetworkOptions { batch, ..options.clone() });
@@ -108,5 +111,5 @@ fn trace(args: &Args, machine: &Machine) -> Result<Trace> {
     if args.options.batch.is_none() {
         return Err(usage("the smallest device is that for one batch: state it with --batch"));
     }
-    args.options.trace(&args.network, machine)
+    args.options.modelled_trace(&args.network, machine)
 }

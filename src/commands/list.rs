@@ -33,6 +33,8 @@ enum What {
     Traces,
     /// Networks, whose traces are modelled for a batch and a machine.
     Networks,
+    /// Made-up traces to plan for, to be named as in `family:u-shaped:seed=7,ops=2000`.
+    Families,
     /// Bundled studies.
     Studies,
     /// Codecs and how their parameters are written.
@@ -50,6 +52,7 @@ pub fn run(args: &Args) -> Result {
         What::Methods => bundled::methods(),
         What::Traces => bundled::traces()?,
         What::Networks => bundled::networks(),
+        What::Families => bundled::families(),
         What::Studies => bundled::studies()?,
         What::Codecs => bundled::codecs(),
         What::Devices => {

@@ -74,7 +74,7 @@ pub fn run(args: &Args) -> Result {
     let source = format!("{SOURCE} {}", args.name);
     let (mut measured, times) =
         measure_ops(&network, source, &how, &machine_measured.machine, &bar)?;
-    measured.provenance.settings = named.settings();
+    measured.provenance.recipe = Some(named.recipe()?);
     let course =
         Course { epochs: args.epochs, iterations: args.epoch_iterations, seed: args.device.seed };
     let zeros = zeros_by_epoch(&network, course, &bar)?;

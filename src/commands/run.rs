@@ -9,9 +9,9 @@ use schema::{Document, PendingFile, Plan, Trace};
 use simulator::predict;
 
 use crate::device_args::{OnDevice, at_least_one};
-use crate::exit::{Exit, Result, ended};
+use crate::exit::{Exit, Result, ended, usage};
 use crate::output::{Format, print, print_json};
-use crate::plan_trace::machine_of;
+use crate::plan_trace::{machine_of, modelled_trace_of};
 use crate::progress::Bar;
 use crate::training::network_of;
 
@@ -22,13 +22,15 @@ pub struct Args {
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
 
-    /// The trace that it was made for, which `profile` wrote
+    /// The trace that it was made for, which `profile` wrote; that of a network that was planned
+    /// with `--conventions tidegate` is made again
     #[arg(long, value_name = "TRACE")]
-    trace: PathBuf,
+    trace: Option<PathBuf>,
 
-    /// The machine that it was made for: its link is what copies are as slow as
+    /// The machine that it was made for, whose link is what copies are as slow as [default: the one
+    /// that a network was planned for]
     #[arg(long, short, value_name = "MACHINE")]
-    machine: String,
+    machine: Option<String>,
 
     #[command(flatten)]
     on: OnDevice,
@@ -71,8 +73,14 @@ pub struct Args {
 pub fn run(args: &Args) -> Result {
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
     let plan = Plan::read(&args.plan)?;
-    let trace = Trace::read(&args.trace)?;
-    let machine = machine_of(&plan, &args.machine)?;
+    let trace = match &args.trace {
+        Some(file) => Trace::read(file)?,
+        None => modelled_trace_of(&plan)?,
+    };
+    let Some(machine) = args.machine.as_ref().or(plan.settings.get("machine")) else {
+        return Err(usage("the plan does not say its machine: name it with --machine"));
+    };
+    let machine = machine_of(&plan, machine)?;
     let network = network_of(&trace)?;
     let Args { warmup, iterations, seed, graph, .. } = *args;
     let target = args.on.target()?;

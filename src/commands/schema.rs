@@ -42,7 +42,7 @@ pub fn run(args: &Args) -> Result {
         Kind::Plan => json_schema::<Plan>(),
         Kind::PlanSeries => json_schema::<PlanSeries>(),
         Kind::Timeline => json_schema::<Timeline>(),
-        Kind::Comparison => reports::comparison_schema(),
-        Kind::Frontier => reports::frontier_schema(),
+        Kind::Comparison => reports::json_schema::<reports::Comparison>(),
+        Kind::Frontier => reports::json_schema::<reports::Frontier>(),
     })
 }

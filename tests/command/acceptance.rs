@@ -19,9 +19,7 @@ fn steps(document: &Value) -> Vec<(String, String, String)> {
 #[test]
 fn every_step_is_done_or_says_why_not() {
     let sandbox = Sandbox::new();
-    let run = sandbox.run("acceptance --device host -o out --minutes 60 --lose stories260k");
-    assert_eq!(run.code, 1, "{}", run.stderr);
-    assert!(run.stderr.contains("1 of "), "{}", run.stderr);
+    sandbox.refuses("acceptance --device host -o out --minutes 60 --lose stories260k", 1, "1 of ");
     let document = document(&sandbox);
     for (name, status, reason) in steps(&document) {
         let expected = match name.as_str() {
@@ -62,17 +60,13 @@ fn without_a_gpu_it_says_what_is_missing() {
 #[test]
 fn what_is_no_step_or_document_is_refused() {
     let sandbox = Sandbox::new();
-    let run = sandbox.run("acceptance -o out --only nothing");
-    assert_eq!(run.code, 2);
-    assert!(
-        run.stderr.contains("there is no step `nothing`: name one of device, codecs"),
-        "{}",
-        run.stderr
+    sandbox.refuses(
+        "acceptance -o out --only nothing",
+        2,
+        "there is no step `nothing`: name one of device, codecs",
     );
     std::fs::write(sandbox.path("other.json"), "{\"steps\": 3}").expect("writable");
-    let run = sandbox.run("acceptance --show other.json");
-    assert_eq!(run.code, 2, "{}", run.stderr);
-    assert!(run.stderr.contains("other.json"), "{}", run.stderr);
+    sandbox.refuses("acceptance --show other.json", 2, "other.json");
     assert_eq!(sandbox.run("acceptance").code, 2);
     let listed = sandbox.ok("acceptance --list --device cuda");
     assert!(listed.lines().next().is_some_and(|line| line.starts_with("device")), "{listed}");

@@ -109,8 +109,8 @@ fn codecs_that_cannot_be_used_are_refused_with_the_remedy() {
     insta::assert_snapshot!(refusals.join("\n"));
 }
 
-/// Samples whose times follow a stated law, off by up to 2 % as a hash says: a fit does not depend on
-/// how busy the machine is.
+/// Samples whose times follow a stated law, off by up to 2 % as a hash says: a fit does not depend
+/// on how busy the machine is.
 #[test]
 fn the_method_that_is_least_off_on_unseen_samples_is_used_and_plotted() {
     let sandbox = Sandbox::new();

@@ -56,8 +56,8 @@ impl Case {
         (run.code, run.stdout + &run.stderr)
     }
 
-    /// The plan in which the weight is also copied out, `before` or after it is updated, and a copy of
-    /// it brought back for the op that uses it last.
+    /// The plan in which the weight is also copied out, `before` or after it is updated, and a copy
+    /// of it brought back for the op that uses it last.
     fn with_copies(&self, before: bool) -> Plan {
         let mut plan = self.plan.clone();
         let weight = plan.actions[0].reads[0];

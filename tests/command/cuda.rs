@@ -133,7 +133,8 @@ fn a_network_is_profiled_planned_and_run() {
     assert_eq!(wrong.code, 2, "{}", wrong.stderr);
 }
 
-/// Codecs are sampled on the device in one go with all else, and what copies take from compute is stated.
+/// Codecs are sampled on the device in one go with all else, and what copies take from compute is
+/// stated.
 #[test]
 fn a_network_is_profiled_with_codecs_and_planned_with_them() {
     let sandbox = Sandbox::new();
@@ -187,9 +188,7 @@ fn shares_of_multiprocessors_are_refused_on_the_host() {
         "sample codecs --codecs zvc -o s.parquet --codec-sms 50%",
         "profile plain20 --batch 1 --image 32 -o p --codec-sms 50%",
     ] {
-        let run = sandbox.run(arguments);
-        assert_eq!(run.code, 2, "{arguments}: {}", run.stderr);
-        assert!(run.stderr.contains("--codec-sms is for `--device cuda`"), "{}", run.stderr);
+        sandbox.refuses(arguments, 2, "--codec-sms is for `--device cuda`");
     }
 }
 

@@ -83,9 +83,7 @@ fn ops_are_timed_in_graphs() {
     assert!(
         sandbox.text("p/trace.json").contains("Each iteration was launched as one CUDA graph.")
     );
-    let refused = sandbox.run(&format!("{profile} --warmup 0"));
-    assert_eq!(refused.code, 2);
-    assert!(refused.stderr.contains("--graph needs --warmup 1"), "{}", refused.stderr);
+    sandbox.refuses(&format!("{profile} --warmup 0"), 2, "--graph needs --warmup 1");
     let refused = sandbox.run("profile net.toml --batch 2 -o p --graph");
     assert!(refused.stderr.contains("the host device has no graphs"), "{}", refused.stderr);
 }

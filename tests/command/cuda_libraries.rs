@@ -121,9 +121,7 @@ fn without_a_driver_that_is_listed() {
     assert!(shown.starts_with("no NVIDIA driver: ") || shown.contains("sees no device"), "{shown}");
     assert!(shown.contains("NVRTC: libnvrtc.so is not found: install CUDA 13's NVRTC"), "{shown}");
     assert!(shown.ends_with("looked in: .\n"), "{shown}");
-    let run = sandbox.run("list devices --cuda-libraries nowhere");
-    assert_eq!(run.code, 2, "{}", run.stderr);
-    assert!(run.stderr.contains("there is no such folder"), "{}", run.stderr);
+    sandbox.refuses("list devices --cuda-libraries nowhere", 2, "there is no such folder");
 }
 
 /// What computes is chosen, on CUDA alone.
@@ -144,9 +142,11 @@ fn libraries_are_left_away_where_that_is_asked() {
     assert!(!text.contains("cuBLAS: not"), "{text}");
     let text = shown("cudnn,cublas").expect("there was one");
     assert!(text.contains("cuDNN: not wanted; cuBLAS: not wanted; own kernels"), "{text}");
-    let run = sandbox.run("profile net.toml --batch 2 --without cudnn -o q");
-    assert_eq!(run.code, 2, "{}", run.stderr);
-    assert!(run.stderr.contains("--without is for `--device cuda`"), "{}", run.stderr);
+    sandbox.refuses(
+        "profile net.toml --batch 2 --without cudnn -o q",
+        2,
+        "--without is for `--device cuda`",
+    );
     let run = sandbox.run("profile net.toml --batch 2 --device cuda --without cudart -o q");
     assert_eq!(run.code, 2, "{}", run.stderr);
 }

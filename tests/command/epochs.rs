@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-/// With ops twice as fast and kernels a fifth as fast as modelled, as in CSWAP+'s figure 9 more layers
-/// are worth compressing the sparser they are; as modelled, the others' copies hide.
+/// With ops twice as fast and kernels a fifth as fast as modelled, as in CSWAP+'s figure 9 more
+/// layers are worth compressing the sparser they are; as modelled, the others' copies hide.
 const VGG16: &str =
     "epochs vgg16 --batch 128 --machine cswap-v100 --codecs zvc --speed 2 --codec-speed 20%";
 

@@ -40,9 +40,7 @@ fn wrong_samples_and_efficiencies_are_refused() {
     let network = SAMPLES.replace("small.opgraph.json", "small.dtr.jsonl") + "network = \"vgg16\"";
     assert!(fails(&network).contains("does not state its batch"));
     sandbox.write("bad.toml", "launch_ns = 'x'");
-    let run = sandbox.run("compare resnet18 --batch 8 -m p100 --efficiencies bad.toml");
-    assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("bad.toml"), "{}", run.stderr);
+    sandbox.refuses("compare resnet18 --batch 8 -m p100 --efficiencies bad.toml", 2, "bad.toml");
 }
 
 /// The bundled efficiencies are what the bundled list of samples gives.

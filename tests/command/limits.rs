@@ -1,5 +1,5 @@
-//! What would not fit the machine's memory is refused before it is made, with the need, the limit and a
-//! remedy.
+//! What would not fit the machine's memory is refused before it is made, with the need, the limit
+//! and a remedy.
 
 use crate::sandbox::Sandbox;
 

@@ -21,9 +21,11 @@ mod measured;
 mod outputs;
 mod plan;
 mod recordings;
+mod report;
 mod sandbox;
 mod scatter;
 mod streams;
+mod study;
 mod table;
 mod training;
 

@@ -91,11 +91,9 @@ fn zeros_are_counted_by_tensor_and_epoch() {
     }
 
     sandbox.ok(&format!("profile plain20 --batch 3 --image 32 {QUICK} -o q"));
-    let other =
-        sandbox.run(&format!("{planned} --zeros zeros.parquet").replace("p/trace", "q/trace"));
-    assert_eq!(other.code, 2, "{}", other.stderr);
-    assert!(other.stderr.contains("beside the trace"), "{}", other.stderr);
-    assert!(other.stderr.contains("zeros.parquet"), "{}", other.stderr);
+    let other = format!("{planned} --zeros zeros.parquet").replace("p/trace", "q/trace");
+    sandbox.refuses(&other, 2, "zeros.parquet");
+    sandbox.refuses(&other, 2, "beside the trace");
     assert_eq!(sandbox.run(planned).code, 2);
 }
 
@@ -180,9 +178,7 @@ fn plans_are_refused_that_are_not_for_this_machine_or_trace() {
     let other = sandbox.run("run plan.json --trace q/trace.json -m p/machine.json");
     assert_eq!(other.code, 4, "{}", other.stderr);
     sandbox.ok("import tests/recordings/small.dtr.jsonl -o recorded.json");
-    let recorded = sandbox.run("run plan.json --trace recorded.json -m p/machine.json");
-    assert_eq!(recorded.code, 2);
-    assert!(recorded.stderr.contains("tidegate profile"), "{}", recorded.stderr);
+    sandbox.refuses("run plan.json --trace recorded.json -m p/machine.json", 2, "tidegate profile");
 
     let mut unsafe_plan: Value = serde_json::from_str(&sandbox.text("plan.json")).expect("JSON");
     let actions = unsafe_plan["content"]["actions"].as_array_mut().expect("a list");
@@ -192,8 +188,8 @@ fn plans_are_refused_that_are_not_for_this_machine_or_trace() {
     assert_eq!(sandbox.run(RUN).code, 4);
 }
 
-/// Activations and gradients in 16 bits: half of the memory from profile to run, and the network is made
-/// again as it was measured.
+/// Activations and gradients in 16 bits: half of the memory from profile to run, and the network is
+/// made again as it was measured.
 #[test]
 fn a_network_in_16_bits_is_profiled_planned_and_run() {
     let sandbox = profiled();
@@ -217,9 +213,7 @@ fn a_network_in_16_bits_is_profiled_planned_and_run() {
     assert!(sandbox.ok(run).contains("loss after the last"));
     // The host device has no graphs, and a graph needs an iteration before it.
     for (more, said) in [("", "no graphs"), (" --warmup 0", "--warmup 1 or more")] {
-        let refused = sandbox.run(&format!("{run} --graph{more}"));
-        assert_eq!(refused.code, 2, "{}", refused.stderr);
-        assert!(refused.stderr.contains(said), "{}", refused.stderr);
+        sandbox.refuses(&format!("{run} --graph{more}"), 2, said);
     }
 }
 
@@ -237,9 +231,7 @@ fn networks_that_cannot_be_measured_are_refused() {
         ("profile plain20 --batch 2 --dtype f16 -o p", "in f32 or bf16"),
         ("check nothing", "nothing"),
     ] {
-        let run = sandbox.run(arguments);
-        assert_eq!(run.code, 2, "{arguments}: {}", run.stderr);
-        assert!(run.stderr.contains(said), "{arguments}: {}", run.stderr);
+        sandbox.refuses(arguments, 2, said);
     }
 }
 
@@ -259,8 +251,8 @@ fn a_check_runs_every_plan_and_says_how_well_they_were_predicted() {
     assert!(page.contains("Predicted against measured iteration times"));
 }
 
-/// Half of what an iteration needs at once is enough to measure it, plan it and run it; what outlives the
-/// iterations has the bits that it has with all of it.
+/// Half of what an iteration needs at once is enough to measure it, plan it and run it; what
+/// outlives the iterations has the bits that it has with all of it.
 #[test]
 fn what_does_not_fit_is_measured_within_a_budget() {
     let sandbox = Sandbox::new();

@@ -140,9 +140,7 @@ fn the_trace_of_a_bundled_network_is_found_from_the_plan_alone() {
     sandbox.ok("report plan.json -o page");
     assert!(sandbox.text("page/index.html").contains("What memory holds"));
     assert!(sandbox.path("page/memory.svg").exists(), "{:?}", sandbox.files());
-    let missing = sandbox.run("report plan.json --trace absent.json -o page");
-    assert_eq!(missing.code, 2, "{}", missing.stderr);
-    assert!(missing.stderr.contains("absent.json"), "{}", missing.stderr);
+    sandbox.refuses("report plan.json --trace absent.json -o page", 2, "absent.json");
 }
 
 /// Copies that take from compute what it needs make iterations longer, and plans say by how much.

@@ -23,58 +23,6 @@ fn thorough() -> bool {
     std::env::var_os("TIDEGATE_THOROUGH").is_some()
 }
 
-/// The rows of the README's tables: a recording's name and its figures. Those that are compared
-/// with DTR under budgets have fractions and are no such rows.
-fn published(readme: &str) -> Vec<(String, Vec<String>)> {
-    let rows = readme.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
-    let mut published: Vec<(String, Vec<String>)> = Vec::new();
-    for row in rows {
-        let mut cells = row.split(" | ").map(|cell| cell.trim().replace(',', ""));
-        let name = cells.next().unwrap_or_default();
-        let cells: Vec<String> = cells.collect();
-        let figures = cells.iter().all(|cell| cell.parse::<f64>().is_ok());
-        if figures && !published.iter().any(|(other, _)| *other == name) {
-            published.push((name, cells));
-        }
-    }
-    published
-}
-
-#[test]
-fn in_core_figures_equal_the_published_ones() {
-    let Some(folder) = folder() else { return };
-    let readme = std::fs::read_to_string(folder.join("README.md")).expect("the tables are there");
-    let published = published(&readme);
-    assert_eq!(published.len(), 6, "{published:?}");
-    let sandbox = Sandbox::new();
-    for (name, figures) in published {
-        let log = folder.join(format!("{name}.dtr.jsonl"));
-        let (file, columns) = if log.exists() {
-            (log, [1, 2, 3])
-        } else {
-            (folder.join(format!("{name}.opgraph.json")), [2, usize::MAX, usize::MAX])
-        };
-        let command = format!("compare {} -m titan-v -b 1000%", file.display());
-        let comparison = sandbox.json(&format!("{command} --methods in-core --format json"));
-        let in_core = &comparison["in_core"];
-        let figure = |name: &str| in_core[name].as_u64().expect("a figure") as f64;
-        let published = columns
-            .map(|column| figures.get(column).map(|text| text.parse::<f64>().expect("a number")));
-        match published {
-            [Some(time), Some(peak), Some(fixed)] => {
-                assert_eq!(figure("iteration_ns"), time, "{name}");
-                assert_eq!(figure("fixed_bytes"), fixed, "{name}");
-                assert!((figure("peak_bytes") - peak).abs() <= 1024.0, "{name}");
-            }
-            // In milliseconds, to three decimals.
-            [Some(time), ..] => {
-                assert!((figure("iteration_ns") / 1e6 - time).abs() < 0.0006, "{name}");
-            }
-            _ => panic!("{name} has no published time"),
-        }
-    }
-}
-
 /// Methods that evaluate hundreds of plans.
 const SEARCHES: [&str; 6] =
     ["pooch", "swap-opt", "capuchin", "swapadvisor", "rotor-offload", "tide"];

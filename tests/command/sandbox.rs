@@ -7,7 +7,8 @@ use tempfile::TempDir;
 
 use crate::stand_in::stand_in;
 
-/// An empty folder with the repository's small recordings and table in it, in which the command runs.
+/// An empty folder with the repository's small recordings and table in it, in which the command
+/// runs.
 pub struct Sandbox {
     folder: TempDir,
 }
@@ -93,9 +94,9 @@ impl Sandbox {
         command
     }
 
-    /// The same on a CUDA device that is none (see `runtime/tests/cuda/driver.h`), with libraries beside
-    /// driver and compiler, and with settings; nothing where there is no compiler to make one, which is
-    /// said.
+    /// The same on a CUDA device that is none (see `runtime/tests/cuda/driver.h`), with libraries
+    /// beside driver and compiler, and with settings; nothing where there is no compiler to make
+    /// one, which is said.
     pub fn run_on_stand_in(
         &self,
         arguments: &str,
@@ -119,6 +120,14 @@ impl Sandbox {
     /// The same, read as JSON.
     pub fn json(&self, arguments: &str) -> Value {
         serde_json::from_str(&self.ok(arguments)).expect("JSON")
+    }
+
+    /// Runs what must fail with a code and say something.
+    #[track_caller]
+    pub fn refuses(&self, arguments: &str, code: i32, said: &str) {
+        let run = self.run(arguments);
+        assert_eq!(run.code, code, "tidegate {arguments}\n{}{}", run.stdout, run.stderr);
+        assert!(run.stderr.contains(said), "tidegate {arguments}\n{said}\n{}", run.stderr);
     }
 
     /// Runs what must fail and returns how, for a snapshot.

@@ -20,7 +20,8 @@ fn as_json_each_figure_has_its_unit() {
 }
 
 /// The features of Citeseer, which come with the machine of the paper: section 6.1 packs them 25.09
-/// times, and moves packed rows of such tables 9.7 times as fast (table 1, three tables on average).
+/// times, and moves packed rows of such tables 9.7 times as fast (table 1, three tables on
+/// average).
 #[test]
 fn citeseer_is_packed_as_in_the_paper() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data/citeseer-3327x3703.u16pairs");

@@ -1,11 +1,12 @@
-//! Every reader under broken input: whatever the bytes, it returns, and takes no memory that the bytes do
-//! not justify; and what it accepts can be used.
+//! Every reader under broken input: whatever the bytes, it returns, and takes no memory that the
+//! bytes do not justify; and what it accepts can be used.
 //!
-//! Inputs are those of `readers`, and those that once broke a reader (`corpus/READER/`), changed at random
-//! from a seed. `cargo test --test fuzz` runs some hundred cases of each reader in half a minute;
-//! `TIDEGATE_FUZZ_SECONDS=600 cargo test --test fuzz -- plan trace` runs these two for ten minutes each,
-//! watches for cases that do not end, and says which took longest. A failure names its seed, and its input is
-//! kept; `TIDEGATE_SEED=N TIDEGATE_CASES=1` replays it. Built as tests are, arithmetic that overflows panics.
+//! Inputs are those of `readers`, and those that once broke a reader (`corpus/READER/`), changed at
+//! random from a seed. `cargo test --test fuzz` runs some hundred cases of each reader in half a
+//! minute; `TIDEGATE_FUZZ_SECONDS=600 cargo test --test fuzz -- plan trace` runs these two for ten
+//! minutes each, watches for cases that do not end, and says which took longest. A failure names
+//! its seed, and its input is kept; `TIDEGATE_SEED=N TIDEGATE_CASES=1` replays it. Built as tests
+//! are, arithmetic that overflows panics.
 
 mod codec_readers;
 mod mutate;

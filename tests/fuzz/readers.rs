@@ -9,7 +9,6 @@ use experiments::zeros::TensorZeros;
 use networks::{NetworkOptions, modelled_trace, network_from_onnx, network_from_toml};
 use planner::{CodecOptions, Limits, NoMonitor, Problem, methods};
 use profiler::import::{Format, ImportOptions, InPlaceOps, import};
-use profiler::trainable::{Training, trainable};
 use runtime::profile::Needs;
 use schema::{
     Basis, Bytes, BytesPerSec, CodecModels, Direction, Document, Machine, Nanos, Plan, PlanSeries,
@@ -294,14 +293,14 @@ fn read_network(bytes: &[u8]) -> bool {
     [u32::MAX, 1 << 30, 4].map(read).contains(&true)
 }
 
-/// Modelled, and as it would be trained: nothing but what it would need is worked out of a network that is
-/// too large.
+/// Modelled, and as it would be trained: nothing but what it would need is worked out of a network
+/// that is too large.
 fn use_network<E>(network: Result<networks::Network, E>) -> bool {
     let Ok(network) = network else { return false };
     if let Ok(trace) = modelled_trace(&network, &fixture().machine) {
         in_core(&trace);
     }
-    if let Ok(network) = trainable(&network, Training::default()) {
+    if let Ok(network) = runtime::network::Network::new(&network, None) {
         let Needs { in_core, peak, .. } = Needs::of(&network);
         assert!(in_core >= peak / 2, "{in_core} {peak}");
         let Needs { .. } = Needs::of(&network.in_bf16());

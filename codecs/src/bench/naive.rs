@@ -3,11 +3,6 @@
 //!
 //! Bitmaps and values lie one behind the other, for the whole tensor at once and without a table.
 
-use std::time::Duration;
-
-use super::timed;
-use crate::TensorView;
-use crate::layout::width;
 use crate::words::Word;
 
 /// Compresses words of 2 or 4 bytes and returns the length. `out` has room for a bitmap of 4 bytes
@@ -58,31 +53,6 @@ fn decompress_words<W: Word>(payload: &[u8], out: &mut [u8]) {
                 W::default().write(place);
             }
         }
-    }
-}
-
-/// Its buffers and best times: compress, decompress.
-pub(super) struct Timed {
-    payload: Vec<u8>,
-    restored: Vec<u8>,
-    pub(super) best: [Duration; 2],
-}
-
-impl Timed {
-    pub(super) fn new(input: TensorView<'_>) -> Self {
-        let bytes = input.bytes().len();
-        let payload = vec![0xff; 2 * bytes + 4];
-        Self { payload, restored: vec![0xff; bytes], best: [Duration::MAX; 2] }
-    }
-
-    pub(super) fn run(&mut self, input: TensorView<'_>) {
-        let width = width(input.layout().dtype());
-        let (len, compress_time) = timed(|| compress(width, input.bytes(), &mut self.payload));
-        let payload = &self.payload[..len];
-        let ((), decompress_time) = timed(|| decompress(width, payload, &mut self.restored));
-        let [best_compress, best_decompress] = &mut self.best;
-        *best_compress = compress_time.min(*best_compress);
-        *best_decompress = decompress_time.min(*best_decompress);
     }
 }
 

@@ -5,8 +5,8 @@ use rayon::prelude::*;
 use super::metadata::BitCounts;
 use super::{ChunkSize, IbpError, Metadata, RowCoder, Rows};
 
-/// Shares of the rows, in percent, of which [`analyse`] tries to have more agree on a bit for it to be
-/// invariant: those of the authors' code.
+/// Shares of the rows, in percent, of which [`analyse`] tries to have more agree on a bit for it to
+/// be invariant: those of the authors' code.
 const THRESHOLDS: [u8; 6] = [70, 75, 80, 85, 90, 95];
 
 /// What was learned from a table, or from a sample of it.
@@ -23,8 +23,8 @@ pub struct Analysis {
     pub rows: u64,
 }
 
-/// Finds Mask and Bitval (section 4.1) with the threshold that saves most, of 70 % to 95 % in steps of
-/// 5 %; the lowest of those that save the same.
+/// Finds Mask and Bitval (section 4.1) with the threshold that saves most, of 70 % to 95 % in steps
+/// of 5 %; the lowest of those that save the same.
 ///
 /// # Errors
 /// [`IbpError::NoRows`]; [`IbpError::RowBytes`] unless a row is a whole number of chunks.

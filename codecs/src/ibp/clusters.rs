@@ -3,8 +3,8 @@
 use rayon::prelude::*;
 
 use super::metadata::majority;
-use super::rows::SplitMix64;
 use super::{Analysis, ChunkSize, IbpError, Metadata, RowCoder, Rows, analyse};
+use crate::synthetic::next;
 
 /// Rounds of k-means after which clusters are taken as they are.
 const ROUNDS: usize = 12;
@@ -14,8 +14,8 @@ const ROUNDS: usize = 12;
 pub struct Clusters {
     /// Mask and Bitval of each cluster, at least one.
     pub metadata: Vec<Metadata>,
-    /// Bytes that they save on the rows that they were learned from, all of their own bytes (metadata,
-    /// and each row's cluster) counted. Negative where they cost more.
+    /// Bytes that they save on the rows that they were learned from, all of their own bytes
+    /// (metadata, and each row's cluster) counted. Negative where they cost more.
     pub net_saved: i64,
 }
 
@@ -31,14 +31,15 @@ impl Clusters {
     }
 }
 
-/// Divides rows into at most `most` clusters (section 6.5, "Clustered Compression"), of 1, 2, 4 and so
-/// on the number that saves most; the fewest of those that save the same.
+/// Divides rows into at most `most` clusters (section 6.5, "Clustered Compression"), of 1, 2, 4 and
+/// so on the number that saves most; the fewest of those that save the same.
 ///
-/// "We modify k-means to use tensor bit-similarity for distances": the distance of a row to a centre
-/// is the number of bits in which they differ, and a centre has at each bit the value that most of its
-/// rows have, which is nearest to them. Of what the paper leaves open: the first centres are drawn
-/// as in k-means++ (Arthur and Vassilvitskii, 2007) but with the distance itself, as it is already a
-/// square; after 12 rounds clusters are taken as they are; each has its own threshold.
+/// "We modify k-means to use tensor bit-similarity for distances": the distance of a row to a
+/// centre is the number of bits in which they differ, and a centre has at each bit the value that
+/// most of its rows have, which is nearest to them. Of what the paper leaves open: the first
+/// centres are drawn as in k-means++ (Arthur and Vassilvitskii, 2007) but with the distance itself,
+/// as it is already a square; after 12 rounds clusters are taken as they are; each has its own
+/// threshold.
 ///
 /// # Errors
 /// [`IbpError::ClusterCount`] where `most` is none or more than [`Clusters::MAX`]; as [`analyse`].
@@ -63,8 +64,8 @@ pub fn cluster(
     Ok(best)
 }
 
-/// What is learned of each of `count` clusters, fewer where fewer rows differ: as [`cluster`], which
-/// says how rows are divided, but of one number of clusters.
+/// What is learned of each of `count` clusters, fewer where fewer rows differ: as [`cluster`],
+/// which says how rows are divided, but of one number of clusters.
 ///
 /// # Errors
 /// As [`cluster`].
@@ -135,11 +136,11 @@ fn grouped(rows: Rows<'_>, assigned: &[usize], count: usize) -> Vec<Vec<u8>> {
     groups
 }
 
-/// Rows drawn with a chance that grows with their distance to those drawn before; fewer than `count`
-/// where no more rows differ.
+/// Rows drawn with a chance that grows with their distance to those drawn before; fewer than
+/// `count` where no more rows differ.
 fn first_centres(rows: Rows<'_>, count: usize, seed: u64) -> Vec<Vec<u8>> {
-    let mut random = SplitMix64(seed);
-    let first = (random.next() % rows.len() as u64) as usize;
+    let mut random = seed;
+    let first = (next(&mut random) % rows.len() as u64) as usize;
     let mut centres = vec![rows.get(first).unwrap_or_default().to_vec()];
     let mut distances = vec![u64::MAX; rows.len()];
     while centres.len() < count {
@@ -151,7 +152,7 @@ fn first_centres(rows: Rows<'_>, count: usize, seed: u64) -> Vec<Vec<u8>> {
         if total == 0 {
             break;
         }
-        let mut ticket = u128::from(random.next()) % total;
+        let mut ticket = u128::from(next(&mut random)) % total;
         let drawn = distances.iter().position(|&distance| {
             let hit = ticket < u128::from(distance);
             ticket = ticket.saturating_sub(u128::from(distance));

@@ -17,7 +17,8 @@ pub(crate) const KIND_BYTES: usize = size_of::<u128>();
 /// What follows Mask and Bitval, and what follows the table, begins at a multiple of this.
 pub(crate) const ALIGN: usize = 16;
 
-/// Invariant bit packing of a tensor as a table: the last dimension is a row, all others are merged.
+/// Invariant bit packing of a tensor as a table: the last dimension is a row, all others are
+/// merged.
 ///
 /// Payload of a tensor that becomes smaller:
 ///
@@ -46,7 +47,8 @@ impl Ibp {
         (rows >= FEWEST_ROWS && layout.folded(2).len() == 2 && fits).then_some((rows, row_bytes))
     }
 
-    /// Writes the payload of a tensor and returns its length, unless it would be as long as the tensor.
+    /// Writes the payload of a tensor and returns its length, unless it would be as long as the
+    /// tensor.
     fn pack(&self, rows: Rows<'_>, out: &mut [u8]) -> Result<Option<usize>, IbpError> {
         let row_bytes = rows.row_bytes();
         let fits = |chunk: &&ChunkSize| row_bytes.is_multiple_of(chunk.bytes());

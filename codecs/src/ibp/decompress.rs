@@ -56,8 +56,8 @@ impl Block<'_> {
     }
 }
 
-/// Decompresses a row block by block with a function that decompresses one, and returns how many bytes
-/// the row took. The function returns how many bits the block took.
+/// Decompresses a row block by block with a function that decompresses one, and returns how many
+/// bytes the row took. The function returns how many bits the block took.
 #[inline(always)]
 fn decompress_with<const N: usize>(
     plan: &Plan<N>,
@@ -101,7 +101,8 @@ fn end<const N: usize>(
     if bytes <= compressed.len() { Ok(bytes) } else { Err(CUT_OFF) }
 }
 
-/// Stores the lanes of a block, as they are in memory; of the last one as much as there is room for.
+/// Stores the lanes of a block, as they are in memory; of the last one as much as there is room
+/// for.
 #[inline(always)]
 fn store(out: &mut [u8], mut lanes: impl Iterator<Item = u64>) {
     let (whole, rest) = out.as_chunks_mut::<LANE>();

@@ -1,14 +1,15 @@
 //! Chunks, eight bytes at a time.
 //!
-//! Rows and payloads are worked on in *lanes*: eight bytes as one integer in which the first chunk is
-//! the highest, so that the bits of a lane, from the highest down, are in the order of the payload. A
-//! lane holds `N` chunks of `8 / N` bytes.
+//! Rows and payloads are worked on in *lanes*: eight bytes as one integer in which the first chunk
+//! is the highest, so that the bits of a lane, from the highest down, are in the order of the
+//! payload. A lane holds `N` chunks of `8 / N` bytes.
 
 use super::IbpError;
 
 /// Bytes of a chunk: the word that is compressed or not as a whole.
 ///
-/// A chunk costs one participation bit, and one bit in it that differs keeps all of it uncompressed.
+/// A chunk costs one participation bit, and one bit in it that differs keeps all of it
+/// uncompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChunkSize {
     /// One byte.
@@ -94,8 +95,8 @@ fn load_part<const N: usize>(bytes: &[u8], fill: u8) -> u64 {
     lane_of::<N>(&whole)
 }
 
-/// For each combination of participation bits of `N` chunks (first chunk lowest) the lane in which the
-/// participating chunks are all ones.
+/// For each combination of participation bits of `N` chunks (first chunk lowest) the lane in which
+/// the participating chunks are all ones.
 const fn spread<const N: usize>() -> [u64; 256] {
     let mut table = [0; 256];
     let mut bits = 0;

@@ -54,7 +54,8 @@ impl Metadata {
     }
 }
 
-/// How many rows have a 1 at each bit of a row (section 4.1: "A counter is allocated for each bit").
+/// How many rows have a 1 at each bit of a row (section 4.1: "A counter is allocated for each
+/// bit").
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BitCounts {
     rows: u64,

@@ -1,10 +1,10 @@
 //! What of compressing and decompressing a row does not depend on the row.
 //!
-//! Taking the unmasked bits of a chunk together, and spreading them again, is done for all chunks of
-//! a row side by side in at most six steps, of which step `i` moves some of the bits by `2^i`: the
-//! *compress* and *expand* of Warren, *Hacker's Delight*, 2nd ed., sections 7-4 and 7-5. Which bits
-//! move depends on the mask alone. Masks of numbers have few and regular runs, and then most steps
-//! move nothing anywhere and are left out.
+//! Taking the unmasked bits of a chunk together, and spreading them again, is done for all chunks
+//! of a row side by side in at most six steps, of which step `i` moves some of the bits by `2^i`:
+//! the *compress* and *expand* of Warren, *Hacker's Delight*, 2nd ed., sections 7-4 and 7-5. Which
+//! bits move depends on the mask alone. Masks of numbers have few and regular runs, and then most
+//! steps move nothing anywhere and are left out.
 
 use super::lanes::{LANE, chunk_bits, load_lane};
 use super::{IbpError, Metadata};

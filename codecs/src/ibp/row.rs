@@ -101,8 +101,8 @@ impl RowCoder {
     ///
     /// # Errors
     /// [`IbpError::RowBuffer`] unless `out` has a row's size; [`IbpError::Corrupt`] where the row is
-    /// cut off or a chunk participates that is not there. Damaged payload bits cannot be seen. After
-    /// an error `out` holds anything.
+    /// cut off or a chunk participates that is not there. Damaged payload bits cannot be seen.
+    /// After an error `out` holds anything.
     pub fn decompress(&self, compressed: &[u8], out: &mut [u8]) -> Result<usize, IbpError> {
         let (expected, actual) = (self.row_bytes(), out.len());
         if expected != actual {

@@ -1,6 +1,7 @@
 //! Rows of one size in one piece of memory.
 
 use super::IbpError;
+use crate::synthetic::next;
 
 /// An uncompressed table: rows of one size, back to back.
 #[derive(Debug, Clone, Copy)]
@@ -60,28 +61,16 @@ impl<'a> Rows<'a> {
 }
 
 /// Draws `count` of `rows` rows, or all of them if there are no more (section 6.1, "Dataset
-/// Sampling"), in their order: the table is divided into that many stretches as equal as can be, and
-/// one row is drawn from each, so that a table that changes from front to back is seen everywhere and
-/// one with a period is not seen at one phase. The same seed draws the same rows.
+/// Sampling"), in their order: the table is divided into that many stretches as equal as can be,
+/// and one row is drawn from each, so that a table that changes from front to back is seen
+/// everywhere and one with a period is not seen at one phase. The same seed draws the same rows.
 pub fn sample_of(rows: u64, count: u64, seed: u64) -> impl Iterator<Item = u64> {
     let count = count.min(rows);
-    let mut random = SplitMix64(seed);
+    let mut random = seed;
     (0..count).map(move |stretch| {
         let edge =
             |stretch: u64| (u128::from(stretch) * u128::from(rows) / u128::from(count)) as u64;
         let (begin, end) = (edge(stretch), edge(stretch + 1));
-        begin + random.next() % (end - begin)
+        begin + next(&mut random) % (end - begin)
     })
-}
-
-/// The generator of Steele, Lea and Flood (OOPSLA 2014): small, and the same everywhere.
-pub(super) struct SplitMix64(pub(super) u64);
-
-impl SplitMix64 {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
 }

@@ -7,8 +7,9 @@ use super::{ChunkSize, Clusters, IbpError, Metadata, RowCoder, Rows};
 /// Where compressed rows lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// Each row where it would lie uncompressed (section 5, "in-place compression"): nothing but its
-    /// number is needed to find it, and moving it takes fewer bytes, but the table is as large as ever.
+    /// Each row where it would lie uncompressed (section 5, "in-place compression"): nothing but
+    /// its number is needed to find it, and moving it takes fewer bytes, but the table is as large
+    /// as ever.
     InPlace,
     /// Back to back, with an offset for each (section 5, "Cache compression"): saves memory.
     Condensed,
@@ -57,8 +58,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without rows whose rows will be compressed with this metadata (of one cluster, unless
-    /// there are several).
+    /// A table without rows whose rows will be compressed with this metadata (of one cluster,
+    /// unless there are several).
     ///
     /// # Errors
     /// [`IbpError::ClusterCount`] without metadata or with too much of it;
@@ -88,8 +89,8 @@ impl Table {
         })
     }
 
-    /// Adds rows, compressed with the metadata that the table has: rows that arrive later need no new
-    /// one (section 6.1). Each goes to the cluster with which it becomes smallest.
+    /// Adds rows, compressed with the metadata that the table has: rows that arrive later need no
+    /// new one (section 6.1). Each goes to the cluster with which it becomes smallest.
     ///
     /// # Errors
     /// [`IbpError::RowBuffer`] where the rows are of another size.

@@ -5,13 +5,15 @@
 pub enum Argument {
     /// Address of what is read: the tensor that is compressed, or the payload.
     Source,
-    /// Address of what is written: the payload, with room for the codec's worst case, or the tensor.
+    /// Address of what is written: the payload, with room for the codec's worst case, or the
+    /// tensor.
     Target,
-    /// Address of the payload's length in bytes, a u64: written by compressing, read by decompressing.
+    /// Address of the payload's length in bytes, a u64: written by compressing, read by
+    /// decompressing.
     Length,
     /// Address of a u64 that must be all ones before: then it is the number of what cannot be
-    /// compressed (an element that is not finite) or decompressed (a block or row that is damaged), the
-    /// least one if there are several. Left alone where all is well.
+    /// compressed (an element that is not finite) or decompressed (a block or row that is damaged),
+    /// the least one if there are several. Left alone where all is well.
     Status,
     /// Address so many bytes into scratch memory.
     Scratch(u64),
@@ -34,8 +36,17 @@ pub struct Launch<A = Argument> {
     pub arguments: Vec<A>,
 }
 
-/// Launches one after the other, each of which sees what those before wrote. Addresses are multiples
-/// of 16 bytes.
+impl<A> Launch<A> {
+    /// The same launch with other arguments.
+    pub fn map<B>(&self, argument: impl FnMut(&A) -> B) -> Launch<B> {
+        let Self { program, kernel, blocks, threads, arguments } = self;
+        let arguments = arguments.iter().map(argument).collect();
+        Launch { program, kernel: kernel.clone(), blocks: *blocks, threads: *threads, arguments }
+    }
+}
+
+/// Launches one after the other, each of which sees what those before wrote. Addresses are
+/// multiples of 16 bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launches<A = Argument> {
     /// In order.

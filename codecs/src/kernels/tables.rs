@@ -29,8 +29,8 @@ pub enum TableArgument {
     Number(u64),
 }
 
-/// How so many rows of a table are looked up and decompressed, in at most so many blocks of threads: a
-/// warp a row, straight from host memory.
+/// How so many rows of a table are looked up and decompressed, in at most so many blocks of
+/// threads: a warp a row, straight from host memory.
 pub fn gather(table: &TableParts<'_>, lookups: u64, most_blocks: u32) -> Launch<TableArgument> {
     use TableArgument::{Clusters, Ends, Metadata, Number, Numbers, Rows, Status, Target};
     let work = u32::try_from(lookups.div_ceil(WARPS)).unwrap_or(u32::MAX);

@@ -1,5 +1,5 @@
-//! From bitmaps to the numbers of the elements that are set, and back: with vectors, and without a loop over
-//! bits, whose length no processor foresees.
+//! From bitmaps to the numbers of the elements that are set, and back: with vectors, and without a
+//! loop over bits, whose length no processor foresees.
 
 use super::{BLOCK, Bitmaps, bitmaps, gather};
 
@@ -17,14 +17,14 @@ static NUMBERS: [u8; 2 * BLOCK] = {
 /// Room that [`numbers`] needs.
 pub(crate) const NUMBERS_BYTES: usize = 2 * BLOCK + 64;
 
-/// Writes the numbers of the elements whose bit is set to the front of `out`, ascending, two bytes each, and
-/// returns how many there are. What lies behind may be overwritten.
+/// Writes the numbers of the elements whose bit is set to the front of `out`, ascending, two bytes
+/// each, and returns how many there are. What lies behind may be overwritten.
 pub(crate) fn numbers(bitmaps: &Bitmaps, out: &mut [u8; NUMBERS_BYTES]) -> usize {
     gather::<u16>(&NUMBERS, bitmaps, out) / 2
 }
 
-/// Elements of a block, to be set one by one. Each has bytes of its own: a bit in a bitmap could only be
-/// set once the one before it is written, and read again.
+/// Elements of a block, to be set one by one. Each has bytes of its own: a bit in a bitmap could
+/// only be set once the one before it is written, and read again.
 pub(crate) struct Marks([u8; 2 * BLOCK]);
 
 impl Marks {

@@ -3,9 +3,6 @@
 use super::huffman::{Entry, MAX_LENGTH, Table, Word};
 use super::token::{Packed, TOKENS, extra, token};
 
-/// How many bits can be seen at once from any position.
-pub(super) const PEEK: u32 = 57;
-
 /// Writes tokens to the front of `out` and returns how many bytes they take, the last one filled up
 /// with zeros. Up to 8 bytes behind are overwritten.
 pub(super) fn write(tokens: &[Packed], words: &[Word; TOKENS], out: &mut [u8]) -> usize {
@@ -36,7 +33,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The next [`PEEK`] bits or more, with zeros behind the end.
+    /// The next [`PEEK`](super::huffman::PEEK) bits or more, with zeros behind the end.
     #[inline(always)]
     fn peek(&self) -> u64 {
         let rest = self.bytes.get(self.position / 8..).unwrap_or_default();

@@ -1,7 +1,9 @@
 //! Canonical Huffman codes of limited length.
 
-use super::bits::PEEK;
 use super::token::{Histogram, Kind, Meaning, TOKENS, meaning};
+
+/// How many bits of a stream can be seen at once from any position.
+pub(super) const PEEK: u32 = 57;
 
 /// No code word is longer. Then one table look-up decodes any, and the table stays in the fastest
 /// cache. Words of tokens rarer than one in 2^11 become shorter than they should be, at little

@@ -6,9 +6,10 @@
 //!
 //! cuSZ gives each of `2 R` differences a symbol and lists those beyond the radius `R` as outliers
 //! (Tian et al., PACT 2020). Here the alphabet has [`TOKENS`] symbols at every error bound, so that
-//! a block can carry a code of its own and no difference is ever out of range; within a class of an eighth of an octave the distribution is so flat that this costs hundredths
-//! of a bit. Runs are what lets half-zero data cost less than the one bit per zero that a Huffman
-//! code of single values must pay.
+//! a block can carry a code of its own and no difference is ever out of range; within a class of an
+//! eighth of an octave the distribution is so flat that this costs hundredths of a bit. Runs are
+//! what lets half-zero data cost less than the one bit per zero that a Huffman code of single
+//! values must pay.
 //!
 //! Tokens are numbered from 0: the classes of runs by length, then the classes of values by
 //! magnitude, of each the positive one first.

@@ -1,10 +1,12 @@
 //! What all codecs promise.
 
 mod damage;
+mod ibp;
 mod ids;
 mod lossless;
 mod snapshots;
 mod synthetic;
+mod sz;
 mod zfp;
 
 use codecs::{Codec, CodecId, Layout, TensorView};

@@ -1,6 +1,6 @@
 //! A codec's kernels on the emulator.
 
-use codecs::kernels::{self, Argument, Launch, Launches, Program};
+use codecs::kernels::{self, Argument, Launches, Program};
 use codecs::{CodecId, Error, Layout};
 
 use crate::emulator::{Emulator, Value};
@@ -81,17 +81,7 @@ fn run(
         Argument::Scratch(at) => Value::Buffer(4, at),
         Argument::Number(number) => Value::Number(number),
     };
-    let launches: Vec<Launch<Value>> = launches
-        .launches
-        .iter()
-        .map(|launch| Launch {
-            program: launch.program,
-            kernel: launch.kernel.clone(),
-            blocks: launch.blocks,
-            threads: launch.threads,
-            arguments: launch.arguments.iter().map(value).collect(),
-        })
-        .collect();
+    let launches: Vec<_> = launches.launches.iter().map(|launch| launch.map(value)).collect();
     emulator.run(chance.seed, &mut buffers, &launches);
     let [_, target, length, status, _] = buffers;
     let number = |bytes: &[u8]| u64::from_le_bytes(*bytes.first_chunk().unwrap());

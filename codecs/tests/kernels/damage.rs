@@ -8,8 +8,8 @@ use schema::Dtype;
 
 use crate::codec::{Chance, decompress, program};
 
-/// Damages payloads at random. Where the codec gives a tensor, so do the kernels, the same one; where
-/// it refuses, so do they, unless `lenient`: then they may overlook what they never read.
+/// Damages payloads at random. Where the codec gives a tensor, so do the kernels, the same one;
+/// where it refuses, so do they, unless `lenient`: then they may overlook what they never read.
 fn check(program_name: &str, id: &str, elements: [usize; 2], lenient: bool) {
     let Some(emulator) = program(program_name) else { return };
     let emulator = std::cell::RefCell::new(emulator);

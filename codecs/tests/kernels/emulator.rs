@@ -115,8 +115,8 @@ impl Drop for Emulator {
     }
 }
 
-/// The executable of programs, which is compiled once for each text that they ever have. Each program
-/// has a namespace, because what they begin with is the same.
+/// The executable of programs, which is compiled once for each text that they ever have. Each
+/// program has a namespace, because what they begin with is the same.
 fn compiled(programs: &[Program], compiler: &str, more: &str, options: &[&str]) -> PathBuf {
     let name = programs[0].name();
     let (mut sources, mut entries) = (String::new(), String::new());

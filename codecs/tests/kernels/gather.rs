@@ -2,7 +2,7 @@
 
 use codecs::Layout;
 use codecs::ibp::{ChunkSize, LINE, Metadata, Placement, Rows, Table, analyse};
-use codecs::kernels::{self, Launch, TableArgument};
+use codecs::kernels::{self, TableArgument};
 use codecs::synthetic::Recipe;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -96,14 +96,7 @@ fn gather(emulator: &mut Emulator, case: &Case, table: &Table, numbers: &[u64]) 
         TableArgument::Status => Value::Buffer(6, 0),
         TableArgument::Number(number) => Value::Number(number),
     };
-    let launch = Launch {
-        program: launch.program,
-        kernel: launch.kernel.clone(),
-        blocks: launch.blocks,
-        threads: launch.threads,
-        arguments: launch.arguments.iter().map(value).collect(),
-    };
-    emulator.run(case.seed, &mut buffers, &[launch]);
+    emulator.run(case.seed, &mut buffers, &[launch.map(value)]);
     let status = u64::from_le_bytes(*buffers[6].first_chunk().unwrap());
     (buffers.swap_remove(5), status)
 }

@@ -1,9 +1,8 @@
 //! Chains of stages, each a forward op and a backward op.
 
-use schema::{
-    Bytes, Document, Home, Nanos, Op, OpKind, Origin, Phase, Provenance, Role, Tensor, TensorId,
-    Trace,
-};
+use schema::{OpKind, Phase, Role, Trace};
+
+use super::build::{self, tensor};
 
 /// Stage i's forward op reads output i-1 and writes output i and what it saves for its backward op,
 /// which reads that, output i-1 and gradient i and writes gradient i-1.
@@ -41,71 +40,36 @@ impl Chain {
 /// gradients in the order in which they are made. The last outlives the iteration.
 pub fn trace(chain: &Chain) -> Trace {
     let stages = chain.stages();
-    let tensor = |name: String, bytes: u64, role| Tensor {
-        name,
-        bytes: Bytes(bytes),
-        role,
-        dtype: None,
-        home: Home::Device,
-        appears_before: None,
-        sparsity: None,
-    };
     type Ids = Vec<usize>;
-    let op = |name: String, phase, duration: u64, reads: Ids, writes: Ids, frees: Ids| Op {
-        name,
-        kind: OpKind::Other,
-        phase,
-        duration: Nanos(duration),
-        recompute: None,
-        reads: reads.into_iter().map(TensorId::from_index).collect(),
-        writes: writes.into_iter().map(TensorId::from_index).collect(),
-        in_place: Vec::new(),
-        workspace: Bytes(0),
-        frees: frees.into_iter().map(TensorId::from_index).collect(),
-        rerunnable: true,
-        flops: None,
-        bytes_moved: None,
+    let op = |name: String, phase, duration: u64, lists: [Ids; 3]| {
+        let lists = lists.map(|list| list.into_iter().map(|id| id as u32).collect::<Vec<_>>());
+        let [reads, writes, frees] = &lists;
+        build::op(name, (OpKind::Other, phase), duration, [reads, writes, frees])
     };
     let output = |stage: usize| 2 * stage + 1;
     let input = |stage: usize| if stage == 0 { 0 } else { output(stage - 1) };
     let saved = |stage: usize| 2 * stage + 2;
     let gradient = |stage: usize| 2 * stages + stages - stage;
-    let mut tensors = vec![tensor("input".into(), 0, Role::Input)];
+    let mut tensors = vec![tensor("input", 0, Role::Input)];
     let mut ops = Vec::new();
     for i in 0..stages {
         tensors.push(tensor(format!("x{i}"), chain.outputs[i], Role::Activation));
         tensors.push(tensor(format!("y{i}"), chain.saved[i], Role::Activation));
         let writes = vec![output(i), saved(i)];
         let name = format!("f{i}");
-        ops.push(op(name, Phase::Forward, chain.forward[i], vec![input(i)], writes, vec![]));
+        ops.push(op(name, Phase::Forward, chain.forward[i], [vec![input(i)], writes, vec![]]));
     }
     let last = output(stages - 1);
-    tensors.push(tensor("dloss".into(), chain.gradient, Role::Gradient));
+    tensors.push(tensor("dloss", chain.gradient, Role::Gradient));
     let made = vec![gradient(stages - 1)];
-    ops.push(op("loss".into(), Phase::Backward, 0, vec![last], made, vec![last]));
+    ops.push(op("loss".into(), Phase::Backward, 0, [vec![last], made, vec![last]]));
     for i in (0..stages).rev() {
         let made = gradient(i) + 1;
         tensors.push(tensor(format!("d{i}"), chain.gradient, Role::Gradient));
         let reads = vec![input(i), saved(i), gradient(i)];
         let dies = reads.iter().copied().filter(|t| *t != 0).collect();
         let time = chain.backward[i];
-        ops.push(op(format!("b{i}"), Phase::Backward, time, reads, vec![made], dies));
+        ops.push(op(format!("b{i}"), Phase::Backward, time, [reads, vec![made], dies]));
     }
-    let trace = Trace {
-        network: "chain".into(),
-        batch: None,
-        provenance: Provenance {
-            settings: Default::default(),
-            origin: Origin::Modelled,
-            device: "none".into(),
-            framework: None,
-            source: "a chain of stages".into(),
-            date: None,
-            notes: Vec::new(),
-        },
-        tensors,
-        ops,
-    };
-    trace.check().expect("a chain is well formed");
-    trace
+    build::trace("chain", tensors, ops)
 }

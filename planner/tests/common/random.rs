@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use planner::{CodecOptions, Problem};
+use planner::{CodecOptions, Decided, PlanError, Problem, bound, lower};
 use schema::{
     Bandwidth, Bytes, BytesPerSec, Choice, CodecModel, CodecModels, Compute, Device, Document,
-    Fidelity, Home, Host, InPlace, Link, Machine, ModelBasis, Nanos, Op, OpId, OpKind, Origin,
-    Phase, Provenance, RatioBand, Role, SizeModel, Tensor, TensorId, TimeModel, TimePoint, Trace,
+    Fidelity, Host, InPlace, Link, Machine, Nanos, Op, OpId, OpKind, Phase, Plan, Role, SizeModel,
+    Tensor, TensorId, TimeModel, Trace,
 };
-use simulator::{OffloadStart, Policy, PrefetchGate, Treatment};
+use simulator::{OffloadStart, Outcome, Policy, PrefetchGate, Treatment};
+
+use super::build;
 
 pub use checker::Random;
 
@@ -17,8 +19,8 @@ pub fn trace(random: &mut Random, most_ops: u64) -> Trace {
     trace_of(random, most_ops, false)
 }
 
-/// A trace in which constants change: by updates at its end and in between, once or more often, beside
-/// what reads them before and after; some come into being late.
+/// A trace in which constants change: by updates at its end and in between, once or more often,
+/// beside what reads them before and after; some come into being late.
 pub fn training(random: &mut Random, most_ops: u64) -> Trace {
     trace_of(random, most_ops, true)
 }
@@ -27,21 +29,7 @@ fn trace_of(random: &mut Random, most_ops: u64, trains: bool) -> Trace {
     let constants = random.below(4);
     let ops = 1 + random.below(most_ops);
     let forward = ops / 2 + 1;
-    let mut trace = Trace {
-        network: "random".into(),
-        batch: None,
-        provenance: Provenance {
-            settings: Default::default(),
-            origin: Origin::Modelled,
-            device: "none".into(),
-            framework: None,
-            source: "a seed".into(),
-            date: None,
-            notes: Vec::new(),
-        },
-        tensors: Vec::new(),
-        ops: Vec::new(),
-    };
+    let mut trace = build::unchecked("random", Vec::new(), Vec::new());
     for _ in 0..constants {
         tensor(&mut trace, random, Role::Parameter);
     }
@@ -67,15 +55,9 @@ fn tensor(trace: &mut Trace, random: &mut Random, role: Role) -> TensorId {
         1..=4 => 1 + random.below(500),
         _ => 1000 + random.below(20_000),
     };
-    trace.tensors.push(Tensor {
-        name: format!("t{}", trace.tensors.len()),
-        bytes: Bytes(bytes),
-        role,
-        dtype: None,
-        home: Home::Device,
-        appears_before: None,
-        sparsity: random.one_in(4).then(|| random.below(101) as f64 / 100.0),
-    });
+    let name = format!("t{}", trace.tensors.len());
+    let sparsity = random.one_in(4).then(|| random.below(101) as f64 / 100.0);
+    trace.tensors.push(Tensor { sparsity, ..build::tensor(name, bytes, role) });
     TensorId::from_index(trace.tensors.len() - 1)
 }
 
@@ -92,20 +74,16 @@ fn op(trace: &mut Trace, random: &mut Random, phase: Phase) {
         }
     }
     let writes = (0..random.below(3)).map(|_| tensor(trace, random, Role::Activation)).collect();
+    let name = format!("op{}", trace.ops.len());
+    let kind = random.of(&[OpKind::Convolution, OpKind::Activation, OpKind::Other]);
+    let duration = random.below(2000);
     trace.ops.push(Op {
-        name: format!("op{}", trace.ops.len()),
-        kind: random.of(&[OpKind::Convolution, OpKind::Activation, OpKind::Other]),
-        phase,
-        duration: Nanos(random.below(2000)),
         recompute: random.one_in(3).then_some(Nanos(random.below(1000))),
         reads,
         writes,
-        in_place: Vec::new(),
         workspace: Bytes(if random.one_in(3) { random.below(5000) } else { 0 }),
-        frees: Vec::new(),
         rerunnable: !random.one_in(12),
-        flops: None,
-        bytes_moved: None,
+        ..build::op(name, (kind, phase), duration, [&[]; 3])
     });
 }
 
@@ -244,23 +222,14 @@ pub fn codec_models(random: &mut Random) -> CodecModels {
         }
     };
     let models = (0..random.below(4)).map(|index| model(random, index)).collect();
-    let models = CodecModels { device: "none".into(), source: "a seed".into(), models };
+    let models = build::models(models);
     models.check().expect("the generator makes well-formed models");
     models
 }
 
 fn time_model(random: &mut Random) -> TimeModel {
-    let (latency, more) = (Nanos(random.below(100)), Nanos(random.below(1000)));
-    let points = vec![
-        TimePoint { bytes: Bytes(0), time: latency },
-        TimePoint { bytes: Bytes(20_000), time: latency + more },
-    ];
-    TimeModel {
-        bands: vec![RatioBand { up_to_permille: 1000, points }],
-        spread_permille: None,
-        basis: ModelBasis::Modelled,
-        source: "a seed".into(),
-    }
+    let (latency, more) = (random.below(100), random.below(1000));
+    build::times(latency, (20_000, latency + more))
 }
 
 /// The problem of a trace and a machine, with random codecs, if any.
@@ -300,8 +269,30 @@ pub fn treatments(random: &mut Random, problem: &Problem) -> Vec<Treatment> {
     (0..model.gaps().len()).map(treatment).collect()
 }
 
-/// Durations of a plan's actions, each scaled by a factor of its own between 0.1 and 10.
-pub fn jitter(random: &mut Random, durations: impl Iterator<Item = Nanos>) -> Vec<u64> {
-    let factor = |random: &mut Random| 10f64.powf(random.below(2001) as f64 / 1000.0 - 1.0);
-    durations.map(|d| (d.0 as f64 * factor(random)).round() as u64).collect()
+/// Random decisions about a random problem, lowered, with what they were evaluated to; none where
+/// they do not fit.
+pub fn plan(random: &mut Random) -> Result<Option<(Plan, Trace, Outcome)>, String> {
+    let trace = trace(random, 24);
+    let machine = machine(random);
+    let policy = policy(random);
+    let mut problem = problem(random, &trace, &machine);
+    let treatments = treatments(random, &problem);
+    let unlimited = problem.evaluator(policy, problem.budget).evaluate(&treatments);
+    let Ok(Outcome { peak, .. }) = unlimited else { return Ok(None) };
+    // From a little too small to more than enough.
+    problem.budget = Bytes((peak.0 as f64 * (0.5 + random.below(100) as f64 / 100.0)) as u64);
+    let mut evaluator = problem.evaluator(policy, problem.budget);
+    let Ok(outcome) = evaluator.evaluate(&treatments) else { return Ok(None) };
+    let considered = (0..problem.model.gaps().len()).collect();
+    let decided = Decided::new(treatments, policy, considered);
+    let plan = match lower(&problem, problem.budget, &decided) {
+        Ok(plan) => plan,
+        Err(PlanError::Fragmented { .. }) => return Ok(None),
+        Err(error) => return Err(format!("evaluated, but not lowered: {error}")),
+    };
+    let bound = bound(&problem);
+    match bound.time().is_none_or(|time| plan.predicted.iteration < time) {
+        true => Err(format!("{} beats {bound:?}", plan.predicted.iteration)),
+        false => Ok(Some((plan, trace, outcome))),
+    }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use schema::TraceError;
+use schema::Malformed;
 
 /// Why a recording cannot be imported. Nothing is left behind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,8 +21,8 @@ pub enum ImportError {
         file: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong there.
-        problem: DtrProblem,
+        /// What is wrong there, and a remedy.
+        problem: String,
     },
     /// An opgraph is not JSON.
     #[error("{}: not JSON: {why}: copy or record the file again", file.display())]
@@ -37,10 +37,10 @@ pub enum ImportError {
     Opgraph {
         /// The file.
         file: PathBuf,
-        /// The op.
-        place: Place,
-        /// What is wrong there.
-        problem: OpgraphProblem,
+        /// The op, empty where it is none's.
+        place: String,
+        /// What is wrong there, and a remedy.
+        problem: String,
     },
     /// The recording is consistent line by line, but no trace.
     #[error("{}: the recording makes no trace: {why}: record it again", file.display())]
@@ -48,99 +48,47 @@ pub enum ImportError {
         /// The file.
         file: PathBuf,
         /// What the trace's check says.
-        why: TraceError,
+        why: Malformed,
     },
 }
 
 /// What is wrong in a line of a DTR log.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DtrProblem {
-    /// Not a JSON object, or not one of the log's instructions, or without one of its fields.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DtrProblem {
     #[error("not an instruction of a DTR log: {why}: copy or record the log again")]
-    Syntax {
-        /// What the JSON parser says.
-        why: String,
-    },
-    /// A field that is no number, or one out of range.
+    Syntax { why: String },
     #[error("{field} is {found}, not a whole number {range}: copy or record the log again")]
-    Number {
-        /// The field.
-        field: &'static str,
-        /// What stands there.
-        found: String,
-        /// What may stand there.
-        range: &'static str,
-    },
-    /// A line that is not the one that must follow the line before.
+    Number { field: &'static str, found: String, range: &'static str },
     #[error("`{name}` needs its {expected} line here, but {found}: copy or record the log again")]
-    Expected {
-        /// The name that is being defined.
-        name: String,
-        /// The instruction that should stand here.
-        expected: &'static str,
-        /// What stands here.
-        found: String,
-    },
-    /// A name that nothing defines.
+    Expected { name: String, expected: &'static str, found: String },
     #[error(
         "{instruction} uses `{name}`, which is not defined here: record the log from the start \
          of the iteration"
     )]
-    Undefined {
-        /// The instruction.
-        instruction: &'static str,
-        /// The name.
-        name: String,
-    },
-    /// A name that is defined while it is still in use.
+    Undefined { instruction: &'static str, name: String },
     #[error(
         "{instruction} defines `{name}`, which is still defined: the log lacks its RELEASE, \
          record it again"
     )]
-    Redefined {
-        /// The instruction.
-        instruction: &'static str,
-        /// The name.
-        name: String,
-    },
-    /// An index beyond the arguments.
+    Redefined { instruction: &'static str, name: String },
     #[error(
         "{field} names argument {index}, but the op has {args}, counted from 0: copy or record the \
          log again"
     )]
-    Argument {
-        /// The field.
-        field: &'static str,
-        /// The index, counted from 0.
-        index: u64,
-        /// How many arguments there are.
-        args: usize,
-    },
-    /// An argument that one op changes twice.
+    Argument { field: &'static str, index: u64, args: usize },
     #[error("MUTATE names argument {index} twice: name it once")]
-    MutatedTwice {
-        /// The index, counted from 0.
-        index: u64,
-    },
-    /// Sums that no real iteration reaches.
+    MutatedTwice { index: u64 },
     #[error("with this line the {what} exceeds 2^60: no real iteration does, record the log again")]
-    TooLarge {
-        /// What was added up.
-        what: &'static str,
-    },
-    /// Nothing to make a trace of.
+    TooLarge { what: &'static str },
     #[error("the log ends without an op (CALL or MUTATE) of the iteration: record a whole one")]
     NoOps,
 }
 
 /// Where in an opgraph something is wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// In a field of the graph itself.
+#[derive(Clone, Copy)]
+pub(super) enum Place {
     Graph,
-    /// In the op at this position of `ops`, whose id is not known.
     Position(usize),
-    /// In the op with this id.
     Op(u64),
 }
 
@@ -155,50 +103,20 @@ impl fmt::Display for Place {
 }
 
 /// What is wrong in an opgraph.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OpgraphProblem {
-    /// A field that is absent or not what it should be.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OpgraphProblem {
     #[error("`{field}` is {found}, not {expected}: correct it, or make the profile again")]
-    Field {
-        /// The field.
-        field: &'static str,
-        /// What stands there.
-        found: String,
-        /// What should.
-        expected: &'static str,
-    },
-    /// An id that two ops have.
+    Field { field: &'static str, found: String, expected: &'static str },
     #[error("`id` is that of ops[{first}], too: give each op an id of its own")]
-    DuplicateId {
-        /// Position of the op that has it first.
-        first: usize,
-    },
-    /// An id that no op has.
+    DuplicateId { first: usize },
     #[error("`{field}` names op {id}, which the graph does not have: add it, or correct the id")]
-    UnknownOp {
-        /// The field.
-        field: &'static str,
-        /// The id.
-        id: u64,
-    },
-    /// An op that runs only later.
+    UnknownOp { field: &'static str, id: u64 },
     #[error("`{field}` names op {id}, which has not run by then: list the ops in execution order")]
-    NotYetRun {
-        /// The field.
-        field: &'static str,
-        /// The id.
-        id: u64,
-    },
-    /// Sums that no real iteration reaches.
+    NotYetRun { field: &'static str, id: u64 },
     #[error(
         "with `{field}` the {what} of the ops so far exceeds 2^60: no real iteration does, correct it"
     )]
-    TooLarge {
-        /// The field.
-        field: &'static str,
-        /// What was added up.
-        what: &'static str,
-    },
+    TooLarge { field: &'static str, what: &'static str },
 }
 
 /// Text of a recording as errors quote it: without control characters, and cut where it is long.

@@ -65,8 +65,8 @@ pub struct Slowed {
     pub shares: [Option<f64>; BESIDE.len()],
 }
 
-/// Times every load alone and beside others, `repeats` times each, and in turns, so that whatever else
-/// the machine does disturbs all alike.
+/// Times every load alone and beside others, `repeats` times each, and in turns, so that whatever
+/// else the machine does disturbs all alike.
 ///
 /// # Errors
 /// Those of `loads`.

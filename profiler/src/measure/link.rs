@@ -90,8 +90,8 @@ pub struct Timed {
 /// `repeats` times each.
 ///
 /// Latency is what remains of the time of the smallest copy when the bandwidth between the two
-/// smallest sizes is taken off; a size's bandwidth is what its median time less the latency gives. How
-/// much directions slow each other is that of the largest size.
+/// smallest sizes is taken off; a size's bandwidth is what its median time less the latency gives.
+/// How much directions slow each other is that of the largest size.
 ///
 /// # Errors
 /// Those of `copies`.

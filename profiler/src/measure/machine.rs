@@ -56,9 +56,9 @@ pub fn host_machine(
     }
 }
 
-/// The machine of a CUDA device: what the device says of itself, a link that was measured, and so much
-/// of the host's memory, which was left, for what leaves the device. `source` is the command that measured
-/// the link.
+/// The machine of a CUDA device: what the device says of itself, a link that was measured, and so
+/// much of the host's memory, which was left, for what leaves the device. `source` is the command
+/// that measured the link.
 pub fn cuda_machine(
     link: Link,
     facts: &CudaFacts,

@@ -77,10 +77,10 @@ fn the_last_sentence_never_claims_what_the_values_do_not_say() {
 
 #[test]
 fn shares_are_rounded_and_never_divide_by_zero() {
-    assert_eq!(percent(Bytes(1), Bytes(3)), "33.3 %");
-    assert_eq!(percent(Bytes(1), Bytes(2000)), "0.1 %");
-    assert_eq!(percent(Bytes(u64::MAX), Bytes(1)), "1844674407370955161500.0 %");
-    assert_eq!(percent(Bytes(1), Bytes(0)), "- %");
+    assert_eq!(percent_of(Bytes(1), Bytes(3)), "33.3 %");
+    assert_eq!(percent_of(Bytes(1), Bytes(2000)), "0.1 %");
+    assert_eq!(percent_of(Bytes(u64::MAX), Bytes(1)), "1844674407370955161500.0 %");
+    assert_eq!(percent_of(Bytes(1), Bytes(0)), "- %");
 }
 
 #[test]

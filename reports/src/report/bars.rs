@@ -3,8 +3,9 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::plot::{self, Drawn, GRID, Hovers, INK, WIDTH, legend_height, short, step, text_width};
+use super::plot::{self, Drawn, GRID, Hovers, INK, WIDTH, legend_height, step, text_width};
 use crate::Picture;
+use crate::text::short;
 
 const ROW: i32 = 30;
 /// The line above a group of bars.

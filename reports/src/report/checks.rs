@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::setting::percent;
-use super::tables::{Row, Table};
+use super::table::Table;
 use super::{Figure, Predictions, held_out};
 use crate::Checked;
+use crate::text::percent;
 
 /// A dot for each plan, a panel for each network.
 pub(super) fn figure(checks: &[Checked]) -> Option<Figure> {
@@ -39,32 +39,18 @@ pub(super) fn figure(checks: &[Checked]) -> Option<Figure> {
 /// The figures behind the dots.
 pub(super) fn table(checks: &[Checked]) -> Table {
     let row = |check: &Checked| {
-        Row::Cells(vec![
-            check.network.clone(),
-            check.method.clone(),
-            format!("{:.0} %", check.budget_percent),
-            check.measured.to_string(),
-            check.predicted.to_string(),
-            format!("{:+.1} %", 100.0 * check.error()),
-            format!("{:.3}x", check.measured_slowdown),
-            format!("{:.3}x", check.predicted_slowdown),
-        ])
+        vec![
+            ("network", check.network.clone()),
+            ("method", check.method.clone()),
+            ("budget", format!("{:.0} %", check.budget_percent)),
+            ("measured", check.measured.to_string()),
+            ("predicted", check.predicted.to_string()),
+            ("error", format!("{:+.1} %", 100.0 * check.error())),
+            ("over in-core", format!("{:.3}x", check.measured_slowdown)),
+            ("predicted", format!("{:.3}x", check.predicted_slowdown)),
+        ]
     };
-    Table {
-        title: "Plans that were run".into(),
-        header: vec![
-            "network",
-            "method",
-            "budget",
-            "measured",
-            "predicted",
-            "error",
-            "over in-core",
-            "predicted",
-        ],
-        rows: checks.iter().map(row).collect(),
-        text_columns: 2,
-    }
+    Table::of("Plans that were run", 2, checks.iter().map(row))
 }
 
 fn median(checks: &[&Checked]) -> f64 {

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::runs::stalls;
-use super::setting::{Setting, percent};
+use super::setting::Setting;
 use super::{Report, Run, Search, Sought};
+use crate::text::percent;
 
 /// What the report shows, one sentence for each kind of input.
 pub(super) fn conclusion(report: &Report) -> Vec<String> {

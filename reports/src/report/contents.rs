@@ -17,27 +17,25 @@ pub(super) enum Content {
 }
 
 impl Content {
-    pub const COUNT: usize = 7;
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Parameters,
-        Self::OptimizerState,
-        Self::Inputs,
-        Self::Activations,
-        Self::Gradients,
-        Self::Workspace,
-        Self::InFlight,
+    pub const COUNT: usize = Self::TABLE.len();
+
+    /// Each with its name.
+    const TABLE: [(Self, &str); 7] = [
+        (Self::Parameters, "parameters"),
+        (Self::OptimizerState, "optimizer state"),
+        (Self::Inputs, "inputs"),
+        (Self::Activations, "activations"),
+        (Self::Gradients, "gradients"),
+        (Self::Workspace, "workspace"),
+        (Self::InFlight, "being copied"),
     ];
 
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::TABLE.into_iter().map(|(content, _)| content)
+    }
+
     pub fn name(self) -> &'static str {
-        [
-            "parameters",
-            "optimizer state",
-            "inputs",
-            "activations",
-            "gradients",
-            "workspace",
-            "being copied",
-        ][self as usize]
+        Self::TABLE[self as usize].1
     }
 
     fn of(tensor: Option<TensorId>, trace: &Trace) -> Self {
@@ -223,15 +221,7 @@ mod tests {
         Trace {
             network: "tiny".into(),
             batch: None,
-            provenance: Provenance {
-                settings: Default::default(),
-                origin: Origin::Modelled,
-                device: "none".into(),
-                framework: None,
-                source: "by hand".into(),
-                date: None,
-                notes: Vec::new(),
-            },
+            provenance: Provenance::new(Origin::Modelled, "none", "by hand"),
             tensors: vec![
                 tensor("weight", Role::Parameter),
                 tensor("a", Role::Activation),
@@ -270,6 +260,7 @@ mod tests {
         Plan {
             method: "hand".into(),
             settings: BTreeMap::new(),
+            recipe: None,
             trace: reference("tiny"),
             machine: reference("none"),
             codec_models: None,
@@ -326,8 +317,8 @@ mod tests {
         let shown: Vec<_> = moments
             .iter()
             .map(|moment| {
-                let parts = Content::ALL.iter().filter(|c| moment.bytes[**c as usize] > 0);
-                let parts = parts.map(|c| format!(", {} {}", c.name(), moment.bytes[*c as usize]));
+                let parts = Content::all().filter(|c| moment.bytes[*c as usize] > 0);
+                let parts = parts.map(|c| format!(", {} {}", c.name(), moment.bytes[c as usize]));
                 format!("{}{}", moment.at, parts.collect::<String>())
             })
             .collect();

@@ -2,8 +2,7 @@
 
 use super::Figure;
 use super::lines::{Lines, Point, Series};
-use super::setting::percent;
-use crate::comparison_table::op_times;
+use crate::text::{op_times, percent};
 use crate::{Frontier, FrontierPoint};
 
 /// Overhead against the budget, a line per method and the bound below them; none where nothing

@@ -27,8 +27,8 @@ const LEFT: i32 = 44;
 const ACROSS: i32 = 4;
 const ROW: i32 = TOP + SIDE + 44;
 
-/// A panel for each model, on the same axes: a dot for each sample, on the line where the prediction
-/// is what was measured.
+/// A panel for each model, on the same axes: a dot for each sample, on the line where the
+/// prediction is what was measured.
 pub fn held_out(title: &str, models: &[Predictions]) -> Picture {
     let times = || models.iter().flat_map(|model| &model.times);
     let most = times().map(|(measured, predicted)| measured.max(predicted)).max();

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use super::conclusion::conclusion;
 use super::setting::network_and_batch;
-use super::tables::{Row, Table, tables};
+use super::table::{Row, Table};
+use super::tables::tables;
 use super::{Figure, Report};
 use crate::picture::escaped;
 

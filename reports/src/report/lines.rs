@@ -3,8 +3,9 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::plot::{self, COLOURS, Drawn, GRID, Hovers, INK, WIDTH, of_style, short, text_width};
+use super::plot::{self, COLOURS, Drawn, GRID, Hovers, INK, WIDTH, of_style, text_width};
 use crate::Picture;
+use crate::text::short;
 
 const HEIGHT: i32 = 380;
 const TOP: i32 = 30;

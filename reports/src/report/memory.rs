@@ -50,7 +50,7 @@ fn legend(moments: &[Moment]) -> Vec<(String, RGBColor)> {
     let entry = |c: Content| {
         (format!("{}: {}", c.name(), rounded(Bytes(peak.bytes[c as usize]))), colour(c))
     };
-    Content::ALL.into_iter().filter(ever).map(entry).collect()
+    Content::all().filter(ever).map(entry).collect()
 }
 
 /// Bytes as a person reads them, to about three digits.
@@ -100,7 +100,7 @@ impl Curve<'_> {
         let title = format!("device memory ({})", unit.name);
         plot::write(area, &title, (16, self.top - 16), HPos::Left)?;
         let columns = self.columns();
-        for content in Content::ALL {
+        for content in Content::all() {
             let layer = layer(&columns, content, |bytes| self.y(bytes), RIGHT);
             if !layer.is_empty() {
                 area.draw(&Polygon::new(layer, colour(content).filled()))?;
@@ -212,7 +212,7 @@ fn fullest(columns: &[(i32, Moment)], from: i32, until: i32) -> Option<&(i32, Mo
 }
 
 fn describe(moment: &Moment) -> String {
-    let parts = Content::ALL.into_iter().map(|c| (c, moment.bytes[c as usize]));
+    let parts = Content::all().map(|c| (c, moment.bytes[c as usize]));
     let parts = parts.filter(|(_, bytes)| *bytes > 0);
     let parts: Vec<_> = parts.map(|(c, bytes)| format!("{} {}", c.name(), Bytes(bytes))).collect();
     format!("{} at {}: {}", moment.total(), moment.at, parts.join(", "))

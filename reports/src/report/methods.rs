@@ -5,7 +5,8 @@ use schema::{Bytes, Nanos};
 use super::Figure;
 use super::bars::{Bar, Bars, Part};
 use super::plot::{BLUE, GREEN, GREY, ORANGE, PURPLE, SKY};
-use super::setting::{Setting, percent};
+use super::setting::Setting;
+use crate::text::percent;
 
 /// What each method's plan costs, by what it spends the time on.
 pub(super) fn overhead(setting: &Setting) -> Option<Figure> {

@@ -109,15 +109,27 @@ pub(super) fn picture(
 
 /// Text that begins, ends or is centred at a place, its middle at the place's height.
 pub(super) fn write(area: &Area<'_>, text: &str, at: (i32, i32), side: HPos) -> Drawn {
-    // plotters escapes what XML reserves, but not what XML cannot hold.
-    let text: String = text.chars().map(representable).collect();
-    area.draw_text(&text, &style().pos(Pos::new(side, VPos::Center)), at)
+    write_in(area, text, at, side, TEXT, &INK)
 }
 
-/// The style of all text.
-pub(super) fn style() -> TextStyle<'static> {
+/// Text on a light mark, dark whatever the page is.
+pub(super) fn write_dark(area: &Area<'_>, text: &str, at: (i32, i32)) -> Drawn {
+    write_in(area, text, at, HPos::Center, 11.0, &BLACK)
+}
+
+fn write_in(
+    area: &Area<'_>,
+    text: &str,
+    at: (i32, i32),
+    side: HPos,
+    size: f64,
+    colour: &RGBColor,
+) -> Drawn {
+    // plotters escapes what XML reserves, but not what XML cannot hold.
+    let text: String = text.chars().map(representable).collect();
     // plotters' SVG divides sizes by this.
-    ("sans-serif", TEXT * 1.24).into_font().color(&INK)
+    let style = ("sans-serif", size * 1.24).into_font().color(colour);
+    area.draw_text(&text, &style.pos(Pos::new(side, VPos::Center)), at)
 }
 
 /// About how wide a text is, in pixels: readers' fonts differ, so this errs to the wide side.
@@ -125,38 +137,38 @@ pub(super) fn text_width(text: &str) -> i32 {
     (text.chars().count() as f64 * TEXT * 0.58).ceil() as i32
 }
 
-/// What the colours mean, from left to right and, where there is no room, below; returns the
-/// height that it took.
+/// What the colours mean, from left to right and, where there is no room, below.
 pub(super) fn legend(
     area: &Area<'_>,
     entries: &[(String, RGBColor)],
     (left, top): (i32, i32),
-) -> Drawn<i32> {
-    const LINE: i32 = 21;
-    let (mut x, mut y) = (left, top);
-    for (name, colour) in entries {
-        let needed = 24 + text_width(name) + 16;
-        if x + needed > WIDTH as i32 && x > left {
-            (x, y) = (left, y + LINE);
-        }
+) -> Drawn {
+    for ((name, colour), (x, line)) in entries.iter().zip(places(entries, left)) {
+        let y = top + LINE * line;
         area.draw(&Rectangle::new([(x, y), (x + 18, y + 13)], colour.filled()))?;
         write(area, name, (x + 24, y + 7), HPos::Left)?;
-        x += needed;
     }
-    Ok(if entries.is_empty() { 0 } else { y + LINE - top })
+    Ok(())
 }
 
-/// How many lines [`legend`] needs, in pixels.
+/// How many pixels [`legend`] needs.
 pub(super) fn legend_height(entries: &[(String, RGBColor)], left: i32) -> i32 {
-    let (mut x, mut lines) = (left, i32::from(!entries.is_empty()));
-    for (name, _) in entries {
+    places(entries, left).last().map_or(0, |(_, line)| LINE * (line + 1))
+}
+
+const LINE: i32 = 21;
+
+/// Where each entry of a legend begins, and on which line.
+fn places(entries: &[(String, RGBColor)], left: i32) -> impl Iterator<Item = (i32, i32)> {
+    let (mut end, mut line) = (left, 0);
+    entries.iter().map(move |(name, _)| {
         let needed = 24 + text_width(name) + 16;
-        if x + needed > WIDTH as i32 && x > left {
-            (x, lines) = (left, lines + 1);
+        if end + needed > WIDTH as i32 && end > left {
+            (end, line) = (left, line + 1);
         }
-        x += needed;
-    }
-    lines * 21
+        end += needed;
+        (end - needed, line)
+    })
 }
 
 /// A step between ticks that is 1, 2 or 5 times a power of ten, for at most `most` of them.
@@ -165,17 +177,4 @@ pub(super) fn step(max: f64, most: usize) -> f64 {
     let power = 10f64.powf(least.log10().floor());
     let digit = [1.0, 2.0, 5.0, 10.0].into_iter().find(|d| d * power >= least * 0.999_999);
     digit.unwrap_or(10.0) * power
-}
-
-/// A number without idle zeros.
-pub(super) fn short(value: f64) -> String {
-    let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_string()
-}
-
-/// Text on a light mark, dark whatever the page is.
-pub(super) fn write_dark(area: &Area<'_>, text: &str, at: (i32, i32)) -> Drawn {
-    let text: String = text.chars().map(representable).collect();
-    let style = ("sans-serif", 11.0 * 1.24).into_font().color(&BLACK);
-    area.draw_text(&text, &style.pos(Pos::new(HPos::Center, VPos::Center)), at)
 }

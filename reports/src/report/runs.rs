@@ -7,9 +7,8 @@ use super::bars::{Bar, Bars, Part};
 use super::contents::Contents;
 use super::hidden::Hidden;
 use super::plot::{BLUE, VERMILLION, WIDTH};
-use super::setting::percent;
 use super::{decisions, memory};
-use crate::comparison_table::op_times;
+use crate::text::{op_times, percent};
 use crate::timeline_svg::timeline_picture;
 
 /// A timeline, with the plan that it is of and the trace that was planned, where they are known.

@@ -5,7 +5,8 @@ use schema::Bytes;
 use super::Figure;
 use super::bars::{Bar, Bars, Part};
 use super::plot::of_style;
-use super::setting::{Setting, percent};
+use super::setting::Setting;
+use crate::text::percent;
 use crate::{MethodResult, Picture, Status};
 
 /// What a search looks for.

@@ -2,7 +2,7 @@
 
 use schema::{Bytes, BytesPerSec, Nanos};
 
-use crate::comparison_table::op_times;
+use crate::text::{op_times, percent};
 use crate::{Comparison, MethodResult, Status};
 
 /// What a set of methods was asked, and how each did: a comparison, or one point of a study.
@@ -102,9 +102,4 @@ pub(super) fn network_and_batch(title: &str) -> (&str, Option<u32>) {
         Some((network, Ok(batch))) => (network, Some(batch)),
         _ => (title, None),
     }
-}
-
-/// A share in percent, to a tenth.
-pub(super) fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }

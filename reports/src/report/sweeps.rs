@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::Figure;
 use super::lines::{Lines, Point, Series};
-use super::setting::{Setting, percent};
+use super::setting::Setting;
+use crate::text::percent;
 
 /// What is varied while all else stays as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,36 +66,20 @@ impl Varied {
         }
     }
 
-    fn axis(self) -> &'static str {
+    /// The end of its figures' id, its name, and its axis.
+    fn words(self) -> [&'static str; 3] {
         match self {
-            Self::Bandwidth => "link, host to device (GB/s)",
-            Self::Batch | Self::BatchAtShare => "batch",
-            Self::Budget => "budget, share of the in-core peak (%)",
-            Self::HostMemory => "host memory (GB)",
-        }
-    }
-
-    fn id(self) -> &'static str {
-        match self {
-            Self::Bandwidth => "link",
-            Self::Batch | Self::BatchAtShare => "batch",
-            Self::Budget => "budget",
-            Self::HostMemory => "host-memory",
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Bandwidth => "link bandwidth",
-            Self::Batch | Self::BatchAtShare => "batch",
-            Self::Budget => "budget",
-            Self::HostMemory => "host memory",
+            Self::Bandwidth => ["link", "link bandwidth", "link, host to device (GB/s)"],
+            Self::Batch | Self::BatchAtShare => ["batch", "batch", "batch"],
+            Self::Budget => ["budget", "budget", "budget, share of the in-core peak (%)"],
+            Self::HostMemory => ["host-memory", "host memory", "host memory (GB)"],
         }
     }
 }
 
-/// Figures against link bandwidth, batch, budget and host memory, for all settings that differ in one of them.
-/// `names` are the methods of the whole report, so that each looks the same in all figures.
+/// Figures against link bandwidth, batch, budget and host memory, for all settings that differ in
+/// one of them. `names` are the methods of the whole report, so that each looks the same in all
+/// figures.
 pub(super) fn figures(settings: &[Setting], names: &[String]) -> Vec<Figure> {
     let all = sweeps(settings);
     let shown = all.iter().filter(|sweep| sweep.is_shown);
@@ -111,7 +96,8 @@ pub(super) fn missing(settings: &[Setting], names: &[String]) -> Vec<(String, St
         ("budget", "Overhead against budget", "budgets"),
         ("host-memory", "Overhead against host memory", "sizes of host memory"),
     ] {
-        let of_kind: Vec<&Sweep> = all.iter().filter(|sweep| sweep.varied.id() == id).collect();
+        let of_kind: Vec<&Sweep> =
+            all.iter().filter(|sweep| sweep.varied.words()[0] == id).collect();
         let (shown, displaced): (Vec<&Sweep>, _) = of_kind.iter().partition(|s| s.is_shown);
         let mut reasons = Vec::new();
         if of_kind.is_empty() {
@@ -191,6 +177,7 @@ impl Sweep<'_> {
     /// The figure; none where no method finds a plan.
     fn figure(&self, names: &[String]) -> Option<Figure> {
         let Self { varied, rest, points, .. } = self;
+        let [id, what, axis] = varied.words();
         let series: Vec<Series> = names
             .iter()
             .enumerate()
@@ -201,8 +188,8 @@ impl Sweep<'_> {
             return None;
         }
         let lines = Lines {
-            name: format!("overhead against {}: {rest}", varied.name()),
-            x_axis: varied.axis().into(),
+            name: format!("overhead against {what}: {rest}"),
+            x_axis: axis.into(),
             y_axis: "time over the iteration without a memory limit (%, square-root scale)".into(),
             may_be_log: true,
             series,
@@ -210,13 +197,12 @@ impl Sweep<'_> {
         let mut op_times: Vec<_> = points.iter().map(|(_, s)| s.op_times.as_str()).collect();
         op_times.dedup();
         Some(Figure::new(
-            &format!("overhead-against-{}", varied.id()),
-            &format!("Overhead against {}: {}", varied.name(), varied.of(points[0].1)),
+            &format!("overhead-against-{id}"),
+            &format!("Overhead against {what}: {}", varied.of(points[0].1)),
             format!(
-                "{rest}. Each mark is a plan made anew for that {}; lower is better, and lines that \
+                "{rest}. Each mark is a plan made anew for that {what}; lower is better, and lines that \
                  cross tell from where on another method is the better choice. A line ends where its \
                  method finds no plan. Predicted; {}.",
-                varied.name(),
                 op_times.join("; ")
             ),
             vec![lines.picture()],

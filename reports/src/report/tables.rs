@@ -3,29 +3,14 @@
 use schema::{Lane, Nanos};
 
 use super::hidden::Hidden;
-use super::setting::{Setting, percent};
-use super::{FEW_SETTINGS, Report, Run, Search, Sought};
+use super::setting::Setting;
+use super::table::{Row, Table};
+use super::{FEW_SETTINGS, Report, Run, Search, Sought, checks, trainings};
+use crate::text::{or_dash, percent};
 use crate::{Difference, MethodResult, Status, differences, task_name};
 
 /// So many actions of a plan are shown with how they differ from their prediction.
 const MOST_DIFFERENT: usize = 12;
-
-/// A table: names to the left, figures to the right.
-pub(super) struct Table {
-    pub title: String,
-    pub header: Vec<&'static str>,
-    pub rows: Vec<Row>,
-    /// How many columns are text.
-    pub text_columns: usize,
-}
-
-/// A line of a table.
-pub(super) enum Row {
-    /// A cell for each column.
-    Cells(Vec<String>),
-    /// A name, and a sentence over all other columns.
-    Sentence(String, String),
-}
 
 pub(super) fn tables(report: &Report) -> Vec<Table> {
     let mut tables = Vec::new();
@@ -36,21 +21,13 @@ pub(super) fn tables(report: &Report) -> Vec<Table> {
     }
     for sought in Sought::ALL {
         let of_kind = report.searches.iter().filter(|search| search.sought == sought);
-        let rows: Vec<_> = of_kind.map(search).collect();
-        if !rows.is_empty() {
-            tables.push(searches(sought, rows));
-        }
+        tables.push(Table::of(sought.title(), 3, of_kind.map(search)));
     }
-    if !report.runs.is_empty() {
-        tables.push(runs(&report.runs));
-    }
-    if !report.checks.is_empty() {
-        tables.push(super::checks::table(&report.checks));
-    }
-    if !report.trainings.is_empty() {
-        tables.push(super::trainings::table(&report.trainings));
-    }
+    tables.push(runs(&report.runs));
+    tables.push(checks::table(&report.checks));
+    tables.push(trainings::table(&report.trainings));
     tables.extend(super::runs::pairs(&report.runs).into_iter().map(differing));
+    tables.retain(|table| !table.rows.is_empty());
     tables
 }
 
@@ -95,73 +72,42 @@ fn settings(settings: &[Setting]) -> Table {
     let row = |setting: &Setting| {
         let plans = setting.plans();
         let nth = |n: usize| match plans.get(n) {
-            Some((method, overhead)) => [method.method.clone(), format!("+{}", percent(*overhead))],
-            None => ["no plan".into(), "-".into()],
+            Some((method, overhead)) => (method.method.clone(), format!("+{}", percent(*overhead))),
+            None => ("no plan".into(), "-".into()),
         };
-        let mut cells = vec![
-            setting.network.clone(),
-            or_dash(setting.batch),
-            setting.machine_and_link(),
-            or_dash(setting.bandwidth),
-            setting.budget.to_string(),
-            percent(setting.budget_share()),
-        ];
-        cells.extend(nth(0));
-        cells.extend(nth(1));
-        cells.push(format!("{} of {}", plans.len(), setting.methods.len()));
-        Row::Cells(cells)
+        let (first, second) = (nth(0), nth(1));
+        vec![
+            ("network", setting.network.clone()),
+            ("batch", or_dash(setting.batch)),
+            ("machine", setting.machine_and_link()),
+            ("link", or_dash(setting.bandwidth)),
+            ("budget", setting.budget.to_string()),
+            ("of in-core", percent(setting.budget_share())),
+            ("fastest", first.0),
+            ("overhead", first.1),
+            ("second", second.0),
+            ("overhead", second.1),
+            ("find a plan", format!("{} of {}", plans.len(), setting.methods.len())),
+        ]
     };
-    Table {
-        title: "Settings, and the fastest methods in each".into(),
-        header: vec![
-            "network",
-            "batch",
-            "machine",
-            "link",
-            "budget",
-            "of in-core",
-            "fastest",
-            "overhead",
-            "second",
-            "overhead",
-            "find a plan",
-        ],
-        rows: settings.iter().map(row).collect(),
-        text_columns: 1,
-    }
+    Table::of("Settings, and the fastest methods in each", 1, settings.iter().map(row))
 }
 
-fn searches(sought: Sought, rows: Vec<Row>) -> Table {
-    let header = vec![
-        "network",
-        "machine",
-        "method",
-        sought.name(),
-        "budget, of in-core",
-        "time",
-        "overhead",
-        "samples/s",
-        "peak",
-    ];
-    Table { title: sought.title().into(), header, rows, text_columns: 3 }
-}
-
-fn search(search: &Search) -> Row {
+fn search(search: &Search) -> Vec<(&'static str, String)> {
     let (network, machine) = search.question();
     let method = &search.method;
-    let has_plan = search.found().is_some();
-    let found = search.found_text().unwrap_or_else(|| "no plan".into());
-    Row::Cells(vec![
-        network,
-        machine,
-        method.method.clone(),
-        found,
-        or_dash(has_plan.then(|| percent(search.setting.budget_share()))),
-        or_dash(method.iteration),
-        or_dash(search.overhead().map(|overhead| format!("+{}", percent(overhead)))),
-        or_dash(search.throughput().map(|speed| format!("{speed:.1}"))),
-        or_dash(method.peak),
-    ])
+    let share = search.found().map(|_| percent(search.setting.budget_share()));
+    vec![
+        ("network", network),
+        ("machine", machine),
+        ("method", method.method.clone()),
+        (search.sought.name(), search.found_text().unwrap_or_else(|| "no plan".into())),
+        ("budget, of in-core", or_dash(share)),
+        ("time", or_dash(method.iteration)),
+        ("overhead", or_dash(search.overhead().map(|overhead| format!("+{}", percent(overhead))))),
+        ("samples/s", or_dash(search.throughput().map(|speed| format!("{speed:.1}")))),
+        ("peak", or_dash(method.peak)),
+    ]
 }
 
 fn runs(runs: &[Run]) -> Table {
@@ -171,32 +117,18 @@ fn runs(runs: &[Run]) -> Table {
             let Hidden { copying, hidden } = Hidden::of(timeline, lane);
             if copying.0 == 0 { "-".into() } else { percent(hidden.ratio(copying)) }
         };
-        Row::Cells(vec![
-            run.title(),
-            format!("{:?}", timeline.basis).to_lowercase(),
-            timeline.iteration.to_string(),
-            timeline.compute_idle().to_string(),
-            timeline.peak.to_string(),
-            timeline.budget.to_string(),
-            hidden(Lane::D2h),
-            hidden(Lane::H2d),
-        ])
+        vec![
+            ("plan", run.title()),
+            ("basis", format!("{:?}", timeline.basis).to_lowercase()),
+            ("iteration", timeline.iteration.to_string()),
+            ("compute waits", timeline.compute_idle().to_string()),
+            ("peak", timeline.peak.to_string()),
+            ("budget", timeline.budget.to_string()),
+            ("out hidden", hidden(Lane::D2h)),
+            ("in hidden", hidden(Lane::H2d)),
+        ]
     };
-    Table {
-        title: "Timelines".into(),
-        header: vec![
-            "plan",
-            "basis",
-            "iteration",
-            "compute waits",
-            "peak",
-            "budget",
-            "out hidden",
-            "in hidden",
-        ],
-        rows: runs.iter().map(row).collect(),
-        text_columns: 2,
-    }
+    Table::of("Timelines", 2, runs.iter().map(row))
 }
 
 /// The actions of one plan that differ most from their prediction.
@@ -205,30 +137,15 @@ fn differing((predicted, measured): (&Run, &Run)) -> Table {
     let row = |difference: &Difference| {
         let sign = if difference.nanos() < 0 { "-" } else { "+" };
         let nanos = u64::try_from(difference.nanos().unsigned_abs()).unwrap_or(u64::MAX);
-        Row::Cells(vec![
-            difference.label.clone(),
-            task_name(difference.task).into(),
-            difference.cause.name().into(),
-            difference.predicted.to_string(),
-            difference.measured.to_string(),
-            format!("{sign}{}", Nanos(nanos)),
-        ])
+        vec![
+            ("op or tensor", difference.label.clone()),
+            ("action", task_name(difference.task).into()),
+            ("likely cause", difference.cause.name().into()),
+            ("predicted", difference.predicted.to_string()),
+            ("measured", difference.measured.to_string()),
+            ("difference", format!("{sign}{}", Nanos(nanos))),
+        ]
     };
-    Table {
-        title: format!("Predicted against measured, what differs most: {}", measured.title()),
-        header: vec![
-            "op or tensor",
-            "action",
-            "likely cause",
-            "predicted",
-            "measured",
-            "difference",
-        ],
-        rows: differences.iter().take(MOST_DIFFERENT).map(row).collect(),
-        text_columns: 3,
-    }
-}
-
-fn or_dash<T: ToString>(value: Option<T>) -> String {
-    value.map_or_else(|| "-".to_string(), |value| value.to_string())
+    let title = format!("Predicted against measured, what differs most: {}", measured.title());
+    Table::of(title, 3, differences.iter().take(MOST_DIFFERENT).map(row))
 }

@@ -4,15 +4,12 @@ use super::*;
 use crate::{Comparison, MethodResult, examples, png};
 
 fn report() -> Report {
-    let (timeline, _) = examples::chain(60);
     let mut comparison = examples::comparison();
     comparison.methods.push(examples::infeasible());
     Report {
-        runs: vec![Run { timeline, plan: None, trace: None }],
+        runs: vec![Run { timeline: examples::long(60), plan: None, trace: None }],
         settings: vec![Setting::of(&comparison, None)],
-        searches: Vec::new(),
-        checks: Vec::new(),
-        trainings: Vec::new(),
+        ..Report::default()
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::Figure;
 use super::lines::{Lines, Point, Series};
-use super::setting::percent;
-use super::tables::{Row, Table};
+use super::table::Table;
 use crate::Trained;
+use crate::text::percent;
 
 /// Loss and accuracy, a line for each way.
 pub(super) fn figures(trainings: &[Trained]) -> Vec<Figure> {
@@ -58,32 +58,18 @@ fn figure(
 /// The figures beside the lines.
 pub(super) fn table(trainings: &[Trained]) -> Table {
     let row = |way: &Trained| {
-        Row::Cells(vec![
-            way.way.clone(),
-            way.method.clone(),
-            format!("{:.4}", way.final_loss()),
-            percent(way.final_accuracy()),
-            way.arena_bytes.to_string(),
-            way.iteration_ns.to_string(),
-            way.copied_bytes.to_string(),
-            way.fallbacks.to_string(),
-        ])
+        vec![
+            ("way", way.way.clone()),
+            ("method", way.method.clone()),
+            ("loss, last epoch", format!("{:.4}", way.final_loss())),
+            ("accuracy", percent(way.final_accuracy())),
+            ("arena", way.arena_bytes.to_string()),
+            ("iteration", way.iteration_ns.to_string()),
+            ("copied", way.copied_bytes.to_string()),
+            ("fallbacks", way.fallbacks.to_string()),
+        ]
     };
-    Table {
-        title: "Ways to train".into(),
-        header: vec![
-            "way",
-            "method",
-            "loss, last epoch",
-            "accuracy",
-            "arena",
-            "iteration",
-            "copied",
-            "fallbacks",
-        ],
-        rows: trainings.iter().map(row).collect(),
-        text_columns: 2,
-    }
+    Table::of("Ways to train", 2, trainings.iter().map(row))
 }
 
 #[cfg(test)]

@@ -20,22 +20,27 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub const COUNT: usize = 12;
+    pub const COUNT: usize = Self::TABLE.len();
 
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Forward,
-        Self::Backward,
-        Self::Update,
-        Self::Op,
-        Self::Recompute,
-        Self::Compress,
-        Self::Decompress,
-        Self::D2h,
-        Self::H2d,
-        Self::StallData,
-        Self::StallMemory,
-        Self::StallTurn,
+    /// Each kind with its class in the style sheet and its name.
+    const TABLE: [(Self, &str, &str); 12] = [
+        (Self::Forward, "f", "forward"),
+        (Self::Backward, "b", "backward"),
+        (Self::Update, "u", "update"),
+        (Self::Op, "f", "op"),
+        (Self::Recompute, "r", "recompute"),
+        (Self::Compress, "z", "compress"),
+        (Self::Decompress, "y", "decompress"),
+        (Self::D2h, "o", "copy out"),
+        (Self::H2d, "i", "copy in"),
+        (Self::StallData, "sd", "stall: data"),
+        (Self::StallMemory, "sm", "stall: memory"),
+        (Self::StallTurn, "st", "stall: turn"),
     ];
+
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::TABLE.into_iter().map(|(kind, ..)| kind)
+    }
 
     pub fn of_task(task: Task, phase_of: &dyn Fn(OpId) -> Option<Phase>) -> Self {
         match task {
@@ -66,24 +71,11 @@ impl Kind {
     }
 
     pub fn class(self) -> &'static str {
-        ["f", "b", "u", "f", "r", "z", "y", "o", "i", "sd", "sm", "st"][self as usize]
+        Self::TABLE[self as usize].1
     }
 
     pub fn name(self) -> &'static str {
-        [
-            "forward",
-            "backward",
-            "update",
-            "op",
-            "recompute",
-            "compress",
-            "decompress",
-            "copy out",
-            "copy in",
-            "stall: data",
-            "stall: memory",
-            "stall: turn",
-        ][self as usize]
+        Self::TABLE[self as usize].2
     }
 
     /// The class of text that is readable on a box of this kind.
@@ -114,14 +106,14 @@ impl<'a> Bar<'a> {
 
     /// The kind that takes most of its time; of equals, the last.
     pub fn kind(&self) -> Kind {
-        let longest = Kind::ALL.into_iter().max_by_key(|kind| self.busy[*kind as usize]);
+        let longest = Kind::all().max_by_key(|kind| self.busy[*kind as usize]);
         longest.expect("there are kinds")
     }
 
     /// The share of its time that each kind takes; what is missing to one is idle time.
     pub fn shares(&self) -> impl Iterator<Item = (Kind, f64)> {
         let length = self.length().0.max(1) as f64;
-        let busy = Kind::ALL.into_iter().map(|kind| (kind, self.busy[kind as usize]));
+        let busy = Kind::all().map(|kind| (kind, self.busy[kind as usize]));
         busy.filter(|(_, time)| *time > Nanos::ZERO)
             .map(move |(kind, t)| (kind, t.0 as f64 / length))
     }
@@ -195,11 +187,11 @@ mod tests {
                 .map(|(kind, idle, time)| {
                     let start = at + idle;
                     at = start + time;
-                    Bar::new(interval, Kind::ALL[kind], Nanos(start), Nanos(at))
+                    Bar::new(interval, Kind::TABLE[kind].0, Nanos(start), Nanos(at))
                 })
                 .collect();
             let merged = merged(bars.clone().into_iter(), Nanos(pixel));
-            for kind in Kind::ALL {
+            for kind in Kind::all() {
                 let total = |bars: &[Bar<'_>]| -> Nanos {
                     bars.iter().map(|bar| bar.busy[kind as usize]).sum()
                 };

@@ -44,7 +44,7 @@ fn entries(
             short_stalls |= stall.idle < pixel;
         }
     }
-    let kinds = Kind::ALL.into_iter().filter(|kind| shown[*kind as usize]);
+    let kinds = Kind::all().filter(|kind| shown[*kind as usize]);
     let mut entries: Vec<_> = kinds.map(|kind| (kind.class(), kind.name())).collect();
     entries.extend(short_stalls.then_some(("ss", "short stalls")));
     if !timeline.memory.is_empty() {

@@ -4,11 +4,6 @@ use schema::{Basis, Bytes, MemoryPoint, Task, TensorId};
 use super::*;
 use crate::examples;
 
-fn chain(layers: u32) -> String {
-    let (timeline, phases) = examples::chain(layers);
-    timeline_svg(&timeline, 900, &|op| phases.get(op.index()).copied())
-}
-
 #[test]
 fn a_small_timeline() {
     insta::assert_snapshot!("small", timeline_svg(&examples::timeline(), 900, &|_| None));
@@ -16,19 +11,20 @@ fn a_small_timeline() {
 
 #[test]
 fn long_timelines_stay_small() {
-    let svg = chain(1500);
+    let svg = timeline_svg(&examples::long(1500), 900, &|_| None);
     assert!(svg.len() < 300_000, "{} bytes", svg.len());
     assert!(svg.contains("mostly"), "thin boxes are taken together");
 }
 
 #[test]
 fn all_that_is_drawn_is_in_the_legend() {
-    let svg = chain(100);
+    let phases = [Phase::Forward, Phase::Forward, Phase::Backward, Phase::Update];
+    let svg = timeline_svg(&examples::timeline(), 900, &|op| phases.get(op.index()).copied());
     for name in ["forward", "backward", "update", "recompute", "copy out", "copy in"] {
         assert!(svg.contains(&format!(">{name}</text>")), "{name}");
     }
     assert!(!svg.contains(">op</text>"), "every op's phase is known");
-    let unknown = timeline_svg(&examples::chain(100).0, 900, &|_| None);
+    let unknown = timeline_svg(&examples::timeline(), 900, &|_| None);
     assert!(unknown.contains(">op</text>") && !unknown.contains(">forward</text>"));
 }
 

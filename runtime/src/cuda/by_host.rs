@@ -1,4 +1,5 @@
-//! Compressed forms that the host's processor makes of what arrives, and unmakes before it goes back.
+//! Compressed forms that the host's processor makes of what arrives, and unmakes before it goes
+//! back.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -14,7 +15,8 @@ use crate::device::{ActionError, Interruption};
 /// What the host's processor does on the way of a copy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostWork {
-    /// Out: makes the compressed form of what has arrived. In: brings the tensor back before it goes.
+    /// Out: makes the compressed form of what has arrived. In: brings the tensor back before it
+    /// goes.
     pub direction: Direction,
     /// With what.
     pub codec: CodecId,
@@ -33,7 +35,6 @@ pub(super) struct ByHost {
     forms: Forms,
     /// What a codec writes before it is known whether it fits.
     scratch: Mutex<Vec<u8>>,
-    /// The first action that failed, and why.
     failed: Mutex<Option<(ActionId, ActionError)>>,
 }
 
@@ -49,7 +50,8 @@ impl ByHost {
         }
     }
 
-    /// What a stream lets the host do for an action, with the tensor on its way and its compressed form.
+    /// What a stream lets the host do for an action, with the tensor on its way and its compressed
+    /// form.
     pub fn call(
         self: &Arc<Self>,
         action: ActionId,

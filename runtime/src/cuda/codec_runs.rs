@@ -60,15 +60,13 @@ pub enum CodecRunError {
     },
 }
 
-/// One way of a codec.
-struct Way<'a> {
+/// Compressing or decompressing by kernels, and what must come of it.
+struct CodecRun<'a> {
     codec: CodecId,
     what: &'static str,
     launches: &'a Launches,
     source: &'a [u8],
-    /// What there must be afterwards.
     expected: &'a [u8],
-    /// Bytes of the target.
     room: usize,
     /// The payload's length before; anything for compressing.
     length: u64,
@@ -78,11 +76,10 @@ struct Way<'a> {
 pub(super) const POISON: u8 = 0xc3;
 
 impl CudaCodecs {
-    /// The kernels of some codecs, which may use such a share of the multiprocessors (in percent), on
-    /// the device of this number.
+    /// The kernels of some codecs, which may use such a share of the multiprocessors (in percent),
+    /// on the device of this number.
     ///
     /// # Errors
-    ///
     /// If there is no such device, or kernels do not compile.
     pub fn open(ordinal: usize, codecs: &[CodecId], percent: u8) -> Result<Self, CudaError> {
         let context = Context::open(ordinal)?;
@@ -109,11 +106,10 @@ impl CudaCodecs {
         self.blocks
     }
 
-    /// Times a codec on a tensor: runs that count, after one that does not. What the kernels make is
-    /// compared with what the processor makes, in the first run and in the last.
+    /// Times a codec on a tensor: runs that count, after one that does not. What the kernels make
+    /// is compared with what the processor makes, in the first run and in the last.
     ///
     /// # Errors
-    ///
     /// [`CodecRunError`]: also where a byte differs.
     pub fn time(
         &mut self,
@@ -135,7 +131,7 @@ impl CudaCodecs {
         let mut restored = vec![0; layout.bytes()];
         codec.decompress(&payload, layout, &mut restored)?;
         let compress = compress.map(|launches| {
-            let way = Way {
+            let codec_run = CodecRun {
                 codec: id,
                 what: "compress",
                 launches: &launches,
@@ -144,9 +140,9 @@ impl CudaCodecs {
                 room,
                 length: u64::MAX,
             };
-            self.run(&way, runs)
+            self.run(&codec_run, runs)
         });
-        let way = Way {
+        let codec_run = CodecRun {
             codec: id,
             what: "decompress",
             launches: &decompress,
@@ -156,14 +152,13 @@ impl CudaCodecs {
             length: length as u64,
         };
         let compress = compress.transpose()?;
-        Ok(CodecTimes { length, compress, decompress: self.run(&way, runs)? })
+        Ok(CodecTimes { length, compress, decompress: self.run(&codec_run, runs)? })
     }
 
     /// How long copies of so many bytes within the device's memory take, each of which reads and
     /// writes them: what kernels are compared with.
     ///
     /// # Errors
-    ///
     /// If the driver fails, or there is too little memory.
     pub fn time_copies(&mut self, bytes: Bytes, runs: u32) -> Result<Vec<Nanos>, CudaError> {
         let memory = || DeviceMemory::new(&self.context, "copies", bytes);
@@ -176,7 +171,7 @@ impl CudaCodecs {
         Ok(times)
     }
 
-    fn run(&self, way: &Way<'_>, runs: u32) -> Result<Vec<Nanos>, CodecRunError> {
+    fn run(&self, way: &CodecRun<'_>, runs: u32) -> Result<Vec<Nanos>, CodecRunError> {
         let memory = |bytes: usize| DeviceMemory::new(&self.context, "codecs", Bytes(bytes as u64));
         let (mut source, target) = (memory(way.source.len())?, memory(way.room)?);
         let mut control = memory(16)?;
@@ -226,13 +221,13 @@ impl CudaCodecs {
     }
 }
 
-/// Holds what a way left against what must be there.
+/// Holds what a run left against what must be there.
 fn compare(
-    way: &Way<'_>,
+    way: &CodecRun<'_>,
     target: &DeviceMemory,
     control: &DeviceMemory,
 ) -> Result<(), CodecRunError> {
-    let Way { codec, what, expected, .. } = *way;
+    let CodecRun { codec, what, expected, .. } = *way;
     let mut said = [0u64; 2];
     control.read(0, &mut said)?;
     let [length, status] = said;

@@ -7,7 +7,7 @@ use codecs::CodecId;
 use codecs::kernels::{self, Launch, Launches};
 use schema::{ActionId, CodecRef, Direction, Lane, OpId, Plan, TensorId};
 
-use super::launches::{Argument, Cells, Means, NoKernel, OpOperands, launches};
+use super::launches::{Argument, Cells, Means, NoKernel, OpOperands, args, launches};
 use super::{HostWork, Zeros};
 use crate::device::DeviceError;
 use crate::device::script::{CodecWork, CopyWork, OpWork, Place, Script, Work};
@@ -52,7 +52,7 @@ pub enum OnHost {
     /// So many bytes into the plan's arena.
     Arena(u64),
     /// The lane's room for a tensor on its way, outside of the arena.
-    Way(Lane),
+    Staging(Lane),
 }
 
 /// An action as a stream carries it out.
@@ -70,7 +70,6 @@ pub struct Issue {
 }
 
 impl Issue {
-    /// What the host's processor does for it, if anything.
     pub(super) fn host_work(&self) -> Option<&HostWork> {
         self.commands.iter().find_map(|command| match command {
             Command::ByHost(work) => Some(work),
@@ -89,7 +88,7 @@ pub struct Commands {
     /// Bytes of scratch memory of each lane.
     pub scratch: [u64; Lane::COUNT],
     /// Bytes of pinned memory of each lane for a tensor that the host's processor works on.
-    pub ways: [u64; Lane::COUNT],
+    pub staging: [u64; Lane::COUNT],
     /// Compressed forms of an iteration.
     pub forms: usize,
     /// Where zeros are counted, if they are.
@@ -134,15 +133,15 @@ pub enum CommandError {
 pub struct Control;
 
 impl Control {
-    /// All ones, or what is wrong: the least number of an op whose labels or tokens are wrong, or of
-    /// an action whose codec failed, [`Self::ACTIONS`] added.
+    /// All ones, or what is wrong: the least number of an op whose labels or tokens are wrong, or
+    /// of an action whose codec failed, [`Self::ACTIONS`] added.
     pub const STATUS: u64 = 0;
     /// How often a compressed form was larger than what was reserved.
     pub const FALLBACKS: u64 = 8;
     /// What is added to an action's number.
     pub const ACTIONS: u64 = 1 << 32;
-    /// Behind these, for each compressed form: what its codec made of it, what of that is kept, and what
-    /// its codec found wrong.
+    /// Behind these, for each compressed form: what its codec made of it, what of that is kept, and
+    /// what its codec found wrong.
     const FORMS: u64 = 16;
     const OF_FORM: u64 = 24;
 
@@ -196,8 +195,8 @@ impl Commands {
             });
         let control_bytes = Control::bytes(script.forms);
         let (issues, forms) = (issues.collect(), script.forms);
-        let ways = script.scratch.map(|scratch| scratch.raw as u64);
-        Ok(Self { issues, control_bytes, scratch, ways, forms, zeros: None })
+        let staging = script.scratch.map(|scratch| scratch.raw as u64);
+        Ok(Self { issues, control_bytes, scratch, staging, forms, zeros: None })
     }
 }
 
@@ -258,7 +257,7 @@ impl Writer<'_> {
                 Direction::D2h => Lane::D2h,
                 Direction::H2d => Lane::H2d,
             };
-            let copy = Command::Copy { direction, device, host: OnHost::Way(lane), bytes };
+            let copy = Command::Copy { direction, device, host: OnHost::Staging(lane), bytes };
             let by_host = Command::ByHost(HostWork {
                 direction,
                 codec: self.script.codecs[packing.codec].id(),
@@ -277,157 +276,121 @@ impl Writer<'_> {
                 Direction::D2h => (At::Arena(device), At::Host(host)),
                 Direction::H2d => (At::Host(host), At::Arena(device)),
             };
-            return Ok(vec![self.form_kernel("form_copy", &[from, Control::shown(form), to], &[])]);
+            return Ok(vec![self.form_kernel("form_copy", args![from, Control::shown(form), to])]);
         }
         Ok(vec![Command::Copy { direction, device, host: OnHost::Arena(host), bytes }])
     }
 
     fn compress(&mut self, index: usize, work: &CodecWork) -> Result<Vec<Command>, CommandError> {
-        let lane = self.plan.lane(self.plan.actions[index].task);
-        let (id, of_plan) = self.codec(work);
-        let made = kernels::compress(id, &work.packing.layout, self.shares.codecs);
-        let made = made.map_err(|source| CommandError::Codec { codec: of_plan, source })?;
+        let made = kernels::compress(self.codec(work), &work.packing.layout, self.shares.codecs);
+        let made = made.map_err(|source| self.no_kernel(work, source))?;
         let (form, raw) = (work.form, At::Arena(work.raw.begin as u64));
         let small = At::Arena(work.small.begin as u64);
-        let own = Control::own_status(form);
-        let mut commands = vec![self.form_kernel("form_begin", &[own], &[])];
+        let (length, own) = (Control::length(form), Control::own_status(form));
         let Some(host) = work.host else {
-            let places = Places { source: raw, target: small, length: Control::length(form), own };
-            self.codec_kernels(&mut commands, made, lane, 0, places);
-            commands.push(self.form_check(index, form));
-            return Ok(commands);
+            let places = Places { source: raw, target: small, length, own, scratch: 0 };
+            return Ok(self.codec_kernels(index, made, places, None));
         };
         self.varies[form] = true;
         // The payload goes to scratch memory, where its worst case has room.
+        let lane = self.plan.lane(self.plan.actions[index].task);
         let worst = self.script.codecs[work.packing.codec].worst_case(&work.packing.layout) as u64;
         let target = At::Scratch(lane, 0);
-        let places = Places { source: raw, target, length: Control::length(form), own };
-        self.codec_kernels(&mut commands, made, lane, worst.next_multiple_of(256), places);
-        let (bytes, reserved) = (work.raw.bytes as u64, work.small.bytes as u64);
-        let mut keep = self.form_kernel(
-            "form_keep",
-            &[target, Control::length(form), raw],
-            &[bytes, reserved],
-        );
-        let rest = [
-            small,
-            At::Host(host.begin as u64),
-            Control::shown(form),
-            At::Control(Control::FALLBACKS),
-        ];
-        if let Command::Launch(launch) = &mut keep {
-            launch.arguments.extend(rest.map(|at| Argument::Address(at, 0)));
-        }
-        commands.push(keep);
-        commands.push(self.form_check(index, form));
-        Ok(commands)
+        let scratch = worst.next_multiple_of(256);
+        let places = Places { source: raw, target, length, own, scratch };
+        let mut arguments = args![target, length, raw, work.raw.bytes, work.small.bytes, small];
+        arguments.extend(args![At::Host(host.begin as u64), Control::shown(form)]);
+        arguments.push(At::Control(Control::FALLBACKS).into());
+        let keep = self.form_kernel("form_keep", arguments);
+        Ok(self.codec_kernels(index, made, places, Some(keep)))
     }
 
     fn decompress(&mut self, index: usize, work: &CodecWork) -> Result<Vec<Command>, CommandError> {
-        let lane = self.plan.lane(self.plan.actions[index].task);
-        let (id, of_plan) = self.codec(work);
-        let made = kernels::decompress(id, &work.packing.layout, self.shares.codecs);
-        let made = made.map_err(|source| CommandError::Codec { codec: of_plan, source })?;
+        let made = kernels::decompress(self.codec(work), &work.packing.layout, self.shares.codecs);
+        let made = made.map_err(|source| self.no_kernel(work, source))?;
         let (form, raw) = (work.form, At::Arena(work.raw.begin as u64));
-        let own = Control::own_status(form);
-        let length = match work.host {
-            Some(_) => Control::shown(form),
-            None => Control::length(form),
-        };
-        let mut commands = vec![self.form_kernel("form_begin", &[own], &[])];
+        let (shown, own) = (Control::shown(form), Control::own_status(form));
+        let length = if work.host.is_some() { shown } else { Control::length(form) };
         let source = At::Arena(work.small.begin as u64);
-        self.codec_kernels(
-            &mut commands,
-            made,
-            lane,
-            0,
-            Places { source, target: raw, length, own },
-        );
-        if let Some(host) = work.host {
-            let mut restore = self.form_kernel(
-                "form_restore",
-                &[At::Host(host.begin as u64)],
-                &[work.raw.bytes as u64],
-            );
-            if let Command::Launch(launch) = &mut restore {
-                let rest = [Control::shown(form), raw, own];
-                launch.arguments.extend(rest.map(|at| Argument::Address(at, 0)));
-            }
-            commands.push(restore);
-        }
-        commands.push(self.form_check(index, form));
-        Ok(commands)
+        let places = Places { source, target: raw, length, own, scratch: 0 };
+        let restore = work.host.map(|host| {
+            let arguments = args![At::Host(host.begin as u64), work.raw.bytes, shown, raw, own];
+            self.form_kernel("form_restore", arguments)
+        });
+        Ok(self.codec_kernels(index, made, places, restore))
     }
 
-    fn codec(&self, work: &CodecWork) -> (CodecId, CodecRef) {
-        let codec = work.packing.codec;
-        (self.script.codecs[codec].id(), self.plan.codecs[codec].clone())
+    fn codec(&self, work: &CodecWork) -> CodecId {
+        self.script.codecs[work.packing.codec].id()
     }
 
-    /// A codec's launches, with scratch memory from some place on.
+    fn no_kernel(&self, work: &CodecWork, source: codecs::Error) -> CommandError {
+        CommandError::Codec { codec: self.plan.codecs[work.packing.codec].clone(), source }
+    }
+
+    /// A codec's launches, what follows them, and around all the kernels that look after the
+    /// status.
     fn codec_kernels(
         &mut self,
-        commands: &mut Vec<Command>,
+        index: usize,
         made: Launches,
-        lane: Lane,
-        scratch: u64,
         places: Places,
-    ) {
+        then: Option<Command>,
+    ) -> Vec<Command> {
+        let lane = self.plan.lane(self.plan.actions[index].task);
         let room = &mut self.scratch[lane.index()];
-        *room = (*room).max(scratch + made.scratch_bytes);
-        for launch in made.launches {
-            let argument = |argument| match argument {
-                kernels::Argument::Source => Argument::Address(places.source, 0),
-                kernels::Argument::Target => Argument::Address(places.target, 0),
-                kernels::Argument::Length => Argument::Address(places.length, 0),
-                kernels::Argument::Status => Argument::Address(places.own, 0),
-                kernels::Argument::Scratch(at) => {
-                    Argument::Address(At::Scratch(lane, scratch + at), 0)
-                }
-                kernels::Argument::Number(number) => Argument::Number(number),
-            };
-            commands.push(Command::Launch(Launch {
+        *room = (*room).max(places.scratch + made.scratch_bytes);
+        let argument = |argument| match argument {
+            kernels::Argument::Source => places.source.into(),
+            kernels::Argument::Target => places.target.into(),
+            kernels::Argument::Length => places.length.into(),
+            kernels::Argument::Status => places.own.into(),
+            kernels::Argument::Scratch(at) => At::Scratch(lane, places.scratch + at).into(),
+            kernels::Argument::Number(number) => Argument::Number(number),
+        };
+        let launches = made.launches.into_iter().map(|launch| {
+            Command::Launch(Launch {
                 program: launch.program,
                 kernel: launch.kernel,
                 blocks: launch.blocks,
                 threads: launch.threads,
                 arguments: launch.arguments.into_iter().map(argument).collect(),
-            }));
-        }
-    }
-
-    fn form_check(&self, index: usize, form: usize) -> Command {
+            })
+        });
+        let begin = self.form_kernel("form_begin", args![places.own]);
         let number = Control::ACTIONS + index as u64;
-        let mut check = self.form_kernel("form_check", &[Control::own_status(form)], &[number]);
-        if let Command::Launch(launch) = &mut check {
-            launch.arguments.push(Argument::Status);
-        }
-        check
+        let check = self.form_kernel("form_check", args![places.own, number, Argument::Status]);
+        [begin].into_iter().chain(launches).chain(then).chain([check]).collect()
     }
 
-    /// A kernel of `forms.cu`, with addresses and then numbers.
-    fn form_kernel(&self, kernel: &str, at: &[At], numbers: &[u64]) -> Command {
+    /// A kernel of `forms.cu`.
+    fn form_kernel(&self, kernel: &str, arguments: Vec<Argument<At>>) -> Command {
         let blocks = match kernel {
             "form_begin" | "form_check" => 1,
             _ => self.shares.codecs.max(1),
         };
-        let addresses = at.iter().map(|at| Argument::Address(*at, 0));
-        let numbers = numbers.iter().map(|number| Argument::Number(*number));
         Command::Launch(Launch {
             program: "forms",
             kernel: kernel.into(),
             blocks,
             threads: 256,
-            arguments: addresses.chain(numbers).collect(),
+            arguments,
         })
     }
 }
 
-/// What a codec's launches work on.
+/// What a codec's launches work on, and where scratch memory begins that they may use.
 #[derive(Debug, Clone, Copy)]
 struct Places {
     source: At,
     target: At,
     length: At,
     own: At,
+    scratch: u64,
+}
+
+impl From<At> for Argument<At> {
+    fn from(at: At) -> Self {
+        Self::Address(at, 0)
+    }
 }

@@ -1,8 +1,9 @@
 //! Compiling kernels at run time, with NVRTC.
 //!
-//! This needs NVRTC's library and no device: kernels are compiled for an architecture by name. Machine code
-//! runs on a driver that is older than the compiler, of the same major of CUDA; NVIDIA's virtual machine
-//! code (PTX) does not, and is made only for devices that the compiler does not know.
+//! This needs NVRTC's library and no device: kernels are compiled for an architecture by name.
+//! Machine code runs on a driver that is older than the compiler, of the same major of CUDA;
+//! NVIDIA's virtual machine code (PTX) does not, and is made only for devices that the compiler
+//! does not know.
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_char, c_int};
@@ -24,7 +25,6 @@ pub enum Compiled {
 }
 
 impl Compiled {
-    /// As the driver loads it.
     pub(super) fn image(self) -> Ptx {
         match self {
             Self::Machine(code) => Ptx::from_binary(code),
@@ -33,7 +33,8 @@ impl Compiled {
     }
 }
 
-/// The architectures that the compiler knows, by ten times their major and their minor, from the oldest.
+/// The architectures that the compiler knows, by ten times their major and their minor, from the
+/// oldest.
 ///
 /// # Errors
 /// [`CudaError::NoLibrary`] without NVRTC; [`CudaError::Call`] if it fails.
@@ -51,8 +52,9 @@ pub fn architectures() -> Result<Vec<u32>, CudaError> {
     Ok(all)
 }
 
-/// What is compiled for, of what a compiler knows: machine code of the device itself; where the compiler is
-/// older than the device, PTX of the newest that it knows. None where the device is older than all.
+/// What is compiled for, of what a compiler knows: machine code of the device itself; where the
+/// compiler is older than the device, PTX of the newest that it knows. None where the device is
+/// older than all.
 pub(super) fn architecture(known: &[u32], (major, minor): (i32, i32)) -> Option<String> {
     let own = u32::try_from(10 * major + minor).ok()?;
     let newest = known.iter().rfind(|known| **known <= own)?;
@@ -60,7 +62,6 @@ pub(super) fn architecture(known: &[u32], (major, minor): (i32, i32)) -> Option<
     Some(format!("{kind}_{newest}"))
 }
 
-/// A program of NVRTC's.
 struct Open {
     raw: sys::nvrtcProgram,
     own: &'static Nvrtc,
@@ -88,14 +89,14 @@ impl Open {
         Ok(all)
     }
 
-    /// The same for a text.
     fn text(&self, size: Size, get: Get) -> Result<String, String> {
         let all = self.get(size, get)?;
         Ok(String::from_utf8_lossy(&all).trim_end_matches('\0').trim().to_owned())
     }
 }
 
-/// Compiles a program for an architecture: to machine code for such as `sm_90`, to PTX for `compute_90`.
+/// Compiles a program for an architecture: to machine code for such as `sm_90`, to PTX for
+/// `compute_90`.
 ///
 /// # Errors
 /// [`CudaError::NoLibrary`] without NVRTC; [`CudaError::Compile`] with what NVRTC says.
@@ -122,8 +123,8 @@ pub fn compile(program: &Program, architecture: &str) -> Result<Compiled, CudaEr
     };
     own.done(made).map_err(refused)?;
     let open = Open { raw, own };
-    // Sums in the order and with the roundings that are written, so that running an op again gives the
-    // same bits.
+    // Sums in the order and with the roundings that are written, so that running an op again gives
+    // the same bits.
     let exact = ["--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true"];
     let options = exact.into_iter().chain(["--std=c++17"]).map(str::to_owned);
     let options = options.chain([format!("--gpu-architecture={architecture}")]);

@@ -77,22 +77,22 @@ pub enum OpenError {
     Commands(#[from] CommandError),
 }
 
-/// Whether the device of this number answers. After some failures it does not until the process ends.
+/// Whether the device of this number answers. After some failures it does not until the process
+/// ends.
 ///
 /// # Errors
-///
 /// What the driver says, if it does not.
 pub fn check_device(ordinal: usize) -> Result<(), CudaError> {
     Context::open(ordinal)?.synchronize()
 }
 
-/// A CUDA device for a plan of a network's trace, its constants as [`Network::initialise`] has them.
+/// A CUDA device for a plan of a network's trace, its constants as [`Network::initialise`] has
+/// them.
 ///
 /// Everything that can be refused is refused here: a plan that is not safe or not the network's, an
 /// op or codec without a kernel, and then a missing library, device or memory.
 ///
 /// # Errors
-///
 /// [`OpenError`], with what is wrong and the remedy.
 pub fn open<'a>(
     network: &'a Network,
@@ -153,11 +153,12 @@ fn launches(commands: &Commands) -> impl Iterator<Item = &codecs::kernels::Launc
     })
 }
 
-/// A CUDA device: a stream for each lane, one arena on the device, one in pinned memory. Commands are
-/// handed out by the thread that calls [`Device::run`]; what waits for what, streams settle by events.
+/// A CUDA device: a stream for each lane, one arena on the device, one in pinned memory. Commands
+/// are handed out by the thread that calls [`Device::run`]; what waits for what, streams settle by
+/// events.
 ///
-/// After an iteration that was stopped or failed, tensors hold anything, and the device is of no more
-/// use.
+/// After an iteration that was stopped or failed, tensors hold anything, and the device is of no
+/// more use.
 pub struct CudaDevice<'a> {
     network: &'a Network,
     plan: &'a Plan,
@@ -191,11 +192,10 @@ impl CudaDevice<'_> {
         self.opened.libraries(launches(&self.commands))
     }
 
-    /// The share of zeros of each tensor of floats that the last iteration wrote; of none unless the
-    /// device counts them.
+    /// The share of zeros of each tensor of floats that the last iteration wrote; of none unless
+    /// the device counts them.
     ///
     /// # Errors
-    ///
     /// If the driver fails.
     pub fn zeros(&self) -> Result<Vec<Option<f64>>, CudaError> {
         let tensors = self.network.tensors().len();
@@ -218,7 +218,6 @@ impl CudaDevice<'_> {
         Ok(())
     }
 
-    /// Writes a tensor as it is stored.
     fn store(&mut self, tensor: TensorId, place: Place, cells: &[f32]) -> Result<(), CudaError> {
         let mut bytes = vec![0u8; place.bytes];
         store(self.network, tensor, cells, &mut bytes);
@@ -257,7 +256,7 @@ impl CudaDevice<'_> {
         let hosts = self.plan.host_buffers.iter().filter(|buffer| buffer.bytes > Bytes::ZERO);
         let outside = self.commands.control_bytes
             + self.commands.scratch.iter().sum::<u64>()
-            + self.commands.ways.iter().sum::<u64>()
+            + self.commands.staging.iter().sum::<u64>()
             + self.by_host.held()
             + self.opened.workspace_bytes();
         self.memory = MemoryUse {
@@ -346,7 +345,6 @@ impl Device for CudaDevice<'_> {
 }
 
 impl CudaDevice<'_> {
-    /// A device that does not answer any more.
     fn lost(&mut self) -> AccessError {
         self.state = State::Unusable;
         AccessError::Unusable

@@ -3,20 +3,23 @@
 //! # Always the same bits
 //!
 //! Of each sort one algorithm is asked for, among those that cuDNN's documentation calls
-//! deterministic, whatever the sizes: implicit products with indices worked out before, and the first
-//! algorithm of either gradient (the one numbered 0 adds up in any order). Products are not rounded to
-//! TF32. What has no such algorithm, an op of odd sizes perhaps, is left to our own kernels, which is
-//! decided once for each op, when the device is opened; so recomputing takes what running took.
+//! deterministic, whatever the sizes: implicit products with indices worked out before, and the
+//! first algorithm of either gradient (the one numbered 0 adds up in any order). Products are not
+//! rounded to TF32. What has no such algorithm, an op of odd sizes perhaps, is left to our own
+//! kernels, which is decided once for each op, when the device is opened; so recomputing takes what
+//! running took.
 //!
 //! # Memory to work in
 //!
-//! What an algorithm works in is known to the library alone, and a plan is made without it. So it is no
-//! part of the plan's arena, but an allocation of its own, as large as the most that any op needs, and
-//! is said with what else is outside of it. All calls are on one stream, one after the other.
+//! What an algorithm works in is known to the library alone, and a plan is made without it. So it
+//! is no part of the plan's arena, but an allocation of its own, as large as the most that any op
+//! needs, and is said with what else is outside of it. All calls are on one stream, one after the
+//! other.
 //!
 //! # Why this is sound
 //!
-//! As for the driver: addresses come from the plan, and the stream and the workspace outlive the handle.
+//! As for the driver: addresses come from the plan, and the stream and the workspace outlive the
+//! handle.
 #![allow(unsafe_code)]
 
 mod prepared;
@@ -35,7 +38,6 @@ use super::library::{Cudnn, cudnn};
 use crate::network::Network;
 use prepared::{FORWARD, How, OF_INPUT, OF_WEIGHTS, Prepared};
 
-/// A status of cuDNN's, and what it says.
 type Refusal = (c_int, String);
 
 /// cuDNN on a stream, ready for the ops of a network.
@@ -67,8 +69,8 @@ const SOFTMAX: (sys::cudnnSoftmaxAlgorithm_t, sys::cudnnSoftmaxMode_t) = (
 );
 
 impl Dnn {
-    /// For a stream, which outlives it, and the ops of a network. Also returns the ops that could be
-    /// said and are not cuDNN's: it has no algorithm for them here.
+    /// For a stream, which outlives it, and the ops of a network. Also returns the ops that could
+    /// be said and are not cuDNN's: it has no algorithm for them here.
     pub fn new(
         context: &Context,
         stream: &Stream,
@@ -115,9 +117,9 @@ impl Dnn {
         Ok((made, refused))
     }
 
-    /// Runs each call once, on operands that hold anything, and forgets those that cuDNN refuses, which it
-    /// may do as late as that. It also loads its own kernels then, and not in the first iteration. Where
-    /// there is no memory for operands, nothing is tried.
+    /// Runs each call once, on operands that hold anything, and forgets those that cuDNN refuses,
+    /// which it may do as late as that. It also loads its own kernels then, and not in the first
+    /// iteration. Where there is no memory for operands, nothing is tried.
     fn keep_what_runs(&mut self, context: &Context, stream: &Stream) -> Result<(), CudaError> {
         let all = self.prepared.values().flat_map(BTreeMap::values);
         let largest = all.map(|prepared| prepared.operand).max().unwrap_or(0);
@@ -179,102 +181,36 @@ impl Dnn {
         let status = unsafe {
             match (kernel, how) {
                 (DnnKernel::Convolution, How::Convolution { filter, convolution }) => {
-                    let (w, c) = (filter.raw, convolution.raw);
-                    (own.cudnnConvolutionForward)(
-                        h,
-                        one,
-                        x,
-                        at(0),
-                        w,
-                        at(1),
-                        c,
-                        FORWARD,
-                        room,
-                        bytes,
-                        zero,
-                        y,
-                        at(2),
-                    )
+                    let (call, w, c) = (own.cudnnConvolutionForward, filter.raw, convolution.raw);
+                    call(h, one, x, at(0), w, at(1), c, FORWARD, room, bytes, zero, y, at(2))
                 }
                 (DnnKernel::ConvolutionWeights, How::Convolution { filter, convolution }) => {
                     let (w, c) = (filter.raw, convolution.raw);
-                    (own.cudnnConvolutionBackwardFilter)(
-                        h,
-                        one,
-                        x,
-                        at(0),
-                        y,
-                        at(1),
-                        c,
-                        OF_WEIGHTS,
-                        room,
-                        bytes,
-                        zero,
-                        w,
-                        at(2),
-                    )
+                    let call = own.cudnnConvolutionBackwardFilter;
+                    call(h, one, x, at(0), y, at(1), c, OF_WEIGHTS, room, bytes, zero, w, at(2))
                 }
                 (DnnKernel::ConvolutionInput, How::Convolution { filter, convolution }) => {
                     let (w, c) = (filter.raw, convolution.raw);
-                    (own.cudnnConvolutionBackwardData)(
-                        h,
-                        one,
-                        w,
-                        at(0),
-                        y,
-                        at(1),
-                        c,
-                        OF_INPUT,
-                        room,
-                        bytes,
-                        zero,
-                        x,
-                        at(2),
-                    )
+                    let call = own.cudnnConvolutionBackwardData;
+                    call(h, one, w, at(0), y, at(1), c, OF_INPUT, room, bytes, zero, x, at(2))
                 }
                 (DnnKernel::AveragePool, How::Pool(pool)) => {
                     (own.cudnnPoolingForward)(h, pool.raw, one, x, at(0), zero, y, at(1))
                 }
                 // Input and output are operands, too, on which the gradient of a mean does not
                 // depend; whatever has their sizes will do.
-                (DnnKernel::AveragePoolBackward, How::Pool(pool)) => (own.cudnnPoolingBackward)(
-                    h,
-                    pool.raw,
-                    one,
-                    y,
-                    at(0),
-                    y,
-                    at(0),
-                    x,
-                    at(1),
-                    zero,
-                    x,
-                    at(1),
-                ),
-                (DnnKernel::Softmax, How::Softmax) => (own.cudnnSoftmaxForward)(
-                    h,
-                    SOFTMAX.0,
-                    SOFTMAX.1,
-                    one,
-                    x,
-                    at(0),
-                    zero,
-                    y,
-                    at(1),
-                ),
-                (DnnKernel::SoftmaxBackward, How::Softmax) => (own.cudnnSoftmaxBackward)(
-                    h,
-                    SOFTMAX.0,
-                    SOFTMAX.1,
-                    one,
-                    y,
-                    at(0),
-                    y,
-                    at(1),
-                    zero,
-                    x,
-                    at(2),
-                ),
+                (DnnKernel::AveragePoolBackward, How::Pool(pool)) => {
+                    let (call, pool) = (own.cudnnPoolingBackward, pool.raw);
+                    call(h, pool, one, y, at(0), y, at(0), x, at(1), zero, x, at(1))
+                }
+                (DnnKernel::Softmax, How::Softmax) => {
+                    let (algorithm, mode) = SOFTMAX;
+                    (own.cudnnSoftmaxForward)(h, algorithm, mode, one, x, at(0), zero, y, at(1))
+                }
+                (DnnKernel::SoftmaxBackward, How::Softmax) => {
+                    let (call, (algorithm, mode)) = (own.cudnnSoftmaxBackward, SOFTMAX);
+                    call(h, algorithm, mode, one, y, at(0), y, at(1), zero, x, at(2))
+                }
                 _ => sys::cudnnStatus_t::CUDNN_STATUS_BAD_PARAM as c_int,
             }
         };

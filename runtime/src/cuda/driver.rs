@@ -34,7 +34,6 @@ pub(super) use modules::Kernels;
 use modules::{Functions, Loaded};
 pub(super) use streams::{Event, Stream, Urgency};
 
-/// A device and its driver.
 #[derive(Debug, Clone)]
 pub(super) struct Context {
     context: Arc<CudaContext>,
@@ -44,7 +43,6 @@ pub(super) struct Context {
     /// Major and minor.
     pub capability: (i32, i32),
     pub multiprocessors: u32,
-    /// What kernels are compiled for.
     architecture: String,
 }
 
@@ -110,7 +108,6 @@ impl Context {
         self.context.synchronize().map_err(failed("waiting for the device"))
     }
 
-    /// Compiles and loads a program: its functions by name.
     fn load(&self, program: &Program) -> Result<Functions, CudaError> {
         let compiled = compile(program, &self.architecture)?;
         let loading = failed("loading kernels");
@@ -123,7 +120,6 @@ impl Context {
     }
 }
 
-/// Memory of the device, one allocation.
 #[derive(Debug)]
 pub(super) struct DeviceMemory {
     context: Arc<CudaContext>,
@@ -154,7 +150,6 @@ impl DeviceMemory {
     /// The address of a place.
     ///
     /// # Panics
-    ///
     /// If it does not lie inside: the proof of the plan was wrong then.
     pub fn address(&self, at: u64, bytes: u64) -> u64 {
         let end = at.checked_add(bytes);
@@ -168,8 +163,8 @@ impl DeviceMemory {
         self.bind()?;
         // SAFETY: the place lies inside, and no stream uses it.
         unsafe { result::memcpy_htod_sync(to, data) }.map_err(failed("writing a tensor"))?;
-        // From memory that is not pinned, the copy returns when it has taken the data, not when that
-        // has arrived; and our streams do not wait for the stream that it is on.
+        // From memory that is not pinned, the copy returns when it has taken the data, not when
+        // that has arrived; and our streams do not wait for the stream that it is on.
         self.context.synchronize().map_err(failed("writing a tensor"))
     }
 
@@ -177,8 +172,8 @@ impl DeviceMemory {
     pub fn read<T: Copy>(&self, at: u64, data: &mut [T]) -> Result<(), CudaError> {
         let from = self.address(at, std::mem::size_of_val(data) as u64);
         self.bind()?;
-        // SAFETY: the place lies inside, and no stream uses it; callers read numbers, of which every
-        // pattern of bits is one.
+        // SAFETY: the place lies inside, and no stream uses it; callers read numbers, of which
+        // every pattern of bits is one.
         unsafe { result::memcpy_dtoh_sync(data, from) }.map_err(failed("reading a tensor"))
     }
 
@@ -222,7 +217,6 @@ impl Pinned {
     /// The address of a place.
     ///
     /// # Panics
-    ///
     /// If it does not lie inside: the proof of the plan was wrong then.
     pub fn address(&self, at: u64, bytes: u64) -> u64 {
         let end = at.checked_add(bytes);

@@ -1,10 +1,10 @@
-//! An iteration as a CUDA graph: what streams are given is captured once, and launched with one call from
-//! then on.
+//! An iteration as a CUDA graph: what streams are given is captured once, and launched with one
+//! call from then on.
 //!
-//! While a stream is captured, nothing runs. What it is given becomes a node behind the node before it,
-//! and an event that it waits for becomes an edge; so the graph has the order of the streams, which is the
-//! plan's. Events for that order have no time, and events with a time are nodes of their own: they are
-//! recorded anew with each launch.
+//! While a stream is captured, nothing runs. What it is given becomes a node behind the node before
+//! it, and an event that it waits for becomes an edge; so the graph has the order of the streams,
+//! which is the plan's. Events for that order have no time, and events with a time are nodes of
+//! their own: they are recorded anew with each launch.
 #![allow(unsafe_code)]
 
 use std::ptr;
@@ -17,7 +17,6 @@ use cudarc::driver::sys::{
 use super::CudaError;
 use super::driver::{Context, Event, Stream, failed};
 
-/// What was captured, ready to be launched.
 #[derive(Debug)]
 pub(super) struct Graph {
     executable: CUgraphExec,
@@ -75,7 +74,6 @@ impl Drop for Graph {
     }
 }
 
-/// A graph that was captured.
 struct Captured(CUgraph);
 
 impl Drop for Captured {

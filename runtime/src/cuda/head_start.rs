@@ -1,7 +1,7 @@
-//! What is timed begins on streams that wait for something else: then it starts as soon as it may, not when
-//! the host gets round to giving it, which takes longer than a small copy or kernel itself. What they wait
-//! for fills the device's cache with something else, as all that happens in an iteration between two uses
-//! of a tensor does.
+//! What is timed begins on streams that wait for something else: then it starts as soon as it may,
+//! not when the host gets round to giving it, which takes longer than a small copy or kernel
+//! itself. What they wait for fills the device's cache with something else, as all that happens in
+//! an iteration between two uses of a tensor does.
 
 use cudarc::driver::sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE;
 use schema::Bytes;
@@ -16,8 +16,8 @@ pub(super) struct HeadStart {
     memory: DeviceMemory,
 }
 
-/// How often what is filled would fill the cache, and the least bytes: some tens of microseconds by the
-/// bandwidth of any device's memory, in which the host gives a dozen launches.
+/// How often what is filled would fill the cache, and the least bytes: some tens of microseconds by
+/// the bandwidth of any device's memory, in which the host gives a dozen launches.
 const CACHES: u64 = 4;
 const LEAST: u64 = 64 << 20;
 /// Of what of the device's memory is free, the share that it takes at most.

@@ -16,6 +16,7 @@ use schema::OpId;
 
 use crate::network::Step;
 use arguments::Writer;
+pub(super) use arguments::args;
 pub use arguments::{Argument, Cells, Halves, Means, OpOperands};
 use bf16::Widened;
 pub use blas::{BLAS, BLAS_ARGUMENTS, BLAS_HALVES};
@@ -29,13 +30,15 @@ pub struct NoKernel {
     pub what: &'static str,
 }
 
-/// What to launch for an op, one after the other, with these means, and the scratch memory that it takes.
+/// What to launch for an op, one after the other, with these means, and the scratch memory that it
+/// takes.
 ///
 /// Operands are as [`Step`] states them; an input that an output lies over is not given. The op's
 /// number goes into the status where labels or tokens are no numbers of a class or row.
 ///
 /// # Errors
-/// [`NoKernel`] for steps that the host has and CUDA has not, and for other operands than the step's.
+/// [`NoKernel`] for steps that the host has and CUDA has not, and for other operands than the
+/// step's.
 pub fn launches<A: Copy + PartialEq>(
     step: &Step,
     op: OpId,

@@ -12,7 +12,6 @@ use super::driver::{Blas, Context, Stream};
 use super::launches::{BLAS, BLAS_HALVES, DNN, Halves, Means};
 use crate::network::Network;
 
-/// Libraries that are open.
 pub(super) struct Opened {
     /// Or why it is not used.
     blas: Result<Blas, String>,
@@ -23,8 +22,8 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Those that are wanted and there, for a stream that outlives them; and the means that are left. What
-    /// cannot be used is left away, and why is said with what computes.
+    /// Those that are wanted and there, for a stream that outlives them; and the means that are
+    /// left. What cannot be used is left away, and why is said with what computes.
     pub fn new(
         context: &Context,
         stream: &Stream,
@@ -124,9 +123,9 @@ fn absent(why: impl AsRef<str>) -> CudaError {
     CudaError::Call { what: "a call of a library", why: why.as_ref().into() }
 }
 
-/// What the units for products of 16 bits are used for. They are there from 8.0 on. Three products of theirs
-/// take less time than one of floats on devices for data centres (8.0, 9.0, 10.x), by their published peak
-/// rates; others have a quarter of such units, or fewer.
+/// What the units for products of 16 bits are used for. They are there from 8.0 on. Three products
+/// of theirs take less time than one of floats on devices for data centres (8.0, 9.0, 10.x), by
+/// their published peak rates; others have a quarter of such units, or fewer.
 fn halves(capability: (i32, i32)) -> Halves {
     match capability {
         (8 | 9, 0) | (10, _) => Halves::WithWeights,

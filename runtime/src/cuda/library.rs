@@ -89,7 +89,8 @@ impl Library {
         self.require().is_ok()
     }
 
-    /// Says what is missing. Called before anything else of the driver, which would panic without it.
+    /// Says what is missing. Called before anything else of the driver, which would panic without
+    /// it.
     ///
     /// # Errors
     /// [`CudaError::NoDriver`] or [`CudaError::NoLibrary`] if it cannot be used.
@@ -126,7 +127,6 @@ impl Library {
     }
 }
 
-/// A library that is open.
 pub(super) struct Loaded<F> {
     /// What is called of it.
     pub functions: F,
@@ -156,7 +156,6 @@ impl<F> Loaded<F> {
     }
 }
 
-/// What a library says of itself.
 pub(super) struct About<F> {
     pub functions: F,
     pub version: String,
@@ -164,7 +163,8 @@ pub(super) struct About<F> {
     pub cuda: u32,
 }
 
-/// The first file of a library that can be loaded, has what is called, and is not newer than the driver.
+/// The first file of a library that can be loaded, has what is called, and is not newer than the
+/// driver.
 ///
 /// It is loaded by its own path, since libraries find their parts by the folder that they are in.
 #[allow(unsafe_code, reason = "loading a library runs its initialisers")]
@@ -206,8 +206,8 @@ pub(super) fn open<F>(
     Err(CudaError::NoLibrary { library, driver, refused })
 }
 
-/// NVRTC asks the linker for the library of its builtins by name, and some builds of it do not say that this
-/// lies beside them. What is loaded already has the name.
+/// NVRTC asks the linker for the library of its builtins by name, and some builds of it do not say
+/// that this lies beside them. What is loaded already has the name.
 #[allow(unsafe_code, reason = "loading a library runs its initialisers")]
 fn load_builtins(nvrtc: &Path) {
     let named = nvrtc.file_name().and_then(|name| name.to_str());
@@ -234,19 +234,16 @@ fn driver_major() -> Option<u32> {
 
 type Once<F> = LazyLock<Result<Loaded<F>, CudaError>>;
 
-/// The compiler.
 pub(super) fn nvrtc() -> Result<&'static Loaded<Nvrtc>, CudaError> {
     static FOUND: Once<Nvrtc> = LazyLock::new(|| open(Library::Nvrtc, Nvrtc::about));
     FOUND.as_ref().map_err(Clone::clone)
 }
 
-/// cuBLAS.
 pub(super) fn cublas() -> Result<&'static Loaded<Cublas>, CudaError> {
     static FOUND: Once<Cublas> = LazyLock::new(|| open(Library::Cublas, Cublas::about));
     FOUND.as_ref().map_err(Clone::clone)
 }
 
-/// cuDNN.
 pub(super) fn cudnn() -> Result<&'static Loaded<Cudnn>, CudaError> {
     static FOUND: Once<Cudnn> = LazyLock::new(|| {
         // It looks for both by their names, and finds what is there already.

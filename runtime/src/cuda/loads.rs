@@ -35,7 +35,6 @@ pub struct CudaLoads {
     context: Context,
 }
 
-/// What a stream is given for a load.
 enum Job {
     Kernels(Vec<Prepared>),
     /// Calls of cuBLAS, which plans run where it is there.
@@ -49,11 +48,10 @@ enum Job {
 }
 
 impl CudaLoads {
-    /// The loads of a device with these options: their number, the share of the multiprocessors that
-    /// codecs may use, and whether products are cuBLAS's.
+    /// The loads of a device with these options: their number, the share of the multiprocessors
+    /// that codecs may use, and whether products are cuBLAS's.
     ///
     /// # Errors
-    ///
     /// If there is no such device, or too little memory, or the driver fails.
     pub fn open(options: &CudaOptions) -> Result<Self, CodecRunError> {
         let context = Context::open(options.ordinal)?;
@@ -122,12 +120,7 @@ impl CudaLoads {
                 what: "making a load",
                 why: why.to_string(),
             };
-            let value = |argument: &Argument<u64>| match *argument {
-                Argument::Address(at, more) => at + more,
-                Argument::Nothing => 0,
-                Argument::Status => address(control + 8),
-                Argument::Number(number) => number,
-            };
+            let value = |argument: &Argument<u64>| argument.value(address(control + 8));
             let launches = made.map_err(failed)?.launches;
             let all = launches.iter();
             match blas.filter(|_| launches.iter().all(|launch| launch.program == BLAS.0)) {
@@ -192,7 +185,6 @@ impl CudaLoads {
     /// How long a load takes while each of others goes on all the time.
     ///
     /// # Errors
-    ///
     /// If the driver fails.
     pub fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos, CudaError> {
         let others: Vec<usize> =
@@ -244,10 +236,7 @@ impl CudaLoads {
             }
             Job::Copy { direction, device, host, bytes } => {
                 let (device, host) = ((&self.memory, *device), (&self.host, *host));
-                match direction {
-                    Direction::D2h => stream.d2h(device, host, *bytes),
-                    Direction::H2d => stream.h2d(device, host, *bytes),
-                }
+                stream.copy(*direction, device, host, *bytes)
             }
         }
     }

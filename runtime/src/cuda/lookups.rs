@@ -1,10 +1,10 @@
-//! Lookups in a table in host memory, by a kernel that reads it over the link: timed, and held to the
-//! bytes of the table.
+//! Lookups in a table in host memory, by a kernel that reads it over the link: timed, and held to
+//! the bytes of the table.
 
 use codecs::CodecId;
 use codecs::ibp::Table;
 use codecs::kernels::{self, TableArgument};
-use schema::{Bytes, Nanos};
+use schema::{Bytes, Direction, Nanos};
 
 use super::codec_runs::{CodecRunError, CudaCodecs};
 use super::driver::{DeviceMemory, Pinned};
@@ -12,11 +12,11 @@ use super::driver::{DeviceMemory, Pinned};
 const NOTHING_SAID: u64 = u64::MAX;
 
 impl CudaCodecs {
-    /// Times lookups of rows by their numbers: runs that count, after one that does not. The rows are
-    /// compared with those that the table reads. The device must have been opened with an IBP codec.
+    /// Times lookups of rows by their numbers: runs that count, after one that does not. The rows
+    /// are compared with those that the table reads. The device must have been opened with an IBP
+    /// codec.
     ///
     /// # Errors
-    ///
     /// [`CodecRunError`]: also where a byte differs, or there is no such row.
     pub fn time_lookups(
         &mut self,
@@ -81,14 +81,14 @@ impl CudaCodecs {
     /// How long one copy of so many bytes from pinned memory takes: what lookups are compared with.
     ///
     /// # Errors
-    ///
     /// If the driver fails, or there is too little memory.
     pub fn time_copies_in(&mut self, bytes: Bytes, runs: u32) -> Result<Vec<Nanos>, CodecRunError> {
         let device = DeviceMemory::new(&self.context, "copies", bytes)?;
         let host = Pinned::new(&self.context, bytes)?;
         let mut times = Vec::new();
         for run in 0..=runs {
-            let took = self.timed(|stream| stream.h2d((&device, 0), (&host, 0), bytes.0))?;
+            let took = self
+                .timed(|stream| stream.copy(Direction::H2d, (&device, 0), (&host, 0), bytes.0))?;
             times.extend((run > 0).then_some(took));
         }
         Ok(times)

@@ -7,12 +7,12 @@ use super::CudaError;
 use super::commands::Commands;
 use super::driver::{Context, Event};
 
-/// The events of actions.
 pub(super) struct Moments {
     /// When the first stream begins.
     pub origin: Event,
-    /// Of each action; none for one that its stream comes to from the action before without waiting: its
-    /// start is that one's end. An event costs the host and the stream a microsecond or so.
+    /// Of each action; none for one that its stream comes to from the action before without
+    /// waiting: its start is that one's end. An event costs the host and the stream a microsecond
+    /// or so.
     starts: Vec<Option<Event>>,
     ends: Vec<Event>,
 }

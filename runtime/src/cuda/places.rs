@@ -7,15 +7,15 @@ use super::commands::{At, Commands, Control};
 use super::driver::{Context, DeviceMemory, Pinned};
 use super::launches::Argument;
 
-/// An arena on the device and one in pinned memory, as large as the plan's buffers, which may be less than
-/// its budgets; and what is outside of them.
+/// An arena on the device and one in pinned memory, as large as the plan's buffers, which may be
+/// less than its budgets; and what is outside of them.
 pub(super) struct Places {
     pub arena: DeviceMemory,
     pub control: DeviceMemory,
     scratch: [DeviceMemory; Lane::COUNT],
     pub host: Pinned,
     /// Of each lane, room for a tensor on its way.
-    pub ways: [Pinned; Lane::COUNT],
+    pub staging: [Pinned; Lane::COUNT],
 }
 
 impl Places {
@@ -25,7 +25,7 @@ impl Places {
         let scratch = |lane: usize| memory("codecs and 16-bit operands", commands.scratch[lane]);
         Ok(Self {
             host: Pinned::new(context, plan.predicted.host_arena)?,
-            ways: array(|lane| Pinned::new(context, Bytes(commands.ways[lane])))?,
+            staging: array(|lane| Pinned::new(context, Bytes(commands.staging[lane])))?,
             arena: memory("the plan", plan.predicted.arena.0)?,
             control: memory("the control of kernels", commands.control_bytes)?,
             scratch: array(scratch)?,
@@ -49,7 +49,6 @@ impl Places {
     }
 }
 
-/// One of each lane.
 pub(super) fn array<T>(
     mut make: impl FnMut(usize) -> Result<T, CudaError>,
 ) -> Result<[T; Lane::COUNT], CudaError> {

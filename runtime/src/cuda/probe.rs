@@ -54,11 +54,10 @@ pub struct CudaFacts {
 const SHARE_OF_FREE: u64 = 4;
 
 impl CudaProbe {
-    /// A probe of copies of at most `largest` bytes, and at most a quarter of the device's free memory,
-    /// on the device of this number.
+    /// A probe of copies of at most `largest` bytes, and at most a quarter of the device's free
+    /// memory, on the device of this number.
     ///
     /// # Errors
-    ///
     /// If there is no such device, or not so much memory.
     pub fn open(ordinal: usize, largest: Bytes) -> Result<Self, CudaError> {
         let context = Context::open(ordinal)?;
@@ -88,7 +87,6 @@ impl CudaProbe {
     /// What the device says of itself.
     ///
     /// # Errors
-    ///
     /// If the driver does not tell.
     pub fn facts(&self) -> Result<CudaFacts, CudaError> {
         let (free, memory) = self.memory;
@@ -117,7 +115,6 @@ impl CudaProbe {
     /// for are cut off.
     ///
     /// # Errors
-    ///
     /// If the driver fails.
     pub fn alone(&mut self, direction: Direction, bytes: Bytes) -> Result<Nanos, CudaError> {
         self.head_start.give([&self.streams[direction as usize]])?;
@@ -127,22 +124,17 @@ impl CudaProbe {
         Ok(Nanos(end.since(begin)?))
     }
 
-    /// How long a copy to or from memory takes that is not pinned, while the other direction is idle. The
-    /// host works on it, too, so that it begins when the host does.
+    /// How long a copy to or from memory takes that is not pinned, while the other direction is
+    /// idle. The host works on it, too, so that it begins when the host does.
     ///
     /// # Errors
-    ///
     /// If the driver fails.
     pub fn pageable(&mut self, direction: Direction, bytes: Bytes) -> Result<Nanos, CudaError> {
+        let at = self.place(direction);
         let host = &mut self.pageable[..bytes.0.min(self.largest) as usize];
         let events = &self.events[direction as usize];
         let stream = &self.streams[direction as usize];
-        match direction {
-            Direction::D2h => stream.copy_out_pageable((&self.device, 0), host, events)?,
-            Direction::H2d => {
-                stream.copy_in_pageable((&self.device, self.largest), host, events)?
-            }
-        }
+        stream.copy_pageable(direction, (&self.device, at), host, events)?;
         let [begin, end] = events;
         Ok(Nanos(end.since(begin)?))
     }
@@ -150,7 +142,6 @@ impl CudaProbe {
     /// How long it takes until a copy in each direction has ended, both started at once.
     ///
     /// # Errors
-    ///
     /// If the driver fails.
     pub fn both(&mut self, bytes: Bytes) -> Result<Nanos, CudaError> {
         self.head_start.give(&self.streams)?;
@@ -166,13 +157,14 @@ impl CudaProbe {
         let [begin, end] = &self.events[direction as usize];
         let stream = &self.streams[direction as usize];
         stream.record(begin)?;
-        match direction {
-            Direction::D2h => stream.d2h((&self.device, 0), (&self.host, 0), bytes)?,
-            Direction::H2d => {
-                stream.h2d((&self.device, self.largest), (&self.host, self.largest), bytes)?;
-            }
-        }
+        let at = self.place(direction);
+        stream.copy(direction, (&self.device, at), (&self.host, at), bytes)?;
         stream.record(end)
+    }
+
+    /// Where a direction's memory begins, on either side.
+    fn place(&self, direction: Direction) -> u64 {
+        direction as u64 * self.largest
     }
 }
 

@@ -1,4 +1,5 @@
-//! What streams are given for an iteration, resolved once: to hand it out is then to go over a list.
+//! What streams are given for an iteration, resolved once: to hand it out is then to go over a
+//! list.
 
 use std::sync::Arc;
 
@@ -13,21 +14,25 @@ use super::launches::{BLAS, DNN};
 use super::libraries::Opened;
 use super::places::Places;
 
-/// Something that a stream is given.
 pub(super) enum Step {
-    /// One of our own kernels.
     Kernel(Prepared),
     /// A library's.
-    Library { program: &'static str, kernel: String, arguments: Box<[u64]> },
+    Library {
+        program: &'static str,
+        kernel: String,
+        arguments: Box<[u64]>,
+    },
     /// A copy between the arenas.
-    Copy { direction: Direction, device: u64, host: OnHost, bytes: Bytes },
-    /// What the host's processor does.
+    Copy {
+        direction: Direction,
+        device: u64,
+        host: OnHost,
+        bytes: Bytes,
+    },
     ByHost(Box<HostCall>),
 }
 
-/// The steps of an iteration.
 pub(super) struct Steps {
-    /// One action's behind the other's.
     all: Vec<Step>,
     /// Of each action, where its steps end.
     ends: Vec<usize>,
@@ -64,14 +69,14 @@ impl Steps {
                     },
                     Command::ByHost(work) => {
                         let bytes = work.layout.bytes() as u64;
-                        let way = (&places.ways[issue.lane.index()], 0, bytes);
+                        let staging = (&places.staging[issue.lane.index()], 0, bytes);
                         let small = (&places.host, work.small, work.reserved);
                         let failed = |why: codecs::Error| CudaError::Call {
                             what: "making a codec of the host",
                             why: why.to_string(),
                         };
                         let call = by_host.call(issue.action, work).map_err(failed)?;
-                        Step::ByHost(HostCall::new([way, small], call))
+                        Step::ByHost(HostCall::new([staging, small], call))
                     }
                 });
             }
@@ -99,13 +104,10 @@ impl Step {
             Self::Copy { direction, device, host, bytes } => {
                 let host = match *host {
                     OnHost::Arena(at) => (&places.host, at),
-                    OnHost::Way(lane) => (&places.ways[lane.index()], 0),
+                    OnHost::Staging(lane) => (&places.staging[lane.index()], 0),
                 };
                 let device = (&places.arena, *device);
-                match direction {
-                    Direction::D2h => stream.d2h(device, host, bytes.0),
-                    Direction::H2d => stream.h2d(device, host, bytes.0),
-                }
+                stream.copy(*direction, device, host, bytes.0)
             }
         }
     }

@@ -4,11 +4,10 @@ use codecs::kernels::Launch;
 use schema::{Dtype, Plan, TensorId};
 
 use super::commands::{At, Command, CommandError, Commands};
-use super::launches::Argument;
+use super::launches::args;
 use crate::device::script::{Script, Work};
 use crate::network::Network;
 
-/// Threads of a block.
 const THREADS: u32 = 256;
 
 /// Where the counts are.
@@ -22,8 +21,8 @@ pub struct Zeros {
 }
 
 impl Commands {
-    /// Lets every op be followed by kernels of at most so many blocks of threads that count the zeros
-    /// of the floats that it wrote.
+    /// Lets every op be followed by kernels of at most so many blocks of threads that count the
+    /// zeros of the floats that it wrote.
     ///
     /// # Errors
     /// Where the plan could not be carried out on any device.
@@ -52,11 +51,11 @@ impl Commands {
                     kernel: "count_zeros".into(),
                     blocks: u32::try_from(work).unwrap_or(u32::MAX).clamp(1, blocks.max(1)),
                     threads: THREADS,
-                    arguments: vec![
-                        Argument::Address(At::Arena(place.begin as u64), 0),
-                        Argument::Number(elements),
-                        Argument::Number(about.element_bytes() as u64),
-                        Argument::Address(At::Control(at + 8 * tensor.index() as u64), 0),
+                    arguments: args![
+                        At::Arena(place.begin as u64),
+                        elements,
+                        about.element_bytes(),
+                        At::Control(at + 8 * tensor.index() as u64),
                     ],
                 }));
             }

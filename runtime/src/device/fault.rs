@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use schema::Lane;
 
-/// Something that goes wrong on purpose. Parsed from `copy-out:3`, `copy-in:3` (the third copy of an
-/// iteration fails), `host-memory` (there is none left), `corrupt:2`, `corrupt:relu1` (what the
+/// Something that goes wrong on purpose. Parsed from `copy-out:3`, `copy-in:3` (the third copy of
+/// an iteration fails), `host-memory` (there is none left), `corrupt:2`, `corrupt:relu1` (what the
 /// second compression, or those of a tensor, make is damaged), `delay:h2d:3:5ms` (the third action
 /// of a lane starts late).
 #[derive(Debug, Clone, PartialEq, Eq)]

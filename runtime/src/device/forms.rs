@@ -6,10 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use codecs::CodecId;
 use codecs::Seal;
 
-/// A tensor that a codec was to make smaller.
 #[derive(Debug, Default)]
 pub(crate) enum Form {
-    /// Nothing was made yet.
     #[default]
     None,
     /// The compressed form, and what it is known by.
@@ -44,7 +42,6 @@ impl Form {
     }
 }
 
-/// The forms of an iteration, by number.
 pub(crate) struct Forms {
     forms: Vec<Mutex<Form>>,
     /// How often the data did worse than was reserved for.

@@ -3,13 +3,13 @@
 
 mod action;
 mod gate;
+mod injection;
 mod lanes;
 mod ledger;
 mod link;
 mod loads;
 mod memory;
 mod probe;
-mod sabotage;
 mod widened;
 
 use std::convert::Infallible;
@@ -27,13 +27,13 @@ use crate::memory::{NoRoom, room_for};
 use crate::network::Network;
 use crate::network::bf16::{load, store};
 use action::{ActionContext, Workbench};
+use injection::Injection;
 use lanes::{Iteration, lock};
 use ledger::Ledger;
 use link::Throttle;
 pub use loads::HostLoads;
 use memory::{Arena, Memory};
 pub use probe::LinkProbe;
-use sabotage::Sabotage;
 
 /// How a host device behaves.
 #[derive(Debug, Clone)]
@@ -79,7 +79,7 @@ pub struct HostDevice<'a> {
     trace: &'a Trace,
     context: ActionContext<'a>,
     ledger: Mutex<Ledger>,
-    sabotage: Sabotage,
+    injection: Injection,
     benches: [Workbench; Lane::COUNT],
     residents: Residents,
     state: State,
@@ -91,7 +91,6 @@ impl<'a> HostDevice<'a> {
     /// A device for a plan of a network's trace, its constants as [`Network::initialise`] has them.
     ///
     /// # Errors
-    ///
     /// If the plan is not safe, does not compute the trace, or the trace is not the network's; or
     /// if the memory is not to be had.
     pub fn new(
@@ -101,7 +100,7 @@ impl<'a> HostDevice<'a> {
         options: &HostOptions,
     ) -> Result<Self, DeviceError> {
         check(network, trace, plan)?;
-        let sabotage = Sabotage::new(plan, trace, &options.faults, options.delays)?;
+        let injection = Injection::new(plan, trace, &options.faults, options.delays)?;
         let residents = Residents::new(plan, trace)?;
         let script = Script::new(plan, network)?;
         if let Some(limit) = options.host_memory
@@ -147,21 +146,14 @@ impl<'a> HostDevice<'a> {
                 memory,
                 throttle: Throttle::new(options.link.clone()),
                 threads: threads.transpose()?,
-                watch: None,
             },
             ledger: Mutex::new(Ledger::new(plan)),
-            sabotage,
+            injection,
             residents,
             state: State::New,
             iterations: 0,
             stop: options.stop.clone(),
         })
-    }
-
-    /// From now on shows every tensor that comes back from a codec to `watch`, on the lane's thread
-    /// and in its time.
-    pub fn watch_decompressed(&mut self, watch: impl Fn(TensorId, &[f32]) + Send + Sync + 'a) {
-        self.context.watch = Some(Box::new(watch));
     }
 
     fn timeline(&self) -> Timeline {
@@ -182,9 +174,9 @@ impl<'a> HostDevice<'a> {
 /// What makes a plan need less memory.
 const SMALLER: &str = "plan with a smaller budget, or choose a smaller batch";
 
-/// Bytes of the memory that a device takes for a network beside the host arena and what codecs work in:
-/// the device arena of so many bytes, operands in 16 bits as cells, and one constant on its way into the
-/// arena.
+/// Bytes of the memory that a device takes for a network beside the host arena and what codecs work
+/// in: the device arena of so many bytes, operands in 16 bits as cells, and one constant on its way
+/// into the arena.
 pub fn memory_needed(network: &Network, arena: u64) -> u64 {
     let constants = network.tensors().iter().filter(|tensor| tensor.is_constant());
     let largest = constants.map(|tensor| tensor.elements).max().unwrap_or(0);
@@ -230,8 +222,8 @@ impl Device for HostDevice<'_> {
         self.context.forms.clear();
         // Unless it comes to its end.
         self.state = State::Unusable;
-        let Self { plan, context, ledger, sabotage, iterations, stop, .. } = self;
-        let iteration = Iteration::new(plan, context, ledger, sabotage, *iterations, stop);
+        let Self { plan, context, ledger, injection, iterations, stop, .. } = self;
+        let iteration = Iteration::new(plan, context, ledger, injection, *iterations, stop);
         let ended = iteration.run(&mut self.benches);
         ended.map_err(|interruption| interruption.failure(self.plan, self.trace))?;
         self.state = State::Between;

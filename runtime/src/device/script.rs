@@ -21,7 +21,6 @@ impl Place {
     pub const NOTHING: Self = Self { begin: 0, bytes: 0 };
 }
 
-/// What an action works on.
 #[derive(Debug)]
 pub(crate) enum Work {
     Op(OpWork),
@@ -41,7 +40,6 @@ pub(crate) struct OpWork {
     pub workspace: Place,
 }
 
-/// A copy between the arenas.
 #[derive(Debug)]
 pub(crate) struct CopyWork {
     pub direction: Direction,
@@ -53,7 +51,6 @@ pub(crate) struct CopyWork {
     pub packed_by_host: Option<Packing>,
 }
 
-/// A codec and what it works on.
 #[derive(Debug)]
 pub(crate) struct CodecWork {
     pub packing: Packing,
@@ -67,12 +64,10 @@ pub(crate) struct CodecWork {
 /// A codec, by its position, and what it takes tensors for.
 #[derive(Debug, Clone)]
 pub(crate) struct Packing {
-    pub tensor: TensorId,
     pub codec: usize,
     pub layout: Layout,
 }
 
-/// A plan as lanes carry it out.
 pub(crate) struct Script {
     /// The actions of each lane in order.
     pub queues: [Vec<u32>; Lane::COUNT],
@@ -90,7 +85,6 @@ pub(crate) struct Script {
     pub scratch: [Scratch; Lane::COUNT],
 }
 
-/// Bytes of scratch memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Scratch {
     pub small: usize,
@@ -284,7 +278,7 @@ impl Writer<'_> {
         };
         let layout = Layout::new(of.dtype, &[of.elements]).map_err(error)?;
         self.codecs[codec.index()].check_dtype(of.dtype).map_err(error)?;
-        Ok(Packing { tensor, codec: codec.index(), layout })
+        Ok(Packing { codec: codec.index(), layout })
     }
 
     fn worst_case(&self, packing: &Packing) -> usize {

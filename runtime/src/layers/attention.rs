@@ -192,7 +192,7 @@ impl Attention {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gradient_check::{check_gradient, inner, random};
+    use super::super::gradient_check::{check_gradient, inner, made, random};
     use super::super::{Product, softmax};
     use super::*;
     use proptest::prelude::*;
@@ -246,11 +246,9 @@ mod tests {
             let (lengths, heads) = ([queries, keys], [heads, key_heads]);
             let scores = Product::scores(batch, lengths, heads, width, causal).unwrap();
             let mix = Product::mix(batch, lengths, heads, width).unwrap();
-            let mut weights = vec![f32::NAN; scores.elements()[2]];
-            scores.forward(&q, &k, &mut weights);
+            let mut weights = made(scores.elements()[2], |weights| scores.forward(&q, &k, weights));
             softmax(keys, None, &mut weights);
-            let mut y = vec![f32::NAN; q.len()];
-            mix.forward(&weights, &v, &mut y);
+            let y = made(q.len(), |y| mix.forward(&weights, &v, y));
             for (fused, y) in forward(&attention, &q, &k, &v).0.iter().zip(y) {
                 prop_assert!((fused - y).abs() < 1e-5, "{fused} {y}");
             }

@@ -7,7 +7,6 @@ use super::{Shape, ShapeError, Window};
 /// Where the cells of a mean are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cells {
-    /// Under a window.
     Under(Window),
     /// In as many even parts as the output has.
     Parts,
@@ -23,18 +22,13 @@ pub struct AveragePool {
 }
 
 impl AveragePool {
-    /// Planes, extents of input, output and window, its steps and the padding, and whether parts of
-    /// the input take the window's place, for a kernel.
+    /// What a kernel is told, as [`Window::numbers`] has it.
     pub(crate) fn numbers(&self) -> [u64; 17] {
         let (window, parts) = match self.cells {
             Cells::Under(window) => (window, false),
             Cells::Parts => (Window::cube(1, 1, 0), true),
         };
-        let sides =
-            [self.input.space, self.output.space, window.kernel, window.stride, window.padding];
-        let planes = std::iter::once(self.input.n * self.input.c);
-        let mut all = planes.chain(sides.into_iter().flatten()).chain([usize::from(parts)]);
-        std::array::from_fn(|_| all.next().unwrap_or(0) as u64)
+        window.numbers(self.input, self.output, parts)
     }
 
     /// Means over a window that slides.
@@ -128,7 +122,7 @@ impl AveragePool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gradient_check::{check_gradient, inner, random};
+    use super::super::gradient_check::{check_gradient, inner, made, random};
     use super::super::max_pool::tests::pooled;
     use super::*;
     use proptest::prelude::*;
@@ -143,9 +137,7 @@ mod tests {
     }
 
     fn forward(pool: &AveragePool, x: &[f32]) -> Vec<f32> {
-        let mut y = vec![f32::NAN; pool.output().elements()];
-        pool.forward(x, &mut y);
-        y
+        made(pool.output().elements(), |y| pool.forward(x, y))
     }
 
     proptest! {
@@ -154,8 +146,7 @@ mod tests {
         fn gradients_are_the_derivatives(pool in pools(), seed: u64) {
             let x = random(seed, pool.input.elements());
             let dy = random(seed ^ 1, pool.output().elements());
-            let mut dx = vec![f32::NAN; x.len()];
-            pool.backward(&dy, &mut dx);
+            let dx = made(x.len(), |dx| pool.backward(&dy, dx));
             check_gradient(&x, &dx, 0.5, |x| inner(&forward(&pool, x), &dy))?;
         }
 

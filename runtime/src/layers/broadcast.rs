@@ -145,7 +145,7 @@ impl Broadcast {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gradient_check::{check_gradient, inner, random};
+    use super::super::gradient_check::{check_gradient, inner, made, random};
     use super::*;
     use proptest::prelude::*;
 
@@ -159,9 +159,7 @@ mod tests {
     type Forward = fn(&Broadcast, Option<&[f32]>, &[f32], &mut [f32]);
 
     fn forward(f: Forward, broadcast: &Broadcast, a: &[f32], b: &[f32]) -> Vec<f32> {
-        let mut y = vec![f32::NAN; a.len()];
-        f(broadcast, Some(a), b, &mut y);
-        y
+        made(a.len(), |y| f(broadcast, Some(a), b, y))
     }
 
     proptest! {

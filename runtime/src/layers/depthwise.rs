@@ -16,7 +16,6 @@ pub(super) fn forward(slide: &Slide, channels: usize, x: &[f32], w: &[f32], y: &
     }
 }
 
-/// The gradient of the input.
 pub(super) fn backward_input(
     slide: &Slide,
     channels: usize,

@@ -15,7 +15,7 @@ pub struct Dropout {
 }
 
 /// Cells of the tensor that holds a seed.
-pub const SEED_CELLS: usize = 3;
+pub use networks::SEED_CELLS;
 
 /// Bits of a seed in a cell: few enough for the cell to be a finite float.
 pub(crate) const SEED_BITS: u32 = 22;
@@ -68,14 +68,12 @@ fn mix(mut bits: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gradient_check::{check_gradient, inner, random};
+    use super::super::gradient_check::{check_gradient, inner, made, random};
     use super::*;
     use proptest::prelude::*;
 
     fn apply(dropout: Dropout, seed: u64, x: &[f32]) -> Vec<f32> {
-        let mut y = vec![f32::NAN; x.len()];
-        dropout.apply(Some(x), &cells_from_seed(seed), &mut y);
-        y
+        made(x.len(), |y| dropout.apply(Some(x), &cells_from_seed(seed), y))
     }
 
     proptest! {

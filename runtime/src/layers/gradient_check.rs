@@ -10,6 +10,13 @@ pub(super) fn random(seed: u64, count: usize) -> Vec<f32> {
     (0..count).map(|_| random.uniform(1.0)).collect()
 }
 
+/// What a layer writes, of so many elements, over what is no number.
+pub(super) fn made(elements: usize, layer: impl FnOnce(&mut [f32])) -> Vec<f32> {
+    let mut made = vec![f32::NAN; elements];
+    layer(&mut made);
+    made
+}
+
 /// The inner product: a scalar loss whose gradient with respect to `a` is `b`.
 pub(super) fn inner(a: &[f32], b: &[f32]) -> f64 {
     assert_eq!(a.len(), b.len());

@@ -60,7 +60,7 @@ impl Linear {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gradient_check::{check_gradient, inner, random};
+    use super::super::gradient_check::{check_gradient, inner, made, random};
     use super::*;
     use proptest::prelude::*;
 
@@ -79,9 +79,7 @@ mod tests {
             linear.backward_input((&w, &dy), &mut dx);
             linear.backward_weights((&x, &dy), &mut dw, Some(&mut dbias));
             let forward = |x: &[f32], w: &[f32], bias: Option<&[f32]>| {
-                let mut y = vec![f32::NAN; dy.len()];
-                linear.forward(x, w, bias, &mut y);
-                y
+                made(dy.len(), |y| linear.forward(x, w, bias, y))
             };
             let loss = |x: &[f32], w: &[f32], bias: &[f32]| inner(&forward(x, w, Some(bias)), &dy);
             check_gradient(&x, &dx, 0.5, |x| loss(x, &w, &bias))?;

@@ -13,15 +13,9 @@ pub struct MaxPool {
 }
 
 impl MaxPool {
-    /// Planes, extents of input, output and window, its steps and the padding, and whether parts of
-    /// the input take the window's place, for a kernel.
+    /// What a kernel is told, as [`Window::numbers`] has it.
     pub(crate) fn numbers(&self) -> [u64; 17] {
-        let (window, parts) = (self.window, false);
-        let sides =
-            [self.input.space, self.output.space, window.kernel, window.stride, window.padding];
-        let planes = std::iter::once(self.input.n * self.input.c);
-        let mut all = planes.chain(sides.into_iter().flatten()).chain([usize::from(parts)]);
-        std::array::from_fn(|_| all.next().unwrap_or(0) as u64)
+        self.window.numbers(self.input, self.output, false)
     }
 
     /// Maximum pooling of `input`.
@@ -53,7 +47,6 @@ impl MaxPool {
         }
     }
 
-    /// The maxima of one channel.
     fn maxima(&self, x: &[f32], y: &mut [f32], positions: &mut [f32]) {
         let [_, oh, ow] = self.output.space;
         let [id, ih, iw] = self.input.space;
@@ -100,7 +93,7 @@ impl MaxPool {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::gradient_check::{check_gradient, inner, random};
+    use super::super::gradient_check::{check_gradient, inner, made, random};
     use super::*;
     use proptest::prelude::*;
 
@@ -173,8 +166,7 @@ pub(super) mod tests {
             x.sort_by(|a, b| order[(*a * 2.0) as usize].total_cmp(&order[(*b * 2.0) as usize]));
             let dy = random(seed ^ 1, pool.output().elements());
             let (_, positions) = forward(&pool, &x);
-            let mut dx = vec![f32::NAN; x.len()];
-            pool.backward(&positions, &dy, &mut dx);
+            let dx = made(x.len(), |dx| pool.backward(&positions, &dy, dx));
             check_gradient(&x, &dx, 0.125, |x| inner(&forward(&pool, x).0, &dy))?;
         }
     }

@@ -2,7 +2,6 @@
 
 use super::ShapeError;
 
-/// Dimensions that a movement may have.
 const RANK: usize = 6;
 
 /// Copies elements to other places: the output's element `(i0, i1, ...)` is the input's at the sum
@@ -38,7 +37,6 @@ impl Movement {
         })
     }
 
-    /// Elements of the input.
     pub(crate) fn input(&self) -> usize {
         self.input
     }
@@ -173,14 +171,12 @@ impl Movement {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gradient_check::{check_gradient, inner, random};
+    use super::super::gradient_check::{check_gradient, inner, made, random};
     use super::*;
     use proptest::prelude::*;
 
     fn forward(movement: &Movement, x: &[f32]) -> Vec<f32> {
-        let mut y = vec![f32::NAN; movement.output()];
-        movement.forward(x, &mut y);
-        y
+        made(movement.output(), |y| movement.forward(x, y))
     }
 
     fn movements() -> impl Strategy<Value = Movement> {
@@ -204,8 +200,7 @@ mod tests {
         #[test]
         fn gradients_are_the_derivatives(movement in movements(), seed: u64) {
             let (x, dy) = (random(seed, movement.input), random(seed ^ 1, movement.output()));
-            let mut dx = vec![f32::NAN; x.len()];
-            movement.backward(&dy, &mut dx);
+            let dx = made(x.len(), |dx| movement.backward(&dy, dx));
             check_gradient(&x, &dx, 0.5, |x| inner(&forward(&movement, x), &dy))?;
         }
     }

@@ -228,7 +228,7 @@ pub(super) fn first_hidden(query: usize, queries: usize, keys: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gradient_check::{check_gradient, inner, random};
+    use super::super::gradient_check::{check_gradient, inner, made, random};
     use super::*;
     use proptest::prelude::*;
 
@@ -248,9 +248,7 @@ mod tests {
     }
 
     fn forward(product: &Product, a: &[f32], b: &[f32]) -> Vec<f32> {
-        let mut y = vec![f32::NAN; product.elements()[2]];
-        product.forward(a, b, &mut y);
-        y
+        made(product.elements()[2], |y| product.forward(a, b, y))
     }
 
     proptest! {

@@ -21,7 +21,6 @@ fn sum_of(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f32) -> f64 {
     lanes.iter().map(|lane| f64::from(*lane)).sum()
 }
 
-/// Sum of the elements.
 pub(super) fn sum(values: &[f32]) -> f64 {
     sum_of(values, values, |value, _| value)
 }

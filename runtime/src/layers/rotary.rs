@@ -62,7 +62,7 @@ impl Rotary {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gradient_check::{check_gradient, inner, random};
+    use super::super::gradient_check::{check_gradient, inner, made, random};
     use super::*;
     use proptest::prelude::*;
 
@@ -76,12 +76,9 @@ mod tests {
             let count = batch * tokens * heads * 2 * half;
             let (x, dy) = (random(seed, count), random(seed ^ 1, count));
             let forward = |x: &[f32]| {
-                let mut y = vec![f32::NAN; count];
-                rotary.forward(Some(x), &mut y);
-                y
+                made(count, |y| rotary.forward(Some(x), y))
             };
-            let mut dx = vec![f32::NAN; count];
-            rotary.backward(Some(&dy), &mut dx);
+            let dx = made(count, |dx| rotary.backward(Some(&dy), dx));
             check_gradient(&x, &dx, 0.5, |x| inner(&forward(x), &dy))?;
             let mut back = forward(&x);
             rotary.backward(None, &mut back);

@@ -37,14 +37,12 @@ pub fn softmax_backward(width: usize, y: &[f32], dy: Option<&[f32]>, dx: &mut [f
 
 #[cfg(test)]
 mod tests {
-    use super::super::gradient_check::{check_gradient, inner, random};
+    use super::super::gradient_check::{check_gradient, inner, made, random};
     use super::*;
     use proptest::prelude::*;
 
     fn forward(width: usize, x: &[f32]) -> Vec<f32> {
-        let mut y = vec![f32::NAN; x.len()];
-        softmax(width, Some(x), &mut y);
-        y
+        made(x.len(), |y| softmax(width, Some(x), y))
     }
 
     proptest! {
@@ -55,8 +53,7 @@ mod tests {
             for row in y.chunks(width) {
                 prop_assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-6);
             }
-            let mut dx = vec![f32::NAN; x.len()];
-            softmax_backward(width, &y, Some(&dy), &mut dx);
+            let dx = made(x.len(), |dx| softmax_backward(width, &y, Some(&dy), dx));
             check_gradient(&x, &dx, 0.02, |x| inner(&forward(width, x), &dy))?;
 
             let (mut in_place, mut gradient) = (x.clone(), dy.clone());

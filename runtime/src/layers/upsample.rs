@@ -115,14 +115,12 @@ impl Upsample {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gradient_check::{check_gradient, inner, random};
+    use super::super::gradient_check::{check_gradient, inner, made, random};
     use super::*;
     use proptest::prelude::*;
 
     fn forward(upsample: &Upsample, x: &[f32]) -> Vec<f32> {
-        let mut y = vec![f32::NAN; upsample.output().elements()];
-        upsample.forward(x, &mut y);
-        y
+        made(upsample.output().elements(), |y| upsample.forward(x, y))
     }
 
     proptest! {
@@ -136,8 +134,7 @@ mod tests {
             let upsample = Upsample::new(Shape { n, c, space }, to).unwrap();
             let x = random(seed, upsample.input.elements());
             let dy = random(seed ^ 1, upsample.output.elements());
-            let mut dx = vec![f32::NAN; x.len()];
-            upsample.backward(&dy, &mut dx);
+            let dx = made(x.len(), |dx| upsample.backward(&dy, dx));
             check_gradient(&x, &dx, 0.5, |x| inner(&forward(&upsample, x), &dy))?;
             for y in forward(&upsample, &vec![3.0; x.len()]) {
                 prop_assert!((y - 3.0).abs() < 1e-5, "a constant stays: {y}");

@@ -1,5 +1,5 @@
-//! Plans leave the bits that keeping everything leaves: on the driver that is none, whose streams go on
-//! in any order that events allow, handed out command by command and as graphs.
+//! Plans leave the bits that keeping everything leaves: on the driver that is none, whose streams
+//! go on in any order that events allow, handed out command by command and as graphs.
 
 use planner::methods::by_name;
 use runtime::cuda::{CudaDevice, CudaOptions, open};
@@ -7,10 +7,10 @@ use runtime::device::Device;
 use runtime::network::Network;
 use schema::{Basis, Document, Plan, Task};
 
+use crate::inside::{BOTH, inside};
 use crate::networks;
 use crate::problem::{SEED, Subject, zfp, zvc};
 use crate::reference::{bits, seed_of};
-use crate::stand_in::{BOTH, inside};
 
 /// Runs iterations and returns what they leave, with dropout's seed of each.
 fn outcome(device: &mut CudaDevice<'_>, network: &Network, plan: &Plan) -> Vec<Vec<u32>> {
@@ -47,8 +47,8 @@ fn as_graph() -> CudaOptions {
     CudaOptions { graph: true, ..plain() }
 }
 
-/// Plans of some methods, of so many percent and with a lane for codecs or without. They were told of
-/// so much more zeros than there are: then those with codecs reserve too little for some.
+/// Plans of some methods, of so many percent and with a lane for codecs or without. They were told
+/// of so much more zeros than there are: then those with codecs reserve too little for some.
 fn check(network: Network, told: f64, options: &CudaOptions, methods: &[(&str, u64, bool)]) {
     let subject = Subject::new(network).told(told);
     let Subject { network, trace } = &subject;
@@ -134,8 +134,9 @@ fn plans_with_cudnn() {
     }
 }
 
-/// The first iteration command by command, the second and third as one graph; with libraries, copies
-/// both ways, a lane of codecs, and compressed forms that do not fit, of which kernels decide.
+/// The first iteration command by command, the second and third as one graph; with libraries,
+/// copies both ways, a lane of codecs, and compressed forms that do not fit, of which kernels
+/// decide.
 #[test]
 fn plans_as_graphs() {
     let Some(()) = inside(&BOTH, &[]) else { return };

@@ -9,8 +9,8 @@ use runtime::device::Device;
 use schema::{ActionId, Lane, Plan};
 use simulator::HappensBefore;
 
+use crate::inside::inside;
 use crate::problem::{SEED, Subject, zvc};
-use crate::stand_in::inside;
 
 fn as_graph<'a>(subject: &'a Subject, plan: &'a Plan) -> CudaDevice<'a> {
     let options = CudaOptions { seed: SEED, graph: true, ..CudaOptions::default() };
@@ -39,8 +39,8 @@ fn closure(nodes: &[(bool, Vec<usize>)]) -> Vec<BTreeSet<usize>> {
     all
 }
 
-/// Of two actions one ends before the other starts in the graph exactly where streams have it so, and
-/// all that an action does lies between its two moments.
+/// Of two actions one ends before the other starts in the graph exactly where streams have it so,
+/// and all that an action does lies between its two moments.
 #[test]
 fn a_graph_has_the_order_of_the_streams() {
     let path = std::env::temp_dir().join(format!("tidegate-graph-{}", std::process::id()));
@@ -73,7 +73,8 @@ fn a_graph_has_the_order_of_the_streams() {
         for issue in &commands.issues {
             order.push(issue.lane, &issue.waits);
         }
-        // An action that its stream comes to without waiting starts when the one before it has ended.
+        // An action that its stream comes to without waiting starts when the one before it has
+        // ended.
         let (mut starts, mut ends) = (Vec::new(), Vec::new());
         let mut last = [None; Lane::COUNT];
         for issue in &commands.issues {

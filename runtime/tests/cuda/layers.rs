@@ -11,15 +11,16 @@ use runtime::cuda::launches::{
     Argument, BLAS, BLAS_HALVES, Cells, Halves, Means, NoKernel, OpOperands, launches,
 };
 use runtime::cuda::programs;
+use runtime::device::HostTensors;
 use runtime::layers::{Convolution, Shape, Window, cell_from_index};
-use runtime::network::{Network, Op, Operands, Random, Step};
-use schema::{Bytes, Dtype, OpId, Role, TensorId};
+use runtime::network::{Network, Op, Step};
+use schema::{Bytes, OpId, TensorId};
 
 use crate::emulator::{Emulator, Value};
 use crate::models;
 
 /// Largest difference, as a share of the largest value in a tensor.
-const TOLERANCE: f32 = 2e-6;
+const TOLERANCE: f64 = 2e-6;
 
 /// Kernels alone.
 pub const KERNELS: Means = Means::kernels(8);
@@ -90,143 +91,82 @@ fn run(
     emulator.run(seed, buffers, &launches);
 }
 
-fn bytes(cells: &[f32]) -> Vec<u8> {
-    cells.iter().flat_map(|cell| cell.to_le_bytes()).collect()
-}
-
-fn cells(bytes: &[u8]) -> Vec<f32> {
-    bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
-}
-
-/// The same where elements are stored in 16 bits, the upper half of a float's.
-fn narrow_bytes(cells: &[f32]) -> Vec<u8> {
-    let upper = |cell: &f32| {
-        assert_eq!(cell.to_bits() & 0xffff, 0, "{cell} is not rounded");
-        ((cell.to_bits() >> 16) as u16).to_le_bytes()
+/// What an op changes and writes with kernels, an output over an input where `in_place`.
+fn on_device(
+    host: &HostTensors<'_>,
+    emulator: &mut Emulator,
+    network: &Network,
+    id: OpId,
+    (seed, means, in_place): (u64, Means, bool),
+) -> Vec<Vec<f32>> {
+    let op = network.op(id);
+    let pair = op.in_place.filter(|_| in_place);
+    let mut buffers: Vec<Vec<u8>> = Vec::new();
+    let mut add = |data: Vec<u8>, elements: usize| {
+        buffers.push(data);
+        Cells::new(buffers.len() - 1, elements)
     };
-    cells.iter().flat_map(upper).collect()
-}
-
-fn wide_cells(bytes: &[u8]) -> Vec<f32> {
-    let wide = |half: &[u8; 2]| f32::from_bits(u32::from(u16::from_le_bytes(*half)) << 16);
-    bytes.as_chunks::<2>().0.iter().map(wide).collect()
-}
-
-/// Memory in which every tensor has a place of its own for ever.
-struct Memory(Vec<Vec<f32>>);
-
-impl Memory {
-    /// Parameters are all random, so that none hides a mistake.
-    fn new(network: &Network) -> Self {
-        let tensors = network.tensors().iter().enumerate().map(|(index, tensor)| {
-            let mut data = vec![f32::NAN; tensor.elements];
-            network.initialise(TensorId::from_index(index), 3, &mut data);
-            if tensor.role == Role::Parameter {
-                let mut random = Random::new(index as u64);
-                data.fill_with(|| random.uniform(1.0));
+    let narrow = |tensor: &TensorId| network.tensor(*tensor).is_narrow();
+    let stored = |tensor: &TensorId| host.stored(*tensor);
+    let elements = |tensor: &TensorId| network.tensor(*tensor).elements;
+    let mut reads = Vec::new();
+    for tensor in &op.reads {
+        let gone = pair.is_some_and(|pair| pair.input == *tensor);
+        let cells = || Cells { narrow: narrow(tensor), ..add(stored(tensor), elements(tensor)) };
+        reads.push((!gone).then(cells));
+    }
+    let updates = op.updates.iter().map(|tensor| add(stored(tensor), elements(tensor)));
+    let updates: Vec<_> = updates.collect();
+    let writes: Vec<_> = op
+        .writes
+        .iter()
+        .map(|tensor| {
+            let elements = elements(tensor);
+            let bytes = network.tensor(*tensor).element_bytes() * elements;
+            let place = match pair.filter(|pair| pair.output == *tensor) {
+                Some(pair) => add(stored(&pair.input), elements),
+                None => add(vec![0xff; bytes], elements),
+            };
+            Cells { narrow: narrow(tensor), ..place }
+        })
+        .collect();
+    let workspace = add(vec![0xff; 4 * op.step.workspace_floats()], 0).at;
+    let scratch = add(Vec::new(), 0).at;
+    let operands =
+        OpOperands { reads: &reads, updates: &updates, writes: &writes, workspace, scratch };
+    let Launches { launches, scratch_bytes } = launches(&op.step, id, &operands, means).unwrap();
+    buffers[scratch] = vec![0xff; scratch_bytes as usize];
+    buffers.push(u64::MAX.to_le_bytes().to_vec());
+    run(emulator, seed, &mut buffers, &launches);
+    assert_eq!(buffers.last().unwrap(), &u64::MAX.to_le_bytes(), "{}", op.name);
+    let read = |place: &Cells<usize>| -> Vec<f32> {
+        let bytes = &buffers[place.at];
+        let wide = |half: &[u8; 2]| f32::from_bits(u32::from(u16::from_le_bytes(*half)) << 16);
+        match place.narrow {
+            true => bytes.as_chunks::<2>().0.iter().map(wide).collect(),
+            false => {
+                bytes.as_chunks::<4>().0.iter().map(|cell| f32::from_le_bytes(*cell)).collect()
             }
-            data
-        });
-        Self(tensors.collect())
-    }
-
-    fn of(&self, tensors: &[TensorId]) -> Vec<Vec<f32>> {
-        tensors.iter().map(|tensor| self.0[tensor.index()].clone()).collect()
-    }
-
-    /// Runs an op on the host, and returns what it changed and what it wrote.
-    fn on_host(&self, network: &Network, id: OpId) -> Vec<Vec<f32>> {
-        let op = network.op(id);
-        let reads = self.of(&op.reads);
-        let (mut updates, mut writes) = (self.of(&op.updates), self.of(&op.writes));
-        let operands = Operands {
-            reads: reads.iter().map(|read| Some(&read[..])).collect(),
-            updates: updates.iter_mut().map(Vec::as_mut_slice).collect(),
-            writes: writes.iter_mut().map(Vec::as_mut_slice).collect(),
-            workspace: &mut vec![f32::NAN; op.step.workspace_floats()],
-        };
-        network.run_op(id, operands).unwrap();
-        updates.into_iter().chain(writes).collect()
-    }
-
-    /// The same with kernels, an output over an input where `in_place`.
-    fn on_device(
-        &self,
-        emulator: &mut Emulator,
-        network: &Network,
-        id: OpId,
-        (seed, means, in_place): (u64, Means, bool),
-    ) -> Vec<Vec<f32>> {
-        let op = network.op(id);
-        let pair = op.in_place.filter(|_| in_place);
-        let mut buffers: Vec<Vec<u8>> = Vec::new();
-        let mut add = |data: Vec<u8>, elements: usize| {
-            buffers.push(data);
-            Cells::new(buffers.len() - 1, elements)
-        };
-        let narrow = |tensor: &TensorId| network.tensor(*tensor).is_narrow();
-        let stored = |tensor: &TensorId| match narrow(tensor) {
-            true => narrow_bytes(&self.0[tensor.index()]),
-            false => bytes(&self.0[tensor.index()]),
-        };
-        let mut reads = Vec::new();
-        for tensor in &op.reads {
-            let elements = self.0[tensor.index()].len();
-            let gone = pair.is_some_and(|pair| pair.input == *tensor);
-            let cells = || Cells { narrow: narrow(tensor), ..add(stored(tensor), elements) };
-            reads.push((!gone).then(cells));
         }
-        let updates: Vec<_> = op
-            .updates
-            .iter()
-            .map(|tensor| add(stored(tensor), self.0[tensor.index()].len()))
-            .collect();
-        let writes: Vec<_> = op
-            .writes
-            .iter()
-            .map(|tensor| {
-                let elements = self.0[tensor.index()].len();
-                let bytes = network.tensor(*tensor).element_bytes() * elements;
-                let place = match pair.filter(|pair| pair.output == *tensor) {
-                    Some(pair) => add(stored(&pair.input), elements),
-                    None => add(vec![0xff; bytes], elements),
-                };
-                Cells { narrow: narrow(tensor), ..place }
-            })
-            .collect();
-        let workspace = add(vec![0xff; 4 * op.step.workspace_floats()], 0).at;
-        let scratch = add(Vec::new(), 0).at;
-        let operands =
-            OpOperands { reads: &reads, updates: &updates, writes: &writes, workspace, scratch };
-        let Launches { launches, scratch_bytes } =
-            launches(&op.step, id, &operands, means).unwrap();
-        buffers[scratch] = vec![0xff; scratch_bytes as usize];
-        buffers.push(u64::MAX.to_le_bytes().to_vec());
-        run(emulator, seed, &mut buffers, &launches);
-        assert_eq!(buffers.last().unwrap(), &u64::MAX.to_le_bytes(), "{}", op.name);
-        let read = |place: &Cells<usize>| match place.narrow {
-            true => wide_cells(&buffers[place.at]),
-            false => cells(&buffers[place.at]),
-        };
-        updates.iter().chain(&writes).map(read).collect()
-    }
+    };
+    updates.iter().chain(&writes).map(read).collect()
 }
 
 fn bits(tensors: &[Vec<f32>]) -> Vec<Vec<u32>> {
     tensors.iter().map(|tensor| tensor.iter().map(|cell| cell.to_bits()).collect()).collect()
 }
 
-/// Runs an iteration op by op, on both, each op from what the host made before, with so much memory for
-/// attention's scores.
-fn check(network: &Network, scores: Bytes) -> Option<f32> {
+/// Runs an iteration op by op, on both, each op from what the host made before, with so much memory
+/// for attention's scores.
+fn check(network: &Network, scores: Bytes) -> Option<f64> {
     let mut emulator = emulator()?;
-    let mut memory = Memory::new(network);
-    let mut worst = 0f32;
+    let mut host = HostTensors::new(network, 3).with_random_parameters();
+    let mut worst = 0f64;
     for (index, op) in network.ops().iter().enumerate() {
         let id = OpId::from_index(index);
-        let expected = memory.on_host(network, id);
+        let expected = host.run(id).unwrap();
         let mut on_device = |seed, means, in_place| {
-            memory.on_device(&mut emulator, network, id, (seed, means, in_place))
+            on_device(&host, &mut emulator, network, id, (seed, means, in_place))
         };
         let kernels = |blocks| Means { scores, ..Means::kernels(blocks) };
         let blas = |halves| Means { blas: true, halves, ..kernels(40) };
@@ -240,23 +180,13 @@ fn check(network: &Network, scores: Bytes) -> Option<f32> {
         for ((tensor, expected), ((found, with_blas), in_halves)) in
             tensors.iter().zip(expected).zip(all)
         {
-            let of = network.tensor(*tensor);
-            let about = format!("`{}` of `{}`", of.name, op.name);
-            if of.dtype == Dtype::I32 {
-                assert!(bits(std::slice::from_ref(&expected)) == bits(&[found]), "{about}");
-            } else {
-                let largest = expected.iter().fold(0f32, |most, value| most.max(value.abs()));
-                let found = found.iter().chain(&with_blas).chain(&in_halves);
-                for (expected, found) in expected.iter().cycle().zip(found) {
-                    // Of 16 bits, what is nearly in the middle may be rounded either way.
-                    let step = if of.is_narrow() { expected.abs() / 128.0 } else { 0.0 };
-                    let apart = ((expected - found).abs() - step).max(0.0);
-                    let off = apart / largest.max(f32::MIN_POSITIVE);
-                    assert!(expected == found || off <= TOLERANCE, "{about}: {expected} {found}");
-                    worst = worst.max(off);
-                }
+            for found in [found, with_blas, in_halves] {
+                let off = host.difference(*tensor, &expected, &found);
+                let name = &network.tensor(*tensor).name;
+                assert!(off <= TOLERANCE, "`{name}` of `{}`: {off:e}", op.name);
+                worst = worst.max(off);
             }
-            memory.0[tensor.index()] = expected;
+            host.tensors[tensor.index()] = expected;
         }
     }
     Some(worst)
@@ -325,7 +255,6 @@ pub fn launches_of(network: &Network, means: Means) -> Vec<(String, Launches<Arg
     network.ops().iter().enumerate().map(of_op).collect()
 }
 
-/// The same as program and kernel.
 fn launched(network: &Network, means: Means) -> Vec<(String, Vec<(&'static str, String)>)> {
     let named = |launches: Launches<Argument<usize>>| {
         launches.launches.into_iter().map(|launch| (launch.program, launch.kernel)).collect()
@@ -364,8 +293,8 @@ fn every_kernel_is_launched() {
     assert_eq!(launched, all);
 }
 
-/// All products are cuBLAS's: those that hide keys are told what to hide by a kernel, and those of heads
-/// that share an operand which is summed up are told head by head.
+/// All products are cuBLAS's: those that hide keys are told what to hide by a kernel, and those of
+/// heads that share an operand which is summed up are told head by head.
 #[test]
 fn products_are_told_to_cublas() {
     let means = Means { blas: true, ..KERNELS };
@@ -377,8 +306,9 @@ fn products_are_told_to_cublas() {
     }
 }
 
-/// Products of operands that are stored in 16 bits are told so, and those with weights where that pays:
-/// what is left to floats is attention's, which has its scores in floats, and convolutions of one cell.
+/// Products of operands that are stored in 16 bits are told so, and those with weights where that
+/// pays: what is left to floats is attention's, which has its scores in floats, and convolutions of
+/// one cell.
 #[test]
 fn products_of_16_bits_are_told_to_cublas() {
     let networks = models::all().map(Network::in_bf16);
@@ -427,10 +357,11 @@ fn wrong_labels_are_said() {
     let network = models::volumes();
     let (id, op) =
         network.ops().iter().enumerate().find(|(_, op)| matches!(op.step, Step::Loss(..))).unwrap();
-    let memory = Memory::new(&network);
+    let host = HostTensors::new(&network, 3);
     let elements = |tensor: TensorId| network.tensor(tensor).elements;
-    let mut labels = memory.0[op.reads[1].index()].clone();
+    let mut labels = host.tensors[op.reads[1].index()].clone();
     labels[1] = cell_from_index(4_000_000_000);
+    let bytes = |cells: &[f32]| cells.iter().flat_map(|cell| cell.to_le_bytes()).collect();
     let mut buffers = vec![bytes(&vec![0.5; elements(op.reads[0])]), bytes(&labels)];
     buffers.extend(op.writes.iter().map(|tensor| vec![0; 4 * elements(*tensor)]));
     let place = |at| Cells::new(at, 0);

@@ -7,6 +7,7 @@ mod compile;
 mod device;
 mod dnn;
 mod graph;
+mod inside;
 mod layers;
 mod models;
 mod opening;

@@ -8,8 +8,8 @@ use runtime::device::Device;
 use schema::{Bytes, Direction, Dtype};
 
 use crate::device::opened;
+use crate::inside::inside;
 use crate::problem::{Subject, zvc};
-use crate::stand_in::inside;
 
 /// Whether this is the process in which the calling test is to run, whose calls are noted.
 fn noted() -> Option<()> {

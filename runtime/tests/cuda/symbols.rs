@@ -1,5 +1,6 @@
-//! The real libraries have every function that is called of them: by lists of what those of CUDA 12 and 13
-//! have, which `runtime/checks/symbols.sh` takes from their files, and in the driver where one is installed.
+//! The real libraries have every function that is called of them: by lists of what those of CUDA 12
+//! and 13 have, which `runtime/checks/symbols.sh` takes from their files, and in the driver where
+//! one is installed.
 #![allow(unsafe_code, reason = "libraries are loaded")]
 
 use std::collections::BTreeSet;
@@ -59,19 +60,11 @@ fn the_real_driver_has_what_is_called() {
 }
 
 #[test]
-fn the_real_compilers_have_what_is_called() {
-    let lists = [include_str!("symbols/nvrtc-12.txt"), include_str!("symbols/nvrtc-13.txt")];
-    check("nvrtc", 13, &lists);
-}
-
-#[test]
-fn the_real_cublas_has_what_is_called() {
-    let lists = [include_str!("symbols/cublas-12.txt"), include_str!("symbols/cublas-13.txt")];
-    check("cublas", 8, &lists);
-}
-
-#[test]
-fn the_real_cudnn_has_what_is_called() {
-    let lists = [include_str!("symbols/cudnn-12.txt"), include_str!("symbols/cudnn-13.txt")];
-    check("cudnn", 28, &lists);
+fn the_real_libraries_have_what_is_called() {
+    let nvrtc = [include_str!("symbols/nvrtc-12.txt"), include_str!("symbols/nvrtc-13.txt")];
+    check("nvrtc", 13, &nvrtc);
+    let cublas = [include_str!("symbols/cublas-12.txt"), include_str!("symbols/cublas-13.txt")];
+    check("cublas", 8, &cublas);
+    let cudnn = [include_str!("symbols/cudnn-12.txt"), include_str!("symbols/cudnn-13.txt")];
+    check("cudnn", 28, &cudnn);
 }

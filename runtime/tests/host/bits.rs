@@ -21,7 +21,7 @@ fn in_core(network: &Network) -> BTreeMap<TensorId, Vec<u32>> {
     let mut reference = InCore::new(network, SEED);
     for iteration in 0..ITERATIONS {
         if let Some((tensor, cells)) = seed_of(network, SEED, iteration) {
-            reference.tensors[tensor.index()] = cells;
+            reference.host.tensors[tensor.index()] = cells;
         }
         reference.iterate();
     }
@@ -139,8 +139,8 @@ fn bits_of_published_networks() {
     holds(&networks::published("squeezenet-cifar10", 32, Some(32), None));
 }
 
-/// Activations and gradients in 16 bits: half of the memory, and the same rounded values wherever they
-/// are kept, moved, recomputed or compressed.
+/// Activations and gradients in 16 bits: half of the memory, and the same rounded values wherever
+/// they are kept, moved, recomputed or compressed.
 #[test]
 fn bits_of_networks_in_16_bits() {
     for name in ["vgg", "unet", "transformer"] {

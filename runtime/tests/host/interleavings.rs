@@ -50,7 +50,7 @@ fn constants_begin_where_they_ended_and_may_be_rewritten() {
     for iteration in 0..5 {
         let pixels = vec![0.1 * iteration as f32; network.tensor(input).elements];
         device.write(input, &pixels).unwrap();
-        reference.tensors[input.index()] = pixels;
+        reference.host.tensors[input.index()] = pixels;
         device.run().unwrap();
         reference.iterate();
         assert_left(&mut device, &reference.outcome(), &format!("iteration {iteration}"));

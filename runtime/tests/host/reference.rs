@@ -2,49 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use runtime::device::Device;
-use runtime::network::{Network, Operands};
+use runtime::device::{Device, HostTensors};
+use runtime::network::Network;
 use schema::{OpId, TensorId};
 
 /// A network and all its tensors.
 pub struct InCore<'a> {
     network: &'a Network,
-    pub tensors: Vec<Vec<f32>>,
+    pub host: HostTensors<'a>,
 }
 
 impl<'a> InCore<'a> {
     pub fn new(network: &'a Network, seed: u64) -> Self {
-        let tensors = network.tensors().iter().enumerate().map(|(index, tensor)| {
-            let mut data = vec![f32::NAN; tensor.elements];
-            network.initialise(TensorId::from_index(index), seed, &mut data);
-            data
-        });
-        Self { network, tensors: tensors.collect() }
+        Self { network, host: HostTensors::new(network, seed) }
     }
 
     pub fn iterate(&mut self) {
-        for index in 0..self.network.ops().len() {
-            self.run(OpId::from_index(index));
+        for (index, op) in self.network.ops().iter().enumerate() {
+            let made = self.host.run(OpId::from_index(index));
+            let made = made.unwrap_or_else(|error| panic!("{}: {error}", op.name));
+            for (tensor, made) in op.updates.iter().chain(&op.writes).zip(made) {
+                self.host.tensors[tensor.index()] = made;
+            }
         }
-    }
-
-    fn run(&mut self, id: OpId) {
-        let op = self.network.op(id);
-        let take = |tensors: &mut Vec<Vec<f32>>, ids: &[TensorId]| -> Vec<Vec<f32>> {
-            ids.iter().map(|id| std::mem::take(&mut tensors[id.index()])).collect()
-        };
-        let mut writes = take(&mut self.tensors, &op.writes);
-        let mut updates = take(&mut self.tensors, &op.updates);
-        let mut workspace = vec![f32::NAN; op.step.workspace_floats()];
-        let operands = Operands {
-            reads: op.reads.iter().map(|id| Some(&self.tensors[id.index()][..])).collect(),
-            updates: updates.iter_mut().map(Vec::as_mut_slice).collect(),
-            writes: writes.iter_mut().map(Vec::as_mut_slice).collect(),
-            workspace: &mut workspace,
-        };
-        self.network.run_op(id, operands).unwrap_or_else(|error| panic!("{}: {error}", op.name));
-        let made = op.writes.iter().zip(writes).chain(op.updates.iter().zip(updates));
-        made.for_each(|(id, data)| self.tensors[id.index()] = data);
     }
 
     /// What outlives an iteration, bit by bit: weights, the optimizer's state, statistics, the
@@ -52,9 +32,9 @@ impl<'a> InCore<'a> {
     pub fn outcome(&self) -> BTreeMap<TensorId, Vec<u32>> {
         let freed: Vec<TensorId> =
             self.network.ops().iter().flat_map(|op| op.frees.iter().copied()).collect();
-        let all = (0..self.tensors.len()).map(TensorId::from_index);
+        let all = (0..self.host.tensors.len()).map(TensorId::from_index);
         let stays = all.filter(|id| !freed.contains(id));
-        stays.map(|id| (id, bits(&self.tensors[id.index()]))).collect()
+        stays.map(|id| (id, bits(&self.host.tensors[id.index()]))).collect()
     }
 
     /// Share of zeros of each tensor of floats.
@@ -63,7 +43,7 @@ impl<'a> InCore<'a> {
             let zeros = data.iter().filter(|value| value.to_bits() == 0).count();
             Some((zeros as f64 / data.len().max(1) as f64 * 1e4).round() / 1e4)
         };
-        self.tensors.iter().map(share).collect()
+        self.host.tensors.iter().map(share).collect()
     }
 }
 

@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> Result {
     let methods = methods_of(&args.methods, true)?;
     let machine = read_machine(&args.machine)?;
     let traces = traces(&args.traces, |name| match is_network(name) {
-        true => args.network.trace(name, &machine),
+        true => args.network.modelled_trace(name, &machine),
         false => read_trace(name, args.in_place),
     })?;
     let mut conditions = Conditions::new(Limits { evaluations: args.evaluations }, None);

@@ -1,5 +1,5 @@
-//! Compressing with BMI2, which has an instruction for just this: the bits of a lane that stay are taken
-//! together at once (`pext`). The same bytes as [`super::portable`], which a test holds. (See
+//! Compressing with BMI2, which has an instruction for just this: the bits of a lane that stay are
+//! taken together at once (`pext`). The same bytes as [`super::portable`], which a test holds. (See
 //! [decompressing](super::super::decompress) for processors that carry it out slowly.)
 
 use std::arch::x86_64::_pext_u64;

@@ -1,9 +1,10 @@
-//! Decompressing with AVX-512, eight lanes at a time: the same rows as [`super::portable`], which a test
-//! holds. There is no instruction that puts the bits of a lane between its invariant ones, but one that
-//! takes any eight adjacent bits for each byte (`vpmultishiftqb`), and within a byte three steps do.
+//! Decompressing with AVX-512, eight lanes at a time: the same rows as [`super::portable`], which a
+//! test holds. There is no instruction that puts the bits of a lane between its invariant ones, but
+//! one that takes any eight adjacent bits for each byte (`vpmultishiftqb`), and within a byte three
+//! steps do.
 //!
-//! Bytes stay in the order in which they are in memory; where "payload order" is said, the byte whose
-//! bits come first in the payload is the lowest.
+//! Bytes stay in the order in which they are in memory; where "payload order" is said, the byte
+//! whose bits come first in the payload is the lowest.
 
 #![allow(unsafe_code, reason = "vectors are loaded and stored through pointers")]
 
@@ -53,8 +54,8 @@ pub(super) fn decompress<const N: usize>(
     end(plan, compressed, position)
 }
 
-/// Asks for all of a row at once: lookups find rows where no cache has them, and the processor would begin
-/// to wait for the next part only when it is done with most of the last.
+/// Asks for all of a row at once: lookups find rows where no cache has them, and the processor
+/// would begin to wait for the next part only when it is done with most of the last.
 #[target_feature(enable = "sse")]
 fn fetch(row: &[u8]) {
     for line in row.chunks(VECTOR) {
@@ -147,7 +148,8 @@ fn filled_up(bytes: &[u8]) -> [u8; VECTOR] {
     vector
 }
 
-/// For each byte in memory its place in the lane that it is part of: the first chunk is the highest.
+/// For each byte in memory its place in the lane that it is part of: the first chunk is the
+/// highest.
 const fn lane_order<const N: usize>() -> [u8; VECTOR] {
     let chunk = LANE / N;
     let mut order = [0; VECTOR];

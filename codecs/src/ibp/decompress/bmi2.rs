@@ -1,5 +1,6 @@
-//! Decompressing with BMI2, which has an instruction for just this: the bits of a lane go between its
-//! invariant bits at once (`pdep`), whatever Mask is and whichever chunks participate. The same rows as
+//! Decompressing with BMI2, which has an instruction for just this: the bits of a lane go between
+//! its invariant bits at once (`pdep`), whatever Mask is and whichever chunks participate. The same
+//! rows as
 //! [`super::portable`], which a test holds, in less time. (AMD processors before Zen 3 have the
 //! instruction but carry it out slowly; the rows are the same there, too.)
 

@@ -36,8 +36,8 @@ pub(super) fn decompress<const N: usize>(
     })
 }
 
-/// Takes the bits of lanes of which every chunk is compressed, those of each lane together at its low
-/// end with bits of lanes before above them, and returns how many they were.
+/// Takes the bits of lanes of which every chunk is compressed, those of each lane together at its
+/// low end with bits of lanes before above them, and returns how many they were.
 fn whole_lanes(starts: &[u64], offset: u64, window: &Window, bits: &mut Lanes) -> u64 {
     let mut taken = 0;
     for (bits, end) in bits.iter_mut().zip(&starts[1..]) {

@@ -65,8 +65,8 @@ pub(super) fn read(text: &str, file: &Path) -> Result<Graph, ImportError> {
     })?;
     graph(&json).map_err(|(place, problem)| ImportError::Opgraph {
         file: file.to_path_buf(),
-        place,
-        problem,
+        place: place.to_string(),
+        problem: problem.to_string(),
     })
 }
 

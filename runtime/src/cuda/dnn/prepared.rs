@@ -9,7 +9,6 @@ use super::{Handle, Refusal};
 use crate::cuda::launches::{DnnCall, DnnKernel};
 use crate::cuda::library::Cudnn;
 
-/// Descriptors of a call.
 pub(super) struct Prepared {
     pub x: Descriptor<sys::cudnnTensorDescriptor_t>,
     pub y: Descriptor<sys::cudnnTensorDescriptor_t>,
@@ -28,7 +27,6 @@ pub(super) enum How {
     Softmax,
 }
 
-/// A descriptor, and how it is given back.
 pub(super) struct Descriptor<T: Copy> {
     pub raw: T,
     destroy: unsafe extern "C" fn(T) -> c_int,
@@ -121,12 +119,12 @@ impl Prepared {
     }
 }
 
-/// Of floats.
 fn bytes(extents: &[c_int]) -> u64 {
     4 * extents.iter().map(|extent| u64::from(extent.unsigned_abs())).product::<u64>()
 }
 
-/// Extents, and how a window goes over them: two axes where depth is nothing but one cell, or three.
+/// Extents, and how a window goes over them: two axes where depth is nothing but one cell, or
+/// three.
 struct Sides<'a> {
     input: &'a [c_int],
     output: &'a [c_int],
@@ -230,8 +228,8 @@ mod tests {
         ($($argument:ty),*) => { unsafe extern "C" fn($($argument),*) -> c_int };
     }
 
-    /// The library itself reads descriptors as they were meant. It needs no device for that; only where it
-    /// is installed, which is said.
+    /// The library itself reads descriptors as they were meant. It needs no device for that; only
+    /// where it is installed, which is said.
     #[test]
     fn the_real_cudnn_takes_descriptors_and_computes_the_same_extents() {
         let library = match cudnn() {

@@ -33,8 +33,8 @@ impl Drop for Handle {
     }
 }
 
-/// What NVIDIA recommends for its newest devices; with memory of its own, cuBLAS gives the same bits
-/// whatever other streams do.
+/// What NVIDIA recommends for its newest devices; with memory of its own, cuBLAS gives the same
+/// bits whatever other streams do.
 const WORKSPACE: Bytes = Bytes(32 << 20);
 
 impl Blas {
@@ -62,78 +62,69 @@ impl Blas {
         self.workspace.bytes()
     }
 
-    /// Products, whose arguments are those of [`BLAS_ARGUMENTS`], of floats or of operands in 16 bits.
+    /// Products, whose arguments are those of [`BLAS_ARGUMENTS`], of floats or of operands in 16
+    /// bits.
     pub fn multiply(&self, arguments: &[u64], in_halves: bool) -> Result<(), CudaError> {
         let Ok(arguments) = <&[u64; BLAS_ARGUMENTS]>::try_from(arguments) else {
             let why = "another number of arguments".into();
             return Err(CudaError::Call { what: "multiplying matrices", why });
         };
-        let int = |index: usize| arguments[index] as c_int;
-        let float = |index: usize| f32::from_bits(arguments[index] as u32);
-        let transposed = |index: usize| match arguments[index] {
+        let [ta, tb] = [0, 1].map(|index| match arguments[index] {
             0 => sys::cublasOperation_t::CUBLAS_OP_N,
             _ => sys::cublasOperation_t::CUBLAS_OP_T,
-        };
-        let (alpha, beta) = (float(5), float(12));
-        let Handle { raw, own } = &self.handle;
-        let raw = *raw;
-        if in_halves {
-            let half = sys::cudaDataType::CUDA_R_16BF;
-            // SAFETY: as below; operands are of 16 bits, and factors, sums and output of 32.
-            let multiplied = unsafe {
-                (own.cublasGemmStridedBatchedEx)(
-                    raw,
-                    transposed(0),
-                    transposed(1),
-                    int(2),
-                    int(3),
-                    int(4),
-                    ptr::from_ref(&alpha).cast(),
-                    arguments[6] as *const c_void,
+        });
+        let [m, n, k, lda, ldb, ldc, batch] =
+            [2, 3, 4, 7, 10, 14, 16].map(|index| arguments[index] as c_int);
+        let [alpha, beta] = [5, 12].map(|index| f32::from_bits(arguments[index] as u32));
+        let [a, b, c] = [6, 9, 13].map(|index| arguments[index] as *mut c_void);
+        let [apart_a, apart_b, apart_c] = [8, 11, 15].map(|index| arguments[index] as i64);
+        let Handle { raw: h, own } = &self.handle;
+        let (h, one, zero) = (*h, &raw const alpha, &raw const beta);
+        let (half, float) = (sys::cudaDataType::CUDA_R_16BF, sys::cudaDataType::CUDA_R_32F);
+        // SAFETY: matrices lie within their operands, as their strides have it, which tests hold on
+        // an emulator; alpha and beta are read before the call returns. Operands in halves have 16
+        // bits, and factors, sums and output 32.
+        let multiplied = unsafe {
+            match in_halves {
+                true => (own.cublasGemmStridedBatchedEx)(
+                    h,
+                    ta,
+                    tb,
+                    m,
+                    n,
+                    k,
+                    one.cast(),
+                    a,
                     half,
-                    int(7),
-                    arguments[8] as i64,
-                    arguments[9] as *const c_void,
+                    lda,
+                    apart_a,
+                    b,
                     half,
-                    int(10),
-                    arguments[11] as i64,
-                    ptr::from_ref(&beta).cast(),
-                    arguments[13] as *mut c_void,
-                    sys::cudaDataType::CUDA_R_32F,
-                    int(14),
-                    arguments[15] as i64,
-                    int(16),
+                    ldb,
+                    apart_b,
+                    zero.cast(),
+                    c,
+                    float,
+                    ldc,
+                    apart_c,
+                    batch,
                     sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
                     sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
-                )
-            };
-            return own.done(multiplied).map_err(failed("multiplying matrices of 16 bits"));
-        }
-        // SAFETY: matrices lie within their operands, as their strides have it, which tests hold on
-        // an emulator; alpha and beta are read before the call returns.
-        let multiplied = unsafe {
-            (own.cublasSgemmStridedBatched)(
-                raw,
-                transposed(0),
-                transposed(1),
-                int(2),
-                int(3),
-                int(4),
-                &raw const alpha,
-                arguments[6] as *const f32,
-                int(7),
-                arguments[8] as i64,
-                arguments[9] as *const f32,
-                int(10),
-                arguments[11] as i64,
-                &raw const beta,
-                arguments[13] as *mut f32,
-                int(14),
-                arguments[15] as i64,
-                int(16),
-            )
+                ),
+                false => {
+                    let (a, b, c) = (a.cast(), b.cast(), c.cast());
+                    let (multiply, sa, sb, sc) =
+                        (own.cublasSgemmStridedBatched, apart_a, apart_b, apart_c);
+                    multiply(
+                        h, ta, tb, m, n, k, one, a, lda, sa, b, ldb, sb, zero, c, ldc, sc, batch,
+                    )
+                }
+            }
         };
-        own.done(multiplied).map_err(failed("multiplying matrices"))
+        own.done(multiplied).map_err(failed(match in_halves {
+            true => "multiplying matrices of 16 bits",
+            false => "multiplying matrices",
+        }))
     }
 }
 

@@ -8,7 +8,6 @@ use cudarc::driver::result;
 use super::{Pinned, Stream, failed};
 use crate::cuda::CudaError;
 
-/// A place in pinned memory.
 pub(in crate::cuda) type PinnedPlace<'a> = (&'a Pinned, u64, u64);
 
 /// What the host's processor does with two places in pinned memory when a stream comes to it.
@@ -32,8 +31,8 @@ impl HostCall {
 
 impl Stream {
     /// Lets the host's processor do something, later, when all that the stream was given so far has
-    /// ended; what it is given from now on comes after. The call and its places live until the stream
-    /// is done.
+    /// ended; what it is given from now on comes after. The call and its places live until the
+    /// stream is done.
     pub fn call(&self, call: &HostCall) -> Result<(), CudaError> {
         let data = std::ptr::from_ref(call) as *mut c_void;
         // SAFETY: the call lives until the stream is done, as its device drains streams before it
@@ -48,8 +47,8 @@ impl Stream {
 /// What the driver calls, on a thread of its own.
 unsafe extern "C" fn carry_out(data: *mut c_void) {
     // SAFETY: `data` is the call that the stream was given, which lives. Its places lie inside of
-    // pinned memory, do not overlap, and are nobody else's at this point of the stream: the plan has
-    // it, as for every copy.
+    // pinned memory, do not overlap, and are nobody else's at this point of the stream: the plan
+    // has it, as for every copy.
     unsafe {
         let call = &*(data as *const HostCall);
         let [first, second] = call.places.map(|(at, bytes)| {

@@ -23,8 +23,8 @@ pub(in crate::cuda) struct Prepared {
 }
 
 impl Kernels {
-    /// A launch with arguments as the device takes them. Addresses among them are those of memory that
-    /// lives until streams are done.
+    /// A launch with arguments as the device takes them. Addresses among them are those of memory
+    /// that lives until streams are done.
     pub fn prepare<A>(
         &self,
         launch: &Launch<A>,
@@ -51,8 +51,8 @@ impl Stream {
             *parameter = ptr::from_ref(argument).cast_mut().cast();
         }
         let (grid, block) = ((*blocks, 1, 1), (*threads, 1, 1));
-        // SAFETY: the function's module is loaded; each of its parameters has 8 bytes, and the driver
-        // copies them before it returns; a test holds the numbers of parameters.
+        // SAFETY: the function's module is loaded; each of its parameters has 8 bytes, and the
+        // driver copies them before it returns; a test holds the numbers of parameters.
         let launched = unsafe {
             let (function, stream) = (function.cu_function(), self.stream.cu_stream());
             result::launch_kernel(function, grid, block, 0, stream, &mut parameters)

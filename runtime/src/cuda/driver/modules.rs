@@ -1,5 +1,5 @@
-//! What a process keeps of a device from one user to the next: its context, and the programs that were
-//! compiled and loaded into it, which take a second or more.
+//! What a process keeps of a device from one user to the next: its context, and the programs that
+//! were compiled and loaded into it, which take a second or more.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -13,7 +13,6 @@ use cudarc::driver::{CudaContext, CudaFunction};
 use super::{Context, failed};
 use crate::cuda::CudaError;
 
-/// A program's kernels by name.
 pub(super) type Functions = BTreeMap<String, CudaFunction>;
 
 /// Programs by name, all compiled for the one device that they are loaded into.
@@ -36,20 +35,18 @@ pub(super) fn primary(ordinal: usize) -> Result<Primary, CudaError> {
             free.insert((context, Arc::default()))
         }
     };
-    // What went wrong while another user gave things back is none of this one's business; a device that
-    // is lost says so anew.
+    // What went wrong while another user gave things back is none of this one's business; a device
+    // that is lost says so anew.
     let _ = context.check_err();
     Ok((context.clone(), loaded.clone()))
 }
 
-/// Loaded kernels by program and name.
 #[derive(Debug)]
 pub(in crate::cuda) struct Kernels {
     programs: BTreeMap<&'static str, Arc<Functions>>,
 }
 
 impl Kernels {
-    /// A kernel.
     pub(super) fn get(&self, program: &str, kernel: &str) -> Result<&CudaFunction, CudaError> {
         let found = self.programs.get(program).and_then(|functions| functions.get(kernel));
         let no_kernel = || CudaError::Call { what: "launching", why: format!("no {kernel}") };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::{CUevent, CUevent_flags, CUstream, cuEventElapsedTime};
 use cudarc::driver::{CudaEvent, CudaStream, result};
-use schema::Lane;
+use schema::{Direction, Lane};
 
 use super::{Context, DeviceMemory, Pinned, failed};
 use crate::cuda::CudaError;
@@ -30,13 +30,11 @@ impl Urgency {
     }
 }
 
-/// A lane.
 #[derive(Debug)]
 pub(in crate::cuda) struct Stream {
     pub(super) stream: Arc<CudaStream>,
 }
 
-/// A moment of a stream.
 #[derive(Debug)]
 pub(in crate::cuda) struct Event {
     event: CudaEvent,
@@ -58,15 +56,16 @@ impl Context {
 
     /// An event that says when.
     pub fn event(&self) -> Result<Event, CudaError> {
-        let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
-        let event = self.context.new_event(flags).map_err(failed("making an event"))?;
-        Ok(Event { event })
+        self.event_with(CUevent_flags::CU_EVENT_DEFAULT)
     }
 
     /// An event that only says that, not when.
     pub fn order(&self) -> Result<Event, CudaError> {
-        let flags = Some(CUevent_flags::CU_EVENT_DISABLE_TIMING);
-        let event = self.context.new_event(flags).map_err(failed("making an event"))?;
+        self.event_with(CUevent_flags::CU_EVENT_DISABLE_TIMING)
+    }
+
+    fn event_with(&self, flags: CUevent_flags) -> Result<Event, CudaError> {
+        let event = self.context.new_event(Some(flags)).map_err(failed("making an event"))?;
         Ok(Event { event })
     }
 }
@@ -87,37 +86,34 @@ impl Stream {
         self.stream.wait(&event.event).map_err(failed("waiting for an event"))
     }
 
-    /// Copies from the device to pinned memory, later.
-    pub fn d2h(
+    /// Copies between the device and pinned memory, later.
+    pub fn copy(
         &self,
-        (device, from): (&DeviceMemory, u64),
-        (host, to): (&Pinned, u64),
+        direction: Direction,
+        (device, at): (&DeviceMemory, u64),
+        (host, there): (&Pinned, u64),
         bytes: u64,
     ) -> Result<(), CudaError> {
-        let (from, to) = (device.address(from, bytes), host.address(to, bytes));
+        let (device, host) = (device.address(at, bytes), host.address(there, bytes));
+        let (stream, bytes) = (self.raw(), bytes as usize);
         // SAFETY: both places lie inside of memory that lives until the stream is done, and nobody
         // else has a slice of the pinned one.
         let copied = unsafe {
-            let to = std::slice::from_raw_parts_mut(to as *mut u8, bytes as usize);
-            result::memcpy_dtoh_async(to, from, self.stream.cu_stream())
+            match direction {
+                Direction::D2h => {
+                    let host = std::slice::from_raw_parts_mut(host as *mut u8, bytes);
+                    result::memcpy_dtoh_async(host, device, stream)
+                }
+                Direction::H2d => {
+                    let host = std::slice::from_raw_parts(host as *const u8, bytes);
+                    result::memcpy_htod_async(device, host, stream)
+                }
+            }
         };
-        copied.map_err(failed("copying to the host"))
-    }
-
-    /// Copies from pinned memory to the device, later.
-    pub fn h2d(
-        &self,
-        (device, to): (&DeviceMemory, u64),
-        (host, from): (&Pinned, u64),
-        bytes: u64,
-    ) -> Result<(), CudaError> {
-        let (from, to) = (host.address(from, bytes), device.address(to, bytes));
-        // SAFETY: both places lie inside of memory that lives until the stream is done.
-        let copied = unsafe {
-            let from = std::slice::from_raw_parts(from as *const u8, bytes as usize);
-            result::memcpy_htod_async(to, from, self.stream.cu_stream())
-        };
-        copied.map_err(failed("copying to the device"))
+        copied.map_err(failed(match direction {
+            Direction::D2h => "copying to the host",
+            Direction::H2d => "copying to the device",
+        }))
     }
 }
 
@@ -133,9 +129,9 @@ impl Event {
         start.event.synchronize().map_err(failed)?;
         self.event.synchronize().map_err(failed)?;
         let mut milliseconds = 0f32;
-        // The first version of this function, which says the same: drivers have the second since CUDA
-        // 12.8 alone, and what is not there cannot be called.
-        // SAFETY: both events are open; it writes one number.
+        // The first version of this function, which says the same: drivers have the second since
+        // CUDA 12.8 alone, and what is not there cannot be called. SAFETY: both events are open; it
+        // writes one number.
         let asked = unsafe { cuEventElapsedTime(&raw mut milliseconds, start.raw(), self.raw()) };
         asked.result().map_err(failed)?;
         Ok((f64::from(milliseconds.max(0.0)) * 1e6).round() as u64)

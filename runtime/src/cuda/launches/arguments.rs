@@ -5,7 +5,6 @@ use schema::{Bytes, OpId};
 
 /// Scratch memory begins at a multiple of this for each operand.
 pub(super) const ALIGNMENT: u64 = 256;
-/// Threads of a block.
 const THREADS: u32 = 256;
 /// Threads of the one block that sums up a loss.
 const ONE_BLOCK: u32 = 1024;
@@ -24,11 +23,22 @@ pub enum Argument<A> {
 }
 
 impl<A> Argument<A> {
-    /// So many bytes behind an address.
     pub(super) fn behind(self, bytes: u64) -> Self {
         match self {
             Self::Address(at, more) => Self::Address(at, more + bytes),
             other => other,
+        }
+    }
+}
+
+impl Argument<u64> {
+    /// As a device takes it, whose status is at that address.
+    pub(in crate::cuda) fn value(&self, status: u64) -> u64 {
+        match *self {
+            Self::Address(at, more) => at + more,
+            Self::Nothing => 0,
+            Self::Status => status,
+            Self::Number(number) => number,
         }
     }
 }
@@ -61,7 +71,7 @@ impl<A> From<f32> for Argument<A> {
 macro_rules! args {
     ($($argument:expr),* $(,)?) => { vec![$($crate::cuda::launches::Argument::from($argument)),*] };
 }
-pub(super) use args;
+pub(in crate::cuda) use args;
 
 /// Where an operand lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,8 +108,8 @@ pub struct OpOperands<'a, A> {
     pub writes: &'a [Cells<A>],
     /// Its workspace.
     pub workspace: A,
-    /// Memory for sums of parts, attention's scores, and floats where operands are stored in 16 bits: as
-    /// much as launches say.
+    /// Memory for sums of parts, attention's scores, and floats where operands are stored in 16
+    /// bits: as much as launches say.
     pub scratch: A,
 }
 
@@ -112,17 +122,14 @@ impl<A: Copy> OpOperands<'_, A> {
         }
     }
 
-    /// An input that the op has or has not.
     pub(super) fn optional_read(&self, index: usize) -> Argument<A> {
         self.read(index).unwrap_or(Argument::Nothing)
     }
 
-    /// An output.
     pub(super) fn write(&self, index: usize) -> Option<Argument<A>> {
         Some(self.writes.get(index)?.address())
     }
 
-    /// What the op changes.
     pub(super) fn update(&self, index: usize) -> Option<Argument<A>> {
         Some(self.updates.get(index)?.address())
     }
@@ -148,8 +155,8 @@ pub struct Means {
     /// Whether what cuDNN can be told is cuDNN's: launches of [`DNN`](super::DNN). It comes before
     /// cuBLAS.
     pub dnn: bool,
-    /// Scratch memory for the scores of fused attention, at most: as many heads at once as fit. Where
-    /// none does, one head's are in the workspace.
+    /// Scratch memory for the scores of fused attention, at most: as many heads at once as fit.
+    /// Where none does, one head's are in the workspace.
     pub scores: Bytes,
 }
 
@@ -181,7 +188,6 @@ pub(super) struct Parts {
     pub apart: u64,
 }
 
-/// The launches of an op so far.
 pub(super) struct Writer<A> {
     pub launches: Vec<Launch<Argument<A>>>,
     /// The op's number, for the status.

@@ -19,8 +19,8 @@ pub(super) fn write<A: Copy + PartialEq>(
     }
 }
 
-/// Samples and heads whose scores are in memory at once: all heads of some samples, or some heads of one,
-/// with all that share their keys, or one.
+/// Samples and heads whose scores are in memory at once: all heads of some samples, or some heads
+/// of one, with all that share their keys, or one.
 #[derive(Clone, Copy)]
 struct Chunk<'a> {
     attention: &'a Attention,
@@ -31,8 +31,8 @@ struct Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// All of them, one after the other, so that `squares` matrices of each head fit; the first is the
-    /// largest.
+    /// All of them, one after the other, so that `squares` matrices of each head fit; the first is
+    /// the largest.
     fn all(attention: &'a Attention, squares: usize, room: Bytes) -> Vec<Self> {
         let Attention { batch, queries, keys, heads, key_heads, .. } = *attention;
         let of_head = (4 * squares as u64).saturating_mul((queries * keys) as u64).max(1);
@@ -61,12 +61,10 @@ impl<'a> Chunk<'a> {
         self.samples * self.heads * self.attention.queries * self.attention.keys
     }
 
-    /// Heads that share keys here.
     fn group(&self) -> usize {
         (self.attention.heads / self.attention.key_heads).min(self.heads)
     }
 
-    /// Queries of all heads.
     fn rows(&self) -> usize {
         self.samples * self.heads * self.attention.queries
     }
@@ -88,13 +86,11 @@ impl<'a> Chunk<'a> {
         self.places(self.attention.queries, self.attention.heads, self.head)
     }
 
-    /// Those of keys and values.
     fn keys(&self) -> [u64; 4] {
         let Attention { keys, heads, key_heads, .. } = *self.attention;
         self.places(keys, key_heads, self.head / (heads / key_heads))
     }
 
-    /// The same of scores.
     fn scores(&self) -> [u64; 4] {
         let Attention { queries, keys, .. } = *self.attention;
         [0, self.heads * queries * keys, queries * keys, keys].map(|n| n as u64)

@@ -1,15 +1,15 @@
 //! Operands that are stored in 16 bits.
 //!
-//! Kernels compute on floats. Most read and write elements of 16 bits themselves: those are compiled a
-//! second time with another element ([`has_elements`]). Products, convolutions and what adds up in memory
-//! have floats alone: what such an op reads is widened into scratch memory before it, and what it makes
-//! there is rounded into its place behind it, as on the host.
+//! Kernels compute on floats. Most read and write elements of 16 bits themselves: those are
+//! compiled a second time with another element ([`has_elements`]). Products, convolutions and what
+//! adds up in memory have floats alone: what such an op reads is widened into scratch memory before
+//! it, and what it makes there is rounded into its place behind it, as on the host.
 
 use super::arguments::{ALIGNMENT, Cells, OpOperands, Writer, args};
 use crate::network::Step;
 
-/// Whether a step's kernels take these operands as they are stored: all that they have of activations and
-/// gradients in 16 bits, and parameters, statistics and indices not.
+/// Whether a step's kernels take these operands as they are stored: all that they have of
+/// activations and gradients in 16 bits, and parameters, statistics and indices not.
 pub(super) fn has_elements<A>(step: &Step, op: &OpOperands<'_, A>) -> bool {
     // Operands that are no elements.
     let (reads, writes): (&[usize], &[usize]) = match step {
@@ -52,7 +52,6 @@ pub(super) fn has_elements<A>(step: &Step, op: &OpOperands<'_, A>) -> bool {
         && op.writes.iter().enumerate().all(|cells| is_stored(cells, writes))
 }
 
-/// An op's operands, all of them floats.
 pub(super) struct Widened<A> {
     reads: Vec<Option<Cells<A>>>,
     writes: Vec<Cells<A>>,

@@ -1,7 +1,8 @@
 //! Products of matrices by cuBLAS, where a product can be said in its words.
 //!
-//! cuBLAS has columns where we have rows: what it takes for a matrix of `m` rows in columns is ours of
-//! `m` columns in rows. So our output `y = a b` is its `yT = bT aT`: its first operand is our right one.
+//! cuBLAS has columns where we have rows: what it takes for a matrix of `m` rows in columns is ours
+//! of `m` columns in rows. So our output `y = a b` is its `yT = bT aT`: its first operand is our
+//! right one.
 
 use super::arguments::{Argument, args};
 use super::product::{Matrices, Strides};
@@ -9,12 +10,13 @@ use super::product::{Matrices, Strides};
 /// What a call is named in a list of launches: the program, and its one kernel.
 pub const BLAS: (&str, &str) = ("cublas", "sgemm");
 
-/// The same where both operands are stored in 16 bits, and the output in 32: it has the same arguments.
+/// The same where both operands are stored in 16 bits, and the output in 32: it has the same
+/// arguments.
 pub const BLAS_HALVES: (&str, &str) = ("cublas", "gemm_ex");
 
-/// The arguments of `cublasSgemmStridedBatched` after its handle: whether each operand is transposed, m,
-/// n, k, alpha, for either operand its address, leading dimension and the distance to the next, beta,
-/// the same three of the output, and how many there are.
+/// The arguments of `cublasSgemmStridedBatched` after its handle: whether each operand is
+/// transposed, m, n, k, alpha, for either operand its address, leading dimension and the distance
+/// to the next, beta, the same three of the output, and how many there are.
 pub const BLAS_ARGUMENTS: usize = 17;
 
 /// An operand as cuBLAS has it: whether it is transposed, and its leading dimension.
@@ -49,8 +51,8 @@ fn second(of: Strides, n: u64, k: u64) -> Option<StoredAs> {
     }
 }
 
-/// The calls for a product of which the inner dimension is in one part, each the arguments of one, of
-/// operands whose elements have so many bytes; none where it cannot be said. Nothing is hidden.
+/// The calls for a product of which the inner dimension is in one part, each the arguments of one,
+/// of operands whose elements have so many bytes; none where it cannot be said. Nothing is hidden.
 pub(super) fn calls<A: Copy>(of: &Matrices<A>, bytes: u64) -> Option<Vec<Vec<Argument<A>>>> {
     let [start, sample, head, row, column] = of.places;
     // Either the output's rows lie behind one another, or its columns do.
@@ -66,8 +68,8 @@ pub(super) fn calls<A: Copy>(of: &Matrices<A>, bytes: u64) -> Option<Vec<Vec<Arg
     if leading < m || ![m, n, k, a.leading, b.leading, leading, batch].into_iter().all(fits) {
         return None;
     }
-    // One call for all samples of a head, or for all heads of a sample, where these lie at one distance
-    // and are more.
+    // One call for all samples of a head, or for all heads of a sample, where these lie at one
+    // distance and are more.
     let together = left.1.divide == 1 && right.1.divide == 1;
     let over_heads = together && of.heads > of.samples;
     let (count, batch) = if over_heads { (of.samples, of.heads) } else { (of.heads, of.samples) };

@@ -1,7 +1,8 @@
 //! Convolutions, means and softmax by cuDNN, where they can be said in its words.
 //!
-//! Maxima are not: cuDNN finds where they were from input and output, and ours says where they are, so
-//! that neither has to be kept. Nor is a window that goes beyond the padding, which cuDNN has not.
+//! Maxima are not: cuDNN finds where they were from input and output, and ours says where they are,
+//! so that neither has to be kept. Nor is a window that goes beyond the padding, which cuDNN has
+//! not.
 
 use super::arguments::{Argument, OpOperands, Writer};
 use super::matrices::{add_to_channels, outputs, sum_of_channels};
@@ -51,37 +52,32 @@ impl DnnKernel {
         Self::SoftmaxBackward,
     ];
 
+    /// The kernel's name, and how many numbers and addresses are its arguments.
+    fn about(self) -> (&'static str, usize, usize) {
+        match self {
+            Self::Convolution => ("convolution", 19, 3),
+            Self::ConvolutionWeights => ("convolution_weights", 19, 3),
+            Self::ConvolutionInput => ("convolution_input", 19, 3),
+            Self::AveragePool => ("average_pool", 18, 2),
+            Self::AveragePoolBackward => ("average_pool_backward", 18, 2),
+            Self::Softmax => ("softmax", 2, 2),
+            Self::SoftmaxBackward => ("softmax_backward", 2, 3),
+        }
+    }
+
     /// The kernel's name.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Convolution => "convolution",
-            Self::ConvolutionWeights => "convolution_weights",
-            Self::ConvolutionInput => "convolution_input",
-            Self::AveragePool => "average_pool",
-            Self::AveragePoolBackward => "average_pool_backward",
-            Self::Softmax => "softmax",
-            Self::SoftmaxBackward => "softmax_backward",
-        }
+        self.about().0
     }
 
     /// How many numbers come before the addresses.
     pub fn numbers(self) -> usize {
-        match self {
-            Self::Convolution | Self::ConvolutionWeights | Self::ConvolutionInput => 19,
-            Self::AveragePool | Self::AveragePoolBackward => 18,
-            Self::Softmax | Self::SoftmaxBackward => 2,
-        }
+        self.about().1
     }
 
     /// How many addresses there are.
     pub fn addresses(self) -> usize {
-        match self {
-            Self::Convolution
-            | Self::ConvolutionWeights
-            | Self::ConvolutionInput
-            | Self::SoftmaxBackward => 3,
-            Self::AveragePool | Self::AveragePoolBackward | Self::Softmax => 2,
-        }
+        self.about().2
     }
 }
 
@@ -110,8 +106,8 @@ pub fn dnn_call(step: &Step) -> Option<DnnCall> {
         _ => [elements(&numbers), 1],
     };
     let fits = |number: &u64| i32::try_from(*number).is_ok();
-    // Its means and softmax go over images and channels, or rows, by a dimension of a grid that counts in
-    // 16 bits: more are refused, and only when it is launched.
+    // Its means and softmax go over images and channels, or rows, by a dimension of a grid that
+    // counts in 16 bits: more are refused, and only when it is launched.
     let gridded: &[u64] = match kernel.numbers() {
         19 => &[],
         18 => &numbers[..2],
@@ -127,8 +123,8 @@ fn rows(width: usize, elements: usize) -> Vec<u64> {
     vec![(elements / width.max(1)) as u64, width as u64]
 }
 
-/// The numbers of means over windows; those of parts where these are windows, too. cuDNN has as many
-/// windows as fit, and none that may lie in the padding alone.
+/// The numbers of means over windows; those of parts where these are windows, too. cuDNN has as
+/// many windows as fit, and none that may lie in the padding alone.
 fn windows(pool: &AveragePool) -> Option<Vec<u64>> {
     let mut numbers = pool.numbers();
     for axis in 0..3 {

@@ -1,12 +1,12 @@
 //! Products of what is stored in 16 bits, on a device's units for that, by cuBLAS.
 //!
-//! A product of two numbers of 8 significant bits is a float, exactly, and cuBLAS adds floats up: so these
-//! are products of floats as before, whose operands need not be widened first. Weights stay as they are, in
-//! 32 bits: three numbers of 16 bits add up to one of them, exactly ([`PARTS`]), and three products to its
-//! product. Nothing is rounded that was not.
+//! A product of two numbers of 8 significant bits is a float, exactly, and cuBLAS adds floats up:
+//! so these are products of floats as before, whose operands need not be widened first. Weights
+//! stay as they are, in 32 bits: three numbers of 16 bits add up to one of them, exactly
+//! ([`PARTS`]), and three products to its product. Nothing is rounded that was not.
 //!
-//! Two things differ. What is smaller than 2^-133 is left out of weights. And where an activation is
-//! infinite, so is what follows from it on the host, and here it may be no number.
+//! Two things differ. What is smaller than 2^-133 is left out of weights. And where an activation
+//! is infinite, so is what follows from it on the host, and here it may be no number.
 
 use schema::OpId;
 
@@ -19,8 +19,8 @@ use crate::network::Step;
 /// Numbers of 16 bits that a weight is taken apart into.
 const PARTS: u64 = 3;
 
-/// The launches of a step with these operands; nothing where it is no product, where operands are stored
-/// otherwise, and where cuBLAS cannot be told it.
+/// The launches of a step with these operands; nothing where it is no product, where operands are
+/// stored otherwise, and where cuBLAS cannot be told it.
 pub(super) fn write<A: Copy + PartialEq>(
     step: &Step,
     id: OpId,
@@ -82,7 +82,6 @@ pub(super) fn write<A: Copy + PartialEq>(
     Some(writer)
 }
 
-/// Scratch memory, taken piece by piece.
 struct Scratch<A> {
     at: A,
     end: u64,

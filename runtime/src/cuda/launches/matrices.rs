@@ -41,8 +41,8 @@ impl<A: Copy + PartialEq> Matrices<A> {
     }
 }
 
-/// Whether rows, columns or inner dimension of a convolution do not fit 32 bits, in which its kernels
-/// count.
+/// Whether rows, columns or inner dimension of a convolution do not fit 32 bits, in which its
+/// kernels count.
 pub(super) fn is_too_large(step: &Step) -> bool {
     let (Step::Convolution(conv) | Step::ConvolutionWeights(conv) | Step::ConvolutionInput(conv)) =
         step
@@ -57,8 +57,8 @@ pub(super) fn is_too_large(step: &Step) -> bool {
 }
 
 impl<A: Copy + PartialEq> Matrices<A> {
-    /// What cuBLAS is told, if it can be: each part of the inner dimension and of the right operand in its
-    /// turn.
+    /// What cuBLAS is told, if it can be: each part of the inner dimension and of the right operand
+    /// in its turn.
     fn calls(&self, writer: &Writer<A>) -> Option<Vec<Vec<Argument<A>>>> {
         if !writer.means.blas || (self.split < self.inner && !self.inner.is_multiple_of(self.split))
         {
@@ -215,8 +215,8 @@ pub(super) fn write<A: Copy + PartialEq>(
     Some(())
 }
 
-/// Whether a convolution is a product of matrices for each image, and cuBLAS is there for it: a window
-/// of one cell that goes everywhere, and one group.
+/// Whether a convolution is a product of matrices for each image, and cuBLAS is there for it: a
+/// window of one cell that goes everywhere, and one group.
 fn is_plain<A: Copy>(step: &Step, writer: &Writer<A>) -> bool {
     let (Step::Convolution(conv) | Step::ConvolutionInput(conv)) = step else { return false };
     let numbers = conv.numbers();
@@ -297,8 +297,9 @@ pub(super) fn sum_of_channels<A: Copy>(
     simple::sum(writer, channels(sizes), Argument::Nothing, dy, dbias);
 }
 
-/// Images, channels and elements of a plane as the numbers of a [`Broadcast`](crate::layers::Broadcast)
-/// of one number for each channel: no plane where it has one element.
+/// Images, channels and elements of a plane as the numbers of a
+/// [`Broadcast`](crate::layers::Broadcast) of one number for each channel: no plane where it has
+/// one element.
 fn channels([images, channels, plane]: [usize; 3]) -> [u64; 12] {
     let [images, channels, plane] = [images, channels, plane].map(|n| n as u64);
     match plane {

@@ -23,7 +23,6 @@ impl Strides {
     }
 }
 
-/// A product of matrices.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Matrices<A> {
     pub a: (Argument<A>, Strides),

@@ -138,7 +138,6 @@ impl Channels {
         Self { images, channels, plane, parts }
     }
 
-    /// Parts of all channels.
     fn rows(&self) -> usize {
         self.channels * self.parts
     }

@@ -113,7 +113,6 @@ pub(super) fn write<A: Copy + PartialEq>(
     Some(())
 }
 
-/// The number that stands for a function.
 fn number(function: Activation) -> Option<usize> {
     Activation::ALL.iter().position(|other| *other == function)
 }
@@ -122,8 +121,8 @@ fn list<A>(numbers: &[u64]) -> Vec<Argument<A>> {
     numbers.iter().copied().map(Argument::Number).collect()
 }
 
-/// Sums of `dy`, or of `a` times `dy`, over what a [`Broadcast`] of these numbers repeats: in parts, of
-/// which there are as many for a shape on every device.
+/// Sums of `dy`, or of `a` times `dy`, over what a [`Broadcast`] of these numbers repeats: in
+/// parts, of which there are as many for a shape on every device.
 pub(super) fn sum<A: Copy>(
     writer: &mut Writer<A>,
     numbers: [u64; 12],

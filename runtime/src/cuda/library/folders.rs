@@ -1,5 +1,5 @@
-//! Where libraries are looked for, without running anything: where the linker does, then toolkits, conda, and
-//! what pip installs for the Pythons that are there.
+//! Where libraries are looked for, without running anything: where the linker does, then toolkits,
+//! conda, and what pip installs for the Pythons that are there.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -12,7 +12,8 @@ pub const VARIABLE: &str = "TIDEGATE_CUDA_LIBRARIES";
 
 static GIVEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Looks for libraries in these folders, and nowhere else, from now on. What was found already stays.
+/// Looks for libraries in these folders, and nowhere else, from now on. What was found already
+/// stays.
 pub fn look_in(folders: &[PathBuf]) {
     let mut given = GIVEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     *given = folders.to_vec();
@@ -28,7 +29,8 @@ fn given() -> Option<Vec<PathBuf>> {
     Some(env::split_paths(&variable).collect())
 }
 
-/// Files of these names: for the linker to find, and in folders. In each place, the first name is tried first.
+/// Files of these names: for the linker to find, and in folders. In each place, the first name is
+/// tried first.
 pub fn candidates(names: &[String]) -> Vec<PathBuf> {
     let linkers = names.iter().map(PathBuf::from).filter(|_| given().is_none());
     let in_folders = folders().into_iter().flat_map(|folder| {
@@ -45,7 +47,6 @@ pub fn places() -> Vec<String> {
     linker.into_iter().chain(folders).collect()
 }
 
-/// Folders that are there, each once.
 fn folders() -> Vec<PathBuf> {
     let all = match given() {
         Some(given) => given.iter().flat_map(|folder| below(folder)).collect(),
@@ -92,8 +93,8 @@ fn toolkit(home: &Path) -> Vec<PathBuf> {
     ["lib64", "lib", targets.as_str()].map(|folder| home.join(folder)).to_vec()
 }
 
-/// What the Pythons on the path were installed into; where one is a link, as in a virtual environment, also
-/// what it leads to.
+/// What the Pythons on the path were installed into; where one is a link, as in a virtual
+/// environment, also what it leads to.
 fn pythons() -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = env::split_paths(&path).collect();
@@ -120,8 +121,8 @@ fn packages_of(prefix: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Folders of libraries among Python's packages: NVIDIA's, the newest CUDA first, and those that come with
-/// PyTorch.
+/// Folders of libraries among Python's packages: NVIDIA's, the newest CUDA first, and those that
+/// come with PyTorch.
 fn packages(site: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for package in children(&site.join("nvidia"), "") {
@@ -131,8 +132,8 @@ fn packages(site: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// What is in a folder with names that begin so, from the last name to the first, by the numbers in it; but
-/// first the one that has nothing else in its name, by which somebody chose.
+/// What is in a folder with names that begin so, from the last name to the first, by the numbers in
+/// it; but first the one that has nothing else in its name, by which somebody chose.
 fn children(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let named = entries.filter_map(|entry| {

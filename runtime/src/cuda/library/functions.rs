@@ -5,7 +5,20 @@
 
 use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
 
-use cudarc::{cublas::sys as blas, cudnn::sys as dnn, nvrtc::sys as nvrtc};
+use cudarc::cublas::sys::{
+    self as blas, cublasHandle_t as BlasHandle, cublasOperation_t as Operation,
+};
+use cudarc::cudnn::sys::{
+    cudaStream_t as Stream, cudnnConvolutionBwdDataAlgo_t as OfInput,
+    cudnnConvolutionBwdFilterAlgo_t as OfWeights, cudnnConvolutionDescriptor_t as Convolution,
+    cudnnConvolutionFwdAlgo_t as Forward, cudnnConvolutionMode_t as ConvolutionMode,
+    cudnnDataType_t as DataType, cudnnFilterDescriptor_t as Filter, cudnnHandle_t as H,
+    cudnnMathType_t as Math, cudnnNanPropagation_t as Nan, cudnnPoolingDescriptor_t as Pooling,
+    cudnnPoolingMode_t as PoolingMode, cudnnSoftmaxAlgorithm_t as SoftmaxAlgorithm,
+    cudnnSoftmaxMode_t as SoftmaxMode, cudnnTensorDescriptor_t as Tensor,
+    cudnnTensorFormat_t as Format,
+};
+use cudarc::nvrtc::sys as nvrtc;
 
 use super::About;
 
@@ -22,8 +35,8 @@ macro_rules! functions {
                 Ok(Self {
                     $($name: {
                         let name = stringify!($name);
-                        // SAFETY: the type is that of the header, in each version that is known here;
-                        // the table is not used after the library is closed.
+                        // SAFETY: the type is that of the header, in each version that is known
+                        // here; the table is not used after the library is closed.
                         let found = unsafe { library.get(name.as_bytes()) };
                         *found.map_err(|_| format!("has no `{name}`"))?
                     },)+
@@ -41,8 +54,8 @@ functions! {
         nvrtcGetNumSupportedArchs: fn(*mut c_int) -> c_int;
         nvrtcGetSupportedArchs: fn(*mut c_int) -> c_int;
         nvrtcCreateProgram: fn(
-            *mut nvrtc::nvrtcProgram, *const c_char, *const c_char, c_int,
-            *const *const c_char, *const *const c_char,
+            *mut nvrtc::nvrtcProgram, *const c_char, *const c_char, c_int, *const *const c_char,
+            *const *const c_char,
         ) -> c_int;
         nvrtcDestroyProgram: fn(*mut nvrtc::nvrtcProgram) -> c_int;
         nvrtcCompileProgram: fn(nvrtc::nvrtcProgram, c_int, *const *const c_char) -> c_int;
@@ -60,22 +73,19 @@ functions! {
     Cublas {
         cublasGetProperty: fn(c_int, *mut c_int) -> c_int;
         cublasGetStatusString: fn(c_int) -> *const c_char;
-        cublasCreate_v2: fn(*mut blas::cublasHandle_t) -> c_int;
-        cublasDestroy_v2: fn(blas::cublasHandle_t) -> c_int;
-        cublasSetStream_v2: fn(blas::cublasHandle_t, blas::cudaStream_t) -> c_int;
-        cublasSetWorkspace_v2: fn(blas::cublasHandle_t, *mut c_void, usize) -> c_int;
+        cublasCreate_v2: fn(*mut BlasHandle) -> c_int;
+        cublasDestroy_v2: fn(BlasHandle) -> c_int;
+        cublasSetStream_v2: fn(BlasHandle, blas::cudaStream_t) -> c_int;
+        cublasSetWorkspace_v2: fn(BlasHandle, *mut c_void, usize) -> c_int;
         cublasSgemmStridedBatched: fn(
-            blas::cublasHandle_t, blas::cublasOperation_t, blas::cublasOperation_t,
-            c_int, c_int, c_int, *const f32,
-            *const f32, c_int, c_longlong, *const f32, c_int, c_longlong, *const f32,
-            *mut f32, c_int, c_longlong, c_int,
+            BlasHandle, Operation, Operation, c_int, c_int, c_int, *const f32, *const f32, c_int,
+            c_longlong, *const f32, c_int, c_longlong, *const f32, *mut f32, c_int, c_longlong,
+            c_int,
         ) -> c_int;
         cublasGemmStridedBatchedEx: fn(
-            blas::cublasHandle_t, blas::cublasOperation_t, blas::cublasOperation_t,
-            c_int, c_int, c_int, *const c_void,
-            *const c_void, blas::cudaDataType, c_int, c_longlong,
-            *const c_void, blas::cudaDataType, c_int, c_longlong, *const c_void,
-            *mut c_void, blas::cudaDataType, c_int, c_longlong, c_int,
+            BlasHandle, Operation, Operation, c_int, c_int, c_int, *const c_void, *const c_void,
+            blas::cudaDataType, c_int, c_longlong, *const c_void, blas::cudaDataType, c_int,
+            c_longlong, *const c_void, *mut c_void, blas::cudaDataType, c_int, c_longlong, c_int,
             blas::cublasComputeType_t, blas::cublasGemmAlgo_t,
         ) -> c_int;
     }
@@ -87,88 +97,64 @@ functions! {
         cudnnGetVersion: fn() -> usize;
         cudnnGetCudartVersion: fn() -> usize;
         cudnnGetErrorString: fn(c_int) -> *const c_char;
-        cudnnCreate: fn(*mut dnn::cudnnHandle_t) -> c_int;
-        cudnnDestroy: fn(dnn::cudnnHandle_t) -> c_int;
-        cudnnSetStream: fn(dnn::cudnnHandle_t, dnn::cudaStream_t) -> c_int;
-        cudnnCreateTensorDescriptor: fn(*mut dnn::cudnnTensorDescriptor_t) -> c_int;
-        cudnnDestroyTensorDescriptor: fn(dnn::cudnnTensorDescriptor_t) -> c_int;
+        cudnnCreate: fn(*mut H) -> c_int;
+        cudnnDestroy: fn(H) -> c_int;
+        cudnnSetStream: fn(H, Stream) -> c_int;
+        cudnnCreateTensorDescriptor: fn(*mut Tensor) -> c_int;
+        cudnnDestroyTensorDescriptor: fn(Tensor) -> c_int;
         cudnnSetTensorNdDescriptor: fn(
-            dnn::cudnnTensorDescriptor_t, dnn::cudnnDataType_t, c_int, *const c_int, *const c_int,
+            Tensor, DataType, c_int, *const c_int, *const c_int,
         ) -> c_int;
-        cudnnCreateFilterDescriptor: fn(*mut dnn::cudnnFilterDescriptor_t) -> c_int;
-        cudnnDestroyFilterDescriptor: fn(dnn::cudnnFilterDescriptor_t) -> c_int;
-        cudnnSetFilterNdDescriptor: fn(
-            dnn::cudnnFilterDescriptor_t, dnn::cudnnDataType_t, dnn::cudnnTensorFormat_t,
-            c_int, *const c_int,
-        ) -> c_int;
-        cudnnCreateConvolutionDescriptor: fn(*mut dnn::cudnnConvolutionDescriptor_t) -> c_int;
-        cudnnDestroyConvolutionDescriptor: fn(dnn::cudnnConvolutionDescriptor_t) -> c_int;
+        cudnnCreateFilterDescriptor: fn(*mut Filter) -> c_int;
+        cudnnDestroyFilterDescriptor: fn(Filter) -> c_int;
+        cudnnSetFilterNdDescriptor: fn(Filter, DataType, Format, c_int, *const c_int) -> c_int;
+        cudnnCreateConvolutionDescriptor: fn(*mut Convolution) -> c_int;
+        cudnnDestroyConvolutionDescriptor: fn(Convolution) -> c_int;
         cudnnSetConvolutionNdDescriptor: fn(
-            dnn::cudnnConvolutionDescriptor_t, c_int, *const c_int, *const c_int, *const c_int,
-            dnn::cudnnConvolutionMode_t, dnn::cudnnDataType_t,
+            Convolution, c_int, *const c_int, *const c_int, *const c_int, ConvolutionMode, DataType,
         ) -> c_int;
-        cudnnSetConvolutionGroupCount: fn(dnn::cudnnConvolutionDescriptor_t, c_int) -> c_int;
-        cudnnSetConvolutionMathType:
-            fn(dnn::cudnnConvolutionDescriptor_t, dnn::cudnnMathType_t) -> c_int;
-        cudnnCreatePoolingDescriptor: fn(*mut dnn::cudnnPoolingDescriptor_t) -> c_int;
-        cudnnDestroyPoolingDescriptor: fn(dnn::cudnnPoolingDescriptor_t) -> c_int;
+        cudnnSetConvolutionGroupCount: fn(Convolution, c_int) -> c_int;
+        cudnnSetConvolutionMathType: fn(Convolution, Math) -> c_int;
+        cudnnCreatePoolingDescriptor: fn(*mut Pooling) -> c_int;
+        cudnnDestroyPoolingDescriptor: fn(Pooling) -> c_int;
         cudnnSetPoolingNdDescriptor: fn(
-            dnn::cudnnPoolingDescriptor_t, dnn::cudnnPoolingMode_t, dnn::cudnnNanPropagation_t,
-            c_int, *const c_int, *const c_int, *const c_int,
+            Pooling, PoolingMode, Nan, c_int, *const c_int, *const c_int, *const c_int,
         ) -> c_int;
         cudnnGetConvolutionForwardWorkspaceSize: fn(
-            dnn::cudnnHandle_t, dnn::cudnnTensorDescriptor_t, dnn::cudnnFilterDescriptor_t,
-            dnn::cudnnConvolutionDescriptor_t, dnn::cudnnTensorDescriptor_t,
-            dnn::cudnnConvolutionFwdAlgo_t, *mut usize,
+            H, Tensor, Filter, Convolution, Tensor, Forward, *mut usize,
         ) -> c_int;
         cudnnGetConvolutionBackwardDataWorkspaceSize: fn(
-            dnn::cudnnHandle_t, dnn::cudnnFilterDescriptor_t, dnn::cudnnTensorDescriptor_t,
-            dnn::cudnnConvolutionDescriptor_t, dnn::cudnnTensorDescriptor_t,
-            dnn::cudnnConvolutionBwdDataAlgo_t, *mut usize,
+            H, Filter, Tensor, Convolution, Tensor, OfInput, *mut usize,
         ) -> c_int;
         cudnnGetConvolutionBackwardFilterWorkspaceSize: fn(
-            dnn::cudnnHandle_t, dnn::cudnnTensorDescriptor_t, dnn::cudnnTensorDescriptor_t,
-            dnn::cudnnConvolutionDescriptor_t, dnn::cudnnFilterDescriptor_t,
-            dnn::cudnnConvolutionBwdFilterAlgo_t, *mut usize,
+            H, Tensor, Tensor, Convolution, Filter, OfWeights, *mut usize,
         ) -> c_int;
         cudnnConvolutionForward: fn(
-            dnn::cudnnHandle_t, *const c_void, dnn::cudnnTensorDescriptor_t, *const c_void,
-            dnn::cudnnFilterDescriptor_t, *const c_void, dnn::cudnnConvolutionDescriptor_t,
-            dnn::cudnnConvolutionFwdAlgo_t, *mut c_void, usize, *const c_void,
-            dnn::cudnnTensorDescriptor_t, *mut c_void,
+            H, *const c_void, Tensor, *const c_void, Filter, *const c_void, Convolution, Forward,
+            *mut c_void, usize, *const c_void, Tensor, *mut c_void,
         ) -> c_int;
         cudnnConvolutionBackwardData: fn(
-            dnn::cudnnHandle_t, *const c_void, dnn::cudnnFilterDescriptor_t, *const c_void,
-            dnn::cudnnTensorDescriptor_t, *const c_void, dnn::cudnnConvolutionDescriptor_t,
-            dnn::cudnnConvolutionBwdDataAlgo_t, *mut c_void, usize, *const c_void,
-            dnn::cudnnTensorDescriptor_t, *mut c_void,
+            H, *const c_void, Filter, *const c_void, Tensor, *const c_void, Convolution, OfInput,
+            *mut c_void, usize, *const c_void, Tensor, *mut c_void,
         ) -> c_int;
         cudnnConvolutionBackwardFilter: fn(
-            dnn::cudnnHandle_t, *const c_void, dnn::cudnnTensorDescriptor_t, *const c_void,
-            dnn::cudnnTensorDescriptor_t, *const c_void, dnn::cudnnConvolutionDescriptor_t,
-            dnn::cudnnConvolutionBwdFilterAlgo_t, *mut c_void, usize, *const c_void,
-            dnn::cudnnFilterDescriptor_t, *mut c_void,
+            H, *const c_void, Tensor, *const c_void, Tensor, *const c_void, Convolution, OfWeights,
+            *mut c_void, usize, *const c_void, Filter, *mut c_void,
         ) -> c_int;
         cudnnPoolingForward: fn(
-            dnn::cudnnHandle_t, dnn::cudnnPoolingDescriptor_t, *const c_void,
-            dnn::cudnnTensorDescriptor_t, *const c_void, *const c_void,
-            dnn::cudnnTensorDescriptor_t, *mut c_void,
+            H, Pooling, *const c_void, Tensor, *const c_void, *const c_void, Tensor, *mut c_void,
         ) -> c_int;
         cudnnPoolingBackward: fn(
-            dnn::cudnnHandle_t, dnn::cudnnPoolingDescriptor_t, *const c_void,
-            dnn::cudnnTensorDescriptor_t, *const c_void, dnn::cudnnTensorDescriptor_t, *const c_void,
-            dnn::cudnnTensorDescriptor_t, *const c_void, *const c_void,
-            dnn::cudnnTensorDescriptor_t, *mut c_void,
+            H, Pooling, *const c_void, Tensor, *const c_void, Tensor, *const c_void, Tensor,
+            *const c_void, *const c_void, Tensor, *mut c_void,
         ) -> c_int;
         cudnnSoftmaxForward: fn(
-            dnn::cudnnHandle_t, dnn::cudnnSoftmaxAlgorithm_t, dnn::cudnnSoftmaxMode_t, *const c_void,
-            dnn::cudnnTensorDescriptor_t, *const c_void, *const c_void,
-            dnn::cudnnTensorDescriptor_t, *mut c_void,
+            H, SoftmaxAlgorithm, SoftmaxMode, *const c_void, Tensor, *const c_void, *const c_void,
+            Tensor, *mut c_void,
         ) -> c_int;
         cudnnSoftmaxBackward: fn(
-            dnn::cudnnHandle_t, dnn::cudnnSoftmaxAlgorithm_t, dnn::cudnnSoftmaxMode_t, *const c_void,
-            dnn::cudnnTensorDescriptor_t, *const c_void, dnn::cudnnTensorDescriptor_t, *const c_void,
-            *const c_void, dnn::cudnnTensorDescriptor_t, *mut c_void,
+            H, SoftmaxAlgorithm, SoftmaxMode, *const c_void, Tensor, *const c_void, Tensor,
+            *const c_void, *const c_void, Tensor, *mut c_void,
         ) -> c_int;
     }
 }

@@ -5,28 +5,26 @@ use std::sync::atomic::Ordering;
 use codecs::Seal;
 use codecs::{Codec, TensorView};
 use rayon::ThreadPool;
-use schema::{ActionId, Bytes, Direction, TensorId};
+use schema::{ActionId, Bytes, Direction};
 
-use super::gate::{Gate, TornOff, Turn};
+use super::gate::{Aborted, Gate, Turn};
+use super::injection::Injected;
 use super::link::Throttle;
 use super::memory::Memory;
-use super::sabotage::Damage;
 use super::widened::with_operands;
 use crate::device::ActionError;
 use crate::device::forms::{Form, Forms};
 use crate::device::script::{CodecWork, CopyWork, Packing, Script, Work};
-use crate::network::bf16::load;
 use crate::network::{Network, Operands};
 
-/// Why an action did not end.
 pub(super) enum Interrupted {
-    TornOff,
+    Aborted,
     Failed(ActionError),
 }
 
-impl From<TornOff> for Interrupted {
-    fn from(_: TornOff) -> Self {
-        Self::TornOff
+impl From<Aborted> for Interrupted {
+    fn from(_: Aborted) -> Self {
+        Self::Aborted
     }
 }
 
@@ -51,10 +49,6 @@ impl Workbench {
     }
 }
 
-/// Is shown tensors.
-pub(super) type Watch<'a> = dyn Fn(TensorId, &[f32]) + Send + Sync + 'a;
-
-/// What the actions of all lanes work with.
 pub(super) struct ActionContext<'a> {
     pub network: &'a Network,
     pub script: Script,
@@ -63,8 +57,6 @@ pub(super) struct ActionContext<'a> {
     pub forms: Forms,
     /// The threads of codecs; none where the plan has no codec.
     pub threads: Option<ThreadPool>,
-    /// Is shown what comes back from codecs.
-    pub watch: Option<Box<Watch<'a>>>,
 }
 
 impl ActionContext<'_> {
@@ -75,7 +67,7 @@ impl ActionContext<'_> {
         id: ActionId,
         turn: &mut Turn,
         bench: &mut Workbench,
-        damage: Damage,
+        damage: Injected,
     ) -> Result<u64, Interrupted> {
         match &self.script.work[id.index()] {
             Work::Op(work) => {
@@ -101,7 +93,7 @@ impl ActionContext<'_> {
         }
     }
 
-    fn check_host(&self, bytes: usize, damage: Damage) -> Result<(), ActionError> {
+    fn check_host(&self, bytes: usize, damage: Injected) -> Result<(), ActionError> {
         match damage.no_host_memory {
             true => Err(ActionError::HostMemory { needed: Bytes(bytes as u64) }),
             false => Ok(()),
@@ -130,7 +122,7 @@ impl ActionContext<'_> {
         turn: &mut Turn,
         (work, packing): (&CopyWork, &Packing),
         bench: &mut Workbench,
-        damage: Damage,
+        damage: Injected,
     ) -> Result<u64, Interrupted> {
         let waited = turn.waited;
         let (from, to) = self.memory.outward(turn, work);
@@ -171,7 +163,7 @@ impl ActionContext<'_> {
         turn: &mut Turn,
         work: &CodecWork,
         bench: &mut Workbench,
-        damage: Damage,
+        damage: Injected,
     ) -> Result<u64, Interrupted> {
         self.check_host(work.raw.bytes, damage)?;
         let (raw, to, host) = self.memory.compressing(turn, work);
@@ -242,21 +234,14 @@ impl ActionContext<'_> {
         let payload = seal.open(memory)?;
         let codec = self.codec(packing);
         match &self.threads {
-            Some(threads) => threads.install(|| codec.decompress(payload, &packing.layout, raw))?,
-            None => codec.decompress(payload, &packing.layout, raw)?,
+            Some(threads) => threads.install(|| codec.decompress(payload, &packing.layout, raw)),
+            None => codec.decompress(payload, &packing.layout, raw),
         }
-        if let Some(watch) = &self.watch {
-            // Scratch memory may lie at odd addresses.
-            let mut cells = vec![0.0; packing.layout.elements()];
-            load(self.network, packing.tensor, raw, &mut cells);
-            watch(packing.tensor, &cells);
-        }
-        Ok(())
     }
 }
 
 /// Damages a compressed form where that is to go wrong.
-fn apply(small: &mut [u8], damage: Damage) {
+fn apply(small: &mut [u8], damage: Injected) {
     if let Some(byte) = small.first_mut().filter(|_| damage.damages_form) {
         *byte ^= 0x80;
     }

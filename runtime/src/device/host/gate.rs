@@ -37,9 +37,8 @@ struct LaneState {
     thread: OnceLock<Thread>,
 }
 
-/// The iteration is being torn off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TornOff;
+pub(super) struct Aborted;
 
 /// An action that runs: there is one for each action and iteration, from when everything has ended
 /// that the action comes after. What works on memory takes it, so that nothing else can.
@@ -78,13 +77,13 @@ impl<'a> Gate<'a> {
     }
 
     /// Waits until the lanes may begin.
-    pub fn wait_until_open(&self, lane: Lane) -> Result<(), TornOff> {
+    pub fn wait_until_open(&self, lane: Lane) -> Result<(), Aborted> {
         self.wait(lane, || self.open.load(Ordering::SeqCst)).map(|_| ())
     }
 
     /// Waits until so many actions of each lane have ended: the turn of an action that waits for
     /// these.
-    pub fn wait_for_turn(&self, lane: Lane, ended: &[u32; Lane::COUNT]) -> Result<Turn, TornOff> {
+    pub fn wait_for_turn(&self, lane: Lane, ended: &[u32; Lane::COUNT]) -> Result<Turn, Aborted> {
         let have_ended = || {
             let lanes = self.lanes.iter().zip(ended);
             lanes.into_iter().all(|(lane, wanted)| lane.ended.load(Ordering::SeqCst) >= *wanted)
@@ -100,22 +99,22 @@ impl<'a> Gate<'a> {
         self.wake();
     }
 
-    /// Tears the iteration off: no lane starts another action.
-    pub fn tear_off(&self) {
+    /// Aborts the iteration: no lane starts another action.
+    pub fn abort(&self) {
         self.broken.store(true, Ordering::SeqCst);
         self.wake();
     }
 
     /// Whether the iteration goes on.
-    pub fn check(&self) -> Result<(), TornOff> {
+    pub fn check(&self) -> Result<(), Aborted> {
         match self.broken.load(Ordering::Relaxed) || self.stop.is_requested() {
-            true => Err(TornOff),
+            true => Err(Aborted),
             false => Ok(()),
         }
     }
 
     /// Waits, and tells whether that was necessary.
-    fn wait(&self, lane: Lane, is_met: impl Fn() -> bool) -> Result<bool, TornOff> {
+    fn wait(&self, lane: Lane, is_met: impl Fn() -> bool) -> Result<bool, Aborted> {
         self.check()?;
         if is_met() {
             return Ok(false);
@@ -158,13 +157,13 @@ impl<'a> Gate<'a> {
     }
 }
 
-/// Tears the iteration off if its thread panics, so that no other lane waits for ever.
-pub(super) struct TearsOffInPanic<'g, 'a>(pub &'g Gate<'a>);
+/// Aborts the iteration if its thread panics, so that no other lane waits for ever.
+pub(super) struct AbortsInPanic<'g, 'a>(pub &'g Gate<'a>);
 
-impl Drop for TearsOffInPanic<'_, '_> {
+impl Drop for AbortsInPanic<'_, '_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.0.tear_off();
+            self.0.abort();
         }
     }
 }

@@ -7,21 +7,19 @@ use std::time::{Duration, Instant};
 use schema::{ActionId, Lane, Plan};
 
 use super::action::{ActionContext, Interrupted, Workbench};
-use super::gate::{Gate, TearsOffInPanic, TornOff};
+use super::gate::{Aborted, AbortsInPanic, Gate};
+use super::injection::Injection;
 use super::ledger::Ledger;
-use super::sabotage::Sabotage;
 use crate::device::{ActionError, Interruption, Stop};
 
-/// What lanes share during an iteration.
 pub(super) struct Iteration<'a> {
     plan: &'a Plan,
     context: &'a ActionContext<'a>,
     ledger: &'a Mutex<Ledger>,
-    sabotage: &'a Sabotage,
+    injection: &'a Injection,
     /// Which one it is, counted from 0.
     number: u64,
     gate: Gate<'a>,
-    /// The first action that failed, and why.
     failure: Mutex<Option<(ActionId, ActionError)>>,
 }
 
@@ -30,15 +28,15 @@ impl<'a> Iteration<'a> {
         plan: &'a Plan,
         context: &'a ActionContext<'a>,
         ledger: &'a Mutex<Ledger>,
-        sabotage: &'a Sabotage,
+        injection: &'a Injection,
         number: u64,
         stop: &'a Stop,
     ) -> Self {
         let gate = Gate::new(stop);
-        Self { plan, context, ledger, sabotage, number, gate, failure: Mutex::new(None) }
+        Self { plan, context, ledger, injection, number, gate, failure: Mutex::new(None) }
     }
 
-    /// Runs it to its end, or until it is torn off. No lane works on when this returns.
+    /// Runs it to its end, or until it is aborted. No lane works on when this returns.
     pub fn run(self, benches: &mut [Workbench; Lane::COUNT]) -> Result<(), Interruption> {
         let spawned = thread::scope(|scope| {
             let mut on_calling_thread = None;
@@ -56,7 +54,7 @@ impl<'a> Iteration<'a> {
                     .name(format!("lane {}", lane.name()))
                     .spawn_scoped(scope, lives)
                 {
-                    self.gate.tear_off();
+                    self.gate.abort();
                     return Err(Interruption::NoThread(why.to_string()));
                 }
             }
@@ -86,7 +84,6 @@ impl<'a> Iteration<'a> {
         &self.context.script.queues[lane.index()]
     }
 
-    /// A lane's thread, from its beginning to its end.
     fn live(&self, lane: Lane, bench: &mut Workbench) {
         self.gate.enter(lane);
         if self.gate.wait_until_open(lane).is_ok() {
@@ -95,14 +92,14 @@ impl<'a> Iteration<'a> {
     }
 
     fn run_queue(&self, lane: Lane, bench: &mut Workbench) {
-        let _guard = TearsOffInPanic(&self.gate);
+        let _guard = AbortsInPanic(&self.gate);
         for id in self.queue(lane).iter().map(|id| ActionId(*id)) {
             match self.run_action(lane, id, bench) {
                 Ok(()) => {}
-                Err(Interrupted::TornOff) => return,
+                Err(Interrupted::Aborted) => return,
                 Err(Interrupted::Failed(error)) => {
                     lock(&self.failure).get_or_insert((id, error));
-                    return self.gate.tear_off();
+                    return self.gate.abort();
                 }
             }
         }
@@ -115,7 +112,7 @@ impl<'a> Iteration<'a> {
         bench: &mut Workbench,
     ) -> Result<(), Interrupted> {
         let mut turn = self.gate.wait_for_turn(lane, self.context.script.order.ended_before(id))?;
-        let damage = self.sabotage.of(id, self.number);
+        let damage = self.injection.of(id, self.number);
         self.linger(damage.late_by)?;
         lock(self.ledger).start(self.plan, id)?;
         let moved = self.context.act(&self.gate, id, &mut turn, bench, damage)?;
@@ -125,7 +122,7 @@ impl<'a> Iteration<'a> {
     }
 
     /// Lets time pass, in steps so small that nobody who asks to stop waits long.
-    fn linger(&self, duration: Duration) -> Result<(), TornOff> {
+    fn linger(&self, duration: Duration) -> Result<(), Aborted> {
         if duration.is_zero() {
             return Ok(());
         }

@@ -143,28 +143,14 @@ fn remove(live: &mut Vec<(u64, u64, BufferId)>, plan: &Plan, buffer: BufferId) {
 mod tests {
     use planner::methods::InCoreMethod;
     use planner::{NoMonitor, Problem};
-    use schema::{
-        Bandwidth, BytesPerSec, Compute, Device, Host, Link, Machine, Origin, Provenance,
-    };
+    use schema::{BytesPerSec, Compute, Device, Host, Machine};
 
+    use super::super::link::tests::link;
     use super::*;
-    use crate::network::{Measured, ResNet};
+    use crate::network::tests::{tiny, trace};
 
-    /// A plan that keeps everything.
     fn plan() -> Plan {
-        let tiny = ResNet { batch: 2, image: 16, width: 2, blocks: 1, classes: 3 };
-        let provenance = Provenance {
-            origin: Origin::Modelled,
-            device: "none".into(),
-            framework: None,
-            source: "a test".into(),
-            date: None,
-            notes: Vec::new(),
-            settings: Default::default(),
-        };
-        let nothing = Measured { durations: Vec::new(), sparsity: Vec::new() };
-        let trace = tiny.build("tiny").unwrap().trace(&nothing, provenance);
-        let bandwidth = Bandwidth::constant(BytesPerSec(1));
+        let trace = trace(&tiny(2, 16));
         let machine = Machine {
             name: "test".into(),
             description: "made up".into(),
@@ -181,21 +167,13 @@ mod tests {
                 },
             },
             host: Host { memory: Bytes(0) },
-            link: Link {
-                name: "test".into(),
-                d2h: bandwidth.clone(),
-                h2d: bandwidth,
-                latency: Nanos(0),
-                both_directions: 1.0,
-                beside_copy: 1.0,
-            },
+            link: link(1),
             sources: Default::default(),
         };
         let problem = Problem::new(&trace, &machine, Bytes(1 << 20));
         planner::plan(&InCoreMethod, &problem, &NoMonitor).unwrap().into_plan()
     }
 
-    /// Goes through a plan's actions, one after another.
     fn run(ledger: &mut Ledger, plan: &Plan) -> Result<(), ActionError> {
         ledger.begin();
         for id in (0..plan.actions.len()).map(ActionId::from_index) {
@@ -203,20 +181,6 @@ mod tests {
             ledger.end(plan, id, 0);
         }
         Ok(())
-    }
-
-    #[test]
-    fn a_ledger_ends_where_the_plan_says() {
-        let plan = plan();
-        let mut ledger = Ledger::new(&plan);
-        for _ in 0..2 {
-            assert_eq!(run(&mut ledger, &plan), Ok(()));
-            assert_eq!(Bytes(ledger.highest), plan.predicted.arena);
-            assert_eq!(Bytes(ledger.most), plan.predicted.peak);
-            let left: u64 = ledger.live.iter().map(|(begin, end, _)| end - begin).sum();
-            assert_eq!(left, ledger.account.live());
-            assert_eq!(ledger.events.len(), 2 * plan.actions.len());
-        }
     }
 
     #[test]

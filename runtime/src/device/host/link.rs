@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use schema::{Bytes, Direction, Link};
 
-use super::gate::{Gate, TornOff};
+use super::gate::{Aborted, Gate};
 
 /// What is copied at once.
 const PIECE: usize = 256 << 10;
@@ -23,14 +23,12 @@ const LONGEST_SLEEP: u64 = 20_000_000;
 /// What a copy may make up for that the one before it took too long.
 const CREDIT: u64 = 200_000;
 
-/// The link of a device.
 pub(super) struct Throttle {
     link: Link,
     origin: Instant,
     directions: [Mutex<Usage>; 2],
 }
 
-/// When a direction was busy.
 #[derive(Debug, Default, Clone, Copy)]
 struct Usage {
     /// Copies that are under way; codecs that move raw data are in no lane's order.
@@ -97,7 +95,7 @@ impl Throttle {
         waited: bool,
         from: &[u8],
         to: &mut [u8],
-    ) -> Result<(), TornOff> {
+    ) -> Result<(), Aborted> {
         if from.is_empty() {
             return Ok(());
         }
@@ -145,7 +143,6 @@ fn other(direction: Direction) -> Direction {
     }
 }
 
-/// A copy that is under way.
 struct Transfer<'t> {
     throttle: &'t Throttle,
     direction: Direction,
@@ -154,7 +151,7 @@ struct Transfer<'t> {
 
 impl Transfer<'_> {
     /// Waits until the link has got so far, or is so little behind.
-    fn wait_for(&mut self, gate: &Gate, wanted: u64, behind: u64) -> Result<(), TornOff> {
+    fn wait_for(&mut self, gate: &Gate, wanted: u64, behind: u64) -> Result<(), Aborted> {
         loop {
             let now = self.throttle.now();
             let other_busy = self.throttle.usage(other(self.direction)).busy(now);
@@ -188,8 +185,23 @@ impl Drop for Transfer<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use schema::{Bandwidth, BytesPerSec, Nanos};
+
     use super::*;
+
+    /// A link of so many bytes per second either way.
+    pub fn link(bytes_per_sec: u64) -> Link {
+        let bandwidth = Bandwidth::constant(BytesPerSec(bytes_per_sec));
+        Link {
+            name: "test".into(),
+            d2h: bandwidth.clone(),
+            h2d: bandwidth,
+            latency: Nanos(100),
+            both_directions: 0.5,
+            beside_copy: 1.0,
+        }
+    }
 
     #[test]
     fn a_direction_counts_the_time_in_which_it_is_busy() {
@@ -218,16 +230,7 @@ mod tests {
 
     #[test]
     fn a_copy_arrives_whole_whatever_its_size() {
-        let bandwidth = schema::Bandwidth::constant(schema::BytesPerSec(50_000_000_000));
-        let link = Link {
-            name: "fast".into(),
-            d2h: bandwidth.clone(),
-            h2d: bandwidth,
-            latency: schema::Nanos(100),
-            both_directions: 0.5,
-            beside_copy: 1.0,
-        };
-        let throttle = Throttle::new(link);
+        let throttle = Throttle::new(link(50_000_000_000));
         let (stop, mut to) = (crate::device::Stop::default(), vec![0; 3 * PIECE]);
         let gate = Gate::new(&stop);
         for bytes in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE] {
@@ -242,18 +245,9 @@ mod tests {
 
     #[test]
     fn who_is_asked_to_stop_waits_for_no_link() {
-        let slow = schema::Bandwidth::constant(schema::BytesPerSec(1));
-        let link = Link {
-            name: "slow".into(),
-            d2h: slow.clone(),
-            h2d: slow,
-            latency: schema::Nanos(0),
-            both_directions: 1.0,
-            beside_copy: 1.0,
-        };
-        let (throttle, stop) = (Throttle::new(link), crate::device::Stop::default());
+        let (throttle, stop) = (Throttle::new(link(1)), crate::device::Stop::default());
         stop.request();
         let copied = throttle.copy(&Gate::new(&stop), Direction::D2h, false, &[1; 9], &mut [0; 9]);
-        assert_eq!(copied, Err(TornOff));
+        assert_eq!(copied, Err(Aborted));
     }
 }

@@ -14,7 +14,7 @@ use schema::{Direction, Dtype, Link, Nanos};
 use super::gate::Gate;
 use super::link::Throttle;
 use crate::device::{Load, Stop};
-use crate::layers::{Activation, Linear};
+use crate::layers::{Activation, Function, Linear};
 
 /// Rows and columns of the matrices.
 const SIDE: usize = 384;
@@ -30,7 +30,6 @@ pub struct HostLoads {
     jobs: [Mutex<Job>; Load::ALL.len()],
 }
 
-/// A load and its memory.
 enum Job {
     Product { x: Vec<f32>, w: Vec<f32>, y: Vec<f32> },
     Pass { x: Vec<f32>, y: Vec<f32> },
@@ -52,7 +51,6 @@ impl HostLoads {
     /// The loads of a device with this link.
     ///
     /// # Errors
-    ///
     /// [`codecs::Error::NoThreads`] where the system gives no thread.
     pub fn new(link: Link) -> Result<Self, codecs::Error> {
         // Pages that nobody has touched yet would cost the first run.
@@ -76,7 +74,6 @@ impl HostLoads {
     /// How long a load takes while each of others goes on all the time on a thread of its own.
     ///
     /// # Errors
-    ///
     /// Those of codecs, and [`codecs::Error::NoThreads`] where the system gives none.
     pub fn time(&self, load: Load, beside: &[Load]) -> Result<Nanos, codecs::Error> {
         let (begun, done) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -161,21 +158,12 @@ impl CodecJob {
 
 #[cfg(test)]
 mod tests {
-    use schema::{Bandwidth, BytesPerSec};
-
+    use super::super::link::tests::link;
     use super::*;
 
     #[test]
     fn every_load_runs_alone_and_beside_all_others() {
-        let link = Link {
-            name: "fast".into(),
-            d2h: Bandwidth::constant(BytesPerSec(10_000_000_000)),
-            h2d: Bandwidth::constant(BytesPerSec(10_000_000_000)),
-            latency: Nanos(100),
-            both_directions: 1.0,
-            beside_copy: 1.0,
-        };
-        let loads = HostLoads::new(link).expect("a thread");
+        let loads = HostLoads::new(link(10_000_000_000)).expect("a thread");
         for load in Load::ALL {
             for beside in [&[][..], &Load::ALL] {
                 assert!(loads.time(load, beside).expect("it runs") > Nanos::ZERO, "{load}");

@@ -4,12 +4,13 @@
 //!
 //! A [`Turn`] stands for an action that runs: [`super::gate`] makes one per action and iteration,
 //! once everything has ended that the action comes after, and it ends with the action. The plan was
-//! [proven](simulator::prove): any two buffers that share addresses are ordered, so that all uses of
-//! the one have ended before the other comes to be; a buffer is filled before it is read, and by one
-//! action alone; a host buffer, too. So two actions that run at once share no addresses that either
-//! writes. Ops that change a tensor in place (which a plan states as reading it) are ordered against
-//! every other user of that buffer, which [`crate::device::check`] sees to. Within an action, operands are
-//! disjoint: what an output lies over is not handed out as an input ([`crate::device::script`]).
+//! [proven](simulator::prove): any two buffers that share addresses are ordered, so that all uses
+//! of the one have ended before the other comes to be; a buffer is filled before it is read, and by
+//! one action alone; a host buffer, too. So two actions that run at once share no addresses that
+//! either writes. Ops that change a tensor in place (which a plan states as reading it) are ordered
+//! against every other user of that buffer, which [`crate::device::check`] sees to. Within an
+//! action, operands are disjoint: what an output lies over is not handed out as an input
+//! ([`crate::device::script`]).
 //!
 //! Everything lies within the arena: the proof says so, and slices check it once more.
 #![allow(unsafe_code)]
@@ -26,7 +27,6 @@ const ALIGNMENT: usize = 256;
 /// No page of memory is smaller.
 const PAGE: usize = 4096;
 
-/// One allocation, which never moves.
 pub(super) struct Arena {
     memory: NonNull<u8>,
     bytes: usize,
@@ -55,7 +55,6 @@ impl Arena {
         Layout::from_size_align(bytes.max(1), ALIGNMENT).ok()
     }
 
-    /// The address of a place.
     fn at(&self, place: Place) -> NonNull<u8> {
         let end = place.begin.checked_add(place.bytes);
         assert!(end.is_some_and(|end| end <= self.bytes), "a place outside of the arena");
@@ -107,7 +106,6 @@ fn as_cells_mut(bytes: &mut [u8]) -> &mut [f32] {
     cells
 }
 
-/// Device and host memory.
 pub(super) struct Memory {
     pub device: Arena,
     pub host: Arena,
@@ -154,8 +152,8 @@ impl Memory {
         unsafe { (self.host.shared(work.host), self.device.exclusive(work.device)) }
     }
 
-    /// What a compression reads and writes: the tensor, its compressed form, and the host memory where
-    /// the tensor itself goes otherwise.
+    /// What a compression reads and writes: the tensor, its compressed form, and the host memory
+    /// where the tensor itself goes otherwise.
     pub fn compressing<'t>(
         &'t self,
         _turn: &'t mut Turn,

@@ -1,0 +1,68 @@
+//! Values as texts and tables of text, the same wherever they are shown.
+
+use schema::{Bytes, Origin, Provenance};
+
+/// What the predicted times rest on.
+pub(crate) fn op_times(provenance: Option<&Provenance>) -> String {
+    let Some(Provenance { origin, device, source, .. }) = provenance else {
+        return "where the op times come from is not known".into();
+    };
+    match origin {
+        Origin::Measured => format!("op times measured on {device} ({source})"),
+        Origin::Imported => format!("op times on {device}, imported from {source}"),
+        Origin::Modelled => format!("op times modelled for {device} ({source}), not measured"),
+        Origin::Scaled => format!("op times scaled to {device} by a model ({source})"),
+    }
+}
+
+/// Columns two spaces apart: names to the left, figures to the right.
+pub(crate) fn aligned(rows: &[Vec<String>], method_width: usize) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let mut widths: Vec<usize> = (0..columns)
+        .map(|i| rows.iter().filter_map(|row| row.get(i)).map(|c| width(c)).max().unwrap_or(0))
+        .collect();
+    widths[0] = method_width;
+    let mut text = String::new();
+    for row in rows {
+        for (i, (cell, column)) in row.iter().zip(&widths).enumerate() {
+            let padding = " ".repeat(column - width(cell));
+            match i {
+                0 => text += &format!("{cell}{padding}"),
+                _ => text += &format!("  {padding}{cell}"),
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Characters of a text.
+pub(crate) fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// The value, or a dash where there is none.
+pub(crate) fn or_dash<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "-".to_string(), |value| value.to_string())
+}
+
+/// `part` of `whole` in percent with one decimal, rounded half up.
+pub(crate) fn percent_of(part: Bytes, whole: Bytes) -> String {
+    let (part, whole) = (u128::from(part.0), u128::from(whole.0));
+    if whole == 0 {
+        return "- %".into();
+    }
+    let permille = (part * 2000 + whole) / (whole * 2);
+    format!("{}.{} %", permille / 10, permille % 10)
+}
+
+/// A share in percent, to a tenth.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// A number without idle zeros.
+pub(crate) fn short(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}

@@ -1,0 +1,225 @@
+//! `tidegate report`, from the files that the other commands write to a page in a browser.
+
+use std::path::Path;
+use std::process::Command;
+
+use schema::{Document, Timeline};
+
+use crate::sandbox::Sandbox;
+
+/// A plan, its timeline and comparisons over budgets, all of the bundled trace.
+fn inputs() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.ok("plan resnet18-host -m titan-v -b 80% --method superneurons -o plan.json");
+    sandbox.ok("simulate plan.json -o timeline.json");
+    for budget in ["70%", "80%"] {
+        let methods = "--methods=swap-all,superneurons,sqrt-n,in-core";
+        let command = format!("compare resnet18-host -m titan-v -b {budget} {methods}");
+        let comparison = sandbox.ok(&format!("{command} --format json"));
+        sandbox.write(&format!("{budget}.json"), &comparison);
+    }
+    sandbox.write("searches.toml", SEARCHES);
+    sandbox.ok("study searches.toml -o searches");
+    sandbox
+}
+
+/// A study whose points search.
+const SEARCHES: &str = r#"
+description = "How far does each method get?"
+
+[[group]]
+name = "batch"
+networks = ["alexnet"]
+machines = ["pooch-x86", "titan-v"]
+budgets = ["2GB"]
+methods = ["in-core", "swap-all"]
+find = "largest-batch"
+
+[[group]]
+name = "budget"
+networks = ["alexnet"]
+batches = [64]
+machines = ["pooch-x86"]
+methods = ["in-core", "swap-all"]
+find = "smallest-budget"
+"#;
+
+const REPORT: &str = "report plan.json 70%.json 80%.json searches -o";
+
+const FIGURES: [&str; 10] = [
+    "overhead-1",
+    "overhead-2",
+    "largest-batch",
+    "smallest-budget",
+    "overhead-against-budget",
+    "moved-1",
+    "timeline",
+    "memory",
+    "decisions",
+    "hidden",
+];
+
+#[test]
+fn a_report_is_whole_and_the_same_every_time() {
+    let sandbox = inputs();
+    let [html, again] = ["one", "two"].map(|to| {
+        sandbox.ok(&format!("{REPORT} {to}"));
+        sandbox.text(&format!("{to}/index.html"))
+    });
+    assert_eq!(html, again);
+    for figure in FIGURES {
+        assert!(html.contains(&format!("<figure id=\"{figure}\">")), "{figure}");
+        for extension in ["svg", "png"] {
+            let name = format!("{figure}.{extension}");
+            let [one, two] = ["one", "two"]
+                .map(|to| std::fs::read(sandbox.path(&format!("{to}/{name}"))).expect("a figure"));
+            assert!(one == two && !one.is_empty(), "{name}");
+        }
+    }
+
+    // What memory holds adds up to what the simulator says is resident.
+    let timeline = Timeline::read(&sandbox.path("timeline.json")).expect("a timeline");
+    let memory = sandbox.text("one/memory.svg");
+    let peak = format!("the peak, tensor by tensor: {} at", timeline.peak);
+    assert!(memory.contains(&peak), "not {peak}");
+}
+
+/// Points of the memory curve that lie far outside of the iteration and of all other memory.
+#[test]
+fn a_timeline_that_says_what_cannot_be_is_drawn() {
+    let sandbox = Sandbox::new();
+    sandbox.ok("plan resnet18-host -m titan-v --method swap-all -o plan.json");
+    sandbox.ok("simulate plan.json -o timeline.json");
+    let read = || Timeline::read(&sandbox.path("timeline.json")).expect("a timeline");
+    let write = |timeline: &Timeline, name: &str| {
+        timeline.write(&sandbox.path(name)).expect("it can be written");
+        Timeline::read(&sandbox.path(name)).expect("it passes its check");
+    };
+    let mut timeline = read();
+    timeline.memory[0].in_flight = schema::Bytes(1_000_000_000_000_000);
+    write(&timeline, "flight.json");
+    let mut timeline = read();
+    timeline.memory.last_mut().expect("there are points").at = schema::Nanos(u64::MAX);
+    write(&timeline, "late.json");
+    for name in ["flight", "late"] {
+        let shown = sandbox.ok(&format!("report {name}.json -o {name}"));
+        assert!(shown.contains("figures"), "{shown}");
+        assert!(sandbox.path(&format!("{name}/timeline.png")).exists());
+    }
+}
+
+/// What reads tables trusts them, and panics; of which nobody hears.
+#[test]
+fn damaged_tables_are_refused_without_more_words_than_that() {
+    let sandbox = Sandbox::new();
+    let table = sandbox.path("results.parquet");
+    let file = schema::PendingFile::create(&table).expect("the folder is there");
+    experiments::tables::write_parquet(&[experiments::tables::Row::default()], file)
+        .expect("written");
+    let whole = std::fs::read(&table).expect("it is there");
+    for place in (0..whole.len()).step_by(whole.len() / 60) {
+        let mut damaged = whole.clone();
+        damaged[place] ^= 0xff;
+        std::fs::write(&table, damaged).expect("written");
+        let run = sandbox.run("report results.parquet -o out");
+        assert!(!run.stderr.contains("panicked"), "byte {place}: {}", run.stderr);
+        assert!(matches!(run.code, 0 | 2), "byte {place}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn what_no_report_can_be_made_from_is_refused() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path("empty")).expect("a folder");
+    for (name, text, expected) in [
+        ("list.json", "[1, 2]", "not JSON that a report can be made from"),
+        ("other.json", "{\"a\": 1}", "is no timeline, plan or comparison"),
+        ("trace.json", "{\"format\": \"tidegate/trace\"}", "pass a plan or a timeline"),
+        ("new.json", "{\"format\": \"tidegate/plan\", \"version\": 99}", "update tidegate"),
+        ("bad.json", "{\"in_core\": 1, \"methods\": []}", "is not a comparison"),
+        ("table.parquet", "PAR1", "table.parquet"),
+        ("empty", "", "holds no results.parquet"),
+        ("absent.json", "", "cannot read absent.json"),
+    ] {
+        if !text.is_empty() {
+            sandbox.write(name, text);
+        }
+        sandbox.refuses(&format!("report {name} -o out"), 2, expected);
+        assert!(!sandbox.path("out/index.html").exists(), "{name}: half a report");
+    }
+}
+
+/// The browsers that take `--dump-dom`, by the names that distributions give them.
+fn browser() -> Option<&'static str> {
+    let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+    names.into_iter().find(|name| {
+        let version = Command::new(name).arg("--version").output();
+        version.is_ok_and(|output| output.status.success())
+    })
+}
+
+fn browse(browser: &str, folder: &Path, arguments: &[&str]) -> String {
+    let profile = folder.join("profile");
+    let output = Command::new(browser)
+        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
+        .args(["--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .args(arguments)
+        .env("HOME", folder)
+        .output()
+        .expect("it has just told its version");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{browser} {arguments:?}: {errors}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Writes into the page, in a place that the test reads, how large each picture is and whether
+/// anything is wider than the page.
+const MEASURE: &str = "<script>addEventListener('load', () => {
+  const sizes = [...document.querySelectorAll('figure svg')].map(svg => {
+    const box = svg.getBoundingClientRect();
+    const marks = [...svg.children].filter(mark => mark.getBoundingClientRect().width > 0);
+    return svg.closest('figure').id + ' ' + Math.round(box.width) + ' ' + Math.round(box.height)
+      + ' ' + marks.length;
+  });
+  const root = document.documentElement;
+  sizes.push('page ' + root.clientWidth + ' ' + root.scrollWidth + ' 0');
+  document.body.innerHTML = '<pre id=measured>' + sizes.join('\\n') + '</pre>';
+})</script></body>";
+
+#[test]
+fn every_figure_is_there_in_a_browser() {
+    let Some(browser) = browser() else {
+        eprintln!("skipped: no chromium is installed");
+        return;
+    };
+    let sandbox = inputs();
+    sandbox.ok(&format!("{REPORT} out"));
+    sandbox.write("measuring.html", &sandbox.text("out/index.html").replace("</body>", MEASURE));
+    let address = |page: &str| format!("file://{}", sandbox.path(page).display());
+    let show = |arguments: &[&str]| browse(browser, &sandbox.path("."), arguments);
+    let dom = show(&["--window-size=1000,800", "--dump-dom", &address("measuring.html")]);
+    let measured = dom.split("<pre id=\"measured\">").nth(1).expect("the script has run");
+    let measured = measured.split("</pre>").next().expect("an end");
+    let sizes: Vec<(&str, Vec<u32>)> = measured
+        .lines()
+        .map(|line| {
+            let (name, numbers) = line.split_once(' ').expect("a name");
+            (name, numbers.split(' ').map(|n| n.parse().expect("a number")).collect())
+        })
+        .collect();
+    for figure in FIGURES {
+        let (_, size) = sizes.iter().find(|(name, _)| *name == figure).expect(figure);
+        assert!(size[0] >= 700 && size[1] >= 100, "{figure} is {} x {}", size[0], size[1]);
+        assert!(size[2] >= 5, "{figure} shows {} marks", size[2]);
+    }
+    let (_, page_size) = sizes.iter().find(|(name, _)| *name == "page").expect("the page");
+    assert_eq!(page_size[0], page_size[1], "the page is wider than its window");
+
+    // The page itself, as a person would see it: a picture that is not one colour.
+    let picture = sandbox.path("page.png");
+    let screenshot = format!("--screenshot={}", picture.display());
+    show(&["--window-size=1000,2000", &screenshot, &address("out/index.html")]);
+    let bytes = std::fs::read(&picture).expect("a screenshot");
+    assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 50_000, "{} bytes", bytes.len());
+}

@@ -1,0 +1,207 @@
+//! Studies from start to end: results, partitions, and processes that are killed.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use experiments::tables::{Row, read_parquet};
+use reports::Status;
+
+use crate::sandbox::Sandbox;
+
+const STUDY: &str = r#"
+description = "Which method?"
+
+[[group]]
+networks = ["resnet18", "alexnet"]
+batches = [64, 128, 256]
+machines = ["titan-v"]
+budgets = ["40%", "50%", "60%", "70%", "80%"]
+methods = ["swap-all", "sqrt-n", "swap-opt", "pooch"]
+evaluations = 100
+"#;
+
+const POINTS: usize = 2 * 3 * 5 * 4;
+
+fn with_study() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("study.toml", STUDY);
+    sandbox
+}
+
+fn rows(sandbox: &Sandbox, folder: &str) -> Vec<Row> {
+    let rows = read_parquet(&sandbox.path(folder).join("results.parquet")).expect("a table");
+    rows.into_iter().map(without_seconds).collect()
+}
+
+/// The content of every part that has its name.
+fn parts(sandbox: &Sandbox, folder: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+    let read = |path: PathBuf| {
+        let bytes = std::fs::read(&path).expect("a part stays where it is");
+        (path, bytes)
+    };
+    named_parts(&sandbox.path(folder)).map(read).collect()
+}
+
+fn named_parts(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(folder.join("parts")).into_iter().flatten();
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "parquet"))
+}
+
+/// Kills the process as soon as there are `wanted` parts. Returns whether it was still running.
+fn kill_at(mut child: Child, folder: &Path, wanted: usize) -> bool {
+    while named_parts(folder).count() < wanted {
+        if child.try_wait().expect("it can be asked").is_some() {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    child.kill().expect("it can be killed");
+    !child.wait().expect("it ends").success()
+}
+
+#[test]
+fn a_study_that_is_killed_twenty_times_loses_nothing_and_ends_as_if_it_never_was() {
+    let sandbox = with_study();
+    sandbox.ok("study study.toml -o whole");
+    let whole = rows(&sandbox, "whole");
+    assert_eq!(whole.len(), POINTS);
+    assert!(whole.iter().any(|row| row.answer.status == Status::Ok));
+    assert!(whole.iter().any(|row| row.answer.status == Status::Infeasible));
+
+    let folder = sandbox.path("killed");
+    let mut kept: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
+    let mut killed = 0;
+    for round in 0..20 {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        command.args(["study", "study.toml", "-o", "killed", "--jobs", "2"]);
+        command.current_dir(sandbox.path(".")).stdout(Stdio::null());
+        let child = command.spawn().expect("it starts");
+        // From at once to some parts later.
+        killed += usize::from(kill_at(child, &folder, kept.len() + round % 5));
+        let now = parts(&sandbox, "killed");
+        for (path, bytes) in &kept {
+            assert_eq!(now.get(path), Some(bytes), "round {round}: {}", path.display());
+        }
+        for path in now.keys() {
+            let rows: Vec<Row> = read_parquet(path).expect("what has a name is whole");
+            assert_eq!(rows.len(), 1, "round {round}: {}", path.display());
+        }
+        kept = now;
+    }
+    assert_eq!(killed, 20, "the study is too short to be killed twenty times");
+    assert!(kept.len() < POINTS);
+
+    sandbox.ok("study study.toml -o killed");
+    assert_eq!(rows(&sandbox, "killed"), whole);
+    let after = parts(&sandbox, "killed");
+    assert_eq!(after.len(), POINTS);
+    assert!(kept.iter().all(|(path, bytes)| after.get(path) == Some(bytes)), "planned again");
+    let names = std::fs::read_dir(folder.join("parts")).expect("it is there").flatten();
+    let left: Vec<_> = names.filter(|entry| entry.path().extension().is_none()).collect();
+    assert!(left.is_empty(), "temporary files are left: {left:?}");
+}
+
+#[test]
+fn partitions_of_their_own_folders_are_read_together() {
+    let sandbox = with_study();
+    sandbox.ok("study study.toml -o whole --jobs 1");
+    let first = sandbox.ok("study study.toml -o first --partition 1/3");
+    assert!(first.contains("40 of 120 points have results in first"), "{first}");
+    assert!(!sandbox.path("first").join("results.parquet").exists());
+    sandbox.ok("study study.toml -o second --partition 2/3");
+    sandbox.ok("study study.toml -o third --partition 3/3 --also first,second");
+    assert_eq!(parts(&sandbox, "third").len(), 40);
+    assert_eq!(rows(&sandbox, "third"), rows(&sandbox, "whole"));
+}
+
+#[test]
+fn what_is_done_is_not_done_again_and_gives_the_same_bytes() {
+    let sandbox = with_study();
+    sandbox.ok("study study.toml -o out");
+    let table = std::fs::read(sandbox.path("out").join("results.parquet")).expect("a table");
+    let done = parts(&sandbox, "out");
+    sandbox.ok("study study.toml -o out");
+    assert_eq!(std::fs::read(sandbox.path("out").join("results.parquet")).expect("a table"), table);
+    assert_eq!(parts(&sandbox, "out"), done);
+}
+
+#[test]
+fn bad_studies_folders_and_parts_end_with_a_sentence_and_the_documented_code() {
+    let sandbox = with_study();
+    let group = "[[group]]\nmachines = ['titan-v']\nmethods = ['pooch']\nbatches = [1]\n";
+    sandbox.write("no-method.toml", "description = 'd'\n[[group]]\nnetworks = ['vgg16']\n");
+    sandbox.write("no-file.toml", &format!("description = 'd'\n{group}networks = ['gone.onnx']"));
+    sandbox.write("a-file", "");
+    for (arguments, code, said) in [
+        ("study poch -o out", 2, "did you mean `pooch`?"),
+        ("study gone.toml -o out", 2, "gone.toml"),
+        ("study no-method.toml -o out", 2, "no-method.toml:2"),
+        ("study no-file.toml -o out", 2, "no-file.toml:6"),
+        ("study study.toml -o a-file", 1, "a-file"),
+        ("study study.toml -o out --also gone", 2, "no results of a study"),
+        ("study study.toml -o out --partition 0/2", 2, "1/4"),
+        ("study study.toml -o out --partition 3/2", 2, "1/4"),
+    ] {
+        let run = sandbox.run(arguments);
+        assert_eq!(run.code, code, "{arguments:?}: {}", run.stderr);
+        assert!(run.stderr.contains(said), "{arguments:?}: {}", run.stderr);
+    }
+    sandbox.ok("study study.toml -o out");
+    let part = named_parts(&sandbox.path("out")).next().expect("a part");
+    let whole = std::fs::read(&part).expect("it is there");
+    std::fs::write(&part, &whole[..whole.len() / 2]).expect("it can be written");
+    sandbox.refuses("study study.toml -o out", 1, "delete it");
+    // The part of another point under this one's name is no better.
+    let other = named_parts(&sandbox.path("out")).find(|other| *other != part).expect("another");
+    std::fs::copy(other, &part).expect("it can be written");
+    let run = sandbox.run("study study.toml -o out");
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    let said = "not the result of the point that its name stands for";
+    assert!(run.stderr.contains(said), "{}", run.stderr);
+    std::fs::remove_file(&part).expect("it can be deleted");
+    sandbox.ok("study study.toml -o out");
+    assert_eq!(parts(&sandbox, "out").len(), POINTS);
+}
+
+#[test]
+fn the_largest_batch_fits_and_one_more_sample_does_not() {
+    let sandbox = Sandbox::new();
+    let question = "-m titan-v -b 2GB --method swap-all";
+    let found = sandbox.json(&format!("largest resnet18 {question} --format json"));
+    let batch = found["batch"].as_u64().expect("a batch");
+    assert_eq!(found["comparison"]["methods"][0]["status"], "ok");
+    let plan = |batch: u64| sandbox.run(&format!("plan resnet18 --batch {batch} {question}")).code;
+    assert_eq!((plan(batch), plan(batch + 1)), (0, 3));
+
+    // A method whose probes decide as its plans do.
+    let question = "resnet18 --batch 64 -m titan-v --method pooch";
+    let found = sandbox.json(&format!("largest --device {question} --format json"));
+    let budget = found["comparison"]["budget_bytes"].as_u64().expect("a budget");
+    let peak = found["comparison"]["in_core"]["peak_bytes"].as_u64().expect("a peak");
+    assert!(budget < peak, "{budget} of {peak}");
+    let plan = |budget: u64| sandbox.run(&format!("plan {question} -b {budget}")).code;
+    assert_eq!((plan(budget), plan(budget - peak / 100)), (0, 3));
+}
+
+#[test]
+fn a_modelled_trace_says_so_wherever_it_is_shown() {
+    let sandbox = with_study();
+    let network = "resnet18 --batch 32 -m titan-v";
+    for command in [
+        &format!("plan {network} --method in-core -o plan.json"),
+        &format!("compare {network}"),
+        "largest resnet18 -m titan-v -b 1GB",
+        "study study.toml -o out",
+    ] {
+        assert!(sandbox.ok(command).contains("modelled"), "{command}");
+    }
+    assert!(sandbox.ok("verify plan.json --trace resnet18").contains("resnet18"));
+}
+
+/// A row without the one figure that differs from run to run.
+fn without_seconds(mut row: Row) -> Row {
+    row.answer.plan_seconds = None;
+    row
+}
