@@ -23,6 +23,7 @@ pub mod frontier;
 pub mod largest;
 pub mod lookups;
 pub mod page;
+pub mod plan_trace;
 pub mod profile;
 mod published;
 pub mod rates;

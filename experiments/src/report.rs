@@ -10,6 +10,7 @@ use schema::file::read_text;
 use schema::{Bytes, BytesPerSec, Document, Plan, Timeline, Trace};
 use simulator::{check_contract, predict, prove};
 
+use crate::plan_trace::{own_trace, trace_of};
 use crate::sources::read_trace;
 use crate::tables::read_parquet;
 use crate::{Error, Result};
@@ -17,33 +18,26 @@ use crate::{Error, Result};
 /// A copy as large as the largest tensors: what a link's bandwidth is called.
 const LARGE_COPY: Bytes = Bytes(256 << 20);
 
-/// How the trace of a plan is made again: from the name of one that may be it, and from what the plan says
-/// alone.
-pub type MadeAgain<'a> =
-    (&'a dyn Fn(&Plan, &str) -> Option<Trace>, &'a dyn Fn(&Plan) -> Option<Trace>);
-
 /// The traces that are at hand.
 pub struct Traces<'a> {
     names: &'a [String],
     in_place: InPlaceOps,
-    made_again: MadeAgain<'a>,
     /// Those of the plans so far: a timeline may belong to one of them.
     found: Vec<Trace>,
 }
 
 impl<'a> Traces<'a> {
     /// Those of these names, beside all that are bundled.
-    pub fn new(names: &'a [String], in_place: InPlaceOps, made_again: MadeAgain<'a>) -> Self {
-        Self { names, in_place, made_again, found: Vec::new() }
+    pub fn new(names: &'a [String], in_place: InPlaceOps) -> Self {
+        Self { names, in_place, found: Vec::new() }
     }
 
     /// The trace of a plan: the one named whose times, carried over as the plan says, make it, or
     /// the plan's own.
     fn of_plan(&mut self, plan: &Plan) -> Option<Trace> {
-        let (of_name, own) = self.made_again;
         // Another plan's trace may be none that this plan's settings can be applied to.
-        let mut named = self.names.iter().filter_map(|name| of_name(plan, name));
-        let trace = named.find(|t| t.digest() == plan.trace.digest).or_else(|| own(plan));
+        let mut named = self.names.iter().filter_map(|name| trace_of(plan, name).ok());
+        let trace = named.find(|t| t.digest() == plan.trace.digest).or_else(|| own_trace(plan));
         self.found.extend(trace.clone());
         trace
     }

@@ -5,13 +5,11 @@ use std::path::PathBuf;
 use experiments::page::PendingPage;
 use experiments::report::{Traces, add};
 use reports::Report;
-use schema::Plan;
 
 use crate::exit::Result;
 use crate::inputs::{InPlace, read_trace};
 use crate::networks::is_network;
 use crate::output::print;
-use crate::plan_trace::{own_trace, trace_of};
 
 /// Draw figures, and one page that holds and explains them
 #[derive(clap::Args)]
@@ -42,9 +40,7 @@ pub fn run(args: &Args) -> Result {
     for name in args.trace.iter().filter(|name| !is_network(name)) {
         read_trace(name, args.in_place)?;
     }
-    let named = |plan: &Plan, name: &str| trace_of(plan, name).ok();
-    let in_place = args.in_place.into();
-    let mut traces = Traces::new(&args.trace, in_place, (&named, &own_trace));
+    let mut traces = Traces::new(&args.trace, args.in_place.into());
     let mut report = Report::default();
     for input in &args.inputs {
         add(input, &mut traces, &mut report)?;

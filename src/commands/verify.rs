@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use codecs::claims::check_claims;
 use experiments::assumptions;
+use experiments::plan_trace::{own_trace, trace_of};
 use schema::{Document, Plan};
 use simulator::{check_figures, prove};
 
 use crate::commands::simulate::check_trace;
 use crate::exit::{Exit, OrExit, Result};
 use crate::output::print;
-use crate::plan_trace::{own_trace, trace_of};
 
 /// Prove that a plan is safe under every timing, or name what breaks it
 ///
