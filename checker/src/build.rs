@@ -45,15 +45,7 @@ pub fn op(
 
 /// A trace that is not yet held against what a trace must be.
 pub fn unchecked(network: &str, tensors: Vec<Tensor>, ops: Vec<Op>) -> Trace {
-    let provenance = Provenance {
-        settings: Default::default(),
-        origin: Origin::Modelled,
-        device: "none".into(),
-        framework: None,
-        source: "made up".into(),
-        date: None,
-        notes: Vec::new(),
-    };
+    let provenance = Provenance::new(Origin::Modelled, "none", "made up");
     Trace { network: network.into(), batch: None, provenance, tensors, ops }
 }
 

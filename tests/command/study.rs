@@ -31,7 +31,11 @@ fn with_study() -> Sandbox {
 
 fn rows(sandbox: &Sandbox, folder: &str) -> Vec<Row> {
     let rows = read_parquet(&sandbox.path(folder).join("results.parquet")).expect("a table");
-    rows.into_iter().map(without_seconds).collect()
+    let timeless = |mut row: Row| {
+        row.answer.plan_seconds = None;
+        row
+    };
+    rows.into_iter().map(timeless).collect()
 }
 
 /// The content of every part that has its name.
@@ -198,10 +202,4 @@ fn a_modelled_trace_says_so_wherever_it_is_shown() {
         assert!(sandbox.ok(command).contains("modelled"), "{command}");
     }
     assert!(sandbox.ok("verify plan.json --trace resnet18").contains("resnet18"));
-}
-
-/// A row without the one figure that differs from run to run.
-fn without_seconds(mut row: Row) -> Row {
-    row.answer.plan_seconds = None;
-    row
 }
