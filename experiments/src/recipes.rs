@@ -127,3 +127,27 @@ impl StatedOptions {
         Recipe { network: network.to_string(), file: None, conventions, options }
     }
 }
+
+/// The network that a trace is of, made again from what the trace says of itself.
+///
+/// # Errors
+/// If it does not say, or its network is none that runs here.
+pub fn network_of(trace: &Trace) -> Result<runtime::network::Network> {
+    let provenance = &trace.provenance;
+    let setting = |name: &str| provenance.settings.get(name);
+    let recipe = match (&provenance.recipe, setting("network"), setting("options")) {
+        (Some(recipe), ..) => recipe.clone(),
+        (None, Some(name), Some(options)) => {
+            let options = StatedOptions::from_json(options)
+                .map_err(|error| Error::TraceOptions(name.clone(), error.into()))?;
+            options.recipe(name, Framework::Tidegate)
+        }
+        _ => {
+            return Err(Error::NoRecipe(trace.network.clone()));
+        }
+    };
+    if recipe.conventions != Framework::Tidegate {
+        return Err(Error::NotRunHere(recipe.network));
+    }
+    trainable(&described(&recipe)?)
+}
