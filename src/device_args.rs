@@ -4,12 +4,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use codecs::CodecId;
+use experiments::fits::sample_and_fit;
+use profiler::codec_samples::{CodecSample, Sampling};
 use profiler::device::Target;
 use profiler::profile::Measuring;
 use runtime::cuda::CudaOptions;
-use schema::{Bandwidth, Bytes, BytesPerSec, Link, Nanos};
+use schema::{Bandwidth, Bytes, BytesPerSec, CodecModels, Link, Nanos};
 
 use crate::exit::usage;
+use crate::progress::Bar;
 use crate::signals::stop;
 
 /// What measures and runs.
@@ -135,6 +138,18 @@ impl DeviceArgs {
         let Self { warmup, repeats, seed, .. } = *self;
         let (target, link) = (self.on.target()?, self.link());
         Ok(Measuring { target, link, warmup, repeats, seed, graph: false, budget: None })
+    }
+
+    /// Samples of the codecs that are named, on tensors of these sizes, and models fitted to them.
+    pub fn sample(
+        &self,
+        target: &Target,
+        sizes: &[Bytes],
+        bar: &Bar,
+    ) -> crate::exit::Result<Option<(Vec<CodecSample>, CodecModels)>> {
+        let sampling = Sampling::quick(&self.sampled, sizes);
+        let wanted = (!self.sampled.is_empty()).then(|| sample_and_fit(&sampling, target, bar));
+        Ok(wanted.transpose()?)
     }
 
     /// The link that the host device's copies are to be as slow as.

@@ -10,7 +10,7 @@ use schema::{Bytes, Machine, Trace};
 
 use crate::codec_args::CodecArgs;
 use crate::exit::{Exit, OrExit, Result, usage};
-use crate::networks::{NetworkArgs, is_network, read_network};
+use crate::networks::{NetworkArgs, is_network};
 
 /// How in-place ops of a recording are imported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -177,13 +177,7 @@ impl ProblemArgs {
                 "{name} is a network, which nobody recorded: leave --recorded-on away"
             )));
         }
-        let Some(batch) = self.network.batch else {
-            return Err(usage(format!(
-                "{name} is a network: state its batch, such as `--batch 64`"
-            )));
-        };
-        let network = read_network(name, &self.network.options(batch)?)?;
-        let trace = self.network.modelled_trace(&network, machine)?;
+        let trace = self.network.modelled_trace(name, machine)?;
         let modelled =
             format!("op times are modelled for {}: nothing was run", machine.device.name);
         if self.speed.is_none() {
@@ -213,10 +207,8 @@ impl ProblemArgs {
         if is_bundled(&self.trace) {
             settings.push(("trace", self.trace.clone()));
         }
-        if network {
-            let options = serde_json::to_string(&self.network).expect("options are plain data");
-            settings.push(("network", options));
-        }
+        let efficiencies = self.network.efficiencies.as_ref();
+        settings.extend(efficiencies.map(|file| ("efficiencies", file.display().to_string())));
         settings.extend(self.speed.map(|speed| ("speed", speed.to_string())));
         settings.extend(self.recorded_on.clone().map(|machine| ("recorded-on", machine)));
         settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect()

@@ -2,23 +2,18 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args;
-use networks::{
-    Activation, Conventions, Efficiencies, Network, NetworkOptions, Optimizer, modelled_trace_of,
-};
-use schema::file::read_text;
-use schema::{Dtype, Machine, Trace};
-use serde::{Deserialize, Serialize};
+use experiments::recipes::{modelled, recipe};
+use networks::{Activation, NetworkOptions, Optimizer};
+use schema::{Dtype, Framework, Machine, Recipe, Trace};
 
-use crate::exit::{Exit, OrExit, Result, usage};
+use crate::exit::{Result, usage};
 
 pub use experiments::sources::{is_network, read_network};
 
 /// What a user chooses about a network. What is absent is as the network's authors have it.
-#[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Options of networks")]
-#[serde(default, deny_unknown_fields)]
 pub struct NetworkArgs {
     /// Samples per iteration; a network needs it
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
@@ -64,6 +59,11 @@ pub struct NetworkArgs {
     #[arg(long, value_name = "SHARE")]
     pub progress: Option<f64>,
 
+    /// Whose ops a modelled iteration consists of: pytorch, or tidegate, whose plans `run` takes
+    /// [default: pytorch]
+    #[arg(long, value_name = "FRAMEWORK")]
+    pub conventions: Option<String>,
+
     /// Efficiencies that `fit` wrote, for the op times [default: those that come with tidegate]
     #[arg(long, value_name = "FILE")]
     pub efficiencies: Option<PathBuf>,
@@ -104,12 +104,9 @@ impl NetworkArgs {
                 })
                 .transpose()?,
             optimizer: (self.optimizer.as_deref())
-                .map(|name| match name {
-                    "none" => Ok(Optimizer::None),
-                    "sgd" => Ok(Optimizer::Sgd),
-                    "momentum" => Ok(Optimizer::Momentum),
-                    "adam" => Ok(Optimizer::Adam),
-                    _ => Err(known("optimizer", name, "none, sgd, momentum or adam")),
+                .map(|name| {
+                    let all = "none, sgd, momentum or adam";
+                    Optimizer::from_name(name).ok_or_else(|| known("optimizer", name, all))
                 })
                 .transpose()?,
             in_place: !self.out_of_place,
@@ -119,16 +116,27 @@ impl NetworkArgs {
         })
     }
 
-    /// The network's trace on a machine, its times modelled with the efficiencies chosen.
-    pub fn modelled_trace(&self, network: &Network, machine: &Machine) -> Result<Trace> {
-        let efficiencies = match &self.efficiencies {
-            None => Efficiencies::bundled(),
-            Some(file) => Efficiencies::from_toml(&read_text(file)?)
-                .with_context(|| format!("{}", file.display()))
-                .or_exit(Exit::Usage)?,
+    /// The recipe of a network that is named with these options.
+    pub fn recipe(&self, name: &str, batch: u32) -> Result<Recipe> {
+        let conventions = match self.conventions.as_deref() {
+            None | Some("pytorch") => Framework::Pytorch,
+            Some("tidegate") => Framework::Tidegate,
+            Some(other) => {
+                let message = format!("--conventions: there is no `{other}`");
+                return Err(usage(format!("{message}: write pytorch or tidegate")));
+            }
         };
-        let tape = network.lower(&Conventions::PYTORCH).tape;
-        modelled_trace_of(network, &tape, machine, &efficiencies).or_exit(Exit::Usage)
+        Ok(recipe(name, conventions, self.options(batch)?)?)
+    }
+
+    /// The trace of a network that is named with these options, and with a batch.
+    pub fn modelled_trace(&self, name: &str, machine: &Machine) -> Result<Trace> {
+        let Some(batch) = self.batch else {
+            return Err(usage(format!(
+                "{name} is a network: state its batch, such as `--batch 64`"
+            )));
+        };
+        Ok(modelled(&self.recipe(name, batch)?, machine, self.efficiencies.as_deref())?)
     }
 
     /// Refuses options for what is no network.

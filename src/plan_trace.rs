@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use anyhow::Context;
-use experiments::sources::read_machine;
+use experiments::recipes::{StatedOptions, modelled};
+use experiments::sources::{is_network, read_machine};
 use experiments::zeros::{Zeros, apply};
-use schema::{Document, Machine, Plan, Trace};
+use schema::{Document, Framework, Machine, Plan, Recipe, Trace};
 
 use crate::exit::{Exit, OrExit, Result, WithExit, usage};
 use crate::inputs::{InPlace, read_trace};
-use crate::networks::{NetworkArgs, read_network};
 
 /// The trace of a plan that was made for a bundled trace or network, where this version of both
 /// still is the one that it was made for.
@@ -39,24 +39,45 @@ fn carried_over(plan: &Plan, name: &str) -> Result<Trace> {
     let setting = |name: &str| plan.settings.get(name).map(String::as_str);
     let in_place =
         if setting("in-place") == Some("alias") { InPlace::Alias } else { InPlace::AsRecorded };
-    let network = setting("network");
     let Some(machine) = setting("machine") else { return read_trace(name, in_place) };
     let context = "the plan's settings name what its times were carried over with";
     let factor = setting("speed").map(str::parse).transpose().context(context);
     let factor = factor.or_exit(Exit::Usage)?;
     let machine = read_machine(machine)?;
-    let recorded = match network {
-        Some(options) => {
-            let options: NetworkArgs =
-                serde_json::from_str(options).context(context).or_exit(Exit::Usage)?;
-            let network = options.options(options.batch.unwrap_or(1))?;
-            options.modelled_trace(&read_network(name, &network)?, &machine)?
+    let efficiencies = setting("efficiencies").map(Path::new);
+    // Older versions knew no recipes.
+    let old = setting("network").map(StatedOptions::from_json).transpose();
+    let old = old.context(context).or_exit(Exit::Usage)?;
+    let recorded = match (&plan.recipe, &old) {
+        (Some(recipe), _) if is_network(name) => {
+            let recipe = Recipe { network: name.to_string(), ..recipe.clone() };
+            modelled(&recipe, &machine, efficiencies)?
         }
-        None => read_trace(name, in_place)?,
+        (_, Some(old)) => {
+            let recipe = old.recipe(name, Framework::Pytorch);
+            modelled(&recipe, &machine, old.efficiencies.as_deref())?
+        }
+        _ => read_trace(name, in_place)?,
     };
     let from = setting("recorded-on").map(read_machine).transpose()?;
     let carried = scenarios::carry_over(&recorded, from.as_ref(), &machine, factor);
     Ok(carried.context(context).or_exit(Exit::Usage)?.0)
+}
+
+/// The trace that a plan was made for, where it is a network's and was modelled.
+pub fn modelled_trace_of(plan: &Plan) -> Result<Trace> {
+    let modelled = plan.recipe.as_ref().filter(|_| plan.settings.contains_key("machine"));
+    let Some(recipe) = modelled else {
+        return Err(usage("the plan is not for a modelled network: name its trace with --trace"));
+    };
+    let trace = trace_of(plan, &recipe.network)?;
+    if trace.digest() != plan.trace.digest {
+        return Err(usage(format!(
+            "{} is modelled otherwise by this version than the plan has it: plan again",
+            recipe.network
+        )));
+    }
+    Ok(trace)
 }
 
 /// The machine of this name; another than the plan was made for is refused.

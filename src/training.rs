@@ -1,17 +1,12 @@
 //! Networks that train on a device, and the traces that say which network they are of.
 
-use std::collections::BTreeMap;
-
-use profiler::trainable::{Training, trainable};
+use anyhow::Context;
+use experiments::recipes::{StatedOptions, described, trainable};
 use runtime::network::Network;
-use schema::{Dtype, Trace};
+use schema::{Framework, Recipe, Trace};
 
 use crate::exit::{Exit, OrExit, Result, usage};
-use crate::networks::{NetworkArgs, is_network, read_network};
-
-/// Learning rate where nobody chose one: small enough that networks without normalisations, on one
-/// small batch, do not leave the finite numbers.
-const LEARNING_RATE: f32 = 1e-3;
+use crate::networks::{NetworkArgs, is_network};
 
 /// A network as it is named on the command line, made one that computes.
 #[derive(Debug, Clone)]
@@ -25,6 +20,11 @@ pub struct Named<'a> {
 impl Named<'_> {
     /// The network that computes.
     pub fn network(&self) -> Result<Network> {
+        Ok(trainable(&described(&self.recipe()?)?)?)
+    }
+
+    /// How it is built.
+    pub fn recipe(&self) -> Result<Recipe> {
         if !is_network(self.name) {
             return Err(usage(format!(
                 "{} is no network: name one of `list networks`, or a file (.toml or .onnx)",
@@ -35,36 +35,40 @@ impl Named<'_> {
             let name = self.name;
             return Err(usage(format!("{name}: state its batch, such as `--batch 16`")));
         };
-        let options = self.options.options(batch)?;
-        let described = read_network(self.name, &options)?;
-        let training = Training { learning_rate: Some(LEARNING_RATE) };
-        let network = trainable(&described, training).or_exit(Exit::Usage)?;
-        match options.dtype {
-            Some(Dtype::Bf16) => Ok(network.in_bf16()),
-            Some(Dtype::F16) => Err(usage("--dtype: networks train in f32 or bf16 on a device")),
-            _ => Ok(network),
+        if self.options.conventions.as_deref().is_some_and(|name| name != "tidegate") {
+            return Err(usage("--conventions: what runs here has tidegate's: leave it away"));
         }
-    }
-
-    /// What its trace says, for [`network_of`].
-    pub fn settings(&self) -> BTreeMap<String, String> {
-        let options = serde_json::to_string(self.options).expect("options are plain data");
-        [("network".to_string(), self.name.to_string()), ("options".to_string(), options)].into()
+        let recipe = self.options.recipe(self.name, batch)?;
+        Ok(Recipe { conventions: Framework::Tidegate, ..recipe })
     }
 }
 
-/// The network that a measured trace is of, made again from what the trace says of itself.
+/// The network that a trace is of, made again from what the trace says of itself.
 pub fn network_of(trace: &Trace) -> Result<Network> {
-    let setting = |name: &str| trace.provenance.settings.get(name);
-    let (Some(name), Some(options)) = (setting("network"), setting("options")) else {
-        return Err(usage(format!(
-            "the trace of {} does not say which network it was measured on: make one with \
-             `tidegate profile`",
-            trace.network
-        )));
+    let provenance = &trace.provenance;
+    let setting = |name: &str| provenance.settings.get(name);
+    let recipe = match (&provenance.recipe, setting("network"), setting("options")) {
+        (Some(recipe), ..) => recipe.clone(),
+        (None, Some(name), Some(options)) => {
+            let options = StatedOptions::from_json(options)
+                .with_context(|| format!("the trace's options of {name}"))
+                .or_exit(Exit::Usage)?;
+            options.recipe(name, Framework::Tidegate)
+        }
+        _ => {
+            return Err(usage(format!(
+                "the trace of {} does not say which network it was measured on: make one with \
+                 `tidegate profile`",
+                trace.network
+            )));
+        }
     };
-    let options: NetworkArgs = serde_json::from_str(options)
-        .map_err(|error| anyhow::anyhow!("the trace's options of {name}: {error}"))
-        .or_exit(Exit::Usage)?;
-    Named { name, options: &options }.network()
+    if recipe.conventions != Framework::Tidegate {
+        return Err(usage(format!(
+            "the plan runs PyTorch's ops of {}, which is not what runs here: plan again with \
+             `--conventions tidegate`",
+            recipe.network
+        )));
+    }
+    Ok(trainable(&described(&recipe)?)?)
 }

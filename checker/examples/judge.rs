@@ -1,5 +1,5 @@
-//! Judges plans: `judge TRACE PLAN [RUNS]` says what breaks the plan, by its order and under as many
-//! drawn timings.
+//! Judges plans: `judge TRACE PLAN [RUNS]` says what breaks the plan, by its order and under as
+//! many drawn timings.
 
 use std::path::Path;
 use std::process::ExitCode;

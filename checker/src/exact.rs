@@ -11,7 +11,6 @@ use crate::wrong::{Rule, Wrong};
 /// The actions that use a buffer of one arena.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Uses {
-    /// The one that fills it.
     pub(crate) filled_by: Option<usize>,
     /// All that keep it, the one that fills it included.
     pub(crate) by: Vec<usize>,
@@ -31,7 +30,8 @@ pub(crate) fn check(prepared: &Prepared) -> Result<(), Wrong> {
         return Ok(());
     }
     machine.run_in_order(Fallback::Always)?;
-    // Of any two compressions, each falls back while the other does not: their places differ in a bit.
+    // Of any two compressions, each falls back while the other does not: their places differ in a
+    // bit.
     for bit in 0..prepared.actions.len().ilog2() + 1 {
         machine.run_in_order(Fallback::ByBit { bit, is_set: true })?;
         machine.run_in_order(Fallback::ByBit { bit, is_set: false })?;

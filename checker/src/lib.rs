@@ -16,6 +16,7 @@
 //!
 //! `not_before` is ignored by both: it is pacing alone.
 
+pub mod build;
 mod codec;
 mod exact;
 mod layout;

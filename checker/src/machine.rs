@@ -45,7 +45,6 @@ pub struct Machine<'p> {
 struct Stand {
     next: usize,
     doing: Doing,
-    /// When it goes on.
     at: u64,
 }
 

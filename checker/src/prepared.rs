@@ -83,7 +83,6 @@ pub(crate) struct Write {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fills {
-    /// An op's output.
     Output,
     /// What a copy or codec makes of what it reads.
     Carried,
@@ -102,8 +101,8 @@ impl<'p> Prepared<'p> {
     ///
     /// # Errors
     ///
-    /// Where an action does not have what its task or op wants, memory lies outside of its arena or is
-    /// smaller than what it holds, or the plan does not run each op once.
+    /// Where an action does not have what its task or op wants, memory lies outside of its arena or
+    /// is smaller than what it holds, or the plan does not run each op once.
     pub fn new(plan: &'p Plan, wanted: &'p Wanted) -> Result<Self, Wrong> {
         let codec = |codec: &CodecRef| Codec {
             varies: codec.fidelity.size_varies(),
@@ -183,8 +182,8 @@ impl<'p> Prepared<'p> {
             let named =
                 |wrong: Wrong| Wrong { what: format!("host_buffers[{i}] {}", wrong.what), ..wrong };
             check_range(b.address, b.bytes.0, plan.host_budget.0).map_err(named)?;
-            // What the host's processor makes larger than this has memory of its own, and what a copy
-            // brings is held against it then.
+            // What the host's processor makes larger than this has memory of its own, and what a
+            // copy brings is held against it then.
             let bytes = if b.compressed.is_some() { u64::MAX } else { b.bytes.0 };
             self.check_size(b.tensor, b.compressed, bytes).map_err(named)?;
         }

@@ -1,7 +1,11 @@
 //! Plans small enough to see what is wrong with them, each with the rule that it breaks.
 
-use checker::{Fallback, Machine, Prepared, Random, Rule, Timing, Wanted};
-use schema::{Document, Plan, Task, TensorId, Trace};
+use checker::Rule::{self, *};
+use checker::{Fallback, Machine, Prepared, Random, Timing, Wanted};
+use schema::{
+    ActionId, BufferId, CodecId, CodecRef, Document, Fidelity, HostBufferId, OpId, Plan, Task,
+    TensorId, Trace,
+};
 
 use std::path::Path;
 
@@ -45,7 +49,7 @@ fn plan(budget: u64, host: u64, lists: &str, actions: &str) -> Plan {
 }
 
 /// What is wrong with a plan: by its order, and under one of many timings.
-fn judged(plan: &Plan, trace: &Trace) -> (Option<Rule>, Option<Rule>) {
+fn judged(plan: &Plan, trace: &Trace) -> Broken {
     let wanted = Wanted::of(trace);
     let prepared = match Prepared::new(plan, &wanted) {
         Ok(prepared) => prepared,
@@ -60,16 +64,29 @@ fn judged(plan: &Plan, trace: &Trace) -> (Option<Rule>, Option<Rule>) {
     (prepared.check().err().map(|wrong| wrong.rule), under_timings)
 }
 
-/// A case: what is changed, and what that breaks, by the order and under some timing.
-type Case = (&'static str, fn(&mut Plan), Option<Rule>, Option<Rule>);
+/// What breaks by the order, and under some timing.
+type Broken = (Option<Rule>, Option<Rule>);
+
+const FINE: Broken = (None, None);
+
+fn both(rule: Rule) -> Broken {
+    (Some(rule), Some(rule))
+}
+
+/// What is changed, what that breaks, and the change.
+type Case = (&'static str, Broken, fn(&mut Plan));
+
+fn case(what: &'static str, broken: Broken, change: fn(&mut Plan)) -> Case {
+    (what, broken, change)
+}
 
 fn check(plan: &Plan, trace: &Trace, cases: &[Case]) {
-    assert_eq!(judged(plan, trace), (None, None), "the plan itself");
-    for (what, change, exact, timed) in cases {
+    assert_eq!(judged(plan, trace), FINE, "the plan itself");
+    for (what, broken, change) in cases {
         let mut changed = plan.clone();
         change(&mut changed);
         changed.check().expect("a case is well formed");
-        assert_eq!(judged(&changed, trace), (*exact, *timed), "{what}");
+        assert_eq!(judged(&changed, trace), *broken, "{what}");
     }
 }
 
@@ -109,8 +126,8 @@ fn what_changes_in_place_is_read_in_its_version() {
     let copied_before = |plan: &mut Plan| {
         plan.actions[3].after = Vec::new();
         plan.actions.swap(2, 3);
-        plan.actions[3].after = vec![schema::ActionId(2)];
-        plan.actions[4].after = vec![schema::ActionId(2)];
+        plan.actions[3].after = vec![ActionId(2)];
+        plan.actions[4].after = vec![ActionId(2)];
     };
     assert_eq!(
         {
@@ -118,64 +135,44 @@ fn what_changes_in_place_is_read_in_its_version() {
             copied_before(&mut stale);
             judged(&stale, &trace)
         },
-        (Some(Rule::Version), Some(Rule::Version))
+        both(Version)
     );
     check(
         &plan,
         &trace,
         &[
-            (
+            case(
                 "the copy may be made beside the change",
+                (Some(ChangedBeside), Some(Version)),
                 |p| p.actions[3].after.clear(),
-                Some(Rule::ChangedBeside),
-                Some(Rule::Version),
             ),
-            ("the weight itself is read", |p| p.actions[5].reads[0].0 = 0, None, None),
-            (
-                "the copy is what stays",
-                |p| {
-                    p.buffers[0].at_end = false;
-                    p.buffers[5].at_end = true;
-                },
-                None,
-                None,
-            ),
-            (
-                "the copy changes, and the weight stays",
-                |p| {
-                    p.actions[5].task = Task::Run(schema::OpId(2));
-                },
-                Some(Rule::Operands),
-                Some(Rule::Operands),
-            ),
-            ("nothing stays", |p| p.buffers[0].at_end = false, Some(Rule::End), Some(Rule::End)),
-            (
-                "the weight is there once more",
-                |p| p.actions[2].reads.push(schema::BufferId(0)),
-                Some(Rule::Operands),
-                Some(Rule::Operands),
-            ),
-            (
-                "an op that changes a weight runs again",
-                |p| {
-                    let mut again = p.actions[2].clone();
-                    again.task = Task::Recompute(schema::OpId(2));
-                    p.actions.push(again);
-                },
-                Some(Rule::Rerun),
-                Some(Rule::Rerun),
-            ),
-            (
+            case("the weight itself is read", FINE, |p| p.actions[5].reads[0].0 = 0),
+            case("the copy is what stays", FINE, |p| {
+                p.buffers[0].at_end = false;
+                p.buffers[5].at_end = true;
+            }),
+            case("the copy changes, and the weight stays", both(Operands), |p| {
+                p.actions[5].task = Task::Run(OpId(2));
+            }),
+            case("nothing stays", both(End), |p| p.buffers[0].at_end = false),
+            case("the weight is there once more", both(Operands), |p| {
+                p.actions[2].reads.push(BufferId(0))
+            }),
+            case("an op that changes a weight runs again", both(Rerun), |p| {
+                let mut again = p.actions[2].clone();
+                again.task = Task::Recompute(OpId(2));
+                p.actions.push(again);
+            }),
+            case(
                 "what came before the change runs again with what is there after it",
+                both(Version),
                 |p| {
                     let mut again = p.actions[0].clone();
-                    again.task = Task::Recompute(schema::OpId(0));
+                    again.task = Task::Recompute(OpId(0));
                     p.buffers.push(schema::Buffer { address: 8, ..p.buffers[1] });
-                    again.writes = vec![schema::BufferId(6)];
+                    again.writes = vec![BufferId(6)];
                     p.actions.push(again);
                 },
-                Some(Rule::Version),
-                Some(Rule::Version),
             ),
         ],
     );
@@ -188,100 +185,45 @@ fn memory_is_there_for_what_it_holds() {
         &plan,
         &trace,
         &[
-            (
-                "no pair, and one address",
-                |p| p.actions[1].in_place.clear(),
-                Some(Rule::Overwritten),
-                Some(Rule::Overwritten),
-            ),
-            (
-                "no pair, and two addresses",
-                |p| {
-                    p.actions[1].in_place.clear();
-                    p.buffers[2].address = 24;
-                },
-                None,
-                None,
-            ),
-            (
-                "a pair, and two addresses",
-                |p| p.buffers[2].address = 24,
-                Some(Rule::InPlace),
-                Some(Rule::InPlace),
-            ),
-            (
-                "a pair that the op does not have",
-                |p| {
-                    p.actions[0].in_place = vec![schema::InPlaceBuffers {
-                        input: schema::BufferId(0),
-                        output: schema::BufferId(1),
-                    }];
-                },
-                Some(Rule::InPlace),
-                Some(Rule::InPlace),
-            ),
-            (
-                "workspace over the output",
-                |p| p.buffers[3].address = 12,
-                Some(Rule::Overwritten),
-                Some(Rule::Overwritten),
-            ),
-            (
-                "too little workspace",
-                |p| p.buffers[3].bytes.0 = 3,
-                Some(Rule::Size),
-                Some(Rule::Size),
-            ),
-            ("too little room", |p| p.buffers[2].bytes.0 = 7, Some(Rule::Size), Some(Rule::Size)),
-            ("beyond the arena", |p| p.budget.0 = 31, Some(Rule::Arena), Some(Rule::Arena)),
-            (
-                "in the weight's stead",
-                |p| p.buffers[4].address = 4,
-                Some(Rule::Overwritten),
-                Some(Rule::End),
-            ),
-            (
-                "in the stead of what is not needed any more",
-                |p| p.buffers[4].address = 8,
-                None,
-                None,
-            ),
-            (
+            case("no pair, and one address", both(Overwritten), |p| p.actions[1].in_place.clear()),
+            case("no pair, and two addresses", FINE, |p| {
+                p.actions[1].in_place.clear();
+                p.buffers[2].address = 24;
+            }),
+            case("a pair, and two addresses", both(InPlace), |p| p.buffers[2].address = 24),
+            case("a pair that the op does not have", both(InPlace), |p| {
+                p.actions[0].in_place =
+                    vec![schema::InPlaceBuffers { input: BufferId(0), output: BufferId(1) }];
+            }),
+            case("workspace over the output", both(Overwritten), |p| p.buffers[3].address = 12),
+            case("too little workspace", both(Size), |p| p.buffers[3].bytes.0 = 3),
+            case("too little room", both(Size), |p| p.buffers[2].bytes.0 = 7),
+            case("beyond the arena", both(Arena), |p| p.budget.0 = 31),
+            case("in the weight's stead", (Some(Overwritten), Some(End)), |p| {
+                p.buffers[4].address = 4
+            }),
+            case("in the stead of what is not needed any more", FINE, |p| p.buffers[4].address = 8),
+            case(
                 "in the stead of what is held, though not touched",
+                (Some(Overwritten), None),
                 |p| {
                     p.buffers[4].address = 8;
-                    p.actions[5].holds = vec![schema::BufferId(2)];
+                    p.actions[5].holds = vec![BufferId(2)];
                 },
-                Some(Rule::Overwritten),
-                None,
             ),
-            (
-                "where the copy lies that the same op reads",
-                |p| p.buffers[4].address = 24,
-                Some(Rule::Overwritten),
-                Some(Rule::Overwritten),
-            ),
-            (
-                "a copy is read before it is there",
-                |p| p.actions[5].after.clear(),
-                Some(Rule::ReadTooEarly),
-                Some(Rule::ReadTooEarly),
-            ),
-            (
-                "two constants at one address",
-                |p| p.buffers[1].at_start = true,
-                Some(Rule::FilledOnce),
-                None,
-            ),
-            (
-                "an op's output is taken for a constant",
-                |p| {
-                    p.buffers[1].at_start = true;
-                    p.actions[0].writes.clear();
-                },
-                Some(Rule::Operands),
-                Some(Rule::Operands),
-            ),
+            case("where the copy lies that the same op reads", both(Overwritten), |p| {
+                p.buffers[4].address = 24
+            }),
+            case("a copy is read before it is there", both(ReadTooEarly), |p| {
+                p.actions[5].after.clear()
+            }),
+            case("two constants at one address", (Some(FilledOnce), None), |p| {
+                p.buffers[1].at_start = true
+            }),
+            case("an op's output is taken for a constant", both(Operands), |p| {
+                p.buffers[1].at_start = true;
+                p.actions[0].writes.clear();
+            }),
         ],
     );
 }
@@ -337,89 +279,59 @@ fn compressed_forms_come_back_whatever_the_data() {
     fixed.actions[5].host = None;
     assert_eq!(judged(&fixed, &trace), (None, None), "of fixed rate: no way out is needed");
     fixed.buffers[3].bytes.0 = 7;
-    assert_eq!(judged(&fixed, &trace).0, Some(Rule::Size), "less than a word");
+    assert_eq!(judged(&fixed, &trace).0, Some(Size), "less than a word");
     check(
         &plan,
         &trace,
         &[
-            ("nowhere to go", |p| p.actions[1].host = None, Some(Rule::Codec), Some(Rule::Codec)),
-            (
-                "too little room to go to",
-                |p| p.host_buffers[0].bytes.0 = 31,
-                Some(Rule::Size),
-                Some(Rule::Size),
-            ),
-            (
-                "what fell back is looked for elsewhere",
-                |p| p.actions[5].host = Some(schema::HostBufferId(1)),
-                Some(Rule::ReadTooEarly),
-                Some(Rule::ReadTooEarly),
-            ),
-            (
+            case("nowhere to go", both(Codec), |p| p.actions[1].host = None),
+            case("too little room to go to", both(Size), |p| p.host_buffers[0].bytes.0 = 31),
+            case("what fell back is looked for elsewhere", both(ReadTooEarly), |p| {
+                p.actions[5].host = Some(HostBufferId(1))
+            }),
+            case(
                 "copies go elsewhere, where nothing is if the data did worse",
+                both(ReadTooEarly),
                 |p| {
-                    p.actions[2].host = Some(schema::HostBufferId(1));
-                    p.actions[3].host = Some(schema::HostBufferId(1));
+                    p.actions[2].host = Some(HostBufferId(1));
+                    p.actions[3].host = Some(HostBufferId(1));
                 },
-                Some(Rule::ReadTooEarly),
-                Some(Rule::ReadTooEarly),
             ),
-            (
-                "the copy back has less room than was reserved",
-                |p| p.buffers[3].bytes.0 = 15,
-                Some(Rule::Size),
-                Some(Rule::Size),
-            ),
-            (
-                "a codec that is not what it says",
-                |p| p.codecs[0].fidelity = schema::Fidelity::FixedRate,
-                Some(Rule::Codec),
-                Some(Rule::Codec),
-            ),
-            (
-                "another codec undoes it",
-                |p| p.buffers[3].compressed = Some(schema::CodecId(1)),
-                Some(Rule::Form),
-                Some(Rule::Form),
-            ),
-            (
-                "an op reads the compressed form",
-                |p| p.actions[6].reads[0].0 = 3,
-                Some(Rule::Operands),
-                Some(Rule::Operands),
-            ),
-            (
-                "the compressed form is copied into the tensor itself",
-                |p| {
-                    p.actions[5].task = Task::H2d(TensorId(0));
-                    p.actions[5].reads.clear();
-                    p.actions[6].after = vec![schema::ActionId(5)];
-                },
-                Some(Rule::Form),
-                Some(Rule::Form),
-            ),
-            (
+            case("the copy back has less room than was reserved", both(Size), |p| {
+                p.buffers[3].bytes.0 = 15
+            }),
+            case("a codec that is not what it says", both(Codec), |p| {
+                p.codecs[0].fidelity = Fidelity::FixedRate
+            }),
+            case("another codec undoes it", both(Form), |p| {
+                p.buffers[3].compressed = Some(CodecId(1))
+            }),
+            case("an op reads the compressed form", both(Operands), |p| {
+                p.actions[6].reads[0].0 = 3
+            }),
+            case("the compressed form is copied into the tensor itself", both(Form), |p| {
+                p.actions[5].task = Task::H2d(TensorId(0));
+                p.actions[5].reads.clear();
+                p.actions[6].after = vec![ActionId(5)];
+            }),
+            case(
                 "made twice, and looked for where the other one may have fallen back",
+                both(ChangedBeside),
                 |p| {
                     p.budget.0 = 216;
                     p.buffers.push(schema::Buffer { address: 200, ..p.buffers[1] });
                     let mut again = p.actions[1].clone();
-                    again.writes = vec![schema::BufferId(6)];
-                    again.host = Some(schema::HostBufferId(1));
+                    again.writes = vec![BufferId(6)];
+                    again.host = Some(HostBufferId(1));
                     p.actions.insert(2, again);
-                    p.actions[4].after = vec![schema::ActionId(3)];
-                    p.actions[6].after = vec![schema::ActionId(4)];
-                    p.actions[6].reads = vec![schema::BufferId(6)];
+                    p.actions[4].after = vec![ActionId(3)];
+                    p.actions[6].after = vec![ActionId(4)];
+                    p.actions[6].reads = vec![BufferId(6)];
                 },
-                Some(Rule::ChangedBeside),
-                Some(Rule::ChangedBeside),
             ),
-            (
-                "where the raw tensor still lies when it comes back",
-                |p| p.buffers[4].address = 16,
-                Some(Rule::Overwritten),
-                Some(Rule::Overwritten),
-            ),
+            case("where the raw tensor still lies when it comes back", both(Overwritten), |p| {
+                p.buffers[4].address = 16
+            }),
         ],
     );
 }
@@ -435,10 +347,10 @@ fn what_a_plan_says_of_its_memory_is_held_against_it() {
         prepared.check_predicted().err().map(|wrong| wrong.rule)
     };
     assert_eq!(rule(|_| ()), None);
-    assert_eq!(rule(|p| p.predicted.arena.0 = 31), Some(Rule::Predicted));
-    assert_eq!(rule(|p| p.predicted.host_arena.0 = 0), Some(Rule::Predicted));
-    assert_eq!(rule(|p| p.predicted.peak.0 = 1000), Some(Rule::Predicted));
-    assert_eq!(rule(|p| p.predicted.peak.0 = 8), Some(Rule::Predicted));
+    assert_eq!(rule(|p| p.predicted.arena.0 = 31), Some(Predicted));
+    assert_eq!(rule(|p| p.predicted.host_arena.0 = 0), Some(Predicted));
+    assert_eq!(rule(|p| p.predicted.peak.0 = 1000), Some(Predicted));
+    assert_eq!(rule(|p| p.predicted.peak.0 = 8), Some(Predicted));
 }
 
 #[test]
@@ -448,42 +360,29 @@ fn what_the_host_makes_smaller_needs_no_room_that_is_known() {
         &plan,
         &trace,
         &[
-            (
-                "the host's processor keeps less than it would need",
-                |p| {
-                    p.codecs = vec![zvc()];
-                    p.host_buffers[0].compressed = Some(schema::CodecId(0));
-                    p.host_buffers[0].bytes.0 = 1;
-                },
-                None,
-                None,
-            ),
-            (
-                "what it keeps is not what the next iteration goes on from",
-                |p| {
-                    p.codecs = vec![schema::CodecRef {
-                        codec: "sz".into(),
-                        parameter: Some(1e-3),
-                        fidelity: schema::Fidelity::ErrorBounded,
-                    }];
-                    p.host_buffers[0].compressed = Some(schema::CodecId(0));
-                    p.buffers[0].at_end = false;
-                    p.buffers[5].at_end = true;
-                },
-                Some(Rule::End),
-                Some(Rule::End),
-            ),
-            (
-                "the host has no room for the tensor itself",
-                |p| p.host_buffers[0].bytes.0 = 7,
-                Some(Rule::Size),
-                Some(Rule::Size),
-            ),
+            case("the host's processor keeps less than it would need", FINE, |p| {
+                p.codecs = vec![zvc()];
+                p.host_buffers[0].compressed = Some(CodecId(0));
+                p.host_buffers[0].bytes.0 = 1;
+            }),
+            case("what it keeps is not what the next iteration goes on from", both(End), |p| {
+                p.codecs = vec![CodecRef {
+                    codec: "sz".into(),
+                    parameter: Some(1e-3),
+                    fidelity: Fidelity::ErrorBounded,
+                }];
+                p.host_buffers[0].compressed = Some(CodecId(0));
+                p.buffers[0].at_end = false;
+                p.buffers[5].at_end = true;
+            }),
+            case("the host has no room for the tensor itself", both(Size), |p| {
+                p.host_buffers[0].bytes.0 = 7
+            }),
         ],
     );
 }
 
-fn zvc() -> schema::CodecRef {
-    let (codec, fidelity) = ("zvc".into(), schema::Fidelity::Lossless);
-    schema::CodecRef { codec, parameter: None, fidelity }
+fn zvc() -> CodecRef {
+    let (codec, fidelity) = ("zvc".into(), Fidelity::Lossless);
+    CodecRef { codec, parameter: None, fidelity }
 }

@@ -6,8 +6,6 @@ mod failures;
 mod page;
 mod table;
 
-use std::collections::BTreeMap;
-
 use planner::methods::Method;
 use planner::{Monitor, PlanError, ProvenPlan, plan};
 use profiler::machine::MeasuredMachine;
@@ -16,7 +14,7 @@ use profiler::runs::Runs;
 use reports::Checked;
 use runtime::network::Network;
 use scenarios::Budget;
-use schema::{Bytes, Plan, Timeline, Trace};
+use schema::{Bytes, Plan, Recipe, Timeline, Trace};
 
 use crate::compared::{Compared, Pair};
 use crate::page::PendingPage;
@@ -60,8 +58,8 @@ pub struct Subject<'a> {
     pub network: &'a Network,
     /// The command that measured it, after `tidegate profile`.
     pub source: &'a str,
-    /// What its trace says, so that the network can be made again.
-    pub settings: BTreeMap<String, String>,
+    /// How it is built.
+    pub recipe: Recipe,
 }
 
 /// A plan that was run.
@@ -115,7 +113,7 @@ impl<'a> Check<'a> {
         let (machine, target) = (&self.machine.machine, &self.how.target);
         let source = format!("{SOURCE} {}", subject.source);
         let (mut trace, times) = measure_ops(subject.network, source, self.how, machine, monitor)?;
-        trace.provenance.settings = subject.settings.clone();
+        trace.provenance.recipe = Some(subject.recipe.clone());
         let runs = Runs {
             warmup: 1,
             iterations: self.iterations,

@@ -2,7 +2,8 @@
 
 use profiler::device::InCoreTimes;
 use profiler::runs::Execution;
-use schema::{Bytes, Fidelity, Nanos, Plan};
+use reports::{Difference, columns};
+use schema::{Bytes, Fidelity, Nanos, Plan, Timeline};
 use serde::{Deserialize, Serialize};
 
 /// A plan's figures, measured and predicted.
@@ -41,18 +42,6 @@ pub struct Pair<T> {
     pub predicted: T,
 }
 
-/// A line of a table.
-pub struct Row {
-    /// What it is.
-    pub name: &'static str,
-    /// Measured.
-    pub measured: String,
-    /// Predicted.
-    pub predicted: String,
-    /// How far the prediction is off.
-    pub error: String,
-}
-
 impl Compared {
     /// The figures of a plan that ran, and of the iteration without a memory limit that ran on the
     /// same device.
@@ -84,44 +73,93 @@ impl Compared {
         (predicted.0 as f64 - measured.0 as f64) / measured.0.max(1) as f64
     }
 
-    /// The lines of a table.
-    pub fn rows(&self) -> Vec<Row> {
+    /// In text, with what differs most from the predicted timeline.
+    pub fn text(
+        &self,
+        plan: &Plan,
+        predicted: &Timeline,
+        execution: &Execution,
+        graph: bool,
+    ) -> String {
+        let mut text = format!(
+            "{} on {}, method {}, {} iterations; the one in the middle by time\n",
+            plan.trace.name,
+            plan.machine.name,
+            plan.method,
+            execution.timelines.len()
+        );
+        text += &columns(&self.rows());
+        let [first, last] = [execution.timelines.first(), execution.timelines.last()]
+            .map(|timeline| timeline.map_or(Nanos::ZERO, |timeline| timeline.iteration));
+        let launched = if graph { ", each launched as one graph" } else { "" };
+        text += &format!("iterations took {first} to {last}{launched}\n");
+        if let Some(whose) = &self.computed_by {
+            text += &format!("computed by {whose}\n");
+        }
+        if let Some(same) = self.same_bits {
+            let bits = if same { "those" } else { "OTHERS than those" };
+            text +=
+                &format!("bits of all that outlives the iterations: {bits} of the runs in core\n");
+        }
+        if let Some(loss) = execution.loss {
+            text += &format!("loss after the last: {loss:.6}\n");
+        }
+        text + &differing(predicted, execution.middle())
+    }
+
+    fn rows(&self) -> Vec<Vec<String>> {
         let percent = |share: f64| format!("{:+.1} %", 100.0 * share);
-        let bytes = |name, pair: Pair<Bytes>| Row {
-            name,
-            measured: pair.measured.to_string(),
-            predicted: pair.predicted.to_string(),
-            error: match pair.measured == pair.predicted {
+        let row = |cells: [&str; 4]| cells.map(String::from).to_vec();
+        let bytes = |name: &str, Pair { measured, predicted }: Pair<Bytes>| {
+            let error = match measured == predicted {
                 true => "equal".into(),
-                false => percent(pair.predicted.0 as f64 / pair.measured.0.max(1) as f64 - 1.0),
-            },
+                false => percent(predicted.0 as f64 / measured.0.max(1) as f64 - 1.0),
+            };
+            row([name, &measured.to_string(), &predicted.to_string(), &error])
         };
-        let mut rows = vec![Row {
-            name: "iteration",
-            measured: self.iteration_ns.measured.to_string(),
-            predicted: self.iteration_ns.predicted.to_string(),
-            error: percent(self.error()),
-        }];
-        rows.extend(self.slowdown.map(|pair| Row {
-            name: "over in-core",
-            measured: format!("{:.3}x", pair.measured),
-            predicted: format!("{:.3}x", pair.predicted),
-            error: percent(pair.predicted / pair.measured - 1.0),
+        let Pair { measured, predicted } = self.iteration_ns;
+        let error = percent(self.error());
+        let mut rows = vec![
+            row(["", "measured", "predicted", "error"]),
+            row(["iteration", &measured.to_string(), &predicted.to_string(), &error]),
+        ];
+        rows.extend(self.slowdown.map(|Pair { measured, predicted }| {
+            let factor = |factor: f64| format!("{factor:.3}x");
+            let error = percent(predicted / measured - 1.0);
+            row(["over in-core", &factor(measured), &factor(predicted), &error])
         }));
         rows.push(bytes("arena", self.arena_bytes));
         rows.push(bytes("peak", self.peak_bytes));
         rows.push(bytes("host arena", self.host_arena_bytes));
         if self.outside_bytes > Bytes::ZERO {
-            rows.push(Row {
-                name: "outside of them",
-                measured: self.outside_bytes.to_string(),
-                predicted: "-".into(),
-                error: "-".into(),
-            });
+            rows.push(row(["outside of them", &self.outside_bytes.to_string(), "-", "-"]));
         }
         rows
     }
 }
+
+/// The actions that differ most from their prediction.
+fn differing(predicted: &Timeline, measured: &Timeline) -> String {
+    let differences = reports::differences(predicted, measured);
+    if differences.is_empty() {
+        return String::new();
+    }
+    let head = ["", "action", "measured", "predicted", "likely cause"].map(String::from).to_vec();
+    let row = |difference: &Difference| {
+        vec![
+            difference.label.clone(),
+            reports::task_name(difference.task).into(),
+            difference.measured.to_string(),
+            difference.predicted.to_string(),
+            difference.cause.name().into(),
+        ]
+    };
+    let rows: Vec<_> = [head].into_iter().chain(differences.iter().take(SHOWN).map(row)).collect();
+    format!("\nwhat differs most from the prediction:\n{}", columns(&rows))
+}
+
+/// So many actions are shown with how they differ from their prediction.
+const SHOWN: usize = 5;
 
 /// See [`Compared::same_bits`].
 fn same_bits(plan: &Plan, execution: &Execution, in_core: Option<&InCoreTimes>) -> Option<bool> {

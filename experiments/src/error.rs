@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use networks::NetworkError;
 use planner::inference::InferenceError;
 use planner::{PlanError, SpreadError};
-use profiler::MeasureError;
 use profiler::import::ImportError;
+use profiler::{MeasureError, of_kernels, of_opening, of_planning};
 use regression::FitError;
 use reports::PngError;
-use results::ResultsError;
 use runtime::cuda::{CodecRunError, CudaError, OpenError};
 use runtime::device::RunFailure;
+use runtime::layers::ShapeError;
 use runtime::memory::NoRoom;
-use runtime::network::RunError;
+use runtime::network::{NotTrainable, RunError};
 use runtime::training::TrainingError;
 use scenarios::{CarryOverError, Place, ScenarioError, StudyError};
 use schema::{Bytes, FileError};
@@ -36,7 +36,7 @@ pub enum Error {
     File(#[from] FileError),
     /// A table cannot be read or written.
     #[error(transparent)]
-    Table(#[from] ResultsError),
+    Table(#[from] TableError),
     /// A folder cannot be made.
     #[error("cannot make the folder {}", .0.display())]
     Folder(PathBuf, #[source] std::io::Error),
@@ -49,12 +49,24 @@ pub enum Error {
     /// Nothing is bundled under a name, or a file of a machine or network is wrong.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
+    /// There is no such family of made-up traces.
+    #[error(transparent)]
+    Family(#[from] planner::families::FamilyError),
     /// There is no such machine.
     #[error("--machine")]
     Machine(#[source] ScenarioError),
     /// A network is wrong.
     #[error(transparent)]
     Network(#[from] NetworkError),
+    /// A network cannot be trained here.
+    #[error(transparent)]
+    NotTrainable(#[from] NotTrainable),
+    /// A file that describes a network has changed.
+    #[error("{0} is another file than the network was made of: put that one there, or plan again")]
+    OtherFile(String),
+    /// Efficiencies are wrong.
+    #[error("{}", .0.display())]
+    Efficiencies(PathBuf, #[source] NetworkError),
     /// A study is wrong.
     #[error(transparent)]
     Study(#[from] StudyError),
@@ -155,6 +167,12 @@ pub enum Error {
     /// Rows cannot be packed.
     #[error(transparent)]
     Packing(#[from] codecs::ibp::IbpError),
+    /// A size of chunks that is none.
+    #[error("--chunks")]
+    Chunks(#[source] codecs::ibp::IbpError),
+    /// A line, from 1, that is no count of lookups.
+    #[error("{}, line {}: `{}` is no count; write a whole number", .0.display(), .1, .2)]
+    NoCount(PathBuf, usize, String),
     /// Lookups that cannot be predicted.
     #[error(transparent)]
     Lookups(#[from] InferenceError),
@@ -197,6 +215,15 @@ pub enum Error {
     /// An op failed.
     #[error(transparent)]
     Op(#[from] RunError),
+    /// A network to train that cannot be built.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// A codec that loses nothing led to other weights.
+    #[error("a lossless codec changed what was learnt")]
+    LearntOtherwise,
+    /// A way to train without a plan.
+    #[error("a way has no plan: {0}")]
+    WayWithoutPlan(PlanError),
     /// Nothing was trained.
     #[error("nothing was trained: ask for more iterations")]
     NothingTrained,
@@ -220,7 +247,7 @@ pub enum Error {
     NoComparison(PathBuf, #[source] serde_json::Error),
     /// A study's results that cannot be read.
     #[error(transparent)]
-    StudyTable(ResultsError),
+    StudyTable(TableError),
     /// There is a driver without a device.
     #[error("the NVIDIA driver sees no device")]
     NoDevice,
@@ -236,7 +263,7 @@ pub enum Error {
 #[derive(Debug, thiserror::Error)]
 pub enum SamplesProblem {
     /// There are none.
-    #[error("is empty")]
+    #[error("there are no samples in it")]
     Empty,
     /// Of two devices, element types or numbers of threads.
     #[error("samples of {0} and of {1}, for which no one model holds: keep one of them")]
@@ -252,25 +279,52 @@ pub enum SamplesProblem {
     NoModels(String),
 }
 
+use crate::tables::TableError;
+
+pub use profiler::Kind;
+
 /// What answers are.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Whether whoever waited wanted no more.
-    pub fn is_interruption(&self) -> bool {
+    /// What came of it. Most of what is wrong is wrong input; a machine that cannot do it is none.
+    pub fn kind(&self) -> Kind {
         match self {
             Self::Interrupted(_)
             | Self::Acceptance(_)
-            | Self::Plan(PlanError::Interrupted)
-            | Self::Training(TrainingError::Run(RunFailure::Stopped))
-            | Self::Measure(
-                MeasureError::Interrupted
-                | MeasureError::Plan(PlanError::Interrupted)
-                | MeasureError::Run(RunFailure::Stopped),
-            ) => true,
-            Self::At(_, error) => error.is_interruption(),
-            _ => false,
+            | Self::Training(TrainingError::Run(RunFailure::Stopped)) => Kind::Interrupted,
+            Self::Plan(error) | Self::WayWithoutPlan(error) => of_planning(error),
+            Self::At(_, error) => error.kind(),
+            Self::NotRun(errors) => errors.iter().map(Self::kind).max().unwrap_or(Kind::Failed),
+            Self::Measure(error) => error.kind(),
+            Self::Open(error) => of_opening(error),
+            Self::Kernels(error) => of_kernels(error),
+            Self::Contract(ContractError::OtherTrace { .. }) => Kind::Input,
+            Self::Contract(_)
+            | Self::UnsafePlan(..)
+            | Self::OtherBits(_)
+            | Self::LearntOtherwise
+            | Self::OtherLayers(..) => Kind::NotProven,
+            Self::File(FileError::Io { verb: "write", .. })
+            | Self::Table(_)
+            | Self::Folder(..)
+            | Self::Png(_)
+            | Self::NoRoom(_)
+            | Self::Threads(_)
+            | Self::Training(_)
+            | Self::Op(_)
+            | Self::Shape(_)
+            | Self::NothingTrained
+            | Self::Lost(_)
+            | Self::Cuda(_)
+            | Self::NoDevice => Kind::Failed,
+            _ => Kind::Input,
         }
+    }
+
+    /// Whether whoever waited wanted no more.
+    pub fn is_interruption(&self) -> bool {
+        self.kind() == Kind::Interrupted
     }
 
     /// With everything that caused it, in a line.

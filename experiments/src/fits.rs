@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use planner::Monitor;
-use profiler::codec_samples::{Sampling, name};
+use profiler::codec_samples::{CodecSample, Sampling, name};
 use profiler::codec_timers::codec_timer;
 use profiler::device::Target;
 use regression::{HeldOut, Method, Sample, TimesFit, fit_size, fit_times, relative_absolute_error};
 use reports::{Picture, Predictions, held_out};
-use results::CodecSample;
 use schema::{CodecModel, CodecModels, Document, Fidelity, Nanos};
 
 use crate::error::SamplesProblem;

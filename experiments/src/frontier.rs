@@ -2,6 +2,7 @@
 
 mod budgets;
 mod curves;
+mod drawing;
 
 use planner::Monitor;
 use planner::methods::Method;
@@ -13,6 +14,7 @@ use crate::{Inputs, Result};
 use curves::Curves;
 
 pub use budgets::{Budgets, budgets};
+pub use drawing::{Drawing, is_drawable};
 
 /// Plans every method under every budget and, where a slowdown is stated, finds the smallest budget with
 /// which each is slower than in core by no more. Interrupted, it has what is finished.

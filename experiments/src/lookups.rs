@@ -4,15 +4,19 @@ mod packings;
 mod report;
 mod sample;
 
+use std::path::Path;
+
 use codecs::ibp::ChunkSize;
 use planner::inference::{Lookups, choose};
+use schema::file::read_text;
 
-use crate::Result;
+use crate::{Error, Result};
 
 pub use report::Report;
 pub use sample::Sample;
 
-/// Learns packings from a sample of a table, chooses one, and predicts lookups. `table` and `access` are
+/// Learns packings from a sample of a table, chooses one, and predicts lookups. Where no chunks are named,
+/// all are tried that a row is a whole number of. `table` and `access` are
 /// what the report calls the table and how it is looked up.
 ///
 /// # Errors
@@ -21,11 +25,32 @@ pub fn predict(
     (table, access): (String, String),
     sample: &Sample,
     lookups: &Lookups<'_>,
-    chunks: &[ChunkSize],
+    chunks: &[usize],
     most_clusters: usize,
 ) -> Result<Report> {
-    let packings = packings::packings(sample, chunks, most_clusters, lookups.rows)?;
+    let chunks = chunk_sizes(chunks, lookups.row_bytes)?;
+    let packings = packings::packings(sample, &chunks, most_clusters, lookups.rows)?;
     let inputs: Vec<_> = packings.iter().map(|packing| packing.input.clone()).collect();
     let choice = choose(lookups, &inputs)?;
     Ok(Report::new(table, access, sample, lookups, &packings[choice.packing], &choice))
+}
+
+fn chunk_sizes(chunks: &[usize], row_bytes: u64) -> Result<Vec<ChunkSize>> {
+    if chunks.is_empty() {
+        let fits = |chunk: &ChunkSize| row_bytes.is_multiple_of(chunk.bytes() as u64);
+        return Ok(ChunkSize::ALL.into_iter().filter(fits).collect());
+    }
+    chunks.iter().map(|&bytes| ChunkSize::from_bytes(bytes).map_err(Error::Chunks)).collect()
+}
+
+/// How often each row was looked up: a number from each line.
+///
+/// # Errors
+/// If a line is none.
+pub fn read_counts(file: &Path) -> Result<Vec<u64>> {
+    let text = read_text(file)?;
+    let counts = text.lines().enumerate().map(|(index, line)| {
+        line.trim().parse().map_err(|_| Error::NoCount(file.into(), index + 1, line.into()))
+    });
+    counts.collect()
 }

@@ -5,11 +5,11 @@ mod study;
 use std::path::{Path, PathBuf};
 
 use reports::{Comparison, Report, Run, Setting};
-use results::read_parquet;
 use schema::file::read_text;
 use schema::{Bytes, BytesPerSec, Document, Plan, Timeline, Trace};
 use simulator::{check_contract, predict, prove};
 
+use crate::tables::read_parquet;
 use crate::{Error, Result};
 
 /// A copy as large as the largest tensors: what a link's bandwidth is called.

@@ -12,16 +12,23 @@ use crate::{Error, Result};
 /// Whether a name means the same trace or network wherever it is given.
 pub fn is_bundled(name: &str) -> bool {
     scenarios::traces().any(|trace| trace == name)
+        || name.starts_with(FAMILY)
         || networks::networks().any(|network| network.name == name)
 }
 
-/// A bundled trace, a trace file, or a recording.
+/// What stands before the name of a family of made-up traces.
+const FAMILY: &str = "family:";
+
+/// A bundled trace, a trace file, a recording, or a made-up trace such as `family:u-shaped:seed=7`.
 ///
 /// # Errors
 /// If there is none of this name, or it cannot be read.
 pub fn read_trace(name: &str, in_place: InPlaceOps) -> Result<Trace> {
     if scenarios::traces().any(|bundled| bundled == name) {
         return Ok(scenarios::trace(name)?);
+    }
+    if let Some(of) = name.strip_prefix(FAMILY) {
+        return Ok(planner::families::family(of)?);
     }
     let path = Path::new(name);
     if name != "-" && !path.exists() {
@@ -85,6 +92,6 @@ pub fn read_network(name: &str, options: &NetworkOptions) -> Result<Network> {
     })
 }
 
-fn extension(name: &str) -> Option<&str> {
+pub(crate) fn extension(name: &str) -> Option<&str> {
     Path::new(name).extension().and_then(|extension| extension.to_str())
 }

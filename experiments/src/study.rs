@@ -5,7 +5,6 @@ mod conclusions;
 mod gains;
 mod paper;
 mod run;
-mod search;
 mod store;
 mod table;
 
@@ -18,7 +17,6 @@ use schema::file::read_text;
 use crate::Result;
 
 pub use run::{Options, Partition, run};
-pub use search::{Budgeted, Question, largest_batch, smallest_budget};
 
 /// A bundled study, or one from a file.
 ///

@@ -4,12 +4,27 @@ use std::path::{Path, PathBuf};
 
 use planner::{Monitor, Progress};
 use profiler::MeasureError;
-use results::{TensorZeros, read_parquet};
 use runtime::network::Network;
 use runtime::profile::{InCore, share_of_zeros};
 use schema::{Bytes, Dtype, OpId, Phase, Trace};
 
+use crate::tables::read_parquet;
 use crate::{Error, Result};
+
+/// The share of zeros of one tensor after an epoch of training.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TensorZeros {
+    /// The epoch, counted from 0.
+    pub epoch: u32,
+    /// The tensor's number in its trace.
+    pub tensor: u32,
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub bytes: Bytes,
+    /// Share of its values that are zero, in the epoch's last iteration.
+    pub zeros: f64,
+}
 
 /// How long a network is watched.
 #[derive(Debug, Clone, Copy)]
@@ -112,7 +127,7 @@ pub fn apply(zeros: &Zeros, (epoch, end): (u32, u32), trace: &mut Trace) -> Resu
         match tensor.filter(|tensor| tensor.name == row.name && tensor.bytes == row.bytes) {
             Some(tensor) => tensor.sparsity = Some(row.zeros),
             None => {
-                let results::TensorZeros { tensor, name, bytes, .. } = row.clone();
+                let TensorZeros { tensor, name, bytes, .. } = row.clone();
                 return Err(Error::OtherTensors { file: file.clone(), tensor, name, bytes });
             }
         }

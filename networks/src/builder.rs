@@ -196,13 +196,7 @@ impl Builder {
     }
 
     /// A linear layer with the weights of an embedding.
-    pub(crate) fn tied_linear(
-        &mut self,
-        name: &str,
-        x: LayerId,
-        table: LayerId,
-        bias: bool,
-    ) -> Built {
+    pub fn tied_linear(&mut self, name: &str, x: LayerId, table: LayerId, bias: bool) -> Built {
         let tied = self.network.layers[table.0].parameters.clone();
         let weight: u64 = tied.iter().map(|id| self.network.parameters[*id].elements).sum();
         let inner = self.shape(x).last().copied().unwrap_or(1);
@@ -215,7 +209,7 @@ impl Builder {
     }
 
     /// Products of two activations over `inner`, such as attention scores.
-    pub(crate) fn product(
+    pub fn product(
         &mut self,
         name: &str,
         operands: [LayerId; 2],
@@ -253,7 +247,7 @@ impl Builder {
     }
 
     /// A layer whose output is shaped as its input.
-    pub(crate) fn same(&mut self, name: &str, x: LayerId, compute: Compute) -> Built {
+    pub fn same(&mut self, name: &str, x: LayerId, compute: Compute) -> Built {
         self.add(name, compute, &[x], self.shape(x).to_vec(), &[])
     }
 
@@ -289,12 +283,8 @@ impl Builder {
 
     /// Average pooling to `extent` in each spatial dimension.
     pub fn adaptive_pool(&mut self, name: &str, x: LayerId, extent: u64) -> Built {
-        let mut shape = self.shape(x).to_vec();
-        if shape.len() < 3 {
-            return Err(self.rank(name, x, "3 or more"));
-        }
-        shape[2..].fill(extent);
-        self.add(name, Compute::AdaptivePool, &[x], shape, &[])
+        let space = vec![extent; self.shape(x).len().saturating_sub(2)];
+        self.resized(name, x, Compute::AdaptivePool, &space)
     }
 
     /// Dropout of so many elements in a hundred.
@@ -328,7 +318,8 @@ impl Builder {
         self.concat_along(name, inputs, 1)
     }
 
-    pub(crate) fn concat_along(&mut self, name: &str, inputs: &[LayerId], axis: usize) -> Built {
+    /// The inputs, one after another, along a dimension.
+    pub fn concat_along(&mut self, name: &str, inputs: &[LayerId], axis: usize) -> Built {
         let Some(first) = inputs.first() else {
             return Err(self.problem(name, LayerProblem::Zero { what: "a number of inputs of" }));
         };
@@ -365,25 +356,43 @@ impl Builder {
         self.add(name, Compute::View, &[x], to, &[])
     }
 
+    /// A copy in another order: the input's dimension `order[i]` becomes the output's `i`.
+    pub fn reorder(&mut self, name: &str, x: LayerId, order: &[usize]) -> Built {
+        let from = self.shape(x);
+        let mut sorted = order.to_vec();
+        sorted.sort_unstable();
+        if sorted != (0..from.len()).collect::<Vec<_>>() {
+            return Err(self.rank(name, x, "as many as the order names, each once"));
+        }
+        let to = order.iter().map(|axis| from[*axis]).collect();
+        self.movement(name, x, Movement::Reorder(order.to_vec()), to)
+    }
+
+    /// Rotary positions of heads of `width`.
+    pub fn rotary(&mut self, name: &str, x: LayerId, width: u64) -> Built {
+        self.same(name, x, Compute::Fixed(Fixed::Rotary { width }))
+    }
+
     /// A copy of all or some elements to another shape.
-    pub(crate) fn movement(
-        &mut self,
-        name: &str,
-        x: LayerId,
-        movement: Movement,
-        to: Vec<u64>,
-    ) -> Built {
+    pub fn movement(&mut self, name: &str, x: LayerId, movement: Movement, to: Vec<u64>) -> Built {
         self.add(name, Compute::Movement(movement), &[x], to, &[])
     }
 
     /// Bilinear up-sampling by a factor.
     pub fn upsample(&mut self, name: &str, x: LayerId, factor: u64) -> Built {
-        let mut shape = self.shape(x).to_vec();
-        if shape.len() < 3 {
+        let space = self.shape(x).iter().skip(2).map(|extent| extent.saturating_mul(factor));
+        let space: Vec<u64> = space.collect();
+        self.resized(name, x, Compute::Upsample, &space)
+    }
+
+    /// A layer that leaves these extents in space: [`Compute::Upsample`], [`Compute::AdaptivePool`].
+    pub fn resized(&mut self, name: &str, x: LayerId, compute: Compute, space: &[u64]) -> Built {
+        let shape = self.shape(x);
+        if shape.len() < 3 || shape.len() - 2 != space.len() {
             return Err(self.rank(name, x, "3 or more"));
         }
-        shape[2..].iter_mut().for_each(|extent| *extent = extent.saturating_mul(factor));
-        self.add(name, Compute::Upsample, &[x], shape, &[])
+        let shape = [&shape[..2], space].concat();
+        self.add(name, compute, &[x], shape, &[])
     }
 
     /// Look-up of each token in a table of `rows` rows.
@@ -395,7 +404,7 @@ impl Builder {
     }
 
     /// Attention of `heads` heads of `width` each, in one op.
-    pub(crate) fn attention(
+    pub fn attention(
         &mut self,
         name: &str,
         [q, k, v]: [LayerId; 3],

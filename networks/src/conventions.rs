@@ -1,6 +1,6 @@
 //! What frameworks do differently with the same network.
 
-use schema::Dtype;
+use schema::{Dtype, Framework};
 
 use super::layer::{Compute, Layer};
 use super::options::{NetworkOptions, Optimizer};
@@ -11,10 +11,8 @@ use super::tape::Part;
 /// so that another framework is another value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conventions {
-    /// The name on the command line.
-    pub name: &'static str,
     /// The framework that is meant.
-    pub about: &'static str,
+    pub framework: Framework,
     /// The type of tokens, labels and positions.
     pub index: Dtype,
     /// Parameters come before all else, or each before the layer that has it.
@@ -54,8 +52,7 @@ impl Conventions {
     /// convolution or a linear layer is two ops, first `_param_grad`, which reads the layer's
     /// input, then `_ip_grad`, which reads its weights; each other backward is one op.
     pub const PYTORCH: Self = Self {
-        name: "pytorch",
-        about: "PyTorch's autograd",
+        framework: Framework::Pytorch,
         index: Dtype::I64,
         parameters_first: true,
         views: true,
@@ -74,8 +71,7 @@ impl Conventions {
 
     /// What the runtime that comes with tidegate runs: one kernel for each op.
     pub const TIDEGATE: Self = Self {
-        name: "tidegate",
-        about: "tidegate's own runtime",
+        framework: Framework::Tidegate,
         index: Dtype::I32,
         parameters_first: false,
         views: false,
@@ -91,14 +87,6 @@ impl Conventions {
         keeps_results: true,
         uniform: false,
     };
-
-    /// Those that there are.
-    pub const ALL: [&'static Self; 2] = [&Self::PYTORCH, &Self::TIDEGATE];
-
-    /// The conventions of a name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().copied().find(|conventions| conventions.name == name)
-    }
 
     /// Whether max pooling keeps the positions of its maxima, or its input.
     pub(crate) fn keeps_positions(&self, options: &NetworkOptions) -> bool {

@@ -166,15 +166,8 @@ pub fn modelled_trace_of<K>(
         durations: tape.ops().iter().map(times).collect(),
         sparsity: tape.tensors().iter().map(share).collect(),
     };
-    let provenance = Provenance {
-        settings: Default::default(),
-        origin: Origin::Modelled,
-        device: machine.device.name.clone(),
-        framework: None,
-        source: "built layer by layer".to_string(),
-        date: None,
-        notes: Vec::new(),
-    };
+    let provenance =
+        Provenance::new(Origin::Modelled, machine.device.name.clone(), "built layer by layer");
     let mut trace = tape.trace(&measured, provenance);
     for (op, of) in trace.ops.iter_mut().zip(tape.ops()) {
         // The statistics are there already: two passes over memory for three.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use schema::{FileError, TraceError};
+use schema::{FileError, Malformed};
 
 use crate::suggest::remedy;
 
@@ -86,7 +86,7 @@ pub enum NetworkError {
         /// The network.
         network: String,
         /// What is wrong.
-        why: TraceError,
+        why: Malformed,
     },
     /// A file that cannot be read.
     #[error(transparent)]

@@ -224,6 +224,11 @@ impl Network {
         self.batch
     }
 
+    /// What activations, parameters and gradients are stored as.
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
     /// What the optimizer keeps.
     pub fn optimizer(&self) -> Optimizer {
         self.optimizer

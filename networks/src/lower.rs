@@ -18,7 +18,7 @@ use super::work::{Costs, Work, depth};
 /// What a network calls the input that counts its tokens.
 const POSITIONS: &str = "positions";
 /// Cells of the seed of dropout.
-const SEED_CELLS: u64 = 3;
+pub const SEED_CELLS: usize = 3;
 
 /// A network's iteration as some framework runs it.
 #[derive(Debug, Clone)]
@@ -297,7 +297,7 @@ impl<'a> Lowering<'a> {
             return seed;
         }
         let name = "dropout.seed".to_string();
-        let seed = self.constant(name, SEED_CELLS, Role::Input, Initial::Seed);
+        let seed = self.constant(name, SEED_CELLS as u64, Role::Input, Initial::Seed);
         *self.seed.insert(seed)
     }
 

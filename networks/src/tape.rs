@@ -7,7 +7,7 @@ use super::options::element_bytes;
 use super::work::Work;
 
 /// What an op is of its layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
     /// The layer itself.
     Forward,

@@ -6,16 +6,16 @@
 //! used after, at least `D` bytes are not, where `D` is what all of these have beyond the budget.
 //! Each of the absent ones comes back in one of three ways:
 //!
-//! - over the link, as itself or as a compressed form. It left before `q` started and returns after `q`
-//!   has ended, so the bytes that go that way are at most what the link carries out in `A + E` and
-//!   in in `B + E`, `A` and `B` being the time of the ops before and after `q`;
+//! - over the link, as itself or as a compressed form. It left before `q` started and returns after
+//!   `q` has ended, so the bytes that go that way are at most what the link carries out in `A + E`
+//!   and in in `B + E`, `A` and `B` being the time of the ops before and after `q`;
 //! - by running its op again, which takes its share of `E`. One run brings back all outputs of
 //!   an op; the cheapest per byte come first, and fractions of a run are allowed (the relaxation);
-//! - by a codec, whose two runs take their share of `E`. Of a tensor of `b` bytes whose compressed form
-//!   has `r`, `b - r` are absent for that; the other `r` are still there, or are among the bytes
-//!   that go over the link. Fractions are allowed here, too. Where codecs may have a lane of their
-//!   own, only what they slow compute by is of `E`, and all codecs together take no more than the
-//!   iteration. (While a codec runs, compute either stands idle or is slowed.)
+//! - by a codec, whose two runs take their share of `E`. Of a tensor of `b` bytes whose compressed
+//!   form has `r`, `b - r` are absent for that; the other `r` are still there, or are among the
+//!   bytes that go over the link. Fractions are allowed here, too. Where codecs may have a lane of
+//!   their own, only what they slow compute by is of `E`, and all codecs together take no more than
+//!   the iteration. (While a codec runs, compute either stands idle or is slowed.)
 //!
 //! The smallest `E` under which these ways together carry `D` is a bound for that op; the largest
 //! of these is the bound. Latencies, the order of copies and what a recomputation itself needs are
@@ -56,8 +56,8 @@ impl Bound {
     }
 }
 
-/// The bound for a problem: for its budget, its link, and what is allowed. The larger of the above and of
-/// what cuts (`cut`, with the proof) say.
+/// The bound for a problem: for its budget, its link, and what is allowed. The larger of the above
+/// and of what cuts (`cut`, with the proof) say.
 pub fn bound(problem: &Problem) -> Bound {
     match problem.cuts() {
         Cuts::Needs(needed, op) => Bound::Infeasible { needed, op },
@@ -149,7 +149,8 @@ fn extra_time(problem: &Problem, excess: &Excess) -> Option<u64> {
     Some(too_little)
 }
 
-/// Bytes that the link may have taken at one op, and brings back, of so many open gaps with so many bytes.
+/// Bytes that the link may have taken at one op, and brings back, of so many open gaps with so many
+/// bytes.
 fn over_link(problem: &Problem, excess: &Excess, (open, bytes): (usize, u64), extra: u64) -> f64 {
     let link = &problem.machine.link;
     let carried = |speed: f64, time: u64| speed * time as f64 / 1e9;
@@ -166,8 +167,8 @@ fn fastest(bandwidth: &schema::Bandwidth) -> f64 {
     speeds.max().unwrap_or(1) as f64
 }
 
-/// All gaps, in an order that is good at most ops: those that a rerun brings back first, by what it takes
-/// per byte of all the gaps of its op.
+/// All gaps, in an order that is good at most ops: those that a rerun brings back first, by what it
+/// takes per byte of all the gaps of its op.
 struct Reruns {
     /// Gaps, each with the op that brings it back and that op's time.
     gaps: Vec<(GapId, Option<(OpId, u64)>)>,
@@ -194,12 +195,13 @@ impl Reruns {
         Self { gaps }
     }
 
-    /// Whether enough can be absent at an op with `extra` time for the link and for running ops again in
-    /// this order. If so, that op's extra time is no more; if not, it may still be.
+    /// Whether enough can be absent at an op with `extra` time for the link and for running ops
+    /// again in this order. If so, that op's extra time is no more; if not, it may still be.
     fn suffice(&self, problem: &Problem, excess: &Excess, extra: u64) -> bool {
         let (mut open, mut bytes) = (0, 0);
         let (mut left, mut whole) = (extra, 0);
-        // The op that was run last, its time, and the bytes that it brings back: not more fit after it.
+        // The op that was run last, its time, and the bytes that it brings back: not more fit after
+        // it.
         let mut last: Option<(OpId, u64, u64)> = None;
         for (gap, rerun) in &self.gaps {
             let gap = &problem.model.gaps()[*gap];

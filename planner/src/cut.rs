@@ -1,47 +1,51 @@
 //! A time that no plan can beat, from one place of the iteration: a minimum cut.
 //!
-//! The *place* is the moment at which some op `q` starts for the first time. Compute has run the ops before
-//! `q` by then, which took at least their time `before`, and has `q` and the others to run, of the time
-//! `after`. Call what a plan takes beyond these two, until the place and from it on, `X` and `Y`: the
-//! iteration takes `before + after + X + Y`.
+//! The *place* is the moment at which some op `q` starts for the first time. Compute has run the
+//! ops before `q` by then, which took at least their time `before`, and has `q` and the others to
+//! run, of the time `after`. Call what a plan takes beyond these two, until the place and from it
+//! on, `X` and `Y`: the iteration takes `before + after + X + Y`.
 //!
-//! What `q` reads and writes is on the device. Of every other tensor `t` that was made before `q`, constants
-//! included, a plan decides at least this much:
+//! What `q` reads and writes is on the device. Of every other tensor `t` that was made before `q`,
+//! constants included, a plan decides at least this much:
 //!
-//! - *have* `t`, in one of its ways (`ways.rs`): a buffer of it is there (its bytes of [`ways::MEMORY`]); or
-//!   it was copied out before and comes back ([`ways::OUT`], [`ways::IN`]); or its compressed form by a codec is
-//!   there, or goes that way, and a compression before and a decompression after take their time;
+//! - *have* `t`, in one of its ways (`ways.rs`): a buffer of it is there (its bytes of
+//!   [`ways::MEMORY`]); or it was copied out before and comes back ([`ways::OUT`], [`ways::IN`]);
+//!   or its compressed form by a codec is there, or goes that way, and a compression before and a
+//!   decompression after take their time;
 //! - run the op `i` that makes it *again*, at least once, after the place ([`ways::SPENT`]).
 //!
 //! Every plan then keeps these conditions. 0/1: `have(t)`, `again(i)`.
 //!
-//! 1. What is had by [`ways::MEMORY`] fits, beside what `q` uses: buffers that are there at one moment share
-//!    no address, but for the in-place pairs of `q`, of which the smaller tensor is not counted.
+//! 1. What is had by [`ways::MEMORY`] fits, beside what `q` uses: buffers that are there at one
+//!    moment share no address, but for the in-place pairs of `q`, of which the smaller tensor is
+//!    not counted.
 //! 2. `t` is used by an op after `q`, or there at the end: `have(t) + again(maker of t) >= 1`.
 //! 3. `i` reads `t`: `again(i) <= have(t) + again(maker of t)`.
-//! 4. `X` is at least the time of copies out less `before`, and at least what compute loses before; `Y` is at
-//!    least the time of copies in less `after`, and at least what reruns and codecs take of compute
-//!    after the place. The same for a lane of codecs, if there is one.
+//! 4. `X` is at least the time of copies out less `before`, and at least what compute loses before;
+//!    `Y` is at least the time of copies in less `after`, and at least what reruns and codecs take
+//!    of compute after the place. The same for a lane of codecs, if there is one.
 //!
-//! *Why.* Take a buffer from which `t` is read after the place, and go back to what filled it. Either it is
-//! there at the place; or `i` made it in a rerun; or a copy in, which began after the place, as a buffer is
-//! there from the start of what fills it. What that brought had been copied out from a buffer of `t`: one
-//! that is there at the place, or one that was filled later, from which we go back once more; or the copy had
-//! ended before the place. A decompression in the same way reads a compressed form that is there at the place,
-//! or came from the host, and so was compressed before it, or was compressed later from a buffer from which we go
-//! back. Each step leads to something earlier, so this ends with `have(t)` or `again(i)`; this is 2,
-//! and, for what a rerun reads, 3. A lane runs one action after the other and nothing is faster beside others than
-//! alone, which is 4. Ops after `q` have not run, so what they make is not looked at, nor are
+//! *Why.* Take a buffer from which `t` is read after the place, and go back to what filled it.
+//! Either it is there at the place; or `i` made it in a rerun; or a copy in, which began after the
+//! place, as a buffer is there from the start of what fills it. What that brought had been copied
+//! out from a buffer of `t`: one that is there at the place, or one that was filled later, from
+//! which we go back once more; or the copy had ended before the place. A decompression in the same
+//! way reads a compressed form that is there at the place, or came from the host, and so was
+//! compressed before it, or was compressed later from a buffer from which we go back. Each step
+//! leads to something earlier, so this ends with `have(t)` or `again(i)`; this is 2, and, for what
+//! a rerun reads, 3. A lane runs one action after the other and nothing is faster beside others
+//! than alone, which is 4. Ops after `q` have not run, so what they make is not looked at, nor are
 //! their reruns. An op that cannot be run again after the place has no `again`; nor a constant.
 //!
-//! *Prices.* Give each row (memory, and each condition of 4) a price, those of `X` at most one together, and
-//! those of `Y`. Then `X + Y` is at least the least cost of all choices under 2 and 3 at these prices, less what
-//! there is of each row times its price: *every* prices give a bound, and which is a question of tightness alone. At given
-//! prices a choice costs a sum over tensors and ops, and 2 and 3 say what must not be on the source's side
-//! without being paid for, so that the least is a cut: the source leads to every `t` of 2 without limit; `t`
-//! to its maker with what its cheapest way costs; `i` to what it reads without limit, and to the sink with what
-//! its rerun costs. Prices and costs are whole numbers, and so is the cut; prices are found by cutting
-//! planes (`prices.rs`), each cut being a plane.
+//! *Prices.* Give each row (memory, and each condition of 4) a price, those of `X` at most one
+//! together, and those of `Y`. Then `X + Y` is at least the least cost of all choices under 2 and 3
+//! at these prices, less what there is of each row times its price: *every* prices give a bound,
+//! and which is a question of tightness alone. At given prices a choice costs a sum over tensors
+//! and ops, and 2 and 3 say what must not be on the source's side without being paid for, so that
+//! the least is a cut: the source leads to every `t` of 2 without limit; `t` to its maker with what
+//! its cheapest way costs; `i` to what it reads without limit, and to the sink with what its rerun
+//! costs. Prices and costs are whole numbers, and so is the cut; prices are found by cutting planes
+//! (`prices.rs`), each cut being a plane.
 
 mod flow;
 mod lazy;
@@ -59,8 +63,8 @@ use place::{Place, Taken};
 use prices::Prices;
 use ways::{MEMORY, ROWS, Rows, Ways};
 
-/// Places at which cuts are made, the fullest of as many stretches of the iteration; where nothing is
-/// copied or compressed, the fullest are the best.
+/// Places at which cuts are made, the fullest of as many stretches of the iteration; where nothing
+/// is copied or compressed, the fullest are the best.
 const PLACES: usize = 32;
 const PLACES_WITHOUT_COPIES: usize = 4;
 
@@ -85,8 +89,8 @@ pub(crate) enum Cuts {
     Needs(Bytes, OpId),
 }
 
-/// Bytes that an op, or else the end of the iteration, has on the device at once, whatever the plan; and
-/// which. No smaller budget can do.
+/// Bytes that an op, or else the end of the iteration, has on the device at once, whatever the
+/// plan; and which. No smaller budget can do.
 pub fn least_budget(problem: &Problem) -> (Bytes, OpId) {
     let trace = problem.trace;
     let ops = trace.ops.len();
@@ -141,8 +145,8 @@ impl<'a> Search<'a> {
         Self { problem, ways: Ways::new(problem), start, extra: 0, best_at: 0, work: WORK }
     }
 
-    /// Looks at the fullest places, and at more around the best. Returns what one needs where that is more
-    /// than there is.
+    /// Looks at the fullest places, and at more around the best. Returns what one needs where that
+    /// is more than there is.
     fn look_around(&mut self) -> Option<Cuts> {
         let load = certain_load(self.problem);
         let (may, budget) = (self.problem.allowed, self.problem.budget.0);
@@ -198,8 +202,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The most that prices at one place show, if that is more than what is known already. Tells of each choice
-/// that is the best at some prices.
+/// The most that prices at one place show, if that is more than what is known already. Tells of
+/// each choice that is the best at some prices.
 fn extra_at(
     problem: &Problem,
     place: &mut Place,

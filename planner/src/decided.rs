@@ -26,7 +26,6 @@ impl Decided {
         Self { treatments, policy, considered, steps: None, as_recorded: false }
     }
 
-    /// Decisions about all feature maps.
     pub(crate) fn about_feature_maps(
         problem: &Problem,
         treatments: Vec<Treatment>,
@@ -78,7 +77,6 @@ fn treatments(problem: &Problem, steps: &[Step]) -> Vec<Treatment> {
     treatments
 }
 
-/// Every feature map treated alike.
 pub(crate) fn all_feature_maps(problem: &Problem, treatment: Treatment) -> Vec<Treatment> {
     with(problem.keep_all(), &problem.feature_maps, treatment)
 }

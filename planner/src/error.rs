@@ -3,19 +3,16 @@
 use schema::Bytes;
 use simulator::{Infeasible, Unproven};
 
+/// What a method or a part of the way to its plan came to.
+pub(crate) type Result<T, E = PlanError> = std::result::Result<T, E>;
+
 /// Why a method made no plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum PlanError {
     /// The method's decisions do not fit the budget.
     #[error("{cause}, which is {short_by} more than the budget of {budget}")]
-    OverBudget {
-        /// What does not fit.
-        cause: Infeasible,
-        /// By how much.
-        short_by: Bytes,
-        /// The budget.
-        budget: Bytes,
-    },
+    OverBudget { cause: Infeasible, short_by: Bytes, budget: Bytes },
     /// The decisions fit, but no packing of their buffers into addresses was found.
     #[error(
         "the buffers fit the budget of {budget} together, but their addresses reach {short_by} \
@@ -24,7 +21,6 @@ pub enum PlanError {
     Fragmented {
         /// By how much the best packing is too large.
         short_by: Bytes,
-        /// The budget.
         budget: Bytes,
     },
     /// The decisions cannot be carried out at all.
@@ -38,16 +34,12 @@ pub enum PlanError {
     },
     /// The method is for traces of another kind.
     #[error("the method needs {what}, which the trace does not have: choose another method")]
-    NotApplicable {
-        /// What it needs.
-        what: &'static str,
-    },
+    NotApplicable { what: &'static str },
     /// The method compresses, and there is nothing to compress with.
     #[error("the method needs {what}: name one that serves, such as `--codecs {option}`")]
     NoCodec {
         /// What kind of codec it needs.
         what: &'static str,
-        /// The name of one.
         option: &'static str,
     },
     /// A solver found no decisions.
@@ -56,9 +48,7 @@ pub enum PlanError {
          allow more memory, or choose another method, say tide"
     )]
     Unsolved {
-        /// The solver.
         solver: &'static str,
-        /// Variables of the programme.
         variables: usize,
         /// Nodes of the search tree that it may look at.
         nodes: u64,
@@ -71,12 +61,7 @@ pub enum PlanError {
     TooLong,
     /// A method made a plan that cannot be shown to be safe, which is a mistake of ours.
     #[error("{method} made an unsafe plan: {cause}")]
-    Unproven {
-        /// The method.
-        method: String,
-        /// What could not be shown.
-        cause: Unproven,
-    },
+    Unproven { method: String, cause: Unproven },
     /// Whoever waited gave up.
     #[error("interrupted")]
     Interrupted,

@@ -2,7 +2,7 @@
 
 use schema::{Bytes, Plan};
 
-use crate::{Decided, PlanError, Problem, lower};
+use crate::{Decided, PlanError, Problem, Result, lower};
 
 /// How often a decision is lowered with ever less memory until its buffers can be packed into the
 /// whole budget: what fits byte for byte need not fit address for address, and copies in that
@@ -18,7 +18,7 @@ pub(crate) fn lower_where_it_fits(
     problem: &Problem,
     target: Bytes,
     decided: &Decided,
-) -> Result<Plan, PlanError> {
+) -> Result<Plan> {
     let (mut room, mut too_much) = (target, target);
     let mut failure = None;
     let mut packed = None;

@@ -10,8 +10,8 @@ pub(crate) fn kept_load(problem: &Problem) -> Vec<u64> {
     load(problem, true)
 }
 
-/// The same for bounds. Constants that wait for their first use may be elsewhere where anything is copied
-/// or compressed: no method of ours has them leave, but a plan may.
+/// The same for bounds. Constants that wait for their first use may be elsewhere where anything is
+/// copied or compressed: no method of ours has them leave, but a plan may.
 pub(crate) fn certain_load(problem: &Problem) -> Vec<u64> {
     load(problem, !problem.allowed.swap && !problem.allowed.compress)
 }

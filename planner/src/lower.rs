@@ -14,7 +14,7 @@ mod pack;
 use schema::{Bytes, Choice, Decision, Document, Nanos, Plan, Predicted, Reference};
 use simulator::{Evaluator, Figures, Infeasible, Model, Treatment};
 
-use crate::{Decided, PlanError, Problem};
+use crate::{Decided, PlanError, Problem, Result};
 pub(crate) use pack::Effort;
 
 /// Lowers decisions to a plan, as they play out with `target` bytes of device memory. The plan's
@@ -23,7 +23,7 @@ pub(crate) use pack::Effort;
 /// # Errors
 ///
 /// If the decisions do not fit `target`, or no packing into the budget is found.
-pub fn lower(problem: &Problem, target: Bytes, decided: &Decided) -> Result<Plan, PlanError> {
+pub fn lower(problem: &Problem, target: Bytes, decided: &Decided) -> Result<Plan> {
     lower_with(problem, target, decided, Effort::Full)
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn lower_with(
     target: Bytes,
     decided: &Decided,
     effort: Effort,
-) -> Result<Plan, PlanError> {
+) -> Result<Plan> {
     let recorded;
     let (model, treatments) = if decided.as_recorded {
         recorded = Model::as_recorded(problem.trace);
@@ -65,6 +65,7 @@ pub(crate) fn lower_with(
     let mut plan = Plan {
         method: String::new(),
         settings: Default::default(),
+        recipe: problem.trace.provenance.recipe.clone(),
         trace: Reference { name: problem.trace.title(), digest: problem.trace_digest().clone() },
         machine: Reference { name: problem.machine.name.clone(), digest: problem.machine.digest() },
         codec_models: problem.codecs.source.clone().filter(|_| compresses),

@@ -2,32 +2,38 @@
 
 use std::collections::BTreeMap;
 
-use schema::Bytes;
+use schema::{Bytes, Nanos};
+use simulator::{Infeasible, Outcome};
 
-use crate::{Allowed, Decided, Monitor, PlanError, Problem};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Result};
 
 /// Shares of the budget for which a method decides, one after another, until its decisions can be
 /// lowered.
 pub(crate) const DECIDED_PERMILLE: [u64; 10] = [1000, 990, 980, 965, 940, 900, 850, 800, 750, 700];
 
+/// What a method is, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct About {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub summary: &'static str,
+    /// The publication that it follows.
+    pub source: &'static str,
+}
+
 /// A way to decide.
 pub trait Method: Sync {
+    /// What it is, for people.
+    fn about(&self) -> About;
+
     /// Its name on the command line.
-    fn name(&self) -> &'static str;
-
-    /// What it does, in a sentence.
-    fn summary(&self) -> &'static str;
-
-    /// The publication that it follows.
-    fn source(&self) -> &'static str;
+    fn name(&self) -> &'static str {
+        self.about().name
+    }
 
     /// Decisions that fit `target` bytes of device memory.
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        monitor: &dyn Monitor,
-    ) -> Result<Decided, PlanError>;
+    fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided>;
 
     /// Shares of the budget, in thousandths, for which it decides, one after another, until its
     /// decisions can be lowered.
@@ -40,8 +46,8 @@ pub trait Method: Sync {
         false
     }
 
-    /// Whether a comparison leaves it out unless it is named: it takes long, and seldom beats what it
-    /// starts from.
+    /// Whether a comparison leaves it out unless it is named: it takes long, and seldom beats what
+    /// it starts from.
     fn only_on_request(&self) -> bool {
         false
     }
@@ -52,8 +58,8 @@ pub trait Method: Sync {
     }
 
     /// Of what a problem allows, what this method makes use of. Its own decisions and those of the
-    /// methods that it includes keep to it: [`plan`](crate::plan) gives them a problem that allows no
-    /// more.
+    /// methods that it includes keep to it: [`plan`](crate::plan) gives them a problem that allows
+    /// no more.
     fn restricts(&self, allowed: Allowed) -> Allowed {
         allowed
     }
@@ -75,11 +81,11 @@ pub trait Method: Sync {
     }
 }
 
-pub(crate) fn needs_swap(problem: &Problem) -> Result<(), PlanError> {
+pub(crate) fn needs_swap(problem: &Problem) -> Result<()> {
     if problem.allowed.swap { Ok(()) } else { Err(PlanError::NotAllowed { what: "swap" }) }
 }
 
-pub(crate) fn needs_recompute(problem: &Problem) -> Result<(), PlanError> {
+pub(crate) fn needs_recompute(problem: &Problem) -> Result<()> {
     if problem.allowed.recompute {
         Ok(())
     } else {
@@ -93,9 +99,46 @@ pub(crate) fn needs_codec(
     what: &'static str,
     option: &'static str,
     has_it: bool,
-) -> Result<(), PlanError> {
+) -> Result<()> {
     match problem.allowed.compress && has_it {
         true => Ok(()),
         false => Err(PlanError::NoCodec { what, option }),
+    }
+}
+
+/// The fastest of what a method tries and, where nothing fits, what came nearest to it.
+pub(crate) struct Fastest<T> {
+    best: Option<(Nanos, T)>,
+    nearest: Option<Infeasible>,
+}
+
+impl<T> Fastest<T> {
+    pub fn new() -> Self {
+        Self { best: None, nearest: None }
+    }
+
+    /// Notes what one try was evaluated to.
+    pub fn tried(&mut self, outcome: Result<Outcome, Infeasible>, decided: T) {
+        match outcome {
+            Ok(Outcome { iteration, .. }) => {
+                if self.best.as_ref().is_none_or(|(time, _)| iteration < *time) {
+                    self.best = Some((iteration, decided));
+                }
+            }
+            Err(cause) => {
+                if self.nearest.is_none_or(|known| cause.needed() < known.needed()) {
+                    self.nearest = Some(cause);
+                }
+            }
+        }
+    }
+
+    /// The fastest, of at least one try.
+    pub fn found(self, problem: &Problem) -> Result<T> {
+        match (self.best, self.nearest) {
+            (Some((_, decided)), _) => Ok(decided),
+            (None, Some(cause)) => Err(PlanError::from_infeasible(cause, problem.budget)),
+            (None, None) => unreachable!("something was tried"),
+        }
     }
 }

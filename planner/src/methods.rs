@@ -23,7 +23,7 @@ mod tide;
 mod vdnn;
 mod vdnn_host;
 
-pub use crate::method::Method;
+pub use crate::method::{About, Method};
 pub use budget_split::BudgetSplit;
 pub use capuchin::Capuchin;
 pub use checkpoints::SqrtN;

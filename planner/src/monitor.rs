@@ -17,8 +17,9 @@ pub struct Progress {
 
 /// Someone who waits for a plan, and may give up. Searches on several threads tell the same one.
 pub trait Monitor: Sync {
-    /// Is told of progress; returns whether the search is to go on. A search that has a plan by then
-    /// ends with that; one that has none fails with [`Interrupted`](crate::PlanError::Interrupted).
+    /// Is told of progress; returns whether the search is to go on. A search that has a plan by
+    /// then ends with that; one that has none fails with
+    /// [`Interrupted`](crate::PlanError::Interrupted).
     fn proceed(&self, progress: Progress) -> bool;
 
     /// Is told of a plan that could be had now, and of its iteration: each is faster than those of

@@ -1,10 +1,10 @@
-//! From a problem to its proven plan, in one direction: the method decides ([`Method::decide`]), the
-//! evaluator makes a schedule of that, the buffers of which are packed into addresses
+//! From a problem to its proven plan, in one direction: the method decides ([`Method::decide`]),
+//! the evaluator makes a schedule of that, the buffers of which are packed into addresses
 //! ([`lower`](crate::lower)), and the plan that results is proven.
 //!
-//! There are two ways back. Decisions that fit byte for byte and not address for address are lowered
-//! with less memory ([`fit`](crate::fit)); where that does not help, [`own_plan`] has the method decide
-//! again, for a smaller target.
+//! There are two ways back. Decisions that fit byte for byte and not address for address are
+//! lowered with less memory ([`fit`](crate::fit)); where that does not help, [`own_plan`] has the
+//! method decide again, for a smaller target.
 
 use schema::{Nanos, Plan};
 use simulator::ProvenPlan;
@@ -12,7 +12,7 @@ use simulator::ProvenPlan;
 use crate::fit::{lower_where_it_fits, share};
 use crate::method::Method;
 use crate::monitor::Cancellation;
-use crate::{Decided, Monitor, PlanError, Problem, bound};
+use crate::{Decided, Monitor, PlanError, Problem, Result, bound};
 
 /// What the settings of a plan have where its search was told to stop before it was done.
 pub const INTERRUPTED: &str = "interrupted";
@@ -25,11 +25,7 @@ pub const INTERRUPTED: &str = "interrupted";
 ///
 /// If there is no plan, or none yet when the monitor says that the search is not to go on. A plan
 /// that there was by then says [`INTERRUPTED`] among its settings.
-pub fn plan(
-    method: &dyn Method,
-    problem: &Problem,
-    monitor: &dyn Monitor,
-) -> Result<ProvenPlan, PlanError> {
+pub fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Result<ProvenPlan> {
     if problem.once() > u128::from(Nanos::MOST.0) {
         return Err(PlanError::TooLong);
     }
@@ -50,7 +46,7 @@ pub fn plan(
 }
 
 /// The plan of a problem with what the problem says of it, proven.
-pub(crate) fn proven(mut plan: Plan, problem: &Problem) -> Result<ProvenPlan, PlanError> {
+pub(crate) fn proven(mut plan: Plan, problem: &Problem) -> Result<ProvenPlan> {
     plan.settings.extend(problem.settings.clone());
     plan.predicted.bound = bound(problem).time();
     let method = plan.method.clone();
@@ -58,11 +54,7 @@ pub(crate) fn proven(mut plan: Plan, problem: &Problem) -> Result<ProvenPlan, Pl
 }
 
 /// The method's own plan, or that of a method that it includes, whichever is faster.
-fn fastest(
-    method: &dyn Method,
-    problem: &Problem,
-    monitor: &dyn Monitor,
-) -> Result<Plan, PlanError> {
+fn fastest(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Result<Plan> {
     let mut best = own_plan(method, problem, monitor);
     for included in method.includes() {
         // What gives up, or may not do what it needs, has no plan of another's either.
@@ -91,11 +83,7 @@ fn fastest(
 }
 
 /// Has the method decide for smaller targets until its decisions can be lowered.
-fn own_plan(
-    method: &dyn Method,
-    problem: &Problem,
-    monitor: &dyn Monitor,
-) -> Result<Plan, PlanError> {
+fn own_plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Result<Plan> {
     let mut failure = None;
     let mut tried: Option<Decided> = None;
     for permille in method.targets() {

@@ -167,8 +167,8 @@ impl<'a> Problem<'a> {
         self.relaxation.get_or_init(|| relax(self))
     }
 
-    /// Digest of the trace, worked out when it is first asked for: of a long trace that takes as long as
-    /// writing it.
+    /// Digest of the trace, worked out when it is first asked for: of a long trace that takes as
+    /// long as writing it.
     pub fn trace_digest(&self) -> &Digest {
         self.trace_digest.get_or_init(|| self.trace.digest())
     }
@@ -180,8 +180,8 @@ impl<'a> Problem<'a> {
         if of == (budget, allowed) { found } else { cuts(self) }
     }
 
-    /// How long it takes to run each op, and run it again, and to copy for each gap, out and in: all one
-    /// after another, in nanoseconds.
+    /// How long it takes to run each op, and run it again, and to copy for each gap, out and in:
+    /// all one after another, in nanoseconds.
     pub(crate) fn once(&self) -> u128 {
         let link = &self.machine.link;
         let copies = |bytes| [Direction::D2h, Direction::H2d].map(|way| link.copy_time(way, bytes));
@@ -196,8 +196,9 @@ impl<'a> Problem<'a> {
         vec![Treatment::Keep; self.model.gaps().len()]
     }
 
-    /// Evaluations that one search may make: what the limits say, or as many as go through twenty-seven
-    /// million ops, so that planning time does not grow with the square of a trace's length.
+    /// Evaluations that one search may make: what the limits say, or as many as go through
+    /// twenty-seven million ops, so that planning time does not grow with the square of a trace's
+    /// length.
     pub fn evaluations(&self) -> u64 {
         self.limits.evaluations.min(EVALUATED_OPS / self.trace.ops.len().max(1) as u64).max(1)
     }
@@ -223,8 +224,8 @@ impl<'a> Problem<'a> {
         tensor.sparsity.or(self.codecs.sparsity.filter(|_| is_transient(tensor)))
     }
 
-    /// Whether a plan may run an op again. What it reads may be held beyond its last use, so that this takes
-    /// less than [`Problem::may_recompute`].
+    /// Whether a plan may run an op again. What it reads may be held beyond its last use, so that
+    /// this takes less than [`Problem::may_recompute`].
     pub(crate) fn may_run_again(&self, op: OpId) -> bool {
         self.allowed.recompute && self.trace.ops[op.index()].rerunnable
     }

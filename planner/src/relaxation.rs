@@ -1,4 +1,5 @@
-//! Planning as a linear programme: what a plan with fractions of tensors would do, and what memory is worth when.
+//! Planning as a linear programme: what a plan with fractions of tensors would do, and what memory
+//! is worth when.
 //!
 //! Memory is looked at when certain ops, the *points*, start. Between two points, a tensor that is
 //! not on the device spends time in one of the ways that a plan has, and fractions of tensors are
@@ -21,12 +22,12 @@
 //! only grow, and between two points by at least the reruns there. The delay of the end is what is
 //! minimised.
 //!
-//! Plans give feasible points: a rerun before the last counts for nothing, a tensor that is
-//! held beyond its last use, or copied then, counts as those that it serves to make (see `items`),
-//! time whose place is uncertain may be used by the link anywhere. Not all plans do: one that
-//! holds a dead tensor spares the reruns of all that this was made from, too, which `items` charges one by one.
-//! So the optimum, of which the weak-duality value at the solver's prices is stated, guides the search and is no
-//! bound; [cuts](crate::cut) are.
+//! Plans give feasible points: a rerun before the last counts for nothing, a tensor that is held
+//! beyond its last use, or copied then, counts as those that it serves to make (see `items`), time
+//! whose place is uncertain may be used by the link anywhere. Not all plans do: one that holds a
+//! dead tensor spares the reruns of all that this was made from, too, which `items` charges one by
+//! one. So the optimum, of which the weak-duality value at the solver's prices is stated, guides
+//! the search and is no bound; [cuts](crate::cut) are.
 //!
 //! The programme has the shape of those of Checkmate (Jain et al., 2020) and POET (Patil et al.,
 //! 2022), but on a coarse time axis, with flows in place of copies, and with durations that are
@@ -122,7 +123,6 @@ pub fn relax(problem: &Problem) -> Relaxation {
     }
 }
 
-/// The variables of an item.
 struct Chosen {
     /// The last rerun, by the point that it comes before; from the point after the first on.
     reruns: Vec<Variable>,
@@ -324,8 +324,8 @@ impl<'a> Build<'a> {
         Chosen { reruns, swap, swap_compressed, compress }
     }
 
-    /// The time of the codec run that makes a compressed form. One is enough for all gaps of a tensor, and
-    /// it may come at any time.
+    /// The time of the codec run that makes a compressed form. One is enough for all gaps of a
+    /// tensor, and it may come at any time.
     fn compression(
         &mut self,
         tensor: TensorId,
@@ -366,8 +366,8 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// `bytes`, a tensor or its compressed form, go over the link and come back, or come back once more from
-    /// where they went in an earlier gap.
+    /// `bytes`, a tensor or its compressed form, go over the link and come back, or come back once
+    /// more from where they went in an earlier gap.
     fn swap(
         &mut self,
         item: &Item,

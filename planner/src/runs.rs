@@ -3,11 +3,11 @@
 //! A schedule is the trace's ops in their order, with reruns put in anywhere after an op's first
 //! run. What is on the device when is no decision: what a run makes stays until the last op that
 //! reads it before the next run of the same op, or goes at once if there is none. For a given
-//! sequence nothing takes less memory, so that every set of reruns is a schedule, only its peak may be
-//! too high, and all there is to search for is which reruns to put in and where. Tensors that are
-//! held beyond their last use because a rerun reads them, tensors that are dropped twice, and reruns
-//! that serve several later ops are all in this language; one treatment per gap between two uses has
-//! none of them.
+//! sequence nothing takes less memory, so that every set of reruns is a schedule, only its peak may
+//! be too high, and all there is to search for is which reruns to put in and where. Tensors that
+//! are held beyond their last use because a rerun reads them, tensors that are dropped twice, and
+//! reruns that serve several later ops are all in this language; one treatment per gap between two
+//! uses has none of them.
 
 mod load;
 mod repair;
@@ -280,7 +280,8 @@ impl<'a> Runs<'a> {
         (op as usize) < stage && stage <= self.parts.until[op as usize]
     }
 
-    /// Puts a rerun in. Does nothing where the op cannot run again there or something else runs then.
+    /// Puts a rerun in. Does nothing where the op cannot run again there or something else runs
+    /// then.
     pub fn insert(&mut self, (key, op): Rerun) -> bool {
         let index = op as usize;
         if !self.may_rerun(op, stage(key)) {

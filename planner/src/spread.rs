@@ -10,14 +10,13 @@ use simulator::{Figures, Program, ProvenPlan};
 
 use crate::plan::proven;
 use crate::split_mix::SplitMix;
-use crate::{PlanError, Problem};
+use crate::{Problem, Result};
 
 /// By how much times scatter: each is its stated value times a factor whose logarithm is normal
 /// with mean zero (the stated value is the median). Times are positive and their tails long to the
 /// right, which is what that distribution is for (Limpert, Stahel and Abbt, 2001).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// Standard deviation of the logarithm.
     sigma: f64,
 }
 
@@ -113,7 +112,7 @@ pub fn slower(trace: &Trace, machine: &Machine, factor: f64) -> (Trace, Machine)
 /// # Errors
 ///
 /// If the plan is of another trace than the slower one of the problem's.
-pub fn retimed(plan: ProvenPlan, problem: &Problem) -> Result<ProvenPlan, PlanError> {
+pub fn retimed(plan: ProvenPlan, problem: &Problem) -> Result<ProvenPlan> {
     let Problem { trace, machine, .. } = problem;
     let mut plan = plan.into_plan();
     for index in 0..plan.actions.len() {

@@ -54,27 +54,6 @@ fn for_each_problem(count: u64, mut check: impl FnMut(u64, &Problem)) {
 }
 
 #[test]
-fn plans_are_safe_and_compute_their_trace() {
-    let methods: [Box<dyn Method>; 5] = [
-        Box::new(VdnnHost),
-        Box::new(StaticCompression::default()),
-        Box::new(Cswap::Lossless),
-        Box::new(Cswap::Plus { parameter: None }),
-        Box::new(Comet::default()),
-    ];
-    let (mut planned, mut compressed) = ([0; 5], [0; 5]);
-    for_each_problem(150, |_, problem| {
-        for (index, method) in methods.iter().enumerate() {
-            let Ok(plan) = plan(method.as_ref(), problem, &NoMonitor) else { continue };
-            planned[index] += 1;
-            compressed[index] += i32::from(!plan.codecs.is_empty());
-        }
-    });
-    assert!(planned.iter().all(|n| *n > 15), "{planned:?}");
-    assert!(compressed.iter().all(|n| *n > 5), "{compressed:?}");
-}
-
-#[test]
 fn cswap_is_never_slower_than_vdnn_and_often_faster() {
     let vdnn = ["vdnn-conv", "vdnn-all"].map(|name| by_name(name).expect("registered"));
     let (mut faster, mut rows) = (0, 0);
@@ -200,7 +179,8 @@ fn cswap_compresses_what_is_sparse_enough_and_sc_all_that_gets_smaller() {
     let (fast, slow) = (problem(100), problem(500));
     assert_eq!(decided(&Cswap::Lossless, &fast), ["Swap", "swap zvc", "swap zvc"]);
     assert_eq!(decided(&Cswap::Lossless, &slow), ["Swap", "Swap", "swap zvc"]);
-    // What no lossless codec makes smaller, the lossy one does, with CSWAP+'s parameter or a stated one.
+    // What no lossless codec makes smaller, the lossy one does, with CSWAP+'s parameter or a stated
+    // one.
     let sc = |parameter| decided(&StaticCompression { parameter }, &slow);
     assert_eq!(sc(None), ["swap zfp(350)", "swap zvc", "swap zvc"]);
     assert_eq!(sc(Some(1)), ["swap zfp(100)", "swap zvc", "swap zvc"]);

@@ -1,5 +1,5 @@
-//! CSWAP+ is never slower than vDNN in prediction: on any network, machine and epoch that comes with
-//! tidegate. All of them take minutes: `TIDEGATE_THOROUGH=1`, best in release.
+//! CSWAP+ is never slower than vDNN in prediction: on any network, machine and epoch that comes
+//! with tidegate. All of them take minutes: `TIDEGATE_THOROUGH=1`, best in release.
 
 use networks::{NetworkOptions, modelled_trace, network, networks};
 use planner::methods::{Cswap, Vdnn};

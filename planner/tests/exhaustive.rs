@@ -48,8 +48,8 @@ fn near(time: Nanos, best: Nanos) -> bool {
     time.0 <= best.0 + best.0 / 4
 }
 
-/// A way that fits byte for byte need not have addresses, and tide leaves alone what has less than a
-/// thousandth of the budget. None that is much faster than a plan is possible all the same.
+/// A way that fits byte for byte need not have addresses, and tide leaves alone what has less than
+/// a thousandth of the budget. None that is much faster than a plan is possible all the same.
 fn no_way_is_missed(problem: &Problem, seed: u64, time: Nanos) {
     let mut options = options(problem);
     for (options, gap) in options.iter_mut().zip(problem.model.gaps()) {

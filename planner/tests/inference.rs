@@ -1,10 +1,13 @@
 //! Predicting lookups in a table, on figures that can be worked out by hand.
 
+mod common;
+
+use common::build;
 use planner::inference::{
     Access, Choice, InferenceError, Limit, Lookups, Packing, Placement, Prediction, Staging, choose,
 };
 use proptest::prelude::*;
-use schema::{Bandwidth, Bytes, BytesPerSec, Compute, Device, Host, Link, Machine, Nanos};
+use schema::{Bandwidth, Bytes, BytesPerSec, Machine, Nanos};
 
 const PLAIN: Staging = Staging::ZeroCopy { link: false, cache: false };
 const LINK: Staging = Staging::ZeroCopy { link: true, cache: false };
@@ -14,32 +17,12 @@ const BOTH: Staging = Staging::ZeroCopy { link: true, cache: true };
 /// A byte takes a nanosecond on the link; the device reads 1555 of them in that time, and
 /// decompresses 215.
 fn machine() -> Machine {
-    Machine {
-        name: "test".into(),
-        description: String::new(),
-        device: Device {
-            name: "test".into(),
-            memory: Bytes(1 << 30),
-            reserved: Bytes::ZERO,
-            compute: Compute {
-                f32_flops: 1,
-                f16_flops: 1,
-                memory_bandwidth: BytesPerSec(1_555_000_000_000),
-                codec_lane: true,
-                beside_codec: 1.0,
-            },
-        },
-        host: Host { memory: Bytes(1_000_000) },
-        link: Link {
-            name: "test".into(),
-            d2h: Bandwidth::constant(BytesPerSec(1_000_000_000)),
-            h2d: Bandwidth::constant(BytesPerSec(1_000_000_000)),
-            latency: Nanos(100),
-            both_directions: 1.0,
-            beside_copy: 1.0,
-        },
-        sources: Default::default(),
-    }
+    let mut machine = build::machine(1_000_000_000);
+    machine.link.latency = Nanos(100);
+    machine.host.memory = Bytes(1_000_000);
+    machine.device.memory = Bytes(1 << 30);
+    machine.device.compute.memory_bandwidth = BytesPerSec(1_555_000_000_000);
+    machine
 }
 
 /// 1000 rows of 512 bytes, 100 of them in a lookup.

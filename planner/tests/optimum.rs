@@ -1,5 +1,5 @@
-//! Bounds against the best of *all* plans of tiny problems, not only of those that methods can express:
-//! dead tensors held, copies as early as they can be, ops run again for nobody's sake.
+//! Bounds against the best of *all* plans of tiny problems, not only of those that methods can
+//! express: dead tensors held, copies as early as they can be, ops run again for nobody's sake.
 //!
 //! `TIDEGATE_CASES=100000 cargo test --release -p tidegate-planner --test optimum` runs more;
 //! `TIDEGATE_SEED=N` with `TIDEGATE_CASES=1` replays case N.
@@ -40,8 +40,8 @@ fn small_trace(random: &mut Random, most_tensors: usize) -> Trace {
     }
 }
 
-/// What there was of one kind: cases, those whose optimum takes more than the ops, of these those in
-/// which the bound does, too, and the sum of its shares of the optimum's overhead.
+/// What there was of one kind: cases, those whose optimum takes more than the ops, of these those
+/// in which the bound does, too, and the sum of its shares of the optimum's overhead.
 #[derive(Debug, Default)]
 struct Count {
     cases: u64,

@@ -6,7 +6,6 @@ use common::random::{self, Random};
 use planner::methods::{Method, Tide};
 use planner::{Allowed, NoMonitor, plan};
 use schema::Nanos;
-use simulator::{check_contract, prove};
 
 #[test]
 fn recomputing_alone_no_other_method_is_faster() {
@@ -21,10 +20,6 @@ fn recomputing_alone_no_other_method_is_faster() {
         let rivals = rivals.filter(|m| m.name() != Tide.name() && !m.only_on_request());
         let planned = |method: &dyn Method| plan(method, &problem, &NoMonitor).ok();
         let tide = planned(&Tide);
-        if let Some(plan) = &tide {
-            prove(plan).unwrap();
-            check_contract(plan, &trace).unwrap();
-        }
         let time = tide.map_or(Nanos(u64::MAX), |plan| plan.predicted.iteration);
         for rival in rivals {
             let other = planned(rival.as_ref()).map(|plan| plan.predicted.iteration);

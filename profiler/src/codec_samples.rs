@@ -6,7 +6,6 @@
 use codecs::synthetic::Recipe;
 use codecs::{Codec, CodecId, Layout, TensorView};
 use planner::{Monitor, Progress};
-use results::CodecSample;
 use runtime::memory::room_for;
 use schema::{Bytes, Dtype, Fidelity, Nanos};
 
@@ -18,6 +17,35 @@ const SPARSITY: [f64; 2] = [0.2, 0.9];
 /// Runs before a time may count as settled, and how much the second fastest is slower at most then.
 const LEAST_RUNS: u32 = 5;
 const SETTLED: f64 = 1.01;
+
+/// One codec at work on one tensor: what it made of it, and the fastest times.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CodecSample {
+    /// What it ran on.
+    pub device: String,
+    /// The codec's name without its parameter.
+    pub codec: String,
+    /// Its parameter, where it has one.
+    pub parameter: Option<f64>,
+    /// What comes back: `lossless`, `fixed_rate` or `error_bounded`.
+    pub fidelity: String,
+    /// The element type.
+    pub dtype: String,
+    /// Threads that worked on it; on a GPU blocks of threads, at most.
+    pub threads: u32,
+    /// Runs of which these are the fastest.
+    pub runs: u32,
+    /// Share of the tensor's values that are zero.
+    pub sparsity: f64,
+    /// Size of the raw tensor.
+    pub bytes: Bytes,
+    /// Size of its compressed form.
+    pub compressed: Bytes,
+    /// Fastest time of making the compressed form.
+    pub compress: Nanos,
+    /// Fastest time of bringing the tensor back.
+    pub decompress: Nanos,
+}
 
 /// Which samples are taken.
 pub struct Sampling<'a> {

@@ -6,7 +6,7 @@ use runtime::device::host::{HostDevice, HostOptions, memory_needed};
 use runtime::device::{Device, Fault, Stop};
 use runtime::memory::room_for;
 use runtime::network::Network;
-use runtime::profile::{Needs, Profiler, SMALLER};
+use runtime::profile::{Needs, SMALLER, zeros};
 use schema::{Bytes, Machine, Nanos, Plan, Trace};
 
 use crate::error::{MeasureError, Result};
@@ -172,16 +172,15 @@ pub(crate) fn count_zeros(
     target: &Target,
     (network, trace): (&Network, &Trace),
     plan: &Plan,
-    course: Profiler,
+    (iterations, seed): (usize, u64),
     monitor: &dyn Monitor,
 ) -> Result<Vec<Option<f64>>> {
-    let Profiler { warmup, repeats, seed } = course;
     match target {
-        Target::Host(_) => Ok(course.measure(network, || {})?.measured.sparsity),
+        Target::Host(_) => Ok(zeros(network, iterations, seed)?),
         Target::Cuda(options) => {
             let options = CudaOptions { seed, count_zeros: true, ..options.clone() };
             let mut device = cuda::open(network, trace, plan, &options)?;
-            let runs = Runs { warmup, iterations: repeats, seed, graph: false, fingerprint: false };
+            let runs = Runs { warmup: 0, iterations, seed, graph: false, fingerprint: false };
             runs.run(network, &mut device, monitor)?;
             Ok(device.zeros()?)
         }

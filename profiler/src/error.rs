@@ -4,7 +4,7 @@ use planner::PlanError;
 use runtime::cuda::{CodecRunError, CudaError, OpenError};
 use runtime::device::{AccessError, DeviceError, RunFailure};
 use runtime::memory::NoRoom;
-use runtime::profile::ProfileError;
+use runtime::profile::ZerosError;
 
 /// Why something was not measured or run. Each error beneath names its place and its remedy.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum MeasureError {
     Run(#[from] RunFailure),
     /// An iteration in core did not end.
     #[error(transparent)]
-    InCore(#[from] ProfileError),
+    InCore(#[from] ZerosError),
     /// A tensor that should be there between iterations is not.
     #[error(transparent)]
     Access(#[from] AccessError),
@@ -65,6 +65,81 @@ pub enum MeasureError {
 impl From<std::io::Error> for MeasureError {
     fn from(error: std::io::Error) -> Self {
         Self::Threads(error.into())
+    }
+}
+
+/// What came of work that was not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// It could not be done; on another machine it might.
+    Failed,
+    /// Something that was named or written is wrong.
+    Input,
+    /// There is no feasible plan.
+    Infeasible,
+    /// A proof or check did not hold.
+    NotProven,
+    /// Whoever waited wanted no more.
+    Interrupted,
+}
+
+impl MeasureError {
+    /// What came of it.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Plan(error) => of_planning(error),
+            Self::Device(error) => of_device(error),
+            Self::Open(error) => of_opening(error),
+            Self::Kernels(error) => of_kernels(error),
+            Self::Run(RunFailure::Stopped) | Self::Interrupted => Kind::Interrupted,
+            Self::Run(_)
+            | Self::InCore(_)
+            | Self::Access(_)
+            | Self::NoRoom(_)
+            | Self::Cuda(_)
+            | Self::Threads(_) => Kind::Failed,
+            Self::Codec(_)
+            | Self::HostAlone(_)
+            | Self::Sizes
+            | Self::NoGraphs
+            | Self::NoWarmup
+            | Self::NoFaults => Kind::Input,
+        }
+    }
+}
+
+/// What came of planning: a plan that cannot be proven is our error, never a result.
+pub fn of_planning(error: &PlanError) -> Kind {
+    match error {
+        PlanError::Interrupted => Kind::Interrupted,
+        PlanError::Unproven { .. } => Kind::NotProven,
+        _ => Kind::Infeasible,
+    }
+}
+
+/// What came of opening a CUDA device for a plan.
+pub fn of_opening(error: &OpenError) -> Kind {
+    match error {
+        OpenError::Plan(error) => of_device(error),
+        OpenError::Commands(_) => Kind::Input,
+        OpenError::Cuda(_) => Kind::Failed,
+    }
+}
+
+/// What came of a codec's kernels: those that make other bytes than the codec have failed a check.
+pub fn of_kernels(error: &CodecRunError) -> Kind {
+    match error {
+        CodecRunError::Cuda(_) => Kind::Failed,
+        CodecRunError::Codec(_) => Kind::Input,
+        CodecRunError::OtherBytes { .. } | CodecRunError::Refused { .. } => Kind::NotProven,
+    }
+}
+
+fn of_device(error: &DeviceError) -> Kind {
+    match error {
+        DeviceError::Unsafe(_) | DeviceError::Contract(_) => Kind::NotProven,
+        DeviceError::NoRoom(_) | DeviceError::NoThread { .. } => Kind::Failed,
+        _ => Kind::Input,
     }
 }
 

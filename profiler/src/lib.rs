@@ -1,7 +1,6 @@
-//! Where traces come from: [`import`] reads others' recordings, [`trainable`] makes a network that
-//! only describes its layers one that trains, and the rest measures. [`device`] runs plans on a
-//! device, [`profile`] times a network's ops there and what the machine does besides ([`measure`]),
-//! and [`codec_samples`] times codecs.
+//! Where traces come from: [`import`] reads others' recordings, and the rest measures. [`device`]
+//! runs plans on a device, [`profile`] times a network's ops there and what the machine does besides
+//! ([`measure`]), and [`codec_samples`] times codecs.
 //!
 //! *Invariant: nothing is printed, and whoever waits is told of progress by a
 //! [`Monitor`](planner::Monitor), which may also end the work.*
@@ -16,7 +15,6 @@ pub mod measure;
 pub mod op_times;
 pub mod profile;
 pub mod runs;
-pub mod trainable;
 mod within;
 
-pub use error::MeasureError;
+pub use error::{Kind, MeasureError, of_kernels, of_opening, of_planning};

@@ -2,7 +2,6 @@
 
 use planner::Monitor;
 use runtime::network::{Measured, Network};
-use runtime::profile::Profiler;
 use scenarios::Budget;
 use schema::{Link, Machine, Origin, Provenance, Trace};
 
@@ -75,7 +74,7 @@ fn measure_in_core(
     // Times are those of the device itself, from which predictions are made.
     let plan = in_core_plan(trace, machine)?;
     // What is zero shows once it trains.
-    let first = Profiler { warmup: 0, repeats: runs.warmup.max(1), seed: runs.seed };
+    let first = (runs.warmup.max(1), runs.seed);
     let zeros = count_zeros(on, (network, trace), &plan, first, monitor)?;
     let execution = on.run((network, trace, machine), &plan, runs, &[], monitor)?;
     let times = OpTimes::of(trace.ops.len(), &execution.timelines);
@@ -99,12 +98,9 @@ fn provenance(source: String, how: &Measuring, machine: &Machine) -> Provenance 
          {seed})."
     )];
     Provenance {
-        origin: Origin::Measured,
-        device: machine.device.name.clone(),
         framework: Some("tidegate runtime".into()),
-        source,
         date: Some(chrono::Utc::now().format("%Y-%m-%d").to_string()),
         notes,
-        settings: Default::default(),
+        ..Provenance::new(Origin::Measured, machine.device.name.clone(), source)
     }
 }

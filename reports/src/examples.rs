@@ -151,15 +151,7 @@ pub(crate) fn infeasible() -> MethodResult {
 pub(crate) fn comparison() -> Comparison {
     Comparison {
         trace: reference("resnet50 (batch 64)"),
-        provenance: Some(Provenance {
-            settings: Default::default(),
-            origin: Origin::Measured,
-            device: "V100".into(),
-            framework: None,
-            source: "tidegate profile".into(),
-            date: None,
-            notes: Vec::new(),
-        }),
+        provenance: Some(Provenance::new(Origin::Measured, "V100", "tidegate profile")),
         machine: reference("v100-pcie3"),
         budget: Bytes(2_000_000_000),
         in_core: InCore {

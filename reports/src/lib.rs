@@ -4,6 +4,7 @@
 //! file, and all but the painting of pixels cannot fail. The same values give the same bytes.
 
 mod axis;
+mod breakdown;
 mod checked;
 mod columns;
 mod comparison;
@@ -23,6 +24,7 @@ mod trained;
 #[cfg(test)]
 mod examples;
 
+pub use breakdown::breakdown;
 pub use checked::Checked;
 pub use columns::columns;
 pub use comparison::{Comparison, InCore, Jitter, MethodResult, Status, json_schema};

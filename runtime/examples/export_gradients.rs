@@ -3,9 +3,10 @@
 //! then `python runtime/checks/gradients.py gradients.json`.
 
 use runtime::layers::{
-    Activation, Adam, Attention, AveragePool, BatchNorm, Broadcast, Convolution, Embedding, Linear,
-    MaxPool, Movement, Optimizer, Product, Rotary, RowNorm, Sgd, Shape, SigmoidCrossEntropy,
-    SoftmaxCrossEntropy, Upsample, Window, cell_from_index, softmax, softmax_backward,
+    Activation, Adam, Attention, AveragePool, BatchNorm, Broadcast, Convolution, Embedding,
+    Function, Linear, MaxPool, Movement, Optimizer, Product, Rotary, RowNorm, Sgd, Shape,
+    SigmoidCrossEntropy, SoftmaxCrossEntropy, Upsample, Window, cell_from_index, softmax,
+    softmax_backward,
 };
 use runtime::network::Random;
 use serde_json::{Map, Value, json};

@@ -51,10 +51,6 @@ pub use loads::CudaLoads;
 pub use probe::{CudaFacts, CudaProbe};
 pub use zeros::Zeros;
 
-/// The architectures that kernels must compile for, where the compiler knows them: Volta, Turing,
-/// Ampere, Hopper, Blackwell.
-pub const ARCHITECTURES: [u32; 6] = [70, 75, 80, 90, 100, 120];
-
 const COMMON: &str = include_str!("cuda/kernels/common.cu");
 
 const FLOATS: &str = include_str!("cuda/kernels/element_f32.cu");

@@ -33,7 +33,6 @@ pub trait Device {
     /// Replaces what a tensor holds that is there before the iteration.
     ///
     /// # Errors
-    ///
     /// If it is not there, or has another number of cells.
     fn write(&mut self, tensor: TensorId, data: &[f32]) -> Result<(), AccessError>;
 
@@ -41,14 +40,12 @@ pub trait Device {
     /// after it.
     ///
     /// # Errors
-    ///
     /// If it is not there, or has another number of cells.
     fn read(&mut self, tensor: TensorId, data: &mut [f32]) -> Result<(), AccessError>;
 
     /// Runs one iteration and returns what was measured. All lanes are drained when it returns.
     ///
     /// # Errors
-    ///
     /// Where it was stopped or an action failed. No lane works on when it returns; but tensors are
     /// left as the aborted iteration left them, so the device refuses everything from then on.
     fn run(&mut self) -> Result<Timeline, RunFailure>;

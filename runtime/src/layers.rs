@@ -43,7 +43,7 @@ mod softmax_cross_entropy;
 mod tile;
 mod upsample;
 
-pub use activation::Activation;
+pub use activation::{Activation, Function};
 pub use add::{add, add_assign};
 pub use attention::Attention;
 pub use average_pool::AveragePool;

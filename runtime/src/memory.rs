@@ -24,7 +24,6 @@ pub struct NoRoom {
 /// than an allocator would hand out, on any system.
 ///
 /// # Errors
-///
 /// [`NoRoom`], where it does not fit.
 pub fn room_for(what: impl Into<String>, needed: u64, remedy: &'static str) -> Result<(), NoRoom> {
     let available = available();

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use runtime::network::{Measured, ResNet, Step};
+use networks::{NetworkOptions, network};
+use runtime::network::{Measured, Network, Step};
 use schema::{Bytes, Document, Nanos, OpKind, Phase, Trace};
 
 /// What a forward op computes, from how much and to how much; of convolutions, in how many
@@ -27,7 +28,8 @@ fn forward(trace: &Trace) -> Vec<Forward<'_>> {
 fn the_forward_phase_of_the_bundled_trace_is_that_of_the_network() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/traces/resnet18-host.json");
     let trace = Trace::read(Path::new(file)).unwrap();
-    let network = ResNet::resnet18(16, 224).build(&trace.network).unwrap();
+    let options = NetworkOptions { batch: 16, ..NetworkOptions::default() };
+    let network = Network::new(&network("resnet18", &options).unwrap(), None).unwrap();
     let measured = Measured { durations: Vec::new(), sparsity: Vec::new() };
     let now = network.trace(&measured, trace.provenance.clone());
     assert!(trace.total_time() > Nanos::ZERO);

@@ -2,8 +2,7 @@
 //! operands, sizes, and what is drawn before the first iteration, which depends on a tensor's place.
 
 use networks::{NetworkOptions, Optimizer, network, networks};
-use profiler::trainable::{Training, trainable};
-use runtime::network::Measured;
+use runtime::network::{Measured, Network};
 use schema::{Document, Origin, Provenance};
 
 #[test]
@@ -19,17 +18,9 @@ fn the_tapes_are_those_that_they_were() {
     for info in networks() {
         for (choice, options) in &choices {
             let described = network(info.name, options).unwrap();
-            let network = trainable(&described, Training::default()).unwrap();
+            let network = Network::new(&described, None).unwrap();
             for network in [network.clone(), network.in_bf16()] {
-                let provenance = Provenance {
-                    settings: Default::default(),
-                    origin: Origin::Modelled,
-                    device: "none".into(),
-                    framework: None,
-                    source: "test".into(),
-                    date: None,
-                    notes: Vec::new(),
-                };
+                let provenance = Provenance::new(Origin::Modelled, "none", "test");
                 let nothing = Measured { durations: Vec::new(), sparsity: Vec::new() };
                 let mut trace = network.trace(&nothing, provenance);
                 for op in &mut trace.ops {

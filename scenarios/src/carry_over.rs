@@ -3,7 +3,7 @@
 use std::fmt;
 
 use schema::{
-    Compute, Document, Dtype, Machine, Nanos, Op, OpKind, Origin, TensorId, Trace, TraceError,
+    Compute, Document, Dtype, Machine, Malformed, Nanos, Op, OpKind, Origin, TensorId, Trace,
 };
 
 /// What was done to a trace's compute times. Its `Display` says it in a sentence for the user.
@@ -46,7 +46,7 @@ pub enum CarryOverError {
         /// Its name.
         name: String,
         /// What is wrong.
-        source: <Machine as Document>::Invalid,
+        source: Malformed,
     },
     /// A trace that is not well formed, or times that no 64-bit number holds afterwards.
     #[error("the trace of `{network}` has no times on `{machine}`")]
@@ -56,7 +56,7 @@ pub enum CarryOverError {
         /// The machine that it was to be carried to.
         machine: String,
         /// What is wrong.
-        source: TraceError,
+        source: Malformed,
     },
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use networks::suggest::{closest, remedy};
-use schema::{Document, FileError, Machine};
+use schema::{FileError, Malformed};
 
 /// Why a machine or a trace could not be given.
 #[derive(Debug, thiserror::Error)]
@@ -105,7 +105,7 @@ pub enum ScenarioError {
         /// The file.
         file: PathBuf,
         /// What is wrong.
-        source: <Machine as Document>::Invalid,
+        source: Malformed,
     },
     /// A bundled document that could not be read.
     #[error("the bundled document `{name}` cannot be read")]

@@ -60,9 +60,9 @@ fn element(dtype: Dtype) -> (u128, bool) {
     (u128::from(dtype.bytes()), is_float)
 }
 
-/// What a codec of fixed rate makes of a sequence of values: whole blocks of four, each of a whole number of
-/// bits, in whole words of 64, as ZFP does. A rate in thousandths is rounded up, by less than an eighth of a
-/// bit in each block.
+/// What a codec of fixed rate makes of a sequence of values: whole blocks of four, each of a whole
+/// number of bits, in whole words of 64, as ZFP does. A rate in thousandths is rounded up, by less
+/// than an eighth of a bit in each block.
 fn fixed_rate(bytes: Bytes, permille: u32, width: u128) -> Option<Bytes> {
     const VALUES: u128 = 4;
     let blocks = u128::from(bytes.0).div_ceil(width * VALUES);
@@ -220,7 +220,8 @@ mod tests {
         let zfp = model(Fidelity::FixedRate, SizeModel::Rate { permille: 250, margin_permille: 0 });
         let cost = |dtype| zfp.cost(Bytes(1001), None, dtype);
         let f32 = cost(Some(Dtype::F32)).expect("smaller");
-        // 251 values are 63 blocks of 32 bits, which fill 31 words and a half; 501 are 126, 63 words.
+        // 251 values are 63 blocks of 32 bits, which fill 31 words and a half; 501 are 126, 63
+        // words.
         assert_eq!((f32.reserved, f32.variable), (Bytes(256), false));
         assert_eq!(cost(Some(Dtype::F16)).map(|c| c.reserved), Some(Bytes(504)));
         assert_eq!(cost(Some(Dtype::I64)), None);

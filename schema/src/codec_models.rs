@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::file::{Malformed, malformed};
 use crate::{Bytes, Document, Nanos};
 
 /// Models of the codecs of one device: the size that each makes of a tensor, and its times.
@@ -106,8 +107,9 @@ pub enum SizeModel {
         margin_permille: u32,
     },
     /// It is a fixed share of the tensor: a codec of fixed rate, or one whose size was found to be
-    /// much the same on all data. What a codec of fixed rate makes of a sequence is counted in whole
-    /// blocks of four values, each of a whole number of bits, and whole words of 64 bits, as ZFP does.
+    /// much the same on all data. What a codec of fixed rate makes of a sequence is counted in
+    /// whole blocks of four values, each of a whole number of bits, and whole words of 64 bits, as
+    /// ZFP does.
     Rate {
         /// The share.
         permille: u32,
@@ -194,51 +196,27 @@ impl CodecModel {
     }
 }
 
-/// Why codec models are not well formed.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum CodecModelsError {
-    /// More models than a plan can name.
-    #[error("there are {count} models, and a plan can name 255: leave some away")]
-    TooMany {
-        /// How many there are.
-        count: usize,
-    },
-    /// Two models of one codec with one setting.
-    #[error("models[{index}] is of {codec}, and so is one before it: leave one away")]
-    Twice {
-        /// Its position.
-        index: usize,
-        /// The codec.
-        codec: CodecRef,
-    },
-    /// A field that makes no sense.
-    #[error("models[{index}].{field} {why}")]
-    Field {
-        /// The model's position.
-        index: usize,
-        /// The field.
-        field: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-}
-
 impl Document for CodecModels {
     const FORMAT: &'static str = "tidegate/codec-models";
     const VERSION: u32 = 1;
-    type Invalid = CodecModelsError;
 
-    fn check(&self) -> Result<(), CodecModelsError> {
+    fn check(&self) -> Result<(), Malformed> {
         if self.models.len() > 255 {
-            return Err(CodecModelsError::TooMany { count: self.models.len() });
+            let count = self.models.len();
+            return malformed(format!(
+                "there are {count} models, and a plan can name 255: leave some away"
+            ));
         }
         for (index, model) in self.models.iter().enumerate() {
             let same = |o: &CodecModel| o.codec == model.codec && o.parameter == model.parameter;
             if self.models[..index].iter().any(same) {
-                return Err(CodecModelsError::Twice { index, codec: model.codec_ref() });
+                let codec = model.codec_ref();
+                return malformed(format!(
+                    "models[{index}] is of {codec}, and so is one before it: leave one away"
+                ));
             }
             if let Some((field, why)) = model.problem() {
-                return Err(CodecModelsError::Field { index, field, why });
+                return malformed(format!("models[{index}].{field} {why}"));
             }
         }
         Ok(())

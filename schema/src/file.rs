@@ -19,11 +19,8 @@ pub trait Document: Serialize + DeserializeOwned {
     const FORMAT: &'static str;
     /// The version that is written; readers accept it and all before it.
     const VERSION: u32;
-    /// Why a value of this type may be malformed.
-    type Invalid: std::error::Error + Send + Sync + 'static;
-
     /// Checks what the type alone does not guarantee.
-    fn check(&self) -> Result<(), Self::Invalid>;
+    fn check(&self) -> Result<(), Malformed>;
 
     /// Digest of the content. Layout and white space of a file do not enter it.
     fn digest(&self) -> Digest {
@@ -53,6 +50,16 @@ pub trait Document: Serialize + DeserializeOwned {
     fn write(&self, path: &Path) -> Result<(), FileError> {
         PendingFile::create(path)?.finish(self.to_json().as_bytes())
     }
+}
+
+/// Why a document is not well formed, with the place as in its text: `ops[3].reads names ...`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Malformed(pub String);
+
+/// A document is not well formed: `what` names the place and what is wrong with it.
+pub(crate) fn malformed<T>(what: impl Into<String>) -> Result<T, Malformed> {
+    Err(Malformed(what.into()))
 }
 
 #[derive(Serialize)]
@@ -86,69 +93,40 @@ const LARGEST_FILE: u64 = 1 << 30;
 
 /// Why a file could not be read or written.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum FileError {
     /// The operating system refused.
     #[error("cannot {verb} {}", path.display())]
     Io {
         /// `read` or `write`.
         verb: &'static str,
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
     /// The file is too large to be a document.
     #[error("{} is larger than {LARGEST_FILE} bytes, which no document of tidegate is", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-    },
+    TooLarge { path: PathBuf },
     /// The text is not JSON, or not this document.
     #[error("{} is not a {expected} file", path.display())]
     Syntax {
-        /// The file.
         path: PathBuf,
-        /// The format that was expected.
         expected: &'static str,
         /// Line, column and what is wrong there.
         source: serde_json::Error,
     },
     /// A document of another type.
     #[error("{} holds {found}, not a {expected}: pass the right file", path.display())]
-    OtherFormat {
-        /// The file.
-        path: PathBuf,
-        /// What it says it is.
-        found: String,
-        /// What was expected.
-        expected: &'static str,
-    },
+    OtherFormat { path: PathBuf, found: String, expected: &'static str },
     /// A document that a newer tidegate wrote.
     #[error(
         "{} is a {format} of version {found}; this tidegate reads versions up to {newest}: \
          update tidegate",
         path.display()
     )]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// The document's format.
-        format: &'static str,
-        /// Its version.
-        found: u32,
-        /// The newest version known here.
-        newest: u32,
-    },
+    Newer { path: PathBuf, format: &'static str, found: u32, newest: u32 },
     /// A document that contradicts itself.
     #[error("{} is a {format} that contradicts itself", path.display())]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// The document's format.
-        format: &'static str,
-        /// What is wrong.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    Invalid { path: PathBuf, format: &'static str, source: Malformed },
 }
 
 /// The whole text of a file, or of the standard input where `path` is `-`. Bytes that are not
@@ -214,7 +192,7 @@ fn parse<D: Document>(text: &str, path: &Path) -> Result<D, FileError> {
     envelope.content.check().map_err(|source| FileError::Invalid {
         path: path.to_path_buf(),
         format: D::FORMAT,
-        source: Box::new(source),
+        source,
     })?;
     Ok(envelope.content)
 }

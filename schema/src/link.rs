@@ -21,9 +21,9 @@ pub struct Link {
     /// Speed of each direction while both are busy, as a share of its speed alone: 1 for a link
     /// whose directions do not disturb each other, 0.5 for one that shares its bandwidth.
     pub both_directions: f64,
-    /// Speed of compute while a copy runs, in either direction or in both, as a share of its speed alone,
-    /// from 0.1 to 1: both want the device's memory. Absent: 1, so that copies do not slow it. The copy
-    /// keeps its speed.
+    /// Speed of compute while a copy runs, in either direction or in both, as a share of its speed
+    /// alone, from 0.1 to 1: both want the device's memory. Absent: 1, so that copies do not slow
+    /// it. The copy keeps its speed.
     #[serde(default = "full_speed", skip_serializing_if = "is_full_speed")]
     pub beside_copy: f64,
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::file::{Malformed, malformed};
 use crate::link::{full_speed, is_full_speed};
 use crate::{Bytes, BytesPerSec, Document, Link};
 
@@ -78,34 +79,24 @@ impl Machine {
     }
 }
 
-/// Why a machine is not well formed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field} {why}")]
-pub struct MachineError {
-    field: &'static str,
-    why: &'static str,
-}
-
 impl Document for Machine {
     const FORMAT: &'static str = "tidegate/machine";
     const VERSION: u32 = 1;
-    type Invalid = MachineError;
 
-    fn check(&self) -> Result<(), MachineError> {
+    fn check(&self) -> Result<(), Malformed> {
         if let Some((field, why)) = self.link.problem() {
-            return Err(MachineError { field, why });
+            return malformed(format!("{field} {why}"));
         }
         let compute = &self.device.compute;
         if compute.f32_flops == 0 || compute.f16_flops == 0 || compute.memory_bandwidth.0 == 0 {
-            return Err(MachineError { field: "device.compute", why: "must have figures over 0" });
+            return malformed("device.compute must have figures over 0");
         }
         if !(0.1..=1.0).contains(&compute.beside_codec) {
-            let why = "must lie between 0.1 and 1";
-            return Err(MachineError { field: "device.compute.beside_codec", why });
+            return malformed("device.compute.beside_codec must lie between 0.1 and 1");
         }
         let largest = Bytes(1 << 60);
         if self.device.memory > largest || self.host.memory > largest {
-            return Err(MachineError { field: "memory_bytes", why: "exceeds 2^60 bytes" });
+            return malformed("memory_bytes exceeds 2^60 bytes");
         }
         Ok(())
     }

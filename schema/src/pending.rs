@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use crate::temporary::{Temporary, live};
 use crate::{FileError, printable};
 
-/// A file that is about to be written. It is opened before the work whose result it will hold, so that
-/// a bad path fails at once.
+/// A file that is about to be written. It is opened before the work whose result it will hold, so
+/// that a bad path fails at once.
 ///
-/// What is written goes to a temporary file in the same folder which then takes the place of the file
-/// that the path names, links followed, with its mode and owner: it is there whole or not at all,
-/// however the process ends. Only where that would destroy something the path is opened and written
-/// itself, as any program would: what is no regular file (a device, a pipe), what has more than one
-/// name (a hard link), what is open already (`/dev/fd/3`), and what must not be replaced (in a folder
-/// that is not ours to write, by an owner whom we cannot be, a mount).
+/// What is written goes to a temporary file in the same folder which then takes the place of the
+/// file that the path names, links followed, with its mode and owner: it is there whole or not at
+/// all, however the process ends. Only where that would destroy something the path is opened and
+/// written itself, as any program would: what is no regular file (a device, a pipe), what has more
+/// than one name (a hard link), what is open already (`/dev/fd/3`), and what must not be replaced
+/// (in a folder that is not ours to write, by an owner whom we cannot be, a mount).
 #[derive(Debug)]
 pub struct PendingFile {
     /// As it was named, for errors.
@@ -122,7 +122,8 @@ fn write(there: Option<Opened>, whole: Option<Temporary>, bytes: &[u8]) -> io::R
         let mut file = whole.file();
         file.write_all(bytes)?;
         match (whole.persist(), &there) {
-            // What cannot be replaced can be written: a mount, a file of others in a folder for all.
+            // What cannot be replaced can be written: a mount, a file of others in a folder for
+            // all.
             (Err(_), Some(_)) => {}
             (done, _) => return done,
         }

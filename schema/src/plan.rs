@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::file::{Malformed, malformed};
 use crate::{
     ActionId, BufferId, Bytes, CodecId, CodecRef, Digest, Document, HostBufferId, Nanos, OpId,
-    TensorId,
+    Recipe, TensorId,
 };
 
 /// A plan for one trace on one machine under one budget: which actions run on which lane, what
@@ -19,10 +20,10 @@ use crate::{
 ///
 /// Lanes and `after` alone decide what a plan computes. An op that changes a tensor in place
 /// ([`crate::Op::rerunnable`]) changes the one buffer that it reads; buffers, host buffers and
-/// compressed forms that were made before keep the version that they were made from, and copies
-/// and codecs carry it on. What no op makes is what the next iteration begins with, so no codec that
-/// changes values may have it. Whatever else uses the buffer must have ended before such an op starts,
-/// or start after it has ended.
+/// compressed forms that were made before keep the version that they were made from, and copies and
+/// codecs carry it on. What no op makes is what the next iteration begins with, so no codec that
+/// changes values may have it. Whatever else uses the buffer must have ended before such an op
+/// starts, or start after it has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -31,6 +32,9 @@ pub struct Plan {
     /// The method's settings, as on the command line.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
+    /// How to build the trace's network again, where the trace says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<Recipe>,
     /// The trace that it was made for.
     pub trace: Reference,
     /// The machine that it was made for.
@@ -56,8 +60,8 @@ pub struct Plan {
     /// 1000, so that codecs do not slow it.
     #[serde(default = "full_speed", skip_serializing_if = "is_full_speed")]
     pub beside_codec_permille: u16,
-    /// Speed of compute while a copy runs beside it, in thousandths of its speed alone; absent: 1000, so
-    /// that copies do not slow it.
+    /// Speed of compute while a copy runs beside it, in thousandths of its speed alone; absent:
+    /// 1000, so that copies do not slow it.
     #[serde(default = "full_speed", skip_serializing_if = "is_full_speed")]
     pub beside_copy_permille: u16,
     /// What was decided for each tensor that the method considered; all others are kept.
@@ -190,12 +194,12 @@ pub struct HostBuffer {
     pub address: u64,
     /// Its size.
     pub bytes: Bytes,
-    /// It holds the tensor's compressed form, made by this codec; or, where a codec whose output's size
-    /// varies does worse than was reserved for, the tensor itself, for which it has room then.
+    /// It holds the tensor's compressed form, made by this codec; or, where a codec whose output's
+    /// size varies does worse than was reserved for, the tensor itself, for which it has room then.
     ///
-    /// Where the tensor itself is copied to and from it, the host's processor makes the compressed form
-    /// and the tensor from it, which is part of the copies' durations; what then does not shrink to
-    /// this size is kept in memory of its own.
+    /// Where the tensor itself is copied to and from it, the host's processor makes the compressed
+    /// form and the tensor from it, which is part of the copies' durations; what then does not
+    /// shrink to this size is kept in memory of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compressed: Option<CodecId>,
 }
@@ -301,76 +305,18 @@ pub struct Predicted {
     pub bound: Option<Nanos>,
 }
 
-/// Why a plan is not well formed: it names something that it does not list. Whether a well-formed
-/// plan is *safe* is for the simulator's proof.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
-    /// An id beyond its list.
-    #[error("actions[{}].{field} names {what}, which the plan does not list", action.0)]
-    Unknown {
-        /// The action.
-        action: ActionId,
-        /// The field.
-        field: &'static str,
-        /// The id.
-        what: String,
-    },
-    /// A dependency on a later action, so that the list's order is not one in which it can run.
-    #[error("actions[{}].{field} names {on}, which does not come before it", action.0)]
-    Order {
-        /// The action.
-        action: ActionId,
-        /// The field.
-        field: &'static str,
-        /// The action that it waits for.
-        on: ActionId,
-    },
-    /// A buffer that reaches past the end of addresses.
-    #[error("{what} reaches past 2^60: no memory is that large")]
-    TooLarge {
-        /// The buffer.
-        what: String,
-    },
-    /// Times that contention makes longer than a number holds.
-    #[error("the actions take more than 2^50 ns together: no real iteration does")]
-    TooLong,
-    /// A codec that the plan does not list.
-    #[error("{place} names {codec}, which the plan does not list")]
-    UnknownCodec {
-        /// The decision or buffer.
-        place: String,
-        /// The codec.
-        codec: CodecId,
-    },
-    /// A decision whose choice and codec contradict each other.
-    #[error("decisions[{index}] is to {problem}")]
-    Codec {
-        /// The decision's position.
-        index: usize,
-        /// What is wrong.
-        problem: &'static str,
-    },
-    /// A speed out of range.
-    #[error("{field} must lie between 100 and 1000")]
-    Speed {
-        /// The field.
-        field: &'static str,
-    },
-}
-
 impl Document for Plan {
     const FORMAT: &'static str = "tidegate/plan";
     const VERSION: u32 = 1;
-    type Invalid = PlanError;
 
-    fn check(&self) -> Result<(), PlanError> {
+    fn check(&self) -> Result<(), Malformed> {
         for (field, permille) in [
             ("both_directions_permille", self.both_directions_permille),
             ("beside_codec_permille", self.beside_codec_permille),
             ("beside_copy_permille", self.beside_copy_permille),
         ] {
             if !(100..=1000).contains(&permille) {
-                return Err(PlanError::Speed { field });
+                return malformed(format!("{field} must lie between 100 and 1000"));
             }
         }
         self.check_sizes()?;
@@ -412,31 +358,32 @@ impl Plan {
         host.filter(|_| is_raw).and_then(|host| host.compressed)
     }
 
-    fn check_sizes(&self) -> Result<(), PlanError> {
+    fn check_sizes(&self) -> Result<(), Malformed> {
         const LARGEST: u128 = 1 << 60;
-        let ends = |address: u64, bytes: Bytes| u128::from(address) + u128::from(bytes.0);
-        for (i, b) in self.buffers.iter().enumerate() {
-            if ends(b.address, b.bytes) > LARGEST {
-                return Err(PlanError::TooLarge { what: format!("buffers[{i}]") });
-            }
-        }
-        for (i, b) in self.host_buffers.iter().enumerate() {
-            if ends(b.address, b.bytes) > LARGEST {
-                return Err(PlanError::TooLarge { what: format!("host_buffers[{i}]") });
+        let too_large =
+            |what: &str| malformed(format!("{what} reaches past 2^60: no memory is that large"));
+        let device = self.buffers.iter().map(|b| (b.address, b.bytes)).enumerate();
+        let host = self.host_buffers.iter().map(|b| (b.address, b.bytes)).enumerate();
+        let named = device.map(|b| ("buffers", b)).chain(host.map(|b| ("host_buffers", b)));
+        for (list, (i, (address, bytes))) in named {
+            if u128::from(address) + u128::from(bytes.0) > LARGEST {
+                return too_large(&format!("{list}[{i}]"));
             }
         }
         let bytes: u128 = self.buffers.iter().map(|b| u128::from(b.bytes.0)).sum();
         let time: u128 = self.actions.iter().map(|a| u128::from(a.duration.0)).sum();
         if bytes > LARGEST || u128::from(self.budget.0) > LARGEST {
-            return Err(PlanError::TooLarge { what: "the plan's sum of bytes".into() });
+            return too_large("the plan's sum of bytes");
         }
         match time > u128::from(Nanos::MOST.0) {
-            true => Err(PlanError::TooLong),
+            true => {
+                malformed("the actions take more than 2^50 ns together: no real iteration does")
+            }
             false => Ok(()),
         }
     }
 
-    fn check_codecs(&self) -> Result<(), PlanError> {
+    fn check_codecs(&self) -> Result<(), Malformed> {
         for (index, decision) in self.decisions.iter().enumerate() {
             let problem = match (decision.choice, decision.codec) {
                 (Choice::Compress, None) => "compress, and names no codec",
@@ -445,7 +392,7 @@ impl Plan {
                 }
                 _ => continue,
             };
-            return Err(PlanError::Codec { index, problem });
+            return malformed(format!("decisions[{index}] is to {problem}"));
         }
         let decisions = self.decisions.iter().map(|d| d.codec).enumerate();
         let buffers = self.buffers.iter().map(|b| b.compressed).enumerate();
@@ -455,24 +402,27 @@ impl Plan {
             .chain(host_buffers.map(|named| ("host_buffers", named)));
         for (list, (index, codec)) in named {
             if let Some(codec) = codec.filter(|codec| codec.index() >= self.codecs.len()) {
-                return Err(PlanError::UnknownCodec { place: format!("{list}[{index}]"), codec });
+                let place = format!("{list}[{index}]");
+                return malformed(format!("{place} names {codec}, which the plan does not list"));
             }
         }
         Ok(())
     }
 
-    fn check_action(&self, id: ActionId, action: &Action) -> Result<(), PlanError> {
-        for (field, on) in action
-            .after
-            .iter()
-            .map(|on| ("after", *on))
-            .chain(action.not_before.iter().map(|on| ("not_before", *on)))
-        {
+    fn check_action(&self, id: ActionId, action: &Action) -> Result<(), Malformed> {
+        let after = action.after.iter().map(|on| ("after", *on));
+        for (field, on) in after.chain(action.not_before.iter().map(|on| ("not_before", *on))) {
             if on >= id {
-                return Err(PlanError::Order { action: id, field, on });
+                return malformed(format!(
+                    "actions[{}].{field} names {on}, which does not come before it",
+                    id.0
+                ));
             }
         }
-        let unknown = |field, what: String| Err(PlanError::Unknown { action: id, field, what });
+        let unknown = |field: &str, what: String| {
+            let place = format!("actions[{}].{field}", id.0);
+            malformed(format!("{place} names {what}, which the plan does not list"))
+        };
         let pairs = |pair: &InPlaceBuffers| [pair.input, pair.output];
         let named = (action.reads.iter().map(|b| ("reads", *b)))
             .chain(action.writes.iter().map(|b| ("writes", *b)))

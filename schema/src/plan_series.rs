@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Document;
+use crate::file::{Malformed, malformed};
 use crate::plan::Plan;
 
 /// Plans for the epochs of one training, each for a range of them: methods that decide anew as
@@ -36,63 +37,30 @@ impl PlanSeries {
     }
 }
 
-/// Why a series of plans is not well formed.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum PlanSeriesError {
-    /// There is no plan.
-    #[error("there is no plan: make at least one")]
-    Empty,
-    /// A range ends before it begins.
-    #[error("plans[{index}] is for epochs {first} to {last}, which ends before it begins")]
-    Backwards {
-        /// The plan's position.
-        index: usize,
-        /// Its first epoch.
-        first: u32,
-        /// Its last epoch.
-        last: u32,
-    },
-    /// A range does not begin where the one before it ends.
-    #[error("plans[{index}] begins with epoch {first}; the plan before it ends with epoch {last}")]
-    NotConsecutive {
-        /// The plan's position.
-        index: usize,
-        /// Its first epoch.
-        first: u32,
-        /// The last epoch of the plan before it.
-        last: u32,
-    },
-    /// A plan is not well formed.
-    #[error("plans[{index}]: {source}")]
-    Plan {
-        /// The plan's position.
-        index: usize,
-        /// What is wrong with it.
-        source: Box<<Plan as Document>::Invalid>,
-    },
-}
-
 impl Document for PlanSeries {
     const FORMAT: &'static str = "tidegate/plan-series";
     const VERSION: u32 = 1;
-    type Invalid = PlanSeriesError;
 
-    fn check(&self) -> Result<(), PlanSeriesError> {
+    fn check(&self) -> Result<(), Malformed> {
         if self.plans.is_empty() {
-            return Err(PlanSeriesError::Empty);
+            return malformed("there is no plan: make at least one");
         }
         let mut before: Option<u32> = None;
         for (index, EpochPlan { first_epoch, last_epoch, plan }) in self.plans.iter().enumerate() {
             let (first, last) = (*first_epoch, *last_epoch);
             if last < first {
-                return Err(PlanSeriesError::Backwards { index, first, last });
+                return malformed(format!(
+                    "plans[{index}] is for epochs {first} to {last}, which ends before it begins"
+                ));
             }
             if let Some(last) = before.filter(|last| last.checked_add(1) != Some(first)) {
-                return Err(PlanSeriesError::NotConsecutive { index, first, last });
+                return malformed(format!(
+                    "plans[{index}] begins with epoch {first}; the plan before it ends with epoch \
+                     {last}"
+                ));
             }
             before = Some(last);
-            plan.check()
-                .map_err(|source| PlanSeriesError::Plan { index, source: Box::new(source) })?;
+            plan.check().map_err(|Malformed(what)| Malformed(format!("plans[{index}]: {what}")))?;
         }
         Ok(())
     }
@@ -109,6 +77,7 @@ mod tests {
         Plan {
             method: "cswap".into(),
             settings: Default::default(),
+            recipe: None,
             trace: reference("trace"),
             machine: reference("machine"),
             codec_models: None,

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The text with what a terminal would obey rather than show written as `\u001b`: control characters
-/// but for line feeds and tabs, and marks that change the direction of text. JSON stays the same JSON.
+/// The text with what a terminal would obey rather than show written as `\u001b`: control
+/// characters but for line feeds and tabs, and marks that change the direction of text. JSON stays
+/// the same JSON.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_obeyed) {
         return Cow::Borrowed(text);

@@ -16,8 +16,8 @@ pub(crate) fn live() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes the temporary files of all files that are about to be written. The process is to end with
-/// this: whoever creates or finishes a file from here on waits for ever.
+/// Removes the temporary files of all files that are about to be written. The process is to end
+/// with this: whoever creates or finishes a file from here on waits for ever.
 pub fn remove_temporary_files() {
     let live = live();
     for path in live.iter() {

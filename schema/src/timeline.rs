@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::file::{Malformed, malformed};
 use crate::{ActionId, Bytes, Document, Lane, Nanos, Reference, Task};
 
 /// Intervals per lane and the memory curve of one iteration. Predicted and measured timelines are
@@ -135,61 +136,36 @@ impl Timeline {
     }
 }
 
-/// Why a timeline is not well formed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TimelineError {
-    /// An interval that ends before it starts, or after the iteration.
-    #[error("intervals[{index}] runs from {start} to {end}, in an iteration of {iteration}")]
-    Interval {
-        /// Its position.
-        index: usize,
-        /// Its start.
-        start: Nanos,
-        /// Its end.
-        end: Nanos,
-        /// The iteration's time.
-        iteration: Nanos,
-    },
-    /// A memory point out of order.
-    #[error("memory[{index}] is earlier than the one before it: order them by time")]
-    Memory {
-        /// Its position.
-        index: usize,
-    },
-    /// Times or bytes that no sum holds.
-    #[error("{what} exceeds 2^60: no real iteration does")]
-    TooLarge {
-        /// What is too large.
-        what: &'static str,
-    },
-}
-
 impl Document for Timeline {
     const FORMAT: &'static str = "tidegate/timeline";
     const VERSION: u32 = 1;
-    type Invalid = TimelineError;
 
-    fn check(&self) -> Result<(), TimelineError> {
+    fn check(&self) -> Result<(), Malformed> {
         const LARGEST: u128 = 1 << 60;
         let bytes: u128 = self.intervals.iter().map(|i| u128::from(i.bytes.0)).sum();
         let memory = self.memory.iter().map(|m| m.resident.max(m.in_flight)).max();
         let memory = memory.unwrap_or_default().max(self.budget).max(self.peak);
         if bytes > LARGEST || u128::from(memory.0) > LARGEST {
-            return Err(TimelineError::TooLarge { what: "memory" });
+            return malformed("memory exceeds 2^60: no real iteration does");
         }
         let idle = |i: &Interval| i.stall.map_or(0, |stall| u128::from(stall.idle.0));
         let lasts = |i: &Interval| u128::from(i.end.saturating_sub(i.start).0);
         let time: u128 = self.intervals.iter().map(|i| idle(i) + lasts(i)).sum();
         if time > LARGEST || u128::from(self.iteration.0) > LARGEST {
-            return Err(TimelineError::TooLarge { what: "time" });
+            return malformed("time exceeds 2^60: no real iteration does");
         }
         for (index, interval) in self.intervals.iter().enumerate() {
             let (start, end, iteration) = (interval.start, interval.end, self.iteration);
             if start > end || end > iteration {
-                return Err(TimelineError::Interval { index, start, end, iteration });
+                return malformed(format!(
+                    "intervals[{index}] runs from {start} to {end}, in an iteration of {iteration}"
+                ));
             }
         }
         let unordered = self.memory.windows(2).position(|pair| pair[0].at > pair[1].at);
-        unordered.map_or(Ok(()), |index| Err(TimelineError::Memory { index: index + 1 }))
+        unordered.map_or(Ok(()), |index| {
+            let place = format!("memory[{}]", index + 1);
+            malformed(format!("{place} is earlier than the one before it: order them by time"))
+        })
     }
 }

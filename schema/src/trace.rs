@@ -1,11 +1,12 @@
 //! One iteration of one network on one device.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Document, Nanos, OpId, TensorId, TraceError, trace_check};
+use crate::{Bytes, Digest, Document, Malformed, Nanos, OpId, Recipe, TensorId, trace_check};
 
 /// One training iteration (or inference step) of one network on one device: which ops ran in
 /// which order, how long each took, and which tensors it read and wrote.
@@ -30,7 +31,7 @@ pub struct Trace {
 }
 
 /// Where a trace's figures come from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Provenance {
     /// How the figures were obtained.
@@ -48,10 +49,31 @@ pub struct Provenance {
     /// What the importer or profiler had to decide, in sentences for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What a command made the trace with, so that the network can be built again: `network`, its
-    /// name or file, and `options`, as JSON. Absent in recordings of others.
+    /// What older versions wrote in place of [`Provenance::recipe`]: `network`, its name or file, and
+    /// `options`, as JSON.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
+    /// How to build the network again. Absent in recordings of others. It says nothing of the
+    /// iteration that the trace does not say, and does not enter the digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<Recipe>,
+}
+
+impl Provenance {
+    /// Figures of a device from a file, a command or a publication, about which nothing else is
+    /// known.
+    pub fn new(origin: Origin, device: impl Into<String>, source: impl Into<String>) -> Self {
+        Self {
+            origin,
+            device: device.into(),
+            framework: None,
+            source: source.into(),
+            date: None,
+            notes: Vec::new(),
+            settings: BTreeMap::new(),
+            recipe: None,
+        }
+    }
 }
 
 /// How a trace's figures were obtained.
@@ -192,12 +214,13 @@ pub struct Op {
     /// outlives the iteration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frees: Vec<TensorId>,
-    /// Whether running it again gives the same result: it is deterministic, or its random state
-    /// is saved, and it has no lasting effect. An op that cannot run again may *change*, in place,
+    /// Whether running it again gives the same result: it is deterministic, or its random state is
+    /// saved, and it has no lasting effect. An op that cannot run again may *change*, in place,
     /// every tensor that it reads and that no op writes: an update its parameter, say. So each run
     /// of it gives such a tensor its next version, and whatever reads the tensor, first run or
     /// rerun, needs the version that the op's place in the trace gives it: as many as there are ops
-    /// before it that change the tensor. At the end of the iteration the last version is what stays.
+    /// before it that change the tensor. At the end of the iteration the last version is what
+    /// stays.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub rerunnable: bool,
     /// Floating-point operations, where known.
@@ -309,9 +332,18 @@ impl Trace {
 impl Document for Trace {
     const FORMAT: &'static str = "tidegate/trace";
     const VERSION: u32 = 1;
-    type Invalid = TraceError;
 
-    fn check(&self) -> Result<(), TraceError> {
+    /// That of all but the recipe.
+    fn digest(&self) -> Digest {
+        let mut trace = Cow::Borrowed(self);
+        if self.provenance.recipe.is_some() {
+            trace.to_mut().provenance.recipe = None;
+        }
+        let json = serde_json::to_vec(&trace).expect("documents are plain data");
+        Digest::of_bytes(&json)
+    }
+
+    fn check(&self) -> Result<(), Malformed> {
         trace_check::check(self)
     }
 }

@@ -2,84 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::{Nanos, OpId, TensorId, Trace};
-
-/// Why a trace is not well formed. Places are written as in the JSON text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TraceError {
-    /// A tensor id beyond the list of tensors.
-    #[error("ops[{}].{list} names {tensor}, but the trace has {count} tensors", op.0)]
-    UnknownTensor {
-        /// The op.
-        op: OpId,
-        /// The field of the op.
-        list: &'static str,
-        /// The id.
-        tensor: TensorId,
-        /// How many tensors there are.
-        count: usize,
-    },
-    /// A tensor twice in one list of one op.
-    #[error("ops[{}].{list} names {tensor} twice: name it once", op.0)]
-    Repeated {
-        /// The op.
-        op: OpId,
-        /// The field of the op.
-        list: &'static str,
-        /// The tensor.
-        tensor: TensorId,
-    },
-    /// A tensor that two ops write.
-    #[error("ops[{}] writes {tensor}, which ops[{}] wrote: an in-place write makes a new tensor", op.0, first.0)]
-    WrittenTwice {
-        /// The later op.
-        op: OpId,
-        /// The earlier op.
-        first: OpId,
-        /// The tensor.
-        tensor: TensorId,
-    },
-    /// A tensor that is read at or before the op that writes it, or after it was freed.
-    #[error("ops[{}] uses {tensor} {when}", op.0)]
-    NotThere {
-        /// The op.
-        op: OpId,
-        /// The tensor.
-        tensor: TensorId,
-        /// Why it is not there.
-        when: &'static str,
-    },
-    /// An in-place pair that the op's lists or later ops contradict.
-    #[error("ops[{}].in_place lays {output} over {input}: {why}", op.0)]
-    InPlace {
-        /// The op.
-        op: OpId,
-        /// The input.
-        input: TensorId,
-        /// The output.
-        output: TensorId,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// A field of a tensor that makes no sense.
-    #[error("tensors[{}].{field} {why}", tensor.0)]
-    Tensor {
-        /// The tensor.
-        tensor: TensorId,
-        /// The field.
-        field: &'static str,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// Sums that no 64-bit number holds.
-    #[error("the {what} of the whole trace exceeds {most}: no real iteration does")]
-    TooLarge {
-        /// What was added up.
-        what: &'static str,
-        /// What it may come to.
-        most: &'static str,
-    },
-}
+use crate::file::{Malformed, malformed};
+use crate::{InPlace, Nanos, OpId, TensorId, Trace};
 
 /// Sums of bytes stay far from the end of `u64`, so that a search may add several without a check.
 const LARGEST_SUM: u128 = 1 << 60;
@@ -92,7 +16,7 @@ struct Checker<'a> {
     seen: Vec<Option<OpId>>,
 }
 
-pub(crate) fn check(trace: &Trace) -> Result<(), TraceError> {
+pub(crate) fn check(trace: &Trace) -> Result<(), Malformed> {
     check_sums(trace)?;
     let count = trace.tensors.len();
     let mut checker = Checker {
@@ -109,29 +33,33 @@ pub(crate) fn check(trace: &Trace) -> Result<(), TraceError> {
     checker.check_in_place_inputs_die()
 }
 
-fn check_sums(trace: &Trace) -> Result<(), TraceError> {
+fn check_sums(trace: &Trace) -> Result<(), Malformed> {
     let ops = || trace.ops.iter();
     let time = ops().map(|op| u128::from(op.duration.0)).sum::<u128>()
         + ops().filter_map(|op| op.recompute).map(|t| u128::from(t.0)).sum::<u128>();
     let bytes = trace.tensors.iter().map(|t| u128::from(t.bytes.0)).sum::<u128>()
         + ops().map(|op| u128::from(op.workspace.0)).sum::<u128>();
     if time > u128::from(Nanos::MOST.0) {
-        return Err(TraceError::TooLarge { what: "time", most: "2^50 ns" });
+        return malformed("the time of the whole trace exceeds 2^50 ns: no real iteration does");
     }
     if bytes > LARGEST_SUM {
-        return Err(TraceError::TooLarge { what: "memory", most: "2^60" });
+        return malformed("the memory of the whole trace exceeds 2^60: no real iteration does");
     }
     Ok(())
 }
 
 impl Checker<'_> {
-    fn collect_writers(&mut self) -> Result<(), TraceError> {
+    fn collect_writers(&mut self) -> Result<(), Malformed> {
         for (index, op) in self.trace.ops.iter().enumerate() {
             let id = OpId::from_index(index);
             self.check_list(id, "writes", &op.writes)?;
             for &tensor in &op.writes {
                 if let Some(first) = self.written_by[tensor.index()] {
-                    return Err(TraceError::WrittenTwice { op: id, first, tensor });
+                    return malformed(format!(
+                        "ops[{}] writes {tensor}, which ops[{}] wrote: an in-place write makes a \
+                         new tensor",
+                        id.0, first.0
+                    ));
                 }
                 self.written_by[tensor.index()] = Some(id);
             }
@@ -139,11 +67,10 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn check_tensors(&self) -> Result<(), TraceError> {
+    fn check_tensors(&self) -> Result<(), Malformed> {
         for (index, tensor) in self.trace.tensors.iter().enumerate() {
-            let error = |field, why| {
-                Err(TraceError::Tensor { tensor: TensorId::from_index(index), field, why })
-            };
+            let error =
+                |field: &str, why: &str| malformed(format!("tensors[{index}].{field} {why}"));
             if tensor.sparsity.is_some_and(|s| !(0.0..=1.0).contains(&s)) {
                 return error("sparsity", "is a share from 0 to 1");
             }
@@ -165,14 +92,15 @@ impl Checker<'_> {
         op: OpId,
         list: &'static str,
         tensors: &[TensorId],
-    ) -> Result<(), TraceError> {
+    ) -> Result<(), Malformed> {
         for &tensor in tensors {
-            let count = self.seen.len();
+            let (names, count) =
+                (format_args!("ops[{}].{list} names {tensor}", op.0), self.seen.len());
             let Some(seen) = self.seen.get_mut(tensor.index()) else {
-                return Err(TraceError::UnknownTensor { op, list, tensor, count });
+                return malformed(format!("{names}, but the trace has {count} tensors"));
             };
             if seen.replace(op) == Some(op) {
-                return Err(TraceError::Repeated { op, list, tensor });
+                return malformed(format!("{names} twice: name it once"));
             }
         }
         for tensor in tensors {
@@ -181,15 +109,16 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn check_op(&mut self, id: OpId) -> Result<(), TraceError> {
+    fn check_op(&mut self, id: OpId) -> Result<(), Malformed> {
         let op = &self.trace.ops[id.index()];
         self.check_list(id, "reads", &op.reads)?;
         self.check_list(id, "frees", &op.frees)?;
+        let not_there =
+            |tensor: TensorId, when: &str| malformed(format!("ops[{}] uses {tensor} {when}", id.0));
         for &tensor in &op.reads {
-            let not_there = |when| Err(TraceError::NotThere { op: id, tensor, when });
-            match self.written_by[tensor.index()] {
-                Some(writer) if writer >= id => return not_there("before it is written"),
-                _ => {}
+            let not_there = |when| not_there(tensor, when);
+            if self.written_by[tensor.index()].is_some_and(|writer| writer >= id) {
+                return not_there("before it is written");
             }
             if self.trace.tensors[tensor.index()].appears_before.is_some_and(|op| op > id) {
                 return not_there("before it appears");
@@ -199,7 +128,7 @@ impl Checker<'_> {
             }
         }
         for &tensor in &op.frees {
-            let not_there = |when| Err(TraceError::NotThere { op: id, tensor, when });
+            let not_there = |when| not_there(tensor, when);
             if self.written_by[tensor.index()].is_some_and(|writer| writer > id) {
                 return not_there("(frees it) before it is written");
             }
@@ -217,7 +146,7 @@ impl Checker<'_> {
         let mut paired = HashSet::new();
         for pair in &op.in_place {
             let (input, output) = (pair.input, pair.output);
-            let error = |why| Err(TraceError::InPlace { op: id, input, output, why });
+            let error = |why| in_place(id, pair, why);
             if !reads.contains(&input) {
                 return error("the op does not read the input");
             }
@@ -235,7 +164,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn check_in_place_inputs_die(&self) -> Result<(), TraceError> {
+    fn check_in_place_inputs_die(&self) -> Result<(), Malformed> {
         let mut last_read = vec![None; self.trace.tensors.len()];
         for (index, op) in self.trace.ops.iter().enumerate() {
             for tensor in &op.reads {
@@ -245,8 +174,8 @@ impl Checker<'_> {
         for (index, op) in self.trace.ops.iter().enumerate() {
             let id = OpId::from_index(index);
             for pair in &op.in_place {
-                let (input, output) = (pair.input, pair.output);
-                let error = |why| Err(TraceError::InPlace { op: id, input, output, why });
+                let input = pair.input;
+                let error = |why| in_place(id, pair, why);
                 if last_read[input.index()] > Some(id) {
                     return error("a later op reads the input");
                 }
@@ -257,4 +186,9 @@ impl Checker<'_> {
         }
         Ok(())
     }
+}
+
+/// What is wrong with an in-place pair.
+fn in_place(op: OpId, pair: &InPlace, why: &str) -> Result<(), Malformed> {
+    malformed(format!("ops[{}].in_place lays {} over {}: {why}", op.0, pair.output, pair.input))
 }

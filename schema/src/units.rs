@@ -76,8 +76,8 @@ unit!(
 );
 
 impl Nanos {
-    /// What the times of an iteration may add up to: 2^50 ns, some 13 days. Contention slows by up to a
-    /// hundred times, and searches add more: all that stays far from what a number holds.
+    /// What the times of an iteration may add up to: 2^50 ns, some 13 days. Contention slows by up
+    /// to a hundred times, and searches add more: all that stays far from what a number holds.
     pub const MOST: Self = Self(1 << 50);
 
     /// The duration in seconds.
@@ -96,19 +96,7 @@ impl Nanos {
     }
 }
 
-impl Bytes {
-    /// `self` rounded up to a multiple of `alignment`, which is not zero.
-    pub fn align_up(self, alignment: u64) -> Self {
-        Self(self.0.div_ceil(alignment) * alignment)
-    }
-}
-
 impl BytesPerSec {
-    /// A bandwidth given in GB/s (1e9 bytes per second), rounded to whole bytes per second.
-    pub fn from_gb_per_s(gb: f64) -> Self {
-        Self((gb * 1e9).round() as u64)
-    }
-
     /// The bandwidth in GB/s (1e9 bytes per second).
     pub fn as_gb_per_s(self) -> f64 {
         self.0 as f64 / 1e9
@@ -155,18 +143,23 @@ pub struct ParseUnitError {
     expected: &'static str,
 }
 
-/// Splits `12.5GB` into 12.5 and `GB`. Only finite, non-negative numbers pass.
-fn split_number(text: &str) -> Option<(f64, &str)> {
-    let text = text.trim();
-    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let value: f64 = text[..end].parse().ok()?;
-    Some((value, text[end..].trim()))
-}
-
-/// Scales `value` to whole units, where the result is one that a `u64` holds.
-fn scaled(value: f64, factor: f64) -> Option<u64> {
-    let amount = (value * factor).round();
-    (amount.is_finite() && amount <= 1e18).then_some(amount as u64)
+/// Reads a finite number that is not negative and its unit, `12.5GB`, in whole units where a `u64`
+/// holds them.
+fn parse(
+    text: &str,
+    expected: &'static str,
+    factor: impl Fn(&str) -> Option<f64>,
+) -> Result<u64, ParseUnitError> {
+    let (number, unit) = {
+        let text = text.trim();
+        text.split_at(text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len()))
+    };
+    let amount = number.parse::<f64>().ok().zip(factor(unit.trim()));
+    let amount = amount.map(|(number, factor)| (number * factor).round());
+    match amount.filter(|amount| amount.is_finite() && *amount <= 1e18) {
+        Some(amount) => Ok(amount as u64),
+        None => Err(ParseUnitError { text: text.to_string(), expected }),
+    }
 }
 
 /// Reads `1500`, `16GB` (1e9 bytes), `14.9GiB` (2^30 bytes) and the like.
@@ -174,24 +167,20 @@ impl FromStr for Bytes {
     type Err = ParseUnitError;
 
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
-        let error = || ParseUnitError {
-            text: text.to_string(),
-            expected: "bytes with a unit, such as 16GB, 14.9GiB, 512MiB or 1000B",
+        let expected = "bytes with a unit, such as 16GB, 14.9GiB, 512MiB or 1000B";
+        let factor = |unit: &str| match unit.to_ascii_lowercase().as_str() {
+            "" | "b" => Some(1.0),
+            "kb" => Some(1e3),
+            "mb" => Some(1e6),
+            "gb" => Some(1e9),
+            "tb" => Some(1e12),
+            "kib" => Some(1024.0),
+            "mib" => Some(1024f64.powi(2)),
+            "gib" => Some(1024f64.powi(3)),
+            "tib" => Some(1024f64.powi(4)),
+            _ => None,
         };
-        let (value, unit) = split_number(text).ok_or_else(error)?;
-        let factor = match unit.to_ascii_lowercase().as_str() {
-            "" | "b" => 1.0,
-            "kb" => 1e3,
-            "mb" => 1e6,
-            "gb" => 1e9,
-            "tb" => 1e12,
-            "kib" => 1024.0,
-            "mib" => 1024f64.powi(2),
-            "gib" => 1024f64.powi(3),
-            "tib" => 1024f64.powi(4),
-            _ => return Err(error()),
-        };
-        scaled(value, factor).map(Self).ok_or_else(error)
+        parse(text, expected, factor).map(Self)
     }
 }
 
@@ -200,12 +189,10 @@ impl FromStr for BytesPerSec {
     type Err = ParseUnitError;
 
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
-        let error = || ParseUnitError {
-            text: text.to_string(),
-            expected: "a bandwidth, such as 12GB/s or 900MB/s",
-        };
+        let expected = "a bandwidth, such as 12GB/s or 900MB/s";
+        let error = |_| ParseUnitError { text: text.to_string(), expected };
         let amount = text.trim().strip_suffix("/s").unwrap_or(text);
-        amount.parse::<Bytes>().map(|b| Self(b.0)).map_err(|_| error())
+        amount.parse::<Bytes>().map(|b| Self(b.0)).map_err(error)
     }
 }
 
@@ -214,19 +201,14 @@ impl FromStr for Nanos {
     type Err = ParseUnitError;
 
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
-        let error = || ParseUnitError {
-            text: text.to_string(),
-            expected: "a time with a unit, such as 10us, 1.5ms or 2s",
+        let factor = |unit: &str| match unit {
+            "" | "ns" => Some(1.0),
+            "us" => Some(1e3),
+            "ms" => Some(1e6),
+            "s" => Some(1e9),
+            _ => None,
         };
-        let (value, unit) = split_number(text).ok_or_else(error)?;
-        let factor = match unit {
-            "" | "ns" => 1.0,
-            "us" => 1e3,
-            "ms" => 1e6,
-            "s" => 1e9,
-            _ => return Err(error()),
-        };
-        scaled(value, factor).map(Self).ok_or_else(error)
+        parse(text, "a time with a unit, such as 10us, 1.5ms or 2s", factor).map(Self)
     }
 }
 

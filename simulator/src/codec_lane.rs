@@ -1,11 +1,11 @@
 //! Codecs on a lane of their own, beside compute.
 //!
 //! They run in the order of the sequence, one at a time. A compression starts when the last use of
-//! its tensor before the gap has ended and there is room for the compressed form; until then that room
-//! is set aside for it, so that nothing which starts before it can hold it up. A decompression
-//! starts when its compressed form is there, and so late that it ends just when the tensor is needed:
-//! earlier it would only take memory from copies in, of which there are never enough. As them it
-//! starts only where its tensor fits beside everything until it is needed.
+//! its tensor before the gap has ended and there is room for the compressed form; until then that
+//! room is set aside for it, so that nothing which starts before it can hold it up. A decompression
+//! starts when its compressed form is there, and so late that it ends just when the tensor is
+//! needed: earlier it would only take memory from copies in, of which there are never enough. As
+//! them it starts only where its tensor fits beside everything until it is needed.
 //!
 //! No wait is for ever. A compression waits for ops and compressions before it and for memory,
 //! which copies out before it give back; none of these waits for it, nor for what comes after it.

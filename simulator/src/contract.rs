@@ -20,6 +20,7 @@ use versions::Versions;
 
 /// Where a plan departs from its trace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum ContractError {
     /// The plan was made for another trace.
     #[error("the plan was made for trace {} ({}), not for {} ({}): pass that one, or plan again", .wanted.0, .wanted.1.short(), .given.0, .given.1.short())]
@@ -31,20 +32,10 @@ pub enum ContractError {
     },
     /// An action that does not do what the trace says.
     #[error("{action} {why}")]
-    Action {
-        /// The action.
-        action: ActionId,
-        /// What is wrong with it.
-        why: String,
-    },
+    Action { action: ActionId, why: String },
     /// A buffer that is not its tensor's.
     #[error("{buffer} {why}")]
-    Buffer {
-        /// The buffer.
-        buffer: BufferId,
-        /// What is wrong with it.
-        why: &'static str,
-    },
+    Buffer { buffer: BufferId, why: &'static str },
     /// An op that changes a tensor in place while another action may be using it.
     #[error(
         "{update} changes {tensor} in place, and {other}, which uses the same buffer, need not have \
@@ -53,9 +44,7 @@ pub enum ContractError {
     UnorderedUpdate {
         /// The action that changes the tensor.
         update: ActionId,
-        /// The action that uses it.
         other: ActionId,
-        /// The tensor.
         tensor: TensorId,
     },
     /// A read of a tensor as it was before, or is after, an op changed it in place.
@@ -64,9 +53,7 @@ pub enum ContractError {
          change {needed}"
     )]
     Version {
-        /// The action that reads.
         action: ActionId,
-        /// The tensor.
         tensor: TensorId,
         /// How often the buffer that it reads was changed.
         found: u32,
@@ -79,11 +66,8 @@ pub enum ContractError {
          the last is {last}"
     )]
     OldAtEnd {
-        /// The buffer.
         buffer: BufferId,
-        /// Its tensor.
         tensor: TensorId,
-        /// How often it was changed.
         found: u32,
         /// How often it should have been.
         last: u32,
@@ -91,27 +75,18 @@ pub enum ContractError {
     /// Two buffers that hold one tensor between iterations.
     #[error("{first} and {second} both hold {tensor} when the iteration {when}")]
     TwoHolders {
-        /// The tensor.
         tensor: TensorId,
-        /// A buffer.
         first: BufferId,
-        /// Another.
         second: BufferId,
         /// `begins` or `ends`.
         when: &'static str,
     },
     /// An op that the plan never runs.
     #[error("{op} is never run")]
-    NotRun {
-        /// The op.
-        op: OpId,
-    },
+    NotRun { op: OpId },
     /// A tensor that outlives the iteration and is not there at its end.
     #[error("{tensor} outlives the iteration, and no buffer holds it at the end")]
-    NotThereAtEnd {
-        /// The tensor.
-        tensor: TensorId,
-    },
+    NotThereAtEnd { tensor: TensorId },
 }
 
 /// Checks a well-formed and safe plan against its trace.

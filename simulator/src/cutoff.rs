@@ -1,8 +1,8 @@
 //! What a search is still interested in.
 
-/// What decisions may cost at most to be of interest: time of compute beyond the iteration's own ops,
-/// and memory beyond a budget, at a price. An evaluation ends as soon as it is clear that they cost
-/// more.
+/// What decisions may cost at most to be of interest: time of compute beyond the iteration's own
+/// ops, and memory beyond a budget, at a price. An evaluation ends as soon as it is clear that they
+/// cost more.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cutoff {
     /// Nanoseconds.

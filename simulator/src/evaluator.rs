@@ -17,6 +17,7 @@ use crate::{
 
 /// Why decisions cannot be carried out under the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum Infeasible {
     /// Too much is on the device at once.
     #[error("{op} needs {needed} on the device at once")]
@@ -42,22 +43,13 @@ pub enum Infeasible {
     },
     /// Something was given up that cannot be made again.
     #[error("{tensor} is needed again, and what makes it cannot be run again by then")]
-    NotRerunnable {
-        /// The tensor.
-        tensor: TensorId,
-    },
+    NotRerunnable { tensor: TensorId },
     /// Something is to be made smaller that the codec does not make smaller.
     #[error("{tensor} does not become smaller by that codec, as far as is known")]
-    NotCompressible {
-        /// The tensor.
-        tensor: TensorId,
-    },
+    NotCompressible { tensor: TensorId },
     /// Recomputation runs away.
     #[error("more ops would be run again than is sensible, for {before} at the latest")]
-    TooManyRecomputations {
-        /// The op that needs them.
-        before: OpId,
-    },
+    TooManyRecomputations { before: OpId },
     /// They cost more than whoever evaluates is interested in ([`Evaluator::set_cutoff`]).
     #[error("the decisions cost more than is of interest")]
     BeyondCutoff,
@@ -281,7 +273,8 @@ impl<'a> Evaluator<'a> {
         Nanos(times[tensor.index()])
     }
 
-    /// Time of a compressed form's copy, alone on the link; nothing where there is no such compressed form.
+    /// Time of a compressed form's copy, alone on the link; nothing where there is no such
+    /// compressed form.
     pub fn small_copy_time(&self, direction: Direction, codec: u8, tensor: TensorId) -> Nanos {
         let times = match direction {
             Direction::D2h => &self.copies.small_out,

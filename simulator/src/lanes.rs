@@ -165,75 +165,44 @@ impl Lanes {
 mod tests {
     use super::*;
 
-    fn both_directions(permille: u16) -> Lanes {
-        Lanes::new(Speeds { both_directions_permille: permille, ..Speeds::ALONE })
+    /// When actions end that start on these lanes at these moments, and would take so long alone.
+    fn ends(speeds: Speeds, starts: &[(Lane, u64, u64)]) -> Vec<(u64, Lane)> {
+        let (mut lanes, mut starts) = (Lanes::new(speeds), starts.iter().peekable());
+        let mut ends = Vec::new();
+        loop {
+            let next = lanes.next_end();
+            let sooner = |start: &&(Lane, u64, u64)| next.is_none_or(|(end, _)| start.1 < end);
+            if let Some(&(lane, at, length)) = starts.next_if(sooner) {
+                lanes.start(lane, at, length);
+            } else if let Some((at, lane)) = next {
+                lanes.finish(lane, at);
+                ends.push((at, lane));
+            } else {
+                return ends;
+            }
+        }
     }
 
     #[test]
-    fn copies_slow_each_other_while_both_run() {
-        let mut lanes = both_directions(500);
-        lanes.start(Lane::D2h, 0, 100);
-        lanes.start(Lane::H2d, 50, 100);
-        // 50 of the first copy are done; the other 50 run at half speed.
-        assert_eq!(lanes.next_end(), Some((150, Lane::D2h)));
-        lanes.finish(Lane::D2h, 150);
-        // The second has done 50 at half speed and goes on alone.
-        assert_eq!(lanes.next_end(), Some((200, Lane::H2d)));
-    }
-
-    #[test]
-    fn at_full_speed_copies_do_not_disturb_each_other() {
-        let mut lanes = both_directions(1000);
-        lanes.start(Lane::D2h, 0, 100);
-        lanes.start(Lane::H2d, 50, 100);
-        assert_eq!(lanes.next_end(), Some((100, Lane::D2h)));
-        lanes.finish(Lane::D2h, 100);
-        assert_eq!(lanes.next_end(), Some((150, Lane::H2d)));
-    }
-
-    #[test]
-    fn codecs_slow_compute_and_not_the_other_way_round() {
-        let mut lanes = Lanes::new(Speeds { beside_codec_permille: 600, ..Speeds::ALONE });
-        lanes.start(Lane::Compute, 0, 100);
-        lanes.start(Lane::Codec, 20, 50);
-        // The codec takes the time that it takes alone.
-        assert_eq!(lanes.next_end(), Some((70, Lane::Codec)));
-        lanes.finish(Lane::Codec, 70);
-        // 20 of compute alone, 50 at six tenths of its speed: 50 of 100 are left.
-        assert_eq!(lanes.next_end(), Some((120, Lane::Compute)));
-        // Copies have nothing to do with it.
-        lanes.start(Lane::D2h, 70, 10);
-        assert_eq!(lanes.next_end(), Some((80, Lane::D2h)));
-    }
-
-    #[test]
-    fn copies_slow_compute_and_not_the_other_way_round() {
-        let mut lanes = Lanes::new(Speeds { beside_copy_permille: 500, ..Speeds::ALONE });
-        lanes.start(Lane::Compute, 0, 100);
-        lanes.start(Lane::D2h, 20, 40);
-        lanes.start(Lane::H2d, 40, 40);
-        // Copies take the time that they take alone.
-        assert_eq!(lanes.next_end(), Some((60, Lane::D2h)));
-        lanes.finish(Lane::D2h, 60);
-        assert_eq!(lanes.next_end(), Some((80, Lane::H2d)));
-        lanes.finish(Lane::H2d, 80);
+    fn lanes_slow_each_other_as_the_machine_says() {
+        use Lane::{Codec, Compute, D2h, H2d};
+        let copies = [(D2h, 0, 100), (H2d, 50, 100)];
+        // 50 of the first copy are done; the other 50, and as much of the second, at half speed.
+        let both = Speeds { both_directions_permille: 500, ..Speeds::ALONE };
+        assert_eq!(ends(both, &copies), [(150, D2h), (200, H2d)]);
+        assert_eq!(ends(Speeds::ALONE, &copies), [(100, D2h), (150, H2d)]);
+        // Codecs take the time that they take alone, and copies have nothing to do with them. Of
+        // compute 20 are done alone and 50 at six tenths of its speed: 50 of 100 are left.
+        let codec = Speeds { beside_codec_permille: 600, ..Speeds::ALONE };
+        let beside = [(Compute, 0, 100), (Codec, 20, 50), (D2h, 70, 10)];
+        assert_eq!(ends(codec, &beside), [(70, Codec), (80, D2h), (120, Compute)]);
         // 20 of compute alone, 60 at half its speed, whether beside one copy or two: 50 are left.
-        assert_eq!(lanes.next_end(), Some((130, Lane::Compute)));
-    }
-
-    #[test]
-    fn compute_is_slowed_by_copies_and_codecs_together() {
-        let speeds = Speeds { both_directions_permille: 500, ..Speeds::ALONE };
-        let speeds = Speeds { beside_codec_permille: 800, beside_copy_permille: 500, ..speeds };
-        let mut lanes = Lanes::new(speeds);
-        lanes.start(Lane::Codec, 0, 50);
-        lanes.start(Lane::Compute, 0, 100);
-        lanes.start(Lane::H2d, 0, 30);
+        let copy = Speeds { beside_copy_permille: 500, ..Speeds::ALONE };
+        let beside = [(Compute, 0, 100), (D2h, 20, 40), (H2d, 40, 40)];
+        assert_eq!(ends(copy, &beside), [(60, D2h), (80, H2d), (130, Compute)]);
         // The copy ends with 12 of compute done, the codec with 16 more.
-        assert_eq!(lanes.next_end(), Some((30, Lane::H2d)));
-        lanes.finish(Lane::H2d, 30);
-        assert_eq!(lanes.next_end(), Some((50, Lane::Codec)));
-        lanes.finish(Lane::Codec, 50);
-        assert_eq!(lanes.next_end(), Some((122, Lane::Compute)));
+        let all = Speeds { beside_codec_permille: 800, beside_copy_permille: 500, ..both };
+        let beside = [(Codec, 0, 50), (Compute, 0, 100), (H2d, 0, 30)];
+        assert_eq!(ends(all, &beside), [(30, H2d), (50, Codec), (122, Compute)]);
     }
 }

@@ -48,9 +48,7 @@ pub struct Model {
     pub(crate) last_use: Vec<u32>,
     /// Tensors whose last use an op is.
     pub(crate) dies_after: Lists,
-    /// Tensors that outlive the iteration.
     pub(crate) outliving: Vec<u32>,
-    /// Time of all ops together.
     pub(crate) total: u64,
     /// Gaps that begin after an op: a range of `gaps`, given by its end.
     pub(crate) gaps_end: Vec<u32>,

@@ -24,8 +24,8 @@ impl Sequence {
         Ok(())
     }
 
-    /// Makes those tensors smaller that an op uses last before they leave in their compressed forms. They
-    /// stay beside those for the op.
+    /// Makes those tensors smaller that an op uses last before they leave in their compressed
+    /// forms. They stay beside those for the op.
     pub(crate) fn pack_before(
         &mut self,
         model: &Model,
@@ -45,8 +45,8 @@ impl Sequence {
         Ok(())
     }
 
-    /// From a position on, of the tensors packed from the `packed`th on only the compressed forms are
-    /// there.
+    /// From a position on, of the tensors packed from the `packed`th on only the compressed forms
+    /// are there.
     pub(crate) fn leave_packed(&mut self, model: &Model, packed: usize, position: u32) {
         for id in packed..self.packings.len() {
             let tensor = self.packings[id].tensor;
@@ -91,8 +91,8 @@ impl Sequence {
         Ok(position)
     }
 
-    /// Brings a tensor back from its compressed form, if that is what there is of it, right before a
-    /// run of an op.
+    /// Brings a tensor back from its compressed form, if that is what there is of it, right before
+    /// a run of an op.
     pub(crate) fn unpack(&mut self, model: &Model, tensor: u32, op: u32) {
         let state = self.state[tensor as usize];
         if state == RESIDENT || is_gone(state) || state & SMALL == 0 {

@@ -23,8 +23,8 @@ pub enum Treatment {
     /// A hypothesis: as `Swap`, but both copies take no time. What a gap costs is measured
     /// against this.
     SwapAtNoCost,
-    /// It is copied to the host and back, and the host's processor keeps it in the compressed form of this
-    /// codec: what that takes is part of the copies' times.
+    /// It is copied to the host and back, and the host's processor keeps it in the compressed form
+    /// of this codec: what that takes is part of the copies' times.
     SwapCompressedOnHost(u8),
     /// It is made smaller by this codec, and the compressed form is copied to the host and back.
     SwapCompressed(u8),
@@ -49,7 +49,8 @@ pub enum Work {
     Run,
     /// The op, once more.
     Again,
-    /// A codec, which makes the compressed form of a [`Packing`], given by its position in the list.
+    /// A codec, which makes the compressed form of a [`Packing`], given by its position in the
+    /// list.
     Compress(u32),
     /// A codec, which makes the tensor of a [`Packing`] from its compressed form.
     Decompress(u32),
@@ -133,7 +134,8 @@ pub(crate) struct Swap {
     pub there: Option<u8>,
     /// Its last use before the gap.
     pub out_after: u32,
-    /// That use makes the tensor or may change it, so that it cannot leave before the use has ended.
+    /// That use makes the tensor or may change it, so that it cannot leave before the use has
+    /// ended.
     pub made_there: bool,
     pub at_no_cost: bool,
 }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Bytes at each of a row of moments. Adding to a range of moments, the fullest moment, and the first
-/// and last one of a range that is too full take time in the logarithm of their number.
+/// Bytes at each of a row of moments. Adding to a range of moments, the fullest moment, and the
+/// first and last one of a range that is too full take time in the logarithm of their number.
 ///
 /// A tree of blocks: each node knows the most in its part, and what is to be added to all of it.
 #[derive(Debug, Clone, Default)]

@@ -15,17 +15,15 @@ use crate::{Addresses, HappensBefore};
 
 /// Why a plan is not safe.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum Unsafe {
     /// A buffer beyond the arena.
     #[error("{buffer} ends at {end} B, beyond the {arena} of {size}")]
     OutsideArena {
-        /// The buffer.
         buffer: String,
-        /// Where it ends.
         end: u64,
         /// `device arena` or `host arena`.
         arena: &'static str,
-        /// The arena's size.
         size: Bytes,
     },
     /// Two live buffers at one address.
@@ -36,86 +34,40 @@ pub enum Unsafe {
     Overlap {
         /// An action that uses the earlier buffer.
         first: ActionId,
-        /// The earlier buffer.
         first_buffer: String,
         /// The action that writes the later buffer.
         second: ActionId,
-        /// The later buffer.
         second_buffer: String,
     },
     /// A buffer laid over one that must stay.
     #[error("{buffer} of {action} overlaps {kept}, which must be there when the iteration ends")]
-    OverlapsKept {
-        /// The action.
-        action: ActionId,
-        /// Its buffer.
-        buffer: String,
-        /// The buffer that must stay.
-        kept: String,
-    },
+    OverlapsKept { action: ActionId, buffer: String, kept: String },
     /// Two buffers at one address before the first action.
     #[error("{first} and {second} overlap, and both are filled before the iteration begins")]
-    OverlapAtStart {
-        /// One buffer.
-        first: String,
-        /// The other.
-        second: String,
-    },
+    OverlapAtStart { first: String, second: String },
     /// A read that may come before the buffer is filled.
     #[error("{reader} needs {buffer}, which {writer} fills and need not have filled by then")]
-    ReadTooEarly {
-        /// The action that reads.
-        reader: ActionId,
-        /// The buffer.
-        buffer: String,
-        /// The action that fills it.
-        writer: ActionId,
-    },
+    ReadTooEarly { reader: ActionId, buffer: String, writer: ActionId },
     /// A buffer that nothing fills.
     #[error("{user} needs {buffer}, which nothing fills")]
-    NeverFilled {
-        /// The action that uses it.
-        user: ActionId,
-        /// The buffer.
-        buffer: String,
-    },
+    NeverFilled { user: ActionId, buffer: String },
     /// A buffer that must be there when the iteration ends, and that nothing fills.
     #[error("{buffer} must be there when the iteration ends, and nothing fills it")]
-    NeverThere {
-        /// The buffer.
-        buffer: String,
-    },
+    NeverThere { buffer: String },
     /// A buffer that is filled twice.
     #[error("{second} fills {buffer}, which is filled already: a buffer is filled once")]
-    FilledTwice {
-        /// The later action.
-        second: ActionId,
-        /// The buffer.
-        buffer: String,
-    },
-    /// An in-place pair that is not an input and an output of its action at one address, each in one
-    /// pair.
+    FilledTwice { second: ActionId, buffer: String },
+    /// An in-place pair that is not an input and an output of its action at one address, each in
+    /// one pair.
     #[error(
         "{action} lays {output} over {input}, which are not one of its inputs and one of its outputs, \
          each once and both at one address"
     )]
-    InPlace {
-        /// The action.
-        action: ActionId,
-        /// The input of the pair.
-        input: BufferId,
-        /// The output of the pair.
-        output: BufferId,
-    },
+    InPlace { action: ActionId, input: BufferId, output: BufferId },
     /// A copy or codec without the host buffer that it needs, or an action with one that it must
     /// not have.
     #[error("{action} has {problem}")]
-    Host {
-        /// The action.
-        action: ActionId,
-        /// What is wrong.
-        problem: &'static str,
-    },
+    Host { action: ActionId, problem: &'static str },
 }
 
 /// Proves that a well-formed plan is safe under every timing, or names what breaks it.

@@ -14,7 +14,7 @@ pub struct ProvenPlan(Plan);
 #[error(transparent)]
 pub enum Unproven {
     /// It is not well formed.
-    Malformed(#[from] schema::PlanError),
+    Malformed(#[from] schema::Malformed),
     /// Some timing breaks it.
     Unsafe(#[from] Unsafe),
     /// It states a figure that does not follow from it.

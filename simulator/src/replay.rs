@@ -32,7 +32,6 @@ pub trait Observer {
     fn ends(&mut self, action: u32, now: u64);
 }
 
-/// Observes nothing.
 impl Observer for () {
     fn starts(&mut self, _: u32, _: u64) {}
     fn ends(&mut self, _: u32, _: u64) {}

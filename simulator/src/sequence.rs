@@ -7,12 +7,12 @@
 //!
 //! Codecs are runs of their own. A tensor that is made smaller is compressed right after the op
 //! that uses it last before its gap, and its memory is given back then; it is decompressed right
-//! before the run that needs it next. In between there is its *compressed form*, which is a tensor of
-//! its own: it stays on the device, or is swapped. Where copies out start with the last use, a
-//! tensor that leaves in its compressed form is compressed right before that use, so that the copy runs
-//! beside it; its own memory is given back after the use. Where codecs have a lane of their own, all
-//! of them follow the last use, and this is still the order in which memory is accounted for; when
-//! they run is the timing's to find.
+//! before the run that needs it next. In between there is its *compressed form*, which is a tensor
+//! of its own: it stays on the device, or is swapped. Where copies out start with the last use, a
+//! tensor that leaves in its compressed form is compressed right before that use, so that the copy
+//! runs beside it; its own memory is given back after the use. Where codecs have a lane of their
+//! own, all of them follow the last use, and this is still the order in which memory is accounted
+//! for; when they run is the timing's to find.
 
 mod copies;
 mod explicit;
@@ -32,8 +32,8 @@ use snapshots::{SNAPSHOTS, Snapshot};
 
 pub use explicit::{Step, StepError, StepProblem};
 
-/// Where a tensor is: here, nowhere, in the compressed form of a packing (with this bit set), or else
-/// on the host since a departure.
+/// Where a tensor is: here, nowhere, in the compressed form of a packing (with this bit set), or
+/// else on the host since a departure.
 pub(crate) const RESIDENT: u32 = u32::MAX;
 pub(crate) const GONE: u32 = u32::MAX - 1;
 /// As [`GONE`], and when it is run again for another tensor's sake it does not stay.
@@ -90,7 +90,6 @@ pub(crate) struct Sequence {
     pub early_codecs: bool,
     /// What has been copied out stays on the host.
     copies_stay: bool,
-    /// Where each tensor is.
     pub(crate) state: Vec<u32>,
     pub(crate) last_position: Vec<u32>,
     first_position: Vec<u32>,
@@ -140,8 +139,8 @@ impl Sequence {
     }
 
     /// Builds the sequence. Decisions for gaps that begin after an op before `unchanged_until` are
-    /// those of the last build, whether or not that came to an end. [`Self::resumed_at`] then is the
-    /// position from which on anything may differ.
+    /// those of the last build, whether or not that came to an end. [`Self::resumed_at`] then is
+    /// the position from which on anything may differ.
     pub fn build(
         &mut self,
         model: &Model,
@@ -218,8 +217,8 @@ impl Sequence {
         for tensor in model.dies_after.get(op) {
             self.drop_tensor(model, *tensor);
         }
-        // Codecs run when all else has left: the copies of compressed forms must not queue before those
-        // of tensors whose memory the codecs may wait for.
+        // Codecs run when all else has left: the copies of compressed forms must not queue before
+        // those of tensors whose memory the codecs may wait for.
         let gaps = if codecs.is_empty() { 0..0 } else { model.gaps_after(op) };
         for gap in gaps {
             let tensor = model.gaps()[gap].tensor.0;

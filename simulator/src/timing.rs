@@ -444,8 +444,8 @@ impl Timing {
         }
     }
 
-    /// How many positions must have ended before a copy in may start: the policy's, and where what it
-    /// brings back left without a copy, all until then.
+    /// How many positions must have ended before a copy in may start: the policy's, and where what
+    /// it brings back left without a copy, all until then.
     pub fn gate_of(&self, sequence: &Sequence, back: &Return) -> usize {
         let gate = self.gate(sequence, back.before as usize);
         match sequence.swaps[back.swap as usize].out_after == back.left_after {

@@ -1,9 +1,7 @@
 //! What compression does to time and memory, on a network small enough for a head.
 
-use schema::{
-    Bandwidth, Bytes, BytesPerSec, CodecCost, Link, Nanos, Op, OpId, OpKind, Origin, Phase,
-    Provenance, Role, Tensor, TensorId, Trace,
-};
+use checker::build;
+use schema::{Bytes, CodecCost, Link, Nanos, OpId, OpKind, Phase, Role, TensorId, Trace};
 use simulator::{
     CodecLane, Codecs, Evaluator, Infeasible, Materialised, Model, OffloadStart, Outcome, Policy,
     Residency, Treatment, Work,
@@ -12,63 +10,22 @@ use simulator::{
 /// Two ops forward, two backward, 100 ns each. `a` of 1000 bytes waits from op 0 to op 3, `b` of
 /// 1000 bytes is made by op 1 and read by op 2.
 fn trace() -> Trace {
-    let op = |name: &str, phase, reads: &[u32], writes: &[u32]| Op {
-        name: name.into(),
-        kind: OpKind::Other,
-        phase,
-        duration: Nanos(100),
-        recompute: None,
-        reads: reads.iter().copied().map(TensorId).collect(),
-        writes: writes.iter().copied().map(TensorId).collect(),
-        in_place: Vec::new(),
-        workspace: Bytes::ZERO,
-        frees: reads.iter().copied().map(TensorId).collect(),
-        rerunnable: true,
-        flops: None,
-        bytes_moved: None,
+    let tensors = ["a", "b"].map(|name| build::tensor(name, 1000, Role::Activation)).to_vec();
+    let op = |name, phase, reads: &[u32], writes: &[u32]| {
+        build::op(name, (OpKind::Other, phase), 100, [reads, writes, reads])
     };
-    let tensor = |name: &str| Tensor {
-        name: name.into(),
-        bytes: Bytes(1000),
-        role: Role::Activation,
-        dtype: None,
-        home: Default::default(),
-        appears_before: None,
-        sparsity: None,
-    };
-    Trace {
-        network: "small".into(),
-        batch: None,
-        provenance: Provenance {
-            settings: Default::default(),
-            origin: Origin::Modelled,
-            device: "none".into(),
-            framework: None,
-            source: "made up".into(),
-            date: None,
-            notes: Vec::new(),
-        },
-        tensors: vec![tensor("a"), tensor("b")],
-        ops: vec![
-            op("a", Phase::Forward, &[], &[0]),
-            op("b", Phase::Forward, &[], &[1]),
-            op("b'", Phase::Backward, &[1], &[]),
-            op("a'", Phase::Backward, &[0], &[]),
-        ],
-    }
+    let ops = vec![
+        op("a", Phase::Forward, &[], &[0]),
+        op("b", Phase::Forward, &[], &[1]),
+        op("b'", Phase::Backward, &[1], &[]),
+        op("a'", Phase::Backward, &[0], &[]),
+    ];
+    build::unchecked("small", tensors, ops)
 }
 
 /// A byte takes a nanosecond, either way.
 fn link() -> Link {
-    let bandwidth = Bandwidth::constant(BytesPerSec(1_000_000_000));
-    Link {
-        name: "slow".into(),
-        d2h: bandwidth.clone(),
-        h2d: bandwidth,
-        latency: Nanos::ZERO,
-        both_directions: 1.0,
-        beside_copy: 1.0,
-    }
+    build::link(1_000_000_000)
 }
 
 /// Codec 0 has outputs of varying size, codec 1 has not; a quarter of the tensor, 30 ns and 20 ns.
@@ -219,8 +176,8 @@ fn where_copies_start_with_the_last_use_the_compressed_form_is_made_before_it() 
     // Used until 200, small at 230, out at 480, back at 730, large again at 750.
     let late = with(Policy::EARLY, 10_000).evaluate(&compressed).expect("fits");
     assert_eq!(late.iteration, Nanos(850));
-    // The tensor itself and its compressed form stay for the use, which makes another tensor; the copy
-    // ends later.
+    // The tensor itself and its compressed form stay for the use, which makes another tensor; the
+    // copy ends later.
     assert_eq!((early.peak, late.peak), (Bytes(2250), Bytes(2250)));
     let record = with(WITH_LAST_USE, 2250).record(&compressed).expect("fits");
     let work: Vec<(u32, Work)> = record.positions.iter().map(|p| (p.op, p.work)).collect();

@@ -5,10 +5,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use schema::{
-    Bandwidth, Bytes, BytesPerSec, CodecCost, Link, Nanos, Op, OpKind, Origin, Phase, Provenance,
-    Role, Tensor, TensorId, Trace,
-};
+use checker::build;
+use schema::{Bytes, CodecCost, Link, Nanos, Op, OpKind, Phase, Role, Trace};
 use simulator::replay::{Schedule, replay};
 use simulator::{CodecLane, Codecs, Evaluator, Model, Policy, Program, Treatment};
 
@@ -43,51 +41,19 @@ fn allocations(work: impl FnOnce()) -> u64 {
 
 /// A chain of `layers` ops forward and as many backward, each backward op reading its layer's map.
 fn chain(layers: u32) -> Trace {
-    let op = |name: String, phase, reads: Vec<u32>, writes: Vec<u32>, frees: Vec<u32>| Op {
-        name,
-        kind: OpKind::Convolution,
-        phase,
-        duration: Nanos(1000),
-        recompute: None,
-        reads: reads.into_iter().map(TensorId).collect(),
-        writes: writes.into_iter().map(TensorId).collect(),
-        in_place: Vec::new(),
-        workspace: Bytes(100),
-        frees: frees.into_iter().map(TensorId).collect(),
-        rerunnable: true,
-        flops: None,
-        bytes_moved: None,
+    let op = |name: String, phase, lists: [&[u32]; 3]| {
+        let op = build::op(name, (OpKind::Convolution, phase), 1000, lists);
+        Op { workspace: Bytes(100), ..op }
     };
-    let tensor = |i: u32| Tensor {
-        name: format!("x{i}"),
-        bytes: Bytes(1000 + u64::from(i)),
-        role: Role::Activation,
-        dtype: None,
-        home: Default::default(),
-        appears_before: None,
-        sparsity: None,
-    };
+    let tensor = |i| build::tensor(format!("x{i}"), 1000 + u64::from(i), Role::Activation);
     let forward = (0..layers).map(|i| {
-        let input = i.checked_sub(1).into_iter().collect();
-        op(format!("f{i}"), Phase::Forward, input, vec![i], vec![])
+        let input: &[u32] = if i > 0 { &[i - 1] } else { &[] };
+        op(format!("f{i}"), Phase::Forward, [input, &[i], &[]])
     });
     let backward =
-        (0..layers).rev().map(|i| op(format!("b{i}"), Phase::Backward, vec![i], vec![], vec![i]));
-    Trace {
-        network: "chain".into(),
-        batch: None,
-        provenance: Provenance {
-            settings: Default::default(),
-            origin: Origin::Modelled,
-            device: "none".into(),
-            framework: None,
-            source: "made up".into(),
-            date: None,
-            notes: Vec::new(),
-        },
-        tensors: (0..layers).map(tensor).collect(),
-        ops: forward.chain(backward).collect(),
-    }
+        (0..layers).rev().map(|i| op(format!("b{i}"), Phase::Backward, [&[i], &[], &[i]]));
+    let ops = forward.chain(backward).collect();
+    build::unchecked("chain", (0..layers).map(tensor).collect(), ops)
 }
 
 #[test]
@@ -102,15 +68,8 @@ fn a_replay_into_the_same_schedule_allocates_nothing() {
 fn an_evaluation_like_those_before_allocates_nothing() {
     let trace = chain(300);
     let model = Model::of(&trace);
-    let bandwidth = Bandwidth::constant(BytesPerSec(1_000_000_000));
-    let link = Link {
-        name: "none".into(),
-        d2h: bandwidth.clone(),
-        h2d: bandwidth,
-        latency: Nanos(10),
-        both_directions: 0.9,
-        beside_copy: 0.8,
-    };
+    let link = build::link(1_000_000_000);
+    let link = Link { latency: Nanos(10), both_directions: 0.9, beside_copy: 0.8, ..link };
     let cost = |bytes: Bytes| CodecCost {
         reserved: Bytes(bytes.0 / 3),
         compress: Nanos(50),

@@ -4,11 +4,9 @@ use std::path::PathBuf;
 
 use experiments::check::{self, Check};
 use experiments::compare::methods_of;
-use experiments::fits::sample_and_fit;
 use experiments::page::PendingPage;
 use experiments::{CodecInputs, Conditions};
 use planner::Limits;
-use profiler::codec_samples::Sampling;
 use profiler::machine::measure_machine;
 use profiler::profile::Measuring;
 use runtime::network::Network;
@@ -87,13 +85,8 @@ pub fn run(args: &Args) -> Result {
     let page = args.output.as_deref().map(PendingPage::create).transpose()?;
     let bar = Bar::new("check");
     let machine = measure_machine(&how, &bar)?;
-    let codecs = match args.device.sampled.as_slice() {
-        [] => None,
-        codecs => {
-            let sampling = Sampling::quick(codecs, &machine.tensors);
-            Some(CodecInputs::measured(&sample_and_fit(&sampling, &how.target, &bar)?.1))
-        }
-    };
+    let sampled = args.device.sample(&how.target, &machine.tensors, &bar)?;
+    let codecs = sampled.map(|(_, models)| CodecInputs::measured(&models));
     let conditions = Conditions::new(Limits { evaluations: args.evaluations }, codecs);
     // Text is printed as it comes.
     let told = |text: String| if args.format == Format::Text { print(text) } else { Ok(()) };
@@ -106,7 +99,7 @@ pub fn run(args: &Args) -> Result {
             name: subject.to_string(),
             network,
             source: named.name,
-            settings: named.settings(),
+            recipe: named.recipe()?,
         };
         told(check.network(&subject, &bar)?)?;
     }

@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use experiments::fits::fit_models;
 use experiments::page::make_folder;
+use experiments::recipes::StatedOptions;
 use experiments::sources::read_machine;
+use experiments::tables::read_parquet;
 use networks::{Efficiencies, Network, Sample, fit_efficiencies, residual};
 use reports::columns;
-use results::{CodecSample, read_parquet};
 use schema::{Document, Machine, PendingFile, Trace, file::read_text};
 use serde::Deserialize;
 
 use crate::exit::{Exit, OrExit, Result, usage};
 use crate::inputs::{InPlace, read_trace};
-use crate::networks::{NetworkArgs, read_network};
+use crate::networks::read_network;
 use crate::output::print;
 
 /// Fit models to samples: of codecs, or the efficiencies that modelled op times rest on
@@ -61,7 +62,7 @@ struct Recording {
     network: Option<String>,
     /// Options of the network; its batch where the recording does not state one.
     #[serde(default)]
-    options: NetworkArgs,
+    options: StatedOptions,
 }
 
 /// Fits, shows the residuals and writes.
@@ -107,7 +108,7 @@ fn fit_codecs(samples: &Path, output: Option<PendingFile>, plots: Option<&Path>)
     if let Some(folder) = plots {
         make_folder(folder)?;
     }
-    let rows: Vec<CodecSample> = read_parquet(samples).or_exit(Exit::Usage)?;
+    let rows = read_parquet(samples).or_exit(Exit::Usage)?;
     let fits = fit_models(&rows, samples)?;
     if let Some(folder) = plots {
         for (stem, plot) in fits.plots() {
@@ -134,7 +135,7 @@ impl Recording {
                 self.file
             )));
         };
-        let network = read_network(network, &self.options.options(batch)?)?;
+        let network = read_network(network, &self.options.options(batch))?;
         Ok((trace, Some(network), machine))
     }
 }

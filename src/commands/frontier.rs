@@ -1,14 +1,12 @@
 //! `tidegate frontier`
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use experiments::compare::methods_of;
-use experiments::frontier::{Budgets, budgets, frontier};
-use experiments::page::make_folder;
-use reports::{Frontier, frontier_figure, frontier_table, png};
-use schema::PendingFile;
+use experiments::frontier::{Budgets, Drawing, budgets, frontier, is_drawable};
+use reports::frontier_table;
 
-use crate::exit::{Exit, OrExit, Result, ended, usage};
+use crate::exit::{Exit, Result, ended, usage};
 use crate::inputs::{CountArg, ProblemArgs};
 use crate::output::{Format, print, print_json};
 use crate::progress::points;
@@ -55,13 +53,12 @@ pub struct Args {
 /// Plans every point, shows and draws the curves. Interrupted, it shows what is finished.
 pub fn run(args: &Args) -> Result {
     let methods = methods_of(&args.methods, args.problem.codecs.none())?;
-    let is_folder = |path: &Path| path.extension().is_none() || path.is_dir();
-    if args.output.as_deref().is_some_and(|path| !is_folder(path) && !is_svg(path)) {
+    if args.output.as_deref().is_some_and(|path| !is_drawable(path)) {
         return Err(usage("--output: name a folder or an .svg file"));
     }
     let inputs = args.count.of(args.problem.read(None)?, None);
     let budgets = budgets(args.budgets.as_ref(), args.step.0, &inputs)?;
-    let pending = args.output.as_deref().map(Pending::create).transpose()?;
+    let pending = args.output.as_deref().map(Drawing::create).transpose()?;
     let slowdown = args.slowdown.map(|percent| percent.0 / 100.0);
     let frontier = frontier(&inputs, &methods, &budgets, slowdown, &points())?;
     let interrupted = interrupted();
@@ -81,42 +78,4 @@ pub fn run(args: &Args) -> Result {
         return Ok(());
     }
     Err(ended(Exit::Infeasible, "no method fits any of these budgets"))
-}
-
-/// Files that are about to be written.
-struct Pending {
-    svg: PendingFile,
-    /// Of a folder: the table, the figures and the picture once more.
-    beside: Option<[PendingFile; 3]>,
-}
-
-impl Pending {
-    fn create(output: &Path) -> Result<Self> {
-        if is_svg(output) {
-            return Ok(Self { svg: PendingFile::create(output)?, beside: None });
-        }
-        make_folder(output)?;
-        let file = |name: &str| PendingFile::create(&output.join(name));
-        let beside = [file("frontier.txt")?, file("frontier.json")?, file("frontier.png")?];
-        Ok(Self { svg: file("frontier.svg")?, beside: Some(beside) })
-    }
-
-    /// Writes the plot, and into a folder the table and the figures beside it.
-    fn draw(self, frontier: &Frontier) -> Result {
-        let figure = frontier_figure(frontier);
-        let picture = figure.as_ref().and_then(|figure| figure.pictures.first());
-        if let Some([table, json, raster]) = self.beside {
-            table.finish(frontier_table(frontier).as_bytes())?;
-            let text = serde_json::to_string_pretty(frontier).or_exit(Exit::Failed)?;
-            json.finish(format!("{text}\n").as_bytes())?;
-            if let Some(picture) = picture {
-                raster.finish(&png(picture).or_exit(Exit::Failed)?)?;
-            }
-        }
-        Ok(picture.map_or(Ok(()), |picture| self.svg.finish(picture.svg().as_bytes()))?)
-    }
-}
-
-fn is_svg(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "svg")
 }

@@ -1,14 +1,14 @@
 //! `tidegate largest`
 
-use experiments::compare::{comparison, method};
+use experiments::Conditions;
+use experiments::compare::method;
+use experiments::largest::{Largest, Question, largest_batch, smallest_budget};
 use experiments::sources::read_machine;
-use experiments::study::{Budgeted, Question, largest_batch, smallest_budget};
-use experiments::{CompressedForms, Conditions, published_figures};
 use networks::NetworkOptions;
-use planner::{Limits, Problem, methods};
-use reports::Comparison;
+use planner::{Limits, methods};
+use reports::Status;
 use scenarios::Budget;
-use schema::{Bytes, Machine, Trace};
+use schema::{Machine, Trace};
 
 use crate::codec_args::CodecArgs;
 use crate::exit::{Exit, Result, ended, usage};
@@ -56,18 +56,6 @@ pub struct Args {
     format: Format,
 }
 
-/// What was found, with the plan's figures.
-#[derive(serde::Serialize)]
-struct Largest {
-    find: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    batch: Option<u32>,
-    /// Memory of the smallest device: the plan's, and what the machine reserves.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    device_memory_bytes: Option<Bytes>,
-    comparison: Comparison,
-}
-
 /// Searches and shows.
 pub fn run(args: &Args) -> Result {
     let method = method(&args.method)?;
@@ -93,6 +81,9 @@ pub fn run(args: &Args) -> Result {
         if args.options.batch.is_some() {
             return Err(usage("the largest batch is what is searched for: leave --batch away"));
         }
+        if args.options.conventions.is_some() {
+            return Err(usage("--conventions: the search is for PyTorch's ops: leave it away"));
+        }
         let options = args.options.options(1)?;
         let network =
             |batch| read_network(&args.network, &NetworkOptions { batch, ..options.clone() });
@@ -100,7 +91,16 @@ pub fn run(args: &Args) -> Result {
         largest_batch(&question, &network, &budget, &monitor)?
     };
     drop(monitor);
-    show(args, &machine, answer)
+    let asked = [args.method.as_str(), &args.network, &args.machine];
+    let largest = Largest::new(answer, &machine, args.device, asked);
+    match args.format {
+        Format::Json => print_json(&largest)?,
+        Format::Text => print(&largest)?,
+    }
+    match largest.comparison.methods[0].status {
+        Status::Ok => Ok(()),
+        _ => Err(ended(Exit::Infeasible, largest.no_plan())),
+    }
 }
 
 fn trace(args: &Args, machine: &Machine) -> Result<Trace> {
@@ -108,54 +108,8 @@ fn trace(args: &Args, machine: &Machine) -> Result<Trace> {
         args.options.none_for(&args.network)?;
         return read_trace(&args.network, InPlace::AsRecorded);
     }
-    let Some(batch) = args.options.batch else {
+    if args.options.batch.is_none() {
         return Err(usage("the smallest device is that for one batch: state it with --batch"));
-    };
-    let network = read_network(&args.network, &args.options.options(batch)?)?;
-    args.options.modelled_trace(&network, machine)
-}
-
-fn show(args: &Args, machine: &Machine, answer: Budgeted) -> Result {
-    let Budgeted { trace, in_core, budget, found } = answer;
-    let fits = found.plan.is_ok();
-    let bound = found.plan.as_ref().ok().and_then(|plan| plan.predicted.bound);
-    let problem = Problem::new(&trace, machine, budget);
-    let comparison = comparison(&problem, &in_core, bound, vec![found.row]);
-    let find = if args.device { "smallest-budget" } else { "largest-batch" };
-    let batch = trace.batch.filter(|_| fits);
-    let device_memory_bytes = (args.device && fits).then(|| budget + machine.device.reserved);
-    match args.format {
-        Format::Json => print_json(&Largest {
-            find,
-            batch,
-            device_memory_bytes,
-            comparison: comparison.clone(),
-        })?,
-        Format::Text => {
-            print(reports::table(&comparison, true))?;
-            match (device_memory_bytes, batch) {
-                (Some(memory), _) => print(format!(
-                    "\nthe smallest device for {} with {}: {budget} for the plan, {memory} with \
-                     what {} reserves\n",
-                    trace.title(),
-                    args.method,
-                    machine.name
-                ))?,
-                (None, Some(batch)) => print(format!(
-                    "\nthe largest batch of {} with {} within {budget}: {batch}\n",
-                    trace.network, args.method
-                ))?,
-                (None, None) => {}
-            }
-            if let Ok(plan) = &found.plan {
-                print(CompressedForms::of(plan, &trace).sentence())?;
-            }
-            let asked = (&args.method, &args.network, &args.machine);
-            print(published_figures("largest", asked.0, asked.1, asked.2))?;
-        }
     }
-    if fits {
-        return Ok(());
-    }
-    Err(ended(Exit::Infeasible, format!("{} fits no batch within {budget}", args.method)))
+    args.options.modelled_trace(&args.network, machine)
 }

@@ -4,7 +4,6 @@ use planner::methods;
 use reports::columns;
 use schema::Direction;
 
-use crate::commands::devices;
 use crate::device_args::LibraryArgs;
 use crate::exit::Result;
 use crate::output::{Format, print, print_json};
@@ -36,6 +35,8 @@ enum What {
     Traces,
     /// Networks, whose traces are modelled for a batch and a machine.
     Networks,
+    /// Made-up traces to plan for, to be named as in `family:u-shaped:seed=7,ops=2000`.
+    Families,
     /// Bundled studies.
     Studies,
     /// Codecs and how their parameters are written.
@@ -62,11 +63,16 @@ pub fn run(args: &Args) -> Result {
         What::Methods => methods::all().iter().map(|m| method(m.as_ref())).collect(),
         What::Traces => scenarios::traces().map(trace).collect::<Result<Vec<_>>>()?,
         What::Networks => networks::networks().map(network).collect(),
+        What::Families => planner::families::all().map(family).collect(),
         What::Studies => scenarios::studies().map(study).collect::<Result<Vec<_>>>()?,
         What::Codecs => codecs::all().iter().map(codec).collect(),
         What::Devices => {
             args.libraries.apply();
-            return devices::list(args.format);
+            let devices = experiments::devices();
+            return match args.format {
+                Format::Json => print_json(&devices),
+                Format::Text => print(devices),
+            };
         }
     };
     match args.format {
@@ -110,7 +116,7 @@ fn link(name: &str, link: &schema::Link) -> Entry {
 }
 
 fn method(method: &dyn methods::Method) -> Entry {
-    let description = format!("{} [{}]", method.summary(), method.source());
+    let description = format!("{} [{}]", method.about().summary, method.about().source);
     Entry { name: method.name().into(), figures: Vec::new(), description }
 }
 
@@ -129,6 +135,11 @@ fn trace(name: &'static str) -> Result<Entry> {
 fn network(network: networks::NetworkInfo) -> Entry {
     let (name, description) = (network.name.into(), network.description.into());
     Entry { name, figures: Vec::new(), description }
+}
+
+fn family(family: planner::families::Family) -> Entry {
+    let name = format!("family:{}", family.name);
+    Entry { name, figures: Vec::new(), description: family.description.into() }
 }
 
 fn study(name: &'static str) -> Result<Entry> {

@@ -2,17 +2,16 @@
 
 use std::path::PathBuf;
 
-use experiments::compared::{Compared, Row};
-use profiler::runs::{Execution, Runs};
-use reports::columns;
+use experiments::compared::Compared;
+use profiler::runs::Runs;
 use runtime::device::Fault;
-use schema::{Document, Nanos, PendingFile, Plan, Timeline, Trace};
+use schema::{Document, PendingFile, Plan, Trace};
 use simulator::predict;
 
 use crate::device_args::{OnDevice, at_least_one};
-use crate::exit::{Exit, Result, ended};
+use crate::exit::{Exit, Result, ended, usage};
 use crate::output::{Format, print, print_json};
-use crate::plan_trace::machine_of;
+use crate::plan_trace::{machine_of, modelled_trace_of};
 use crate::progress::Bar;
 use crate::training::network_of;
 
@@ -23,13 +22,15 @@ pub struct Args {
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
 
-    /// The trace that it was made for, which `profile` wrote
+    /// The trace that it was made for, which `profile` wrote; that of a network that was planned
+    /// with `--conventions tidegate` is made again
     #[arg(long, value_name = "TRACE")]
-    trace: PathBuf,
+    trace: Option<PathBuf>,
 
-    /// The machine that it was made for: its link is what copies are as slow as
+    /// The machine that it was made for, whose link is what copies are as slow as [default: the one
+    /// that a network was planned for]
     #[arg(long, short, value_name = "MACHINE")]
-    machine: String,
+    machine: Option<String>,
 
     #[command(flatten)]
     on: OnDevice,
@@ -72,8 +73,14 @@ pub struct Args {
 pub fn run(args: &Args) -> Result {
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
     let plan = Plan::read(&args.plan)?;
-    let trace = Trace::read(&args.trace)?;
-    let machine = machine_of(&plan, &args.machine)?;
+    let trace = match &args.trace {
+        Some(file) => Trace::read(file)?,
+        None => modelled_trace_of(&plan)?,
+    };
+    let Some(machine) = args.machine.as_ref().or(plan.settings.get("machine")) else {
+        return Err(usage("the plan does not say its machine: name it with --machine"));
+    };
+    let machine = machine_of(&plan, machine)?;
     let network = network_of(&trace)?;
     let Args { warmup, iterations, seed, graph, .. } = *args;
     let target = args.on.target()?;
@@ -94,7 +101,7 @@ pub fn run(args: &Args) -> Result {
         _ if to_stdout => {}
         Format::Json => print_json(&compared)?,
         Format::Text => {
-            print(summary(&plan, &predict(&plan, Some(&trace)), (&execution, graph), &compared))?;
+            print(compared.text(&plan, &predict(&plan, Some(&trace)), &execution, graph))?;
         }
     }
     match compared.same_bits {
@@ -105,60 +112,3 @@ pub fn run(args: &Args) -> Result {
         _ => Ok(()),
     }
 }
-
-fn summary(
-    plan: &Plan,
-    predicted: &Timeline,
-    (execution, graph): (&Execution, bool),
-    compared: &Compared,
-) -> String {
-    let mut text = format!(
-        "{} on {}, method {}, {} iterations; the one in the middle by time\n",
-        plan.trace.name,
-        plan.machine.name,
-        plan.method,
-        execution.timelines.len()
-    );
-    let mut rows = vec![["", "measured", "predicted", "error"].map(String::from).to_vec()];
-    rows.extend(compared.rows().into_iter().map(|Row { name, measured, predicted, error }| {
-        vec![name.into(), measured, predicted, error]
-    }));
-    text.push_str(&columns(&rows));
-    let [first, last] = [execution.timelines.first(), execution.timelines.last()]
-        .map(|timeline| timeline.map_or(Nanos::ZERO, |timeline| timeline.iteration));
-    let launched = if graph { ", each launched as one graph" } else { "" };
-    text.push_str(&format!("iterations took {first} to {last}{launched}\n"));
-    if let Some(whose) = &compared.computed_by {
-        text.push_str(&format!("computed by {whose}\n"));
-    }
-    if let Some(same) = compared.same_bits {
-        let bits = if same { "those" } else { "OTHERS than those" };
-        text.push_str(&format!(
-            "bits of all that outlives the iterations: {bits} of the runs in core\n"
-        ));
-    }
-    if let Some(loss) = execution.loss {
-        text.push_str(&format!("loss after the last: {loss:.6}\n"));
-    }
-    let differences = reports::differences(predicted, execution.middle());
-    if differences.is_empty() {
-        return text;
-    }
-    text.push_str("\nwhat differs most from the prediction:\n");
-    let mut rows =
-        vec![["", "action", "measured", "predicted", "likely cause"].map(String::from).to_vec()];
-    rows.extend(differences.iter().take(SHOWN).map(|difference| {
-        vec![
-            difference.label.clone(),
-            reports::task_name(difference.task).into(),
-            difference.measured.to_string(),
-            difference.predicted.to_string(),
-            difference.cause.name().into(),
-        ]
-    }));
-    text.push_str(&columns(&rows));
-    text
-}
-
-/// So many actions are shown with how they differ from their prediction.
-const SHOWN: usize = 5;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use codecs::CodecId;
+use experiments::tables::write_parquet;
 use profiler::codec_samples::Sampling;
 use profiler::codec_timers::codec_timer;
-use results::write_parquet;
 use schema::{Bytes, PendingFile};
 
 use crate::device_args::{DeviceKind, OnDevice};

@@ -2,15 +2,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
-use codecs::ibp::ChunkSize;
-use experiments::lookups::{Sample, predict};
+use experiments::lookups::{Sample, predict, read_counts};
 use experiments::sources::read_machine;
 use planner::inference::{Access, Lookups};
-use schema::file::read_text;
 use schema::{Bytes, BytesPerSec};
 
-use crate::exit::{Exit, OrExit, Result, usage};
+use crate::exit::{Result, usage};
 use crate::output::{Format, print, print_json};
 
 /// Predict lookups in a table too large for the device, with and without packing its rows
@@ -76,7 +73,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result {
     let machine = read_machine(&args.machine)?;
     let access = match &args.counts {
-        Some(path) => Access::Counts(counts(path)?),
+        Some(path) => Access::Counts(read_counts(path)?),
         None => args.access.clone(),
     };
     let sample = Sample::read(&args.table, args.row_bytes, args.sample)?;
@@ -102,31 +99,9 @@ pub fn run(args: &Args) -> Result {
         None => args.access.to_string(),
     };
     let table = args.table.display().to_string();
-    let report = predict((table, access), &sample, &lookups, &chunks(args)?, args.clusters)?;
+    let report = predict((table, access), &sample, &lookups, &args.chunks, args.clusters)?;
     match args.format {
         Format::Text => print(report.text()),
         Format::Json => print_json(&report),
     }
-}
-
-/// The chunks to choose from.
-fn chunks(args: &Args) -> Result<Vec<ChunkSize>> {
-    if args.chunks.is_empty() {
-        let fits = |chunk: &ChunkSize| args.row_bytes.0.is_multiple_of(chunk.bytes() as u64);
-        return Ok(ChunkSize::ALL.into_iter().filter(fits).collect());
-    }
-    let chunks = args.chunks.iter().map(|&bytes| ChunkSize::from_bytes(bytes));
-    chunks.collect::<std::result::Result<_, _>>().context("--chunks").or_exit(Exit::Usage)
-}
-
-/// A number from each line.
-fn counts(path: &std::path::Path) -> Result<Vec<u64>> {
-    let text = read_text(path)?;
-    let counts = text.lines().enumerate().map(|(index, line)| {
-        line.trim().parse().map_err(|_| {
-            let (path, line_number) = (path.display(), index + 1);
-            usage(format!("{path}, line {line_number}: `{line}` is no count; write a whole number"))
-        })
-    });
-    counts.collect()
 }

@@ -4,22 +4,13 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use codecs::CodecId;
-use experiments::fits::sample_and_fit;
 use experiments::page::PendingPage;
-use experiments::train::{
-    Summary, TENSORS, TEST_BATCHES, Trainer, Way, codecs_of, images, lossless, text, train,
-};
-use profiler::codec_samples::Sampling;
-use profiler::machine::measure_machine;
-use profiler::profile::{Measuring, measure_ops};
-use reports::{Report, Trained};
-use runtime::training::{Course, classifier};
+use experiments::train::{Asked, Way, train};
+use reports::Report;
 use scenarios::Budget;
-use schema::CodecModels;
 
 use crate::device_args::DeviceArgs;
-use crate::exit::{Exit, OrExit, Result, WithExit, ended, usage};
+use crate::exit::Result;
 use crate::output::{Format, print, print_json};
 use crate::progress::Bar;
 
@@ -89,80 +80,28 @@ impl ValueEnum for WayArg {
 
 /// Measures, plans, trains, and shows.
 pub fn run(args: &Args) -> Result {
-    let ways: Vec<Way> = args.ways.iter().map(|way| way.0).collect();
-    for (index, way) in ways.iter().enumerate() {
-        if ways[..index].contains(way) {
-            return Err(usage(format!("--ways names `{}` twice", way.name())));
-        }
-    }
-    let images = images(args.device.seed);
-    let network = classifier(&images, args.batch as usize).or_exit(Exit::Failed)?;
-    let how = args.device.measuring()?;
-    how.target.room_to_train(&network)?;
-    let page = args.output.as_deref().map(PendingPage::create).transpose()?;
-    let bar = Bar::new("train");
-    let models = codec_models(args, &ways, &how, &bar)?;
-    let machine = measure_machine(&how, &bar)?.machine;
-    let (trace, _) = measure_ops(&network, "tidegate train".into(), &how, &machine, &bar)?;
-    let peak = simulator::in_core(&trace).peak;
-    let trainer = Trainer {
-        target: &how.target,
-        monitor: &bar,
-        network: &network,
-        trace: &trace,
-        machine: &machine,
-        models: &models,
-        images,
-        course: Course {
-            epochs: args.epochs as usize,
-            batches: args.batches as usize,
-            test_batches: TEST_BATCHES,
-        },
-        budget: Budget::resolve(Some(args.budget), &machine, peak),
+    let asked = Asked {
+        ways: args.ways.iter().map(|way| way.0).collect(),
+        batch: args.batch as usize,
+        epochs: args.epochs as usize,
+        batches: args.batches as usize,
+        budget: args.budget,
         refresh: args.refresh,
-        seed: args.device.seed,
+        sampled: args.device.sampled.clone(),
     };
-    let done = train(&trainer, &ways)?;
-    let lossless = lossless(&done);
-    let trained: Vec<Trained> =
-        done.iter().filter_map(|done| Some(done.outcome.as_ref().ok()?.0.clone())).collect();
+    let page = args.output.as_deref().map(PendingPage::create).transpose()?;
+    let trained = train(&asked, &args.device.measuring()?, &Bar::new("train"))?;
     match args.format {
-        Format::Text => print(text(&trainer, peak, &done, lossless))?,
-        Format::Json => print_json(&Summary {
-            in_core_peak_bytes: peak,
-            budget_bytes: trainer.budget,
-            lossless_equal: lossless,
-            ways: &trained,
-        })?,
+        Format::Text => print(&trained.text)?,
+        Format::Json => print_json(&trained.summary)?,
     }
-    let missing = done.iter().find_map(|done| done.outcome.as_ref().err());
+    let ended = trained.end();
     if let Some(page) = page {
-        let report = Report { trainings: trained, ..Report::default() };
+        let report = Report { trainings: trained.summary.ways, ..Report::default() };
         let (page, figures) = page.finish(&report)?;
         if let Format::Text = args.format {
             print(format!("{}: {figures} figures\n", page.display()))?;
         }
     }
-    match (lossless, missing) {
-        (Some(false), _) => Err(ended(Exit::NotProven, "a lossless codec changed what was learnt")),
-        (_, Some(error)) => {
-            let error = anyhow::anyhow!("{error}").context("a way has no plan");
-            Err(WithExit { exit: Exit::Infeasible, error })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Models of the codecs that the ways need, or of those that were named.
-fn codec_models(args: &Args, ways: &[Way], how: &Measuring, bar: &Bar) -> Result<CodecModels> {
-    let codecs: Vec<CodecId> = match args.device.sampled.as_slice() {
-        [] => codecs_of(ways),
-        named => named.to_vec(),
-    };
-    if codecs.is_empty() {
-        let (device, source) = ("none".into(), "none".into());
-        return Ok(CodecModels { device, source, models: Vec::new() });
-    }
-    let sampling = Sampling { codecs: &codecs, sizes: &TENSORS, shares: 7, runs: 2, seed: 0 };
-    Ok(sample_and_fit(&sampling, &how.target, bar)?.1)
+    Ok(ended?)
 }

@@ -124,7 +124,7 @@ fn the_method_that_is_least_off_on_unseen_samples_is_used_and_plotted() {
                 let time = 5e4 + per_raw * bytes as f64 + per_small * compressed as f64;
                 schema::Nanos((time * noise) as u64)
             };
-            samples.push(results::CodecSample {
+            samples.push(profiler::codec_samples::CodecSample {
                 device: "made up".into(),
                 codec: "zvc".into(),
                 fidelity: "lossless".into(),
@@ -141,7 +141,7 @@ fn the_method_that_is_least_off_on_unseen_samples_is_used_and_plotted() {
         }
     }
     let file = schema::PendingFile::create(&sandbox.path("samples.parquet")).expect("a folder");
-    results::write_parquet(&samples, file).expect("written");
+    experiments::tables::write_parquet(&samples, file).expect("written");
     let fitted = sandbox.ok("fit samples.parquet -o models.json --plots plots");
     for line in fitted.lines().skip(2) {
         let error = |cell: &str| cell.trim_start_matches('*').parse::<f64>().expect("a number");
@@ -156,10 +156,11 @@ fn the_method_that_is_least_off_on_unseen_samples_is_used_and_plotted() {
         assert_eq!(plot.matches("<circle").count(), 4 * samples.len());
         assert!(plot.contains("piecewise linear") && plot.contains("SVM"));
     }
-    let nameless = samples.into_iter().map(|s| results::CodecSample { codec: "".into(), ..s });
+    let nameless =
+        samples.into_iter().map(|s| profiler::codec_samples::CodecSample { codec: "".into(), ..s });
     let nameless: Vec<_> = nameless.collect();
     let file = schema::PendingFile::create(&sandbox.path("nameless.parquet")).expect("a folder");
-    results::write_parquet(&nameless, file).expect("written");
+    experiments::tables::write_parquet(&nameless, file).expect("written");
     let refused = sandbox.fails("fit nameless.parquet");
     assert!(refused.starts_with("[exit 2] error: nameless.parquet: "), "{refused}");
     let recordings = sandbox.fails("fit samples.toml --plots plots");

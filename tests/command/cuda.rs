@@ -153,8 +153,9 @@ fn a_network_is_profiled_with_codecs_and_planned_with_them() {
     let models = content("p/codec-models.json");
     assert_eq!(models["device"], "stand-in");
     assert_eq!(models["models"][0]["codec"], "zvc");
-    let samples: Vec<results::CodecSample> =
-        results::read_parquet(&sandbox.path("p/samples.parquet")).expect("it was written");
+    let samples: Vec<profiler::codec_samples::CodecSample> =
+        experiments::tables::read_parquet(&sandbox.path("p/samples.parquet"))
+            .expect("it was written");
     let sizes: std::collections::BTreeSet<u64> =
         samples.iter().map(|sample| sample.bytes.0).collect();
     assert_eq!(sizes.into_iter().collect::<Vec<_>>(), [4 << 10, 16 << 10, 64 << 10]);

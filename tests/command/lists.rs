@@ -7,7 +7,7 @@ use crate::sandbox::Sandbox;
 #[test]
 fn everything_that_comes_with_tidegate_is_listed_and_can_be_named() {
     let sandbox = Sandbox::new();
-    for what in ["machines", "links", "methods", "traces"] {
+    for what in ["machines", "links", "methods", "traces", "families"] {
         let text = sandbox.ok(&format!("list {what}"));
         let json = sandbox.json(&format!("list {what} --format json"));
         let entries = json.as_array().expect("a list");

@@ -52,8 +52,9 @@ fn zeros_are_counted_by_tensor_and_epoch() {
         "profile plain20 --batch 2 --image 32 {QUICK} --epochs 2 --epoch-iterations 2 -o p"
     ));
     assert!(shown.contains("after epoch"), "{shown}");
-    let rows: Vec<results::TensorZeros> =
-        results::read_parquet(&sandbox.path("p/zeros.parquet")).expect("it was written");
+    let rows: Vec<experiments::zeros::TensorZeros> =
+        experiments::tables::read_parquet(&sandbox.path("p/zeros.parquet"))
+            .expect("it was written");
     let of_epoch = |epoch| rows.iter().filter(move |row| row.epoch == epoch);
     assert_eq!(of_epoch(0).count(), of_epoch(1).count());
     assert_eq!(of_epoch(0).count() * 2, rows.len());
@@ -80,9 +81,9 @@ fn zeros_are_counted_by_tensor_and_epoch() {
     assert!(elsewhere.contains("p/zeros.parquet: put them there"), "{elsewhere}");
 
     // A share that is none, and a file that is none.
-    let zeros = results::TensorZeros { zeros: f64::NAN, ..rows[0].clone() };
+    let zeros = experiments::zeros::TensorZeros { zeros: f64::NAN, ..rows[0].clone() };
     let file = schema::PendingFile::create(&sandbox.path("nan.parquet")).expect("a folder");
-    results::write_parquet(&[zeros], file).expect("written");
+    experiments::tables::write_parquet(&[zeros], file).expect("written");
     sandbox.write("short.parquet", "PAR1");
     for name in ["nan.parquet", "short.parquet"] {
         let refused = sandbox.fails(&format!("{planned} --zeros {name}"));

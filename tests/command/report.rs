@@ -114,7 +114,8 @@ fn damaged_tables_are_refused_without_more_words_than_that() {
     let sandbox = Sandbox::new();
     let table = sandbox.path("results.parquet");
     let file = schema::PendingFile::create(&table).expect("the folder is there");
-    results::write_parquet(&[results::Row::default()], file).expect("written");
+    experiments::tables::write_parquet(&[experiments::tables::Row::default()], file)
+        .expect("written");
     let whole = std::fs::read(&table).expect("it is there");
     for place in (0..whole.len()).step_by(whole.len() / 60) {
         let mut damaged = whole.clone();

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use results::{Row, Status, read_parquet};
+use experiments::tables::{Row, read_parquet};
+use reports::Status;
 
 use crate::sandbox::Sandbox;
 
@@ -30,7 +31,11 @@ fn with_study() -> Sandbox {
 
 fn rows(sandbox: &Sandbox, folder: &str) -> Vec<Row> {
     let rows = read_parquet(&sandbox.path(folder).join("results.parquet")).expect("a table");
-    rows.into_iter().map(|row| Row { plan_seconds: None, ..row }).collect()
+    let timeless = |mut row: Row| {
+        row.answer.plan_seconds = None;
+        row
+    };
+    rows.into_iter().map(timeless).collect()
 }
 
 /// The content of every part that has its name.
@@ -66,8 +71,8 @@ fn a_study_that_is_killed_twenty_times_loses_nothing_and_ends_as_if_it_never_was
     sandbox.ok("study study.toml -o whole");
     let whole = rows(&sandbox, "whole");
     assert_eq!(whole.len(), POINTS);
-    assert!(whole.iter().any(|row| row.status == Status::Ok));
-    assert!(whole.iter().any(|row| row.status == Status::Infeasible));
+    assert!(whole.iter().any(|row| row.answer.status == Status::Ok));
+    assert!(whole.iter().any(|row| row.answer.status == Status::Infeasible));
 
     let folder = sandbox.path("killed");
     let mut kept: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
@@ -84,7 +89,7 @@ fn a_study_that_is_killed_twenty_times_loses_nothing_and_ends_as_if_it_never_was
             assert_eq!(now.get(path), Some(bytes), "round {round}: {}", path.display());
         }
         for path in now.keys() {
-            let rows: Vec<results::Row> = read_parquet(path).expect("what has a name is whole");
+            let rows: Vec<Row> = read_parquet(path).expect("what has a name is whole");
             assert_eq!(rows.len(), 1, "round {round}: {}", path.display());
         }
         kept = now;

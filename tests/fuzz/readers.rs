@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use codecs::CodecId;
+use experiments::tables::Row;
+use experiments::zeros::TensorZeros;
 use networks::{NetworkOptions, modelled_trace, network_from_onnx, network_from_toml};
 use planner::{CodecOptions, Limits, NoMonitor, Problem, methods};
 use profiler::import::{Format, ImportOptions, InPlaceOps, import};
-use profiler::trainable::{Training, trainable};
-use results::{Row, TensorZeros};
 use runtime::profile::Needs;
 use schema::{
     Basis, Bytes, BytesPerSec, CodecModels, Direction, Document, Machine, Nanos, Plan, PlanSeries,
@@ -300,7 +300,7 @@ fn use_network<E>(network: Result<networks::Network, E>) -> bool {
     if let Ok(trace) = modelled_trace(&network, &fixture().machine) {
         in_core(&trace);
     }
-    if let Ok(network) = trainable(&network, Training::default()) {
+    if let Ok(network) = runtime::network::Network::new(&network, None) {
         let Needs { in_core, peak, .. } = Needs::of(&network);
         assert!(in_core >= peak / 2, "{in_core} {peak}");
         let Needs { .. } = Needs::of(&network.in_bf16());

@@ -3,8 +3,11 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
+use experiments::tables::{Row, Table, read_parquet, write_parquet};
+use experiments::zeros::TensorZeros;
+use profiler::codec_samples::CodecSample;
 use regression::{Sample, fit_size, fit_times};
-use results::{CodecSample, Row, Table, TensorZeros, read_parquet, write_parquet};
+use reports::MethodResult;
 use schema::{Bytes, BytesPerSec, Fidelity, Nanos, PendingFile};
 
 pub fn table<T: Table>(rows: &[T]) -> Vec<u8> {
@@ -28,10 +31,13 @@ pub fn rows() -> Vec<Row> {
         batch: Some(batch),
         machine: "titan-v".into(),
         bandwidth: BytesPerSec(50_000_000_000),
-        method: "pooch".into(),
-        reason: batch.is_multiple_of(2).then(|| "too little memory".into()),
-        iteration: (batch % 2 == 1).then_some(Nanos(1_500_000)),
-        slowdown: Some(1.5),
+        answer: MethodResult {
+            method: "pooch".into(),
+            reason: batch.is_multiple_of(2).then(|| "too little memory".into()),
+            iteration: (batch % 2 == 1).then_some(Nanos(1_500_000)),
+            slowdown: Some(1.5),
+            ..MethodResult::default()
+        },
         ..Row::default()
     };
     (1..6).map(row).collect()

@@ -15,12 +15,6 @@ pub(super) fn drop_after(s: &mut Subject) -> Option<()> {
     Some(())
 }
 
-pub(super) fn drop_all_after(s: &mut Subject) -> Option<()> {
-    let action = action_with(s, |action| !action.after.is_empty())?;
-    s.plan.actions[action].after.clear();
-    Some(())
-}
-
 pub(super) fn redirect_after(s: &mut Subject) -> Option<()> {
     let action = action_with(s, |action| action.after.iter().any(|on| on.0 > 0))?;
     let after = &mut s.plan.actions[action].after;
@@ -73,17 +67,9 @@ fn place_before(plan: &Plan, action: usize) -> Option<usize> {
     (!plan.actions[action].after.iter().any(waits)).then_some(before)
 }
 
-pub(super) fn swap(s: &mut Subject) -> Option<()> {
-    let action = s.one_of(s.plan.actions.len(), |plan, i| place_before(plan, i).is_some())?;
-    let to = place_before(s.plan, action)?;
-    s.plan.actions[action].not_before.clear();
-    move_before(s.plan, action, to);
-    Some(())
-}
-
 pub(super) fn move_up(s: &mut Subject) -> Option<()> {
     let mut action = s.one_of(s.plan.actions.len(), |plan, i| place_before(plan, i).is_some())?;
-    for _ in 0..2 + s.random.below(20) {
+    for _ in 0..1 + s.random.below(20) {
         let Some(to) = place_before(s.plan, action) else { break };
         s.plan.actions[action].not_before.clear();
         move_before(s.plan, action, to);
@@ -109,12 +95,6 @@ fn take_out(plan: &mut Plan, action: usize) {
 
 pub(super) fn drop_any(s: &mut Subject) -> Option<()> {
     let action = action_with(s, |_| true)?;
-    take_out(s.plan, action);
-    Some(())
-}
-
-pub(super) fn drop_copy(s: &mut Subject) -> Option<()> {
-    let action = action_with(s, |action| matches!(action.task, Task::D2h(_) | Task::H2d(_)))?;
     take_out(s.plan, action);
     Some(())
 }

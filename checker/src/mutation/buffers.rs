@@ -71,22 +71,6 @@ pub(super) fn grow(s: &mut Subject) -> Option<()> {
     Some(())
 }
 
-pub(super) fn shrink_workspace(s: &mut Subject) -> Option<()> {
-    let buffer = buffer_with(s, |b| b.tensor.is_none() && b.bytes.0 > 0)?;
-    s.plan.buffers[buffer].bytes = smaller(s, s.plan.buffers[buffer].bytes);
-    Some(())
-}
-
-pub(super) fn resize_small(s: &mut Subject) -> Option<()> {
-    let buffer = buffer_with(s, |b| b.compressed.is_some() && b.bytes.0 > 0)?;
-    let bytes = s.plan.buffers[buffer].bytes;
-    s.plan.buffers[buffer].bytes = match s.random.one_in(3) {
-        true => bytes + Bytes(distance(s, bytes.0)),
-        false => smaller(s, bytes),
-    };
-    Some(())
-}
-
 fn host_with(s: &mut Subject) -> Option<usize> {
     s.one_of(s.plan.host_buffers.len(), |plan, i| plan.host_buffers[i].bytes.0 > 0)
 }

@@ -1,5 +1,5 @@
-//! What is made once more, somewhere else: copies and compressed forms of what changes in place, and reruns of
-//! what reads it, before or after it has changed.
+//! What is made once more, somewhere else: copies and compressed forms of what changes in place,
+//! and reruns of what reads it, before or after it has changed.
 
 use schema::{
     Action, ActionId, Buffer, BufferId, Bytes, CodecId, CodecRef, Fidelity, HostBuffer,
@@ -9,8 +9,8 @@ use schema::{
 use super::Subject;
 
 /// Has one to three ops read a copy of a constant instead of the constant. Whether the copy has the
-/// version that they need depends on when it was made; it may have been on the host, compressed, both, or
-/// have been made smaller by the host.
+/// version that they need depends on when it was made; it may have been on the host, compressed,
+/// both, or have been made smaller by the host.
 pub(super) fn copy_of_constant(s: &mut Subject) -> Option<()> {
     let made: std::collections::HashSet<_> = s.trace.ops.iter().flat_map(|op| &op.writes).collect();
     let read = |plan: &Plan, action: &Action| {
@@ -123,7 +123,8 @@ fn way(
     }
 }
 
-/// Runs an op once more, right before a later reader of its output, which then reads what that makes.
+/// Runs an op once more, right before a later reader of its output, which then reads what that
+/// makes.
 pub(super) fn run_again(s: &mut Subject) -> Option<()> {
     let (first, reader, output) = (0..50).find_map(|_| {
         let first = s.random.below(s.plan.actions.len() as u64) as usize;
@@ -199,7 +200,6 @@ fn insert(plan: &mut Plan, at: usize, action: Action) {
     plan.actions.insert(at, action);
 }
 
-/// A buffer behind all others.
 fn add_buffer(
     plan: &mut Plan,
     tensor: Option<TensorId>,

@@ -41,15 +41,7 @@ pub fn chain(ops: u64, shape: impl Fn(u64) -> (Bytes, Nanos)) -> Trace {
     Trace {
         network: format!("synthetic chain of {ops}"),
         batch: None,
-        provenance: Provenance {
-            settings: Default::default(),
-            origin: Origin::Modelled,
-            device: "none".into(),
-            framework: None,
-            source: "made up, for timing".into(),
-            date: None,
-            notes: Vec::new(),
-        },
+        provenance: Provenance::new(Origin::Modelled, "none", "made up, for timing"),
         tensors: (0..ops).map(tensor).collect(),
         ops: (0..ops).map(op).collect(),
     }

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reports::{MethodResult, Report, Search, Setting, Sought, Status};
-use results::Row;
+use reports::{MethodResult, Report, Search, Setting, Sought};
 use scenarios::Find;
 use schema::Bytes;
+
+use crate::tables::Row;
 
 /// Adds the rows' settings and searches, in the rows' order.
 pub fn add(rows: Vec<Row>, report: &mut Report) {
@@ -87,7 +88,7 @@ const ALL_CHOICES: &str = "swap+recompute";
 
 /// The method's name, with whatever else distinguishes rows of one setting.
 fn name(row: &Row) -> String {
-    let mut name = row.method.clone();
+    let mut name = row.answer.method.clone();
     if row.allowed != ALL_CHOICES {
         name += &format!(" ({})", row.allowed);
     }
@@ -98,29 +99,5 @@ fn name(row: &Row) -> String {
 }
 
 fn method(row: Row) -> MethodResult {
-    MethodResult {
-        method: name(&row),
-        status: match row.status {
-            results::Status::Ok => Status::Ok,
-            results::Status::Infeasible => Status::Infeasible,
-        },
-        reason: row.reason,
-        shortfall: row.shortfall,
-        iteration: row.iteration,
-        slowdown: row.slowdown,
-        peak: row.peak,
-        arena: row.arena,
-        gap: row.gap,
-        plan_seconds: row.plan_seconds,
-        kept: row.kept,
-        swapped: row.swapped,
-        recomputed: row.recomputed,
-        compressed: row.compressed,
-        d2h: row.d2h,
-        h2d: row.h2d,
-        recompute: row.recompute,
-        codec: row.codec,
-        stall: row.stall,
-        jitter: None,
-    }
+    MethodResult { method: name(&row), ..row.answer }
 }

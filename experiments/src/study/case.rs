@@ -7,16 +7,16 @@ use std::sync::Arc;
 use networks::{NetworkOptions, modelled_trace};
 use planner::{Allowed, CodecOptions, Limits, Monitor, methods};
 use profiler::import::InPlaceOps;
+use reports::MethodResult;
 use scenarios::{Budget, Find, LinkChoice, Place, Point, Study};
 use schema::{Bandwidth, Bytes, BytesPerSec, Digest, Document, Machine, Origin, Trace};
 use simulator::{InCore, in_core};
 
-use results::{Row, Status};
-
-use super::search::{Budgeted, Question, largest_batch, smallest_budget};
 use crate::compressed_forms::CompressedForms;
+use crate::largest::{Budgeted, Question, largest_batch, smallest_budget};
 use crate::rates::{every_rate, slides};
 use crate::sources::{read_machine, read_network, read_trace};
+use crate::tables::Row;
 use crate::{CodecInputs, Conditions, Error, Result};
 
 /// The copy whose bandwidth stands for a link's.
@@ -98,7 +98,7 @@ fn case(study: &Study, point: &Point, traces: &mut Traces) -> Result<Case> {
         bandwidth: BytesPerSec(machine.link.h2d.at(LARGE).round() as u64),
         budget,
         host_budget: machine.host.memory,
-        method: point.method.to_string(),
+        answer: MethodResult { method: point.method.to_string(), ..MethodResult::default() },
         decided_on: group.decided_on.as_ref().map(|(name, _)| name.clone()).unwrap_or_default(),
         allowed: point.allow.name().into(),
         find: group.find.map(Find::name).unwrap_or_default().into(),
@@ -139,7 +139,8 @@ fn case(study: &Study, point: &Point, traces: &mut Traces) -> Result<Case> {
 impl Case {
     /// Plans the point.
     pub fn answer(&self, monitor: &dyn Monitor) -> Result<Row> {
-        let method = methods::by_name(&self.row.method).expect("the study's methods are checked");
+        let method =
+            methods::by_name(&self.row.answer.method).expect("the study's methods are checked");
         let question = Question {
             machine: &self.machine,
             decided_on: self.decided_on.as_ref().map(|(m, traced)| (m, &traced.trace)),
@@ -197,39 +198,19 @@ fn answered(question: Row, answer: Budgeted, seconds: f64) -> Row {
     let Budgeted { trace, in_core, budget, found } = answer;
     let small = found.plan.as_ref().ok().map(|plan| CompressedForms::of(plan, &trace));
     let small = small.filter(|small| small.count > 0);
-    let found = found.row;
+    let mut answer = found.row;
+    answer.method.clone_from(&question.answer.method);
+    if !question.find.is_empty() {
+        answer.plan_seconds = Some(seconds);
+    }
     Row {
         batch: trace.batch,
         budget,
-        status: match found.status {
-            reports::Status::Ok => Status::Ok,
-            reports::Status::Infeasible | reports::Status::Timeout => Status::Infeasible,
-        },
-        reason: found.reason,
-        shortfall: found.shortfall,
         in_core: in_core.iteration,
         in_core_peak: in_core.peak,
-        iteration: found.iteration,
-        slowdown: found.slowdown,
-        gap: found.gap,
-        peak: found.peak,
-        arena: found.arena,
-        kept: found.kept,
-        swapped: found.swapped,
-        recomputed: found.recomputed,
-        compressed: found.compressed,
         compressed_raw: small.map(|small| small.raw),
         compressed_small: small.map(|small| small.reserved),
-        d2h: found.d2h,
-        h2d: found.h2d,
-        recompute: found.recompute,
-        codec: found.codec,
-        stall: found.stall,
-        plan_seconds: Some(if question.find.is_empty() {
-            found.plan_seconds.unwrap_or(seconds)
-        } else {
-            seconds
-        }),
+        answer,
         ..question
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use results::{Row, Status};
+use reports::Status;
+
+use crate::tables::Row;
 
 /// The sentences, each on a line of its own.
 pub fn conclusions(rows: &[Row]) -> String {
@@ -53,7 +55,7 @@ fn question(row: &Row) -> String {
 }
 
 fn method(row: &Row) -> String {
-    let mut text = row.method.clone();
+    let mut text = row.answer.method.clone();
     if row.allowed != "swap+recompute" {
         text.push_str(&format!(" ({} only)", row.allowed));
     }
@@ -73,7 +75,11 @@ fn fastest(rows: &[Row]) -> String {
     let mut none = 0;
     for rows in asked.values() {
         // Of methods that are as fast, the first in the study.
-        match rows.iter().filter(|row| row.status == Status::Ok).min_by_key(|row| row.iteration) {
+        match rows
+            .iter()
+            .filter(|row| row.answer.status == Status::Ok)
+            .min_by_key(|row| row.answer.iteration)
+        {
             Some(row) => *wins.entry(method(row)).or_default() += 1,
             None => none += 1,
         }
@@ -163,7 +169,7 @@ enum Lead {
 
 impl Lead {
     fn of(a: &Row, b: &Row) -> Self {
-        match (a.iteration, b.iteration) {
+        match (a.answer.iteration, b.answer.iteration) {
             (Some(a), Some(b)) if a.ratio(b) < 1.0 - SAME => Self::First,
             (Some(a), Some(b)) if a.ratio(b) > 1.0 + SAME => Self::Second,
             (Some(_), Some(_)) => Self::Equal,
@@ -186,8 +192,9 @@ impl Lead {
 /// The bandwidth at which two methods would be level, in GB/s: their times are taken as linear in
 /// one over the bandwidth, as the time of a copy is.
 fn crossing(pair: &[(&Row, &Row)]) -> Option<f64> {
-    let difference =
-        |(a, b): &(&Row, &Row)| Some(a.iteration?.as_secs_f64() - b.iteration?.as_secs_f64());
+    let difference = |(a, b): &(&Row, &Row)| {
+        Some(a.answer.iteration?.as_secs_f64() - b.answer.iteration?.as_secs_f64())
+    };
     let (before, after) = (difference(&pair[0])?, difference(&pair[1])?);
     if before * after >= 0.0 {
         return None;
@@ -202,9 +209,9 @@ fn found(question: &str, methods: &BTreeMap<String, Vec<&Row>>) -> String {
     let mut lines = String::new();
     for (method, rows) in methods {
         for row in rows {
-            let slowdown = row.slowdown.unwrap_or(f64::NAN);
-            lines.push_str(&match (row.status, row.find.as_str()) {
-                (Status::Infeasible, _) => format!("  {method}: no plan\n"),
+            let slowdown = row.answer.slowdown.unwrap_or(f64::NAN);
+            lines.push_str(&match (row.answer.status, row.find.as_str()) {
+                (Status::Infeasible | Status::Timeout, _) => format!("  {method}: no plan\n"),
                 (Status::Ok, "largest-batch") => {
                     let batch = row.batch.map_or("?".into(), |batch| batch.to_string());
                     let speed = row.throughput().unwrap_or(f64::NAN);

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use results::Row;
 use scenarios::Paper;
+
+use crate::tables::Row;
 
 use reports::columns;
 
@@ -51,17 +52,17 @@ fn place(row: &Row) -> (&str, &str, &str) {
 
 /// Rows of a method, each with its gain over the other method's answer to the same question.
 fn compared<'a>((method, over): (&str, &str), rows: &'a [Row]) -> Vec<(&'a Row, f64)> {
-    let of_method = rows.iter().filter(|row| row.method == method);
+    let of_method = rows.iter().filter(|row| row.answer.method == method);
     let gain = |row: &'a Row| {
         let same = |other: &&Row| {
-            other.method == over
+            other.answer.method == over
                 && place(other) == place(row)
                 && (&other.options, other.batch) == (&row.options, row.batch)
                 && (&other.link, other.budget) == (&row.link, row.budget)
                 && (other.host_budget, &other.allowed) == (row.host_budget, &row.allowed)
         };
         let other = rows.iter().find(same)?;
-        Some((row, other.iteration?.ratio(row.iteration?) - 1.0))
+        Some((row, other.answer.iteration?.ratio(row.answer.iteration?) - 1.0))
     };
     of_method.filter_map(gain).collect()
 }
@@ -81,6 +82,7 @@ fn cell(row: &Row, gains: &[(&Row, f64)]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use reports::MethodResult;
     use schema::Nanos;
 
     use super::*;
@@ -89,7 +91,8 @@ mod tests {
         let [network, options, method] = [network, options, method].map(String::from);
         let group = "sparse".into();
         let iteration = iteration.map(Nanos);
-        Row { group, network, options, method, iteration, ..Row::default() }
+        let answer = MethodResult { method, iteration, ..MethodResult::default() };
+        Row { group, network, options, answer, ..Row::default() }
     }
 
     #[test]

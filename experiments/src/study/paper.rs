@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use reports::columns;
-use results::{Row, Status};
+use crate::tables::Row;
+use reports::{Status, columns};
 use scenarios::{Figure, Of, Paper, Quantity};
 
 /// Figures that differ by more than this share are marked.
@@ -110,7 +110,7 @@ impl Verdict {
 /// What the figure's rows predict: a value each, or what is to be made of them.
 fn values(figure: &Figure, rows: &[Row]) -> Vec<f64> {
     let of_rows = (rows.iter())
-        .filter(|row| is_of(figure, &figure.groups, row) && row.method == figure.method)
+        .filter(|row| is_of(figure, &figure.groups, row) && row.answer.method == figure.method)
         .filter_map(|row| Some((row.network.as_str(), value(figure, row, rows)?)));
     let Some(of) = figure.of else { return of_rows.map(|(_, value)| value).collect() };
     let mut networks: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
@@ -137,21 +137,21 @@ fn is_of(figure: &Figure, groups: &[String], row: &Row) -> bool {
 }
 
 fn value(figure: &Figure, row: &Row, rows: &[Row]) -> Option<f64> {
-    let sum = || Some((row.kept? + row.swapped? + row.recomputed?) as f64);
+    let sum = || Some((row.answer.kept? + row.answer.swapped? + row.answer.recomputed?) as f64);
     match figure.quantity {
         Quantity::Throughput => row.throughput(),
-        Quantity::Degradation => row.slowdown.map(|slowdown| 100.0 * (1.0 - 1.0 / slowdown)),
-        Quantity::Kept => row.kept.map(|count| count as f64),
-        Quantity::Swapped => row.swapped.map(|count| count as f64),
-        Quantity::Recomputed => row.recomputed.map(|count| count as f64),
+        Quantity::Degradation => row.answer.slowdown.map(|slowdown| 100.0 * (1.0 - 1.0 / slowdown)),
+        Quantity::Kept => row.answer.kept.map(|count| count as f64),
+        Quantity::Swapped => row.answer.swapped.map(|count| count as f64),
+        Quantity::Recomputed => row.answer.recomputed.map(|count| count as f64),
         Quantity::FeatureMaps => sum(),
         Quantity::MemoryGb => Some(row.in_core_peak.0 as f64 / 1e9),
-        Quantity::Runs => Some(if row.status == Status::Ok { 1.0 } else { 0.0 }),
-        Quantity::PlanSeconds => row.plan_seconds,
-        Quantity::Compressed => row.compressed.map(|count| count as f64),
+        Quantity::Runs => Some(if row.answer.status == Status::Ok { 1.0 } else { 0.0 }),
+        Quantity::PlanSeconds => row.answer.plan_seconds,
+        Quantity::Compressed => row.answer.compressed.map(|count| count as f64),
         Quantity::Ratio => Some(row.compressed_raw?.0 as f64 / row.compressed_small?.0 as f64),
-        Quantity::Batch => row.batch.map(f64::from).filter(|_| row.status == Status::Ok),
-        Quantity::PeakGb => row.peak.map(|peak| peak.0 as f64 / 1e9),
+        Quantity::Batch => row.batch.map(f64::from).filter(|_| row.answer.status == Status::Ok),
+        Quantity::PeakGb => row.answer.peak.map(|peak| peak.0 as f64 / 1e9),
         Quantity::Gain => Some(100.0 * (speedup(figure, row, rows)? - 1.0)),
         Quantity::Reduction => Some(100.0 * (1.0 - 1.0 / speedup(figure, row, rows)?)),
         Quantity::Speedup => speedup(figure, row, rows),
@@ -164,10 +164,10 @@ fn speedup(figure: &Figure, row: &Row, rows: &[Row]) -> Option<f64> {
     let groups = figure.over_group.clone().map_or(figure.groups.clone(), |g| vec![g]);
     let other = rows.iter().find(|other| {
         is_of(figure, &groups, other)
-            && other.method == *over
+            && other.answer.method == *over
             && (figure.over_group.is_some() || other.group == row.group)
             && (&other.network, &other.options) == (&row.network, &row.options)
             && (&other.machine, other.batch) == (&row.machine, row.batch)
     })?;
-    Some(other.iteration?.ratio(row.iteration?))
+    Some(other.answer.iteration?.ratio(row.answer.iteration?))
 }

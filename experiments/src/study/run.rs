@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use planner::Monitor;
-use results::Row;
 use scenarios::Study;
 
 use super::case::{Case, cases};
 use super::store::Store;
 use super::{conclusions, gains, paper, table};
 use crate::side_by_side::side_by_side;
+use crate::tables::Row;
 use crate::{Error, Result};
 
 /// How a study is run.

@@ -7,9 +7,9 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
-use results::{Row, read_parquet, write_csv, write_parquet};
 use schema::{Digest, FileError, PendingFile, is_temporary};
 
+use crate::tables::{Row, read_parquet, write_csv, write_parquet};
 use crate::{Error, Result};
 
 /// A folder that this process alone writes to, and others that it reads.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use reports::columns;
-use results::{Row, Status};
+use crate::tables::Row;
+use reports::{Status, columns};
 
 /// What a point is, by the heading of its column.
 type Label = (&'static str, fn(&Row) -> String);
@@ -46,15 +46,15 @@ pub fn table(rows: &[Row]) -> String {
     let mut reasons = BTreeSet::new();
     for row in rows {
         let mut line: Vec<String> = differing.iter().map(|(_, label)| label(row)).collect();
-        line.push(row.method.clone());
-        match row.status {
+        line.push(row.answer.method.clone());
+        match row.answer.status {
             Status::Ok => line.extend(figures_of(row)),
-            Status::Infeasible => {
+            Status::Infeasible | Status::Timeout => {
                 line.push("no plan".into());
-                match row.shortfall {
+                match row.answer.shortfall {
                     Some(bytes) => line.push(format!("{bytes} short")),
                     None => {
-                        reasons.extend(row.reason.clone());
+                        reasons.extend(row.answer.reason.clone());
                         line.push("[*]".into());
                     }
                 }
@@ -70,11 +70,16 @@ fn figures_of(row: &Row) -> Vec<String> {
     let text = |value: Option<String>| value.unwrap_or_else(|| "-".into());
     let count = |count: Option<u64>| text(count.map(|count| count.to_string()));
     vec![
-        text(row.iteration.map(|time| time.to_string())),
-        text(row.slowdown.map(|slowdown| format!("{slowdown:.3}x"))),
-        text(row.peak.map(|peak| peak.to_string())),
-        format!("{}/{}/{}", count(row.kept), count(row.swapped), count(row.recomputed)),
-        text(row.stall.map(|stall| stall.to_string())),
-        text(row.plan_seconds.map(|seconds| format!("{seconds:.3} s"))),
+        text(row.answer.iteration.map(|time| time.to_string())),
+        text(row.answer.slowdown.map(|slowdown| format!("{slowdown:.3}x"))),
+        text(row.answer.peak.map(|peak| peak.to_string())),
+        format!(
+            "{}/{}/{}",
+            count(row.answer.kept),
+            count(row.answer.swapped),
+            count(row.answer.recomputed)
+        ),
+        text(row.answer.stall.map(|stall| stall.to_string())),
+        text(row.answer.plan_seconds.map(|seconds| format!("{seconds:.3} s"))),
     ]
 }

@@ -9,7 +9,7 @@ use super::trainer::Trainer;
 
 /// The whole of it for programs.
 #[derive(Serialize)]
-pub struct Summary<'a> {
+pub struct Summary {
     /// What keeping everything takes.
     pub in_core_peak_bytes: Bytes,
     /// What plans were given.
@@ -18,11 +18,16 @@ pub struct Summary<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lossless_equal: Option<bool>,
     /// Each way that had a plan.
-    pub ways: &'a [Trained],
+    pub ways: Vec<Trained>,
 }
 
 /// Two tables, and what there is to say.
-pub fn text(trainer: &Trainer, peak: Bytes, done: &[Done], lossless: Option<bool>) -> String {
+pub(super) fn text(
+    trainer: &Trainer,
+    peak: Bytes,
+    done: &[Done],
+    lossless: Option<bool>,
+) -> String {
     let course = trainer.course;
     let mut text = format!(
         "{}\n{} (batch {}), {} epochs of {} iterations; in core {peak}, budget {} ({:.0} %)\n\n",

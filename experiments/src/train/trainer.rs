@@ -13,27 +13,19 @@ use crate::{CodecInputs, Conditions, Error, Result};
 
 /// What is trained, and under which conditions.
 pub struct Trainer<'a> {
-    /// The device.
     pub target: &'a Target,
-    /// Whoever waits.
     pub monitor: &'a dyn Monitor,
-    /// The network.
     pub network: &'a Network,
-    /// Its trace.
     pub trace: &'a Trace,
-    /// What it is planned for.
     pub machine: &'a Machine,
     /// Of all codecs that were sampled.
     pub models: &'a CodecModels,
-    /// What it sees.
     pub images: Images,
-    /// How long.
     pub course: Course,
     /// Device memory of every way but in-core.
     pub budget: Bytes,
     /// The longest interval in which COMET's bounds are set anew, in iterations.
     pub refresh: u32,
-    /// Seed of weights and dropout.
     pub seed: u64,
 }
 
@@ -51,7 +43,6 @@ impl<'a> Trainer<'a> {
         conditions.problem(self.trace, self.machine, self.budget)
     }
 
-    /// A method's plan.
     pub fn plan(&self, method: &dyn Method, problem: &Problem) -> Result<ProvenPlan> {
         Ok(planner::plan(method, problem, &NoMonitor)?)
     }
@@ -71,7 +62,6 @@ pub struct Training<'a> {
 }
 
 impl<'a> Training<'a> {
-    /// One that has not begun.
     pub fn new(trainer: &'a Trainer<'a>, way: &'static str) -> Self {
         Self {
             trainer,
@@ -86,12 +76,10 @@ impl<'a> Training<'a> {
         }
     }
 
-    /// Iterations so far.
     pub fn iterations(&self) -> usize {
         self.curves.losses.len()
     }
 
-    /// Whether the course is at its end.
     pub fn is_done(&self) -> bool {
         self.iterations() >= self.trainer.course.iterations()
     }

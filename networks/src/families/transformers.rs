@@ -6,7 +6,7 @@ use schema::Dtype;
 use super::extent;
 use crate::builder::{Builder, Built};
 use crate::error::NetworkError;
-use crate::layer::{Compute, Fixed, LayerId, Movement, Network, Product, Window};
+use crate::layer::{Compute, LayerId, Movement, Network, Product, Window};
 use crate::options::{Activation, NetworkOptions, Optimizer};
 
 /// What the blocks of a transformer have in common.
@@ -66,9 +66,8 @@ impl Blocks {
         let mut k = self.linear(b, &part("k"), x, per_head * self.key_heads)?;
         let v = self.linear(b, &part("v"), x, per_head * self.key_heads)?;
         if self.llama {
-            let rotary = Compute::Fixed(Fixed::Rotary { width: per_head });
-            q = b.same(&part("q.rotary"), q, rotary.clone())?;
-            k = b.same(&part("k.rotary"), k, rotary)?;
+            q = b.rotary(&part("q.rotary"), q, per_head)?;
+            k = b.rotary(&part("k.rotary"), k, per_head)?;
         }
         let mixed = if self.fused {
             b.attention(&part("attention"), [q, k, v], self.heads, per_head, self.causal)?

@@ -1,8 +1,8 @@
 //! The least cut of a network, by the greatest flow (Dinic, 1970).
 //!
-//! Every node may take in flow from the source and let some out to the sink; these arcs are numbers at
-//! the node. The arcs between nodes stay while capacities change, so that one network serves many
-//! prices.
+//! Every node may take in flow from the source and let some out to the sink; these arcs are numbers
+//! at the node. The arcs between nodes stay while capacities change, so that one network serves
+//! many prices.
 
 /// Never the least thing to cut.
 pub(super) const UNCUT: u64 = 1 << 62;
@@ -17,7 +17,8 @@ pub(super) struct Network {
     /// Where the arcs from each node begin, and each arc's place among them.
     first: Vec<u32>,
     place: Vec<u32>,
-    /// By place: the node that the arc leads to, the place of its reverse, and what more it carries.
+    /// By place: the node that the arc leads to, the place of its reverse, and what more it
+    /// carries.
     to: Vec<u32>,
     reverse: Vec<u32>,
     left: Vec<u64>,
@@ -82,8 +83,8 @@ impl Network {
         self.left[self.place[2 * arc] as usize] = capacity;
     }
 
-    /// Lets as much flow through as there is way for, and returns how much. It is less where looking at
-    /// that many arcs does not suffice; no cut carries less than any flow.
+    /// Lets as much flow through as there is way for, and returns how much. It is less where
+    /// looking at that many arcs does not suffice; no cut carries less than any flow.
     pub fn fill(&mut self, work: &mut usize) -> u128 {
         let mut filled = 0u128;
         for (supply, demand) in self.supply.iter_mut().zip(&mut self.demand) {
@@ -184,8 +185,8 @@ impl Network {
         pushed
     }
 
-    /// After [`Self::fill`]: marks the nodes on the source's side of the least cut that has the fewest; of some
-    /// cut, where the flow could be more.
+    /// After [`Self::fill`]: marks the nodes on the source's side of the least cut that has the
+    /// fewest; of some cut, where the flow could be more.
     pub fn source_side(&mut self, marked: &mut [bool]) {
         marked.fill(false);
         self.queue.clear();

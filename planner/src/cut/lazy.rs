@@ -1,5 +1,5 @@
-//! A cut as a schedule: what it holds at the place is held, and the rest is made again when it is needed, each
-//! op once.
+//! A cut as a schedule: what it holds at the place is held, and the rest is made again when it is
+//! needed, each op once.
 
 use schema::TensorId;
 
@@ -8,11 +8,11 @@ use super::{Place, Search, extra_at};
 use crate::Problem;
 use crate::runs::{Rerun, Reruns};
 
-/// So many choices become steps.
 const CHOICES: usize = 3;
 
-/// The reruns of a few of the best choices that fit at the place where cuts cost most, the best first. Nothing
-/// says that they fit elsewhere. None where nothing has to leave. The problem copies and compresses nothing.
+/// The reruns of a few of the best choices that fit at the place where cuts cost most, the best
+/// first. Nothing says that they fit elsewhere. None where nothing has to leave. The problem copies
+/// and compresses nothing.
 pub(crate) fn lazy(problem: &Problem) -> Option<Vec<Vec<Rerun>>> {
     let mut search = Search::new(problem);
     if search.look_around().is_some() || search.extra == 0 {
@@ -34,7 +34,8 @@ pub(crate) fn lazy(problem: &Problem) -> Option<Vec<Vec<Rerun>>> {
     Some(choices.into_iter().filter_map(|(_, held)| reruns(problem, op, &held)).collect())
 }
 
-/// The schedule in which all is made again as late as it can be; none where something cannot be by then.
+/// The schedule in which all is made again as late as it can be; none where something cannot be by
+/// then.
 fn reruns(problem: &Problem, place: usize, held: &[bool]) -> Option<Vec<Rerun>> {
     let trace = problem.trace;
     let mut reruns = Reruns::default();

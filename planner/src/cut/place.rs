@@ -19,8 +19,8 @@ pub(super) struct Place<'a> {
     ops: Vec<u64>,
     /// Tensors that must be had later, each with the node of the op that makes it.
     wanted: Vec<(u32, u32)>,
-    /// Dead tensors that these ops read, each a node after those of the ops, with the arc to the node of the
-    /// op that makes it, if that may be run again.
+    /// Dead tensors that these ops read, each a node after those of the ops, with the arc to the
+    /// node of the op that makes it, if that may be run again.
     dead: Vec<(u32, Option<(usize, u32)>)>,
     /// Arcs from ops to dead tensors.
     reads: Vec<usize>,
@@ -138,8 +138,8 @@ impl<'a> Place<'a> {
         self.network.len() + self.apart.len() + self.wanted.len()
     }
 
-    /// What costs least at some prices. Where there is work for less, what is said to be the least may be less
-    /// than that.
+    /// What costs least at some prices. Where there is work for less, what is said to be the least
+    /// may be less than that.
     pub fn least(&mut self, prices: &Rows, work: &mut usize) -> Taken {
         let ways = self.ways;
         let cost = |tensor: u32| ways.cheapest(tensor, prices).0.min(MOST);
@@ -167,8 +167,8 @@ impl<'a> Place<'a> {
         Taken { beyond: self.beyond(prices, |node| self.on_source_side[node]), least }
     }
 
-    /// What it takes beyond what there is if all ops are run again that may be, or none, and all else is
-    /// had in the way that is cheapest at some prices.
+    /// What it takes beyond what there is if all ops are run again that may be, or none, and all
+    /// else is had in the way that is cheapest at some prices.
     pub fn all_or_none(&self, all: bool, prices: &Rows) -> [i128; ROWS] {
         self.beyond(prices, |_| all)
     }
@@ -206,7 +206,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// By how much the least that must be on the device exceeds what there is of memory, whatever the time.
+    /// By how much the least that must be on the device exceeds what there is of memory, whatever
+    /// the time.
     pub fn short_by(&mut self, work: &mut usize) -> i128 {
         let mut prices = [0; ROWS];
         prices[MEMORY] = 1;

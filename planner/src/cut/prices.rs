@@ -11,8 +11,8 @@ const MOST: f64 = 1e4;
 const BEFORE: [usize; 3] = [OUT, LOST, CODE];
 const AFTER: [usize; 3] = [IN, SPENT, DECODE];
 
-/// What is known of how the least cost depends on prices (Kelley, 1960): what any choice takes, at some
-/// prices, costs at least what the best one does.
+/// What is known of how the least cost depends on prices (Kelley, 1960): what any choice takes, at
+/// some prices, costs at least what the best one does.
 pub(super) struct Prices {
     choices: Vec<[i128; ROWS]>,
     /// A unit of time and one of memory, of the size of what the choices take.
@@ -37,7 +37,8 @@ impl Prices {
         if row == MEMORY { self.units.1 } else { self.units.0 }
     }
 
-    /// The prices at which the known choices leave most to gain, and how much at most, in nanoseconds.
+    /// The prices at which the known choices leave most to gain, and how much at most, in
+    /// nanoseconds.
     pub fn best(&self) -> Option<(Rows, f64)> {
         let mut programme = Programme::new(OptimizationDirection::Maximize);
         let gain = programme.add_var(1.0, (0.0, f64::INFINITY));

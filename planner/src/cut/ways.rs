@@ -4,7 +4,6 @@ use schema::{Bytes, Direction, TensorId};
 
 use crate::Problem;
 
-/// How many rows there are.
 pub(super) const ROWS: usize = 7;
 
 /// Bytes on the device when the op at the place starts.
@@ -25,7 +24,8 @@ pub(super) const DECODE: usize = 6;
 /// By row: what something takes, or what a unit of that costs.
 pub(super) type Rows = [u64; ROWS];
 
-/// No single time or size counts for more, so that sums of products stay far from the end of numbers.
+/// No single time or size counts for more, so that sums of products stay far from the end of
+/// numbers.
 const MOST: u64 = 1 << 50;
 
 /// What each tensor takes in each way that it has, reruns aside.
@@ -43,7 +43,8 @@ impl Ways {
         let codecs = if may.compress { problem.codecs.costs.len() as u8 } else { 0 };
         let lane = problem.codecs.costs.lane().filter(|_| codecs > 0);
         let (link, memory) = (&problem.machine.link, |bytes: Bytes| bytes.0.min(MOST));
-        // Codecs beside compute slow it by this much of their time; on its lane they have all of it.
+        // Codecs beside compute slow it by this much of their time; on its lane they have all of
+        // it.
         let permille = lane.map_or(0, |lane| u64::from(lane.beside_codec_permille));
         let taken = |time: u64| time * (1000 - permille) / 1000;
         // What slows compute at once is not added up: copies count where codecs have no lane.

@@ -23,8 +23,8 @@ pub enum Access {
 const EXACT_TERMS: u64 = 10_000;
 
 impl Access {
-    /// The share of accesses that go to the `cached` most frequent of `rows` rows: the hit rate of a
-    /// static cache that is filled in advance (section 2.1).
+    /// The share of accesses that go to the `cached` most frequent of `rows` rows: the hit rate of
+    /// a static cache that is filled in advance (section 2.1).
     pub fn hit_rate(&self, rows: u64, cached: u64) -> f64 {
         let cached = cached.min(rows);
         match self {

@@ -2,10 +2,10 @@
 
 use schema::Bytes;
 
-/// Bytes that a cached row takes besides its own: its entry in the hash map that finds it. The paper
-/// states the 64 bits of the place (section 5, "Cache compression") and not the rest. 24 bytes give
-/// the increases of its table 7 from the ratios of its table 5 for the three sparse tables, where
-/// entries are small enough to show it; a test holds that.
+/// Bytes that a cached row takes besides its own: its entry in the hash map that finds it. The
+/// paper states the 64 bits of the place (section 5, "Cache compression") and not the rest. 24
+/// bytes give the increases of its table 7 from the ratios of its table 5 for the three sparse
+/// tables, where entries are small enough to show it; a test holds that.
 pub const MAP_ENTRY_BYTES: u64 = 24;
 
 /// A static cache of rows on the device.

@@ -42,8 +42,8 @@ pub struct Packing {
 pub enum Placement {
     /// Where they would lie uncompressed (section 5).
     InPlace,
-    /// Back to back, each found by its offset, which is read over the link, too: where the table does
-    /// not fit into host memory otherwise.
+    /// Back to back, each found by its offset, which is read over the link, too: where the table
+    /// does not fit into host memory otherwise.
     Condensed,
 }
 
@@ -105,14 +105,14 @@ pub struct Choice {
     pub best: usize,
 }
 
-/// Uncompressed bytes that the device decompresses per byte of its peak memory bandwidth. At 90 % saved,
-/// rows of 4 KB reach 86 % of what a link of 25 GB/s would deliver (section 6.1, figure 7): 215 GB/s of
-/// uncompressed rows, on an A100 with 1555 GB/s.
+/// Uncompressed bytes that the device decompresses per byte of its peak memory bandwidth. At 90 %
+/// saved, rows of 4 KB reach 86 % of what a link of 25 GB/s would deliver (section 6.1, figure 7):
+/// 215 GB/s of uncompressed rows, on an A100 with 1555 GB/s.
 const DECOMPRESSION: f64 = 215.0 / 1555.0;
 
-/// Chooses, of several packings, the one with which a lookup takes least time in its fastest way; of
-/// those that take the same time the one that moves least, of those the one that packs rows smallest,
-/// and of those the first.
+/// Chooses, of several packings, the one with which a lookup takes least time in its fastest way;
+/// of those that take the same time the one that moves least, of those the one that packs rows
+/// smallest, and of those the first.
 ///
 /// A lookup takes as long as the link or the device, whichever takes longer: asynchronous reads
 /// overlap decompression (section 4.3). The link carries the rows that are not cached, the device
@@ -155,7 +155,6 @@ pub fn choose(lookups: &Lookups<'_>, packings: &[Packing]) -> Result<Choice, Inf
     })
 }
 
-/// A packing of this table.
 struct Packed {
     placement: Placement,
     mean_bytes: f64,
@@ -211,7 +210,6 @@ impl Lookups<'_> {
         }
     }
 
-    /// The ways with this packing.
     fn packed_ways(&self, packed: &Packed) -> Vec<Prediction> {
         let ways = match packed.placement {
             Placement::InPlace => &[(true, false), (false, true), (true, true)][..],

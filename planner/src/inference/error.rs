@@ -4,6 +4,7 @@ use schema::Bytes;
 
 /// Why a table's lookups cannot be predicted.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum InferenceError {
     /// No rows, rows without bytes, or no row in a lookup.
     #[error("a table needs rows of at least one byte, and a lookup at least one row")]
@@ -19,18 +20,12 @@ pub enum InferenceError {
     Access(String),
     /// Nobody accesses any row, or there are more counts than rows.
     #[error("{counts} access counts for {rows} rows; give at most one a row, not all of them 0")]
-    Counts {
-        /// How many counts there are.
-        counts: usize,
-        /// How many rows there are.
-        rows: u64,
-    },
+    Counts { counts: usize, rows: u64 },
     /// The table does not fit into host memory, packed or not.
     #[error("the table takes {needed} of host memory at least, the machine has {available}")]
     HostMemory {
         /// What it takes where it takes least.
         needed: Bytes,
-        /// What the machine has.
         available: Bytes,
     },
 }

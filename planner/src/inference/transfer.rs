@@ -23,15 +23,16 @@ pub(super) fn one_by_one(link: &Link, rows: f64, row_bytes: u64) -> Nanos {
     nanos(rows * link.copy_time(Direction::H2d, Bytes(row_bytes)).0 as f64)
 }
 
-/// "CPU (Bulk)": the host gathers the rows in one buffer, which is copied at once. `gather` is how fast
-/// it does; without it, gathering costs nothing, which is the best that can be for this way.
+/// "CPU (Bulk)": the host gathers the rows in one buffer, which is copied at once. `gather` is how
+/// fast it does; without it, gathering costs nothing, which is the best that can be for this way.
 pub(super) fn bulk(link: &Link, bytes: f64, gather: Option<BytesPerSec>) -> Nanos {
     let gathering = gather.map_or(0.0, |rate| bytes * 1e9 / rate.0.max(1) as f64);
     nanos(gathering) + link.copy_time(Direction::H2d, Bytes(bytes.round() as u64))
 }
 
-/// "GPU (Aligned)": the device reads lines from host memory. They keep the link as busy as a large copy
-/// does ("warps in a GPU should generate maximally aligned, 128B transactions" for that, section 3.2).
+/// "GPU (Aligned)": the device reads lines from host memory. They keep the link as busy as a large
+/// copy does ("warps in a GPU should generate maximally aligned, 128B transactions" for that,
+/// section 3.2).
 pub(super) fn zero_copy(link: &Link, lines: f64) -> Nanos {
     if lines == 0.0 {
         return Nanos::ZERO;

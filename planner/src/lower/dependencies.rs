@@ -5,7 +5,8 @@ use simulator::{Addresses, HappensBefore, Model};
 
 /// Fills in `after`: every read comes after what fills the buffer, every buffer after all uses of
 /// those whose addresses it takes over, and a change in place after all reads before it and before
-/// all that follow. What follows from lanes or other dependencies is left out, also of `not_before`.
+/// all that follow. What follows from lanes or other dependencies is left out, also of
+/// `not_before`.
 pub(super) fn connect(plan: &mut Plan, model: &Model) {
     let mut order = HappensBefore::default();
     let mut device = Arena::new(plan.buffers.iter().map(|b| (b.address, b.bytes.0)));
@@ -39,7 +40,8 @@ pub(super) fn connect(plan: &mut Plan, model: &Model) {
             after.extend(host.filled_by[buffer.index()]);
             match action.task {
                 Task::Compress(_) | Task::D2h(_) => {
-                    // The copy of a compressed form goes where its compression may have put the tensor.
+                    // The copy of a compressed form goes where its compression may have put the
+                    // tensor.
                     if host.filled_by[buffer.index()].is_none() {
                         host.take(buffer.index(), &mut after);
                     }

@@ -6,9 +6,9 @@
 //! come within a percent of the live bytes on some and lose a fifth on others. So all are tried;
 //! where none fits, blocks are stacked from the bottom (`skyline`), a bounded number of times.
 //!
-//! Both ask trees over time and blocks ([`taken`], [`unplaced`], [`heights`]), and find what looking at
-//! all blocks would find. That takes little more than linear time unless sizes are very odd; there, an
-//! order that costs too much is given up.
+//! Both ask trees over time and blocks ([`taken`], [`unplaced`], [`heights`]), and find what
+//! looking at all blocks would find. That takes little more than linear time unless sizes are very
+//! odd; there, an order that costs too much is given up.
 
 mod heights;
 mod skyline;
@@ -30,9 +30,9 @@ const ALIGNMENT: u64 = 256;
 const SMALL: u64 = 300_000;
 
 /// What an order may cost before it is given up, and what more for each block ([`Taken::work`]): on
-/// traces of some tens of thousands of ops, where sizes are so odd that ever more room between blocks
-/// is too small for the next, looking for it would take time in the square of their number. The order
-/// by birth is never given up: what lives then is all that it meets.
+/// traces of some tens of thousands of ops, where sizes are so odd that ever more room between
+/// blocks is too small for the next, looking for it would take time in the square of their number.
+/// The order by birth is never given up: what lives then is all that it meets.
 const WORK: (u64, u64) = (100_000_000, 1000);
 
 /// An order in which blocks are placed; of equals, the larger come first.
@@ -50,16 +50,16 @@ enum By {
 /// The orders as they are tried; of equal placements, the first is taken.
 const ORDERS: [By; 4] = [By::Size, By::SizeAndTime, By::Birth, By::Death];
 
-/// From so many blocks on, the orders by time are tried first: what is placed one after the other is then
-/// side by side in the computer's memory, too, which takes a third of the time.
+/// From so many blocks on, the orders by time are tried first: what is placed one after the other
+/// is then side by side in the computer's memory, too, which takes a third of the time.
 const MANY: usize = 5000;
 const ORDERS_OF_MANY: [By; 4] = [By::Birth, By::Death, By::Size, By::SizeAndTime];
 
 /// What an order of so many blocks may cost: so many times what the order by birth did.
 const TIMES: u64 = 4;
 
-/// Of so many blocks, a placement that fits is good enough where it takes no more than one part in so many
-/// beyond the least.
+/// Of so many blocks, a placement that fits is good enough where it takes no more than one part in
+/// so many beyond the least.
 const WASTE: u64 = 1000;
 
 /// How long to look for a way.
@@ -120,7 +120,6 @@ fn largest(blocks: &[Block], group: &[usize]) -> u64 {
     group.iter().map(|block| blocks[*block].bytes).max().unwrap_or(0)
 }
 
-/// Addresses of groups of blocks.
 struct Placement {
     /// Each group that has its place, and where.
     placed: Vec<(usize, u64)>,
@@ -133,7 +132,6 @@ struct Search<'a> {
     groups: &'a [Vec<usize>],
     /// Nothing lies below it.
     bottom: u64,
-    /// When each block lives.
     sections: Vec<(u32, u32)>,
     taken: Taken,
 }
@@ -145,7 +143,6 @@ impl<'a> Search<'a> {
         Self { blocks, groups, bottom, sections, taken: Taken::new(count) }
     }
 
-    /// The best placement found.
     fn best(&mut self, large: &[usize], room: u64, effort: Effort) -> Placement {
         let mut work = WORK.0 + WORK.1 * large.len() as u64;
         let blocks_of_large = large.iter().flat_map(|group| &self.groups[*group]).copied();
@@ -207,8 +204,8 @@ impl<'a> Search<'a> {
         order
     }
 
-    /// Places groups one after the other; none, where that costs more than `most` or does not end below
-    /// an address.
+    /// Places groups one after the other; none, where that costs more than `most` or does not end
+    /// below an address.
     fn place(&mut self, order: &[usize], most: u64, below: u64) -> Option<Placement> {
         self.taken.clear();
         let mut placement = Placement { placed: Vec::with_capacity(order.len()), top: 0 };
@@ -254,9 +251,9 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Cuts time into *sections*, the largest sets of blocks that live at one moment, and returns for each
-/// block its first section and the one after its last, and how many there are. Two blocks live at one
-/// moment if they share a section. Blocks of no bytes live nowhere.
+/// Cuts time into *sections*, the largest sets of blocks that live at one moment, and returns for
+/// each block its first section and the one after its last, and how many there are. Two blocks live
+/// at one moment if they share a section. Blocks of no bytes live nowhere.
 fn sections<'a>(blocks: &[Block], of: impl Iterator<Item = &'a usize>) -> (Vec<(u32, u32)>, usize) {
     let mut events: Vec<(u32, bool, usize)> = Vec::new();
     for block in of {
@@ -372,8 +369,8 @@ mod tests {
         assert!(stacked == 40 && by_order < 30, "{by_order} by order, {stacked} stacked");
     }
 
-    /// A chain, forward and back, as training makes it: each forward block lives until its mirror, and
-    /// each backward block until the next.
+    /// A chain, forward and back, as training makes it: each forward block lives until its mirror,
+    /// and each backward block until the next.
     fn chain(half: u32) -> Vec<Block> {
         let mut random = SplitMix::new(7);
         let mut bytes = || (1 + random.below(16)) << 20;

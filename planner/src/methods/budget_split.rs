@@ -1,11 +1,11 @@
 //! One share of the layers kept, one offloaded, one recomputed.
 
 use schema::Bytes;
-use simulator::{Infeasible, Policy};
+use simulator::Policy;
 
-use crate::method::Method;
+use crate::method::{About, Fastest, Method};
 use crate::methods::chain::{Chain, ChainOp, Keep, carry_out};
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::{Decided, Monitor, Problem, Result};
 
 /// What training frameworks offer as two numbers: a share of the layers keeps its activations, a
 /// share has them offloaded to the host, and the others are recomputed from their inputs
@@ -27,53 +27,28 @@ enum Kind {
 }
 
 impl Method for BudgetSplit {
-    fn name(&self) -> &'static str {
-        "budget-split"
+    fn about(&self) -> About {
+        About {
+            name: "budget-split",
+            summary: "keep, offload and recompute whole layers, the best shares of each",
+            source: "per-layer recompute and offload settings of training frameworks",
+        }
     }
 
-    fn summary(&self) -> &'static str {
-        "keep, offload and recompute whole layers, the best shares of each"
-    }
-
-    fn source(&self) -> &'static str {
-        "per-layer recompute and offload settings of training frameworks"
-    }
-
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        _: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {
         let chain = Chain::of(problem)?;
         let mut evaluator = problem.evaluator(Policy::EARLY, target);
-        let mut best = None;
-        let mut failure: Option<Infeasible> = None;
+        let mut fastest = Fastest::new();
         for offloaded in 0..=if problem.allowed.swap { PARTS } else { 0 } {
             let most = if problem.allowed.recompute { PARTS - offloaded } else { 0 };
             for recomputed in 0..=most {
                 let kinds = spread(chain.len(), offloaded, recomputed);
                 let away: Vec<bool> = kinds.iter().map(|kind| *kind == Kind::Offloaded).collect();
                 let steps = carry_out(problem, &chain, &schedule(&kinds), &away);
-                match evaluator.evaluate_steps(&steps) {
-                    Ok(outcome) => {
-                        if best.as_ref().is_none_or(|(time, _)| outcome.iteration < *time) {
-                            best = Some((outcome.iteration, steps));
-                        }
-                    }
-                    Err(cause) => {
-                        if failure.is_none_or(|known| cause.needed() < known.needed()) {
-                            failure = Some(cause);
-                        }
-                    }
-                }
+                fastest.tried(evaluator.evaluate_steps(&steps), steps);
             }
         }
-        match (best, failure) {
-            (Some((_, steps)), _) => Ok(Decided::from_steps(problem, steps, Policy::EARLY)),
-            (None, Some(cause)) => Err(PlanError::from_infeasible(cause, problem.budget)),
-            (None, None) => unreachable!("keeping all was tried"),
-        }
+        Ok(Decided::from_steps(problem, fastest.found(problem)?, Policy::EARLY))
     }
 }
 

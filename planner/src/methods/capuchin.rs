@@ -8,8 +8,8 @@ use simulator::{Evaluator, Infeasible, Policy, Treatment};
 
 use self::free_time::Link;
 use self::recompute::Candidates;
-use crate::method::{Method, needs_swap};
-use crate::{Decided, Monitor, PlanError, Problem, Progress};
+use crate::method::{About, Method, needs_swap};
+use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 
 /// Capuchin (Peng et al., ASPLOS 2020). An iteration in core gives each access of a tensor its
 /// time. A tensor can be away between its *evicted-access* and its *back-access*; ranked is by
@@ -35,24 +35,15 @@ use crate::{Decided, Monitor, PlanError, Problem, Progress};
 pub struct Capuchin;
 
 impl Method for Capuchin {
-    fn name(&self) -> &'static str {
-        "capuchin"
+    fn about(&self) -> About {
+        About {
+            name: "capuchin",
+            summary: "swap by free time while that is hidden, then swap or recompute by saving per second",
+            source: "Capuchin (Peng et al., ASPLOS 2020), Algorithms 1 and 2",
+        }
     }
 
-    fn summary(&self) -> &'static str {
-        "swap by free time while that is hidden, then swap or recompute by saving per second"
-    }
-
-    fn source(&self) -> &'static str {
-        "Capuchin (Peng et al., ASPLOS 2020), Algorithms 1 and 2"
-    }
-
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        monitor: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
         needs_swap(problem)?;
         let mut evaluator = problem.evaluator(Policy::EARLY, target);
         let mut treatments = problem.keep_all();

@@ -11,7 +11,7 @@ use std::ops::Range;
 use schema::{Phase, TensorId};
 
 use crate::recomputable::droppable;
-use crate::{PlanError, Problem};
+use crate::{PlanError, Problem, Result};
 
 pub(super) use memory::Costs;
 pub(super) use schedule::{ChainOp, Keep, carry_out};
@@ -54,7 +54,7 @@ impl Chain {
     /// # Errors
     ///
     /// If there are not at least two stages.
-    pub fn of(problem: &Problem) -> Result<Self, PlanError> {
+    pub fn of(problem: &Problem) -> Result<Self> {
         let trace = problem.trace;
         let is_backward = |op: &schema::Op| op.phase != Phase::Forward;
         let forward_end = trace.ops.iter().position(is_backward).unwrap_or(trace.ops.len());

@@ -3,8 +3,8 @@
 use schema::Bytes;
 use simulator::{GapId, Policy, Treatment};
 
-use crate::method::{Method, needs_recompute};
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::method::{About, Fastest, Method, needs_recompute};
+use crate::{Decided, Monitor, Problem, Result};
 
 /// Sublinear memory checkpointing (Chen et al., arXiv:1604.06174): Algorithm 3 walks the forward
 /// pass and adds up the feature maps that it gives up; whenever they exceed a segment's budget
@@ -20,51 +20,24 @@ pub struct SqrtN;
 const GRID_PERCENT: [u64; 8] = [50, 71, 82, 94, 108, 124, 141, 200];
 
 impl Method for SqrtN {
-    fn name(&self) -> &'static str {
-        "sqrt-n"
+    fn about(&self) -> About {
+        About {
+            name: "sqrt-n",
+            summary: "keep a checkpoint per segment, recompute the rest of each segment",
+            source: "Training Deep Nets with Sublinear Memory Cost (Chen et al., 2016), Algorithm 3",
+        }
     }
 
-    fn summary(&self) -> &'static str {
-        "keep a checkpoint per segment, recompute the rest of each segment"
-    }
-
-    fn source(&self) -> &'static str {
-        "Training Deep Nets with Sublinear Memory Cost (Chen et al., 2016), Algorithm 3"
-    }
-
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        _: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {
         needs_recompute(problem)?;
         let mut evaluator = problem.evaluator(Policy::EARLY, target);
-        let mut best = None;
-        let mut failure = None;
+        let mut fastest = Fastest::new();
         for segment in segment_budgets(problem) {
             let treatments = checkpoints(problem, segment).treatments;
-            match evaluator.evaluate(&treatments) {
-                Ok(outcome) => {
-                    if best.as_ref().is_none_or(|(time, _)| outcome.iteration < *time) {
-                        best = Some((outcome.iteration, treatments));
-                    }
-                }
-                Err(cause) => {
-                    let nearest = |known: &simulator::Infeasible| cause.needed() < known.needed();
-                    if failure.as_ref().is_none_or(nearest) {
-                        failure = Some(cause);
-                    }
-                }
-            }
+            fastest.tried(evaluator.evaluate(&treatments), treatments);
         }
-        match (best, failure) {
-            (Some((_, treatments)), _) => {
-                Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY))
-            }
-            (None, Some(cause)) => Err(PlanError::from_infeasible(cause, problem.budget)),
-            (None, None) => unreachable!("the grid is not empty"),
-        }
+        let treatments = fastest.found(problem)?;
+        Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY))
     }
 }
 

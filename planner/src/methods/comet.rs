@@ -6,9 +6,9 @@ mod refresh;
 use schema::{Bytes, Choice, Fidelity, OpKind, TensorId};
 use simulator::{GapId, Policy, Treatment};
 
-use crate::method::{Method, needs_codec, needs_recompute};
+use crate::method::{About, Method, needs_codec, needs_recompute};
 use crate::methods::vdnn::convolution_inputs;
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::{Decided, Monitor, PlanError, Problem, Result};
 
 pub use error::{ACCEPTABLE, COEFFICIENT, LayerStatistics, UNIFORM, gradient_sigma, loss_weight};
 pub use refresh::{INTERVAL, Refresh};
@@ -22,9 +22,9 @@ pub use refresh::{INTERVAL, Refresh};
 /// convolution again is what it avoids, so here such an output is compressed as well, by the same
 /// codec.
 ///
-/// A layer's error bound follows from its [`LayerStatistics`]. Of the problem's error-bounded codecs
-/// the one with the loosest bound that does not exceed the layer's is used, or the tightest where
-/// there is none such or the statistics are unknown, as they are for a trace alone.
+/// A layer's error bound follows from its [`LayerStatistics`]. Of the problem's error-bounded
+/// codecs the one with the loosest bound that does not exceed the layer's is used, or the tightest
+/// where there is none such or the statistics are unknown, as they are for a trace alone.
 #[derive(Debug, Clone, Default)]
 pub struct Comet {
     /// Statistics of the convolution that reads a tensor, by tensor; empty: unknown.
@@ -39,24 +39,15 @@ const POLICY: Policy = Policy { codecs_beside: false, ..Policy::EARLY };
 const FREE_PERMILLE: u64 = 50;
 
 impl Method for Comet {
-    fn name(&self) -> &'static str {
-        "comet"
+    fn about(&self) -> About {
+        About {
+            name: "comet",
+            summary: "compress the inputs of convolutions on the device, recompute the cheap rest",
+            source: "COMET (Jin et al., VLDB 2021), sections 3.3 and 3.4",
+        }
     }
 
-    fn summary(&self) -> &'static str {
-        "compress the inputs of convolutions on the device, recompute the cheap rest"
-    }
-
-    fn source(&self) -> &'static str {
-        "COMET (Jin et al., VLDB 2021), sections 3.3 and 3.4"
-    }
-
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        _: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {
         let codecs = error_bounded(problem);
         needs_codec(problem, "an error-bounded codec", "sz", !codecs.is_empty())?;
         needs_recompute(problem)?;

@@ -6,18 +6,18 @@ mod slide;
 use schema::{Bytes, CodecCost, Fidelity};
 use simulator::{GapId, Treatment};
 
-use crate::method::{Method, needs_codec, needs_swap};
+use crate::method::{About, Method, needs_codec, needs_swap};
 use crate::methods::vdnn::{POLICY, Vdnn, convolution_inputs};
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::{Decided, Monitor, Problem, Result};
 
 pub use cost::SwapCost;
 pub use slide::{ParameterRange, Swapped};
 
 /// Static compression (CSWAP+ section 3.2): cDMA (Rhu et al., HPCA 2018) with its zero-value
-/// compression in software. What vDNN swaps, the inputs of convolutions, is compressed whether
-/// that pays or not; only what would not become smaller goes as it is. Dense tensors are compressed by
-/// the lossy codec of fixed rate instead, if there is one (section 6.2), and all tensors where that is
-/// the only codec.
+/// compression in software. What vDNN swaps, the inputs of convolutions, is compressed whether that
+/// pays or not; only what would not become smaller goes as it is. Dense tensors are compressed by
+/// the lossy codec of fixed rate instead, if there is one (section 6.2), and all tensors where that
+/// is the only codec.
 #[derive(Default)]
 pub struct StaticCompression {
     /// `P` of the epoch that is planned, as [`Cswap::Plus`] has it.
@@ -25,32 +25,23 @@ pub struct StaticCompression {
 }
 
 impl Method for StaticCompression {
-    fn name(&self) -> &'static str {
-        "sc"
+    fn about(&self) -> About {
+        About {
+            name: "sc",
+            summary: "offload the inputs of convolutions, each compressed by zero-value compression",
+            source: "CSWAP+ (Chen et al.), section 3.2; cDMA (Rhu et al., HPCA 2018)",
+        }
     }
 
     fn with_parameter(&self, parameter: u32) -> Option<Box<dyn Method>> {
         Some(Box::new(Self { parameter: Some(parameter) }))
     }
 
-    fn summary(&self) -> &'static str {
-        "offload the inputs of convolutions, each compressed by zero-value compression"
-    }
-
-    fn source(&self) -> &'static str {
-        "CSWAP+ (Chen et al.), section 3.2; cDMA (Rhu et al., HPCA 2018)"
-    }
-
     fn needs_codecs(&self) -> bool {
         true
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        _: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {
         needs_swap(problem)?;
         let zvc = problem.codecs.codecs.iter().position(|codec| codec.codec == "zvc");
         let lossy = rate_of(problem, &fixed_rates(problem), self.parameter);
@@ -93,37 +84,27 @@ pub enum Cswap {
 }
 
 impl Method for Cswap {
-    fn name(&self) -> &'static str {
-        match self {
+    fn about(&self) -> About {
+        let name = match self {
             Self::Lossless => "cswap",
             Self::Plus { .. } => "cswap+",
-        }
-    }
-
-    fn summary(&self) -> &'static str {
-        match self {
+        };
+        let summary = match self {
             Self::Lossless => "offload the inputs of convolutions, compressed where that pays",
             Self::Plus { .. } => "as cswap, and dense tensors by a lossy codec of fixed rate",
-        }
-    }
-
-    fn source(&self) -> &'static str {
-        match self {
+        };
+        let source = match self {
             Self::Lossless => "CSWAP (Chen et al., CLUSTER 2021); CSWAP+, section 5.3",
             Self::Plus { .. } => "CSWAP+ (Chen et al.), sections 5.2 and 5.3",
-        }
+        };
+        About { name, summary, source }
     }
 
     fn needs_codecs(&self) -> bool {
         true
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        _: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {
         needs_swap(problem)?;
         let is_lossless =
             |codec: u8| problem.codecs.codecs[usize::from(codec)].fidelity == Fidelity::Lossless;
@@ -194,8 +175,8 @@ pub(super) fn swap_what_fits(
     Decided::about_feature_maps(problem, treatments, POLICY)
 }
 
-/// The problem's codecs of fixed rate by ascending rate: the `P` that CSWAP+ slides is a position in
-/// this list, counted from 1. With every rate of a codec listed it is the paper's `P`.
+/// The problem's codecs of fixed rate by ascending rate: the `P` that CSWAP+ slides is a position
+/// in this list, counted from 1. With every rate of a codec listed it is the paper's `P`.
 pub fn fixed_rates(problem: &Problem) -> Vec<u8> {
     let codecs = &problem.codecs.codecs;
     let rate = |codec: &u8| codecs[usize::from(*codec)].parameter.unwrap_or(f64::INFINITY);

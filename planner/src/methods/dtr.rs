@@ -8,13 +8,13 @@ mod tournament;
 use schema::{Bytes, Nanos};
 use simulator::{Policy, Step};
 
-use crate::method::{Method, needs_recompute};
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::method::{About, Method, needs_recompute};
+use crate::{Decided, Monitor, PlanError, Problem, Result};
 
 /// DTR (Kirisame et al., ICLR 2021): a greedy online policy. Whenever an allocation does not fit,
 /// the tensor with the smallest `h` is evicted; an evicted tensor that is read is computed again,
-/// recursively. Eager eviction: a tensor is evicted when the framework releases it. The heuristic is
-/// `h_DTR^eq`:
+/// recursively. Eager eviction: a tensor is evicted when the framework releases it. The heuristic
+/// is `h_DTR^eq`:
 ///
 /// > h(t) = (c0(t) + sum of c0 over the evicted classes beside t) / (m(t) s(t))
 ///
@@ -52,31 +52,22 @@ impl Dtr {
     ///
     /// If everything that is not locked has been evicted and an allocation still does not fit, or
     /// the policy thrashes.
-    pub fn run(problem: &Problem, budget: Bytes) -> Result<OnlineRun, PlanError> {
+    pub fn run(problem: &Problem, budget: Bytes) -> Result<OnlineRun> {
         let run = runtime::Runtime::new(problem, budget).run();
         run.map_err(|cause| PlanError::from_infeasible(cause, problem.budget))
     }
 }
 
 impl Method for Dtr {
-    fn name(&self) -> &'static str {
-        "dtr"
+    fn about(&self) -> About {
+        About {
+            name: "dtr",
+            summary: "recompute what an online policy evicts when memory runs out",
+            source: "Dynamic Tensor Rematerialization (Kirisame et al., ICLR 2021), h_DTR^eq",
+        }
     }
 
-    fn summary(&self) -> &'static str {
-        "recompute what an online policy evicts when memory runs out"
-    }
-
-    fn source(&self) -> &'static str {
-        "Dynamic Tensor Rematerialization (Kirisame et al., ICLR 2021), h_DTR^eq"
-    }
-
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        _: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {
         needs_recompute(problem)?;
         let run = Self::run(problem, target)?;
         Ok(Decided::from_steps(problem, run.steps, Policy::EARLY))

@@ -10,9 +10,9 @@ use schema::{Bytes, Nanos};
 use simulator::Policy;
 
 use crate::fit::{lower_where_it_fits, share};
-use crate::method::{Method, needs_recompute, needs_swap};
+use crate::method::{About, Method, needs_recompute, needs_swap};
 use crate::methods::Tide;
-use crate::{Allowed, Decided, Monitor, PlanError, Problem, Progress};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Progress, Result};
 use model::Model;
 use programme::SOLVER;
 
@@ -118,7 +118,7 @@ impl Ilp {
         target: Bytes,
         known: Option<Nanos>,
         monitor: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    ) -> Result<Decided> {
         let mut evaluator = problem.evaluator(Policy::EARLY, target);
         let mut failure = None;
         for (done, room) in ROOMS.into_iter().enumerate() {
@@ -158,24 +158,11 @@ impl Ilp {
 const ROOMS: [u64; 6] = [1000, 985, 960, 930, 890, 840];
 
 impl Method for Ilp {
-    fn name(&self) -> &'static str {
-        self.name
+    fn about(&self) -> About {
+        About { name: self.name, summary: self.summary, source: self.source }
     }
 
-    fn summary(&self) -> &'static str {
-        self.summary
-    }
-
-    fn source(&self) -> &'static str {
-        self.source
-    }
-
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        monitor: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
         if !self.recompute {
             needs_swap(problem)?;
         }

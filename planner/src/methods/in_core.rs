@@ -3,26 +3,22 @@
 use schema::Bytes;
 use simulator::Policy;
 
-use crate::method::Method;
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::method::{About, Method};
+use crate::{Decided, Monitor, Problem, Result};
 
 /// No plan at all: what the framework does by itself. It fits, or it does not.
 pub struct InCoreMethod;
 
 impl Method for InCoreMethod {
-    fn name(&self) -> &'static str {
-        "in-core"
+    fn about(&self) -> About {
+        About {
+            name: "in-core",
+            summary: "keep everything, as the framework does by itself",
+            source: "the recording",
+        }
     }
 
-    fn summary(&self) -> &'static str {
-        "keep everything, as the framework does by itself"
-    }
-
-    fn source(&self) -> &'static str {
-        "the recording"
-    }
-
-    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Monitor) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Monitor) -> Result<Decided> {
         Ok(Decided {
             treatments: problem.keep_all(),
             policy: Policy::EARLY,

@@ -4,10 +4,10 @@ use rayon::prelude::*;
 use schema::Bytes;
 use simulator::{Evaluator, GapId, Policy, Treatment};
 
-use crate::method::Method;
+use crate::method::{About, Method};
 use crate::methods::SwapOpt;
 use crate::methods::swap_opt::Search;
-use crate::{Decided, Monitor, PlanError, Problem, Progress};
+use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 
 /// PooCH (Ito et al.), complete: [`SwapOpt`](crate::methods::SwapOpt)'s classification into keep
 /// and swap, after which maps that are swapped turn to *recompute* by `r(X)` (section 4.4.3):
@@ -24,24 +24,15 @@ use crate::{Decided, Monitor, PlanError, Problem, Progress};
 pub struct Pooch;
 
 impl Method for Pooch {
-    fn name(&self) -> &'static str {
-        "pooch"
+    fn about(&self) -> About {
+        About {
+            name: "pooch",
+            summary: "keep, swap or recompute each feature map, by simulated overheads",
+            source: "PooCH (Ito et al., 2019), sections 4.3 and 4.4",
+        }
     }
 
-    fn summary(&self) -> &'static str {
-        "keep, swap or recompute each feature map, by simulated overheads"
-    }
-
-    fn source(&self) -> &'static str {
-        "PooCH (Ito et al., 2019), sections 4.3 and 4.4"
-    }
-
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        monitor: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
         let mut search = Search::new(problem, target, problem.allowed.recompute, monitor)?;
         let mut treatments = search.run()?;
         if problem.allowed.recompute {
@@ -61,7 +52,7 @@ fn recompute_by_ratio(
     evaluator: &mut Evaluator,
     treatments: &mut [Treatment],
     monitor: &dyn Monitor,
-) -> Result<(), PlanError> {
+) -> Result<()> {
     let mut undecided: Vec<GapId> = (problem.feature_maps.iter().copied())
         .filter(|gap| treatments[*gap] == Treatment::Swap && problem.may_recompute(*gap))
         .collect();

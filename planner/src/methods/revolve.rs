@@ -3,9 +3,9 @@
 use schema::Bytes;
 use simulator::Policy;
 
-use crate::method::{Method, needs_recompute};
+use crate::method::{About, Method, needs_recompute};
 use crate::methods::chain::{Chain, ChainOp, Keep, carry_out};
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::{Decided, Monitor, PlanError, Problem, Result};
 
 /// `revolve` (Griewank and Walther, Algorithm 799, ACM TOMS 2000): a chain of `l` stages is
 /// reversed with `c` checkpoints, the chain's input being the first, by as few forward runs of
@@ -23,24 +23,15 @@ use crate::{Decided, Monitor, PlanError, Problem};
 pub struct Revolve;
 
 impl Method for Revolve {
-    fn name(&self) -> &'static str {
-        "revolve"
+    fn about(&self) -> About {
+        About {
+            name: "revolve",
+            summary: "recompute from binomially placed checkpoints, as if all stages were alike",
+            source: "Algorithm 799: revolve (Griewank and Walther, ACM TOMS 2000)",
+        }
     }
 
-    fn summary(&self) -> &'static str {
-        "recompute from binomially placed checkpoints, as if all stages were alike"
-    }
-
-    fn source(&self) -> &'static str {
-        "Algorithm 799: revolve (Griewank and Walther, ACM TOMS 2000)"
-    }
-
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        _: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {
         needs_recompute(problem)?;
         let chain = Chain::of(problem)?;
         let mut evaluator = problem.evaluator(Policy::EARLY, target);

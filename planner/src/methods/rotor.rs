@@ -5,10 +5,10 @@ mod programme;
 use schema::Bytes;
 use simulator::{Evaluator, Policy, Step};
 
-use crate::method::{Method, needs_recompute};
+use crate::method::{About, Method, needs_recompute};
 use crate::methods::chain::{Chain, Costs, carry_out};
 use crate::methods::revolve;
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::{Decided, Monitor, PlanError, Problem, Result};
 
 pub(super) use programme::{Programme, SLOTS};
 
@@ -29,24 +29,15 @@ pub(super) use programme::{Programme, SLOTS};
 pub struct Rotor;
 
 impl Method for Rotor {
-    fn name(&self) -> &'static str {
-        "rotor"
+    fn about(&self) -> About {
+        About {
+            name: "rotor",
+            summary: "recompute by the optimal persistent schedule of the chain of stages",
+            source: "Optimal checkpointing for heterogeneous chains (Beaumont et al., 2019)",
+        }
     }
 
-    fn summary(&self) -> &'static str {
-        "recompute by the optimal persistent schedule of the chain of stages"
-    }
-
-    fn source(&self) -> &'static str {
-        "Optimal checkpointing for heterogeneous chains (Beaumont et al., 2019)"
-    }
-
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        monitor: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
         needs_recompute(problem)?;
         let chain = Chain::of(problem)?;
         let costs = Costs::of(problem, &chain);
@@ -64,7 +55,7 @@ fn most_slots_that_fit(
     chain: &Chain,
     programme: &Programme,
     evaluator: &mut Evaluator,
-) -> Result<Vec<Step>, PlanError> {
+) -> Result<Vec<Step>> {
     let mut attempt = |operations: &[_]| {
         let steps = carry_out(problem, chain, operations, &vec![false; chain.len()]);
         evaluator.evaluate_steps(&steps).map(|_| steps)

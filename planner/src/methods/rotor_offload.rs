@@ -3,10 +3,10 @@
 use schema::Bytes;
 use simulator::{Evaluator, Policy, Step};
 
-use crate::method::{Method, needs_recompute, needs_swap};
+use crate::method::{About, Method, needs_recompute, needs_swap};
 use crate::methods::chain::{Chain, ChainOp, Costs, carry_out};
 use crate::methods::rotor::{Programme, Rotor, SLOTS};
-use crate::{Decided, Monitor, PlanError, Problem, Progress};
+use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 
 /// Rematerialisation and offload of a chain's stages together, after POFO (Beaumont et al.,
 /// "Efficient Combination of Rematerialization and Offloading for Training DNNs", NeurIPS 2021).
@@ -24,24 +24,15 @@ pub struct RotorOffload;
 const GRID: usize = 32;
 
 impl Method for RotorOffload {
-    fn name(&self) -> &'static str {
-        "rotor-offload"
+    fn about(&self) -> About {
+        About {
+            name: "rotor-offload",
+            summary: "recompute as rotor does, and offload what the first stages keep",
+            source: "Rematerialization and offloading (Beaumont et al., NeurIPS 2021), simplified",
+        }
     }
 
-    fn summary(&self) -> &'static str {
-        "recompute as rotor does, and offload what the first stages keep"
-    }
-
-    fn source(&self) -> &'static str {
-        "Rematerialization and offloading (Beaumont et al., NeurIPS 2021), simplified"
-    }
-
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        monitor: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
         needs_swap(problem)?;
         needs_recompute(problem)?;
         let chain = Chain::of(problem)?;

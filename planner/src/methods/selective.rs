@@ -1,10 +1,10 @@
 //! Selective activation checkpointing by a knapsack.
 
 use schema::{Bytes, TensorId};
-use simulator::{GapId, Infeasible, Policy, Treatment};
+use simulator::{GapId, Policy, Treatment};
 
-use crate::method::{Method, needs_recompute};
-use crate::{Decided, Monitor, PlanError, Problem, Progress};
+use crate::method::{About, Fastest, Method, needs_recompute};
+use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 
 /// Selective activation checkpointing as PyTorch's partitioner chooses it under a memory budget
 /// (`torch._functorch`, `activation_memory_budget` with the solver `dp`): which of the activations
@@ -14,8 +14,9 @@ use crate::{Decided, Monitor, PlanError, Problem, Progress};
 ///
 /// There the budget is a share of the activations that the user states; here all shares in whole
 /// percents are tried, and the fastest plan that fits counts. (A smaller share need not take less
-/// memory: what long recomputations bring back has to be somewhere, too.) An op with several outputs counts its time for each
-/// of them, as there, where such an op's outputs are items of their own.
+/// memory: what long recomputations bring back has to be somewhere, too.) An op with several
+/// outputs counts its time for each of them, as there, where such an op's outputs are items of
+/// their own.
 pub struct Selective;
 
 /// Parts of all activations in which weights and budgets are counted.
@@ -25,24 +26,15 @@ const PARTS: usize = 10_000;
 const STEPS: u64 = 100;
 
 impl Method for Selective {
-    fn name(&self) -> &'static str {
-        "selective"
+    fn about(&self) -> About {
+        About {
+            name: "selective",
+            summary: "save the activations that are dearest to recompute, by a knapsack",
+            source: "PyTorch's partitioner (torch._functorch, activation_memory_budget)",
+        }
     }
 
-    fn summary(&self) -> &'static str {
-        "save the activations that are dearest to recompute, by a knapsack"
-    }
-
-    fn source(&self) -> &'static str {
-        "PyTorch's partitioner (torch._functorch, activation_memory_budget)"
-    }
-
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        monitor: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
         needs_recompute(problem)?;
         let items: Vec<GapId> = problem
             .feature_maps
@@ -56,8 +48,7 @@ impl Method for Selective {
             items.iter().map(|gap| time_again(problem, gaps[*gap].tensor)).collect();
         let knapsack = Knapsack::solve(&bytes, &time);
         let mut evaluator = problem.evaluator(Policy::EARLY, target);
-        let mut best = None;
-        let mut failure: Option<Infeasible> = None;
+        let mut fastest = Fastest::new();
         for step in (0..=STEPS).rev() {
             let progress = Progress { phase: "knapsack", done: STEPS - step, of: STEPS };
             if !monitor.proceed(progress) {
@@ -70,26 +61,10 @@ impl Method for Selective {
                     treatments[*gap] = Treatment::Recompute;
                 }
             }
-            match evaluator.evaluate(&treatments) {
-                Ok(outcome) => {
-                    if best.as_ref().is_none_or(|(time, _)| outcome.iteration < *time) {
-                        best = Some((outcome.iteration, treatments));
-                    }
-                }
-                Err(cause) => {
-                    if failure.is_none_or(|known| cause.needed() < known.needed()) {
-                        failure = Some(cause);
-                    }
-                }
-            }
+            fastest.tried(evaluator.evaluate(&treatments), treatments);
         }
-        match (best, failure) {
-            (Some((_, treatments)), _) => {
-                Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY))
-            }
-            (None, Some(cause)) => Err(PlanError::from_infeasible(cause, problem.budget)),
-            (None, None) => unreachable!("all budgets were tried"),
-        }
+        let treatments = fastest.found(problem)?;
+        Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY))
     }
 }
 

@@ -3,8 +3,8 @@
 use schema::{Bytes, OpKind};
 use simulator::{Policy, PrefetchGate, Treatment};
 
-use crate::method::{Method, needs_recompute, needs_swap};
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::method::{About, Method, needs_recompute, needs_swap};
+use crate::{Decided, Monitor, PlanError, Problem, Result};
 
 /// SuperNeurons' classification as PooCH section 5.2 states it: feature maps are kept from the
 /// output layer as long as they fit; of the others, those of convolutions are swapped and the
@@ -15,32 +15,23 @@ use crate::{Decided, Monitor, PlanError, Problem};
 pub struct SuperNeurons;
 
 impl Method for SuperNeurons {
-    fn name(&self) -> &'static str {
-        "superneurons"
+    fn about(&self) -> About {
+        About {
+            name: "superneurons",
+            summary: "keep from the output, swap convolutions, recompute the rest",
+            source: "PooCH, section 5.2; SuperNeurons (Wang et al., PPoPP 2018)",
+        }
     }
 
-    fn summary(&self) -> &'static str {
-        "keep from the output, swap convolutions, recompute the rest"
-    }
-
-    fn source(&self) -> &'static str {
-        "PooCH, section 5.2; SuperNeurons (Wang et al., PPoPP 2018)"
-    }
-
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        _: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {
         needs_swap(problem)?;
         needs_recompute(problem)?;
         let policy = Policy { prefetch: PrefetchGate::WithPrecedingConvolution, ..Policy::EARLY };
         let maps = problem.feature_maps.len();
         let mut evaluator = problem.evaluator(policy, target);
         let mut cause = |leaving| evaluator.evaluate(&without(problem, leaving)).err();
-        // From the input on, feature maps leave until the rest fits: one by one, or of a long trace more at
-        // once, and then as many less as bisection finds.
+        // From the input on, feature maps leave until the rest fits: one by one, or of a long trace
+        // more at once, and then as many less as bisection finds.
         let step = maps.div_ceil(problem.evaluations() as usize).max(1);
         let (mut too_few, mut enough) = (0, 0);
         while let Some(cause) = cause(enough) {

@@ -4,8 +4,8 @@ use schema::Bytes;
 use simulator::{Policy, PrefetchGate, Treatment};
 
 use crate::decided::all_feature_maps;
-use crate::method::{Method, needs_swap};
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::method::{About, Method, needs_swap};
+use crate::{Decided, Monitor, Problem, Result};
 
 /// `swap-all` and `swap-all(w/o scheduling)` of PooCH section 5.1: all feature maps are swapped
 /// out after their last forward use. Scheduled, each comes back as early as memory allows
@@ -16,23 +16,17 @@ pub struct SwapAll {
 }
 
 impl Method for SwapAll {
-    fn name(&self) -> &'static str {
-        if self.scheduled { "swap-all" } else { "swap-all-unscheduled" }
-    }
-
-    fn summary(&self) -> &'static str {
-        if self.scheduled {
+    fn about(&self) -> About {
+        let name = if self.scheduled { "swap-all" } else { "swap-all-unscheduled" };
+        let summary = if self.scheduled {
             "swap every feature map, back as early as memory allows"
         } else {
             "swap every feature map, back with the op before the one that needs it"
-        }
+        };
+        About { name, summary, source: "PooCH, section 5.1" }
     }
 
-    fn source(&self) -> &'static str {
-        "PooCH, section 5.1"
-    }
-
-    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Monitor) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Monitor) -> Result<Decided> {
         needs_swap(problem)?;
         let prefetch = match self.scheduled {
             true => PrefetchGate::AsMemoryAllows,

@@ -5,9 +5,9 @@ mod start;
 use schema::Bytes;
 use simulator::{Evaluator, GapId, Policy, Treatment};
 
-use crate::method::{Method, needs_swap};
+use crate::method::{About, Method, needs_swap};
 use crate::methods::{Exposed, SwapAll};
-use crate::{Decided, Monitor, PlanError, Problem, Progress};
+use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 
 /// `swap-opt` of PooCH section 5.1: feature maps are kept or swapped, as section 4.4.2 decides.
 ///
@@ -23,24 +23,15 @@ pub struct SwapOpt;
 const BEAM: u64 = 8;
 
 impl Method for SwapOpt {
-    fn name(&self) -> &'static str {
-        "swap-opt"
+    fn about(&self) -> About {
+        About {
+            name: "swap-opt",
+            summary: "keep or swap each feature map, by tree search over those whose swap is not hidden",
+            source: "PooCH, section 4.4.2",
+        }
     }
 
-    fn summary(&self) -> &'static str {
-        "keep or swap each feature map, by tree search over those whose swap is not hidden"
-    }
-
-    fn source(&self) -> &'static str {
-        "PooCH, section 4.4.2"
-    }
-
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        monitor: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
         let treatments = Search::new(problem, target, false, monitor)?.run()?;
         Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY))
     }
@@ -67,7 +58,7 @@ impl<'a> Search<'a> {
         target: Bytes,
         may_recompute: bool,
         monitor: &'a dyn Monitor,
-    ) -> Result<Self, PlanError> {
+    ) -> Result<Self> {
         needs_swap(problem)?;
         let mut evaluator = problem.evaluator(Policy::EARLY, target);
         let (start, record) = start::start(problem, &mut evaluator, may_recompute)
@@ -78,7 +69,7 @@ impl<'a> Search<'a> {
     }
 
     /// The fastest classification found.
-    pub fn run(&mut self) -> Result<Vec<Treatment>, PlanError> {
+    pub fn run(&mut self) -> Result<Vec<Treatment>> {
         // Levels from the output layer on, where keeping a map pays soonest.
         let levels: Vec<GapId> = self.exposed.backs.iter().rev().copied().collect();
         let scanned: Vec<GapId> =
@@ -104,7 +95,7 @@ impl<'a> Search<'a> {
         treatments: &mut Vec<Treatment>,
         levels: &[GapId],
         scanned: &[GapId],
-    ) -> Result<(), PlanError> {
+    ) -> Result<()> {
         let Some((level, below)) = levels.split_first() else {
             return self.leaf(treatments, scanned);
         };
@@ -118,7 +109,7 @@ impl<'a> Search<'a> {
     }
 
     /// Switches maps of `L_O \ L_I` to keep, from the output layer on, as long as they fit.
-    fn leaf(&mut self, treatments: &[Treatment], scanned: &[GapId]) -> Result<(), PlanError> {
+    fn leaf(&mut self, treatments: &[Treatment], scanned: &[GapId]) -> Result<()> {
         let mut treatments = treatments.to_vec();
         self.consider(&treatments)?;
         for gap in scanned {
@@ -130,7 +121,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    fn beam(&mut self, levels: &[GapId], scanned: &[GapId]) -> Result<(), PlanError> {
+    fn beam(&mut self, levels: &[GapId], scanned: &[GapId]) -> Result<()> {
         let time = self.best.0;
         let mut prefixes = vec![(time, self.start.clone())];
         let width = self.problem.evaluations() / (levels.len() + scanned.len()).max(1) as u64;
@@ -157,7 +148,7 @@ impl<'a> Search<'a> {
 
     /// Keeps or swaps what the start recomputes only because the host lacks memory, where that is
     /// faster.
-    fn spare_recomputations(&mut self) -> Result<(), PlanError> {
+    fn spare_recomputations(&mut self) -> Result<()> {
         for gap in self.problem.feature_maps.iter().rev() {
             if self.start[*gap] != Treatment::Recompute {
                 continue;
@@ -172,7 +163,7 @@ impl<'a> Search<'a> {
     }
 
     /// Evaluates a classification and remembers the fastest.
-    fn consider(&mut self, treatments: &[Treatment]) -> Result<Option<u64>, PlanError> {
+    fn consider(&mut self, treatments: &[Treatment]) -> Result<Option<u64>> {
         let time = self.evaluate(treatments)?;
         if let Some(time) = time.filter(|time| *time < self.best.0) {
             self.best = (time, treatments.to_vec());
@@ -181,7 +172,7 @@ impl<'a> Search<'a> {
     }
 
     /// Time under a classification, none where it does not fit.
-    fn evaluate(&mut self, treatments: &[Treatment]) -> Result<Option<u64>, PlanError> {
+    fn evaluate(&mut self, treatments: &[Treatment]) -> Result<Option<u64>> {
         let progress = Progress {
             phase: "keep or swap",
             done: self.evaluator.evaluations(),

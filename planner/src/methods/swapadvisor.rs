@@ -3,9 +3,9 @@
 use schema::Bytes;
 use simulator::{Evaluator, GapId, Infeasible, Policy, Treatment};
 
-use crate::method::{Method, needs_swap};
+use crate::method::{About, Method, needs_swap};
 use crate::split_mix::SplitMix;
-use crate::{Decided, Monitor, PlanError, Problem, Progress};
+use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 
 /// SwapAdvisor (Huang et al., ASPLOS 2020) searches jointly for the order of ops, the memory
 /// allocation and the swaps by a genetic algorithm whose fitness is the simulated time of an
@@ -15,9 +15,10 @@ use crate::{Decided, Monitor, PlanError, Problem, Progress};
 /// As there, samples are made by crossover, which takes one parent's genes up to a random point and
 /// the other's from there on, and by mutation, which changes single genes with a small probability.
 /// Selection and the first generation are ours: the best samples survive, a parent is the fitter of
-/// two that are drawn among these, and the first generation has what swaps the largest tensors, what swaps those unused for longest, what
-/// swaps all, and random mixtures. Samples that do not fit rank behind all that do, by what they
-/// would need. The seed is fixed, and so is the number of evaluations.
+/// two that are drawn among these, and the first generation has what swaps the largest tensors,
+/// what swaps those unused for longest, what swaps all, and random mixtures. Samples that do not
+/// fit rank behind all that do, by what they would need. The seed is fixed, and so is the number of
+/// evaluations.
 pub struct SwapAdvisor;
 
 const SAMPLES: usize = 40;
@@ -29,24 +30,15 @@ const SEED: u64 = 2020;
 const MUTATION: u64 = 100;
 
 impl Method for SwapAdvisor {
-    fn name(&self) -> &'static str {
-        "swapadvisor"
+    fn about(&self) -> About {
+        About {
+            name: "swapadvisor",
+            summary: "swap what a genetic search over simulated times chooses",
+            source: "SwapAdvisor (Huang et al., ASPLOS 2020), swap decisions only",
+        }
     }
 
-    fn summary(&self) -> &'static str {
-        "swap what a genetic search over simulated times chooses"
-    }
-
-    fn source(&self) -> &'static str {
-        "SwapAdvisor (Huang et al., ASPLOS 2020), swap decisions only"
-    }
-
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        monitor: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
         needs_swap(problem)?;
         let mut search = Search {
             problem,

@@ -13,8 +13,8 @@ use schema::Bytes;
 use simulator::Treatment;
 
 use crate::fit::share;
-use crate::method::Method;
-use crate::{Decided, Monitor, PlanError, Problem, Progress, bound};
+use crate::method::{About, Method};
+use crate::{Decided, Monitor, PlanError, Problem, Progress, Result, bound};
 use anneal::{Chain, Found, Known};
 use options::{Options, policy};
 use packed::{Packed, decided};
@@ -33,11 +33,14 @@ use packed::{Packed, decided};
 ///    price rises while everything tried is too large and falls while everything fits (strategic
 ///    oscillation, Glover 1977), so that the search walks along the edge of what fits.
 ///
-/// What other methods decide that take little time is tried at the end (`others.rs`).
+/// Where a plan may only recompute, none of this is needed: a search over sequences of runs (`runs.rs`)
+/// begins from what the bound's cuts hold, from what DTR runs again and from nothing, and may hold
+/// dead tensors and share reruns, which one treatment per gap cannot say. Where it may do more, the
+/// same search is tried at the end, as is what other methods decide that take little time (`others.rs`).
 ///
 /// A search ends when its evaluations are used up or its plan is as fast as the bound. Chains are
-/// independent and their seeds fixed: the same problem gives the same plan on any number of threads.
-/// Told to stop, the search ends with the best plan that it has.
+/// independent and their seeds fixed: the same problem gives the same plan on any number of
+/// threads. Told to stop, the search ends with the best plan that it has.
 pub struct Tide;
 
 /// Chains: the seed, and the temperature at which each begins, in millionths of the iteration. The
@@ -57,24 +60,15 @@ const GOOD_ENOUGH: u64 = 2000;
 const REPAIR: u64 = 4;
 
 impl Method for Tide {
-    fn name(&self) -> &'static str {
-        "tide"
+    fn about(&self) -> About {
+        About {
+            name: "tide",
+            summary: "all decisions together, by annealing from a relaxation",
+            source: "tidegate",
+        }
     }
 
-    fn summary(&self) -> &'static str {
-        "all decisions together, by annealing from a relaxation"
-    }
-
-    fn source(&self) -> &'static str {
-        "tidegate"
-    }
-
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        monitor: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
         let options = Options::new(problem, target);
         let mut best = Packed::new(problem, target, &options, monitor);
         let quick = best.first();

@@ -4,8 +4,8 @@ use schema::{Bytes, OpKind, Phase};
 use simulator::{GapId, OffloadStart, Policy, PrefetchGate, Treatment};
 
 use crate::decided::{all_feature_maps, with};
-use crate::method::{Method, needs_swap};
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::method::{About, Method, needs_swap};
+use crate::{Decided, Monitor, Problem, Result};
 
 /// vDNN (Rhu et al., MICRO 2016). A feature map is offloaded while the last forward layer that
 /// reads it computes, and prefetched while the backward computation reaches the preceding
@@ -36,27 +36,21 @@ pub(super) const POLICY: Policy = Policy {
 };
 
 impl Method for Vdnn {
-    fn name(&self) -> &'static str {
-        match self {
+    fn about(&self) -> About {
+        let name = match self {
             Self::All => "vdnn-all",
             Self::Conv => "vdnn-conv",
             Self::Dynamic => "vdnn-dyn",
-        }
-    }
-
-    fn summary(&self) -> &'static str {
-        match self {
+        };
+        let summary = match self {
             Self::All => "offload every feature map, in step with the layers",
             Self::Conv => "offload the inputs of convolutions, in step with the layers",
             Self::Dynamic => "offload nothing, the inputs of convolutions, or all: the fastest",
-        }
+        };
+        About { name, summary, source: "vDNN (Rhu et al., MICRO 2016), sections 3.2-3.4" }
     }
 
-    fn source(&self) -> &'static str {
-        "vDNN (Rhu et al., MICRO 2016), sections 3.2-3.4"
-    }
-
-    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Monitor) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Monitor) -> Result<Decided> {
         needs_swap(problem)?;
         let treatments = match self {
             Self::All => all_feature_maps(problem, Treatment::Swap),

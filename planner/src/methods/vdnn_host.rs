@@ -3,19 +3,20 @@
 use schema::Bytes;
 use simulator::{GapId, Treatment};
 
-use crate::method::{Method, needs_codec, needs_swap};
+use crate::method::{About, Method, needs_codec, needs_swap};
 use crate::methods::cswap::swap_what_fits;
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::{Decided, Monitor, Problem, Result};
 
 /// vDNN++ (Shriram et al., IPDPS 2019), as CSWAP+ (section 6) implements it to compare with: what
-/// vDNN offloads, the inputs of convolutions, goes over the link as it is; on the host, threads make
-/// smaller by zero-value compression what is [sparse enough](VdnnHost::SPARSE), and large again before
-/// it goes back. So less host memory is taken, and the link carries as much as before.
+/// vDNN offloads, the inputs of convolutions, goes over the link as it is; on the host, threads
+/// make smaller by zero-value compression what is [sparse enough](VdnnHost::SPARSE), and large
+/// again before it goes back. So less host memory is taken, and the link carries as much as before.
 ///
 /// The host's work on a tensor is part of its copies: the next one in that direction waits for it,
-/// as the pinned buffer that the copies pass through is not free before. That buffer itself, and what
-/// turns out larger than is reserved for it, are in host memory of their own, which the plan does not
-/// count. The paper's other two techniques, about device memory, are left out, as CSWAP+ does.
+/// as the pinned buffer that the copies pass through is not free before. That buffer itself, and
+/// what turns out larger than is reserved for it, are in host memory of their own, which the plan
+/// does not count. The paper's other two techniques, about device memory, are left out, as CSWAP+
+/// does.
 pub struct VdnnHost;
 
 impl VdnnHost {
@@ -24,28 +25,19 @@ impl VdnnHost {
 }
 
 impl Method for VdnnHost {
-    fn name(&self) -> &'static str {
-        "vdnn++"
-    }
-
-    fn summary(&self) -> &'static str {
-        "offload the inputs of convolutions, which the host compresses where they are sparse"
-    }
-
-    fn source(&self) -> &'static str {
-        "vDNN++ (Shriram et al., IPDPS 2019), as CSWAP+, section 6, has it"
+    fn about(&self) -> About {
+        About {
+            name: "vdnn++",
+            summary: "offload the inputs of convolutions, which the host compresses where they are sparse",
+            source: "vDNN++ (Shriram et al., IPDPS 2019), as CSWAP+, section 6, has it",
+        }
     }
 
     fn needs_codecs(&self) -> bool {
         true
     }
 
-    fn decide(
-        &self,
-        problem: &Problem,
-        target: Bytes,
-        _: &dyn Monitor,
-    ) -> Result<Decided, PlanError> {
+    fn decide(&self, problem: &Problem, target: Bytes, _: &dyn Monitor) -> Result<Decided> {
         needs_swap(problem)?;
         let zvc = problem.codecs.codecs.iter().position(|codec| codec.codec == "zvc");
         let runs_there = zvc.is_some() && problem.codecs.costs.has_host();

@@ -18,8 +18,8 @@ const ITEMS: usize = 1500;
 #[derive(Debug, Clone)]
 pub(super) struct Item {
     pub gap: GapId,
-    /// The first point by which something has been made that may be copied for the tensor's sake: itself,
-    /// or what it is made from and is dead by then.
+    /// The first point by which something has been made that may be copied for the tensor's sake:
+    /// itself, or what it is made from and is dead by then.
     pub made: usize,
     /// The first point within the gap.
     pub first: usize,

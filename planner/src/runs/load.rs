@@ -5,8 +5,8 @@ use super::{Key, LABEL_BITS, first_run, stage};
 /// So many stages have one maximum.
 const BLOCK: usize = 32;
 
-/// Loads of all runs: those of a stage, whole stages and blocks of stages, each with what all below it have in
-/// common, so that a change of a long stretch touches few.
+/// Loads of all runs: those of a stage, whole stages and blocks of stages, each with what all below
+/// it have in common, so that a change of a long stretch touches few.
 pub(super) struct Load {
     /// By stage: key and load of each run, in order.
     runs: Vec<Vec<(Key, i64)>>,

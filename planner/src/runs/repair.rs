@@ -12,8 +12,9 @@ pub(super) struct Weights {
     pub stretch: f64,
     /// Of a hundred tensors, so many are not looked at.
     pub skipped: u64,
-    /// What holding a byte for a stage costs where there is no room for it, as a part of the average
-    /// that giving up has cost; none: whatever the cheapest is, inputs are held only where there is room.
+    /// What holding a byte for a stage costs where there is no room for it, as a part of the
+    /// average that giving up has cost; none: whatever the cheapest is, inputs are held only where
+    /// there is room.
     pub holding: Option<f64>,
 }
 
@@ -39,8 +40,8 @@ struct Choice {
 }
 
 impl Runs<'_> {
-    /// Puts reruns in until the peak is within the budget. Returns false where that cannot be, or costs
-    /// more than `limit`: then what was put in is for the caller to take back.
+    /// Puts reruns in until the peak is within the budget. Returns false where that cannot be, or
+    /// costs more than `limit`: then what was put in is for the caller to take back.
     pub(super) fn repair(
         &mut self,
         budget: i64,
@@ -131,7 +132,8 @@ impl Runs<'_> {
         best
     }
 
-    /// Where a tensor is there at a run that does not use it: the last run before that uses it, and the next.
+    /// Where a tensor is there at a run that does not use it: the last run before that uses it, and
+    /// the next.
     fn absent_at(&self, tensor: u32, at: Key) -> Option<(Key, Key)> {
         let readers = &self.readers[tensor as usize];
         let maker = self.parts.maker[tensor as usize]?;
@@ -153,9 +155,10 @@ impl Runs<'_> {
         Some((since, before))
     }
 
-    /// The reruns that it takes to have an op's outputs just before a run, inputs first, are put into
-    /// the room. Returns their time, or nothing where that is more than `most` or cannot be. Inputs that
-    /// are gone by then are held where there is room for them, or that costs less than to make them again.
+    /// The reruns that it takes to have an op's outputs just before a run, inputs first, are put
+    /// into the room. Returns their time, or nothing where that is more than `most` or cannot be.
+    /// Inputs that are gone by then are held where there is room for them, or that costs less than
+    /// to make them again.
     fn chain(
         &self,
         op: u32,

@@ -29,10 +29,11 @@ const LOOK: u64 = 64;
 /// What is worth this much per unit of work: reruns touched, tensors and ops looked at.
 const PER_RERUN: u64 = 30;
 
-/// Searches for the reruns that cost least: from given reruns and some made of nothing, the best of which is
-/// ruined a little and repaired, again and again (ruin and recreate, Schrimpf et al., 2000), where what costs
-/// a little more is now and then taken (simulated annealing). `effort` counts work, so that the same seed finds
-/// the same. Returns what was the best one after the other, the best last; nothing where nothing fits.
+/// Searches for the reruns that cost least: from given reruns and some made of nothing, the best of
+/// which is ruined a little and repaired, again and again (ruin and recreate, Schrimpf et al.,
+/// 2000), where what costs a little more is now and then taken (simulated annealing). `effort`
+/// counts work, so that the same seed finds the same. Returns what was the best one after the
+/// other, the best last; nothing where nothing fits.
 pub(crate) fn search(
     parts: &Parts,
     budget: i64,

@@ -6,8 +6,8 @@ use simulator::Step;
 use super::{LABEL_BITS, Rerun, SPACING, stage};
 use crate::Problem;
 
-/// The steps of a schedule with these reruns, in their order. Whatever is not read again before it is made
-/// again is dropped.
+/// The steps of a schedule with these reruns, in their order. Whatever is not read again before it
+/// is made again is dropped.
 pub(crate) fn steps_of(problem: &Problem, reruns: &[Rerun]) -> Vec<Step> {
     let ops = problem.trace.ops.len();
     let mut runs = Vec::with_capacity(ops + reruns.len());

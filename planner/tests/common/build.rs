@@ -1,63 +1,13 @@
 //! Traces, machines and models of codecs that are made up.
 
 use schema::{
-    Bandwidth, Bytes, BytesPerSec, CodecModel, CodecModels, Document, Fidelity, Home, Machine,
-    ModelBasis, Nanos, Op, OpKind, Origin, Phase, Provenance, RatioBand, Role, SizeModel, Tensor,
-    TensorId, TimeModel, TimePoint, Trace,
+    Bytes, CodecModel, CodecModels, Document, Fidelity, Machine, ModelBasis, Nanos, Op, RatioBand,
+    SizeModel, Tensor, TimeModel, TimePoint, Trace,
 };
 
 use super::random::{self, Random};
 
-pub fn tensor(name: impl Into<String>, bytes: u64, role: Role) -> Tensor {
-    Tensor {
-        name: name.into(),
-        bytes: Bytes(bytes),
-        role,
-        dtype: None,
-        home: Home::Device,
-        appears_before: None,
-        sparsity: None,
-    }
-}
-
-/// An op that takes so many nanoseconds and reads, writes and frees these tensors.
-pub fn op(
-    name: impl Into<String>,
-    (kind, phase): (OpKind, Phase),
-    duration: u64,
-    [reads, writes, frees]: [&[u32]; 3],
-) -> Op {
-    let ids = |ids: &[u32]| ids.iter().copied().map(TensorId).collect();
-    Op {
-        name: name.into(),
-        kind,
-        phase,
-        duration: Nanos(duration),
-        recompute: None,
-        reads: ids(reads),
-        writes: ids(writes),
-        in_place: Vec::new(),
-        workspace: Bytes::ZERO,
-        frees: ids(frees),
-        rerunnable: true,
-        flops: None,
-        bytes_moved: None,
-    }
-}
-
-/// Not yet held against what a trace must be.
-pub fn unchecked(network: &str, tensors: Vec<Tensor>, ops: Vec<Op>) -> Trace {
-    let provenance = Provenance {
-        settings: Default::default(),
-        origin: Origin::Modelled,
-        device: "none".into(),
-        framework: None,
-        source: "made up".into(),
-        date: None,
-        notes: Vec::new(),
-    };
-    Trace { network: network.into(), batch: None, provenance, tensors, ops }
-}
+pub use checker::build::{link, op, tensor, unchecked};
 
 pub fn trace(network: &str, tensors: Vec<Tensor>, ops: Vec<Op>) -> Trace {
     let trace = unchecked(network, tensors, ops);
@@ -68,11 +18,7 @@ pub fn trace(network: &str, tensors: Vec<Tensor>, ops: Vec<Op>) -> Trace {
 /// A machine whose link has this bandwidth and no latency, and whose lanes do not slow each other.
 pub fn machine(bytes_per_sec: u64) -> Machine {
     let mut machine = random::machine(&mut Random::new(0));
-    machine.link.d2h = Bandwidth::constant(BytesPerSec(bytes_per_sec));
-    machine.link.h2d = machine.link.d2h.clone();
-    machine.link.latency = Nanos::ZERO;
-    machine.link.both_directions = 1.0;
-    machine.link.beside_copy = 1.0;
+    machine.link = link(bytes_per_sec);
     machine
 }
 

@@ -119,8 +119,7 @@ impl Tally {
         if !mutation.apply(&mut changed, trace, random) || changed == *plan {
             return false;
         }
-        use Mutation::{ForgeArena, ForgeHostArena, ForgePeak};
-        if !matches!(mutation, ForgeArena | ForgeHostArena | ForgePeak) {
+        if !mutation.forges() {
             restate(&mut changed);
         }
         let at = || format!("{} of {}", mutation.name(), at());

@@ -1,5 +1,6 @@
-//! The shortest iteration of all plans, whoever makes them: a search through all states that lanes and
-//! memory can be in (Dijkstra's). Lanes do not slow each other. For a handful of ops and tensors.
+//! The shortest iteration of all plans, whoever makes them: a search through all states that lanes
+//! and memory can be in (Dijkstra's). Lanes do not slow each other. For a handful of ops and
+//! tensors.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -58,7 +59,8 @@ struct Search<'a> {
     of_tensor: Vec<u32>,
 }
 
-/// The shortest iteration, none where nothing fits; an error where that takes a look at more states.
+/// The shortest iteration, none where nothing fits; an error where that takes a look at more
+/// states.
 pub fn optimum(problem: &Problem, most_states: usize) -> Result<Option<Nanos>, ()> {
     let lanes: &[bool] = match problem.codecs.costs.lane() {
         Some(_) if problem.allowed.compress => &[false, true],

@@ -19,8 +19,8 @@ pub fn trace(random: &mut Random, most_ops: u64) -> Trace {
     trace_of(random, most_ops, false)
 }
 
-/// A trace in which constants change: by updates at its end and in between, once or more often, beside
-/// what reads them before and after; some come into being late.
+/// A trace in which constants change: by updates at its end and in between, once or more often,
+/// beside what reads them before and after; some come into being late.
 pub fn training(random: &mut Random, most_ops: u64) -> Trace {
     trace_of(random, most_ops, true)
 }

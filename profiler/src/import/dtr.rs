@@ -33,13 +33,13 @@ pub(super) fn import(
         network: options.network.clone().unwrap_or_else(|| network_of(file)),
         batch: None,
         provenance: Provenance {
-            settings: Default::default(),
-            origin: Origin::Imported,
-            device: "an unstated device".into(),
             framework: Some("PyTorch (DTR prototype)".into()),
-            source: format!("op log of the DTR prototype, {}", file_name(file)),
-            date: None,
             notes: replayed.notes,
+            ..Provenance::new(
+                Origin::Imported,
+                "an unstated device",
+                format!("op log of the DTR prototype, {}", file_name(file)),
+            )
         },
         tensors: replayed.tensors,
         ops: replayed.ops,

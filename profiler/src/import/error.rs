@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use schema::TraceError;
+use schema::Malformed;
 
 /// Why a recording cannot be imported. Nothing is left behind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +48,7 @@ pub enum ImportError {
         /// The file.
         file: PathBuf,
         /// What the trace's check says.
-        why: TraceError,
+        why: Malformed,
     },
 }
 

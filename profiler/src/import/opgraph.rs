@@ -44,13 +44,9 @@ pub(super) fn import(
         network: options.network.clone().unwrap_or(graph.network),
         batch: graph.batch,
         provenance: Provenance {
-            settings: Default::default(),
-            origin: Origin::Imported,
-            device: graph.device.unwrap_or_else(unknown),
             framework: graph.framework,
-            source,
-            date: None,
             notes,
+            ..Provenance::new(Origin::Imported, graph.device.unwrap_or_else(unknown), source)
         },
         tensors,
         ops,

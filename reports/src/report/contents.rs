@@ -221,15 +221,7 @@ mod tests {
         Trace {
             network: "tiny".into(),
             batch: None,
-            provenance: Provenance {
-                settings: Default::default(),
-                origin: Origin::Modelled,
-                device: "none".into(),
-                framework: None,
-                source: "by hand".into(),
-                date: None,
-                notes: Vec::new(),
-            },
+            provenance: Provenance::new(Origin::Modelled, "none", "by hand"),
             tensors: vec![
                 tensor("weight", Role::Parameter),
                 tensor("a", Role::Activation),
@@ -268,6 +260,7 @@ mod tests {
         Plan {
             method: "hand".into(),
             settings: BTreeMap::new(),
+            recipe: None,
             trace: reference("tiny"),
             machine: reference("none"),
             codec_models: None,

@@ -80,7 +80,6 @@ impl CudaCodecs {
     /// on the device of this number.
     ///
     /// # Errors
-    ///
     /// If there is no such device, or kernels do not compile.
     pub fn open(ordinal: usize, codecs: &[CodecId], percent: u8) -> Result<Self, CudaError> {
         let context = Context::open(ordinal)?;
@@ -111,7 +110,6 @@ impl CudaCodecs {
     /// is compared with what the processor makes, in the first run and in the last.
     ///
     /// # Errors
-    ///
     /// [`CodecRunError`]: also where a byte differs.
     pub fn time(
         &mut self,
@@ -161,7 +159,6 @@ impl CudaCodecs {
     /// writes them: what kernels are compared with.
     ///
     /// # Errors
-    ///
     /// If the driver fails, or there is too little memory.
     pub fn time_copies(&mut self, bytes: Bytes, runs: u32) -> Result<Vec<Nanos>, CudaError> {
         let memory = || DeviceMemory::new(&self.context, "copies", bytes);

@@ -81,7 +81,6 @@ pub enum OpenError {
 /// ends.
 ///
 /// # Errors
-///
 /// What the driver says, if it does not.
 pub fn check_device(ordinal: usize) -> Result<(), CudaError> {
     Context::open(ordinal)?.synchronize()
@@ -94,7 +93,6 @@ pub fn check_device(ordinal: usize) -> Result<(), CudaError> {
 /// op or codec without a kernel, and then a missing library, device or memory.
 ///
 /// # Errors
-///
 /// [`OpenError`], with what is wrong and the remedy.
 pub fn open<'a>(
     network: &'a Network,
@@ -198,7 +196,6 @@ impl CudaDevice<'_> {
     /// the device counts them.
     ///
     /// # Errors
-    ///
     /// If the driver fails.
     pub fn zeros(&self) -> Result<Vec<Option<f64>>, CudaError> {
         let tensors = self.network.tensors().len();

@@ -150,7 +150,6 @@ impl DeviceMemory {
     /// The address of a place.
     ///
     /// # Panics
-    ///
     /// If it does not lie inside: the proof of the plan was wrong then.
     pub fn address(&self, at: u64, bytes: u64) -> u64 {
         let end = at.checked_add(bytes);
@@ -218,7 +217,6 @@ impl Pinned {
     /// The address of a place.
     ///
     /// # Panics
-    ///
     /// If it does not lie inside: the proof of the plan was wrong then.
     pub fn address(&self, at: u64, bytes: u64) -> u64 {
         let end = at.checked_add(bytes);

@@ -53,7 +53,6 @@ impl CudaLayers {
     /// All layers' kernels on the device of this number.
     ///
     /// # Errors
-    ///
     /// If there is no such device, or kernels do not compile.
     pub fn open(ordinal: usize) -> Result<Self, CudaError> {
         let context = Context::open(ordinal)?;
@@ -70,7 +69,6 @@ impl CudaLayers {
     /// roundings would be all that is left. Returns what differs for each of `who`, in that order.
     ///
     /// # Errors
-    ///
     /// If the driver or a library fails, or an op has no kernel.
     pub fn compare(
         &self,

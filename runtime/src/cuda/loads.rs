@@ -52,7 +52,6 @@ impl CudaLoads {
     /// that codecs may use, and whether products are cuBLAS's.
     ///
     /// # Errors
-    ///
     /// If there is no such device, or too little memory, or the driver fails.
     pub fn open(options: &CudaOptions) -> Result<Self, CodecRunError> {
         let context = Context::open(options.ordinal)?;
@@ -121,12 +120,7 @@ impl CudaLoads {
                 what: "making a load",
                 why: why.to_string(),
             };
-            let value = |argument: &Argument<u64>| match *argument {
-                Argument::Address(at, more) => at + more,
-                Argument::Nothing => 0,
-                Argument::Status => address(control + 8),
-                Argument::Number(number) => number,
-            };
+            let value = |argument: &Argument<u64>| argument.value(address(control + 8));
             let launches = made.map_err(failed)?.launches;
             let all = launches.iter();
             match blas.filter(|_| launches.iter().all(|launch| launch.program == BLAS.0)) {
@@ -191,7 +185,6 @@ impl CudaLoads {
     /// How long a load takes while each of others goes on all the time.
     ///
     /// # Errors
-    ///
     /// If the driver fails.
     pub fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos, CudaError> {
         let others: Vec<usize> =

@@ -17,7 +17,6 @@ impl CudaCodecs {
     /// codec.
     ///
     /// # Errors
-    ///
     /// [`CodecRunError`]: also where a byte differs, or there is no such row.
     pub fn time_lookups(
         &mut self,
@@ -82,7 +81,6 @@ impl CudaCodecs {
     /// How long one copy of so many bytes from pinned memory takes: what lookups are compared with.
     ///
     /// # Errors
-    ///
     /// If the driver fails, or there is too little memory.
     pub fn time_copies_in(&mut self, bytes: Bytes, runs: u32) -> Result<Vec<Nanos>, CodecRunError> {
         let device = DeviceMemory::new(&self.context, "copies", bytes)?;

@@ -58,7 +58,6 @@ impl CudaProbe {
     /// memory, on the device of this number.
     ///
     /// # Errors
-    ///
     /// If there is no such device, or not so much memory.
     pub fn open(ordinal: usize, largest: Bytes) -> Result<Self, CudaError> {
         let context = Context::open(ordinal)?;
@@ -88,7 +87,6 @@ impl CudaProbe {
     /// What the device says of itself.
     ///
     /// # Errors
-    ///
     /// If the driver does not tell.
     pub fn facts(&self) -> Result<CudaFacts, CudaError> {
         let (free, memory) = self.memory;
@@ -117,7 +115,6 @@ impl CudaProbe {
     /// for are cut off.
     ///
     /// # Errors
-    ///
     /// If the driver fails.
     pub fn alone(&mut self, direction: Direction, bytes: Bytes) -> Result<Nanos, CudaError> {
         self.head_start.give([&self.streams[direction as usize]])?;
@@ -131,7 +128,6 @@ impl CudaProbe {
     /// idle. The host works on it, too, so that it begins when the host does.
     ///
     /// # Errors
-    ///
     /// If the driver fails.
     pub fn pageable(&mut self, direction: Direction, bytes: Bytes) -> Result<Nanos, CudaError> {
         let at = self.place(direction);
@@ -146,7 +142,6 @@ impl CudaProbe {
     /// How long it takes until a copy in each direction has ended, both started at once.
     ///
     /// # Errors
-    ///
     /// If the driver fails.
     pub fn both(&mut self, bytes: Bytes) -> Result<Nanos, CudaError> {
         self.head_start.give(&self.streams)?;

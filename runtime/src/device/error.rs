@@ -2,7 +2,7 @@
 
 use codecs::claims::ClaimError;
 use schema::{
-    ActionId, BufferId, Bytes, CodecRef, Lane, OpId, Plan, PlanError, Task, TensorId, Trace,
+    ActionId, BufferId, Bytes, CodecRef, Lane, Malformed, OpId, Plan, Task, TensorId, Trace,
 };
 use simulator::{ContractError, Misstated, Unsafe};
 
@@ -15,7 +15,7 @@ use crate::network::RunError;
 pub enum DeviceError {
     /// The plan is not well formed.
     #[error("the plan is not well formed")]
-    Malformed(#[from] PlanError),
+    Malformed(#[from] Malformed),
     /// The plan was not proven safe.
     #[error("the plan is not safe to run")]
     Unsafe(#[from] Unsafe),

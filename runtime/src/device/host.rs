@@ -91,7 +91,6 @@ impl<'a> HostDevice<'a> {
     /// A device for a plan of a network's trace, its constants as [`Network::initialise`] has them.
     ///
     /// # Errors
-    ///
     /// If the plan is not safe, does not compute the trace, or the trace is not the network's; or
     /// if the memory is not to be had.
     pub fn new(
@@ -147,7 +146,6 @@ impl<'a> HostDevice<'a> {
                 memory,
                 throttle: Throttle::new(options.link.clone()),
                 threads: threads.transpose()?,
-                watch: None,
             },
             ledger: Mutex::new(Ledger::new(plan)),
             injection,
@@ -156,12 +154,6 @@ impl<'a> HostDevice<'a> {
             iterations: 0,
             stop: options.stop.clone(),
         })
-    }
-
-    /// From now on shows every tensor that comes back from a codec to `watch`, on the lane's thread
-    /// and in its time.
-    pub fn watch_decompressed(&mut self, watch: impl Fn(TensorId, &[f32]) + Send + Sync + 'a) {
-        self.context.watch = Some(Box::new(watch));
     }
 
     fn timeline(&self) -> Timeline {

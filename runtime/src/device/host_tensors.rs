@@ -45,7 +45,6 @@ impl<'a> HostTensors<'a> {
     /// What an op changes and writes, of which nothing is kept.
     ///
     /// # Errors
-    ///
     /// Where a label or token is none.
     pub fn run(&self, id: OpId) -> Result<Vec<Vec<f32>>, RunError> {
         let op = self.network.op(id);

@@ -64,7 +64,6 @@ pub(crate) struct CodecWork {
 /// A codec, by its position, and what it takes tensors for.
 #[derive(Debug, Clone)]
 pub(crate) struct Packing {
-    pub tensor: TensorId,
     pub codec: usize,
     pub layout: Layout,
 }
@@ -279,7 +278,7 @@ impl Writer<'_> {
         };
         let layout = Layout::new(of.dtype, &[of.elements]).map_err(error)?;
         self.codecs[codec.index()].check_dtype(of.dtype).map_err(error)?;
-        Ok(Packing { tensor, codec: codec.index(), layout })
+        Ok(Packing { codec: codec.index(), layout })
     }
 
     fn worst_case(&self, packing: &Packing) -> usize {

@@ -2,64 +2,27 @@
 
 use std::f32::consts::{FRAC_2_PI, PI};
 
+pub use networks::Activation;
+
+/// Slope of the leaky ReLU below zero, as frameworks have it by default.
+const LEAK: f32 = 0.01;
+
 /// A function applied to each element. A NaN stays NaN, as in frameworks, so that a broken
 /// training run shows.
 ///
 /// Each function works on one slice of inputs and one of outputs, or, where the former is `None`,
 /// in place over the latter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Activation {
-    /// `max(x, 0)`.
-    Relu,
-    /// `x`, or a hundredth of it below zero.
-    LeakyRelu,
-    /// `x`, or `e^x - 1` below zero (Clevert, Unterthiner and Hochreiter 2016).
-    Elu,
-    /// `min(max(x, 0), 6)`.
-    Relu6,
-    /// Gaussian error linear unit, in the form with a hyperbolic tangent (Hendrycks and Gimpel
-    /// 2016, section 2).
-    Gelu,
-    /// `x sigmoid(x)`, also called swish.
-    Silu,
-    /// `1 / (1 + e^-x)`.
-    Sigmoid,
-    /// Hyperbolic tangent.
-    Tanh,
+pub trait Function {
+    /// The function of each element.
+    fn forward(self, x: Option<&[f32]>, y: &mut [f32]);
+
+    /// The gradient of the input, from the gradient of the output and what was saved: the output
+    /// where [`Activation::backward_reads_output`], else the input.
+    fn backward(self, saved: &[f32], dy: Option<&[f32]>, dx: &mut [f32]);
 }
 
-/// Slope of the leaky ReLU below zero, as frameworks have it by default.
-const LEAK: f32 = 0.01;
-
-impl Activation {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Relu,
-        Self::LeakyRelu,
-        Self::Elu,
-        Self::Relu6,
-        Self::Gelu,
-        Self::Silu,
-        Self::Sigmoid,
-        Self::Tanh,
-    ];
-
-    /// Whether the derivative is told from the output alone, so that the input need not be kept.
-    pub fn backward_reads_output(self) -> bool {
-        !matches!(self, Self::Gelu | Self::Silu)
-    }
-
-    /// Floating-point operations per element and direction, about what the functions cost in
-    /// additions and multiplications.
-    pub fn flops(self) -> u64 {
-        match self {
-            Self::Relu | Self::LeakyRelu | Self::Relu6 => 1,
-            Self::Elu | Self::Gelu | Self::Silu | Self::Sigmoid | Self::Tanh => 8,
-        }
-    }
-
-    /// The function of each element.
-    pub fn forward(self, x: Option<&[f32]>, y: &mut [f32]) {
+impl Function for Activation {
+    fn forward(self, x: Option<&[f32]>, y: &mut [f32]) {
         match self {
             Self::Relu => map(x, y, |x| if x <= 0.0 { 0.0 } else { x }),
             Self::LeakyRelu => map(x, y, |x| if x <= 0.0 { LEAK * x } else { x }),
@@ -72,9 +35,7 @@ impl Activation {
         }
     }
 
-    /// The gradient of the input, from the gradient of the output and what was saved: the output
-    /// where [`Activation::backward_reads_output`], else the input.
-    pub fn backward(self, saved: &[f32], dy: Option<&[f32]>, dx: &mut [f32]) {
+    fn backward(self, saved: &[f32], dy: Option<&[f32]>, dx: &mut [f32]) {
         match self {
             Self::Relu => join(saved, dy, dx, |y, dy| if y <= 0.0 { 0.0 } else { dy }),
             Self::LeakyRelu => join(saved, dy, dx, |y, dy| if y <= 0.0 { LEAK * dy } else { dy }),

@@ -22,18 +22,13 @@ pub struct AveragePool {
 }
 
 impl AveragePool {
-    /// Planes, extents of input, output and window, its steps and the padding, and whether parts of
-    /// the input take the window's place, for a kernel.
+    /// What a kernel is told, as [`Window::numbers`] has it.
     pub(crate) fn numbers(&self) -> [u64; 17] {
         let (window, parts) = match self.cells {
             Cells::Under(window) => (window, false),
             Cells::Parts => (Window::cube(1, 1, 0), true),
         };
-        let sides =
-            [self.input.space, self.output.space, window.kernel, window.stride, window.padding];
-        let planes = std::iter::once(self.input.n * self.input.c);
-        let mut all = planes.chain(sides.into_iter().flatten()).chain([usize::from(parts)]);
-        std::array::from_fn(|_| all.next().unwrap_or(0) as u64)
+        window.numbers(self.input, self.output, parts)
     }
 
     /// Means over a window that slides.

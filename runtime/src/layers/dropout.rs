@@ -15,7 +15,7 @@ pub struct Dropout {
 }
 
 /// Cells of the tensor that holds a seed.
-pub const SEED_CELLS: usize = 3;
+pub use networks::SEED_CELLS;
 
 /// Bits of a seed in a cell: few enough for the cell to be a finite float.
 pub(crate) const SEED_BITS: u32 = 22;

@@ -13,15 +13,9 @@ pub struct MaxPool {
 }
 
 impl MaxPool {
-    /// Planes, extents of input, output and window, its steps and the padding, and whether parts of
-    /// the input take the window's place, for a kernel.
+    /// What a kernel is told, as [`Window::numbers`] has it.
     pub(crate) fn numbers(&self) -> [u64; 17] {
-        let (window, parts) = (self.window, false);
-        let sides =
-            [self.input.space, self.output.space, window.kernel, window.stride, window.padding];
-        let planes = std::iter::once(self.input.n * self.input.c);
-        let mut all = planes.chain(sides.into_iter().flatten()).chain([usize::from(parts)]);
-        std::array::from_fn(|_| all.next().unwrap_or(0) as u64)
+        self.window.numbers(self.input, self.output, false)
     }
 
     /// Maximum pooling of `input`.

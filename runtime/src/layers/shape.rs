@@ -87,6 +87,15 @@ impl Window {
         self.kernel.iter().product()
     }
 
+    /// Planes, extents of input, output and window, its steps and the padding, and whether even parts
+    /// of the input take the window's place, for a kernel.
+    pub(super) fn numbers(&self, input: Shape, output: Shape, parts: bool) -> [u64; 17] {
+        let sides = [input.space, output.space, self.kernel, self.stride, self.padding];
+        let planes = std::iter::once(input.n * input.c);
+        let mut all = planes.chain(sides.into_iter().flatten()).chain([usize::from(parts)]);
+        std::array::from_fn(|_| all.next().unwrap_or(0) as u64)
+    }
+
     /// Number of positions along each side of `space`.
     pub fn positions(&self, space: [usize; SPACE]) -> Result<[usize; SPACE], ShapeError> {
         let mut positions = [0; SPACE];

@@ -4,57 +4,10 @@
 //! writes is rounded once, to nearest and ties to even. That is the whole of it, so that every device
 //! does the same, and a recomputed tensor has the bits that it had.
 
-use std::collections::BTreeSet;
-
 use half::bf16;
-use schema::{Dtype, Role, TensorId};
+use schema::TensorId;
 
-use super::{Network, Op, Step, Tensor};
-
-impl Network {
-    /// The same network, with activations, gradients and what it is given in 16 bits, all but the
-    /// statistics that an op saves and the loss, which are few and need their digits. Parameters and the
-    /// optimizer's state stay in 32 bits, because updates are smaller than a step of 16 bits.
-    #[must_use]
-    pub fn in_bf16(mut self) -> Self {
-        let exact: BTreeSet<_> = self.ops.iter().flat_map(Op::exact).collect();
-        for (index, tensor) in self.tensors.iter_mut().enumerate() {
-            let narrow = matches!(tensor.role, Role::Activation | Role::Gradient | Role::Input);
-            let is_exact = exact.contains(&TensorId::from_index(index));
-            if narrow && tensor.dtype == Dtype::F32 && !is_exact {
-                tensor.dtype = Dtype::Bf16;
-            }
-        }
-        self
-    }
-}
-
-impl Op {
-    /// What it writes that stays in 32 bits.
-    fn exact(&self) -> impl Iterator<Item = TensorId> {
-        let output = match self.step {
-            Step::Loss(..) | Step::BinaryLoss(..) => Some(0),
-            Step::BatchNorm(_) | Step::RowNorm(_) | Step::Attention(_) => Some(1),
-            _ => None,
-        };
-        output.and_then(|output| self.writes.get(output).copied()).into_iter()
-    }
-}
-
-impl Tensor {
-    /// Bytes of an element where it is stored.
-    pub fn element_bytes(&self) -> usize {
-        match self.is_narrow() {
-            true => 2,
-            false => 4,
-        }
-    }
-
-    /// Whether its elements are stored in 16 bits.
-    pub fn is_narrow(&self) -> bool {
-        self.dtype == Dtype::Bf16
-    }
-}
+use super::Network;
 
 /// Rounds cells to what 16 bits hold.
 pub(crate) fn round(cells: &mut [f32]) {
@@ -98,17 +51,14 @@ pub(crate) fn load(network: &Network, tensor: TensorId, bytes: &[u8], cells: &mu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::ResNet;
+    use crate::network::Tensor;
+    use crate::network::tests::tiny;
     use proptest::prelude::*;
-
-    fn network() -> Network {
-        let shape = ResNet { batch: 2, image: 32, width: 2, blocks: 1, classes: 3 };
-        shape.build("resnet").unwrap()
-    }
+    use schema::{Dtype, Role};
 
     #[test]
     fn what_needs_its_digits_keeps_them() {
-        let network = network().in_bf16();
+        let network = tiny(2, 32).in_bf16();
         for tensor in network.tensors() {
             let is_exact = matches!(tensor.role, Role::Parameter | Role::OptimizerState)
                 || tensor.name == "loss"

@@ -2,7 +2,8 @@
 
 use super::{Operands, Step};
 use crate::layers::{
-    LabelError, Rotary, TokenError, add, add_assign, concat, softmax, softmax_backward, split,
+    Function, LabelError, Rotary, TokenError, add, add_assign, concat, softmax, softmax_backward,
+    split,
 };
 
 /// Why a step did not run.

@@ -3,77 +3,36 @@
 use rayon::prelude::*;
 use schema::TensorId;
 
-use super::{Network, bf16};
+use super::{Initial, Network, bf16};
 use crate::layers::{cell_from_index, cells_from_seed};
-
-/// The value of a constant before the first iteration.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Initial {
-    /// The same number everywhere.
-    Constant(f32),
-    /// Uniform between minus and plus this bound.
-    Uniform(f32),
-    /// Uniform among this many classes, or rows of a table, as indices.
-    Classes(usize),
-    /// Indices that count from zero to this length, then begin again: positions in a sequence.
-    Positions(usize),
-    /// The seed of dropout, as [`cells_from_seed`] stores it.
-    Seed,
-}
 
 /// Cells that one thread draws at once.
 const PIECE: usize = 1 << 16;
 
-impl Initial {
-    /// Weights that keep the variance of activations from layer to layer behind a ReLU
-    /// (He et al. 2015), for a layer that adds up `fan_in` products.
-    pub fn weights(fan_in: usize) -> Self {
-        Self::Uniform((6.0 / fan_in.max(1) as f32).sqrt())
-    }
-
-    /// Weights of a linear layer as frameworks have them by default: smaller than
-    /// [`Initial::weights`], so that a deep network's first guesses are about even and its first
-    /// steps small.
-    pub fn small_weights(fan_in: usize) -> Self {
-        Self::Uniform(1.0 / (fan_in.max(1) as f32).sqrt())
-    }
-
-    /// Values with mean zero and variance one, such as pixels.
-    pub fn normalised() -> Self {
-        Self::Uniform(3f32.sqrt())
-    }
-
-    /// Whether the cells are indices.
-    pub(super) fn is_index(self) -> bool {
-        matches!(self, Self::Classes(_) | Self::Positions(_) | Self::Seed)
-    }
-
-    fn fill(self, random: &mut Random, data: &mut [f32]) {
-        match self {
-            Self::Constant(value) => data.fill(value),
-            // Side by side, with the numbers that one after the other would have.
-            Self::Uniform(bound) => {
-                data.par_chunks_mut(PIECE).enumerate().for_each(|(piece, data)| {
-                    let mut random = random.clone();
-                    random.skip((piece * PIECE) as u64);
-                    data.fill_with(|| random.uniform(bound));
-                })
-            }
-            Self::Classes(classes) => {
-                data.fill_with(|| cell_from_index((random.next() % classes.max(1) as u64) as u32));
-            }
-            Self::Positions(length) => {
-                let positions = (0..length.max(1) as u32).cycle();
-                data.iter_mut().zip(positions).for_each(|(cell, at)| *cell = cell_from_index(at));
-            }
-            Self::Seed => {
-                let cells = cells_from_seed(random.next());
-                data.iter_mut().zip(cells).for_each(|(to, cell)| *to = cell);
-            }
+fn fill(initial: Initial, random: &mut Random, data: &mut [f32]) {
+    match initial {
+        Initial::Constant(value) => data.fill(value),
+        // Side by side, with the numbers that one after the other would have.
+        Initial::Uniform(bound) => {
+            data.par_chunks_mut(PIECE).enumerate().for_each(|(piece, data)| {
+                let mut random = random.clone();
+                random.skip((piece * PIECE) as u64);
+                data.fill_with(|| random.uniform(bound));
+            })
+        }
+        Initial::Classes(classes) => {
+            data.fill_with(|| cell_from_index((random.next() % classes.max(1) as u64) as u32));
+        }
+        Initial::Positions(length) => {
+            let positions = (0..length.max(1) as u32).cycle();
+            data.iter_mut().zip(positions).for_each(|(cell, at)| *cell = cell_from_index(at));
+        }
+        Initial::Seed => {
+            let cells = cells_from_seed(random.next());
+            data.iter_mut().zip(cells).for_each(|(to, cell)| *to = cell);
         }
     }
 }
-
 impl Network {
     /// Fills `data` with what the tensor holds before the first iteration: drawn from `seed` and
     /// the tensor's id, so that it does not depend on the order of calls. A tensor that an op
@@ -81,7 +40,7 @@ impl Network {
     pub fn initialise(&self, tensor: TensorId, seed: u64, data: &mut [f32]) {
         let mut random = Random::new(seed ^ (u64::from(tensor.0) << 32));
         if let Some(initial) = self.tensor(tensor).initial {
-            initial.fill(&mut random, data);
+            fill(initial, &mut random, data);
         }
         if self.tensor(tensor).is_narrow() {
             bf16::round(data);
@@ -95,7 +54,7 @@ impl Network {
         if let Some(tensor) = self.dropout_seed() {
             let mut random = Random::new(seed ^ (u64::from(tensor.0) << 32));
             random.skip(iteration);
-            Initial::Seed.fill(&mut random, data);
+            fill(Initial::Seed, &mut random, data);
         }
     }
 }

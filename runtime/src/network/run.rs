@@ -9,13 +9,13 @@ use crate::layers::{LabelError, TokenError};
 /// The memory that one op works on. Every slice is as long as its tensor.
 #[derive(Debug)]
 pub struct Operands<'a> {
-    /// What [`Op::reads`](super::Op::reads) names, in that order. `None` for the input of
-    /// [`Op::in_place`](super::Op::in_place) where the output takes over its memory: the output's
+    /// What [`Op::reads`](networks::Op::reads) names, in that order. `None` for the input of
+    /// [`Op::in_place`](networks::Op::in_place) where the output takes over its memory: the output's
     /// slice then holds the input.
     pub reads: Vec<Option<&'a [f32]>>,
-    /// What [`Op::updates`](super::Op::updates) names.
+    /// What [`Op::updates`](networks::Op::updates) names.
     pub updates: Vec<&'a mut [f32]>,
-    /// What [`Op::writes`](super::Op::writes) names. They need not be initialised.
+    /// What [`Op::writes`](networks::Op::writes) names. They need not be initialised.
     pub writes: Vec<&'a mut [f32]>,
     /// At least as long as [`Step::workspace_floats`](super::Step::workspace_floats) says; it need not be initialised.
     pub workspace: &'a mut [f32],
@@ -84,8 +84,8 @@ impl Network {
     /// Runs an op. What it writes depends on what it reads, bit for bit, and on nothing else; it is
     /// rounded to what its tensor is stored as.
     pub fn run_op(&self, id: OpId, mut operands: Operands) -> Result<(), RunError> {
-        let op = self.ops.get(id.index());
-        let op = op.ok_or(RunError::UnknownOp { op: id, count: self.ops.len() })?;
+        let op = self.ops().get(id.index());
+        let op = op.ok_or(RunError::UnknownOp { op: id, count: self.ops().len() })?;
         self.check_operands(id, op, &operands)?;
         op.step.compute(&mut operands).map_err(|failure| match failure {
             Failure::Operands => self.wrong_operands(id),

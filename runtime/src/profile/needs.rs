@@ -10,7 +10,7 @@ use crate::network::{Network, Op};
 /// can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
-    /// What [`InCore`](super::InCore) and [`Profiler`](super::Profiler) allocate, however many iterations
+    /// What [`InCore`](super::InCore) allocates, however many iterations
     /// they run: cells of 4 bytes, and what was given back is kept for tensors of the same size.
     pub in_core: u64,
     /// The most that is live at once, elements as they are stored, with the workspace of the op that
@@ -102,24 +102,22 @@ mod tests {
     use schema::OpId;
 
     use super::*;
-    use crate::layers::{Optimizer, Sgd};
-    use crate::network::{Builder, Initial, ResNet};
+    use crate::network::tests::{built, tiny, trace};
     use crate::profile::store::Store;
 
     /// A network whose results are gradients, so that they are still there in the next iteration.
     fn without_update() -> Network {
-        let mut net = Builder::new("gradients", 4);
-        let x = net.input("x", &[4, 6], Initial::normalised());
-        let x = net.linear("one", &x, 6, true).expect("it fits");
-        let x = net.linear("two", &x, 6, true).expect("it fits");
-        net.classify(&x, None)
+        built("gradients", 4, networks::Optimizer::None, |net| {
+            let x = net.input("x", &[6])?;
+            let x = net.linear("one", x, 6, true)?;
+            net.linear("two", x, 6, true)
+        })
     }
 
     #[test]
     fn as_much_is_needed_as_is_then_allocated() {
-        let small = ResNet { batch: 2, image: 40, width: 4, blocks: 2, classes: 5 };
-        let small = small.build("small").expect("it fits");
-        assert!(Optimizer::Sgd(Sgd::default()).state_floats(1) > 0, "updates keep something");
+        let small = tiny(2, 40);
+        assert!(small.ops().iter().any(|op| op.updates.len() == 2), "updates keep something");
         for network in [small.clone().in_bf16(), small, without_update()] {
             let mut store = Store::new(&network, 1).expect("it is small");
             for _ in 0..3 {
@@ -133,11 +131,7 @@ mod tests {
             }
             let needs = Needs::of(&network);
             assert_eq!(needs.in_core, store.allocated().0, "{}", network.name);
-            let narrow = network.tensors().iter().any(|tensor| tensor.is_narrow());
-            match narrow {
-                true => assert!(needs.peak < store.peak().0),
-                false => assert_eq!(needs.peak, store.peak().0),
-            }
+            assert_eq!(needs.peak, simulator::in_core(&trace(&network)).peak.0);
         }
     }
 }

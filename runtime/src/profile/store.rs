@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use schema::{Bytes, TensorId};
+#[cfg(test)]
+use schema::Bytes;
+use schema::TensorId;
 
 use super::Needs;
 use crate::memory::{NoRoom, room_for};
@@ -19,8 +21,6 @@ pub(super) struct Store<'a> {
     tensors: Vec<Option<Vec<f32>>>,
     spare: BTreeMap<usize, Vec<Vec<f32>>>,
     workspace: Vec<f32>,
-    live: usize,
-    peak: usize,
 }
 
 /// What an op may write, taken out of the store while it runs.
@@ -41,8 +41,6 @@ impl<'a> Store<'a> {
             tensors: vec![None; network.tensors().len()],
             spare: BTreeMap::new(),
             workspace: vec![0.0; workspace],
-            live: 0,
-            peak: 0,
         };
         for (index, tensor) in network.tensors().iter().enumerate() {
             if tensor.is_constant() {
@@ -58,7 +56,6 @@ impl<'a> Store<'a> {
     pub(super) fn lend(&mut self, op: &Op) -> Loan {
         let writes = op.writes.iter().map(|tensor| self.output(op, *tensor)).collect();
         let updates = op.updates.iter().filter_map(|t| self.tensors[t.index()].take()).collect();
-        self.peak = self.peak.max(self.live + op.step.workspace_floats());
         Loan { writes, updates, workspace: std::mem::take(&mut self.workspace) }
     }
 
@@ -95,7 +92,6 @@ impl<'a> Store<'a> {
         for tensor in &op.frees {
             // An input that an output was laid over is gone already.
             if let Some(data) = self.tensors[tensor.index()].take() {
-                self.live -= data.len();
                 self.spare.entry(data.len()).or_default().push(data);
             }
         }
@@ -119,13 +115,7 @@ impl<'a> Store<'a> {
         Bytes((cells * size_of::<f32>()) as u64)
     }
 
-    /// The most memory that was in use at once, with the workspace of the op that ran.
-    pub(super) fn peak(&self) -> Bytes {
-        Bytes((self.peak * size_of::<f32>()) as u64)
-    }
-
     fn allocate(&mut self, elements: usize) -> Vec<f32> {
-        self.live += elements;
         let spare = self.spare.get_mut(&elements).and_then(Vec::pop);
         spare.unwrap_or_else(|| vec![0.0; elements])
     }

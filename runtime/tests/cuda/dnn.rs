@@ -7,26 +7,29 @@ use runtime::cuda::launches::{DnnKernel, dnn_call};
 use runtime::cuda::{CudaDevice, CudaOptions, open};
 use runtime::device::Device;
 use runtime::layers::{AveragePool, Shape, Window};
-use runtime::network::Step;
+use runtime::network::{Network, Step};
 use schema::Plan;
 
 use crate::device::opened;
 use crate::inside::{BOTH, inside};
-use crate::models;
 use crate::problem::{SEED, Subject};
 use crate::reference::InCore;
+use crate::{models, networks};
 
 /// Largest difference from the host's after an iteration, as a share of the largest value in a
 /// tensor: roundings of one layer go through those behind it.
-const TOLERANCE: f32 = 2e-5;
+const TOLERANCE: f64 = 2e-5;
 
-fn in_core(subject: &Subject) -> Plan {
-    subject.plan("in-core", 130, false, None)
+/// A subject with the plan that keeps everything.
+fn in_core(network: Network) -> (Subject, Plan) {
+    let subject = Subject::new(network);
+    let plan = subject.plan("in-core", 130, false, None);
+    (subject, plan)
 }
 
 /// Runs an iteration and compares what outlives it with the host's.
 fn compare(subject: &Subject, plan: &Plan, device: &mut CudaDevice<'_>) {
-    let Subject { network, trace } = subject;
+    let network = &subject.network;
     let mut in_core = InCore::new(network, SEED);
     in_core.iterate();
     device.run().unwrap_or_else(|error| panic!("{}: {error:?}", network.name));
@@ -36,13 +39,8 @@ fn compare(subject: &Subject, plan: &Plan, device: &mut CudaDevice<'_>) {
         let expected = &in_core.host.tensors[tensor.index()];
         let mut found = vec![0.0; expected.len()];
         device.read(tensor, &mut found).unwrap();
-        let largest = expected.iter().fold(f32::MIN_POSITIVE, |most, value| most.max(value.abs()));
-        for (expected, found) in expected.iter().zip(&found) {
-            let name = &trace.tensors[tensor.index()].name;
-            let same = expected.to_bits() == found.to_bits();
-            let close = (expected - found).abs() / largest <= TOLERANCE;
-            assert!(same || close, "{}, {name}: {expected} {found}", network.name);
-        }
+        let off = in_core.host.difference(tensor, expected, &found);
+        assert!(off <= TOLERANCE, "{}, {}: {off}", network.name, network.tensor(tensor).name);
         compared += 1;
     }
     assert!(compared > 0);
@@ -52,9 +50,8 @@ fn compare(subject: &Subject, plan: &Plan, device: &mut CudaDevice<'_>) {
 fn cudnn_makes_what_the_host_makes() {
     let Some(()) = inside(&BOTH, &[]) else { return };
     for network in models::all() {
-        let subject = Subject::new(network);
+        let (subject, plan) = in_core(network);
         let network = &subject.network;
-        let plan = in_core(&subject);
         let mut device = opened(&subject, &plan);
         let libraries = device.libraries();
         let (version, launches, memory) = libraries.dnn.clone().unwrap();
@@ -74,9 +71,8 @@ fn cudnn_makes_what_the_host_makes() {
 #[test]
 fn what_cudnn_has_no_steady_algorithm_for_is_left_to_kernels() {
     let Some(()) = inside(&BOTH, &[("TIDEGATE_DNN_GROUPS", "0")]) else { return };
-    let subject = Subject::new(models::images());
+    let (subject, plan) = in_core(models::images());
     let network = &subject.network;
-    let plan = in_core(&subject);
     let mut device = opened(&subject, &plan);
     let libraries = device.libraries();
     // Grouped and depthwise: forward, weights and input of each, but for the first one's input.
@@ -93,8 +89,7 @@ fn what_cudnn_has_no_steady_algorithm_for_is_left_to_kernels() {
 #[test]
 fn an_old_cudnn_is_not_used_and_that_is_said() {
     let Some(()) = inside(&BOTH, &[("TIDEGATE_DNN_VERSION", "8902")]) else { return };
-    let subject = Subject::small("vgg");
-    let plan = in_core(&subject);
+    let (subject, plan) = in_core(networks::small("vgg"));
     let device = opened(&subject, &plan);
     let why = device.libraries().dnn.unwrap_err();
     assert!(why.starts_with("cannot be used: "), "{why}");
@@ -106,8 +101,7 @@ fn an_old_cudnn_is_not_used_and_that_is_said() {
 fn libraries_that_cannot_be_opened_are_left_away_and_that_is_said() {
     let settings = [("TIDEGATE_DNN_FAILS", "1"), ("TIDEGATE_BLAS_FAILS", "1")];
     let Some(()) = inside(&BOTH, &settings) else { return };
-    let subject = Subject::small("vgg");
-    let plan = in_core(&subject);
+    let (subject, plan) = in_core(networks::small("vgg"));
     let mut device = opened(&subject, &plan);
     let said = device.libraries().to_string();
     for (library, status) in [("cuDNN", 1001), ("cuBLAS", 1)] {
@@ -123,9 +117,8 @@ fn libraries_that_cannot_be_opened_are_left_away_and_that_is_said() {
 #[test]
 fn what_cudnn_refuses_at_launch_is_left_to_kernels() {
     let Some(()) = inside(&BOTH, &[("TIDEGATE_DNN_GRID", "1")]) else { return };
-    let subject = Subject::new(models::images());
+    let (subject, plan) = in_core(models::images());
     let network = &subject.network;
-    let plan = in_core(&subject);
     let mut device = opened(&subject, &plan);
     let is_mean = |step: &Step| matches!(step, Step::AveragePool(_) | Step::AveragePoolBackward(_));
     let means = network.ops().iter().filter(|op| is_mean(&op.step));
@@ -138,8 +131,7 @@ fn what_cudnn_refuses_at_launch_is_left_to_kernels() {
 #[test]
 fn cudnn_may_be_left_away() {
     let Some(()) = inside(&BOTH, &[]) else { return };
-    let subject = Subject::small("vgg");
-    let plan = in_core(&subject);
+    let (subject, plan) = in_core(networks::small("vgg"));
     let options = CudaOptions { dnn: false, ..CudaOptions::default() };
     let device = open(&subject.network, &subject.trace, &plan, &options).unwrap();
     assert_eq!(device.libraries().dnn, Err("not wanted".into()));

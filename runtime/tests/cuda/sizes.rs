@@ -1,21 +1,23 @@
 //! Layers of sizes at which kernels cut their work into parts, against the host's layers.
 
+use networks::layer::Compute;
+use networks::{Optimizer, Window};
 use runtime::cuda::launches::Means;
-use runtime::layers::Window;
-use runtime::network::{Builder, Initial, Network};
+use runtime::network::Network;
 use schema::Bytes;
 
 use crate::layers::{KERNELS, check_and_say, check_within, launches_of};
+use crate::models::{built, each};
 
 /// A norm of so many images, channels and cells of a plane, a convolution with a bias, and a loss
 /// of each element.
-fn images(shape: &[usize; 4]) -> Network {
-    let mut net = Builder::new("images", shape[0]);
-    let x = net.input("input", shape, Initial::normalised());
-    let x = net.batch_norm("norm", &x).unwrap();
-    let window = (Window::square(1, 1, 0), 1);
-    let x = net.convolution("bias", &x, 2, window, true).unwrap();
-    net.segment(&x, None)
+fn images(shape: &[u64; 4]) -> Network {
+    built("images", shape[0] as u32, Optimizer::None, |net| {
+        let x = net.input("input", &shape[1..])?;
+        let x = net.batch_norm("norm", x)?;
+        let x = net.convolution("bias", x, 2, Window::square(1, 1, 0), 1, true)?;
+        each(net, x)
+    })
 }
 
 #[test]
@@ -29,19 +31,19 @@ fn channels_in_parts() {
 }
 
 /// A linear layer with a bias, and a loss of each row.
-fn rows(rows: usize, inputs: usize, classes: usize) -> Network {
-    let mut net = Builder::new("rows", rows);
-    let x = net.input("input", &[rows, inputs], Initial::normalised());
-    let x = net.row_norm("norm", &x, true);
-    let x = net.linear("bias", &x, classes, true).unwrap();
-    net.classify(&x, None)
+fn rows(rows: u32, inputs: u64, classes: u64) -> Network {
+    built("rows", rows, Optimizer::None, |net| {
+        let x = net.input("input", &[inputs])?;
+        let x = net.row_norm("norm", x, true)?;
+        net.linear("bias", x, classes, true)
+    })
 }
 
 #[test]
 fn rows_in_parts_and_rows_of_blocks() {
     // Many rows, long rows, many classes, one class, all at once in little.
-    for [count, inputs, classes] in
-        [[4200, 5, 3], [3, 1100, 1], [5, 3, 1500], [1, 2, 1], [67, 33, 65]]
+    for (count, inputs, classes) in
+        [(4200, 5, 3), (3, 1100, 1), (5, 3, 1500), (1, 2, 1), (67, 33, 65)]
     {
         let network = rows(count, inputs, classes);
         check_and_say(&network);
@@ -51,34 +53,38 @@ fn rows_in_parts_and_rows_of_blocks() {
 
 #[test]
 fn softmax_of_long_rows() {
-    let mut net = Builder::new("softmax", 3);
-    let x = net.input("input", &[3, 7], Initial::normalised());
-    let x = net.linear("linear", &x, 1030, false).unwrap();
-    let x = net.softmax("softmax", &x);
-    check_and_say(&net.classify(&x, None));
+    let network = built("softmax", 3, Optimizer::None, |net| {
+        let x = net.input("input", &[7])?;
+        let x = net.linear("linear", x, 1030, false)?;
+        net.same("softmax", x, Compute::Softmax)
+    });
+    check_and_say(&network);
 }
 
 /// More positions of a token than a block lists at once, and so many that an angle grows large.
 #[test]
 fn many_positions_of_a_token() {
-    let mut net = Builder::new("positions", 1);
-    let tokens = net.input("tokens", &[1, 2600], Initial::Classes(2));
-    let (x, _) = net.embedding("embedding", &tokens, 3, 6);
-    let x = net.rotary("rotary", &x, 6).unwrap();
-    check_and_say(&net.segment(&x, None));
+    let network = built("positions", 1, Optimizer::None, |net| {
+        let tokens = net.input("tokens", &[2600])?;
+        let x = net.embedding("embedding", tokens, 3, 6)?;
+        let x = net.rotary("rotary", x, 6)?;
+        each(net, x)
+    });
+    check_and_say(&network);
 }
 
 /// Attention of three samples of 6 heads.
-fn attention(lengths: [usize; 2], key_heads: usize, causal: bool) -> Network {
-    let (batch, heads, width, [queries, keys]) = (3, 6, 4, lengths);
-    let mut net = Builder::new("attention", batch);
-    let x = net.input("x", &[batch, queries, 5], Initial::normalised());
-    let other = net.input("other", &[batch, keys, 5], Initial::normalised());
-    let q = net.linear("q", &x, heads * width, false).unwrap();
-    let k = net.linear("k", &other, key_heads * width, false).unwrap();
-    let v = net.linear("v", &other, key_heads * width, false).unwrap();
-    let x = net.attention("attention", [&q, &k, &v], heads, causal).unwrap();
-    net.segment(&x, None)
+fn attention(lengths: [u64; 2], key_heads: u64, causal: bool) -> Network {
+    let (heads, width, [queries, keys]) = (6, 4, lengths);
+    built("attention", 3, Optimizer::None, |net| {
+        let x = net.input("x", &[queries, 5])?;
+        let other = net.input("other", &[keys, 5])?;
+        let q = net.linear("q", x, heads * width, false)?;
+        let k = net.linear("k", other, key_heads * width, false)?;
+        let v = net.linear("v", other, key_heads * width, false)?;
+        let x = net.attention("attention", [q, k, v], heads, width, causal)?;
+        each(net, x)
+    })
 }
 
 /// Few launches, however many samples and heads there are, and none of them waits for another's
@@ -111,7 +117,7 @@ fn attention_in_chunks() {
         ([3, 8], 3, true),
     ] {
         let network = attention(lengths, key_heads, causal);
-        let square = (2 * 4 * lengths[0] * lengths[1]) as u64;
+        let square = 2 * 4 * lengths[0] * lengths[1];
         for heads in [0, 3, 6, 12, 18] {
             let room = Bytes(heads * square);
             check_within(&network, room);

@@ -1,7 +1,6 @@
 //! Small networks in the shapes of well-known ones.
 
 use networks::{NetworkOptions, Optimizer, network, network_from_toml};
-use profiler::trainable::{Training, trainable};
 use runtime::network::Network;
 
 /// Convolutions, pooling, dropout before linear layers.
@@ -121,8 +120,7 @@ fn from_text(name: &str, text: &str, optimizer: Option<Optimizer>) -> Network {
     let options = NetworkOptions { batch: 16, optimizer, ..NetworkOptions::default() };
     let described = network_from_toml(text, &file, &options);
     let described = described.unwrap_or_else(|error| panic!("{name}: {error}"));
-    let training = Training { learning_rate: Some(1e-2) };
-    trainable(&described, training).unwrap_or_else(|error| panic!("{name}: {error}"))
+    Network::new(&described, Some(1e-2)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// By name, one of each shape.
@@ -149,6 +147,5 @@ pub fn published(name: &str, batch: u32, image: Option<u32>, sequence: Option<u3
     let image = image.map(|side| [side; 2]);
     let options = NetworkOptions { batch, image, sequence, ..NetworkOptions::default() };
     let described = network(name, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let training = Training { learning_rate: Some(1e-3) };
-    trainable(&described, training).unwrap_or_else(|error| panic!("{name}: {error}"))
+    Network::new(&described, Some(1e-3)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }

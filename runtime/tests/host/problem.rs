@@ -21,17 +21,9 @@ pub const SEED: u64 = 5;
 pub fn trace(network: &Network) -> Trace {
     let mut first = InCore::new(network, SEED);
     first.iterate();
-    let durations = network.ops().iter().map(|op| Nanos(2_000 + op.step.flops() / 2));
+    let durations = network.ops().iter().map(|op| Nanos(2_000 + op.work.flops / 2));
     let measured = Measured { durations: durations.collect(), sparsity: first.sparsity() };
-    let provenance = Provenance {
-        settings: Default::default(),
-        origin: Origin::Modelled,
-        device: "none".into(),
-        framework: None,
-        source: "a test".into(),
-        date: None,
-        notes: Vec::new(),
-    };
+    let provenance = Provenance::new(Origin::Modelled, "none", "a test");
     network.trace(&measured, provenance)
 }
 

@@ -7,21 +7,21 @@ use schema::{Bytes, Document, Nanos, Plan, Role, Task};
 use simulator::{ContractError, Figures, OffloadStart, Policy, Treatment};
 
 use crate::networks;
-use crate::problem::{self, Subject, planned, zfp};
+use crate::problem::{self, Subject, zfp};
 
 #[test]
 fn only_a_proven_plan_of_this_networks_trace_is_taken() {
-    let network = networks::small("vgg");
-    let trace = problem::trace(&network);
-    let plan = planned(&trace, &problem::machine(false), "swap-all", 65, None);
+    let subject = Subject::small("vgg");
+    let Subject { network, trace } = &subject;
+    let plan = subject.plan("swap-all", 65, false, None);
     let options = HostOptions::new(problem::link(1_000));
     let refused =
         |network, trace, plan: &schema::Plan| HostDevice::new(network, trace, plan, &options).err();
-    assert_eq!(refused(&network, &trace, &plan), None);
+    assert_eq!(refused(network, trace, &plan), None);
 
     let other = networks::small("resnet");
     let other_trace = problem::trace(&other);
-    let error = refused(&network, &other_trace, &plan);
+    let error = refused(network, &other_trace, &plan);
     assert!(matches!(error, Some(DeviceError::OtherNetwork { .. })), "{error:?}");
     let error = refused(&other, &other_trace, &plan);
     assert!(matches!(error, Some(DeviceError::Contract(_))), "{error:?}");
@@ -29,30 +29,30 @@ fn only_a_proven_plan_of_this_networks_trace_is_taken() {
     let mut again = trace.clone();
     again.ops[0].duration += Nanos(1);
     assert_ne!(again.digest(), trace.digest());
-    let error = refused(&network, &again, &plan);
+    let error = refused(network, &again, &plan);
     assert!(matches!(error, Some(DeviceError::Contract(_))), "{error:?}");
 
     // Without the waits, buffers share addresses at once.
     let mut hasty = plan.clone();
     hasty.actions.iter_mut().for_each(|action| action.after.clear());
-    let error = refused(&network, &trace, &hasty);
+    let error = refused(network, trace, &hasty);
     assert!(matches!(error, Some(DeviceError::Unsafe(_))), "{error:?}");
     let mut small = plan.clone();
     small.budget = plan.predicted.arena - Bytes(256);
-    let error = refused(&network, &trace, &small);
+    let error = refused(network, trace, &small);
     assert!(matches!(error, Some(DeviceError::Unsafe(_))), "{error:?}");
     let mut forward = plan.clone();
     forward.actions[0].after.push(schema::ActionId(3));
-    let error = refused(&network, &trace, &forward);
+    let error = refused(network, trace, &forward);
     assert!(matches!(error, Some(DeviceError::Malformed(_))), "{error:?}");
 }
 
 #[test]
 fn a_parameter_that_moves_while_it_is_updated_is_refused() {
-    let network = networks::small("vgg");
-    let trace = problem::trace(&network);
+    let subject = Subject::small("vgg");
+    let Subject { network, trace } = &subject;
     let machine = problem::machine(false);
-    let problem = Problem::new(&trace, &machine, Bytes(2 * simulator::in_core(&trace).peak.0));
+    let problem = Problem::new(trace, &machine, Bytes(2 * simulator::in_core(trace).peak.0));
     // Parameters that leave after their update, and come back for the next iteration.
     let mut treatments = problem.keep_all();
     for (treatment, gap) in treatments.iter_mut().zip(problem.model.gaps()) {
@@ -72,19 +72,19 @@ fn a_parameter_that_moves_while_it_is_updated_is_refused() {
     // Planning waits for the update, whenever copies may start.
     for offload in [OffloadStart::AfterLastUse, OffloadStart::WithLastUse] {
         let plan = lower(&problem, problem.budget, &decided(offload)).unwrap();
-        assert_eq!(HostDevice::new(&network, &trace, &plan, &options).err(), None);
+        assert_eq!(HostDevice::new(network, trace, &plan, &options).err(), None);
     }
     let mut plan = lower(&problem, problem.budget, &decided(OffloadStart::AfterLastUse)).unwrap();
     // Pacing is not what makes the copy wait.
     plan.actions.iter_mut().for_each(|action| action.not_before.clear());
     plan.predicted = predicted(&plan);
-    assert_eq!(HostDevice::new(&network, &trace, &plan, &options).err(), None);
+    assert_eq!(HostDevice::new(network, trace, &plan, &options).err(), None);
     // What is left of waiting is what makes it safe, or what makes it right.
     let unordered = |copy: usize| {
         let mut plan = plan.clone();
         plan.actions[copy].after.clear();
         plan.predicted = predicted(&plan);
-        match HostDevice::new(&network, &trace, &plan, &options).err() {
+        match HostDevice::new(network, trace, &plan, &options).err() {
             Some(DeviceError::Contract(ContractError::UnorderedUpdate { .. })) => true,
             Some(DeviceError::Unsafe(_)) => false,
             other => panic!("{other:?}"),

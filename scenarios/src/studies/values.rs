@@ -106,13 +106,8 @@ pub(super) fn dtype(name: &str) -> Checked<Dtype> {
 }
 
 pub(super) fn optimizer(name: &str) -> Checked<Optimizer> {
-    match name {
-        "none" => Ok(Optimizer::None),
-        "sgd" => Ok(Optimizer::Sgd),
-        "momentum" => Ok(Optimizer::Momentum),
-        "adam" => Ok(Optimizer::Adam),
-        _ => Err(bad("optimizer", name, "write none, sgd, momentum or adam")),
-    }
+    let remedy = "write none, sgd, momentum or adam";
+    Optimizer::from_name(name).ok_or_else(|| bad("optimizer", name, remedy))
 }
 
 pub(super) fn share(text: &str) -> Checked<f64> {

@@ -1,9 +1,10 @@
 //! Which form of a tensor is where: the part of the contract that copies and codecs keep.
 //!
-//! A tensor is there as itself or as a compressed form that a codec made. Where a codec's output may
-//! turn out larger than what is reserved for it, the compression puts the tensor itself into its
-//! host buffer instead, copies of the compressed form then have nothing to do, and the decompression
-//! fetches the tensor from there. So a compressed form belongs to one host buffer all its way.
+//! A tensor is there as itself or as a compressed form that a codec made. Where a codec's output
+//! may turn out larger than what is reserved for it, the compression puts the tensor itself into
+//! its host buffer instead, copies of the compressed form then have nothing to do, and the
+//! decompression fetches the tensor from there. So a compressed form belongs to one host buffer all
+//! its way.
 
 use schema::{
     Action, Buffer, BufferId, Bytes, CodecId, Fidelity, HostBufferId, Plan, Task, TensorId, Trace,
@@ -19,7 +20,8 @@ pub(super) struct Forms<'a> {
     plan: &'a Plan,
     trace: &'a Trace,
     model: &'a Model,
-    /// For each device buffer with a compressed form: the host buffer that may hold the tensor instead.
+    /// For each device buffer with a compressed form: the host buffer that may hold the tensor
+    /// instead.
     instead: Vec<Option<HostBufferId>>,
     /// What was copied out to each host buffer.
     on_host: Vec<Option<Form>>,
@@ -27,11 +29,8 @@ pub(super) struct Forms<'a> {
 
 /// What a copy's or a codec's action moves, from one buffer to another.
 pub(super) enum Moved {
-    /// On the device.
     Within(BufferId, BufferId),
-    /// To the host.
     Out(BufferId, HostBufferId),
-    /// From the host.
     In(HostBufferId, BufferId),
 }
 
@@ -56,8 +55,8 @@ impl<'a> Forms<'a> {
         &self.plan.buffers[id.index()]
     }
 
-    /// Whether a codec leaves what iterations go on from as it is: what no op makes passes none that
-    /// changes values.
+    /// Whether a codec leaves what iterations go on from as it is: what no op makes passes none
+    /// that changes values.
     fn may_make(&self, codec: CodecId, tensor: TensorId) -> bool {
         let made = self.model.producer[tensor.index()] != NO_OP;
         made || self.plan.codecs[codec.index()].fidelity == Fidelity::Lossless

@@ -1,7 +1,7 @@
 //! Tensors that leave for the host as themselves, and come back.
 //!
-//! Where copies stay on the host ([`crate::Policy::copies_stay`]), a tensor that has been copied leaves
-//! again without a copy.
+//! Where copies stay on the host ([`crate::Policy::copies_stay`]), a tensor that has been copied
+//! leaves again without a copy.
 
 use schema::TensorId;
 
@@ -39,7 +39,8 @@ impl Sequence {
         self.last_position[tensor as usize] = position;
     }
 
-    /// A tensor leaves after the run of the op that uses it last: without a copy, where the host has one.
+    /// A tensor leaves after the run of the op that uses it last: without a copy, where the host
+    /// has one.
     pub(super) fn swap(
         &mut self,
         model: &Model,

@@ -38,6 +38,7 @@ pub struct StepError {
 
 /// Why a step cannot be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum StepProblem {
     /// The trace has no such op or tensor.
     #[error("names an op or a tensor that the trace does not have")]
@@ -45,50 +46,29 @@ pub enum StepProblem {
     /// Another op has to run first.
     #[error("runs {op} where {due} is due: each op runs once, in the trace's order")]
     OutOfOrder {
-        /// The op of the step.
         op: OpId,
         /// The op that has to run next.
         due: OpId,
     },
     /// An op is run again that has not run.
     #[error("runs {op} again before it ran")]
-    NotYetRun {
-        /// The op.
-        op: OpId,
-    },
+    NotYetRun { op: OpId },
     /// An op is run again that cannot be, or can no longer be.
     #[error("runs {op} again, which cannot be run again there")]
-    NotRerunnable {
-        /// The op.
-        op: OpId,
-    },
+    NotRerunnable { op: OpId },
     /// An op reads what is neither on the device nor on the host.
     #[error("runs {op}, which reads {tensor}: that is not there, run the op that makes it again")]
-    Missing {
-        /// The op.
-        op: OpId,
-        /// What it reads.
-        tensor: TensorId,
-    },
+    Missing { op: OpId, tensor: TensorId },
     /// A tensor leaves that is not on the device.
     #[error("takes {tensor} away, which is not on the device")]
-    NotOnDevice {
-        /// The tensor.
-        tensor: TensorId,
-    },
+    NotOnDevice { tensor: TensorId },
     /// A tensor is dropped that no op makes.
     #[error("drops {tensor}, which no op can make again")]
-    NeverMade {
-        /// The tensor.
-        tensor: TensorId,
-    },
+    NeverMade { tensor: TensorId },
     /// A tensor that no op makes is swapped before anything used it. It waits on the device for
     /// its first use, as under treatments, which know no gap before it.
     #[error("swaps {tensor} before anything has used it")]
-    NotYetUsed {
-        /// The tensor.
-        tensor: TensorId,
-    },
+    NotYetUsed { tensor: TensorId },
     /// The list ends before the iteration does.
     #[error("is missing: {due} is never run")]
     Unfinished {
@@ -97,10 +77,7 @@ pub enum StepProblem {
     },
     /// A tensor that outlives the iteration is not there when it ends.
     #[error("is missing: {tensor} outlives the iteration and is not there at its end")]
-    MissingAtEnd {
-        /// The tensor.
-        tensor: TensorId,
-    },
+    MissingAtEnd { tensor: TensorId },
 }
 
 impl Sequence {

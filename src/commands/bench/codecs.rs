@@ -86,7 +86,8 @@ pub fn run(args: &Args) -> Result {
         runs: args.runs as usize,
     };
     let smaller = "choose a smaller --size, or fewer codecs";
-    room_for(format!("timing codecs on {}", args.size), settings.memory_needed(), smaller)?;
+    room_for(format!("timing codecs on {}", args.size), settings.memory_needed(), smaller)
+        .or_exit(Exit::Failed)?;
     if let Target::Cuda(_) = target {
         let measured = kernels(&Kernels {
             codecs: args.codecs.clone(),

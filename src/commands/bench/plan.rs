@@ -9,9 +9,9 @@ use scenarios::Budget;
 use schema::{Machine, Trace};
 
 use super::{show, traces};
-use crate::exit::{Result, usage};
+use crate::exit::Result;
 use crate::inputs::{Allow, InPlace, allowed, read_trace};
-use crate::networks::{NetworkArgs, is_network, read_network};
+use crate::networks::{NetworkArgs, is_network};
 use crate::output::Format;
 use crate::progress::Bar;
 
@@ -80,10 +80,6 @@ impl Args {
         if !is_network(name) {
             return read_trace(name, self.in_place);
         }
-        let Some(batch) = self.network.batch else {
-            return Err(usage(format!("{name} is a network: state its batch with --batch")));
-        };
-        let network = read_network(name, &self.network.options(batch)?)?;
-        self.network.modelled_trace(&network, machine)
+        self.network.modelled_trace(name, machine)
     }
 }

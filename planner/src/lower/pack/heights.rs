@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 /// Stretches of sections, each of one height and no two neighbours of the same.
 #[derive(Debug, Default)]
 pub(super) struct Heights {
-    /// By the section with which a stretch begins: its height, and where the stretches before and after it
-    /// begin.
+    /// By the section with which a stretch begins: its height, and where the stretches before and
+    /// after it begin.
     height: Vec<u64>,
     next: Vec<u32>,
     previous: Vec<u32>,
@@ -23,7 +23,6 @@ pub(super) struct Valley {
     pub height: u64,
 }
 
-/// No stretch.
 const NONE: u32 = u32::MAX;
 
 impl Heights {
@@ -55,8 +54,8 @@ impl Heights {
         }
     }
 
-    /// Raises parts of the stretch that begins with `valley`: where each part begins and how high it
-    /// gets, in order, and where the last ends.
+    /// Raises parts of the stretch that begins with `valley`: where each part begins and how high
+    /// it gets, in order, and where the last ends.
     pub fn put(&mut self, valley: u32, parts: impl Iterator<Item = (u32, u64)>, end: u32) {
         let ground = self.height[valley as usize];
         let valley_end = self.next[valley as usize];

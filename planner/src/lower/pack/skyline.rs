@@ -18,8 +18,8 @@ const ROUNDS: (usize, usize) = (24, 800);
 /// traces.
 const PRIORITIES: [(f64, f64); 3] = [(0.2, 0.5), (0.3, 1.0), (1.0, 0.0)];
 
-/// So many of the best searches go on for this part of the rounds, if the best is beyond the room by
-/// no more thousandths of it.
+/// So many of the best searches go on for this part of the rounds, if the best is beyond the room
+/// by no more thousandths of it.
 const STAGES: [(usize, usize, u64); 3] = [(3, 8, 0), (2, 8, 20), (1, 2, 10)];
 
 /// After so many rounds that brought nothing, the best priorities are shaken and tried anew.
@@ -43,7 +43,6 @@ pub(super) struct Item {
     most: u64,
 }
 
-/// What a stacking came to.
 struct Stacked {
     top: u64,
     /// Where room was first wasted that was not there: a section, and the height that had been
@@ -74,9 +73,9 @@ pub(super) struct Skyline {
     address: Vec<u64>,
     unplaced: Unplaced,
     heights: Heights,
-    /// Until something has failed: bytes in each section that have their places, from `below_most` on;
-    /// and bytes that live there and those that were wasted below them. A section in which nothing
-    /// more is to come is out of both.
+    /// Until something has failed: bytes in each section that have their places, from `below_most`
+    /// on; and bytes that live there and those that were wasted below them. A section in which
+    /// nothing more is to come is out of both.
     placed: Profile,
     filled: Profile,
 }
@@ -180,7 +179,6 @@ impl Skyline {
         Search { top: u64::MAX, best: priorities.clone(), priorities, fruitless: 0 }
     }
 
-    /// Gives every item an address.
     fn stack(&mut self, priorities: &[f64]) -> Stacked {
         self.address.clear();
         self.address.resize(self.items.len(), NOWHERE);

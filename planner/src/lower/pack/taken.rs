@@ -2,10 +2,10 @@
 
 use super::ALIGNMENT;
 
-/// Addresses that are taken, over time in sections: a tree over time (a segment tree, de Berg et al.,
-/// *Computational Geometry*, section 10.3) whose nodes know the union of what is taken all of their time,
-/// and of what is taken at any time of it. What lies side by side is one range, so that a question looks
-/// at few ranges of each of a few nodes, however many blocks have their places.
+/// Addresses that are taken, over time in sections: a tree over time (a segment tree, de Berg et
+/// al., *Computational Geometry*, section 10.3) whose nodes know the union of what is taken all of
+/// their time, and of what is taken at any time of it. What lies side by side is one range, so that
+/// a question looks at few ranges of each of a few nodes, however many blocks have their places.
 pub(super) struct Taken {
     /// One for each section, and more up to a power of two.
     leaves: usize,
@@ -15,8 +15,8 @@ pub(super) struct Taken {
     some: Vec<Ranges>,
     /// Nodes of the question in progress.
     asked: Vec<Asked>,
-    /// Lists of ranges looked at, and how many sixteens of ranges were passed in them: what the questions
-    /// since everything was last given back have cost.
+    /// Lists of ranges looked at, and how many sixteens of ranges were passed in them: what the
+    /// questions since everything was last given back have cost.
     pub work: u64,
 }
 
@@ -74,8 +74,8 @@ impl Taken {
         }
     }
 
-    /// The lowest aligned address from `bottom` on at which all of these are free: sections and bytes,
-    /// neither empty.
+    /// The lowest aligned address from `bottom` on at which all of these are free: sections and
+    /// bytes, neither empty.
     pub fn lowest(&mut self, bottom: u64, wanted: impl Iterator<Item = ((u32, u32), u64)>) -> u64 {
         self.asked.clear();
         for (sections, bytes) in wanted {
@@ -159,8 +159,8 @@ impl Ranges {
         true
     }
 
-    /// The lowest address from one on with so many bytes that are in no range, and how many ranges end
-    /// by then, of which `passed` are known to.
+    /// The lowest address from one on with so many bytes that are in no range, and how many ranges
+    /// end by then, of which `passed` are known to.
     fn free_from(&self, address: u64, bytes: u64, passed: &mut usize) -> u64 {
         let mut address = address;
         let ahead = &self.0[*passed..];

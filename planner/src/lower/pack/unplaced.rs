@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::skyline::Item;
 
 /// Items by their first section, those without a place: which of them has the highest priority in a
-/// range and ends in time is answered without looking at each. A tree of which each node knows the best
-/// of its part, and when the first and the last of it end.
+/// range and ends in time is answered without looking at each. A tree of which each node knows the
+/// best of its part, and when the first and the last of it end.
 pub(super) struct Unplaced {
     ends: Vec<u32>,
     leaves: usize,

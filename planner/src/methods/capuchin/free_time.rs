@@ -13,7 +13,6 @@ struct Away {
     evicted: u64,
     /// When its back-access begins.
     back: u64,
-    /// Time of its copies.
     out: u64,
     back_in: u64,
 }

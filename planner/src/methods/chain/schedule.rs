@@ -9,18 +9,8 @@ use crate::Problem;
 /// One operation of a schedule on a chain, in the terms of Beaumont et al.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::methods) enum ChainOp {
-    /// Runs a stage forward.
-    Forward {
-        /// The stage.
-        stage: usize,
-        /// What stays.
-        keep: Keep,
-    },
-    /// Runs a stage backward.
-    Backward {
-        /// The stage.
-        stage: usize,
-    },
+    Forward { stage: usize, keep: Keep },
+    Backward { stage: usize },
 }
 
 /// What stays on the device after a stage has run forward.

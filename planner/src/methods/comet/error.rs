@@ -53,15 +53,15 @@ pub fn gradient_sigma(
     coefficient * loss_gradient * (f64::from(batch) * nonzero).sqrt() * bound
 }
 
-/// `L̄` of a convolution, from the gradient of the loss at its output, sample after sample: the root
-/// of the mean over samples and output channels of the sum of squares over positions.
+/// `L̄` of a convolution, from the gradient of the loss at its output, sample after sample: the
+/// root of the mean over samples and output channels of the sum of squares over positions.
 ///
 /// The error of one weight's gradient is the sum of `e L` over the samples and positions of its
 /// output channel (equation 7). The errors `e` are independent, each of variance `eb² / 3`, so that
 /// its variance is `N R eb² / 3` times the mean over samples of the sum of `L²`. The paper
-/// simplifies that sum to a sample's largest `L` (equation 9), which outweighs the others there, and
-/// then to an average; its `a` makes up for both. Taken whole, no weight of the sum is lost, and `a`
-/// is `1 / sqrt(3)`, [`UNIFORM`], whatever the layer.
+/// simplifies that sum to a sample's largest `L` (equation 9), which outweighs the others there,
+/// and then to an average; its `a` makes up for both. Taken whole, no weight of the sum is lost,
+/// and `a` is `1 / sqrt(3)`, [`UNIFORM`], whatever the layer.
 ///
 /// `gradient` holds samples, of channels, of `positions` values each.
 pub fn loss_weight(gradient: &[f32], positions: usize) -> f64 {

@@ -35,8 +35,8 @@ impl SwapCost {
     /// Swapping a gap's tensor as it is.
     ///
     /// The copy out runs beside the last forward op that uses the tensor, or follows it where that
-    /// makes the tensor; the copy in runs beside the convolution from which vDNN prefetches: the last
-    /// one before the op that needs the tensor.
+    /// makes the tensor; the copy in runs beside the convolution from which vDNN prefetches: the
+    /// last one before the op that needs the tensor.
     pub fn raw(problem: &Problem, id: GapId) -> Self {
         let gap = &problem.model.gaps()[id];
         let link = &problem.machine.link;
@@ -51,9 +51,9 @@ impl SwapCost {
 
     /// Swapping what a codec makes of a gap's tensor.
     ///
-    /// The compressed form is made right before the tensor's last use in the forward phase, so that its
-    /// copy runs beside that use as the tensor's own does (figure 1(b)). Where that use makes the
-    /// tensor, both follow it, and the copy runs beside the op that comes next.
+    /// The compressed form is made right before the tensor's last use in the forward phase, so that
+    /// its copy runs beside that use as the tensor's own does (figure 1(b)). Where that use makes
+    /// the tensor, both follow it, and the copy runs beside the op that comes next.
     ///
     /// We depart in one point: `Size_comp` (equation 7) is what the plan reserves for the small
     /// form, with the mask or index and a margin, rather than `Size (1 - Sparsity)`.

@@ -25,10 +25,10 @@ impl Weighed {
 
 /// Tensors that may be evicted now, by when they last became so.
 ///
-/// The published simulator looks at all of them for each eviction, in this order: the smallest `h` is
-/// evicted, the last of equals, and the first that is zero ends the search. The same one is found here
-/// without looking at all: `1/h` is a line over time, so that the smallest `h` is that of the largest
-/// line.
+/// The published simulator looks at all of them for each eviction, in this order: the smallest `h`
+/// is evicted, the last of equals, and the first that is zero ends the search. The same one is
+/// found here without looking at all: `1/h` is a line over time, so that the smallest `h` is that
+/// of the largest line.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     /// By tensor: when it became evictable, in a count that only grows; zero where it is not.

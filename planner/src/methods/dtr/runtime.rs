@@ -17,7 +17,6 @@ struct Storage {
     cost: u64,
     is_there: bool,
     locks: u32,
-    /// When it was last read.
     last_access: u64,
     /// Whether it may be evicted at all.
     evictable: bool,
@@ -225,7 +224,6 @@ impl<'a> Runtime<'a> {
         Ok(())
     }
 
-    /// Evicts until there is room.
     fn free(&mut self, bytes: u64, due: usize) -> Result<(), Infeasible> {
         while self.used + bytes > self.budget {
             let Some(victim) = self.cheapest() else {

@@ -1,8 +1,8 @@
 //! The largest of many values that grow.
 
 /// Values that each grow linearly from zero at a moment of their own. A kinetic tournament (Basch,
-/// Guibas and Hershberger, 1997): a tree of which each node knows the largest value of its part, and
-/// until when it stays the largest. The moment asked about must not go back.
+/// Guibas and Hershberger, 1997): a tree of which each node knows the largest value of its part,
+/// and until when it stays the largest. The moment asked about must not go back.
 #[derive(Debug, Default)]
 pub(super) struct Tournament {
     leaves: usize,
@@ -50,8 +50,8 @@ impl Tournament {
         }
     }
 
-    /// A player takes part with a value that grows with this speed and is zero at `from`, or, with none,
-    /// takes part no more.
+    /// A player takes part with a value that grows with this speed and is zero at `from`, or, with
+    /// none, takes part no more.
     pub fn set(&mut self, player: u32, line: Option<(f64, u64)>, now: u64) {
         if line.is_none() && self.lines[player as usize].is_none() {
             return;
@@ -66,8 +66,8 @@ impl Tournament {
         }
     }
 
-    /// Those whose value is the largest now, or so close to it that rounding may hide which is larger.
-    /// None, where no value is above zero.
+    /// Those whose value is the largest now, or so close to it that rounding may hide which is
+    /// larger. None, where no value is above zero.
     pub fn largest(&mut self, now: u64, mut found: impl FnMut(u32)) {
         self.advance(1, now);
         let largest = self.value(self.nodes[1].winner, now);
@@ -159,7 +159,8 @@ mod tests {
         }
     }
 
-    /// Twice as many players, changes and searches take about twice as many matches, not four times.
+    /// Twice as many players, changes and searches take about twice as many matches, not four
+    /// times.
     #[test]
     fn matches_grow_little_more_than_linearly() {
         let matches = |players: u32| {

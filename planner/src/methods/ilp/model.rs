@@ -21,7 +21,6 @@ const WHOLE: usize = 400;
 /// Delays beyond this many hundredths of the iteration are not distinguished.
 const MOST: f64 = 1000.0;
 
-/// A problem's programme.
 pub(super) struct Model<'a> {
     problem: &'a Problem<'a>,
     pub programme: Programme,
@@ -33,7 +32,6 @@ pub(super) struct Model<'a> {
     last_use: Vec<u32>,
     /// Copies are of whole tensors.
     whole: bool,
-    /// Each op is a point.
     every_op: bool,
     /// Nanoseconds in a unit of time, and bytes in a unit of memory.
     unit: f64,

@@ -105,7 +105,6 @@ impl Programme {
     }
 }
 
-/// The solver's name.
 pub(super) const SOLVER: &str = if cfg!(feature = "highs") { "highs" } else { "microlp" };
 
 #[cfg(feature = "highs")]

@@ -1,7 +1,7 @@
 //! The dynamic programme over the stages of a chain.
 
 use crate::methods::chain::{ChainOp, Costs, Keep};
-use crate::{Monitor, PlanError, Progress};
+use crate::{Monitor, PlanError, Progress, Result};
 
 /// Units in which the programme counts memory.
 pub(in crate::methods) const SLOTS: usize = 500;
@@ -63,14 +63,14 @@ impl Sizes {
 impl Programme {
     /// Solves the programme for all numbers of slots up to [`SLOTS`], with which nothing need be
     /// recomputed.
-    pub fn solve(costs: &Costs, monitor: &dyn Monitor) -> Result<Self, PlanError> {
+    pub fn solve(costs: &Costs, monitor: &dyn Monitor) -> Result<Self> {
         // Each size is rounded up to slots, so that keeping all may take a slot more for each.
         let rounding = costs.to_keep_all() / SLOTS as u64 * (costs.len() as u64 + 2);
         Self::solve_within(costs, costs.to_keep_all() + rounding, monitor)
     }
 
     /// Solves the programme for slots that are `memory` bytes together.
-    fn solve_within(costs: &Costs, memory: u64, monitor: &dyn Monitor) -> Result<Self, PlanError> {
+    fn solve_within(costs: &Costs, memory: u64, monitor: &dyn Monitor) -> Result<Self> {
         let stages = costs.len();
         let entries = stages * stages * (SLOTS + 1);
         let mut programme = Self {

@@ -107,8 +107,8 @@ impl<'a> Chain<'a> {
         self
     }
 
-    /// Anneals from `heat` millionths of the iteration down to nothing, or until it is told to stop.
-    /// Returns its latest improvements, the best last.
+    /// Anneals from `heat` millionths of the iteration down to nothing, or until it is told to
+    /// stop. Returns its latest improvements, the best last.
     pub fn run(
         mut self,
         options: &Options,

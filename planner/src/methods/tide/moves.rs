@@ -17,8 +17,8 @@ const NEAR: u64 = 24;
 /// Changes one to three treatments, and notes what they were.
 ///
 /// Mostly one gap is given up and another one is kept in its place, of those that begin about as
-/// early or of all: on the edge of what fits, anything else takes too much memory or frees some that
-/// nobody uses.
+/// early or of all: on the edge of what fits, anything else takes too much memory or frees some
+/// that nobody uses.
 pub(super) fn change(
     options: &Options,
     random: &mut SplitMix,

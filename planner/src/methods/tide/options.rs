@@ -30,8 +30,8 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// All gaps that are large enough to matter, that some op is in during which more would be on the
-    /// device than `target`, and that have a choice.
+    /// All gaps that are large enough to matter, that some op is in during which more would be on
+    /// the device than `target`, and that have a choice.
     pub fn new(problem: &Problem, target: Bytes) -> Self {
         let full: Vec<usize> = (kept_load(problem).into_iter().enumerate())
             .filter(|(_, load)| *load > target.0)
@@ -77,8 +77,8 @@ impl Options {
         self.moved.iter().map(|(gap, _)| *gap).collect()
     }
 
-    /// From now on, half of the other draws are among the gaps about which a relaxation is not sure: there
-    /// the search has most to find, and on long traces they are few.
+    /// From now on, half of the other draws are among the gaps about which a relaxation is not
+    /// sure: there the search has most to find, and on long traces they are few.
     pub fn look_at_unsure(&mut self, relaxation: &Relaxation) {
         let unsure = |(gap, options): &(GapId, Vec<Treatment>)| {
             let shares = &relaxation.gaps[*gap];

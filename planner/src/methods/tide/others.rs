@@ -23,9 +23,10 @@ const CUT_ROOMS: [u64; 3] = [1000, 980, 950];
 const LESS_EFFORT: u64 = 4;
 
 impl Packed<'_> {
-    /// Where nothing is copied or compressed, tries the cuts that bound the problem, carried out as they stand.
-    /// That takes milliseconds, and holds dead tensors where treatments of gaps cannot. What fits at its
-    /// place need not fit elsewhere, nor have addresses, so they are made for less memory, too.
+    /// Where nothing is copied or compressed, tries the cuts that bound the problem, carried out as
+    /// they stand. That takes milliseconds, and holds dead tensors where treatments of gaps cannot.
+    /// What fits at its place need not fit elsewhere, nor have addresses, so they are made for less
+    /// memory, too.
     pub fn try_cuts(&mut self) {
         if self.problem.allowed.swap || self.problem.allowed.compress {
             return;
@@ -42,9 +43,9 @@ impl Packed<'_> {
         }
     }
 
-    /// Tries reruns alone, what DTR does, and what Capuchin, selective checkpointing and, on traces that are not too long, PooCH
-    /// decide: where little has to leave they are near the best, and what they find may have
-    /// addresses where what a search found has none.
+    /// Tries reruns alone, what DTR does, and what Capuchin, selective checkpointing and, on traces
+    /// that are not too long, PooCH decide: where little has to leave they are near the best, and
+    /// what they find may have addresses where what a search found has none.
     pub fn try_others(&mut self) {
         let allowed = self.problem.allowed;
         if allowed.recompute && (allowed.swap || allowed.compress) {

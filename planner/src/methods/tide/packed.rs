@@ -35,9 +35,9 @@ impl<'a> Packed<'a> {
         Self { problem, target, options, monitor, best: None }
     }
 
-    /// Makes the first plan, and returns the decisions with which a search may begin. What fits byte
-    /// for byte need not fit address for address; then it is others, for less memory, that become the
-    /// plan.
+    /// Makes the first plan, and returns the decisions with which a search may begin. What fits
+    /// byte for byte need not fit address for address; then it is others, for less memory, that
+    /// become the plan.
     pub fn first(&mut self) -> Option<Found> {
         let first = quick::start(self.problem, self.target, self.options);
         self.first_of(self.options, first.clone());

@@ -14,8 +14,8 @@ use crate::{Decided, Progress};
 /// What the two searches draw from.
 const SEEDS: [u64; 2] = [1, 2];
 
-/// Shares of the memory, in thousandths, for which is searched until something can be packed, and the
-/// part of the effort that this takes.
+/// Shares of the memory, in thousandths, for which is searched until something can be packed, and
+/// the part of the effort that this takes.
 const ROOMS: [(u64, u64); 8] =
     [(1000, 1), (998, 4), (994, 4), (985, 4), (970, 4), (940, 4), (900, 4), (850, 4)];
 

@@ -31,6 +31,18 @@ impl<A> Argument<A> {
     }
 }
 
+impl Argument<u64> {
+    /// As a device takes it, whose status is at that address.
+    pub(in crate::cuda) fn value(&self, status: u64) -> u64 {
+        match *self {
+            Self::Address(at, more) => at + more,
+            Self::Nothing => 0,
+            Self::Status => status,
+            Self::Number(number) => number,
+        }
+    }
+}
+
 impl<A> From<u64> for Argument<A> {
     fn from(number: u64) -> Self {
         Self::Number(number)

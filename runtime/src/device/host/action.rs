@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use codecs::Seal;
 use codecs::{Codec, TensorView};
 use rayon::ThreadPool;
-use schema::{ActionId, Bytes, Direction, TensorId};
+use schema::{ActionId, Bytes, Direction};
 
 use super::gate::{Aborted, Gate, Turn};
 use super::injection::Injected;
@@ -15,7 +15,6 @@ use super::widened::with_operands;
 use crate::device::ActionError;
 use crate::device::forms::{Form, Forms};
 use crate::device::script::{CodecWork, CopyWork, Packing, Script, Work};
-use crate::network::bf16::load;
 use crate::network::{Network, Operands};
 
 pub(super) enum Interrupted {
@@ -50,8 +49,6 @@ impl Workbench {
     }
 }
 
-pub(super) type Watch<'a> = dyn Fn(TensorId, &[f32]) + Send + Sync + 'a;
-
 pub(super) struct ActionContext<'a> {
     pub network: &'a Network,
     pub script: Script,
@@ -60,8 +57,6 @@ pub(super) struct ActionContext<'a> {
     pub forms: Forms,
     /// The threads of codecs; none where the plan has no codec.
     pub threads: Option<ThreadPool>,
-    /// Is shown what comes back from codecs.
-    pub watch: Option<Box<Watch<'a>>>,
 }
 
 impl ActionContext<'_> {
@@ -239,16 +234,9 @@ impl ActionContext<'_> {
         let payload = seal.open(memory)?;
         let codec = self.codec(packing);
         match &self.threads {
-            Some(threads) => threads.install(|| codec.decompress(payload, &packing.layout, raw))?,
-            None => codec.decompress(payload, &packing.layout, raw)?,
+            Some(threads) => threads.install(|| codec.decompress(payload, &packing.layout, raw)),
+            None => codec.decompress(payload, &packing.layout, raw),
         }
-        if let Some(watch) = &self.watch {
-            // Scratch memory may lie at odd addresses.
-            let mut cells = vec![0.0; packing.layout.elements()];
-            load(self.network, packing.tensor, raw, &mut cells);
-            watch(packing.tensor, &cells);
-        }
-        Ok(())
     }
 }
 

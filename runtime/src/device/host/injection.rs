@@ -23,7 +23,6 @@ pub(super) struct Injection {
 
 impl Injection {
     /// # Errors
-    ///
     /// If the plan has nothing with which a fault could happen.
     pub fn new(
         plan: &Plan,

@@ -143,25 +143,14 @@ fn remove(live: &mut Vec<(u64, u64, BufferId)>, plan: &Plan, buffer: BufferId) {
 mod tests {
     use planner::methods::InCoreMethod;
     use planner::{NoMonitor, Problem};
-    use schema::{BytesPerSec, Compute, Device, Host, Machine, Origin, Provenance};
+    use schema::{BytesPerSec, Compute, Device, Host, Machine};
 
     use super::super::link::tests::link;
     use super::*;
-    use crate::network::{Measured, ResNet};
+    use crate::network::tests::{tiny, trace};
 
     fn plan() -> Plan {
-        let tiny = ResNet { batch: 2, image: 16, width: 2, blocks: 1, classes: 3 };
-        let provenance = Provenance {
-            origin: Origin::Modelled,
-            device: "none".into(),
-            framework: None,
-            source: "a test".into(),
-            date: None,
-            notes: Vec::new(),
-            settings: Default::default(),
-        };
-        let nothing = Measured { durations: Vec::new(), sparsity: Vec::new() };
-        let trace = tiny.build("tiny").unwrap().trace(&nothing, provenance);
+        let trace = trace(&tiny(2, 16));
         let machine = Machine {
             name: "test".into(),
             description: "made up".into(),
@@ -192,20 +181,6 @@ mod tests {
             ledger.end(plan, id, 0);
         }
         Ok(())
-    }
-
-    #[test]
-    fn a_ledger_ends_where_the_plan_says() {
-        let plan = plan();
-        let mut ledger = Ledger::new(&plan);
-        for _ in 0..2 {
-            assert_eq!(run(&mut ledger, &plan), Ok(()));
-            assert_eq!(Bytes(ledger.highest), plan.predicted.arena);
-            assert_eq!(Bytes(ledger.most), plan.predicted.peak);
-            let left: u64 = ledger.live.iter().map(|(begin, end, _)| end - begin).sum();
-            assert_eq!(left, ledger.account.live());
-            assert_eq!(ledger.events.len(), 2 * plan.actions.len());
-        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use schema::{Direction, Dtype, Link, Nanos};
 use super::gate::Gate;
 use super::link::Throttle;
 use crate::device::{Load, Stop};
-use crate::layers::{Activation, Linear};
+use crate::layers::{Activation, Function, Linear};
 
 /// Rows and columns of the matrices.
 const SIDE: usize = 384;
@@ -51,7 +51,6 @@ impl HostLoads {
     /// The loads of a device with this link.
     ///
     /// # Errors
-    ///
     /// [`codecs::Error::NoThreads`] where the system gives no thread.
     pub fn new(link: Link) -> Result<Self, codecs::Error> {
         // Pages that nobody has touched yet would cost the first run.
@@ -75,7 +74,6 @@ impl HostLoads {
     /// How long a load takes while each of others goes on all the time on a thread of its own.
     ///
     /// # Errors
-    ///
     /// Those of codecs, and [`codecs::Error::NoThreads`] where the system gives none.
     pub fn time(&self, load: Load, beside: &[Load]) -> Result<Nanos, codecs::Error> {
         let (begun, done) = (AtomicUsize::new(0), AtomicBool::new(false));

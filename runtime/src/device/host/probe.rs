@@ -35,7 +35,6 @@ impl LinkProbe {
     /// How long it takes until a copy in each direction has ended, both started at once.
     ///
     /// # Errors
-    ///
     /// Where the system gives no thread.
     pub fn both(&mut self, bytes: Bytes) -> io::Result<Nanos> {
         let (stop, throttle) = (Stop::default(), &self.throttle);

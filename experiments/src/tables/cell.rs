@@ -1,8 +1,7 @@
 //! How a field of a row becomes a cell and back.
 
+use reports::Status;
 use schema::{Bytes, BytesPerSec, Nanos};
-
-use crate::Status;
 
 /// What the cells of a column hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +40,7 @@ pub trait Table: Sized {
 }
 
 /// A field that has a column.
-pub(crate) trait Cell: Sized {
+pub trait Cell: Sized {
     const KIND: Kind;
     fn put(&self) -> Option<Value>;
     fn take(value: Option<Value>) -> Option<Self>;
@@ -83,7 +82,7 @@ macro_rules! cell {
 }
 
 cell!(String, Text, v => v.clone(), v => Some(v));
-cell!(Status, Text, v => v.name().to_string(), v => Status::from_name(&v));
+cell!(Status, Text, v => status_name(*v).into(), v => status_of(&v));
 cell!(u64, Count, v => *v, v => Some(v));
 cell!(u32, Count, v => u64::from(*v), v => u32::try_from(v).ok());
 cell!(Bytes, Count, v => v.0, v => Some(Bytes(v)));
@@ -91,37 +90,37 @@ cell!(Nanos, Count, v => v.0, v => Some(Nanos(v)));
 cell!(BytesPerSec, Count, v => v.0, v => Some(BytesPerSec(v)));
 cell!(f64, Real, v => *v, v => Some(v));
 
-/// Declares a row: its fields, and the name of each one's column.
-macro_rules! columns {
-    (
-        $(#[$doc:meta])*
-        pub struct $row:ident {
-            $($(#[$field_doc:meta])* $field:ident: $type:ty = $name:literal,)*
-        }
-    ) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Default, PartialEq)]
-        pub struct $row {
-            $($(#[$field_doc])* pub $field: $type,)*
-        }
+const STATUS: [(Status, &str); 2] = [(Status::Ok, "ok"), (Status::Infeasible, "infeasible")];
 
+/// A method that ran out of time has no plan that fits, either.
+fn status_name(status: Status) -> &'static str {
+    if status == Status::Ok { STATUS[0].1 } else { STATUS[1].1 }
+}
+
+fn status_of(name: &str) -> Option<Status> {
+    STATUS.into_iter().find(|(_, known)| *known == name).map(|(status, _)| status)
+}
+
+/// Says which column has which of a row's fields.
+macro_rules! table {
+    ($row:ty { $($($field:ident).+: $type:ty = $name:literal,)* }) => {
         impl Table for $row {
             const COLUMNS: &'static [(&'static str, Kind)] =
                 &[$(($name, <$type as Cell>::KIND)),*];
 
             fn cells(&self) -> Vec<Option<Value>> {
-                vec![$(self.$field.put()),*]
+                vec![$(self.$($field).+.put()),*]
             }
 
             fn from_cells(
                 mut cells: impl Iterator<Item = Option<Value>>,
             ) -> Result<Self, &'static str> {
-                Ok(Self {
-                    $($field: Cell::take(cells.next().flatten()).ok_or($name)?,)*
-                })
+                let mut row = Self::default();
+                $(row.$($field).+ = Cell::take(cells.next().flatten()).ok_or($name)?;)*
+                Ok(row)
             }
         }
     };
 }
 
-pub(crate) use columns;
+pub(super) use table;

@@ -1,8 +1,7 @@
-//! Networks of `scenarios` that train for real.
+//! Networks that train for real.
 
 use networks::{NetworkOptions, network, network_from_toml, networks};
-use profiler::trainable::{NotTrainable, Training, trainable};
-use runtime::network::{Measured, Network, Operands};
+use runtime::network::{Measured, Network, NotTrainable, Operands};
 use schema::{Document, OpId, Origin, Provenance, Role, TensorId, Trace};
 
 /// Every tensor in memory of its own, and NaN wherever nothing was written yet.
@@ -96,26 +95,16 @@ fn options(batch: u32, image: Option<u32>) -> NetworkOptions {
     NetworkOptions { batch, image: image.map(|side| [side; 2]), ..NetworkOptions::default() }
 }
 
-/// Networks without normalisations take small steps; a batch of two is a steep place.
-fn careful() -> Training {
-    Training { learning_rate: Some(1e-3) }
-}
+/// The learning rate of networks without normalisations: a batch of two is a steep place.
+const CAREFUL: Option<f32> = Some(1e-3);
 
-fn named(name: &str, training: Training, options: &NetworkOptions) -> Network {
+fn named(name: &str, rate: Option<f32>, options: &NetworkOptions) -> Network {
     let network = network(name, options).unwrap_or_else(|error| panic!("{name}: {error}"));
-    trainable(&network, training).unwrap_or_else(|error| panic!("{name}: {error}"))
+    Network::new(&network, rate).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 fn trace(network: &Network) -> Trace {
-    let provenance = Provenance {
-        settings: Default::default(),
-        origin: Origin::Modelled,
-        device: "none".into(),
-        framework: None,
-        source: "test".into(),
-        date: None,
-        notes: Vec::new(),
-    };
+    let provenance = Provenance::new(Origin::Modelled, "none", "test");
     network.trace(&Measured { durations: Vec::new(), sparsity: Vec::new() }, provenance)
 }
 
@@ -125,7 +114,7 @@ fn every_network_that_comes_along_is_trainable_and_has_a_well_formed_trace() {
         for fused_attention in [true, false] {
             let options = NetworkOptions { fused_attention, ..options(2, None) };
             let described = network(info.name, &options).unwrap();
-            let converted = trainable(&described, Training::default()).unwrap();
+            let converted = Network::new(&described, None).unwrap();
             let trace = trace(&converted);
             assert_eq!(trace.check(), Ok(()), "{}", info.name);
             let of = |role: Role| converted.tensors().iter().filter(move |t| t.role == role);
@@ -165,29 +154,29 @@ fn learns(network: &Network, iterations: usize) {
 
 #[test]
 fn chains_of_convolutions_learn() {
-    learns(&named("alexnet-cifar10", careful(), &options(2, Some(16))), 3);
-    learns(&named("vgg16-cifar10", careful(), &options(1, Some(32))), 3);
-    learns(&named("plain20-cifar10", careful(), &options(4, Some(16))), 4);
-    learns(&named("squeezenet-cifar10", careful(), &options(2, Some(32))), 4);
+    learns(&named("alexnet-cifar10", CAREFUL, &options(2, Some(16))), 3);
+    learns(&named("vgg16-cifar10", CAREFUL, &options(1, Some(32))), 3);
+    learns(&named("plain20-cifar10", CAREFUL, &options(4, Some(16))), 4);
+    learns(&named("squeezenet-cifar10", CAREFUL, &options(2, Some(32))), 4);
 }
 
 #[test]
 fn residual_networks_learn() {
-    learns(&named("resnet18-cifar10", careful(), &options(2, Some(16))), 2);
-    learns(&named("resnet32", careful(), &options(2, Some(32))), 3);
-    learns(&named("resnet50-cifar10", careful(), &options(2, Some(8))), 2);
+    learns(&named("resnet18-cifar10", CAREFUL, &options(2, Some(16))), 2);
+    learns(&named("resnet32", CAREFUL, &options(2, Some(32))), 3);
+    learns(&named("resnet50-cifar10", CAREFUL, &options(2, Some(8))), 2);
     let video = NetworkOptions { frames: Some(4), ..options(2, Some(32)) };
-    learns(&named("resnext101-3d", careful(), &video), 2);
+    learns(&named("resnext101-3d", CAREFUL, &video), 2);
 }
 
 #[test]
 fn networks_of_many_branches_learn() {
-    learns(&named("mobilenet-v1-cifar10", careful(), &options(2, Some(32))), 4);
-    learns(&named("mobilenet-v2", careful(), &options(2, Some(64))), 4);
-    learns(&named("efficientnet-b0", careful(), &options(2, Some(64))), 4);
-    learns(&named("densenet121", careful(), &options(2, Some(32))), 3);
-    learns(&named("inceptionv4", careful(), &options(2, Some(80))), 2);
-    learns(&named("unet", careful(), &options(1, Some(32))), 3);
+    learns(&named("mobilenet-v1-cifar10", CAREFUL, &options(2, Some(32))), 4);
+    learns(&named("mobilenet-v2", CAREFUL, &options(2, Some(64))), 4);
+    learns(&named("efficientnet-b0", CAREFUL, &options(2, Some(64))), 4);
+    learns(&named("densenet121", CAREFUL, &options(2, Some(32))), 3);
+    learns(&named("inceptionv4", CAREFUL, &options(2, Some(80))), 2);
+    learns(&named("unet", CAREFUL, &options(1, Some(32))), 3);
 }
 
 fn tokens(batch: u32, sequence: u32, fused_attention: bool) -> NetworkOptions {
@@ -197,12 +186,11 @@ fn tokens(batch: u32, sequence: u32, fused_attention: bool) -> NetworkOptions {
 #[test]
 fn transformers_learn() {
     for fused in [true, false] {
-        let training = Training::default();
-        learns(&named("bert-tiny", training, &tokens(1, 12, fused)), 3);
-        learns(&named("gpt2-characters", training, &tokens(1, 12, fused)), 2);
-        learns(&named("stories260k", training, &tokens(2, 24, fused)), 4);
+        learns(&named("bert-tiny", None, &tokens(1, 12, fused)), 3);
+        learns(&named("gpt2-characters", None, &tokens(1, 12, fused)), 2);
+        learns(&named("stories260k", None, &tokens(2, 24, fused)), 4);
         let images = NetworkOptions { fused_attention: fused, ..options(2, Some(32)) };
-        learns(&named("vit-ti16", training, &images), 3);
+        learns(&named("vit-ti16", None, &images), 3);
     }
 }
 
@@ -348,11 +336,10 @@ width = 20
 
 #[test]
 fn networks_from_files_learn() {
-    let training = Training::default();
     let convert = |name: &str, text: &str, batch: u32| {
         let file = std::path::PathBuf::from(format!("{name}.toml"));
         let described = network_from_toml(text, &file, &options(batch, None)).unwrap();
-        trainable(&described, training).unwrap()
+        Network::new(&described, None).unwrap()
     };
     for (name, text) in [("every-kind", EVERY_KIND), ("self-attention", SELF_ATTENTION)] {
         let network = convert(name, text, 3);
@@ -368,7 +355,7 @@ fn networks_from_files_learn() {
 fn without_an_optimizer_the_gradients_stay() {
     let optimizer = Some(networks::Optimizer::None);
     let options = NetworkOptions { optimizer, ..options(1, Some(16)) };
-    let network = named("alexnet-cifar10", careful(), &options);
+    let network = named("alexnet-cifar10", CAREFUL, &options);
     let trace = trace(&network);
     assert_eq!(trace.check(), Ok(()));
     assert!(trace.ops.iter().all(|op| op.phase != schema::Phase::Update));
@@ -380,7 +367,7 @@ fn without_an_optimizer_the_gradients_stay() {
 
 #[test]
 fn data_and_labels_are_the_callers() {
-    let network = named("plain20-cifar10", careful(), &options(2, Some(8)));
+    let network = named("plain20-cifar10", CAREFUL, &options(2, Some(8)));
     let loss = |label: u32, pixel: f32| {
         let mut memory = Memory::new(&network, 1);
         let labels = network.labels().unwrap();
@@ -401,7 +388,7 @@ fn data_and_labels_are_the_callers() {
 
 #[test]
 fn dropout_drops_otherwise_in_every_iteration() {
-    let network = named("alexnet-cifar10", careful(), &options(1, Some(16)));
+    let network = named("alexnet-cifar10", CAREFUL, &options(1, Some(16)));
     let seed = |iteration: u64| {
         let tensor = network.dropout_seed().expect("it drops");
         let mut cells = vec![f32::NAN; network.tensor(tensor).elements];
@@ -423,7 +410,7 @@ fn what_the_host_does_not_compute_is_refused_by_name() {
             format!("input = {input}\n[[layer]]\nname = \"odd\"\nkind = \"convolution\"\n{layer}");
         let file = std::path::Path::new("odd-one.toml");
         let described = network_from_toml(&text, file, &options(1, None)).unwrap();
-        trainable(&described, Training::default()).unwrap_err()
+        Network::new(&described, None).unwrap_err()
     };
     let error = refused("[1, 4, 4, 4, 4]", "channels = 2\nkernel = 1");
     assert!(matches!(error, NotTrainable::Layer { .. }), "{error:?}");

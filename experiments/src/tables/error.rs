@@ -7,7 +7,7 @@ use schema::FileError;
 
 /// Why a table could not be read or written.
 #[derive(Debug, thiserror::Error)]
-pub enum ResultsError {
+pub enum TableError {
     /// The operating system refused.
     #[error(transparent)]
     File(#[from] FileError),

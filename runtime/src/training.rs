@@ -4,12 +4,13 @@
 mod constants;
 mod images;
 
-use schema::{Bytes, Nanos, OpId, Phase, Task, TensorId, Timeline};
+use networks::{Activation, Builder, NetworkOptions, Optimizer, Window};
+use schema::{Bytes, Dtype, Nanos, OpId, Phase, Task, TensorId, Timeline};
 
 use crate::device::{AccessError, Device, RunFailure};
-use crate::layers::{Activation, Optimizer, Sgd, ShapeError, Window, index_from_cell};
+use crate::layers::index_from_cell;
 use crate::memory::NoRoom;
-use crate::network::{Builder, Initial, Network, RunError, Value};
+use crate::network::{Network, NotTrainable, RunError};
 use crate::profile::InCore;
 
 pub use constants::Constants;
@@ -75,22 +76,23 @@ pub enum TrainingError {
 /// # Errors
 ///
 /// If the images are too small for two poolings.
-pub fn classifier(images: &Images, batch: usize) -> Result<Network, ShapeError> {
-    let mut net = Builder::new("stripes", batch);
-    let shape = [batch, images.channels, images.side, images.side];
-    let mut x = net.input("images", &shape, Initial::normalised());
+pub fn classifier(images: &Images, batch: usize) -> Result<Network, NotTrainable> {
+    let batch = u32::try_from(batch).unwrap_or(u32::MAX);
+    let options = NetworkOptions { batch, ..NetworkOptions::default() };
+    let mut net = Builder::new("stripes", &options, Dtype::F32, Optimizer::Momentum)?;
+    let [channels, side] = [images.channels, images.side].map(|extent| extent as u64);
+    let mut x = net.input("images", &[channels, side, side])?;
     for (number, channels) in [(1, 16), (2, 16), (3, 24), (4, 24), (5, 32), (6, 32)] {
-        let window = (Window::square(3, 1, 1), 1);
-        x = net.convolution(&format!("conv{number}"), &x, channels, window, true)?;
-        x = net.activation(&format!("relu{number}"), &x, Activation::Relu);
+        let window = Window::square(3, 1, 1);
+        x = net.convolution(&format!("conv{number}"), x, channels, window, 1, true)?;
+        x = net.activation(&format!("relu{number}"), x, Activation::Relu)?;
         if number == 2 || number == 4 {
-            x = net.max_pool(&format!("pool{number}"), &x, Window::square(2, 2, 0))?;
+            x = net.max_pool(&format!("pool{number}"), x, Window::square(2, 2, 0))?;
         }
     }
-    let flat: Value = net.view(&x, &[batch, x.elements() / batch.max(1)])?;
-    let x = net.linear("fc", &flat, Images::CLASSES, true)?;
-    let sgd = Sgd { learning_rate: 0.01, momentum: 0.9, weight_decay: 1e-4 };
-    Ok(net.classify(&x, Some(Optimizer::Sgd(sgd))))
+    let x = net.flatten("flat", x)?;
+    let x = net.linear("fc", x, Images::CLASSES as u64, true)?;
+    Network::new(&net.finish(x)?, None)
 }
 
 /// Trains `network` on a device that runs a plan for it, and tests it after each epoch, without a

@@ -1,16 +1,15 @@
-//! `tidegate list devices`
+//! What there is of CUDA on this machine.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use reports::columns;
 use runtime::cuda::{self, Library};
-
-use crate::exit::Result;
-use crate::output::{Format, print, print_json};
+use serde::Serialize;
 
 /// What there is of CUDA.
-#[derive(serde::Serialize)]
-struct Here {
+#[derive(Serialize)]
+pub struct Devices {
     driver: Found,
     devices: Vec<Device>,
     /// Why there are none.
@@ -20,7 +19,7 @@ struct Here {
     looked_in: Vec<String>,
 }
 
-#[derive(serde::Serialize)]
+#[derive(Serialize)]
 struct Device {
     number: usize,
     name: String,
@@ -28,7 +27,7 @@ struct Device {
     capability: String,
 }
 
-#[derive(serde::Serialize)]
+#[derive(Serialize)]
 struct Found {
     name: &'static str,
     file: Option<PathBuf>,
@@ -57,8 +56,8 @@ impl Found {
     }
 }
 
-/// Lists devices and libraries.
-pub fn list(format: Format) -> Result {
+/// Looks for devices and libraries.
+pub fn devices() -> Devices {
     let (devices, no_devices) = match cuda::devices() {
         Ok(devices) => (devices, None),
         Err(error) => (Vec::new(), Some(error.to_string())),
@@ -69,40 +68,34 @@ pub fn list(format: Format) -> Result {
         memory_bytes: device.memory.0,
         capability: format!("{}.{}", device.capability.0, device.capability.1),
     };
-    let here = Here {
+    Devices {
         driver: Found::of(Library::Driver),
         devices: devices.into_iter().enumerate().map(device).collect(),
         no_devices,
         libraries: Library::ALL.map(Found::of).into(),
         looked_in: Library::places(),
-    };
-    match format {
-        Format::Json => print_json(&here),
-        Format::Text => print(text(&here)),
     }
 }
 
-fn text(here: &Here) -> String {
-    let mut text = String::new();
-    for Device { number, name, memory_bytes, capability } in &here.devices {
-        let memory = schema::Bytes(*memory_bytes);
-        text += &format!("device {number}: {name}, {memory}, capability {capability}\n");
-    }
-    if let Some(why) = &here.no_devices {
-        text += &format!("{why}\n");
-    }
-    let used = || [&here.driver].into_iter().chain(&here.libraries);
-    let table = columns(&used().filter_map(Found::row).collect::<Vec<_>>());
-    for (line, file) in table.lines().zip(used().filter_map(|found| found.file.as_ref())) {
-        text += &format!("{line}  {}\n", file.display());
-    }
-    for found in &here.libraries {
-        if let Some(missing) = &found.missing {
-            text += &format!("{}: {missing}\n", found.name);
+impl fmt::Display for Devices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Device { number, name, memory_bytes, capability } in &self.devices {
+            let memory = schema::Bytes(*memory_bytes);
+            writeln!(f, "device {number}: {name}, {memory}, capability {capability}")?;
+        }
+        if let Some(why) = &self.no_devices {
+            writeln!(f, "{why}")?;
+        }
+        let used = || [&self.driver].into_iter().chain(&self.libraries);
+        let table = columns(&used().filter_map(Found::row).collect::<Vec<_>>());
+        for (line, file) in table.lines().zip(used().filter_map(|found| found.file.as_ref())) {
+            writeln!(f, "{line}  {}", file.display())?;
+        }
+        let missing = || self.libraries.iter().filter_map(|l| Some((l.name, l.missing.as_ref()?)));
+        missing().try_for_each(|(name, missing)| writeln!(f, "{name}: {missing}"))?;
+        match missing().next() {
+            Some(_) => writeln!(f, "looked in: {}", self.looked_in.join(", ")),
+            None => Ok(()),
         }
     }
-    if here.libraries.iter().any(|found| found.missing.is_some()) {
-        text += &format!("looked in: {}\n", here.looked_in.join(", "));
-    }
-    text
 }

@@ -14,18 +14,17 @@ use parquet::schema::types::Type;
 use schema::PendingFile;
 use schema::file::read_bytes;
 
-use crate::ResultsError;
-use crate::cell::{Kind, Table, Value};
-use crate::quietly::quietly;
+use super::TableError;
+use super::cell::{Kind, Table, Value};
+use super::quietly::quietly;
 
 /// The cells of a table, row by row.
 type Cells = Vec<Vec<Option<Value>>>;
 
 /// Writes a table as Parquet.
-pub fn write_parquet<T: Table>(rows: &[T], file: PendingFile) -> Result<(), ResultsError> {
+pub fn write_parquet<T: Table>(rows: &[T], file: PendingFile) -> Result<(), TableError> {
     let bytes = parquet_of(T::COLUMNS, &rows.iter().map(T::cells).collect());
-    let bytes =
-        bytes.map_err(|source| ResultsError::Layout { file: file.path().into(), source })?;
+    let bytes = bytes.map_err(|source| TableError::Layout { file: file.path().into(), source })?;
     Ok(file.finish(&bytes)?)
 }
 
@@ -86,7 +85,7 @@ fn put<'a, D: DataType>(
 }
 
 /// Writes a table as CSV, under a header. An empty text is `""`, an empty cell is nothing.
-pub fn write_csv<T: Table>(rows: &[T], file: PendingFile) -> Result<(), ResultsError> {
+pub fn write_csv<T: Table>(rows: &[T], file: PendingFile) -> Result<(), TableError> {
     let cell = |value: Option<Value>| match value {
         None | Some(Value::Other) => String::new(),
         Some(Value::Count(count)) => count.to_string(),
@@ -104,17 +103,17 @@ pub fn write_csv<T: Table>(rows: &[T], file: PendingFile) -> Result<(), ResultsE
 }
 
 /// Reads a table that [`write_parquet`] wrote. Columns that it does not know are left aside.
-pub fn read_parquet<T: Table>(file: &Path) -> Result<Vec<T>, ResultsError> {
+pub fn read_parquet<T: Table>(file: &Path) -> Result<Vec<T>, TableError> {
     let bytes = read_bytes(file)?;
     // Texts that run beyond their page are a panic of the reader.
     quietly(|| read(bytes, file)).unwrap_or_else(|| {
         let why = "a text runs beyond its page".into();
-        Err(ResultsError::Unreadable { file: file.to_path_buf(), why })
+        Err(TableError::Unreadable { file: file.to_path_buf(), why })
     })
 }
 
-fn read<T: Table>(bytes: Vec<u8>, file: &Path) -> Result<Vec<T>, ResultsError> {
-    let unreadable = |why: String| ResultsError::Unreadable { file: file.to_path_buf(), why };
+fn read<T: Table>(bytes: Vec<u8>, file: &Path) -> Result<Vec<T>, TableError> {
+    let unreadable = |why: String| TableError::Unreadable { file: file.to_path_buf(), why };
     let damaged = |error: ParquetError| unreadable(error.to_string());
     let size = bytes.len();
     let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).map_err(damaged)?;
@@ -129,9 +128,9 @@ fn read<T: Table>(bytes: Vec<u8>, file: &Path) -> Result<Vec<T>, ResultsError> {
             place.and_then(|place| row.get(place)).and_then(|(_, field)| value(field, *kind))
         });
         rows.push(T::from_cells(cells).map_err(|column| match place_of(column) {
-            None => ResultsError::MissingColumn { file: file.to_path_buf(), column },
+            None => TableError::MissingColumn { file: file.to_path_buf(), column },
             Some(_) => {
-                ResultsError::BadCell { file: file.to_path_buf(), row: rows.len() + 1, column }
+                TableError::BadCell { file: file.to_path_buf(), row: rows.len() + 1, column }
             }
         })?);
     }

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use experiments::tables::{Row, Table, TableError, read_parquet, write_csv, write_parquet};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use results::{ResultsError, Row, Status, Table, read_parquet, write_csv, write_parquet};
+use reports::{MethodResult, Status};
 use schema::{Bytes, BytesPerSec, Nanos, PendingFile};
 
 fn example() -> Row {
@@ -16,10 +17,13 @@ fn example() -> Row {
         machine: "titan-v".into(),
         link: "pcie5".into(),
         bandwidth: BytesPerSec(50_000_000_000),
-        method: "pooch".into(),
         in_core: Nanos(1_000_000),
-        iteration: Some(Nanos(1_500_000)),
-        slowdown: Some(1.5),
+        answer: MethodResult {
+            method: "pooch".into(),
+            iteration: Some(Nanos(1_500_000)),
+            slowdown: Some(1.5),
+            ..MethodResult::default()
+        },
         ..Row::default()
     }
 }
@@ -38,18 +42,21 @@ prop_compose! {
             group: texts[1].clone(),
             network: texts[2].clone(),
             options: texts[3].clone(),
-            reason: Some(texts[4].clone()).filter(|_| infeasible),
-            status: if infeasible { Status::Infeasible } else { Status::Ok },
             batch,
             budget: Bytes(counts[0].unwrap_or(0)),
             in_core: Nanos(counts[1].unwrap_or(0)),
-            iteration: counts[2].map(Nanos),
-            peak: counts[3].map(Bytes),
-            kept: counts[4],
-            swapped: counts[5],
-            recompute: counts[6].map(Nanos),
-            stall: counts[7].map(Nanos),
-            slowdown,
+            answer: MethodResult {
+                reason: Some(texts[4].clone()).filter(|_| infeasible),
+                status: if infeasible { Status::Infeasible } else { Status::Ok },
+                iteration: counts[2].map(Nanos),
+                peak: counts[3].map(Bytes),
+                kept: counts[4],
+                swapped: counts[5],
+                recompute: counts[6].map(Nanos),
+                stall: counts[7].map(Nanos),
+                slowdown,
+                ..MethodResult::default()
+            },
             ..Row::default()
         }
     }
@@ -85,7 +92,7 @@ fn a_file_that_is_cut_short_anywhere_is_refused() {
     for length in (0..whole.len()).step_by(step) {
         std::fs::write(&file, &whole[..length]).expect("it can be written");
         let error = read_parquet::<Row>(&file).expect_err("it is cut short");
-        assert!(matches!(error, ResultsError::Unreadable { .. }), "{length} bytes: {error}");
+        assert!(matches!(error, TableError::Unreadable { .. }), "{length} bytes: {error}");
         assert!(error.to_string().contains("part.parquet"), "{error}");
         assert!(error.to_string().contains("delete it"), "{error}");
     }
@@ -96,7 +103,7 @@ fn a_file_that_is_not_there_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("none").join("part.parquet");
     let error = read_parquet::<Row>(&file).expect_err("no such file");
-    assert!(matches!(error, ResultsError::File(_)), "{error}");
+    assert!(matches!(error, TableError::File(_)), "{error}");
     assert!(error.to_string().contains("part.parquet"), "{error}");
 }
 
@@ -130,14 +137,17 @@ fn tables_of_an_older_tidegate_are_read() {
         link: String::new(),
         batch: (batch != 3).then_some(batch),
         budget: Bytes(u64::MAX - 1),
-        method: "pooch, \"é\"".into(),
-        status: if batch.is_multiple_of(2) { Status::Infeasible } else { Status::Ok },
-        reason: batch.is_multiple_of(2).then(|| "too little memory".into()),
+        answer: MethodResult {
+            method: "pooch, \"é\"".into(),
+            status: if batch.is_multiple_of(2) { Status::Infeasible } else { Status::Ok },
+            reason: batch.is_multiple_of(2).then(|| "too little memory".into()),
+            iteration: (batch % 2 == 1).then_some(Nanos(1_500_000)),
+            slowdown: Some(1.0 / f64::from(batch)),
+            gap: Some(1e-7),
+            plan_seconds: Some(1e20),
+            ..MethodResult::default()
+        },
         in_core: Nanos(0),
-        iteration: (batch % 2 == 1).then_some(Nanos(1_500_000)),
-        slowdown: Some(1.0 / f64::from(batch)),
-        gap: Some(1e-7),
-        plan_seconds: Some(1e20),
         ..example()
     };
     assert_eq!(rows, (1..6).map(row).collect::<Vec<_>>());

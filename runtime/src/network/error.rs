@@ -1,11 +1,13 @@
 //! Why a network does not train here.
 
-use runtime::layers::ShapeError;
+use networks::NetworkError;
 
-/// Why a network cannot be trained on the host.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+use crate::layers::ShapeError;
+
+/// Why a network cannot be trained on a device.
+#[derive(Debug, thiserror::Error)]
 pub enum NotTrainable {
-    /// A layer that the host does not compute.
+    /// A layer that the runtime does not compute.
     #[error("{network}: layer `{layer}` cannot be trained on the host: {why}")]
     Layer {
         /// The network.
@@ -15,7 +17,7 @@ pub enum NotTrainable {
         /// What is missing, and what to do.
         why: &'static str,
     },
-    /// A layer that does not fit its inputs, or is too large to be addressed.
+    /// A layer that does not fit its inputs.
     #[error("{network}: layer `{layer}` cannot be trained on the host")]
     Shape {
         /// The network.
@@ -25,10 +27,10 @@ pub enum NotTrainable {
         /// What does not fit.
         source: ShapeError,
     },
-    /// A network without a loss.
-    #[error("{network} has no loss to train with: end it with one")]
-    NoLoss {
-        /// The network.
-        network: String,
-    },
+    /// A type that the runtime does not store activations in.
+    #[error("--dtype: networks train in f32 or bf16 on a device")]
+    Dtype,
+    /// A network that cannot be.
+    #[error(transparent)]
+    Described(#[from] NetworkError),
 }

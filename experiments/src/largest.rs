@@ -1,16 +1,19 @@
 //! The largest batch and the smallest budget that a method can plan, by bisection.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use networks::{Network, modelled_trace};
-use planner::methods::Method;
+use planner::methods::{About, Method};
 use planner::{Limits, Monitor, PlanError, Problem, Progress};
+use reports::Comparison;
 use schema::{Bytes, Machine, Nanos, Trace};
+use serde::Serialize;
 use simulator::{InCore, in_core};
 
-use crate::compare::{Found, result_of};
+use crate::compare::{Found, comparison, result_of};
 use crate::rates::range_of;
-use crate::{Conditions, Result};
+use crate::{CompressedForms, Conditions, Result, published_figures};
 
 /// What a method is asked for, apart from the trace and the budget.
 pub struct Question<'a> {
@@ -135,16 +138,8 @@ struct Alone<'a> {
 }
 
 impl Method for Alone<'_> {
-    fn name(&self) -> &'static str {
-        self.method.name()
-    }
-
-    fn summary(&self) -> &'static str {
-        self.method.summary()
-    }
-
-    fn source(&self) -> &'static str {
-        self.method.source()
+    fn about(&self) -> About {
+        self.method.about()
     }
 
     fn batches_are_powers_of_two(&self) -> bool {
@@ -227,4 +222,66 @@ pub fn smallest_budget(
     let budget = Bytes(enough * step);
     let found = question.best(&trace, budget, monitor)?;
     Ok(Budgeted { trace, in_core, budget, found })
+}
+
+/// What was found, with the plan's figures.
+#[derive(Serialize)]
+pub struct Largest {
+    find: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch: Option<u32>,
+    /// Memory of the smallest device: the plan's, and what the machine reserves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_memory_bytes: Option<Bytes>,
+    /// The plan beside the iteration without a memory limit.
+    pub comparison: Comparison,
+    /// What there is to say of it.
+    #[serde(skip)]
+    says: String,
+}
+
+impl Largest {
+    /// Of an answer about a machine: the smallest device, or the largest batch. `asked` are the method, the
+    /// network and the machine, as they were named.
+    pub fn new(answer: Budgeted, machine: &Machine, device: bool, asked: [&str; 3]) -> Self {
+        let Budgeted { trace, in_core, budget, found } = answer;
+        let plan = found.plan.as_ref().ok();
+        let problem = Problem::new(&trace, machine, budget);
+        let bound = plan.and_then(|plan| plan.predicted.bound);
+        let comparison = comparison(&problem, &in_core, bound, vec![found.row]);
+        let batch = trace.batch.filter(|_| plan.is_some());
+        let device_memory_bytes = plan.filter(|_| device).map(|_| budget + machine.device.reserved);
+        let [method, network, named] = asked;
+        let mut says = match (device_memory_bytes, batch) {
+            (Some(memory), _) => format!(
+                "\nthe smallest device for {} with {method}: {budget} for the plan, {memory} with what \
+                 {} reserves\n",
+                trace.title(),
+                machine.name
+            ),
+            (None, Some(batch)) => format!(
+                "\nthe largest batch of {} with {method} within {budget}: {batch}\n",
+                trace.network
+            ),
+            (None, None) => String::new(),
+        };
+        if let Some(plan) = plan {
+            says += &CompressedForms::of(plan, &trace).sentence();
+        }
+        says += &published_figures("largest", method, network, named);
+        let find = if device { "smallest-budget" } else { "largest-batch" };
+        Self { find, batch, device_memory_bytes, comparison, says }
+    }
+
+    /// That there is no plan.
+    pub fn no_plan(&self) -> String {
+        let Comparison { methods, budget, .. } = &self.comparison;
+        format!("{} fits no batch within {budget}", methods[0].method)
+    }
+}
+
+impl fmt::Display for Largest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", reports::table(&self.comparison, true), self.says)
+    }
 }

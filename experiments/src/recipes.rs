@@ -1,0 +1,128 @@
+//! Networks that are built again from what documents say of them.
+
+use std::path::{Path, PathBuf};
+
+use networks::{Conventions, Efficiencies, Network, modelled_trace_of};
+use schema::file::{read_bytes, read_text};
+use schema::{
+    Activation, Digest, Dtype, Framework, Machine, NetworkOptions, Optimizer, Recipe, Trace,
+};
+use serde::Deserialize;
+
+use crate::sources::{extension, read_network};
+use crate::{Error, Result};
+
+/// Learning rate where nobody chose one: small enough that networks without normalisations, on one
+/// small batch, do not leave the finite numbers.
+const LEARNING_RATE: f32 = 1e-3;
+
+/// The recipe of a network by its name, or of the file as it is now.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn recipe(network: &str, conventions: Framework, options: NetworkOptions) -> Result<Recipe> {
+    let file = extension(network).map(|_| read_bytes(Path::new(network))).transpose()?;
+    let file = file.map(|bytes| Digest::of_bytes(&bytes));
+    Ok(Recipe { network: network.to_string(), file, conventions, options })
+}
+
+/// The network of a recipe.
+///
+/// # Errors
+/// If there is none of its name, its file is another than the recipe was made of, or wrong.
+pub fn described(recipe: &Recipe) -> Result<Network> {
+    let name = &recipe.network;
+    if let Some(digest) = &recipe.file
+        && *digest != Digest::of_bytes(&read_bytes(Path::new(name))?)
+    {
+        return Err(Error::OtherFile(name.clone()));
+    }
+    read_network(name, &recipe.options)
+}
+
+/// The network that computes what a description says.
+///
+/// # Errors
+/// If no kernel computes one of its layers.
+pub fn trainable(network: &Network) -> Result<runtime::network::Network> {
+    Ok(runtime::network::Network::new(network, Some(LEARNING_RATE))?)
+}
+
+/// The trace of a recipe's network on a machine, its times modelled with the efficiencies of a
+/// file, or with those that come with tidegate.
+///
+/// # Errors
+/// If the network or the efficiencies cannot be had, or its iteration is larger than a trace may be.
+pub fn modelled(recipe: &Recipe, machine: &Machine, efficiencies: Option<&Path>) -> Result<Trace> {
+    let efficiencies = match efficiencies {
+        None => Efficiencies::bundled(),
+        Some(file) => Efficiencies::from_toml(&read_text(file)?)
+            .map_err(|source| Error::Efficiencies(file.to_path_buf(), source))?,
+    };
+    let network = described(recipe)?;
+    let mut trace = match recipe.conventions {
+        Framework::Pytorch => {
+            let tape = network.lower(&Conventions::PYTORCH).tape;
+            modelled_trace_of(&network, &tape, machine, &efficiencies)?
+        }
+        Framework::Tidegate => {
+            modelled_trace_of(&network, &*trainable(&network)?, machine, &efficiencies)?
+        }
+    };
+    trace.provenance.recipe = Some(recipe.clone());
+    Ok(trace)
+}
+
+/// A network's options under the names that they have on the command line: in files of recordings,
+/// and in documents of versions that knew no recipes.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StatedOptions {
+    /// Samples per iteration, where they are stated.
+    pub batch: Option<u32>,
+    image: Option<[u32; 2]>,
+    frames: Option<u32>,
+    sequence: Option<u32>,
+    activation: Option<Activation>,
+    dtype: Option<Dtype>,
+    optimizer: Option<Optimizer>,
+    out_of_place: bool,
+    pool_indices: bool,
+    unfused_attention: bool,
+    progress: Option<f64>,
+    /// The file of efficiencies that times were modelled with.
+    pub efficiencies: Option<PathBuf>,
+}
+
+impl StatedOptions {
+    /// What a document states.
+    ///
+    /// # Errors
+    /// If that is no JSON, or states what no network has.
+    pub fn from_json(text: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(text)
+    }
+
+    /// The options, for one batch.
+    pub fn options(&self, batch: u32) -> NetworkOptions {
+        NetworkOptions {
+            batch,
+            activation: self.activation,
+            image: self.image,
+            frames: self.frames,
+            sequence: self.sequence,
+            dtype: self.dtype,
+            optimizer: self.optimizer,
+            in_place: !self.out_of_place,
+            pool_indices: self.pool_indices,
+            fused_attention: !self.unfused_attention,
+            progress: self.progress.unwrap_or(NetworkOptions::default().progress),
+        }
+    }
+
+    /// The recipe that a document of an older version would have today.
+    pub fn recipe(&self, network: &str, conventions: Framework) -> Recipe {
+        let options = self.options(self.batch.unwrap_or(1));
+        Recipe { network: network.to_string(), file: None, conventions, options }
+    }
+}

@@ -1,0 +1,11 @@
+//! Running a network with everything in memory, on this machine's processor.
+
+mod in_core;
+mod needs;
+mod processor;
+mod store;
+
+pub use in_core::{InCore, ZerosError, share_of_zeros, zeros};
+pub use needs::Needs;
+pub use processor::processor_name;
+pub use store::SMALLER;

@@ -1,0 +1,191 @@
+//! How to build a network again.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Digest, Dtype};
+
+/// How to build a network again: which one, by whose conventions, and what was chosen about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Recipe {
+    /// A network that comes with tidegate, or the file that describes one.
+    pub network: String,
+    /// Digest of the file's bytes, where it is a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<Digest>,
+    /// Whose ops its iteration is to consist of.
+    pub conventions: Framework,
+    /// What was chosen about it.
+    pub options: NetworkOptions,
+}
+
+/// What a user may choose about a network. What is absent is as the network's own authors have it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NetworkOptions {
+    /// Samples per iteration.
+    pub batch: u32,
+    /// The activation of networks that leave the choice (the convolutional ones with ReLU).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub activation: Option<Activation>,
+    /// Height and width of images.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<[u32; 2]>,
+    /// Frames of videos.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<u32>,
+    /// Tokens per sample.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u32>,
+    /// Element type of activations, parameters and gradients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dtype: Option<Dtype>,
+    /// What the optimizer keeps for each parameter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optimizer: Option<Optimizer>,
+    /// Whether ReLU and residual additions write over their input, as frameworks let them. If
+    /// not, each output is a tensor beside its input, as profiles list them.
+    pub in_place: bool,
+    /// Whether max pooling keeps the indices of its maxima (64-bit, as PyTorch does) for its
+    /// backward, or keeps its input and finds them again.
+    pub pool_indices: bool,
+    /// Whether attention is one op that keeps no scores (as FlashAttention), or three.
+    pub fused_attention: bool,
+    /// How far training has come, from 0 (its first epoch) to 1 (its last): what the sparsity of
+    /// tensors depends on.
+    pub progress: f64,
+}
+
+impl Default for NetworkOptions {
+    fn default() -> Self {
+        Self {
+            batch: 1,
+            activation: None,
+            image: None,
+            frames: None,
+            sequence: None,
+            dtype: None,
+            optimizer: None,
+            in_place: true,
+            pool_indices: false,
+            fused_attention: true,
+            progress: 0.0,
+        }
+    }
+}
+
+/// The framework whose ops an iteration consists of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Framework {
+    /// PyTorch's autograd.
+    #[default]
+    Pytorch,
+    /// The runtime that comes with tidegate.
+    Tidegate,
+}
+
+/// Functions applied to each element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activation {
+    /// max(0, x): half or more of the output is zero.
+    Relu,
+    /// x where positive, a hundredth of x elsewhere: nothing becomes zero.
+    LeakyRelu,
+    /// x where positive, e^x - 1 elsewhere (Clevert, Unterthiner and Hochreiter 2016): nothing
+    /// becomes zero.
+    Elu,
+    /// ReLU that stops at 6.
+    Relu6,
+    /// Gaussian error linear unit, in the form with a hyperbolic tangent (Hendrycks and Gimpel
+    /// 2016, section 2).
+    Gelu,
+    /// x · sigmoid(x), also called swish.
+    Silu,
+    /// 1 / (1 + e^-x).
+    Sigmoid,
+    /// Hyperbolic tangent.
+    Tanh,
+}
+
+impl Activation {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Relu,
+        Self::LeakyRelu,
+        Self::Elu,
+        Self::Relu6,
+        Self::Gelu,
+        Self::Silu,
+        Self::Sigmoid,
+        Self::Tanh,
+    ];
+
+    /// The name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Relu => "relu",
+            Self::LeakyRelu => "leaky-relu",
+            Self::Elu => "elu",
+            Self::Relu6 => "relu6",
+            Self::Gelu => "gelu",
+            Self::Silu => "silu",
+            Self::Sigmoid => "sigmoid",
+            Self::Tanh => "tanh",
+        }
+    }
+
+    /// The activation of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|activation| activation.name() == name)
+    }
+
+    /// Whether the derivative is told from the output alone, so that the input need not be kept
+    /// and the output may take its place.
+    pub fn backward_reads_output(self) -> bool {
+        !matches!(self, Self::Gelu | Self::Silu)
+    }
+
+    /// Whether it makes zeros.
+    pub fn makes_zeros(self) -> bool {
+        matches!(self, Self::Relu | Self::Relu6)
+    }
+}
+
+/// What updates parameters, and what it keeps for each, in 32-bit floats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Optimizer {
+    /// The iteration ends with the gradients: no update, no state.
+    None,
+    /// Stochastic gradient descent without momentum.
+    Sgd,
+    /// With momentum: one figure a parameter.
+    Momentum,
+    /// Adam: two figures a parameter.
+    Adam,
+}
+
+impl Optimizer {
+    /// The optimizer of a name, as on the command line and in files.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "none" => Some(Self::None),
+            "sgd" => Some(Self::Sgd),
+            "momentum" => Some(Self::Momentum),
+            "adam" => Some(Self::Adam),
+            _ => None,
+        }
+    }
+
+    /// Figures per parameter.
+    pub fn moments(self) -> u64 {
+        match self {
+            Self::None | Self::Sgd => 0,
+            Self::Momentum => 1,
+            Self::Adam => 2,
+        }
+    }
+}
