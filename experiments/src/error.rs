@@ -245,7 +245,7 @@ pub enum Error {
     /// A file that is no comparison.
     #[error("{} is not a comparison", .0.display())]
     NoComparison(PathBuf, #[source] serde_json::Error),
-    /// A study's results that cannot be read.
+    /// A table of results or of zeros that cannot be read.
     #[error(transparent)]
     StudyTable(TableError),
     /// What a plan's settings name.
