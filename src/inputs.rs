@@ -189,7 +189,7 @@ impl ProblemArgs {
     }
 
     /// What the plan's settings say of these arguments, so that
-    /// [`trace_of`](crate::plan_trace::trace_of) finds its trace again and a person the problem.
+    /// [`trace_of`](experiments::plan_trace::trace_of) finds its trace again and a person the problem.
     pub fn settings(&self) -> Vec<(String, String)> {
         let mut settings = vec![("evaluations", self.evaluations.to_string())];
         if self.in_place == InPlace::Alias {

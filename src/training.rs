@@ -1,11 +1,10 @@
-//! Networks that train on a device, and the traces that say which network they are of.
+//! Networks that train on a device, as they are named on the command line.
 
-use anyhow::Context;
-use experiments::recipes::{StatedOptions, described, trainable};
+use experiments::recipes::{described, trainable};
 use runtime::network::Network;
-use schema::{Framework, Recipe, Trace};
+use schema::{Framework, Recipe};
 
-use crate::exit::{Exit, OrExit, Result, usage};
+use crate::exit::{Result, usage};
 use crate::networks::{NetworkArgs, is_network};
 
 /// A network as it is named on the command line, made one that computes.
@@ -41,34 +40,4 @@ impl Named<'_> {
         let recipe = self.options.recipe(self.name, batch)?;
         Ok(Recipe { conventions: Framework::Tidegate, ..recipe })
     }
-}
-
-/// The network that a trace is of, made again from what the trace says of itself.
-pub fn network_of(trace: &Trace) -> Result<Network> {
-    let provenance = &trace.provenance;
-    let setting = |name: &str| provenance.settings.get(name);
-    let recipe = match (&provenance.recipe, setting("network"), setting("options")) {
-        (Some(recipe), ..) => recipe.clone(),
-        (None, Some(name), Some(options)) => {
-            let options = StatedOptions::from_json(options)
-                .with_context(|| format!("the trace's options of {name}"))
-                .or_exit(Exit::Usage)?;
-            options.recipe(name, Framework::Tidegate)
-        }
-        _ => {
-            return Err(usage(format!(
-                "the trace of {} does not say which network it was measured on: make one with \
-                 `tidegate profile`",
-                trace.network
-            )));
-        }
-    };
-    if recipe.conventions != Framework::Tidegate {
-        return Err(usage(format!(
-            "the plan runs PyTorch's ops of {}, which is not what runs here: plan again with \
-             `--conventions tidegate`",
-            recipe.network
-        )));
-    }
-    Ok(trainable(&described(&recipe)?)?)
 }

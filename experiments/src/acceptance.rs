@@ -16,15 +16,29 @@ use schema::PendingFile;
 
 use crate::page::make_folder;
 use crate::{Error, Result};
-use steps::Work;
+use steps::{Work, steps};
 
 pub use document::{Acceptance, BUNDLED, Status, StepResult};
 pub use layers::{Layers, NETWORKS, SMALL, layers};
 pub use show::{overview, text};
-pub use steps::{Step, steps};
+pub use steps::Step;
 
 /// What the document is called in its folder.
 pub const DOCUMENT: &str = "acceptance.json";
+
+/// The steps of these names; without one all that there are.
+///
+/// # Errors
+/// If there is none of a name.
+pub fn chosen(on_host_device: bool, names: &[String]) -> Result<Vec<Step>> {
+    let mut all = steps(on_host_device);
+    if let Some(name) = names.iter().find(|name| all.iter().all(|step| step.name != **name)) {
+        let known: Vec<_> = all.iter().map(|step| step.name).collect();
+        return Err(Error::NoStep(name.clone(), known.join(", ")));
+    }
+    all.retain(|step| names.is_empty() || names.iter().any(|name| name == step.name));
+    Ok(all)
+}
 
 /// Goes through steps, those that `lost` names only to fail, and writes what came of each as soon as it is
 /// known, so that what is finished stays usable whatever comes.

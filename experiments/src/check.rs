@@ -11,10 +11,11 @@ use planner::{Monitor, PlanError, ProvenPlan, plan};
 use profiler::machine::MeasuredMachine;
 use profiler::profile::{Measuring, SOURCE, measure_ops};
 use profiler::runs::Runs;
+use profiler::within::keeps_everything;
 use reports::Checked;
 use runtime::network::Network;
 use scenarios::Budget;
-use schema::{Bytes, Plan, Recipe, Timeline, Trace};
+use schema::{Bytes, Nanos, Plan, Recipe, Timeline, Trace};
 
 use crate::compared::{Compared, Pair};
 use crate::page::PendingPage;
@@ -122,17 +123,23 @@ impl<'a> Check<'a> {
             fingerprint: true,
         };
         let on = (subject.network, &trace, machine);
-        let in_core = target.run_in_core(on, runs, monitor)?;
-        let peak = simulator::in_core(&trace).peak;
+        let in_core = match keeps_everything(target, &trace, machine) {
+            true => Some(target.run_in_core(on, runs, monitor)?),
+            false => None,
+        };
+        let (peak, all_ops) = (simulator::in_core(&trace).peak, trace.total_time());
         let mut table = NetworkTable {
             network: subject.name.clone(),
             ops: trace.ops.len(),
             peak_bytes: peak,
-            in_core_ns: Pair { measured: in_core.measured, predicted: in_core.predicted },
+            within_bytes: times.within,
+            ops_ns: all_ops,
+            in_core_ns: (in_core.as_ref())
+                .map(|times| Pair { measured: times.measured, predicted: times.predicted }),
             computed_by: times.computed_by,
             plans: Vec::new(),
         };
-        for (budget, method, planned) in self.plans(&trace, peak, monitor)? {
+        for (budget, method, planned) in self.plans(&trace, (peak, table.within_bytes), monitor)? {
             let share = 100.0 * budget.0 as f64 / peak.0.max(1) as f64;
             let mut row = PlanRow::new(share, method);
             let Outcome { done, failures, .. } = &mut self.outcome;
@@ -147,10 +154,10 @@ impl<'a> Check<'a> {
                         row.failed("not run", Some(failures.add(error.into(), target)?));
                     }
                     Ok(execution) => {
-                        let compared = Compared::of(&plan, &execution, Some(&in_core));
+                        let compared = Compared::of(&plan, &execution, in_core.as_ref());
                         row.executed(&compared, &plan);
                         let predicted = simulator::predict(&plan, Some(&trace));
-                        let row = checked(&subject.name, &row, &compared);
+                        let row = checked(&subject.name, &row, &compared, all_ops);
                         let (measured, trace) = (execution.middle().clone(), trace.clone());
                         let plan = plan.into_plan();
                         done.push(Done { row, plan, predicted, measured, trace });
@@ -162,13 +169,23 @@ impl<'a> Check<'a> {
         Ok(table)
     }
 
-    /// A plan for each budget and method, made side by side; in the order of budgets and methods.
-    fn plans(&self, trace: &Trace, peak: Bytes, monitor: &dyn Monitor) -> Result<Vec<Planned<'a>>> {
+    /// A plan for each budget and method, made side by side; in the order of budgets and methods. Where ops were
+    /// timed within a budget, that is the one.
+    fn plans(
+        &self,
+        trace: &Trace,
+        (peak, within): (Bytes, Option<Bytes>),
+        monitor: &dyn Monitor,
+    ) -> Result<Vec<Planned<'a>>> {
         let machine = &self.machine.machine;
         let resolve = |budget: &Budget| Budget::resolve(Some(*budget), machine, peak);
         let methods = self.methods;
-        let all = self.budgets.iter().map(resolve);
-        let all: Vec<_> = all.flat_map(|bytes| methods.iter().map(move |m| (bytes, m))).collect();
+        let budgets = match within {
+            Some(budget) => vec![budget],
+            None => self.budgets.iter().map(resolve).collect(),
+        };
+        let all: Vec<_> =
+            budgets.into_iter().flat_map(|bytes| methods.iter().map(move |m| (bytes, m))).collect();
         side_by_side(&all, monitor, |(bytes, method), monitor| {
             let monitor = monitor.ok_or(Error::Interrupted("interrupted"))?;
             let problem = self.conditions.problem(trace, machine, *bytes);
@@ -212,8 +229,12 @@ fn no_plan(error: &PlanError) -> String {
     }
 }
 
-fn checked(network: &str, row: &PlanRow, compared: &Compared) -> Checked {
-    let slowdown = compared.slowdown.expect("the iteration in core was measured");
+/// A row of the figures. Where there is no iteration in core to compare with, the sum of the ops stands
+/// in for it.
+fn checked(network: &str, row: &PlanRow, compared: &Compared, all_ops: Nanos) -> Checked {
+    let Pair { measured, predicted } = compared.iteration_ns;
+    let over_ops = Pair { measured: measured.ratio(all_ops), predicted: predicted.ratio(all_ops) };
+    let slowdown = compared.slowdown.unwrap_or(over_ops);
     Checked {
         network: network.into(),
         budget_percent: row.budget_percent,

@@ -245,9 +245,48 @@ pub enum Error {
     /// A file that is no comparison.
     #[error("{} is not a comparison", .0.display())]
     NoComparison(PathBuf, #[source] serde_json::Error),
-    /// A study's results that cannot be read.
+    /// A table of results or of zeros that cannot be read.
     #[error(transparent)]
     StudyTable(TableError),
+    /// What a plan's settings name.
+    #[error("the plan's settings name what its times were carried over with")]
+    Settings(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Zeros that a plan was made with.
+    #[error("the plan was made with the zeros of {0}: put them there")]
+    ZerosOfPlan(String, #[source] Box<Self>),
+    /// A plan of some epoch, which it does not state.
+    #[error("the plan's settings do not say at which epoch of how many")]
+    NoMoment,
+    /// A plan of a recorded trace.
+    #[error("the plan is not for a modelled network: name its trace with --trace")]
+    NotModelled,
+    /// A plan for a trace that this version makes otherwise.
+    #[error("{0} is modelled otherwise by this version than the plan has it: plan again")]
+    ModelledOtherwise(String),
+    /// A plan for another machine.
+    #[error("the plan was made for machine {0}, not for {1}: plan again for that one")]
+    OtherMachine(String, String),
+    /// Options of a network in a trace of an older version.
+    #[error("the trace's options of {0}")]
+    TraceOptions(String, #[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A trace of an unknown network.
+    #[error(
+        "the trace of {0} does not say which network it was measured on: make one with `tidegate \
+         profile`"
+    )]
+    NoRecipe(String),
+    /// A network with another framework's ops.
+    #[error(
+        "the plan runs PyTorch's ops of {0}, which is not what runs here: plan again with \
+         `--conventions tidegate`"
+    )]
+    NotRunHere(String),
+    /// There is no step of a name.
+    #[error("there is no step `{0}`: name one of {1}")]
+    NoStep(String, String),
+    /// Steps that failed.
+    #[error("{} of {} steps failed: see {}", .0, .1, .2.display())]
+    StepsFailed(usize, usize, PathBuf),
     /// There is a driver without a device.
     #[error("the NVIDIA driver sees no device")]
     NoDevice,
@@ -317,6 +356,7 @@ impl Error {
             | Self::NothingTrained
             | Self::Lost(_)
             | Self::Cuda(_)
+            | Self::StepsFailed(..)
             | Self::NoDevice => Kind::Failed,
             _ => Kind::Input,
         }

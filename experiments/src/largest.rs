@@ -13,7 +13,7 @@ use simulator::{InCore, in_core};
 
 use crate::compare::{Found, comparison, result_of};
 use crate::rates::range_of;
-use crate::{CompressedForms, Conditions, Result, published_figures};
+use crate::{CompressedForms, Conditions, Error, Result, published_figures};
 
 /// What a method is asked for, apart from the trace and the budget.
 pub struct Question<'a> {
@@ -95,10 +95,12 @@ impl<'a> Question<'a> {
         }
         let alone = Alone { method: self.method, decided_for: None };
         let monitor = UntilFound { monitor, found: AtomicBool::new(false) };
-        Ok(Question { method: &alone, ..self.probe() }
-            .answer(trace, budget, &monitor)?
-            .plan
-            .is_ok())
+        match (Question { method: &alone, ..self.probe() }).answer(trace, budget, &monitor) {
+            Ok(found) => Ok(found.plan.is_ok()),
+            // The search was ended because it has a plan.
+            Err(Error::Interrupted(_)) if monitor.found.load(Ordering::Relaxed) => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 
     /// The same with short searches.

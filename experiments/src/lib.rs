@@ -8,7 +8,9 @@
 
 pub mod acceptance;
 pub mod bench;
+pub mod bundled;
 pub mod check;
+mod claims;
 pub mod compare;
 pub mod compared;
 mod compressed_forms;
@@ -21,6 +23,7 @@ pub mod frontier;
 pub mod largest;
 pub mod lookups;
 pub mod page;
+pub mod plan_trace;
 pub mod profile;
 mod published;
 pub mod rates;
@@ -34,6 +37,7 @@ pub mod tables;
 pub mod train;
 pub mod zeros;
 
+pub use claims::assumptions;
 pub use compressed_forms::CompressedForms;
 pub use conditions::{CodecInputs, Conditions, Inputs};
 pub use devices::{Devices, devices};

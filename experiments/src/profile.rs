@@ -1,5 +1,7 @@
 //! What profiling found, in text.
 
+use std::path::Path;
+
 use profiler::machine::MeasuredMachine;
 use profiler::measure::{BESIDE, beside_name};
 use profiler::op_times::OpTimes;
@@ -111,4 +113,17 @@ fn mean_sparsity(trace: &Trace) -> Option<f64> {
     let (bytes, zeros) =
         known.fold((0.0, 0.0), |(b, z), (bytes, share)| (b + bytes, z + bytes * share));
     (bytes > 0.0).then(|| zeros / bytes)
+}
+
+/// What the files are for.
+pub fn next_steps(folder: &Path, codecs: bool) -> String {
+    let folder = folder.display();
+    let codecs = match codecs {
+        true => format!(" --codec-models {folder}/codec-models.json --codecs all"),
+        false => String::new(),
+    };
+    format!(
+        "\ntidegate plan {folder}/trace.json -m {folder}/machine.json -b 60%{codecs} -o plan.json\n\
+         tidegate run plan.json --trace {folder}/trace.json -m {folder}/machine.json\n"
+    )
 }

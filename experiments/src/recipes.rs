@@ -52,7 +52,8 @@ pub fn trainable(network: &Network) -> Result<runtime::network::Network> {
 /// file, or with those that come with tidegate.
 ///
 /// # Errors
-/// If the network or the efficiencies cannot be had, or its iteration is larger than a trace may be.
+/// If the network or the efficiencies cannot be had, or its iteration is larger than a trace may
+/// be.
 pub fn modelled(recipe: &Recipe, machine: &Machine, efficiencies: Option<&Path>) -> Result<Trace> {
     let efficiencies = match efficiencies {
         None => Efficiencies::bundled(),
@@ -125,4 +126,28 @@ impl StatedOptions {
         let options = self.options(self.batch.unwrap_or(1));
         Recipe { network: network.to_string(), file: None, conventions, options }
     }
+}
+
+/// The network that a trace is of, made again from what the trace says of itself.
+///
+/// # Errors
+/// If it does not say, or its network is none that runs here.
+pub fn network_of(trace: &Trace) -> Result<runtime::network::Network> {
+    let provenance = &trace.provenance;
+    let setting = |name: &str| provenance.settings.get(name);
+    let recipe = match (&provenance.recipe, setting("network"), setting("options")) {
+        (Some(recipe), ..) => recipe.clone(),
+        (None, Some(name), Some(options)) => {
+            let options = StatedOptions::from_json(options)
+                .map_err(|error| Error::TraceOptions(name.clone(), error.into()))?;
+            options.recipe(name, Framework::Tidegate)
+        }
+        _ => {
+            return Err(Error::NoRecipe(trace.network.clone()));
+        }
+    };
+    if recipe.conventions != Framework::Tidegate {
+        return Err(Error::NotRunHere(recipe.network));
+    }
+    trainable(&described(&recipe)?)
 }

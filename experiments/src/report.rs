@@ -4,31 +4,58 @@ mod study;
 
 use std::path::{Path, PathBuf};
 
+use profiler::import::InPlaceOps;
 use reports::{Comparison, Report, Run, Setting};
 use schema::file::read_text;
 use schema::{Bytes, BytesPerSec, Document, Plan, Timeline, Trace};
 use simulator::{check_contract, predict, prove};
 
+use crate::plan_trace::{own_trace, trace_of};
+use crate::sources::read_trace;
 use crate::tables::read_parquet;
 use crate::{Error, Result};
 
 /// A copy as large as the largest tensors: what a link's bandwidth is called.
 const LARGE_COPY: Bytes = Bytes(256 << 20);
 
-/// Finds the traces of plans and timelines.
-pub trait Traces {
-    /// The trace of a plan, where it is at hand.
-    fn of_plan(&mut self, plan: &Plan) -> Option<Trace>;
+/// The traces that are at hand.
+pub struct Traces<'a> {
+    names: &'a [String],
+    in_place: InPlaceOps,
+    /// Those of the plans so far: a timeline may belong to one of them.
+    found: Vec<Trace>,
+}
 
-    /// The trace of a timeline, where it is at hand.
-    fn of_timeline(&mut self, timeline: &Timeline) -> Option<Trace>;
+impl<'a> Traces<'a> {
+    /// Those of these names, beside all that are bundled.
+    pub fn new(names: &'a [String], in_place: InPlaceOps) -> Self {
+        Self { names, in_place, found: Vec::new() }
+    }
+
+    /// The trace of a plan: the one named whose times, carried over as the plan says, make it, or
+    /// the plan's own.
+    fn of_plan(&mut self, plan: &Plan) -> Option<Trace> {
+        // Another plan's trace may be none that this plan's settings can be applied to.
+        let mut named = self.names.iter().filter_map(|name| trace_of(plan, name).ok());
+        let trace = named.find(|t| t.digest() == plan.trace.digest).or_else(|| own_trace(plan));
+        self.found.extend(trace.clone());
+        trace
+    }
+
+    /// The trace of a timeline: that of a plan before it, one that is named, or a bundled one.
+    fn of_timeline(&self, timeline: &Timeline) -> Option<Trace> {
+        let is_it = |trace: &Trace| trace.digest() == timeline.trace.digest;
+        let named = self.names.iter().filter_map(|name| read_trace(name, self.in_place).ok());
+        let bundled = scenarios::traces().filter_map(|name| scenarios::trace(name).ok());
+        self.found.iter().cloned().chain(named).chain(bundled).find(is_it)
+    }
 }
 
 /// Adds what a file or folder holds: a timeline, a plan, a comparison or a study's results.
 ///
 /// # Errors
 /// If it holds none of these, or a plan does not hold.
-pub fn add(input: &Path, traces: &mut dyn Traces, report: &mut Report) -> Result<()> {
+pub fn add(input: &Path, traces: &mut Traces, report: &mut Report) -> Result<()> {
     if let Some(table) = study_table(input)? {
         study::add(read_parquet(&table).map_err(Error::StudyTable)?, report);
         return Ok(());

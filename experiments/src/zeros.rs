@@ -102,7 +102,7 @@ impl Zeros {
     /// # Errors
     /// If it is no table of zeros.
     pub fn read(file: &Path) -> Result<Self> {
-        let rows: Vec<TensorZeros> = read_parquet(file)?;
+        let rows: Vec<TensorZeros> = read_parquet(file).map_err(Error::StudyTable)?;
         if let Some(row) = rows.iter().position(|row| !(0.0..=1.0).contains(&row.zeros)) {
             return Err(Error::NoShare(file.into(), row + 1, rows[row].zeros));
         }

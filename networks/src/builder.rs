@@ -385,7 +385,8 @@ impl Builder {
         self.resized(name, x, Compute::Upsample, &space)
     }
 
-    /// A layer that leaves these extents in space: [`Compute::Upsample`], [`Compute::AdaptivePool`].
+    /// A layer that leaves these extents in space: [`Compute::Upsample`],
+    /// [`Compute::AdaptivePool`].
     pub fn resized(&mut self, name: &str, x: LayerId, compute: Compute, space: &[u64]) -> Built {
         let shape = self.shape(x);
         if shape.len() < 3 || shape.len() - 2 != space.len() {

@@ -29,7 +29,8 @@ pub struct Conventions {
     pub positions: bool,
     /// Dropout keeps a mask; else it draws again from a seed.
     pub masks: bool,
-    /// The loss is one op that leaves the gradient of the logits behind; else its backward is an op.
+    /// The loss is one op that leaves the gradient of the logits behind; else its backward is an
+    /// op.
     pub fused_loss: bool,
     /// The op that reads a gradient adds up to two that arrive; else each sum is an op.
     pub fused_sums: bool,

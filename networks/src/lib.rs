@@ -4,8 +4,8 @@
 //! [`network`] gives a network by name, [`network_from_toml`] and [`network_from_onnx`] read one
 //! from a file, [`Builder`] builds one layer by layer; [`layer`] is what such a graph consists of.
 //! [`Network::lower`] makes it a [`Tape`] of ops over tensors, as a framework runs it, which is a
-//! value: [`Conventions`]. [`modelled_trace`] gives the ops of a tape times by a machine's roofline;
-//! the runtime gives them kernels.
+//! value: [`Conventions`]. [`modelled_trace`] gives the ops of a tape times by a machine's
+//! roofline; the runtime gives them kernels.
 
 mod builder;
 mod class;

@@ -1,5 +1,5 @@
-//! The two conventions, held against each other for every network that comes with tidegate: the same
-//! layers in the same order, of the same sizes, with as many operations.
+//! The two conventions, held against each other for every network that comes with tidegate: the
+//! same layers in the same order, of the same sizes, with as many operations.
 
 use std::collections::BTreeMap;
 

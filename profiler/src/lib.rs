@@ -15,6 +15,6 @@ pub mod measure;
 pub mod op_times;
 pub mod profile;
 pub mod runs;
-mod within;
+pub mod within;
 
 pub use error::{Kind, MeasureError, of_kernels, of_opening, of_planning};

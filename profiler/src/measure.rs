@@ -3,6 +3,8 @@
 //! *Invariant: a machine's figures are those that were measured, and say how.* What is measured is
 //! behind [`Copies`] and [`Loads`], so that every device is measured alike.
 
+use schema::Nanos;
+
 mod contention;
 mod link;
 mod machine;
@@ -12,3 +14,8 @@ pub use contention::{BESIDE, Contention, Loads, Slowed, measure_contention, name
 pub use link::{Copies, LinkCurve, Timed, measure_link};
 pub use machine::{cuda_machine, host_machine, memory_of_this_machine};
 pub use roofline::{Roofline, measure_host};
+
+fn median(mut times: Vec<Nanos>) -> Option<Nanos> {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied()
+}

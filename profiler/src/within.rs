@@ -37,9 +37,14 @@ pub fn budget(
     if let Some(asked) = asked {
         return Some(asked.of(peak));
     }
-    let usable = machine.usable_memory();
-    let fits = on.is_host() || in_core_budget(peak.0) <= usable.0;
-    (!fits).then_some(Bytes((usable.0 as f64 * SHARE) as u64))
+    let share = Bytes((machine.usable_memory().0 as f64 * SHARE) as u64);
+    (!keeps_everything(on, trace, machine)).then_some(share)
+}
+
+/// Whether a device has room for an iteration that keeps everything.
+pub fn keeps_everything(on: &Target, trace: &Trace, machine: &Machine) -> bool {
+    let peak = simulator::in_core(trace).peak;
+    on.is_host() || in_core_budget(peak.0) <= machine.usable_memory().0
 }
 
 /// Times a network's ops within a budget, and gives the trace their times. Also returns what ran last.

@@ -1,5 +1,5 @@
-//! Training at work: a device that runs a plan learns to tell images apart, and the curves show what
-//! the plan's codecs do to that.
+//! Training at work: a device that runs a plan learns to tell images apart, and the curves show
+//! what the plan's codecs do to that.
 
 mod constants;
 mod images;

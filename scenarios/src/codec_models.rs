@@ -123,8 +123,8 @@ struct HostCodecSources {
     decompress: String,
 }
 
-/// The bundled models of codecs on a host's processor, for methods that compress there. Modelled, and
-/// each model says from what.
+/// The bundled models of codecs on a host's processor, for methods that compress there. Modelled,
+/// and each model says from what.
 pub fn host_codec_models() -> CodecModels {
     let file: HostFile = toml::from_str(HOST).expect("a test reads it");
     let times = |rate: Option<BytesPerSec>, source: String| {

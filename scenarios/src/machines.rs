@@ -62,8 +62,8 @@ pub fn machine(name: &str) -> Result<Machine, ScenarioError> {
     BUNDLED.machine(name)
 }
 
-/// A machine with links and variations that come with tidegate in the place of its own: what follows the
-/// first `+` in the name of one that does.
+/// A machine with links and variations that come with tidegate in the place of its own: what
+/// follows the first `+` in the name of one that does.
 pub fn machine_with(machine: Machine, others: &str) -> Result<Machine, ScenarioError> {
     let name = format!("{}+{others}", machine.name);
     let mut file = MachineFile::of(machine);
@@ -104,8 +104,8 @@ impl Library<'_> {
         self.inherited(MachineFile::read(text, file)?, file, &mut Vec::new())?.finish(name, file)
     }
 
-    /// What `machine`, `link`, or a machine with links and variations after `+` states, with what it
-    /// inherits. `chain` holds the machines that led here.
+    /// What `machine`, `link`, or a machine with links and variations after `+` states, with what
+    /// it inherits. `chain` holds the machines that led here.
     fn named(&self, name: &str, chain: &mut Vec<String>) -> Result<MachineFile, ScenarioError> {
         if let Some((machine, other)) = name.rsplit_once('+') {
             let base = match machine.contains('+') {
@@ -120,8 +120,8 @@ impl Library<'_> {
         }
     }
 
-    /// A machine with a link or a variation in the place of its own figures. `machine` is what a machine
-    /// without a description is called.
+    /// A machine with a link or a variation in the place of its own figures. `machine` is what a
+    /// machine without a description is called.
     fn with(
         &self,
         base: MachineFile,

@@ -49,8 +49,8 @@ pub struct Provenance {
     /// What the importer or profiler had to decide, in sentences for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What older versions wrote in place of [`Provenance::recipe`]: `network`, its name or file, and
-    /// `options`, as JSON.
+    /// What older versions wrote in place of [`Provenance::recipe`]: `network`, its name or file,
+    /// and `options`, as JSON.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
     /// How to build the network again. Absent in recordings of others. It says nothing of the

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use experiments::acceptance::{
-    self, Acceptance, BUNDLED, DOCUMENT, NETWORKS, SMALL, Status, Step, layers, overview,
+    self, Acceptance, BUNDLED, DOCUMENT, NETWORKS, SMALL, Step, layers, overview,
 };
 use experiments::page::make_folder;
 
 use crate::device_args::DeviceKind;
-use crate::exit::{Exit, Result, ended, usage};
+use crate::exit::{Result, usage};
 use crate::output::{print, print_json};
 use crate::progress::points;
 use crate::subject::Subject;
@@ -72,7 +72,7 @@ pub fn run(args: &Args) -> Result {
         return compare_layers(if args.only == ["sanitizer"] { &SMALL } else { &NETWORKS });
     }
     let is_host = args.kind == DeviceKind::Host;
-    let steps = chosen(args, acceptance::steps(is_host))?;
+    let steps = acceptance::chosen(is_host, &args.only)?;
     if args.list {
         let line = |step: &Step| format!("{:<12} {}\n", step.name, step.about);
         return print(steps.iter().map(line).collect::<String>());
@@ -86,27 +86,7 @@ pub fn run(args: &Args) -> Result {
     let limit = Duration::from_secs_f64(60.0 * args.minutes);
     let document = acceptance::take_all(&steps, document, folder, limit, &args.lose, &points())?;
     print(overview(&document))?;
-    let failed = document.steps.iter().filter(|step| step.status == Status::Failed).count();
-    match failed {
-        0 => Ok(()),
-        _ => Err(ended(
-            Exit::Failed,
-            format!(
-                "{failed} of {} steps failed: see {}",
-                document.steps.len(),
-                folder.join("index.html").display()
-            ),
-        )),
-    }
-}
-
-fn chosen(args: &Args, all: Vec<Step>) -> Result<Vec<Step>> {
-    if let Some(name) = args.only.iter().find(|name| all.iter().all(|step| step.name != **name)) {
-        let names: Vec<_> = all.iter().map(|step| step.name).collect();
-        return Err(usage(format!("there is no step `{name}`: name one of {}", names.join(", "))));
-    }
-    let wanted = |step: &Step| args.only.is_empty() || args.only.iter().any(|n| n == step.name);
-    Ok(all.into_iter().filter(wanted).collect())
+    Ok(document.end(folder)?)
 }
 
 /// The step that holds every layer on a GPU to the host's, in this process.

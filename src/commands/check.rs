@@ -40,6 +40,11 @@ pub struct Args {
     )]
     budgets: Vec<Budget>,
 
+    /// As if the networks did not fit: ops are timed under plans within this budget, and it is
+    /// what each method plans for. A CUDA device that has no room for a network does so by itself
+    #[arg(long, value_name = "BUDGET", conflicts_with = "budgets")]
+    within: Option<Budget>,
+
     /// The methods
     #[arg(
         long,
@@ -72,7 +77,7 @@ pub struct Args {
 
 /// Measures, plans, runs and shows.
 pub fn run(args: &Args) -> Result {
-    let how = Measuring { graph: args.graph, ..args.device.measuring()? };
+    let how = Measuring { graph: args.graph, budget: args.within, ..args.device.measuring()? };
     how.target.check_graph(how.graph, how.warmup)?;
     let methods = methods_of(&args.methods, args.device.sampled.is_empty())?;
     let networks = if args.networks.is_empty() { standard() } else { args.networks.clone() };

@@ -8,7 +8,7 @@ use experiments::page::make_folder;
 use experiments::recipes::StatedOptions;
 use experiments::sources::read_machine;
 use experiments::tables::read_parquet;
-use networks::{Efficiencies, Network, Sample, fit_efficiencies, residual};
+use networks::{Network, Sample};
 use reports::columns;
 use schema::{Document, Machine, PendingFile, Trace, file::read_text};
 use serde::Deserialize;
@@ -85,22 +85,11 @@ pub fn run(args: &Args) -> Result {
     let samples: Vec<Sample<'_>> = (read.iter())
         .map(|(recorded, network, machine)| Sample { recorded, network: network.as_ref(), machine })
         .collect();
-    let fit = fit_efficiencies(&samples, &Efficiencies::bundled());
+    let (efficiencies, text) = experiments::fits::efficiencies(&samples);
     if let Some(output) = output {
-        output.finish(fit.efficiencies.to_toml().as_bytes())?;
+        output.finish(efficiencies.to_toml().as_bytes())?;
     }
-    print("fitted on all:\n")?;
-    for residual in &fit.residuals {
-        print(format!("  {residual}\n"))?;
-    }
-    print("each when fitted on the others:\n")?;
-    for (index, held_out) in samples.iter().enumerate() {
-        let mut others = samples.clone();
-        others.remove(index);
-        let fit = fit_efficiencies(&others, &Efficiencies::bundled());
-        print(format!("  {}\n", residual(held_out, &fit.efficiencies)))?;
-    }
-    Ok(())
+    print(text)
 }
 
 /// Fits codec models, shows how far each method is off, and writes.

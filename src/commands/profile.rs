@@ -1,9 +1,9 @@
 //! `tidegate profile`
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use experiments::page::make_folder;
-use experiments::profile::{summary, zeros_table};
+use experiments::profile::{next_steps, summary, zeros_table};
 use experiments::tables::write_parquet;
 use experiments::zeros::{Course, zeros_by_epoch};
 use profiler::machine::measure_machine;
@@ -91,17 +91,4 @@ pub fn run(args: &Args) -> Result {
     print(summary(&measured, &times, &machine_measured, &how))?;
     print(zeros_table(&zeros))?;
     print(next_steps(&args.output, codecs.is_some()))
-}
-
-/// What the files are for.
-fn next_steps(folder: &Path, codecs: bool) -> String {
-    let folder = folder.display();
-    let codecs = match codecs {
-        true => format!(" --codec-models {folder}/codec-models.json --codecs all"),
-        false => String::new(),
-    };
-    format!(
-        "\ntidegate plan {folder}/trace.json -m {folder}/machine.json -b 60%{codecs} -o plan.json\n\
-         tidegate run plan.json --trace {folder}/trace.json -m {folder}/machine.json\n"
-    )
 }

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use experiments::compared::Compared;
+use experiments::plan_trace::{machine_of, modelled_trace_of};
+use experiments::recipes::network_of;
 use profiler::runs::Runs;
 use runtime::device::Fault;
 use schema::{Document, PendingFile, Plan, Trace};
@@ -11,9 +13,7 @@ use simulator::predict;
 use crate::device_args::{OnDevice, at_least_one};
 use crate::exit::{Exit, Result, ended, usage};
 use crate::output::{Format, print, print_json};
-use crate::plan_trace::{machine_of, modelled_trace_of};
 use crate::progress::Bar;
-use crate::training::network_of;
 
 /// Run a plan on a device, and show what was measured beside what was predicted
 #[derive(clap::Args)]

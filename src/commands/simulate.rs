@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use experiments::plan_trace::{machine_of, own_trace, trace_of};
 use schema::{Document, PendingFile, Plan, Trace};
 use simulator::{check_figures, predict, prove};
 
 use crate::exit::{Exit, OrExit, Result};
 use crate::output::{Format, print};
-use crate::plan_trace::{machine_of, own_trace, trace_of};
 
 /// Simulate a plan and show where its time goes
 #[derive(clap::Args)]

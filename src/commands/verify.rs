@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use codecs::claims::{Claims, check_claims};
-use schema::{CodecRef, Document, Plan};
+use codecs::claims::check_claims;
+use experiments::assumptions;
+use experiments::plan_trace::{own_trace, trace_of};
+use schema::{Document, Plan};
 use simulator::{check_figures, prove};
 
 use crate::commands::simulate::check_trace;
 use crate::exit::{Exit, OrExit, Result};
 use crate::output::print;
-use crate::plan_trace::{own_trace, trace_of};
 
 /// Prove that a plan is safe under every timing, or name what breaks it
 ///
@@ -56,23 +57,4 @@ pub fn run(args: &Args) -> Result {
         print(assumptions(&claims))?;
     }
     Ok(())
-}
-
-/// What nobody can know of compressed sizes before the data is there, and what makes it safe.
-fn assumptions(claims: &Claims) -> String {
-    let names =
-        |codecs: &[CodecRef]| codecs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let mut text = String::new();
-    if !claims.varying.is_empty() {
-        let (count, bytes) = claims.fallbacks;
-        text += &format!(
-            "sizes by {} depend on the data: what outgrows its buffer goes to the host instead \
-             ({count} of its buffers, {bytes})\n",
-            names(&claims.varying),
-        );
-    }
-    if !claims.unknown.is_empty() {
-        text += &format!("sizes by {} are taken as stated\n", names(&claims.unknown));
-    }
-    text
 }

@@ -27,33 +27,48 @@ const TRACE: &str = r#"{"format":"tidegate/trace","version":1,"content":{
         {"name":"relu","kind":"activation","phase":"forward","duration_ns":100000,
          "reads":[2],"writes":[3],"in_place":[{"input":2,"output":3}],"frees":[2]}]}}"#;
 
-/// The plan that keeps everything, and whether `verify` takes it after an edit.
+/// A plan, and what `verify` says of it after an edit.
 struct Case {
     sandbox: Sandbox,
+    trace: &'static str,
     plan: Plan,
 }
 
 impl Case {
+    /// The plan that keeps everything.
     fn new() -> Self {
         let sandbox = Sandbox::new();
         sandbox.write("trace.json", TRACE);
-        sandbox.ok("plan trace.json -m titan-v -b 1MiB --method in-core -o plan.json");
-        let plan = Plan::read(&sandbox.path("plan.json")).expect("a plan");
-        assert_eq!(plan.actions.len(), 4, "one action for each op");
-        Self { sandbox, plan }
+        let case = Self::of(sandbox, "trace.json", "-m titan-v -b 1MiB --method in-core");
+        assert_eq!(case.plan.actions.len(), 4, "one action for each op");
+        case
     }
 
-    /// What `verify` prints of a plan that states its figures as they are.
-    fn verify(&self, mut plan: Plan) -> (i32, String) {
+    /// A plan that compresses.
+    fn with_codecs(codecs: &str) -> Self {
+        let options = format!("--codecs {codecs} --lossy --sparsity 60% --allow keep,compress");
+        let trace = "tests/recordings/small.dtr.jsonl";
+        Self::of(Sandbox::new(), trace, &format!("-m titan-v -b 60% {options} --method tide"))
+    }
+
+    fn of(sandbox: Sandbox, trace: &'static str, options: &str) -> Self {
+        sandbox.ok(&format!("plan {trace} {options} -o plan.json"));
+        let plan = Plan::read(&sandbox.path("plan.json")).expect("a plan");
+        Self { sandbox, trace, plan }
+    }
+
+    /// What `verify` prints with a code of a plan that states its figures as they are.
+    fn says(&self, mut plan: Plan, code: i32) -> String {
         let Figures { iteration, peak, arena, host_arena } = Figures::of(&plan);
         plan.predicted = Predicted { iteration, peak, arena, host_arena, bound: None };
-        self.verify_as_stated(&plan)
+        self.says_as_stated(&plan, code)
     }
 
-    fn verify_as_stated(&self, plan: &Plan) -> (i32, String) {
+    fn says_as_stated(&self, plan: &Plan, code: i32) -> String {
         plan.write(&self.sandbox.path("edited.json")).expect("the folder is writable");
-        let run = self.sandbox.run("verify edited.json --trace trace.json");
-        (run.code, run.stdout + &run.stderr)
+        let run = self.sandbox.run(&format!("verify edited.json --trace {}", self.trace));
+        assert_eq!(run.code, code, "{}{}", run.stdout, run.stderr);
+        run.stdout + &run.stderr
     }
 
     /// The plan in which the weight is also copied out, `before` or after it is updated, and a copy
@@ -103,13 +118,11 @@ impl Case {
 #[test]
 fn a_weight_from_before_its_update_is_refused() {
     let case = Case::new();
-    assert_eq!(case.verify(case.plan.clone()).0, 0);
+    case.says(case.plan.clone(), 0);
     let mut stale = case.with_copies(true);
     // The update comes after the copy, which nothing else says.
     stale.actions[2].after = vec![ActionId(0)];
-    let (code, printed) = case.verify(stale);
-    assert_eq!(code, 4, "{printed}");
-    insta::assert_snapshot!(printed);
+    insta::assert_snapshot!(case.says(stale, 4));
 }
 
 #[test]
@@ -118,12 +131,9 @@ fn pacing_does_not_make_a_copy_wait_for_an_update() {
     let mut plan = case.with_copies(false);
     // In the list the copy out follows the update, action 1.
     plan.actions[2].not_before = vec![ActionId(1)];
-    let (code, printed) = case.verify(plan.clone());
-    assert_eq!(code, 4, "{printed}");
-    insta::assert_snapshot!(printed);
+    insta::assert_snapshot!(case.says(plan.clone(), 4));
     plan.actions[2].after = std::mem::take(&mut plan.actions[2].not_before);
-    let (code, printed) = case.verify(plan);
-    assert_eq!(code, 0, "{printed}");
+    case.says(plan, 0);
 }
 
 #[test]
@@ -136,9 +146,7 @@ fn a_weight_that_stays_as_it_was_before_its_update_is_refused() {
     // The op that uses it last reads it where it was updated; the old copy is what stays.
     plan.buffers[weight.index()].at_end = false;
     plan.buffers.last_mut().expect("the copy").at_end = true;
-    let (code, printed) = case.verify(plan);
-    assert_eq!(code, 4, "{printed}");
-    insta::assert_snapshot!(printed);
+    insta::assert_snapshot!(case.says(plan, 4));
 }
 
 #[test]
@@ -147,9 +155,7 @@ fn an_output_that_does_not_lie_over_its_input_is_refused() {
     let mut plan = case.plan.clone();
     let pair = plan.actions[3].in_place.first().copied().expect("the plan lays it over");
     plan.buffers[pair.output.index()].address += 4096 * 16;
-    let (code, printed) = case.verify(plan);
-    assert_eq!(code, 4, "{printed}");
-    insta::assert_snapshot!(printed);
+    insta::assert_snapshot!(case.says(plan, 4));
 }
 
 #[test]
@@ -158,8 +164,7 @@ fn a_plan_that_misstates_its_figures_is_refused() {
     let refused = |forge: fn(&mut Predicted)| {
         let mut plan = case.plan.clone();
         forge(&mut plan.predicted);
-        let (code, printed) = case.verify_as_stated(&plan);
-        assert_eq!(code, 4, "{printed}");
+        let printed = case.says_as_stated(&plan, 4);
         assert_eq!(case.sandbox.run("simulate edited.json").code, 4);
         printed
     };
@@ -170,46 +175,24 @@ fn a_plan_that_misstates_its_figures_is_refused() {
 
 #[test]
 fn what_codecs_make_of_tensors_is_not_believed_but_known_or_said() {
-    let sandbox = Sandbox::new();
-    let trace = "tests/recordings/small.dtr.jsonl";
-    let options = "-m titan-v -b 60% --codecs all --lossy --sparsity 60% --allow keep,compress";
-    let plan = |codecs: &str| {
-        let options = options.replace("--codecs all", &format!("--codecs {codecs}"));
-        sandbox.ok(&format!("plan {trace} {options} --method tide -o plan.json"));
-        Plan::read(&sandbox.path("plan.json")).expect("a plan")
-    };
-    let verify = |mut plan: Plan| {
-        let Figures { iteration, peak, arena, host_arena } = Figures::of(&plan);
-        plan.predicted = Predicted { iteration, peak, arena, host_arena, bound: None };
-        plan.write(&sandbox.path("edited.json")).expect("the folder is writable");
-        let run = sandbox.run(&format!("verify edited.json --trace {trace}"));
-        (run.code, run.stdout + &run.stderr)
-    };
     // Sizes that vary, and where the data goes that does worse.
-    let zvc = plan("zvc");
-    let (code, printed) = verify(zvc.clone());
-    assert_eq!(code, 0, "{printed}");
-    insta::assert_snapshot!(printed);
+    let zvc = Case::with_codecs("zvc");
+    insta::assert_snapshot!(zvc.says(zvc.plan.clone(), 0));
     // The same codec as one of fixed rate, which needs no way out.
-    let mut fixed = zvc.clone();
+    let mut fixed = zvc.plan.clone();
     fixed.codecs.iter_mut().for_each(|codec| codec.fidelity = Fidelity::FixedRate);
     fixed.actions.iter_mut().for_each(|action| action.host = None);
     fixed.host_buffers.clear();
-    let (code, printed) = verify(fixed);
-    assert_eq!(code, 4, "{printed}");
-    insta::assert_snapshot!(printed);
+    insta::assert_snapshot!(zvc.says(fixed, 4));
     // A codec that nobody here knows.
-    let mut unknown = zvc;
+    let mut unknown = zvc.plan.clone();
     unknown.codecs.iter_mut().for_each(|codec| codec.codec = "squeeze".into());
-    let (code, printed) = verify(unknown);
-    assert_eq!(code, 0, "{printed}");
-    insta::assert_snapshot!(printed);
+    insta::assert_snapshot!(zvc.says(unknown, 0));
     // A fixed rate whose size is known, for which too little is reserved.
-    let mut rate = plan("zfp");
+    let zfp = Case::with_codecs("zfp");
+    let mut rate = zfp.plan.clone();
     let compressed = rate.buffers.iter_mut().find(|buffer| buffer.compressed.is_some());
     let compressed = compressed.expect("the plan compresses");
     compressed.bytes = Bytes(compressed.bytes.0 - 8);
-    let (code, printed) = verify(rate);
-    assert_eq!(code, 4, "{printed}");
-    insta::assert_snapshot!(printed);
+    insta::assert_snapshot!(zfp.says(rate, 4));
 }

@@ -18,6 +18,7 @@ mod import;
 mod limits;
 mod lists;
 mod measured;
+mod modelled;
 mod outputs;
 mod plan;
 mod recordings;

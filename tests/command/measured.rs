@@ -268,6 +268,14 @@ fn what_does_not_fit_is_measured_within_a_budget() {
     assert_eq!(measured["arena_bytes"]["measured"], measured["arena_bytes"]["predicted"]);
     let alone = sandbox.json(&format!("{RUN} --no-in-core --format json"));
     assert!(alone["same_bits"].is_null(), "{alone}");
+    let checked = sandbox.json(&format!(
+        "check stories260k:batch=1:sequence=128 {quick} --within 70% --methods tide --evaluations 200 \
+         --iterations 1 --format json"
+    ));
+    let table = &checked["networks"][0];
+    assert!(table["within_bytes"].as_u64() < table["peak_bytes"].as_u64(), "{table}");
+    assert_eq!(table["plans"].as_array().map(Vec::len), Some(1), "one budget, one method: {table}");
+    assert_eq!(table["plans"][0]["same_bits"], true, "{table}");
     let refused = sandbox.run(&format!("profile {network} {quick} --budget 1KB -o other"));
     assert_eq!(refused.code, 3, "{}", refused.stderr);
     assert!(!sandbox.path("other/trace.json").exists());

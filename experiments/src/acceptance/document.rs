@@ -101,6 +101,18 @@ impl Acceptance {
         }
     }
 
+    /// # Errors
+    /// If a step failed, of what is in a folder.
+    pub fn end(&self, folder: &Path) -> Result<()> {
+        match self.steps.iter().filter(|step| step.status == Status::Failed).count() {
+            0 => Ok(()),
+            failed => {
+                let page = folder.join("index.html");
+                Err(Error::StepsFailed(failed, self.steps.len(), page))
+            }
+        }
+    }
+
     /// As JSON, with a line's end.
     pub fn to_json(&self) -> String {
         let text = serde_json::to_string_pretty(self).expect("plain data");

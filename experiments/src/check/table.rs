@@ -42,8 +42,16 @@ pub struct NetworkTable {
     pub ops: usize,
     /// The most memory that it needs with everything kept.
     pub peak_bytes: Bytes,
-    /// The iteration that keeps everything; predicted is the sum of its ops.
-    pub in_core_ns: Pair<Nanos>,
+    /// The budget of the plan under which its ops were timed; none where everything was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_bytes: Option<Bytes>,
+    /// The sum of its ops.
+    #[serde(default)]
+    pub ops_ns: Nanos,
+    /// The iteration that keeps everything, where the device has room for it; predicted is the sum of
+    /// its ops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_core_ns: Option<Pair<Nanos>>,
     /// Whose libraries computed, where that may be one or another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub computed_by: Option<String>,
@@ -116,17 +124,16 @@ impl PlanRow {
     fn cells(&self) -> Vec<String> {
         let mut cells = vec![format!("{:.0} %", self.budget_percent), self.method.clone()];
         cells.extend(self.not_run.clone());
-        let (Some(time), Some(slowdown), Some(arena)) =
-            (self.iteration_ns, self.slowdown, self.arena_bytes)
-        else {
-            return cells;
+        let (Some(time), Some(arena)) = (self.iteration_ns, self.arena_bytes) else { return cells };
+        let over = |of: fn(Pair<f64>) -> f64| {
+            self.slowdown.map_or("-".into(), |slowdown| format!("{:.3}x", of(slowdown)))
         };
         cells.extend([
             time.measured.to_string(),
             time.predicted.to_string(),
             format!("{:+.1} %", 100.0 * self.error.unwrap_or(0.0)),
-            format!("{:.3}x", slowdown.measured),
-            format!("{:.3}x", slowdown.predicted),
+            over(|slowdown| slowdown.measured),
+            over(|slowdown| slowdown.predicted),
             if arena.measured == arena.predicted { "as predicted" } else { "differs" }.into(),
             match self.same_bits {
                 Some(true) => "same",
@@ -164,11 +171,22 @@ impl fmt::Display for CheckResult {
 impl NetworkTable {
     /// The table, with what it is of.
     pub fn text(&self) -> String {
-        let Self { network, ops, peak_bytes, in_core_ns, computed_by, plans } = self;
-        let mut text = format!(
-            "\n{network}: {ops} ops, peak {peak_bytes}, in core {} ({} by the sum of its ops)\n",
-            in_core_ns.measured, in_core_ns.predicted
-        );
+        let Self { network, ops, peak_bytes, ops_ns, computed_by, plans, .. } = self;
+        let mut text = format!("\n{network}: {ops} ops, peak {peak_bytes}, ");
+        text += &match &self.in_core_ns {
+            Some(in_core) => {
+                format!(
+                    "in core {} ({} by the sum of its ops)\n",
+                    in_core.measured, in_core.predicted
+                )
+            }
+            None => format!("for which there is no room; its ops take {ops_ns}\n"),
+        };
+        if let Some(within) = self.within_bytes {
+            text += &format!(
+                "ops were timed under plans within {within}, which is the budget of all\n"
+            );
+        }
         if let Some(whose) = computed_by {
             text.push_str(&format!("computed by {whose}\n"));
         }

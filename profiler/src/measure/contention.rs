@@ -3,6 +3,8 @@
 use runtime::device::Load;
 use schema::Nanos;
 
+use super::median;
+
 /// What keeps parts of a device busy, to be timed.
 pub trait Loads {
     /// Why a load did not run.
@@ -143,11 +145,6 @@ pub fn name(others: &[Load]) -> String {
         [Load::D2h, Load::H2d] => "both copies".into(),
         _ => others.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     }
-}
-
-fn median(mut times: Vec<Nanos>) -> Option<Nanos> {
-    times.sort_unstable();
-    times.get(times.len() / 2).copied()
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use schema::{Bandwidth, BandwidthPoint, Bytes, BytesPerSec, Direction, Link, Nanos};
 
+use super::median;
+
 /// What copies over a link, to be timed.
 pub trait Copies {
     /// Why a copy failed.
@@ -146,11 +148,6 @@ pub fn measure_link<C: Copies>(
 fn median_of<E>(repeats: usize, mut time: impl FnMut() -> Result<Nanos, E>) -> Result<Nanos, E> {
     let times = (0..repeats.max(1)).map(|_| time()).collect::<Result<Vec<_>, E>>()?;
     Ok(median(times).unwrap_or_default())
-}
-
-fn median(mut times: Vec<Nanos>) -> Option<Nanos> {
-    times.sort_unstable();
-    times.get(times.len() / 2).copied()
 }
 
 /// The time of a copy of nothing, on the line through the two smallest copies.

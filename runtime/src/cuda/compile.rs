@@ -112,14 +112,8 @@ pub fn compile(program: &Program, architecture: &str) -> Result<Compiled, CudaEr
     let mut raw = ptr::null_mut();
     // SAFETY: both texts live until after the program; there are no headers.
     let made = unsafe {
-        (own.nvrtcCreateProgram)(
-            &raw mut raw,
-            source.as_ptr(),
-            name.as_ptr(),
-            0,
-            ptr::null(),
-            ptr::null(),
-        )
+        let (create, none) = (own.nvrtcCreateProgram, ptr::null());
+        create(&raw mut raw, source.as_ptr(), name.as_ptr(), 0, none, none)
     };
     own.done(made).map_err(refused)?;
     let open = Open { raw, own };

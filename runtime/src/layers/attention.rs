@@ -4,7 +4,7 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 
 use super::ShapeError;
 use super::matrix::{Output, multiply_strided, strided, strided_mut};
-use super::product::{first_hidden, group};
+use super::product::{Layout, first_hidden, group, matrices};
 use super::softmax::softmax_row;
 
 /// Scaled dot-product attention (Vaswani et al. 2017, section 3.2) that keeps no scores: the
@@ -53,16 +53,6 @@ impl Attention {
         self.workspace_floats().saturating_mul(2)
     }
 
-    /// Floating-point operations of the forward pass: two products of all queries with all keys.
-    pub fn flops(&self) -> u64 {
-        4 * (self.batch * self.heads * self.width) as u64 * self.workspace_floats() as u64
-    }
-
-    /// Floating-point operations of the backward pass: five products.
-    pub fn backward_flops(&self) -> u64 {
-        self.flops() / 2 * 5
-    }
-
     /// `softmax(q k^T / sqrt(width)) v` of each head.
     pub fn forward(
         &self,
@@ -71,20 +61,17 @@ impl Attention {
         saved: &mut [f32],
         workspace: &mut [f32],
     ) {
-        for (head, saved) in self.heads().zip(saved.chunks_exact_mut(self.queries)) {
+        for (head, saved) in
+            matrices(self.batch, self.heads).zip(saved.chunks_exact_mut(self.queries))
+        {
             self.scores(self.queries_of(q, head), self.keys_of(k, head), workspace);
             let rows = workspace.chunks_exact_mut(self.keys);
             for (row, saved) in rows.zip(saved) {
                 *saved = softmax_row(row);
             }
+            let (weights, v) = (self.square(workspace), self.keys_of(v, head));
             let mut y = self.queries_of_mut(y, head);
-            multiply_strided(
-                1.0,
-                self.square(workspace),
-                self.keys_of(v, head),
-                &mut y,
-                Output::Overwrite,
-            );
+            multiply_strided(1.0, weights, v, &mut y, Output::Overwrite);
         }
     }
 
@@ -101,7 +88,8 @@ impl Attention {
         let scale = self.scale();
         dk.fill(0.0);
         dv.fill(0.0);
-        for (head, saved) in self.heads().zip(saved.chunks_exact(self.queries)) {
+        for (head, saved) in matrices(self.batch, self.heads).zip(saved.chunks_exact(self.queries))
+        {
             let (q, k, v) =
                 (self.queries_of(q, head), self.keys_of(k, head), self.keys_of(v, head));
             let (y, dy) = (self.queries_of(y, head), self.queries_of(dy, head));
@@ -139,12 +127,6 @@ impl Attention {
         }
     }
 
-    /// Sample and head of every matrix of scores.
-    fn heads(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let heads = self.heads;
-        (0..self.batch).flat_map(move |sample| (0..heads).map(move |head| (sample, head)))
-    }
-
     fn square<'a>(&self, scores: &'a [f32]) -> ArrayView2<'a, f32> {
         strided(scores, 0, [self.queries, self.keys], [self.keys, 1])
     }
@@ -154,8 +136,8 @@ impl Attention {
     }
 
     fn queries_of<'a>(&self, data: &'a [f32], at: (usize, usize)) -> ArrayView2<'a, f32> {
-        let (start, row) = self.query_place(at);
-        strided(data, start, [self.queries, self.width], [row, 1])
+        let layout = Layout::side_by_side(self.heads, self.queries, self.width);
+        layout.of(data, at, [self.queries, self.width])
     }
 
     fn queries_of_mut<'a>(
@@ -163,30 +145,23 @@ impl Attention {
         data: &'a mut [f32],
         at: (usize, usize),
     ) -> ArrayViewMut2<'a, f32> {
-        let (start, row) = self.query_place(at);
-        strided_mut(data, start, [self.queries, self.width], [row, 1])
+        let layout = Layout::side_by_side(self.heads, self.queries, self.width);
+        layout.of_mut(data, at, [self.queries, self.width])
     }
 
     fn keys_of<'a>(&self, data: &'a [f32], at: (usize, usize)) -> ArrayView2<'a, f32> {
-        let (start, row) = self.key_place(at);
-        strided(data, start, [self.keys, self.width], [row, 1])
+        let layout = Layout::side_by_side(self.key_heads, self.keys, self.width);
+        layout.of(data, self.shared(at), [self.keys, self.width])
     }
 
     fn keys_of_mut<'a>(&self, data: &'a mut [f32], at: (usize, usize)) -> ArrayViewMut2<'a, f32> {
-        let (start, row) = self.key_place(at);
-        strided_mut(data, start, [self.keys, self.width], [row, 1])
+        let layout = Layout::side_by_side(self.key_heads, self.keys, self.width);
+        layout.of_mut(data, self.shared(at), [self.keys, self.width])
     }
 
-    /// Where the matrix of a sample and head begins, and how far apart its rows are.
-    fn query_place(&self, (sample, head): (usize, usize)) -> (usize, usize) {
-        let row = self.heads * self.width;
-        (sample * self.queries * row + head * self.width, row)
-    }
-
-    fn key_place(&self, (sample, head): (usize, usize)) -> (usize, usize) {
-        let row = self.key_heads * self.width;
-        let head = head / (self.heads / self.key_heads);
-        (sample * self.keys * row + head * self.width, row)
+    /// The head of keys and values that a head reads.
+    fn shared(&self, (sample, head): (usize, usize)) -> (usize, usize) {
+        (sample, head / (self.heads / self.key_heads))
     }
 }
 

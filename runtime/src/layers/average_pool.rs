@@ -51,15 +51,6 @@ impl AveragePool {
         self.output
     }
 
-    /// Floating-point operations of either direction: one for each cell of each mean.
-    pub fn flops(&self) -> u64 {
-        let cells = (0..SPACE).map(|axis| {
-            let side = 0..self.output.space[axis];
-            side.map(|position| self.side(axis, position).len() as u64).sum::<u64>()
-        });
-        (self.input.n * self.input.c) as u64 * cells.product::<u64>()
-    }
-
     /// The means.
     pub fn forward(&self, x: &[f32], y: &mut [f32]) {
         assert_eq!((x.len(), y.len()), (self.input.elements(), self.output.elements()));

@@ -31,18 +31,6 @@ impl BatchNorm {
         2 * self.shape.c
     }
 
-    /// Floating-point operations of the forward pass: 1 for the mean, 3 for the variance, 2 to
-    /// normalise, per element.
-    pub fn flops(&self) -> u64 {
-        6 * self.shape.elements() as u64
-    }
-
-    /// Floating-point operations of the backward pass: 4 for the two sums, 5 for the gradient of
-    /// the input, per element.
-    pub fn backward_flops(&self) -> u64 {
-        9 * self.shape.elements() as u64
-    }
-
     /// `y = gamma (x - mean) / sqrt(variance + epsilon) + beta`, per channel.
     pub fn forward(
         &self,
@@ -96,11 +84,6 @@ impl BatchNorm {
                 }
             }
         }
-    }
-
-    /// Floating-point operations of [`BatchNorm::track`]: 9 per channel.
-    pub fn track_flops(&self) -> u64 {
-        9 * self.shape.c as u64
     }
 
     /// Moves running means and variances a tenth of the way to those of the batch, as frameworks

@@ -79,12 +79,6 @@ impl Convolution {
         rows.saturating_mul(self.output.plane())
     }
 
-    /// Floating-point operations of the forward pass, and of each of the gradients of input and
-    /// weights.
-    pub fn flops(&self) -> u64 {
-        2 * self.output.elements() as u64 * self.rows() as u64
-    }
-
     /// `y = w * x + bias`.
     pub fn forward(
         &self,

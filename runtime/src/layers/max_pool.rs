@@ -29,11 +29,6 @@ impl MaxPool {
         self.output
     }
 
-    /// Comparisons of the forward pass.
-    pub fn flops(&self) -> u64 {
-        (self.output.elements() * self.window.volume()) as u64
-    }
-
     /// The maxima and their positions, as [`cell_from_index`] stores them. Of equal values the
     /// first counts; a NaN is larger than anything.
     pub fn forward(&self, x: &[f32], y: &mut [f32], positions: &mut [f32]) {

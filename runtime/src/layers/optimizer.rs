@@ -27,14 +27,6 @@ impl Optimizer {
         }
     }
 
-    /// Floating-point operations per element.
-    pub fn flops(&self) -> u64 {
-        match self {
-            Self::Sgd(_) => 6,
-            Self::Adam(_) => 14,
-        }
-    }
-
     /// Changes a parameter and the state, which begins as zeros.
     pub fn update(&self, gradient: &[f32], parameter: &mut [f32], state: &mut [f32]) {
         match self {

@@ -1,5 +1,7 @@
 //! Products of two activations.
 
+use ndarray::{ArrayView2, ArrayViewMut2};
+
 use super::ShapeError;
 use super::matrix::{Output, multiply_strided, strided, strided_mut};
 
@@ -9,7 +11,7 @@ pub(crate) const MASKED: f32 = f32::MIN;
 /// How the matrices of an operand lie in memory: distances between the batch's samples, heads,
 /// rows and columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Layout {
+pub(super) struct Layout {
     sample: usize,
     head: usize,
     row: usize,
@@ -23,7 +25,7 @@ impl Layout {
     }
 
     /// Heads side by side in the rows of a token.
-    fn side_by_side(heads: usize, rows: usize, width: usize) -> Self {
+    pub fn side_by_side(heads: usize, rows: usize, width: usize) -> Self {
         Self { sample: heads * rows * width, head: width, row: heads * width, column: 1 }
     }
 
@@ -31,8 +33,28 @@ impl Layout {
         Self { row: self.column, column: self.row, ..self }
     }
 
-    fn start(&self, sample: usize, head: usize) -> usize {
+    fn start(&self, (sample, head): (usize, usize)) -> usize {
         sample * self.sample + head * self.head
+    }
+
+    /// The matrix of a sample and head.
+    pub fn of<'a>(
+        &self,
+        data: &'a [f32],
+        at: (usize, usize),
+        size: [usize; 2],
+    ) -> ArrayView2<'a, f32> {
+        strided(data, self.start(at), size, [self.row, self.column])
+    }
+
+    /// The same, to be written to.
+    pub fn of_mut<'a>(
+        &self,
+        data: &'a mut [f32],
+        at: (usize, usize),
+        size: [usize; 2],
+    ) -> ArrayViewMut2<'a, f32> {
+        strided_mut(data, self.start(at), size, [self.row, self.column])
     }
 }
 
@@ -127,12 +149,6 @@ impl Product {
         })
     }
 
-    /// Floating-point operations of the product, and of each gradient.
-    pub fn flops(&self) -> u64 {
-        let matrices = (self.batch * self.heads) as u64;
-        2 * matrices * (self.rows * self.inner * self.columns) as u64
-    }
-
     /// Elements of the left operand, the right one and the product.
     pub fn elements(&self) -> [usize; 3] {
         let matrices = self.batch * self.heads;
@@ -142,12 +158,9 @@ impl Product {
 
     /// `y = scale a b`.
     pub fn forward(&self, a: &[f32], b: &[f32], y: &mut [f32]) {
-        for (sample, head) in self.matrices() {
-            let a = strided(a, self.a.start(sample, head), self.left(), self.a.strides());
-            let b_start = self.b.start(sample, head / self.group);
-            let b = strided(b, b_start, self.right(), self.b.strides());
-            let start = self.y.start(sample, head);
-            let mut out = strided_mut(y, start, [self.rows, self.columns], self.y.strides());
+        for at in matrices(self.batch, self.heads) {
+            let (a, b) = (self.a.of(a, at, self.left()), self.right_of(b, at));
+            let mut out = self.y.of_mut(y, at, self.product());
             multiply_strided(self.scale, a, b, &mut out, Output::Overwrite);
             if self.causal {
                 for query in 0..self.rows {
@@ -161,12 +174,9 @@ impl Product {
     /// The gradient of the left operand, from the right one and the gradient of the product. What
     /// was masked must have a gradient of zero, as it has behind a softmax.
     pub fn backward_left(&self, b: &[f32], dy: &[f32], da: &mut [f32]) {
-        for (sample, head) in self.matrices() {
-            let b_start = self.b.start(sample, head / self.group);
-            let b = strided(b, b_start, self.right(), self.b.strides());
-            let dy = self.gradient(dy, sample, head);
-            let start = self.a.start(sample, head);
-            let mut out = strided_mut(da, start, self.left(), self.a.strides());
+        for at in matrices(self.batch, self.heads) {
+            let (b, dy) = (self.right_of(b, at), self.y.of(dy, at, self.product()));
+            let mut out = self.a.of_mut(da, at, self.left());
             multiply_strided(self.scale, dy, b.t(), &mut out, Output::Overwrite);
         }
     }
@@ -174,43 +184,31 @@ impl Product {
     /// The gradient of the right operand, from the left one and the gradient of the product.
     pub fn backward_right(&self, a: &[f32], dy: &[f32], db: &mut [f32]) {
         db.fill(0.0);
-        for (sample, head) in self.matrices() {
-            let a = strided(a, self.a.start(sample, head), self.left(), self.a.strides());
-            let dy = self.gradient(dy, sample, head);
-            let start = self.b.start(sample, head / self.group);
-            let mut out = strided_mut(db, start, self.right(), self.b.strides());
+        for (sample, head) in matrices(self.batch, self.heads) {
+            let a = self.a.of(a, (sample, head), self.left());
+            let dy = self.y.of(dy, (sample, head), self.product());
+            let shared = (sample, head / self.group);
+            let mut out = self.b.of_mut(db, shared, [self.inner, self.columns]);
             multiply_strided(self.scale, a.t(), dy, &mut out, Output::Accumulate);
         }
     }
 
-    fn gradient<'a>(
-        &self,
-        dy: &'a [f32],
-        sample: usize,
-        head: usize,
-    ) -> ndarray::ArrayView2<'a, f32> {
-        let size = [self.rows, self.columns];
-        strided(dy, self.y.start(sample, head), size, self.y.strides())
-    }
-
-    fn matrices(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let heads = self.heads;
-        (0..self.batch).flat_map(move |sample| (0..heads).map(move |head| (sample, head)))
+    fn right_of<'b>(&self, b: &'b [f32], (sample, head): (usize, usize)) -> ArrayView2<'b, f32> {
+        self.b.of(b, (sample, head / self.group), [self.inner, self.columns])
     }
 
     fn left(&self) -> [usize; 2] {
         [self.rows, self.inner]
     }
 
-    fn right(&self) -> [usize; 2] {
-        [self.inner, self.columns]
+    fn product(&self) -> [usize; 2] {
+        [self.rows, self.columns]
     }
 }
 
-impl Layout {
-    fn strides(&self) -> [usize; 2] {
-        [self.row, self.column]
-    }
+/// Sample and head of every matrix.
+pub(super) fn matrices(batch: usize, heads: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..batch).flat_map(move |sample| (0..heads).map(move |head| (sample, head)))
 }
 
 /// Heads that share one of `key_heads`.

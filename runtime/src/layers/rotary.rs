@@ -25,9 +25,6 @@ impl Rotary {
         Ok(Self { tokens, features, width })
     }
 
-    /// Floating-point operations per element: two products and a sum.
-    pub const FLOPS: u64 = 3;
-
     /// The features, turned. Where `x` is `None`, in place.
     pub fn forward(&self, x: Option<&[f32]>, y: &mut [f32]) {
         self.turn(x, y, 1.0);

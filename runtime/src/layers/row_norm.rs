@@ -25,18 +25,6 @@ impl RowNorm {
         if self.centred { 2 * self.rows } else { self.rows }
     }
 
-    /// Floating-point operations of the forward pass.
-    pub fn flops(&self) -> u64 {
-        let per_element = if self.centred { 8 } else { 4 };
-        per_element * (self.rows * self.width) as u64
-    }
-
-    /// Floating-point operations of the backward pass.
-    pub fn backward_flops(&self) -> u64 {
-        let per_element = if self.centred { 12 } else { 9 };
-        per_element * (self.rows * self.width) as u64
-    }
-
     /// The normalised rows, and what the backward pass needs to know of them.
     pub fn forward(
         &self,

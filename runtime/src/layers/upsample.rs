@@ -41,12 +41,6 @@ impl Upsample {
         self.output
     }
 
-    /// Floating-point operations of either direction: a product and a sum for each neighbour.
-    pub fn flops(&self) -> u64 {
-        let grown = self.input.space.iter().zip(self.output.space).filter(|(a, b)| *a != b);
-        (2 * self.output.elements() as u64) << grown.count()
-    }
-
     /// The values between.
     pub fn forward(&self, x: &[f32], y: &mut [f32]) {
         assert_eq!((x.len(), y.len()), (self.input.elements(), self.output.elements()));

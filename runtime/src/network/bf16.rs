@@ -1,8 +1,8 @@
 //! Activations and gradients stored in 16 bits (bfloat16), computed in 32.
 //!
-//! What an op reads is widened, which is exact; the op computes in 32 bits, sums included; and what it
-//! writes is rounded once, to nearest and ties to even. That is the whole of it, so that every device
-//! does the same, and a recomputed tensor has the bits that it had.
+//! What an op reads is widened, which is exact; the op computes in 32 bits, sums included; and what
+//! it writes is rounded once, to nearest and ties to even. That is the whole of it, so that every
+//! device does the same, and a recomputed tensor has the bits that it had.
 
 use half::bf16;
 use schema::TensorId;

@@ -10,14 +10,15 @@ use crate::layers::{LabelError, TokenError};
 #[derive(Debug)]
 pub struct Operands<'a> {
     /// What [`Op::reads`](networks::Op::reads) names, in that order. `None` for the input of
-    /// [`Op::in_place`](networks::Op::in_place) where the output takes over its memory: the output's
-    /// slice then holds the input.
+    /// [`Op::in_place`](networks::Op::in_place) where the output takes over its memory: the
+    /// output's slice then holds the input.
     pub reads: Vec<Option<&'a [f32]>>,
     /// What [`Op::updates`](networks::Op::updates) names.
     pub updates: Vec<&'a mut [f32]>,
     /// What [`Op::writes`](networks::Op::writes) names. They need not be initialised.
     pub writes: Vec<&'a mut [f32]>,
-    /// At least as long as [`Step::workspace_floats`](super::Step::workspace_floats) says; it need not be initialised.
+    /// At least as long as [`Step::workspace_floats`](super::Step::workspace_floats) says; it need
+    /// not be initialised.
     pub workspace: &'a mut [f32],
 }
 

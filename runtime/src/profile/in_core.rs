@@ -6,8 +6,8 @@ use super::store::Store;
 use crate::memory::NoRoom;
 use crate::network::{Network, RunError};
 
-/// A network in memory without a limit. Its ops are run one by one by the caller, who sees what they
-/// make: for statistics that a device does not keep, or for a forward pass alone.
+/// A network in memory without a limit. Its ops are run one by one by the caller, who sees what
+/// they make: for statistics that a device does not keep, or for a forward pass alone.
 pub struct InCore<'a> {
     network: &'a Network,
     store: Store<'a>,

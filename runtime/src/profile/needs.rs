@@ -6,15 +6,15 @@ use schema::TensorId;
 
 use crate::network::{Network, Op};
 
-/// Bytes that an iteration takes which keeps everything. Sums that no 64 bits hold are as large as those
-/// can be.
+/// Bytes that an iteration takes which keeps everything. Sums that no 64 bits hold are as large as
+/// those can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
     /// What [`InCore`](super::InCore) allocates, however many iterations
     /// they run: cells of 4 bytes, and what was given back is kept for tensors of the same size.
     pub in_core: u64,
-    /// The most that is live at once, elements as they are stored, with the workspace of the op that
-    /// runs: the peak of the network's trace.
+    /// The most that is live at once, elements as they are stored, with the workspace of the op
+    /// that runs: the peak of the network's trace.
     pub peak: u64,
     /// Of it, what lasts from one iteration to the next.
     pub constants: u64,

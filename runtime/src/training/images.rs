@@ -38,8 +38,8 @@ impl Images {
         self.side * self.side * self.channels
     }
 
-    /// Fills in a batch and its labels: as many images as there are labels, colours first, then rows.
-    /// The same batch of a part is the same whenever it is asked for.
+    /// Fills in a batch and its labels: as many images as there are labels, colours first, then
+    /// rows. The same batch of a part is the same whenever it is asked for.
     pub fn fill(&self, part: Part, batch: u64, pixels: &mut [f32], labels: &mut [f32]) {
         let part = match part {
             Part::Training => 0,

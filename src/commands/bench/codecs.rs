@@ -1,5 +1,6 @@
 //! `tidegate bench codecs`
 
+use clap::builder::PossibleValuesParser;
 use codecs::CodecId;
 use codecs::bench::Settings;
 use experiments::bench::{Kernels, host_codecs, kernels};
@@ -27,9 +28,10 @@ pub struct Args {
         long = "dtype",
         value_name = "DTYPE",
         value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(["f32", "f16", "bf16"]),
         default_value = "f32,f16,bf16"
     )]
-    dtypes: Vec<Element>,
+    dtypes: Vec<String>,
 
     /// Size of the tensors
     #[arg(long, value_name = "BYTES", default_value = "64MiB")]
@@ -52,23 +54,6 @@ pub struct Args {
     format: Format,
 }
 
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Element {
-    F32,
-    F16,
-    Bf16,
-}
-
-impl From<Element> for Dtype {
-    fn from(element: Element) -> Self {
-        match element {
-            Element::F32 => Self::F32,
-            Element::F16 => Self::F16,
-            Element::Bf16 => Self::Bf16,
-        }
-    }
-}
-
 /// Times codecs.
 pub fn run(args: &Args) -> Result {
     let target = args.on.target()?;
@@ -79,7 +64,7 @@ pub fn run(args: &Args) -> Result {
     };
     let settings = Settings {
         codecs,
-        dtypes: args.dtypes.iter().map(|element| (*element).into()).collect(),
+        dtypes: args.dtypes.iter().map(|name| dtype(name)).collect(),
         bytes: usize::try_from(args.size.0).or_exit(Exit::Usage)?,
         sparsity: args.sparsity,
         seed: args.seed,
@@ -104,6 +89,14 @@ pub fn run(args: &Args) -> Result {
         };
     }
     show(&host_codecs(&settings)?, args.format)
+}
+
+fn dtype(name: &str) -> Dtype {
+    match name {
+        "f16" => Dtype::F16,
+        "bf16" => Dtype::Bf16,
+        _ => Dtype::F32,
+    }
 }
 
 /// `50%` or `0.5`.

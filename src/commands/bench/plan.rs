@@ -6,7 +6,6 @@ use experiments::compare::methods_of;
 use experiments::sources::read_machine;
 use planner::Limits;
 use scenarios::Budget;
-use schema::{Machine, Trace};
 
 use super::{show, traces};
 use crate::exit::Result;
@@ -67,19 +66,13 @@ pub struct Args {
 pub fn run(args: &Args) -> Result {
     let methods = methods_of(&args.methods, true)?;
     let machine = read_machine(&args.machine)?;
-    let traces = traces(&args.traces, |name| args.trace(name, &machine))?;
+    let traces = traces(&args.traces, |name| match is_network(name) {
+        true => args.network.modelled_trace(name, &machine),
+        false => read_trace(name, args.in_place),
+    })?;
     let mut conditions = Conditions::new(Limits { evaluations: args.evaluations }, None);
     conditions.allowed.swap = allowed(&args.allow).swap;
     conditions.allowed.recompute = allowed(&args.allow).recompute;
     let on = (&machine, args.budget);
     show(&planning(&traces, &methods, on, &conditions, args.sweep, Bar::new)?, args.format)
-}
-
-impl Args {
-    fn trace(&self, name: &str, machine: &Machine) -> Result<Trace> {
-        if !is_network(name) {
-            return read_trace(name, self.in_place);
-        }
-        self.network.modelled_trace(name, machine)
-    }
 }

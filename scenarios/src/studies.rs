@@ -25,7 +25,7 @@ pub use points::{Allow, Find, Group, GroupCodecs, LinkChoice, Place, Point, Stud
 /// Embeds `studies/<name>.toml` for each name.
 macro_rules! embed {
     ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../studies/", $name, ".toml")))),*]
+        &[$(($name, include_str!(concat!("../studies/", $name, ".toml")))),*]
     };
 }
 

@@ -1,0 +1,90 @@
+//! Networks that nobody measured: planned by name, and run.
+
+use serde_json::{Value, json};
+
+use crate::sandbox::Sandbox;
+
+#[test]
+fn half_of_what_in_core_needs_is_enough_to_run_what_was_planned_by_name() {
+    for network in [
+        "plain20 --batch 8 --image 32",
+        "resnet32 --batch 8 --image 32",
+        "unet --batch 1 --image 64",
+        "stories260k --batch 8 --sequence 48",
+    ] {
+        let sandbox = Sandbox::new();
+        let planned = format!("plan {network} -m titan-v -b 50% --conventions tidegate");
+        sandbox.ok(&format!("{planned} -o plan.json"));
+        let shown = sandbox.ok("run plan.json --warmup 0 --iterations 2");
+        let same = "bits of all that outlives the iterations: those of the runs in core";
+        assert!(shown.contains(same), "{network}\n{shown}");
+        // The plan alone says which trace it is for.
+        let shown = sandbox.ok("verify plan.json");
+        assert!(shown.contains("computes"), "{network}\n{shown}");
+    }
+}
+
+#[test]
+fn what_cannot_be_run_says_how_it_could() {
+    let sandbox = Sandbox::new();
+    sandbox.ok("plan plain20 --batch 8 --image 32 -m titan-v -b 90% -o plan.json");
+    let refused = sandbox.fails("run plan.json");
+    assert!(refused.contains("--conventions tidegate"), "{refused}");
+    let refused = sandbox.fails("plan plain20 --batch 8 -m titan-v --conventions caffe");
+    assert!(refused.contains("pytorch or tidegate"), "{refused}");
+    let refused = sandbox.fails("profile plain20 --batch 8 --conventions pytorch -o p");
+    assert!(refused.contains("--conventions"), "{refused}");
+    sandbox.ok("plan resnet18-host -m titan-v -b 90% -o recorded.json");
+    let refused = sandbox.fails("run recorded.json");
+    assert!(refused.contains("--trace"), "{refused}");
+}
+
+#[test]
+fn a_file_that_has_changed_is_not_the_network_that_was_planned() {
+    let sandbox = Sandbox::new();
+    let layers = |width: u32| {
+        format!(
+            "input = [3, 8, 8]\n[[layer]]\nname = \"flat\"\nkind = \"flatten\"\n\
+             [[layer]]\nname = \"fc\"\nkind = \"linear\"\nwidth = {width}\n"
+        )
+    };
+    sandbox.write("mine.toml", &layers(7));
+    let plan = "plan mine.toml --batch 4 -m titan-v --conventions tidegate -o plan.json";
+    sandbox.ok(plan);
+    sandbox.ok("run plan.json --warmup 0 --iterations 1");
+    sandbox.write("mine.toml", &layers(9));
+    let refused = sandbox.fails("run plan.json");
+    assert!(refused.contains("mine.toml is another file"), "{refused}");
+}
+
+/// What a version that knew no recipes wrote of a network's options.
+const OLD: &str = r#"{"batch":8,"image":[32,32],"frames":null,"sequence":null,"activation":null,
+    "dtype":null,"optimizer":null,"out_of_place":false,"pool_indices":false,
+    "unfused_attention":false,"progress":null,"efficiencies":null}"#;
+
+#[test]
+fn documents_without_recipes_are_still_read() {
+    let sandbox = Sandbox::new();
+    let quick = "--warmup 1 --repeats 1 --bandwidth 2GB/s --latency 10us";
+    sandbox.ok(&format!("profile plain20 --batch 8 --image 32 {quick} -o p"));
+    let mut trace: Value = serde_json::from_str(&sandbox.text("p/trace.json")).expect("JSON");
+    let provenance = &mut trace["content"]["provenance"];
+    assert_eq!(provenance["recipe"]["network"], "plain20");
+    assert_eq!(provenance["recipe"]["conventions"], "tidegate");
+    provenance.as_object_mut().expect("an object").remove("recipe");
+    provenance["settings"] = json!({ "network": "plain20", "options": OLD });
+    sandbox.write("old.json", &trace.to_string());
+    sandbox.ok("plan old.json -m p/machine.json -b 70% -o plan.json");
+    let run = "run plan.json --trace old.json -m p/machine.json --warmup 0 --iterations 1";
+    sandbox.ok(run);
+
+    sandbox.ok("plan plain20 --batch 8 --image 32 -m titan-v -o plan.json");
+    let mut plan: Value = serde_json::from_str(&sandbox.text("plan.json")).expect("JSON");
+    let content = plan["content"].as_object_mut().expect("an object");
+    assert_eq!(content["recipe"]["conventions"], "pytorch");
+    content.remove("recipe");
+    content["settings"]["network"] = json!(OLD);
+    sandbox.write("old-plan.json", &plan.to_string());
+    let shown = sandbox.ok("verify old-plan.json");
+    assert!(shown.contains("computes"), "{shown}");
+}
