@@ -86,7 +86,8 @@ impl Kernels<'_> {
             Compute::Input | Compute::View => return Err(Why::Unknown("it is no op")),
             Compute::Convolution { window, groups } => {
                 let (channels, groups) = (to.get(1).copied().unwrap_or(1), *groups as usize);
-                Step::Convolution(Convolution::new(from()?, channels, cells(window)?, groups)?)
+                let window = cells(window)?;
+                Step::Convolution(Convolution::new(from()?, channels, window, groups)?)
             }
             Compute::Linear => {
                 let (inputs, outputs) = (last(&x), last(&to));
@@ -101,9 +102,13 @@ impl Kernels<'_> {
                 Step::RowNorm(RowNorm { rows: elements / width, width, centred })
             }
             Compute::Activation(function) => Step::Activation(*function, elements),
-            Compute::MaxPool(window) => Step::MaxPool(MaxPool::new(from()?, cells(window)?)?),
+            Compute::MaxPool(window) => {
+                let window = cells(window)?;
+                Step::MaxPool(MaxPool::new(from()?, window)?)
+            }
             Compute::AveragePool(window) => {
-                Step::AveragePool(AveragePool::new(from()?, cells(window)?)?)
+                let window = cells(window)?;
+                Step::AveragePool(AveragePool::new(from()?, window)?)
             }
             Compute::AdaptivePool => {
                 let space = Shape::from_extents(&to)?.space;
