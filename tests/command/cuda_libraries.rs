@@ -97,7 +97,6 @@ fn devices_and_libraries_are_listed() {
         let line = text.lines().find(|line| line.starts_with(name)).expect("a line");
         assert!(line.contains(version) && line.ends_with(&format!("{folder}/{file}")), "{line}");
     }
-    assert!(text.ends_with(&format!("looked in: {folder}\n")), "{text}");
 
     let said: serde_json::Value =
         serde_json::from_str(&list("json", &[("TIDEGATE_NVRTC", "13")]).expect("there was one"))

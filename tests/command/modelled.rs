@@ -9,7 +9,7 @@ fn half_of_what_in_core_needs_is_enough_to_run_what_was_planned_by_name() {
     for network in [
         "plain20 --batch 8 --image 32",
         "resnet32 --batch 8 --image 32",
-        "unet --batch 1 --image 64",
+        "mobilenet-v1-cifar10 --batch 16",
         "stories260k --batch 8 --sequence 48",
     ] {
         let sandbox = Sandbox::new();

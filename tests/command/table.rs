@@ -47,7 +47,7 @@ fn citeseer_is_packed_as_in_the_paper() {
     assert_eq!(report["packing"]["chunk_bytes"], 4);
     let way = |name: &str| {
         let ways = report["ways"].as_array().unwrap();
-        ways.iter().find(|way| way["way"] == name).unwrap().clone()
+        ways.iter().find(|way| way["staging"] == name).unwrap().clone()
     };
     let cached = |name: &str| way(name)["cached_rows"].as_f64().unwrap();
     // Table 7: 24.15 times as many rows in the same cache.

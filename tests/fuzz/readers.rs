@@ -77,7 +77,7 @@ pub fn readers() -> Vec<Reader> {
         reader("network", Form::Text, vec![NETWORK.into(), readme_network()], read_network),
         reader("machine-toml", Form::Text, files("scenarios/machines", ""), read_machine_toml),
         reader("study", Form::Text, files("scenarios/studies", ""), read_study),
-        reader("efficiencies", Form::Text, files("scenarios", "efficiencies"), read_efficiencies),
+        reader("efficiencies", Form::Text, files("networks", "efficiencies"), read_efficiencies),
         reader("payload", Form::Bytes, payloads(), read_payload),
         reader("packed-rows", Form::Bytes, packed_rows(), read_packed_rows),
         reader("results", Form::Bytes, vec![table(&rows())], read_table::<Row>),
