@@ -18,7 +18,8 @@ pub struct Entry {
 
 /// A list as columns, with a description behind each line.
 pub fn text(entries: &[Entry]) -> String {
-    let row = |entry: &Entry| [&[entry.name.clone()], entry.figures.as_slice()].concat();
+    let row =
+        |entry: &Entry| [std::slice::from_ref(&entry.name), entry.figures.as_slice()].concat();
     let table = columns(&entries.iter().map(row).collect::<Vec<_>>());
     table.lines().zip(entries).map(|(line, e)| format!("{line}  {}\n", e.description)).collect()
 }
@@ -59,14 +60,14 @@ pub fn links() -> Vec<Entry> {
 
 /// Methods.
 pub fn methods() -> Vec<Entry> {
-    let of = |method: &Box<dyn methods::Method>| {
+    let of = |method: Box<dyn methods::Method>| {
         entry(
             method.name(),
             vec![],
             format!("{} [{}]", method.about().summary, method.about().source),
         )
     };
-    methods::all().iter().map(of).collect()
+    methods::all().into_iter().map(of).collect()
 }
 
 /// Traces.

@@ -66,7 +66,7 @@ pub enum Error {
     OtherFile(String),
     /// Efficiencies are wrong.
     #[error("{}", .0.display())]
-    Efficiencies(PathBuf, #[source] NetworkError),
+    Efficiencies(PathBuf, #[source] Box<NetworkError>),
     /// A study is wrong.
     #[error(transparent)]
     Study(#[from] StudyError),

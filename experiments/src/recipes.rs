@@ -58,7 +58,7 @@ pub fn modelled(recipe: &Recipe, machine: &Machine, efficiencies: Option<&Path>)
     let efficiencies = match efficiencies {
         None => Efficiencies::bundled(),
         Some(file) => Efficiencies::from_toml(&read_text(file)?)
-            .map_err(|source| Error::Efficiencies(file.to_path_buf(), source))?,
+            .map_err(|source| Error::Efficiencies(file.to_path_buf(), source.into()))?,
     };
     let network = described(recipe)?;
     let mut trace = match recipe.conventions {

@@ -6,18 +6,18 @@ use networks::{NetworkOptions, network};
 use runtime::network::{Measured, Network, Step};
 use schema::{Bytes, Document, Nanos, OpKind, Phase, Trace};
 
-/// What a forward op computes, from how much and to how much; of convolutions, in how many
-/// operations.
-type Forward<'a> = (&'a str, OpKind, Option<u64>, Vec<Bytes>, Vec<Bytes>);
+/// What kind of op a forward op is, from how much and to how much it computes; of convolutions, in how
+/// many operations. Layers had other names then.
+type Forward = (OpKind, Option<u64>, Vec<Bytes>, Vec<Bytes>);
 
-fn forward(trace: &Trace) -> Vec<Forward<'_>> {
+fn forward(trace: &Trace) -> Vec<Forward> {
     let bytes = |ids: &[schema::TensorId]| {
         ids.iter().map(|id| trace.tensors[id.index()].bytes).collect::<Vec<_>>()
     };
     let ops = trace.ops.iter().filter(|op| op.phase == Phase::Forward && !op.writes.is_empty());
     ops.map(|op| {
         let flops = op.flops.filter(|_| op.kind == OpKind::Convolution);
-        (op.name.as_str(), op.kind, flops, bytes(&op.reads), bytes(&op.writes))
+        (op.kind, flops, bytes(&op.reads), bytes(&op.writes))
     })
     .collect()
 }

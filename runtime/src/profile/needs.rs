@@ -38,11 +38,11 @@ impl Needs {
             }
         }
         let constants = walk.live;
-        // What an iteration results in is still there in the next.
-        for _ in 0..2 {
-            network.ops().iter().for_each(|op| walk.run(op));
-        }
-        Self { in_core: walk.allocated, peak: walk.peak, constants }
+        network.ops().iter().for_each(|op| walk.run(op));
+        let peak = walk.peak;
+        // What an iteration results in is still there in the next, of which a trace knows nothing.
+        network.ops().iter().for_each(|op| walk.run(op));
+        Self { in_core: walk.allocated, peak, constants }
     }
 }
 

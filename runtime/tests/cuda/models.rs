@@ -114,6 +114,11 @@ pub fn tokens() -> Network {
         let places = net.input("positions", &[length])?;
         let positions = net.embedding("places", places, length, width)?;
         let x = net.sum("positions.add", table, positions)?;
+        // What is the same for all samples.
+        let first = net.reorder("samples.last", x, &[1, 2, 0])?;
+        let first = net.movement("sample", first, Movement::Subsample, vec![length, width, 1])?;
+        let first = net.reorder("sample.first", first, &[2, 0, 1])?;
+        let x = net.sum("sample.add", x, first)?;
         let normal = net.row_norm("norm1", x, false)?;
         let q = net.linear("q", normal, width, false)?;
         let q = net.rotary("q.rotary", q, width / heads)?;
