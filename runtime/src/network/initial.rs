@@ -49,7 +49,7 @@ impl Network {
 
     /// Fills `data` with what the seed of dropout is to be in an iteration, counted from zero: the
     /// same for the same `seed` and iteration, and what [`Network::initialise`] writes for the
-    /// first. Whoever trains writes it into [`Network::dropout_seed`] before each iteration.
+    /// first. Whoever trains writes it into the tensor that is `dropout_seed` before each iteration.
     pub fn reseed(&self, seed: u64, iteration: u64, data: &mut [f32]) {
         if let Some(tensor) = self.dropout_seed() {
             let mut random = Random::new(seed ^ (u64::from(tensor.0) << 32));
