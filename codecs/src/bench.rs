@@ -1,7 +1,7 @@
 //! How fast codecs are, as ratios within one run.
 //!
 //! A codec is timed on one thread and on two, beside two references on one thread, a naive scalar
-//! loop of zero-value compression ([`naive`]) and LZ4, and beside [copying](Copying), whose two
+//! loop of zero-value compression (`naive`) and LZ4, and beside [copying](Copying), whose two
 //! threads say how far the memory itself can follow. All take turns, so that whatever else the
 //! machine does disturbs each alike, and of each the least disturbed run counts.
 
