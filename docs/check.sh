@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 cargo build --release
-half='check resnet18-cifar10:batch=32 gpt2-characters:batch=4 --within 50%'
+half='check resnet18-cifar10:batch=32 bert-tiny:batch=16 --within 50%'
 for page in check:docs/validation.md:check half:docs/validation.md:"$half" train:docs/codecs.md:train; do
   IFS=: read -r place file command <<< "$page"
   # The command's words are arguments.

@@ -5,7 +5,7 @@
 //! under the plan before, until they settle.
 
 use planner::methods::Tide;
-use planner::{Monitor, Problem, ProvenPlan};
+use planner::{Monitor, PlanError, Problem, ProvenPlan};
 use runtime::network::Network;
 use scenarios::Budget;
 use schema::{Bytes, Machine, Nanos, Trace};
@@ -89,8 +89,14 @@ fn plan(
     budget: Bytes,
     monitor: &dyn Monitor,
 ) -> Result<ProvenPlan> {
-    let problem = Problem::new(trace, machine, budget).with_evaluations(EVALUATIONS);
-    Ok(planner::plan(&Tide, &problem, monitor)?)
+    let problem = Problem::new(trace, machine, budget);
+    match planner::plan(&Tide, &problem.clone().with_evaluations(EVALUATIONS), monitor) {
+        // Where little fits, a longer search may still find a plan.
+        Err(PlanError::Fragmented { .. } | PlanError::OverBudget { .. }) => {
+            Ok(planner::plan(&Tide, &problem, monitor)?)
+        }
+        planned => Ok(planned?),
+    }
 }
 
 /// What an op takes at least: its operations and its bytes at the device's speeds.
