@@ -49,7 +49,7 @@ pub(super) struct Tape {
 /// Bytes per nanosecond of what is as fast as memory.
 const BANDWIDTH: f64 = 400.0;
 
-/// What backward and update ops take is not noted, nothing of it is needed again.
+/// Bytes of saved statistics.
 const TINY: u64 = 4096;
 
 impl Tape {

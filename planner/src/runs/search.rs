@@ -20,13 +20,13 @@ const TEMPERATURES: [f64; 2] = [3e-3, 1e-4];
 /// So many reruns are taken out at once at most.
 const MOST_RUINED: f64 = 50.0;
 
-/// Of starts and rounds alike, part of the repairs that hold inputs at a price.
+/// One in so many repairs, of starts and of rounds, may hold inputs at a price where there is no room.
 const HOLDING: u64 = 4;
 
 /// So many rounds pass between two looks at whether to go on.
 const LOOK: u64 = 64;
 
-/// What is worth this much per unit of work: reruns touched, tensors and ops looked at.
+/// Work that a rerun counts for which is put in, taken out or tried, in tensors and ops looked at.
 const PER_RERUN: u64 = 30;
 
 /// Searches for the reruns that cost least: from given reruns and some made of nothing, the best of
