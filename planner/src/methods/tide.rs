@@ -71,8 +71,9 @@ impl Method for Tide {
     fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
         let options = Options::new(problem, target);
         let mut best = Packed::new(problem, target, &options, monitor);
+        let fullest = best.fullest();
+        best.try_cuts(fullest);
         let quick = best.first();
-        best.try_cuts();
         // What is as fast as a bound that takes no time to find needs no search.
         let least = bound(problem).time().unwrap_or_default();
         if best.is_within(least.0)
@@ -83,8 +84,14 @@ impl Method for Tide {
         if !monitor.proceed(Progress { phase: "first plan", done: 1, of: 1 }) {
             return best.take().ok_or(PlanError::Interrupted);
         }
+        if !problem.allowed.compress {
+            let place = problem.cuts().1;
+            if place != fullest {
+                best.try_cuts(place);
+            }
+            best.search_sequences(problem.allowed, place, 1);
+        }
         if !problem.allowed.swap && !problem.allowed.compress {
-            best.search_reruns(1);
             if !best.is_within(least.0) {
                 best.try_others();
             }
