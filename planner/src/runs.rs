@@ -9,15 +9,17 @@
 //! reruns that serve several later ops are all in this language; one treatment per gap between two
 //! uses has none of them.
 
+mod lanes;
 mod load;
 mod parts;
 mod repair;
 mod search;
 mod steps;
 
+use lanes::Lanes;
 use load::Load;
 
-pub(crate) use parts::{Parts, Way};
+pub(crate) use parts::{Item, Parts, Way};
 pub(crate) use search::{Found, Search, search};
 pub(crate) use steps::{Reruns, reruns_of, steps_of};
 
@@ -62,8 +64,7 @@ pub(crate) struct Runs<'a> {
     reruns: Vec<Rerun>,
     /// What reruns and items take of compute.
     cost: u64,
-    /// Time of the copies out and in of all items.
-    copied: [u64; 2],
+    lanes: Lanes,
     /// The same of their codecs.
     coded: u64,
     /// What was put in (true) or taken out since the journal was begun.
@@ -103,7 +104,7 @@ impl<'a> Runs<'a> {
             load: Load::new(ops + 1, parts.constant),
             reruns: Vec::new(),
             cost: 0,
-            copied: [0; 2],
+            lanes: Lanes::default(),
             coded: 0,
             journal: Vec::new(),
         };
@@ -269,19 +270,23 @@ impl<'a> Runs<'a> {
                 self.hand_on(*t, Stay { to: key, ..old }, 1);
             }
         }
-        self.count(op, true);
+        self.count((key, op), true);
         self.journal.push((true, (key, op)));
         true
     }
 
     /// Counts what a rerun or an item takes, or no longer does.
-    fn count(&mut self, op: u32, is_there: bool) {
+    fn count(&mut self, (key, op): Rerun, is_there: bool) {
         let change = |sum: &mut u64, by: u64| *sum = if is_there { *sum + by } else { *sum - by };
         change(&mut self.cost, self.parts.time[op as usize]);
-        if let Some(item) = self.parts.item(op) {
-            change(&mut self.copied[0], item.copies[0]);
-            change(&mut self.copied[1], item.copies[1]);
-            change(&mut self.coded, item.codec);
+        let Some(item) = self.parts.item(op) else { return };
+        change(&mut self.coded, item.codec);
+        let at = self.parts.clock[stage(key)];
+        let ([out, back], lanes) = (item.copies, &mut self.lanes);
+        match item.way {
+            Way::Out => lanes.out.change(at.saturating_sub(out), at, is_there),
+            Way::Copy | Way::CodecAndCopy(_) => lanes.back.change(at, at + back, is_there),
+            Way::Codec(_) => {}
         }
     }
 
@@ -327,7 +332,7 @@ impl<'a> Runs<'a> {
             self.reruns.binary_search_by_key(&key, |(key, _)| *key).expect("a rerun that is there");
         self.reruns.remove(at);
         self.load.remove(key);
-        self.count(op, false);
+        self.count((key, op), false);
         self.journal.push((false, (key, op)));
     }
 
@@ -346,6 +351,12 @@ impl<'a> Runs<'a> {
                     (index > 0).then_some(made[index])
                 })
                 .collect();
+            // What is not copied in need not be copied out.
+            let held = self.parts.item(op).filter(|item| item.way == Way::Copy).and_then(|item| {
+                let last = self.stay(item.tensor, key - 1).to;
+                self.op_at(last).filter(|op| self.parts.is_out(*op)).map(|op| (last, op))
+            });
+            stack.extend(held);
             self.erase((key, op));
             for (from, maker) in made_by {
                 let mut writes = self.parts.writes[maker as usize].iter();

@@ -14,6 +14,8 @@ pub(crate) enum Way {
     Codec(u8),
     /// A codec, whose compressed form was copied out and in.
     CodecAndCopy(u8),
+    /// None: it stands where its tensor has been copied out, and holds it until then.
+    Out,
 }
 
 /// One tensor's way back, which stands in a sequence like a rerun that reads nothing.
@@ -23,7 +25,7 @@ pub(crate) struct Item {
     pub way: Way,
     /// What is on the device of the tensor while it is away.
     pub small: i64,
-    /// Time of the copies out and in.
+    /// Time of the copies out and in; of an item that holds, of the copy out alone.
     pub copies: [u64; 2],
     /// Time on the lane of codecs, where they have one.
     pub codec: u64,
@@ -100,6 +102,7 @@ impl Parts {
             maker,
             ops,
         };
+        let mut outs: Vec<(u32, u32)> = Vec::new();
         // The end of the iteration stands where an op more would.
         parts.add(Vec::new(), 0, ops as u32, 0);
         for (tensor, first) in first_use.iter().enumerate() {
@@ -110,7 +113,16 @@ impl Parts {
                     parts.all_items.push(item);
                 }
             }
-            parts.items.push(begin..parts.writes.len() as u32);
+            let end = parts.writes.len() as u32;
+            if end > begin && problem.allowed.swap {
+                parts.add(Vec::new(), 0, first.unwrap_or(0), usize::MAX);
+                let out = parts.all_items[parts.all_items.len() - (end - begin) as usize].copies;
+                let item =
+                    Item { tensor: tensor as u32, way: Way::Out, small: 0, copies: out, codec: 0 };
+                parts.all_items.push(item);
+                outs.push((end, tensor as u32));
+            }
+            parts.items.push(begin..end);
         }
         for op in 0..ops {
             let mut tensors: Vec<u32> = model
@@ -128,6 +140,7 @@ impl Parts {
         let at_end = all.clone().filter(|t| parts.comes_and_goes(*t)).filter(outlives).collect();
         parts.reads.push(at_end);
         parts.reads.resize(parts.writes.len(), Vec::new());
+        outs.iter().for_each(|(out, tensor)| parts.reads[*out as usize].push(*tensor));
         let stays = all.clone().filter(|t| !parts.comes_and_goes(*t));
         let (constant, leaving) = (
             stays.map(|t| parts.bytes[t as usize]).sum(),
@@ -159,6 +172,15 @@ impl Parts {
     pub fn item_of(&self, tensor: u32, way: Way) -> Option<u32> {
         let mut items = self.items[tensor as usize].clone();
         items.find(|item| self.item(*item).is_some_and(|item| item.way == way))
+    }
+
+    /// Where a tensor can be copied out: the item that holds it until it has been.
+    pub fn out_of(&self, tensor: u32) -> u32 {
+        self.items[tensor as usize].end
+    }
+
+    pub fn is_out(&self, op: u32) -> bool {
+        self.item(op).is_some_and(|item| item.way == Way::Out)
     }
 
     /// Whether some op makes a tensor, or it may leave and be brought back.

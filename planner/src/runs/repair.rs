@@ -18,10 +18,10 @@ pub(super) struct Weights {
     pub holding: Option<f64>,
     /// What a nanosecond of copies out and in costs, against one of compute.
     pub copies: [f64; 2],
-    /// A lane is full when it is taken for this part of its time.
+    /// The lane of codecs is full when it is taken for this part of the time.
     pub full: f64,
-    /// A copy in has room from so many times its own time before it is needed.
-    pub lead: f64,
+    /// Tensors are there while they are copied.
+    pub lanes: bool,
 }
 
 /// What a nanosecond of codecs beside compute costs while their lane has time left.
@@ -74,22 +74,29 @@ impl Runs<'_> {
             };
             steps += 1.0;
             price += (choice.unit - price) / steps;
+            let fullest = self.load.fullest();
             if self.parts.item(choice.by).is_some() {
-                let at = self.load.fullest();
-                let Some(key) = self.room_for(choice.by, at, choice.before, weights.lead) else {
-                    return false;
-                };
-                if !self.insert((key, choice.by)) {
+                if !self.bring_back(choice.by, fullest, choice.before, weights) {
                     return false;
                 }
                 continue;
             }
             let held = weights.holding.map(|part| part * price);
-            let lanes = self.prices(self.load.fullest(), weights);
+            let lanes = self.prices(weights);
             self.chain(choice.by, choice.before, budget, (held, lanes), f64::MAX, room);
             for at in 0..room.chain.len() {
-                let Some(key) = self.key_before(choice.before) else { return false };
-                if !self.insert((key, room.chain[at])) {
+                let by = room.chain[at];
+                let done = match self.parts.item(by).map(|item| item.tensor) {
+                    Some(tensor) => {
+                        let last = self.stay(tensor, choice.before - 1).to;
+                        self.bring_back(by, last, choice.before, weights)
+                    }
+                    None => match self.key_before(choice.before) {
+                        Some(key) => self.insert((key, by)),
+                        None => false,
+                    },
+                };
+                if !done {
                     return false;
                 }
             }
@@ -114,7 +121,7 @@ impl Runs<'_> {
             room.above = above;
         }
         let held = weights.holding.map(|part| part * price);
-        let lanes = self.prices(fullest, weights);
+        let lanes = self.prices(weights);
         let mut best: Option<Choice> = None;
         room.work += self.parts.leaving.len() as u64 / 8;
         for tensor in &self.parts.leaving {
@@ -144,7 +151,16 @@ impl Runs<'_> {
                 let benefit = relief.min(excess) as f64 * stretch;
                 let most = best.as_ref().map_or(f64::MAX, |best| best.score * benefit / noise);
                 let time = match item {
-                    Some(_) => Some(self.price(by, lanes)),
+                    Some(_) => {
+                        let (start, end) = self.times(by, since, fullest, before);
+                        let late = |is_in_time, price: f64| {
+                            if is_in_time { price } else { price.max(1.0) }
+                        };
+                        let [out, back] = weights.copies;
+                        let lanes =
+                            [late(end.is_some(), out), late(start.is_some(), back), lanes[2]];
+                        Some(self.price(by, lanes))
+                    }
                     None => self.chain(by, before, budget, (held, lanes), most, room),
                 };
                 let Some(time) = time else { continue };
@@ -159,46 +175,85 @@ impl Runs<'_> {
         best
     }
 
-    /// What a nanosecond of each lane costs, against one of compute: as given while the lane has
-    /// time left before the fullest moment (copies out), from then on (copies in) or at all
-    /// (codecs), and then at least as much as compute, which waits.
-    fn prices(&self, fullest: Key, weights: Weights) -> [f64; 3] {
-        let clock = &self.parts.clock;
-        let (before, all) = (clock[stage(fullest)], clock[self.parts.ops()]);
+    /// What a nanosecond of each lane costs, against one of compute: codecs', while their lane has
+    /// time left, next to nothing, and then as much as compute, which waits.
+    fn prices(&self, weights: Weights) -> [f64; 3] {
+        let all = self.parts.clock[self.parts.ops()] + self.cost;
         let [out, back] = weights.copies;
-        let price = |taken: u64, of: u64, price: f64| {
-            if taken as f64 <= weights.full * of as f64 { price } else { price.max(1.0) }
-        };
-        [
-            price(self.copied[0], before, out),
-            price(self.copied[1], all - before + self.cost, back),
-            price(self.coded, all + self.cost, CODEC),
-        ]
+        let codec = if (self.coded as f64) < weights.full * all as f64 { CODEC } else { 1.0 };
+        [out, back, codec]
     }
 
     /// What an item costs, in nanoseconds of compute.
     fn price(&self, item: u32, [out, back, codec]: [f64; 3]) -> f64 {
         let time = self.parts.time[item as usize] as f64;
         let Some(of) = self.parts.item(item) else { return time };
-        let is_copied = of.way == Way::Copy
-            && self.parts.copies_stay
-            && self.parts.maker[of.tensor as usize].is_some()
-            && self.made[of.tensor as usize].iter().any(|(_, by)| *by == item);
-        let out = if is_copied { 0.0 } else { out * of.copies[0] as f64 };
+        let out = if self.is_copied(item) { 0.0 } else { out * of.copies[0] as f64 };
         time + out + back * of.copies[1] as f64 + codec * of.codec as f64
     }
 
-    /// Where an item may stand that is to bring a tensor back for a run, and is to relieve another
-    /// before that: so early that its copy has time.
-    fn room_for(&self, item: u32, relieved: Key, before: Key, lead: f64) -> Option<Key> {
-        let of = self.parts.item(item)?;
-        let ahead = (lead * of.copies[1] as f64) as u64;
-        let latest = self.parts.clock[stage(before)].saturating_sub(ahead);
-        let begin = self.parts.clock.partition_point(|clock| *clock <= latest);
-        match begin.saturating_sub(1).max(stage(relieved) + 1) {
-            stage if stage < self::stage(before) => self.key_before(first_run(stage)),
-            _ => self.key_before(before),
+    /// Whether the host has what an item is to bring back.
+    fn is_copied(&self, item: u32) -> bool {
+        self.parts.item(item).is_some_and(|of| {
+            of.way == Way::Copy
+                && self.parts.copies_stay
+                && self.parts.maker[of.tensor as usize].is_some()
+                && self.made[of.tensor as usize].iter().any(|(_, by)| *by == item)
+        })
+    }
+
+    /// The latest start of an item's copy in, and the earliest end of its copy out, that leave out a
+    /// moment and for which there is time.
+    fn times(
+        &self,
+        item: u32,
+        since: Key,
+        relieved: Key,
+        before: Key,
+    ) -> (Option<u64>, Option<u64>) {
+        let clock = |stage: usize| self.parts.clock[stage.min(self.parts.ops())];
+        let [out, back] = self.parts.item(item).map_or([0, 0], |item| item.copies);
+        let after = (clock(stage(relieved) + 1), clock(stage(before)));
+        let ahead = (clock(stage(since) + 1), clock(stage(relieved)));
+        let end = match self.is_copied(item) {
+            true => Some(ahead.0),
+            false => self.lanes.out.earliest(out, ahead),
+        };
+        (self.lanes.back.latest(back, after), end)
+    }
+
+    /// Puts an item in that brings a tensor back for a run, and relieves another before that; and
+    /// before that what holds the tensor until it has been copied out.
+    fn bring_back(&mut self, by: u32, relieved: Key, before: Key, weights: Weights) -> bool {
+        let Some(item) = self.parts.item(by) else { return false };
+        let stay = self.stay(item.tensor, relieved);
+        let readers = &self.readers[item.tensor as usize];
+        let since = readers[..readers.partition_point(|reader| *reader <= relieved)].last();
+        let since = since.map_or(stay.from, |reader| (*reader).max(stay.from));
+        let (start, end) = match weights.lanes {
+            true => self.times(by, since, relieved, before),
+            false => (None, None),
+        };
+        let clock = &self.parts.clock;
+        let at = start.map_or(usize::MAX, |start| clock.partition_point(|c| *c <= start) - 1);
+        let at = at.max(stage(relieved) + 1);
+        let until = end.map(|end| clock.partition_point(|c| *c < end));
+        let key = match at < stage(before) {
+            true => self.key_before(first_run(at)),
+            false => self.key_before(before),
+        };
+        let Some(key) = key else { return false };
+        let holds = item.way == Way::Copy && !self.is_copied(by) && stage(since) < stage(relieved);
+        let out = self.parts.out_of(item.tensor);
+        if !self.insert((key, by)) {
+            return false;
         }
+        if let (true, Some(until)) = (holds, until) {
+            let next = if until < stage(relieved) { first_run(until) } else { relieved };
+            let Some(key) = self.key_before(next).filter(|key| *key > since) else { return true };
+            self.insert((key, out));
+        }
+        true
     }
 
     /// Where a tensor is there at a run that does not use it: the last run before that uses it, and

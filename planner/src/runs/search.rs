@@ -141,7 +141,7 @@ impl Search<'_> {
             holding: (random.below(HOLDING) == 0).then_some(1.0),
             copies: self.copies.map(|price| price * copies),
             full: 0.7 + 0.5 * random.unit(),
-            lead: [0.0, 1.0, 2.0][random.below(3) as usize],
+            lanes: random.below(6) > 0,
         }
     }
 }
@@ -208,7 +208,7 @@ impl Runs<'_> {
         by_time.sort_unstable_by(|a, b| b.cmp(a));
         room.work += PER_RERUN * by_time.len() as u64;
         for (_, rerun) in by_time {
-            if !self.is_there(rerun.0) {
+            if !self.is_there(rerun.0) || self.parts.is_out(rerun.1) {
                 continue;
             }
             let mark = self.mark();

@@ -3,7 +3,7 @@
 use schema::{OpId, TensorId};
 use simulator::Step;
 
-use super::{LABEL_BITS, Parts, Rerun, SPACING, Way, stage};
+use super::{Item, LABEL_BITS, Parts, Rerun, SPACING, Way, stage};
 use crate::Problem;
 
 /// How a tensor leaves after a stay.
@@ -36,6 +36,7 @@ pub(crate) fn steps_of(problem: &Problem, parts: &Parts, reruns: &[Rerun]) -> Ve
         }
         while let Some((_, again)) = earlier.next_if(|(key, _)| stage(*key) == op) {
             match parts.item(*again) {
+                Some(Item { way: Way::Out, .. }) => {}
                 Some(item) => {
                     // What nothing reads need not come back.
                     let tensor = &mut leaves[item.tensor as usize];
@@ -61,7 +62,7 @@ fn leave(problem: &Problem, op: OpId, leaves: &mut [Leaves], steps: &mut Vec<Ste
     for tensor in op.reads.iter().chain(&op.writes) {
         let compress = |codec, swapped| Step::Compress { tensor: *tensor, codec, swapped };
         match std::mem::replace(&mut leaves[tensor.index()], Leaves::Not) {
-            Leaves::Not => {}
+            Leaves::Not | Leaves::By(Way::Out) => {}
             Leaves::Dropped => steps.push(Step::Drop(*tensor)),
             Leaves::By(Way::Copy) => steps.push(Step::SwapOut(*tensor)),
             Leaves::By(Way::Codec(codec)) => steps.push(compress(codec, false)),
