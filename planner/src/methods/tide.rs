@@ -73,7 +73,11 @@ impl Method for Tide {
         let mut best = Packed::new(problem, target, &options, monitor);
         let fullest = best.fullest();
         best.try_cuts(fullest);
-        let quick = best.first();
+        // Where cuts are no plan, or codecs may help, what is cheapest per byte is given up.
+        let quick = match problem.allowed.compress || !best.is_within(u64::MAX) {
+            true => best.first(),
+            false => None,
+        };
         // What is as fast as a bound that takes no time to find needs no search.
         let least = bound(problem).time().unwrap_or_default();
         if best.is_within(least.0)
@@ -90,8 +94,6 @@ impl Method for Tide {
                 best.try_cuts(place);
             }
             best.search_sequences(problem.allowed, place, 1);
-        }
-        if !problem.allowed.swap && !problem.allowed.compress {
             if !best.is_within(least.0) {
                 best.try_others();
             }
@@ -125,7 +127,7 @@ impl Method for Tide {
         let start = options.rounded(problem, relaxation, elsewhere);
         let mut options = options.clone();
         options.look_at_unsure(relaxation);
-        let known = Known::from(relaxation);
+        let known = Known::new(least, relaxation);
         // Threads that nobody asked for would slow each other down; each chain is deterministic.
         let chains = CHAINS.par_iter().map(|drawn| chain(&options, known, &start, 1, *drawn));
         found.extend(chains.collect::<Vec<_>>().concat());

@@ -38,6 +38,8 @@ pub(super) struct Room {
     stack: Vec<(u32, usize)>,
     /// Work done, in tensors and ops looked at.
     pub work: u64,
+    /// A repair that goes on when so much is done is given up.
+    pub until: u64,
 }
 
 /// A tensor to give up: in front of which run it is made again, by which reruns.
@@ -66,7 +68,7 @@ impl Runs<'_> {
         let mut price = 0.0;
         let mut steps = 0.0;
         while self.peak() > budget {
-            if self.cost > limit || self.reruns.len() > most {
+            if self.cost > limit || self.reruns.len() > most || room.work > room.until {
                 return false;
             }
             let Some(choice) = self.cheapest(budget, price, weights, random, room) else {

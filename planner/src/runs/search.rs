@@ -76,6 +76,7 @@ pub(crate) fn search(parts: &Parts, search: Search, mut judge: Option<Judge>) ->
         let given = given.get(start);
         let mut runs = Runs::with(parts, given.map_or(&[], |reruns| reruns));
         let first = given.is_some() || start == 0;
+        room.until = if found.is_empty() { 4 * effort } else { room.work + effort / 6 };
         let weights = search.weights(&mut random, !first);
         if runs.repair(budget, limit, weights, &mut random, &mut room) {
             let all = runs.reruns().to_vec();
@@ -109,6 +110,7 @@ pub(crate) fn search(parts: &Parts, search: Search, mut judge: Option<Judge>) ->
         runs.ruin(&mut random);
         let weights = search.weights(&mut random, true);
         let slack = limit * 1.01;
+        room.until = room.work + effort / 20;
         let fits = runs.repair(budget, slack as u64, weights, &mut random, &mut room);
         if fits {
             let touched = runs.touched();

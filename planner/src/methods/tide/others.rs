@@ -17,14 +17,18 @@ const ROOMS: [u64; 4] = [1000, 990, 980, 965];
 const LESS_EFFORT: u64 = 4;
 
 impl Packed<'_> {
-    /// Tries reruns alone, what DTR does, and what Capuchin, selective checkpointing and, on traces
+    /// Tries sequences without codecs, reruns alone, what DTR does, and what Capuchin, selective checkpointing and, on traces
     /// that are not too long, PooCH decide: where little has to leave they are near the best, and
     /// what they find may have addresses where what a search found has none.
     pub fn try_others(&mut self) {
         let allowed = self.problem.allowed;
+        let place = self.fullest();
+        if allowed.compress && (allowed.swap || allowed.recompute) {
+            let without = Allowed { compress: false, ..allowed };
+            self.search_sequences(without, place, LESS_EFFORT);
+        }
         if allowed.recompute && (allowed.swap || allowed.compress) {
             let alone = Allowed { swap: false, recompute: true, compress: false };
-            let place = self.fullest();
             self.search_sequences(alone, place, LESS_EFFORT);
         }
         let few = self.problem.trace.ops.len() <= FEW_OPS;

@@ -23,14 +23,17 @@ const ROOMS: [(u64, u64); 8] =
 /// The same for cuts that are carried out as they stand.
 const CUT_ROOMS: [u64; 3] = [1000, 980, 950];
 
-/// Work per evaluation that the limits allow.
-const WORK: u64 = 50;
+/// Work per evaluation that the limits allow, where nothing is copied and where something may be.
+const WORK: [u64; 2] = [50, 150];
 
 /// Work that it takes to evaluate a run of a sequence in which something is copied or compressed.
 const PER_RUN: u64 = 2;
 
 /// Of what was found, so many are tried until one can be packed.
 const TRIED: usize = 6;
+
+/// A plan is good enough that is slower than what a search found by no more than this part.
+const GOOD_ENOUGH: u64 = 2000;
 
 /// A copy's price against compute's, where no cut says one.
 const COPIES: [f64; 2] = [0.1, 0.1];
@@ -91,8 +94,9 @@ impl Packed<'_> {
             given.extend(Dtr::run(&problem, self.target).map(|run| reruns_of(&run.steps)));
         }
         problem.budget = budget;
-        let effort = problem.limits.evaluations * WORK / share_of_effort;
+        let effort = problem.limits.evaluations * WORK[usize::from(waits)] / share_of_effort;
         let total = problem.trace.total_time().0;
+        let mut fastest = u64::MAX;
         for (room, part) in ROOMS {
             let target = share(self.target, room);
             let proceed = |done: u64, of: u64| {
@@ -118,7 +122,7 @@ impl Packed<'_> {
             let mut found: Vec<Found> = chains.collect::<Vec<_>>().concat();
             // Stable: of equals, the first search's comes first.
             found.sort_by_key(|found| found.cost);
-            let mut packs = false;
+            found.dedup_by(|one, other| one.reruns == other.reruns);
             for found in found.iter().take(TRIED) {
                 let steps = steps_of(&problem, &parts, &found.reruns);
                 debug_assert!(
@@ -128,11 +132,14 @@ impl Packed<'_> {
                             == Ok((Runs::with(&parts, &found.reruns).peak() as u64, found.cost)),
                 );
                 if self.lower(Decided::from_steps(&problem, steps, policy)) {
-                    packs = true;
                     break;
                 }
             }
-            if packs || !self.monitor.proceed(Progress { phase: "addresses", done: 1, of: 1 }) {
+            fastest = fastest.min(found.first().map_or(u64::MAX, |found| total + found.cost));
+            let good_enough = fastest.saturating_add(fastest / GOOD_ENOUGH);
+            if self.is_within(good_enough)
+                || !self.monitor.proceed(Progress { phase: "addresses", done: 1, of: 1 })
+            {
                 return;
             }
             given.splice(0..0, found.into_iter().take(2).map(|found| found.reruns));
