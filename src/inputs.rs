@@ -153,8 +153,8 @@ impl ProblemArgs {
         let (trace, carried) = if is_network(&self.trace) {
             self.model(&machine)?
         } else {
-            self.network.none_for(&self.trace)?;
             let recorded = read_trace(&self.trace, self.in_place)?;
+            self.network.none_for(&self.trace)?;
             let from = self.recorded_on.as_deref().map(read_machine).transpose()?;
             let carried = scenarios::carry_over(&recorded, from.as_ref(), &machine, self.speed);
             let (trace, carried) = carried.or_exit(Exit::Usage)?;

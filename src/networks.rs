@@ -39,7 +39,7 @@ pub struct NetworkArgs {
     #[arg(long, value_name = "TYPE")]
     pub dtype: Option<String>,
 
-    /// Optimizer: none, sgd, momentum or adam
+    /// Optimizer: none, sgd, momentum, or adam (adamw keeps and updates as much)
     #[arg(long, value_name = "NAME")]
     pub optimizer: Option<String>,
 
@@ -96,16 +96,14 @@ impl NetworkArgs {
                 })
                 .transpose()?,
             dtype: (self.dtype.as_deref())
-                .map(|name| match name {
-                    "f32" => Ok(Dtype::F32),
-                    "f16" => Ok(Dtype::F16),
-                    "bf16" => Ok(Dtype::Bf16),
-                    _ => Err(known("dtype", name, "f32, f16 or bf16")),
+                .map(|name| {
+                    let all = "f32, f16 or bf16";
+                    Dtype::float_from_name(name).ok_or_else(|| known("dtype", name, all))
                 })
                 .transpose()?,
             optimizer: (self.optimizer.as_deref())
                 .map(|name| {
-                    let all = "none, sgd, momentum or adam";
+                    let all = "none, sgd, momentum, adam or adamw";
                     Optimizer::from_name(name).ok_or_else(|| known("optimizer", name, all))
                 })
                 .transpose()?,

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use networks::suggest::instead;
 use planner::methods::{self, Method};
 use planner::{Monitor, PlanError, Problem, ProvenPlan, bound, least_budget};
 use reports::{Comparison, MethodResult, Status};
@@ -16,8 +17,8 @@ use crate::{Error, Result};
 /// If there is none of this name.
 pub fn method(name: &str) -> Result<Box<dyn Method>> {
     methods::by_name(name).ok_or_else(|| {
-        let names: Vec<_> = methods::all().iter().map(|method| method.name()).collect();
-        Error::NoMethod(name.into(), names.join(", "))
+        let all = methods::all();
+        Error::NoMethod(name.into(), instead(name, all.iter().map(|method| method.name())))
     })
 }
 

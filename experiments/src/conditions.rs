@@ -1,6 +1,7 @@
 //! What a plan may do, apart from the trace, the machine and the budget; and where a planning problem is
 //! made of all of it.
 
+use networks::suggest::instead;
 use planner::{Allowed, CodecOptions, Limits, Problem};
 use scenarios::Budget;
 use schema::{
@@ -203,7 +204,10 @@ fn chosen(names: &[String], models: &CodecModels, lossy: bool) -> Result<Vec<Cod
         let named: Vec<_> = models.models.iter().filter(|m| is_named(m, name)).collect();
         if named.is_empty() {
             let known: Vec<_> = models.models.iter().map(argument).collect();
-            return Err(Error::NoModel(name.clone(), known.join(",")));
+            return Err(Error::NoModel(
+                name.clone(),
+                instead(name, known.iter().map(AsRef::as_ref)),
+            ));
         }
         if !lossy && named.iter().all(|m| m.fidelity != Fidelity::Lossless) {
             return Err(Error::Lossy(name.clone()));

@@ -105,8 +105,9 @@ pub fn run(args: &Args) -> Result {
 
 fn trace(args: &Args, machine: &Machine) -> Result<Trace> {
     if !is_network(&args.network) {
+        let trace = read_trace(&args.network, InPlace::AsRecorded)?;
         args.options.none_for(&args.network)?;
-        return read_trace(&args.network, InPlace::AsRecorded);
+        return Ok(trace);
     }
     if args.options.batch.is_none() {
         return Err(usage("the smallest device is that for one batch: state it with --batch"));

@@ -1,6 +1,5 @@
 //! `tidegate bench codecs`
 
-use clap::builder::PossibleValuesParser;
 use codecs::CodecId;
 use codecs::bench::Settings;
 use experiments::bench::{Kernels, host_codecs, kernels};
@@ -23,15 +22,15 @@ pub struct Args {
     #[arg(value_name = "CODEC")]
     codecs: Vec<CodecId>,
 
-    /// Element types of the tensors
+    /// Element types of the tensors: f32, f16 or bf16
     #[arg(
         long = "dtype",
         value_name = "DTYPE",
         value_delimiter = ',',
-        value_parser = PossibleValuesParser::new(["f32", "f16", "bf16"]),
+        value_parser = dtype,
         default_value = "f32,f16,bf16"
     )]
-    dtypes: Vec<String>,
+    dtypes: Vec<Dtype>,
 
     /// Size of the tensors
     #[arg(long, value_name = "BYTES", default_value = "64MiB")]
@@ -64,7 +63,7 @@ pub fn run(args: &Args) -> Result {
     };
     let settings = Settings {
         codecs,
-        dtypes: args.dtypes.iter().map(|name| dtype(name)).collect(),
+        dtypes: args.dtypes.clone(),
         bytes: usize::try_from(args.size.0).or_exit(Exit::Usage)?,
         sparsity: args.sparsity,
         seed: args.seed,
@@ -91,12 +90,8 @@ pub fn run(args: &Args) -> Result {
     show(&host_codecs(&settings)?, args.format)
 }
 
-fn dtype(name: &str) -> Dtype {
-    match name {
-        "f16" => Dtype::F16,
-        "bf16" => Dtype::Bf16,
-        _ => Dtype::F32,
-    }
+fn dtype(name: &str) -> std::result::Result<Dtype, String> {
+    Dtype::float_from_name(name).ok_or_else(|| "write f32, f16 or bf16".into())
 }
 
 /// `50%` or `0.5`.
