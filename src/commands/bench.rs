@@ -8,7 +8,7 @@ use schema::Trace;
 
 use crate::exit::Result;
 use crate::inputs::{InPlace, read_trace};
-use crate::output::{Format, print, print_json};
+use crate::output::Format;
 
 /// Measure tidegate itself
 #[derive(clap::Args)]
@@ -70,8 +70,5 @@ fn traces(names: &[String], read: impl Fn(&str) -> Result<Trace>) -> Result<Vec<
 
 /// Prints what was measured.
 fn show<M: Measured>(bench: &Bench<M>, format: Format) -> Result {
-    match format {
-        Format::Text => print(bench.text()),
-        Format::Json => print_json(&bench.rows),
-    }
+    format.show(&bench.rows, || bench.text())
 }

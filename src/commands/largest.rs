@@ -14,7 +14,7 @@ use crate::codec_args::CodecArgs;
 use crate::exit::{Exit, Result, ended, usage};
 use crate::inputs::{InPlace, read_trace};
 use crate::networks::{NetworkArgs, is_network, read_network};
-use crate::output::{Format, print, print_json};
+use crate::output::Format;
 use crate::progress::Bar;
 
 /// Find the largest batch that a method can plan, or the smallest device
@@ -93,10 +93,7 @@ pub fn run(args: &Args) -> Result {
     drop(monitor);
     let asked = [args.method.as_str(), &args.network, &args.machine];
     let largest = Largest::new(answer, &machine, args.device, asked);
-    match args.format {
-        Format::Json => print_json(&largest)?,
-        Format::Text => print(&largest)?,
-    }
+    args.format.show(&largest, || largest.to_string())?;
     match largest.comparison.methods[0].status {
         Status::Ok => Ok(()),
         _ => Err(ended(Exit::Infeasible, largest.no_plan())),

@@ -10,7 +10,7 @@ use schema::{Bytes, Dtype};
 use super::show;
 use crate::device_args::OnDevice;
 use crate::exit::{Exit, OrExit, Result};
-use crate::output::{Format, print, print_json};
+use crate::output::Format;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -82,10 +82,7 @@ pub fn run(args: &Args) -> Result {
             runs: args.runs,
             percent: args.on.codec_sms.unwrap_or(100),
         })?;
-        return match args.format {
-            Format::Json => print_json(&measured),
-            Format::Text => print(measured),
-        };
+        return args.format.show(&measured, || measured.to_string());
     }
     show(&host_codecs(&settings)?, args.format)
 }
