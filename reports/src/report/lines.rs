@@ -5,7 +5,7 @@ use plotters::style::text_anchor::HPos;
 
 use super::plot::{self, COLOURS, Drawn, GRID, Hovers, INK, WIDTH, of_style, text_width};
 use crate::Picture;
-use crate::text::short;
+use crate::text::{percent, short};
 
 const HEIGHT: i32 = 380;
 const TOP: i32 = 30;
@@ -39,6 +39,14 @@ pub(super) struct Point {
     pub title: String,
 }
 
+impl Point {
+    /// An overhead at x, where there is a plan; its title says of what, and where.
+    pub fn overhead(x: f64, overhead: Option<f64>, name: &str, at: &str) -> Self {
+        let text = overhead.map_or_else(|| "no plan".into(), |o| format!("+{}", percent(o)));
+        Self { x, y: overhead.map(|o| o * 100.0), title: format!("{name}: {text}; {at}") }
+    }
+}
+
 impl Series {
     fn colour(&self) -> RGBColor {
         of_style(self.style)
@@ -60,6 +68,14 @@ impl Series {
 }
 
 impl Lines {
+    /// Overheads against something; none where no method has a plan.
+    pub fn of_overheads(name: String, x_axis: &str, mut series: Vec<Series>) -> Option<Self> {
+        series.retain(|series| series.points.iter().any(|point| point.y.is_some()));
+        let y_axis = "time over the iteration without a memory limit (%, square-root scale)".into();
+        let lines = Self { name, x_axis: x_axis.into(), y_axis, may_be_log: true, series };
+        (!lines.series.is_empty()).then_some(lines)
+    }
+
     pub fn picture(&self) -> Picture {
         plot::picture(&self.name, HEIGHT as u32, |area, hovers| self.paint(area, hovers))
     }
