@@ -110,30 +110,24 @@ pub fn measure_machine(how: &Measuring, monitor: &dyn Monitor) -> Result<Measure
     }
 }
 
-fn contention_of<L: Loads>(
-    loads: &mut L,
+fn contention_of(
+    loads: &mut impl Loads,
     repeats: usize,
     monitor: &dyn Monitor,
-) -> Result<Contention>
-where
-    MeasureError: From<L::Error>,
-{
+) -> Result<Contention> {
     let steps = Steps::new("contention", Load::ALL.len(), monitor);
-    steps.finish(|step| Ok(measure_contention(loads, repeats, step)?))
+    steps.finish(|step| measure_contention(loads, repeats, step))
 }
 
-fn link_of<C: Copies>(
-    copies: &mut C,
+fn link_of(
+    copies: &mut impl Copies,
     name: &str,
     sizes: &[Bytes],
     repeats: usize,
     monitor: &dyn Monitor,
-) -> Result<LinkCurve>
-where
-    MeasureError: From<C::Error>,
-{
+) -> Result<LinkCurve> {
     let steps = Steps::new("link", 2 * sizes.len(), monitor);
-    steps.finish(|step| Ok(measure_link(copies, name, sizes, repeats, step)?))
+    steps.finish(|step| measure_link(copies, name, sizes, repeats, step))
 }
 
 /// Counts steps for whoever waits.
