@@ -49,13 +49,11 @@ pub struct Curves {
 
 /// Why training ended early.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum TrainingError {
     /// The network does not take such images, or has no classes to tell.
     #[error("the network does not learn from these images: {why}")]
-    OtherImages {
-        /// What does not fit.
-        why: String,
-    },
+    OtherImages { why: String },
     /// An iteration did not end.
     #[error("an iteration did not end")]
     Run(#[from] RunFailure),

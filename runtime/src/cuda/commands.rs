@@ -106,23 +106,14 @@ pub struct Shares {
 
 /// Why a plan has no commands.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum CommandError {
     /// An op without a kernel.
     #[error("op `{op}`: {source}; use `--device host`")]
-    Op {
-        /// The op's name.
-        op: String,
-        /// What is missing.
-        source: NoKernel,
-    },
+    Op { op: String, source: NoKernel },
     /// A codec without kernels for what the plan does with it.
     #[error("the plan compresses on the device with {codec}: leave that codec away")]
-    Codec {
-        /// The codec.
-        codec: CodecRef,
-        /// Why not.
-        source: codecs::Error,
-    },
+    Codec { codec: CodecRef, source: codecs::Error },
     /// The plan cannot be carried out on any device.
     #[error(transparent)]
     Device(#[from] DeviceError),

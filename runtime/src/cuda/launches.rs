@@ -25,8 +25,8 @@ pub use dnn::{DNN, DnnCall, DnnKernel, dnn_call};
 /// An op that has no kernel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no CUDA kernel for {what}")]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub struct NoKernel {
-    /// What the op does.
     pub what: &'static str,
 }
 
