@@ -72,7 +72,6 @@ pub enum TrainingError {
 /// and a linear layer.
 ///
 /// # Errors
-///
 /// If the images are too small for two poolings.
 pub fn classifier(images: &Images, batch: usize) -> Result<Network, NotTrainable> {
     let batch = u32::try_from(batch).unwrap_or(u32::MAX);
@@ -99,7 +98,6 @@ pub fn classifier(images: &Images, batch: usize) -> Result<Network, NotTrainable
 /// first. `progress` is called after every iteration with its loss.
 ///
 /// # Errors
-///
 /// If the images do not fit the network, or an iteration does not end.
 pub fn train(
     device: &mut dyn Device,
@@ -147,7 +145,6 @@ fn copied(timeline: &Timeline) -> Bytes {
 /// statistics of gradients and activations.
 ///
 /// # Errors
-///
 /// As for [`train`].
 pub fn look_inside(
     device: &mut dyn Device,
