@@ -36,7 +36,6 @@ pub enum ClaimError {
 /// The codec that documents name.
 ///
 /// # Errors
-///
 /// Where no codec of this build has that name and parameter.
 pub fn codec_of(named: &CodecRef) -> Result<Box<dyn Codec>, Error> {
     let name = match named.parameter {
@@ -51,7 +50,6 @@ pub fn codec_of(named: &CodecRef) -> Result<Box<dyn Codec>, Error> {
 /// 32-bit floats, as planning does.
 ///
 /// # Errors
-///
 /// The first claim that is not so.
 pub fn check_claims(plan: &Plan, trace: &Trace) -> Result<Claims, ClaimError> {
     let on_device = plan.buffers.iter().filter_map(|b| b.compressed);

@@ -28,20 +28,12 @@ pub enum At {
 
 /// Something that a stream does.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "the variants name the fields")]
 pub enum Command {
     /// Launches a kernel.
     Launch(Launch<Argument<At>>),
-    /// Copies between the arenas.
-    Copy {
-        /// To the host, or to the device.
-        direction: Direction,
-        /// Bytes into the device's arena.
-        device: u64,
-        /// Where on the host.
-        host: OnHost,
-        /// How many bytes.
-        bytes: u64,
-    },
+    /// Copies between the arenas: so many bytes, from or to so far into the device's.
+    Copy { direction: Direction, device: u64, host: OnHost, bytes: u64 },
     /// Lets the host's processor work on what is on the copy's way.
     ByHost(HostWork),
 }
