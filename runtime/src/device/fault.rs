@@ -11,6 +11,7 @@ use schema::Lane;
 /// second compression, or those of a tensor, make is damaged), `delay:h2d:3:5ms` (the third action
 /// of a lane starts late).
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the variants name the fields")]
 pub enum Fault {
     /// A copy to the host fails, counted from 1 in each iteration.
     D2h(u32),
@@ -20,15 +21,8 @@ pub enum Fault {
     HostMemory,
     /// A compressed form is damaged after it was made.
     Corrupt(Damaged),
-    /// An action starts late.
-    Delay {
-        /// The lane.
-        lane: Lane,
-        /// Which of its actions, counted from 1.
-        number: u32,
-        /// How late.
-        by: Duration,
-    },
+    /// One of a lane's actions, counted from 1, starts late.
+    Delay { lane: Lane, number: u32, by: Duration },
 }
 
 /// Which compressed forms are damaged.

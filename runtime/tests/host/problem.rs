@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use planner::methods::by_name;
 use planner::{CodecOptions, NoMonitor, PlanError, Problem};
 use runtime::network::{Measured, Network};
+use runtime::profile::zeros;
 use schema::{
     Bandwidth, Bytes, BytesPerSec, CodecModel, CodecModels, Compute, Device, Fidelity, Host, Link,
     Machine, ModelBasis, Nanos, Origin, Plan, Provenance, RatioBand, SizeModel, TimeModel,
@@ -13,16 +14,14 @@ use schema::{
 };
 
 use crate::networks;
-use crate::reference::InCore;
 
 pub const SEED: u64 = 5;
 
 /// The trace of a network, with the sparsity of its first iteration.
 pub fn trace(network: &Network) -> Trace {
-    let mut first = InCore::new(network, SEED);
-    first.iterate();
     let durations = network.ops().iter().map(|op| Nanos(2_000 + op.work.flops / 2));
-    let measured = Measured { durations: durations.collect(), sparsity: first.sparsity() };
+    let measured =
+        Measured { durations: durations.collect(), sparsity: zeros(network, 1, SEED).unwrap() };
     let provenance = Provenance::new(Origin::Modelled, "none", "a test");
     network.trace(&measured, provenance)
 }
