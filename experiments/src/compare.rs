@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use planner::methods::{self, Method};
-use planner::{Monitor, PlanError, Problem, ProvenPlan, bound, least_budget};
+use planner::{Monitor, NoMonitor, PlanError, Problem, ProvenPlan, least_budget, tightened};
 use reports::{Comparison, MethodResult, Status};
 use schema::{Bytes, Choice, Document, Nanos, Plan, Reference, Task, Trace};
 use simulator::{InCore, Infeasible};
@@ -175,7 +175,7 @@ pub fn comparison_with_bound(
     in_core: &InCore,
     methods: Vec<MethodResult>,
 ) -> Comparison {
-    comparison(problem, in_core, bound(problem).time(), methods)
+    comparison(problem, in_core, tightened(problem, &NoMonitor).time(), methods)
 }
 
 /// The iteration without a memory limit, as reports have it.
