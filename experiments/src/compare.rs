@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use networks::suggest::instead;
 use planner::methods::{self, Method};
-use planner::{Monitor, PlanError, Problem, ProvenPlan, bound, least_budget};
+use planner::{Monitor, NoMonitor, PlanError, Problem, ProvenPlan, least_budget, tightened};
 use reports::{Comparison, MethodResult, Status};
 use schema::{Bytes, Choice, Document, Nanos, Plan, Reference, Task, Trace};
 use simulator::{InCore, Infeasible};
@@ -176,7 +176,7 @@ pub fn comparison_with_bound(
     in_core: &InCore,
     methods: Vec<MethodResult>,
 ) -> Comparison {
-    comparison(problem, in_core, bound(problem).time(), methods)
+    comparison(problem, in_core, tightened(problem, &NoMonitor).time(), methods)
 }
 
 /// The iteration without a memory limit, as reports have it.
