@@ -178,20 +178,11 @@ fn the_readme_s_example_is_a_machine() {
 #[test]
 fn names_that_are_none_are_refused_with_a_remedy() {
     let long = "x".repeat(10_000);
-    let names = [
-        "titan-w",
-        "a100",
-        "quantum",
-        "titan-v+pcie9",
-        "titan-v+",
-        "pcie5",
-        "titan-v+p100",
-        "titan-v+pcie5+codec",
-        "",
-        "+pcie5",
-    ];
+    let names = "titan-w a100 quantum titan-v+pcie9 titan-v+ pcie5 titan-v+p100 titan-v+pcie5+codec  \
+                 +pcie5";
     let say = |name: &str| causes(&machine(name).expect_err("no such machine"));
-    let lines: Vec<String> = names.iter().map(|name| format!("`{name}`: {}", say(name))).collect();
+    let lines = names.split(' ').map(|name| format!("`{name}`: {}", say(name)));
+    let lines: Vec<String> = lines.collect();
     insta::assert_snapshot!(lines.join("\n"));
     assert!(matches!(machine(&long), Err(ScenarioError::Unknown { .. })));
 }

@@ -132,21 +132,9 @@ mod tests {
 
     #[test]
     fn what_is_no_fault_is_refused_with_what_there_is() {
-        for text in [
-            "",
-            "copy-out",
-            "copy-out:0",
-            "copy-in:x",
-            "host-memory:",
-            "corrupt:",
-            "corrupt:0",
-            "delay:h2d:3",
-            "delay:up:3:5ms",
-            "delay:h2d:0:5ms",
-            "delay:h2d:3:5",
-            "delay:h2d:1:1s:2",
-            "fire",
-        ] {
+        let texts = " copy-out copy-out:0 copy-in:x host-memory: corrupt: corrupt:0 delay:h2d:3 \
+                     delay:up:3:5ms delay:h2d:0:5ms delay:h2d:3:5 delay:h2d:1:1s:2 fire";
+        for text in texts.split(' ') {
             let error = text.parse::<Fault>().expect_err(text).to_string();
             assert!(
                 error.contains(&format!("`{text}`")) && error.contains("delay:LANE"),
