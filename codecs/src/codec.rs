@@ -13,7 +13,7 @@ pub enum Fidelity {
     /// Every finite value within this absolute error.
     Bounded { max_abs_error: f64 },
     /// As good as the given number of bits allows; the error depends on the data and must be
-    /// measured ([`quality`](crate::quality::quality)).
+    /// measured ([`difference`](crate::quality::difference)).
     FixedRate { bits_per_value: f64 },
 }
 

@@ -17,7 +17,7 @@ pub enum IbpError {
     #[error("there is no row: invariant bits are learned from at least one")]
     NoRows,
     /// No cluster, or more than can be told apart.
-    #[error("{0} clusters: there must be between 1 and {max}", max = super::Clusters::MAX)]
+    #[error("{0} clusters: there must be between 1 and {max}", max = super::MAX_CLUSTERS)]
     ClusterCount(usize),
     /// A row that is not in the table.
     #[error("row {row} of a table of {rows} rows")]
