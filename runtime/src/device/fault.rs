@@ -61,7 +61,6 @@ impl FromStr for Fault {
     }
 }
 
-/// As it is parsed.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
