@@ -92,13 +92,7 @@ mod tests {
             buffers: Vec::new(),
             host_buffers: Vec::new(),
             actions: Vec::new(),
-            predicted: Predicted {
-                iteration: Nanos(0),
-                peak: Bytes(0),
-                arena: Bytes(0),
-                host_arena: Bytes(0),
-                bound: None,
-            },
+            predicted: Predicted::default(),
         }
     }
 

@@ -41,7 +41,7 @@ pub use codecs::{CodecLane, Codecs};
 pub use contract::{ContractError, check_contract};
 pub use cutoff::Cutoff;
 pub use evaluator::{Awaited, Evaluator, Infeasible, Outcome, Record, RecordedCopy};
-pub use figures::{Figures, Misstated, check_figures};
+pub use figures::{Misstated, check_figures, figures};
 pub use in_core::{InCore, in_core};
 pub use model::{Gap, GapId, Model, NO_OP};
 pub use parts::{Materialised, Packing, Position, Residency, Treatment, Work};

@@ -5,7 +5,7 @@ use schema::{
     Action, ActionId, Buffer, BufferId, Bytes, Document, Fidelity, HostBuffer, HostBufferId, Nanos,
     Plan, Predicted, Task, TensorId,
 };
-use simulator::Figures;
+use simulator::figures;
 
 use crate::sandbox::Sandbox;
 
@@ -59,8 +59,7 @@ impl Case {
 
     /// What `verify` prints with a code of a plan that states its figures as they are.
     fn says(&self, mut plan: Plan, code: i32) -> String {
-        let Figures { iteration, peak, arena, host_arena } = Figures::of(&plan);
-        plan.predicted = Predicted { iteration, peak, arena, host_arena, bound: None };
+        plan.predicted = Predicted { bound: None, ..figures(&plan) };
         self.says_as_stated(&plan, code)
     }
 
