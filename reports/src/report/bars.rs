@@ -3,6 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
+use super::Figure;
 use super::plot::{self, Drawn, GRID, Hovers, INK, WIDTH, legend_height, step, text_width};
 use crate::Picture;
 use crate::text::short;
@@ -44,6 +45,12 @@ pub(super) struct Part {
 }
 
 impl Bars {
+    /// A figure of them; none without a bar.
+    pub fn figure(self, id: &str, title: &str, caption: String) -> Option<Figure> {
+        let picture = (!self.bars.is_empty()).then(|| self.picture())?;
+        Some(Figure::new(id, title, caption, vec![picture]))
+    }
+
     pub fn picture(&self) -> Picture {
         let legend = legend_height(&self.shown(), 16);
         let line = if self.line.is_some() { 20 } else { 0 };
