@@ -127,6 +127,22 @@ impl NetworkArgs {
         Ok(recipe(name, conventions, self.options(batch)?)?)
     }
 
+    /// The recipe of a network that runs here, named with these options and with a batch.
+    pub fn recipe_to_run(&self, name: &str) -> Result<Recipe> {
+        if !is_network(name) {
+            return Err(usage(format!(
+                "{name} is no network: name one of `list networks`, or a file (.toml or .onnx)"
+            )));
+        }
+        let Some(batch) = self.batch else {
+            return Err(usage(format!("{name}: state its batch, such as `--batch 16`")));
+        };
+        if self.conventions.as_deref().is_some_and(|name| name != "tidegate") {
+            return Err(usage("--conventions: what runs here has tidegate's: leave it away"));
+        }
+        Ok(Recipe { conventions: Framework::Tidegate, ..self.recipe(name, batch)? })
+    }
+
     /// The trace of a network that is named with these options, and with a batch.
     pub fn modelled_trace(&self, name: &str, machine: &Machine) -> Result<Trace> {
         let Some(batch) = self.batch else {

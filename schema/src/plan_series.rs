@@ -69,7 +69,7 @@ impl Document for PlanSeries {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bytes, Digest, Nanos, Predicted, Reference};
+    use crate::{Bytes, Digest, Predicted, Reference};
     use std::path::Path;
 
     fn plan() -> Plan {
