@@ -133,7 +133,6 @@ impl Allow {
     }
 }
 
-/// The choices together.
 pub fn allowed(choices: &[Allow]) -> Allowed {
     Allowed {
         swap: choices.contains(&Allow::Swap),

@@ -78,7 +78,6 @@ fn image(text: &str) -> std::result::Result<[u32; 2], String> {
 }
 
 impl NetworkArgs {
-    /// The options, for one batch.
     pub fn options(&self, batch: u32) -> Result<NetworkOptions> {
         let known = |what: &str, name: &str, all: &str| {
             usage(format!("--{what}: there is no `{name}`: write {all}"))

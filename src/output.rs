@@ -51,7 +51,6 @@ impl Format {
     }
 }
 
-/// Prints a value as JSON.
 pub fn print_json(value: &impl serde::Serialize) -> Result {
     let text = serde_json::to_string_pretty(value).or_exit(Exit::Failed)?;
     print(format!("{text}\n"))

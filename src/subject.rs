@@ -32,7 +32,6 @@ pub fn standard() -> Vec<Subject> {
 }
 
 impl Subject {
-    /// How it is built.
     pub fn recipe(&self) -> Result<Recipe> {
         self.options.recipe_to_run(&self.name)
     }

@@ -26,7 +26,6 @@ pub fn recipe(network: &str, conventions: Framework, options: NetworkOptions) ->
     Ok(Recipe { network: network.to_string(), file, conventions, options })
 }
 
-/// The network of a recipe.
 fn described(recipe: &Recipe) -> Result<Network> {
     let name = &recipe.network;
     if let Some(digest) = &recipe.file

@@ -130,7 +130,6 @@ fn link_of(
     steps.finish(|step| measure_link(copies, name, sizes, repeats, step))
 }
 
-/// Counts steps for whoever waits.
 struct Steps<'a> {
     progress: Progress,
     monitor: &'a dyn Monitor,

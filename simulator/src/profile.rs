@@ -16,7 +16,6 @@ pub struct Profile {
     blocks: usize,
 }
 
-/// Moments in a block.
 const BLOCK: usize = 16;
 
 /// A node: its number, its first block and how many it has.

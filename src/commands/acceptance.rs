@@ -59,7 +59,6 @@ fn minutes(text: &str) -> std::result::Result<f64, String> {
     minutes.ok_or_else(|| "write minutes, such as 8 or 0.5, at most a day".into())
 }
 
-/// Goes through the steps.
 pub fn run(args: &Args) -> Result {
     if let Some(file) = &args.show {
         let mut document = Acceptance::read(file)?;

@@ -47,7 +47,6 @@ struct ReplayArgs {
     format: Format,
 }
 
-/// Runs the measurement.
 pub fn run(args: &Args) -> Result {
     match &args.what {
         What::Replay(args) => {
@@ -68,7 +67,6 @@ fn traces(names: &[String], read: impl Fn(&str) -> Result<Trace>) -> Result<Vec<
     names.into_iter().map(|name| read(&name).map(|trace| (name, trace))).collect()
 }
 
-/// Prints what was measured.
 fn show<M: Measured>(bench: &Bench<M>, format: Format) -> Result {
     format.show(&bench.rows, || bench.text())
 }

@@ -76,7 +76,6 @@ pub struct Args {
     format: Format,
 }
 
-/// Measures, plans, runs and shows.
 pub fn run(args: &Args) -> Result {
     let how = Measuring { graph: args.graph, budget: args.within, ..args.device.measuring()? };
     how.target.check_graph(how.graph, how.warmup)?;

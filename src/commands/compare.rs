@@ -38,7 +38,6 @@ pub struct Args {
     wide: bool,
 }
 
-/// Plans with each method and prints the comparison.
 pub fn run(args: &Args) -> Result {
     let chosen = methods_of(&args.methods, args.problem.codecs.none())?;
     let inputs = args.problem.read(args.budget.budget)?;

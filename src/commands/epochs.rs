@@ -62,7 +62,6 @@ fn epochs(text: &str) -> std::result::Result<Range<u32>, String> {
 /// Nobody plans more epochs than this one by one.
 const MOST_EPOCHS: u32 = 10_000;
 
-/// Plans, proves, writes and shows.
 pub fn run(args: &Args) -> Result {
     let method = method(&args.method)?;
     if args.zeros.is_none() && !is_network(&args.problem.trace) {

@@ -56,7 +56,6 @@ pub struct Args {
     format: Format,
 }
 
-/// Searches and shows.
 pub fn run(args: &Args) -> Result {
     let method = method(&args.method)?;
     let machine = read_machine(&args.machine)?;

@@ -44,7 +44,6 @@ enum What {
     Devices,
 }
 
-/// Lists.
 pub fn run(args: &Args) -> Result {
     let list = match args.what {
         What::Machines => bundled::machines(),

@@ -37,7 +37,6 @@ pub struct Args {
     format: Format,
 }
 
-/// Plans, proves, writes and shows.
 pub fn run(args: &Args) -> Result {
     let method = method(&args.method)?;
     let inputs = args.problem.read(args.budget.budget)?;

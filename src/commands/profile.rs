@@ -57,7 +57,6 @@ pub struct Args {
     output: PathBuf,
 }
 
-/// Measures, writes and shows.
 pub fn run(args: &Args) -> Result {
     let recipe = args.network.recipe_to_run(&args.name)?;
     let network = computing(&recipe)?;

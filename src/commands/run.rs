@@ -69,7 +69,6 @@ pub struct Args {
     format: Format,
 }
 
-/// Runs, writes and shows.
 pub fn run(args: &Args) -> Result {
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
     let plan = Plan::read(&args.plan)?;

@@ -69,7 +69,6 @@ pub struct Args {
     format: Format,
 }
 
-/// Learns from the file, predicts and prints.
 pub fn run(args: &Args) -> Result {
     let machine = read_machine(&args.machine)?;
     let access = match &args.counts {

@@ -78,7 +78,6 @@ impl ValueEnum for WayArg {
     }
 }
 
-/// Measures, plans, trains, and shows.
 pub fn run(args: &Args) -> Result {
     let asked = Asked {
         ways: args.ways.iter().map(|way| way.0).collect(),

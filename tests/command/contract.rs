@@ -35,7 +35,6 @@ struct Case {
 }
 
 impl Case {
-    /// The plan that keeps everything.
     fn new() -> Self {
         let sandbox = Sandbox::new();
         sandbox.write("trace.json", TRACE);
@@ -44,7 +43,6 @@ impl Case {
         case
     }
 
-    /// A plan that compresses.
     fn with_codecs(codecs: &str) -> Self {
         let options = format!("--codecs {codecs} --lossy --sparsity 60% --allow keep,compress");
         let trace = "tests/recordings/small.dtr.jsonl";

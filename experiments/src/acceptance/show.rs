@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 use super::document::{Acceptance, StepResult};
 use crate::check::CheckResult;
 
-/// A part of the page.
 struct Section {
     title: String,
     facts: Vec<[String; 2]>,

@@ -14,7 +14,6 @@ pub struct Step {
     pub(super) commands: Vec<Command>,
 }
 
-/// A command of tidegate's.
 pub(super) struct Command {
     /// What its figures are called.
     pub what: &'static str,

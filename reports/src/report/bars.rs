@@ -13,7 +13,6 @@ const ROW: i32 = 30;
 const HEADING: i32 = 34;
 const BAR: i32 = 20;
 
-/// A chart of horizontal bars.
 pub(super) struct Bars {
     pub name: String,
     /// What the axis measures, with its unit.
@@ -25,7 +24,6 @@ pub(super) struct Bars {
     pub line: Option<(f64, String)>,
 }
 
-/// One bar.
 pub(super) struct Bar {
     /// Stands above the bar, where a group of bars begins with it.
     pub heading: Option<String>,
@@ -35,7 +33,6 @@ pub(super) struct Bar {
     pub label: String,
 }
 
-/// A part of a bar.
 pub(super) struct Part {
     pub kind: usize,
     /// Negative values are drawn as zero.

@@ -22,7 +22,6 @@ pub(super) struct Lines {
     pub series: Vec<Series>,
 }
 
-/// One line.
 pub(super) struct Series {
     pub name: String,
     /// Position among all names of the report, so that it looks the same in all its figures.
@@ -31,7 +30,6 @@ pub(super) struct Series {
     pub points: Vec<Point>,
 }
 
-/// A point of a line.
 pub(super) struct Point {
     pub x: f64,
     pub y: Option<f64>,

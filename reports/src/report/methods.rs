@@ -67,7 +67,6 @@ pub(super) fn overhead(setting: &Setting) -> Option<Figure> {
     )
 }
 
-/// What each method copies.
 pub(super) fn moved(setting: &Setting) -> Option<Figure> {
     let plans = setting.plans();
     let bars = plans.iter().filter_map(|(method, _)| {

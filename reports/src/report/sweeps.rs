@@ -19,7 +19,6 @@ enum Varied {
 }
 
 impl Varied {
-    /// Its value in a setting.
     fn value(self, setting: &Setting) -> Option<f64> {
         match self {
             Self::Bandwidth => setting.bandwidth.map(|bandwidth| bandwidth.as_gb_per_s()),

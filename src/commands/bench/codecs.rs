@@ -53,7 +53,6 @@ pub struct Args {
     format: Format,
 }
 
-/// Times codecs.
 pub fn run(args: &Args) -> Result {
     let target = args.on.target()?;
     let all = || codecs::all().iter().map(|entry| entry.example.parse());
