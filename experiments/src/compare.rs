@@ -6,8 +6,8 @@ use networks::suggest::instead;
 use planner::methods::{self, Method};
 use planner::{Monitor, NoMonitor, PlanError, Problem, ProvenPlan, least_budget, tightened};
 use reports::{Comparison, MethodResult, Status};
-use schema::{Bytes, Choice, Document, Nanos, Plan, Reference, Task, Trace};
-use simulator::{InCore, Infeasible};
+use schema::{Bytes, Choice, Document, InCore, Nanos, Plan, Reference, Task, Trace};
+use simulator::Infeasible;
 
 use crate::{Error, Result};
 
@@ -163,7 +163,7 @@ pub fn comparison(
         provenance: Some(trace.provenance.clone()),
         machine: Reference { name: machine.name.clone(), digest: machine.digest() },
         budget,
-        in_core: reported(in_core),
+        in_core: *in_core,
         bound,
         least_budget: Some(least_budget(problem).0),
         methods,
@@ -177,12 +177,6 @@ pub fn comparison_with_bound(
     methods: Vec<MethodResult>,
 ) -> Comparison {
     comparison(problem, in_core, tightened(problem, &NoMonitor).time(), methods)
-}
-
-/// The iteration without a memory limit, as reports have it.
-pub(crate) fn reported(in_core: &InCore) -> reports::InCore {
-    let InCore { iteration, peak, fixed, .. } = *in_core;
-    reports::InCore { iteration, peak, fixed }
 }
 
 /// States how far a row is over a bound.

@@ -5,9 +5,10 @@ use networks::suggest::instead;
 use planner::{Allowed, CodecOptions, Limits, Problem};
 use scenarios::Budget;
 use schema::{
-    Bytes, CodecModel, CodecModels, Document, Fidelity, Machine, Reference, Role, Tensor, Trace,
+    Bytes, CodecModel, CodecModels, Document, Fidelity, InCore, Machine, Reference, Role, Tensor,
+    Trace,
 };
-use simulator::{InCore, in_core};
+use simulator::in_core;
 
 use crate::{Error, Result};
 

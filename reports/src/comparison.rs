@@ -1,7 +1,7 @@
 //! What `tidegate compare` found: one value, of which the JSON output is the serialisation and
 //! the text output a [table](crate::table).
 
-use schema::{Bytes, Nanos, Provenance, Reference};
+use schema::{Bytes, InCore, Nanos, Provenance, Reference};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Deserialize, Serialize};
 
@@ -30,21 +30,6 @@ pub struct Comparison {
     pub least_budget: Option<Bytes>,
     /// One entry per method, in the order in which they were asked for.
     pub methods: Vec<MethodResult>,
-}
-
-/// The iteration without a memory limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct InCore {
-    /// Time of all ops, one after another.
-    #[serde(rename = "iteration_ns")]
-    pub iteration: Nanos,
-    /// Largest sum of live tensors.
-    #[serde(rename = "peak_bytes")]
-    pub peak: Bytes,
-    /// The part that no op makes, which is there before the iteration and after it.
-    #[serde(rename = "fixed_bytes")]
-    pub fixed: Bytes,
 }
 
 /// How one method did.

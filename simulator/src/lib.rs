@@ -42,7 +42,7 @@ pub use contract::{ContractError, check_contract};
 pub use cutoff::Cutoff;
 pub use evaluator::{Awaited, Evaluator, Infeasible, Outcome, Record, RecordedCopy};
 pub use figures::{Misstated, check_figures, figures};
-pub use in_core::{InCore, in_core};
+pub use in_core::in_core;
 pub use model::{Gap, GapId, Model, NO_OP};
 pub use parts::{Materialised, Packing, Position, Residency, Treatment, Work};
 pub use policy::{OffloadStart, Policy, PrefetchGate};

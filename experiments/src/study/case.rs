@@ -9,8 +9,8 @@ use planner::{Allowed, CodecOptions, Limits, Monitor, methods};
 use profiler::import::InPlaceOps;
 use reports::MethodResult;
 use scenarios::{Budget, Find, LinkChoice, Place, Point, Study};
-use schema::{Bandwidth, Bytes, BytesPerSec, Digest, Document, Machine, Trace};
-use simulator::{InCore, in_core};
+use schema::{Bandwidth, Bytes, BytesPerSec, Digest, Document, InCore, Machine, Trace};
+use simulator::in_core;
 
 use crate::compressed_forms::CompressedForms;
 use crate::largest::{Budgeted, Question, largest_batch, smallest_budget};
