@@ -23,7 +23,7 @@ use std::time::Instant;
 
 use planner::families::{self, Family};
 use planner::methods::{Dtr, Method, Tide};
-use planner::{Allowed, Bound, CodecOptions, Limits, NoMonitor, Problem, bound, plan};
+use planner::{Allowed, Bound, CodecOptions, Limits, NoMonitor, Problem, bound, plan, tightened};
 use profiler::import::{ImportOptions, import};
 use schema::{Bytes, CodecModels, Machine, Trace};
 use simulator::in_core;
@@ -182,8 +182,16 @@ fn bounds(trace: &Trace, machine: &Machine, variant: &Variant, percent: u64) -> 
     let begin = Instant::now();
     let first = bound(&problem);
     let taken = begin.elapsed().as_secs_f64();
+    let begin = Instant::now();
+    let last = tightened(&problem, &NoMonitor);
+    let longer = begin.elapsed().as_secs_f64();
     let name = &trace.network;
-    format!("  {name:<12} {percent} %: {} in {:.1} ms", overhead(first), 1000.0 * taken)
+    format!(
+        "  {name:<12} {percent} %: {} in {:.1} ms, {} in {longer:.2} s",
+        overhead(first),
+        1000.0 * taken,
+        overhead(last)
+    )
 }
 
 fn row(

@@ -24,9 +24,9 @@
 use schema::{Bytes, Nanos, OpId};
 use simulator::{CodecLane, Gap, GapId};
 
-use crate::Problem;
 use crate::cut::Cuts;
 use crate::kept_load::certain_load;
+use crate::{Monitor, Problem, Progress};
 
 /// Bounds are computed at this many ops, those with the most bytes too many. Any choice of ops
 /// gives a bound.
@@ -65,6 +65,24 @@ pub fn bound(problem: &Problem) -> Bound {
             Bound::Time(time) => Bound::Time(time.max(problem.trace.total_time() + Nanos(extra))),
             infeasible => infeasible,
         },
+    }
+}
+
+/// The same with more time: several places of the iteration together, where nothing is copied or
+/// compressed. Told to stop, it is what is known by then. It is found once for a problem.
+pub fn tightened(problem: &Problem, monitor: &dyn Monitor) -> Bound {
+    let proceed = |done, of| monitor.proceed(Progress { phase: "bound", done, of });
+    tightened_while(problem, &proceed)
+}
+
+/// The same, as long as it may go on, which is told how far it is.
+pub(crate) fn tightened_while(problem: &Problem, proceed: &dyn Fn(u64, u64) -> bool) -> Bound {
+    match bound(problem) {
+        Bound::Time(time) => {
+            let more = problem.trace.total_time() + Nanos(problem.more_places(proceed));
+            Bound::Time(time.max(more))
+        }
+        infeasible => infeasible,
     }
 }
 

@@ -48,10 +48,12 @@
 //! (`prices.rs`), each cut being a plane.
 
 mod carried;
+mod climb;
 mod flow;
 mod lazy;
 mod place;
 mod prices;
+mod several;
 mod ways;
 
 use schema::{Bytes, OpId, TensorId};
@@ -124,6 +126,17 @@ pub(crate) fn cuts(problem: &Problem) -> (Cuts, usize) {
     }
     let mut search = Search::new(problem);
     (search.look_around().unwrap_or(Cuts::Extra(search.extra)), search.best_at)
+}
+
+/// The bound of several places together where nothing is copied or compressed, in nanoseconds
+/// beyond the time of all ops. Told not to proceed, it says what it has.
+pub(crate) fn more_places(problem: &Problem, proceed: &dyn Fn(u64, u64) -> bool) -> u64 {
+    let mut search = Search::new(problem);
+    let may = problem.allowed;
+    if may.swap || may.compress || search.look_around().is_some() || search.extra == 0 {
+        return search.extra;
+    }
+    several::extra(problem, search.best_at, search.extra, proceed)
 }
 
 /// What has been found so far.

@@ -31,7 +31,7 @@ mod runs;
 mod split_mix;
 mod spread;
 
-pub use bound::{Bound, bound};
+pub use bound::{Bound, bound, tightened};
 pub use codecs::{CodecOptions, CodecTable};
 pub use cut::least_budget;
 pub use decided::Decided;

@@ -9,10 +9,11 @@
 use schema::{Nanos, Plan};
 use simulator::ProvenPlan;
 
+use crate::bound::tightened_while;
 use crate::fit::{lower_where_it_fits, share};
 use crate::method::Method;
 use crate::monitor::Cancellation;
-use crate::{Decided, Monitor, PlanError, Problem, Result, bound};
+use crate::{Decided, Monitor, PlanError, Problem, Result};
 
 /// What the settings of a plan have where its search was told to stop before it was done.
 pub const INTERRUPTED: &str = "interrupted";
@@ -31,10 +32,15 @@ pub fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Re
     }
     let allowed = method.restricts(problem.allowed);
     let monitor = &Cancellation::new(monitor);
-    let mut plan = match allowed == problem.allowed {
-        true => fastest(method, problem, monitor),
-        false => fastest(method, &problem.restricted_to(allowed), monitor),
-    }?;
+    // What the plan is held against is found beside it.
+    let (plan, _) = rayon::join(
+        || match allowed == problem.allowed {
+            true => fastest(method, problem, monitor),
+            false => fastest(method, &problem.restricted_to(allowed), monitor),
+        },
+        || tightened_while(problem, &|_, _| !monitor.cancelled()),
+    );
+    let mut plan = plan?;
     monitor.found(plan.predicted.iteration);
     plan.method = method.name().to_string();
     plan.settings = method.settings();
@@ -48,7 +54,7 @@ pub fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Re
 /// The plan of a problem with what the problem says of it, proven.
 pub(crate) fn proven(mut plan: Plan, problem: &Problem) -> Result<ProvenPlan> {
     plan.settings.extend(problem.settings.clone());
-    plan.predicted.bound = bound(problem).time();
+    plan.predicted.bound = tightened_while(problem, &|_, _| true).time();
     let method = plan.method.clone();
     ProvenPlan::check(plan, problem.trace).map_err(|cause| PlanError::Unproven { method, cause })
 }

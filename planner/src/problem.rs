@@ -11,7 +11,7 @@ use schema::{
 use simulator::{CodecLane, Evaluator, GapId, Model, Policy, Treatment};
 
 use crate::codecs::{CodecOptions, CodecTable, is_transient};
-use crate::cut::{Cuts, cuts};
+use crate::cut::{Cuts, cuts, more_places};
 use crate::feature_maps::feature_maps;
 use crate::relaxation::{Relaxation, relax};
 
@@ -41,6 +41,7 @@ pub struct Problem<'a> {
     relaxation: OnceLock<Relaxation>,
     trace_digest: Arc<OnceLock<Digest>>,
     cuts: OnceLock<(Bytes, Allowed, (Cuts, usize))>,
+    more_places: OnceLock<(Bytes, Allowed, Limits, u64)>,
     evaluations_made: Arc<AtomicU64>,
 }
 
@@ -99,6 +100,7 @@ impl<'a> Problem<'a> {
             relaxation: OnceLock::new(),
             trace_digest: Arc::default(),
             cuts: OnceLock::new(),
+            more_places: OnceLock::new(),
             evaluations_made: Arc::default(),
         }
     }
@@ -178,6 +180,14 @@ impl<'a> Problem<'a> {
         let of = (self.budget, self.allowed);
         let (budget, allowed, found) = *self.cuts.get_or_init(|| (of.0, of.1, cuts(self)));
         if of == (budget, allowed) { found } else { cuts(self) }
+    }
+
+    /// What several places of the iteration say of the problem, found when first asked for.
+    pub(crate) fn more_places(&self, proceed: &dyn Fn(u64, u64) -> bool) -> u64 {
+        let of = (self.budget, self.allowed, self.limits);
+        let find = || (of.0, of.1, of.2, more_places(self, proceed));
+        let (budget, allowed, limits, found) = *self.more_places.get_or_init(find);
+        if of == (budget, allowed, limits) { found } else { more_places(self, proceed) }
     }
 
     /// How long it takes to run each op, and run it again, and to copy for each gap, out and in:

@@ -1,7 +1,7 @@
 //! The points of the curves, and the smallest budgets for a slowdown.
 
 use planner::methods::Method;
-use planner::{Monitor, Problem, bound};
+use planner::{Monitor, Problem, tightened};
 use reports::{FrontierPoint, MethodResult, Smallest};
 use schema::{Bytes, Nanos};
 
@@ -138,7 +138,7 @@ impl<'a> Curves<'a> {
 
     fn answer(&self, asked: Asked, problem: &Problem, monitor: &dyn Monitor) -> Result<Answer> {
         Ok(match asked {
-            None => Answer::Bound(bound(problem).time()),
+            None => Answer::Bound(tightened(problem, monitor).time()),
             Some(method) => {
                 let found = result_of(method, problem, monitor, &self.inputs.in_core)?;
                 Answer::Row(Box::new(found.row))

@@ -6,7 +6,7 @@ use schema::TensorId;
 use super::ways::{MEMORY, SPENT};
 use super::{Place, Search, extra_at};
 use crate::Problem;
-use crate::runs::{Rerun, Reruns};
+use crate::runs::{Rerun, Reruns, stage};
 
 const CHOICES: usize = 3;
 
@@ -31,36 +31,47 @@ pub(crate) fn lazy(problem: &Problem) -> Option<Vec<Vec<Rerun>>> {
     choices.sort_by_key(|(time, _)| *time);
     choices.dedup();
     choices.truncate(CHOICES);
-    Some(choices.into_iter().filter_map(|(_, held)| reruns(problem, op, &held)).collect())
+    let held = |held: &[bool], tensor: TensorId| held[tensor.index()];
+    let reruns = |(_, all): (i128, Vec<bool>)| reruns(problem, &[op], &|_, t| held(&all, t));
+    Some(choices.into_iter().map(reruns).collect())
 }
 
-/// The schedule in which all is made again as late as it can be; none where something cannot be by
-/// then.
-fn reruns(problem: &Problem, place: usize, held: &[bool]) -> Option<Vec<Rerun>> {
+/// The schedule in which all is made again as late as it can be, but for what is held at some
+/// places, by their number. What cannot be made again by then is held.
+pub(super) fn reruns(
+    problem: &Problem,
+    places: &[usize],
+    held: &dyn Fn(usize, TensorId) -> bool,
+) -> Vec<Rerun> {
     let trace = problem.trace;
+    let tensors = || (0..trace.tensors.len()).map(TensorId::from_index);
     let mut reruns = Reruns::default();
-    // Before the place all that has been made is there until its last use.
-    let mut is_there = vec![true; held.len()];
+    // Before the first place all that has been made is there until its last use.
+    let mut is_there = vec![true; trace.tensors.len()];
     for (index, op) in trace.ops.iter().enumerate() {
-        if index == place {
-            for tensor in trace.tensors.iter().enumerate().map(|(t, _)| TensorId::from_index(t)) {
-                let maker = problem.model.producer(tensor);
+        if let Ok(place) = places.binary_search(&index) {
+            let maker = |tensor| problem.model.producer(tensor);
+            let is_made = |t: &TensorId| maker(*t).is_none_or(|maker| maker.index() < index);
+            for tensor in tensors().filter(|t| is_made(t) && held(place, *t)) {
+                bring_back(problem, tensor, index, &mut is_there, &mut reruns);
+            }
+            for tensor in tensors() {
                 let empty = trace.tensors[tensor.index()].bytes.0 == 0;
-                is_there[tensor.index()] =
-                    held[tensor.index()] || maker.is_none() || empty || op.reads.contains(&tensor);
+                is_there[tensor.index()] = held(place, tensor)
+                    || maker(tensor).is_none()
+                    || empty
+                    || op.reads.contains(&tensor) && is_there[tensor.index()];
             }
         }
         for tensor in &op.reads {
-            bring_back(problem, *tensor, index, &mut is_there, &mut reruns)?;
+            bring_back(problem, *tensor, index, &mut is_there, &mut reruns);
         }
         op.writes.iter().for_each(|tensor| is_there[tensor.index()] = true);
     }
-    for tensor in (0..held.len()).map(TensorId::from_index) {
-        if problem.model.last_use(tensor).is_none() {
-            bring_back(problem, tensor, trace.ops.len(), &mut is_there, &mut reruns)?;
-        }
+    for tensor in tensors().filter(|tensor| problem.model.last_use(*tensor).is_none()) {
+        bring_back(problem, tensor, trace.ops.len(), &mut is_there, &mut reruns);
     }
-    Some(reruns.all)
+    reruns.all
 }
 
 /// Runs again what is needed to have a tensor before an op, inputs first.
@@ -70,17 +81,16 @@ fn bring_back(
     before: usize,
     is_there: &mut [bool],
     reruns: &mut Reruns,
-) -> Option<()> {
+) {
     let mut stack = vec![tensor];
     while let Some(wanted) = stack.last().copied() {
-        if is_there[wanted.index()] {
+        let maker = problem.model.producer(wanted);
+        let maker = maker.filter(|maker| problem.model.rerunnable_until(*maker) >= before);
+        let (Some(maker), false) = (maker, is_there[wanted.index()]) else {
+            is_there[wanted.index()] = true;
             stack.pop();
             continue;
-        }
-        let maker = problem.model.producer(wanted)?;
-        if problem.model.rerunnable_until(maker) < before {
-            return None;
-        }
+        };
         let op = &problem.trace.ops[maker.index()];
         match op.reads.iter().find(|input| !is_there[input.index()]) {
             Some(input) => stack.push(*input),
@@ -90,5 +100,58 @@ fn bring_back(
             }
         }
     }
-    Some(())
+}
+
+/// By op, the most that is on the device from the first rerun before it until it has ended, if
+/// each tensor stays until it is read last before it is made again.
+pub(super) fn loads(problem: &Problem, reruns: &[Rerun]) -> Vec<u64> {
+    let trace = problem.trace;
+    let ops = trace.ops.len();
+    let mut runs: Vec<(usize, usize)> = Vec::with_capacity(ops + reruns.len());
+    let mut next = reruns.iter().peekable();
+    for op in 0..=ops {
+        while let Some((_, again)) = next.next_if(|(key, _)| stage(*key) == op) {
+            runs.push((op, *again as usize));
+        }
+        runs.extend((op < ops).then_some((op, op)));
+    }
+    let bytes = |tensor: TensorId| i128::from(trace.tensors[tensor.index()].bytes.0);
+    let mut changes = vec![0i128; runs.len() + 1];
+    // By tensor: from when on it is there, and who reads it last.
+    let mut there: Vec<Option<(usize, usize)>> = vec![None; trace.tensors.len()];
+    let mut gone = |tensor: TensorId, (from, to): (usize, usize)| {
+        changes[from] += bytes(tensor);
+        changes[to + 1] -= bytes(tensor);
+        // The last reader may lay an output over it.
+        let reader = runs.get(to).map(|(_, op)| &trace.ops[*op]);
+        let over = reader.iter().flat_map(|op| op.in_place.iter().find(|p| p.input == tensor));
+        let shared: i128 = over.map(|pair| bytes(pair.input).min(bytes(pair.output))).sum();
+        changes[to] -= shared;
+        changes[to + 1] += shared;
+    };
+    for (now, (_, op)) in runs.iter().enumerate() {
+        for tensor in &trace.ops[*op].reads {
+            let (from, _) = there[tensor.index()].unwrap_or((0, 0));
+            there[tensor.index()] = Some((from, now));
+        }
+        for tensor in &trace.ops[*op].writes {
+            if let Some(before) = there[tensor.index()].replace((now, now)) {
+                gone(*tensor, before);
+            }
+        }
+    }
+    for (tensor, there) in there.into_iter().enumerate() {
+        let tensor = TensorId::from_index(tensor);
+        let stays = problem.model.last_use(tensor).is_none();
+        let from = problem.model.producer(tensor).map_or(Some((0, 0)), |_| there);
+        let Some((from, to)) = from else { continue };
+        gone(tensor, (from, if stays { runs.len() - 1 } else { to }));
+    }
+    let (mut now, mut most) = (0, vec![0; ops + 1]);
+    for (index, (stage, op)) in runs.iter().enumerate() {
+        now += changes[index];
+        let all = now + i128::from(trace.ops[*op].workspace.0);
+        most[*stage] = most[*stage].max(u64::try_from(all).unwrap_or(0));
+    }
+    most
 }

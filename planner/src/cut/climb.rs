@@ -1,0 +1,235 @@
+//! Good prices for the rows of a programme: the primal-dual hybrid gradient method (Chambolle and
+//! Pock, 2011) with a step for each row and share (Pock and Chambolle, 2011), averages, restarts
+//! and a balance of steps as in PDLP (Applegate et al., 2021).
+
+use super::several::Programme;
+
+/// So many iterations pass between two looks at how good prices are.
+const LOOK: usize = 40;
+
+/// Prices are good enough at this part of the bound.
+const CLOSE: f64 = 1e-5;
+
+/// It is given up when so many looks have raised the bound by less than this part of it.
+const PATIENCE: usize = 6;
+const RAISED: f64 = 1e-4;
+
+/// Shares and prices, those of memory for the whole budget.
+#[derive(Debug, Clone)]
+pub(super) struct Climb {
+    pub shares: Vec<f64>,
+    pub rows: Vec<f64>,
+    pub memory: Vec<f64>,
+    /// How long steps of shares are, as against those of prices.
+    pub balance: f64,
+}
+
+impl Climb {
+    /// Nothing is known.
+    pub fn new(programme: &Programme) -> Self {
+        let shares = programme.limits.iter().map(|limits| limits[0]).collect();
+        let rows = vec![0.0; programme.rows.len()];
+        Self { shares, rows, memory: vec![0.0; programme.memory.len()], balance: 1.0 }
+    }
+
+    fn add(&mut self, other: &Self, factor: f64) {
+        let add = |sums: &mut [f64], others: &[f64]| {
+            sums.iter_mut().zip(others).for_each(|(sum, other)| *sum += factor * other);
+        };
+        add(&mut self.shares, &other.shares);
+        add(&mut self.rows, &other.rows);
+        add(&mut self.memory, &other.memory);
+    }
+
+    fn scale(&mut self, factor: f64) {
+        for values in [&mut self.shares, &mut self.rows, &mut self.memory] {
+            values.iter_mut().for_each(|value| *value *= factor);
+        }
+    }
+
+    fn copy_from(&mut self, other: &Self) {
+        self.shares.copy_from_slice(&other.shares);
+        self.rows.copy_from_slice(&other.rows);
+        self.memory.copy_from_slice(&other.memory);
+    }
+}
+
+/// Steps and what is needed again and again.
+struct Steps<'a> {
+    programme: &'a Programme<'a>,
+    budget: f64,
+    /// By share, by row and by place: the length of a step.
+    shares: Vec<f64>,
+    rows: Vec<f64>,
+    memory: Vec<f64>,
+    /// By share: its cost at the present prices, and what it was with its last step once more.
+    cost: Vec<f64>,
+    ahead: Vec<f64>,
+}
+
+impl<'a> Steps<'a> {
+    fn new(programme: &'a Programme<'a>) -> Self {
+        let [budget, weight] = programme.memory_weight();
+        let mut taken = vec![0.0; programme.cost.len()];
+        for (row, weight) in programme.rows.iter().zip(&programme.weights) {
+            row.iter().for_each(|share| taken[*share as usize] += weight);
+        }
+        let mut memory = Vec::new();
+        for place in &programme.memory {
+            let mut sum = 0.0;
+            for (share, bytes) in &place.held {
+                taken[*share as usize] += weight * *bytes as f64 / budget;
+                sum += *bytes as f64 / budget;
+            }
+            memory.push(weight / f64::max(sum, 1e-12));
+        }
+        Self {
+            programme,
+            budget,
+            shares: taken.into_iter().map(|taken| 1.0 / f64::max(taken, 1e-12)).collect(),
+            rows: programme.weights.iter().map(|weight| weight / 3.0).collect(),
+            memory,
+            cost: vec![0.0; programme.cost.len()],
+            ahead: vec![0.0; programme.cost.len()],
+        }
+    }
+
+    /// What each share costs at some prices.
+    fn find_costs(&mut self, at: &Climb) {
+        let programme = self.programme;
+        self.cost.iter_mut().zip(&programme.cost).for_each(|(cost, own)| *cost = *own as f64);
+        for (row, price) in programme.rows.iter().zip(&at.rows) {
+            self.cost[row[0] as usize] += price;
+            self.cost[row[1] as usize] -= price;
+            self.cost[row[2] as usize] -= price;
+        }
+        for (place, price) in programme.memory.iter().zip(&at.memory) {
+            for (share, bytes) in &place.held {
+                self.cost[*share as usize] += price * *bytes as f64 / self.budget;
+            }
+        }
+    }
+
+    /// One step of all shares, and then of all prices. Costs are those at the prices.
+    fn step(&mut self, at: &mut Climb) {
+        let (programme, balance) = (self.programme, at.balance);
+        for (id, share) in at.shares.iter_mut().enumerate() {
+            let [least, most] = programme.limits[id];
+            let next = (*share - balance * self.shares[id] * self.cost[id]).clamp(least, most);
+            self.ahead[id] = 2.0 * next - *share;
+            *share = next;
+            self.cost[id] = programme.cost[id] as f64;
+        }
+        let rows = programme.rows.iter().zip(&mut at.rows).zip(&self.rows);
+        for ((row, price), step) in rows {
+            let [wanted, one, other] = row.map(|share| share as usize);
+            let lacks = self.ahead[wanted] - self.ahead[one] - self.ahead[other];
+            *price = (*price + step / balance * lacks).max(0.0);
+            self.cost[wanted] += *price;
+            self.cost[one] -= *price;
+            self.cost[other] -= *price;
+        }
+        for (at_place, place) in programme.memory.iter().enumerate() {
+            let held = place.held.iter().map(|(id, b)| *b as f64 * self.ahead[*id as usize]);
+            let lacks = (held.sum::<f64>() - place.room as f64) / self.budget;
+            let price = &mut at.memory[at_place];
+            *price = (*price + self.memory[at_place] / balance * lacks).max(0.0);
+            for (share, bytes) in &place.held {
+                self.cost[*share as usize] += *price * *bytes as f64 / self.budget;
+            }
+        }
+    }
+
+    /// The bound at some prices, and how far these and the shares are from the best. Leaves the
+    /// costs at these prices behind.
+    fn judge(&mut self, at: &Climb) -> (f64, f64) {
+        self.find_costs(at);
+        let programme = self.programme;
+        let limits = programme.limits.iter().zip(&self.cost);
+        let mut bound: f64 = limits.map(|([a, b], cost)| f64::min(a * cost, b * cost)).sum();
+        let mut lacking = 0.0;
+        for (row, weight) in programme.rows.iter().zip(&programme.weights) {
+            let [wanted, one, other] = row.map(|share| at.shares[share as usize]);
+            lacking += weight * (wanted - one - other).max(0.0);
+        }
+        let [_, weight] = programme.memory_weight();
+        for (place, price) in programme.memory.iter().zip(&at.memory) {
+            let held = place.held.iter().map(|(id, b)| *b as f64 * at.shares[*id as usize]);
+            lacking += weight * ((held.sum::<f64>() - place.room as f64) / self.budget).max(0.0);
+            bound -= price * place.room as f64 / self.budget;
+        }
+        let costs = programme.cost.iter().zip(&at.shares);
+        let spent: f64 = costs.map(|(cost, share)| *cost as f64 * share).sum();
+        (bound, (spent - bound).abs() + lacking)
+    }
+
+    /// How far two are apart, in steps of shares and of prices.
+    fn apart(&self, one: &Climb, other: &Climb) -> [f64; 2] {
+        let sum = |a: &[f64], b: &[f64], steps: &[f64]| -> f64 {
+            a.iter().zip(b).zip(steps).map(|((a, b), step)| (a - b) * (a - b) / step).sum()
+        };
+        let prices = sum(&one.rows, &other.rows, &self.rows);
+        let prices = prices + sum(&one.memory, &other.memory, &self.memory);
+        [sum(&one.shares, &other.shares, &self.shares).sqrt(), prices.sqrt()]
+    }
+}
+
+/// Raises the bound from where it is, by so many iterations at most. Leaves the best prices that
+/// it met.
+pub(super) fn climb(programme: &Programme, best: &mut Climb, iterations: usize, work: &mut usize) {
+    let mut steps = Steps::new(programme);
+    let mut now = best.clone();
+    let (mut highest, mut begun_with) = steps.judge(&now);
+    let (mut begin, mut sum) = (now.clone(), now.clone());
+    let (mut count, mut last) = (0, f64::INFINITY);
+    let mut mean = now.clone();
+    let mut known = [highest; PATIENCE];
+    sum.scale(0.0);
+    for iteration in 1..=iterations {
+        steps.step(&mut now);
+        sum.add(&now, 1.0);
+        count += 1;
+        if iteration % LOOK != 0 {
+            continue;
+        }
+        let (bound, off) = steps.judge(&now);
+        mean.copy_from(&sum);
+        mean.scale(1.0 / count as f64);
+        let (mean_bound, mean_off) = steps.judge(&mean);
+        for (bound, found) in [(bound, &now), (mean_bound, &mean)] {
+            if bound > highest {
+                highest = bound;
+                best.copy_from(found);
+                best.balance = now.balance;
+            }
+        }
+        let least = off.min(mean_off);
+        let before = std::mem::replace(&mut known[iteration / LOOK % PATIENCE], highest);
+        let is_idle = iteration > LOOK * PATIENCE && highest - before < RAISED * highest;
+        *work = work.saturating_sub(LOOK * programme.size());
+        let is_done = least < CLOSE * highest || is_idle || *work == 0;
+        let is_stuck = least < 0.8 * begun_with && least > last || count > iteration / 3 + 5 * LOOK;
+        if !is_done && least > 0.2 * begun_with && !is_stuck {
+            last = least;
+            steps.find_costs(&now);
+            continue;
+        }
+        // Begin again from the better one.
+        if mean_off < off {
+            now.copy_from(&mean);
+        }
+        if is_done {
+            break;
+        }
+        let [shares, prices] = steps.apart(&now, &begin);
+        if shares > 0.0 && prices > 0.0 {
+            now.balance = (now.balance * shares / prices).sqrt();
+        }
+        begin.copy_from(&now);
+        sum.scale(0.0);
+        (count, begun_with, last) = (0, least, f64::INFINITY);
+        steps.find_costs(&now);
+    }
+    // Shares are no certificate; the last ones are the nearest to what can be.
+    best.shares.copy_from_slice(&now.shares);
+}
