@@ -8,8 +8,8 @@ use crate::split_mix::SplitMix;
 pub(super) struct Weights {
     /// Times are taken times a factor from `1 / (1 + noise)` to `1 + noise`.
     pub noise: f64,
-    /// The power with which it counts in how many stages there is too much meanwhile.
-    pub stretch: f64,
+    /// How it counts in how many stages there is too much meanwhile.
+    pub stretch: Stretch,
     /// Of a hundred tensors, so many are not looked at.
     pub skipped: u64,
     /// What holding a byte for a stage costs where there is no room for it, as a part of the
@@ -23,6 +23,27 @@ pub(super) struct Weights {
     /// Tensors are there while they are copied.
     pub lanes: bool,
 }
+
+/// How a number counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stretch {
+    Not,
+    AsItsRoot,
+    Fully,
+}
+
+impl Stretch {
+    fn of(self, number: f64) -> f64 {
+        match self {
+            Self::Not => 1.0,
+            Self::AsItsRoot => number.sqrt(),
+            Self::Fully => number,
+        }
+    }
+}
+
+/// What looking at an item as one way back counts for, in tensors and ops looked at.
+const PER_ITEM: u64 = 2;
 
 /// What a nanosecond of codecs beside compute costs while their lane has time left.
 const CODEC: f64 = 0.02;
@@ -117,7 +138,7 @@ impl Runs<'_> {
     ) -> Option<Choice> {
         let fullest = self.load.fullest();
         let excess = self.peak() - budget;
-        if weights.stretch > 0.0 {
+        if weights.stretch != Stretch::Not {
             let mut above = std::mem::take(&mut room.above);
             self.load.count_above(budget, &mut above);
             room.above = above;
@@ -133,15 +154,16 @@ impl Runs<'_> {
             }
             let whole = self.parts.bytes[*tensor as usize];
             let mut stretch = 1.0;
-            if weights.stretch > 0.0 {
+            if weights.stretch != Stretch::Not {
                 let begin = stage(since);
                 let count = room.above[stage(before).min(room.above.len() - 1)]
                     - begin.checked_sub(1).map_or(0, |stage| room.above[stage]);
-                stretch = f64::from(count.max(1)).powf(weights.stretch);
+                stretch = weights.stretch.of(f64::from(count.max(1)));
             }
-            let noise = match weights.noise > 0.0 {
-                true => (1.0 + weights.noise).powf(2.0 * random.unit() - 1.0),
-                false => 1.0,
+            let drawn = if weights.noise > 0.0 { 2.0 * random.unit() - 1.0 } else { 0.0 };
+            let noise = match drawn < 0.0 {
+                true => 1.0 / (1.0 - weights.noise * drawn),
+                false => 1.0 + weights.noise * drawn,
             };
             let maker = self.parts.maker[*tensor as usize];
             for by in self.parts.items[*tensor as usize].clone().chain(maker) {
@@ -154,6 +176,7 @@ impl Runs<'_> {
                 let most = best.as_ref().map_or(f64::MAX, |best| best.score * benefit / noise);
                 let time = match item {
                     Some(_) => {
+                        room.work += PER_ITEM;
                         let (start, end) = self.times(by, since, fullest, before);
                         let late = |is_in_time, price: f64| {
                             if is_in_time { price } else { price.max(1.0) }

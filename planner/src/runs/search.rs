@@ -1,6 +1,6 @@
 //! The search for the sequence that costs least.
 
-use super::repair::{Room, Weights};
+use super::repair::{Room, Stretch, Weights};
 use super::{Key, Parts, Rerun, Runs, stage};
 use crate::split_mix::SplitMix;
 
@@ -138,7 +138,7 @@ impl Search<'_> {
         let copies = if rough { [0.3, 1.0, 3.0][random.below(3) as usize] } else { 1.0 };
         Weights {
             noise: if rough { [0.1, 0.3, 1.0][random.below(3) as usize] } else { 0.0 },
-            stretch: [0.0, 0.5, 1.0][random.below(3) as usize],
+            stretch: [Stretch::Not, Stretch::AsItsRoot, Stretch::Fully][random.below(3) as usize],
             skipped: if rough { [0, 10, 30][random.below(3) as usize] } else { 0 },
             holding: (random.below(HOLDING) == 0).then_some(1.0),
             copies: self.copies.map(|price| price * copies),
