@@ -26,6 +26,10 @@ const CUT_ROOMS: [u64; 3] = [1000, 980, 950];
 /// Work per evaluation that the limits allow, where nothing is copied and where something may be.
 const WORK: [u64; 2] = [50, 150];
 
+/// That is for traces of so many ops where something may be copied; less for longer ones, and more
+/// for shorter.
+const OPS: u64 = 2500;
+
 /// Work that it takes to evaluate a run of a sequence in which something is copied or compressed.
 const PER_RUN: u64 = 2;
 
@@ -95,7 +99,12 @@ impl Packed<'_> {
             given.extend(Dtr::run(&problem, self.target).map(|run| reruns_of(&run.steps)));
         }
         problem.budget = budget;
-        let effort = problem.limits.evaluations * WORK[usize::from(waits)] / share_of_effort;
+        let mut effort = problem.limits.evaluations * WORK[usize::from(waits)] / share_of_effort;
+        if waits {
+            // What a round takes grows with the trace.
+            let ops = (problem.trace.ops.len() as u64).clamp(OPS / 2, 3 * OPS);
+            effort = effort * OPS / ops;
+        }
         let total = problem.trace.total_time().0;
         let mut fastest = u64::MAX;
         for (room, part) in ROOMS {
