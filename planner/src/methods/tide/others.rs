@@ -43,11 +43,14 @@ impl Packed<'_> {
         ];
         let pooch =
             (ops <= FEW_OPS).then(|| (Box::new(Pooch) as Box<dyn Method>, &ROOMS as &[u64]));
-        let is_left = |method: &Box<dyn Method>| {
+        let is_left = |method: &dyn Method| {
             !["tide", "pooch"].contains(&method.name()) && !method.only_on_request()
         };
         let all = if ops <= SHORT { super::super::all() } else { Vec::new() };
-        let all = all.into_iter().filter(is_left).map(|method| (method, &ROOMS as &[u64]));
+        let all = all
+            .into_iter()
+            .filter(|method| is_left(method.as_ref()))
+            .map(|method| (method, &ROOMS as &[u64]));
         for (method, rooms) in quick.into_iter().chain(pooch).chain(all) {
             let problem = self.problem.restricted_to(method.restricts(allowed));
             for room in rooms {
