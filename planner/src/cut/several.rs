@@ -33,9 +33,9 @@
 //! Shares of all these are a linear programme, whose rows have prices that are not negative; at
 //! *any* such prices, what each share costs at its best between 0 and 1 is a bound, which is
 //! summed up in whole numbers. Good prices are found by a first-order method (`climb.rs`), so that
-//! ending early costs tightness alone. A place more only adds rows; all prices stay, and the bound
-//! with them. It is put where a plan that takes these decisions and does all else as late as can
-//! be has most on the device.
+//! ending early costs tightness alone. They carry over to one more place, and with them most of the
+//! bound. It is put where a plan that takes these decisions and does all else as late as can be has
+//! most on the device.
 
 use std::collections::HashMap;
 
@@ -356,7 +356,8 @@ impl<'a> Programme<'a> {
         loads(self.facts.problem, &reruns(self.facts.problem, &self.places, &held))
     }
 
-    /// What was found for all of these places but one, as prices that give no smaller bound.
+    /// What was found for all of these places but one, as prices of these: they give the same bound, or
+    /// little less where a share is worth more than it costs.
     fn carried_over(&mut self, from: &Programme, known: &Climb) -> Climb {
         let mut start = Climb::new(self);
         start.balance = known.balance;
