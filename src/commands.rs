@@ -27,7 +27,6 @@ use clap::Subcommand;
 
 use crate::exit::Result;
 
-/// The subcommands.
 #[derive(Subcommand)]
 pub enum Command {
     Plan(plan::Args),
@@ -55,7 +54,6 @@ pub enum Command {
 }
 
 impl Command {
-    /// Runs the subcommand.
     pub fn run(self) -> Result {
         match self {
             Self::Plan(args) => plan::run(&args),

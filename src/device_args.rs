@@ -9,7 +9,7 @@ use profiler::codec_samples::{CodecSample, Sampling};
 use profiler::device::Target;
 use profiler::profile::Measuring;
 use runtime::cuda::CudaOptions;
-use schema::{Bandwidth, Bytes, BytesPerSec, CodecModels, Link, Nanos};
+use schema::{Bytes, BytesPerSec, CodecModels, Link, Nanos};
 
 use crate::exit::usage;
 use crate::progress::Bar;
@@ -154,14 +154,8 @@ impl DeviceArgs {
 
     /// The link that the host device's copies are to be as slow as.
     pub fn link(&self) -> Link {
-        Link {
-            name: format!("emulated, {}/s each way", Bytes(self.bandwidth.0)),
-            d2h: Bandwidth::constant(self.bandwidth),
-            h2d: Bandwidth::constant(self.bandwidth),
-            latency: self.latency,
-            both_directions: 1.0,
-            beside_copy: 1.0,
-        }
+        let name = format!("emulated, {}/s each way", Bytes(self.bandwidth.0));
+        Link { latency: self.latency, ..Link::constant(&name, self.bandwidth) }
     }
 }
 

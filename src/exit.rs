@@ -30,13 +30,10 @@ impl From<Exit> for ExitCode {
 /// An error that says which exit code it wants.
 #[derive(Debug)]
 pub struct WithExit {
-    /// The exit code.
     pub exit: Exit,
-    /// What went wrong.
     pub error: anyhow::Error,
 }
 
-/// What every subcommand returns.
 pub type Result<T = ()> = std::result::Result<T, WithExit>;
 
 /// Gives errors their exit codes.

@@ -133,7 +133,6 @@ impl Allow {
     }
 }
 
-/// The choices together.
 pub fn allowed(choices: &[Allow]) -> Allowed {
     Allowed {
         swap: choices.contains(&Allow::Swap),
@@ -153,8 +152,8 @@ impl ProblemArgs {
         let (trace, carried) = if is_network(&self.trace) {
             self.model(&machine)?
         } else {
-            self.network.none_for(&self.trace)?;
             let recorded = read_trace(&self.trace, self.in_place)?;
+            self.network.none_for(&self.trace)?;
             let from = self.recorded_on.as_deref().map(read_machine).transpose()?;
             let carried = scenarios::carry_over(&recorded, from.as_ref(), &machine, self.speed);
             let (trace, carried) = carried.or_exit(Exit::Usage)?;

@@ -13,7 +13,6 @@ mod progress;
 mod scatter;
 mod signals;
 mod subject;
-mod training;
 
 use std::process::ExitCode;
 

@@ -39,7 +39,7 @@ pub struct NetworkArgs {
     #[arg(long, value_name = "TYPE")]
     pub dtype: Option<String>,
 
-    /// Optimizer: none, sgd, momentum or adam
+    /// Optimizer: none, sgd, momentum, or adam (adamw keeps and updates as much)
     #[arg(long, value_name = "NAME")]
     pub optimizer: Option<String>,
 
@@ -78,7 +78,6 @@ fn image(text: &str) -> std::result::Result<[u32; 2], String> {
 }
 
 impl NetworkArgs {
-    /// The options, for one batch.
     pub fn options(&self, batch: u32) -> Result<NetworkOptions> {
         let known = |what: &str, name: &str, all: &str| {
             usage(format!("--{what}: there is no `{name}`: write {all}"))
@@ -96,16 +95,14 @@ impl NetworkArgs {
                 })
                 .transpose()?,
             dtype: (self.dtype.as_deref())
-                .map(|name| match name {
-                    "f32" => Ok(Dtype::F32),
-                    "f16" => Ok(Dtype::F16),
-                    "bf16" => Ok(Dtype::Bf16),
-                    _ => Err(known("dtype", name, "f32, f16 or bf16")),
+                .map(|name| {
+                    let all = "f32, f16 or bf16";
+                    Dtype::float_from_name(name).ok_or_else(|| known("dtype", name, all))
                 })
                 .transpose()?,
             optimizer: (self.optimizer.as_deref())
                 .map(|name| {
-                    let all = "none, sgd, momentum or adam";
+                    let all = "none, sgd, momentum, adam or adamw";
                     Optimizer::from_name(name).ok_or_else(|| known("optimizer", name, all))
                 })
                 .transpose()?,
@@ -127,6 +124,22 @@ impl NetworkArgs {
             }
         };
         Ok(recipe(name, conventions, self.options(batch)?)?)
+    }
+
+    /// The recipe of a network that runs here, named with these options and with a batch.
+    pub fn recipe_to_run(&self, name: &str) -> Result<Recipe> {
+        if !is_network(name) {
+            return Err(usage(format!(
+                "{name} is no network: name one of `list networks`, or a file (.toml or .onnx)"
+            )));
+        }
+        let Some(batch) = self.batch else {
+            return Err(usage(format!("{name}: state its batch, such as `--batch 16`")));
+        };
+        if self.conventions.as_deref().is_some_and(|name| name != "tidegate") {
+            return Err(usage("--conventions: what runs here has tidegate's: leave it away"));
+        }
+        Ok(Recipe { conventions: Framework::Tidegate, ..self.recipe(name, batch)? })
     }
 
     /// The trace of a network that is named with these options, and with a batch.

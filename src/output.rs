@@ -41,7 +41,16 @@ pub fn tell(text: impl Display) {
     let _ = std::io::stderr().lock().write_all(printable(&text).as_bytes());
 }
 
-/// Prints a value as JSON.
+impl Format {
+    /// Prints a value so: as JSON, or as its text.
+    pub fn show(self, value: &impl serde::Serialize, text: impl FnOnce() -> String) -> Result {
+        match self {
+            Self::Text => print(text()),
+            Self::Json => print_json(value),
+        }
+    }
+}
+
 pub fn print_json(value: &impl serde::Serialize) -> Result {
     let text = serde_json::to_string_pretty(value).or_exit(Exit::Failed)?;
     print(format!("{text}\n"))

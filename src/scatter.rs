@@ -49,7 +49,6 @@ impl std::fmt::Display for Percent {
 }
 
 impl ScatterArgs {
-    /// What the arguments ask for.
     pub fn read(&self, inputs: &Inputs) -> Result<Scatter> {
         let spread = |option: &str, percent: Percent| {
             Spread::new(percent.0 / 100.0).map_err(|error| usage(format!("{option}: {error}")))

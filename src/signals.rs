@@ -83,7 +83,6 @@ pub fn end_by_ourselves() {
     ENDS_ITSELF.store(true, Ordering::Release);
 }
 
-/// Whether there was a signal.
 pub fn interrupted() -> bool {
     STOP.is_requested()
 }

@@ -3,14 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schema::Recipe;
+
+use crate::exit::Result;
 use crate::networks::NetworkArgs;
-use crate::training::Named;
 
 /// A network and what is chosen about it, as `resnet18:batch=8:image=64`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subject {
     text: String,
-    name: String,
+    pub name: String,
     options: NetworkArgs,
 }
 
@@ -30,9 +32,8 @@ pub fn standard() -> Vec<Subject> {
 }
 
 impl Subject {
-    /// Its name and options.
-    pub fn named(&self) -> Named<'_> {
-        Named { name: &self.name, options: &self.options }
+    pub fn recipe(&self) -> Result<Recipe> {
+        self.options.recipe_to_run(&self.name)
     }
 }
 
@@ -45,7 +46,7 @@ impl fmt::Display for Subject {
 impl FromStr for Subject {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default().to_string();
         let mut options = NetworkArgs::default();
@@ -88,6 +89,8 @@ fn set(options: &mut NetworkArgs, part: &str) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
+    use experiments::recipes::computing;
+
     use super::*;
 
     #[test]
@@ -110,8 +113,9 @@ mod tests {
     #[test]
     fn all_that_is_checked_by_default_can_be_built() {
         for subject in standard() {
-            let network = subject.named().network();
-            assert!(network.is_ok_and(|network| !network.ops().is_empty()), "{subject}");
+            let network = subject.recipe().map(|recipe| computing(&recipe));
+            let network = network.is_ok_and(|network| network.is_ok_and(|it| !it.ops().is_empty()));
+            assert!(network, "{subject}");
         }
     }
 }

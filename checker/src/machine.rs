@@ -11,18 +11,14 @@ use crate::wrong::{Rule, Wrong};
 
 /// How often data does worse than was reserved for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the variants name the fields")]
 pub enum Fallback {
     /// Never.
     Never,
     /// With each codec whose size varies, each time.
     Always,
     /// With the compressions whose place in the plan has this bit so.
-    ByBit {
-        /// The bit.
-        bit: u32,
-        /// Whether it is set.
-        is_set: bool,
-    },
+    ByBit { bit: u32, is_set: bool },
     /// Each time anew, in half of all cases.
     Drawn,
 }
@@ -73,7 +69,6 @@ impl<'p> Machine<'p> {
     /// Runs the plan under a timing. Returns how many actions it ran.
     ///
     /// # Errors
-    ///
     /// Where an action reads, at any moment from its start to its end, anything but what its place
     /// in the trace wants, or something else is there when the iteration ends than should be.
     pub fn run(

@@ -5,7 +5,7 @@ mod buffers;
 mod operands;
 mod stale;
 
-use schema::{Plan, Trace};
+use schema::{Action, Plan, Trace};
 
 use crate::random::Random;
 
@@ -38,8 +38,8 @@ const KINDS: &[(&str, Change)] = &[
     ("drop an in-place pair", operands::drop_pair),
     ("add an in-place pair", operands::add_pair),
     ("separate an in-place pair", operands::separate_pair),
-    ("other host buffer of the tensor", operands::other_host_of_tensor),
-    ("any other host buffer", operands::other_host),
+    ("other host buffer of the tensor", |s| operands::replace_host(s, true)),
+    ("any other host buffer", |s| operands::replace_host(s, false)),
     ("no host buffer", operands::drop_host),
     ("shift an address", buffers::shift),
     ("move onto another buffer", buffers::move_onto),
@@ -55,9 +55,9 @@ const KINDS: &[(&str, Change)] = &[
     ("flip at_end", buffers::flip_at_end),
     ("flip at_start", buffers::flip_at_start),
     ("shrink an arena", buffers::shrink_arena),
-    ("forge predicted.arena", buffers::forge_arena),
-    ("forge predicted.host_arena", buffers::forge_host_arena),
-    ("forge predicted.peak", buffers::forge_peak),
+    ("forge predicted.arena", |s| buffers::forge(s, |predicted| &mut predicted.arena)),
+    ("forge predicted.host_arena", |s| buffers::forge(s, |predicted| &mut predicted.host_arena)),
+    ("forge predicted.peak", |s| buffers::forge(s, |predicted| &mut predicted.peak)),
     ("read a copy of a constant", stale::copy_of_constant),
     ("read what a rerun makes", stale::run_again),
 ];
@@ -74,6 +74,10 @@ impl Subject<'_> {
     fn one_of(&mut self, end: usize, serves: impl Fn(&Plan, usize) -> bool) -> Option<usize> {
         let from = self.random.below(end as u64) as usize;
         (0..end).map(|i| (from + i) % end).find(|i| serves(self.plan, *i))
+    }
+
+    fn action(&mut self, serves: impl Fn(&Action) -> bool) -> Option<usize> {
+        self.one_of(self.plan.actions.len(), |plan, i| serves(&plan.actions[i]))
     }
 }
 

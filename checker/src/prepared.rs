@@ -100,7 +100,6 @@ impl<'p> Prepared<'p> {
     /// Reads a well-formed plan.
     ///
     /// # Errors
-    ///
     /// Where an action does not have what its task or op wants, memory lies outside of its arena or
     /// is smaller than what it holds, or the plan does not run each op once.
     pub fn new(plan: &'p Plan, wanted: &'p Wanted) -> Result<Self, Wrong> {
@@ -131,7 +130,6 @@ impl<'p> Prepared<'p> {
     /// Whether the plan computes its trace under every timing.
     ///
     /// # Errors
-    ///
     /// Names a rule that some timing breaks.
     pub fn check(&self) -> Result<(), Wrong> {
         exact::check(self)
@@ -141,7 +139,6 @@ impl<'p> Prepared<'p> {
     /// order allows.
     ///
     /// # Errors
-    ///
     /// Names the figure.
     pub fn check_predicted(&self) -> Result<(), Wrong> {
         peak::check(self)

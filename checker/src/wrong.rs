@@ -40,12 +40,10 @@ pub enum Rule {
 /// A rule that a plan breaks, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{rule:?}: {what}{}", .action.map(|a| format!(" (actions[{}])", a.0)).unwrap_or_default())]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub struct Wrong {
-    /// The rule.
     pub rule: Rule,
-    /// The action that breaks it, where it is one.
     pub action: Option<ActionId>,
-    /// What it is about.
     pub what: String,
 }
 

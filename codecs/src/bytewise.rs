@@ -9,9 +9,7 @@ use crate::{Codec, CodecId, Error, Fidelity, Layout, TensorView};
 
 /// What differs between them.
 pub(crate) trait ByteCodec: Send + Sync {
-    /// Its name.
     const ID: CodecId;
-    /// Bytes of a block.
     const BLOCK_BYTES: usize;
     /// Why a block cannot be decompressed.
     const DAMAGED: &'static str;

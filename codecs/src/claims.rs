@@ -20,40 +20,22 @@ pub struct Claims {
 
 /// A plan that claims of a codec what is not so.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum ClaimError {
     /// Another fidelity.
     #[error("the plan says that {codec} is {stated:?}, and it is {found:?}: plan again")]
-    Fidelity {
-        /// The codec, as the plan has it.
-        codec: CodecRef,
-        /// What the plan says.
-        stated: schema::Fidelity,
-        /// What it is.
-        found: schema::Fidelity,
-    },
+    Fidelity { codec: CodecRef, stated: schema::Fidelity, found: schema::Fidelity },
     /// A codec of fixed rate, for whose output too little is reserved.
     #[error(
         "{codec} makes {} B of {tensor}, and {buffer} reserves {} B for it: plan again",
         .needed.0, .reserved.0
     )]
-    Reserved {
-        /// The codec.
-        codec: CodecRef,
-        /// The tensor.
-        tensor: TensorId,
-        /// The buffer of its compressed form.
-        buffer: BufferId,
-        /// What the codec needs.
-        needed: Bytes,
-        /// What is reserved.
-        reserved: Bytes,
-    },
+    Reserved { codec: CodecRef, tensor: TensorId, buffer: BufferId, needed: Bytes, reserved: Bytes },
 }
 
 /// The codec that documents name.
 ///
 /// # Errors
-///
 /// Where no codec of this build has that name and parameter.
 pub fn codec_of(named: &CodecRef) -> Result<Box<dyn Codec>, Error> {
     let name = match named.parameter {
@@ -68,7 +50,6 @@ pub fn codec_of(named: &CodecRef) -> Result<Box<dyn Codec>, Error> {
 /// 32-bit floats, as planning does.
 ///
 /// # Errors
-///
 /// The first claim that is not so.
 pub fn check_claims(plan: &Plan, trace: &Trace) -> Result<Claims, ClaimError> {
     let on_device = plan.buffers.iter().filter_map(|b| b.compressed);

@@ -6,20 +6,15 @@ use crate::{CodecId, Error, Layout, TensorView};
 
 /// What decompression gives back.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[allow(missing_docs, reason = "the variants name the fields")]
 pub enum Fidelity {
     /// Every bit.
     Lossless,
     /// Every finite value within this absolute error.
-    Bounded {
-        /// The largest |original - decompressed|.
-        max_abs_error: f64,
-    },
+    Bounded { max_abs_error: f64 },
     /// As good as the given number of bits allows; the error depends on the data and must be
-    /// measured ([`quality`](crate::quality::quality)).
-    FixedRate {
-        /// Compressed bits per value.
-        bits_per_value: f64,
-    },
+    /// measured ([`difference`](crate::quality::difference)).
+    FixedRate { bits_per_value: f64 },
 }
 
 /// A way to compress a tensor.

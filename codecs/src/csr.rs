@@ -19,7 +19,6 @@ use crate::words::{Word, WordCodec};
 
 /// Elements of a row.
 pub(crate) const ROW: usize = 256;
-/// Bitmaps of a row.
 const ROW_MAPS: usize = ROW / LANES;
 
 /// Compressed sparse rows.

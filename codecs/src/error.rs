@@ -8,105 +8,45 @@ use crate::CodecId;
 /// buffer that was given holds unspecified bytes afterwards and nothing else has changed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum Error {
     /// No codec has this name.
     #[error("no codec is called `{name}`; there are {known}")]
-    UnknownCodec {
-        /// What was asked for.
-        name: String,
-        /// The names that there are.
-        known: String,
-    },
+    UnknownCodec { name: String, known: String },
     /// The codec exists, its parameter does not.
     #[error("codec `{codec}`: {reason}")]
-    BadParameter {
-        /// The codec as it was written.
-        codec: String,
-        /// What is wrong, and what would be right.
-        reason: String,
-    },
+    BadParameter { codec: String, reason: String },
     /// This build leaves the codec out.
     #[error("codec `{codec}` is not in this build; build with `--features {feature}`")]
-    NotBuilt {
-        /// The codec.
-        codec: CodecId,
-        /// The cargo feature that brings it.
-        feature: &'static str,
-    },
+    NotBuilt { codec: CodecId, feature: &'static str },
     /// The codec's kernels leave this out.
     #[error("no kernel {what}es with codec `{codec}`; do it on the host, or use another codec")]
-    NoKernel {
-        /// The codec.
-        codec: CodecId,
-        /// What was asked for: `compress` or `decompress`.
-        what: &'static str,
-    },
+    NoKernel { codec: CodecId, what: &'static str },
     /// The codec does not take elements of this type.
     #[error("codec `{codec}` does not take elements of type {dtype:?}; use another codec")]
-    UnsupportedDtype {
-        /// The codec.
-        codec: CodecId,
-        /// The element type.
-        dtype: Dtype,
-    },
+    UnsupportedDtype { codec: CodecId, dtype: Dtype },
     /// A synthetic tensor that cannot be made.
     #[error("no such tensor can be made: {reason}")]
-    BadRecipe {
-        /// What is wrong.
-        reason: &'static str,
-    },
+    BadRecipe { reason: &'static str },
     /// The system gives no threads.
     #[error("could not start {threads} threads")]
-    NoThreads {
-        /// How many were wanted.
-        threads: usize,
-    },
+    NoThreads { threads: usize },
     /// A shape that cannot be.
     #[error("shape {shape:?}: {reason}")]
-    BadShape {
-        /// The shape.
-        shape: Vec<usize>,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
+    BadShape { shape: Vec<usize>, reason: &'static str },
     /// The bytes are not as many as type and shape say.
     #[error("type and shape say {expected} bytes, the buffer has {actual}")]
-    WrongLength {
-        /// Bytes by type and shape.
-        expected: usize,
-        /// Bytes of the buffer.
-        actual: usize,
-    },
+    WrongLength { expected: usize, actual: usize },
     /// An output buffer is too small.
     #[error("the output needs {needed} bytes, the buffer has {available}; see `worst_case`")]
-    OutputTooSmall {
-        /// Bytes needed at worst.
-        needed: usize,
-        /// Bytes available.
-        available: usize,
-    },
+    OutputTooSmall { needed: usize, available: usize },
     /// A lossy codec was given an infinity or a NaN, which it cannot represent.
     #[error("codec `{codec}` takes finite values only, element {index} is not; use a lossless one")]
-    NotFinite {
-        /// The codec.
-        codec: CodecId,
-        /// Index of the first such element.
-        index: usize,
-    },
+    NotFinite { codec: CodecId, index: usize },
     /// The payload is not what the codec writes.
     #[error("{codec} payload, block {block}: {reason}; the data is damaged or of another codec")]
-    Corrupt {
-        /// The codec.
-        codec: CodecId,
-        /// Which block of the payload, counted from 0.
-        block: usize,
-        /// What does not hold.
-        reason: &'static str,
-    },
+    Corrupt { codec: CodecId, block: usize, reason: &'static str },
     /// A payload is not what it was when it was [sealed](crate::Seal).
     #[error("the payload is damaged: {reason}")]
-    Damaged {
-        /// What does not hold.
-        reason: &'static str,
-    },
+    Damaged { reason: &'static str },
 }

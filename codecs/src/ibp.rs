@@ -8,7 +8,7 @@
 //!
 //! *Reducing the GPU Memory Bottleneck with Lossless Compression for ML* (Kamath et al.): section
 //! 4.1 is [`analyse`], 4.2 and 4.3 the compression and decompression of a row ([`RowCoder`]), 5 the
-//! two placements of a [`Table`], 6.1 the [`sample_of`], 6.5 chunks and clusters ([`cluster`]).
+//! two placements of a [`Table`], 6.1 the [`sample_of`], 6.5 chunks and clusters ([`clusters_of`]).
 //!
 //! # Bytes of a row
 //!
@@ -34,7 +34,7 @@ mod table;
 mod table_parts;
 
 pub use analysis::{Analysis, analyse};
-pub use clusters::{Clusters, cluster, clusters_of};
+pub use clusters::{MAX_CLUSTERS, cluster_index_bytes, clusters_of};
 pub(crate) use codec::{ALIGN, Ibp, KIND_BYTES};
 pub use error::IbpError;
 pub use lanes::ChunkSize;

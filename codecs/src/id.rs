@@ -10,6 +10,7 @@ use crate::ibp::ChunkSize;
 /// Which codec, with which parameter. Parsed from and printed as `name[:parameter[:dimensions]]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the variants name the fields")]
 pub enum CodecId {
     /// `zvc`: zero-value compression, a bitmap and the non-zeros.
     Zvc,
@@ -21,25 +22,12 @@ pub enum CodecId {
     Lz4,
     /// `zstd`: Zstandard in independent blocks, as a reference for ratios.
     Zstd,
-    /// `zfp:8`, `zfp:8:2d`: ZFP at a fixed rate.
-    Zfp {
-        /// Compressed bits per value.
-        rate: Rate,
-        /// Dimensions of its blocks.
-        dims: Dims,
-    },
-    /// `sz:1e-3`, `sz:1e-3:2d`: SZ within an absolute error.
-    Sz {
-        /// The largest absolute error.
-        bound: ErrorBound,
-        /// Dimensions of its predictor.
-        dims: Dims,
-    },
-    /// `ibp`, `ibp:8`: invariant bit packing.
-    Ibp {
-        /// Bytes of a chunk, 4 unless it is stated.
-        chunk: ChunkSize,
-    },
+    /// `zfp:8`, `zfp:8:2d`: ZFP at a fixed rate, in blocks of so many dimensions.
+    Zfp { rate: Rate, dims: Dims },
+    /// `sz:1e-3`, `sz:1e-3:2d`: SZ within an absolute error, predicting in so many dimensions.
+    Sz { bound: ErrorBound, dims: Dims },
+    /// `ibp`, `ibp:8`: invariant bit packing, in chunks of 4 bytes unless others are stated.
+    Ibp { chunk: ChunkSize },
 }
 
 /// Names that [`CodecId`] parses, for messages.

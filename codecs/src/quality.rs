@@ -1,31 +1,9 @@
-//! How much smaller, and how far off.
+//! How far off what comes back is.
 
 use half::{bf16, f16};
 use schema::Dtype;
 
-use crate::{Codec, Error, Layout, TensorView};
-
-/// What a codec makes of a tensor.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Quality {
-    /// Bytes of the tensor.
-    pub raw_bytes: usize,
-    /// Bytes of the payload.
-    pub payload_bytes: usize,
-    /// How far what comes back is from what went in.
-    pub difference: Difference,
-}
-
-impl Quality {
-    /// Uncompressed over compressed bytes; 1 where there are none.
-    pub fn ratio(&self) -> f64 {
-        if self.payload_bytes == 0 {
-            1.0
-        } else {
-            self.raw_bytes as f64 / self.payload_bytes as f64
-        }
-    }
-}
+use crate::Layout;
 
 /// How far two tensors are apart.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -38,22 +16,6 @@ pub struct Difference {
     pub changed: usize,
     /// Zeros (of either sign) that are no longer zero.
     pub lost_zeros: usize,
-}
-
-/// Compresses and decompresses a tensor and measures what became of it.
-///
-/// # Errors
-/// Those of [`Codec::compress`] and [`Codec::decompress`]; [`Error::UnsupportedDtype`] where
-/// elements are not floats.
-pub fn quality(codec: &dyn Codec, input: TensorView<'_>) -> Result<Quality, Error> {
-    let layout = input.layout();
-    let mut payload = vec![0; codec.worst_case(layout)];
-    let payload_bytes = codec.compress(input, &mut payload)?;
-    let mut restored = vec![0; layout.bytes()];
-    codec.decompress(&payload[..payload_bytes], layout, &mut restored)?;
-    let difference = difference(layout, input.bytes(), &restored)
-        .ok_or(Error::UnsupportedDtype { codec: codec.id(), dtype: layout.dtype() })?;
-    Ok(Quality { raw_bytes: layout.bytes(), payload_bytes, difference })
 }
 
 /// Compares two tensors of floats of one layout, element by element. Nothing where the elements are

@@ -23,55 +23,34 @@ pub fn all() -> &'static [Entry] {
     &ALL[..ALL.len() - left_out]
 }
 
+const fn entry(
+    form: &'static str,
+    example: &'static str,
+    summary: &'static str,
+    source: &'static str,
+) -> Entry {
+    Entry { form, example, summary, source }
+}
+
 const ALL: [Entry; 8] = [
-    Entry {
-        form: "zvc",
-        example: "zvc",
-        summary: "a bitmap and the non-zeros",
-        source: "cDMA, HPCA 2018",
-    },
-    Entry {
-        form: "rle",
-        example: "rle",
-        summary: "run lengths and the non-zeros",
-        source: "cDMA, HPCA 2018",
-    },
-    Entry {
-        form: "csr",
-        example: "csr",
-        summary: "compressed sparse rows of 256 elements",
-        source: "Gist, ISCA 2018",
-    },
-    Entry {
-        form: "lz4",
-        example: "lz4",
-        summary: "LZ4 in blocks of 64 KiB",
-        source: "LZ4 block format",
-    },
-    Entry {
-        form: "zfp:RATE[:2d|:3d]",
-        example: "zfp:8",
-        summary: "ZFP at RATE bits per value",
-        source: "Lindstrom, TVCG 2014",
-    },
-    Entry {
-        form: "sz:BOUND[:2d|:3d]",
-        example: "sz:1e-3",
-        summary: "SZ within an absolute error of BOUND",
-        source: "cuSZ, PACT 2020",
-    },
-    Entry {
-        form: "ibp[:CHUNK]",
-        example: "ibp",
-        summary: "invariant bits of rows left out, by chunks of 1, 2, 4 or 8 bytes",
-        source: "Invariant Bit Packing",
-    },
-    Entry {
-        form: "zstd",
-        example: "zstd",
-        summary: "Zstandard in blocks of 256 KiB, for reference",
-        source: "RFC 8878",
-    },
+    entry("zvc", "zvc", "a bitmap and the non-zeros", "cDMA, HPCA 2018"),
+    entry("rle", "rle", "run lengths and the non-zeros", "cDMA, HPCA 2018"),
+    entry("csr", "csr", "compressed sparse rows of 256 elements", "Gist, ISCA 2018"),
+    entry("lz4", "lz4", "LZ4 in blocks of 64 KiB", "LZ4 block format"),
+    entry("zfp:RATE[:2d|:3d]", "zfp:8", "ZFP at RATE bits per value", "Lindstrom, TVCG 2014"),
+    entry(
+        "sz:BOUND[:2d|:3d]",
+        "sz:1e-3",
+        "SZ within an absolute error of BOUND",
+        "cuSZ, PACT 2020",
+    ),
+    entry(
+        "ibp[:CHUNK]",
+        "ibp",
+        "invariant bits of rows left out, by chunks of 1, 2, 4 or 8 bytes",
+        "Invariant Bit Packing",
+    ),
+    entry("zstd", "zstd", "Zstandard in blocks of 256 KiB, for reference", "RFC 8878"),
 ];
 
 /// The codec of this name and parameter.

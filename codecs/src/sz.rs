@@ -22,7 +22,9 @@
 //!
 //! - Every finite value comes back within the bound; with 16-bit types after rounding to the type.
 //! - Zeros come back as zeros, and so does in a compressed block all that is within the bound of
-//!   zero, subnormal numbers included. These zeros are +0.0; a block that is raw keeps -0.0.
+//!   zero, subnormal numbers included. These zeros are +0.0; a block that is raw keeps -0.0. So
+//!   there is nothing to mend for COMET's filter (section 3.4), which makes zeros again of what a
+//!   compressor that predicts before it quantises has moved off zero.
 //! - NaN, with its payload, and infinities come back bit by bit, as do numbers of more than 2^22
 //!   steps of `2 eb`. With a bound under 1e-37 all numbers do.
 //!
@@ -55,7 +57,6 @@ mod element;
 mod huffman;
 mod lorenzo;
 mod quantize;
-mod rezero;
 mod token;
 
 use half::{bf16, f16};
@@ -67,7 +68,6 @@ use crate::{Codec, CodecId, Dims, Error, ErrorBound, Fidelity, Layout, TensorVie
 use block::Blocks;
 
 pub(crate) use block::BLOCK as BLOCK_ELEMENTS;
-pub use rezero::rezero;
 
 /// What kernels need to know of this codec's bytes.
 pub(crate) fn kernel_constants() -> [(&'static str, u64); 10] {

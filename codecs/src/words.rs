@@ -43,9 +43,7 @@ word!(u32);
 
 /// A lossless codec of blocks of words: the part that differs between ZVC, RLE and CSR.
 pub(crate) trait WordCodec: Send + Sync {
-    /// Its name.
     const ID: CodecId;
-    /// Elements of a block.
     const BLOCK: usize;
 
     /// As [`BlockCodec::compress_block`].

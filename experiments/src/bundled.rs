@@ -2,49 +2,74 @@
 
 use planner::methods;
 use reports::columns;
-use schema::{Bytes, Direction, Link};
-use serde::Serialize;
+use schema::{Bytes, Link};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
 
 use crate::Result;
 
-/// One line of a list.
-#[derive(Serialize)]
+/// One line of a list; in JSON, its figures are fields of their own.
 pub struct Entry {
     name: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    figures: Vec<String>,
+    figures: Vec<Figure>,
     description: String,
+}
+
+/// What a column shows, and what it is made of: whole numbers whose names end with their unit.
+struct Figure {
+    shown: String,
+    fields: Vec<(&'static str, Value)>,
+}
+
+impl Figure {
+    fn new(shown: impl ToString, name: &'static str, value: impl Into<Value>) -> Self {
+        Self { shown: shown.to_string(), fields: vec![(name, value.into())] }
+    }
+}
+
+impl Serialize for Entry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("name", &self.name)?;
+        for (name, value) in self.figures.iter().flat_map(|figure| &figure.fields) {
+            map.serialize_entry(name, value)?;
+        }
+        map.serialize_entry("description", &self.description)?;
+        map.end()
+    }
 }
 
 /// A list as columns, with a description behind each line.
 pub fn text(entries: &[Entry]) -> String {
-    let row =
-        |entry: &Entry| [std::slice::from_ref(&entry.name), entry.figures.as_slice()].concat();
+    let row = |entry: &Entry| {
+        let figures = entry.figures.iter().map(|figure| figure.shown.clone());
+        std::iter::once(entry.name.clone()).chain(figures).collect::<Vec<_>>()
+    };
     let table = columns(&entries.iter().map(row).collect::<Vec<_>>());
     table.lines().zip(entries).map(|(line, e)| format!("{line}  {}\n", e.description)).collect()
 }
 
-fn entry(name: impl Into<String>, figures: Vec<String>, description: impl Into<String>) -> Entry {
+fn entry(name: impl Into<String>, figures: Vec<Figure>, description: impl Into<String>) -> Entry {
     Entry { name: name.into(), figures, description: description.into() }
 }
 
-fn speeds(link: &Link) -> String {
-    let speed = |direction| {
-        let size = Bytes(256 << 20);
-        let bandwidth = match direction {
-            Direction::D2h => link.d2h.at(size),
-            Direction::H2d => link.h2d.at(size),
-        };
-        format!("{:.1}", bandwidth / 1e9)
-    };
-    format!("{}/{} GB/s", speed(Direction::D2h), speed(Direction::H2d))
+fn speeds(link: &Link) -> Figure {
+    let [d2h, h2d] = [&link.d2h, &link.h2d].map(|curve| curve.at(Bytes(256 << 20)));
+    Figure {
+        shown: format!("{:.1}/{:.1} GB/s", d2h / 1e9, h2d / 1e9),
+        fields: vec![
+            ("d2h_bytes_per_second", (d2h.round() as u64).into()),
+            ("h2d_bytes_per_second", (h2d.round() as u64).into()),
+        ],
+    }
 }
 
 /// Machines.
 pub fn machines() -> Vec<Entry> {
     let of = |machine: schema::Machine| {
-        let (memory, link) = (machine.device.memory.to_string(), &machine.link);
-        let figures = vec![memory, speeds(link), link.name.clone()];
+        let (memory, link) = (machine.device.memory, &machine.link);
+        let name = Figure::new(&link.name, "link", link.name.as_str());
+        let figures = vec![Figure::new(memory, "memory_bytes", memory.0), speeds(link), name];
         entry(machine.name, figures, machine.description)
     };
     scenarios::machines().map(of).collect()
@@ -78,8 +103,12 @@ pub fn traces() -> Result<Vec<Entry>> {
     let of = |name| {
         let trace = scenarios::trace(name)?;
         let in_core = simulator::in_core(&trace);
-        let ops = format!("{} ops", trace.ops.len());
-        let figures = vec![ops, in_core.iteration.to_string(), in_core.peak.to_string()];
+        let ops = trace.ops.len();
+        let figures = vec![
+            Figure::new(format!("{ops} ops"), "ops", ops),
+            Figure::new(in_core.iteration, "iteration_ns", in_core.iteration.0),
+            Figure::new(in_core.peak, "peak_bytes", in_core.peak.0),
+        ];
         let description = format!("{}, measured on {}", trace.title(), trace.provenance.device);
         Ok(entry(name, figures, description))
     };
@@ -91,7 +120,7 @@ pub fn networks() -> Vec<Entry> {
     networks::networks().map(|network| entry(network.name, vec![], network.description)).collect()
 }
 
-/// Families of methods.
+/// Families of made-up traces.
 pub fn families() -> Vec<Entry> {
     let name = |name| format!("family:{name}");
     planner::families::all().map(|f| entry(name(f.name), vec![], f.description)).collect()
@@ -104,7 +133,9 @@ pub fn families() -> Vec<Entry> {
 pub fn studies() -> Result<Vec<Entry>> {
     let of = |name| {
         let study = crate::study::read(name)?;
-        Ok(entry(name, vec![format!("{} points", study.points().count())], study.description))
+        let points = study.points().count();
+        let figures = vec![Figure::new(format!("{points} points"), "points", points)];
+        Ok(entry(name, figures, study.description))
     };
     scenarios::studies().map(of).collect()
 }

@@ -63,7 +63,6 @@ pub struct Subject<'a> {
     pub recipe: Recipe,
 }
 
-/// A plan that was run.
 struct Done {
     row: Checked,
     plan: Plan,

@@ -2,11 +2,12 @@
 
 use std::time::Instant;
 
+use networks::suggest::instead;
 use planner::methods::{self, Method};
 use planner::{Monitor, NoMonitor, PlanError, Problem, ProvenPlan, least_budget, tightened};
 use reports::{Comparison, MethodResult, Status};
-use schema::{Bytes, Choice, Document, Nanos, Plan, Reference, Task, Trace};
-use simulator::{InCore, Infeasible};
+use schema::{Bytes, Choice, Document, InCore, Nanos, Plan, Reference, Task, Trace};
+use simulator::Infeasible;
 
 use crate::{Error, Result};
 
@@ -16,8 +17,8 @@ use crate::{Error, Result};
 /// If there is none of this name.
 pub fn method(name: &str) -> Result<Box<dyn Method>> {
     methods::by_name(name).ok_or_else(|| {
-        let names: Vec<_> = methods::all().iter().map(|method| method.name()).collect();
-        Error::NoMethod(name.into(), names.join(", "))
+        let all = methods::all();
+        Error::NoMethod(name.into(), instead(name, all.iter().map(|method| method.name())))
     })
 }
 
@@ -162,7 +163,7 @@ pub fn comparison(
         provenance: Some(trace.provenance.clone()),
         machine: Reference { name: machine.name.clone(), digest: machine.digest() },
         budget,
-        in_core: reported(in_core),
+        in_core: *in_core,
         bound,
         least_budget: Some(least_budget(problem).0),
         methods,
@@ -176,12 +177,6 @@ pub fn comparison_with_bound(
     methods: Vec<MethodResult>,
 ) -> Comparison {
     comparison(problem, in_core, tightened(problem, &NoMonitor).time(), methods)
-}
-
-/// The iteration without a memory limit, as reports have it.
-pub(crate) fn reported(in_core: &InCore) -> reports::InCore {
-    let InCore { iteration, peak, fixed, .. } = *in_core;
-    reports::InCore { iteration, peak, fixed }
 }
 
 /// States how far a row is over a bound.

@@ -1,12 +1,14 @@
 //! What a plan may do, apart from the trace, the machine and the budget; and where a planning problem is
 //! made of all of it.
 
+use networks::suggest::instead;
 use planner::{Allowed, CodecOptions, Limits, Problem};
 use scenarios::Budget;
 use schema::{
-    Bytes, CodecModel, CodecModels, Document, Fidelity, Machine, Reference, Role, Tensor, Trace,
+    Bytes, CodecModel, CodecModels, Document, Fidelity, InCore, Machine, Reference, Role, Tensor,
+    Trace,
 };
-use simulator::{InCore, in_core};
+use simulator::in_core;
 
 use crate::{Error, Result};
 
@@ -203,7 +205,10 @@ fn chosen(names: &[String], models: &CodecModels, lossy: bool) -> Result<Vec<Cod
         let named: Vec<_> = models.models.iter().filter(|m| is_named(m, name)).collect();
         if named.is_empty() {
             let known: Vec<_> = models.models.iter().map(argument).collect();
-            return Err(Error::NoModel(name.clone(), known.join(",")));
+            return Err(Error::NoModel(
+                name.clone(),
+                instead(name, known.iter().map(AsRef::as_ref)),
+            ));
         }
         if !lossy && named.iter().all(|m| m.fidelity != Fidelity::Lossless) {
             return Err(Error::Lossy(name.clone()));

@@ -79,27 +79,17 @@ pub enum Error {
     /// What something in a study leads to.
     #[error("{0}")]
     At(Place, #[source] Box<Self>),
-    /// There is no trace of a name.
-    #[error(
-        "no network, no bundled trace and no file is called `{name}`; traces: {traces}; networks: \
-         {networks}"
-    )]
-    NoTrace {
-        /// What was named.
-        name: String,
-        /// What there is.
-        traces: String,
-        /// What else there is.
-        networks: String,
-    },
-    /// There is no method of a name; those that there are.
-    #[error("no method is called `{0}`; there are {1}")]
+    /// There is no trace of a name; what to write instead.
+    #[error("no network, no bundled trace and no file is called `{0}`: {1}")]
+    NoTrace(String, String),
+    /// There is no method of a name; what to write instead.
+    #[error("there is no method `{0}`: {1}")]
     NoMethod(String, String),
     /// An option names something twice.
     #[error("{0} names `{1}` twice")]
     Twice(&'static str, String),
-    /// There is no model of a codec; those that there are.
-    #[error("--codecs: there is no model of `{0}`: write none, all, or some of {1}")]
+    /// There is no model of a codec; what to write instead.
+    #[error("--codecs, which may be none or all, too: there is no model of `{0}`: {1}")]
     NoModel(String, String),
     /// A codec changes values.
     #[error("--codecs: {0} changes values: allow that with --lossy")]

@@ -9,7 +9,6 @@ use planner::methods::Method;
 use reports::Frontier;
 use schema::{Bytes, Document, Reference};
 
-use crate::compare::reported;
 use crate::{Inputs, Result};
 use curves::Curves;
 
@@ -39,7 +38,7 @@ pub fn frontier(
         trace: Reference { name: trace.title(), digest: trace.digest() },
         provenance: trace.provenance.clone(),
         machine: Reference { name: machine.name.clone(), digest: machine.digest() },
-        in_core: reported(&inputs.in_core),
+        in_core: inputs.in_core,
         methods: methods.iter().map(|method| method.name().to_string()).collect(),
         points,
         slowdown,

@@ -7,9 +7,9 @@ use networks::{Network, modelled_trace};
 use planner::methods::{About, Method};
 use planner::{Limits, Monitor, PlanError, Problem, Progress};
 use reports::Comparison;
-use schema::{Bytes, Machine, Nanos, Trace};
+use schema::{Bytes, InCore, Machine, Nanos, Trace};
 use serde::Serialize;
-use simulator::{InCore, in_core};
+use simulator::in_core;
 
 use crate::compare::{Found, comparison, result_of};
 use crate::rates::range_of;

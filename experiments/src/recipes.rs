@@ -26,11 +26,7 @@ pub fn recipe(network: &str, conventions: Framework, options: NetworkOptions) ->
     Ok(Recipe { network: network.to_string(), file, conventions, options })
 }
 
-/// The network of a recipe.
-///
-/// # Errors
-/// If there is none of its name, its file is another than the recipe was made of, or wrong.
-pub fn described(recipe: &Recipe) -> Result<Network> {
+fn described(recipe: &Recipe) -> Result<Network> {
     let name = &recipe.network;
     if let Some(digest) = &recipe.file
         && *digest != Digest::of_bytes(&read_bytes(Path::new(name))?)
@@ -41,11 +37,13 @@ pub fn described(recipe: &Recipe) -> Result<Network> {
 }
 
 /// The network that computes what a description says.
-///
-/// # Errors
-/// If no kernel computes one of its layers.
-pub fn trainable(network: &Network) -> Result<runtime::network::Network> {
+fn trainable(network: &Network) -> Result<runtime::network::Network> {
     Ok(runtime::network::Network::new(network, Some(LEARNING_RATE))?)
+}
+
+/// The network of a recipe, as what computes.
+pub fn computing(recipe: &Recipe) -> Result<runtime::network::Network> {
+    trainable(&described(recipe)?)
 }
 
 /// The trace of a recipe's network on a machine, its times modelled with the efficiencies of a
@@ -149,5 +147,5 @@ pub fn network_of(trace: &Trace) -> Result<runtime::network::Network> {
     if recipe.conventions != Framework::Tidegate {
         return Err(Error::NotRunHere(recipe.network));
     }
-    trainable(&described(&recipe)?)
+    computing(&recipe)
 }

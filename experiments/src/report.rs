@@ -61,13 +61,15 @@ pub fn add(input: &Path, traces: &mut Traces, report: &mut Report) -> Result<()>
         return Ok(());
     }
     let text = read_text(input)?;
-    match Kind::of(&text, input)? {
-        Kind::Timeline => {
+    let header: Header =
+        serde_json::from_str(&text).map_err(|error| Error::NotJson(input.into(), error))?;
+    match header.format.as_deref() {
+        Some(Timeline::FORMAT) => {
             let timeline = Timeline::from_json(&text, input)?;
             let trace = traces.of_timeline(&timeline);
             report.runs.push(Run { timeline, plan: None, trace });
         }
-        Kind::Plan => {
+        Some(Plan::FORMAT) => {
             let plan = Plan::from_json(&text, input)?;
             prove(&plan).map_err(|why| Error::UnsafePlan(input.into(), Box::new(why)))?;
             let trace = traces.of_plan(&plan);
@@ -77,13 +79,29 @@ pub fn add(input: &Path, traces: &mut Traces, report: &mut Report) -> Result<()>
             let timeline = predict(&plan, trace.as_ref());
             report.runs.push(Run { timeline, plan: Some(plan), trace });
         }
-        Kind::Comparison => {
+        None if header.in_core.is_some() && header.methods.is_some() => {
             let comparison: Comparison = serde_json::from_str(&text)
                 .map_err(|error| Error::NoComparison(input.into(), error))?;
             report.settings.push(Setting::of(&comparison, bandwidth(&comparison)));
         }
+        Some(Trace::FORMAT) => {
+            let why = "is a trace: pass a plan or a timeline, and the trace with --trace";
+            return Err(no_report(input, why));
+        }
+        Some(other) => {
+            let made_from = "a report is made from timelines, plans, comparisons and studies";
+            return Err(no_report(input, &format!("holds {other}: {made_from}")));
+        }
+        None => {
+            let remedy = "write them with `simulate -o`, `plan -o` or `compare --format json`";
+            return Err(no_report(input, &format!("is no timeline, plan or comparison: {remedy}")));
+        }
     }
     Ok(())
+}
+
+fn no_report(input: &Path, why: &str) -> Error {
+    Error::NoReport(input.into(), why.into())
 }
 
 /// The table of a study's results, where that is what the input names.
@@ -97,14 +115,7 @@ fn study_table(input: &Path) -> Result<Option<PathBuf>> {
         return Ok(Some(table));
     }
     let why = "holds no results.parquet: pass the folder of a study that has ended";
-    Err(Error::NoReport(input.into(), why.into()))
-}
-
-/// What an input's JSON holds.
-enum Kind {
-    Timeline,
-    Plan,
-    Comparison,
+    Err(no_report(input, why))
 }
 
 /// The part of an input that tells what it is.
@@ -113,30 +124,6 @@ struct Header {
     format: Option<String>,
     in_core: Option<serde::de::IgnoredAny>,
     methods: Option<serde::de::IgnoredAny>,
-}
-
-impl Kind {
-    fn of(text: &str, input: &Path) -> Result<Self> {
-        let header: Header =
-            serde_json::from_str(text).map_err(|error| Error::NotJson(input.into(), error))?;
-        let no = |why: String| Err(Error::NoReport(input.into(), why));
-        match header.format.as_deref() {
-            Some(Timeline::FORMAT) => Ok(Self::Timeline),
-            Some(Plan::FORMAT) => Ok(Self::Plan),
-            Some(Trace::FORMAT) => {
-                no("is a trace: pass a plan or a timeline, and the trace with --trace".into())
-            }
-            Some(other) => no(format!(
-                "holds {other}: a report is made from timelines, plans, comparisons and studies"
-            )),
-            None if header.in_core.is_some() && header.methods.is_some() => Ok(Self::Comparison),
-            None => {
-                no("is no timeline, plan or comparison: write them with `simulate -o`, `plan -o` \
-                        or `compare --format json`"
-                    .into())
-            }
-        }
-    }
 }
 
 /// The bandwidth from host to device of a comparison's machine, where it is a bundled one that has

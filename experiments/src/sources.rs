@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use networks::suggest::instead;
 use networks::{Network, NetworkOptions};
 use profiler::import::{ImportOptions, InPlaceOps};
 use schema::file::{read_bytes, read_text};
@@ -32,13 +33,11 @@ pub fn read_trace(name: &str, in_place: InPlaceOps) -> Result<Trace> {
     }
     let path = Path::new(name);
     if name != "-" && !path.exists() {
-        let networks: Vec<_> = networks::networks().map(|network| network.name).collect();
-        let traces: Vec<_> = scenarios::traces().collect();
-        return Err(Error::NoTrace {
-            name: name.into(),
-            traces: traces.join(", "),
-            networks: networks.join(", "),
-        });
+        let networks = networks::networks().map(|network| network.name);
+        return Err(Error::NoTrace(
+            name.into(),
+            instead(name, scenarios::traces().chain(networks)),
+        ));
     }
     let text = read_text(path)?;
     match profiler::import::detect(&text) {

@@ -1,6 +1,6 @@
 //! What frameworks do differently with the same network.
 
-use schema::{Dtype, Framework};
+use schema::Dtype;
 
 use super::layer::{Compute, Layer};
 use super::options::{NetworkOptions, Optimizer};
@@ -11,8 +11,6 @@ use super::tape::Part;
 /// so that another framework is another value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conventions {
-    /// The framework that is meant.
-    pub framework: Framework,
     /// The type of tokens, labels and positions.
     pub index: Dtype,
     /// Parameters come before all else, or each before the layer that has it.
@@ -53,7 +51,6 @@ impl Conventions {
     /// convolution or a linear layer is two ops, first `_param_grad`, which reads the layer's
     /// input, then `_ip_grad`, which reads its weights; each other backward is one op.
     pub const PYTORCH: Self = Self {
-        framework: Framework::Pytorch,
         index: Dtype::I64,
         parameters_first: true,
         views: true,
@@ -72,7 +69,6 @@ impl Conventions {
 
     /// What the runtime that comes with tidegate runs: one kernel for each op.
     pub const TIDEGATE: Self = Self {
-        framework: Framework::Tidegate,
         index: Dtype::I32,
         parameters_first: false,
         views: false,

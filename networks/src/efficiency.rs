@@ -56,7 +56,6 @@ impl Efficiencies {
     /// Reads what [`Self::to_toml`] wrote.
     ///
     /// # Errors
-    ///
     /// Where the text is no such TOML, a class is missing or unknown, or a figure is not over 0.
     pub fn from_toml(text: &str) -> Result<Self, NetworkError> {
         let wrong = |why: String| Err(NetworkError::Efficiencies(why));
@@ -135,7 +134,6 @@ impl Efficiencies {
 /// times by the efficiencies that come with tidegate.
 ///
 /// # Errors
-///
 /// Where the iteration is larger than a trace may be.
 pub fn modelled_trace(network: &Network, machine: &Machine) -> Result<Trace, NetworkError> {
     let tape = network.lower(&Conventions::PYTORCH).tape;
@@ -145,7 +143,6 @@ pub fn modelled_trace(network: &Network, machine: &Machine) -> Result<Trace, Net
 /// The trace of a tape, which is `network`'s by any conventions, with times by some efficiencies.
 ///
 /// # Errors
-///
 /// Where the iteration is larger than a trace may be.
 pub fn modelled_trace_of<K>(
     network: &Network,

@@ -24,7 +24,7 @@ use schema::Dtype;
 
 use super::builder::{Builder, Built};
 use super::error::NetworkError;
-use super::layer::{LayerId, Window};
+use super::layer::{LayerId, Network, Window};
 use super::options::{NetworkOptions, Optimizer};
 
 /// The data that a convolutional network is for.
@@ -84,4 +84,11 @@ fn conv_norm_act(b: &mut Builder, name: &str, x: LayerId, to: u64, window: [u64;
     let x = b.conv(&format!("{name}.conv"), x, to, window)?;
     let x = b.batch_norm(&format!("{name}.norm"), x)?;
     b.act(&format!("{name}.act"), x)
+}
+
+/// One layer that tells classes apart, which ends the network.
+fn classify(mut b: Builder, x: LayerId, classes: u64) -> Result<Network, NetworkError> {
+    let x = b.flatten("flatten", x)?;
+    let x = b.linear("fc", x, classes, true)?;
+    b.finish(x)
 }

@@ -51,25 +51,16 @@ impl Window {
 
 /// What a layer computes.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "the variants name the fields")]
 pub enum Compute {
     /// Nothing: samples, or tokens, that the iteration is given.
     Input,
     /// A convolution of as many dimensions as the window.
-    Convolution {
-        /// Where the window slides.
-        window: Window,
-        /// Groups of channels that know nothing of each other.
-        groups: u64,
-    },
+    Convolution { window: Window, groups: u64 },
     /// Of the last dimension with a weight matrix.
     Linear,
-    /// Of two activations, over `inner`.
-    MatrixProduct {
-        /// Terms of each sum.
-        inner: u64,
-        /// How the operands' dimensions go together.
-        product: Product,
-    },
+    /// Of two activations, with sums of `inner` terms.
+    MatrixProduct { inner: u64, product: Product },
     /// Of each channel over the batch.
     BatchNorm,
     /// Layer and RMS normalisation: of the last dimension.
@@ -83,10 +74,7 @@ pub enum Compute {
     /// Average over windows that leave the size asked for.
     AdaptivePool,
     /// Of so many elements in a hundred.
-    Dropout {
-        /// How many.
-        percent: u8,
-    },
+    Dropout { percent: u8 },
     /// The sum of two inputs; the second may have an extent of 1 where the first has more.
     Add,
     /// The product of two inputs, element by element, as [`Compute::Add`].
@@ -95,17 +83,9 @@ pub enum Compute {
     Concat,
     /// Of the last dimension.
     Softmax,
-    /// Fused attention of queries, keys and values.
-    Attention {
-        /// Heads of the queries.
-        heads: u64,
-        /// Features of a head.
-        width: u64,
-        /// Keys of a sample.
-        keys: u64,
-        /// Whether no query sees a later key.
-        causal: bool,
-    },
+    /// Fused attention: queries of so many heads of so many features, and so many keys of a sample,
+    /// of which no query sees a later one where it is causal.
+    Attention { heads: u64, width: u64, keys: u64, causal: bool },
     /// The rows of a table for the tokens of the input.
     Embedding,
     /// The same elements in another shape.
@@ -122,22 +102,16 @@ pub enum Compute {
 
 /// Which products of two activations there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the variants name the fields")]
 pub enum Product {
     /// `(..., rows, inner)` with `(..., inner, columns)`.
     Plain,
-    /// Attention's scores of queries and keys, both `(batch, length, features)`.
-    Scores {
-        /// Heads of the queries.
-        heads: u64,
-        /// Whether no query sees a later key.
-        causal: bool,
-    },
+    /// Attention's scores of queries and keys, both `(batch, length, features)`, as
+    /// [`Compute::Attention`].
+    Scores { heads: u64, causal: bool },
     /// Attention's weights `(batch, heads, queries, keys)` with values
-    /// `(batch, keys, features)`.
-    Mix {
-        /// Features of a head.
-        width: u64,
-    },
+    /// `(batch, keys, features)` of heads of `width` features.
+    Mix { width: u64 },
 }
 
 /// Which elements a movement copies where.
@@ -156,12 +130,10 @@ pub enum Movement {
 
 /// What stands beside the input of a layer without gradients of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the variants name the fields")]
 pub enum Fixed {
-    /// Rotary positions.
-    Rotary {
-        /// Features of a head.
-        width: u64,
-    },
+    /// Rotary positions of heads of `width` features.
+    Rotary { width: u64 },
     /// A scale.
     Scale,
     /// A trained sum: a bias, positions.

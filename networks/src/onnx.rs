@@ -35,7 +35,6 @@ enum Value {
 /// the options' batch takes its place; the first output is what the loss is of.
 ///
 /// # Errors
-///
 /// Where the bytes are no ONNX model, or a node is of a kind that is not imported.
 pub fn network_from_onnx(
     bytes: &[u8],

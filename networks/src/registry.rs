@@ -126,7 +126,6 @@ pub fn networks() -> impl Iterator<Item = NetworkInfo> {
 /// The network of a name, under some options.
 ///
 /// # Errors
-///
 /// Where there is no such network, or it does not have an option that is chosen, or the options
 /// make it larger than any machine or too small for its layers.
 pub fn network(name: &str, options: &NetworkOptions) -> Result<Network, NetworkError> {

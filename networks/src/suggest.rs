@@ -13,6 +13,12 @@ pub fn remedy(closest: &[String], known: &[String]) -> String {
     }
 }
 
+/// What to write instead of a name that none of these is.
+pub fn instead<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let known: Vec<String> = known.into_iter().map(String::from).collect();
+    remedy(&closest(name, &known), &known)
+}
+
 /// Up to three names: those that begin with `name`, then those that differ from it in at most
 /// about a third of its letters.
 pub fn closest(name: &str, known: &[String]) -> Vec<String> {

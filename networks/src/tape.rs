@@ -202,7 +202,6 @@ impl<K> Tape<K> {
     /// The same ops with what a runtime has for each: its kernel, and the memory that this needs.
     ///
     /// # Errors
-    ///
     /// The first that `kernel` gives.
     pub fn try_map<L, E>(
         self,

@@ -123,7 +123,6 @@ impl LayerTable {
 /// `README.md`. `file` is what errors call it, and its stem is the network's name.
 ///
 /// # Errors
-///
 /// Where the text is no such file, or its layers do not fit together.
 pub fn network_from_toml(
     text: &str,

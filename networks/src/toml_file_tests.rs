@@ -1,7 +1,5 @@
 use std::error::Error;
 
-use proptest::prelude::*;
-
 use super::*;
 use crate::{modelled_trace, network};
 
@@ -124,25 +122,4 @@ fn networks_and_options_that_are_none_are_refused_with_a_remedy() {
     let report =
         cases.map(|(name, options)| causes(&network(name, &options).expect_err("no such network")));
     insta::assert_snapshot!(report.join("\n"));
-}
-
-proptest! {
-    #[test]
-    fn no_mutation_of_a_file_makes_the_reader_panic(
-        at in any::<prop::sample::Index>(),
-        length in 0..12usize,
-        new in "[a-z0-9.\"=\\[\\]\\-, \n]{0,6}",
-    ) {
-        let text = example();
-        let start = at.index(text.len());
-        let end = (start + length).min(text.len());
-        let mutated = format!("{}{new}{}", &text[..start], &text[end..]);
-        if let Ok(network) = read_toml(&mutated) {
-            let machine = crate::test_machine::machine();
-            // A trace that would be too large is refused, not made.
-            if let Ok(trace) = modelled_trace(&network, &machine) {
-                prop_assert!(!trace.ops.is_empty());
-            }
-        }
-    }
 }

@@ -59,7 +59,7 @@ impl Bound {
 /// The bound for a problem: for its budget, its link, and what is allowed. The larger of the above
 /// and of what cuts (`cut`, with the proof) say.
 pub fn bound(problem: &Problem) -> Bound {
-    match problem.cuts() {
+    match problem.cuts().0 {
         Cuts::Needs(needed, op) => Bound::Infeasible { needed, op },
         Cuts::Extra(extra) => match by_bytes(problem) {
             Bound::Time(time) => Bound::Time(time.max(problem.trace.total_time() + Nanos(extra))),

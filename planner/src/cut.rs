@@ -47,6 +47,7 @@
 //! costs. Prices and costs are whole numbers, and so is the cut; prices are found by cutting planes
 //! (`prices.rs`), each cut being a plane.
 
+mod carried;
 mod climb;
 mod flow;
 mod lazy;
@@ -60,6 +61,7 @@ use schema::{Bytes, OpId, TensorId};
 use crate::Problem;
 use crate::kept_load::{certain_load, used_bytes};
 use crate::relaxation::points::Points;
+pub(crate) use carried::{Carried, carried};
 pub(crate) use lazy::lazy;
 use place::{Place, Taken};
 use prices::Prices;
@@ -116,14 +118,14 @@ pub fn least_budget(problem: &Problem) -> (Bytes, OpId) {
     (Bytes(most.0), OpId::from_index(most.1))
 }
 
-/// The best bound of a few places.
-pub(crate) fn cuts(problem: &Problem) -> Cuts {
+/// The best bound of a few places, and the place.
+pub(crate) fn cuts(problem: &Problem) -> (Cuts, usize) {
     let (needed, op) = least_budget(problem);
     if needed > problem.budget {
-        return Cuts::Needs(needed, op);
+        return (Cuts::Needs(needed, op), op.index());
     }
     let mut search = Search::new(problem);
-    search.look_around().unwrap_or(Cuts::Extra(search.extra))
+    (search.look_around().unwrap_or(Cuts::Extra(search.extra)), search.best_at)
 }
 
 /// The bound of several places together where nothing is copied or compressed, in nanoseconds

@@ -35,8 +35,8 @@ impl Decided {
     }
 
     /// Decisions that an explicit schedule carries out. What becomes of a tensor in a gap is read
-    /// off the steps: swapped if it is copied out there, recomputed if it is dropped there, kept
-    /// if neither.
+    /// off the steps: swapped if it is copied out there, recomputed if it is dropped there, compressed
+    /// if a codec makes it smaller there, kept if nothing of these.
     pub fn from_steps(problem: &Problem, steps: Vec<Step>, policy: Policy) -> Self {
         let treatments = treatments(problem, &steps);
         let decided = Self::about_feature_maps(problem, treatments, policy);
@@ -70,6 +70,14 @@ fn treatments(problem: &Problem, steps: &[Step]) -> Vec<Treatment> {
             Step::SwapOut(tensor) => {
                 if let Some(gap) = inside[tensor.index()] {
                     treatments[gap] = Treatment::Swap;
+                }
+            }
+            Step::Compress { tensor, codec, swapped } => {
+                if let Some(gap) = inside[tensor.index()] {
+                    treatments[gap] = match swapped {
+                        true => Treatment::SwapCompressed(codec),
+                        false => Treatment::Compress(codec),
+                    };
                 }
             }
         }

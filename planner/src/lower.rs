@@ -11,8 +11,8 @@ mod buffers;
 mod dependencies;
 mod pack;
 
-use schema::{Bytes, Choice, Decision, Document, Nanos, Plan, Predicted, Reference};
-use simulator::{Evaluator, Figures, Infeasible, Model, Treatment};
+use schema::{Bytes, Choice, Decision, Document, Plan, Predicted, Reference};
+use simulator::{Evaluator, Infeasible, Model, Treatment, figures};
 
 use crate::{Decided, PlanError, Problem, Result};
 pub(crate) use pack::Effort;
@@ -80,17 +80,10 @@ pub(crate) fn lower_with(
         buffers: layout.device_buffers(&record),
         host_buffers: layout.host_buffers(),
         actions: actions::actions(problem, &evaluator, &record, &layout),
-        predicted: Predicted {
-            iteration: Nanos::ZERO,
-            peak: Bytes::ZERO,
-            arena,
-            host_arena,
-            bound: None,
-        },
+        predicted: Predicted::default(),
     };
     dependencies::connect(&mut plan, model);
-    let Figures { iteration, peak, arena, host_arena } = Figures::of(&plan);
-    plan.predicted = Predicted { iteration, peak, arena, host_arena, bound: None };
+    plan.predicted = figures(&plan);
     Ok(plan)
 }
 

@@ -40,7 +40,7 @@ pub struct Problem<'a> {
     pub feature_maps: Vec<GapId>,
     relaxation: OnceLock<Relaxation>,
     trace_digest: Arc<OnceLock<Digest>>,
-    cuts: OnceLock<(Bytes, Allowed, Cuts)>,
+    cuts: OnceLock<(Bytes, Allowed, (Cuts, usize))>,
     more_places: OnceLock<(Bytes, Allowed, Limits, u64)>,
     evaluations_made: Arc<AtomicU64>,
 }
@@ -175,8 +175,8 @@ impl<'a> Problem<'a> {
         self.trace_digest.get_or_init(|| self.trace.digest())
     }
 
-    /// What cuts say of the problem, found when first asked for.
-    pub(crate) fn cuts(&self) -> Cuts {
+    /// What cuts say of the problem, and the op at which they say most, found when first asked for.
+    pub(crate) fn cuts(&self) -> (Cuts, usize) {
         let of = (self.budget, self.allowed);
         let (budget, allowed, found) = *self.cuts.get_or_init(|| (of.0, of.1, cuts(self)));
         if of == (budget, allowed) { found } else { cuts(self) }

@@ -9,17 +9,18 @@
 //! reruns that serve several later ops are all in this language; one treatment per gap between two
 //! uses has none of them.
 
+mod lanes;
 mod load;
+mod parts;
 mod repair;
 mod search;
 mod steps;
 
-use schema::OpId;
-
-use crate::Problem;
+use lanes::Lanes;
 use load::Load;
 
-pub(crate) use search::{Found, search};
+pub(crate) use parts::{Item, Parts, Way};
+pub(crate) use search::{Found, Search, search};
 pub(crate) use steps::{Reruns, reruns_of, steps_of};
 
 /// When a run takes place: the op before which it does in the upper bits, and below a label that
@@ -48,99 +49,39 @@ pub(crate) fn stage(key: Key) -> usize {
 /// A rerun: when, and of which op.
 pub(crate) type Rerun = (Key, u32);
 
-/// What a sequence of runs is made of, the same for all sequences of a problem.
-pub(crate) struct Parts {
-    /// By op: the tensors that it reads and some op makes.
-    reads: Vec<Vec<u32>>,
-    writes: Vec<Vec<u32>>,
-    /// By op: pairs of input and output that may share memory.
-    in_place: Vec<Vec<(u32, u32)>>,
-    workspace: Vec<i64>,
-    /// By op: time of a rerun.
-    time: Vec<u64>,
-    /// By op: the last stage in which it may run again.
-    until: Vec<usize>,
-    /// By tensor.
-    bytes: Vec<i64>,
-    /// By tensor: the op that makes it; none for those that are there all the time.
-    maker: Vec<Option<u32>>,
-    /// Bytes of these.
-    constant: i64,
-    /// Tensors that have a size and a maker, and may leave.
-    leaving: Vec<u32>,
-}
-
-impl Parts {
-    pub fn new(problem: &Problem) -> Self {
-        let (trace, model) = (problem.trace, &problem.model);
-        let tensors = trace.tensors.len();
-        let maker: Vec<Option<u32>> = (0..tensors)
-            .map(|t| model.producer(schema::TensorId::from_index(t)).map(|op| op.0))
-            .collect();
-        let bytes: Vec<i64> = trace.tensors.iter().map(|t| t.bytes.0 as i64).collect();
-        let is_made = |t: &u32| maker[*t as usize].is_some();
-        let ops = trace.ops.len();
-        let mut reads: Vec<Vec<u32>> = Vec::with_capacity(ops + 1);
-        for op in 0..ops {
-            let mut tensors: Vec<u32> =
-                model.reads(OpId::from_index(op)).map(|t| t.0).filter(is_made).collect();
-            tensors.sort_unstable();
-            tensors.dedup();
-            reads.push(tensors);
-        }
-        // The end of the iteration counts as an op that reads what outlives it.
-        let outlives = |t: &u32| model.last_use(schema::TensorId(*t)).is_none();
-        reads.push((0..tensors as u32).filter(|t| is_made(t) && outlives(t)).collect());
-        let may_leave = |t: &u32| {
-            maker[*t as usize].is_some_and(|op| model.rerunnable_until(OpId(op)) > 0)
-                && bytes[*t as usize] > 0
-        };
-        Self {
-            reads,
-            writes: trace.ops.iter().map(|op| op.writes.iter().map(|t| t.0).collect()).collect(),
-            in_place: (trace.ops.iter())
-                .map(|op| op.in_place.iter().map(|p| (p.input.0, p.output.0)).collect())
-                .collect(),
-            workspace: trace.ops.iter().map(|op| op.workspace.0 as i64).collect(),
-            time: trace.ops.iter().map(|op| op.recompute.unwrap_or(op.duration).0).collect(),
-            until: (0..ops).map(|op| model.rerunnable_until(OpId::from_index(op))).collect(),
-            constant: (0..tensors).filter(|t| maker[*t].is_none()).map(|t| bytes[t]).sum(),
-            leaving: (0..tensors as u32).filter(may_leave).collect(),
-            bytes,
-            maker,
-        }
-    }
-
-    fn ops(&self) -> usize {
-        self.writes.len()
-    }
-}
+/// In place of an op: what is there at the start was made by none.
+const NOTHING: u32 = u32::MAX;
 
 /// One sequence of runs, with the memory that each takes.
 pub(crate) struct Runs<'a> {
     parts: &'a Parts,
-    /// By op: when it runs.
-    runs: Vec<Vec<Key>>,
+    /// By tensor: when it comes to be, and by which op or item.
+    made: Vec<Vec<Rerun>>,
     /// By tensor: when it is read.
     readers: Vec<Vec<Key>>,
     load: Load,
-    /// In their order.
+    /// In their order, items among them.
     reruns: Vec<Rerun>,
-    /// Time of all reruns.
+    /// What reruns and items take of compute.
     cost: u64,
+    lanes: Lanes,
+    /// The same of their codecs.
+    coded: u64,
     /// What was put in (true) or taken out since the journal was begun.
     journal: Vec<(bool, Rerun)>,
 }
 
-/// How long a tensor that a run has made stays.
+/// How long a tensor that has been made or brought back stays.
 #[derive(Clone, Copy)]
 struct Stay {
     /// The run that makes it.
     from: Key,
     /// The last run that reads it, or the run that makes it.
     to: Key,
-    /// The next run that makes it; the end of time if there is none.
+    /// The next run that makes it or brings it back; the end of time if there is none.
     next: Key,
+    /// What it is that does so.
+    back_by: u32,
 }
 
 impl<'a> Runs<'a> {
@@ -148,25 +89,32 @@ impl<'a> Runs<'a> {
     pub fn new(parts: &'a Parts) -> Self {
         let ops = parts.ops();
         let mut readers: Vec<Vec<Key>> = vec![Vec::new(); parts.bytes.len()];
-        for (op, reads) in parts.reads.iter().enumerate() {
+        for (op, reads) in parts.reads[..=ops].iter().enumerate() {
             reads.iter().for_each(|t| readers[*t as usize].push(first_run(op)));
         }
+        let first = |t: usize| match parts.maker[t] {
+            Some(op) => vec![(first_run(op as usize), op)],
+            None if parts.comes_and_goes(t as u32) => vec![(0, NOTHING)],
+            None => Vec::new(),
+        };
         let mut runs = Self {
             parts,
-            runs: (0..ops).map(|op| vec![first_run(op)]).collect(),
+            made: (0..parts.bytes.len()).map(first).collect(),
             readers,
             load: Load::new(ops + 1, parts.constant),
             reruns: Vec::new(),
             cost: 0,
+            lanes: Lanes::default(),
+            coded: 0,
             journal: Vec::new(),
         };
         for op in 0..ops {
             runs.load.change(first_run(op), first_run(op), parts.workspace[op]);
-            for t in &parts.writes[op] {
-                let stay = runs.stay(*t, first_run(op));
-                runs.load.change(stay.from, stay.to, parts.bytes[*t as usize]);
-                runs.hand_on(*t, stay, 1);
-            }
+        }
+        for t in (0..parts.bytes.len() as u32).filter(|t| parts.comes_and_goes(*t)) {
+            let stay = runs.stay(t, runs.made[t as usize][0].0);
+            runs.load.change(stay.from, stay.to, parts.bytes[t as usize]);
+            runs.hand_on(t, stay, 1);
         }
         runs
     }
@@ -193,22 +141,26 @@ impl<'a> Runs<'a> {
         &self.reruns
     }
 
-    /// The stay of a tensor that contains a moment, or ends before it: that of the last run of its
-    /// op up to then.
+    /// The stay of a tensor that contains a moment, or ends before it: that of the last run up to
+    /// then that makes it or brings it back.
     fn stay(&self, tensor: u32, at: Key) -> Stay {
-        let op = self.parts.maker[tensor as usize].expect("only what is made comes and goes");
-        let runs = &self.runs[op as usize];
-        let index = runs.partition_point(|run| *run <= at) - 1;
-        let next = runs.get(index + 1).copied().unwrap_or(Key::MAX);
-        let from = runs[index];
-        Stay { from, to: self.last_reader(tensor, from, next), next }
+        let made = &self.made[tensor as usize];
+        let index = made.partition_point(|(run, _)| *run <= at) - 1;
+        let (next, back_by) = made.get(index + 1).copied().unwrap_or((Key::MAX, NOTHING));
+        let (from, _) = made[index];
+        Stay { from, to: self.last_reader(tensor, from, next), next, back_by }
     }
 
-    /// The last reader between two runs of a tensor's op, or the former run.
+    /// The last reader between two runs that make a tensor, or the former run.
     fn last_reader(&self, tensor: u32, from: Key, next: Key) -> Key {
         let readers = &self.readers[tensor as usize];
         let end = readers.partition_point(|reader| *reader < next);
         readers[..end].last().map_or(from, |reader| (*reader).max(from))
+    }
+
+    /// What is on the device of a tensor after a stay, until it is brought back.
+    fn small(&self, stay: Stay) -> i64 {
+        self.parts.item(stay.back_by).map_or(0, |item| item.small)
     }
 
     /// The op that runs at a key; none at the end of the iteration.
@@ -227,18 +179,19 @@ impl<'a> Runs<'a> {
     /// Where a stay ends with an op that may lay an output over the tensor, the two share memory
     /// there: `sign` is 1 where the stay comes to be so, and -1 where it ceases to.
     fn hand_on(&mut self, tensor: u32, stay: Stay, sign: i64) {
-        if stay.to == stay.from {
-            return;
-        }
-        let Some(op) = self.op_at(stay.to) else { return };
-        let shared = self.shared(op, tensor);
+        let shared = self.handed_on(tensor, stay);
         if shared > 0 {
             self.load.change(stay.to, stay.to, -sign * shared);
         }
     }
 
-    /// What an op's outputs share with an input that the op uses last.
-    fn shared(&self, op: u32, tensor: u32) -> i64 {
+    /// What the op with which a stay ends lays over the tensor. What is copied or compressed then
+    /// is still there when the op has ended.
+    fn handed_on(&self, tensor: u32, stay: Stay) -> i64 {
+        if stay.to == stay.from || self.parts.item(stay.back_by).is_some() {
+            return 0;
+        }
+        let Some(op) = self.op_at(stay.to) else { return 0 };
         let bytes = &self.parts.bytes;
         let pairs = self.parts.in_place[op as usize].iter().filter(|(input, _)| *input == tensor);
         let all: i64 = pairs.map(|(_, output)| bytes[*output as usize]).sum();
@@ -256,9 +209,10 @@ impl<'a> Runs<'a> {
             !parts.in_place[index][..*at].iter().any(|(earlier, _)| earlier == input)
         });
         let shared: i64 = inputs
-            .filter(|(_, (input, _))| parts.maker[*input as usize].is_some())
-            .filter(|(_, (input, _))| self.stay(*input, key).to == key)
-            .map(|(_, (input, _))| self.shared(op, *input))
+            .filter(|(_, (input, _))| parts.comes_and_goes(*input))
+            .map(|(_, (input, _))| (*input, self.stay(*input, key)))
+            .filter(|(_, stay)| stay.to == key)
+            .map(|(input, stay)| self.handed_on(input, stay))
             .sum();
         load - made - parts.workspace[index] + shared
     }
@@ -275,9 +229,9 @@ impl<'a> Runs<'a> {
         (step > 0).then_some(previous + step)
     }
 
-    /// Whether an op may run again in a stage.
+    /// Whether an op may run again, or an item stand, in a stage.
     fn may_rerun(&self, op: u32, stage: usize) -> bool {
-        (op as usize) < stage && stage <= self.parts.until[op as usize]
+        (self.parts.near[op as usize] as usize) < stage && stage <= self.parts.until[op as usize]
     }
 
     /// Puts a rerun in. Does nothing where the op cannot run again there or something else runs
@@ -296,31 +250,57 @@ impl<'a> Runs<'a> {
         self.load.insert(key, self.across(following) + parts.workspace[index]);
         self.reruns.insert(at, (key, op));
         for t in &parts.writes[index] {
-            let bytes = parts.bytes[*t as usize];
             let old = self.stay(*t, key);
-            if old.to < key {
-                self.load.change(key, key, bytes);
-                continue;
-            }
-            let new = Stay { to: self.last_reader(*t, old.from, key), ..old };
-            self.load.change(new.to + 1, key - 1, -bytes);
-            self.hand_on(*t, new, 1);
+            self.hand_on(*t, old, -1);
+            let made = &mut self.made[*t as usize];
+            made.insert(made.partition_point(|(run, _)| *run < key), (key, op));
+            let [before, after] = [key - 1, key].map(|at| self.stay(*t, at));
+            self.split(*t, old, before, key, 1);
+            self.hand_on(*t, before, 1);
+            self.hand_on(*t, after, 1);
         }
-        let runs = &mut self.runs[index];
-        runs.insert(runs.partition_point(|run| *run < key), key);
         for t in &parts.reads[index] {
             let old = self.stay(*t, key);
             let readers = &mut self.readers[*t as usize];
             readers.insert(readers.partition_point(|reader| *reader < key), key);
             if old.to < key {
                 self.hand_on(*t, old, -1);
-                self.load.change(old.to + 1, key, parts.bytes[*t as usize]);
+                let bytes = parts.bytes[*t as usize] - self.small(old);
+                self.load.change(old.to + 1, key, bytes);
                 self.hand_on(*t, Stay { to: key, ..old }, 1);
             }
         }
-        self.cost += parts.time[index];
+        self.count((key, op), true);
         self.journal.push((true, (key, op)));
         true
+    }
+
+    /// Counts what a rerun or an item takes, or no longer does.
+    fn count(&mut self, (key, op): Rerun, is_there: bool) {
+        let change = |sum: &mut u64, by: u64| *sum = if is_there { *sum + by } else { *sum - by };
+        change(&mut self.cost, self.parts.time[op as usize]);
+        let Some(item) = self.parts.item(op) else { return };
+        change(&mut self.coded, item.codec);
+        let at = self.parts.clock[stage(key)];
+        let ([out, back], lanes) = (item.copies, &mut self.lanes);
+        match item.way {
+            Way::Out => lanes.out.change(at.saturating_sub(out), at, is_there),
+            Way::Copy | Way::CodecAndCopy(_) => lanes.back.change(at, at + back, is_there),
+            Way::Codec(_) => {}
+        }
+    }
+
+    /// One stay becomes two (`sign` is 1) or two become one: the part `before` a key at which the
+    /// tensor is made or brought back, and that from then on.
+    fn split(&mut self, tensor: u32, whole: Stay, before: Stay, key: Key, sign: i64) {
+        let bytes = sign * self.parts.bytes[tensor as usize];
+        if whole.to >= key {
+            self.load.change(before.to + 1, key - 1, -bytes);
+        } else {
+            self.load.change(key, key, bytes);
+            self.load.change(whole.to + 1, key, -sign * self.small(whole));
+        }
+        self.load.change(before.to + 1, key, sign * self.small(before));
     }
 
     /// Takes a rerun out.
@@ -333,25 +313,26 @@ impl<'a> Runs<'a> {
             if old.to == key {
                 let new = Stay { to: self.last_reader(*t, old.from, old.next), ..old };
                 self.hand_on(*t, old, -1);
-                self.load.change(new.to + 1, key, -parts.bytes[*t as usize]);
+                let bytes = parts.bytes[*t as usize] - self.small(old);
+                self.load.change(new.to + 1, key, -bytes);
                 self.hand_on(*t, new, 1);
             }
         }
         for t in &parts.writes[index] {
-            let gone = self.stay(*t, key);
-            if gone.to > key {
-                let before = self.stay(*t, key - 1);
-                self.hand_on(*t, before, -1);
-                self.load.change(before.to + 1, key - 1, parts.bytes[*t as usize]);
-            }
+            let [before, after] = [key - 1, key].map(|at| self.stay(*t, at));
+            self.hand_on(*t, before, -1);
+            self.hand_on(*t, after, -1);
+            let made = &mut self.made[*t as usize];
+            made.remove(made.partition_point(|(run, _)| *run < key));
+            let whole = self.stay(*t, key);
+            self.split(*t, whole, before, key, -1);
+            self.hand_on(*t, whole, 1);
         }
-        let runs = &mut self.runs[index];
-        runs.remove(runs.partition_point(|run| *run < key));
         let at =
             self.reruns.binary_search_by_key(&key, |(key, _)| *key).expect("a rerun that is there");
         self.reruns.remove(at);
         self.load.remove(key);
-        self.cost -= parts.time[index];
+        self.count((key, op), false);
         self.journal.push((false, (key, op)));
     }
 
@@ -365,11 +346,17 @@ impl<'a> Runs<'a> {
             let inputs = self.parts.reads[op as usize].iter();
             let made_by: Vec<Rerun> = inputs
                 .filter_map(|t| {
-                    let maker = self.parts.maker[*t as usize]?;
-                    let from = self.stay(*t, key).from;
-                    (from != first_run(maker as usize)).then_some((from, maker))
+                    let made = &self.made[*t as usize];
+                    let index = made.partition_point(|(run, _)| *run < key) - 1;
+                    (index > 0).then_some(made[index])
                 })
                 .collect();
+            // What is not copied in need not be copied out.
+            let held = self.parts.item(op).filter(|item| item.way == Way::Copy).and_then(|item| {
+                let last = self.stay(item.tensor, key - 1).to;
+                self.op_at(last).filter(|op| self.parts.is_out(*op)).map(|op| (last, op))
+            });
+            stack.extend(held);
             self.erase((key, op));
             for (from, maker) in made_by {
                 let mut writes = self.parts.writes[maker as usize].iter();

@@ -6,7 +6,7 @@ use schema::{
     Bandwidth, BytesPerSec, Direction, Document, Lane, Machine, Nanos, Plan, Reference, Task, Trace,
 };
 use simulator::replay::{Schedule, replay_with};
-use simulator::{Figures, Program, ProvenPlan};
+use simulator::{Program, ProvenPlan, figures};
 
 use crate::plan::proven;
 use crate::split_mix::SplitMix;
@@ -132,8 +132,7 @@ pub fn retimed(plan: ProvenPlan, problem: &Problem) -> Result<ProvenPlan> {
     }
     plan.trace = Reference { name: trace.title(), digest: problem.trace_digest().clone() };
     plan.machine = Reference { name: machine.name.clone(), digest: machine.digest() };
-    let Figures { iteration, peak, .. } = Figures::of(&plan);
-    (plan.predicted.iteration, plan.predicted.peak) = (iteration, peak);
+    plan.predicted = figures(&plan);
     proven(plan, problem)
 }
 

@@ -251,15 +251,3 @@ fn comet_compresses_inputs_of_convolutions_within_each_layers_bound() {
     let plan = plan(&Comet::default(), &problem, &NoMonitor).expect("fits");
     assert!(plan.decisions.iter().all(|decision| decision.choice == Choice::Compress));
 }
-
-#[test]
-fn comet_does_not_fit_a_budget_whose_last_twentieth_it_needs() {
-    let trace = chain(&[0.5, 0.5]);
-    let machine = random::machine(&mut Random::new(1));
-    let with = |budget| Problem::new(&trace, &machine, budget).with_codecs(&all_codecs(1), LOSSY);
-    let peak =
-        plan(&Comet::default(), &with(Bytes(1 << 30)), &NoMonitor).expect("fits").predicted.peak;
-    let error =
-        plan(&Comet::default(), &with(peak + Bytes(1)), &NoMonitor).expect_err("too little");
-    assert!(matches!(error, PlanError::OverBudget { .. }), "{error}");
-}

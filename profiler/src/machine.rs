@@ -14,39 +14,19 @@ use crate::measure::{
 };
 use crate::profile::{Measuring, SOURCE};
 
-/// Sizes of the copies that are timed over a link that is emulated.
-const COPIES: [Bytes; 6] = [
-    Bytes(4 << 10),
-    Bytes(32 << 10),
-    Bytes(256 << 10),
-    Bytes(1 << 20),
-    Bytes(4 << 20),
-    Bytes(16 << 20),
-];
+/// Sizes of the copies that are timed over a link that is emulated, in KiB.
+const COPIES: [u64; 6] = [4, 32, 256, 1 << 10, 4 << 10, 16 << 10];
 
 /// The same for CUDA; a device with little memory has fewer.
-const CUDA_COPIES: [Bytes; 10] = [
-    Bytes(4 << 10),
-    Bytes(16 << 10),
-    Bytes(64 << 10),
-    Bytes(256 << 10),
-    Bytes(1 << 20),
-    Bytes(4 << 20),
-    Bytes(16 << 20),
-    Bytes(64 << 20),
-    Bytes(256 << 20),
-    Bytes(1 << 30),
-];
+const CUDA_COPIES: [u64; 10] =
+    [4, 16, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
 /// Sizes of the tensors that codecs are sampled on: those of networks that a processor trains.
-const TENSORS: [Bytes; 6] = [
-    Bytes(256 << 10),
-    Bytes(512 << 10),
-    Bytes(1 << 20),
-    Bytes(2 << 20),
-    Bytes(4 << 20),
-    Bytes(8 << 20),
-];
+const TENSORS: [u64; 6] = [256, 512, 1 << 10, 2 << 10, 4 << 10, 8 << 10];
+
+fn kib(amount: u64) -> Bytes {
+    Bytes(amount << 10)
+}
 
 /// No tensor that is sampled is smaller.
 const LEAST_TENSOR: Bytes = Bytes(4 << 10);
@@ -86,21 +66,23 @@ pub fn measure_machine(how: &Measuring, monitor: &dyn Monitor) -> Result<Measure
     let repeats = how.repeats.min(5);
     match &how.target {
         Target::Host(_) => {
-            let mut probe = LinkProbe::new(how.link.clone(), COPIES[COPIES.len() - 1]);
-            let link = link_of(&mut probe, &how.link.name, &COPIES, repeats, monitor)?;
+            let sizes = COPIES.map(kib);
+            let mut probe = LinkProbe::new(how.link.clone(), sizes[sizes.len() - 1]);
+            let link = link_of(&mut probe, &how.link.name, &sizes, repeats, monitor)?;
             let contention =
                 contention_of(&mut HostLoads::new(how.link.clone())?, repeats, monitor)?;
             let machine =
                 host_machine(link.link.clone(), measure_host(), &contention, memory, SOURCE);
-            Ok(MeasuredMachine { machine, link, contention, tensors: TENSORS.to_vec() })
+            Ok(MeasuredMachine { machine, link, contention, tensors: TENSORS.map(kib).to_vec() })
         }
         Target::Cuda(options) => {
             let left = || runtime::memory::left().unwrap_or(Bytes(memory.0 / 2));
-            let most = CUDA_COPIES[CUDA_COPIES.len() - 1].min(Bytes(left().0 / 8));
+            let sizes = CUDA_COPIES.map(kib);
+            let most = sizes[sizes.len() - 1].min(Bytes(left().0 / 8));
             let mut probe = CudaProbe::open(options.ordinal, most)?;
             let facts = probe.facts()?;
-            let fits = CUDA_COPIES.iter().filter(|size| **size <= probe.largest());
-            let sizes: Vec<Bytes> = fits.copied().collect();
+            let fits = sizes.into_iter().filter(|size| *size <= probe.largest());
+            let sizes: Vec<Bytes> = fits.collect();
             let link = link_of(&mut probe, "as measured", &sizes, repeats, monitor)?;
             drop(probe);
             let contention = contention_of(&mut CudaLoads::open(options)?, repeats, monitor)?;
@@ -110,33 +92,26 @@ pub fn measure_machine(how: &Measuring, monitor: &dyn Monitor) -> Result<Measure
     }
 }
 
-fn contention_of<L: Loads>(
-    loads: &mut L,
+fn contention_of(
+    loads: &mut impl Loads,
     repeats: usize,
     monitor: &dyn Monitor,
-) -> Result<Contention>
-where
-    MeasureError: From<L::Error>,
-{
+) -> Result<Contention> {
     let steps = Steps::new("contention", Load::ALL.len(), monitor);
-    steps.finish(|step| Ok(measure_contention(loads, repeats, step)?))
+    steps.finish(|step| measure_contention(loads, repeats, step))
 }
 
-fn link_of<C: Copies>(
-    copies: &mut C,
+fn link_of(
+    copies: &mut impl Copies,
     name: &str,
     sizes: &[Bytes],
     repeats: usize,
     monitor: &dyn Monitor,
-) -> Result<LinkCurve>
-where
-    MeasureError: From<C::Error>,
-{
+) -> Result<LinkCurve> {
     let steps = Steps::new("link", 2 * sizes.len(), monitor);
-    steps.finish(|step| Ok(measure_link(copies, name, sizes, repeats, step)?))
+    steps.finish(|step| measure_link(copies, name, sizes, repeats, step))
 }
 
-/// Counts steps for whoever waits.
 struct Steps<'a> {
     progress: Progress,
     monitor: &'a dyn Monitor,

@@ -21,12 +21,20 @@ pub struct OpTimes {
 
 impl OpTimes {
     /// The same from iterations of a plan that also moves or recomputes: an op's time is that from its
-    /// start to its end, as the lane may wait before the next.
-    pub fn under_plan(ops: usize, timelines: &[Timeline]) -> Self {
+    /// start to its end, as the lane may wait before the next. What copies slowed it by meanwhile is no time
+    /// of its own, since a plan's prediction adds that again: beside a copy, an op is taken to have had the
+    /// share `beside_copy` of its speed, as the machine says.
+    pub fn under_plan(ops: usize, timelines: &[Timeline], beside_copy: f64) -> Self {
         let mut times = vec![Vec::with_capacity(timelines.len()); ops];
-        for interval in timelines.iter().flat_map(|timeline| &timeline.intervals) {
-            if let Task::Run(op) = interval.task {
-                times[op.index()].push(interval.end.saturating_sub(interval.start));
+        for timeline in timelines {
+            let copies = Busy::with_copies(timeline);
+            for interval in &timeline.intervals {
+                if let Task::Run(op) = interval.task {
+                    let taken = interval.end.saturating_sub(interval.start);
+                    let beside = copies.before(interval.end) - copies.before(interval.start);
+                    let lost = (beside.0 as f64 * (1.0 - beside_copy)) as u64;
+                    times[op.index()].push(taken.saturating_sub(Nanos(lost)));
+                }
             }
         }
         Self::of_times(&times, timelines)
@@ -59,6 +67,38 @@ impl OpTimes {
             computed_by: None,
             within: None,
         }
+    }
+}
+
+/// When copies run, in either direction: stretches in their order, apart from each other, each with the
+/// time of all before it.
+struct Busy(Vec<(Nanos, Nanos, Nanos)>);
+
+impl Busy {
+    fn with_copies(timeline: &Timeline) -> Self {
+        let copies = timeline.intervals.iter().filter(|i| matches!(i.lane, Lane::D2h | Lane::H2d));
+        let mut copies: Vec<_> = copies.map(|copy| (copy.start, copy.end)).collect();
+        copies.sort_unstable();
+        let mut busy: Vec<(Nanos, Nanos, Nanos)> = Vec::with_capacity(copies.len());
+        for (start, end) in copies {
+            match busy.last_mut() {
+                Some((_, last, _)) if start <= *last => *last = end.max(*last),
+                last => {
+                    let before = last.map_or(Nanos::ZERO, |(from, to, all)| *all + (*to - *from));
+                    busy.push((start, end, before));
+                }
+            }
+        }
+        Self(busy)
+    }
+
+    /// How long copies have run up to a moment.
+    fn before(&self, moment: Nanos) -> Nanos {
+        let begun = self.0.partition_point(|(start, ..)| *start < moment);
+        begun.checked_sub(1).map_or(Nanos::ZERO, |last| {
+            let (start, end, before) = self.0[last];
+            before + (end.min(moment) - start)
+        })
     }
 }
 

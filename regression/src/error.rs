@@ -2,15 +2,11 @@
 
 /// Why samples have no model.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum FitError {
     /// Too few samples.
     #[error("there are {found} samples, and a fit needs {needed}: take more")]
-    TooFew {
-        /// How many there are.
-        found: usize,
-        /// How many it takes.
-        needed: usize,
-    },
+    TooFew { found: usize, needed: usize },
     /// All of one size.
     #[error("all samples are of one size, through which no line goes: take some of another")]
     OneSize,
@@ -18,18 +14,8 @@ pub enum FitError {
     #[error(
         "sample {index} has {what}: bytes and times must be above 0 and at most 2^50: take it away"
     )]
-    BadSample {
-        /// Its position, from 1.
-        index: usize,
-        /// What is wrong with it.
-        what: String,
-    },
+    BadSample { index: usize, what: String },
     /// A library that found no solution.
     #[error("{method} has no solution for these samples ({why}): use another method")]
-    NoSolution {
-        /// The method.
-        method: &'static str,
-        /// What the library says.
-        why: String,
-    },
+    NoSolution { method: &'static str, why: String },
 }

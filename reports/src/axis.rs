@@ -21,12 +21,10 @@ pub(crate) struct Unit {
 }
 
 impl Unit {
-    /// For an axis of nanoseconds.
     pub(crate) fn of_time(max: u64) -> Self {
         Self::largest_within(max, ["ns", "us", "ms", "s"])
     }
 
-    /// For an axis of bytes.
     pub(crate) fn of_bytes(max: u64) -> Self {
         Self::largest_within(max, ["B", "KB", "MB", "GB"])
     }

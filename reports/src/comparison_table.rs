@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use schema::{Bytes, Nanos};
 
 use crate::comparison_advice::advice;
-use crate::text::{aligned, op_times, or_dash, percent_of, width};
-use crate::{Comparison, MethodResult, Status};
+use crate::text::{op_times, or_dash, percent_of};
+use crate::{Comparison, MethodResult, Status, columns};
 
 /// The comparison as a table for a terminal: what was compared, one line per method from fastest
 /// to slowest, those without a plan last with their reason, and a sentence on what to do. `wide`
@@ -14,26 +14,21 @@ use crate::{Comparison, MethodResult, Status};
 pub fn table(comparison: &Comparison, wide: bool) -> String {
     let mut methods: Vec<&MethodResult> = comparison.methods.iter().collect();
     methods.sort_by(|a, b| compare(a, b));
-    let columns = Columns::of(comparison, wide);
-    let mut rows = vec![columns.header()];
-    rows.extend(methods.iter().filter(|m| m.status == Status::Ok).map(|m| columns.row(m)));
-    let mut failures = Vec::new();
-    for method in methods.iter().filter(|m| m.status != Status::Ok) {
-        failures.push((method.method.as_str(), failure(method)));
-    }
-    let method_width = (rows.iter().map(|row| row[0].as_str()))
-        .chain(failures.iter().map(|(method, _)| *method))
-        .map(width)
-        .max()
-        .unwrap_or(0);
+    let shown = Columns::of(comparison, wide);
+    let mut rows = vec![shown.header()];
+    rows.extend(methods.iter().filter(|m| m.status == Status::Ok).map(|m| shown.row(m)));
+    // As wide as the longest name, also of those that have a sentence in place of figures.
+    let names = methods.iter().map(|m| m.method.chars().count());
+    let width = names.chain([rows[0][0].len()]).max().unwrap_or(0);
+    rows[0][0] = format!("{:<width$}", rows[0][0]);
 
     let mut text = header(comparison);
     text.push('\n');
     if rows.len() > 1 {
-        text += &aligned(&rows, method_width);
+        text += &columns(&rows);
     }
-    for (method, failure) in failures {
-        text += &format!("{method}{}  {failure}\n", " ".repeat(method_width - width(method)));
+    for method in methods.iter().filter(|m| m.status != Status::Ok) {
+        text += &format!("{:<width$}  {}\n", method.method, failure(method));
     }
     if !comparison.methods.is_empty() {
         text.push('\n');

@@ -1,11 +1,11 @@
 //! Small hand-made values that the tests show.
 
 use schema::{
-    ActionId, Basis, Bytes, Digest, Interval, Lane, MemoryPoint, Nanos, OpId, Origin, Provenance,
-    Reference, Stall, StallCause, Task, TensorId, Timeline,
+    ActionId, Basis, Bytes, Digest, InCore, Interval, Lane, MemoryPoint, Nanos, OpId, Origin,
+    Provenance, Reference, Stall, StallCause, Task, TensorId, Timeline,
 };
 
-use crate::{Comparison, Frontier, FrontierPoint, InCore, MethodResult, Smallest, Status};
+use crate::{Comparison, Frontier, FrontierPoint, MethodResult, Smallest, Status};
 
 pub(crate) fn reference(name: &str) -> Reference {
     Reference { name: name.into(), digest: Digest::of_bytes(name.as_bytes()) }

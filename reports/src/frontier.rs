@@ -1,10 +1,10 @@
 //! What `tidegate frontier` found: time against memory, method by method.
 
-use schema::{Bytes, Nanos, Provenance, Reference};
+use schema::{Bytes, InCore, Nanos, Provenance, Reference};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{InCore, MethodResult};
+use crate::MethodResult;
 
 /// Methods side by side on one trace and machine, under several budgets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -2,8 +2,8 @@
 
 use schema::{Bytes, Nanos};
 
-use crate::text::{aligned, op_times, or_dash, percent_of, short, width};
-use crate::{Frontier, FrontierPoint, MethodResult};
+use crate::text::{op_times, or_dash, percent_of, short};
+use crate::{Frontier, FrontierPoint, MethodResult, columns};
 
 /// What was planned, a table with a line per budget and a column per method, and the smallest
 /// budgets where they were asked for. A cell is a time over the in-core time, `-` where the method
@@ -44,7 +44,7 @@ fn curves(frontier: &Frontier) -> String {
         row.extend(frontier.methods.iter().map(|name| cell(point, name)));
         rows.push(row);
     }
-    table(&rows)
+    columns(&rows)
 }
 
 fn cell(point: &FrontierPoint, name: &str) -> String {
@@ -66,18 +66,12 @@ fn smallest(frontier: &Frontier) -> String {
             times(frontier, found.iteration),
         ]);
     }
-    table(&rows)
+    columns(&rows)
 }
 
 fn times(frontier: &Frontier, time: Option<Nanos>) -> String {
     let over = |time: Nanos| format!("{:.3}x", time.ratio(frontier.in_core.iteration));
     or_dash(time.map(over))
-}
-
-fn table(rows: &[Vec<String>]) -> String {
-    let first = rows.iter().map(|row| width(&row[0])).max().unwrap_or(0);
-    let lines = aligned(rows, first);
-    lines.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 #[cfg(test)]

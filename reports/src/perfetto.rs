@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use schema::{ActionId, Basis, Interval, Lane, MemoryPoint, Nanos, StallCause, Task, Timeline};
+use schema::{ActionId, Interval, Lane, MemoryPoint, Nanos, Task, Timeline};
 use serde_json::{Value, json};
 
 /// The one process of the trace.
@@ -53,10 +53,7 @@ pub fn perfetto(timeline: &Timeline) -> String {
 }
 
 fn name_lanes(events: &mut Events, timeline: &Timeline) {
-    let basis = match timeline.basis {
-        Basis::Predicted => "predicted",
-        Basis::Measured => "measured",
-    };
+    let basis = format!("{:?}", timeline.basis).to_lowercase();
     let Timeline { method, trace, machine, .. } = timeline;
     let process = format!("{method}: {} on {} ({basis})", trace.name, machine.name);
     events.metadata("process_name", 0, json!({ "name": process }));
@@ -212,11 +209,7 @@ fn arguments(interval: &Interval, waited_for: Option<&str>) -> Value {
         }
     };
     if let Some(stall) = interval.stall {
-        let cause = match stall.cause {
-            StallCause::Data => "data",
-            StallCause::Memory => "memory",
-            StallCause::Turn => "turn",
-        };
+        let cause = format!("{:?}", stall.cause).to_lowercase();
         args.insert("stall_cause".into(), cause.into());
         args.insert("stall_idle_ns".into(), stall.idle.0.into());
         args.insert("stall_on_action".into(), stall.on.0.into());

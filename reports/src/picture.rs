@@ -5,9 +5,7 @@
 /// A page holds each style once and the marks of all pictures; a file holds everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
-    /// Width, in pixels.
     pub(crate) width: String,
-    /// Height, in pixels.
     pub(crate) height: String,
     /// What a reader without eyes is told.
     pub(crate) name: String,

@@ -17,33 +17,17 @@ const SCALE: f32 = 2.0;
 
 /// Why a picture could not be painted.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum PngError {
     /// The renderer does not take the SVG.
     #[error("the renderer does not take the picture `{name}`")]
-    Svg {
-        /// The picture's name.
-        name: String,
-        /// Why.
-        source: resvg::usvg::Error,
-    },
+    Svg { name: String, source: resvg::usvg::Error },
     /// There is no memory for that many pixels.
     #[error("the picture `{name}` is too large for a PNG of {width} x {height}")]
-    TooLarge {
-        /// The picture's name.
-        name: String,
-        /// Its width.
-        width: u32,
-        /// Its height.
-        height: u32,
-    },
+    TooLarge { name: String, width: u32, height: u32 },
     /// The pixels could not be encoded.
     #[error("the picture `{name}` cannot be encoded: {why}")]
-    Encoding {
-        /// The picture's name.
-        name: String,
-        /// Why.
-        why: String,
-    },
+    Encoding { name: String, why: String },
 }
 
 /// The picture as a PNG, in its light colours, at twice its size.

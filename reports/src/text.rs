@@ -15,32 +15,6 @@ pub(crate) fn op_times(provenance: Option<&Provenance>) -> String {
     }
 }
 
-/// Columns two spaces apart: names to the left, figures to the right.
-pub(crate) fn aligned(rows: &[Vec<String>], method_width: usize) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let mut widths: Vec<usize> = (0..columns)
-        .map(|i| rows.iter().filter_map(|row| row.get(i)).map(|c| width(c)).max().unwrap_or(0))
-        .collect();
-    widths[0] = method_width;
-    let mut text = String::new();
-    for row in rows {
-        for (i, (cell, column)) in row.iter().zip(&widths).enumerate() {
-            let padding = " ".repeat(column - width(cell));
-            match i {
-                0 => text += &format!("{cell}{padding}"),
-                _ => text += &format!("  {padding}{cell}"),
-            }
-        }
-        text.push('\n');
-    }
-    text
-}
-
-/// Characters of a text.
-pub(crate) fn width(text: &str) -> usize {
-    text.chars().count()
-}
-
 /// The value, or a dash where there is none.
 pub(crate) fn or_dash<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| "-".to_string(), |value| value.to_string())

@@ -16,7 +16,6 @@ use canvas::{Canvas, X, wrapped};
 
 /// Space left of the plots, for their labels.
 const LEFT: f64 = 84.0;
-/// Space right of the plots.
 const RIGHT: f64 = 20.0;
 /// Narrower pictures have no room for their labels.
 const LEAST_WIDTH: u32 = 480;

@@ -8,14 +8,11 @@ use schema::Bytes;
 /// Something that does not fit the system's memory. Nothing of it was allocated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} needs {needed} of this machine's memory, which has {available} to give: {remedy}")]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub struct NoRoom {
-    /// What needs it.
     pub what: String,
-    /// How much.
     pub needed: Bytes,
-    /// What there is.
     pub available: Bytes,
-    /// What to do.
     pub remedy: &'static str,
 }
 

@@ -49,7 +49,6 @@ impl Network {
     /// where there is none.
     ///
     /// # Errors
-    ///
     /// Where no kernel computes one of its layers, which is named, or its type is another than
     /// activations can be stored in.
     pub fn new(

@@ -3,9 +3,7 @@
 mod in_core;
 mod needs;
 mod processor;
-mod store;
 
-pub use in_core::{InCore, ZerosError, share_of_zeros, zeros};
+pub use in_core::{InCore, SMALLER, ZerosError, share_of_zeros, zeros};
 pub use needs::Needs;
 pub use processor::processor_name;
-pub use store::SMALLER;

@@ -49,13 +49,11 @@ pub struct Curves {
 
 /// Why training ended early.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum TrainingError {
     /// The network does not take such images, or has no classes to tell.
     #[error("the network does not learn from these images: {why}")]
-    OtherImages {
-        /// What does not fit.
-        why: String,
-    },
+    OtherImages { why: String },
     /// An iteration did not end.
     #[error("an iteration did not end")]
     Run(#[from] RunFailure),
@@ -74,7 +72,6 @@ pub enum TrainingError {
 /// and a linear layer.
 ///
 /// # Errors
-///
 /// If the images are too small for two poolings.
 pub fn classifier(images: &Images, batch: usize) -> Result<Network, NotTrainable> {
     let batch = u32::try_from(batch).unwrap_or(u32::MAX);
@@ -101,7 +98,6 @@ pub fn classifier(images: &Images, batch: usize) -> Result<Network, NotTrainable
 /// first. `progress` is called after every iteration with its loss.
 ///
 /// # Errors
-///
 /// If the images do not fit the network, or an iteration does not end.
 pub fn train(
     device: &mut dyn Device,
@@ -149,7 +145,6 @@ fn copied(timeline: &Timeline) -> Bytes {
 /// statistics of gradients and activations.
 ///
 /// # Errors
-///
 /// As for [`train`].
 pub fn look_inside(
     device: &mut dyn Device,

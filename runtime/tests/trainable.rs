@@ -1,95 +1,30 @@
 //! Networks that train for real.
 
 use networks::{NetworkOptions, network, network_from_toml, networks};
-use runtime::network::{Measured, Network, NotTrainable, Operands};
+use runtime::device::HostTensors;
+use runtime::network::{Measured, Network, NotTrainable};
+use runtime::profile::InCore;
 use schema::{Document, OpId, Origin, Provenance, Role, TensorId, Trace};
 
-/// Every tensor in memory of its own, and NaN wherever nothing was written yet.
-struct Memory<'a> {
-    network: &'a Network,
-    tensors: Vec<Vec<f32>>,
-    seed: u64,
-    iteration: u64,
+/// Runs an iteration with everything in memory, outputs over inputs where they may be, and returns its
+/// loss.
+fn iterate(network: &Network, in_core: &mut InCore, iteration: u64) -> f32 {
+    if let Some(cells) = network.dropout_seed().and_then(|tensor| in_core.get_mut(tensor)) {
+        network.reseed(SEED, iteration, cells);
+    }
+    for (index, op) in network.ops().iter().enumerate() {
+        let id = OpId::from_index(index);
+        in_core.run(id).unwrap_or_else(|error| panic!("{}: {error}", op.name));
+        in_core.free(id);
+    }
+    in_core.get(network.loss().expect("it has a loss")).expect("it was made")[0]
 }
 
-impl<'a> Memory<'a> {
-    fn new(network: &'a Network, seed: u64) -> Self {
-        let mut tensors = Vec::new();
-        for (index, tensor) in network.tensors().iter().enumerate() {
-            let mut data = vec![f32::NAN; tensor.elements];
-            network.initialise(TensorId::from_index(index), seed, &mut data);
-            tensors.push(data);
-        }
-        Self { network, tensors, seed, iteration: 0 }
-    }
-
-    /// Runs one op, over its input where it may. Where `twice`, first into memory that is thrown
-    /// away: what a recomputation would do.
-    fn run(&mut self, id: OpId, twice: bool) {
-        let op = self.network.op(id);
-        let mut outputs: Vec<Vec<f32>> = op
-            .writes
-            .iter()
-            .map(|tensor| vec![f32::NAN; self.network.tensor(*tensor).elements])
-            .collect();
-        if twice && op.is_rerunnable() {
-            self.compute(id, &mut outputs.clone(), false);
-        }
-        let pair = op.in_place;
-        if let Some(pair) = pair {
-            let place = op.writes.iter().position(|tensor| *tensor == pair.output);
-            let input = std::mem::take(&mut self.tensors[pair.input.index()]);
-            outputs[place.expect("the op writes its output")] = input;
-        }
-        self.compute(id, &mut outputs, pair.is_some());
-        for (tensor, data) in op.writes.iter().zip(outputs) {
-            self.tensors[tensor.index()] = data;
-        }
-        for tensor in &op.frees {
-            self.tensors[tensor.index()].fill(f32::NAN);
-        }
-    }
-
-    fn compute(&mut self, id: OpId, outputs: &mut [Vec<f32>], in_place: bool) {
-        let op = self.network.op(id);
-        let mut updates: Vec<Vec<f32>> =
-            op.updates.iter().map(|t| std::mem::take(&mut self.tensors[t.index()])).collect();
-        let over = op.in_place.filter(|_| in_place).map(|pair| pair.input);
-        let reads = op.reads.iter();
-        let operands = Operands {
-            reads: reads
-                .map(|t| (over != Some(*t)).then_some(&self.tensors[t.index()][..]))
-                .collect(),
-            updates: updates.iter_mut().map(Vec::as_mut_slice).collect(),
-            writes: outputs.iter_mut().map(Vec::as_mut_slice).collect(),
-            workspace: &mut vec![f32::NAN; op.step.workspace_floats()],
-        };
-        self.network.run_op(id, operands).unwrap_or_else(|error| panic!("{}: {error}", op.name));
-        for (tensor, data) in op.updates.iter().zip(updates) {
-            self.tensors[tensor.index()] = data;
-        }
-    }
-
-    /// One iteration, and its loss.
-    fn iterate(&mut self, twice: bool) -> f32 {
-        if let Some(tensor) = self.network.dropout_seed() {
-            let cells = &mut self.tensors[tensor.index()];
-            self.network.reseed(self.seed, self.iteration, cells);
-        }
-        for index in 0..self.network.ops().len() {
-            self.run(OpId::from_index(index), twice);
-        }
-        self.iteration += 1;
-        self.tensors[self.network.loss().expect("it has a loss").index()][0]
-    }
-
-    /// What an iteration leaves behind.
-    fn constants(&self) -> Vec<Vec<u32>> {
-        let all = self.network.tensors().iter().zip(&self.tensors);
-        let constants = all.filter(|(tensor, _)| tensor.is_constant());
-        constants.map(|(_, data)| data.iter().map(|x| x.to_bits()).collect()).collect()
-    }
+fn bits(data: &[f32]) -> Vec<u32> {
+    data.iter().map(|x| x.to_bits()).collect()
 }
+
+const SEED: u64 = 5;
 
 fn options(batch: u32, image: Option<u32>) -> NetworkOptions {
     NetworkOptions { batch, image: image.map(|side| [side; 2]), ..NetworkOptions::default() }
@@ -131,25 +66,44 @@ fn every_network_that_comes_along_is_trainable_and_has_a_well_formed_trace() {
     }
 }
 
-/// Trains for some iterations on one batch and holds what every converted network must hold.
-fn learns(network: &Network, iterations: usize) {
-    let mut memory = Memory::new(network, 5);
-    let mut losses = Vec::new();
-    let mut after_two = Vec::new();
-    for iteration in 1..=iterations {
-        losses.push(memory.iterate(false));
-        if iteration == 2 {
-            after_two = memory.constants();
+/// Runs an iteration with every tensor in memory of its own, and each op that may run again a second time,
+/// as a recomputation would: that changes no bit.
+fn runs_twice(network: &Network, host: &mut HostTensors, iteration: u64) {
+    if let Some(tensor) = network.dropout_seed() {
+        network.reseed(SEED, iteration, &mut host.tensors[tensor.index()]);
+    }
+    for (index, op) in network.ops().iter().enumerate() {
+        let id = OpId::from_index(index);
+        host.advance(id).unwrap();
+        if op.is_rerunnable() {
+            for (tensor, again) in op.writes.iter().zip(host.run(id).unwrap()) {
+                assert!(bits(&again) == bits(&host.tensors[tensor.index()]), "{}", op.name);
+            }
         }
     }
-    let (first, last) = (losses[0], losses[iterations - 1]);
+}
+
+/// Trains for some iterations on one batch and holds what every converted network must hold.
+fn learns(network: &Network, iterations: u64) {
+    let mut in_core = InCore::new(network, SEED).unwrap();
+    let mut apart = HostTensors::new(network, SEED);
+    let mut losses = Vec::new();
+    for iteration in 0..iterations {
+        losses.push(iterate(network, &mut in_core, iteration));
+        if iteration < 2 {
+            runs_twice(network, &mut apart, iteration);
+            let constants = network.tensors().iter().zip(&apart.tensors).enumerate();
+            for (index, (tensor, cells)) in
+                constants.filter(|(_, (tensor, _))| tensor.is_constant())
+            {
+                let found = in_core.get(TensorId::from_index(index)).expect("it is always there");
+                assert!(bits(found) == bits(cells), "{}, {}", network.name, tensor.name);
+            }
+        }
+    }
+    let (first, last) = (losses[0], losses[losses.len() - 1]);
     assert!(losses.iter().all(|loss| loss.is_finite()), "{}: {losses:?}", network.name);
     assert!(last < first, "{}: {losses:?}", network.name);
-    // Running every op twice changes no bit: not of weights, and not of running statistics.
-    let mut memory = Memory::new(network, 5);
-    let again = [memory.iterate(true), memory.iterate(true)];
-    assert_eq!(again, losses[..2], "{}", network.name);
-    assert!(memory.constants() == after_two, "{}", network.name);
 }
 
 #[test]
@@ -197,141 +151,40 @@ fn transformers_learn() {
 /// Every kind of layer that a file may have, those that no network that comes along has too.
 const EVERY_KIND: &str = r#"
 input = [4, 8, 8, 8]
-
-[[layer]]
-name = "stem"
-kind = "convolution"
-channels = 6
-kernel = 3
-padding = 1
-
-[[layer]]
-name = "norm"
-kind = "batch-norm"
-
-[[layer]]
-name = "leaky"
-kind = "leaky-relu"
-
-[[layer]]
-name = "depthwise"
-kind = "convolution"
-channels = 6
-groups = 6
-kernel = 3
-stride = 2
-padding = 1
-bias = false
-
-[[layer]]
-name = "tanh"
-kind = "tanh"
-
-[[layer]]
-name = "up"
-kind = "upsample"
-factor = 2
-
-[[layer]]
-name = "twice"
-kind = "add"
-inputs = ["up", "up"]
-
-[[layer]]
-name = "square"
-kind = "multiply"
-inputs = ["twice", "twice"]
-
-[[layer]]
-name = "again"
-kind = "add"
-inputs = ["square", "leaky"]
-
-[[layer]]
-name = "once-more"
-kind = "add"
-inputs = ["again", "leaky"]
-
-[[layer]]
-name = "both"
-kind = "concat"
-inputs = ["once-more", "up"]
-
-[[layer]]
-name = "pool"
-kind = "average-pool"
-kernel = 2
-
-[[layer]]
-name = "max"
-kind = "max-pool"
-kernel = 2
-
-[[layer]]
-name = "mean"
-kind = "adaptive-pool"
-extent = 1
-
-[[layer]]
-name = "gate"
-kind = "sigmoid"
-
-[[layer]]
-name = "gated"
-kind = "multiply"
-inputs = ["max", "gate"]
-
-[[layer]]
-name = "drop"
-kind = "dropout"
-
-[[layer]]
-name = "flat"
-kind = "flatten"
-
-[[layer]]
-name = "rms"
-kind = "rms-norm"
-
-[[layer]]
-name = "fc"
-kind = "linear"
-width = 5
+layer = [
+  { name = "stem", kind = "convolution", channels = 6, kernel = 3, padding = 1 },
+  { name = "norm", kind = "batch-norm" },
+  { name = "leaky", kind = "leaky-relu" },
+  { name = "depthwise", kind = "convolution", channels = 6, groups = 6, kernel = 3, stride = 2, padding = 1, bias = false },
+  { name = "tanh", kind = "tanh" },
+  { name = "up", kind = "upsample", factor = 2 },
+  { name = "twice", kind = "add", inputs = ["up", "up"] },
+  { name = "square", kind = "multiply", inputs = ["twice", "twice"] },
+  { name = "again", kind = "add", inputs = ["square", "leaky"] },
+  { name = "once-more", kind = "add", inputs = ["again", "leaky"] },
+  { name = "both", kind = "concat", inputs = ["once-more", "up"] },
+  { name = "pool", kind = "average-pool", kernel = 2 },
+  { name = "max", kind = "max-pool", kernel = 2 },
+  { name = "mean", kind = "adaptive-pool", extent = 1 },
+  { name = "gate", kind = "sigmoid" },
+  { name = "gated", kind = "multiply", inputs = ["max", "gate"] },
+  { name = "drop", kind = "dropout" },
+  { name = "flat", kind = "flatten" },
+  { name = "rms", kind = "rms-norm" },
+  { name = "fc", kind = "linear", width = 5 },
+]
 "#;
 
 const SELF_ATTENTION: &str = r#"
 input = [9]
-
-[[layer]]
-name = "words"
-kind = "embedding"
-rows = 20
-width = 12
-
-[[layer]]
-name = "norm"
-kind = "layer-norm"
-
-[[layer]]
-name = "attention"
-kind = "attention"
-inputs = ["norm", "norm", "norm"]
-heads = 3
-causal = true
-
-[[layer]]
-name = "add"
-kind = "add"
-inputs = ["attention", "words"]
-
-[[layer]]
-name = "silu"
-kind = "silu"
-
-[[layer]]
-name = "logits"
-kind = "linear"
-width = 20
+layer = [
+  { name = "words", kind = "embedding", rows = 20, width = 12 },
+  { name = "norm", kind = "layer-norm" },
+  { name = "attention", kind = "attention", inputs = ["norm", "norm", "norm"], heads = 3, causal = true },
+  { name = "add", kind = "add", inputs = ["attention", "words"] },
+  { name = "silu", kind = "silu" },
+  { name = "logits", kind = "linear", width = 20 },
+]
 "#;
 
 #[test]
@@ -347,8 +200,8 @@ fn networks_from_files_learn() {
         learns(&network, 4);
     }
     // Without a flattening, a class for each position.
-    let cut = EVERY_KIND.find("[[layer]]\nname = \"drop\"").unwrap();
-    learns(&convert("segments", &EVERY_KIND[..cut], 2), 4);
+    let (segments, _) = EVERY_KIND.split_once("  { name = \"drop\"").unwrap();
+    learns(&convert("segments", &format!("{segments}]"), 2), 4);
 }
 
 #[test]
@@ -369,16 +222,16 @@ fn without_an_optimizer_the_gradients_stay() {
 fn data_and_labels_are_the_callers() {
     let network = named("plain20-cifar10", CAREFUL, &options(2, Some(8)));
     let loss = |label: u32, pixel: f32| {
-        let mut memory = Memory::new(&network, 1);
+        let mut in_core = InCore::new(&network, 1).unwrap();
         let labels = network.labels().unwrap();
         for input in network.inputs() {
             let value = match input == labels {
                 true => runtime::layers::cell_from_index(label),
                 false => pixel,
             };
-            memory.tensors[input.index()].fill(value);
+            in_core.get_mut(input).unwrap().fill(value);
         }
-        memory.iterate(false)
+        iterate(&network, &mut in_core, 0)
     };
     assert_eq!(network.inputs().count(), 2);
     assert_eq!(loss(3, 0.5), loss(3, 0.5));

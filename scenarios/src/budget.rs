@@ -24,6 +24,14 @@ impl FromStr for Budget {
             },
             None => match text.parse::<Bytes>() {
                 Ok(Bytes(0)) => Err("no plan fits 0 bytes".into()),
+                Ok(Bytes(bytes))
+                    if !text.trim_end().ends_with(|c: char| c.is_ascii_alphabetic()) =>
+                {
+                    Err(format!(
+                        "{bytes} of what? Write {text}GB, {text}GiB or {text}B, or a share of the \
+                         in-core peak such as 50%"
+                    ))
+                }
                 Ok(bytes) => Ok(Self::Bytes(bytes)),
                 Err(error) => Err(format!("{error}, or a share of the in-core peak such as 50%")),
             },

@@ -16,9 +16,6 @@ mod machines;
 mod studies;
 mod traces;
 
-#[cfg(test)]
-mod reference_tests;
-
 pub use budget::Budget;
 pub use carry_over::{CarryOver, CarryOverError, Share, carry_over};
 pub use codec_models::{codec_models, host_codec_models};

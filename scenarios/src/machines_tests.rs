@@ -1,6 +1,5 @@
 use std::error::Error;
 
-use proptest::prelude::*;
 use schema::{Bytes, BytesPerSec, Nanos};
 
 use super::*;
@@ -179,20 +178,11 @@ fn the_readme_s_example_is_a_machine() {
 #[test]
 fn names_that_are_none_are_refused_with_a_remedy() {
     let long = "x".repeat(10_000);
-    let names = [
-        "titan-w",
-        "a100",
-        "quantum",
-        "titan-v+pcie9",
-        "titan-v+",
-        "pcie5",
-        "titan-v+p100",
-        "titan-v+pcie5+codec",
-        "",
-        "+pcie5",
-    ];
+    let names = "titan-w a100 quantum titan-v+pcie9 titan-v+ pcie5 titan-v+p100 titan-v+pcie5+codec  \
+                 +pcie5";
     let say = |name: &str| causes(&machine(name).expect_err("no such machine"));
-    let lines: Vec<String> = names.iter().map(|name| format!("`{name}`: {}", say(name))).collect();
+    let lines = names.split(' ').map(|name| format!("`{name}`: {}", say(name)));
+    let lines: Vec<String> = lines.collect();
     insta::assert_snapshot!(lines.join("\n"));
     assert!(matches!(machine(&long), Err(ScenarioError::Unknown { .. })));
 }
@@ -268,30 +258,4 @@ fn broken_files_are_refused_with_file_place_and_remedy() {
         format!("# {what}\n{}\n", causes(&error))
     });
     insta::assert_snapshot!(report.join("\n"));
-}
-
-proptest! {
-    #[test]
-    fn no_name_and_no_text_makes_the_loader_panic(name in ".{0,40}", text in ".{0,200}") {
-        let _ = machine(&name);
-        let _ = machine_from_toml(&text, Path::new(&name));
-    }
-
-    #[test]
-    fn no_mutation_of_a_real_file_makes_the_loader_panic(
-        file in 0..BUNDLED.machines.len(),
-        at in any::<prop::sample::Index>(),
-        length in 0..12usize,
-        new in "[a-z0-9.\"=\\[\\]{}+/ \n]{0,6}",
-    ) {
-        let (_, text) = BUNDLED.machines[file];
-        let letters: Vec<char> = text.chars().collect();
-        let start = at.index(letters.len());
-        let end = (start + length).min(letters.len());
-        let mutated: String =
-            letters[..start].iter().copied().chain(new.chars()).chain(letters[end..].iter().copied()).collect();
-        if let Ok(machine) = machine_from_toml(&mutated, Path::new("mutated.toml")) {
-            prop_assert!(schema::Document::check(&machine).is_ok());
-        }
-    }
 }

@@ -41,7 +41,6 @@ pub fn studies() -> impl Iterator<Item = &'static str> {
 /// against.
 ///
 /// # Errors
-///
 /// Where there is no such study, or it names what is not there.
 pub fn study(name: &str, methods: &[&str]) -> Result<Study, StudyError> {
     let Some((_, text)) = BUNDLED.iter().find(|(known, _)| *known == name) else {
@@ -54,7 +53,6 @@ pub fn study(name: &str, methods: &[&str]) -> Result<Study, StudyError> {
 /// study's name; `methods` are the names of all methods.
 ///
 /// # Errors
-///
 /// Where the text is no study, or names what is not there; the error says where and what to
 /// write instead.
 pub fn study_from_toml(text: &str, file: &Path, methods: &[&str]) -> Result<Study, StudyError> {

@@ -109,6 +109,19 @@ impl Bandwidth {
 }
 
 impl Link {
+    /// A link of one bandwidth each way, without latency, and whose copies disturb nothing.
+    pub fn constant(name: &str, bytes_per_sec: BytesPerSec) -> Self {
+        let bandwidth = Bandwidth::constant(bytes_per_sec);
+        Self {
+            name: name.into(),
+            d2h: bandwidth.clone(),
+            h2d: bandwidth,
+            latency: Nanos::ZERO,
+            both_directions: 1.0,
+            beside_copy: 1.0,
+        }
+    }
+
     /// Time of a pinned copy of `bytes` while the other direction is idle: latency plus bytes
     /// over bandwidth, rounded to the nearest nanosecond. Nothing costs nothing.
     pub fn copy_time(&self, direction: Direction, bytes: Bytes) -> Nanos {

@@ -285,7 +285,7 @@ impl Task {
 }
 
 /// What the simulator says of a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Predicted {
     /// Time of one iteration, all lanes drained.

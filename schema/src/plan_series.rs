@@ -69,37 +69,12 @@ impl Document for PlanSeries {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bytes, Digest, Nanos, Predicted, Reference};
     use std::path::Path;
 
     fn plan() -> Plan {
-        let reference = |name: &str| Reference { name: name.into(), digest: Digest::of_bytes(b"") };
-        Plan {
-            method: "cswap".into(),
-            settings: Default::default(),
-            recipe: None,
-            trace: reference("trace"),
-            machine: reference("machine"),
-            codec_models: None,
-            codecs: Vec::new(),
-            budget: Bytes(1),
-            host_budget: Bytes(1),
-            both_directions_permille: 1000,
-            codec_lane: false,
-            beside_codec_permille: 1000,
-            beside_copy_permille: 1000,
-            decisions: Vec::new(),
-            buffers: Vec::new(),
-            host_buffers: Vec::new(),
-            actions: Vec::new(),
-            predicted: Predicted {
-                iteration: Nanos(0),
-                peak: Bytes(0),
-                arena: Bytes(0),
-                host_arena: Bytes(0),
-                bound: None,
-            },
-        }
+        let text = include_str!("../tests/gallery/plan-v1.json");
+        let plan = Plan::from_json(text, Path::new("plan.json")).expect("well formed");
+        Plan { method: "cswap".into(), ..plan }
     }
 
     fn series(ranges: &[(u32, u32)]) -> PlanSeries {

@@ -175,7 +175,8 @@ impl Optimizer {
             "none" => Some(Self::None),
             "sgd" => Some(Self::Sgd),
             "momentum" => Some(Self::Momentum),
-            "adam" => Some(Self::Adam),
+            // Decay that is apart from the gradient keeps nothing more.
+            "adam" | "adamw" => Some(Self::Adam),
             _ => None,
         }
     }

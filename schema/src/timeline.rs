@@ -136,6 +136,21 @@ impl Timeline {
     }
 }
 
+/// The iteration without a memory limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InCore {
+    /// Time of all ops, one after another.
+    #[serde(rename = "iteration_ns")]
+    pub iteration: Nanos,
+    /// Largest sum of live tensors.
+    #[serde(rename = "peak_bytes")]
+    pub peak: Bytes,
+    /// The part that no op makes, which is there before the iteration and after it.
+    #[serde(rename = "fixed_bytes")]
+    pub fixed: Bytes,
+}
+
 impl Document for Timeline {
     const FORMAT: &'static str = "tidegate/timeline";
     const VERSION: u32 = 1;

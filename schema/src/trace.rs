@@ -171,6 +171,16 @@ pub enum Dtype {
 }
 
 impl Dtype {
+    /// The element type of a network's values, as tidegate and frameworks write it.
+    pub fn float_from_name(name: &str) -> Option<Self> {
+        match name {
+            "f32" | "fp32" | "float32" | "float" => Some(Self::F32),
+            "f16" | "fp16" | "float16" | "half" => Some(Self::F16),
+            "bf16" | "bfloat16" => Some(Self::Bf16),
+            _ => None,
+        }
+    }
+
     /// Bytes of an element.
     pub const fn bytes(self) -> u64 {
         match self {

@@ -1,22 +1,9 @@
 //! What a plan's document says of itself, computed again.
 
-use schema::{Bytes, Nanos, Plan};
+use schema::{Bytes, Nanos, Plan, Predicted};
 
 use crate::Program;
 use crate::replay::{Schedule, replay};
-
-/// What follows from a plan's actions, durations, buffers and addresses alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Figures {
-    /// Time of one iteration, all lanes drained, with the durations that the plan states.
-    pub iteration: Nanos,
-    /// Largest sum of live buffers in that time.
-    pub peak: Bytes,
-    /// End of the highest buffer.
-    pub arena: Bytes,
-    /// End of the highest host buffer.
-    pub host_arena: Bytes,
-}
 
 /// A plan that says something of itself that is not so.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,20 +17,20 @@ pub struct Misstated {
     pub found: String,
 }
 
-impl Figures {
-    /// The figures of a well-formed plan.
-    pub fn of(plan: &Plan) -> Self {
-        let mut schedule = Schedule::default();
-        replay(&Program::of(plan), &mut schedule);
-        let end = |ends: &mut dyn Iterator<Item = (u64, Bytes)>| {
-            Bytes(ends.map(|(address, bytes)| address + bytes.0).max().unwrap_or(0))
-        };
-        Self {
-            iteration: Nanos(schedule.iteration_ns),
-            peak: Bytes(schedule.peak_bytes),
-            arena: end(&mut plan.buffers.iter().map(|b| (b.address, b.bytes))),
-            host_arena: end(&mut plan.host_buffers.iter().map(|b| (b.address, b.bytes))),
-        }
+/// What follows from a well-formed plan's actions, durations, buffers and addresses alone; its bound is
+/// the plan's.
+pub fn figures(plan: &Plan) -> Predicted {
+    let mut schedule = Schedule::default();
+    replay(&Program::of(plan), &mut schedule);
+    let end = |ends: &mut dyn Iterator<Item = (u64, Bytes)>| {
+        Bytes(ends.map(|(address, bytes)| address + bytes.0).max().unwrap_or(0))
+    };
+    Predicted {
+        iteration: Nanos(schedule.iteration_ns),
+        peak: Bytes(schedule.peak_bytes),
+        arena: end(&mut plan.buffers.iter().map(|b| (b.address, b.bytes))),
+        host_arena: end(&mut plan.host_buffers.iter().map(|b| (b.address, b.bytes))),
+        bound: plan.predicted.bound,
     }
 }
 
@@ -52,8 +39,8 @@ impl Figures {
 /// # Errors
 ///
 /// The first figure that differs.
-pub fn check_figures(plan: &Plan) -> Result<Figures, Misstated> {
-    let (figures, predicted) = (Figures::of(plan), plan.predicted);
+pub fn check_figures(plan: &Plan) -> Result<Predicted, Misstated> {
+    let (figures, predicted) = (figures(plan), plan.predicted);
     let bytes = [
         ("arena_bytes", predicted.arena, figures.arena),
         ("host_arena_bytes", predicted.host_arena, figures.host_arena),

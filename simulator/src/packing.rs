@@ -4,7 +4,7 @@ use schema::TensorId;
 
 use crate::evaluator::Infeasible;
 use crate::parts::{Materialised, Packing, Residency, Return, Swap, Treatment, Work};
-use crate::sequence::{RESIDENT, SMALL, Sequence, is_gone};
+use crate::sequence::{SMALL, Sequence, is_small};
 use crate::{Codecs, Model};
 
 impl Sequence {
@@ -95,7 +95,7 @@ impl Sequence {
     /// a run of an op.
     pub(crate) fn unpack(&mut self, model: &Model, tensor: u32, op: u32) {
         let state = self.state[tensor as usize];
-        if state == RESIDENT || is_gone(state) || state & SMALL == 0 {
+        if !is_small(state) {
             return;
         }
         let id = state & !SMALL;

@@ -16,7 +16,6 @@ pub struct Profile {
     blocks: usize,
 }
 
-/// Moments in a block.
 const BLOCK: usize = 16;
 
 /// A node: its number, its first block and how many it has.
@@ -121,50 +120,36 @@ impl Profile {
 
     /// The last moment of a range with more than this.
     pub fn last_above(&self, range: Range<usize>, bytes: i64) -> Option<usize> {
-        if range.start >= range.end {
-            return None;
-        }
-        self.last_in(self.root(), &range, bytes)
-    }
-
-    fn last_in(&self, node: Node, range: &Range<usize>, bytes: i64) -> Option<usize> {
-        let moments = node.moments();
-        if self.most[node.id] <= bytes || moments.end <= range.start || range.end <= moments.start {
-            return None;
-        }
-        let bytes = bytes.saturating_sub(self.adds[node.id]);
-        if node.blocks > 1 {
-            let [left, right] = node.halves();
-            return self.last_in(right, range, bytes).or_else(|| self.last_in(left, range, bytes));
-        }
-        let from = range.start.max(moments.start);
-        let to = range.end.min(moments.end).min(self.bytes.len());
-        self.bytes[from..to].iter().rposition(|at| *at > bytes).map(|at| from + at)
+        self.find_in::<true>(self.root(), &range, bytes)
     }
 
     /// The first moment of a range with more than this.
     pub fn first_above(&self, range: Range<usize>, bytes: i64) -> Option<usize> {
-        if range.start >= range.end {
-            return None;
-        }
-        self.first_in(self.root(), &range, bytes)
+        self.find_in::<false>(self.root(), &range, bytes)
     }
 
-    fn first_in(&self, node: Node, range: &Range<usize>, bytes: i64) -> Option<usize> {
+    fn find_in<const LAST: bool>(
+        &self,
+        node: Node,
+        range: &Range<usize>,
+        bytes: i64,
+    ) -> Option<usize> {
         let moments = node.moments();
-        if self.most[node.id] <= bytes || moments.end <= range.start || range.end <= moments.start {
+        let (from, to) = (range.start.max(moments.start), range.end.min(moments.end));
+        if from >= to || self.most[node.id] <= bytes {
             return None;
         }
         let bytes = bytes.saturating_sub(self.adds[node.id]);
         if node.blocks > 1 {
             let [left, right] = node.halves();
-            return self
-                .first_in(left, range, bytes)
-                .or_else(|| self.first_in(right, range, bytes));
+            let (one, other) = if LAST { (right, left) } else { (left, right) };
+            let found = self.find_in::<LAST>(one, range, bytes);
+            return found.or_else(|| self.find_in::<LAST>(other, range, bytes));
         }
-        let from = range.start.max(moments.start);
-        let to = range.end.min(moments.end).min(self.bytes.len());
-        self.bytes[from..to].iter().position(|at| *at > bytes).map(|at| from + at)
+        let mut moments = self.bytes[from..to.min(self.bytes.len())].iter();
+        let above = |at: &i64| *at > bytes;
+        let found = if LAST { moments.rposition(above) } else { moments.position(above) };
+        found.map(|at| from + at)
     }
 }
 

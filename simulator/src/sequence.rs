@@ -45,6 +45,11 @@ pub(crate) fn is_gone(state: u32) -> bool {
     state == GONE || state == GONE_AGAIN
 }
 
+/// Whether a tensor is there in a compressed form alone.
+pub(crate) fn is_small(state: u32) -> bool {
+    state != RESIDENT && !is_gone(state) && state & SMALL != 0
+}
+
 /// What a position does to device memory, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Moves {

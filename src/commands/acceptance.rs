@@ -7,6 +7,7 @@ use experiments::acceptance::{
     self, Acceptance, BUNDLED, DOCUMENT, NETWORKS, SMALL, Step, layers, overview,
 };
 use experiments::page::make_folder;
+use experiments::recipes::computing;
 
 use crate::device_args::DeviceKind;
 use crate::exit::{Result, usage};
@@ -58,7 +59,6 @@ fn minutes(text: &str) -> std::result::Result<f64, String> {
     minutes.ok_or_else(|| "write minutes, such as 8 or 0.5, at most a day".into())
 }
 
-/// Goes through the steps.
 pub fn run(args: &Args) -> Result {
     if let Some(file) = &args.show {
         let mut document = Acceptance::read(file)?;
@@ -93,7 +93,7 @@ pub fn run(args: &Args) -> Result {
 fn compare_layers(networks: &[&str]) -> Result {
     let network = |text: &&str| {
         let subject: Subject = text.parse().map_err(usage)?;
-        Ok((text.to_string(), subject.named().network()?))
+        Ok((text.to_string(), computing(&subject.recipe()?)?))
     };
     let found = layers(&networks.iter().map(network).collect::<Result<Vec<_>>>()?)?;
     print_json(&found)?;

@@ -8,7 +8,7 @@ use schema::Trace;
 
 use crate::exit::Result;
 use crate::inputs::{InPlace, read_trace};
-use crate::output::{Format, print, print_json};
+use crate::output::Format;
 
 /// Measure tidegate itself
 #[derive(clap::Args)]
@@ -47,7 +47,6 @@ struct ReplayArgs {
     format: Format,
 }
 
-/// Runs the measurement.
 pub fn run(args: &Args) -> Result {
     match &args.what {
         What::Replay(args) => {
@@ -68,10 +67,6 @@ fn traces(names: &[String], read: impl Fn(&str) -> Result<Trace>) -> Result<Vec<
     names.into_iter().map(|name| read(&name).map(|trace| (name, trace))).collect()
 }
 
-/// Prints what was measured.
 fn show<M: Measured>(bench: &Bench<M>, format: Format) -> Result {
-    match format {
-        Format::Text => print(bench.text()),
-        Format::Json => print_json(&bench.rows),
-    }
+    format.show(&bench.rows, || bench.text())
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use experiments::check::{self, Check};
 use experiments::compare::methods_of;
 use experiments::page::PendingPage;
+use experiments::recipes::computing;
 use experiments::{CodecInputs, Conditions};
 use planner::Limits;
 use profiler::machine::measure_machine;
@@ -75,14 +76,13 @@ pub struct Args {
     format: Format,
 }
 
-/// Measures, plans, runs and shows.
 pub fn run(args: &Args) -> Result {
     let how = Measuring { graph: args.graph, budget: args.within, ..args.device.measuring()? };
     how.target.check_graph(how.graph, how.warmup)?;
     let methods = methods_of(&args.methods, args.device.sampled.is_empty())?;
     let networks = if args.networks.is_empty() { standard() } else { args.networks.clone() };
     let built = |subject: &Subject| {
-        let network = subject.named().network()?;
+        let network = computing(&subject.recipe()?)?;
         how.target.room_to_measure(&network, None)?;
         Ok(network)
     };
@@ -99,12 +99,11 @@ pub fn run(args: &Args) -> Result {
     let plans = (methods.as_slice(), args.budgets.as_slice());
     let mut check = Check::new(&how, &machine, plans, conditions, args.iterations as usize);
     for (subject, network) in networks.iter().zip(&built) {
-        let named = subject.named();
         let subject = check::Subject {
             name: subject.to_string(),
             network,
-            source: named.name,
-            recipe: named.recipe()?,
+            source: &subject.name,
+            recipe: subject.recipe()?,
         };
         told(check.network(&subject, &bar)?)?;
     }

@@ -6,7 +6,7 @@ use reports::Status;
 
 use crate::exit::{Exit, Result, end_of_interrupted, ended};
 use crate::inputs::{BudgetArg, CountArg, ProblemArgs};
-use crate::output::{Format, print, print_json};
+use crate::output::Format;
 use crate::progress::Bar;
 use crate::scatter::ScatterArgs;
 use crate::signals::interrupted;
@@ -39,7 +39,6 @@ pub struct Args {
     wide: bool,
 }
 
-/// Plans with each method and prints the comparison.
 pub fn run(args: &Args) -> Result {
     let chosen = methods_of(&args.methods, args.problem.codecs.none())?;
     let inputs = args.problem.read(args.budget.budget)?;
@@ -62,13 +61,8 @@ pub fn run(args: &Args) -> Result {
     }
     let any_fits = rows.iter().any(|row| row.status == Status::Ok);
     let comparison = comparison_with_bound(&problem, &inputs.in_core, rows);
-    match args.format {
-        Format::Text => {
-            print(inputs.assumptions())?;
-            print(reports::table(&comparison, args.wide))?;
-        }
-        Format::Json => print_json(&comparison)?,
-    }
+    let text = || inputs.assumptions() + &reports::table(&comparison, args.wide);
+    args.format.show(&comparison, text)?;
     if interrupted() {
         return Err(end_of_interrupted());
     }

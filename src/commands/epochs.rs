@@ -12,7 +12,7 @@ use schema::{Document, PendingFile};
 use crate::exit::{Result, WithExit, usage};
 use crate::inputs::{BudgetArg, ProblemArgs};
 use crate::networks::is_network;
-use crate::output::{Format, print, print_json};
+use crate::output::Format;
 use crate::progress::Bar;
 
 /// Plan a training epoch by epoch, as the share of zeros changes: one plan per range of epochs
@@ -62,7 +62,6 @@ fn epochs(text: &str) -> std::result::Result<Range<u32>, String> {
 /// Nobody plans more epochs than this one by one.
 const MOST_EPOCHS: u32 = 10_000;
 
-/// Plans, proves, writes and shows.
 pub fn run(args: &Args) -> Result {
     let method = method(&args.method)?;
     if args.zeros.is_none() && !is_network(&args.problem.trace) {
@@ -92,14 +91,11 @@ pub fn run(args: &Args) -> Result {
         output.finish(series.to_json().as_bytes())?;
     }
     if !to_stdout {
-        match args.format {
-            Format::Text => {
-                let ProblemArgs { trace, machine, .. } = &args.problem;
-                let published = published_figures("epochs", method.name(), trace, machine);
-                print(format!("{assumptions}{}{published}", table(&rows)))?;
-            }
-            Format::Json => print_json(&rows)?,
-        }
+        args.format.show(&rows, || {
+            let ProblemArgs { trace, machine, .. } = &args.problem;
+            let published = published_figures("epochs", method.name(), trace, machine);
+            format!("{assumptions}{}{published}", table(&rows))
+        })?;
     }
     Ok(())
 }

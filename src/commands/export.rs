@@ -44,7 +44,6 @@ enum Target {
     Svg,
 }
 
-/// Exports.
 pub fn run(args: &Args) -> Result {
     let output = PendingFile::create(&args.output)?;
     let timeline = Timeline::read(&args.timeline)?;

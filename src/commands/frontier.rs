@@ -8,7 +8,7 @@ use reports::frontier_table;
 
 use crate::exit::{Exit, Result, ended, usage};
 use crate::inputs::{CountArg, ProblemArgs};
-use crate::output::{Format, print, print_json};
+use crate::output::Format;
 use crate::progress::points;
 use crate::scatter::Percent;
 use crate::signals::interrupted;
@@ -65,10 +65,7 @@ pub fn run(args: &Args) -> Result {
     if let (Some(pending), false) = (pending, interrupted) {
         pending.draw(&frontier)?;
     }
-    match args.format {
-        Format::Text => print(inputs.assumptions() + &frontier_table(&frontier))?,
-        Format::Json => print_json(&frontier)?,
-    }
+    args.format.show(&frontier, || inputs.assumptions() + &frontier_table(&frontier))?;
     if interrupted {
         return Err(ended(Exit::Interrupted, "interrupted; what is finished is shown"));
     }

@@ -14,7 +14,7 @@ use crate::codec_args::CodecArgs;
 use crate::exit::{Exit, Result, ended, usage};
 use crate::inputs::{InPlace, read_trace};
 use crate::networks::{NetworkArgs, is_network, read_network};
-use crate::output::{Format, print, print_json};
+use crate::output::Format;
 use crate::progress::Bar;
 
 /// Find the largest batch that a method can plan, or the smallest device
@@ -56,7 +56,6 @@ pub struct Args {
     format: Format,
 }
 
-/// Searches and shows.
 pub fn run(args: &Args) -> Result {
     let method = method(&args.method)?;
     let machine = read_machine(&args.machine)?;
@@ -93,10 +92,7 @@ pub fn run(args: &Args) -> Result {
     drop(monitor);
     let asked = [args.method.as_str(), &args.network, &args.machine];
     let largest = Largest::new(answer, &machine, args.device, asked);
-    match args.format {
-        Format::Json => print_json(&largest)?,
-        Format::Text => print(&largest)?,
-    }
+    args.format.show(&largest, || largest.to_string())?;
     match largest.comparison.methods[0].status {
         Status::Ok => Ok(()),
         _ => Err(ended(Exit::Infeasible, largest.no_plan())),
@@ -105,8 +101,9 @@ pub fn run(args: &Args) -> Result {
 
 fn trace(args: &Args, machine: &Machine) -> Result<Trace> {
     if !is_network(&args.network) {
+        let trace = read_trace(&args.network, InPlace::AsRecorded)?;
         args.options.none_for(&args.network)?;
-        return read_trace(&args.network, InPlace::AsRecorded);
+        return Ok(trace);
     }
     if args.options.batch.is_none() {
         return Err(usage("the smallest device is that for one batch: state it with --batch"));

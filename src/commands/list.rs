@@ -4,7 +4,7 @@ use experiments::bundled;
 
 use crate::device_args::LibraryArgs;
 use crate::exit::Result;
-use crate::output::{Format, print, print_json};
+use crate::output::Format;
 
 /// List what comes with tidegate
 #[derive(clap::Args)]
@@ -44,7 +44,6 @@ enum What {
     Devices,
 }
 
-/// Lists.
 pub fn run(args: &Args) -> Result {
     let list = match args.what {
         What::Machines => bundled::machines(),
@@ -58,14 +57,8 @@ pub fn run(args: &Args) -> Result {
         What::Devices => {
             args.libraries.apply();
             let devices = experiments::devices();
-            return match args.format {
-                Format::Json => print_json(&devices),
-                Format::Text => print(devices),
-            };
+            return args.format.show(&devices, || devices.to_string());
         }
     };
-    match args.format {
-        Format::Json => print_json(&list),
-        Format::Text => print(bundled::text(&list)),
-    }
+    args.format.show(&list, || bundled::text(&list))
 }

@@ -8,7 +8,7 @@ use schema::{Document, PendingFile};
 
 use crate::exit::{Exit, OrExit, Result, end_of_interrupted};
 use crate::inputs::{BudgetArg, ProblemArgs};
-use crate::output::{Format, print, print_json};
+use crate::output::Format;
 use crate::progress::Bar;
 use crate::scatter::ScatterArgs;
 
@@ -37,7 +37,6 @@ pub struct Args {
     format: Format,
 }
 
-/// Plans, proves, writes and shows.
 pub fn run(args: &Args) -> Result {
     let method = method(&args.method)?;
     let inputs = args.problem.read(args.budget.budget)?;
@@ -54,13 +53,8 @@ pub fn run(args: &Args) -> Result {
         output.finish(plan.to_json().as_bytes())?;
     }
     if !to_stdout {
-        match args.format {
-            Format::Text => {
-                print(inputs.assumptions())?;
-                print(reports::table(&comparison, true))?;
-            }
-            Format::Json => print_json(&comparison)?,
-        }
+        let text = || inputs.assumptions() + &reports::table(&comparison, true);
+        args.format.show(&comparison, text)?;
     }
     if plan.or_exit(Exit::Infeasible)?.settings.contains_key(planner::INTERRUPTED) {
         return Err(end_of_interrupted());

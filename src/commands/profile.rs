@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use experiments::page::make_folder;
 use experiments::profile::{next_steps, summary, zeros_table};
+use experiments::recipes::computing;
 use experiments::tables::write_parquet;
 use experiments::zeros::{Course, zeros_by_epoch};
 use profiler::machine::measure_machine;
@@ -17,7 +18,6 @@ use crate::exit::{Exit, OrExit, Result};
 use crate::networks::NetworkArgs;
 use crate::output::print;
 use crate::progress::Bar;
-use crate::training::Named;
 
 /// Measure a network and the machine that it runs on: op times, link, codecs
 #[derive(clap::Args)]
@@ -57,10 +57,9 @@ pub struct Args {
     output: PathBuf,
 }
 
-/// Measures, writes and shows.
 pub fn run(args: &Args) -> Result {
-    let named = Named { name: &args.name, options: &args.network };
-    let network = named.network()?;
+    let recipe = args.network.recipe_to_run(&args.name)?;
+    let network = computing(&recipe)?;
     let how = Measuring { graph: args.graph, budget: args.budget, ..args.device.measuring()? };
     how.target.check_graph(how.graph, how.warmup)?;
     let budget = args.budget.map(|budget| budget.of(Bytes(Needs::of(&network).peak)));
@@ -74,7 +73,7 @@ pub fn run(args: &Args) -> Result {
     let source = format!("{SOURCE} {}", args.name);
     let (mut measured, times) =
         measure_ops(&network, source, &how, &machine_measured.machine, &bar)?;
-    measured.provenance.recipe = Some(named.recipe()?);
+    measured.provenance.recipe = Some(recipe);
     let course =
         Course { epochs: args.epochs, iterations: args.epoch_iterations, seed: args.device.seed };
     let zeros = zeros_by_epoch(&network, course, &bar)?;

@@ -34,7 +34,6 @@ pub struct Args {
     output: PathBuf,
 }
 
-/// Reads, draws and writes.
 pub fn run(args: &Args) -> Result {
     let page = PendingPage::create(&args.output)?;
     for name in args.trace.iter().filter(|name| !is_network(name)) {

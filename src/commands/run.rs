@@ -12,7 +12,7 @@ use simulator::predict;
 
 use crate::device_args::{OnDevice, at_least_one};
 use crate::exit::{Exit, Result, ended, usage};
-use crate::output::{Format, print, print_json};
+use crate::output::Format;
 use crate::progress::Bar;
 
 /// Run a plan on a device, and show what was measured beside what was predicted
@@ -69,7 +69,6 @@ pub struct Args {
     format: Format,
 }
 
-/// Runs, writes and shows.
 pub fn run(args: &Args) -> Result {
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
     let plan = Plan::read(&args.plan)?;
@@ -97,12 +96,9 @@ pub fn run(args: &Args) -> Result {
     if let Some(output) = output {
         output.finish(execution.middle().to_json().as_bytes())?;
     }
-    match args.format {
-        _ if to_stdout => {}
-        Format::Json => print_json(&compared)?,
-        Format::Text => {
-            print(compared.text(&plan, &predict(&plan, Some(&trace)), &execution, graph))?;
-        }
+    if !to_stdout {
+        let predicted = predict(&plan, Some(&trace));
+        args.format.show(&compared, || compared.text(&plan, &predicted, &execution, graph))?;
     }
     match compared.same_bits {
         Some(false) if args.inject.is_empty() => {

@@ -67,7 +67,6 @@ struct CodecsArgs {
     seed: u32,
 }
 
-/// Takes samples and writes them.
 pub fn run(args: &Args) -> Result {
     let What::Codecs(args) = &args.what;
     if args.output.extension().is_none_or(|extension| extension != "parquet") {

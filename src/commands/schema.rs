@@ -33,7 +33,6 @@ enum Kind {
     Frontier,
 }
 
-/// Prints the schema.
 pub fn run(args: &Args) -> Result {
     print_json(&match args.document {
         Kind::Trace => json_schema::<Trace>(),

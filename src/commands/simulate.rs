@@ -34,7 +34,6 @@ pub struct Args {
     format: Format,
 }
 
-/// Simulates, writes and shows.
 pub fn run(args: &Args) -> Result {
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
     let plan = Plan::read(&args.plan)?;

@@ -32,7 +32,6 @@ pub struct Args {
     jobs: Option<u16>,
 }
 
-/// Runs the study.
 pub fn run(args: &Args) -> Result {
     let options = Options {
         folder: args.output.clone(),

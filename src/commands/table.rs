@@ -8,7 +8,7 @@ use planner::inference::{Access, Lookups};
 use schema::{Bytes, BytesPerSec};
 
 use crate::exit::{Result, usage};
-use crate::output::{Format, print, print_json};
+use crate::output::Format;
 
 /// Predict lookups in a table too large for the device, with and without packing its rows
 #[derive(clap::Args)]
@@ -69,7 +69,6 @@ pub struct Args {
     format: Format,
 }
 
-/// Learns from the file, predicts and prints.
 pub fn run(args: &Args) -> Result {
     let machine = read_machine(&args.machine)?;
     let access = match &args.counts {
@@ -100,8 +99,5 @@ pub fn run(args: &Args) -> Result {
     };
     let table = args.table.display().to_string();
     let report = predict((table, access), &sample, &lookups, &args.chunks, args.clusters)?;
-    match args.format {
-        Format::Text => print(report.text()),
-        Format::Json => print_json(&report),
-    }
+    args.format.show(&report, || report.text())
 }

@@ -11,7 +11,7 @@ use scenarios::Budget;
 
 use crate::device_args::DeviceArgs;
 use crate::exit::Result;
-use crate::output::{Format, print, print_json};
+use crate::output::{Format, print};
 use crate::progress::Bar;
 
 /// Train a small network under a memory budget with several codecs, and show what that does to
@@ -78,7 +78,6 @@ impl ValueEnum for WayArg {
     }
 }
 
-/// Measures, plans, trains, and shows.
 pub fn run(args: &Args) -> Result {
     let asked = Asked {
         ways: args.ways.iter().map(|way| way.0).collect(),
@@ -91,10 +90,7 @@ pub fn run(args: &Args) -> Result {
     };
     let page = args.output.as_deref().map(PendingPage::create).transpose()?;
     let trained = train(&asked, &args.device.measuring()?, &Bar::new("train"))?;
-    match args.format {
-        Format::Text => print(&trained.text)?,
-        Format::Json => print_json(&trained.summary)?,
-    }
+    args.format.show(&trained.summary, || trained.text.clone())?;
     let ended = trained.end();
     if let Some(page) = page {
         let report = Report { trainings: trained.summary.ways, ..Report::default() };

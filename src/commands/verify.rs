@@ -30,7 +30,6 @@ pub struct Args {
     trace: Option<String>,
 }
 
-/// Proves, and says what was proven.
 pub fn run(args: &Args) -> Result {
     let plan = Plan::read(&args.plan)?;
     prove(&plan).or_exit(Exit::NotProven)?;

@@ -139,16 +139,6 @@ fn times_are_carried_over_by_rooflines_where_work_is_known() {
 }
 
 #[test]
-fn fewer_evaluations_still_give_a_plan() {
-    let sandbox = Sandbox::new();
-    let pooch = |evaluations: u32| {
-        let command = format!("{SMALL} -b 60% --methods pooch --evaluations {evaluations}");
-        iteration(&sandbox.json(&format!("{command} --format json")))
-    };
-    assert!(pooch(1) >= pooch(10_000));
-}
-
-#[test]
 fn without_a_plan_that_fits_the_exit_code_is_3() {
     let sandbox = Sandbox::new();
     let run = sandbox.run(&format!("{SMALL} -b 10% --methods pooch,in-core"));

@@ -5,7 +5,7 @@ use schema::{
     Action, ActionId, Buffer, BufferId, Bytes, Document, Fidelity, HostBuffer, HostBufferId, Nanos,
     Plan, Predicted, Task, TensorId,
 };
-use simulator::Figures;
+use simulator::figures;
 
 use crate::sandbox::Sandbox;
 
@@ -35,7 +35,6 @@ struct Case {
 }
 
 impl Case {
-    /// The plan that keeps everything.
     fn new() -> Self {
         let sandbox = Sandbox::new();
         sandbox.write("trace.json", TRACE);
@@ -44,7 +43,6 @@ impl Case {
         case
     }
 
-    /// A plan that compresses.
     fn with_codecs(codecs: &str) -> Self {
         let options = format!("--codecs {codecs} --lossy --sparsity 60% --allow keep,compress");
         let trace = "tests/recordings/small.dtr.jsonl";
@@ -59,8 +57,7 @@ impl Case {
 
     /// What `verify` prints with a code of a plan that states its figures as they are.
     fn says(&self, mut plan: Plan, code: i32) -> String {
-        let Figures { iteration, peak, arena, host_arena } = Figures::of(&plan);
-        plan.predicted = Predicted { iteration, peak, arena, host_arena, bound: None };
+        plan.predicted = Predicted { bound: None, ..figures(&plan) };
         self.says_as_stated(&plan, code)
     }
 

@@ -12,7 +12,10 @@ const SMALL: &str = "tests/recordings/small.dtr.jsonl -m titan-v -b 60%";
 fn unknown_names_are_refused_with_those_that_there_are() {
     let sandbox = Sandbox::new();
     let refusals = [
-        "plan resnet19 -m titan-v",
+        "plan resnet-50 --batch 32 -m titan-v",
+        "plan a-network-of-mine -m titan-v",
+        "plan resnet50 --batch 32 -m titan-v --optimizer adan",
+        "plan resnet50 --batch 32 -m titan-v --dtype fp17",
         "plan resnet18-host -m titan-w",
         "plan resnet18-host -m titan-v+pcie7",
         "plan resnet18-host -m absent.toml",

@@ -16,6 +16,10 @@ fn everything_that_comes_with_tidegate_is_listed_and_can_be_named() {
             let name = entry["name"].as_str().expect("a name");
             assert!(line.starts_with(name), "{line}");
             assert!(!entry["description"].as_str().expect("a text").is_empty());
+            let fields = entry.as_object().expect("fields");
+            for (field, value) in fields.iter().filter(|(field, _)| field.contains("bytes")) {
+                assert!(value.is_u64(), "{name}: {field} {value}");
+            }
             let problem = match what {
                 "machines" => format!("resnet18-host -m {name} --methods in-core"),
                 "links" => format!("resnet18-host -m titan-v+{name} --methods in-core"),

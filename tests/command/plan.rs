@@ -47,13 +47,6 @@ fn documents_go_through_pipes() {
 }
 
 #[test]
-fn the_same_input_gives_the_same_bytes() {
-    let sandbox = Sandbox::new();
-    let plan = format!("plan {SMALL} --method pooch -o -");
-    assert_eq!(sandbox.ok(&plan), sandbox.ok(&plan));
-}
-
-#[test]
 fn a_plan_prints_its_row_of_a_comparison() {
     let sandbox = Sandbox::new();
     let plan = sandbox.json(&format!("plan {SMALL} --method swap-all --format json"));

@@ -23,7 +23,6 @@ fn inputs() -> Sandbox {
     sandbox
 }
 
-/// A study whose points search.
 const SEARCHES: &str = r#"
 description = "How far does each method get?"
 

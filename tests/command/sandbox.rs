@@ -13,13 +13,9 @@ pub struct Sandbox {
     folder: TempDir,
 }
 
-/// What a run left behind.
 pub struct Run {
-    /// The exit code.
     pub code: i32,
-    /// The standard output.
     pub stdout: String,
-    /// The standard error.
     pub stderr: String,
 }
 
@@ -35,7 +31,6 @@ impl Run {
 }
 
 impl Sandbox {
-    /// A new folder.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         for name in [
@@ -51,17 +46,14 @@ impl Sandbox {
         Self { folder }
     }
 
-    /// A path in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// The text of a file in the folder.
     pub fn text(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).expect("the file was written")
     }
 
-    /// Writes a file into the folder.
     pub fn write(&self, name: &str, text: &str) {
         std::fs::write(self.path(name), text).expect("the folder is writable");
     }
@@ -138,7 +130,6 @@ impl Sandbox {
     }
 }
 
-/// The repository's root.
 pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }

@@ -71,18 +71,6 @@ fn rows_are_counted_and_clustered_on_request() {
     assert_eq!(report["packing"]["chunk_bytes"], 2);
 }
 
-/// Which is known before anything is clustered.
-#[test]
-fn more_clusters_than_there_may_be_are_refused() {
-    let sandbox = Sandbox::new();
-    for clusters in ["0", "65537", "1000000"] {
-        let refused =
-            sandbox.fails(&format!("{WEIGHTS} --rows-per-lookup 9 --clusters {clusters}"));
-        let said = format!("[exit 2] error: {clusters} clusters: ");
-        assert!(refused.starts_with(&said), "{refused}");
-    }
-}
-
 #[test]
 fn what_is_no_table_is_refused_with_the_remedy() {
     let sandbox = Sandbox::new();

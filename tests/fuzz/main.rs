@@ -48,7 +48,6 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(failures > 0))
 }
 
-/// How much is tried.
 struct Course {
     /// The first seed; those that follow are next.
     first: u64,

@@ -68,7 +68,12 @@ pub fn mutated(form: Form, corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
             Form::Json if structured => json(&input, corpus, random).unwrap_or(input),
             Form::Lines if structured => lines(&input, random),
             Form::Text if structured => text(input, corpus, random),
-            Form::Protobuf if structured => protobuf::mutated(&input, random),
+            Form::Protobuf if structured => {
+                let value = protobuf::parse(&input).unwrap_or_default();
+                let mut bytes = Vec::new();
+                protobuf::write(&changed(value, None, random), &mut bytes);
+                bytes
+            }
             _ => bytes(input, corpus, random),
         };
     }
@@ -199,20 +204,26 @@ fn lines(input: &[u8], random: &mut Random) -> Vec<u8> {
 
 /// Changes one of the values; none where it is no JSON.
 fn json(input: &[u8], corpus: &[Vec<u8>], random: &mut Random) -> Option<Vec<u8>> {
-    let mut value: Value = serde_json::from_slice(input).ok()?;
+    let value: Value = serde_json::from_slice(input).ok()?;
     // Mostly a value of the same document, at times one of another.
     let other = match below(random, 4) {
         0 => corpus.get(below(random, corpus.len())),
         _ => None,
     };
-    let mut other = other.and_then(|other| serde_json::from_slice(other).ok());
-    let mut copied = value.clone();
-    let from = other.as_mut().unwrap_or(&mut copied);
-    let mut at = below(random, count(from));
-    let donor = nth(from, &mut at).map(|donor| donor.clone()).unwrap_or_default();
+    let other = other.and_then(|other| serde_json::from_slice(other).ok());
+    serde_json::to_vec(&changed(value, other, random)).ok()
+}
+
+/// With one of the values in it changed, perhaps to one of another value, or of itself.
+fn changed(mut value: Value, other: Option<Value>, random: &mut Random) -> Value {
+    let mut from = other.unwrap_or_else(|| value.clone());
+    let mut at = below(random, count(&from));
+    let donor = nth(&mut from, &mut at).map(|donor| donor.clone()).unwrap_or_default();
     let mut at = below(random, count(&value));
-    change(nth(&mut value, &mut at)?, donor, random);
-    serde_json::to_vec(&value).ok()
+    if let Some(place) = nth(&mut value, &mut at) {
+        change(place, donor, random);
+    }
+    value
 }
 
 fn count(value: &Value) -> usize {

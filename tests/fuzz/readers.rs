@@ -22,17 +22,14 @@ use crate::mutate::Form;
 use crate::onnx;
 use crate::table_readers::{read_samples, read_table, rows, samples, table, zeros};
 
-/// A reader under test.
 pub struct Reader {
     pub name: &'static str,
     pub form: Form,
-    /// What it accepts.
     pub corpus: Vec<Vec<u8>>,
     /// Reads, uses what it accepted, and says whether it did.
     pub read: fn(&[u8]) -> bool,
 }
 
-/// All of them.
 pub fn readers() -> Vec<Reader> {
     let reader = |name, form, corpus, read| Reader { name, form, corpus, read };
     let Fixture { trace, machine, plans } = fixture();

@@ -72,10 +72,8 @@ const PER_BYTE: usize = 64;
 /// A case that runs longer than this does not end.
 const ENDLESS: Duration = Duration::from_secs(60);
 
-/// Why a case failed.
 pub struct Failure(pub String);
 
-/// Watches over cases.
 pub struct Watch {
     begin: Instant,
     /// Milliseconds after `begin` at which the case began that runs, and 0 where none does.

@@ -1,22 +1,18 @@
 //! Changes to what runs, when.
 
-use schema::{Action, ActionId, OpId, Plan, Task, TensorId};
+use schema::{ActionId, OpId, Plan, Task, TensorId};
 
 use super::Subject;
 
-fn action_with(s: &mut Subject, serves: impl Fn(&Action) -> bool) -> Option<usize> {
-    s.one_of(s.plan.actions.len(), |plan, i| serves(&plan.actions[i]))
-}
-
 pub(super) fn drop_after(s: &mut Subject) -> Option<()> {
-    let action = action_with(s, |action| !action.after.is_empty())?;
+    let action = s.action(|action| !action.after.is_empty())?;
     let after = &mut s.plan.actions[action].after;
     after.remove(s.random.below(after.len() as u64) as usize);
     Some(())
 }
 
 pub(super) fn redirect_after(s: &mut Subject) -> Option<()> {
-    let action = action_with(s, |action| action.after.iter().any(|on| on.0 > 0))?;
+    let action = s.action(|action| action.after.iter().any(|on| on.0 > 0))?;
     let after = &mut s.plan.actions[action].after;
     let edge = after.iter_mut().find(|on| on.0 > 0)?;
     let back = if s.random.one_in(2) { 1 } else { 1 + s.random.below(u64::from(edge.0)) as u32 };
@@ -32,7 +28,7 @@ pub(super) fn add_after(s: &mut Subject) -> Option<()> {
 }
 
 pub(super) fn drop_pacing(s: &mut Subject) -> Option<()> {
-    action_with(s, |action| !action.not_before.is_empty())?;
+    s.action(|action| !action.not_before.is_empty())?;
     s.plan.actions.iter_mut().for_each(|action| action.not_before.clear());
     Some(())
 }
@@ -94,13 +90,13 @@ fn take_out(plan: &mut Plan, action: usize) {
 }
 
 pub(super) fn drop_any(s: &mut Subject) -> Option<()> {
-    let action = action_with(s, |_| true)?;
+    let action = s.action(|_| true)?;
     take_out(s.plan, action);
     Some(())
 }
 
 pub(super) fn duplicate(s: &mut Subject) -> Option<()> {
-    let action = action_with(s, |_| true)?;
+    let action = s.action(|_| true)?;
     let twice = s.plan.actions[action].clone();
     rename(s.plan, |id| Some(if id > action { id + 1 } else { id }));
     s.plan.actions.insert(action + 1, twice);
@@ -108,21 +104,21 @@ pub(super) fn duplicate(s: &mut Subject) -> Option<()> {
 }
 
 pub(super) fn run_to_recompute(s: &mut Subject) -> Option<()> {
-    let action = action_with(s, |action| matches!(action.task, Task::Run(_)))?;
+    let action = s.action(|action| matches!(action.task, Task::Run(_)))?;
     let Task::Run(op) = s.plan.actions[action].task else { return None };
     s.plan.actions[action].task = Task::Recompute(op);
     Some(())
 }
 
 pub(super) fn recompute_to_run(s: &mut Subject) -> Option<()> {
-    let action = action_with(s, |action| matches!(action.task, Task::Recompute(_)))?;
+    let action = s.action(|action| matches!(action.task, Task::Recompute(_)))?;
     let Task::Recompute(op) = s.plan.actions[action].task else { return None };
     s.plan.actions[action].task = Task::Run(op);
     Some(())
 }
 
 pub(super) fn other_task(s: &mut Subject) -> Option<()> {
-    let action = action_with(s, |_| true)?;
+    let action = s.action(|_| true)?;
     let op = OpId(s.random.below(s.trace.ops.len() as u64) as u32);
     let tensor = TensorId(s.random.below(s.trace.tensors.len() as u64) as u32);
     let task = &mut s.plan.actions[action].task;
@@ -138,7 +134,7 @@ pub(super) fn other_task(s: &mut Subject) -> Option<()> {
 }
 
 pub(super) fn flip_codec_lane(s: &mut Subject) -> Option<()> {
-    action_with(s, |action| matches!(action.task, Task::Compress(_) | Task::Decompress(_)))?;
+    s.action(|action| matches!(action.task, Task::Compress(_) | Task::Decompress(_)))?;
     s.plan.codec_lane ^= true;
     Some(())
 }

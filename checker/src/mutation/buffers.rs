@@ -1,6 +1,6 @@
 //! Changes to memory, and to what is said of it.
 
-use schema::{Buffer, Bytes, CodecId, Fidelity, Plan, TensorId};
+use schema::{Buffer, Bytes, CodecId, Fidelity, HostBuffer, Plan, Predicted, TensorId};
 
 use super::Subject;
 
@@ -18,14 +18,16 @@ fn distance(s: &mut Subject, bytes: u64) -> u64 {
     }
 }
 
+/// Moves an address up or down.
+fn shift_by(s: &mut Subject, address: u64, bytes: Bytes) -> Option<u64> {
+    let by = distance(s, bytes.0);
+    if s.random.one_in(2) { Some(address + by) } else { address.checked_sub(by) }
+}
+
 pub(super) fn shift(s: &mut Subject) -> Option<()> {
     let buffer = buffer_with(s, |b| b.bytes.0 > 0)?;
-    let by = distance(s, s.plan.buffers[buffer].bytes.0);
-    let address = &mut s.plan.buffers[buffer].address;
-    *address = match s.random.one_in(2) {
-        true => *address + by,
-        false => address.checked_sub(by)?,
-    };
+    let Buffer { address, bytes, .. } = s.plan.buffers[buffer];
+    s.plan.buffers[buffer].address = shift_by(s, address, bytes)?;
     Some(())
 }
 
@@ -77,12 +79,8 @@ fn host_with(s: &mut Subject) -> Option<usize> {
 
 pub(super) fn shift_host(s: &mut Subject) -> Option<()> {
     let host = host_with(s)?;
-    let by = distance(s, s.plan.host_buffers[host].bytes.0);
-    let address = &mut s.plan.host_buffers[host].address;
-    *address = match s.random.one_in(2) {
-        true => *address + by,
-        false => address.checked_sub(by)?,
-    };
+    let HostBuffer { address, bytes, .. } = s.plan.host_buffers[host];
+    s.plan.host_buffers[host].address = shift_by(s, address, bytes)?;
     Some(())
 }
 
@@ -165,29 +163,16 @@ pub(super) fn shrink_arena(s: &mut Subject) -> Option<()> {
     Some(())
 }
 
-fn forged(s: &mut Subject, bytes: Bytes) -> Option<Bytes> {
+/// Has the plan predict another figure.
+pub(super) fn forge(s: &mut Subject, figure: fn(&mut Predicted) -> &mut Bytes) -> Option<()> {
+    let bytes = figure(&mut s.plan.predicted);
     let forged = match s.random.below(4) {
         0 => Bytes(bytes.0 + 1),
         1 => Bytes(bytes.0.checked_sub(1)?),
         2 => Bytes(bytes.0 / 3),
         _ => Bytes(bytes.0 * 3 + 1),
     };
-    (forged != bytes).then_some(forged)
-}
-
-pub(super) fn forge_arena(s: &mut Subject) -> Option<()> {
-    s.plan.predicted.arena = forged(s, s.plan.predicted.arena)?;
-    Some(())
-}
-
-pub(super) fn forge_host_arena(s: &mut Subject) -> Option<()> {
-    s.plan.predicted.host_arena = forged(s, s.plan.predicted.host_arena)?;
-    Some(())
-}
-
-pub(super) fn forge_peak(s: &mut Subject) -> Option<()> {
-    s.plan.predicted.peak = forged(s, s.plan.predicted.peak)?;
-    Some(())
+    (std::mem::replace(bytes, forged) != forged).then_some(())
 }
 
 pub(super) fn other_codec(s: &mut Subject) -> Option<()> {

@@ -1,17 +1,13 @@
 //! Changes to what actions name.
 
-use schema::{Action, BufferId, Bytes, HostBufferId, InPlaceBuffers, Plan, Task};
+use schema::{BufferId, Bytes, HostBufferId, InPlaceBuffers, Plan, Task};
 
 use super::Subject;
-
-fn action_with(s: &mut Subject, serves: impl Fn(&Plan, &Action) -> bool) -> Option<usize> {
-    s.one_of(s.plan.actions.len(), |plan, i| serves(plan, &plan.actions[i]))
-}
 
 /// Has a read name another buffer that serves in the stead of the first.
 fn replace_read(s: &mut Subject, serves: impl Fn(&Plan, usize, usize) -> bool) -> Option<()> {
     for _ in 0..20 {
-        let action = action_with(s, |_, action| !action.reads.is_empty())?;
+        let action = s.action(|action| !action.reads.is_empty())?;
         let reads = s.plan.actions[action].reads.len() as u64;
         let read = s.random.below(reads) as usize;
         let old = s.plan.actions[action].reads[read].index();
@@ -33,7 +29,7 @@ pub(super) fn other_tensor(s: &mut Subject) -> Option<()> {
 }
 
 pub(super) fn move_operand(s: &mut Subject) -> Option<()> {
-    let action = action_with(s, |_, a| !(a.reads.is_empty() && a.writes.is_empty()))?;
+    let action = s.action(|a| !(a.reads.is_empty() && a.writes.is_empty()))?;
     let action = &mut s.plan.actions[action];
     let from = s.random.below(3);
     let lists = [&mut action.reads, &mut action.writes, &mut action.holds];
@@ -50,7 +46,7 @@ pub(super) fn move_operand(s: &mut Subject) -> Option<()> {
 }
 
 pub(super) fn drop_operand(s: &mut Subject) -> Option<()> {
-    let action = action_with(s, |_, a| !(a.reads.is_empty() && a.writes.is_empty()))?;
+    let action = s.action(|a| !(a.reads.is_empty() && a.writes.is_empty()))?;
     let action = &mut s.plan.actions[action];
     let reads = action.reads.len() as u64;
     let operand = s.random.below(reads + action.writes.len() as u64);
@@ -62,7 +58,7 @@ pub(super) fn drop_operand(s: &mut Subject) -> Option<()> {
 }
 
 pub(super) fn add_operand(s: &mut Subject) -> Option<()> {
-    let action = action_with(s, |_, _| true)?;
+    let action = s.action(|_| true)?;
     let buffer = BufferId(s.random.below(s.plan.buffers.len() as u64) as u32);
     let action = &mut s.plan.actions[action];
     match s.random.one_in(2) {
@@ -73,20 +69,20 @@ pub(super) fn add_operand(s: &mut Subject) -> Option<()> {
 }
 
 pub(super) fn drop_hold(s: &mut Subject) -> Option<()> {
-    let action = action_with(s, |_, action| !action.holds.is_empty())?;
+    let action = s.action(|action| !action.holds.is_empty())?;
     let holds = &mut s.plan.actions[action].holds;
     holds.remove(s.random.below(holds.len() as u64) as usize);
     Some(())
 }
 
 pub(super) fn drop_pair(s: &mut Subject) -> Option<()> {
-    let action = action_with(s, |_, action| !action.in_place.is_empty())?;
+    let action = s.action(|action| !action.in_place.is_empty())?;
     s.plan.actions[action].in_place.pop();
     Some(())
 }
 
 pub(super) fn add_pair(s: &mut Subject) -> Option<()> {
-    let action = action_with(s, |_, a| !(a.reads.is_empty() || a.writes.is_empty()))?;
+    let action = s.action(|a| !(a.reads.is_empty() || a.writes.is_empty()))?;
     let action = &mut s.plan.actions[action];
     let input = action.reads[s.random.below(action.reads.len() as u64) as usize];
     let output = action.writes[s.random.below(action.writes.len() as u64) as usize];
@@ -98,7 +94,7 @@ pub(super) fn add_pair(s: &mut Subject) -> Option<()> {
 }
 
 pub(super) fn separate_pair(s: &mut Subject) -> Option<()> {
-    let action = action_with(s, |_, action| !action.in_place.is_empty())?;
+    let action = s.action(|action| !action.in_place.is_empty())?;
     let InPlaceBuffers { input, output } = s.plan.actions[action].in_place[0];
     let moved = if s.random.one_in(2) { input } else { output }.index();
     let end = s.plan.buffers.iter().map(|b| b.address + b.bytes.0).max()?;
@@ -121,9 +117,10 @@ pub(super) fn separate_pair(s: &mut Subject) -> Option<()> {
     Some(())
 }
 
-fn replace_host(s: &mut Subject, of_tensor: bool) -> Option<()> {
+/// Has an action name another host buffer, of the same tensor or of any.
+pub(super) fn replace_host(s: &mut Subject, of_tensor: bool) -> Option<()> {
     for _ in 0..20 {
-        let action = action_with(s, |_, action| action.host.is_some())?;
+        let action = s.action(|action| action.host.is_some())?;
         let old = s.plan.actions[action].host?.index();
         let serves = |plan: &Plan, other: usize| {
             let hosts = &plan.host_buffers;
@@ -137,19 +134,11 @@ fn replace_host(s: &mut Subject, of_tensor: bool) -> Option<()> {
     None
 }
 
-pub(super) fn other_host_of_tensor(s: &mut Subject) -> Option<()> {
-    replace_host(s, true)
-}
-
-pub(super) fn other_host(s: &mut Subject) -> Option<()> {
-    replace_host(s, false)
-}
-
 pub(super) fn drop_host(s: &mut Subject) -> Option<()> {
     let is_codec = |task| matches!(task, Task::Compress(_) | Task::Decompress(_));
     let action = match s.random.one_in(2) {
-        true => action_with(s, |_, action| action.host.is_some() && is_codec(action.task))?,
-        false => action_with(s, |_, action| action.host.is_some())?,
+        true => s.action(|action| action.host.is_some() && is_codec(action.task))?,
+        false => s.action(|action| action.host.is_some())?,
     };
     s.plan.actions[action].host = None;
     Some(())

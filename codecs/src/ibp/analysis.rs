@@ -16,15 +16,11 @@ pub struct Analysis {
     pub metadata: Metadata,
     /// The share of the rows, in percent, of which more agree on each bit that they hold.
     pub threshold_percent: u8,
-    /// Bits that they save on the rows that were looked at: of each row what chunks leave out less
-    /// their participation bits, where that is above zero. Words that are not full are not counted.
-    pub saved_bits: u64,
-    /// The rows that were looked at.
-    pub rows: u64,
 }
 
 /// Finds Mask and Bitval (section 4.1) with the threshold that saves most, of 70 % to 95 % in steps
-/// of 5 %; the lowest of those that save the same.
+/// of 5 %; the lowest of those that save the same. A row saves what chunks leave out less their
+/// participation bits, where that is above zero; words that are not full are not counted.
 ///
 /// # Errors
 /// [`IbpError::NoRows`]; [`IbpError::RowBytes`] unless a row is a whole number of chunks.
@@ -34,7 +30,7 @@ pub fn analyse(rows: Rows<'_>, chunk: ChunkSize) -> Result<Analysis, IbpError> {
         return Err(IbpError::NoRows);
     }
     let counts = BitCounts::of(rows);
-    let mut best: Option<Analysis> = None;
+    let mut best: Option<(u64, Analysis)> = None;
     let mut last = None;
     for threshold_percent in THRESHOLDS {
         let metadata = counts.metadata(threshold_percent);
@@ -44,14 +40,13 @@ pub fn analyse(rows: Rows<'_>, chunk: ChunkSize) -> Result<Analysis, IbpError> {
         }
         last = Some(metadata.clone());
         let coder = RowCoder::new(metadata, chunk)?;
-        let saved_bits = (rows.bytes().par_chunks_exact(rows.row_bytes()))
+        let saved_bits: u64 = (rows.bytes().par_chunks_exact(rows.row_bytes()))
             .map(|row| coder.invariant_bits(row).saturating_sub(chunks))
             .sum();
-        if best.as_ref().is_none_or(|best| saved_bits > best.saved_bits) {
+        if best.as_ref().is_none_or(|(most, _)| saved_bits > *most) {
             let metadata = coder.into_metadata();
-            let rows = counts.rows();
-            best = Some(Analysis { metadata, threshold_percent, saved_bits, rows });
+            best = Some((saved_bits, Analysis { metadata, threshold_percent }));
         }
     }
-    best.ok_or(IbpError::NoRows)
+    best.map(|(_, analysis)| analysis).ok_or(IbpError::NoRows)
 }

@@ -3,36 +3,24 @@
 use rayon::prelude::*;
 
 use super::metadata::majority;
-use super::{Analysis, ChunkSize, IbpError, Metadata, RowCoder, Rows, analyse};
+use super::{Analysis, ChunkSize, IbpError, Rows, analyse};
 use crate::synthetic::next;
 
 /// Rounds of k-means after which clusters are taken as they are.
 const ROUNDS: usize = 12;
 
-/// A Mask and Bitval for each of several groups of rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Clusters {
-    /// Mask and Bitval of each cluster, at least one.
-    pub metadata: Vec<Metadata>,
-    /// Bytes that they save on the rows that they were learned from, all of their own bytes
-    /// (metadata, and each row's cluster) counted. Negative where they cost more.
-    pub net_saved: i64,
+/// Most clusters that a table can have.
+pub const MAX_CLUSTERS: usize = 1 << 16;
+
+/// Bytes of saying for each of `rows` rows which of `clusters` it belongs to: whole bits, none for
+/// one cluster. The paper's "net space saved" counts the metadata alone.
+pub fn cluster_index_bytes(clusters: usize, rows: u64) -> u64 {
+    let bits = clusters.max(1).next_power_of_two().trailing_zeros();
+    (u128::from(rows) * u128::from(bits)).div_ceil(8) as u64
 }
 
-impl Clusters {
-    /// Most clusters that a table can have.
-    pub const MAX: usize = 1 << 16;
-
-    /// Bytes of saying for each of `rows` rows which of `clusters` it belongs to: whole bits, none
-    /// for one cluster. The paper's "net space saved" counts the metadata alone.
-    pub fn index_bytes(clusters: usize, rows: u64) -> u64 {
-        let bits = clusters.max(1).next_power_of_two().trailing_zeros();
-        (u128::from(rows) * u128::from(bits)).div_ceil(8) as u64
-    }
-}
-
-/// Divides rows into at most `most` clusters (section 6.5, "Clustered Compression"), of 1, 2, 4 and
-/// so on the number that saves most; the fewest of those that save the same.
+/// Divides rows into `count` clusters (section 6.5, "Clustered Compression"), fewer where fewer rows
+/// differ, and says what is learned of each.
 ///
 /// "We modify k-means to use tensor bit-similarity for distances": the distance of a row to a
 /// centre is the number of bits in which they differ, and a centre has at each bit the value that
@@ -42,33 +30,7 @@ impl Clusters {
 /// threshold.
 ///
 /// # Errors
-/// [`IbpError::ClusterCount`] where `most` is none or more than [`Clusters::MAX`]; as [`analyse`].
-pub fn cluster(
-    rows: Rows<'_>,
-    chunk: ChunkSize,
-    most: usize,
-    seed: u64,
-) -> Result<Clusters, IbpError> {
-    if !(1..=Clusters::MAX).contains(&most) {
-        return Err(IbpError::ClusterCount(most));
-    }
-    let mut best = judged(rows, chunk, clusters_of(rows, chunk, 1, seed)?)?;
-    let mut count = 2;
-    while count <= most.min(rows.len()) {
-        let found = judged(rows, chunk, clusters_of(rows, chunk, count, seed)?)?;
-        if found.net_saved > best.net_saved {
-            best = found;
-        }
-        count *= 2;
-    }
-    Ok(best)
-}
-
-/// What is learned of each of `count` clusters, fewer where fewer rows differ: as [`cluster`],
-/// which says how rows are divided, but of one number of clusters.
-///
-/// # Errors
-/// As [`cluster`].
+/// [`IbpError::ClusterCount`] where `count` is none or more than [`MAX_CLUSTERS`]; as [`analyse`].
 pub fn clusters_of(
     rows: Rows<'_>,
     chunk: ChunkSize,
@@ -77,29 +39,14 @@ pub fn clusters_of(
 ) -> Result<Vec<Analysis>, IbpError> {
     match count {
         1 => Ok(vec![analyse(rows, chunk)?]),
-        2..=Clusters::MAX if rows.is_empty() => Err(IbpError::NoRows),
-        2..=Clusters::MAX => {
+        2..=MAX_CLUSTERS if rows.is_empty() => Err(IbpError::NoRows),
+        2..=MAX_CLUSTERS => {
             let groups = k_means(rows, count, seed);
             let groups = groups.iter().map(|group| Rows::new(group, rows.row_bytes()));
             groups.map(|group| analyse(group?, chunk)).collect()
         }
         _ => Err(IbpError::ClusterCount(count)),
     }
-}
-
-/// What these clusters save when each row goes to the one with which it becomes smallest.
-fn judged(rows: Rows<'_>, chunk: ChunkSize, found: Vec<Analysis>) -> Result<Clusters, IbpError> {
-    let coders = found.into_iter().map(|cluster| RowCoder::new(cluster.metadata, chunk));
-    let coders = coders.collect::<Result<Vec<_>, _>>()?;
-    let saved = |row: &[u8]| {
-        let sizes = coders.iter().filter_map(|coder| coder.compressed_bytes(row));
-        (row.len() - sizes.min().unwrap_or(row.len())) as i64
-    };
-    let saved: i64 = rows.bytes().par_chunks_exact(rows.row_bytes()).map(saved).sum();
-    let own: u64 = coders.iter().map(|coder| coder.metadata().bytes() as u64).sum();
-    let index = Clusters::index_bytes(coders.len(), rows.len() as u64);
-    let metadata = coders.into_iter().map(RowCoder::into_metadata).collect();
-    Ok(Clusters { metadata, net_saved: saved - (own + index) as i64 })
 }
 
 /// The rows of each cluster, back to back; clusters that end without rows are left out.

@@ -47,11 +47,6 @@ impl Metadata {
     pub fn bytes(&self) -> usize {
         self.mask.len() + self.bitval.len()
     }
-
-    /// How many bits of a row are invariant.
-    pub fn invariant_bits(&self) -> u64 {
-        self.mask.iter().map(|byte| u64::from(byte.count_ones())).sum()
-    }
 }
 
 /// How many rows have a 1 at each bit of a row (section 4.1: "A counter is allocated for each
@@ -114,11 +109,6 @@ impl BitCounts {
                 *ones = ones.saturating_add(u32::from(std::mem::take(count)));
             }
         }
-    }
-
-    /// Rows that were counted.
-    pub(super) fn rows(&self) -> u64 {
-        self.rows
     }
 
     /// Mask and Bitval for a threshold in percent: a bit is invariant with value 1 where more than

@@ -51,13 +51,6 @@ impl<'a> Rows<'a> {
     pub fn iter(&self) -> std::slice::ChunksExact<'a, u8> {
         self.data.chunks_exact(self.row_bytes)
     }
-
-    /// A copy of the rows that [`sample_of`] draws.
-    pub fn sample(&self, count: usize, seed: u64) -> Vec<u8> {
-        let drawn = sample_of(self.len() as u64, count as u64, seed);
-        let rows = drawn.filter_map(|row| self.get(row as usize));
-        rows.flatten().copied().collect()
-    }
 }
 
 /// Draws `count` of `rows` rows, or all of them if there are no more (section 6.1, "Dataset

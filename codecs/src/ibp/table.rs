@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::{ChunkSize, Clusters, IbpError, Metadata, RowCoder, Rows};
+use super::{ChunkSize, IbpError, MAX_CLUSTERS, Metadata, RowCoder, Rows, cluster_index_bytes};
 
 /// Where compressed rows lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,11 +34,6 @@ impl Sizes {
     /// Uncompressed bytes over those of the rows: the paper's compression ratio.
     pub fn ratio(&self) -> f64 {
         self.uncompressed as f64 / self.rows.max(1) as f64
-    }
-
-    /// Bytes saved when all that was added is counted; negative where that is more.
-    pub fn net_saved(&self) -> i64 {
-        self.uncompressed as i64 - (self.rows + self.row_mask + self.metadata + self.index) as i64
     }
 }
 
@@ -72,7 +67,7 @@ impl Table {
     ) -> Result<Self, IbpError> {
         let count = clusters.len();
         let row_bytes = clusters.first().map(Metadata::row_bytes);
-        let row_bytes = row_bytes.filter(|_| count <= Clusters::MAX);
+        let row_bytes = row_bytes.filter(|_| count <= MAX_CLUSTERS);
         let expected = row_bytes.ok_or(IbpError::ClusterCount(count))?;
         if let Some(other) = clusters.iter().find(|other| other.row_bytes() != expected) {
             return Err(IbpError::RowBuffer { expected, actual: other.row_bytes() });
@@ -199,7 +194,7 @@ impl Table {
             rows: stored.map(|row| row.len() as u64).sum(),
             row_mask: self.row_mask.len() as u64,
             metadata: self.coders.iter().map(|coder| coder.metadata().bytes() as u64).sum(),
-            index: offsets + Clusters::index_bytes(self.coders.len(), rows),
+            index: offsets + cluster_index_bytes(self.coders.len(), rows),
         }
     }
 }

@@ -46,7 +46,6 @@ impl<E> Blocks<E> {
         self.quantizer.map_or([0.0; 3], Quantizer::steps)
     }
 
-    /// Elements of a block.
     pub(super) fn elements(&self) -> usize {
         self.elements
     }

@@ -125,7 +125,6 @@ pub(super) struct Entry {
     pub(super) length: u8,
     /// Bits behind it that are added to `base`.
     pub(super) extra_bits: u8,
-    /// Whether it is a run.
     pub(super) is_run: bool,
     /// -1 for negative values, else 0.
     pub(super) sign: i8,

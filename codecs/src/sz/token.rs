@@ -119,7 +119,6 @@ fn value(difference: i32) -> Packed {
 /// How often each token occurs.
 pub(super) type Histogram = [u32; TOKENS];
 
-/// Counts tokens.
 pub(super) fn histogram(tokens: &[Packed]) -> Histogram {
     let mut histogram = [0; TOKENS];
     for packed in tokens {

@@ -1,11 +1,10 @@
 //! Synthetic tensors are as sparse and as smooth as they say.
 
-use codecs::quality::quality;
+use codecs::Error;
 use codecs::synthetic::Recipe;
-use codecs::{Error, TensorView};
 use schema::Dtype;
 
-use crate::{codec, layout};
+use crate::layout;
 
 fn values(sparsity: f64, smoothness: f64) -> Vec<f32> {
     let layout = layout(Dtype::F32, &[2, 8, 32, 32]);
@@ -70,19 +69,4 @@ fn what_cannot_be_made_is_refused() {
     ] {
         assert!(matches!(recipe.bytes(), Err(Error::BadRecipe { .. })));
     }
-}
-
-#[test]
-fn quality_knows_ratio_and_error() {
-    let layout = layout(Dtype::F32, &[1 << 16]);
-    let recipe = Recipe { layout: layout.clone(), sparsity: 0.5, smoothness: 0.0, seed: 1 };
-    let bytes = recipe.bytes().unwrap();
-    let view = TensorView::new(&layout, &bytes).unwrap();
-    let zvc = quality(codec("zvc").as_ref(), view).unwrap();
-    // A bit of 32 for the bitmap, half of the values, 8 bytes per block and at most 15 of padding.
-    assert!((1.0 / (0.5 + 1.0 / 32.0) - zvc.ratio()).abs() < 0.01, "{}", zvc.ratio());
-    assert_eq!((zvc.difference.max_abs, zvc.difference.changed), (0.0, 0));
-    let zfp = quality(codec("zfp:8").as_ref(), view).unwrap();
-    assert_eq!(zfp.ratio(), 4.0);
-    assert!(zfp.difference.rms > 0.0 && zfp.difference.rms < zfp.difference.max_abs);
 }

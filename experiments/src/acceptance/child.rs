@@ -35,12 +35,12 @@ pub(super) fn run(
     proceeds: &dyn Fn() -> bool,
 ) -> Result<Option<Value>, Ended> {
     let own = std::env::current_exe()?;
-    let mut process = match command.under {
+    let mut process = match command.under.split_first() {
         None => Process::new(&own),
-        Some(tool) => {
+        Some((tool, arguments)) => {
             let found = which(tool).ok_or_else(|| Ended::Absent(format!("no {tool} is found")))?;
             let mut process = Process::new(found);
-            process.args(command.tool_arguments).arg(&own);
+            process.args(arguments).arg(&own);
             process
         }
     };

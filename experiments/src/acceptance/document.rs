@@ -1,7 +1,6 @@
 //! What was tried on a device, and what came of it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 
 use schema::file::read_text;
@@ -48,16 +47,6 @@ pub enum Status {
     Failed,
     /// It was left away.
     Skipped,
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ok => "ok",
-            Self::Failed => "failed",
-            Self::Skipped => "skipped",
-        })
-    }
 }
 
 /// The name of that of a GPU, which comes with tidegate, and its text.

@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 use super::document::{Acceptance, StepResult};
 use crate::check::CheckResult;
 
-/// A part of the page.
 struct Section {
     title: String,
     facts: Vec<[String; 2]>,
@@ -21,7 +20,8 @@ pub fn overview(document: &Acceptance) -> String {
     let Acceptance { device, date, version, steps } = document;
     let mut text = format!("{device}, {date}, tidegate {version}\n\n");
     for StepResult { name, status, reason, seconds, .. } in steps {
-        let (status, reason) = (status.to_string(), reason.as_deref().unwrap_or_default());
+        let status = format!("{status:?}").to_lowercase();
+        let reason = reason.as_deref().unwrap_or_default();
         let line = format!("{name:<12} {status:<8} {seconds:>4.0} s  {reason}");
         text.push_str(line.trim_end());
         text.push('\n');

@@ -1,6 +1,8 @@
 //! The ways of packing that there are to choose from.
 
-use codecs::ibp::{ChunkSize, Clusters, IbpError, Metadata, RowCoder, clusters_of};
+use codecs::ibp::{
+    ChunkSize, IbpError, MAX_CLUSTERS, Metadata, RowCoder, cluster_index_bytes, clusters_of,
+};
 use planner::inference::Packing;
 use schema::Bytes;
 
@@ -25,7 +27,7 @@ pub fn packings(
     most_clusters: usize,
     rows: u64,
 ) -> Result<Vec<Learned>> {
-    if !(1..=Clusters::MAX).contains(&most_clusters) {
+    if !(1..=MAX_CLUSTERS).contains(&most_clusters) {
         return Err(IbpError::ClusterCount(most_clusters).into());
     }
     // Each row a cluster is as many as there can be.
@@ -46,7 +48,7 @@ fn learn(sample: &Sample, chunk: ChunkSize, count: usize, rows: u64) -> Result<L
     let clusters = clusters_of(learned_from, chunk, count, SEED)?;
     let thresholds = clusters.iter().map(|cluster| cluster.threshold_percent).collect();
     let metadata: u64 = clusters.iter().map(|cluster| cluster.metadata.bytes() as u64).sum();
-    let index = Clusters::index_bytes(clusters.len(), rows);
+    let index = cluster_index_bytes(clusters.len(), rows);
     let coder = |metadata: Metadata| RowCoder::new(metadata, chunk);
     let coders = clusters.into_iter().map(|cluster| coder(cluster.metadata));
     let coders = coders.collect::<std::result::Result<Vec<_>, _>>()?;

@@ -83,21 +83,6 @@ fn setting(row: &Row) -> Setting {
     }
 }
 
-/// What all methods may decide unless a study says otherwise.
-const ALL_CHOICES: &str = "swap+recompute";
-
-/// The method's name, with whatever else distinguishes rows of one setting.
-fn name(row: &Row) -> String {
-    let mut name = row.answer.method.clone();
-    if row.allowed != ALL_CHOICES {
-        name += &format!(" ({})", row.allowed);
-    }
-    if !row.decided_on.is_empty() {
-        name += &format!(" (decided on {})", row.decided_on);
-    }
-    name
-}
-
 fn method(row: Row) -> MethodResult {
-    MethodResult { method: name(&row), ..row.answer }
+    MethodResult { method: row.method_name(""), ..row.answer }
 }

@@ -9,8 +9,8 @@ use planner::{Allowed, CodecOptions, Limits, Monitor, methods};
 use profiler::import::InPlaceOps;
 use reports::MethodResult;
 use scenarios::{Budget, Find, LinkChoice, Place, Point, Study};
-use schema::{Bandwidth, Bytes, BytesPerSec, Digest, Document, Machine, Origin, Trace};
-use simulator::{InCore, in_core};
+use schema::{Bandwidth, Bytes, BytesPerSec, Digest, Document, InCore, Machine, Trace};
+use simulator::in_core;
 
 use crate::compressed_forms::CompressedForms;
 use crate::largest::{Budgeted, Question, largest_batch, smallest_budget};
@@ -92,7 +92,7 @@ fn case(study: &Study, point: &Point, traces: &mut Traces) -> Result<Case> {
         batch: traced.trace.batch,
         options: options_text(&options, point),
         codecs: Some(group.codecs.text()).filter(|text| !text.is_empty()),
-        origin: origin(&traced.trace).into(),
+        origin: format!("{:?}", traced.trace.provenance.origin).to_lowercase(),
         machine: point.machine.0.clone(),
         link: point.link.to_string(),
         bandwidth: BytesPerSec(machine.link.h2d.at(LARGE).round() as u64),
@@ -284,15 +284,6 @@ fn machine(point: &Point) -> Result<Machine> {
 
 fn is_file(name: &str) -> bool {
     Path::new(name).extension().is_some()
-}
-
-fn origin(trace: &Trace) -> &'static str {
-    match trace.provenance.origin {
-        Origin::Measured => "measured",
-        Origin::Imported => "imported",
-        Origin::Modelled => "modelled",
-        Origin::Scaled => "scaled",
-    }
 }
 
 /// The options that are not the network's own, for people.

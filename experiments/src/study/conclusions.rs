@@ -30,7 +30,7 @@ fn questions(
     let mut questions: BTreeMap<String, BTreeMap<String, Vec<&Row>>> = BTreeMap::new();
     for row in rows.iter().filter(|row| axis(row).is_some()) {
         let methods = questions.entry(question(row)).or_default();
-        methods.entry(method(row)).or_default().push(row);
+        methods.entry(row.method_name(" only")).or_default().push(row);
     }
     for methods in questions.values_mut() {
         methods.values_mut().for_each(|rows| rows.sort_by_key(|row| axis(row)));
@@ -54,17 +54,6 @@ fn question(row: &Row) -> String {
     text
 }
 
-fn method(row: &Row) -> String {
-    let mut text = row.answer.method.clone();
-    if row.allowed != "swap+recompute" {
-        text.push_str(&format!(" ({} only)", row.allowed));
-    }
-    if !row.decided_on.is_empty() {
-        text.push_str(&format!(" (decided on {})", row.decided_on));
-    }
-    text
-}
-
 /// How often each method is fastest.
 fn fastest(rows: &[Row]) -> String {
     let mut asked: BTreeMap<_, Vec<&Row>> = BTreeMap::new();
@@ -80,7 +69,7 @@ fn fastest(rows: &[Row]) -> String {
             .filter(|row| row.answer.status == Status::Ok)
             .min_by_key(|row| row.answer.iteration)
         {
-            Some(row) => *wins.entry(method(row)).or_default() += 1,
+            Some(row) => *wins.entry(row.method_name(" only")).or_default() += 1,
             None => none += 1,
         }
     }

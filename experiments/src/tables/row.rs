@@ -66,6 +66,19 @@ impl Row {
         Self { batch: None, budget, in_core, in_core_peak, ..asked }
     }
 
+    /// The method's name, with whatever else tells rows of one question apart: what it may do, with a
+    /// word more, unless that is all that there is, and for which machine it decided.
+    pub fn method_name(&self, more: &str) -> String {
+        let mut name = self.answer.method.clone();
+        if self.allowed != "swap+recompute" {
+            name += &format!(" ({}{more})", self.allowed);
+        }
+        if !self.decided_on.is_empty() {
+            name += &format!(" (decided on {})", self.decided_on);
+        }
+        name
+    }
+
     /// Samples per second, where there is a plan and the batch is known.
     pub fn throughput(&self) -> Option<f64> {
         Some(f64::from(self.batch?) / self.answer.iteration?.as_secs_f64())

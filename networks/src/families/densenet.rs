@@ -1,6 +1,6 @@
 //! DenseNet-121 (Huang et al. 2017), as torchvision has it.
 
-use super::{Data, conv_norm_act, images};
+use super::{Data, classify, conv_norm_act, images};
 use crate::error::NetworkError;
 use crate::layer::{Network, Window};
 use crate::options::NetworkOptions;
@@ -34,7 +34,5 @@ pub fn densenet121(name: &str, o: &NetworkOptions) -> Result<Network, NetworkErr
         }
     }
     x = b.adaptive_pool("avgpool", x, 1)?;
-    x = b.flatten("flatten", x)?;
-    x = b.linear("fc", x, 1000, true)?;
-    b.finish(x)
+    classify(b, x, 1000)
 }

@@ -1,6 +1,6 @@
 //! Inception v4 (Szegedy et al. 2017), as in the common PyTorch port: 299 x 299 images.
 
-use super::{extent, images, pool_whole};
+use super::{classify, extent, images, pool_whole};
 use crate::builder::{Builder, Built};
 use crate::error::NetworkError;
 use crate::layer::{LayerId, Network, Window};
@@ -91,9 +91,7 @@ pub fn inception_v4(name: &str, o: &NetworkOptions) -> Result<Network, NetworkEr
         x = inception_c(&mut b, &format!("c{index}"), x)?;
     }
     x = pool_whole(&mut b, "avgpool", x)?;
-    x = b.flatten("flatten", x)?;
-    x = b.linear("fc", x, 1000, true)?;
-    b.finish(x)
+    classify(b, x, 1000)
 }
 
 fn stem(b: &mut Builder, x: LayerId) -> Built {

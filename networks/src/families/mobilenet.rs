@@ -1,6 +1,6 @@
 //! MobileNet: depthwise convolutions between pointwise ones.
 
-use super::{Data, conv_norm_act, images};
+use super::{Data, classify, conv_norm_act, images};
 use crate::builder::{Builder, Built};
 use crate::error::NetworkError;
 use crate::layer::{LayerId, Network, Window};
@@ -27,9 +27,7 @@ pub fn mobilenet_v1(name: &str, o: &NetworkOptions, data: Data) -> Result<Networ
         x = conv_norm_act(&mut b, &format!("{name}.pointwise"), x, to, [1, 1, 0])?;
     }
     x = b.adaptive_pool("avgpool", x, 1)?;
-    x = b.flatten("flatten", x)?;
-    x = b.linear("fc", x, data.classes(), true)?;
-    b.finish(x)
+    classify(b, x, data.classes())
 }
 
 /// MobileNet v2 (Sandler et al. 2018), width 1, as torchvision has it: ReLU6 where the options

@@ -1,6 +1,6 @@
 //! Chains of convolutions: AlexNet, VGG16, Plain20.
 
-use super::{Data, images};
+use super::{Data, classify, images};
 use crate::builder::{Builder, Built};
 use crate::error::NetworkError;
 use crate::layer::{LayerId, Network, Window};
@@ -77,7 +77,5 @@ pub fn plain20(name: &str, o: &NetworkOptions, data: Data) -> Result<Network, Ne
         }
     }
     x = b.adaptive_pool("avgpool", x, 1)?;
-    x = b.flatten("flatten", x)?;
-    x = b.linear("fc", x, data.classes(), true)?;
-    b.finish(x)
+    classify(b, x, data.classes())
 }

@@ -2,7 +2,7 @@
 
 use schema::Dtype;
 
-use super::{Data, extent, images};
+use super::{Data, classify, extent, images};
 use crate::builder::{Builder, Built};
 use crate::error::NetworkError;
 use crate::layer::{LayerId, Movement, Network, Window};
@@ -88,12 +88,6 @@ fn residual_block(
     }
     let sum = b.sum(&format!("{name}.add"), y, shortcut)?;
     b.act(&format!("{name}.act"), sum)
-}
-
-fn classify(mut b: Builder, x: LayerId, classes: u64) -> Result<Network, NetworkError> {
-    let x = b.flatten("flatten", x)?;
-    let x = b.linear("fc", x, classes, true)?;
-    b.finish(x)
 }
 
 /// ResNeXt-101 for videos with 3-D convolutions (Hara, Kataoka, Satoh, *Can Spatiotemporal 3D CNNs

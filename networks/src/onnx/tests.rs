@@ -1,6 +1,5 @@
 use std::path::Path;
 
-use proptest::prelude::*;
 use prost::Message;
 
 use super::proto::{Attribute, Dimension, Graph, Model, Node, Shape, Tensor, TensorType, Type};
@@ -146,22 +145,4 @@ fn broken_models_are_refused_with_node_and_remedy() {
     let report =
         broken.map(|(what, bytes)| format!("# {what}\n{}\n", read(&bytes).expect_err(what)));
     insta::assert_snapshot!(report.join("\n"));
-}
-
-proptest! {
-    #[test]
-    fn no_bytes_make_the_importer_panic(
-        random in prop::collection::vec(any::<u8>(), 0..200),
-        at in any::<prop::sample::Index>(),
-        new in any::<[u8; 3]>(),
-    ) {
-        let _ = read(&random);
-        let mut bytes = encoded(graph());
-        let start = at.index(bytes.len() - new.len());
-        bytes[start..start + new.len()].copy_from_slice(&new);
-        if let Ok(network) = read(&bytes) {
-            let machine = crate::test_machine::machine();
-            let _ = modelled_trace(&network, &machine);
-        }
-    }
 }

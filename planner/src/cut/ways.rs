@@ -3,6 +3,7 @@
 use schema::{Bytes, Direction, TensorId};
 
 use crate::Problem;
+use crate::runs::Way;
 
 pub(super) const ROWS: usize = 7;
 
@@ -32,13 +33,15 @@ const MOST: u64 = 1 << 50;
 #[derive(Debug)]
 pub(super) struct Ways {
     ways: Vec<Rows>,
+    /// What each is; none where the tensor stays on the device.
+    kinds: Vec<Option<Way>>,
     /// By tensor: where its ways end.
     ends: Vec<u32>,
 }
 
 impl Ways {
     pub fn new(problem: &Problem) -> Self {
-        let mut ways = Self { ways: Vec::new(), ends: Vec::new() };
+        let mut ways = Self { ways: Vec::new(), kinds: Vec::new(), ends: Vec::new() };
         let may = problem.allowed;
         let codecs = if may.compress { problem.codecs.costs.len() as u8 } else { 0 };
         let lane = problem.codecs.costs.lane().filter(|_| codecs > 0);
@@ -57,8 +60,10 @@ impl Ways {
         };
         for (tensor, bytes) in problem.trace.tensors.iter().map(|t| t.bytes).enumerate() {
             ways.ways.push([memory(bytes), 0, 0, 0, 0, 0, 0]);
+            ways.kinds.push(None);
             if may.swap {
                 ways.ways.push(swapped(bytes));
+                ways.kinds.push(Some(Way::Copy));
             }
             for codec in 0..codecs {
                 let cost = problem.codecs.costs.cost(codec, TensorId::from_index(tensor));
@@ -66,12 +71,13 @@ impl Ways {
                 let [before, after] = [cost.compress, cost.decompress].map(|time| time.0.min(MOST));
                 let lanes = if lane.is_some() { [before, after] } else { [0, 0] };
                 let coded = [0, 0, taken(before), lanes[0], 0, taken(after), lanes[1]];
-                let mut add = |way: Rows| {
+                let mut add = |way: Rows, kind| {
                     ways.ways.push(std::array::from_fn(|row| way[row] + coded[row]));
+                    ways.kinds.push(Some(kind));
                 };
-                add([memory(cost.reserved), 0, 0, 0, 0, 0, 0]);
+                add([memory(cost.reserved), 0, 0, 0, 0, 0, 0], Way::Codec(codec));
                 if may.swap {
-                    add(swapped(cost.reserved));
+                    add(swapped(cost.reserved), Way::CodecAndCopy(codec));
                 }
             }
             ways.ends.push(ways.ways.len() as u32);
@@ -91,5 +97,12 @@ impl Ways {
         };
         let costs = ways.iter().map(|way| (u64::try_from(cost(way)).unwrap_or(u64::MAX), way));
         costs.min_by_key(|(cost, _)| *cost).expect("a tensor may stay on the device")
+    }
+
+    /// What a way of a tensor is; none where it stays on the device.
+    pub fn kind(&self, tensor: u32, way: &Rows) -> Option<Way> {
+        let begin = if tensor == 0 { 0 } else { self.ends[tensor as usize - 1] as usize };
+        let at = self.ways[begin..].iter().position(|other| other == way);
+        self.kinds[begin + at.expect("one of the tensor's ways")]
     }
 }

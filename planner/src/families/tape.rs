@@ -63,7 +63,7 @@ impl Tape {
                 batch: None,
                 provenance: Provenance {
                     notes: vec!["sizes and times are drawn from a seed".into()],
-                    ..Provenance::new(Origin::Modelled, "none", "made up")
+                    ..Provenance::new(Origin::Modelled, "a made-up device", "made up")
                 },
                 tensors: Vec::new(),
                 ops: Vec::new(),

@@ -68,14 +68,9 @@ mod tests {
 
     #[test]
     fn each_way_costs_what_its_equation_says() {
-        let link = Link {
-            name: "test".into(),
-            d2h: Bandwidth::constant(BytesPerSec(1)),
-            h2d: Bandwidth::constant(BytesPerSec(1_000_000_000)),
-            latency: Nanos(1000),
-            both_directions: 1.0,
-            beside_copy: 1.0,
-        };
+        let d2h = Bandwidth::constant(BytesPerSec(1));
+        let link = Link::constant("test", BytesPerSec(1_000_000_000));
+        let link = Link { d2h, latency: Nanos(1000), ..link };
         assert_eq!(one_by_one(&link, 10.0, 500), Nanos(10 * 1500));
         assert_eq!(bulk(&link, 5000.0, None), Nanos(6000));
         assert_eq!(bulk(&link, 5000.0, Some(BytesPerSec(500_000_000))), Nanos(16_000));

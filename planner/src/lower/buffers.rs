@@ -40,13 +40,7 @@ pub(super) fn layout(problem: &Problem, record: &Record) -> Layout {
         None => problem.trace.tensors[r.tensor as usize].bytes.0,
     };
     let mut device: Vec<Block> = (residencies.iter())
-        .map(|r| Block {
-            bytes: bytes(r),
-            from: comes_to_be(record, r),
-            until: last_use_ends(record, r, end),
-            over: None,
-            address: 0,
-        })
+        .map(|r| Block::new(bytes(r), comes_to_be(record, r), last_use_ends(record, r, end)))
         .collect();
     let in_place = donations(record, &residencies);
     for (_, input, output) in &in_place {
@@ -58,7 +52,7 @@ pub(super) fn layout(problem: &Problem, record: &Record) -> Layout {
         if bytes > 0 && matches!(run.work, Work::Run | Work::Again) {
             workspace[position] = Some(device.len());
             let (from, until) = record.run_events[position];
-            device.push(Block { bytes, from: from + 1, until: until + 1, over: None, address: 0 });
+            device.push(Block::new(bytes, from + 1, until + 1));
         }
     }
     let mut layout = Layout {
@@ -123,13 +117,9 @@ impl Layout {
             let costs = &problem.codecs.costs;
             let small = (out.codec.and_then(|codec| costs.cost(codec, out.tensor)))
                 .or(out.there.and_then(|codec| costs.host_cost(codec, out.tensor)));
-            self.host.push(Block {
-                bytes: small.map_or(raw(out.tensor), |cost| cost.reserved.0),
-                from: out.events.0 + 1,
-                until: back.map_or(NEVER, |(_, end)| end + 1),
-                over: None,
-                address: 0,
-            });
+            let bytes = small.map_or(raw(out.tensor), |cost| cost.reserved.0);
+            let until = back.map_or(NEVER, |(_, end)| end + 1);
+            self.host.push(Block::new(bytes, out.events.0 + 1, until));
             self.host_forms.push((out.tensor, out.codec.or(out.there)));
         }
         for (position, run) in record.positions.iter().enumerate() {
@@ -140,13 +130,8 @@ impl Layout {
             }
             // The tensor itself may go there, from the compression to the decompression.
             let tensor = TensorId(packing.tensor);
-            let block = Block {
-                bytes: raw(tensor),
-                from: record.run_events[packing.position as usize].0 + 1,
-                until: record.run_events[position].1 + 1,
-                over: None,
-                address: 0,
-            };
+            let from = record.run_events[packing.position as usize].0 + 1;
+            let block = Block::new(raw(tensor), from, record.run_events[position].1 + 1);
             let host = packing.swap.map_or(self.host.len(), |swap| swap as usize);
             if packing.swap.is_some() {
                 self.host[host] = block;
@@ -159,29 +144,19 @@ impl Layout {
     }
 
     pub fn device_buffers(&self, record: &Record) -> Vec<Buffer> {
-        let residencies = self.residencies.iter().map(|r| Buffer {
-            tensor: Some(TensorId(r.tensor)),
-            address: 0,
-            bytes: Bytes::ZERO,
-            compressed: r.small.map(|id| codec_id(record.packings[id as usize].codec)),
-            at_start: r.origin == Materialised::AtStart,
-            at_end: r.last == self.end,
-        });
-        let workspace = Buffer {
-            tensor: None,
-            address: 0,
-            bytes: Bytes::ZERO,
-            compressed: None,
-            at_start: false,
-            at_end: false,
-        };
-        let all = residencies.chain(std::iter::repeat(workspace));
-        let placed = all.zip(&self.device).map(|(buffer, block)| Buffer {
+        // What is no residency's is workspace.
+        let residencies = self.residencies.iter().map(Some).chain(std::iter::repeat(None));
+        let buffer = |(r, block): (Option<&Residency>, &Block)| Buffer {
+            tensor: r.map(|r| TensorId(r.tensor)),
             address: block.address,
             bytes: Bytes(block.bytes),
-            ..buffer
-        });
-        placed.collect()
+            compressed: r
+                .and_then(|r| r.small)
+                .map(|id| codec_id(record.packings[id as usize].codec)),
+            at_start: r.is_some_and(|r| r.origin == Materialised::AtStart),
+            at_end: r.is_some_and(|r| r.last == self.end),
+        };
+        residencies.zip(&self.device).map(buffer).collect()
     }
 
     pub fn host_buffers(&self) -> Vec<HostBuffer> {

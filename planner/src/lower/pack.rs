@@ -84,6 +84,12 @@ pub(crate) struct Block {
     pub address: u64,
 }
 
+impl Block {
+    pub fn new(bytes: u64, from: u32, until: u32) -> Self {
+        Self { bytes, from, until, over: None, address: 0 }
+    }
+}
+
 /// Gives every block an address and returns the end of the highest, which is no more than `room`
 /// where the search finds a way.
 pub(crate) fn pack(blocks: &mut [Block], room: Bytes, effort: Effort) -> Bytes {
@@ -333,10 +339,6 @@ mod tests {
     use super::*;
     use crate::split_mix::SplitMix;
 
-    fn block(bytes: u64, from: u32, until: u32) -> Block {
-        Block { bytes, from, until, over: None, address: 0 }
-    }
-
     /// Random blocks that fill memory to the brim, as a cut of a full rectangle: they fit, and
     /// stacking finds how.
     #[test]
@@ -358,9 +360,9 @@ mod tests {
                     cut.push((low, high, middle, until));
                 }
             }
-            let blocks = cut
-                .iter()
-                .map(|(low, high, from, until)| block((high - low) * ALIGNMENT, *from, *until));
+            let blocks = cut.iter().map(|(low, high, from, until)| {
+                Block::new((high - low) * ALIGNMENT, *from, *until)
+            });
             let mut blocks: Vec<Block> = blocks.collect();
             let room = Bytes(64 * ALIGNMENT);
             by_order += usize::from(pack(&mut blocks, room, Effort::Little) <= room);
@@ -378,7 +380,7 @@ mod tests {
         let forward: Vec<_> = forward.collect();
         let backward = (half..2 * half).map(|op| (bytes(), 2 * op, 2 * op + 3));
         let all = forward.into_iter().chain(backward);
-        all.map(|(bytes, from, until)| block(bytes, from, until)).collect()
+        all.map(|(bytes, from, until)| Block::new(bytes, from, until)).collect()
     }
 
     /// What twice as many blocks cost: about twice as much, and not four times.
@@ -436,7 +438,7 @@ mod tests {
         ) {
             let mut blocks: Vec<Block> = Vec::new();
             for (size, from, length, over) in drawn {
-                let mut new = block(size * 300, from, from + length);
+                let mut new = Block::new(size * 300, from, from + length);
                 // As an in-place output: it begins when the other one ends.
                 let free = |b: &Block| b.over.is_none() && b.until == new.from && b.bytes > 0;
                 let taken = |at: usize| blocks.iter().any(|b| b.over == Some(at));

@@ -71,8 +71,13 @@ impl Method for Tide {
     fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
         let options = Options::new(problem, target);
         let mut best = Packed::new(problem, target, &options, monitor);
-        let quick = best.first();
-        best.try_cuts();
+        let fullest = best.fullest();
+        best.try_cuts(fullest);
+        // Where cuts are no plan, or codecs may help, what is cheapest per byte is given up.
+        let quick = match problem.allowed.compress || !best.is_within(u64::MAX) {
+            true => best.first(),
+            false => None,
+        };
         // What is as fast as a bound that takes no time to find needs no search.
         let least = bound(problem).time().unwrap_or_default();
         if best.is_within(least.0)
@@ -83,8 +88,12 @@ impl Method for Tide {
         if !monitor.proceed(Progress { phase: "first plan", done: 1, of: 1 }) {
             return best.take().ok_or(PlanError::Interrupted);
         }
-        if !problem.allowed.swap && !problem.allowed.compress {
-            best.search_reruns(1);
+        if !problem.allowed.compress {
+            let place = problem.cuts().1;
+            if place != fullest {
+                best.try_cuts(place);
+            }
+            best.search_sequences(problem.allowed, place, 1);
             if !best.is_within(least.0) {
                 best.try_others();
             }
@@ -118,7 +127,7 @@ impl Method for Tide {
         let start = options.rounded(problem, relaxation, elsewhere);
         let mut options = options.clone();
         options.look_at_unsure(relaxation);
-        let known = Known::from(relaxation);
+        let known = Known::new(least, relaxation);
         // Threads that nobody asked for would slow each other down; each chain is deterministic.
         let chains = CHAINS.par_iter().map(|drawn| chain(&options, known, &start, 1, *drawn));
         found.extend(chains.collect::<Vec<_>>().concat());

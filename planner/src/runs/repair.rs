@@ -1,6 +1,6 @@
 //! Making a sequence fit: reruns are put in until no run takes more than the budget.
 
-use super::{Key, Runs, first_run, stage};
+use super::{Key, NOTHING, Runs, Way, first_run, stage};
 use crate::split_mix::SplitMix;
 
 /// How a repair weighs what it may give up.
@@ -16,7 +16,16 @@ pub(super) struct Weights {
     /// average that giving up has cost; none: whatever the cheapest is, inputs are held only where
     /// there is room.
     pub holding: Option<f64>,
+    /// What a nanosecond of copies out and in costs, against one of compute.
+    pub copies: [f64; 2],
+    /// The lane of codecs is full when it is taken for this part of the time.
+    pub full: f64,
+    /// Tensors are there while they are copied.
+    pub lanes: bool,
 }
+
+/// What a nanosecond of codecs beside compute costs while their lane has time left.
+const CODEC: f64 = 0.02;
 
 /// What a repair needs again and again.
 #[derive(Default)]
@@ -29,12 +38,15 @@ pub(super) struct Room {
     stack: Vec<(u32, usize)>,
     /// Work done, in tensors and ops looked at.
     pub work: u64,
+    /// A repair that goes on when so much is done is given up.
+    pub until: u64,
 }
 
 /// A tensor to give up: in front of which run it is made again, by which reruns.
 struct Choice {
     score: f64,
-    tensor: u32,
+    /// What brings it back: the op that makes it, or an item.
+    by: u32,
     before: Key,
     unit: f64,
 }
@@ -50,13 +62,13 @@ impl Runs<'_> {
         random: &mut SplitMix,
         room: &mut Room,
     ) -> bool {
-        room.seen.resize(self.parts.ops(), 0);
+        room.seen.resize(self.parts.writes.len(), 0);
         let most = 24 * self.parts.ops();
         // What a byte has cost that was given up, per stage.
         let mut price = 0.0;
         let mut steps = 0.0;
         while self.peak() > budget {
-            if self.cost > limit || self.reruns.len() > most {
+            if self.cost > limit || self.reruns.len() > most || room.work > room.until {
                 return false;
             }
             let Some(choice) = self.cheapest(budget, price, weights, random, room) else {
@@ -64,12 +76,29 @@ impl Runs<'_> {
             };
             steps += 1.0;
             price += (choice.unit - price) / steps;
-            let maker = self.parts.maker[choice.tensor as usize].expect("what leaves is made");
+            let fullest = self.load.fullest();
+            if self.parts.item(choice.by).is_some() {
+                if !self.bring_back(choice.by, fullest, choice.before, weights) {
+                    return false;
+                }
+                continue;
+            }
             let held = weights.holding.map(|part| part * price);
-            self.chain(maker, choice.before, budget, held, u64::MAX, room);
+            let lanes = self.prices(weights);
+            self.chain(choice.by, choice.before, budget, (held, lanes), f64::MAX, room);
             for at in 0..room.chain.len() {
-                let Some(key) = self.key_before(choice.before) else { return false };
-                if !self.insert((key, room.chain[at])) {
+                let by = room.chain[at];
+                let done = match self.parts.item(by).map(|item| item.tensor) {
+                    Some(tensor) => {
+                        let last = self.stay(tensor, choice.before - 1).to;
+                        self.bring_back(by, last, choice.before, weights)
+                    }
+                    None => match self.key_before(choice.before) {
+                        Some(key) => self.insert((key, by)),
+                        None => false,
+                    },
+                };
+                if !done {
                     return false;
                 }
             }
@@ -94,50 +123,147 @@ impl Runs<'_> {
             room.above = above;
         }
         let held = weights.holding.map(|part| part * price);
+        let lanes = self.prices(weights);
         let mut best: Option<Choice> = None;
         room.work += self.parts.leaving.len() as u64 / 8;
         for tensor in &self.parts.leaving {
             let Some((since, before)) = self.absent_at(*tensor, fullest) else { continue };
-            let maker = self.parts.maker[*tensor as usize].expect("what leaves is made");
-            if !self.may_rerun(maker, stage(before)) {
-                continue;
-            }
             if weights.skipped > 0 && random.below(100) < weights.skipped {
                 continue;
             }
-            let mut benefit = self.parts.bytes[*tensor as usize].min(excess) as f64;
+            let whole = self.parts.bytes[*tensor as usize];
+            let mut stretch = 1.0;
             if weights.stretch > 0.0 {
                 let begin = stage(since);
                 let count = room.above[stage(before).min(room.above.len() - 1)]
                     - begin.checked_sub(1).map_or(0, |stage| room.above[stage]);
-                benefit *= f64::from(count.max(1)).powf(weights.stretch);
+                stretch = f64::from(count.max(1)).powf(weights.stretch);
             }
             let noise = match weights.noise > 0.0 {
                 true => (1.0 + weights.noise).powf(2.0 * random.unit() - 1.0),
                 false => 1.0,
             };
-            let worth = best.as_ref().map_or(f64::INFINITY, |best| best.score * benefit / noise);
-            let most = if worth < 1e18 { worth as u64 } else { u64::MAX };
-            let Some(time) = self.chain(maker, before, budget, held, most, room) else {
-                continue;
-            };
-            let score = (time as f64).max(0.5) * noise / benefit;
-            if best.as_ref().is_none_or(|best| score < best.score) {
-                let stages = (stage(before) - stage(since)).max(1) as f64;
-                let bytes = self.parts.bytes[*tensor as usize] as f64;
-                let unit = time as f64 / (bytes * stages);
-                best = Some(Choice { score, tensor: *tensor, before, unit });
+            let maker = self.parts.maker[*tensor as usize];
+            for by in self.parts.items[*tensor as usize].clone().chain(maker) {
+                if !self.may_rerun(by, stage(before)) {
+                    continue;
+                }
+                let item = self.parts.item(by);
+                let relief = whole - item.map_or(0, |item| item.small);
+                let benefit = relief.min(excess) as f64 * stretch;
+                let most = best.as_ref().map_or(f64::MAX, |best| best.score * benefit / noise);
+                let time = match item {
+                    Some(_) => {
+                        let (start, end) = self.times(by, since, fullest, before);
+                        let late = |is_in_time, price: f64| {
+                            if is_in_time { price } else { price.max(1.0) }
+                        };
+                        let [out, back] = weights.copies;
+                        let lanes =
+                            [late(end.is_some(), out), late(start.is_some(), back), lanes[2]];
+                        Some(self.price(by, lanes))
+                    }
+                    None => self.chain(by, before, budget, (held, lanes), most, room),
+                };
+                let Some(time) = time else { continue };
+                let score = time.max(0.5) * noise / benefit;
+                if best.as_ref().is_none_or(|best| score < best.score) {
+                    let stages = (stage(before) - stage(since)).max(1) as f64;
+                    let unit = time / (whole as f64 * stages);
+                    best = Some(Choice { score, by, before, unit });
+                }
             }
         }
         best
+    }
+
+    /// What a nanosecond of each lane costs, against one of compute: codecs', while their lane has
+    /// time left, next to nothing, and then as much as compute, which waits.
+    fn prices(&self, weights: Weights) -> [f64; 3] {
+        let all = self.parts.clock[self.parts.ops()] + self.cost;
+        let [out, back] = weights.copies;
+        let codec = if (self.coded as f64) < weights.full * all as f64 { CODEC } else { 1.0 };
+        [out, back, codec]
+    }
+
+    /// What an item costs, in nanoseconds of compute.
+    fn price(&self, item: u32, [out, back, codec]: [f64; 3]) -> f64 {
+        let time = self.parts.time[item as usize] as f64;
+        let Some(of) = self.parts.item(item) else { return time };
+        let out = if self.is_copied(item) { 0.0 } else { out * of.copies[0] as f64 };
+        time + out + back * of.copies[1] as f64 + codec * of.codec as f64
+    }
+
+    /// Whether the host has what an item is to bring back.
+    fn is_copied(&self, item: u32) -> bool {
+        self.parts.item(item).is_some_and(|of| {
+            of.way == Way::Copy
+                && self.parts.copies_stay
+                && self.parts.maker[of.tensor as usize].is_some()
+                && self.made[of.tensor as usize].iter().any(|(_, by)| *by == item)
+        })
+    }
+
+    /// The latest start of an item's copy in, and the earliest end of its copy out, that leave out a
+    /// moment and for which there is time.
+    fn times(
+        &self,
+        item: u32,
+        since: Key,
+        relieved: Key,
+        before: Key,
+    ) -> (Option<u64>, Option<u64>) {
+        let clock = |stage: usize| self.parts.clock[stage.min(self.parts.ops())];
+        let [out, back] = self.parts.item(item).map_or([0, 0], |item| item.copies);
+        let after = (clock(stage(relieved) + 1), clock(stage(before)));
+        let ahead = (clock(stage(since) + 1), clock(stage(relieved)));
+        let end = match self.is_copied(item) {
+            true => Some(ahead.0),
+            false => self.lanes.out.earliest(out, ahead),
+        };
+        (self.lanes.back.latest(back, after), end)
+    }
+
+    /// Puts an item in that brings a tensor back for a run, and relieves another before that; and
+    /// before that what holds the tensor until it has been copied out.
+    fn bring_back(&mut self, by: u32, relieved: Key, before: Key, weights: Weights) -> bool {
+        let Some(item) = self.parts.item(by) else { return false };
+        let stay = self.stay(item.tensor, relieved);
+        let readers = &self.readers[item.tensor as usize];
+        let since = readers[..readers.partition_point(|reader| *reader <= relieved)].last();
+        let since = since.map_or(stay.from, |reader| (*reader).max(stay.from));
+        let (start, end) = match weights.lanes {
+            true => self.times(by, since, relieved, before),
+            false => (None, None),
+        };
+        let clock = &self.parts.clock;
+        let at = start.map_or(usize::MAX, |start| clock.partition_point(|c| *c <= start) - 1);
+        let at = at.max(stage(relieved) + 1);
+        let until = end.map(|end| clock.partition_point(|c| *c < end));
+        let key = match at < stage(before) {
+            true => self.key_before(first_run(at)),
+            false => self.key_before(before),
+        };
+        let Some(key) = key else { return false };
+        let holds = item.way == Way::Copy && !self.is_copied(by) && stage(since) < stage(relieved);
+        let out = self.parts.out_of(item.tensor);
+        if !self.insert((key, by)) {
+            return false;
+        }
+        if let (true, Some(until)) = (holds, until) {
+            let next = if until < stage(relieved) { first_run(until) } else { relieved };
+            let Some(key) = self.key_before(next).filter(|key| *key > since) else { return true };
+            self.insert((key, out));
+        }
+        true
     }
 
     /// Where a tensor is there at a run that does not use it: the last run before that uses it, and
     /// the next.
     fn absent_at(&self, tensor: u32, at: Key) -> Option<(Key, Key)> {
         let readers = &self.readers[tensor as usize];
-        let maker = self.parts.maker[tensor as usize]?;
-        if first_run(maker as usize) >= at || readers.last().is_none_or(|last| *last <= at) {
+        let made = &self.made[tensor as usize];
+        if made[0].0 >= at || readers.last().is_none_or(|last| *last <= at) {
             return None;
         }
         let next = readers.partition_point(|reader| *reader < at);
@@ -145,10 +271,13 @@ impl Runs<'_> {
         if before == at {
             return None;
         }
-        let runs = &self.runs[maker as usize];
-        let index = runs.partition_point(|run| *run <= at);
-        let from = runs[index - 1];
-        if from == at || runs.get(index).is_some_and(|run| *run < before) {
+        let index = made.partition_point(|(run, _)| *run <= at);
+        let (from, by) = made[index - 1];
+        if from == at || made.get(index).is_some_and(|(run, _)| *run < before) {
+            return None;
+        }
+        // What no op makes waits on the device for its first use.
+        if by == NOTHING && next == 0 {
             return None;
         }
         let since = next.checked_sub(1).map_or(from, |at| readers[at].max(from));
@@ -156,22 +285,22 @@ impl Runs<'_> {
     }
 
     /// The reruns that it takes to have an op's outputs just before a run, inputs first, are put
-    /// into the room. Returns their time, or nothing where that is more than `most` or cannot be.
-    /// Inputs that are gone by then are held where there is room for them, or that costs less than
-    /// to make them again.
+    /// into the room. Returns what they cost, or nothing where that is more than `most` or cannot
+    /// be. Inputs that are gone by then are held where there is room for them, or that costs less
+    /// than to make them again, or are brought back by an item where that costs less.
     fn chain(
         &self,
         op: u32,
         before: Key,
         budget: i64,
-        held: Option<f64>,
-        most: u64,
+        (held, lanes): (Option<f64>, [f64; 3]),
+        most: f64,
         room: &mut Room,
-    ) -> Option<u64> {
+    ) -> Option<f64> {
         room.chains += 1;
         room.chain.clear();
         room.stack.clear();
-        let mut time = self.parts.time[op as usize];
+        let mut time = self.parts.time[op as usize] as f64;
         if time > most {
             return None;
         }
@@ -185,12 +314,12 @@ impl Runs<'_> {
             };
             *input += 1;
             room.work += 1;
-            let maker = self.parts.maker[*tensor as usize].expect("reads lists what is made");
-            if room.seen[maker as usize] == room.chains {
+            let maker = self.parts.maker[*tensor as usize];
+            if maker.is_some_and(|maker| room.seen[maker as usize] == room.chains) {
                 continue;
             }
             let stay = self.stay(*tensor, before - 1);
-            if stay.to >= before || !self.may_rerun(maker, stage(before)) {
+            if stay.to >= before {
                 continue;
             }
             let bytes = self.parts.bytes[*tensor as usize];
@@ -198,17 +327,23 @@ impl Runs<'_> {
             if bytes == 0 || begin >= end || self.load.most_within(begin, end) + bytes <= budget {
                 continue;
             }
-            let again = self.parts.time[maker as usize];
-            if held.is_some_and(|held| held * bytes as f64 * ((end - begin) as f64) < again as f64)
-            {
+            let ways = self.parts.items[*tensor as usize].clone().chain(maker);
+            let priced = ways
+                .filter(|way| self.may_rerun(*way, stage(before)))
+                .map(|way| (self.price(way, lanes), way));
+            let Some((again, by)) = priced.min_by(|a, b| a.0.total_cmp(&b.0)) else { continue };
+            if held.is_some_and(|held| held * bytes as f64 * ((end - begin) as f64) < again) {
                 continue;
             }
-            time = time.saturating_add(again);
+            if room.seen[by as usize] == room.chains {
+                continue;
+            }
+            time += again;
             if time > most {
                 return None;
             }
-            room.seen[maker as usize] = room.chains;
-            room.stack.push((maker, 0));
+            room.seen[by as usize] = room.chains;
+            room.stack.push((by, 0));
         }
         Some(time)
     }

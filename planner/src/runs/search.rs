@@ -1,10 +1,10 @@
-//! The search for the reruns that cost least.
+//! The search for the sequence that costs least.
 
 use super::repair::{Room, Weights};
 use super::{Key, Parts, Rerun, Runs, stage};
 use crate::split_mix::SplitMix;
 
-/// A sequence that fits: time of its reruns, and these.
+/// A sequence that fits: what it costs, and its reruns and items.
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
     pub cost: u64,
@@ -29,23 +29,46 @@ const LOOK: u64 = 64;
 /// Work that a rerun counts for which is put in, taken out or tried, in tensors and ops looked at.
 const PER_RERUN: u64 = 30;
 
-/// Searches for the reruns that cost least: from given reruns and some made of nothing, the best of
+/// How far a search goes, and from where.
+#[derive(Clone, Copy)]
+pub(crate) struct Search<'a> {
+    pub budget: i64,
+    /// Sequences to begin with, beside some made of nothing.
+    pub given: &'a [Vec<Rerun>],
+    pub seed: u64,
+    /// Work, so that the same seed finds the same.
+    pub effort: u64,
+    /// What a nanosecond of copies out and in costs, against one of compute.
+    pub copies: [f64; 2],
+    /// Whether to go on, given the work done and the effort.
+    pub proceed: &'a (dyn Fn(u64, u64) -> bool + Sync),
+}
+
+/// What says how much longer an iteration takes with a sequence than without reruns, if it fits;
+/// with the work that saying so takes.
+pub(crate) type Judge<'a> = &'a mut dyn FnMut(&[Rerun]) -> (Option<u64>, u64);
+
+/// Searches for the sequence that costs least: from given ones and some made of nothing, the best of
 /// which is ruined a little and repaired, again and again (ruin and recreate, Schrimpf et al.,
-/// 2000), where what costs a little more is now and then taken (simulated annealing). `effort`
-/// counts work, so that the same seed finds the same. Returns what was the best one after the
-/// other, the best last; nothing where nothing fits.
-pub(crate) fn search(
-    parts: &Parts,
-    budget: i64,
-    given: &[Vec<Rerun>],
-    (seed, effort): (u64, u64),
-    proceed: &dyn Fn(u64, u64) -> bool,
-) -> Vec<Found> {
-    let mut random = SplitMix::new(seed);
+/// 2000), where what costs a little more is now and then taken (simulated annealing). Where nothing
+/// is copied a sequence costs what its reruns take; else a judge says. Returns what was the best one
+/// after the other, the best last; nothing where nothing fits.
+pub(crate) fn search(parts: &Parts, search: Search, mut judge: Option<Judge>) -> Vec<Found> {
+    let Search { budget, given, effort, proceed, .. } = search;
+    let mut random = SplitMix::new(search.seed);
     let mut room = Room::default();
     let mut found: Vec<Found> = Vec::new();
-    let total: u64 = parts.time.iter().sum();
+    let total: u64 = parts.clock[parts.ops()];
     let mut limit = total.saturating_mul(8);
+    let mut cost_of = |runs: &Runs, limit: f64, room: &mut Room| match &mut judge {
+        _ if runs.cost() as f64 > limit => None,
+        None => Some(runs.cost()),
+        Some(judge) => {
+            let (cost, work) = judge(runs.reruns());
+            room.work += work;
+            cost
+        }
+    };
     for start in 0..given.len() + STARTS {
         if room.work > effort / 3 && !found.is_empty() || room.work > 4 * effort {
             break;
@@ -53,13 +76,16 @@ pub(crate) fn search(
         let given = given.get(start);
         let mut runs = Runs::with(parts, given.map_or(&[], |reruns| reruns));
         let first = given.is_some() || start == 0;
-        let weights = weights(&mut random, !first);
+        room.until = if found.is_empty() { 4 * effort } else { room.work + effort / 6 };
+        let weights = search.weights(&mut random, !first);
         if runs.repair(budget, limit, weights, &mut random, &mut room) {
             let all = runs.reruns().to_vec();
             runs.prune(all, budget, &mut random, &mut room);
-            if found.last().is_none_or(|best| runs.cost() < best.cost) {
-                limit = runs.cost() + runs.cost() / 2;
-                found.push(Found { cost: runs.cost(), reruns: runs.reruns().to_vec() });
+            if let Some(cost) = cost_of(&runs, f64::MAX, &mut room)
+                && found.last().is_none_or(|best| cost < best.cost)
+            {
+                limit = (cost + cost / 2).min(limit);
+                found.push(Found { cost, reruns: runs.reruns().to_vec() });
             }
         }
         if !proceed(room.work, effort) {
@@ -67,6 +93,7 @@ pub(crate) fn search(
         }
     }
     let Some(mut best) = found.last().map(|best| best.cost) else { return found };
+    let mut current = best;
     let mut runs = Runs::with(parts, &found[found.len() - 1].reruns);
     let begin = room.work;
     let first = best as f64;
@@ -78,34 +105,46 @@ pub(crate) fn search(
         }
         let done = (room.work - begin) as f64 / (effort - begin) as f64;
         let temperature = first * TEMPERATURES[0] * (TEMPERATURES[1] / TEMPERATURES[0]).powf(done);
-        let limit = runs.cost() as f64 - temperature * random.unit().max(1e-12).ln();
+        let limit = current as f64 - temperature * random.unit().max(1e-12).ln();
         runs.settle();
         runs.ruin(&mut random);
-        let weights = weights(&mut random, true);
+        let weights = search.weights(&mut random, true);
         let slack = limit * 1.01;
+        room.until = room.work + effort / 20;
         let fits = runs.repair(budget, slack as u64, weights, &mut random, &mut room);
         if fits {
             let touched = runs.touched();
             runs.prune(touched, budget, &mut random, &mut room);
         }
         room.work += PER_RERUN * runs.mark() as u64;
-        if !fits || runs.cost() as f64 > limit {
-            runs.back_to(0);
-        } else if runs.cost() < best {
-            best = runs.cost();
-            found.push(Found { cost: best, reruns: runs.reruns().to_vec() });
+        let cost = if fits { cost_of(&runs, limit, &mut room) } else { None };
+        match cost.filter(|cost| *cost as f64 <= limit) {
+            None => runs.back_to(0),
+            Some(cost) => {
+                current = cost;
+                if cost < best {
+                    best = cost;
+                    found.push(Found { cost, reruns: runs.reruns().to_vec() });
+                }
+            }
         }
     }
     found
 }
 
-/// The weights of one repair.
-fn weights(random: &mut SplitMix, rough: bool) -> Weights {
-    Weights {
-        noise: if rough { [0.1, 0.3, 1.0][random.below(3) as usize] } else { 0.0 },
-        stretch: [0.0, 0.5, 1.0][random.below(3) as usize],
-        skipped: if rough { [0, 10, 30][random.below(3) as usize] } else { 0 },
-        holding: (random.below(HOLDING) == 0).then_some(1.0),
+impl Search<'_> {
+    /// The weights of one repair.
+    fn weights(&self, random: &mut SplitMix, rough: bool) -> Weights {
+        let copies = if rough { [0.3, 1.0, 3.0][random.below(3) as usize] } else { 1.0 };
+        Weights {
+            noise: if rough { [0.1, 0.3, 1.0][random.below(3) as usize] } else { 0.0 },
+            stretch: [0.0, 0.5, 1.0][random.below(3) as usize],
+            skipped: if rough { [0, 10, 30][random.below(3) as usize] } else { 0 },
+            holding: (random.below(HOLDING) == 0).then_some(1.0),
+            copies: self.copies.map(|price| price * copies),
+            full: 0.7 + 0.5 * random.unit(),
+            lanes: random.below(6) > 0,
+        }
     }
 }
 
@@ -119,6 +158,7 @@ impl Runs<'_> {
         let count = (MOST_RUINED.powf(random.unit()) as usize).clamp(1, all);
         let center = random.below(all as u64) as usize;
         let (key, op) = self.reruns()[center];
+        let place = |op: u32| self.parts.near[op as usize];
         let chosen: Vec<Rerun> = match random.below(3) {
             0 => {
                 let begin = center.saturating_sub(random.below(count as u64) as usize);
@@ -127,7 +167,8 @@ impl Runs<'_> {
             near => {
                 let far = |(other, again): &Rerun| {
                     let by_stage = stage(*other).abs_diff(stage(key));
-                    again.abs_diff(op) as usize + if near == 1 { 0 } else { by_stage }
+                    let by_op = place(*again).abs_diff(place(op)) as usize;
+                    by_op + if near == 1 { 0 } else { by_stage }
                 };
                 let mut sorted: Vec<(usize, Rerun)> =
                     self.reruns().iter().map(|rerun| (far(rerun), *rerun)).collect();
@@ -160,14 +201,16 @@ impl Runs<'_> {
     fn prune(&mut self, some: Vec<Rerun>, budget: i64, random: &mut SplitMix, room: &mut Room) {
         let mut by_time: Vec<(u64, Rerun)> = (some.into_iter())
             .map(|(key, op)| {
-                let time = self.parts.time[op as usize] as f64 * (0.7 + 0.6 * random.unit());
+                let time = self.parts.time[op as usize] as f64;
+                let copies = self.parts.item(op).map_or(0, |item| item.copies[1]) as f64;
+                let time = (time + copies) * (0.7 + 0.6 * random.unit());
                 (time as u64, (key, op))
             })
             .collect();
         by_time.sort_unstable_by(|a, b| b.cmp(a));
         room.work += PER_RERUN * by_time.len() as u64;
         for (_, rerun) in by_time {
-            if !self.is_there(rerun.0) {
+            if !self.is_there(rerun.0) || self.parts.is_out(rerun.1) {
                 continue;
             }
             let mark = self.mark();

@@ -3,45 +3,77 @@
 use schema::{OpId, TensorId};
 use simulator::Step;
 
-use super::{LABEL_BITS, Rerun, SPACING, stage};
+use super::{Item, LABEL_BITS, Parts, Rerun, SPACING, Way, stage};
 use crate::Problem;
 
-/// The steps of a schedule with these reruns, in their order. Whatever is not read again before it
-/// is made again is dropped.
-pub(crate) fn steps_of(problem: &Problem, reruns: &[Rerun]) -> Vec<Step> {
+/// How a tensor leaves after a stay.
+#[derive(Clone, Copy, PartialEq)]
+enum Leaves {
+    /// It does not: something reads it, or it has to be there at the end.
+    Not,
+    Dropped,
+    By(Way),
+}
+
+/// The steps of a schedule with these reruns and items, in their order. Whatever is not read again
+/// before it is made again is dropped, and what an item brings back leaves by the item's way.
+pub(crate) fn steps_of(problem: &Problem, parts: &Parts, reruns: &[Rerun]) -> Vec<Step> {
     let ops = problem.trace.ops.len();
-    let mut runs = Vec::with_capacity(ops + reruns.len());
-    let mut next = reruns.iter().peekable();
-    for op in 0..=ops {
-        while let Some((_, again)) = next.next_if(|(key, _)| stage(*key) == op) {
-            runs.push(Step::Again(OpId(*again)));
-        }
-        if op < ops {
-            runs.push(Step::Run(OpId::from_index(op)));
-        }
-    }
     let stays = |tensor: usize| {
         let tensor = TensorId::from_index(tensor);
         problem.model.producer(tensor).is_none() || problem.model.last_use(tensor).is_none()
     };
-    let mut is_needed: Vec<bool> = (0..problem.trace.tensors.len()).map(stays).collect();
-    let mut steps = Vec::with_capacity(2 * runs.len());
-    for run in runs.into_iter().rev() {
-        let (Step::Run(op) | Step::Again(op)) = run else { continue };
-        let op = &problem.trace.ops[op.index()];
-        for tensor in op.reads.iter().chain(&op.writes) {
-            if !std::mem::replace(&mut is_needed[tensor.index()], true) {
-                steps.push(Step::Drop(*tensor));
+    let mut leaves: Vec<Leaves> = (0..problem.trace.tensors.len())
+        .map(|tensor| if stays(tensor) { Leaves::Not } else { Leaves::Dropped })
+        .collect();
+    let mut steps = Vec::with_capacity(2 * (ops + reruns.len()));
+    let mut earlier = reruns.iter().rev().peekable();
+    // From the end, since only what comes later says how a tensor leaves.
+    for op in (0..=ops).rev() {
+        if op < ops {
+            leave(problem, OpId::from_index(op), &mut leaves, &mut steps);
+            steps.push(Step::Run(OpId::from_index(op)));
+        }
+        while let Some((_, again)) = earlier.next_if(|(key, _)| stage(*key) == op) {
+            match parts.item(*again) {
+                Some(Item { way: Way::Out, .. }) => {}
+                Some(item) => {
+                    // What nothing reads need not come back.
+                    let tensor = &mut leaves[item.tensor as usize];
+                    if *tensor == Leaves::Not {
+                        *tensor = Leaves::By(item.way);
+                    }
+                }
+                None => {
+                    leave(problem, OpId(*again), &mut leaves, &mut steps);
+                    steps.push(Step::Again(OpId(*again)));
+                }
             }
         }
-        op.writes.iter().for_each(|tensor| is_needed[tensor.index()] = false);
-        steps.push(run);
     }
     steps.reverse();
     steps
 }
 
-/// Reruns that are listed one after the other.
+/// What leaves after a run, in reverse: codecs run when all else has left.
+fn leave(problem: &Problem, op: OpId, leaves: &mut [Leaves], steps: &mut Vec<Step>) {
+    let op = &problem.trace.ops[op.index()];
+    let begin = steps.len();
+    for tensor in op.reads.iter().chain(&op.writes) {
+        let compress = |codec, swapped| Step::Compress { tensor: *tensor, codec, swapped };
+        match std::mem::replace(&mut leaves[tensor.index()], Leaves::Not) {
+            Leaves::Not | Leaves::By(Way::Out) => {}
+            Leaves::Dropped => steps.push(Step::Drop(*tensor)),
+            Leaves::By(Way::Copy) => steps.push(Step::SwapOut(*tensor)),
+            Leaves::By(Way::Codec(codec)) => steps.push(compress(codec, false)),
+            Leaves::By(Way::CodecAndCopy(codec)) => steps.push(compress(codec, true)),
+        }
+    }
+    steps[begin..].sort_by_key(|step| !matches!(step, Step::Compress { .. }));
+    op.writes.iter().for_each(|tensor| leaves[tensor.index()] = Leaves::Dropped);
+}
+
+/// Reruns and items that are listed one after the other.
 #[derive(Default)]
 pub(crate) struct Reruns {
     pub all: Vec<Rerun>,
@@ -63,7 +95,7 @@ pub(crate) fn reruns_of(steps: &[Step]) -> Vec<Rerun> {
         match step {
             Step::Run(_) => due += 1,
             Step::Again(op) => reruns.push(due, op.0),
-            Step::Drop(_) | Step::SwapOut(_) => {}
+            Step::Drop(_) | Step::SwapOut(_) | Step::Compress { .. } => {}
         }
     }
     reruns.all

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use checker::{Fallback, Machine, Mutation, Prepared, Random, Timing, Wanted, Wrong};
 use codecs::claims::check_claims;
-use schema::{Document, Plan, Predicted, Trace};
-use simulator::{Figures, check_contract, check_figures, prove};
+use schema::{Document, Plan, Trace};
+use simulator::{check_contract, check_figures, figures, prove};
 
 /// What became of one plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,14 +85,7 @@ pub fn judge(
 /// States the figures that follow from what was changed, so that it alone is judged.
 fn restate(plan: &mut Plan) {
     if plan.check().is_ok() && prove(plan).is_ok() {
-        let figures = Figures::of(plan);
-        plan.predicted = Predicted {
-            iteration: figures.iteration,
-            peak: figures.peak,
-            arena: figures.arena,
-            host_arena: figures.host_arena,
-            bound: plan.predicted.bound,
-        };
+        plan.predicted = figures(plan);
     }
 }
 

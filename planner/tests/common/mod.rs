@@ -11,7 +11,6 @@ pub mod recordings;
 
 use random::Random;
 
-/// A number from the environment.
 pub fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }

@@ -4,17 +4,15 @@ use runtime::device::Load;
 use schema::Nanos;
 
 use super::median;
+use crate::error::Result;
 
 /// What keeps parts of a device busy, to be timed.
 pub trait Loads {
-    /// Why a load did not run.
-    type Error;
-
     /// Time of a load while each of others goes on all the time.
     ///
     /// # Errors
     /// Whatever kept a load from running.
-    fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos, Self::Error>;
+    fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos>;
 
     /// Whose product of matrices [`Load::Product`] is, where that may be one or another.
     fn product(&self) -> Option<&'static str> {
@@ -23,18 +21,14 @@ pub trait Loads {
 }
 
 impl Loads for runtime::device::host::HostLoads {
-    type Error = codecs::Error;
-
-    fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos, Self::Error> {
-        Self::time(self, load, beside)
+    fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos> {
+        Ok(Self::time(self, load, beside)?)
     }
 }
 
 impl Loads for runtime::cuda::CudaLoads {
-    type Error = runtime::cuda::CudaError;
-
-    fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos, Self::Error> {
-        Self::time(self, load, beside)
+    fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos> {
+        Ok(Self::time(self, load, beside)?)
     }
 
     fn product(&self) -> Option<&'static str> {
@@ -72,11 +66,11 @@ pub struct Slowed {
 ///
 /// # Errors
 /// Those of `loads`.
-pub fn measure_contention<L: Loads>(
-    loads: &mut L,
+pub fn measure_contention(
+    loads: &mut impl Loads,
     repeats: usize,
     mut progress: impl FnMut(),
-) -> Result<Contention, L::Error> {
+) -> Result<Contention> {
     let mut slowed = Vec::new();
     for load in Load::ALL {
         let mut alone = Vec::new();
@@ -149,39 +143,28 @@ pub fn name(others: &[Load]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use super::*;
 
     /// A device on which codecs take half of memory's bandwidth, and copies in some of a product's.
     struct Stated;
 
     impl Loads for Stated {
-        type Error = Infallible;
-
         fn product(&self) -> Option<&'static str> {
             Some("some library")
         }
 
-        fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos, Infallible> {
+        fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos> {
             assert!(!beside.contains(&load), "{load} beside itself");
             let slow = beside.contains(&Load::Codec) && load == Load::Pass;
             let slowed = beside == [Load::H2d] && load == Load::Product;
-            Ok(Nanos(if slow {
-                2000
-            } else if slowed {
-                1250
-            } else {
-                1000
-            }))
+            Ok(Nanos(1000 + if slow { 1000 } else { 0 } + if slowed { 250 } else { 0 }))
         }
     }
 
     #[test]
     fn shares_are_those_of_the_device() {
         let mut done = 0;
-        let measured = measure_contention(&mut Stated, 3, || done += 1);
-        let contention = measured.unwrap_or_else(|never| match never {});
+        let contention = measure_contention(&mut Stated, 3, || done += 1).expect("it never fails");
         assert_eq!(done, Load::ALL.len());
         assert_eq!((contention.beside_codec(), contention.beside_copy()), (0.75, 0.95));
         let of = |load: Load| contention.loads[load as usize].shares;

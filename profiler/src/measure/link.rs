@@ -3,62 +3,52 @@
 use schema::{Bandwidth, BandwidthPoint, Bytes, BytesPerSec, Direction, Link, Nanos};
 
 use super::median;
+use crate::error::Result;
 
 /// What copies over a link, to be timed.
 pub trait Copies {
-    /// Why a copy failed.
-    type Error;
-
     /// Time of one copy of `bytes` while the other direction is idle.
     ///
     /// # Errors
     /// Whatever kept the copy from being made.
-    fn alone(&mut self, direction: Direction, bytes: Bytes) -> Result<Nanos, Self::Error>;
+    fn alone(&mut self, direction: Direction, bytes: Bytes) -> Result<Nanos>;
 
     /// Time until a copy of `bytes` in each direction has ended, both started at once.
     ///
     /// # Errors
     /// Whatever kept a copy from being made.
-    fn both(&mut self, bytes: Bytes) -> Result<Nanos, Self::Error>;
+    fn both(&mut self, bytes: Bytes) -> Result<Nanos>;
 
     /// Time of one copy to or from memory that is not pinned, where that is another.
     ///
     /// # Errors
     /// Whatever kept the copy from being made.
-    fn pageable(&mut self, _: Direction, _: Bytes) -> Result<Option<Nanos>, Self::Error> {
+    fn pageable(&mut self, _: Direction, _: Bytes) -> Result<Option<Nanos>> {
         Ok(None)
     }
 }
 
 impl Copies for runtime::device::host::LinkProbe {
-    type Error = std::io::Error;
-
-    fn alone(&mut self, direction: Direction, bytes: Bytes) -> Result<Nanos, Self::Error> {
+    fn alone(&mut self, direction: Direction, bytes: Bytes) -> Result<Nanos> {
         Ok(Self::alone(self, direction, bytes))
     }
 
-    fn both(&mut self, bytes: Bytes) -> Result<Nanos, Self::Error> {
-        Self::both(self, bytes)
+    fn both(&mut self, bytes: Bytes) -> Result<Nanos> {
+        Ok(Self::both(self, bytes)?)
     }
 }
 
 impl Copies for runtime::cuda::CudaProbe {
-    type Error = runtime::cuda::CudaError;
-
-    fn alone(&mut self, direction: Direction, bytes: Bytes) -> Result<Nanos, Self::Error> {
-        Self::alone(self, direction, bytes)
+    fn alone(&mut self, direction: Direction, bytes: Bytes) -> Result<Nanos> {
+        Ok(Self::alone(self, direction, bytes)?)
     }
 
-    fn both(&mut self, bytes: Bytes) -> Result<Nanos, Self::Error> {
-        Self::both(self, bytes)
+    fn both(&mut self, bytes: Bytes) -> Result<Nanos> {
+        Ok(Self::both(self, bytes)?)
     }
 
-    fn pageable(
-        &mut self,
-        direction: Direction,
-        bytes: Bytes,
-    ) -> Result<Option<Nanos>, Self::Error> {
-        Self::pageable(self, direction, bytes).map(Some)
+    fn pageable(&mut self, direction: Direction, bytes: Bytes) -> Result<Option<Nanos>> {
+        Ok(Some(Self::pageable(self, direction, bytes)?))
     }
 }
 
@@ -97,13 +87,13 @@ pub struct Timed {
 ///
 /// # Errors
 /// Those of `copies`.
-pub fn measure_link<C: Copies>(
-    copies: &mut C,
+pub fn measure_link(
+    copies: &mut impl Copies,
     name: &str,
     sizes: &[Bytes],
     repeats: usize,
     mut progress: impl FnMut(),
-) -> Result<LinkCurve, C::Error> {
+) -> Result<LinkCurve> {
     let mut timed = Vec::new();
     for bytes in sizes {
         let both = median_of(repeats, || copies.both(*bytes))?;
@@ -145,8 +135,8 @@ pub fn measure_link<C: Copies>(
     Ok(LinkCurve { link, timed })
 }
 
-fn median_of<E>(repeats: usize, mut time: impl FnMut() -> Result<Nanos, E>) -> Result<Nanos, E> {
-    let times = (0..repeats.max(1)).map(|_| time()).collect::<Result<Vec<_>, E>>()?;
+fn median_of(repeats: usize, mut time: impl FnMut() -> Result<Nanos>) -> Result<Nanos> {
+    let times = (0..repeats.max(1)).map(|_| time()).collect::<Result<Vec<_>>>()?;
     Ok(median(times).unwrap_or_default())
 }
 
@@ -169,21 +159,17 @@ fn point(bytes: Bytes, time: Nanos, latency: Nanos) -> BandwidthPoint {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use super::*;
 
     /// A link that takes exactly what one states.
     struct Stated(Link);
 
     impl Copies for Stated {
-        type Error = Infallible;
-
-        fn alone(&mut self, direction: Direction, bytes: Bytes) -> Result<Nanos, Infallible> {
+        fn alone(&mut self, direction: Direction, bytes: Bytes) -> Result<Nanos> {
             Ok(self.0.copy_time(direction, bytes))
         }
 
-        fn both(&mut self, bytes: Bytes) -> Result<Nanos, Infallible> {
+        fn both(&mut self, bytes: Bytes) -> Result<Nanos> {
             let alone = self.0.copy_time(Direction::D2h, bytes).0 as f64;
             Ok(Nanos((alone / self.0.both_directions) as u64))
         }
@@ -193,16 +179,11 @@ mod tests {
 
     #[test]
     fn a_link_that_keeps_to_a_line_is_found_again() {
-        let link = Link {
-            name: "line".into(),
-            d2h: Bandwidth::constant(BytesPerSec(1_000_000_000)),
-            h2d: Bandwidth::constant(BytesPerSec(2_000_000_000)),
-            latency: Nanos(10_000),
-            both_directions: 0.5,
-            beside_copy: 1.0,
-        };
+        let h2d = Bandwidth::constant(BytesPerSec(2_000_000_000));
+        let link = Link::constant("line", BytesPerSec(1_000_000_000));
+        let link = Link { h2d, latency: Nanos(10_000), both_directions: 0.5, ..link };
         let curve = measure_link(&mut Stated(link.clone()), "found", &SIZES, 3, || ());
-        let LinkCurve { link: found, timed } = curve.unwrap_or_else(|never| match never {});
+        let LinkCurve { link: found, timed } = curve.expect("it never fails");
         assert_eq!((found.latency, found.both_directions), (link.latency, 0.5));
         for (found, stated) in [(&found.d2h, &link.d2h), (&found.h2d, &link.h2d)] {
             for size in SIZES {
@@ -217,21 +198,11 @@ mod tests {
 
     #[test]
     fn copies_that_take_no_time_are_no_infinite_bandwidth() {
-        let free = Link {
-            name: "free".into(),
-            d2h: Bandwidth::constant(BytesPerSec(1_000_000_000_000_000)),
-            h2d: Bandwidth::constant(BytesPerSec(1_000_000_000_000_000)),
-            latency: Nanos(0),
-            both_directions: 1.0,
-            beside_copy: 1.0,
-        };
+        let free = Link::constant("free", BytesPerSec(1_000_000_000_000_000));
         let curve = measure_link(&mut Stated(free), "found", &SIZES, 1, || ());
-        let LinkCurve { link, .. } = curve.unwrap_or_else(|never| match never {});
+        let LinkCurve { link, .. } = curve.expect("it never fails");
         let points = link.d2h.pinned.iter().chain(&link.h2d.pinned);
-        assert!(
-            points
-                .clone()
-                .all(|point| (1..=1_000_000_000_000_000).contains(&point.bytes_per_sec.0))
-        );
+        let mut speeds = points.map(|point| point.bytes_per_sec.0);
+        assert!(speeds.all(|speed| (1..=1_000_000_000_000_000).contains(&speed)));
     }
 }

@@ -135,7 +135,7 @@ fn total(meminfo: &str) -> Option<Bytes> {
 
 #[cfg(test)]
 mod tests {
-    use schema::{Bandwidth, Document, Nanos};
+    use schema::Document;
 
     use super::*;
 
@@ -148,23 +148,11 @@ mod tests {
 
     #[test]
     fn the_machine_is_well_formed() {
-        let link = Link {
-            name: "emulated".into(),
-            d2h: Bandwidth::constant(BytesPerSec(1_000_000)),
-            h2d: Bandwidth::constant(BytesPerSec(1_000_000)),
-            latency: Nanos(1000),
-            both_directions: 1.0,
-            beside_copy: 1.0,
-        };
+        let link = Link::constant("emulated", BytesPerSec(1_000_000));
         let roofline = Roofline { f32_flops: 1, memory_bandwidth: BytesPerSec(1) };
         let memory = memory_of_this_machine();
-        let machine = host_machine(
-            link,
-            roofline,
-            &Contention { loads: Vec::new(), product: None },
-            memory,
-            "test",
-        );
+        let contention = Contention { loads: Vec::new(), product: None };
+        let machine = host_machine(link, roofline, &contention, memory, "test");
         assert_eq!(machine.check(), Ok(()));
     }
 }

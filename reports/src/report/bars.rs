@@ -3,6 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
+use super::Figure;
 use super::plot::{self, Drawn, GRID, Hovers, INK, WIDTH, legend_height, step, text_width};
 use crate::Picture;
 use crate::text::short;
@@ -12,7 +13,6 @@ const ROW: i32 = 30;
 const HEADING: i32 = 34;
 const BAR: i32 = 20;
 
-/// A chart of horizontal bars.
 pub(super) struct Bars {
     pub name: String,
     /// What the axis measures, with its unit.
@@ -24,7 +24,6 @@ pub(super) struct Bars {
     pub line: Option<(f64, String)>,
 }
 
-/// One bar.
 pub(super) struct Bar {
     /// Stands above the bar, where a group of bars begins with it.
     pub heading: Option<String>,
@@ -34,7 +33,6 @@ pub(super) struct Bar {
     pub label: String,
 }
 
-/// A part of a bar.
 pub(super) struct Part {
     pub kind: usize,
     /// Negative values are drawn as zero.
@@ -44,6 +42,12 @@ pub(super) struct Part {
 }
 
 impl Bars {
+    /// A figure of them; none without a bar.
+    pub fn figure(self, id: &str, title: &str, caption: String) -> Option<Figure> {
+        let picture = (!self.bars.is_empty()).then(|| self.picture())?;
+        Some(Figure::new(id, title, caption, vec![picture]))
+    }
+
     pub fn picture(&self) -> Picture {
         let legend = legend_height(&self.shown(), 16);
         let line = if self.line.is_some() { 20 } else { 0 };

@@ -36,7 +36,6 @@ pub(super) fn figure(checks: &[Checked]) -> Option<Figure> {
     })
 }
 
-/// The figures behind the dots.
 pub(super) fn table(checks: &[Checked]) -> Table {
     let row = |check: &Checked| {
         vec![

@@ -200,15 +200,13 @@ fn split(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use schema::{
-        Action, Buffer, BufferId, HostBuffer, HostBufferId, InPlaceBuffers, OpId, Origin,
-        Predicted, Provenance, Tensor,
+        Action, Buffer, BufferId, Document, HostBuffer, HostBufferId, InPlaceBuffers, OpId, Origin,
+        Provenance, Tensor,
     };
 
     use super::*;
-    use crate::examples::{interval, reference, timeline};
+    use crate::examples::{interval, timeline};
 
     fn tensor(name: &str, role: Role) -> Tensor {
         let home = schema::Home::Device;
@@ -257,21 +255,9 @@ mod tests {
             Action { host: Some(HostBufferId(0)), ..action(Task::D2h(TensorId(1)), &[1], &[]) };
         let in_place = InPlaceBuffers { input: BufferId(1), output: BufferId(2) };
         let last = action(Task::Run(OpId(1)), &[1], &[2, 3]);
+        let any = include_str!("../../../schema/tests/gallery/plan-v1.json");
+        let any = Plan::from_json(any, "plan.json".as_ref()).expect("well formed");
         Plan {
-            method: "hand".into(),
-            settings: BTreeMap::new(),
-            recipe: None,
-            trace: reference("tiny"),
-            machine: reference("none"),
-            codec_models: None,
-            codecs: Vec::new(),
-            budget: Bytes(200),
-            host_budget: Bytes(50),
-            both_directions_permille: 1000,
-            codec_lane: false,
-            beside_codec_permille: 1000,
-            beside_copy_permille: 1000,
-            decisions: Vec::new(),
             buffers: vec![
                 weight,
                 buffer(Some(1), 100, 50),
@@ -289,13 +275,7 @@ mod tests {
                 copy,
                 Action { in_place: vec![in_place], ..last },
             ],
-            predicted: Predicted {
-                iteration: Nanos(40),
-                peak: Bytes(180),
-                arena: Bytes(180),
-                host_arena: Bytes(50),
-                bound: None,
-            },
+            ..any
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Figure;
 use super::lines::{Lines, Point, Series};
-use crate::text::{op_times, percent};
+use crate::text::op_times;
 use crate::{Frontier, FrontierPoint};
 
 /// Overhead against the budget, a line per method and the bound below them; none where nothing
@@ -13,10 +13,8 @@ pub fn frontier_figure(frontier: &Frontier) -> Option<Figure> {
         |point: &FrontierPoint| 100.0 * point.budget.0 as f64 / in_core.peak.0.max(1) as f64;
     let line = |name: &str, style: usize, overhead: &dyn Fn(&FrontierPoint) -> Option<f64>| {
         let points = frontier.points.iter().rev().map(|point| {
-            let overhead = overhead(point);
-            let text = overhead.map_or_else(|| "no plan".into(), |o| format!("+{}", percent(o)));
-            let title = format!("{name}: {text}; within {}", point.budget);
-            Point { x: share(point), y: overhead.map(|overhead| overhead * 100.0), title }
+            let at = format!("within {}", point.budget);
+            Point::overhead(share(point), overhead(point), name, &at)
         });
         Series { name: name.into(), style, points: points.collect() }
     };
@@ -30,18 +28,9 @@ pub fn frontier_figure(frontier: &Frontier) -> Option<Figure> {
         .collect();
     let bound = |point: &FrontierPoint| Some(point.bound?.ratio(in_core.iteration) - 1.0);
     series.push(line("bound", frontier.methods.len(), &bound));
-    series.retain(|series| series.points.iter().any(|point| point.y.is_some()));
-    if series.is_empty() {
-        return None;
-    }
     let what = format!("{} on {}", frontier.trace.name, frontier.machine.name);
-    let lines = Lines {
-        name: format!("overhead against budget: {what}"),
-        x_axis: "budget, share of the in-core peak (%)".into(),
-        y_axis: "time over the iteration without a memory limit (%, square-root scale)".into(),
-        may_be_log: true,
-        series,
-    };
+    let name = format!("overhead against budget: {what}");
+    let lines = Lines::of_overheads(name, "budget, share of the in-core peak (%)", series)?;
     Some(Figure::new(
         "frontier",
         &format!("Overhead against budget: {what}"),

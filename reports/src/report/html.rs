@@ -11,7 +11,6 @@ use crate::picture::escaped;
 
 const STYLE: &str = include_str!("page.css");
 
-/// The whole page.
 pub(super) fn page(report: &Report, figures: &[Figure]) -> String {
     let title = title(report);
     let mut page = Page::default();

@@ -5,7 +5,7 @@ use plotters::style::text_anchor::HPos;
 
 use super::plot::{self, COLOURS, Drawn, GRID, Hovers, INK, WIDTH, of_style, text_width};
 use crate::Picture;
-use crate::text::short;
+use crate::text::{percent, short};
 
 const HEIGHT: i32 = 380;
 const TOP: i32 = 30;
@@ -22,7 +22,6 @@ pub(super) struct Lines {
     pub series: Vec<Series>,
 }
 
-/// One line.
 pub(super) struct Series {
     pub name: String,
     /// Position among all names of the report, so that it looks the same in all its figures.
@@ -31,12 +30,19 @@ pub(super) struct Series {
     pub points: Vec<Point>,
 }
 
-/// A point of a line.
 pub(super) struct Point {
     pub x: f64,
     pub y: Option<f64>,
     /// Shows when the pointer rests on it.
     pub title: String,
+}
+
+impl Point {
+    /// An overhead at x, where there is a plan; its title says of what, and where.
+    pub fn overhead(x: f64, overhead: Option<f64>, name: &str, at: &str) -> Self {
+        let text = overhead.map_or_else(|| "no plan".into(), |o| format!("+{}", percent(o)));
+        Self { x, y: overhead.map(|o| o * 100.0), title: format!("{name}: {text}; {at}") }
+    }
 }
 
 impl Series {
@@ -60,6 +66,14 @@ impl Series {
 }
 
 impl Lines {
+    /// Overheads against something; none where no method has a plan.
+    pub fn of_overheads(name: String, x_axis: &str, mut series: Vec<Series>) -> Option<Self> {
+        series.retain(|series| series.points.iter().any(|point| point.y.is_some()));
+        let y_axis = "time over the iteration without a memory limit (%, square-root scale)".into();
+        let lines = Self { name, x_axis: x_axis.into(), y_axis, may_be_log: true, series };
+        (!lines.series.is_empty()).then_some(lines)
+    }
+
     pub fn picture(&self) -> Picture {
         plot::picture(&self.name, HEIGHT as u32, |area, hovers| self.paint(area, hovers))
     }

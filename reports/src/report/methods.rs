@@ -33,10 +33,6 @@ pub(super) fn overhead(setting: &Setting) -> Option<Figure> {
             label: format!("+{}", percent(*overhead)),
         }
     });
-    let bars: Vec<_> = bars.collect();
-    if bars.is_empty() {
-        return None;
-    }
     let line = setting.bound.map(|bound| {
         (setting.overhead(bound) * 100.0, "no plan can be left of this line".to_string())
     });
@@ -48,7 +44,7 @@ pub(super) fn overhead(setting: &Setting) -> Option<Figure> {
             ("codecs".into(), PURPLE),
             ("compute waits".into(), GREY),
         ],
-        bars,
+        bars: bars.collect(),
         line,
     };
     let without = setting.methods.len() - plans.len();
@@ -57,7 +53,7 @@ pub(super) fn overhead(setting: &Setting) -> Option<Figure> {
         1 => " One more method finds no plan; the table says why.".into(),
         n => format!(" {n} more methods find no plan; the table says why."),
     };
-    Some(Figure::new(
+    bars.figure(
         "overhead",
         "Overhead by method",
         format!(
@@ -68,11 +64,9 @@ pub(super) fn overhead(setting: &Setting) -> Option<Figure> {
             setting.in_core,
             setting.op_times
         ),
-        vec![bars.picture()],
-    ))
+    )
 }
 
-/// What each method copies.
 pub(super) fn moved(setting: &Setting) -> Option<Figure> {
     let plans = setting.plans();
     let bars = plans.iter().filter_map(|(method, _)| {
@@ -93,18 +87,14 @@ pub(super) fn moved(setting: &Setting) -> Option<Figure> {
             },
         })
     });
-    let bars: Vec<_> = bars.collect();
-    if bars.is_empty() {
-        return None;
-    }
     let bars = Bars {
         name: format!("bytes moved: {}", setting.title()),
         axis: "copied per iteration (GB)".into(),
         kinds: vec![("device to host".into(), BLUE), ("host to device".into(), GREEN)],
-        bars,
+        bars: bars.collect(),
         line: None,
     };
-    Some(Figure::new(
+    bars.figure(
         "moved",
         "Bytes moved",
         format!(
@@ -113,8 +103,7 @@ pub(super) fn moved(setting: &Setting) -> Option<Figure> {
              From the plans, and so exact.",
             setting.title()
         ),
-        vec![bars.picture()],
-    ))
+    )
 }
 
 /// Each method's middle overhead over many settings.
@@ -139,9 +128,6 @@ pub(super) fn over_all(settings: &[Setting], names: &[String]) -> Option<Figure>
         let part = Part { kind: 0, value: median * 100.0, title };
         bars.push((median, Bar { heading: None, name: name.clone(), parts: vec![part], label }));
     }
-    if bars.is_empty() {
-        return None;
-    }
     bars.sort_by(|a, b| a.0.total_cmp(&b.0));
     let bars = Bars {
         name: "median overhead by method".into(),
@@ -150,7 +136,7 @@ pub(super) fn over_all(settings: &[Setting], names: &[String]) -> Option<Figure>
         bars: bars.into_iter().map(|(_, bar)| bar).collect(),
         line: None,
     };
-    Some(Figure::new(
+    bars.figure(
         "overhead-over-all",
         "Overhead by method, over all settings",
         format!(
@@ -160,6 +146,5 @@ pub(super) fn over_all(settings: &[Setting], names: &[String]) -> Option<Figure>
              better than it is: the last figure says in how many it finds one. Predicted.",
             settings.len()
         ),
-        vec![bars.picture()],
-    ))
+    )
 }

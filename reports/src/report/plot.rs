@@ -49,7 +49,6 @@ text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',Helvetica,Aria
 [fill=\"#24292F\"]{fill:#e6edf3}[stroke=\"#24292F\"]{stroke:#e6edf3}\
 [fill=\"#D0D7DE\"]{fill:#30363d}[stroke=\"#D0D7DE\"]{stroke:#30363d}}";
 
-/// Where a plot is painted.
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// Painting goes to memory with a font that is there: this type only carries `?`.
 pub(super) type Drawn<T = ()> = Result<T, DrawingAreaErrorKind<std::io::Error>>;

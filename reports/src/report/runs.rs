@@ -187,9 +187,6 @@ pub(super) fn hidden(runs: &[Run]) -> Option<Figure> {
             });
         }
     }
-    if bars.is_empty() {
-        return None;
-    }
     let bars = Bars {
         name: "share of copying hidden behind compute".into(),
         axis: "time in which the link copies (ms)".into(),
@@ -199,7 +196,7 @@ pub(super) fn hidden(runs: &[Run]) -> Option<Figure> {
     };
     let mut basis: Vec<_> = runs.iter().map(Run::basis).collect();
     basis.dedup();
-    Some(Figure::new(
+    bars.figure(
         "hidden",
         "Copying hidden behind compute",
         format!(
@@ -208,6 +205,5 @@ pub(super) fn hidden(runs: &[Run]) -> Option<Figure> {
              that only what compute waits for. {}",
             basis.join(" ")
         ),
-        vec![bars.picture()],
-    ))
+    )
 }

@@ -19,7 +19,6 @@ enum Varied {
 }
 
 impl Varied {
-    /// Its value in a setting.
     fn value(self, setting: &Setting) -> Option<f64> {
         match self {
             Self::Bandwidth => setting.bandwidth.map(|bandwidth| bandwidth.as_gb_per_s()),
@@ -182,18 +181,9 @@ impl Sweep<'_> {
             .iter()
             .enumerate()
             .map(|(style, name)| Series { name: name.clone(), style, points: line(name, points) })
-            .filter(|series| series.points.iter().any(|point| point.y.is_some()))
             .collect();
-        if series.is_empty() {
-            return None;
-        }
-        let lines = Lines {
-            name: format!("overhead against {what}: {rest}"),
-            x_axis: axis.into(),
-            y_axis: "time over the iteration without a memory limit (%, square-root scale)".into(),
-            may_be_log: true,
-            series,
-        };
+        let name = format!("overhead against {what}: {rest}");
+        let lines = Lines::of_overheads(name, axis, series)?;
         let mut op_times: Vec<_> = points.iter().map(|(_, s)| s.op_times.as_str()).collect();
         op_times.dedup();
         Some(Figure::new(
@@ -216,9 +206,7 @@ fn line(name: &str, points: &[(f64, &Setting)]) -> Vec<Point> {
         for method in setting.methods.iter().filter(|method| method.method == name) {
             let plan = setting.plans().into_iter().find(|(plan, _)| *plan == method);
             let overhead = plan.map(|(_, overhead)| overhead);
-            let text = overhead.map_or_else(|| "no plan".into(), |o| format!("+{}", percent(o)));
-            let title = format!("{name}: {text}; {}", setting.title());
-            line.push(Point { x: *x, y: overhead.map(|o| o * 100.0), title });
+            line.push(Point::overhead(*x, overhead, name, &setting.title()));
         }
     }
     line

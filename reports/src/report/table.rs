@@ -9,7 +9,6 @@ pub(super) struct Table {
     pub text_columns: usize,
 }
 
-/// A line of a table.
 pub(super) enum Row {
     /// A cell for each column.
     Cells(Vec<String>),

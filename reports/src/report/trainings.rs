@@ -55,7 +55,6 @@ fn figure(
     Figure::new(id, title, caption.into(), vec![lines.picture()])
 }
 
-/// The figures beside the lines.
 pub(super) fn table(trainings: &[Trained]) -> Table {
     let row = |way: &Trained| {
         vec![

@@ -31,6 +31,7 @@ pub struct CodecTimes {
 
 /// Why kernels were not timed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum CodecRunError {
     /// CUDA cannot be used, or failed.
     #[error(transparent)]
@@ -40,24 +41,10 @@ pub enum CodecRunError {
     Codec(#[from] codecs::Error),
     /// A kernel makes other bytes than the processor, which is a mistake in it.
     #[error("the kernels of {codec} {what} to other bytes than the processor, from byte {at} on")]
-    OtherBytes {
-        /// The codec.
-        codec: CodecId,
-        /// `compress`, `decompress` or `look up`.
-        what: &'static str,
-        /// The first byte that differs.
-        at: usize,
-    },
+    OtherBytes { codec: CodecId, what: &'static str, at: usize },
     /// A kernel says that it cannot take what the processor takes, which is a mistake in it.
     #[error("the kernels of {codec} do not {what} what the processor does: block {block}")]
-    Refused {
-        /// The codec.
-        codec: CodecId,
-        /// `compress`, `decompress` or `look up`.
-        what: &'static str,
-        /// The block, row or element.
-        block: u64,
-    },
+    Refused { codec: CodecId, what: &'static str, block: u64 },
 }
 
 /// Compressing or decompressing by kernels, and what must come of it.

@@ -28,20 +28,12 @@ pub enum At {
 
 /// Something that a stream does.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "the variants name the fields")]
 pub enum Command {
     /// Launches a kernel.
     Launch(Launch<Argument<At>>),
-    /// Copies between the arenas.
-    Copy {
-        /// To the host, or to the device.
-        direction: Direction,
-        /// Bytes into the device's arena.
-        device: u64,
-        /// Where on the host.
-        host: OnHost,
-        /// How many bytes.
-        bytes: u64,
-    },
+    /// Copies between the arenas: so many bytes, from or to so far into the device's.
+    Copy { direction: Direction, device: u64, host: OnHost, bytes: u64 },
     /// Lets the host's processor work on what is on the copy's way.
     ByHost(HostWork),
 }
@@ -106,23 +98,14 @@ pub struct Shares {
 
 /// Why a plan has no commands.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum CommandError {
     /// An op without a kernel.
     #[error("op `{op}`: {source}; use `--device host`")]
-    Op {
-        /// The op's name.
-        op: String,
-        /// What is missing.
-        source: NoKernel,
-    },
+    Op { op: String, source: NoKernel },
     /// A codec without kernels for what the plan does with it.
     #[error("the plan compresses on the device with {codec}: leave that codec away")]
-    Codec {
-        /// The codec.
-        codec: CodecRef,
-        /// Why not.
-        source: codecs::Error,
-    },
+    Codec { codec: CodecRef, source: codecs::Error },
     /// The plan cannot be carried out on any device.
     #[error(transparent)]
     Device(#[from] DeviceError),

@@ -25,8 +25,8 @@ pub use dnn::{DNN, DnnCall, DnnKernel, dnn_call};
 /// An op that has no kernel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no CUDA kernel for {what}")]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub struct NoKernel {
-    /// What the op does.
     pub what: &'static str,
 }
 
@@ -77,33 +77,9 @@ fn write<A: Copy + PartialEq>(
     if writer.means.dnn && dnn::write(step, operands, writer).is_some() {
         return Ok(());
     }
-    let done = match step {
-        Step::Convolution(_)
-        | Step::ConvolutionWeights(_)
-        | Step::ConvolutionInput(_)
-        | Step::Linear(_)
-        | Step::LinearWeights(_)
-        | Step::LinearInput(_)
-        | Step::Product(_)
-        | Step::ProductLeft(_)
-        | Step::ProductRight(_) => matrices::write(step, operands, writer),
-        Step::Attention(_) | Step::AttentionBackward(_) => attention::write(step, operands, writer),
-        Step::BatchNorm(_)
-        | Step::RunningStatistics(_)
-        | Step::BatchNormBackward(_)
-        | Step::RowNorm(_)
-        | Step::RowNormBackward(_)
-        | Step::Softmax { .. }
-        | Step::SoftmaxBackward { .. }
-        | Step::Embedding(_)
-        | Step::EmbeddingBackward(_)
-        | Step::Rotary(..)
-        | Step::RotaryBackward(..)
-        | Step::Loss(..)
-        | Step::LossBackward(..)
-        | Step::BinaryLoss(..)
-        | Step::BinaryLossBackward(..) => rows::write(step, operands, writer),
-        _ => simple::write(step, operands, writer),
-    };
+    let done = matrices::write(step, operands, writer)
+        .or_else(|| attention::write(step, operands, writer))
+        .or_else(|| rows::write(step, operands, writer))
+        .or_else(|| simple::write(step, operands, writer));
     done.ok_or(NoKernel { what: "an op with other operands than its step has" })
 }

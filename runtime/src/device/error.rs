@@ -12,6 +12,7 @@ use crate::network::RunError;
 
 /// Why a device does not take a plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum DeviceError {
     /// The plan is not well formed.
     #[error("the plan is not well formed")]
@@ -30,84 +31,40 @@ pub enum DeviceError {
     Contract(#[from] ContractError),
     /// The trace is not one of the network.
     #[error("the trace is not of network `{network}`: {why}; profile the network again")]
-    OtherNetwork {
-        /// The network.
-        network: String,
-        /// The first difference.
-        why: String,
-    },
+    OtherNetwork { network: String, why: String },
     /// A buffer that the device cannot take as the plan has it.
     #[error("{buffer} {why}")]
-    Buffer {
-        /// The buffer.
-        buffer: BufferId,
-        /// What is wrong with it.
-        why: &'static str,
-    },
+    Buffer { buffer: BufferId, why: &'static str },
     /// An operand that the plan gives no buffer.
     #[error("{tensor} is an operand of {op}, and the plan gives it no buffer there")]
-    NoOperand {
-        /// The op.
-        op: OpId,
-        /// The tensor.
-        tensor: TensorId,
-    },
+    NoOperand { op: OpId, tensor: TensorId },
     /// A fault that cannot be made.
     #[error("{fault} cannot be made: {why}")]
-    Fault {
-        /// The fault.
-        fault: Fault,
-        /// Why not.
-        why: String,
-    },
+    Fault { fault: Fault, why: String },
     /// A codec that this build does not have.
     #[error("the plan compresses with {codec}, which cannot be run")]
-    Codec {
-        /// The codec.
-        codec: CodecRef,
-        /// Why not.
-        source: codecs::Error,
-    },
+    Codec { codec: CodecRef, source: codecs::Error },
     /// The plan needs more host memory than it may have.
     #[error("the plan needs {needed} of host memory, and there are {limit}: plan with less")]
-    HostMemory {
-        /// What it needs.
-        needed: Bytes,
-        /// What there is.
-        limit: Bytes,
-    },
+    HostMemory { needed: Bytes, limit: Bytes },
     /// The system has not the memory.
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
     /// The system does not give the threads.
     #[error("the system gives no thread for codecs: {why}")]
-    NoThread {
-        /// What it says.
-        why: String,
-    },
+    NoThread { why: String },
 }
 
 /// Why a tensor was not read or written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum AccessError {
     /// The tensor is not there between iterations.
     #[error("{tensor} is not there {when}")]
-    NotThere {
-        /// The tensor.
-        tensor: TensorId,
-        /// `before the first iteration` or `between iterations`.
-        when: &'static str,
-    },
+    NotThere { tensor: TensorId, when: &'static str },
     /// Another number of cells.
     #[error("{tensor} has {expected} cells, and {found} were given")]
-    Length {
-        /// The tensor.
-        tensor: TensorId,
-        /// Its cells.
-        expected: usize,
-        /// The slice's.
-        found: usize,
-    },
+    Length { tensor: TensorId, expected: usize, found: usize },
     /// An iteration was aborted.
     #[error("an iteration did not end, so that tensors hold anything: make a new device")]
     Unusable,
@@ -115,77 +72,47 @@ pub enum AccessError {
 
 /// Why an iteration did not end.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum RunFailure {
     /// It was asked to stop.
     #[error("stopped")]
     Stopped,
     /// An action failed.
     #[error("{action} on lane {} (`{name}`) failed", lane.name())]
-    Action {
-        /// The action.
-        action: ActionId,
-        /// Its lane.
-        lane: Lane,
-        /// What it was to do.
-        task: Task,
-        /// The op's name, or the tensor's.
-        name: String,
-        /// What went wrong.
-        source: ActionError,
-    },
+    Action { action: ActionId, lane: Lane, task: Task, name: String, source: ActionError },
     /// An iteration before did not end.
     #[error("an iteration before did not end, so that tensors hold anything: make a new device")]
     Unusable,
     /// The system does not give the threads.
     #[error("the system gives no thread for a lane: {why}")]
-    NoThread {
-        /// What it says.
-        why: String,
-    },
+    NoThread { why: String },
 }
 
 /// Why an action failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum ActionError {
     /// The op did not run.
     #[error("the op did not run")]
     Op(#[from] RunError),
     /// A buffer that would lie over one that is in use, which no proven plan has.
     #[error("{buffer} would overlap {live}, which is in use")]
-    Overlap {
-        /// The buffer that was to come to be.
-        buffer: BufferId,
-        /// The buffer that is in use.
-        live: BufferId,
-    },
+    Overlap { buffer: BufferId, live: BufferId },
     /// A buffer beyond the arena, which no proven plan has.
     #[error("{what} ends at {end} B, beyond the {cap} that there are")]
-    OverCap {
-        /// The device or host buffer.
-        what: String,
-        /// Where it ends.
-        end: u64,
-        /// The arena's size.
-        cap: Bytes,
-    },
+    OverCap { what: String, end: u64, cap: Bytes },
     /// A copy did not arrive.
     #[error("the link failed: the copy did not arrive")]
     Link,
     /// Host memory is used up.
     #[error("no host memory for {needed}: free some, or plan with less")]
-    HostMemory {
-        /// What was asked for.
-        needed: Bytes,
-    },
+    HostMemory { needed: Bytes },
     /// A codec failed, or found its data damaged.
     #[error("the codec failed")]
     Codec(#[from] codecs::Error),
     /// A device said so, which knows no more.
     #[error("{what}")]
-    Device {
-        /// What it says.
-        what: String,
-    },
+    Device { what: String },
 }
 
 /// How an iteration did not come to its end.

@@ -11,6 +11,7 @@ use schema::Lane;
 /// second compression, or those of a tensor, make is damaged), `delay:h2d:3:5ms` (the third action
 /// of a lane starts late).
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the variants name the fields")]
 pub enum Fault {
     /// A copy to the host fails, counted from 1 in each iteration.
     D2h(u32),
@@ -20,15 +21,8 @@ pub enum Fault {
     HostMemory,
     /// A compressed form is damaged after it was made.
     Corrupt(Damaged),
-    /// An action starts late.
-    Delay {
-        /// The lane.
-        lane: Lane,
-        /// Which of its actions, counted from 1.
-        number: u32,
-        /// How late.
-        by: Duration,
-    },
+    /// One of a lane's actions, counted from 1, starts late.
+    Delay { lane: Lane, number: u32, by: Duration },
 }
 
 /// Which compressed forms are damaged.
@@ -67,7 +61,6 @@ impl FromStr for Fault {
     }
 }
 
-/// As it is parsed.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -138,21 +131,9 @@ mod tests {
 
     #[test]
     fn what_is_no_fault_is_refused_with_what_there_is() {
-        for text in [
-            "",
-            "copy-out",
-            "copy-out:0",
-            "copy-in:x",
-            "host-memory:",
-            "corrupt:",
-            "corrupt:0",
-            "delay:h2d:3",
-            "delay:up:3:5ms",
-            "delay:h2d:0:5ms",
-            "delay:h2d:3:5",
-            "delay:h2d:1:1s:2",
-            "fire",
-        ] {
+        let texts = " copy-out copy-out:0 copy-in:x host-memory: corrupt: corrupt:0 delay:h2d:3 \
+                     delay:up:3:5ms delay:h2d:0:5ms delay:h2d:3:5 delay:h2d:1:1s:2 fire";
+        for text in texts.split(' ') {
             let error = text.parse::<Fault>().expect_err(text).to_string();
             assert!(
                 error.contains(&format!("`{text}`")) && error.contains("delay:LANE"),

@@ -63,6 +63,26 @@ impl<'a> HostTensors<'a> {
         Ok(updates.into_iter().chain(writes).collect())
     }
 
+    /// Runs an op, and keeps what it makes.
+    ///
+    /// # Errors
+    /// Where a label or token is none.
+    pub fn advance(&mut self, id: OpId) -> Result<(), RunError> {
+        let (op, made) = (self.network.op(id), self.run(id)?);
+        for (tensor, made) in op.updates.iter().chain(&op.writes).zip(made) {
+            self.tensors[tensor.index()] = made;
+        }
+        Ok(())
+    }
+
+    /// Runs all ops in their order.
+    ///
+    /// # Errors
+    /// Where a label or token is none.
+    pub fn iterate(&mut self) -> Result<(), RunError> {
+        (0..self.network.ops().len()).try_for_each(|index| self.advance(OpId::from_index(index)))
+    }
+
     /// The largest difference of an element, as a share of the largest value that is expected,
     /// without the one step that rounding to 16 bits may go either way. Infinite where one of them
     /// is no number, or where indices differ.

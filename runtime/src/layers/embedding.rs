@@ -14,12 +14,10 @@ pub struct Embedding {
 /// A token that is no row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("token {position} is {token}, but the table has {rows} rows")]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub struct TokenError {
-    /// Position among the batch's tokens.
     pub position: usize,
-    /// The token.
     pub token: u32,
-    /// How many rows there are.
     pub rows: usize,
 }
 

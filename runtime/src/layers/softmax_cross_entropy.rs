@@ -12,12 +12,10 @@ pub struct SoftmaxCrossEntropy {
 /// A label that is not a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("sample {sample} has label {label}, but there are {classes} classes")]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub struct LabelError {
-    /// Position in the batch.
     pub sample: usize,
-    /// Its label.
     pub label: u32,
-    /// How many classes there are.
     pub classes: usize,
 }
 

@@ -7,61 +7,20 @@ use crate::layers::{
 };
 
 /// Why a step did not run.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 pub(super) enum Failure {
     /// Operands that the step does not have.
+    #[error("other operands")]
     Operands,
-    Label(LabelError),
-    Token(TokenError),
-}
-
-impl From<LabelError> for Failure {
-    fn from(error: LabelError) -> Self {
-        Self::Label(error)
-    }
-}
-
-impl From<TokenError> for Failure {
-    fn from(error: TokenError) -> Self {
-        Self::Token(error)
-    }
+    Label(#[from] LabelError),
+    Token(#[from] TokenError),
 }
 
 impl Step {
     /// Computes the outputs from the inputs. The slices' lengths were checked.
     pub(super) fn compute(&self, operands: &mut Operands) -> Result<(), Failure> {
-        match operands.updates.is_empty() {
-            true if self.is_backward() => self.backward(operands),
-            true => self.forward(operands),
-            false => self.change(operands),
-        }
-    }
-
-    fn is_backward(&self) -> bool {
-        matches!(
-            self,
-            Self::ConvolutionWeights(_)
-                | Self::ConvolutionInput(_)
-                | Self::LinearWeights(_)
-                | Self::LinearInput(_)
-                | Self::ProductLeft(_)
-                | Self::ProductRight(_)
-                | Self::BatchNormBackward(_)
-                | Self::RowNormBackward(_)
-                | Self::ActivationBackward(..)
-                | Self::MaxPoolBackward(_)
-                | Self::AveragePoolBackward(_)
-                | Self::SumRepeated(_)
-                | Self::MultiplyRight(_)
-                | Self::Split { .. }
-                | Self::SoftmaxBackward { .. }
-                | Self::AttentionBackward(_)
-                | Self::EmbeddingBackward(_)
-                | Self::RotaryBackward(..)
-                | Self::MovementBackward(_)
-                | Self::UpsampleBackward(_)
-                | Self::LossBackward(..)
-                | Self::BinaryLossBackward(..)
-        )
+        if operands.updates.is_empty() { self.forward(operands) } else { self.change(operands) }
     }
 
     fn forward(&self, operands: &mut Operands) -> Result<(), Failure> {
@@ -112,8 +71,7 @@ impl Step {
             (Self::BinaryLoss(loss, _), &[Some(logits), Some(labels)], [value, probabilities]) => {
                 loss.forward(logits, labels, value, probabilities)?;
             }
-            // An update without anything to update.
-            _ => return Err(Failure::Operands),
+            _ => return self.backward(operands),
         }
         Ok(())
     }

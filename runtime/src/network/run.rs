@@ -24,61 +24,26 @@ pub struct Operands<'a> {
 
 /// Why an op did not run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum RunError {
     /// An op that the network does not have.
     #[error("the network has {count} ops, and {op} is not among them")]
-    UnknownOp {
-        /// The op.
-        op: OpId,
-        /// How many there are.
-        count: usize,
-    },
+    UnknownOp { op: OpId, count: usize },
     /// More or fewer slices than the op has operands, or one missing that cannot be.
     #[error("{op} (`{name}`) was not given the operands that it has")]
-    Operands {
-        /// The op.
-        op: OpId,
-        /// Its name.
-        name: String,
-    },
+    Operands { op: OpId, name: String },
     /// A slice of the wrong length.
     #[error("{op} was given {found} elements for {tensor}, which has {expected}")]
-    Length {
-        /// The op.
-        op: OpId,
-        /// The tensor.
-        tensor: TensorId,
-        /// The tensor's elements.
-        expected: usize,
-        /// The slice's.
-        found: usize,
-    },
+    Length { op: OpId, tensor: TensorId, expected: usize, found: usize },
     /// Too little workspace.
     #[error("{op} was given {found} floats of workspace and needs {expected}")]
-    Workspace {
-        /// The op.
-        op: OpId,
-        /// What it needs.
-        expected: usize,
-        /// What it was given.
-        found: usize,
-    },
+    Workspace { op: OpId, expected: usize, found: usize },
     /// A label that is not a class; the op's outputs are then not valid.
     #[error("the labels of {op} are wrong")]
-    Label {
-        /// The op.
-        op: OpId,
-        /// Which label.
-        source: LabelError,
-    },
+    Label { op: OpId, source: LabelError },
     /// A token that is no row of its table; the op's outputs are then not valid.
     #[error("the tokens of {op} are wrong")]
-    Token {
-        /// The op.
-        op: OpId,
-        /// Which token.
-        source: TokenError,
-    },
+    Token { op: OpId, source: TokenError },
 }
 
 impl Network {

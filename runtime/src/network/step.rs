@@ -9,6 +9,7 @@ use crate::layers::{
 /// What an op computes. Each variant states its operands as `reads -> writes`; what is in
 /// brackets is there or not.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[allow(missing_docs, reason = "the variants name the fields")]
 pub enum Step {
     /// `x, w, [bias] -> y`
     Convolution(Convolution),
@@ -55,10 +56,7 @@ pub enum Step {
     Dropout(Dropout, usize),
     /// `a, b -> sum`, in place of `a` where that dies. Its backward pass is no op: both inputs
     /// have the gradient of the sum.
-    Add {
-        /// Number of elements.
-        elements: usize,
-    },
+    Add { elements: usize },
     /// `a, b -> sum` with a `b` that is repeated; in place of `a` where that dies.
     AddBroadcast(Broadcast),
     /// `dy -> db`: the gradient of what was repeated in a sum.
@@ -67,34 +65,15 @@ pub enum Step {
     Multiply(Broadcast),
     /// `a, dy -> db`
     MultiplyRight(Broadcast),
-    /// `x1, x2, ... -> y`: so many times one after another.
-    Concat {
-        /// How often; the places before the dimension that is joined.
-        outer: usize,
-        /// Elements of the output.
-        elements: usize,
-    },
+    /// `x1, x2, ... -> y`: one after another, `outer` times, which are the places before the
+    /// dimension that is joined.
+    Concat { outer: usize, elements: usize },
     /// `dy -> dx1, dx2, ...`
-    Split {
-        /// As for [`Step::Concat`].
-        outer: usize,
-        /// Elements of the input.
-        elements: usize,
-    },
-    /// `x -> y`, in place where the input dies.
-    Softmax {
-        /// Elements of a row.
-        width: usize,
-        /// Elements of all rows.
-        elements: usize,
-    },
+    Split { outer: usize, elements: usize },
+    /// `x -> y` of rows of `width` elements, in place where the input dies.
+    Softmax { width: usize, elements: usize },
     /// `y, dy -> dx`, in place of `dy` where that dies.
-    SoftmaxBackward {
-        /// Elements of a row.
-        width: usize,
-        /// Elements of all rows.
-        elements: usize,
-    },
+    SoftmaxBackward { width: usize, elements: usize },
     /// `q, k, v -> y, saved`
     Attention(Attention),
     /// `q, k, v, y, saved, dy -> dq, dk, dv`
@@ -124,12 +103,7 @@ pub enum Step {
     /// `probabilities, labels -> dlogits`
     BinaryLossBackward(SigmoidCrossEntropy, usize),
     /// `gradient ->`; changes the parameter and, where there is any, the optimizer's state.
-    Update {
-        /// The optimizer.
-        optimizer: Optimizer,
-        /// Number of elements.
-        elements: usize,
-    },
+    Update { optimizer: Optimizer, elements: usize },
 }
 
 impl Step {

@@ -1,57 +1,108 @@
 //! Running ops with everything in memory, for whoever wants to see tensors on the way.
 
+use std::collections::BTreeMap;
+
+#[cfg(test)]
+use schema::Bytes;
 use schema::{Dtype, OpId, TensorId};
 
-use super::store::Store;
-use crate::memory::NoRoom;
-use crate::network::{Network, RunError};
+use super::Needs;
+use crate::memory::{NoRoom, room_for};
+use crate::network::{Network, Op, Operands, RunError};
+
+/// What makes a network need less memory.
+pub const SMALLER: &str = "choose a smaller batch, or smaller samples";
 
 /// A network in memory without a limit. Its ops are run one by one by the caller, who sees what
 /// they make: for statistics that a device does not keep, or for a forward pass alone.
+///
+/// Memory that was given back is used again for tensors of the same size, as caching allocators do,
+/// so that only the first iteration meets memory that the operating system has yet to provide.
 pub struct InCore<'a> {
     network: &'a Network,
-    store: Store<'a>,
+    tensors: Vec<Option<Vec<f32>>>,
+    spare: BTreeMap<usize, Vec<Vec<f32>>>,
+    workspace: Vec<f32>,
 }
 
 impl<'a> InCore<'a> {
     /// A network whose constants are as [`Network::initialise`] has them.
     ///
     /// # Errors
-    ///
     /// If this machine has no memory for it.
     pub fn new(network: &'a Network, seed: u64) -> Result<Self, NoRoom> {
-        Ok(Self { network, store: Store::new(network, seed)? })
+        room_for(&network.name, Needs::of(network).in_core, SMALLER)?;
+        let workspace = network.ops().iter().map(|op| op.step.workspace_floats()).max();
+        let tensors = network.tensors().iter().enumerate().map(|(index, tensor)| {
+            let mut data = tensor.is_constant().then(|| vec![0.0; tensor.elements])?;
+            network.initialise(TensorId::from_index(index), seed, &mut data);
+            Some(data)
+        });
+        let (tensors, workspace) = (tensors.collect(), vec![0.0; workspace.unwrap_or(0)]);
+        Ok(Self { network, tensors, spare: BTreeMap::new(), workspace })
     }
 
     /// What a tensor holds; none where no op has made it, or it was freed.
     pub fn get(&self, tensor: TensorId) -> Option<&[f32]> {
-        self.store.get(tensor)
+        self.tensors.get(tensor.index())?.as_deref()
     }
 
     /// The same, to be changed.
     pub fn get_mut(&mut self, tensor: TensorId) -> Option<&mut [f32]> {
-        self.store.get_mut(tensor)
+        self.tensors.get_mut(tensor.index())?.as_deref_mut()
     }
 
     /// Runs an op, whose inputs must be there.
     ///
     /// # Errors
-    ///
     /// If the network does not have it, an input is not there, or it fails.
     pub fn run(&mut self, id: OpId) -> Result<(), RunError> {
         let ops = self.network.ops();
         let op = ops.get(id.index()).ok_or(RunError::UnknownOp { op: id, count: ops.len() })?;
-        let mut loan = self.store.lend(op);
-        let result = self.network.run_op(id, self.store.operands(op, &mut loan));
-        self.store.put_back(op, loan);
+        let mut writes: Vec<_> = op.writes.iter().map(|tensor| self.output(op, *tensor)).collect();
+        let updates = op.updates.iter().filter_map(|tensor| self.tensors[tensor.index()].take());
+        let mut updates: Vec<_> = updates.collect();
+        let mut workspace = std::mem::take(&mut self.workspace);
+        let operands = Operands {
+            reads: op.reads.iter().map(|tensor| self.get(*tensor)).collect(),
+            updates: updates.iter_mut().map(Vec::as_mut_slice).collect(),
+            writes: writes.iter_mut().map(Vec::as_mut_slice).collect(),
+            workspace: &mut workspace,
+        };
+        let result = self.network.run_op(id, operands);
+        let made = op.writes.iter().zip(writes).chain(op.updates.iter().zip(updates));
+        made.for_each(|(tensor, data)| self.tensors[tensor.index()] = Some(data));
+        self.workspace = workspace;
         result
+    }
+
+    fn output(&mut self, op: &Op, tensor: TensorId) -> Vec<f32> {
+        // A result of the iteration before, such as the loss, gives way to its successor.
+        let before = self.tensors[tensor.index()].take();
+        let input = op.in_place.filter(|pair| pair.output == tensor).map(|pair| pair.input);
+        let elements = self.network.tensor(tensor).elements;
+        before
+            .or_else(|| input.and_then(|input| self.tensors[input.index()].take()))
+            .or_else(|| self.spare.get_mut(&elements).and_then(Vec::pop))
+            .unwrap_or_else(|| vec![0.0; elements])
     }
 
     /// Gives back what nothing reads after an op.
     pub fn free(&mut self, id: OpId) {
-        if let Some(op) = self.network.ops().get(id.index()) {
-            self.store.free(op);
+        for tensor in self.network.ops().get(id.index()).into_iter().flat_map(|op| &op.frees) {
+            // An input that an output was laid over is gone already.
+            if let Some(data) = self.tensors[tensor.index()].take() {
+                self.spare.entry(data.len()).or_default().push(data);
+            }
         }
+    }
+
+    /// All that was allocated so far.
+    #[cfg(test)]
+    pub(super) fn allocated(&self) -> Bytes {
+        let held = self.tensors.iter().flatten().chain(self.spare.values().flatten());
+        let cells = held.map(Vec::len).sum::<usize>() + self.workspace.len();
+        Bytes((cells * size_of::<f32>()) as u64)
     }
 }
 
@@ -59,7 +110,6 @@ impl<'a> InCore<'a> {
 /// many iterations on one random batch; none of what no op writes.
 ///
 /// # Errors
-///
 /// If this machine has no memory for it, or an op fails.
 pub fn zeros(
     network: &Network,

@@ -50,7 +50,7 @@ fn bytes(elements: usize, width: usize) -> u64 {
     (elements as u64).saturating_mul(width as u64)
 }
 
-/// What [`Store`](super::store::Store) does, without its memory.
+/// What [`InCore`](super::InCore) does, without its memory.
 struct Walk<'a> {
     network: &'a Network,
     there: Vec<bool>,
@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
     use crate::network::tests::{built, tiny, trace};
-    use crate::profile::store::Store;
+    use crate::profile::InCore;
 
     /// A network whose results are gradients, so that they are still there in the next iteration.
     fn without_update() -> Network {
@@ -119,18 +119,13 @@ mod tests {
         let small = tiny(2, 40);
         assert!(small.ops().iter().any(|op| op.updates.len() == 2), "updates keep something");
         for network in [small.clone().in_bf16(), small, without_update()] {
-            let mut store = Store::new(&network, 1).expect("it is small");
-            for _ in 0..3 {
-                for (index, op) in network.ops().iter().enumerate() {
-                    let mut loan = store.lend(op);
-                    let operands = store.operands(op, &mut loan);
-                    network.run_op(OpId::from_index(index), operands).expect("it runs");
-                    store.put_back(op, loan);
-                    store.free(op);
-                }
+            let mut in_core = InCore::new(&network, 1).expect("it is small");
+            for id in (0..3).flat_map(|_| (0..network.ops().len()).map(OpId::from_index)) {
+                in_core.run(id).expect("it runs");
+                in_core.free(id);
             }
             let needs = Needs::of(&network);
-            assert_eq!(needs.in_core, store.allocated().0, "{}", network.name);
+            assert_eq!(needs.in_core, in_core.allocated().0, "{}", network.name);
             assert_eq!(needs.peak, simulator::in_core(&trace(&network)).peak.0);
         }
     }

@@ -13,7 +13,6 @@ impl Constants {
     /// Those of a device.
     ///
     /// # Errors
-    ///
     /// If the device runs another network, or has failed.
     pub fn read(device: &mut dyn Device, network: &Network) -> Result<Self, AccessError> {
         let mut constants = Vec::new();
@@ -30,7 +29,6 @@ impl Constants {
     /// Gives them to a device, which goes on as the one that they are from would have.
     ///
     /// # Errors
-    ///
     /// As for [`Constants::read`].
     pub fn write(&self, device: &mut dyn Device) -> Result<(), AccessError> {
         self.0.iter().try_for_each(|(id, cells)| device.write(*id, cells))

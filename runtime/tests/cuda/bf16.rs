@@ -7,9 +7,8 @@ use crate::device::opened;
 use crate::emulator::Value;
 use crate::inside::inside;
 use crate::problem::{SEED, Subject};
-use crate::reference::InCore;
 use crate::{layers, networks};
-use runtime::device::Device;
+use runtime::device::{Device, HostTensors};
 
 /// Every 16 bits are widened to what they are, and floats of all kinds are rounded as the host
 /// does.
@@ -112,13 +111,13 @@ fn an_iteration_is_the_hosts() {
         let subject = Subject::new(networks::small(name).in_bf16());
         let network = &subject.network;
         let plan = subject.plan("in-core", 130, false, None);
-        let mut in_core = InCore::new(network, SEED);
-        in_core.iterate();
+        let mut host = HostTensors::new(network, SEED);
+        host.iterate().unwrap();
         let mut device = opened(&subject, &plan);
         device.run().unwrap();
         for buffer in plan.buffers.iter().filter(|buffer| buffer.at_end) {
             let Some(tensor) = buffer.tensor else { continue };
-            let expected = &in_core.host.tensors[tensor.index()];
+            let expected = &host.tensors[tensor.index()];
             let mut found = vec![0.0; expected.len()];
             device.read(tensor, &mut found).unwrap();
             let norm = |all: &mut dyn Iterator<Item = f32>| {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use runtime::cuda::launches::{DnnKernel, dnn_call};
 use runtime::cuda::{CudaDevice, CudaOptions, open};
-use runtime::device::Device;
+use runtime::device::{Device, HostTensors};
 use runtime::layers::{AveragePool, Shape, Window};
 use runtime::network::{Network, Step};
 use schema::Plan;
@@ -13,7 +13,6 @@ use schema::Plan;
 use crate::device::opened;
 use crate::inside::{BOTH, inside};
 use crate::problem::{SEED, Subject};
-use crate::reference::InCore;
 use crate::{models, networks};
 
 /// Largest difference from the host's after an iteration, as a share of the largest value in a
@@ -30,16 +29,16 @@ fn in_core(network: Network) -> (Subject, Plan) {
 /// Runs an iteration and compares what outlives it with the host's.
 fn compare(subject: &Subject, plan: &Plan, device: &mut CudaDevice<'_>) {
     let network = &subject.network;
-    let mut in_core = InCore::new(network, SEED);
-    in_core.iterate();
+    let mut host = HostTensors::new(network, SEED);
+    host.iterate().unwrap();
     device.run().unwrap_or_else(|error| panic!("{}: {error:?}", network.name));
     let mut compared = 0;
     for buffer in plan.buffers.iter().filter(|buffer| buffer.at_end) {
         let Some(tensor) = buffer.tensor else { continue };
-        let expected = &in_core.host.tensors[tensor.index()];
+        let expected = &host.tensors[tensor.index()];
         let mut found = vec![0.0; expected.len()];
         device.read(tensor, &mut found).unwrap();
-        let off = in_core.host.difference(tensor, expected, &found);
+        let off = host.difference(tensor, expected, &found);
         assert!(off <= TOLERANCE, "{}, {}: {off}", network.name, network.tensor(tensor).name);
         compared += 1;
     }

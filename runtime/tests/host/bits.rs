@@ -5,27 +5,27 @@ use std::collections::BTreeMap;
 
 use planner::methods::{Method, all};
 use planner::{CodecOptions, NoMonitor, Problem, plan};
-use runtime::device::Device;
 use runtime::device::host::{HostDevice, HostOptions};
+use runtime::device::{Device, HostTensors};
 use runtime::network::Network;
 use schema::{Action, Basis, Bytes, Document, Plan, Task, TensorId, Trace};
 
 use crate::networks;
 use crate::problem::{self, SEED};
-use crate::reference::{InCore, assert_left, seed_of};
+use crate::reference::{assert_left, outcome, seed_of};
 
 const ITERATIONS: u64 = 10;
 
 /// What in-core execution leaves after some iterations.
 fn in_core(network: &Network) -> BTreeMap<TensorId, Vec<u32>> {
-    let mut reference = InCore::new(network, SEED);
+    let mut reference = HostTensors::new(network, SEED);
     for iteration in 0..ITERATIONS {
         if let Some((tensor, cells)) = seed_of(network, SEED, iteration) {
-            reference.host.tensors[tensor.index()] = cells;
+            reference.tensors[tensor.index()] = cells;
         }
-        reference.iterate();
+        reference.iterate().unwrap();
     }
-    reference.outcome()
+    outcome(network, &reference)
 }
 
 /// Runs a plan as long, and holds it against what in-core execution left.

@@ -4,8 +4,7 @@ use runtime::device::Device;
 use runtime::device::host::{HostDevice, HostOptions};
 use schema::Task;
 
-use crate::networks;
-use crate::problem::{self, SEED, Subject, planned, sz, zfp, zvc};
+use crate::problem::{self, SEED, Subject, sz, zfp, zvc};
 use crate::reference::{assert_left, left_in_core};
 
 /// Zeros are fewer than the plan was told, so that tensors go out as they are.
@@ -37,12 +36,12 @@ fn data_that_does_worse_than_was_reserved_for_goes_out_as_it_is() {
 
 #[test]
 fn a_network_trains_under_lossy_codecs() {
-    let network = networks::small("vgg");
-    let trace = problem::trace(&network);
+    let subject = Subject::small("vgg");
+    let Subject { network, trace } = &subject;
     for (method, codec) in [("cswap+", zfp()), ("comet", sz(1e-3))] {
-        let plan = planned(&trace, &problem::machine(true), method, 80, Some(&codec));
+        let plan = subject.plan(method, 80, true, Some(&codec));
         let options = HostOptions { seed: SEED, ..HostOptions::new(problem::link(50_000)) };
-        let mut device = HostDevice::new(&network, &trace, &plan, &options).unwrap();
+        let mut device = HostDevice::new(network, trace, &plan, &options).unwrap();
         let mut losses = Vec::new();
         for _ in 0..20 {
             device.run().unwrap_or_else(|error| panic!("{method}: {error:?}"));

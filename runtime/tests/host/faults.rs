@@ -7,14 +7,13 @@ use runtime::device::{AccessError, ActionError, Device, DeviceError, Fault, RunF
 use schema::{Bytes, Lane, Plan, Task, Trace};
 
 use crate::networks;
-use crate::problem::{self, planned, zvc};
+use crate::problem::{self, Subject, zvc};
 
 /// A plan of the small VGG, and its network and trace.
 fn with_plan(method: &str, check: impl Fn(&runtime::network::Network, &Trace, &Plan)) {
-    let network = networks::small("vgg");
-    let trace = problem::trace(&network);
-    let plan = planned(&trace, &problem::machine(true), method, 65, Some(&zvc(0)));
-    check(&network, &trace, &plan);
+    let subject = Subject::small("vgg");
+    let plan = subject.plan(method, 65, true, Some(&zvc(0)));
+    check(&subject.network, &subject.trace, &plan);
 }
 
 /// How an iteration fails with a fault.

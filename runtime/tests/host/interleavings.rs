@@ -3,26 +3,25 @@
 use std::time::Duration;
 
 use runtime::device::host::{HostDevice, HostOptions};
-use runtime::device::{Delays, Device};
+use runtime::device::{Delays, Device, HostTensors};
 use schema::TensorId;
 
-use crate::networks;
-use crate::problem::{self, SEED, planned, zvc};
-use crate::reference::{InCore, assert_left, left_in_core};
+use crate::problem::{self, SEED, Subject, zvc};
+use crate::reference::{assert_left, left_in_core, outcome};
 
 /// So many iterations with delays before half of the actions; every few of them a new device with
 /// other delays.
 fn ends_with_the_same_bits(method: &str, runs: u64) {
     const RUNS_EACH: u64 = 25;
-    let network = networks::small("vgg");
-    let trace = problem::trace(&network);
-    let plan = planned(&trace, &problem::machine(true), method, 65, Some(&zvc(0)));
-    let expected = left_in_core(&network, SEED, RUNS_EACH as usize);
+    let subject = Subject::small("vgg");
+    let Subject { network, trace } = &subject;
+    let plan = subject.plan(method, 65, true, Some(&zvc(0)));
+    let expected = left_in_core(network, SEED, RUNS_EACH as usize);
     for seed in 0..runs / RUNS_EACH {
         let delays = Some(Delays { seed, longest: Duration::from_micros(30) });
         let link = problem::link(50_000);
         let options = HostOptions { seed: SEED, delays, ..HostOptions::new(link) };
-        let mut device = HostDevice::new(&network, &trace, &plan, &options).unwrap();
+        let mut device = HostDevice::new(network, trace, &plan, &options).unwrap();
         for _ in 0..RUNS_EACH {
             device.run().unwrap_or_else(|error| panic!("{method}, delays {seed}: {error:?}"));
         }
@@ -40,31 +39,31 @@ fn a_thousand_runs_with_random_delays() {
 
 #[test]
 fn constants_begin_where_they_ended_and_may_be_rewritten() {
-    let network = networks::small("alexnet");
-    let trace = problem::trace(&network);
-    let plan = planned(&trace, &problem::machine(false), "tide", 70, None);
+    let subject = Subject::small("alexnet");
+    let Subject { network, trace } = &subject;
+    let plan = subject.plan("tide", 70, false, None);
     let options = HostOptions { seed: SEED, ..HostOptions::new(problem::link(50_000)) };
-    let mut device = HostDevice::new(&network, &trace, &plan, &options).unwrap();
-    let mut reference = InCore::new(&network, SEED);
+    let mut device = HostDevice::new(network, trace, &plan, &options).unwrap();
+    let mut reference = HostTensors::new(network, SEED);
     let input = network.inputs().next().expect("it has inputs");
     for iteration in 0..5 {
         let pixels = vec![0.1 * iteration as f32; network.tensor(input).elements];
         device.write(input, &pixels).unwrap();
-        reference.host.tensors[input.index()] = pixels;
+        reference.tensors[input.index()] = pixels;
         device.run().unwrap();
-        reference.iterate();
-        assert_left(&mut device, &reference.outcome(), &format!("iteration {iteration}"));
+        reference.iterate().unwrap();
+        assert_left(&mut device, &outcome(network, &reference), &format!("iteration {iteration}"));
     }
 }
 
 #[test]
 fn only_what_is_there_between_iterations_is_read_and_written() {
     use runtime::device::AccessError;
-    let network = networks::small("vgg");
-    let trace = problem::trace(&network);
-    let plan = planned(&trace, &problem::machine(false), "in-core", 105, None);
+    let subject = Subject::small("vgg");
+    let Subject { network, trace } = &subject;
+    let plan = subject.plan("in-core", 105, false, None);
     let options = HostOptions::new(problem::link(50_000));
-    let mut device = HostDevice::new(&network, &trace, &plan, &options).unwrap();
+    let mut device = HostDevice::new(network, trace, &plan, &options).unwrap();
     let loss = network.loss().expect("it has a loss");
     let not_there = |error| matches!(error, Err(AccessError::NotThere { .. }));
     assert!(not_there(device.read(loss, &mut [0.0])), "before the first iteration");

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use planner::methods::by_name;
-use planner::{CodecOptions, NoMonitor, PlanError, Problem};
+use planner::{CodecOptions, NoMonitor, Problem};
 use runtime::network::{Measured, Network};
+use runtime::profile::zeros;
 use schema::{
     Bandwidth, Bytes, BytesPerSec, CodecModel, CodecModels, Compute, Device, Fidelity, Host, Link,
     Machine, ModelBasis, Nanos, Origin, Plan, Provenance, RatioBand, SizeModel, TimeModel,
@@ -13,16 +14,14 @@ use schema::{
 };
 
 use crate::networks;
-use crate::reference::InCore;
 
 pub const SEED: u64 = 5;
 
 /// The trace of a network, with the sparsity of its first iteration.
 pub fn trace(network: &Network) -> Trace {
-    let mut first = InCore::new(network, SEED);
-    first.iterate();
     let durations = network.ops().iter().map(|op| Nanos(2_000 + op.work.flops / 2));
-    let measured = Measured { durations: durations.collect(), sparsity: first.sparsity() };
+    let measured =
+        Measured { durations: durations.collect(), sparsity: zeros(network, 1, SEED).unwrap() };
     let provenance = Provenance::new(Origin::Modelled, "none", "a test");
     network.trace(&measured, provenance)
 }
@@ -102,38 +101,6 @@ pub fn zfp() -> CodecModels {
     models("zfp", Some(8.0), Fidelity::FixedRate, size)
 }
 
-/// The plan of a method at a share of what activations and gradients take in-core.
-pub fn try_planned(
-    trace: &Trace,
-    machine: &Machine,
-    method: &str,
-    percent: u64,
-    codecs: Option<&CodecModels>,
-) -> Result<Plan, PlanError> {
-    let whole = simulator::in_core(trace);
-    let budget = whole.fixed.0 + (whole.peak.0 - whole.fixed.0) * percent / 100;
-    let mut problem = Problem::new(trace, machine, Bytes(budget));
-    problem.limits.evaluations = 100;
-    if let Some(models) = codecs {
-        let options = CodecOptions { lossy: true, ..CodecOptions::default() };
-        problem = problem.with_codecs(models, options).with_host_codecs(models, options);
-    }
-    let method = by_name(method).expect("a method");
-    planner::plan(method.as_ref(), &problem, &NoMonitor).map(planner::ProvenPlan::into_plan)
-}
-
-/// The same, which there must be.
-pub fn planned(
-    trace: &Trace,
-    machine: &Machine,
-    method: &str,
-    percent: u64,
-    codecs: Option<&CodecModels>,
-) -> Plan {
-    let plan = try_planned(trace, machine, method, percent, codecs);
-    plan.unwrap_or_else(|error| panic!("{method}: {error}"))
-}
-
 /// A network and its trace.
 pub struct Subject {
     pub network: Network,
@@ -158,7 +125,7 @@ impl Subject {
         self
     }
 
-    /// As [`planned`].
+    /// The plan of a method at a share of what activations and gradients take in-core.
     pub fn plan(
         &self,
         method: &str,
@@ -166,6 +133,17 @@ impl Subject {
         codec_lane: bool,
         codecs: Option<&CodecModels>,
     ) -> Plan {
-        planned(&self.trace, &machine(codec_lane), method, percent, codecs)
+        let whole = simulator::in_core(&self.trace);
+        let budget = whole.fixed.0 + (whole.peak.0 - whole.fixed.0) * percent / 100;
+        let machine = machine(codec_lane);
+        let mut problem = Problem::new(&self.trace, &machine, Bytes(budget));
+        problem.limits.evaluations = 100;
+        if let Some(models) = codecs {
+            let options = CodecOptions { lossy: true, ..CodecOptions::default() };
+            problem = problem.with_codecs(models, options).with_host_codecs(models, options);
+        }
+        let of_method = by_name(method).expect("a method");
+        let plan = planner::plan(of_method.as_ref(), &problem, &NoMonitor);
+        plan.unwrap_or_else(|error| panic!("{method}: {error}")).into_plan()
     }
 }

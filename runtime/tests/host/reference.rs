@@ -4,47 +4,15 @@ use std::collections::BTreeMap;
 
 use runtime::device::{Device, HostTensors};
 use runtime::network::Network;
-use schema::{OpId, TensorId};
+use schema::TensorId;
 
-/// A network and all its tensors.
-pub struct InCore<'a> {
-    network: &'a Network,
-    pub host: HostTensors<'a>,
-}
-
-impl<'a> InCore<'a> {
-    pub fn new(network: &'a Network, seed: u64) -> Self {
-        Self { network, host: HostTensors::new(network, seed) }
-    }
-
-    pub fn iterate(&mut self) {
-        for (index, op) in self.network.ops().iter().enumerate() {
-            let made = self.host.run(OpId::from_index(index));
-            let made = made.unwrap_or_else(|error| panic!("{}: {error}", op.name));
-            for (tensor, made) in op.updates.iter().chain(&op.writes).zip(made) {
-                self.host.tensors[tensor.index()] = made;
-            }
-        }
-    }
-
-    /// What outlives an iteration, bit by bit: weights, the optimizer's state, statistics, the
-    /// loss, and gradients where nothing uses them.
-    pub fn outcome(&self) -> BTreeMap<TensorId, Vec<u32>> {
-        let freed: Vec<TensorId> =
-            self.network.ops().iter().flat_map(|op| op.frees.iter().copied()).collect();
-        let all = (0..self.host.tensors.len()).map(TensorId::from_index);
-        let stays = all.filter(|id| !freed.contains(id));
-        stays.map(|id| (id, bits(&self.host.tensors[id.index()]))).collect()
-    }
-
-    /// Share of zeros of each tensor of floats.
-    pub fn sparsity(&self) -> Vec<Option<f64>> {
-        let share = |data: &Vec<f32>| {
-            let zeros = data.iter().filter(|value| value.to_bits() == 0).count();
-            Some((zeros as f64 / data.len().max(1) as f64 * 1e4).round() / 1e4)
-        };
-        self.host.tensors.iter().map(share).collect()
-    }
+/// What outlives an iteration, bit by bit: weights, the optimizer's state, statistics, the
+/// loss, and gradients where nothing uses them.
+pub fn outcome(network: &Network, host: &HostTensors) -> BTreeMap<TensorId, Vec<u32>> {
+    let freed: Vec<TensorId> = network.ops().iter().flat_map(|op| op.frees.clone()).collect();
+    let all = (0..host.tensors.len()).map(TensorId::from_index);
+    let stays = all.filter(|id| !freed.contains(id));
+    stays.map(|id| (id, bits(&host.tensors[id.index()]))).collect()
 }
 
 pub fn bits(data: &[f32]) -> Vec<u32> {
@@ -65,9 +33,9 @@ pub fn left_in_core(
     seed: u64,
     iterations: usize,
 ) -> BTreeMap<TensorId, Vec<u32>> {
-    let mut reference = InCore::new(network, seed);
-    (0..iterations).for_each(|_| reference.iterate());
-    reference.outcome()
+    let mut host = HostTensors::new(network, seed);
+    (0..iterations).for_each(|_| host.iterate().unwrap());
+    outcome(network, &host)
 }
 
 /// Holds what a device has against what in-core execution left.

@@ -4,7 +4,7 @@ use planner::{Decided, Problem, lower};
 use runtime::device::DeviceError;
 use runtime::device::host::{HostDevice, HostOptions};
 use schema::{Bytes, Document, Nanos, Plan, Role, Task};
-use simulator::{ContractError, Figures, OffloadStart, Policy, Treatment};
+use simulator::{ContractError, OffloadStart, Policy, Treatment, figures};
 
 use crate::networks;
 use crate::problem::{self, Subject, zfp};
@@ -98,8 +98,7 @@ fn a_parameter_that_moves_while_it_is_updated_is_refused() {
 
 /// What an edited plan would say of itself, so that it is refused for what was edited.
 fn predicted(plan: &schema::Plan) -> schema::Predicted {
-    let Figures { iteration, peak, arena, host_arena } = Figures::of(plan);
-    schema::Predicted { iteration, peak, arena, host_arena, bound: None }
+    schema::Predicted { bound: None, ..figures(plan) }
 }
 
 #[test]

@@ -2,14 +2,12 @@
 
 use runtime::device::host::{HostDevice, HostOptions};
 use runtime::device::{Device, MemoryUse};
-use runtime::network::Network;
 use runtime::training::{
     Constants, Course, Curves, Images, TrainingError, classifier, look_inside, train,
 };
-use schema::{Bytes, OpId, Plan, Trace};
+use schema::{Bytes, OpId, Plan};
 
-use crate::networks;
-use crate::problem::{self, SEED, planned, sz, zvc};
+use crate::problem::{self, SEED, Subject, sz, zvc};
 
 const IMAGES: Images = Images { side: 12, channels: 1, noise: 0.3, seed: 7 };
 const COURSE: Course = Course { epochs: 2, batches: 50, test_batches: 3 };
@@ -18,7 +16,8 @@ fn options() -> HostOptions {
     HostOptions { seed: SEED, ..HostOptions::new(problem::link(50_000)) }
 }
 
-fn learn(network: &Network, trace: &Trace, plan: &Plan) -> (Curves, MemoryUse) {
+fn learn(subject: &Subject, plan: &Plan) -> (Curves, MemoryUse) {
+    let Subject { network, trace } = subject;
     let mut device = HostDevice::new(network, trace, plan, &options()).unwrap();
     let mut curves = Curves::default();
     train(&mut device, network, &IMAGES, COURSE, &mut curves, usize::MAX, |_| {}).unwrap();
@@ -27,40 +26,38 @@ fn learn(network: &Network, trace: &Trace, plan: &Plan) -> (Curves, MemoryUse) {
 
 #[test]
 fn a_network_learns_alike_in_core_and_compressed() {
-    let network = classifier(&IMAGES, 16).unwrap();
-    let trace = problem::trace(&network);
-    let machine = problem::machine(true);
+    let subject = Subject::new(classifier(&IMAGES, 16).unwrap());
     let (zvc, sz) = (zvc(0), sz(1e-3));
-    let plan = |method, percent, codec| planned(&trace, &machine, method, percent, codec);
-    let (in_core, roomy) = learn(&network, &trace, &plan("in-core", 105, None));
+    let plan = |method, percent, codec| subject.plan(method, percent, true, codec);
+    let (in_core, roomy) = learn(&subject, &plan("in-core", 105, None));
     let iterations = COURSE.epochs * COURSE.batches;
     assert_eq!((in_core.losses.len(), in_core.iterations.len()), (iterations, iterations));
     assert_eq!(in_core.accuracies.len(), COURSE.epochs);
     // Guessing is right for one image in ten.
     assert!(in_core.accuracies[1] > 0.3, "{:?}", in_core.accuracies);
 
-    let (lossless, memory) = learn(&network, &trace, &plan("sc", 85, Some(&zvc)));
+    let (lossless, memory) = learn(&subject, &plan("sc", 85, Some(&zvc)));
     assert_eq!(lossless.losses, in_core.losses);
     assert_eq!(lossless.accuracies, in_core.accuracies);
     assert!(memory.arena < roomy.arena);
     assert!(in_core.copied.iter().all(|bytes| *bytes == Bytes::ZERO));
     assert!(lossless.copied.iter().all(|bytes| *bytes > Bytes::ZERO));
 
-    let (lossy, _) = learn(&network, &trace, &plan("comet", 85, Some(&sz)));
+    let (lossy, _) = learn(&subject, &plan("comet", 85, Some(&sz)));
     assert_ne!(lossy.losses, in_core.losses);
     assert!(lossy.accuracies[1] > 0.3, "{:?}", lossy.accuracies);
 }
 
 #[test]
 fn looking_inside_changes_nothing() {
-    let network = classifier(&IMAGES, 4).unwrap();
-    let trace = problem::trace(&network);
-    let plan = planned(&trace, &problem::machine(false), "in-core", 105, None);
+    let subject = Subject::new(classifier(&IMAGES, 4).unwrap());
+    let Subject { network, trace } = &subject;
+    let plan = subject.plan("in-core", 105, false, None);
     let course = Course { epochs: 1, batches: 3, test_batches: 0 };
     let losses = |looks: bool| {
-        let mut device = HostDevice::new(&network, &trace, &plan, &options()).unwrap();
+        let mut device = HostDevice::new(network, trace, &plan, &options()).unwrap();
         let mut curves = Curves::default();
-        train(&mut device, &network, &IMAGES, course, &mut curves, 2, |_| {}).unwrap();
+        train(&mut device, network, &IMAGES, course, &mut curves, 2, |_| {}).unwrap();
         assert_eq!((curves.losses.len(), curves.accuracies.len()), (2, 0));
         let mut seen = Vec::new();
         if looks {
@@ -69,10 +66,10 @@ fn looking_inside_changes_nothing() {
                 assert!(made.clone().all(|tensor| in_core.get(*tensor).is_some()));
                 seen.push(id);
             };
-            look_inside(&mut device, &network, &IMAGES, see).unwrap();
+            look_inside(&mut device, network, &IMAGES, see).unwrap();
             assert_eq!(seen.len(), network.ops().len());
         }
-        train(&mut device, &network, &IMAGES, course, &mut curves, 99, |_| {}).unwrap();
+        train(&mut device, network, &IMAGES, course, &mut curves, 99, |_| {}).unwrap();
         assert_eq!((curves.losses.len(), curves.accuracies.len()), (3, 1));
         curves.losses
     };
@@ -81,20 +78,19 @@ fn looking_inside_changes_nothing() {
 
 #[test]
 fn training_goes_on_on_another_device() {
-    let network = classifier(&IMAGES, 4).unwrap();
-    let trace = problem::trace(&network);
-    let machine = problem::machine(false);
-    let roomy = planned(&trace, &machine, "in-core", 105, None);
-    let tight = planned(&trace, &machine, "swap-all", 92, None);
+    let subject = Subject::new(classifier(&IMAGES, 4).unwrap());
+    let Subject { network, trace } = &subject;
+    let roomy = subject.plan("in-core", 105, false, None);
+    let tight = subject.plan("swap-all", 92, false, None);
     let course = Course { epochs: 2, batches: 3, test_batches: 1 };
     let outcome = |plans: [&Plan; 2], change: usize| {
         let mut curves = Curves::default();
         let mut constants = None::<Constants>;
         for (plan, until) in plans.into_iter().zip([change, course.iterations()]) {
-            let mut device = HostDevice::new(&network, &trace, plan, &options()).unwrap();
+            let mut device = HostDevice::new(network, trace, plan, &options()).unwrap();
             constants.iter().for_each(|constants| constants.write(&mut device).unwrap());
-            train(&mut device, &network, &IMAGES, course, &mut curves, until, |_| {}).unwrap();
-            constants = Some(Constants::read(&mut device, &network).unwrap());
+            train(&mut device, network, &IMAGES, course, &mut curves, until, |_| {}).unwrap();
+            constants = Some(Constants::read(&mut device, network).unwrap());
         }
         (curves.losses, curves.accuracies, constants)
     };
@@ -106,19 +102,19 @@ fn training_goes_on_on_another_device() {
     assert!(outcome([&roomy, &roomy], 5).2 == expected.2);
     let other = Course { batches: 2, ..course };
     let mut curves = Curves::default();
-    let mut device = HostDevice::new(&network, &trace, &roomy, &options()).unwrap();
-    train(&mut device, &network, &IMAGES, other, &mut curves, 9, |_| {}).unwrap();
-    let constants = Constants::read(&mut device, &network).ok();
+    let mut device = HostDevice::new(network, trace, &roomy, &options()).unwrap();
+    train(&mut device, network, &IMAGES, other, &mut curves, 9, |_| {}).unwrap();
+    let constants = Constants::read(&mut device, network).ok();
     assert!(constants != expected.2, "other weights are not the same");
 }
 
 #[test]
 fn images_that_a_network_does_not_take_are_refused() {
-    let network = networks::small("vgg");
-    let trace = problem::trace(&network);
-    let plan = planned(&trace, &problem::machine(false), "in-core", 105, None);
-    let mut device = HostDevice::new(&network, &trace, &plan, &options()).unwrap();
+    let subject = Subject::small("vgg");
+    let Subject { network, trace } = &subject;
+    let plan = subject.plan("in-core", 105, false, None);
+    let mut device = HostDevice::new(network, trace, &plan, &options()).unwrap();
     let mut curves = Curves::default();
-    let error = train(&mut device, &network, &IMAGES, COURSE, &mut curves, 1, |_| {}).unwrap_err();
+    let error = train(&mut device, network, &IMAGES, COURSE, &mut curves, 1, |_| {}).unwrap_err();
     assert!(matches!(error, TrainingError::OtherImages { .. }), "{error:?}");
 }

@@ -97,16 +97,11 @@ pub(super) fn activation(name: &str) -> Checked<Activation> {
 }
 
 pub(super) fn dtype(name: &str) -> Checked<Dtype> {
-    match name {
-        "f32" => Ok(Dtype::F32),
-        "f16" => Ok(Dtype::F16),
-        "bf16" => Ok(Dtype::Bf16),
-        _ => Err(bad("dtype", name, "write f32, f16 or bf16")),
-    }
+    Dtype::float_from_name(name).ok_or_else(|| bad("dtype", name, "write f32, f16 or bf16"))
 }
 
 pub(super) fn optimizer(name: &str) -> Checked<Optimizer> {
-    let remedy = "write none, sgd, momentum or adam";
+    let remedy = "write none, sgd, momentum, adam or adamw";
     Optimizer::from_name(name).ok_or_else(|| bad("optimizer", name, remedy))
 }
 

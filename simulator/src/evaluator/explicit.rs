@@ -14,7 +14,7 @@ impl Evaluator<'_> {
         // The next decisions have nothing in common with these.
         self.last.clear();
         self.timed_until = 0;
-        self.sequence.build_from_steps(self.model, steps)?;
+        self.sequence.build_from_steps(self.model, self.codecs, steps)?;
         self.time()
     }
 

@@ -51,10 +51,7 @@ impl Sequence {
     ) -> Result<(), Infeasible> {
         let as_itself = matches!(treatment, Treatment::Swap | Treatment::SwapEachTime);
         if as_itself && self.is_on_host(model, tensor) {
-            let left_after = self.last_position[tensor as usize];
-            self.drop_tensor(model, tensor);
-            let swap = self.copied_by[tensor as usize];
-            self.depart(tensor, swap, left_after, treatment);
+            self.leave_without_copy(model, tensor, treatment);
             return Ok(());
         }
         let bytes = model.bytes[tensor as usize];
@@ -83,6 +80,13 @@ impl Sequence {
         Ok(())
     }
 
+    /// A tensor leaves that is on the host as well.
+    pub(super) fn leave_without_copy(&mut self, model: &Model, tensor: u32, treatment: Treatment) {
+        let left_after = self.last_position[tensor as usize];
+        self.drop_tensor(model, tensor);
+        self.depart(tensor, self.copied_by[tensor as usize], left_after, treatment);
+    }
+
     /// A tensor leaves by a copy.
     pub(super) fn d2h(&mut self, swap: Swap, treatment: Treatment) {
         let id = self.swaps.len() as u32;
@@ -96,7 +100,7 @@ impl Sequence {
     }
 
     /// Whether a tensor that is on the device is on the host as well, as itself, and stays there.
-    fn is_on_host(&self, model: &Model, tensor: u32) -> bool {
+    pub(super) fn is_on_host(&self, model: &Model, tensor: u32) -> bool {
         let is_copy = |swap: &Swap| swap.tensor == tensor && swap.is_plain();
         // What no op makes may have changed in place since it was copied.
         self.copies_stay

@@ -2,14 +2,13 @@
 //!
 //! Treatments of gaps leave the order of computation to rules. Methods that make the order
 //! themselves (checkpointing schedules, online policies) state it step by step: a tensor may be
-//! made, dropped and made again as often as they like. No step names a codec: none of these methods
-//! compresses.
+//! made, dropped, compressed and made again as often as they like.
 
 use schema::{OpId, TensorId};
 
-use super::{GONE, RESIDENT, Sequence};
+use super::{GONE, RESIDENT, Sequence, is_small};
 use crate::parts::{Position, Swap, Treatment};
-use crate::{Model, NO_OP};
+use crate::{Codecs, Model, NO_OP};
 
 /// One step of an explicit schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,8 +21,20 @@ pub enum Step {
     /// Gives a tensor's memory back, after its last use before this step.
     Drop(TensorId),
     /// Copies a tensor to the host after its last use before this step, and gives its memory
-    /// back. It is copied in for the next run that reads it.
+    /// back. It is copied in for the next run that reads it. Where copies stay on the host and one
+    /// is there, nothing is copied out.
     SwapOut(TensorId),
+    /// Makes a tensor smaller by a codec, here, and gives its own memory back. The compressed form
+    /// stays on the device, or is copied out (`swapped`) and in. It is decompressed for the next run
+    /// that reads the tensor.
+    Compress {
+        /// The tensor.
+        tensor: TensorId,
+        /// The codec, by its place among the problem's.
+        codec: u8,
+        /// Whether the compressed form leaves.
+        swapped: bool,
+    },
 }
 
 /// A step that cannot be taken.
@@ -67,8 +78,14 @@ pub enum StepProblem {
     NeverMade { tensor: TensorId },
     /// A tensor that no op makes is swapped before anything used it. It waits on the device for
     /// its first use, as under treatments, which know no gap before it.
-    #[error("swaps {tensor} before anything has used it")]
+    #[error("swaps or compresses {tensor} before anything has used it")]
     NotYetUsed { tensor: TensorId },
+    /// A codec is named that does not make the tensor smaller.
+    #[error("compresses {tensor} by a codec that does not make it smaller, as far as is known")]
+    NotCompressible { tensor: TensorId },
+    /// A tensor is compressed that nothing reads from then on.
+    #[error("is missing: {tensor} is compressed, and nothing reads it again")]
+    NeverDecompressed { tensor: TensorId },
     /// The list ends before the iteration does.
     #[error("is missing: {due} is never run")]
     Unfinished {
@@ -83,7 +100,12 @@ pub enum StepProblem {
 impl Sequence {
     /// Builds and records the sequence that steps state. What is not dropped by the end and does
     /// not outlive the iteration gives its memory back after its last use.
-    pub fn build_from_steps(&mut self, model: &Model, steps: &[Step]) -> Result<(), StepError> {
+    pub fn build_from_steps(
+        &mut self,
+        model: &Model,
+        codecs: &Codecs,
+        steps: &[Step],
+    ) -> Result<(), StepError> {
         self.recording = true;
         self.restart(model);
         let mut due = 0;
@@ -94,6 +116,9 @@ impl Sequence {
                 Step::Again(op) => self.run_again(model, op, due),
                 Step::Drop(tensor) => self.drop_now(model, tensor),
                 Step::SwapOut(tensor) => self.swap_out(model, tensor),
+                Step::Compress { tensor, codec, swapped } => {
+                    self.compress_now(model, codecs, tensor, (codec, swapped))
+                }
             }
             .map_err(error)?;
         }
@@ -154,6 +179,10 @@ impl Sequence {
         if !self.was_used(model, tensor.0) {
             return Err(StepProblem::NotYetUsed { tensor });
         }
+        if self.is_on_host(model, tensor.0) {
+            self.leave_without_copy(model, tensor.0, Treatment::Swap);
+            return Ok(());
+        }
         // Copies out queue in the order of the steps: one that comes after a later use waits.
         let out_after = self.swaps.last().map_or(last_use, |swap| swap.out_after.max(last_use));
         let made_there = model.alters(self.positions[last_use as usize].op, tensor.0);
@@ -170,6 +199,22 @@ impl Sequence {
         };
         self.d2h(swap, Treatment::Swap);
         Ok(())
+    }
+
+    fn compress_now(
+        &mut self,
+        model: &Model,
+        codecs: &Codecs,
+        tensor: TensorId,
+        how: (u8, bool),
+    ) -> Result<(), StepProblem> {
+        self.is_on_device(tensor)?;
+        if !self.was_used(model, tensor.0) {
+            return Err(StepProblem::NotYetUsed { tensor });
+        }
+        let op = self.positions.last().map_or(NO_OP, |position| position.op);
+        self.pack(model, codecs, tensor.0, how, op)
+            .map_err(|_| StepProblem::NotCompressible { tensor })
     }
 
     /// Whether any run has used a tensor. One that no op makes counts as last used at position 0.
@@ -200,6 +245,10 @@ impl Sequence {
                     return Err(StepProblem::MissingAtEnd { tensor });
                 }
                 RESIDENT if !outlives => self.drop_tensor(model, tensor as u32),
+                state if !outlives && is_small(state) => {
+                    let tensor = TensorId::from_index(tensor);
+                    return Err(StepProblem::NeverDecompressed { tensor });
+                }
                 _ => {}
             }
         }

@@ -1,6 +1,5 @@
 //! `tidegate bench codecs`
 
-use clap::builder::PossibleValuesParser;
 use codecs::CodecId;
 use codecs::bench::Settings;
 use experiments::bench::{Kernels, host_codecs, kernels};
@@ -11,7 +10,7 @@ use schema::{Bytes, Dtype};
 use super::show;
 use crate::device_args::OnDevice;
 use crate::exit::{Exit, OrExit, Result};
-use crate::output::{Format, print, print_json};
+use crate::output::Format;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -23,15 +22,15 @@ pub struct Args {
     #[arg(value_name = "CODEC")]
     codecs: Vec<CodecId>,
 
-    /// Element types of the tensors
+    /// Element types of the tensors: f32, f16 or bf16
     #[arg(
         long = "dtype",
         value_name = "DTYPE",
         value_delimiter = ',',
-        value_parser = PossibleValuesParser::new(["f32", "f16", "bf16"]),
+        value_parser = dtype,
         default_value = "f32,f16,bf16"
     )]
-    dtypes: Vec<String>,
+    dtypes: Vec<Dtype>,
 
     /// Size of the tensors
     #[arg(long, value_name = "BYTES", default_value = "64MiB")]
@@ -54,7 +53,6 @@ pub struct Args {
     format: Format,
 }
 
-/// Times codecs.
 pub fn run(args: &Args) -> Result {
     let target = args.on.target()?;
     let all = || codecs::all().iter().map(|entry| entry.example.parse());
@@ -64,7 +62,7 @@ pub fn run(args: &Args) -> Result {
     };
     let settings = Settings {
         codecs,
-        dtypes: args.dtypes.iter().map(|name| dtype(name)).collect(),
+        dtypes: args.dtypes.clone(),
         bytes: usize::try_from(args.size.0).or_exit(Exit::Usage)?,
         sparsity: args.sparsity,
         seed: args.seed,
@@ -83,20 +81,13 @@ pub fn run(args: &Args) -> Result {
             runs: args.runs,
             percent: args.on.codec_sms.unwrap_or(100),
         })?;
-        return match args.format {
-            Format::Json => print_json(&measured),
-            Format::Text => print(measured),
-        };
+        return args.format.show(&measured, || measured.to_string());
     }
     show(&host_codecs(&settings)?, args.format)
 }
 
-fn dtype(name: &str) -> Dtype {
-    match name {
-        "f16" => Dtype::F16,
-        "bf16" => Dtype::Bf16,
-        _ => Dtype::F32,
-    }
+fn dtype(name: &str) -> std::result::Result<Dtype, String> {
+    Dtype::float_from_name(name).ok_or_else(|| "write f32, f16 or bf16".into())
 }
 
 /// `50%` or `0.5`.

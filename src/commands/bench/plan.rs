@@ -62,7 +62,6 @@ pub struct Args {
     format: Format,
 }
 
-/// Runs the measurement.
 pub fn run(args: &Args) -> Result {
     let methods = methods_of(&args.methods, true)?;
     let machine = read_machine(&args.machine)?;

@@ -1,6 +1,6 @@
 //! Clustered compression.
 
-use codecs::ibp::{ChunkSize, Clusters, IbpError, Placement, Rows, Table, cluster};
+use codecs::ibp::{ChunkSize, IbpError, MAX_CLUSTERS, Placement, Rows, Table, clusters_of};
 
 use super::check_rows;
 
@@ -30,32 +30,22 @@ fn kinds(rows: usize) -> Vec<u8> {
 }
 
 #[test]
-fn rows_of_several_kinds_are_told_apart_and_their_metadata_is_counted() {
+fn rows_of_several_kinds_are_told_apart() {
     let data = kinds(600);
     let rows = Rows::new(&data, ROW_BYTES).unwrap();
-    let one = cluster(rows, ChunkSize::Four, 1, 1).unwrap();
-    let found = cluster(rows, ChunkSize::Four, 16, 1).unwrap();
-    assert_eq!(one.metadata.len(), 1);
-    // Three kinds: two clusters cannot hold them, and four cost little more than three.
-    assert!((3..=4).contains(&found.metadata.len()), "{}", found.metadata.len());
-    assert!(found.net_saved > 2 * one.net_saved.max(0), "{} {}", found.net_saved, one.net_saved);
-
-    let mut table = Table::new(found.metadata, ChunkSize::Four, Placement::InPlace).unwrap();
-    table.append(rows).unwrap();
-    check_rows(&table, rows);
-    let sizes = table.sizes();
+    let table = |count| {
+        let clusters = clusters_of(rows, ChunkSize::Four, count, 1).unwrap();
+        let metadata = clusters.into_iter().map(|cluster| cluster.metadata).collect();
+        let mut table = Table::new(metadata, ChunkSize::Four, Placement::InPlace).unwrap();
+        table.append(rows).unwrap();
+        check_rows(&table, rows);
+        table.sizes()
+    };
     // A word of participation bits and a byte of each of 16 words.
-    assert_eq!(sizes.rows, 600 * (4 + 16));
-    // The bit a row that says whether it is compressed is not of the clusters.
-    assert_eq!(found.net_saved, sizes.net_saved() + sizes.row_mask as i64);
-}
-
-/// Section 6.5: "A uniform distribution is difficult to compress".
-#[test]
-fn rows_without_kinds_stay_together() {
-    let data: Vec<u8> = noise(300 * ROW_BYTES).collect();
-    let rows = Rows::new(&data, ROW_BYTES).unwrap();
-    assert_eq!(cluster(rows, ChunkSize::Four, 8, 1).unwrap().metadata.len(), 1);
+    assert_eq!(table(4).rows, 600 * (4 + 16));
+    assert!(table(1).rows > 2 * table(4).rows);
+    // Two bits a row for four clusters.
+    assert_eq!((table(1).index, table(4).index), (0, 600 * 2 / 8));
 }
 
 #[test]
@@ -63,11 +53,11 @@ fn equal_rows_and_few_rows_are_no_obstacle() {
     for rows in [1, 2, 5] {
         let data = vec![9; rows * ROW_BYTES];
         let rows = Rows::new(&data, ROW_BYTES).unwrap();
-        assert_eq!(cluster(rows, ChunkSize::Eight, 8, 1).unwrap().metadata.len(), 1);
+        assert_eq!(clusters_of(rows, ChunkSize::Eight, 8, 1).unwrap().len(), 1);
     }
     let rows = Rows::new(&[9; ROW_BYTES], ROW_BYTES).unwrap();
-    for count in [0, Clusters::MAX + 1] {
-        let refused = cluster(rows, ChunkSize::Eight, count, 1);
+    for count in [0, MAX_CLUSTERS + 1] {
+        let refused = clusters_of(rows, ChunkSize::Eight, count, 1);
         assert_eq!(refused, Err(IbpError::ClusterCount(count)));
     }
 }

@@ -1,26 +1,6 @@
 //! Bytes that nobody compressed.
 
 use codecs::ibp::{ChunkSize, IbpError, Metadata, RowCoder};
-use proptest::prelude::*;
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
-
-    #[test]
-    fn any_bytes_are_a_row_or_an_error(
-        chunk in prop::sample::select(ChunkSize::ALL.to_vec()),
-        mask in prop::collection::vec(prop_oneof![Just(0u8), Just(0xff), any::<u8>()], 1..80),
-        compressed in prop::collection::vec(prop_oneof![Just(0u8), Just(0xff), any::<u8>()], 0..900),
-    ) {
-        let row_bytes = mask.len() * chunk.bytes();
-        let mask: Vec<u8> = mask.into_iter().cycle().take(row_bytes).collect();
-        let coder = RowCoder::new(Metadata::new(mask, vec![0; row_bytes]).unwrap(), chunk).unwrap();
-        match coder.decompress(&compressed, &mut vec![0; row_bytes]) {
-            Ok(taken) => prop_assert!(taken <= compressed.len()),
-            Err(error) => prop_assert!(matches!(error, IbpError::Corrupt(_))),
-        }
-    }
-}
 
 #[test]
 fn a_row_that_is_cut_off_is_an_error_at_every_length() {

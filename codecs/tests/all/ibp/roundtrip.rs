@@ -1,6 +1,8 @@
 //! What is compressed comes back.
 
-use codecs::ibp::{ChunkSize, IbpError, Metadata, Placement, RowCoder, Rows, Table, analyse};
+use codecs::ibp::{
+    ChunkSize, IbpError, Metadata, Placement, RowCoder, Rows, Table, analyse, sample_of,
+};
 use proptest::prelude::*;
 
 use super::{check_rows, table};
@@ -133,13 +135,12 @@ fn what_is_no_row_is_refused() {
 
 #[test]
 fn a_sample_takes_each_row_at_most_once_and_in_order() {
-    let rows: Vec<u8> = (0..100).collect();
-    let rows = Rows::new(&rows, 1).unwrap();
+    let sample = |count, seed| sample_of(100, count, seed).collect::<Vec<_>>();
     for count in [0, 1, 7, 99, 100, 1000] {
-        let sample = rows.sample(count, 3);
-        assert_eq!(sample.len(), count.min(100));
-        assert!(sample.is_sorted_by(|a, b| a < b));
-        assert_eq!(sample, rows.sample(count, 3));
+        let drawn = sample(count, 3);
+        assert_eq!(drawn.len() as u64, count.min(100));
+        assert!(drawn.is_sorted_by(|a, b| a < b) && drawn.iter().all(|row| *row < 100));
+        assert_eq!(drawn, sample(count, 3));
     }
-    assert_ne!(rows.sample(7, 3), rows.sample(7, 4));
+    assert_ne!(sample(7, 3), sample(7, 4));
 }

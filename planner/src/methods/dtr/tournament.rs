@@ -135,30 +135,6 @@ mod tests {
     use super::*;
     use crate::split_mix::SplitMix;
 
-    /// Lines that come, go and change, against a look at all of them.
-    #[test]
-    fn the_largest_is_found_at_every_moment() {
-        let mut random = SplitMix::new(3);
-        let mut tournament = Tournament::new(100);
-        let mut lines = [None; 100];
-        let mut now = 0;
-        for _ in 0..20_000 {
-            now += random.below(20);
-            let player = random.below(100) as usize;
-            lines[player] = (random.below(4) > 0)
-                .then(|| ((1 + random.below(50)) as f64, now - random.below(now.min(300) + 1)));
-            tournament.set(player as u32, lines[player], now);
-            let value = |line: &Option<(f64, u64)>| line.map(|(s, from)| s * (now - from) as f64);
-            let largest = lines.iter().filter_map(value).fold(0.0, f64::max);
-            let mut wanted: Vec<u32> = (0..100).collect();
-            wanted.retain(|p| largest > 0.0 && value(&lines[*p as usize]) == Some(largest));
-            let mut found = Vec::new();
-            tournament.largest(now, |player| found.push(player));
-            found.sort_unstable();
-            assert_eq!(found, wanted);
-        }
-    }
-
     /// Twice as many players, changes and searches take about twice as many matches, not four
     /// times.
     #[test]

@@ -66,9 +66,9 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// What the relaxation says.
-    pub fn from(relaxation: &Relaxation) -> Self {
-        Self { bound: relaxation.time, price: relaxation.price }
+    /// The bound, and the relaxation's price.
+    pub fn new(bound: Nanos, relaxation: &Relaxation) -> Self {
+        Self { bound, price: relaxation.price }
     }
 
     /// A guess, while nobody has solved the relaxation: all memory is worth a tenth of the time.

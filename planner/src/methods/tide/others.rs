@@ -1,14 +1,11 @@
 //! What other methods decide, where they take little time.
 
-use super::options::policy;
 use super::packed::Packed;
-use crate::Decided;
-use crate::cut::lazy;
+use crate::Allowed;
 use crate::fit::share;
 use crate::method::DECIDED_PERMILLE;
 use crate::method::Method;
 use crate::methods::{Capuchin, Dtr, Pooch, Selective};
-use crate::runs::steps_of;
 
 /// On traces of at most so many ops, PooCH takes little time.
 const FEW_OPS: usize = 3000;
@@ -16,40 +13,23 @@ const FEW_OPS: usize = 3000;
 /// Shares of the memory, in thousandths, for which a method decides until that can be packed.
 const ROOMS: [u64; 4] = [1000, 990, 980, 965];
 
-/// The same for cuts.
-const CUT_ROOMS: [u64; 3] = [1000, 980, 950];
-
 /// The part of the effort that goes into reruns alone where a plan may copy or compress, too.
 const LESS_EFFORT: u64 = 4;
 
 impl Packed<'_> {
-    /// Where nothing is copied or compressed, tries the cuts that bound the problem, carried out as
-    /// they stand. That takes milliseconds, and holds dead tensors where treatments of gaps cannot.
-    /// What fits at its place need not fit elsewhere, nor have addresses, so they are made for less
-    /// memory, too.
-    pub fn try_cuts(&mut self) {
-        if self.problem.allowed.swap || self.problem.allowed.compress {
-            return;
-        }
-        for room in CUT_ROOMS {
-            let mut problem = self.problem.restricted_to(self.problem.allowed);
-            problem.budget = share(self.target, room);
-            for reruns in lazy(&problem).into_iter().flatten() {
-                let steps = steps_of(self.problem, &reruns);
-                if self.lower(Decided::from_steps(self.problem, steps, policy(self.problem))) {
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Tries reruns alone, what DTR does, and what Capuchin, selective checkpointing and, on traces
+    /// Tries sequences without codecs, reruns alone, what DTR does, and what Capuchin, selective checkpointing and, on traces
     /// that are not too long, PooCH decide: where little has to leave they are near the best, and
     /// what they find may have addresses where what a search found has none.
     pub fn try_others(&mut self) {
         let allowed = self.problem.allowed;
+        let place = self.fullest();
+        if allowed.compress && (allowed.swap || allowed.recompute) {
+            let without = Allowed { compress: false, ..allowed };
+            self.search_sequences(without, place, LESS_EFFORT);
+        }
         if allowed.recompute && (allowed.swap || allowed.compress) {
-            self.search_reruns(LESS_EFFORT);
+            let alone = Allowed { swap: false, recompute: true, compress: false };
+            self.search_sequences(alone, place, LESS_EFFORT);
         }
         let few = self.problem.trace.ops.len() <= FEW_OPS;
         let quick: [(&dyn Method, &[u64]); 3] =

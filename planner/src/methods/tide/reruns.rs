@@ -1,15 +1,16 @@
-//! Where nothing is copied or compressed: the search over sequences of runs.
+//! The search over sequences of runs.
 
 use rayon::prelude::*;
-use schema::Bytes;
+use simulator::Step;
 
 use super::options::policy;
 use super::packed::Packed;
-use crate::cut::lazy;
+use crate::cut::{Carried, carried, lazy};
 use crate::fit::share;
+use crate::kept_load::certain_load;
 use crate::methods::Dtr;
-use crate::runs::{Found, Parts, Rerun, Runs, reruns_of, search, steps_of};
-use crate::{Decided, Progress};
+use crate::runs::{Found, Parts, Rerun, Runs, Search, reruns_of, search, steps_of};
+use crate::{Allowed, Decided, Progress};
 
 /// What the two searches draw from.
 const SEEDS: [u64; 2] = [1, 2];
@@ -19,48 +20,126 @@ const SEEDS: [u64; 2] = [1, 2];
 const ROOMS: [(u64, u64); 8] =
     [(1000, 1), (998, 4), (994, 4), (985, 4), (970, 4), (940, 4), (900, 4), (850, 4)];
 
-/// Work per evaluation that the limits allow.
-const WORK: u64 = 50;
+/// The same for cuts that are carried out as they stand.
+const CUT_ROOMS: [u64; 3] = [1000, 980, 950];
+
+/// Work per evaluation that the limits allow, where nothing is copied and where something may be.
+const WORK: [u64; 2] = [50, 150];
+
+/// Work that it takes to evaluate a run of a sequence in which something is copied or compressed.
+const PER_RUN: u64 = 2;
 
 /// Of what was found, so many are tried until one can be packed.
 const TRIED: usize = 6;
 
+/// A plan is good enough that is slower than what a search found by no more than this part.
+const GOOD_ENOUGH: u64 = 2000;
+
+/// A copy's price against compute's, where no cut says one.
+const COPIES: [f64; 2] = [0.1, 0.1];
+
 impl Packed<'_> {
-    /// Searches for the reruns that cost least, from what cuts hold, from what DTR runs again and
-    /// from nothing.
-    pub fn search_reruns(&mut self, share_of_effort: u64) {
-        let parts = Parts::new(self.problem);
-        let mut problem = self.problem.restricted_to(self.problem.allowed);
+    /// What the cut at a place says, for shares of the memory.
+    fn cuts_at(&self, allowed: Allowed, parts: &Parts, place: usize, room: u64) -> Carried {
+        let mut problem = self.problem.restricted_to(allowed);
+        problem.budget = share(self.target, room);
+        if allowed.swap || allowed.compress {
+            return carried(&problem, parts, place);
+        }
+        let sequences = lazy(&problem).into_iter().flatten().collect();
+        Carried { sequences, copies: None }
+    }
+
+    /// Carries out the cuts that bound the problem, as they stand. That takes milliseconds, and
+    /// holds dead tensors where treatments of gaps cannot. What fits at its place need not fit
+    /// elsewhere, nor have addresses, so they are made for less memory, too.
+    pub fn try_cuts(&mut self, place: usize) {
+        let parts = Parts::new(self.problem, policy(self.problem));
+        for room in CUT_ROOMS {
+            let mut all: Vec<(u64, Vec<Step>)> = Vec::new();
+            for sequence in self.cuts_at(self.problem.allowed, &parts, place, room).sequences {
+                let steps = steps_of(self.problem, &parts, &sequence);
+                let mut evaluator = self.problem.evaluator(policy(self.problem), self.target);
+                if let Ok(outcome) = evaluator.evaluate_steps(&steps) {
+                    all.push((outcome.iteration.0, steps));
+                }
+            }
+            all.sort_by_key(|(time, _)| *time);
+            for (_, steps) in all {
+                if self.lower(Decided::from_steps(self.problem, steps, policy(self.problem))) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The op with most on the device.
+    pub fn fullest(&self) -> usize {
+        let load = certain_load(self.problem);
+        (0..load.len()).max_by_key(|op| (load[*op], std::cmp::Reverse(*op))).unwrap_or(0)
+    }
+
+    /// Searches for the sequence that costs least, from what the cut at a place holds, from what DTR
+    /// runs again and from nothing.
+    pub fn search_sequences(&mut self, allowed: Allowed, place: usize, share_of_effort: u64) {
+        let mut problem = self.problem.restricted_to(allowed);
+        let policy = policy(&problem);
+        let parts = Parts::new(&problem, policy);
+        let waits = allowed.swap || allowed.compress;
+        let budget = problem.budget;
         problem.budget = self.target;
-        let mut given: Vec<Vec<Rerun>> = lazy(&problem).into_iter().flatten().collect();
-        given.extend(Dtr::run(&problem, self.target).map(|run| reruns_of(&run.steps)));
-        let effort = self.problem.limits.evaluations * WORK / share_of_effort;
+        let cuts = self.cuts_at(allowed, &parts, place, 1000);
+        let mut given: Vec<Vec<Rerun>> = cuts.sequences;
+        if allowed.recompute {
+            given.extend(Dtr::run(&problem, self.target).map(|run| reruns_of(&run.steps)));
+        }
+        problem.budget = budget;
+        let effort = problem.limits.evaluations * WORK[usize::from(waits)] / share_of_effort;
+        let total = problem.trace.total_time().0;
+        let mut fastest = u64::MAX;
         for (room, part) in ROOMS {
-            let budget = share(self.target, room).0 as i64;
+            let target = share(self.target, room);
             let proceed = |done: u64, of: u64| {
-                self.monitor.proceed(Progress { phase: "reruns", done: done.min(of), of })
+                self.monitor.proceed(Progress { phase: "sequences", done: done.min(of), of })
             };
-            let chains = SEEDS
-                .par_iter()
-                .map(|seed| search(&parts, budget, &given, (seed + room, effort / part), &proceed));
+            let chains = SEEDS.par_iter().map(|seed| {
+                let mut evaluator = problem.evaluator(policy, target);
+                let mut judge = |reruns: &[Rerun]| {
+                    let steps = steps_of(&problem, &parts, reruns);
+                    let time = evaluator.evaluate_steps(&steps).map(|found| found.iteration.0);
+                    (time.ok().map(|time| time - total), PER_RUN * steps.len() as u64)
+                };
+                let how = Search {
+                    budget: target.0 as i64,
+                    given: &given,
+                    seed: seed + room,
+                    effort: effort / part,
+                    copies: cuts.copies.unwrap_or(COPIES),
+                    proceed: &proceed,
+                };
+                search(&parts, how, waits.then_some(&mut judge))
+            });
             let mut found: Vec<Found> = chains.collect::<Vec<_>>().concat();
             // Stable: of equals, the first search's comes first.
             found.sort_by_key(|found| found.cost);
-            let mut packs = false;
+            found.dedup_by(|one, other| one.reruns == other.reruns);
             for found in found.iter().take(TRIED) {
-                let steps = steps_of(self.problem, &found.reruns);
-                debug_assert_eq!(
-                    (self.problem.evaluator(policy(self.problem), Bytes(budget as u64)))
-                        .evaluate_steps(&steps)
-                        .map(|outcome| (outcome.peak.0, outcome.recompute.0)),
-                    Ok((Runs::with(&parts, &found.reruns).peak() as u64, found.cost)),
+                let steps = steps_of(&problem, &parts, &found.reruns);
+                debug_assert!(
+                    waits
+                        || (problem.evaluator(policy, target).evaluate_steps(&steps))
+                            .map(|outcome| (outcome.peak.0, outcome.recompute.0))
+                            == Ok((Runs::with(&parts, &found.reruns).peak() as u64, found.cost)),
                 );
-                if self.lower(Decided::from_steps(self.problem, steps, policy(self.problem))) {
-                    packs = true;
+                if self.lower(Decided::from_steps(&problem, steps, policy)) {
                     break;
                 }
             }
-            if packs || !self.monitor.proceed(Progress { phase: "addresses", done: 1, of: 1 }) {
+            fastest = fastest.min(found.first().map_or(u64::MAX, |found| total + found.cost));
+            let good_enough = fastest.saturating_add(fastest / GOOD_ENOUGH);
+            if self.is_within(good_enough)
+                || !self.monitor.proceed(Progress { phase: "addresses", done: 1, of: 1 })
+            {
                 return;
             }
             given.splice(0..0, found.into_iter().take(2).map(|found| found.reruns));

@@ -143,33 +143,13 @@ fn remove(live: &mut Vec<(u64, u64, BufferId)>, plan: &Plan, buffer: BufferId) {
 mod tests {
     use planner::methods::InCoreMethod;
     use planner::{NoMonitor, Problem};
-    use schema::{BytesPerSec, Compute, Device, Host, Machine};
 
-    use super::super::link::tests::link;
     use super::*;
     use crate::network::tests::{tiny, trace};
 
     fn plan() -> Plan {
         let trace = trace(&tiny(2, 16));
-        let machine = Machine {
-            name: "test".into(),
-            description: "made up".into(),
-            device: Device {
-                name: "test".into(),
-                memory: Bytes(1 << 30),
-                reserved: Bytes(0),
-                compute: Compute {
-                    f32_flops: 1,
-                    f16_flops: 1,
-                    memory_bandwidth: BytesPerSec(1),
-                    codec_lane: false,
-                    beside_codec: 1.0,
-                },
-            },
-            host: Host { memory: Bytes(0) },
-            link: link(1),
-            sources: Default::default(),
-        };
+        let machine = scenarios::machine("p100").unwrap();
         let problem = Problem::new(&trace, &machine, Bytes(1 << 20));
         planner::plan(&InCoreMethod, &problem, &NoMonitor).unwrap().into_plan()
     }
