@@ -18,12 +18,22 @@ pub struct Decided {
     pub steps: Option<Vec<Step>>,
     /// Memory is given back when the framework did so, not after the last use.
     pub as_recorded: bool,
+    /// Where a method that has its decisions from several places has these from.
+    pub from: Option<&'static str>,
 }
+
+/// What the settings of a plan have where its method says where its decisions are from.
+pub const FROM: &str = "from";
 
 impl Decided {
     /// Decisions about some gaps, which leave the order of computation to the trace.
     pub fn new(treatments: Vec<Treatment>, policy: Policy, considered: Vec<GapId>) -> Self {
-        Self { treatments, policy, considered, steps: None, as_recorded: false }
+        Self { treatments, policy, considered, steps: None, as_recorded: false, from: None }
+    }
+
+    /// The same decisions, of which a plan's settings say where they are from.
+    pub(crate) fn taken_from(self, from: &'static str) -> Self {
+        Self { from: Some(from), ..self }
     }
 
     pub(crate) fn about_feature_maps(

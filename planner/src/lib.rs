@@ -34,7 +34,7 @@ mod spread;
 pub use bound::{Bound, bound, tightened};
 pub use codecs::{CodecOptions, CodecTable};
 pub use cut::least_budget;
-pub use decided::Decided;
+pub use decided::{Decided, FROM};
 pub use error::PlanError;
 use error::Result;
 pub use feature_maps::feature_maps;

@@ -14,6 +14,7 @@ mod pack;
 use schema::{Bytes, Choice, Decision, Document, Plan, Predicted, Reference};
 use simulator::{Evaluator, Infeasible, Model, Treatment, figures};
 
+use crate::decided::FROM;
 use crate::{Decided, PlanError, Problem, Result};
 pub(crate) use pack::Effort;
 
@@ -64,7 +65,7 @@ pub(crate) fn lower_with(
     let codec_lane = evaluator.codec_lane().filter(|_| !record.packings.is_empty());
     let mut plan = Plan {
         method: String::new(),
-        settings: Default::default(),
+        settings: decided.from.map(|from| (FROM.into(), from.into())).into_iter().collect(),
         recipe: problem.trace.provenance.recipe.clone(),
         trace: Reference { name: problem.trace.title(), digest: problem.trace_digest().clone() },
         machine: Reference { name: problem.machine.name.clone(), digest: problem.machine.digest() },

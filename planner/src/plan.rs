@@ -43,7 +43,7 @@ pub fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Re
     let mut plan = plan?;
     monitor.found(plan.predicted.iteration);
     plan.method = method.name().to_string();
-    plan.settings = method.settings();
+    plan.settings.extend(method.settings());
     if monitor.cancelled() {
         let what = "before the search was done: the best plan until then";
         plan.settings.insert(INTERRUPTED.to_string(), what.to_string());

@@ -1,4 +1,4 @@
-//! Schedules of recomputation as sequences of runs.
+//! Schedules as sequences of runs.
 //!
 //! A schedule is the trace's ops in their order, with reruns put in anywhere after an op's first
 //! run. What is on the device when is no decision: what a run makes stays until the last op that
@@ -8,6 +8,12 @@
 //! are held beyond their last use because a rerun reads them, tensors that are dropped twice, and
 //! reruns that serve several later ops are all in this language; one treatment per gap between two
 //! uses has none of them.
+//!
+//! A tensor comes back by a copy or a codec in the same way: an *item* stands in the sequence like a
+//! rerun that reads nothing and makes the tensor. It says how the tensor left after its last reader
+//! before. A copy in stands where it starts, if there is time for it on its lane before its tensor
+//! is read (`lanes.rs`), and another item holds the tensor until it has been copied out, so that a
+//! sequence has room for its copies. When they really happen is the evaluator's to find.
 
 mod lanes;
 mod load;

@@ -7,12 +7,13 @@ use common::judge;
 use common::random::{self, Random};
 use planner::{Decided, PlanError, Problem, bound, lower};
 use schema::{Bytes, OpId, TensorId, Trace};
-use simulator::{Infeasible, Model, Policy, ProvenPlan, Step, StepProblem};
+use simulator::{Infeasible, Policy, ProvenPlan, Step, StepProblem};
 
 /// A random schedule that computes the trace: ops are run again for no reason or because
-/// something is missing, and tensors are dropped or swapped at any time.
+/// something is missing, and tensors are dropped, swapped or compressed at any time.
 struct Scheduler<'a> {
     trace: &'a Trace,
+    problem: &'a Problem<'a>,
     producer: Vec<Option<OpId>>,
     recomputable: Vec<bool>,
     on_device: Vec<bool>,
@@ -21,7 +22,8 @@ struct Scheduler<'a> {
 }
 
 impl<'a> Scheduler<'a> {
-    fn new(trace: &'a Trace, model: &Model) -> Self {
+    fn new(problem: &'a Problem<'a>) -> Self {
+        let (trace, model) = (problem.trace, &problem.model);
         let tensors = 0..trace.tensors.len();
         let producer: Vec<_> =
             tensors.clone().map(|t| model.producer(TensorId::from_index(t))).collect();
@@ -42,6 +44,7 @@ impl<'a> Scheduler<'a> {
         }
         Self {
             trace,
+            problem,
             on_device: constant,
             on_host: vec![false; producer.len()],
             producer,
@@ -82,10 +85,14 @@ impl<'a> Scheduler<'a> {
         self.trace.ops[..next as usize].iter().any(used)
     }
 
+    fn is_read_from(&self, tensor: TensorId, next: u32) -> bool {
+        self.trace.ops[next as usize..].iter().any(|op| op.reads.contains(&tensor))
+    }
+
     fn disturb(&mut self, random: &mut Random, next: u32) {
         let tensor = TensorId(random.below(self.on_device.len() as u64) as u32);
         let index = tensor.index();
-        match random.below(3) {
+        match random.below(4) {
             0 if self.on_device[index]
                 && self.recomputable[index]
                 && self.producer[index].is_some() =>
@@ -98,7 +105,18 @@ impl<'a> Scheduler<'a> {
                 self.on_host[index] = true;
                 self.steps.push(Step::SwapOut(tensor));
             }
-            2 if next > 0 => {
+            2 if self.on_device[index] && self.is_read_from(tensor, next) => {
+                let codecs = 0..self.problem.codecs.costs.len() as u8;
+                let mut smaller =
+                    codecs.filter(|c| self.problem.codecs.costs.cost(*c, tensor).is_some());
+                if let (true, Some(codec)) = (self.was_used(tensor, next), smaller.next()) {
+                    self.on_device[index] = false;
+                    self.on_host[index] = true;
+                    let swapped = random.one_in(2);
+                    self.steps.push(Step::Compress { tensor, codec, swapped });
+                }
+            }
+            3 if next > 0 => {
                 let op = OpId(random.below(next.into()) as u32);
                 let writes = &self.trace.ops[op.index()].writes;
                 if !writes.is_empty() && writes.iter().all(|t| self.recomputable[t.index()]) {
@@ -139,14 +157,14 @@ fn small_trace(random: &mut Random) -> Trace {
 #[test]
 fn plans_of_random_schedules_are_safe_and_as_fast_as_evaluated() {
     let mut planned = 0;
-    let mut again = 0;
+    let (mut again, mut compressed) = (0, 0);
     for seed in 0..4_000 {
         let random = &mut Random::new(seed);
         let trace = small_trace(random);
         let machine = random::machine(random);
         let policy = random::policy(random);
-        let mut problem = Problem::new(&trace, &machine, Bytes(1 << 40));
-        let steps = Scheduler::new(&trace, &problem.model).schedule(random);
+        let mut problem = random::problem(random, &trace, &machine);
+        let steps = Scheduler::new(&problem).schedule(random);
         let mut evaluator = problem.evaluator(policy, problem.budget);
         let unlimited = evaluator.evaluate_steps(&steps);
         let unlimited = unlimited.unwrap_or_else(|e| panic!("seed {seed}: {e}\n{steps:?}"));
@@ -170,9 +188,9 @@ fn plans_of_random_schedules_are_safe_and_as_fast_as_evaluated() {
         // exactly where nothing is copied, and else it may wait for less.
         let (plan_time, evaluated) = (plan.predicted.iteration, outcome.iteration);
         let copies = plan.actions.iter().any(|a| a.host.is_some());
-        if !copies {
+        if !copies && !plan.codec_lane {
             assert_eq!(plan_time, evaluated, "seed {seed}");
-        } else if plan.both_directions_permille == 1000 {
+        } else if plan.both_directions_permille == 1000 && plan.beside_codec_permille == 1000 {
             assert!(plan_time <= evaluated, "seed {seed}: {plan_time}, evaluated {evaluated}");
         }
         let bound = bound(&problem).time();
@@ -182,8 +200,10 @@ fn plans_of_random_schedules_are_safe_and_as_fast_as_evaluated() {
         );
         planned += 1;
         again += usize::from(outcome.recompute.0 > 0);
+        compressed += usize::from(outcome.codec.0 > 0);
     }
-    assert!(planned > 1_500 && again > 700, "only {planned}, {again} of them recompute");
+    let counts = format!("{planned}, {again} of them recompute, {compressed} compress");
+    assert!(planned > 1_500 && again > 700 && compressed > 300, "only {counts}");
 }
 
 /// Evaluating steps and evaluating treatments with one evaluator do not disturb each other.
@@ -193,8 +213,8 @@ fn an_evaluator_takes_steps_and_treatments_in_turn() {
         let random = &mut Random::new(seed);
         let trace = small_trace(random);
         let machine = random::machine(random);
-        let problem = Problem::new(&trace, &machine, Bytes(1 << 40));
-        let steps = Scheduler::new(&trace, &problem.model).schedule(random);
+        let problem = random::problem(random, &trace, &machine);
+        let steps = Scheduler::new(&problem).schedule(random);
         let treatments = random::treatments(random, &problem);
         let new = || problem.evaluator(Policy::EARLY, problem.budget);
         let mut evaluator = new();

@@ -25,6 +25,7 @@ impl Method for InCoreMethod {
             considered: problem.feature_maps.clone(),
             steps: None,
             as_recorded: true,
+            from: None,
         })
     }
 }

@@ -19,28 +19,27 @@ use anneal::{Chain, Found, Known};
 use options::{Options, policy};
 use packed::{Packed, decided};
 
-/// Our own method. All gaps that matter are decided about together, each with any treatment that
-/// is allowed, any codec included.
+/// Our own method: keep, swap, recompute and compress, decided together.
 ///
-/// 1. A first plan comes from giving up, where memory is fullest, what is cheapest per byte
-///    (`quick.rs`). It is there in milliseconds, and annealed while the relaxation is solved.
-/// 2. The [relaxation](crate::relax) is solved once. It says what a plan with fractions of tensors
-///    would do, what a byte of memory is worth, and what no plan can beat. Rounded, it is a plan
-///    that needs a little too much memory or waits a little for the link.
-/// 3. From there, several chains of simulated annealing (Kirkpatrick et al., 1983) change one to
-///    three treatments at a time. What is judged is the evaluator's iteration time, exact with all
-///    stalls, and where memory does not suffice the excess at its price from the relaxation. The
-///    price rises while everything tried is too large and falls while everything fits (strategic
-///    oscillation, Glover 1977), so that the search walks along the edge of what fits.
+/// 1. A first plan is the [minimum cut](crate::bound) of the fullest op, carried out as it stands,
+///    copies and reruns as late as can be. Where that does not fit, what is cheapest per byte is
+///    given up where memory is fullest (`quick.rs`). It is there in milliseconds.
+/// 2. Where nothing is compressed, a search over sequences of runs (`runs.rs`) begins from what cuts
+///    hold, from what DTR runs again and from nothing, ruins a little and repairs it, again and again.
+///    A copy in stands in the sequence like a rerun, so that a plan may hold dead tensors, share
+///    reruns, drop twice and copy in between, which one treatment per gap cannot say. With copies,
+///    what is judged is the evaluator's iteration time, exact with all stalls.
+/// 3. Where codecs may be used, several chains of simulated annealing (Kirkpatrick et al., 1983)
+///    change one to three treatments of gaps at a time, from the [relaxation](crate::relax), rounded.
+///    Where memory does not suffice, the excess has its price from the relaxation. The price rises
+///    while everything tried is too large and falls while everything fits (strategic oscillation,
+///    Glover 1977). Sequences without codecs are tried at the end.
+/// 4. What other methods decide that take little time is tried last (`others.rs`).
 ///
-/// Where a plan may only recompute, none of this is needed: a search over sequences of runs (`runs.rs`)
-/// begins from what the bound's cuts hold, from what DTR runs again and from nothing, and may hold
-/// dead tensors and share reruns, which one treatment per gap cannot say. Where it may do more, the
-/// same search is tried at the end, as is what other methods decide that take little time (`others.rs`).
-///
-/// A search ends when its evaluations are used up or its plan is as fast as the bound. Chains are
-/// independent and their seeds fixed: the same problem gives the same plan on any number of
-/// threads. Told to stop, the search ends with the best plan that it has.
+/// A search ends when its evaluations or its work are used up or its plan is as fast as the bound.
+/// Chains are independent and their seeds fixed: the same problem gives the same plan on any number
+/// of threads. Told to stop, the search ends with the best plan that it has. The plan's settings say
+/// where it is from.
 pub struct Tide;
 
 /// Chains: the seed, and the temperature at which each begins, in millionths of the iteration. The
@@ -63,7 +62,7 @@ impl Method for Tide {
     fn about(&self) -> About {
         About {
             name: "tide",
-            summary: "all decisions together, by annealing from a relaxation",
+            summary: "all decisions together, by a search over sequences of runs from minimum cuts",
             source: "tidegate",
         }
     }

@@ -17,9 +17,10 @@ const ROOMS: [u64; 4] = [1000, 990, 980, 965];
 const LESS_EFFORT: u64 = 4;
 
 impl Packed<'_> {
-    /// Tries sequences without codecs, reruns alone, what DTR does, and what Capuchin, selective checkpointing and, on traces
-    /// that are not too long, PooCH decide: where little has to leave they are near the best, and
-    /// what they find may have addresses where what a search found has none.
+    /// Tries sequences without codecs, reruns alone, what DTR does, and what Capuchin, selective
+    /// checkpointing and, on traces that are not too long, PooCH decide: where little has to leave
+    /// they are near the best, and what they find may have addresses where what a search found has
+    /// none.
     pub fn try_others(&mut self) {
         let allowed = self.problem.allowed;
         let place = self.fullest();
@@ -39,7 +40,7 @@ impl Packed<'_> {
             for room in rooms {
                 let target = share(self.target, *room);
                 let Ok(decided) = method.decide(self.problem, target, self.monitor) else { break };
-                if self.lower(decided) {
+                if self.lower(decided.taken_from(method.name())) {
                     break;
                 }
             }

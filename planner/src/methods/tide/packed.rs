@@ -57,7 +57,10 @@ impl<'a> Packed<'a> {
             let Some((_, treatments)) = start else { break };
             let decided = decided(self.problem, self.options, treatments);
             match lower_with(self.problem, self.target, &decided, Effort::Little) {
-                Ok(plan) => return self.keep(plan.predicted.iteration, decided),
+                Ok(plan) => {
+                    let decided = decided.taken_from("the cheapest per byte");
+                    return self.keep(plan.predicted.iteration, decided);
+                }
                 Err(PlanError::Fragmented { short_by, budget }) => {
                     room = share(shrunk(room, budget, short_by), 985);
                 }
@@ -79,7 +82,7 @@ impl<'a> Packed<'a> {
             if self.is_within(time) {
                 break;
             }
-            self.lower(decided(self.problem, self.options, treatments));
+            self.lower(decided(self.problem, self.options, treatments).taken_from("annealing"));
         }
     }
 

@@ -66,7 +66,8 @@ impl Packed<'_> {
             }
             all.sort_by_key(|(time, _)| *time);
             for (_, steps) in all {
-                if self.lower(Decided::from_steps(self.problem, steps, policy(self.problem))) {
+                let decided = Decided::from_steps(self.problem, steps, policy(self.problem));
+                if self.lower(decided.taken_from("a minimum cut")) {
                     return;
                 }
             }
@@ -131,7 +132,8 @@ impl Packed<'_> {
                             .map(|outcome| (outcome.peak.0, outcome.recompute.0))
                             == Ok((Runs::with(&parts, &found.reruns).peak() as u64, found.cost)),
                 );
-                if self.lower(Decided::from_steps(&problem, steps, policy)) {
+                let decided = Decided::from_steps(&problem, steps, policy);
+                if self.lower(decided.taken_from("sequences of runs")) {
                     break;
                 }
             }
