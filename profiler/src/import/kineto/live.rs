@@ -1,0 +1,181 @@
+//! Which live storage an op was given, told from its size: a profiler's file names no tensors.
+//!
+//! The rules, from the surest on. A backward node is given gradients of the sizes that it states, and
+//! what its forward op (of the same sequence number) read or made. What has the sizes of a parameter is
+//! one. Of several storages that fit, the one that was made last and nothing has read; then, for what
+//! is read again, the one that was read least often and longest ago, which is a branch, except that
+//! linear layers side by side read what the last one read. Sizes that nothing has are those of a part
+//! of what was last viewed.
+
+use std::collections::BTreeMap;
+
+use schema::OpKind;
+
+use super::file::Input;
+
+/// A storage while it lives, and what came of it.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub bytes: u64,
+    /// The op that made it; absent: it was there before the iteration.
+    pub made_by: Option<usize>,
+    pub freed_by: Option<usize>,
+    /// Whether its memory was given back in the iteration.
+    pub freed: bool,
+    /// Ops that read or change it, in order.
+    pub uses: Vec<usize>,
+    pub changes: Vec<usize>,
+    /// Whether nothing has read what is in it now.
+    fresh: bool,
+    kind: OpKind,
+    in_backward: bool,
+    /// Whether a batch norm has read it.
+    normalised: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Blocks {
+    pub all: Vec<Block>,
+    /// Those that live, by size, in the order of their making.
+    live: BTreeMap<u64, Vec<usize>>,
+    /// What was viewed last, and whether as something larger.
+    viewed: Vec<(usize, bool)>,
+}
+
+/// Who asks.
+#[derive(Clone, Copy)]
+pub(super) struct Reader {
+    pub op: usize,
+    pub kind: OpKind,
+    /// It reads gradients only.
+    pub gradients: bool,
+}
+
+/// How many storages of one size are looked at, from the youngest on.
+const LOOKED_AT: usize = 512;
+
+impl Blocks {
+    pub fn add(&mut self, bytes: u64, made_by: Option<usize>, kind: OpKind, in_backward: bool) -> usize {
+        let index = self.all.len();
+        self.live.entry(bytes).or_default().push(index);
+        self.all.push(Block {
+            bytes,
+            made_by,
+            freed_by: None,
+            freed: false,
+            uses: Vec::new(),
+            changes: Vec::new(),
+            fresh: made_by.is_some(),
+            kind,
+            in_backward,
+            normalised: false,
+        });
+        index
+    }
+
+    /// An op is known to have made a storage.
+    pub fn make(&mut self, index: usize, op: usize, kind: OpKind, in_backward: bool) {
+        let block = &mut self.all[index];
+        (block.made_by, block.fresh) = (Some(op), true);
+        (block.kind, block.in_backward) = (kind, in_backward);
+    }
+
+    /// Gives a storage's memory back, after an op or before all.
+    pub fn free(&mut self, index: usize, by: Option<usize>) {
+        let block = &mut self.all[index];
+        (block.freed, block.freed_by) = (true, by);
+        if let Some(list) = self.live.get_mut(&block.bytes) {
+            list.retain(|live| *live != index);
+        }
+    }
+
+    /// The storage that a free without an address means: of that size, what the op before it made
+    /// within itself or else what that read; then what was used last.
+    pub fn meant_by_free(&self, bytes: u64, op: Option<usize>, inside: bool) -> Option<usize> {
+        let candidates = self.live.get(&bytes)?.iter().rev().take(LOOKED_AT);
+        candidates.copied().max_by_key(|index| {
+            let block = &self.all[*index];
+            let own = block.made_by == op && op.is_some();
+            let last = block.uses.last().copied();
+            (own == inside, last.is_some() && last == op, !block.fresh, last, block.made_by)
+        })
+    }
+
+    /// Live storages in which a tensor of that size may lie. The allocator rounds up to 512 bytes, and
+    /// leaves up to 1 MiB on what is larger than that.
+    fn fitting(&self, bytes: u64) -> impl Iterator<Item = usize> {
+        const GRAIN: u64 = 512;
+        const LARGE: u64 = 1 << 20;
+        let least = bytes.div_ceil(GRAIN) * GRAIN;
+        let most = if least > LARGE { least + LARGE } else { least };
+        // On the host nothing is rounded.
+        let sizes = self.live.range(bytes..=most).flat_map(|(_, list)| list.iter().rev().take(LOOKED_AT));
+        sizes.copied()
+    }
+
+    /// What an op was given. It is not marked as read.
+    pub fn find(&self, input: Input, reader: Reader) -> Option<usize> {
+        let known = |index: &usize| {
+            let block = &self.all[*index];
+            block.made_by != Some(reader.op) && (!reader.gradients || block.in_backward)
+        };
+        let linear = |kind| kind == OpKind::MatrixProduct;
+        let fresh = self.fitting(input.bytes).filter(known).filter(|index| {
+            let block = &self.all[*index];
+            block.fresh && !(linear(reader.kind) && linear(block.kind) && !reader.gradients)
+        });
+        if let Some(newest) = fresh.max_by_key(|index| self.all[*index].made_by) {
+            return Some(newest);
+        }
+        let again = self.fitting(input.bytes).filter(known).filter(|index| {
+            let block = &self.all[*index];
+            !block.uses.is_empty() || block.made_by.is_none()
+        });
+        if linear(reader.kind) || reader.gradients {
+            return again.max_by_key(|index| self.all[*index].uses.last());
+        }
+        let branch = again.min_by_key(|index| {
+            let block = &self.all[*index];
+            (block.normalised, block.uses.len(), block.uses.last().copied())
+        });
+        branch.or_else(|| self.part_of_viewed(input.bytes))
+    }
+
+    fn part_of_viewed(&self, bytes: u64) -> Option<usize> {
+        let holds = |(index, larger): &&(usize, bool)| {
+            let block = &self.all[*index];
+            !block.freed && (*larger || block.bytes >= bytes)
+        };
+        self.viewed.iter().rev().find(holds).map(|(index, _)| *index)
+    }
+
+    /// The first of some storages that lives and has that size.
+    pub fn first_of(&self, some: &[usize], bytes: u64) -> Option<usize> {
+        let fits = |index: &&usize| self.fitting(bytes).any(|fitting| fitting == **index);
+        some.iter().find(|index| !self.all[**index].freed && fits(index)).copied()
+    }
+
+    pub fn view(&mut self, index: usize, larger: bool) {
+        const KEPT: usize = 16;
+        if self.viewed.len() == KEPT {
+            self.viewed.remove(0);
+        }
+        self.viewed.push((index, larger));
+    }
+
+    pub fn read(&mut self, index: usize, reader: Reader) {
+        let block = &mut self.all[index];
+        block.fresh = false;
+        block.normalised |= reader.kind == OpKind::Normalisation && block.kind != OpKind::Elementwise;
+        if block.uses.last() != Some(&reader.op) {
+            block.uses.push(reader.op);
+        }
+    }
+
+    pub fn change(&mut self, index: usize, reader: Reader) {
+        self.read(index, reader);
+        let block = &mut self.all[index];
+        (block.fresh, block.kind) = (block.made_by.is_some(), reader.kind);
+        block.changes.push(reader.op);
+    }
+}
