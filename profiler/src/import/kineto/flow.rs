@@ -7,7 +7,7 @@ use std::ops::Range;
 use schema::{OpKind, Phase, Role};
 
 use super::file::{File, Input, Memory};
-use super::live::{Blocks, Reader};
+use super::live::{Blocks, GRAIN, Reader};
 use super::units::{KernelOp, Nesting};
 use crate::import::op_kind::op_kind;
 use crate::import::storages::{Storage, Unit, has_effects, is_in_place};
@@ -19,8 +19,7 @@ pub(super) struct Flow {
     pub units: Vec<Unit>,
     /// Bytes of what was there before the iteration and stays, and that no op is known to use.
     pub unused_before: u64,
-    /// Allocated bytes at the start, and at most.
-    pub start: u64,
+    /// Allocated bytes at most.
     pub peak: u64,
     /// Allocations of which no use is known, and their bytes.
     pub unknown: (u64, u64),
@@ -36,7 +35,6 @@ enum Item {
 
 struct Walk<'a> {
     file: &'a File,
-    nesting: &'a Nesting,
     /// The iteration's ops.
     ops: &'a [KernelOp],
     phases: Vec<Phase>,
@@ -44,8 +42,9 @@ struct Walk<'a> {
     addresses: HashMap<u64, usize>,
     /// Allocated outside of any op: made by the op that comes next on the thread.
     pending: HashMap<u32, Vec<usize>>,
-    /// What forward ops used and made, by autograd's number.
+    /// Forward ops by autograd's number; of those with the same, the last has a backward.
     of_sequence: HashMap<i64, usize>,
+    /// What each op used and made.
     touched: Vec<Vec<usize>>,
     /// The gradients that a node was given.
     gradients: HashMap<usize, Vec<usize>>,
@@ -65,15 +64,15 @@ pub(super) fn flow(
     window: &Range<i64>,
     base: u64,
 ) -> Flow {
+    let phases = phases(ops);
     let mut walk = Walk {
         file,
-        nesting,
         ops,
-        phases: phases(ops),
+        of_sequence: of_sequence(file, nesting, ops, &phases),
+        phases,
         blocks: Blocks::default(),
         addresses: HashMap::new(),
         pending: HashMap::new(),
-        of_sequence: HashMap::new(),
         touched: vec![Vec::new(); ops.len()],
         gradients: HashMap::new(),
         parameters: parameters(file),
@@ -86,7 +85,7 @@ pub(super) fn flow(
         walk.memory(event, None);
         level = level.saturating_add_signed(event.bytes);
     }
-    let mut flow = Flow { start: level, peak: level, ..Flow::default() };
+    let mut flow = Flow { peak: level, ..Flow::default() };
     let mut current = None;
     let mut before_first = level;
     for item in items(file, nesting, ops, memory, window) {
@@ -110,6 +109,27 @@ pub(super) fn flow(
         }
     }
     walk.finish(base, flow)
+}
+
+fn of_sequence(
+    file: &File,
+    nesting: &Nesting,
+    ops: &[KernelOp],
+    phases: &[Phase],
+) -> HashMap<i64, usize> {
+    let forward = |op: &usize| phases[*op] == Phase::Forward;
+    let by_span: HashMap<usize, usize> = (0..ops.len())
+        .filter(forward)
+        .filter_map(|op| Some((ops[op].span?, op)))
+        .collect();
+    let mut numbered: Vec<(i64, i64, usize)> = Vec::new();
+    for (index, span) in file.spans.iter().enumerate() {
+        if let (Some(number), Some(op)) = (span.sequence, by_span.get(&nesting.op_of(index))) {
+            numbered.push((number, span.start, *op));
+        }
+    }
+    numbered.sort_unstable();
+    numbered.into_iter().map(|(number, _, op)| (number, op)).collect()
 }
 
 /// Sizes of parameters: those of the gradients that autograd accumulates.
@@ -231,23 +251,18 @@ impl Walk<'_> {
         let saved = self.saved_for(op);
         let mut taken = Vec::new();
         for input in others {
-            self.give(*input, reader, [&gradients, &saved], &mut taken);
+            self.give(*input, reader, false, [&gradients, &saved], &mut taken);
         }
         match target {
             Some(_) if own.is_some() => {}
             Some(target) => {
-                if let Some(block) = self.give(target, reader, [&gradients, &saved], &mut taken) {
+                if let Some(block) = self.give(target, reader, true, [&gradients, &saved], &mut taken) {
                     self.blocks.change(block, reader);
                 }
             }
             None => {}
         }
         self.touched[op].extend(taken);
-        if let (Phase::Forward, Some(span)) = (self.phases[op], self.ops[op].span)
-            && let Some(sequence) = self.file.spans[span].sequence
-        {
-            self.of_sequence.insert(sequence, op);
-        }
     }
 
     /// Marks what an input is as read. Parameters, and what nothing fits, are none of the blocks.
@@ -255,6 +270,7 @@ impl Walk<'_> {
         &mut self,
         input: Input,
         reader: Reader,
+        written: bool,
         sure: [&[usize]; 2],
         taken: &mut Vec<usize>,
     ) -> Option<usize> {
@@ -264,12 +280,13 @@ impl Walk<'_> {
             let free: Vec<usize> = some.iter().copied().filter(|one| !taken.contains(one)).collect();
             self.blocks.first_of(&free, input.bytes)
         });
-        let gradients = parameter || backward;
-        let guess = || self.blocks.find(input, Reader { gradients, ..reader });
         let found = match sure {
             Some(block) => Some(block),
-            None if parameter && self.phases[reader.op] == Phase::Forward => None,
-            None => guess(),
+            None if input.bytes <= GRAIN || (parameter && (written || !backward)) => None,
+            None => {
+                let guess = self.blocks.find(input, Reader { gradients: backward, ..reader });
+                guess.inspect(|block| self.blocks.guessed(*block, reader))
+            }
         };
         match found {
             Some(block) => {
@@ -293,6 +310,9 @@ impl Walk<'_> {
         let mut found: Vec<usize> = Vec::new();
         let any = Reader { gradients: false, kind: OpKind::Other, ..reader };
         for input in &self.file.spans[node].inputs {
+            if input.bytes <= GRAIN {
+                continue;
+            }
             let one = self.blocks.find(*input, reader).or_else(|| self.blocks.find(*input, any));
             found.extend(one.filter(|one| !found.contains(one)));
         }

@@ -2,10 +2,10 @@
 //!
 //! The rules, from the surest on. A backward node is given gradients of the sizes that it states, and
 //! what its forward op (of the same sequence number) read or made. What has the sizes of a parameter is
-//! one. Of several storages that fit, the one that was made last and nothing has read; then, for what
-//! is read again, the one that was read least often and longest ago, which is a branch, except that
-//! linear layers side by side read what the last one read. Sizes that nothing has are those of a part
-//! of what was last viewed.
+//! one. Of several storages that fit, the one that was made last and nothing has read. What is read
+//! again is where a branch began: of what was made since the last branch ended, the one that was read
+//! least often and longest ago; but linear layers side by side read what the last one read. Sizes that
+//! nothing has are those of a part of what was last viewed. What has up to 512 bytes looks all alike.
 
 use std::collections::BTreeMap;
 
@@ -27,6 +27,9 @@ pub(super) struct Block {
     pub changes: Vec<usize>,
     /// Whether nothing has read what is in it now.
     fresh: bool,
+    /// The op that wrote what is in it now, and how many have read it since.
+    written_by: Option<usize>,
+    reads: usize,
     kind: OpKind,
     in_backward: bool,
     /// Whether a batch norm has read it.
@@ -40,6 +43,8 @@ pub(super) struct Blocks {
     live: BTreeMap<u64, Vec<usize>>,
     /// What was viewed last, and whether as something larger.
     viewed: Vec<(usize, bool)>,
+    /// The last op at which a branch ended.
+    branch_ended: usize,
 }
 
 /// Who asks.
@@ -54,6 +59,9 @@ pub(super) struct Reader {
 /// How many storages of one size are looked at, from the youngest on.
 const LOOKED_AT: usize = 512;
 
+/// What the allocator rounds up to.
+pub(super) const GRAIN: u64 = 512;
+
 impl Blocks {
     pub fn add(&mut self, bytes: u64, made_by: Option<usize>, kind: OpKind, in_backward: bool) -> usize {
         let index = self.all.len();
@@ -66,6 +74,8 @@ impl Blocks {
             uses: Vec::new(),
             changes: Vec::new(),
             fresh: made_by.is_some(),
+            written_by: made_by,
+            reads: 0,
             kind,
             in_backward,
             normalised: false,
@@ -76,7 +86,7 @@ impl Blocks {
     /// An op is known to have made a storage.
     pub fn make(&mut self, index: usize, op: usize, kind: OpKind, in_backward: bool) {
         let block = &mut self.all[index];
-        (block.made_by, block.fresh) = (Some(op), true);
+        (block.made_by, block.written_by, block.fresh) = (Some(op), Some(op), true);
         (block.kind, block.in_backward) = (kind, in_backward);
     }
 
@@ -97,14 +107,15 @@ impl Blocks {
             let block = &self.all[*index];
             let own = block.made_by == op && op.is_some();
             let last = block.uses.last().copied();
-            (own == inside, last.is_some() && last == op, !block.fresh, last, block.made_by)
+            // What a backward op saved dies with it; its gradient may be another's, too.
+            let used = last.is_some() && last == op;
+            (own == inside, !block.fresh, used, !block.in_backward, last, block.made_by)
         })
     }
 
     /// Live storages in which a tensor of that size may lie. The allocator rounds up to 512 bytes, and
     /// leaves up to 1 MiB on what is larger than that.
     fn fitting(&self, bytes: u64) -> impl Iterator<Item = usize> {
-        const GRAIN: u64 = 512;
         const LARGE: u64 = 1 << 20;
         let least = bytes.div_ceil(GRAIN) * GRAIN;
         let most = if least > LARGE { least + LARGE } else { least };
@@ -136,9 +147,19 @@ impl Blocks {
         }
         let branch = again.min_by_key(|index| {
             let block = &self.all[*index];
-            (block.normalised, block.uses.len(), block.uses.last().copied())
+            let ended = block.written_by.is_none_or(|op| op < self.branch_ended);
+            let last = block.uses.last().map_or(0, |op| op + 1);
+            (block.normalised, ended, block.reads, if ended { usize::MAX - last } else { last })
         });
         branch.or_else(|| self.part_of_viewed(input.bytes))
+    }
+
+    /// An op reads what it was found to be given.
+    pub fn guessed(&mut self, index: usize, reader: Reader) {
+        let again = !self.all[index].fresh;
+        if again && !reader.gradients && reader.kind != OpKind::MatrixProduct {
+            self.branch_ended = reader.op;
+        }
     }
 
     fn part_of_viewed(&self, bytes: u64) -> Option<usize> {
@@ -169,6 +190,7 @@ impl Blocks {
         block.normalised |= reader.kind == OpKind::Normalisation && block.kind != OpKind::Elementwise;
         if block.uses.last() != Some(&reader.op) {
             block.uses.push(reader.op);
+            block.reads += 1;
         }
     }
 
@@ -176,6 +198,7 @@ impl Blocks {
         self.read(index, reader);
         let block = &mut self.all[index];
         (block.fresh, block.kind) = (block.made_by.is_some(), reader.kind);
+        (block.written_by, block.reads, block.normalised) = (Some(reader.op), 0, false);
         block.changes.push(reader.op);
     }
 }
