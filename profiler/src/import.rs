@@ -77,7 +77,9 @@ impl fmt::Display for Format {
 
 /// A text that names no kind of recording.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a kind of recording: write dtr, opgraph, kineto, execution-trace or memory-snapshot")]
+#[error(
+    "`{0}` is not a kind of recording: write dtr, opgraph, kineto, execution-trace or memory-snapshot"
+)]
 pub struct ParseFormatError(String);
 
 impl FromStr for Format {
@@ -91,7 +93,8 @@ impl FromStr for Format {
 
 /// The kind of recording that `bytes` look like, unpacked. It only chooses the importer: a damaged
 /// recording is still recognised, so that the importer can say where it is damaged.
-pub fn detect(bytes: &[u8]) -> Option<Format> {
+pub fn detect(bytes: impl AsRef<[u8]>) -> Option<Format> {
+    let bytes = bytes.as_ref();
     // What Python's pickle writes since its second protocol.
     if matches!(bytes, [0x80, 2..=5, ..]) {
         return Some(Format::MemorySnapshot);
@@ -131,17 +134,6 @@ pub struct Recording {
     pub figures: Figures,
 }
 
-impl Recording {
-    /// The trace.
-    ///
-    /// # Errors
-    ///
-    /// Where the recording has no ops, so that nothing can be planned.
-    pub fn into_trace(self, file: &Path) -> Result<Trace, ImportError> {
-        self.trace.ok_or_else(|| ImportError::NoOps { file: file.to_path_buf() })
-    }
-}
-
 /// How a recording becomes a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportOptions {
@@ -176,12 +168,12 @@ pub enum InPlaceOps {
 /// Where it is not a whole and consistent recording. No bytes make it panic, and time and memory grow
 /// linearly with what is unpacked.
 pub fn import(
-    bytes: &[u8],
+    bytes: impl AsRef<[u8]>,
     file: &Path,
     format: Option<Format>,
     options: &ImportOptions,
 ) -> Result<Recording, ImportError> {
-    let bytes = unpack(bytes, file)?;
+    let bytes = unpack(bytes.as_ref(), file)?;
     let Some(format) = format.or_else(|| detect(&bytes)) else {
         return Err(ImportError::UnknownFormat { file: file.to_path_buf() });
     };
@@ -213,6 +205,21 @@ pub fn import(
         trace.check().map_err(invalid)?;
     }
     Ok(recording)
+}
+
+/// The trace of a recording, as [`import`] makes it.
+///
+/// # Errors
+///
+/// As [`import`]'s, and where the recording has no ops, so that nothing can be planned.
+pub fn import_trace(
+    bytes: impl AsRef<[u8]>,
+    file: &Path,
+    format: Option<Format>,
+    options: &ImportOptions,
+) -> Result<Trace, ImportError> {
+    let recording = import(bytes, file, format, options)?;
+    recording.trace.ok_or_else(|| ImportError::NoOps { file: file.to_path_buf() })
 }
 
 /// A recording whose allocations are its trace's.

@@ -8,7 +8,7 @@ use experiments::tables::Row;
 use experiments::zeros::TensorZeros;
 use networks::{NetworkOptions, modelled_trace, network_from_onnx, network_from_toml};
 use planner::{CodecOptions, Limits, NoMonitor, Problem, methods};
-use profiler::import::{Format, ImportOptions, InPlaceOps, import};
+use profiler::import::{Format, ImportOptions, InPlaceOps, import_trace};
 use runtime::profile::Needs;
 use schema::{
     Basis, Bytes, BytesPerSec, CodecModels, Direction, Document, Machine, Nanos, Plan, PlanSeries,
@@ -268,8 +268,8 @@ fn read_recording(bytes: &[u8]) -> bool {
     let mut accepted = false;
     for format in [Format::Dtr, Format::Opgraph] {
         for in_place in [InPlaceOps::AsRecorded, InPlaceOps::Alias] {
-            let options = ImportOptions { network: None, in_place };
-            if let Ok(trace) = import(text, Path::new("fuzzed"), Some(format), &options) {
+            let options = ImportOptions { in_place, ..ImportOptions::default() };
+            if let Ok(trace) = import_trace(text, Path::new("fuzzed"), Some(format), &options) {
                 trace.check().expect("what was imported is well formed");
                 in_core(&trace);
                 accepted = true;

@@ -36,16 +36,17 @@ pub(super) fn import(
     let error = |problem: String| content(path, Format::ExecutionTrace, problem);
     let file = File::read(bytes).map_err(|why| json(path, why))?;
     let iterations = iterations(&file.nodes);
-    let steps: Vec<Step> = iterations.iter().map(|(step, _)| Step {
-        step: *step,
-        time_ns: 0,
-        allocated_peak_bytes: None,
-    }).collect();
+    let steps: Vec<Step> = iterations
+        .iter()
+        .map(|(step, _)| Step { step: *step, time_ns: 0, allocated_peak_bytes: None })
+        .collect();
     let chosen = choose(&steps, options.step).map_err(error)?;
     let (step, range) = iterations[chosen].clone();
     let mut ops = outermost(&file.nodes, range);
     if ops.is_empty() {
-        return Err(error("it has no op: record with ExecutionTraceObserver around a whole step".into()));
+        return Err(error(
+            "it has no op: record with ExecutionTraceObserver around a whole step".into(),
+        ));
     }
     let mut replay = Replay::default();
     ops.retain(|op| replay.op(op));
@@ -54,7 +55,8 @@ pub(super) fn import(
         "storages live until they are last used: an execution trace does not say when they were freed".to_string(),
     ];
     let mut figures = Figures { step: Some(step), steps, ..Figures::default() };
-    figures.allocations = storages.iter().filter(|storage| storage.made_by.is_some()).count() as u64;
+    figures.allocations =
+        storages.iter().filter(|storage| storage.made_by.is_some()).count() as u64;
     figures.frees = storages.iter().filter(|storage| storage.freed_by.is_some()).count() as u64;
     if figures.steps.len() > 1 {
         notes.push(format!("iteration {step} of {} is taken", figures.steps.len()));
@@ -62,13 +64,17 @@ pub(super) fn import(
         figures.steps.clear();
     }
     if file.malformed > 0 {
-        notes.push(format!("{} nodes without a number or with a damaged tensor are left out", file.malformed));
+        notes.push(format!(
+            "{} nodes without a number or with a damaged tensor are left out",
+            file.malformed
+        ));
     }
     let mut device = "an unstated device".to_string();
     match &options.times {
         Some((bytes, name)) => {
             let profile = unpack(bytes, name)?;
-            let profile = super::kineto::file::File::read(&profile).map_err(|why| json(name, why))?;
+            let profile =
+                super::kineto::file::File::read(&profile).map_err(|why| json(name, why))?;
             let times = times(&profile, None).map_err(|why| content(name, Format::Kineto, why))?;
             let agree = put_times(&ops, &times, &mut units);
             figures.timed_ops = Some(TimedOps { ops: ops.len() as u64, agree });
@@ -93,7 +99,11 @@ pub(super) fn import(
             ..Provenance::new(
                 Origin::Imported,
                 device,
-                format!("execution trace of schema {}, {}", super::error::quoted(&file.schema), file_name(path)),
+                format!(
+                    "execution trace of schema {}, {}",
+                    super::error::quoted(&file.schema),
+                    file_name(path)
+                ),
             )
         },
         tensors,
@@ -113,7 +123,9 @@ fn iterations(nodes: &[Node]) -> Vec<(u64, std::ops::Range<usize>)> {
         let number = |index: usize| nodes[index].name.trim_start_matches("ProfilerStep#").parse();
         let ends = marks.iter().skip(1).copied().chain([nodes.len()]);
         let ranges = marks.iter().zip(ends).enumerate();
-        return ranges.map(|(i, (from, to))| (number(*from).unwrap_or(i as u64), *from..to)).collect();
+        return ranges
+            .map(|(i, (from, to))| (number(*from).unwrap_or(i as u64), *from..to))
+            .collect();
     }
     let updates = at("Optimizer.step");
     // The last one's end is the file's.
@@ -166,7 +178,8 @@ fn outermost(nodes: &[Node], range: std::ops::Range<usize>) -> Vec<OuterOp<'_>> 
         };
         within.insert(node.id, (op, backward));
     }
-    let threads: HashSet<i64> = ops.iter().filter(|(_, b)| *b).map(|(op, _)| op.node.thread).collect();
+    let threads: HashSet<i64> =
+        ops.iter().filter(|(_, b)| *b).map(|(op, _)| op.node.thread).collect();
     let first = ops.iter().position(|(_, backward)| *backward).unwrap_or(usize::MAX);
     let last = ops.iter().rposition(|(_, backward)| *backward).unwrap_or(usize::MAX);
     let with_phase = ops.into_iter().enumerate().map(|(index, (op, backward))| {
@@ -217,17 +230,15 @@ impl Replay {
             let writes = writes_inputs(node);
             let given: HashSet<u64> = node.inputs.iter().map(|tensor| tensor.storage).collect();
             for tensor in node.inputs.iter().filter(on_device) {
-                let instance = self.instance(tensor, index);
+                let instance = self.instance(tensor);
                 reads.push(instance);
             }
             for tensor in node.outputs.iter().filter(on_device) {
                 // An op around another puts out what that has made.
-                let inner_made = |current: &usize| {
-                    self.instances[*current].made_by == Some(index)
-                };
+                let inner_made = |current: &usize| self.instances[*current].made_by == Some(index);
                 let known = self.current.get(&tensor.storage);
                 if given.contains(&tensor.storage) || known.is_some_and(inner_made) {
-                    let instance = self.instance(tensor, index);
+                    let instance = self.instance(tensor);
                     if writes && given.contains(&tensor.storage) {
                         changes.push(instance);
                     }
@@ -235,7 +246,11 @@ impl Replay {
                 }
                 makes = true;
                 self.current.insert(tensor.storage, self.instances.len());
-                self.instances.push(Instance { bytes: tensor.end, made_by: Some(index), last_use: index });
+                self.instances.push(Instance {
+                    bytes: tensor.end,
+                    made_by: Some(index),
+                    last_use: index,
+                });
             }
         }
         if !makes && changes.is_empty() && (reads.is_empty() || !op.node.outputs.is_empty()) {
@@ -249,7 +264,7 @@ impl Replay {
     }
 
     /// The instance that a tensor lies in; one that nothing has put out was there before.
-    fn instance(&mut self, tensor: &TensorRef, _op: usize) -> usize {
+    fn instance(&mut self, tensor: &TensorRef) -> usize {
         let instance = *self.current.entry(tensor.storage).or_insert_with(|| {
             self.instances.push(Instance { bytes: 0, made_by: None, last_use: 0 });
             self.instances.len() - 1
@@ -285,18 +300,25 @@ impl Replay {
                 freed_by: instance.made_by.map(|_| instance.last_use),
             });
         }
-        let of = |list: &[usize]| list.iter().filter_map(|one| storage_of[*one]).collect::<Vec<_>>();
-        let units = ops.iter().zip(&self.ops).zip(workspace).map(|((op, (reads, changes)), workspace)| Unit {
-            name: op.node.name.clone(),
-            phase: op.phase,
-            duration: 0,
-            reads: of(reads),
-            changes: of(changes),
-            workspace,
-            rerunnable: op.phase != Phase::Update
-                && op.inner.iter().all(|node| !has_effects(&node.name))
-                && op.inner.iter().all(|node| node.inputs.iter().all(|tensor| tensor.on_device)),
-        });
+        let of =
+            |list: &[usize]| list.iter().filter_map(|one| storage_of[*one]).collect::<Vec<_>>();
+        let units =
+            ops.iter().zip(&self.ops).zip(workspace).map(|((op, (reads, changes)), workspace)| {
+                Unit {
+                    name: op.node.name.clone(),
+                    phase: op.phase,
+                    duration: 0,
+                    reads: of(reads),
+                    changes: of(changes),
+                    workspace,
+                    rerunnable: op.phase != Phase::Update
+                        && op.inner.iter().all(|node| !has_effects(&node.name))
+                        && op
+                            .inner
+                            .iter()
+                            .all(|node| node.inputs.iter().all(|tensor| tensor.on_device)),
+                }
+            });
         (storages, units.collect())
     }
 }
@@ -312,7 +334,9 @@ fn put_times(ops: &[OuterOp<'_>], times: &Times, units: &mut [Unit]) -> u64 {
     for (op, unit) in ops.iter().zip(units) {
         let named = |timed: &&TimedOp| timed.name == op.node.name;
         let found = match by_number.is_empty() {
-            false => op.node.function.and_then(|number| by_number.get(&number)).copied().filter(named),
+            false => {
+                op.node.function.and_then(|number| by_number.get(&number)).copied().filter(named)
+            }
             true => {
                 let ahead = times.ops[next..].iter().take(SKIPPED).position(|timed| named(&timed));
                 ahead.map(|ahead| {

@@ -42,6 +42,9 @@ pub struct Figures {
     /// What held most at the peak, largest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub at_peak: Vec<Holder>,
+    /// What had to be decided where there is no trace to say so.
+    #[serde(skip)]
+    pub notes: Vec<String>,
 }
 
 /// One iteration of a profile.
@@ -86,9 +89,9 @@ pub(super) struct Replayed {
 /// against the totals that the recording states.
 pub(super) fn pair_up(memory: &[&Memory], figures: &mut Figures) -> Replayed {
     let mut notes = Vec::new();
-    let stated = memory.first().and_then(|first| {
-        first.allocated.map(|total| total.saturating_add_signed(-first.bytes))
-    });
+    let stated = memory
+        .first()
+        .and_then(|first| first.allocated.map(|total| total.saturating_add_signed(-first.bytes)));
     let mut addresses: HashMap<u64, u64> = HashMap::new();
     let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
     let (mut sum, mut least) = (0i128, 0i128);
@@ -111,7 +114,9 @@ pub(super) fn pair_up(memory: &[&Memory], figures: &mut Figures) -> Replayed {
             figures.frees += 1;
             let found = match event.address {
                 Some(address) => addresses.remove(&address) == Some(bytes),
-                None => sizes.get_mut(&bytes).and_then(|n| n.checked_sub(1).map(|m| *n = m)).is_some(),
+                None => {
+                    sizes.get_mut(&bytes).and_then(|n| n.checked_sub(1).map(|m| *n = m)).is_some()
+                }
             };
             frees_alone += u64::from(!found);
         }
@@ -133,7 +138,9 @@ pub(super) fn pair_up(memory: &[&Memory], figures: &mut Figures) -> Replayed {
         notes.push(format!("{over} allocations lie where one was that is never freed"));
     }
     if off > 0 {
-        notes.push(format!("after {off} events the recording states another total than they add up to"));
+        notes.push(format!(
+            "after {off} events the recording states another total than they add up to"
+        ));
     }
     Replayed { base, notes }
 }

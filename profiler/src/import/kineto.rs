@@ -47,7 +47,8 @@ pub(super) fn import(
     let linked = link(&file, &nesting);
     if linked.ops.is_empty() {
         return Err(error(
-            "it has no op that ran: record with torch.profiler and activities for CPU and CUDA".into(),
+            "it has no op that ran: record with torch.profiler and activities for CPU and CUDA"
+                .into(),
         ));
     }
     let (memory, other) = memory_of(&file);
@@ -55,7 +56,8 @@ pub(super) fn import(
     let mut figures = Figures { kernels: Some(linked.kernels), ..Figures::default() };
     figures.unlinked_kernels = Some(linked.unlinked);
     let replayed = pair_up(&memory, &mut figures);
-    figures.steps = windows.iter().map(|window| step(window, &linked, &memory, replayed.base)).collect();
+    figures.steps =
+        windows.iter().map(|window| step(window, &linked, &memory, replayed.base)).collect();
     let chosen = choose(&figures.steps, options.step).map_err(error)?;
     let window = &windows[chosen];
     let ops: Vec<KernelOp> = part(&linked, window);
@@ -122,7 +124,8 @@ fn memory_of(file: &File) -> (Vec<&Memory>, usize) {
     else {
         return (Vec::new(), 0);
     };
-    let mut memory: Vec<&Memory> = file.memory.iter().filter(|event| event.device == *device).collect();
+    let mut memory: Vec<&Memory> =
+        file.memory.iter().filter(|event| event.device == *device).collect();
     memory.sort_by_key(|event| event.time);
     let others = file.memory.iter().filter(|event| event.device >= 0 && event.device != *device);
     (memory, others.count())
@@ -217,7 +220,10 @@ fn notes_on(
     let mut notes = Vec::new();
     let mut note = |applies: bool, text: String| notes.extend(applies.then_some(text));
     let steps = figures.steps.len();
-    note(steps > 1, format!("step {} is taken, the median of {steps} or the one asked for", window.number));
+    note(
+        steps > 1,
+        format!("step {} is taken, the median of {steps} or the one asked for", window.number),
+    );
     let shaped = file.spans.iter().any(|span| !span.inputs.is_empty());
     note(
         shaped,
@@ -247,11 +253,17 @@ fn notes_on(
     );
     note(
         flow.unknown_inputs > 0,
-        format!("{} ops have inputs that are not known; they cannot run again", flow.unknown_inputs),
+        format!(
+            "{} ops have inputs that are not known; they cannot run again",
+            flow.unknown_inputs
+        ),
     );
     note(
         linked.unlinked > 0,
-        format!("{} kernels belong to no op that was recorded; each is an op of its own", linked.unlinked),
+        format!(
+            "{} kernels belong to no op that was recorded; each is an op of its own",
+            linked.unlinked
+        ),
     );
     note(
         linked.host_copy_time + linked.fill_time > 0,
@@ -273,17 +285,18 @@ fn notes_on(
         other_devices > 0,
         format!("{other_devices} allocations and frees of other devices are left out"),
     );
-    note(file.malformed > 0, format!("{} events without a time or a size are left out", file.malformed));
+    note(
+        file.malformed > 0,
+        format!("{} events without a time or a size are left out", file.malformed),
+    );
     if let Some((rank, ranks)) = file.ranks {
-        note(
-            ranks > 1,
-            format!("rank {rank} of {ranks} alone; its collectives cannot run again"),
-        );
+        note(ranks > 1, format!("rank {rank} of {ranks} alone; its collectives cannot run again"));
     }
     let counts = shaped && flow.units.iter().any(|unit| unit.name.contains("batch_norm"));
     note(
         counts,
-        "batch norms are taken as ones that can run again without counting their statistics twice".into(),
+        "batch norms are taken as ones that can run again without counting their statistics twice"
+            .into(),
     );
     notes
 }

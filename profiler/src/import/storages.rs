@@ -78,7 +78,8 @@ pub(super) fn tensors_and_ops(storages: &[Storage], units: &[Unit]) -> (Vec<Tens
             flops: None,
             bytes_moved: None,
         };
-        for storage in unit.reads.iter().chain(&unit.changes).filter(|storage| made_before(storage)) {
+        for storage in unit.reads.iter().chain(&unit.changes).filter(|storage| made_before(storage))
+        {
             if seen.insert(*storage, id) != Some(id) {
                 op.reads.push(current[*storage]);
             }
@@ -122,9 +123,23 @@ pub(super) fn is_in_place(name: &str) -> bool {
 /// others take part in it.
 pub(super) fn has_effects(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    let draws = ["dropout", "rand", "bernoulli", "multinomial", "normal_", "uniform_", "exponential_"];
-    let others = ["c10d", "nccl", "allreduce", "all_reduce", "allgather", "all_gather", "reduce_scatter",
-        "broadcast_", "alltoall", "all_to_all", "gloo", "distributed", "record_param_comms"];
+    let draws =
+        ["dropout", "rand", "bernoulli", "multinomial", "normal_", "uniform_", "exponential_"];
+    let others = [
+        "c10d",
+        "nccl",
+        "allreduce",
+        "all_reduce",
+        "allgather",
+        "all_gather",
+        "reduce_scatter",
+        "broadcast_",
+        "alltoall",
+        "all_to_all",
+        "gloo",
+        "distributed",
+        "record_param_comms",
+    ];
     let draws = draws.iter().any(|part| lower.contains(part)) && !lower.contains("backward");
     draws || others.iter().any(|part| lower.contains(part))
 }

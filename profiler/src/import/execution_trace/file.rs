@@ -150,7 +150,11 @@ fn collect(value: &Value, depth: u32, found: &mut Vec<TensorRef>) -> Option<()> 
     let device = list.get(5).and_then(Value::as_str).unwrap_or("cuda");
     // What is not there has storage 0.
     if elements > 0 && number(1)? > 0 {
-        found.push(TensorRef { storage: number(1)?, end, on_device: !device.starts_with("cpu") && device != "meta" });
+        found.push(TensorRef {
+            storage: number(1)?,
+            end,
+            on_device: !device.starts_with("cpu") && device != "meta",
+        });
     }
     Some(())
 }

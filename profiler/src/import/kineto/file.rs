@@ -126,7 +126,8 @@ impl File {
         let phase = event.ph.text();
         let whole = || Some((event.ts.micros()?, event.dur.micros().filter(|dur| *dur >= 0)?));
         match (phase, category.as_str()) {
-            ("X", "cpu_op" | "operator" | "user_annotation" | "cpu_instant_event") => match whole() {
+            ("X", "cpu_op" | "operator" | "user_annotation" | "cpu_instant_event") => match whole()
+            {
                 Some((start, duration)) => {
                     let span = Span {
                         name: self.intern(event.name.text()),
@@ -143,7 +144,10 @@ impl File {
                 }
                 None => self.malformed += 1,
             },
-            ("X", "kernel" | "concurrent_kernel" | "gpu_memcpy" | "memcpy" | "gpu_memset" | "memset") => {
+            (
+                "X",
+                "kernel" | "concurrent_kernel" | "gpu_memcpy" | "memcpy" | "gpu_memset" | "memset",
+            ) => {
                 let name = event.name.text();
                 let work = match category.as_str() {
                     "gpu_memset" | "memset" => Work::Fill,
@@ -169,7 +173,8 @@ impl File {
                 }
             }
             ("X", kind) if kind.contains("runtime") || kind.contains("driver") => {
-                if let (Some(time), Some(correlation)) = (event.ts.micros(), event.args.correlation) {
+                if let (Some(time), Some(correlation)) = (event.ts.micros(), event.args.correlation)
+                {
                     let thread = self.thread(&event);
                     self.launches.insert(correlation, (thread, time));
                 }
@@ -188,14 +193,23 @@ impl File {
                 }
             }
             ("i" | "I", _) if event.name.text() == "[memory]" => {
-                let Args { bytes, device_type, device_id, address, allocated, reserved, .. } = event.args;
+                let Args { bytes, device_type, device_id, address, allocated, reserved, .. } =
+                    event.args;
                 match (event.ts.micros(), bytes) {
                     (Some(time), Some(bytes)) if bytes.unsigned_abs() < 1 << 60 => {
                         let thread = self.thread(&event);
                         // Type 0 is the host.
                         let host = device_type.unwrap_or(0) == 0;
                         let device = if host { -1 } else { device_id.unwrap_or(0).max(0) };
-                        self.memory.push(Memory { thread, time, bytes, address, device, allocated, reserved });
+                        self.memory.push(Memory {
+                            thread,
+                            time,
+                            bytes,
+                            address,
+                            device,
+                            allocated,
+                            reserved,
+                        });
                     }
                     _ => self.malformed += 1,
                 }
@@ -222,7 +236,9 @@ impl File {
                 let bytes = shape.iter().try_fold(element, |product, size| {
                     product.checked_mul(u64::try_from(*size).ok()?)
                 });
-                let Some(bytes) = bytes.filter(|bytes| (1..1 << 60).contains(bytes)) else { continue };
+                let Some(bytes) = bytes.filter(|bytes| (1..1 << 60).contains(bytes)) else {
+                    continue;
+                };
                 let mut sizes = shape.to_vec();
                 sizes.sort_unstable();
                 let shape = self.intern(&format!("{element} {sizes:?}"));

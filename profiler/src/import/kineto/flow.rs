@@ -118,10 +118,8 @@ fn of_sequence(
     phases: &[Phase],
 ) -> HashMap<i64, usize> {
     let forward = |op: &usize| phases[*op] == Phase::Forward;
-    let by_span: HashMap<usize, usize> = (0..ops.len())
-        .filter(forward)
-        .filter_map(|op| Some((ops[op].span?, op)))
-        .collect();
+    let by_span: HashMap<usize, usize> =
+        (0..ops.len()).filter(forward).filter_map(|op| Some((ops[op].span?, op))).collect();
     let mut numbered: Vec<(i64, i64, usize)> = Vec::new();
     for (index, span) in file.spans.iter().enumerate() {
         if let (Some(number), Some(op)) = (span.sequence, by_span.get(&nesting.op_of(index))) {
@@ -256,7 +254,9 @@ impl Walk<'_> {
         match target {
             Some(_) if own.is_some() => {}
             Some(target) => {
-                if let Some(block) = self.give(target, reader, true, [&gradients, &saved], &mut taken) {
+                if let Some(block) =
+                    self.give(target, reader, true, [&gradients, &saved], &mut taken)
+                {
                     self.blocks.change(block, reader);
                 }
             }
@@ -277,7 +277,8 @@ impl Walk<'_> {
         let backward = self.phases[reader.op] == Phase::Backward;
         let parameter = self.parameters.contains(&input.shape);
         let sure = sure.into_iter().find_map(|some| {
-            let free: Vec<usize> = some.iter().copied().filter(|one| !taken.contains(one)).collect();
+            let free: Vec<usize> =
+                some.iter().copied().filter(|one| !taken.contains(one)).collect();
             self.blocks.first_of(&free, input.bytes)
         });
         let found = match sure {
@@ -387,7 +388,9 @@ impl Walk<'_> {
         }
         for (op, of) in ops.iter().enumerate() {
             let name = of.name(file);
-            let known = |used: &usize| !blocks.all[*used].changes.contains(&op) || blocks.all[*used].made_by.is_some();
+            let known = |used: &usize| {
+                !blocks.all[*used].changes.contains(&op) || blocks.all[*used].made_by.is_some()
+            };
             let does = touched[op].iter().any(|used| {
                 blocks.all[*used].made_by == Some(op) || blocks.all[*used].changes.contains(&op)
             });

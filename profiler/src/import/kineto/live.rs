@@ -63,7 +63,13 @@ const LOOKED_AT: usize = 512;
 pub(super) const GRAIN: u64 = 512;
 
 impl Blocks {
-    pub fn add(&mut self, bytes: u64, made_by: Option<usize>, kind: OpKind, in_backward: bool) -> usize {
+    pub fn add(
+        &mut self,
+        bytes: u64,
+        made_by: Option<usize>,
+        kind: OpKind,
+        in_backward: bool,
+    ) -> usize {
         let index = self.all.len();
         self.live.entry(bytes).or_default().push(index);
         self.all.push(Block {
@@ -120,7 +126,8 @@ impl Blocks {
         let least = bytes.div_ceil(GRAIN) * GRAIN;
         let most = if least > LARGE { least + LARGE } else { least };
         // On the host nothing is rounded.
-        let sizes = self.live.range(bytes..=most).flat_map(|(_, list)| list.iter().rev().take(LOOKED_AT));
+        let sizes =
+            self.live.range(bytes..=most).flat_map(|(_, list)| list.iter().rev().take(LOOKED_AT));
         sizes.copied()
     }
 
@@ -187,7 +194,8 @@ impl Blocks {
     pub fn read(&mut self, index: usize, reader: Reader) {
         let block = &mut self.all[index];
         block.fresh = false;
-        block.normalised |= reader.kind == OpKind::Normalisation && block.kind != OpKind::Elementwise;
+        block.normalised |=
+            reader.kind == OpKind::Normalisation && block.kind != OpKind::Elementwise;
         if block.uses.last() != Some(&reader.op) {
             block.uses.push(reader.op);
             block.reads += 1;

@@ -48,7 +48,8 @@ fn is_node(file: &File, span: &Span) -> bool {
     let name = file.name(span.name);
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     !name.starts_with("autograd::engine")
-        && (name.starts_with("torch::autograd::") || (stem.ends_with("Backward") && !name.contains("::")))
+        && (name.starts_with("torch::autograd::")
+            || (stem.ends_with("Backward") && !name.contains("::")))
 }
 
 impl Nesting {
@@ -73,7 +74,9 @@ impl Nesting {
             let mut open: Vec<usize> = Vec::new();
             for &index in list.iter() {
                 let span = &spans[index];
-                open.pop_until(|top| spans[*top].end > span.start || spans[*top].start == span.start);
+                open.pop_until(|top| {
+                    spans[*top].end > span.start || spans[*top].start == span.start
+                });
                 let parent = open.last().copied();
                 nesting.parent[index] = parent;
                 nesting.node[index] = match is_node(file, span) {
@@ -181,7 +184,9 @@ pub(super) fn link(file: &File, nesting: &Nesting) -> Linked {
         };
         let op = &mut linked.ops[op];
         match kernel.work {
-            Work::Kernel | Work::DeviceCopy => op.duration = op.duration.saturating_add(kernel.duration),
+            Work::Kernel | Work::DeviceCopy => {
+                op.duration = op.duration.saturating_add(kernel.duration)
+            }
             Work::HostCopy => {
                 op.host_copies += 1;
                 linked.host_copy_time = linked.host_copy_time.saturating_add(kernel.duration);
@@ -197,7 +202,8 @@ pub(super) fn link(file: &File, nesting: &Nesting) -> Linked {
         }
     }
     if file.kernels.is_empty() {
-        linked.ops = nesting.outermost_ops().map(|span| KernelOp::on_host(file, nesting, span)).collect();
+        linked.ops =
+            nesting.outermost_ops().map(|span| KernelOp::on_host(file, nesting, span)).collect();
     }
     linked.streams = streams.len();
     linked.ops.sort_by_key(|op| (op.start, op.span, op.kernel));
@@ -208,7 +214,16 @@ impl KernelOp {
     fn of_span(file: &File, nesting: &Nesting, index: usize) -> Self {
         let Span { thread, start, end, .. } = file.spans[index];
         let node = nesting.node[index];
-        Self { span: Some(index), kernel: None, node, thread, start, end, duration: 0, host_copies: 0 }
+        Self {
+            span: Some(index),
+            kernel: None,
+            node,
+            thread,
+            start,
+            end,
+            duration: 0,
+            host_copies: 0,
+        }
     }
 
     /// Where nothing ran on a device, an op takes what it took on the host.
