@@ -48,13 +48,37 @@ pub(super) fn import(
             "it has no op: record with ExecutionTraceObserver around a whole step".into(),
         ));
     }
-    let mut replay = Replay::default();
-    ops.retain(|op| replay.op(op));
-    let (storages, mut units) = replay.finish(&ops);
     let mut notes = vec![
-        "storages live until they are last used: an execution trace does not say when they were freed".to_string(),
+        "storages live until they are last used: an execution trace does not say when they were freed"
+            .to_string(),
     ];
     let mut figures = Figures { step: Some(step), steps, ..Figures::default() };
+    let mut device = "an unstated device".to_string();
+    match &options.times {
+        Some((bytes, name)) => {
+            let profile = unpack(bytes, name)?;
+            let profile =
+                super::kineto::file::File::read(&profile).map_err(|why| json(name, why))?;
+            let times = times(&profile, None).map_err(|why| content(name, Format::Kineto, why))?;
+            let agree = put_times(&mut ops, &times);
+            figures.timed_ops = Some(TimedOps { ops: ops.len() as u64, agree });
+            notes.push(format!(
+                "{agree} of {} ops have the time of the op of that name in step {} of {}",
+                ops.len(),
+                times.step,
+                file_name(name)
+            ));
+            if agree < ops.len() as u64 {
+                let run = if agree * 2 < ops.len() as u64 { ": it is of another run" } else { "" };
+                notes.push(format!("what the profile does not have takes no time and cannot run again{run}"));
+            }
+            device = times.device;
+        }
+        None => notes.push("an execution trace has no times: give its profile with --times".into()),
+    }
+    let mut replay = Replay::default();
+    ops.retain(|op| replay.op(op));
+    let (storages, units) = replay.finish(&ops, options.times.is_some());
     figures.allocations =
         storages.iter().filter(|storage| storage.made_by.is_some()).count() as u64;
     figures.frees = storages.iter().filter(|storage| storage.freed_by.is_some()).count() as u64;
@@ -68,26 +92,6 @@ pub(super) fn import(
             "{} nodes without a number or with a damaged tensor are left out",
             file.malformed
         ));
-    }
-    let mut device = "an unstated device".to_string();
-    match &options.times {
-        Some((bytes, name)) => {
-            let profile = unpack(bytes, name)?;
-            let profile =
-                super::kineto::file::File::read(&profile).map_err(|why| json(name, why))?;
-            let times = times(&profile, None).map_err(|why| content(name, Format::Kineto, why))?;
-            let agree = put_times(&ops, &times, &mut units);
-            figures.timed_ops = Some(TimedOps { ops: ops.len() as u64, agree });
-            notes.push(format!(
-                "{agree} of {} ops have the time of the op of that name in step {} of {}; the others \
-                 have none and cannot run again",
-                ops.len(),
-                times.step,
-                file_name(name)
-            ));
-            device = times.device;
-        }
-        None => notes.push("an execution trace has no times: give its profile with --times".into()),
     }
     let (tensors, ops) = tensors_and_ops(&storages, &units);
     let trace = Trace {
@@ -149,6 +153,8 @@ struct OuterOp<'a> {
     node: &'a Node,
     inner: Vec<&'a Node>,
     phase: Phase,
+    /// What it takes, where a profile is at hand that has it.
+    duration: Option<u64>,
 }
 
 fn is_dispatched(name: &str) -> bool {
@@ -171,7 +177,7 @@ fn outermost(nodes: &[Node], range: std::ops::Range<usize>) -> Vec<OuterOp<'_>> 
                 Some(op)
             }
             None if is_dispatched(&node.name) => {
-                ops.push((OuterOp { node, inner: vec![node], phase: Phase::Forward }, backward));
+                ops.push((OuterOp { node, inner: vec![node], phase: Phase::Forward, duration: None }, backward));
                 Some(ops.len() - 1)
             }
             None => None,
@@ -274,7 +280,7 @@ impl Replay {
         instance
     }
 
-    fn finish(self, ops: &[OuterOp<'_>]) -> (Vec<Storage>, Vec<Unit>) {
+    fn finish(self, ops: &[OuterOp<'_>], timed: bool) -> (Vec<Storage>, Vec<Unit>) {
         let mut storages = Vec::new();
         let mut workspace = vec![0u64; ops.len()];
         let mut storage_of = vec![None; self.instances.len()];
@@ -283,6 +289,8 @@ impl Replay {
                 workspace[maker] = workspace[maker].saturating_add(instance.bytes);
                 continue;
             }
+            let from_host = |op: &usize| ops[*op].node.inputs.iter().any(|tensor| !tensor.on_device);
+            let appears = instance.made_by.filter(from_host);
             storage_of[index] = Some(storages.len());
             storages.push(Storage {
                 name: match instance.made_by {
@@ -292,11 +300,13 @@ impl Replay {
                 bytes: instance.bytes,
                 role: match instance.made_by.map(|op| ops[op].phase) {
                     None => Role::Parameter,
+                    Some(Phase::Forward) if appears.is_some() => Role::Input,
                     Some(Phase::Forward) => Role::Activation,
                     Some(Phase::Backward) => Role::Gradient,
                     Some(Phase::Update) => Role::Workspace,
                 },
-                made_by: instance.made_by,
+                made_by: instance.made_by.filter(|_| appears.is_none()),
+                appears,
                 freed_by: instance.made_by.map(|_| instance.last_use),
             });
         }
@@ -307,11 +317,12 @@ impl Replay {
                 Unit {
                     name: op.node.name.clone(),
                     phase: op.phase,
-                    duration: 0,
+                    duration: op.duration.unwrap_or(0),
                     reads: of(reads),
                     changes: of(changes),
                     workspace,
                     rerunnable: op.phase != Phase::Update
+                    && (op.duration.is_some() || !timed)
                         && op.inner.iter().all(|node| !has_effects(&node.name))
                         && op
                             .inner
@@ -324,34 +335,33 @@ impl Replay {
 }
 
 /// Gives ops their times: by the number that both files have of them, or else by walking both lists at
-/// once and skipping what only one has.
-fn put_times(ops: &[OuterOp<'_>], times: &Times, units: &mut [Unit]) -> u64 {
-    const SKIPPED: usize = 256;
+/// once. Where they differ, as little as possible is skipped of both until two ops on end agree.
+fn put_times(ops: &mut [OuterOp<'_>], times: &Times) -> u64 {
+    const SKIPPED: usize = 200;
     let by_number: HashMap<u64, &TimedOp> =
         times.ops.iter().filter_map(|op| Some((op.function?, op))).collect();
-    let mut agree = 0;
-    let mut next = 0;
-    for (op, unit) in ops.iter().zip(units) {
-        let named = |timed: &&TimedOp| timed.name == op.node.name;
-        let found = match by_number.is_empty() {
-            false => {
-                op.node.function.and_then(|number| by_number.get(&number)).copied().filter(named)
-            }
-            true => {
-                let ahead = times.ops[next..].iter().take(SKIPPED).position(|timed| named(&timed));
-                ahead.map(|ahead| {
-                    next += ahead + 1;
-                    &times.ops[next - 1]
-                })
-            }
-        };
-        match found {
-            Some(timed) => {
-                unit.duration = timed.duration;
-                agree += 1;
-            }
-            None => unit.rerunnable = false,
+    let same = |op: usize, timed: usize| match (ops.get(op), times.ops.get(timed)) {
+        (Some(op), Some(timed)) => op.node.name == timed.name,
+        (None, None) => true,
+        _ => false,
+    };
+    let mut found = vec![None; ops.len()];
+    let (mut op, mut timed) = (0, 0);
+    while by_number.is_empty() && op < ops.len() && timed < times.ops.len() {
+        if same(op, timed) {
+            found[op] = Some(&times.ops[timed]);
+            (op, timed) = (op + 1, timed + 1);
+            continue;
         }
+        let splits = (1..SKIPPED).flat_map(|all| (0..=all).map(move |of_ops| (of_ops, all - of_ops)));
+        let agree = |(a, b): &(usize, usize)| same(op + a, timed + b) && same(op + a + 1, timed + b + 1);
+        let Some((a, b)) = { splits }.find(agree) else { break };
+        (op, timed) = (op + a, timed + b);
     }
-    agree
+    for (op, found) in ops.iter_mut().zip(found) {
+        let by_number = op.node.function.and_then(|number| by_number.get(&number)).copied();
+        let found = found.or(by_number.filter(|timed| timed.name == op.node.name));
+        op.duration = found.map(|timed| timed.duration);
+    }
+    ops.iter().filter(|op| op.duration.is_some()).count() as u64
 }

@@ -15,6 +15,8 @@ pub(super) struct Storage {
     pub role: Role,
     /// The op that makes it; absent: it is there before the iteration.
     pub made_by: Option<usize>,
+    /// Where no op makes it: the op with which it comes from the host.
+    pub appears: Option<usize>,
     /// The op after which its memory is given back; absent: it outlives the iteration.
     pub freed_by: Option<usize>,
 }
@@ -46,7 +48,7 @@ pub(super) fn tensors_and_ops(storages: &[Storage], units: &[Unit]) -> (Vec<Tens
             role: storage.role,
             dtype: None,
             home: Home::Device,
-            appears_before: None,
+            appears_before: storage.appears.map(OpId::from_index),
             sparsity: None,
         });
         if let Some(op) = storage.made_by {

@@ -242,10 +242,14 @@ impl File {
                 let mut sizes = shape.to_vec();
                 sizes.sort_unstable();
                 let shape = self.intern(&format!("{element} {sizes:?}"));
-                inputs.push(Input { bytes, shape });
+                inputs.push((Input { bytes, shape }, sizes.is_empty()));
             }
         }
-        inputs.into_boxed_slice()
+        // Numbers come as tensors without dimensions.
+        if inputs.iter().any(|(_, is_number)| !is_number) {
+            inputs.retain(|(_, is_number)| !is_number);
+        }
+        inputs.into_iter().map(|(input, _)| input).collect()
     }
 }
 

@@ -82,7 +82,7 @@ pub(super) fn flow(
     let mut level = base;
     let before = memory.partition_point(|event| event.time < window.start);
     for event in &memory[..before] {
-        walk.memory(event, None);
+        walk.memory(event, None, false);
         level = level.saturating_add_signed(event.bytes);
     }
     let mut flow = Flow { peak: level, ..Flow::default() };
@@ -98,7 +98,7 @@ pub(super) fn flow(
             Item::View(span) => walk.view(span, current),
             Item::Memory(event) => {
                 let event = memory[event];
-                walk.memory(event, current);
+                walk.memory(event, current, true);
                 level = level.saturating_add_signed(event.bytes);
                 flow.peak = flow.peak.max(level);
                 match current {
@@ -187,10 +187,14 @@ impl Walk<'_> {
     }
 
     fn inputs(&self, op: usize) -> &[Input] {
-        self.ops[op].span.map_or(&[], |span| &self.file.spans[span].inputs)
+        match self.ops[op].span {
+            // What comes from the host was there.
+            Some(span) if self.ops[op].host_copies == 0 => &self.file.spans[span].inputs,
+            _ => &[],
+        }
     }
 
-    fn memory(&mut self, event: &Memory, current: Option<usize>) {
+    fn memory(&mut self, event: &Memory, current: Option<usize>, in_iteration: bool) {
         let bytes = event.bytes.unsigned_abs();
         let is_inside = |op: usize| {
             let op = &self.ops[op];
@@ -204,6 +208,11 @@ impl Walk<'_> {
             };
             // What the recording does not know of is counted elsewhere, once for all of it.
             if let Some(block) = block {
+                let maker = self.blocks.all[block].made_by;
+                let from_host = maker.is_some_and(|op| self.ops[op].host_copies > 0);
+                if event.address.is_none() && from_host {
+                    self.blocks.replaced(block);
+                }
                 self.blocks.free(block, current);
                 self.pending.values_mut().for_each(|list| list.retain(|one| *one != block));
             }
@@ -217,7 +226,7 @@ impl Walk<'_> {
         let block = self.blocks.add(bytes, maker, kind, backward);
         match maker {
             Some(op) => self.touched[op].push(block),
-            None if current.is_some() || !self.ops.is_empty() => {
+            None if in_iteration => {
                 self.pending.entry(event.thread).or_default().push(block);
             }
             None => {}
@@ -294,8 +303,8 @@ impl Walk<'_> {
                 self.blocks.read(block, reader);
                 taken.push(block);
             }
-            // Without a backward phase nothing tells parameters: what nothing has is one.
-            None if parameter || self.parameters.is_empty() => {}
+            // What nothing of the iteration was ever as large as was there before it.
+            None if parameter || !self.blocks.was_made(input.bytes) => {}
             None => self.inputs_known[reader.op] = false,
         }
         found
@@ -368,6 +377,9 @@ impl Walk<'_> {
             if let Some(freed) = freed_by {
                 block.uses.push(freed);
             }
+            // What comes from the host is there until the end, as an input.
+            let from_host = |op: &usize| phases[*op] == Phase::Forward && ops[*op].host_copies > 0;
+            let appears = block.made_by.filter(from_host);
             storage_of[index] = Some(flow.storages.len());
             flow.storages.push(Storage {
                 name: match block.made_by {
@@ -375,14 +387,15 @@ impl Walk<'_> {
                     None => "from before the iteration".into(),
                 },
                 bytes: block.bytes,
-                role: match block.made_by.map(|op| (phases[op], ops[op].host_copies > 0)) {
+                role: match block.made_by.map(|op| phases[op]) {
                     None => Role::Parameter,
-                    Some((Phase::Forward, true)) => Role::Input,
-                    Some((Phase::Forward, false)) => Role::Activation,
-                    Some((Phase::Backward, _)) => Role::Gradient,
-                    Some((Phase::Update, _)) => Role::Workspace,
+                    Some(Phase::Forward) if appears.is_some() => Role::Input,
+                    Some(Phase::Forward) => Role::Activation,
+                    Some(Phase::Backward) => Role::Gradient,
+                    Some(Phase::Update) => Role::Workspace,
                 },
-                made_by: block.made_by,
+                made_by: block.made_by.filter(|_| appears.is_none()),
+                appears,
                 freed_by,
             });
         }
@@ -429,7 +442,7 @@ impl Flow {
     fn fill_up(&mut self, peaks: &[u64]) {
         let mut change = vec![0i128; self.units.len() + 1];
         for storage in &self.storages {
-            change[storage.made_by.unwrap_or(0)] += i128::from(storage.bytes);
+            change[storage.made_by.or(storage.appears).unwrap_or(0)] += i128::from(storage.bytes);
             if let Some(op) = storage.freed_by {
                 change[op + 1] -= i128::from(storage.bytes);
             }

@@ -7,7 +7,8 @@
 //! least often and longest ago; but linear layers side by side read what the last one read. Sizes that
 //! nothing has are those of a part of what was last viewed. What has up to 512 bytes looks all alike.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use schema::OpKind;
 
@@ -41,6 +42,8 @@ pub(super) struct Blocks {
     pub all: Vec<Block>,
     /// Those that live, by size, in the order of their making.
     live: BTreeMap<u64, Vec<usize>>,
+    /// Sizes that the iteration has made.
+    made: BTreeSet<u64>,
     /// What was viewed last, and whether as something larger.
     viewed: Vec<(usize, bool)>,
     /// The last op at which a branch ended.
@@ -62,6 +65,14 @@ const LOOKED_AT: usize = 512;
 /// What the allocator rounds up to.
 pub(super) const GRAIN: u64 = 512;
 
+/// Sizes of what a tensor of that size may lie in. The allocator rounds up to 512 bytes, and leaves up to
+/// 1 MiB on what is larger than that; on the host nothing is rounded.
+fn holding(bytes: u64) -> RangeInclusive<u64> {
+    const LARGE: u64 = 1 << 20;
+    let least = bytes.div_ceil(GRAIN) * GRAIN;
+    bytes..=if least > LARGE { least + LARGE } else { least }
+}
+
 impl Blocks {
     pub fn add(
         &mut self,
@@ -71,6 +82,9 @@ impl Blocks {
         in_backward: bool,
     ) -> usize {
         let index = self.all.len();
+        if made_by.is_some() {
+            self.made.insert(bytes);
+        }
         self.live.entry(bytes).or_default().push(index);
         self.all.push(Block {
             bytes,
@@ -92,8 +106,18 @@ impl Blocks {
     /// An op is known to have made a storage.
     pub fn make(&mut self, index: usize, op: usize, kind: OpKind, in_backward: bool) {
         let block = &mut self.all[index];
+        self.made.insert(block.bytes);
         (block.made_by, block.written_by, block.fresh) = (Some(op), Some(op), true);
         (block.kind, block.in_backward) = (kind, in_backward);
+    }
+
+    /// Something is freed that can only be what came from the host just now and nothing has read: it
+    /// is what that replaces, from before the recording, and the new one is as little counted.
+    pub fn replaced(&mut self, index: usize) {
+        let block = &self.all[index];
+        if block.fresh {
+            self.made.remove(&block.bytes);
+        }
     }
 
     /// Gives a storage's memory back, after an op or before all.
@@ -119,16 +143,16 @@ impl Blocks {
         })
     }
 
-    /// Live storages in which a tensor of that size may lie. The allocator rounds up to 512 bytes, and
-    /// leaves up to 1 MiB on what is larger than that.
+    /// Live storages in which a tensor of that size may lie.
     fn fitting(&self, bytes: u64) -> impl Iterator<Item = usize> {
-        const LARGE: u64 = 1 << 20;
-        let least = bytes.div_ceil(GRAIN) * GRAIN;
-        let most = if least > LARGE { least + LARGE } else { least };
-        // On the host nothing is rounded.
-        let sizes =
-            self.live.range(bytes..=most).flat_map(|(_, list)| list.iter().rev().take(LOOKED_AT));
-        sizes.copied()
+        let sizes = self.live.range(holding(bytes));
+        sizes.flat_map(|(_, list)| list.iter().rev().take(LOOKED_AT)).copied()
+    }
+
+    /// Whether the iteration has made anything in which a tensor of that size may lie, or small things
+    /// of any sort.
+    pub fn was_made(&self, bytes: u64) -> bool {
+        bytes <= GRAIN || self.made.range(holding(bytes)).next().is_some()
     }
 
     /// What an op was given. It is not marked as read.
