@@ -157,11 +157,14 @@ pub fn run(args: &Args) -> Result {
     };
     let recording =
         profiler::import::import(&bytes, &args.file, args.from, &options).or_exit(Exit::Usage)?;
+    let taken = output.as_ref().is_some_and(PendingFile::is_stdout);
     if let (Some(output), Some(trace)) = (output, &recording.trace) {
         output.finish(trace.to_json().as_bytes())?;
     }
     let summary = Summary::of(&recording);
     match args.format {
+        // The trace has the standard output to itself.
+        Format::Json if taken => Ok(()),
         Format::Json => print_json(&summary),
         Format::Text => {
             let title = recording.trace.as_ref().map_or_else(|| summary.kind.into(), Trace::title);

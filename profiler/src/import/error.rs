@@ -53,7 +53,7 @@ pub enum ImportError {
         problem: String,
     },
     /// A recording of PyTorch cannot be taken.
-    #[error("{}: not a {format} that can be imported: {problem}", file.display())]
+    #[error("{}: cannot be imported as {format}: {problem}", file.display())]
     Content {
         /// The file.
         file: PathBuf,

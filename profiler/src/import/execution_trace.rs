@@ -70,7 +70,9 @@ pub(super) fn import(
             ));
             if agree < ops.len() as u64 {
                 let run = if agree * 2 < ops.len() as u64 { ": it is of another run" } else { "" };
-                notes.push(format!("what the profile does not have takes no time and cannot run again{run}"));
+                notes.push(format!(
+                    "what the profile does not have takes no time and cannot run again{run}"
+                ));
             }
             device = times.device;
         }
@@ -83,7 +85,7 @@ pub(super) fn import(
         storages.iter().filter(|storage| storage.made_by.is_some()).count() as u64;
     figures.frees = storages.iter().filter(|storage| storage.freed_by.is_some()).count() as u64;
     if figures.steps.len() > 1 {
-        notes.push(format!("iteration {step} of {} is taken", figures.steps.len()));
+        notes.push(format!("of {} iterations, number {step} is taken", figures.steps.len()));
     } else {
         figures.steps.clear();
     }
@@ -177,7 +179,10 @@ fn outermost(nodes: &[Node], range: std::ops::Range<usize>) -> Vec<OuterOp<'_>> 
                 Some(op)
             }
             None if is_dispatched(&node.name) => {
-                ops.push((OuterOp { node, inner: vec![node], phase: Phase::Forward, duration: None }, backward));
+                ops.push((
+                    OuterOp { node, inner: vec![node], phase: Phase::Forward, duration: None },
+                    backward,
+                ));
                 Some(ops.len() - 1)
             }
             None => None,
@@ -289,7 +294,8 @@ impl Replay {
                 workspace[maker] = workspace[maker].saturating_add(instance.bytes);
                 continue;
             }
-            let from_host = |op: &usize| ops[*op].node.inputs.iter().any(|tensor| !tensor.on_device);
+            let from_host =
+                |op: &usize| ops[*op].node.inputs.iter().any(|tensor| !tensor.on_device);
             let appears = instance.made_by.filter(from_host);
             storage_of[index] = Some(storages.len());
             storages.push(Storage {
@@ -322,7 +328,7 @@ impl Replay {
                     changes: of(changes),
                     workspace,
                     rerunnable: op.phase != Phase::Update
-                    && (op.duration.is_some() || !timed)
+                        && (op.duration.is_some() || !timed)
                         && op.inner.iter().all(|node| !has_effects(&node.name))
                         && op
                             .inner
@@ -353,8 +359,10 @@ fn put_times(ops: &mut [OuterOp<'_>], times: &Times) -> u64 {
             (op, timed) = (op + 1, timed + 1);
             continue;
         }
-        let splits = (1..SKIPPED).flat_map(|all| (0..=all).map(move |of_ops| (of_ops, all - of_ops)));
-        let agree = |(a, b): &(usize, usize)| same(op + a, timed + b) && same(op + a + 1, timed + b + 1);
+        let splits =
+            (1..SKIPPED).flat_map(|all| (0..=all).map(move |of_ops| (of_ops, all - of_ops)));
+        let agree =
+            |(a, b): &(usize, usize)| same(op + a, timed + b) && same(op + a + 1, timed + b + 1);
         let Some((a, b)) = { splits }.find(agree) else { break };
         (op, timed) = (op + a, timed + b);
     }

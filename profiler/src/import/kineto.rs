@@ -56,14 +56,16 @@ pub(super) fn import(
     let mut figures = Figures { kernels: Some(linked.kernels), ..Figures::default() };
     figures.unlinked_kernels = Some(linked.unlinked);
     let replayed = pair_up(&memory, &mut figures);
-    figures.steps =
-        windows.iter().map(|window| step(window, &linked, &memory, replayed.base)).collect();
+    let levels = levels(&memory, replayed.base);
+    let steps = windows.iter().map(|window| step(window, &linked, &memory, &levels));
+    figures.steps = steps.collect();
     let chosen = choose(&figures.steps, options.step).map_err(error)?;
     let window = &windows[chosen];
-    let ops: Vec<KernelOp> = part(&linked, window);
-    let flow = flow(&file, &nesting, &ops, &memory, &window.time, replayed.base);
+    let ops = part(&linked, window);
+    let flow = flow(&file, &nesting, ops, &memory, &window.time, replayed.base);
     let mut notes = replayed.notes;
-    notes.extend(notes_on(&file, &linked, &figures, window, &flow, other));
+    let asked = options.step.is_some();
+    notes.extend(notes_on(&file, &linked, &figures, (window, asked), &flow, other));
     if linked.ops.len() > ops.len() && windows.len() == 1 {
         let left = linked.ops.len() - ops.len();
         notes.push(format!("{left} ops with kernels lie outside of any step and are left out"));
@@ -156,38 +158,38 @@ fn windows(file: &File, linked: &Linked) -> Vec<Window> {
             start = mark.end;
         }
     }
-    windows.retain(|window| linked.ops.iter().any(|op| window.time.contains(&op.start)));
+    windows.retain(|window| !part(linked, window).is_empty());
     if windows.is_empty() {
         windows.push(Window { number: 1, time: i64::MIN..i64::MAX });
     }
     windows
 }
 
-fn part(linked: &Linked, window: &Window) -> Vec<KernelOp> {
-    let ops = linked.ops.iter().filter(|op| window.time.contains(&op.start));
-    ops.cloned().collect()
+/// The ops of one iteration; all are in order of time.
+fn part<'a>(linked: &'a Linked, window: &Window) -> &'a [KernelOp] {
+    let before = |time: i64| linked.ops.partition_point(|op| op.start < time);
+    let (from, to) = (before(window.time.start), before(window.time.end));
+    &linked.ops[from..to.max(from)]
 }
 
-fn step(window: &Window, linked: &Linked, memory: &[&Memory], base: u64) -> Step {
-    let mut level = base;
-    let mut peak = None;
+/// What is allocated before the first event and after each.
+fn levels(memory: &[&Memory], base: u64) -> Vec<u64> {
+    let mut levels = vec![base];
     for event in memory {
-        if event.time >= window.time.end {
-            break;
-        }
-        if event.time >= window.time.start {
-            peak = peak.max(Some(level));
-        }
-        level = level.saturating_add_signed(event.bytes);
-        if event.time >= window.time.start {
-            peak = peak.max(Some(level));
-        }
+        levels.push(levels[levels.len() - 1].saturating_add_signed(event.bytes));
     }
-    let ops = linked.ops.iter().filter(|op| window.time.contains(&op.start));
+    levels
+}
+
+fn step(window: &Window, linked: &Linked, memory: &[&Memory], levels: &[u64]) -> Step {
+    let before = |time: i64| memory.partition_point(|event| event.time < time);
+    let (from, to) = (before(window.time.start), before(window.time.end));
+    let peak = levels.get(from..=to.max(from)).and_then(|levels| levels.iter().max());
+    let ops = part(linked, window).iter();
     Step {
         step: window.number,
         time_ns: ops.map(|op| op.duration).fold(0, u64::saturating_add),
-        allocated_peak_bytes: peak,
+        allocated_peak_bytes: peak.copied().filter(|_| !memory.is_empty()),
     }
 }
 
@@ -213,17 +215,15 @@ fn notes_on(
     file: &File,
     linked: &Linked,
     figures: &Figures,
-    window: &Window,
+    (window, asked): (&Window, bool),
     flow: &Flow,
     other_devices: usize,
 ) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |applies: bool, text: String| notes.extend(applies.then_some(text));
     let steps = figures.steps.len();
-    note(
-        steps > 1,
-        format!("step {} is taken, the median of {steps} or the one asked for", window.number),
-    );
+    let why = if asked { "as asked for" } else { "the median by time" };
+    note(steps > 1, format!("of {steps} steps, number {} is taken, {why}", window.number));
     let shaped = file.spans.iter().any(|span| !span.inputs.is_empty());
     note(
         shaped,
@@ -306,7 +306,7 @@ pub(super) fn times(file: &File, wanted: Option<u64>) -> Result<Times, String> {
     let nesting = Nesting::new(file);
     let linked = link(file, &nesting);
     let windows = windows(file, &linked);
-    let steps: Vec<Step> = windows.iter().map(|window| step(window, &linked, &[], 0)).collect();
+    let steps: Vec<Step> = windows.iter().map(|window| step(window, &linked, &[], &[])).collect();
     let window = &windows[choose(&steps, wanted)?];
     let durations: HashMap<usize, u64> =
         linked.ops.iter().filter_map(|op| Some((op.span?, op.duration))).collect();

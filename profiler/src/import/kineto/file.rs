@@ -23,7 +23,7 @@ pub(in crate::import) struct File {
     pub launches: HashMap<u64, (u32, i64)>,
     pub memory: Vec<Memory>,
     /// Begins and ends of arrows from forward to backward ops: number, thread, time.
-    pub arrows: Vec<(i64, u32, i64)>,
+    arrows: Vec<(i64, u32, i64)>,
     /// Events without what they need.
     pub malformed: u64,
     texts: HashMap<String, u32>,
@@ -96,7 +96,20 @@ impl File {
         let mut text = serde_json::Deserializer::from_slice(bytes);
         TopLevel(&mut file).deserialize(&mut text)?;
         text.end()?;
+        file.number_by_arrows();
         Ok(file)
+    }
+
+    /// Where ops carry no numbers of autograd's, the arrows between them do.
+    fn number_by_arrows(&mut self) {
+        if self.spans.iter().any(|span| span.sequence.is_some()) {
+            return;
+        }
+        let ends = self.arrows.iter().map(|(number, thread, time)| ((*thread, *time), *number));
+        let ends: HashMap<(u32, i64), i64> = ends.collect();
+        for span in &mut self.spans {
+            span.sequence = ends.get(&(span.thread, span.start)).copied();
+        }
     }
 
     pub fn name(&self, id: u32) -> &str {

@@ -362,14 +362,14 @@ impl Walk<'_> {
             let used_later = block.uses.iter().any(|op| Some(*op) != block.made_by);
             if block.made_by.is_none() && !used_later {
                 if !block.freed && !unmade.contains(&index) {
-                    flow.unused_before += block.bytes;
+                    flow.unused_before = flow.unused_before.saturating_add(block.bytes);
                 }
                 continue;
             }
             if !used_later {
                 if !block.freed || block.freed_by > block.made_by {
                     flow.unknown.0 += 1;
-                    flow.unknown.1 += block.bytes;
+                    flow.unknown.1 = flow.unknown.1.saturating_add(block.bytes);
                 }
                 continue;
             }

