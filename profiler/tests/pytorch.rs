@@ -124,7 +124,7 @@ fn steps_are_chosen_by_number_or_found_without_marks() {
     assert_eq!(read(&bytes, &at(2)).expect("it has step 2").figures.step, Some(2));
     insta::assert_snapshot!(
         read(&bytes, &at(9)).expect_err("it has no step 9"),
-        @"small.json: not a kineto that can be imported: it has no step 9: it has steps 0 to 2"
+        @"small.json: cannot be imported as kineto: it has no step 9: it has steps 0 to 2"
     );
     let unmarked = without(profile(), |event| is_named(event, "ProfilerStep"));
     let recording = read_json(&unmarked);
@@ -343,4 +343,41 @@ fn real_execution_traces_import_with_and_without_times() {
         // That of resnet is of another run, of another network.
         assert!(name == "resnet" || agree.agree * 1000 >= agree.ops * 995, "{agree:?}");
     }
+}
+
+/// What PyTorch itself counted as the most that was allocated and reserved, in the runs that come with
+/// the project.
+#[test]
+fn snapshots_and_execution_traces_have_the_peaks_that_were_counted() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recordings/h100");
+    let summary = std::fs::read_to_string(folder.join("summary.json")).expect("it is there");
+    let summary: Value = serde_json::from_str(&summary).expect("JSON");
+    let mut held = 0;
+    for run in summary["runs"].as_array().expect("a list") {
+        let Some(name) = run["name"].as_str().filter(|_| run["peak_reserved"].is_u64()) else {
+            continue;
+        };
+        let counted = |key: &str| run[key].as_u64().expect("a number");
+        let within = |found: u64, per_mille: u64| {
+            let counted = counted("peak_allocated");
+            found.abs_diff(counted) * 1000 <= counted * per_mille
+        };
+        let snapshot = format!("{name}.snapshot.pickle.gz");
+        if folder.join(&snapshot).exists() {
+            let figures = real(&folder, &snapshot, None).figures;
+            assert_eq!(figures.reserved_peak_bytes, Some(counted("peak_reserved")), "{name}");
+            let peak = figures.recorded_peak_bytes.expect("it has a history");
+            assert!(within(peak, 10), "{name}: {peak}");
+            held += 1;
+        }
+        let et = format!("{name}.et.json.gz");
+        if folder.join(&et).exists() {
+            let peak = in_core_peak(trace(&real(&folder, &et, None)));
+            // What libraries take for themselves is in no execution trace: much of it in small networks
+            // of large convolutions.
+            let small = name.starts_with("vgg16") || name.starts_with("resnet18");
+            assert!(small || within(peak, 40), "{name}: {peak}");
+        }
+    }
+    assert!(held > 10, "{held}");
 }

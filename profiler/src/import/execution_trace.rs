@@ -230,6 +230,11 @@ fn writes_inputs(node: &Node) -> bool {
     node.schema.contains("!)")
 }
 
+/// Whether all that a node is given is on the host. (Numbers are tensors there, too.)
+fn is_from_host(node: &Node) -> bool {
+    !node.inputs.is_empty() && node.inputs.iter().all(|tensor| !tensor.on_device)
+}
+
 impl Replay {
     /// Replays an op; false where it does nothing to any storage of the device, or only views it.
     fn op(&mut self, op: &OuterOp<'_>) -> bool {
@@ -294,8 +299,7 @@ impl Replay {
                 workspace[maker] = workspace[maker].saturating_add(instance.bytes);
                 continue;
             }
-            let from_host =
-                |op: &usize| ops[*op].node.inputs.iter().any(|tensor| !tensor.on_device);
+            let from_host = |op: &usize| is_from_host(ops[*op].node);
             let appears = instance.made_by.filter(from_host);
             storage_of[index] = Some(storages.len());
             storages.push(Storage {
@@ -330,10 +334,7 @@ impl Replay {
                     rerunnable: op.phase != Phase::Update
                         && (op.duration.is_some() || !timed)
                         && op.inner.iter().all(|node| !has_effects(&node.name))
-                        && op
-                            .inner
-                            .iter()
-                            .all(|node| node.inputs.iter().all(|tensor| tensor.on_device)),
+                        && !is_from_host(op.node),
                 }
             });
         (storages, units.collect())

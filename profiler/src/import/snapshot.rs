@@ -92,14 +92,12 @@ impl Device<'_> {
                 address = pickle.whole(*block, "address").unwrap_or(address);
                 let state = pickle.get(*block, "state").and_then(|state| pickle.text(state));
                 if state == Some("active_allocated") {
-                    // Old versions keep what was asked for with the stacks.
+                    // Old versions keep stacks in a history.
                     let history = pickle.get(*block, "history");
                     let first = history.and_then(|history| pickle.list(history).first().copied());
-                    let asked = pickle.whole(*block, "requested_size");
-                    let asked = asked.or_else(|| pickle.whole(first?, "real_size")).unwrap_or(size);
                     let frames = pickle.get(*block, "frames");
                     let frames = frames.or_else(|| pickle.get(first?, "frames"));
-                    live.insert(address, Live { bytes: asked.max(0).unsigned_abs(), frames });
+                    live.insert(address, Live { bytes: size.unsigned_abs(), frames });
                 }
                 address = address.saturating_add(size);
             }
@@ -272,7 +270,8 @@ impl Event {
         Some(Self {
             action,
             address: if known { address? } else { 0 },
-            bytes: if known { size?.unsigned_abs() } else { 0 },
+            // The history states what was asked for; the allocator rounds that up.
+            bytes: if known { size?.unsigned_abs().next_multiple_of(512) } else { 0 },
             frames: pickle.get(event, "frames"),
         })
     }
