@@ -24,7 +24,7 @@ use std::time::Instant;
 use planner::families::{self, Family};
 use planner::methods::{Dtr, Method, Tide};
 use planner::{Allowed, Bound, CodecOptions, Limits, NoMonitor, Problem, bound, plan};
-use profiler::import::{ImportOptions, import_trace};
+use profiler::import::{ImportOptions, import};
 use schema::{Bytes, CodecModels, Machine, Trace};
 use simulator::in_core;
 
@@ -64,7 +64,7 @@ fn main() -> Result<()> {
         let path = entry?.path();
         if path.to_string_lossy().ends_with(".dtr.jsonl") {
             let text = std::fs::read_to_string(&path)?;
-            traces.push(import_trace(&text, &path, None, &ImportOptions::default())?);
+            traces.extend(import(&text, &path, None, &ImportOptions::default())?.trace);
         }
     }
     if arguments.families == 0 {

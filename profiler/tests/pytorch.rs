@@ -104,6 +104,18 @@ fn spellings_make_no_difference() {
     }
 }
 
+/// Old versions divide by the time of copies that took none.
+#[test]
+fn infinite_bandwidths_are_read() {
+    let profile = profile();
+    let copied = r#""memory bandwidth (GB/s)":inf,"x":-nan,"name \" inf":1,"device""#;
+    let text = profile.to_string().replace("\"device\"", copied);
+    let recording = read(text.as_bytes(), &ImportOptions::default()).expect("it is read");
+    assert_eq!(text_of(trace(&recording)), text_of(trace(&read_json(&profile))));
+    let nonsense = text.replace("inf,", "infernal,");
+    read(nonsense.as_bytes(), &ImportOptions::default()).expect_err("no number");
+}
+
 #[test]
 fn without_addresses_frees_are_paired_by_size() {
     let bare = with_events(profile(), |event| {

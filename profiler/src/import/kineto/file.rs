@@ -92,12 +92,22 @@ pub(in crate::import) struct Memory {
 impl File {
     /// Reads a file. Its text is walked once, and an event is kept in a few words.
     pub fn read(bytes: &[u8]) -> Result<Self, serde_json::Error> {
-        let mut file = Self::default();
-        let mut text = serde_json::Deserializer::from_slice(bytes);
-        TopLevel(&mut file).deserialize(&mut text)?;
-        text.end()?;
-        file.number_by_arrows();
-        Ok(file)
+        let parse = |bytes: &[u8]| {
+            let mut file = Self::default();
+            let mut text = serde_json::Deserializer::from_slice(bytes);
+            TopLevel(&mut file).deserialize(&mut text)?;
+            text.end()?;
+            file.number_by_arrows();
+            Ok(file)
+        };
+        match parse(bytes) {
+            // Some versions write bandwidths of copies that took no time so, which is no JSON.
+            Err(why) if !why.is_eof() => match without_infinities(bytes) {
+                Some(bytes) => parse(&bytes),
+                None => Err(why),
+            },
+            read => read,
+        }
     }
 
     /// Where ops carry no numbers of autograd's, the arrows between them do.
@@ -264,6 +274,35 @@ impl File {
         }
         inputs.into_iter().map(|(input, _)| input).collect()
     }
+}
+
+/// The text with zeros in place of `inf` and `nan`, as long as it was; none where it has neither.
+fn without_infinities(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut cleaned: Option<Vec<u8>> = None;
+    let (mut in_text, mut at) = (false, 0);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' if in_text => at += 1,
+            b'"' => in_text = !in_text,
+            b'i' | b'I' | b'n' | b'N' | b'-' if !in_text => {
+                let word = |byte: &&u8| byte.is_ascii_alphabetic() || **byte == b'-';
+                let length = bytes[at..].iter().take_while(word).count();
+                let word = bytes[at..at + length].to_ascii_lowercase();
+                if matches!(
+                    &word[..],
+                    b"inf" | b"-inf" | b"nan" | b"-nan" | b"infinity" | b"-infinity"
+                ) {
+                    let cleaned = cleaned.get_or_insert_with(|| bytes.to_vec());
+                    cleaned[at..at + length].fill(b' ');
+                    cleaned[at] = b'0';
+                }
+                at += length.max(1) - 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    cleaned
 }
 
 #[derive(Deserialize, Default)]
