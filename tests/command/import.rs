@@ -73,7 +73,7 @@ fn each_kind_has_the_same_fields_as_json() {
         ("small.opgraph.json", "opgraph"),
         ("small.kineto.json", "kineto"),
         ("small.et.json", "execution-trace"),
-        ("small.snapshot-5.pickle", "memory-snapshot"),
+        ("small.snapshot-4.pickle", "memory-snapshot"),
     ] {
         let command = format!("import tests/recordings/{name} -o trace.json --format json");
         let run = sandbox.run(&command);
