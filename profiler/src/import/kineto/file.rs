@@ -92,7 +92,7 @@ pub(in crate::import) struct Memory {
 impl File {
     /// Reads a file. Its text is walked once, and an event is kept in a few words.
     pub fn read(bytes: &[u8]) -> Result<Self, serde_json::Error> {
-        let parse = |bytes: &[u8]| {
+        let parse = |bytes: &[u8]| -> Result<Self, serde_json::Error> {
             let mut file = Self::default();
             let mut text = serde_json::Deserializer::from_slice(bytes);
             TopLevel(&mut file).deserialize(&mut text)?;
