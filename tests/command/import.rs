@@ -58,7 +58,8 @@ fn recordings_of_pytorch_are_told_apart_and_summed_up() {
     insta::assert_snapshot!("execution-trace-with-times", run.stderr);
     sandbox.ok("compare trace.json -m titan-v --methods in-core,swap-all");
     // A profile is planned for as it is, packed or not.
-    sandbox.ok("compare tests/recordings/packed.tar.gz -m titan-v -b 100% --methods swap-all,pooch");
+    sandbox
+        .ok("compare tests/recordings/packed.tar.gz -m titan-v -b 100% --methods swap-all,pooch");
     insta::assert_snapshot!(
         sandbox.fails("plan tests/recordings/small.snapshot-4.pickle -m titan-v")
     );
