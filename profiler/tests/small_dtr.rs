@@ -61,7 +61,7 @@ fn log(shorthand: &str) -> String {
 
 fn trace_with(shorthand: &str, in_place: InPlaceOps) -> String {
     let options = ImportOptions { in_place, ..ImportOptions::default() };
-    let trace = import_trace(&log(shorthand), Path::new("logs/small.dtr.jsonl"), None, &options);
+    let trace = import_trace(log(shorthand), Path::new("logs/small.dtr.jsonl"), None, &options);
     text_of(&trace.expect("the log is whole"))
 }
 

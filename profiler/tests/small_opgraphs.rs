@@ -34,7 +34,7 @@ fn graph(rows: &[Row<'_>]) -> String {
 
 fn import_rows(rows: &[Row<'_>], in_place: InPlaceOps) -> Trace {
     let options = ImportOptions { in_place, ..ImportOptions::default() };
-    let trace = import_trace(&graph(rows), Path::new("small.opgraph.json"), None, &options);
+    let trace = import_trace(graph(rows), Path::new("small.opgraph.json"), None, &options);
     trace.expect("the graph is whole")
 }
 

@@ -41,7 +41,7 @@ impl Scalar {
     /// Microseconds with up to three decimals, in nanoseconds. A text is taken to the digit.
     pub fn micros(&self) -> Option<i64> {
         const LARGEST: i64 = i64::MAX / 4000;
-        let small = |whole: i64| (whole.abs() < LARGEST).then_some(whole);
+        let small = |whole: i64| (whole.unsigned_abs() < LARGEST as u64).then_some(whole);
         match self {
             Self::Whole(whole) => Some(small(*whole)? * 1000),
             Self::Number(number) => {
@@ -133,6 +133,7 @@ mod tests {
         assert_eq!(micros("\"12\""), Some(12_000));
         assert_eq!(micros("\"NaN\""), None);
         assert_eq!(micros("1e300"), None);
+        assert_eq!(micros("-9223372036854775808"), None);
         assert_eq!(micros("[1]"), None);
         assert_eq!(micros("\"9223372036854775807\""), None);
     }

@@ -150,7 +150,7 @@ impl Machine<'_> {
         self.stack.pop().ok_or_else(|| EMPTY.into())
     }
 
-    fn to_mark(&mut self) -> Result<Vec<Id>, String> {
+    fn until_mark(&mut self) -> Result<Vec<Id>, String> {
         let mark = self.marks.pop().ok_or(EMPTY)?;
         Ok(self.stack.split_off(mark))
     }
@@ -234,7 +234,7 @@ impl Machine<'_> {
                 Some(mark) if *mark == self.stack.len() => drop(self.marks.pop()),
                 _ => drop(self.pop()?),
             },
-            b'1' => drop(self.to_mark()?),
+            b'1' => drop(self.until_mark()?),
             b'2' => {
                 let top = self.pop()?;
                 self.stack.extend([top, top]);
@@ -293,16 +293,16 @@ impl Machine<'_> {
                 self.extend(vec![item])?;
             }
             b'e' | 0x90 => {
-                let items = self.to_mark()?;
+                let items = self.until_mark()?;
                 self.extend(items)?;
             }
             b'l' | b't' | 0x91 => {
-                let items = self.to_mark()?;
+                let items = self.until_mark()?;
                 self.push(Value::List(items));
             }
             0x85..=0x87 => self.tuple(usize::from(code - 0x84))?,
             b'd' => {
-                let items = self.to_mark()?;
+                let items = self.until_mark()?;
                 self.push(Value::Dict(Vec::new()));
                 self.set(&items)?;
             }
@@ -311,7 +311,7 @@ impl Machine<'_> {
                 self.set(&[key, value])?;
             }
             b'u' => {
-                let items = self.to_mark()?;
+                let items = self.until_mark()?;
                 self.set(&items)?;
             }
             b'q' | b'r' => {
