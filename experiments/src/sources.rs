@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use networks::suggest::instead;
 use networks::{Network, NetworkOptions};
 use profiler::import::{ImportOptions, InPlaceOps};
-use schema::file::{read_bytes, read_text};
+use schema::file::{FileError, read_bytes, read_text};
 use schema::{Document, Machine, Trace};
 
 use crate::{Error, Result};
@@ -39,19 +39,27 @@ pub fn read_trace(name: &str, in_place: InPlaceOps) -> Result<Trace> {
             instead(name, scenarios::traces().chain(networks)),
         ));
     }
-    let text = read_text(path)?;
-    match profiler::import::detect(&text) {
-        Some(format) if !is_document(&text) => {
-            let options = ImportOptions { network: None, in_place };
-            Ok(profiler::import::import(&text, path, Some(format), &options)?)
+    let bytes = read_bytes(path)?;
+    let unpacked = profiler::import::unpack(&bytes, path)?;
+    match profiler::import::detect(&unpacked) {
+        Some(format) if !is_document(&unpacked) => {
+            let options = ImportOptions { in_place, ..ImportOptions::default() };
+            Ok(profiler::import::import_trace(&unpacked, path, Some(format), &options)?)
         }
-        _ => Ok(Trace::from_json(&text, path)?),
+        _ => {
+            let text = std::str::from_utf8(&unpacked).map_err(|why| FileError::Io {
+                verb: "read",
+                path: path.to_path_buf(),
+                source: std::io::Error::new(std::io::ErrorKind::InvalidData, why),
+            })?;
+            Ok(Trace::from_json(text, path)?)
+        }
     }
 }
 
 /// A trace document may mention anything in its notes; its beginning tells it apart.
-fn is_document(text: &str) -> bool {
-    text.chars().take(200).collect::<String>().contains("\"tidegate/")
+fn is_document(bytes: &[u8]) -> bool {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).contains("\"tidegate/")
 }
 
 /// A bundled machine, perhaps with another link, or a file.

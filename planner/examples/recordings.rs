@@ -64,7 +64,7 @@ fn main() -> Result<()> {
         let path = entry?.path();
         if path.to_string_lossy().ends_with(".dtr.jsonl") {
             let text = std::fs::read_to_string(&path)?;
-            traces.push(import(&text, &path, None, &ImportOptions::default())?);
+            traces.extend(import(&text, &path, None, &ImportOptions::default())?.trace);
         }
     }
     if arguments.families == 0 {

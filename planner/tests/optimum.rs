@@ -1,5 +1,6 @@
 //! Bounds against the best of *all* plans of tiny problems, not only of those that methods can
-//! express: dead tensors held, copies as early as they can be, ops run again for nobody's sake.
+//! express: dead tensors held, copies as early as they can be, ops run again for nobody's sake. Of so
+//! few ops, all are places where several are looked at together.
 //!
 //! `TIDEGATE_CASES=100000 cargo test --release -p tidegate-planner --test optimum` runs more;
 //! `TIDEGATE_SEED=N` with `TIDEGATE_CASES=1` replays case N.
@@ -11,9 +12,13 @@ use std::collections::BTreeMap;
 use common::optimum::optimum;
 use common::random::{self, Random};
 use common::seeds;
-use planner::{Allowed, Bound, CodecOptions, NoMonitor, Problem, least_budget, tightened};
+use planner::families::family;
+use planner::{
+    Allowed, Bound, CodecOptions, Monitor, NoMonitor, Problem, Progress, bound, least_budget,
+    tightened,
+};
 use schema::{Bytes, Trace};
-use simulator::Policy;
+use simulator::{Policy, in_core};
 
 /// Problems whose search goes through more states than this are left aside.
 const MOST_STATES: usize = 40_000;
@@ -95,4 +100,28 @@ fn no_plan_at_all_beats_the_bound() {
     for (kind, count) in counts.iter().filter(|_| cases >= 600) {
         assert!(count.slowed > 0 && count.binding * 5 > count.slowed, "{kind}: {count:?}");
     }
+}
+
+struct Impatient;
+
+impl Monitor for Impatient {
+    fn proceed(&self, _: Progress) -> bool {
+        false
+    }
+}
+
+#[test]
+fn several_places_say_more_than_one_and_less_when_told_to_stop() {
+    let trace = family("second-order:seed=9,ops=300").unwrap();
+    let machine = scenarios::machine("titan-v").unwrap();
+    let budget = Bytes(in_core(&trace).peak.0 / 100 * 50);
+    let problem = || {
+        let problem = Problem::new(&trace, &machine, budget).with_evaluations(5000);
+        problem.with_allowed(kind(false, true, false))
+    };
+    let one = bound(&problem()).time().unwrap();
+    let stopped = tightened(&problem(), &Impatient).time().unwrap();
+    let several = tightened(&problem(), &NoMonitor).time().unwrap();
+    assert!(one <= stopped && stopped <= several && one < several, "{one} {stopped} {several}");
+    assert_eq!(tightened(&problem(), &NoMonitor).time(), Some(several));
 }

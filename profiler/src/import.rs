@@ -1,25 +1,41 @@
 //! Others' recordings of iterations as [`Trace`]s, exactly: no time and no byte is lost, and what
 //! a recording leaves open is decided in the open, in the trace's notes.
 //!
-//! Two kinds of recordings are read:
+//! Of others' tools:
 //!
 //! - [`Format::Dtr`], an op log of the DTR prototype (Kirisame et al., *Dynamic Tensor
 //!   Rematerialization*, ICLR 2021): a log of calls, references and releases, which is replayed.
 //! - [`Format::Opgraph`], a profile per op as MONeT makes them (Shah et al., *Memory Optimization
 //!   for Deep Networks*, ICLR 2021): a graph whose lifetimes follow from who reads what.
+//!
+//! And of PyTorch, as it writes them or in gzip or a tar archive:
+//!
+//! - [`Format::Kineto`], a file of its profiler: times, sizes and allocations, from which who reads
+//!   what is inferred.
+//! - [`Format::ExecutionTrace`]: ops with the storages that they read and write, without times.
+//! - [`Format::MemorySnapshot`], the allocator's history: no ops, and so no trace.
 
 mod dtr;
 mod error;
+mod execution_trace;
+mod figures;
+mod json;
+mod kineto;
 mod op_kind;
 mod opgraph;
+mod snapshot;
+mod storages;
+mod unpack;
 
+use std::borrow::Cow;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use schema::{Document, Trace};
 
 pub use error::ImportError;
+pub use figures::{Figures, Holder, Step, TimedOps};
 
 /// A kind of recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,17 +44,27 @@ pub enum Format {
     Dtr,
     /// A profile per op, one JSON object (`*.opgraph.json`).
     Opgraph,
+    /// A file of PyTorch's profiler (`torch.profiler`).
+    Kineto,
+    /// An execution trace of PyTorch (`ExecutionTraceObserver`).
+    ExecutionTrace,
+    /// A snapshot of PyTorch's CUDA memory (`torch.cuda.memory._dump_snapshot`).
+    MemorySnapshot,
 }
 
 impl Format {
     /// All kinds of recordings.
-    pub const ALL: [Self; 2] = [Self::Dtr, Self::Opgraph];
+    pub const ALL: [Self; 5] =
+        [Self::Dtr, Self::Opgraph, Self::Kineto, Self::ExecutionTrace, Self::MemorySnapshot];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Dtr => "dtr",
             Self::Opgraph => "opgraph",
+            Self::Kineto => "kineto",
+            Self::ExecutionTrace => "execution-trace",
+            Self::MemorySnapshot => "memory-snapshot",
         }
     }
 }
@@ -51,7 +77,9 @@ impl fmt::Display for Format {
 
 /// A text that names no kind of recording.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a kind of recording: write dtr or opgraph")]
+#[error(
+    "`{0}` is not a kind of recording: write dtr, opgraph, kineto, execution-trace or memory-snapshot"
+)]
 pub struct ParseFormatError(String);
 
 impl FromStr for Format {
@@ -63,16 +91,47 @@ impl FromStr for Format {
     }
 }
 
-/// The kind of recording that `text` looks like. It only chooses the importer: a damaged recording
-/// is still recognised, so that the importer can say where it is damaged.
-pub fn detect(text: &str) -> Option<Format> {
-    if text.contains("\"INSTRUCTION\"") {
+/// The kind of recording that `bytes` look like, unpacked. It only chooses the importer: a damaged
+/// recording is still recognised, so that the importer can say where it is damaged.
+pub fn detect(bytes: impl AsRef<[u8]>) -> Option<Format> {
+    let bytes = bytes.as_ref();
+    // What Python's pickle writes since its second protocol.
+    if matches!(bytes, [0x80, 2..=5, ..]) {
+        return Some(Format::MemorySnapshot);
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let has = |part: &str| text.contains(part);
+    if has("\"traceEvents\"") {
+        Some(Format::Kineto)
+    } else if has("\"INSTRUCTION\"") {
         Some(Format::Dtr)
-    } else if text.contains("\"opgraph/") {
+    } else if has("\"opgraph/") {
         Some(Format::Opgraph)
+    } else if has("\"nodes\"") && (has("\"rf_id\"") || has("\"ctrl_deps\"")) {
+        Some(Format::ExecutionTrace)
     } else {
         None
     }
+}
+
+/// What a file holds, without the packing around it.
+///
+/// # Errors
+///
+/// Where the packing is damaged.
+pub fn unpack<'a>(bytes: &'a [u8], file: &Path) -> Result<Cow<'a, [u8]>, ImportError> {
+    unpack::unpack(bytes, file)
+}
+
+/// What became of a recording.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    /// Its kind.
+    pub format: Format,
+    /// The iteration that it holds; absent where it has no ops.
+    pub trace: Option<Trace>,
+    /// What it says of itself.
+    pub figures: Figures,
 }
 
 /// How a recording becomes a trace.
@@ -82,6 +141,10 @@ pub struct ImportOptions {
     pub network: Option<String>,
     /// What becomes of ops that write over an argument.
     pub in_place: InPlaceOps,
+    /// The iteration of a profile or execution trace, by its number; absent: the median by time.
+    pub step: Option<u64>,
+    /// The profile that has an execution trace's times, and what errors call it.
+    pub times: Option<(Vec<u8>, PathBuf)>,
 }
 
 /// What becomes of ops that the framework runs in place: `MUTATE` in a DTR log, forward ops whose
@@ -97,31 +160,86 @@ pub enum InPlaceOps {
     Alias,
 }
 
-/// Imports a recording. `file` is what errors call it and where a DTR log gets its network's name
-/// from; it is not read. Without a `format` it is told from the text.
+/// Imports a recording. `file` is what errors call it and where many get their network's name
+/// from; it is not read. Without a `format` it is told from the bytes.
 ///
 /// # Errors
 ///
-/// Where the text is not a whole and consistent recording. No text makes it panic, and time and
-/// memory grow linearly with the text.
+/// Where it is not a whole and consistent recording. No bytes make it panic, and time and memory grow
+/// linearly with what is unpacked.
 pub fn import(
-    text: &str,
+    bytes: impl AsRef<[u8]>,
+    file: &Path,
+    format: Option<Format>,
+    options: &ImportOptions,
+) -> Result<Recording, ImportError> {
+    let bytes = unpack(bytes.as_ref(), file)?;
+    let Some(format) = format.or_else(|| detect(&bytes)) else {
+        return Err(ImportError::UnknownFormat { file: file.to_path_buf() });
+    };
+    let has_steps = matches!(format, Format::Kineto | Format::ExecutionTrace);
+    for (option, given, applies) in [
+        ("--step", options.step.is_some(), has_steps),
+        ("--times", options.times.is_some(), format == Format::ExecutionTrace),
+    ] {
+        if given && !applies {
+            return Err(ImportError::Option { file: file.to_path_buf(), option, format });
+        }
+    }
+    let text = || {
+        std::str::from_utf8(&bytes).map_err(|why| ImportError::Content {
+            file: file.to_path_buf(),
+            format,
+            problem: format!("it is no text: {why}: copy or record it again"),
+        })
+    };
+    let recording = match format {
+        Format::Dtr => of_trace(format, dtr::import(text()?, file, options)?),
+        Format::Opgraph => of_trace(format, opgraph::import(text()?, file, options)?),
+        Format::Kineto => kineto::import(&bytes, file, options)?,
+        Format::ExecutionTrace => execution_trace::import(&bytes, file, options)?,
+        Format::MemorySnapshot => snapshot::import(&bytes, file)?,
+    };
+    if let Some(trace) = &recording.trace {
+        let invalid = |why| ImportError::Invalid { file: file.to_path_buf(), why };
+        trace.check().map_err(invalid)?;
+    }
+    Ok(recording)
+}
+
+/// The trace of a recording, as [`import`] makes it.
+///
+/// # Errors
+///
+/// As [`import`]'s, and where the recording has no ops, so that nothing can be planned.
+pub fn import_trace(
+    bytes: impl AsRef<[u8]>,
     file: &Path,
     format: Option<Format>,
     options: &ImportOptions,
 ) -> Result<Trace, ImportError> {
-    let trace = match format.or_else(|| detect(text)) {
-        Some(Format::Dtr) => dtr::import(text, file, options)?,
-        Some(Format::Opgraph) => opgraph::import(text, file, options)?,
-        None => return Err(ImportError::UnknownFormat { file: file.to_path_buf() }),
-    };
-    trace
-        .check()
-        .map_err(|source| ImportError::Invalid { file: file.to_path_buf(), why: source })?;
-    Ok(trace)
+    let recording = import(bytes, file, format, options)?;
+    recording.trace.ok_or_else(|| ImportError::NoOps { file: file.to_path_buf() })
+}
+
+/// A recording whose allocations are its trace's.
+fn of_trace(format: Format, trace: Trace) -> Recording {
+    let made = trace.ops.iter().map(|op| op.writes.len() as u64).sum();
+    let freed = trace.ops.iter().map(|op| op.frees.len() as u64).sum();
+    let figures = Figures { allocations: made, frees: freed, ..Figures::default() };
+    Recording { format, trace: Some(trace), figures }
 }
 
 /// The last part of a file's path, for people.
 fn file_name(file: &Path) -> String {
     file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// `resnet50` for `profiles/resnet50.pt.trace.json.gz`.
+fn base_name(file: &Path) -> String {
+    let name = file_name(file);
+    match name.split('.').find(|part| !part.is_empty()) {
+        Some(stem) => stem.to_string(),
+        None => name,
+    }
 }

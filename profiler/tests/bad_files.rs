@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use profiler::import::{Format, ImportOptions, InPlaceOps, import};
+use profiler::import::{Format, ImportOptions, InPlaceOps, import_trace};
 use schema::Document;
 
 const LOG: &str = r#"{"INSTRUCTION":"ANNOTATE","ANNOTATION":"START"}
@@ -39,7 +39,7 @@ fn changed(text: &str, from: &str, to: &str) -> String {
 fn refusals(format: Option<Format>, file: &str, cases: &[(&str, String)]) -> String {
     let mut table = String::new();
     for (what, text) in cases {
-        let error = import(text, Path::new(file), format, &ImportOptions::default())
+        let error = import_trace(text, Path::new(file), format, &ImportOptions::default())
             .expect_err(&format!("{what} must be refused"));
         table.push_str(&format!("{what}\n    {error}\n"));
     }
@@ -50,7 +50,7 @@ fn refusals(format: Option<Format>, file: &str, cases: &[(&str, String)]) -> Str
 fn whole_files_pass() {
     for (text, file) in [(LOG, "x.dtr.jsonl"), (GRAPH, "x.opgraph.json")] {
         let options = ImportOptions::default();
-        import(text, Path::new(file), None, &options).expect("the file is whole");
+        import_trace(text, Path::new(file), None, &options).expect("the file is whole");
     }
 }
 
@@ -156,7 +156,7 @@ fn formats_are_named_and_detected() {
         assert_eq!(format.to_string().parse(), Ok(format));
     }
     let unknown = "onnx".parse::<Format>().expect_err("unknown");
-    insta::assert_snapshot!(unknown, @"`onnx` is not a kind of recording: write dtr or opgraph");
+    insta::assert_snapshot!(unknown, @"`onnx` is not a kind of recording: write dtr, opgraph, kineto, execution-trace or memory-snapshot");
     assert_eq!(profiler::import::detect(LOG), Some(Format::Dtr));
     assert_eq!(profiler::import::detect(&GRAPH[..60]), Some(Format::Opgraph));
     assert_eq!(profiler::import::detect(""), None);
@@ -167,8 +167,8 @@ fn formats_are_named_and_detected() {
 fn reads(text: &str) {
     for format in [None, Some(Format::Dtr), Some(Format::Opgraph)] {
         for in_place in [InPlaceOps::AsRecorded, InPlaceOps::Alias] {
-            let options = ImportOptions { network: None, in_place };
-            match import(text, Path::new("some.dtr.jsonl"), format, &options) {
+            let options = ImportOptions { in_place, ..ImportOptions::default() };
+            match import_trace(text, Path::new("some.dtr.jsonl"), format, &options) {
                 Ok(trace) => trace.check().expect("imported traces are well formed"),
                 Err(error) => {
                     assert!(error.to_string().starts_with("some.dtr.jsonl:"), "{error}");
@@ -210,7 +210,8 @@ fn long_lists() {
     log.push_str(&format!(
         "{{\"INSTRUCTION\":\"MUTATE\",\"NAME\":\"f_\",\"ARGS\":[{names}],\"MUTATE\":[{indices}],\"TIME\":\"1\"}}\n"
     ));
-    let options = ImportOptions { network: None, in_place: InPlaceOps::Alias };
-    let trace = import(&log, Path::new("long.dtr.jsonl"), None, &options).expect("a whole log");
+    let options = ImportOptions { in_place: InPlaceOps::Alias, ..ImportOptions::default() };
+    let trace =
+        import_trace(&log, Path::new("long.dtr.jsonl"), None, &options).expect("a whole log");
     assert_eq!(trace.ops[1].in_place.len(), many);
 }

@@ -5,14 +5,14 @@ mod common;
 use std::path::Path;
 
 use common::{bytes_at, in_core_peak, recordings};
-use profiler::import::{Format, ImportOptions, InPlaceOps, detect, import};
+use profiler::import::{Format, ImportOptions, InPlaceOps, detect, import_trace};
 use schema::{Phase, Role, Trace};
 
 fn read(folder: &Path, name: &str, in_place: InPlaceOps) -> Trace {
     let file = folder.join(name);
     let text = std::fs::read_to_string(&file).expect("the recording is readable");
-    let options = ImportOptions { network: None, in_place };
-    import(&text, &file, None, &options).expect("the recording is whole")
+    let options = ImportOptions { in_place, ..ImportOptions::default() };
+    import_trace(&text, &file, None, &options).expect("the recording is whole")
 }
 
 /// A row `| name | batch | a | b | ... |` of the README's tables, without its name and batch.
@@ -137,7 +137,7 @@ fn a_log_cut_short_never_makes_a_panic() {
     assert_eq!(detect(&text), Some(Format::Dtr));
     let ends: Vec<usize> = text.match_indices('\n').map(|(end, _)| end).collect();
     for end in ends.iter().step_by(97) {
-        let _ = import(&text[..end - 7], &file, None, &ImportOptions::default())
+        let _ = import_trace(&text[..end - 7], &file, None, &ImportOptions::default())
             .expect_err("the last line is cut");
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use common::{in_core_peak, text_of};
-use profiler::import::{Format, ImportOptions, InPlaceOps, import};
+use profiler::import::{Format, ImportOptions, InPlaceOps, import_trace};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -60,8 +60,8 @@ fn log(shorthand: &str) -> String {
 }
 
 fn trace_with(shorthand: &str, in_place: InPlaceOps) -> String {
-    let options = ImportOptions { network: None, in_place };
-    let trace = import(&log(shorthand), Path::new("logs/small.dtr.jsonl"), None, &options);
+    let options = ImportOptions { in_place, ..ImportOptions::default() };
+    let trace = import_trace(log(shorthand), Path::new("logs/small.dtr.jsonl"), None, &options);
     text_of(&trace.expect("the log is whole"))
 }
 
@@ -81,8 +81,12 @@ fn what_comes_before_the_start_is_no_part_of_the_iteration() {
              call relu_backward(a,b,b)=c:30 8
              release b")
     );
-    let options = ImportOptions { network: Some("named".into()), in_place: InPlaceOps::default() };
-    let trace = import(&text, Path::new("x.jsonl"), Some(Format::Dtr), &options);
+    let options = ImportOptions {
+        network: Some("named".into()),
+        in_place: InPlaceOps::default(),
+        ..ImportOptions::default()
+    };
+    let trace = import_trace(&text, Path::new("x.jsonl"), Some(Format::Dtr), &options);
     insta::assert_snapshot!(text_of(&trace.expect("the log is whole")));
 }
 
@@ -293,8 +297,8 @@ proptest! {
         steps.into_iter().for_each(|step| walk.step(step));
         let text = log(&walk.shorthand);
         let peak = |in_place| {
-            let options = ImportOptions { network: None, in_place };
-            let trace = import(&text, Path::new("walk.dtr.jsonl"), Some(Format::Dtr), &options);
+            let options = ImportOptions { in_place, ..ImportOptions::default() };
+            let trace = import_trace(&text, Path::new("walk.dtr.jsonl"), Some(Format::Dtr), &options);
             in_core_peak(&trace.expect("the log is whole"))
         };
         prop_assert_eq!(peak(InPlaceOps::AsRecorded), walk.peak, "{}", walk.shorthand);

@@ -5,7 +5,7 @@ mod common;
 use std::path::Path;
 
 use common::{bytes_at, text_of};
-use profiler::import::{ImportOptions, InPlaceOps, import};
+use profiler::import::{ImportOptions, InPlaceOps, import_trace};
 use proptest::prelude::*;
 use schema::Trace;
 
@@ -33,8 +33,8 @@ fn graph(rows: &[Row<'_>]) -> String {
 }
 
 fn import_rows(rows: &[Row<'_>], in_place: InPlaceOps) -> Trace {
-    let options = ImportOptions { network: None, in_place };
-    let trace = import(&graph(rows), Path::new("small.opgraph.json"), None, &options);
+    let options = ImportOptions { in_place, ..ImportOptions::default() };
+    let trace = import_trace(graph(rows), Path::new("small.opgraph.json"), None, &options);
     trace.expect("the graph is whole")
 }
 

@@ -18,9 +18,10 @@ const LARGE: Bytes = Bytes(1 << 40);
 /// Codecs as kernels of a GPU.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CodecFile {
+struct DeviceFile {
     device: DeviceTable,
-    codec: Vec<CodecTable>,
+    /// With raw bytes per second in thousandths of the bandwidth of copies.
+    codec: Vec<CodecTable<u32>>,
 }
 
 /// What all kernels of a device have in common.
@@ -42,16 +43,26 @@ struct DeviceSources {
     launch: String,
 }
 
+/// Codecs as loops of a host's processor.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CodecTable {
+struct HostFile {
+    codec: Vec<CodecTable<HostRate>>,
+}
+
+/// Raw bytes per second.
+#[derive(Debug, Deserialize)]
+struct HostRate(#[serde(deserialize_with = "amount")] Option<BytesPerSec>);
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CodecTable<R> {
     name: String,
     parameter: Option<f64>,
     fidelity: Fidelity,
     size: SizeModel,
-    /// Raw bytes per second, in thousandths of the bandwidth of copies.
-    compress_permille: u32,
-    decompress_permille: u32,
+    compress: R,
+    decompress: R,
     sources: CodecSources,
 }
 
@@ -61,97 +72,58 @@ struct CodecSources {
     /// Said for the reader of the file; a document has no place for it.
     #[allow(dead_code)]
     size: String,
-    compress_permille: String,
-    decompress_permille: String,
+    compress: String,
+    decompress: String,
+}
+
+impl<R> CodecTable<R> {
+    /// The model, with times by a rate and where that comes from.
+    fn model(self, times: impl Fn(R, &str) -> TimeModel) -> CodecModel {
+        CodecModel {
+            codec: self.name,
+            parameter: self.parameter,
+            fidelity: self.fidelity,
+            size: self.size,
+            compress: times(self.compress, &self.sources.compress),
+            decompress: times(self.decompress, &self.sources.decompress),
+        }
+    }
 }
 
 /// The bundled codec models for a machine: what codecs would take as kernels that reach stated
 /// shares of the bandwidth of its device memory. Modelled, and each model says from what.
 pub fn codec_models(machine: &Machine) -> CodecModels {
-    let file: CodecFile = toml::from_str(BUNDLED).expect("a test reads it");
-    let device = &file.device;
-    let model = |codec: CodecTable| CodecModel {
-        compress: device.times(machine, codec.compress_permille, &codec.sources.compress_permille),
-        decompress: device.times(
-            machine,
-            codec.decompress_permille,
-            &codec.sources.decompress_permille,
-        ),
-        codec: codec.name,
-        parameter: codec.parameter,
-        fidelity: codec.fidelity,
-        size: codec.size,
-    };
+    let DeviceFile { device, codec } = toml::from_str(BUNDLED).expect("a test reads it");
+    let times = |permille, source: &str| device.times(machine, permille, source);
     CodecModels {
         device: machine.device.name.clone(),
         source: format!(
             "modelled from the memory bandwidth of {} and stated shares of it; nothing was run",
             machine.device.name
         ),
-        models: file.codec.into_iter().map(model).collect(),
+        models: codec.into_iter().map(|codec| codec.model(times)).collect(),
     }
-}
-
-/// Codecs as loops of a host's processor.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HostFile {
-    codec: Vec<HostCodecTable>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HostCodecTable {
-    name: String,
-    fidelity: Fidelity,
-    size: SizeModel,
-    /// Raw bytes per second.
-    #[serde(deserialize_with = "amount")]
-    compress: Option<BytesPerSec>,
-    #[serde(deserialize_with = "amount")]
-    decompress: Option<BytesPerSec>,
-    sources: HostCodecSources,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HostCodecSources {
-    /// Said for the reader of the file; a document has no place for it.
-    #[allow(dead_code)]
-    size: String,
-    compress: String,
-    decompress: String,
 }
 
 /// The bundled models of codecs on a host's processor, for methods that compress there. Modelled,
 /// and each model says from what.
 pub fn host_codec_models() -> CodecModels {
     let file: HostFile = toml::from_str(HOST).expect("a test reads it");
-    let times = |rate: Option<BytesPerSec>, source: String| {
-        let rate = rate.expect("a test reads it");
-        TimeModel {
-            bands: vec![RatioBand {
-                up_to_permille: 1000,
-                points: line(Nanos::ZERO, rate.0.into()),
-            }],
-            spread_permille: None,
-            basis: ModelBasis::Modelled,
-            source: format!("{rate} ({source})"),
-        }
-    };
-    let model = |codec: HostCodecTable| CodecModel {
-        codec: codec.name,
-        parameter: None,
-        fidelity: codec.fidelity,
-        size: codec.size,
-        compress: times(codec.compress, codec.sources.compress),
-        decompress: times(codec.decompress, codec.sources.decompress),
+    let times = |rate: HostRate, source: &str| {
+        let rate = rate.0.expect("a test reads it");
+        modelled(line(Nanos::ZERO, rate.0.into()), format!("{rate} ({source})"))
     };
     CodecModels {
         device: "host".into(),
         source: "modelled from stated rates of a host's processor; nothing was run".into(),
-        models: file.codec.into_iter().map(model).collect(),
+        models: file.codec.into_iter().map(|codec| codec.model(times)).collect(),
     }
+}
+
+/// Times that do not depend on the ratio.
+fn modelled(points: Vec<TimePoint>, source: String) -> TimeModel {
+    let bands = vec![RatioBand { up_to_permille: 1000, points }];
+    TimeModel { bands, spread_permille: None, basis: ModelBasis::Modelled, source }
 }
 
 /// A time without work, and beyond it so many bytes per second.
@@ -172,22 +144,15 @@ impl DeviceTable {
         let bytes_per_sec =
             u128::from(peak.0) * u128::from(self.copy_permille) * u128::from(share_permille);
         let percent = |permille: u32| f64::from(permille) / 10.0;
-        TimeModel {
-            bands: vec![RatioBand {
-                up_to_permille: 1000,
-                points: line(launch, bytes_per_sec / 1_000_000),
-            }],
-            spread_permille: None,
-            basis: ModelBasis::Modelled,
-            source: format!(
-                "{} % of the bandwidth of copies ({source}), which is {} % of {peak} ({}); {launch} \
-                 beside ({})",
-                percent(share_permille),
-                percent(self.copy_permille),
-                self.sources.copy_permille,
-                self.sources.launch
-            ),
-        }
+        let source = format!(
+            "{} % of the bandwidth of copies ({source}), which is {} % of {peak} ({}); {launch} \
+             beside ({})",
+            percent(share_permille),
+            percent(self.copy_permille),
+            self.sources.copy_permille,
+            self.sources.launch
+        );
+        modelled(line(launch, bytes_per_sec / 1_000_000), source)
     }
 }
 

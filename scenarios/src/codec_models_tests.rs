@@ -17,10 +17,10 @@ fn every_machine_has_models_that_are_well_formed_and_say_where_they_come_from() 
             }
         }
     }
-    let file: CodecFile = toml::from_str(BUNDLED).expect("the bundled file");
+    let file: DeviceFile = toml::from_str(BUNDLED).expect("the bundled file");
     for codec in file.codec {
         let sources = codec.sources;
-        let texts = [sources.size, sources.compress_permille, sources.decompress_permille];
+        let texts = [sources.size, sources.compress, sources.decompress];
         assert!(texts.iter().all(|text| !text.is_empty()), "{}", codec.name);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use profiler::import::{ImportOptions, import};
+use profiler::import::{ImportOptions, import_trace};
 use schema::{Dtype, Machine, OpKind, Origin, Phase, Role, Trace};
 
 use networks::{
@@ -149,7 +149,8 @@ fn recording(file: &str, name: &str, options: &NetworkOptions) -> Option<(Trace,
         eprintln!("skipped: {} is not there", path.display());
         return None;
     };
-    let recorded = import(&text, &path, None, &ImportOptions::default()).expect("well formed");
+    let recorded =
+        import_trace(&text, &path, None, &ImportOptions::default()).expect("well formed");
     let optimizer = Some(Optimizer::None);
     let options = NetworkOptions {
         batch: recorded.batch.unwrap_or(options.batch),

@@ -43,3 +43,48 @@ fn a_bad_recording_is_refused_by_line() {
     insta::assert_snapshot!(refusals.concat());
     assert!(!sandbox.files().contains(&"trace.json".to_string()));
 }
+
+#[test]
+fn recordings_of_pytorch_are_told_apart_and_summed_up() {
+    let sandbox = Sandbox::new();
+    for name in ["small.kineto.json", "small.et.json", "packed.tar.gz", "small.snapshot-4.pickle"] {
+        let run = sandbox.run(&format!("import tests/recordings/{name}"));
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        insta::assert_snapshot!(name, run.stderr);
+    }
+    let et =
+        "import tests/recordings/small.et.json --times tests/recordings/small.kineto.json --step 2";
+    let run = sandbox.run(&format!("{et} -o trace.json"));
+    insta::assert_snapshot!("execution-trace-with-times", run.stderr);
+    sandbox.ok("compare trace.json -m titan-v --methods in-core,swap-all");
+    // A profile is planned for as it is, packed or not.
+    sandbox
+        .ok("compare tests/recordings/packed.tar.gz -m titan-v -b 100% --methods swap-all,pooch");
+    insta::assert_snapshot!(
+        sandbox.fails("plan tests/recordings/small.snapshot-4.pickle -m titan-v")
+    );
+    insta::assert_snapshot!(sandbox.fails("import tests/recordings/small.kineto.json --step 7"));
+}
+
+#[test]
+fn each_kind_has_the_same_fields_as_json() {
+    let sandbox = Sandbox::new();
+    for (name, kind) in [
+        ("small.dtr.jsonl", "dtr"),
+        ("small.opgraph.json", "opgraph"),
+        ("small.kineto.json", "kineto"),
+        ("small.et.json", "execution-trace"),
+        ("small.snapshot-4.pickle", "memory-snapshot"),
+    ] {
+        let command = format!("import tests/recordings/{name} -o trace.json --format json");
+        let run = sandbox.run(&command);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let summary: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+        assert_eq!(summary["kind"], kind);
+        let numbers = ["ops", "tensors", "time_ns", "in_core_peak_bytes", "constant_bytes"];
+        for field in numbers.iter().chain(&["allocations", "frees", "unmatched"]) {
+            assert!(summary[field].is_u64(), "{name}: {field}");
+        }
+        assert!(summary["notes"].is_array());
+    }
+}

@@ -36,6 +36,10 @@ impl Sandbox {
         for name in [
             "tests/recordings/small.dtr.jsonl",
             "tests/recordings/small.opgraph.json",
+            "tests/recordings/small.kineto.json",
+            "tests/recordings/small.et.json",
+            "tests/recordings/small.snapshot-4.pickle",
+            "tests/recordings/packed.tar.gz",
             "tests/tables/weights.bf16",
         ] {
             let to = folder.path().join(name);

@@ -8,7 +8,7 @@ use experiments::tables::Row;
 use experiments::zeros::TensorZeros;
 use networks::{NetworkOptions, modelled_trace, network_from_onnx, network_from_toml};
 use planner::{CodecOptions, Limits, NoMonitor, Problem, methods};
-use profiler::import::{Format, ImportOptions, InPlaceOps, import};
+use profiler::import::{Format, ImportOptions, InPlaceOps, import, import_trace};
 use runtime::profile::Needs;
 use schema::{
     Basis, Bytes, BytesPerSec, CodecModels, Direction, Document, Machine, Nanos, Plan, PlanSeries,
@@ -70,6 +70,10 @@ pub fn readers() -> Vec<Reader> {
         ),
         reader("dtr", Form::Lines, files("tests/recordings", "small.dtr"), read_recording),
         reader("opgraph", Form::Json, files("tests/recordings", "small.opgraph"), read_recording),
+        reader("kineto", Form::Json, files("tests/recordings", "small.kineto"), read_pytorch),
+        reader("execution-trace", Form::Json, files("tests/recordings", "small.et"), read_pytorch),
+        reader("snapshot", Form::Bytes, files("tests/recordings", "small.snapshot"), read_pytorch),
+        reader("packed", Form::Bytes, files("tests/recordings", "packed"), read_pytorch),
         reader("onnx", Form::Protobuf, vec![onnx::model()], read_onnx),
         reader("network", Form::Text, vec![NETWORK.into(), readme_network()], read_network),
         reader("machine-toml", Form::Text, files("scenarios/machines", ""), read_machine_toml),
@@ -265,8 +269,8 @@ fn read_recording(bytes: &[u8]) -> bool {
     let mut accepted = false;
     for format in [Format::Dtr, Format::Opgraph] {
         for in_place in [InPlaceOps::AsRecorded, InPlaceOps::Alias] {
-            let options = ImportOptions { network: None, in_place };
-            if let Ok(trace) = import(text, Path::new("fuzzed"), Some(format), &options) {
+            let options = ImportOptions { in_place, ..ImportOptions::default() };
+            if let Ok(trace) = import_trace(text, Path::new("fuzzed"), Some(format), &options) {
                 trace.check().expect("what was imported is well formed");
                 in_core(&trace);
                 accepted = true;
@@ -274,6 +278,20 @@ fn read_recording(bytes: &[u8]) -> bool {
         }
     }
     accepted
+}
+
+fn read_pytorch(bytes: &[u8]) -> bool {
+    let options = ImportOptions::default();
+    let Ok(recording) = import(bytes, Path::new("fuzzed"), None, &options) else { return false };
+    if let Some(trace) = &recording.trace {
+        trace.check().expect("what was imported is well formed");
+        in_core(trace);
+        // As the times of an execution trace, too.
+        let times = Some((bytes.to_vec(), "fuzzed".into()));
+        let traces = files("tests/recordings", "small.et");
+        let _ = import(&traces[0], Path::new("et"), None, &ImportOptions { times, ..options });
+    }
+    true
 }
 
 fn read_onnx(bytes: &[u8]) -> bool {

@@ -10,8 +10,8 @@ const LOOK: usize = 40;
 /// Prices are good enough at this part of the bound.
 const CLOSE: f64 = 1e-5;
 
-/// It is given up when so many looks have raised the bound by less than this part of it.
-const PATIENCE: usize = 6;
+/// It is given up when as many looks as one has patience for have raised the bound by less than
+/// this part of it.
 const RAISED: f64 = 1e-4;
 
 /// Shares and prices, those of memory for the whole budget.
@@ -174,18 +174,23 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// Raises the bound from where it is, by so many iterations at most. Leaves the best prices that
-/// it met.
-pub(super) fn climb(programme: &Programme, best: &mut Climb, iterations: usize, work: &mut usize) {
+/// Raises the bound from where it is, as long as it may go on with the work that is left and
+/// something comes of it. Leaves the best prices that it met.
+pub(super) fn climb(
+    programme: &Programme,
+    best: &mut Climb,
+    patience: usize,
+    (work, proceed): (&mut usize, &dyn Fn(usize) -> bool),
+) {
     let mut steps = Steps::new(programme);
     let mut now = best.clone();
     let (mut highest, mut begun_with) = steps.judge(&now);
     let (mut begin, mut sum) = (now.clone(), now.clone());
     let (mut count, mut last) = (0, f64::INFINITY);
     let mut mean = now.clone();
-    let mut known = [highest; PATIENCE];
+    let mut known = vec![highest; patience];
     sum.scale(0.0);
-    for iteration in 1..=iterations {
+    for iteration in 1.. {
         steps.step(&mut now);
         sum.add(&now, 1.0);
         count += 1;
@@ -204,10 +209,10 @@ pub(super) fn climb(programme: &Programme, best: &mut Climb, iterations: usize, 
             }
         }
         let least = off.min(mean_off);
-        let before = std::mem::replace(&mut known[iteration / LOOK % PATIENCE], highest);
-        let is_idle = iteration > LOOK * PATIENCE && highest - before < RAISED * highest;
+        let before = std::mem::replace(&mut known[iteration / LOOK % patience], highest);
+        let is_idle = iteration > LOOK * patience && highest - before < RAISED * highest;
         *work = work.saturating_sub(LOOK * programme.size());
-        let is_done = least < CLOSE * highest || is_idle || *work == 0;
+        let is_done = least < CLOSE * highest || is_idle || !proceed(*work);
         let is_stuck = least < 0.8 * begun_with && least > last || count > iteration / 3 + 5 * LOOK;
         if !is_done && least > 0.2 * begun_with && !is_stuck {
             last = least;

@@ -33,9 +33,9 @@
 //! Shares of all these are a linear programme, whose rows have prices that are not negative; at
 //! *any* such prices, what each share costs at its best between 0 and 1 is a bound, which is
 //! summed up in whole numbers. Good prices are found by a first-order method (`climb.rs`), so that
-//! ending early costs tightness alone. A place more only adds rows; all prices stay, and the bound
-//! with them. It is put where a plan that takes these decisions and does all else as late as can
-//! be has most on the device.
+//! ending early costs tightness alone. They carry over to one more place, and with them most of the
+//! bound. It is put where a plan that takes these decisions and does all else as late as can be has
+//! most on the device.
 
 use std::collections::HashMap;
 
@@ -46,14 +46,14 @@ use super::lazy::{loads, reruns};
 use crate::Problem;
 use crate::kept_load::{certain_load, used_bytes};
 
-/// Iterations of the first-order method after each place.
-const ITERATIONS: usize = 2000;
+/// For how long prices need not get better at a place that is tried: the first time, and once more.
+const PATIENCE: [usize; 2] = [6, 25];
 
 /// How many rows and shares all iterations may look at, per evaluation that the limits allow.
-const WORK: u64 = 1000;
+const WORK: u64 = 2500;
 
 /// There are so many places at most.
-const MOST_PLACES: usize = 12;
+const MOST_PLACES: usize = 16;
 
 /// A place that raises the bound by less than this part of it, in millionths, is given up, and so
 /// are the ops around it: this part of all, in each direction.
@@ -143,6 +143,11 @@ impl<'a> Facts<'a> {
     fn may_run_after(&self, op: usize, place: usize) -> bool {
         let op = OpId::from_index(op);
         self.problem.may_run_again(op) && self.problem.model.rerunnable_until(op) > place
+    }
+
+    fn time_again(&self, op: usize) -> u64 {
+        let op = &self.problem.trace.ops[op];
+        op.recompute.unwrap_or(op.duration).0
     }
 
     fn bytes(&self, tensor: usize) -> u64 {
@@ -250,8 +255,7 @@ impl<'a> Programme<'a> {
         if known != NONE {
             return known;
         }
-        let again = &self.facts.problem.trace.ops[op];
-        let time = again.recompute.unwrap_or(again.duration).0;
+        let time = self.facts.time_again(op);
         let id = self.share(share, if to == at + 1 { time } else { 0 });
         *self.slot(share).expect("two places") = id;
         id
@@ -293,8 +297,7 @@ impl<'a> Programme<'a> {
                 for half in &halves[..(to - at - 1).min(2)] {
                     let gives = [self.again(at, *half, op), self.again(*half, to, op)];
                     self.rows.push([id, gives[0], gives[1]]);
-                    let op = &facts.problem.trace.ops[op];
-                    self.weights.push((op.recompute.unwrap_or(op.duration).0 as f64).max(1.0));
+                    self.weights.push((facts.time_again(op) as f64).max(1.0));
                 }
             }
         }
@@ -353,50 +356,66 @@ impl<'a> Programme<'a> {
         loads(self.facts.problem, &reruns(self.facts.problem, &self.places, &held))
     }
 
-    /// What was found for fewer places, as far as it says something of these.
+    /// What was found for all of these places but one, as prices of these: they give the same bound, or
+    /// little less where a share is worth more than it costs.
     fn carried_over(&mut self, from: &Programme, known: &Climb) -> Climb {
-        let ids: Vec<u32> = (from.shares.iter().enumerate())
-            .map(|(id, share)| match share {
-                Share::Fixed => id as u32,
-                share => self.slot(*share).map_or(NONE, |slot| *slot),
-            })
-            .collect();
         let mut start = Climb::new(self);
-        for (old, new) in ids.iter().enumerate().filter(|(_, new)| **new != NONE) {
-            start.shares[*new as usize] = known.shares[old];
+        start.balance = known.balance;
+        for (place, price) in from.places.iter().zip(&known.memory) {
+            start.memory[self.at(*place)] = *price;
         }
-        let mut spent = vec![0.0; self.shares.len()];
-        let mut prices = HashMap::new();
-        for (row, price) in from.rows.iter().zip(&known.rows) {
-            let row = row.map(|id| ids[id as usize]);
-            row.iter().zip([-1.0, 1.0, 1.0]).filter(|(id, _)| **id != NONE).for_each(
-                |(id, sign)| {
-                    spent[*id as usize] += sign * price;
-                },
-            );
-            prices.insert(row, *price);
+        let ids: Vec<u32> = (from.shares.iter().enumerate())
+            .map(|(id, share)| self.slot(*share).map_or(id as u32, |slot| *slot))
+            .collect();
+        for (share, id) in known.shares.iter().zip(&ids).filter(|(_, id)| **id != NONE) {
+            start.shares[*id as usize] = *share;
         }
-        for (row, price) in self.rows.iter().zip(&mut start.rows) {
-            *price = prices.get(row).copied().unwrap_or(0.0);
-        }
-        // A stretch that has been divided takes its time from what it was divided into.
-        for (row, price) in self.rows.iter().zip(&mut start.rows) {
-            let Share::Again { from: begin, to, .. } = self.shares[row[0] as usize] else {
-                continue;
+        let rows: HashMap<[u32; 3], usize> = self.rows.iter().copied().zip(0..).collect();
+        // What each share is paid for giving what it gives.
+        let mut paid = vec![0.0; self.shares.len()];
+        for (old, price) in from.rows.iter().zip(&known.rows).filter(|(_, price)| **price > 0.0) {
+            let row = old.map(|id| ids[id as usize]);
+            let ways = match rows.contains_key(&row) {
+                true => [Some(row), None],
+                false => self.around_a_new_place(old.map(|id| from.shares[id as usize])),
             };
-            let was_whole = !from.places.iter().any(|place| (begin + 1..to).contains(place));
-            let was_there = from.places.contains(&begin);
-            if matches!(self.shares[row[1] as usize], Share::Again { .. }) && was_whole && was_there
-            {
-                *price = spent[row[0] as usize].max(0.0);
+            for (row, index) in ways.iter().flatten().filter_map(|r| Some((r, rows.get(r)?))) {
+                start.rows[*index] += price;
+                paid[row[0] as usize] -= price;
+                paid[row[1] as usize] += price;
+                paid[row[2] as usize] += price;
             }
         }
-        for (place, price) in self.places.iter().zip(&mut start.memory) {
-            let old = from.places.iter().position(|old| old == place);
-            *price = old.map_or(0.0, |old| known.memory[old]);
+        // A stretch that the new place divides took time itself; now its halves do.
+        let is_new = |place: &usize| from.places.binary_search(place).is_err();
+        let Some(new) = self.places.iter().position(is_new) else { return start };
+        for (row, price) in self.rows.iter().zip(&mut start.rows) {
+            let Share::Again { from, to, op } = self.shares[row[0] as usize] else { continue };
+            let halves = !matches!(self.shares[row[1] as usize], Share::Held { .. });
+            if halves && new > 0 && from == self.places[new - 1] && to == self.op_at(new + 1) {
+                *price += paid[row[0] as usize].clamp(0.0, self.facts.time_again(op) as f64);
+            }
         }
-        start.balance = known.balance;
         start
+    }
+
+    /// A row of 5 divides a stretch where it no longer is divided, as the new place is nearer to one
+    /// of its ends: the two rows that say as much by way of the new place.
+    fn around_a_new_place(&mut self, row: [Share; 3]) -> [Option<[u32; 3]>; 2] {
+        let [Share::Again { from, to, op }, Share::Again { to: half, .. }, _] = row else {
+            return [None; 2];
+        };
+        let [first, last] = [self.op_at(self.at(from) + 1), self.op_at(self.at(to) - 1)];
+        let mut id = |from, to| match self.facts.may_run_after(op, from) {
+            true => self.slot(Share::Again { from, to, op }).map_or(NONE, |slot| *slot),
+            false => ZERO,
+        };
+        if first < half {
+            let whole = [id(from, to), id(from, first), id(first, to)];
+            return [Some(whole), Some([id(first, to), id(first, half), id(half, to)])];
+        }
+        let whole = [id(from, to), id(from, last), id(last, to)];
+        [Some(whole), Some([id(from, last), id(from, half), id(half, last)])]
     }
 }
 
@@ -414,24 +433,36 @@ pub(super) fn extra(
     let ops = problem.trace.ops.len();
     let limit = problem.limits.evaluations.saturating_mul(WORK);
     let mut work = usize::try_from(limit).unwrap_or(usize::MAX);
+    let proceed = |work: usize| work > 0 && proceed(limit.saturating_sub(work as u64), limit);
+    let mut patience = PATIENCE[0];
     let mut programme = Programme::new(&facts, &[first]);
     let mut best = Climb::new(&programme);
-    climb(&programme, &mut best, ITERATIONS, &mut work);
+    climb(&programme, &mut best, patience, (&mut work, &proceed));
     let mut extra = programme.bound(&best.rows, &best.memory);
     // Ops that are no place to try.
     let mut tried = vec![false; ops];
     tried[first] = true;
     let mut load = programme.load(&best);
-    while programme.places.len() < MOST_PLACES && proceed(limit - work as u64, limit) {
+    while proceed(work) {
         // Of few ops, all are places.
         let is_candidate = |op: &usize| !tried[*op] && (load[*op] > budget || ops <= MOST_PLACES);
         let next = (0..ops).filter(is_candidate).max_by_key(|op| (load[*op], ops - op));
-        let Some(op) = next.filter(|_| work > 0) else { break };
+        let Some(op) = next.filter(|_| programme.places.len() < MOST_PLACES) else {
+            if patience == PATIENCE[1] {
+                break;
+            }
+            patience = PATIENCE[1];
+            climb(&programme, &mut best, patience, (&mut work, &proceed));
+            extra = extra.max(programme.bound(&best.rows, &best.memory));
+            load = programme.load(&best);
+            tried = (0..ops).map(|op| programme.places.binary_search(&op).is_ok()).collect();
+            continue;
+        };
         let mut places = programme.places.clone();
         places.insert(programme.at(op), op);
         let mut more = Programme::new(&facts, &places);
         let mut start = more.carried_over(&programme, &best);
-        climb(&more, &mut start, ITERATIONS, &mut work);
+        climb(&more, &mut start, patience, (&mut work, &proceed));
         let raised = more.bound(&start.rows, &start.memory);
         tried[op] = true;
         if raised as f64 > extra as f64 * (1.0 + WORTH / 1e6) || ops <= MOST_PLACES {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use profiler::import::{ImportOptions, InPlaceOps, import};
+use profiler::import::{ImportOptions, InPlaceOps, import_trace};
 use schema::Trace;
 
 /// The op logs of the DTR prototype.
@@ -25,6 +25,6 @@ pub fn readme() -> Option<String> {
 pub fn dtr(name: &str) -> Trace {
     let file = folder().join(format!("{name}.dtr.jsonl"));
     let text = std::fs::read_to_string(&file).expect("the recording is readable");
-    let options = ImportOptions { network: None, in_place: InPlaceOps::AsRecorded };
-    import(&text, &file, None, &options).expect("the recording is whole")
+    let options = ImportOptions { in_place: InPlaceOps::AsRecorded, ..ImportOptions::default() };
+    import_trace(&text, &file, None, &options).expect("the recording is whole")
 }

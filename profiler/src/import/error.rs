@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use schema::Malformed;
 
+use super::Format;
+
 /// Why a recording cannot be imported. Nothing is left behind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
     /// The text looks like no recording that is known here.
-    #[error("{}: neither a DTR log nor an opgraph: pass a recording, or state its format (dtr or opgraph) to learn what is wrong with it", file.display())]
+    #[error("{}: no recording that is known here: pass a profile, execution trace or memory snapshot of PyTorch, a DTR log or an opgraph; or state its kind with --from to learn what is wrong with it", file.display())]
     UnknownFormat {
         /// The file.
         file: PathBuf,
@@ -41,6 +43,44 @@ pub enum ImportError {
         place: String,
         /// What is wrong there, and a remedy.
         problem: String,
+    },
+    /// A gzip or tar archive is damaged, or holds no recording.
+    #[error("{}: {problem}", file.display())]
+    Packed {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it, and a remedy.
+        problem: String,
+    },
+    /// A recording of PyTorch cannot be taken.
+    #[error("{}: cannot be imported as {format}: {problem}", file.display())]
+    Content {
+        /// The file.
+        file: PathBuf,
+        /// What it is taken as.
+        format: Format,
+        /// What is wrong, and a remedy.
+        problem: String,
+    },
+    /// An option does not apply to the kind of recording.
+    #[error("{}: {option} does not apply to a recording of kind {format}: leave it out", file.display())]
+    Option {
+        /// The file.
+        file: PathBuf,
+        /// The option.
+        option: &'static str,
+        /// What the recording is.
+        format: Format,
+    },
+    /// A recording without ops was to be planned for.
+    #[error(
+        "{}: a memory snapshot has no ops, so that nothing can be planned for it: record the same run \
+         with torch.profiler (record_shapes=True, profile_memory=True), or an execution trace",
+        file.display()
+    )]
+    NoOps {
+        /// The file.
+        file: PathBuf,
     },
     /// The recording is consistent line by line, but no trace.
     #[error("{}: the recording makes no trace: {why}: record it again", file.display())]

@@ -76,6 +76,7 @@ fn random_plans_give_the_same_bits() {
                 considered: Vec::new(),
                 steps: None,
                 as_recorded: false,
+                from: None,
             };
             let percent = 80 + below(random, 150);
             let rest = (whole.peak.0 - whole.fixed.0) * percent / 100;

@@ -67,6 +67,7 @@ fn a_parameter_that_moves_while_it_is_updated_is_refused() {
         considered: Vec::new(),
         steps: None,
         as_recorded: false,
+        from: None,
     };
     let options = HostOptions::new(problem::link(1_000));
     // Planning waits for the update, whenever copies may start.

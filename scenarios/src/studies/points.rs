@@ -232,12 +232,12 @@ impl Study {
 }
 
 impl Group {
-    /// How many points the group has.
-    pub(super) fn count(&self) -> u64 {
-        let lists = [
+    /// How long each list is, the one that varies fastest last.
+    fn lengths(&self) -> [usize; 10] {
+        [
             self.subjects.len(),
-            self.batches.len().max(1),
             self.images.len(),
+            self.batches.len().max(1),
             self.at_epochs.len(),
             self.machines.len(),
             self.links.len(),
@@ -245,31 +245,20 @@ impl Group {
             self.budgets.len(),
             self.allow.len(),
             self.methods.len(),
-        ];
-        lists.iter().fold(1u64, |points, list| points.saturating_mul(*list as u64))
+        ]
+    }
+
+    /// How many points the group has.
+    pub(super) fn count(&self) -> u64 {
+        self.lengths().iter().fold(1, |points, list| points.saturating_mul(*list as u64))
     }
 
     fn points(&self) -> impl Iterator<Item = Point<'_>> {
-        let batches: Vec<Option<u32>> = match self.batches.as_slice() {
-            [] => vec![None],
-            batches => batches.iter().copied().map(Some).collect(),
-        };
-        let lists = [
-            self.subjects.len(),
-            self.images.len(),
-            batches.len(),
-            self.at_epochs.len(),
-            self.machines.len(),
-            self.links.len(),
-            self.host_memory.len(),
-            self.budgets.len(),
-            self.allow.len(),
-            self.methods.len(),
-        ];
+        let lengths = self.lengths();
         (0..self.count() as usize).map(move |number| {
             let mut rest = number;
             let mut at = [0; 10];
-            for (index, length) in at.iter_mut().zip(lists).rev() {
+            for (index, length) in at.iter_mut().zip(lengths).rev() {
                 (rest, *index) = (rest / length, rest % length);
             }
             let [subject, image, batch, epoch, machine, link, host_memory, budget, allow, method] =
@@ -278,7 +267,7 @@ impl Group {
                 group: self,
                 subject: &self.subjects[subject],
                 image: self.images[image],
-                batch: batches[batch],
+                batch: self.batches.get(batch).copied(),
                 epoch: self.at_epochs[epoch].zip(self.epochs),
                 machine: &self.machines[machine],
                 link: &self.links[link],
