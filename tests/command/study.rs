@@ -185,7 +185,7 @@ fn the_largest_batch_fits_and_one_more_sample_does_not() {
     let budget = found["comparison"]["budget_bytes"].as_u64().expect("a budget");
     let peak = found["comparison"]["in_core"]["peak_bytes"].as_u64().expect("a peak");
     assert!(budget < peak, "{budget} of {peak}");
-    let plan = |budget: u64| sandbox.run(&format!("plan {question} -b {budget}")).code;
+    let plan = |budget: u64| sandbox.run(&format!("plan {question} -b {budget}B")).code;
     assert_eq!((plan(budget), plan(budget - peak / 100)), (0, 3));
 }
 

@@ -24,7 +24,7 @@ const ROOMS: [(u64, u64); 8] =
 const CUT_ROOMS: [u64; 3] = [1000, 980, 950];
 
 /// Work per evaluation that the limits allow, where nothing is copied and where something may be.
-const WORK: [u64; 2] = [50, 150];
+const WORK: [u64; 2] = [50, 40];
 
 /// That is for traces of so many ops where something may be copied; less for longer ones, and more
 /// for shorter.
@@ -106,7 +106,6 @@ impl Packed<'_> {
             effort = effort * OPS / ops;
         }
         let total = problem.trace.total_time().0;
-        let mut fastest = u64::MAX;
         for (room, part) in ROOMS {
             let target = share(self.target, room);
             let proceed = |done: u64, of: u64| {
@@ -146,7 +145,8 @@ impl Packed<'_> {
                     break;
                 }
             }
-            fastest = fastest.min(found.first().map_or(u64::MAX, |found| total + found.cost));
+            // With less room, what is found is hardly faster.
+            let fastest = found.first().map_or(u64::MAX, |found| total + found.cost);
             let good_enough = fastest.saturating_add(fastest / GOOD_ENOUGH);
             if self.is_within(good_enough)
                 || !self.monitor.proceed(Progress { phase: "addresses", done: 1, of: 1 })
