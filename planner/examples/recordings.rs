@@ -210,7 +210,7 @@ fn row(
     let seconds = begin.elapsed().as_secs_f64();
     let slowdown = |time: u64| time as f64 / base.iteration.0 as f64;
     let dtr = Dtr::run(&problem, budget).ok().map(|run| slowdown(run.time.0));
-    let bound = bound(&problem).time();
+    let bound = tightened(&problem, &NoMonitor).time();
     let (text, beaten) = (String::new(), false);
     let mut row = Row { text, share: None, floor: None, gap: None, seconds, beaten };
     let share = |slowdown: f64| dtr.map(|dtr| (slowdown - 1.0) / (dtr - 1.0));
