@@ -45,7 +45,8 @@ impl Conditions {
         if let Some(codecs) = &self.codecs {
             problem = codecs.apply(problem);
         }
-        problem.with_allowed(self.allowed)
+        let compress = self.allowed.compress && self.codecs.is_some();
+        problem.with_allowed(Allowed { compress, ..self.allowed })
     }
 }
 

@@ -101,6 +101,11 @@ impl<'a> Packed<'a> {
         self.best.as_ref().is_some_and(|(best, _)| *best <= time)
     }
 
+    /// The time of the fastest plan so far, all the time there is if there is none.
+    pub fn time(&self) -> u64 {
+        self.best.as_ref().map_or(u64::MAX, |(best, _)| *best)
+    }
+
     /// The decisions of the fastest plan, if there is any.
     pub fn take(&mut self) -> Option<Decided> {
         self.best.take().map(|(_, decided)| decided)

@@ -132,6 +132,7 @@ impl Packed<'_> {
             // Stable: of equals, the first search's comes first.
             found.sort_by_key(|found| found.cost);
             found.dedup_by(|one, other| one.reruns == other.reruns);
+            let (before, mut packs) = (self.time(), false);
             for found in found.iter().take(TRIED) {
                 let steps = steps_of(&problem, &parts, &found.reruns);
                 debug_assert!(
@@ -141,14 +142,18 @@ impl Packed<'_> {
                             == Ok((Runs::with(&parts, &found.reruns).peak() as u64, found.cost)),
                 );
                 let decided = Decided::from_steps(&problem, steps, policy);
-                if self.lower(decided.taken_from("sequences of runs")) {
+                packs = self.lower(decided.taken_from("sequences of runs"));
+                if packs {
                     break;
                 }
             }
-            // With less room, what is found is hardly faster.
+            // With less room, what is found is hardly faster; but a plan that was made to fit with
+            // copies that start later may be slower than one of the next room.
             let fastest = found.first().map_or(u64::MAX, |found| total + found.cost);
             let good_enough = fastest.saturating_add(fastest / GOOD_ENOUGH);
+            let better = self.time() < before;
             if self.is_within(good_enough)
+                || (packs && !better && room < 1000)
                 || !self.monitor.proceed(Progress { phase: "addresses", done: 1, of: 1 })
             {
                 return;
