@@ -33,7 +33,8 @@ use packed::{Packed, decided};
 ///    change one to three treatments of gaps at a time, from the [relaxation](crate::relax), rounded.
 ///    Where memory does not suffice, the excess has its price from the relaxation. The price rises
 ///    while everything tried is too large and falls while everything fits (strategic oscillation,
-///    Glover 1977). Sequences without codecs are tried at the end.
+///    Glover 1977). Sequences without codecs are tried at the end. On short traces, a little of this is
+///    done without codecs, too.
 /// 4. What other methods decide that take little time is tried last (`others.rs`).
 ///
 /// A search ends when its evaluations or its work are used up or its plan is as fast as the bound.
@@ -57,6 +58,13 @@ const GOOD_ENOUGH: u64 = 2000;
 
 /// Part of a search's evaluations that it may make then.
 const REPAIR: u64 = 4;
+
+/// Traces of at most so many ops are annealed where something may be copied, too: what single gaps are
+/// given takes little time there, and lies nearer to what has addresses.
+const ANNEALED_OPS: usize = 1000;
+
+/// Part of a search's evaluations that annealing makes beside sequences.
+const BESIDE: u64 = 8;
 
 impl Method for Tide {
     fn about(&self) -> About {
@@ -93,15 +101,20 @@ impl Method for Tide {
                 best.try_cuts(place);
             }
             best.search_sequences(problem.allowed, place, 1);
-            if !best.is_within(least.0) {
+            let swaps = problem.allowed.swap;
+            let anneals = swaps && problem.trace.ops.len() <= ANNEALED_OPS;
+            if !anneals && !best.is_within(least.0) {
                 best.try_others();
             }
-            if let Some(decided) = best.take() {
+            if (!anneals || best.is_within(least.0))
+                && let Some(decided) = best.take()
+            {
                 return Ok(decided);
             }
         }
+        let shorter = if problem.allowed.compress { 1 } else { BESIDE };
         let chain = |options: &Options, known, start: &[Treatment], part, (seed, heat)| {
-            let chain = Chain::new(problem, target, known, start.to_vec()).shorter(part);
+            let chain = Chain::new(problem, target, known, start.to_vec()).shorter(part * shorter);
             chain.run(options, seed, heat, monitor)
         };
         // While one core solves the relaxation, the other one works on the first plan.
@@ -145,7 +158,7 @@ impl Method for Tide {
                 }
                 let chains = rooms.par_iter().map(|room| {
                     let chain = Chain::new(problem, share(target, *room), known, fastest.clone());
-                    chain.shorter(REPAIR).run(&options, *room, 1000.0, monitor)
+                    chain.shorter(REPAIR * shorter).run(&options, *room, 1000.0, monitor)
                 });
                 let found: Vec<Found> = chains.collect::<Vec<_>>().concat();
                 best.pack(latest(found));
