@@ -59,8 +59,8 @@ const GOOD_ENOUGH: u64 = 2000;
 /// Part of a search's evaluations that it may make then.
 const REPAIR: u64 = 4;
 
-/// Traces of at most so many ops are annealed where something may be copied, too: what single gaps are
-/// given takes little time there, and lies nearer to what has addresses.
+/// Traces of at most so many ops are annealed where something may be copied, too, which takes little
+/// time there.
 const ANNEALED_OPS: usize = 1000;
 
 /// Part of a search's evaluations that annealing makes beside sequences.
