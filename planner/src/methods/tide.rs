@@ -63,8 +63,11 @@ const REPAIR: u64 = 4;
 /// time there.
 const ANNEALED_OPS: usize = 1000;
 
-/// Part of a search's evaluations that annealing makes beside sequences.
+/// Part of a search's evaluations that annealing makes beside sequences, where that is not too few.
 const BESIDE: u64 = 8;
+
+/// So many are not too few.
+const FEWEST: u64 = 10_000;
 
 impl Method for Tide {
     fn about(&self) -> About {
@@ -112,7 +115,8 @@ impl Method for Tide {
                 return Ok(decided);
             }
         }
-        let shorter = if problem.allowed.compress { 1 } else { BESIDE };
+        let beside = (problem.limits.evaluations / FEWEST).clamp(1, BESIDE);
+        let shorter = if problem.allowed.compress { 1 } else { beside };
         let chain = |options: &Options, known, start: &[Treatment], part, (seed, heat)| {
             let chain = Chain::new(problem, target, known, start.to_vec()).shorter(part * shorter);
             chain.run(options, seed, heat, monitor)
