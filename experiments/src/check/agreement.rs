@@ -93,6 +93,9 @@ fn action_errors(timelines: &[[&Timeline; 2]]) -> [Option<f64>; 3] {
 impl fmt::Display for Agreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { plans, median, ninetieth, tau, pairs, arenas_off, actions } = self;
+        if *plans == 0 {
+            return writeln!(f, "0 plans were run: there is nothing to hold predictions against");
+        }
         writeln!(
             f,
             "{plans} plans: predicted iteration times are off by {:.1} % in the median, by at most \
@@ -160,5 +163,6 @@ mod tests {
     fn no_plans_are_no_disagreement() {
         let agreement = Agreement::of(&[], &[]);
         assert_eq!((agreement.tau, agreement.pairs, agreement.median), (None, 0, 0.0));
+        insta::assert_snapshot!(agreement.to_string(), @"0 plans were run: there is nothing to hold predictions against");
     }
 }

@@ -6,7 +6,7 @@ pub(super) mod options;
 mod others;
 mod packed;
 mod quick;
-mod reruns;
+mod sequences;
 
 use rayon::prelude::*;
 use schema::Bytes;

@@ -44,7 +44,8 @@ impl Packed<'_> {
         let pooch =
             (ops <= FEW_OPS).then(|| (Box::new(Pooch) as Box<dyn Method>, &ROOMS as &[u64]));
         let is_left = |method: &dyn Method| {
-            !["tide", "pooch"].contains(&method.name()) && !method.only_on_request()
+            let tried = ["tide", "pooch", "capuchin", "selective"];
+            !tried.contains(&method.name()) && !method.only_on_request()
         };
         let all = if ops <= SHORT { super::super::all() } else { Vec::new() };
         let all = all
