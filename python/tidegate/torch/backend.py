@@ -1,0 +1,108 @@
+"""The backend `tidegate` of `torch.compile`: training by a proven plan."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import default_partition
+from torch._guards import TracingContext
+
+from . import document, planning
+from .graph import Joint, Unsupported
+from .partition import Partition
+from .times import Costs, measure
+
+
+@dataclass
+class Options:
+    """What `options` of `torch.compile` may hold."""
+
+    budget: str | int = "60%"
+    machine: str = "here"
+    method: str = "tide"
+    inner: str = "eager"
+    strict: bool = False
+    check_first_step: bool = True
+    allow: str | None = None
+    evaluations: int | None = None
+
+
+@dataclass
+class Planned:
+    """What the backend did with one graph: its capture and plan, or why it has none."""
+
+    name: str
+    trace: dict | None = None
+    plan: dict | None = None
+    reason: str | None = None
+    machine: str | None = None
+    checked: str | None = None
+    costs: Costs | None = None
+    modules: tuple[fx.GraphModule, fx.GraphModule] | None = field(default=None, repr=False)
+
+
+_LAST: list[Planned] = []
+
+
+def last_plans() -> list[Planned]:
+    """What the backend did with each graph since `torch.compile` was last reset, oldest first."""
+    return list(_LAST)
+
+
+def forget_plans() -> None:
+    """Empties what `last_plans` gives."""
+    _LAST.clear()
+
+
+def boxed(module: fx.GraphModule, _inputs: object = None) -> Callable[[list], Any]:
+    """The module's own code, which takes its inputs as a list that it empties, so that each is freed after its last use."""
+    module.graph.set_codegen(fx.graph._BoxedCodeGen())
+    module.recompile()
+
+    def call(given: list) -> Any:  # noqa: ANN401
+        return module(given)
+
+    call._boxed_call = True
+    return call
+
+
+def backend(module: fx.GraphModule, inputs: list, options: dict | None = None, **_mode: object) -> Callable:
+    """What `torch.compile(model, backend="tidegate", options={...})` calls for each graph.
+
+    # Errors
+    `PlanError` where no plan fits or something is not supported, with `strict=True`; else such a graph is trained
+    without a plan, with a warning that names the reason.
+    """
+    chosen = Options(**(options or {}))
+    planned = Planned(name=f"graph {len(_LAST)}")
+    _LAST.append(planned)
+
+    def partition(joint_module: fx.GraphModule, joint_inputs: object, **given: Any) -> tuple:  # noqa: ANN401
+        try:
+            planned.modules = _plan(joint_module, given["num_fwd_outputs"], chosen, planned)
+            return planned.modules
+        except (Unsupported, planning.PlanError) as error:
+            planned.reason = str(error)
+            if chosen.strict:
+                raise planning.PlanError(str(error)) from error
+            warnings.warn(f"tidegate: {planned.name} is trained without a plan: {error}", stacklevel=2)
+            return default_partition(joint_module, joint_inputs, **given)
+
+    return aot_autograd(fw_compiler=boxed, partition_fn=partition)(module, inputs)
+
+
+def _plan(module: fx.GraphModule, forward_outputs: int, chosen: Options, planned: Planned) -> tuple:
+    context = TracingContext.try_get()
+    metadata = getattr(context, "fw_metadata", None)
+    joint = Joint(module, forward_outputs, tuple(getattr(metadata, "mutated_inp_runtime_indices", ())))
+    planned.costs = measure(joint)
+    provenance = {"origin": "measured", "device": planned.costs.device, "source": "tidegate.torch"}
+    planned.trace = document.document(joint, planned.name, planned.costs.times, planned.costs.workspaces, provenance)
+    planned.plan = planning.plan(planned.trace, chosen.machine, chosen.budget, chosen.method, chosen.allow, chosen.evaluations)
+    return Partition(joint, planned.plan).modules()
