@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +14,9 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import default_partition
 from torch._guards import TracingContext
 
-from . import document, planning
+import tidegate
+
+from . import document, firststep, machine, planning
 from .graph import Joint, Unsupported
 from .partition import Partition
 from .times import Costs, measure
@@ -38,10 +41,9 @@ class Planned:
     """What the backend did with one graph: its capture and plan, or why it has none."""
 
     name: str
-    trace: dict | None = None
-    plan: dict | None = None
+    trace: tidegate.Trace | None = None
+    plan: tidegate.Plan | None = None
     reason: str | None = None
-    machine: str | None = None
     checked: str | None = None
     costs: Costs | None = None
     modules: tuple[fx.GraphModule, fx.GraphModule] | None = field(default=None, repr=False)
@@ -76,8 +78,8 @@ def backend(module: fx.GraphModule, inputs: list, options: dict | None = None, *
     """What `torch.compile(model, backend="tidegate", options={...})` calls for each graph.
 
     # Errors
-    `PlanError` where no plan fits or something is not supported, with `strict=True`; else such a graph is trained
-    without a plan, with a warning that names the reason.
+    `tidegate.PlanError` where no plan fits or something is not supported, with `strict=True`; else such a graph is
+    trained without a plan, with a warning that names the reason.
     """
     chosen = Options(**(options or {}))
     planned = Planned(name=f"graph {len(_LAST)}")
@@ -87,22 +89,53 @@ def backend(module: fx.GraphModule, inputs: list, options: dict | None = None, *
         try:
             planned.modules = _plan(joint_module, given["num_fwd_outputs"], chosen, planned)
             return planned.modules
-        except (Unsupported, planning.PlanError) as error:
-            planned.reason = str(error)
-            if chosen.strict:
-                raise planning.PlanError(str(error)) from error
-            warnings.warn(f"tidegate: {planned.name} is trained without a plan: {error}", stacklevel=2)
+        except (Unsupported, tidegate.Error) as error:
+            _without(planned, chosen, str(error), error)
             return default_partition(joint_module, joint_inputs, **given)
 
-    return aot_autograd(fw_compiler=boxed, partition_fn=partition)(module, inputs)
+    compiled = aot_autograd(fw_compiler=boxed, partition_fn=partition)(module, inputs)
+    if not chosen.check_first_step or planned.plan is None:
+        return compiled
+    return torch._dynamo.disable(_Checked(module, compiled, chosen, planned))
+
+
+class _Checked:
+    """A compiled graph whose first step with gradients is compared with eager."""
+
+    def __init__(self, module: fx.GraphModule, compiled: Callable, chosen: Options, planned: Planned):
+        self.module, self.compiled, self.chosen, self.planned = module, compiled, chosen, planned
+
+    def __call__(self, *inputs: object) -> object:
+        if self.planned.checked is None and torch.is_grad_enabled():
+            try:
+                self.planned.checked = firststep.compare(self.module, self.compiled, lambda: self._unplanned(inputs), inputs)
+            except firststep.WrongGradients as error:
+                self.planned.checked = str(error)
+                _without(self.planned, self.chosen, str(error), error)
+                self.compiled = self.module
+        return self.compiled(*inputs)
+
+    def _unplanned(self, inputs: tuple) -> Callable:
+        return aot_autograd(fw_compiler=boxed, partition_fn=default_partition)(self.module, list(inputs))
+
+
+def _without(planned: Planned, chosen: Options, reason: str, error: Exception) -> None:
+    """Notes and says that a graph is trained without a plan, or raises."""
+    planned.reason, planned.plan = reason, None
+    if chosen.strict:
+        raise tidegate.PlanError(reason) from error
+    warnings.warn(f"tidegate: {planned.name} is trained without a plan: {reason}", stacklevel=3)
 
 
 def _plan(module: fx.GraphModule, forward_outputs: int, chosen: Options, planned: Planned) -> tuple:
     context = TracingContext.try_get()
     metadata = getattr(context, "fw_metadata", None)
     joint = Joint(module, forward_outputs, tuple(getattr(metadata, "mutated_inp_runtime_indices", ())))
+    place = machine.named(chosen.machine, joint.device)
     planned.costs = measure(joint)
     provenance = {"origin": "measured", "device": planned.costs.device, "source": "tidegate.torch"}
-    planned.trace = document.document(joint, planned.name, planned.costs.times, planned.costs.workspaces, provenance)
-    planned.plan = planning.plan(planned.trace, chosen.machine, chosen.budget, chosen.method, chosen.allow, chosen.evaluations)
-    return Partition(joint, planned.plan).modules()
+    planned.trace = planning.read(
+        document.document(joint, planned.name, planned.costs.times, planned.costs.workspaces, provenance)
+    )
+    planned.plan = planning.plan(planned.trace, place, chosen.budget, chosen.method, chosen.allow, chosen.evaluations)
+    return Partition(joint, json.loads(planned.plan.to_json())).modules()

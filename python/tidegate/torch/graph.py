@@ -108,6 +108,11 @@ class Joint:
         self._order()
         self._hold()
 
+    @property
+    def device(self) -> torch.device:
+        """The device that it computes on."""
+        return next((storage.device for storage in self.storages if storage.device.type != "cpu"), torch.device("cpu"))
+
     def _new(self, node: fx.Node, value: torch.Tensor, role: str) -> Storage:
         memory = value.untyped_storage()
         known = self._by_memory.get(memory._cdata)

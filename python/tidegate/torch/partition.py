@@ -50,10 +50,9 @@ class Partition:
         self.leaving: dict[int, fx.Node] = {}
         self.arriving: set[int] = set()
         self.pool: fx.Node | None = None
-        device = next((storage.device for storage in joint.storages if storage.device.type != "cpu"), torch.device("cpu"))
         host_bytes = plan["content"]["predicted"]["host_arena_bytes"]
         self.swaps = any(action.task == "d2h" and not self._held(action.target) for action in self.actions)
-        self.number = offload.register(device, host_bytes) if self.swaps else -1
+        self.number = offload.register(joint.device, host_bytes) if self.swaps else -1
 
     def _held(self, tensor: int) -> bool:
         return self.joint.storages[tensor].held

@@ -28,7 +28,7 @@ class Costs:
 
 def measure(joint: Joint) -> Costs:
     """Runs the joint graph several times, op by op, with made-up inputs."""
-    device = next((storage.device for storage in joint.storages if storage.device.type != "cpu"), torch.device("cpu"))
+    device = joint.device
     with unset_fake_temporarily(), torch.no_grad(), torch.random.fork_rng(
         [device] if device.type == "cuda" else [], device_type="cuda"
     ):
