@@ -1,5 +1,5 @@
 """PyTorch models under plans: capture as a trace, and a `torch.compile` backend that trains by a plan."""
 
-from .backend import Options, Planned, backend, forget_plans, last_plans
+from .backend import Options, Planned, forget_plans, last_plans, tidegate
 
-__all__ = ["Options", "Planned", "backend", "forget_plans", "last_plans"]
+__all__ = ["Options", "Planned", "forget_plans", "last_plans", "tidegate"]

@@ -14,7 +14,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import default_partition
 from torch._guards import TracingContext
 
-import tidegate
+from tidegate import Error, Plan, PlanError, Trace
 
 from . import document, firststep, machine, planning
 from .graph import Joint, Unsupported
@@ -41,8 +41,8 @@ class Planned:
     """What the backend did with one graph: its capture and plan, or why it has none."""
 
     name: str
-    trace: tidegate.Trace | None = None
-    plan: tidegate.Plan | None = None
+    trace: Trace | None = None
+    plan: Plan | None = None
     reason: str | None = None
     checked: str | None = None
     costs: Costs | None = None
@@ -74,7 +74,7 @@ def boxed(module: fx.GraphModule, _inputs: object = None) -> Callable[[list], An
     return call
 
 
-def backend(module: fx.GraphModule, inputs: list, options: dict | None = None, **_mode: object) -> Callable:
+def tidegate(module: fx.GraphModule, inputs: list, options: dict | None = None, **_mode: object) -> Callable:
     """What `torch.compile(model, backend="tidegate", options={...})` calls for each graph.
 
     # Errors
@@ -89,7 +89,7 @@ def backend(module: fx.GraphModule, inputs: list, options: dict | None = None, *
         try:
             planned.modules = _plan(joint_module, given["num_fwd_outputs"], chosen, planned)
             return planned.modules
-        except (Unsupported, tidegate.Error) as error:
+        except (Unsupported, Error) as error:
             _without(planned, chosen, str(error), error)
             return default_partition(joint_module, joint_inputs, **given)
 
@@ -123,7 +123,7 @@ def _without(planned: Planned, chosen: Options, reason: str, error: Exception) -
     """Notes and says that a graph is trained without a plan, or raises."""
     planned.reason, planned.plan = reason, None
     if chosen.strict:
-        raise tidegate.PlanError(reason) from error
+        raise PlanError(reason) from error
     warnings.warn(f"tidegate: {planned.name} is trained without a plan: {reason}", stacklevel=3)
 
 

@@ -101,6 +101,4 @@ def _op(joint: Joint, op: Op, number: dict[Storage, int], frees: list[int], time
         made["flops"] = count
     if time is not None:
         made["duration_ns"] = time
-    if not op.rerunnable:
-        made["mutates"] = [number[joint.storage[op.node.args[0]]]] if op.node.target is torch.ops.aten.copy_.default else []
     return made

@@ -110,8 +110,10 @@ class Partition:
             return node
         if node not in self.side.given:
             first = self.tangents[0] if self.tangents else self.side.anchor
+            # The name is of its own: code that is generated gives arguments their nodes' names one after the other,
+            # and would write over an argument that is called as an earlier one's node.
             with self.side.graph.inserting_before(first):
-                given = self.side.graph.placeholder(node.name)
+                given = self.side.graph.placeholder(f"saved_{len(self.side.given)}")
             given.meta = dict(node.meta)
             self.side.given[node] = given
         return self.side.given[node]
