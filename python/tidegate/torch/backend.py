@@ -12,11 +12,11 @@ import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import default_partition
-from torch._guards import TracingContext
 
 from tidegate import Error, Plan, PlanError, Trace
 
-from . import document, firststep, machine, planning
+from . import cache, document, firststep, machine, planning
+from .capture import mutated_inputs
 from .graph import Joint, Unsupported
 from .partition import Partition
 from .times import Costs, measure
@@ -128,14 +128,21 @@ def _without(planned: Planned, chosen: Options, reason: str, error: Exception) -
 
 
 def _plan(module: fx.GraphModule, forward_outputs: int, chosen: Options, planned: Planned) -> tuple:
-    context = TracingContext.try_get()
-    metadata = getattr(context, "fw_metadata", None)
-    joint = Joint(module, forward_outputs, tuple(getattr(metadata, "mutated_inp_runtime_indices", ())))
-    place = machine.named(chosen.machine, joint.device)
-    planned.costs = measure(joint)
-    provenance = {"origin": "measured", "device": planned.costs.device, "source": "tidegate.torch"}
-    planned.trace = planning.read(
-        document.document(joint, planned.name, planned.costs.times, planned.costs.workspaces, provenance)
-    )
-    planned.plan = planning.plan(planned.trace, place, chosen.budget, chosen.method, chosen.allow, chosen.evaluations)
-    return Partition(joint, json.loads(planned.plan.to_json())).modules()
+    joint = Joint(module, forward_outputs, mutated_inputs())
+
+    def make() -> str:
+        planned.costs = measure(joint)
+        provenance = {"origin": "measured", "device": planned.costs.device, "source": "tidegate.torch"}
+        trace = planning.read(
+            document.document(joint, planned.name, planned.costs.times, planned.costs.workspaces, provenance)
+        )
+        place = machine.named(chosen.machine, joint.device)
+        plan = planning.plan(trace, place, chosen.budget, chosen.method, chosen.allow, chosen.evaluations)
+        return json.dumps({"trace": trace.to_json(), "plan": plan.to_json()})
+
+    asked = [document.graph_digest(joint), machine.device_name(joint.device), torch.__version__, cache.VERSION]
+    asked += [str(value) for value in (chosen.machine, chosen.budget, chosen.method, chosen.allow, chosen.evaluations)]
+    made = json.loads(cache.kept(asked, make))
+    modules = Partition(joint, json.loads(made["plan"])).modules()
+    planned.trace, planned.plan = Trace.from_json(made["trace"]), Plan.from_json(made["plan"])
+    return modules

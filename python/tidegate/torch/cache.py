@@ -1,11 +1,21 @@
-"""Plans that were made before, by the graph and all that was asked: in memory, and in the user's cache folder."""
+"""Plans that were made before, with the traces that they are of: in memory, and in the user's cache folder.
+
+They are found by the graph and by all that was asked. Measured times are not part of the question, as no two measurements
+are alike: who wants them anew removes the folder.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
+
+try:
+    VERSION = metadata.version("tidegate")
+except metadata.PackageNotFoundError:
+    VERSION = "unpackaged"
 
 _KEPT: dict[str, str] = {}
 

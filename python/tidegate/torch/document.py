@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 import torch
+from torch import fx
 
 from .costs import bytes_moved, flops
 from .graph import Joint, Op, Storage
@@ -29,6 +31,15 @@ def name(op: Op) -> str:
     """What the call is called, such as `mm`."""
     packet = getattr(op.node.target, "overloadpacket", None)
     return packet.__name__ if packet is not None else getattr(op.node.target, "__name__", str(op.node.target))
+
+
+def module_path(node: fx.Node) -> str:
+    """The path of the module that the call is of, such as `layers.0.attention`; empty where it is of none."""
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
+    path = [entry[0] for entry in stack.values()][-1:]
+    # Dynamo writes `L['self']._modules['layers']._modules['0']` or `L['self'].layers.0`.
+    parts = re.findall(r"[\w]+", re.sub(r"^L\['\w+'\]|_modules|_orig_mod", "", path[0])) if path else []
+    return ".".join(parts)
 
 
 def graph_digest(joint: Joint) -> str:
@@ -85,7 +96,7 @@ def _tensor(storage: Storage) -> dict:
 def _op(joint: Joint, op: Op, number: dict[Storage, int], frees: list[int], time: int | None, workspace: int) -> dict:
     called = name(op)
     made: dict = {
-        "name": op.node.name,
+        "name": ".".join(part for part in (module_path(op.node), op.node.name) if part),
         "key": op.node.name,
         "kind": kind(called),
         "phase": "forward" if op.forward else "backward",

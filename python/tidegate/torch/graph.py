@@ -113,6 +113,10 @@ class Joint:
         """The device that it computes on."""
         return next((storage.device for storage in self.storages if storage.device.type != "cpu"), torch.device("cpu"))
 
+    def hold(self, name: str, value: torch.Tensor, role: str) -> None:
+        """Adds what the caller keeps beside the graph."""
+        self.storages.append(Storage(name, value.untyped_storage().nbytes(), value.dtype, value.device, held=True, role=role))
+
     def _new(self, node: fx.Node, value: torch.Tensor, role: str) -> Storage:
         memory = value.untyped_storage()
         known = self._by_memory.get(memory._cdata)

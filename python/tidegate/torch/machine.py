@@ -21,6 +21,20 @@ def named(name: str, device: torch.device) -> tidegate.Machine:
     return _here(device.type, device.index or 0) if name == "here" else tidegate.Machine.load(name)
 
 
+def device_name(device: torch.device) -> str:
+    """What the device is called."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
+
+
+def processor() -> str:
+    """What the CPU is called."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return "CPU"
+
+
 @cache
 def _here(kind: str, index: int) -> tidegate.Machine:
     device = torch.device(kind, index) if kind == "cuda" else torch.device(kind)
@@ -38,9 +52,9 @@ def _measured(device: torch.device) -> dict:
         free, total = torch.cuda.mem_get_info(device)
         # What PyTorch has already set aside is there for plans.
         reserved = max(0, total - free - torch.cuda.memory_reserved(device))
-        name = torch.cuda.get_device_name(device)
     else:
-        total, reserved, name = _host_bytes(), 0, "host memory"
+        total, reserved = _host_bytes(), 0
+    name = device_name(device)
     out, back, both = _link(device)
     flops = _flops(device)
     link = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import statistics
 import time
 from dataclasses import dataclass
@@ -11,9 +13,16 @@ from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils import _pytree as pytree
 
-from .graph import Joint, Op
+from tidegate import Machine
+
+from . import costs
+from .graph import Joint, Op, Unsupported
+from .machine import device_name
 
 REPEATS = 5
+# What kernels reach of a machine's peaks, and what starting one takes, where times are modelled.
+SHARE = 0.7
+LAUNCH_SECONDS = 3e-6
 
 
 @dataclass
@@ -27,14 +36,32 @@ class Costs:
 
 
 def measure(joint: Joint) -> Costs:
-    """Runs the joint graph several times, op by op, with made-up inputs."""
+    """Runs the joint graph several times, op by op, with made-up inputs; where that does not fit the device, each op alone."""
     device = joint.device
-    with unset_fake_temporarily(), torch.no_grad(), torch.random.fork_rng(
-        [device] if device.type == "cuda" else [], device_type="cuda"
-    ):
-        if device.type == "cuda":
+    cards = [device] if device.type == "cuda" else []
+    with unset_fake_temporarily(), torch.no_grad(), torch.random.fork_rng(cards, device_type="cuda"):
+        if device.type != "cuda":
+            return _on_cpu(joint)
+        try:
             return _on_cuda(joint, device)
-        return _on_cpu(joint)
+        except torch.OutOfMemoryError:
+            pass
+        gc.collect()
+        torch.cuda.empty_cache()
+        return _alone_on_cuda(joint, device)
+
+
+def model(joint: Joint, place: Machine | str) -> Costs:
+    """Times by the roofline of a machine that is not here."""
+    place = Machine.load(place) if isinstance(place, str) else place
+    compute = json.loads(place.to_json())["content"]["device"]["compute"]
+    times = []
+    for op in joint.ops:
+        half = any(storage.dtype in (torch.float16, torch.bfloat16) for storage in op.writes)
+        calculated = (costs.flops(op) or 0) / (compute["f16_flops" if half else "f32_flops"] * SHARE)
+        moved = costs.bytes_moved(op) / (compute["memory_bytes_per_sec"] * SHARE)
+        times.append(int((max(calculated, moved) + LAUNCH_SECONDS) * 1e9))
+    return Costs(place.device, times, None, "modelled by the machine's roofline")
 
 
 def _on_cpu(joint: Joint) -> Costs:
@@ -51,7 +78,7 @@ def _on_cpu(joint: Joint) -> Costs:
 
         interpret(joint, inputs, timed)
         runs.append(times)
-    return Costs(_processor(), _medians(runs), _workspaces_on_cpu(joint, inputs))
+    return Costs(device_name(joint.device), _medians(runs), _workspaces_on_cpu(joint, inputs))
 
 
 def _medians(runs: list[list[int]]) -> list[int]:
@@ -107,6 +134,8 @@ def _on_cuda(joint: Joint, device: torch.device) -> Costs:
     interpret(joint, inputs, weighed)
     for _ in range(REPEATS):
         events = {}
+        # The device is kept busy while the host gets ahead, so that no op's time has the host's in it.
+        torch.cuda._sleep(len(joint.ops) * 200_000)
 
         def timed(op: Op, call, events=events) -> object:  # noqa: ANN001
             begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -119,26 +148,67 @@ def _on_cuda(joint: Joint, device: torch.device) -> Costs:
         interpret(joint, inputs, timed)
         torch.cuda.synchronize(device)
         runs.append([int(begin.elapsed_time(end) * 1e6) for _, (begin, end) in sorted(events.items())])
-    return Costs(torch.cuda.get_device_name(device), _medians(runs), workspaces)
+    return Costs(device_name(device), _medians(runs), workspaces)
+
+
+def _alone_on_cuda(joint: Joint, device: torch.device) -> Costs:
+    """Each op on inputs of its own, which are freed after it; of ops that are alike, the first."""
+    known: dict[str, tuple[int, int]] = {}
+    for op in joint.ops:
+        key = _likeness(op.node)
+        if key not in known:
+            try:
+                known[key] = _alone(op.node, device)
+            except torch.OutOfMemoryError as error:
+                raise Unsupported(f"an op that does not fit the device alone ({op.node.name})") from error
+    found = [known[_likeness(op.node)] for op in joint.ops]
+    note = "the graph does not fit the device, so that each op was timed alone"
+    return Costs(device_name(device), [time for time, _ in found], [space for _, space in found], note)
+
+
+def _likeness(node: fx.Node) -> str:
+    """The same for two nodes whose calls differ in values of tensors alone."""
+
+    def form(leaf: object) -> object:
+        value = leaf.meta.get("val") if isinstance(leaf, fx.Node) else leaf
+        return (tuple(value.size()), value.stride(), value.dtype) if isinstance(value, torch.Tensor) else value
+
+    return str((node.target, pytree.tree_map(form, (tuple(node.args), dict(node.kwargs)))))
+
+
+def _alone(node: fx.Node, device: torch.device) -> tuple[int, int]:
+    arguments, keywords = pytree.tree_map(
+        lambda leaf: material(leaf) if isinstance(leaf, fx.Node) else leaf, (tuple(node.args), dict(node.kwargs))
+    )
+    times, workspace = [], 0
+    for _ in range(REPEATS):
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        made = node.target(*arguments, **keywords)
+        end.record()
+        after = torch.cuda.memory_allocated(device)
+        workspace = max(0, torch.cuda.max_memory_allocated(device) - max(after, before))
+        del made
+        torch.cuda.synchronize(device)
+        times.append(int(begin.elapsed_time(end) * 1e6))
+    return max(1, int(statistics.median(times[1:]))), workspace
 
 
 def materials(joint: Joint) -> dict[fx.Node, object]:
     """Made-up values for the graph's inputs."""
-    made: dict[fx.Node, object] = {}
-    for node in (*joint.inputs, *joint.tangents):
-        value = node.meta.get("val")
-        if not isinstance(value, torch.Tensor):
-            made[node] = value
-            continue
-        tensor = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=value.device)
-        if value.dtype.is_floating_point:
-            tensor.normal_(0.0, 0.02)
-            if "running_var" in node.name:
-                tensor.abs_()
-        else:
-            tensor.zero_()
-        made[node] = tensor
-    return made
+    return {node: material(node) for node in (*joint.inputs, *joint.tangents)}
+
+
+def material(node: fx.Node) -> object:
+    """A made-up value like the node's."""
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return value
+    tensor = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=value.device)
+    # Positive, as variances must be; small, so that nothing overflows.
+    return tensor.uniform_(0.0, 0.05) if value.dtype.is_floating_point else tensor.zero_()
 
 
 def interpret(joint: Joint, inputs: dict[fx.Node, object], around) -> None:  # noqa: ANN001
@@ -173,11 +243,3 @@ def interpret(joint: Joint, inputs: dict[fx.Node, object], around) -> None:  # n
                 values.pop(argument, None)
         if node.op == "call_function" and node not in last:
             values.pop(node, None)
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return "CPU"
