@@ -25,8 +25,8 @@ class _Step:
 
     def differs(self, other: _Step) -> float:
         """The largest relative error of any tensor in its norm; 0: the same bits."""
-        # A gradient that is nothing but rounding errors has no digits to agree in.
-        floor = 1e-6 * max((result.double().norm().item() for result in other.results if result.is_floating_point()), default=0)
+        # A gradient that is nothing but rounding errors, as before a batch norm, has no digits to agree in.
+        floor = 1e-4 * max((result.double().norm().item() for result in other.results if result.is_floating_point()), default=0)
         return max((_error(mine, theirs, floor) for mine, theirs in zip(self.results, other.results, strict=True)), default=0)
 
 
@@ -56,6 +56,11 @@ def compare(module: fx.GraphModule, compiled: Callable, unplanned: Callable[[], 
     error = planned.differs(eager)
     if error == 0.0:
         return "bit for bit eager's"
+    if error < 1.0 and not fused:
+        with torch.random.fork_rng(_cards(inputs), device_type="cuda"):
+            noise = eager.differs(_step(module, module, inputs))
+        if error <= noise:
+            return f"{error:.1e} from eager's, which differs from itself by {noise:.1e} from run to run"
     # What planning may not change is the graph that it was given; that graph's kernels may differ from eager's.
     with torch.random.fork_rng(_cards(inputs), device_type="cuda"):
         graph = unplanned()
