@@ -95,7 +95,7 @@ impl<'a> Runs<'a> {
     pub fn new(parts: &'a Parts) -> Self {
         let ops = parts.ops();
         let mut readers: Vec<Vec<Key>> = vec![Vec::new(); parts.bytes.len()];
-        for (op, reads) in parts.reads[..=ops].iter().enumerate() {
+        for (op, reads) in parts.first_reads.iter().enumerate() {
             reads.iter().for_each(|t| readers[*t as usize].push(first_run(op)));
         }
         let first = |t: usize| match parts.maker[t] {
@@ -213,7 +213,9 @@ impl<'a> Runs<'a> {
         let load = self.load.at(key);
         let Some(op) = self.op_at(key) else { return load };
         let (parts, index) = (self.parts, op as usize);
-        let made: i64 = parts.writes[index].iter().map(|t| parts.bytes[*t as usize]).sum();
+        let is_first = key == first_run(index);
+        let writes = if is_first { &parts.first_writes[index] } else { &parts.writes[index] };
+        let made: i64 = writes.iter().map(|t| parts.bytes[*t as usize]).sum();
         let inputs = parts.in_place[index].iter().enumerate().filter(|(at, (input, _))| {
             !parts.in_place[index][..*at].iter().any(|(earlier, _)| earlier == input)
         });

@@ -36,10 +36,14 @@ pub(crate) struct Item {
 /// What is held does not come and go: no run reads or makes it, and a run that does has room for it
 /// to work in.
 pub(crate) struct Parts {
-    /// By op, the end of the iteration, and items: the tensors that it reads and that come and go.
+    /// By op and the end of the iteration: the tensors that it reads and that come and go, the first
+    /// time that it runs.
+    pub first_reads: Vec<Vec<u32>>,
+    pub first_writes: Vec<Vec<u32>>,
+    /// By op, the end of the iteration, and items: the same when it runs again.
     pub reads: Vec<Vec<u32>>,
     pub writes: Vec<Vec<u32>>,
-    /// By op: pairs of input and output that may share memory.
+    /// By op: pairs of input and output that may share memory; none where a rerun has other operands.
     pub in_place: Vec<Vec<(u32, u32)>>,
     pub workspace: Vec<i64>,
     /// By op: what a rerun takes of compute; by item, what its codec does.
@@ -52,6 +56,8 @@ pub(crate) struct Parts {
     pub bytes: Vec<i64>,
     /// By tensor: the op that makes it, if one does.
     pub maker: Vec<Option<u32>>,
+    /// The same of reruns.
+    pub remaker: Vec<Option<u32>>,
     /// By tensor: its items.
     pub items: Vec<std::ops::Range<u32>>,
     all_items: Vec<Item>,
@@ -76,6 +82,9 @@ impl Parts {
             (0..tensors).map(|t| model.is_held(TensorId::from_index(t))).collect();
         let maker = |t: usize| model.producer(TensorId::from_index(t)).map(|op| op.0);
         let maker: Vec<Option<u32>> = (0..tensors).map(|t| maker(t).filter(|_| !held[t])).collect();
+        let remaker = |t: usize| model.remade_by(TensorId::from_index(t)).map(|op| op.0);
+        let remaker: Vec<Option<u32>> =
+            (0..tensors).map(|t| remaker(t).filter(|_| !held[t])).collect();
         let bytes: Vec<i64> = trace.tensors.iter().map(|t| t.bytes.0 as i64).collect();
         let mut first_use: Vec<Option<u32>> = maker.clone();
         for (index, op) in trace.ops.iter().enumerate() {
@@ -85,13 +94,15 @@ impl Parts {
         }
         // What is held and dead is not made again.
         let until = |op: usize| match problem.allowed.recompute {
-            true => (model.reads(OpId::from_index(op)))
+            true => (model.reads_again(OpId::from_index(op)))
                 .filter(|t| model.is_held(*t) && model.producer(*t).is_some())
                 .filter_map(|t| model.last_use(t).map(OpId::index))
                 .fold(model.rerunnable_until(OpId::from_index(op)), usize::min),
             false => 0,
         };
-        let comes = |t: &&TensorId| !held[t.index()];
+        let written = |writes: &[TensorId]| -> Vec<u32> {
+            writes.iter().filter(|t| !held[t.index()]).map(|t| t.0).collect()
+        };
         let workspace = |op: &Op| -> i64 {
             let made = op.writes.iter().filter(|t| held[t.index()]);
             op.workspace.0 as i64 + made.map(|t| bytes[t.index()]).sum::<i64>()
@@ -101,12 +112,15 @@ impl Parts {
         let mut clock = vec![0];
         trace.ops.iter().for_each(|op| clock.push(clock[clock.len() - 1] + op.duration.0));
         let mut parts = Self {
+            first_reads: Vec::with_capacity(ops + 1),
+            first_writes: trace.ops.iter().map(|op| written(&op.writes)).collect(),
             reads: Vec::with_capacity(ops + 1),
-            writes: (trace.ops.iter())
-                .map(|op| op.writes.iter().filter(comes).map(|t| t.0).collect())
-                .collect(),
+            writes: trace.ops.iter().map(|op| written(op.writes_again())).collect(),
             in_place: (trace.ops.iter())
-                .map(|op| op.in_place.iter().map(|p| (p.input.0, p.output.0)).collect())
+                .map(|op| {
+                    let pairs = op.in_place.iter().filter(|_| op.rerun.is_none());
+                    pairs.map(|p| (p.input.0, p.output.0)).collect()
+                })
                 .collect(),
             workspace: trace.ops.iter().map(workspace).collect(),
             time: trace.ops.iter().map(|op| op.recompute.unwrap_or(op.duration).0).collect(),
@@ -121,6 +135,7 @@ impl Parts {
             copies_stay: policy.copies_stay,
             bytes,
             maker,
+            remaker,
             ops,
         };
         let mut outs: Vec<(u32, u32)> = Vec::new();
@@ -145,21 +160,23 @@ impl Parts {
             }
             parts.items.push(begin..end);
         }
-        for op in 0..ops {
-            let mut tensors: Vec<u32> = model
-                .reads(OpId::from_index(op))
-                .map(|t| t.0)
-                .filter(|t| parts.comes_and_goes(*t))
-                .collect();
-            tensors.sort_unstable();
-            tensors.dedup();
-            parts.reads.push(tensors);
+        for op in &trace.ops {
+            let read = |reads: &[TensorId]| {
+                let reads = reads.iter().map(|t| t.0).filter(|t| parts.comes_and_goes(*t));
+                let mut tensors: Vec<u32> = reads.collect();
+                tensors.sort_unstable();
+                tensors
+            };
+            let (first, again) = (read(&op.reads), read(op.reads_again()));
+            parts.first_reads.push(first);
+            parts.reads.push(again);
         }
         // The end of the iteration counts as an op that reads what outlives it.
         let outlives = |t: &u32| model.last_use(TensorId(*t)).is_none();
         let all = 0..tensors as u32;
         let at_end = all.clone().filter(|t| parts.comes_and_goes(*t)).filter(outlives).collect();
-        parts.reads.push(at_end);
+        parts.first_reads.push(at_end);
+        parts.first_writes.push(Vec::new());
         parts.reads.resize(parts.writes.len(), Vec::new());
         outs.iter().for_each(|(out, tensor)| parts.reads[*out as usize].push(*tensor));
         let is_made = |t: u32| held[t as usize] && model.producer(TensorId(t)).is_some();
@@ -211,7 +228,7 @@ impl Parts {
     }
 
     fn may_leave(&self, tensor: u32) -> bool {
-        let maker = self.maker[tensor as usize];
+        let maker = self.remaker[tensor as usize];
         self.bytes[tensor as usize] > 0
             && (!self.items[tensor as usize].is_empty()
                 || maker.is_some_and(|op| self.until[op as usize] > 0))

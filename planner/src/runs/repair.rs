@@ -165,7 +165,7 @@ impl Runs<'_> {
                 true => 1.0 / (1.0 - weights.noise * drawn),
                 false => 1.0 + weights.noise * drawn,
             };
-            let maker = self.parts.maker[*tensor as usize];
+            let maker = self.parts.remaker[*tensor as usize];
             for by in self.parts.items[*tensor as usize].clone().chain(maker) {
                 if !self.may_rerun(by, stage(before)) {
                     continue;
@@ -337,7 +337,7 @@ impl Runs<'_> {
             };
             *input += 1;
             room.work += 1;
-            let maker = self.parts.maker[*tensor as usize];
+            let maker = self.parts.remaker[*tensor as usize];
             if maker.is_some_and(|maker| room.seen[maker as usize] == room.chains) {
                 continue;
             }
