@@ -83,7 +83,7 @@ impl Runs<'_> {
         random: &mut SplitMix,
         room: &mut Room,
     ) -> bool {
-        room.seen.resize(self.parts.writes.len(), 0);
+        room.seen.resize(self.parts.again.len(), 0);
         let most = 24 * self.parts.ops();
         // What a byte has cost that was given up, per stage.
         let mut price = 0.0;
@@ -330,7 +330,7 @@ impl Runs<'_> {
         room.stack.push((op, 0));
         room.seen[op as usize] = room.chains;
         while let Some((op, input)) = room.stack.last_mut() {
-            let Some(tensor) = self.parts.reads[*op as usize].get(*input) else {
+            let Some(tensor) = self.parts.again[*op as usize].reads.get(*input) else {
                 room.chain.push(*op);
                 room.stack.pop();
                 continue;
