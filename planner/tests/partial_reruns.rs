@@ -14,13 +14,15 @@ use simulator::{ProvenPlan, check_contract};
 const STATISTICS: TensorId = TensorId(2);
 const OUTPUT: TensorId = TensorId(3);
 
-/// A sample, a weight and running statistics are normalised; another 8000 bytes come and go before
+const KIB: u64 = 1024;
+
+/// A sample, a weight and running statistics are normalised; another 8000 KiB come and go before
 /// the 4000 that this makes, and a mean, are read again.
 fn normalised(mutates: Option<Vec<TensorId>>, rerun: Option<Rerun>) -> Trace {
     let sizes = [1000, 100, 50, 4000, 100, 8000, 100, 100];
     let role = |index: usize| if index < 3 { Role::Parameter } else { Role::Activation };
     let tensors =
-        sizes.iter().enumerate().map(|(i, bytes)| tensor(format!("t{i}"), *bytes, role(i)));
+        sizes.iter().enumerate().map(|(i, bytes)| tensor(format!("t{i}"), *bytes * KIB, role(i)));
     let kind = |kind, phase, lists: [&[u32]; 3]| op("op", (kind, phase), 100, lists);
     let norm = kind(OpKind::Normalisation, Phase::Forward, [&[0, 1, 2], &[3, 4], &[]]);
     let ops = vec![
@@ -50,8 +52,8 @@ fn tide(trace: &Trace, budget: u64) -> Result<ProvenPlan, PlanError> {
     plan(by_name("tide").unwrap().as_ref(), &problem(trace, &machine(), budget), &NoMonitor)
 }
 
-/// All is 13,350 bytes; without what is normalised, while another op runs, 13,250.
-const BUDGET: u64 = 13_300;
+/// All is 13,350 KiB; without what is normalised, while another op runs, 13,250.
+const BUDGET: u64 = 13_300 * KIB;
 
 #[test]
 fn a_rerun_has_to_do_with_what_it_says() {
@@ -96,7 +98,13 @@ fn an_op_that_changes_what_it_reads_runs_once_unless_a_rerun_leaves_that_out() {
             refused(&[], Some(Rerun { reads: vec![], writes: vec![TensorId(0)] })),
         ]
         .join("\n"),
-        @""
+        @r"
+    ops[0].mutates names tensor 2, which a rerun would read as it is by then: leave it out of rerun.reads
+    ops[0].mutates names tensor 3, which the op does not read
+    ops[0].mutates names tensor 6, which the op does not read
+    ops[0].rerun.reads names tensor 6, which the op's first run does not
+    ops[0].rerun.writes names tensor 0, which the op's first run does not
+    "
     );
 }
 
@@ -104,7 +112,7 @@ fn an_op_that_changes_what_it_reads_runs_once_unless_a_rerun_leaves_that_out() {
 #[test]
 fn random_states_are_not_of_the_budget() {
     let mut trace = without_statistics();
-    let tight = 13_250;
+    let tight = 13_250 * KIB;
     assert!(tide(&trace, tight).is_ok());
     trace.ops[0].random = Bytes(16);
     assert!(tide(&trace, tight).is_err());

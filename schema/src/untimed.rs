@@ -43,7 +43,8 @@ impl Untimed {
     pub fn timed(mut self, time: impl Fn(&Trace, &Op) -> Nanos) -> Result<Trace, Malformed> {
         for index in 0..self.0.ops.len() {
             if has_no_time(&self.0.ops[index].duration) {
-                self.0.ops[index].duration = time(&self.0, &self.0.ops[index]);
+                let time = time(&self.0, &self.0.ops[index]);
+                self.0.ops[index].duration = time.min(Nanos(NO_TIME.0 - 1));
             }
         }
         self.0.check()?;

@@ -104,7 +104,7 @@ fn captured_traces_that_make_no_sense_are_refused() {
     refused(|c| c["ops"][0]["rerun"] = Value::Null, "leave it out of rerun.reads");
     refused(|c| c["ops"][0]["mutates"] = json!([3]), "ops[0].mutates names tensor 3");
     refused(|c| c["ops"][1]["rerun"] = json!({ "reads": [0], "writes": [] }), "ops[1].rerun.reads");
-    refused(|c| c["ops"][1]["flops"] = json!(u64::MAX), "2^50 ns");
+    refused(|c| c["ops"][1]["bytes_moved"] = json!(u64::MAX), "2^50 ns");
     sandbox.write("trace.json", &captured().to_string());
     sandbox.refuses("bench replay trace.json", 2, "ops[0] has no duration_ns");
 }

@@ -6,13 +6,15 @@ use std::sync::OnceLock;
 use codecs::CodecId;
 use experiments::tables::Row;
 use experiments::zeros::TensorZeros;
-use networks::{NetworkOptions, modelled_trace, network_from_onnx, network_from_toml};
+use networks::{
+    Efficiencies, NetworkOptions, modelled_trace, network_from_onnx, network_from_toml, timed_trace,
+};
 use planner::{CodecOptions, Limits, NoMonitor, Problem, methods};
 use profiler::import::{Format, ImportOptions, InPlaceOps, import, import_trace};
 use runtime::profile::Needs;
 use schema::{
     Basis, Bytes, BytesPerSec, CodecModels, Direction, Document, Machine, Nanos, Plan, PlanSeries,
-    Timeline, Trace,
+    Timeline, Trace, Untimed,
 };
 use simulator::replay::{Schedule, replay};
 use simulator::{Program, check_contract, in_core, predict, prove};
@@ -196,10 +198,12 @@ fn planned(trace: &Trace, machine: &Machine) {
 }
 
 fn read_trace(bytes: &[u8]) -> bool {
-    let Some(trace) = document::<Trace>(bytes) else { return false };
+    let Some(untimed) = document::<Untimed>(bytes) else { return false };
+    let machine = &fixture().machine;
+    let Ok(trace) = timed_trace(untimed, machine, &Efficiencies::bundled()) else { return false };
     let mut schedule = Schedule::default();
     replay(&Program::in_core(&trace), &mut schedule);
-    planned(&trace, &fixture().machine);
+    planned(&trace, machine);
     true
 }
 
