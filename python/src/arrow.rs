@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, RecordBatchIterator, StringArray, UInt64Array};
+use arrow_array::{
+    ArrayRef, Float64Array, RecordBatch, RecordBatchIterator, StringArray, UInt64Array,
+};
 use reports::{MethodResult, Status};
 use schema::{Bytes, Nanos};
 
 /// The rows as one batch. Columns have the names and units of the JSON; those of scattered times are left out.
-pub fn stream(rows: &[MethodResult]) -> Result<FFI_ArrowArrayStream, impl std::fmt::Display + use<>> {
+pub fn stream(
+    rows: &[MethodResult],
+) -> Result<FFI_ArrowArrayStream, impl std::fmt::Display + use<>> {
     type Of<T> = fn(&MethodResult) -> Option<T>;
     let text = |of: Of<String>| Arc::new(rows.iter().map(of).collect::<StringArray>()) as ArrayRef;
     let share = |of: Of<f64>| Arc::new(rows.iter().map(of).collect::<Float64Array>()) as ArrayRef;

@@ -5,6 +5,7 @@ use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::documents::plain;
 use crate::errors::wrong;
+use crate::pictures;
 
 /// Methods side by side on one trace, machine and budget.
 #[pyclass(frozen, module = "tidegate")]
@@ -78,8 +79,8 @@ impl Comparison {
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
         let table = py.import("html")?.call_method1("escape", (self.__str__(),))?;
-        let picture = crate::pictures::overhead(&self.comparison).unwrap_or_default();
-        Ok(format!("<pre>{table}</pre>\n{picture}"))
+        let picture = pictures::overhead(&self.comparison).map(|svg| pictures::image(py, &svg));
+        Ok(format!("<pre>{table}</pre>\n{}", picture.transpose()?.unwrap_or_default()))
     }
 
     fn __len__(&self) -> usize {

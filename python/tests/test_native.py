@@ -83,6 +83,20 @@ def test_a_plan_is_read_with_its_trace(trace, machine, plan, tmp_path):
         tidegate.Plan.load(tmp_path / "p.json", other)
 
 
+def test_a_plan_is_simulated_on_its_machine_alone(plan):
+    with pytest.raises(tidegate.InputError, match="made for machine h100-measured"):
+        tidegate.simulate(plan, tidegate.Machine.load("t4"))
+
+
+def test_a_process_that_forked_plans(trace, machine, plan):
+    """Threads of the search that was before are not in the child."""
+    child = os.fork()
+    if child == 0:
+        same = tidegate.plan(trace, machine, budget="60%", evaluations=1000).to_json() == plan.to_json()
+        os._exit(not same)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_an_unsafe_plan_is_refused(plan):
     document = json.loads(plan.to_json())
     for action in document["content"]["actions"]:
