@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use networks::suggest::instead;
-use networks::{Efficiencies, Network, NetworkOptions, timed_trace};
+use networks::{Network, NetworkOptions};
 use profiler::import::{ImportOptions, InPlaceOps};
 use schema::file::{FileError, read_bytes, read_text};
 use schema::{Document, Machine, Trace, Untimed};
@@ -55,7 +55,7 @@ pub fn read_trace(name: &str, in_place: InPlaceOps, machine: Option<&Machine>) -
             })?;
             let Some(machine) = machine else { return Ok(Trace::from_json(text, path)?) };
             let untimed = Untimed::from_json(text, path)?;
-            Ok(timed_trace(untimed, machine, &Efficiencies::bundled())?)
+            Ok(scenarios::modelled_times(untimed, machine)?)
         }
     }
 }

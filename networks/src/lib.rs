@@ -27,7 +27,6 @@ mod tape;
 #[cfg(test)]
 mod test_machine;
 mod toml_file;
-mod untimed;
 mod work;
 
 pub use builder::{Builder, Built};
@@ -45,5 +44,4 @@ pub use schema::{Activation, NetworkOptions, Optimizer};
 pub use sparsity::sparsity;
 pub use tape::{Measured, Op, Part, Step, Tape, Tensor};
 pub use toml_file::network_from_toml;
-pub use untimed::timed_trace;
 pub use work::Work;

@@ -29,7 +29,7 @@ pub struct Work {
 const MULTIPLY_ADD: u64 = 2;
 
 impl Work {
-    pub(crate) fn new(kind: OpKind, class: Class, flops: u64, bytes: u64) -> Self {
+    fn new(kind: OpKind, class: Class, flops: u64, bytes: u64) -> Self {
         Self { kind, class, flops, bytes, depth: 0, matrix_units: false }
     }
 

@@ -222,10 +222,11 @@ pub fn compare(
     Ok(Comparison { comparison: wait(py, progress.as_ref(), search)?.map_err(raised)? })
 }
 
-/// The trace with modelled times: each op takes a kernel's launch and the roofline of its FLOPs and bytes on the
+/// The trace with modelled times in place of its own: each op takes a kernel's launch and the roofline of its FLOPs and bytes on the
 /// machine's device; what an op does not state is taken for the bytes of its tensors, and no FLOPs.
 #[pyfunction]
 pub fn model_times(trace: &Trace, machine: &Machine) -> PyResult<Trace> {
-    let modelled = scenarios::modelled_times(&trace.trace, &machine.machine);
+    let untimed = schema::Untimed::without_times((*trace.trace).clone());
+    let modelled = scenarios::modelled_times(untimed, &machine.machine);
     modelled.map(Trace::from).map_err(|error| raised(error.into()))
 }

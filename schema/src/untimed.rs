@@ -31,6 +31,11 @@ impl Untimed {
         Self(trace)
     }
 
+    /// The network's name.
+    pub fn network(&self) -> &str {
+        &self.0.network
+    }
+
     /// Whether every op says its time.
     pub fn is_timed(&self) -> bool {
         !self.0.ops.iter().any(|op| has_no_time(&op.duration))

@@ -6,9 +6,7 @@ use std::sync::OnceLock;
 use codecs::CodecId;
 use experiments::tables::Row;
 use experiments::zeros::TensorZeros;
-use networks::{
-    Efficiencies, NetworkOptions, modelled_trace, network_from_onnx, network_from_toml, timed_trace,
-};
+use networks::{NetworkOptions, modelled_trace, network_from_onnx, network_from_toml};
 use planner::{CodecOptions, Limits, NoMonitor, Problem, methods};
 use profiler::import::{Format, ImportOptions, InPlaceOps, import, import_trace};
 use runtime::profile::Needs;
@@ -200,7 +198,7 @@ fn planned(trace: &Trace, machine: &Machine) {
 fn read_trace(bytes: &[u8]) -> bool {
     let Some(untimed) = document::<Untimed>(bytes) else { return false };
     let machine = &fixture().machine;
-    let Ok(trace) = timed_trace(untimed, machine, &Efficiencies::bundled()) else { return false };
+    let Ok(trace) = scenarios::modelled_times(untimed, machine) else { return false };
     let mut schedule = Schedule::default();
     replay(&Program::in_core(&trace), &mut schedule);
     planned(&trace, machine);
