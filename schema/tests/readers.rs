@@ -98,7 +98,7 @@ fn fields_that_say_nothing_do_not_change_a_digest() {
 fn times_may_be_left_out_until_they_are_needed() {
     insta::assert_snapshot!(
         refusal::<Trace>(CAPTURED),
-        @"x.json holds no well-formed trace: ops[0] has no duration_ns, and nothing says what machine to model it for"
+        @"x.json is a tidegate/trace that contradicts itself: ops[0] has no duration_ns, and nothing says what machine to model it for"
     );
     let untimed: Untimed = read(CAPTURED).expect("readable");
     assert!(!untimed.is_timed());
