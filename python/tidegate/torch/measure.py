@@ -36,6 +36,7 @@ class Subject:
         storages = {tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes() for tensor in tensors}
         # Parameters, buffers and inputs, which are there before a step and after it.
         self.outlives = sum(storages.values())
+        self._buffers = {name: buffer.to("cpu", copy=True) for name, buffer in model.named_buffers()}
         self.notes = [] if model.training else ["the model is in eval mode: dropout and batch statistics are off"]
 
     def forward(self) -> torch.Tensor:
@@ -53,6 +54,10 @@ class Subject:
         compiled = torch.compile(forward, backend=backend, options=options, dynamic=False)
         return lambda: compiled(self)
 
+    def unplanned(self, inner: str) -> Run:
+        """The loss by the same compiler without a plan: nothing is computed again."""
+        return self.compiled("aot_eager_default_partitioner" if inner == "eager" else "inductor")
+
     def step(self, run: Run) -> torch.Tensor:
         """Forward and backward, with gradients made anew."""
         self.model.zero_grad(set_to_none=True)
@@ -62,18 +67,22 @@ class Subject:
         loss.backward()
         return loss.detach()
 
+    def restore(self):
+        """Drops gradients, and gives buffers the values that they had in the beginning."""
+        self.model.zero_grad(set_to_none=True)
+        with torch.no_grad():
+            for name, buffer in self.model.named_buffers():
+                buffer.copy_(self._buffers[name])
+
     def state(self, run: Run, seed: int = 0) -> dict[str, torch.Tensor]:
         """Loss, gradients and buffers after one step from the same seed and buffers, on the host."""
-        before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
+        self.restore()
         torch.manual_seed(seed)
         state = {"loss": self.step(run).cpu()}
         grads = ((name, parameter.grad) for name, parameter in self.model.named_parameters())
         state |= {name: grad.to("cpu", copy=True) for name, grad in grads if grad is not None}
-        with torch.no_grad():
-            for name, buffer in self.model.named_buffers():
-                state[f"{name} (buffer)"] = buffer.to("cpu", copy=True)
-                buffer.copy_(before[name])
-        self.model.zero_grad(set_to_none=True)
+        state |= {f"{name} (buffer)": buffer.to("cpu", copy=True) for name, buffer in self.model.named_buffers()}
+        self.restore()
         return state
 
     def synchronize(self):

@@ -149,7 +149,9 @@ def partitioned(subject: Subject, inner: str, share: float) -> Run:
 def ways(subject: Subject, inner: str, shares: Iterable[float]) -> dict[str, Callable[[], Run]]:
     """What is built for each rival, by its name; eager is the first."""
     found: dict[str, Callable[[], Run]] = {"eager": lambda: subject.forward}
-    found[f"compiled ({inner})"] = lambda: partitioned(subject, inner, 1.0)
+    if inner == "eager":
+        found["same graph, no plan"] = lambda: subject.unplanned(inner)
+    found["torch.compile"] = lambda: partitioned(subject, inner, 1.0)
     for share in shares:
         found[f"activation_memory_budget {share:g}"] = lambda share=share: partitioned(subject, inner, share)
     if inner == "eager":
@@ -212,6 +214,7 @@ def rivals(
             row = next(row for row in rows if row.name == name)
             found = Times.of(seconds)
             row.step_s, row.spread_s = found.median_s, found.spread_s
+    subject.restore()
     device = torch.cuda.get_device_name(subject.device) if subject.device.type == "cuda" else "the processor"
     title = f"{type(model).__name__} on {device}, PyTorch {torch.__version__}, inner {inner}, {rounds} rounds of {steps} steps"
     return Rivals(title, noise, rows)
