@@ -21,7 +21,8 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 import models  # noqa: E402
 import torch  # noqa: E402
 
-CUDA = "cuda"
+# A test sets the processor here.
+DEVICE = "cuda"
 
 
 def checked(name, size="full", budgets=("80%", "60%", "45%"), **options):
@@ -32,7 +33,7 @@ def checked(name, size="full", budgets=("80%", "60%", "45%"), **options):
     torch.utils.deterministic.fill_uninitialized_memory = False
     torch.backends.cudnn.deterministic = True
     torch.manual_seed(0)
-    module, inputs, loss = models.MODELS[name](size, CUDA)
+    module, inputs, loss = models.MODELS[name](size, DEVICE)
     found = check(module, inputs, budgets, loss=loss, **options)
     return found.to_dict(), str(found), any(row.step_s for row in found.rows)
 
@@ -42,7 +43,7 @@ def beside(name, inner):
     from tidegate.torch.rivals import rivals
 
     torch.manual_seed(0)
-    module, inputs, loss = models.MODELS[name]("full", CUDA)
+    module, inputs, loss = models.MODELS[name]("full", DEVICE)
     found = rivals(module, inputs, loss, inner=inner)
     return found.to_dict(), str(found), any(row.step_s for row in found.rows if row.name.startswith("tidegate"))
 
@@ -53,7 +54,7 @@ def beyond(name, batch, share, steps=6):
     from tidegate.torch.measure import Subject, failure, size
 
     torch.manual_seed(0)
-    module, inputs, loss = models.MODELS[name]("full", CUDA, batch)
+    module, inputs, loss = models.MODELS[name]("full", DEVICE, batch)
     subject = Subject(module, inputs, loss)
     total = torch.cuda.get_device_properties(0).total_memory
     eager = subject.peak(subject.forward)

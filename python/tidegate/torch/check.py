@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
+from .backend import forget_plans, last_plans, tidegate
 from .measure import Run, Subject, Times, bits, difference, duration, failure, many_graphs, size, table
 
 
@@ -90,8 +91,6 @@ class Planned:
         # Errors
         `ValueError` with the reason where one of them is trained without a plan.
         """
-        from .backend import last_plans
-
         graphs = last_plans()
         reasons = [graph.reason or "it has no plan" for graph in graphs if graph.plan is None]
         if reasons or not graphs:
@@ -105,8 +104,6 @@ class Planned:
 
 def planned(subject: Subject, options: dict) -> tuple[Run, Planned]:
     """The loss under a plan, compiled and run once, with what was said of it; raises instead of falling back."""
-    from .backend import forget_plans, tidegate
-
     forget_plans()
     run = subject.compiled(tidegate, {**options, "strict": True})
     subject.step(run)
