@@ -21,6 +21,10 @@ pub struct Explanation {
     pub fits: Option<bool>,
     /// How sure that is.
     pub certainty: Certainty,
+    /// By what share predictions of this kind have been too low.
+    pub may_need_more: f64,
+    /// By what share they have been too high.
+    pub may_need_less: f64,
     /// What is left of the device's memory, or is missing where it does not fit.
     #[serde(rename = "spare_bytes")]
     pub spare: Bytes,
@@ -159,12 +163,17 @@ impl Explanation {
             Some(false) => ("does not fit", format!("{spare} are missing, {share}")),
             None => ("holds tensors of unknown need", format!("{spare} of it stay free")),
         };
-        let sure = match (self.certainty, self.fits) {
-            (Certainty::Sure, _) => "That is more than predictions have been off.",
-            (Certainty::Close, Some(true)) => {
-                "That is close: predictions have been off by as much, so that it may run out of memory."
-            }
-            (Certainty::Close, _) => "That is close: predictions have been off by as much.",
+        let off = match (self.may_need_more, self.may_need_less) {
+            (0.0, 0.0) => "its addresses say so".to_string(),
+            (more, less) => format!(
+                "predictions of this kind have been up to {} too low and {} too high",
+                percent(more),
+                percent(less)
+            ),
+        };
+        let sure = match self.certainty {
+            Certainty::Sure => format!("That is sure: {off}."),
+            Certainty::Close => format!("That is close: {off}."),
         };
         let mut sentences = vec![format!(
             "{explains} {fits} on {machine}: PyTorch would hold {reserved} for it, of {budget} that it may \

@@ -59,7 +59,9 @@ fn recordings_snapshots_and_plans_are_explained() {
     assert_eq!((&kineto["fits"], kineto["peak"]["kinds"].is_array()), (&false.into(), true));
     let snapshot = explained(&sandbox, "tests/recordings/small.snapshot-4.pickle -m titan-v");
     assert_eq!(snapshot["fits"], true);
-    assert!(snapshot["peak"]["layers"][0]["what"].as_str().is_some_and(|what| what.contains(".py")));
+    assert!(
+        snapshot["peak"]["layers"][0]["what"].as_str().is_some_and(|what| what.contains(".py"))
+    );
     sandbox.ok("plan resnet18-host -m titan-v -b 70% --method swap-all -o plan.json");
     let plan = explained(&sandbox, "plan.json -m titan-v");
     assert_eq!(plan["fits"], true);

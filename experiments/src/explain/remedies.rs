@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use networks::NetworkOptions;
+use networks::layer::{Compute, Layer};
 use planner::{Limits, Monitor, least_budget};
 use reports::{Changes, Remedy};
 use schema::{Bytes, Dtype, Lora, Machine, Optimizer, Recipe, Trace};
@@ -194,7 +195,12 @@ impl Search<'_> {
         }
         if let Some(passes) = self.passes(recipe, inputs)? {
             let what = format!("the batch in {passes} passes whose gradients are added up");
-            way(&what, Changes::Nothing, &|o| o.accumulate = passes);
+            // Statistics of fewer samples are others.
+            let is_batch_norm = |layer: &Layer| layer.compute == Compute::BatchNorm;
+            let normalised =
+                network.as_ref().is_some_and(|it| it.graph().iter().any(is_batch_norm));
+            let changes = if normalised { Changes::Arithmetic } else { Changes::Nothing };
+            way(&what, changes, &|o| o.accumulate = passes);
         }
         let adapters = Lora { rank: RANK, targets: ["q", "v"].map(String::from).to_vec() };
         let adapted = NetworkOptions { lora: Some(adapters), ..options.clone() };
