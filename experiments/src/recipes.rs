@@ -84,7 +84,10 @@ pub fn description(recipe: &Recipe, machine: &Machine) -> Result<String> {
     if options.lora.is_some() {
         parts.push(format!("{} of them trained", in_groups(network.trained_count())));
     }
-    let dtype = network.dtype();
+    let dtype = match recipe.conventions {
+        Framework::Pytorch => network.dtype(),
+        Framework::Tidegate => options.dtype.unwrap_or(Dtype::F32),
+    };
     let master = dtype != Dtype::F32 && network.optimizer() != Optimizer::None;
     let with = match options.master_weights {
         true if master && recipe.conventions == Framework::Pytorch => {

@@ -2,13 +2,14 @@
 //! `tidegate explain` is the serialisation.
 
 use schema::{Bytes, Nanos};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::columns;
 use crate::text::percent;
 
 /// What `tidegate explain` found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Explanation {
     /// What is explained: a network and its batch, a recording, a plan.
@@ -42,7 +43,7 @@ pub struct Explanation {
 }
 
 /// How sure it is whether something fits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
     /// By more than predictions have been off.
@@ -52,7 +53,7 @@ pub enum Certainty {
 }
 
 /// Memory of the device.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceMemory {
     /// All of it.
@@ -78,7 +79,7 @@ pub struct DeviceMemory {
 }
 
 /// The moment at which most is there.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Peak {
     /// When, such as the op and its phase.
@@ -92,7 +93,7 @@ pub struct Peak {
 }
 
 /// Some of the memory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
     /// What it is.
@@ -104,7 +105,7 @@ pub struct Part {
 }
 
 /// Something that one can do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Remedy {
     /// What, in words.
@@ -128,7 +129,9 @@ pub struct Remedy {
 }
 
 /// What a remedy changes, from little to much.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Changes {
     /// Only when what is computed, and where what is kept.

@@ -60,6 +60,7 @@ impl Network {
             (described.optimizer() == networks::Optimizer::Adam8bit, "--optimizer adam-8bit"),
             (options.accumulate > 1, "--accumulate"),
             (options.lora.is_some(), "--lora"),
+            (!options.master_weights, "--no-master-weights"),
         ] {
             if chosen {
                 return Err(NotTrainable::Option(option));
