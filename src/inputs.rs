@@ -1,6 +1,7 @@
 //! Traces, machines and problems as they are named on the command line.
 
 use clap::Args;
+use experiments::recipes::description;
 use experiments::sources::{self, is_bundled, read_machine};
 use experiments::{Conditions, Inputs};
 use planner::{Allowed, Limits};
@@ -145,10 +146,7 @@ impl ProblemArgs {
     /// Reads everything that the arguments name; without a budget, it is what the machine has.
     pub fn read(&self, budget: Option<Budget>) -> Result<Inputs> {
         let machine = read_machine(&self.machine)?;
-        let codecs = self.codecs.read(&machine)?;
-        if codecs.is_some() && !self.allow.contains(&Allow::Compress) {
-            return Err(usage("--allow leaves compress out: leave --codecs away"));
-        }
+        let conditions = self.conditions()?;
         let (trace, carried) = if is_network(&self.trace) {
             self.model(&machine)?
         } else {
@@ -163,13 +161,21 @@ impl ProblemArgs {
                 (trace, carried.to_string())
             }
         };
-        let conditions = Conditions {
+        Ok(Inputs::new((trace, carried), machine, budget, conditions))
+    }
+
+    /// What a plan may do.
+    pub fn conditions(&self) -> Result<Conditions> {
+        let codecs = self.codecs.read(&read_machine(&self.machine)?)?;
+        if codecs.is_some() && !self.allow.contains(&Allow::Compress) {
+            return Err(usage("--allow leaves compress out: leave --codecs away"));
+        }
+        Ok(Conditions {
             host_budget: self.host_budget,
             allowed: allowed(&self.allow),
             limits: Limits { evaluations: self.evaluations },
             codecs,
-        };
-        Ok(Inputs::new((trace, carried), machine, budget, conditions))
+        })
     }
 
     /// The network's trace on the machine, and what its times are.
@@ -191,8 +197,13 @@ impl ProblemArgs {
                 "nobody recorded {name}, whose times are modelled: leave --recorded-on away"
             )));
         }
-        let modelled =
-            format!("op times are modelled for {}: nothing was run", machine.device.name);
+        let recipe = trace.provenance.recipe.as_ref().filter(|_| is_network(name));
+        let what = recipe.map(|recipe| description(recipe, machine));
+        let modelled = format!(
+            "{}op times are modelled for {}: nothing was run",
+            what.transpose()?.map_or_else(String::new, |what| what + "\n"),
+            machine.device.name
+        );
         if self.speed.is_none() {
             return Ok((trace, modelled));
         }

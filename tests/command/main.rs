@@ -12,6 +12,7 @@ mod cuda_failures;
 mod cuda_libraries;
 mod documentation;
 mod epochs;
+mod explain;
 mod failures;
 mod fit;
 mod frontier;
