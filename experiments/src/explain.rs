@@ -27,7 +27,7 @@ pub struct Band {
 
 impl Band {
     /// Of recorded allocations.
-    pub const RECORDED: Self = Self { more: 0.04, less: 0.08 };
+    pub const RECORDED: Self = Self { more: 0.13, less: 0.08 };
     /// Of described networks without convolutions, but for one that cuts patches.
     pub const DESCRIBED: Self = Self { more: 0.12, less: 0.08 };
     /// Of those with convolutions: what libraries take to work in is known to them alone, up to gigabytes.
