@@ -369,7 +369,7 @@ fn real_execution_traces_import_with_and_without_times() {
 /// What PyTorch itself counted as the most that was allocated and reserved, in the runs that come with
 /// the project.
 #[test]
-fn snapshots_and_execution_traces_have_the_peaks_that_were_counted() {
+fn recordings_have_the_peaks_that_were_counted() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recordings/h100");
     let summary = std::fs::read_to_string(folder.join("summary.json")).expect("it is there");
     let summary: Value = serde_json::from_str(&summary).expect("JSON");
@@ -397,6 +397,15 @@ fn snapshots_and_execution_traces_have_the_peaks_that_were_counted() {
             errors.push((empty as f64 / counted("peak_reserved") as f64 - 1.0).abs());
             held += 1;
         }
+        let kineto = format!("{name}.kineto.json.gz");
+        if folder.join(&kineto).exists() {
+            let recording = real(&folder, &kineto, None);
+            let counted = recording.figures.recorded_peak_bytes.expect("it has memory events");
+            assert!(within(counted, 10), "{name}: {counted}");
+            let peak = in_core_peak(trace(&recording));
+            assert!(peak.abs_diff(counted) * 200 <= counted, "{name}: {peak} of {counted}");
+            held += 1;
+        }
         let et = format!("{name}.et.json.gz");
         if folder.join(&et).exists() {
             let peak = in_core_peak(trace(&real(&folder, &et, None)));
@@ -406,12 +415,15 @@ fn snapshots_and_execution_traces_have_the_peaks_that_were_counted() {
             assert!(small || within(peak, 40), "{name}: {peak}");
         }
     }
-    assert!(held > 10, "{held}");
+    assert!(held > 20, "{held}");
     // What the driver and libraries took beside, and what the driver does not count, which the machine states.
     let [sheet, driver] = ["h100-sxm", "h100-measured"]
         .map(|name| scenarios::machine(name).expect("it is bundled").device);
     let outside = context + sheet.memory.0 - driver.memory.0;
     assert!(sheet.reserved.0.abs_diff(outside) < 1_000_000, "{} for {outside}", sheet.reserved);
     errors.sort_by(f64::total_cmp);
-    assert!(errors[held / 2] < 0.03 && errors[held - 1] < 0.1, "{errors:?}");
+    assert!(
+        errors.len() > 10 && errors[errors.len() / 2] < 0.03 && errors[errors.len() - 1] < 0.12,
+        "{errors:?}"
+    );
 }
