@@ -95,7 +95,7 @@ pub fn description(recipe: &Recipe, machine: &Machine) -> Result<String> {
         }
         _ => "",
     };
-    parts.push(format!("{}{with}", dtype_name(dtype)));
+    parts.push(format!("{}{with}", dtype.name()));
     parts.push(match network.optimizer() {
         Optimizer::None => "no optimizer".into(),
         optimizer => optimizer.name().into(),
@@ -125,15 +125,6 @@ pub fn description(recipe: &Recipe, machine: &Machine) -> Result<String> {
 pub(crate) fn lacks_bf16(machine: &Machine) -> bool {
     const OLDER: [&str; 6] = ["P100", "V100", "Titan V", "TITAN V", " T4", "2080"];
     OLDER.iter().any(|name| machine.device.name.contains(name))
-}
-
-/// The name of a type that networks train in, as `--dtype` has it.
-pub(crate) fn dtype_name(dtype: Dtype) -> &'static str {
-    match dtype {
-        Dtype::F16 => "f16",
-        Dtype::Bf16 => "bf16",
-        _ => "f32",
-    }
 }
 
 /// A whole number with its thousands apart.

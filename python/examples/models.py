@@ -54,6 +54,8 @@ def vit(size="tiny", device="cpu", batch=None):
 def language(config, model, batch, length, device="cpu"):
     """A language model of transformers', whose loss is in its output."""
     module = model(config)
+    # Where this is not known, transformers warns inside of the loss, which breaks the graph in two.
+    module.loss_type = module.loss_type or "ForCausalLM"
     tokens = torch.randint(0, config.vocab_size, (batch, length), device=device)
     return module.to(device).train(), {"input_ids": tokens, "labels": tokens}, lambda output: output.loss
 

@@ -20,12 +20,12 @@ from tidegate import _native
 
 @pytest.fixture(scope="module")
 def trace():
-    return tidegate.Trace.load("resnet18-host")
+    return tidegate.Trace.load("unet-h100")
 
 
 @pytest.fixture(scope="module")
 def machine():
-    return tidegate.Machine.load("titan-v")
+    return tidegate.Machine.load("h100-measured")
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def plan(trace, machine):
 
 
 def test_a_trace_is_what_its_text_says(trace, tmp_path):
-    assert (trace.network, trace.batch) == ("resnet18", 16)
+    assert (trace.network, trace.batch) == ("unet", 4)
     content = json.loads(trace.to_json())["content"]
     assert trace.ops == content["ops"] and trace.tensors == content["tensors"]
     assert trace.total_time_ns == sum(op["duration_ns"] for op in trace.ops)
@@ -49,7 +49,7 @@ def test_a_machine_by_name_by_file_and_by_text(machine, tmp_path):
     for same in (tmp_path / "m.json", str(tmp_path / "m.json"), machine.to_json()):
         assert tidegate.Machine.load(same).digest == machine.digest
     other = tidegate.Machine.load('inherits = "titan-v"\ndevice.memory = "4GiB"\nsources."device.memory" = "mine"')
-    assert (other.device, other.name) == (machine.device, "machine")
+    assert (other.device, other.name) == ("NVIDIA Titan V", "machine")
     assert machine.with_memory(10**9).usable_bytes == 10**9
 
 
@@ -68,8 +68,9 @@ def test_a_plan_fits_and_is_the_same_twice(trace, machine, plan):
 def test_what_is_not_allowed_is_not_done(trace, machine):
     plan = tidegate.plan(trace, machine, budget="70%", allow="keep,recompute", evaluations=100)
     assert plan.host_arena_bytes == 0 and plan.settings["allow"] == "keep,recompute"
-    codecs = tidegate.plan(trace, machine, "70%", allow=["keep", "compress"], codecs="zvc", evaluations=100)
-    assert {d["choice"] for d in codecs.decisions} <= {"keep", "compress"}
+    packed = tidegate.plan(trace, machine, "70%", allow=["keep", "swap", "compress"], codecs="zvc", evaluations=100)
+    assert {d["choice"] for d in packed.decisions} <= {"keep", "swap", "compress"}
+    assert packed.settings["codecs"] == "zvc"
 
 
 def test_a_plan_is_read_with_its_trace(trace, machine, plan, tmp_path):
@@ -115,8 +116,8 @@ def test_a_wrong_argument_says_what_would_be_right(trace, machine, arguments, wo
         (lambda: tidegate.Machine.load("titanv"), "did you mean `titan-v`"),
         (lambda: tidegate.Machine.load("no.toml"), "cannot read no.toml"),
         (lambda: tidegate.Machine.load("x = 1"), "unknown field `x`"),
-        (lambda: tidegate.Machine.load("titan-v").with_memory(2**63), "2\\^60"),
-        (lambda: tidegate.Trace.load("resnet18-hots"), "resnet18-host"),
+        (lambda: tidegate.Machine.load("h100-measured").with_memory(2**63), "2\\^60"),
+        (lambda: tidegate.Trace.load("unet-h10"), "unet-h100"),
         (lambda: tidegate.Trace.from_json("{}"), "without a format"),
         (lambda: tidegate.Trace.from_json(b"\xff"), "not UTF-8"),
         (lambda: tidegate.Plan.from_json('{"format": "tidegate/plan", "version": 99}'), "version 99"),
@@ -129,10 +130,10 @@ def test_what_cannot_be_read_is_an_input_error(read, words):
 
 def test_a_budget_that_cannot_do_says_what_could(trace, machine):
     with pytest.raises(tidegate.PlanError, match="more than the budget") as error:
-        tidegate.plan(trace, machine, budget="10%")
+        tidegate.plan(trace, machine, budget="5%")
     assert isinstance(error.value, ValueError)
     assert error.value.short_by_bytes > 0
-    assert error.value.least_budget_bytes > trace.in_core_peak_bytes / 10
+    assert error.value.least_budget_bytes > trace.in_core_peak_bytes / 20
 
 
 def test_a_file_that_cannot_be_written_is_an_os_error(trace, tmp_path):
@@ -197,8 +198,8 @@ def test_a_network_by_its_name(machine):
 
 def test_times_are_modelled_for_a_machine(trace, machine):
     modelled = tidegate.model_times(trace, machine)
-    faster = tidegate.model_times(trace, tidegate.Machine.load("h100-sxm"))
-    assert faster.total_time_ns < modelled.total_time_ns < trace.total_time_ns
+    faster = tidegate.model_times(trace, tidegate.Machine.load("b200"))
+    assert faster.total_time_ns < modelled.total_time_ns
     assert json.loads(modelled.to_json())["content"]["provenance"]["origin"] == "modelled"
 
 

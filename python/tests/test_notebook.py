@@ -11,12 +11,12 @@ SVG = "{http://www.w3.org/2000/svg}svg"
 
 @pytest.fixture(scope="module")
 def trace():
-    return tidegate.Trace.load("resnet18-host")
+    return tidegate.Trace.load("unet-h100")
 
 
 @pytest.fixture(scope="module")
 def machine():
-    return tidegate.Machine.load("titan-v")
+    return tidegate.Machine.load("h100-measured")
 
 
 @pytest.fixture(scope="module")
@@ -27,10 +27,10 @@ def plan(trace, machine):
 def test_a_plan_draws_its_timeline_and_its_memory(trace, plan):
     timeline, memory = plan.timeline_svg(), plan.memory_svg()
     assert xml.fromstring(timeline).tag == xml.fromstring(memory).tag == SVG
-    assert "conv1" in timeline and "activations" in memory
+    assert "d2h" in timeline and "activations" in memory
     assert plan._repr_html_() == timeline + memory
     assert tidegate.simulate(plan).svg() == timeline
-    assert "Plan by tide: resnet18 (batch 16) on titan-v" in repr(plan)
+    assert "Plan by tide: unet (batch 4) on h100-measured" in repr(plan)
 
 
 def test_without_its_trace_a_plan_draws_its_timeline(plan):

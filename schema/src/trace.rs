@@ -222,6 +222,25 @@ impl Dtype {
         }
     }
 
+    /// The name in documents.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::F64 => "f64",
+            Self::I64 => "i64",
+            Self::I32 => "i32",
+            Self::U8 => "u8",
+            Self::Bool => "bool",
+            Self::I16 => "i16",
+            Self::I8 => "i8",
+            Self::F8E4m3 => "f8_e4m3",
+            Self::F8E5m2 => "f8_e5m2",
+            Self::Complex64 => "complex64",
+        }
+    }
+
     /// Bytes of an element.
     pub const fn bytes(self) -> u64 {
         match self {

@@ -11,7 +11,7 @@ use simulator::{in_core, reserved_in_core};
 
 use super::Subject;
 use crate::compare::{method, result_of};
-use crate::recipes::{dtype_name, lacks_bf16, modelled};
+use crate::recipes::{lacks_bf16, modelled};
 use crate::{Conditions, Inputs, Result};
 
 /// Adapters as the PEFT library's examples have them.
@@ -185,7 +185,7 @@ impl Search<'_> {
         let dtype = network.as_ref().map(networks::Network::dtype).or(options.dtype);
         if dtype.unwrap_or(Dtype::F32) == Dtype::F32 {
             let narrow = if lacks_bf16(machine) { Dtype::F16 } else { Dtype::Bf16 };
-            let what = format!("{} in place of f32", dtype_name(narrow));
+            let what = format!("{} in place of f32", narrow.name());
             way(&what, Changes::Arithmetic, &|o| o.dtype = Some(narrow));
         }
         let optimizer = network.as_ref().map(networks::Network::optimizer).or(options.optimizer);
@@ -305,7 +305,7 @@ pub fn command(name: &str, options: &NetworkOptions) -> String {
         option(value.map(|value| value.to_string()), flag);
     }
     option(options.activation.map(|activation| activation.name().into()), "activation");
-    option(options.dtype.map(|dtype| dtype_name(dtype).into()), "dtype");
+    option(options.dtype.map(|dtype| dtype.name().into()), "dtype");
     option(options.optimizer.map(|optimizer| optimizer.name().into()), "optimizer");
     let lora = options.lora.as_ref();
     option(lora.map(|lora| format!("{}:{}", lora.rank, lora.targets.join(","))), "lora");

@@ -1,0 +1,150 @@
+"""The backend `tidegate` of `torch.compile`: training by a proven plan."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import default_partition
+
+from tidegate import Error, Plan, PlanError, Trace
+
+from . import cache, document, firststep, machine, planning
+from .capture import mutated_inputs
+from .graph import Joint, Unsupported
+from .partition import Partition
+from .rewrite import rewrite
+from .times import Costs, measure
+
+
+@dataclass
+class Options:
+    """What `options` of `torch.compile` may hold."""
+
+    budget: str | int = "60%"
+    machine: str = "here"
+    method: str = "tide"
+    inner: str = "eager"
+    strict: bool = False
+    check_first_step: bool = True
+    allow: str | None = None
+    evaluations: int | None = None
+
+
+@dataclass
+class Planned:
+    """What the backend did with one graph: its capture and plan, or why it has none."""
+
+    name: str
+    trace: Trace | None = None
+    plan: Plan | None = None
+    reason: str | None = None
+    checked: str | None = None
+    costs: Costs | None = None
+    modules: tuple[fx.GraphModule, fx.GraphModule] | None = field(default=None, repr=False)
+
+
+_LAST: list[Planned] = []
+
+
+def last_plans() -> list[Planned]:
+    """What the backend did with each graph since `torch.compile` was last reset, oldest first."""
+    return list(_LAST)
+
+
+def forget_plans() -> None:
+    """Empties what `last_plans` gives."""
+    _LAST.clear()
+
+
+def boxed(module: fx.GraphModule, _inputs: object = None) -> Callable[[list], Any]:
+    """The module's own code, which takes its inputs as a list that it empties, so that each is freed after its last use."""
+    module.graph.set_codegen(fx.graph._BoxedCodeGen())
+    module.recompile()
+
+    def call(given: list) -> Any:  # noqa: ANN401
+        return module(given)
+
+    call._boxed_call = True
+    return call
+
+
+def tidegate(module: fx.GraphModule, inputs: list, options: dict | None = None, **_mode: object) -> Callable:
+    """What `torch.compile(model, backend="tidegate", options={...})` calls for each graph.
+
+    # Errors
+    `tidegate.PlanError` where no plan fits or something is not supported, with `strict=True`; else such a graph is
+    trained without a plan, with a warning that names the reason.
+    """
+    chosen = Options(**(options or {}))
+    planned = Planned(name=f"graph {len(_LAST)}")
+    _LAST.append(planned)
+
+    def partition(joint_module: fx.GraphModule, joint_inputs: object, **given: Any) -> tuple:  # noqa: ANN401
+        try:
+            planned.modules = _plan(joint_module, given["num_fwd_outputs"], chosen, planned)
+            return planned.modules
+        except (Unsupported, Error) as error:
+            _without(planned, chosen, str(error), error)
+            return default_partition(joint_module, joint_inputs, **given)
+
+    compiled = aot_autograd(fw_compiler=boxed, partition_fn=partition)(module, inputs)
+    if not chosen.check_first_step or planned.plan is None:
+        return compiled
+    return torch._dynamo.disable(_Checked(module, compiled, chosen, planned))
+
+
+class _Checked:
+    """A compiled graph whose first step with gradients is compared with eager."""
+
+    def __init__(self, module: fx.GraphModule, compiled: Callable, chosen: Options, planned: Planned):
+        self.module, self.compiled, self.chosen, self.planned = module, compiled, chosen, planned
+
+    def __call__(self, *inputs: object) -> object:
+        if self.planned.checked is None and torch.is_grad_enabled():
+            try:
+                self.planned.checked = firststep.compare(self.module, self.compiled, lambda: self._unplanned(inputs), inputs)
+            except firststep.WrongGradients as error:
+                self.planned.checked = str(error)
+                _without(self.planned, self.chosen, str(error), error)
+                self.compiled = self.module
+        return self.compiled(*inputs)
+
+    def _unplanned(self, inputs: tuple) -> Callable:
+        return aot_autograd(fw_compiler=boxed, partition_fn=default_partition)(self.module, list(inputs))
+
+
+def _without(planned: Planned, chosen: Options, reason: str, error: Exception) -> None:
+    """Notes and says that a graph is trained without a plan, or raises."""
+    planned.reason, planned.plan = reason, None
+    if chosen.strict:
+        raise PlanError(reason) from error
+    warnings.warn(f"tidegate: {planned.name} is trained without a plan: {reason}", stacklevel=3)
+
+
+def _plan(module: fx.GraphModule, forward_outputs: int, chosen: Options, planned: Planned) -> tuple:
+    rewrite(module)
+    joint = Joint(module, forward_outputs, mutated_inputs())
+
+    def make() -> str:
+        planned.costs = measure(joint)
+        provenance = {"origin": "measured", "device": planned.costs.device, "source": "tidegate.torch"}
+        trace = planning.read(
+            document.document(joint, planned.name, planned.costs.times, planned.costs.workspaces, provenance)
+        )
+        place = machine.named(chosen.machine, joint.device)
+        plan = planning.plan(trace, place, chosen.budget, chosen.method, chosen.allow, chosen.evaluations)
+        return json.dumps({"trace": trace.to_json(), "plan": plan.to_json()})
+
+    asked = [document.graph_digest(joint), machine.conditions(joint.device), cache.VERSION]
+    asked += [str(value) for value in (chosen.machine, chosen.budget, chosen.method, chosen.allow, chosen.evaluations)]
+    made = json.loads(cache.kept(asked, make))
+    modules = Partition(joint, json.loads(made["plan"])).modules()
+    planned.trace, planned.plan = Trace.from_json(made["trace"]), Plan.from_json(made["plan"])
+    return modules

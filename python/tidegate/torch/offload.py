@@ -1,0 +1,174 @@
+"""Copies between the device and one pool of pinned host memory, as ops that a graph can hold.
+
+On CUDA each direction has a stream of its own and every copy an event: a copy starts after what compute was given
+before it, and after the copies that it is to follow; compute waits for copies where the graph says `wait`. On the CPU the
+same ops copy at once, to a second pool.
+
+A pool belongs to one forward and its backward. `pool` takes one that is free, or makes one, and writes a number into it;
+`resume` refuses to go on with a pool whose number is not the forward's any more, and `release` gives it back. A pool
+whose backward never comes is freed with the values that autograd saved.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+
+_TAIL = 64
+
+
+class Lanes:
+    """What the ops of one plan share: events, free pools, and the pool's size."""
+
+    def __init__(self, device: torch.device, host_bytes: int):
+        self.device = device
+        self.size = -(-host_bytes // _TAIL) * _TAIL + _TAIL
+        self.free: list[torch.Tensor] = []
+        self.events: dict[int, torch.cuda.Event] = {}
+        self.marks: dict[int, torch.cuda.Event] = {}
+
+    def acquire(self) -> torch.Tensor:
+        """A pool that no other iteration uses."""
+        if self.free:
+            return self.free.pop()
+        return torch.empty(self.size, dtype=torch.uint8, pin_memory=self.device.type == "cuda")
+
+    def start(self, stream: torch.cuda.Stream, action: int, after: list[int]) -> None:
+        """Lets the stream wait for compute as of now, and for these copies."""
+        mark = self.marks.setdefault(action, torch.cuda.Event())
+        mark.record(torch.cuda.current_stream(self.device))
+        stream.wait_event(mark)
+        for other in after:
+            stream.wait_event(self.events[other])
+
+    def end(self, stream: torch.cuda.Stream, action: int) -> None:
+        """Notes that the stream has come to this copy's end."""
+        self.events.setdefault(action, torch.cuda.Event()).record(stream)
+
+
+_LANES: dict[int, Lanes] = {}
+_NUMBERS = itertools.count(1)
+_STREAMS: dict[tuple[int | None, str], torch.cuda.Stream] = {}
+
+
+def register(device: torch.device, host_bytes: int) -> int:
+    """The number by which a plan's ops find what they share."""
+    number = len(_LANES)
+    _LANES[number] = Lanes(device, host_bytes)
+    return number
+
+
+def _stream(device: torch.device, direction: str) -> torch.cuda.Stream:
+    key = (device.index, direction)
+    if key not in _STREAMS:
+        _STREAMS[key] = torch.cuda.Stream(device)
+    return _STREAMS[key]
+
+
+def _tail(pool: torch.Tensor) -> torch.Tensor:
+    return pool[-8:].view(torch.int64)
+
+
+def _flat(tensor: torch.Tensor) -> torch.Tensor:
+    """All bytes of its storage."""
+    count = tensor.untyped_storage().nbytes() // tensor.element_size()
+    return tensor.as_strided((count,), (1,), 0).view(torch.uint8)
+
+
+def _slot(pool: torch.Tensor, offset: int, like: torch.Tensor) -> torch.Tensor:
+    return pool[offset : offset + like.numel()]
+
+
+def _pool(plan: int) -> tuple[torch.Tensor, torch.Tensor]:
+    pool = _LANES[plan].acquire()
+    ticket = torch.tensor([next(_NUMBERS)])
+    _tail(pool).copy_(ticket)
+    return pool.detach(), ticket
+
+
+def _resume(pool: torch.Tensor, ticket: torch.Tensor) -> None:
+    if int(_tail(pool)) != int(ticket):
+        raise RuntimeError(
+            "tidegate: backward runs a second time through a graph whose tensors in host memory are gone; "
+            "call the model again, or compile without the backend `tidegate`"
+        )
+
+
+def _release(pool: torch.Tensor, plan: int) -> None:
+    _tail(pool).zero_()
+    _LANES[plan].free.append(pool.detach())
+
+
+def _offload(
+    tensor: torch.Tensor, pool: torch.Tensor, offset: int, size: int, plan: int, action: int, after: list[int]
+) -> None:
+    source = _flat(tensor)
+    if source.numel() != size:
+        raise RuntimeError(f"tidegate: a tensor of {source.numel()} bytes was planned with {size}: its plan does not hold")
+    slot = _slot(pool, offset, source)
+    if not tensor.is_cuda:
+        slot.copy_(source)
+        return
+    lanes, stream = _LANES[plan], _stream(tensor.device, "out")
+    lanes.start(stream, action, after)
+    with torch.cuda.stream(stream):
+        slot.copy_(source, non_blocking=True)
+    lanes.end(stream, action)
+
+
+def _reload(
+    pool: torch.Tensor, offset: int, size: list[int], stride: list[int], dtype: torch.dtype, device: torch.device,
+    plan: int, action: int, after: list[int],
+) -> torch.Tensor:  # fmt: skip
+    made = torch.empty_strided(size, stride, dtype=dtype, device=device)
+    target = _flat(made)
+    slot = _slot(pool, offset, target)
+    if not made.is_cuda:
+        target.copy_(slot)
+        return made
+    lanes, stream = _LANES[plan], _stream(device, "in")
+    lanes.start(stream, action, after)
+    with torch.cuda.stream(stream):
+        target.copy_(slot, non_blocking=True)
+    lanes.end(stream, action)
+    return made
+
+
+def _wait(held: list[torch.Tensor], plan: int, actions: list[int]) -> None:
+    # What is held is freed by the graph right after this call, so after the copy from it has ended on compute's stream.
+    lanes = _LANES[plan]
+    if lanes.device.type == "cuda":
+        stream = torch.cuda.current_stream(lanes.device)
+        for action in actions:
+            stream.wait_event(lanes.events[action])
+
+
+_LIBRARY = torch.library.Library("tidegate", "DEF")
+_SCHEMAS = {
+    "pool(int plan) -> (Tensor, Tensor)": _pool,
+    "resume(Tensor pool, Tensor ticket) -> ()": _resume,
+    "release(Tensor pool, int plan) -> ()": _release,
+    "offload(Tensor tensor, Tensor pool, int offset, int size, int plan, int action, int[] after) -> ()": _offload,
+    "reload(Tensor pool, int offset, int[] size, int[] stride, ScalarType dtype, Device device, int plan, int action, "
+    "int[] after) -> Tensor": _reload,
+    "wait(Tensor[] held, int plan, int[] actions) -> ()": _wait,
+}
+for _schema, _function in _SCHEMAS.items():
+    _LIBRARY.define(_schema)
+    _LIBRARY.impl(_schema.split("(")[0], _function, "CompositeExplicitAutograd")
+
+
+def _fake_pool(plan: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.empty(_LANES[plan].size, dtype=torch.uint8), torch.empty(1, dtype=torch.int64)
+
+
+def _fake_reload(pool, offset, size, stride, dtype, device, plan, action, after):  # noqa: ANN001, ANN202
+    return torch.empty_strided(size, stride, dtype=dtype, device=device)
+
+
+torch.library.register_fake("tidegate::pool", _fake_pool, lib=_LIBRARY)
+torch.library.register_fake("tidegate::reload", _fake_reload, lib=_LIBRARY)
+for _name in ("resume", "release", "offload", "wait"):
+    torch.library.register_fake(f"tidegate::{_name}", lambda *_arguments: None, lib=_LIBRARY)
+    torch.fx.node.has_side_effect(getattr(torch.ops.tidegate, _name).default)

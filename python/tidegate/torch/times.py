@@ -1,0 +1,245 @@
+"""How long each op takes and how much memory it needs besides its tensors, measured on the device at hand, in sequence."""
+
+from __future__ import annotations
+
+import gc
+import json
+import statistics
+import time
+from dataclasses import dataclass
+
+import torch
+from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.utils import _pytree as pytree
+
+from tidegate import Machine
+
+from . import costs
+from .graph import Joint, Op, Unsupported
+from .machine import device_name
+
+REPEATS = 5
+# What kernels reach of a machine's peaks, and what starting one takes, where times are modelled.
+SHARE = 0.7
+LAUNCH_SECONDS = 3e-6
+
+
+@dataclass
+class Costs:
+    """Nanoseconds and bytes of workspace of each op, and what they were measured on."""
+
+    device: str
+    times: list[int] | None
+    workspaces: list[int] | None
+    note: str | None = None
+
+
+def measure(joint: Joint) -> Costs:
+    """Runs the joint graph several times, op by op, with made-up inputs; where that does not fit the device, each op alone."""
+    device = joint.device
+    cards = [device] if device.type == "cuda" else []
+    with unset_fake_temporarily(), torch.no_grad(), torch.random.fork_rng(cards, device_type="cuda"):
+        if device.type != "cuda":
+            return _on_cpu(joint)
+        try:
+            return _on_cuda(joint, device)
+        except torch.OutOfMemoryError:
+            pass
+        gc.collect()
+        torch.cuda.empty_cache()
+        return _alone_on_cuda(joint, device)
+
+
+def model(joint: Joint, place: Machine | str) -> Costs:
+    """Times by the roofline of a machine that is not here."""
+    place = Machine.load(place) if isinstance(place, str) else place
+    compute = json.loads(place.to_json())["content"]["device"]["compute"]
+    times = []
+    for op in joint.ops:
+        half = any(storage.dtype in (torch.float16, torch.bfloat16) for storage in op.writes)
+        calculated = (costs.flops(op) or 0) / (compute["f16_flops" if half else "f32_flops"] * SHARE)
+        moved = costs.bytes_moved(op) / (compute["memory_bytes_per_sec"] * SHARE)
+        times.append(int((max(calculated, moved) + LAUNCH_SECONDS) * 1e9))
+    return Costs(place.device, times, None, "modelled by the machine's roofline")
+
+
+def _on_cpu(joint: Joint) -> Costs:
+    inputs = materials(joint)
+    runs = []
+    for _ in range(REPEATS):
+        times = [0] * len(joint.ops)
+
+        def timed(op: Op, call, times=times) -> object:  # noqa: ANN001
+            begin = time.perf_counter_ns()
+            made = call()
+            times[op.index] = time.perf_counter_ns() - begin
+            return made
+
+        interpret(joint, inputs, timed)
+        runs.append(times)
+    return Costs(device_name(joint.device), _medians(runs), _workspaces_on_cpu(joint, inputs))
+
+
+def _medians(runs: list[list[int]]) -> list[int]:
+    # The first run warms caches up.
+    return [max(1, int(statistics.median(times))) for times in zip(*runs[1:], strict=True)]
+
+
+def _workspaces_on_cpu(joint: Joint, inputs: dict[fx.Node, object]) -> list[int]:
+    """What each op takes from the allocator beside its results, by the profiler's memory events."""
+    names = {}
+
+    def named(op: Op, call) -> object:  # noqa: ANN001
+        names[f"tidegate op {op.index}"] = op.index
+        with torch.profiler.record_function(f"tidegate op {op.index}"):
+            return call()
+
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        interpret(joint, inputs, named)
+    found = [0] * len(joint.ops)
+
+    def walk(event, inside: int | None, live: list[int]) -> None:  # noqa: ANN001
+        if event.name in names and inside is None:
+            live = [0, 0]
+            for child in event.children:
+                walk(child, names[event.name], live)
+            index = names[event.name]
+            made = sum(storage.bytes for storage in joint.ops[index].writes)
+            found[index] = max(0, live[1] - max(made, 0))
+            return
+        if event.name == "[memory]" and inside is not None:
+            live[0] += event.extra_fields.alloc_size
+            live[1] = max(live)
+        for child in event.children:
+            walk(child, inside, live)
+
+    for root in profile.profiler.kineto_results.experimental_event_tree():
+        walk(root, None, [0, 0])
+    return found
+
+
+def _on_cuda(joint: Joint, device: torch.device) -> Costs:
+    inputs = materials(joint)
+    runs, workspaces = [], [0] * len(joint.ops)
+
+    def weighed(op: Op, call) -> object:  # noqa: ANN001
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        made = call()
+        after = torch.cuda.memory_allocated(device)
+        workspaces[op.index] = max(0, torch.cuda.max_memory_allocated(device) - max(after, before))
+        return made
+
+    interpret(joint, inputs, weighed)
+    for _ in range(REPEATS):
+        events = {}
+        # The device is kept busy while the host gets ahead, so that no op's time has the host's in it.
+        torch.cuda._sleep(len(joint.ops) * 200_000)
+
+        def timed(op: Op, call, events=events) -> object:  # noqa: ANN001
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            made = call()
+            end.record()
+            events[op.index] = (begin, end)
+            return made
+
+        interpret(joint, inputs, timed)
+        torch.cuda.synchronize(device)
+        runs.append([int(begin.elapsed_time(end) * 1e6) for _, (begin, end) in sorted(events.items())])
+    return Costs(device_name(device), _medians(runs), workspaces)
+
+
+def _alone_on_cuda(joint: Joint, device: torch.device) -> Costs:
+    """Each op on inputs of its own, which are freed after it; of ops that are alike, the first."""
+    known: dict[str, tuple[int, int]] = {}
+    for op in joint.ops:
+        key = _likeness(op.node)
+        if key not in known:
+            try:
+                known[key] = _alone(op.node, device)
+            except torch.OutOfMemoryError as error:
+                raise Unsupported(f"an op that does not fit the device alone ({op.node.name})") from error
+    found = [known[_likeness(op.node)] for op in joint.ops]
+    note = "the graph does not fit the device, so that each op was timed alone"
+    return Costs(device_name(device), [time for time, _ in found], [space for _, space in found], note)
+
+
+def _likeness(node: fx.Node) -> str:
+    """The same for two nodes whose calls differ in values of tensors alone."""
+
+    def form(leaf: object) -> object:
+        value = leaf.meta.get("val") if isinstance(leaf, fx.Node) else leaf
+        return (tuple(value.size()), value.stride(), value.dtype) if isinstance(value, torch.Tensor) else value
+
+    return str((node.target, pytree.tree_map(form, (tuple(node.args), dict(node.kwargs)))))
+
+
+def _alone(node: fx.Node, device: torch.device) -> tuple[int, int]:
+    arguments, keywords = pytree.tree_map(
+        lambda leaf: material(leaf) if isinstance(leaf, fx.Node) else leaf, (tuple(node.args), dict(node.kwargs))
+    )
+    times, workspace = [], 0
+    for _ in range(REPEATS):
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        made = node.target(*arguments, **keywords)
+        end.record()
+        after = torch.cuda.memory_allocated(device)
+        workspace = max(0, torch.cuda.max_memory_allocated(device) - max(after, before))
+        del made
+        torch.cuda.synchronize(device)
+        times.append(int(begin.elapsed_time(end) * 1e6))
+    return max(1, int(statistics.median(times[1:]))), workspace
+
+
+def materials(joint: Joint) -> dict[fx.Node, object]:
+    """Made-up values for the graph's inputs."""
+    return {node: material(node) for node in (*joint.inputs, *joint.tangents)}
+
+
+def material(node: fx.Node) -> object:
+    """A made-up value like the node's."""
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return value
+    tensor = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=value.device)
+    # Positive, as variances must be; small, so that nothing overflows.
+    return tensor.uniform_(0.0, 0.05) if value.dtype.is_floating_point else tensor.zero_()
+
+
+def interpret(joint: Joint, inputs: dict[fx.Node, object], around) -> None:  # noqa: ANN001
+    """Runs the joint graph call by call, and frees each value after its last use; `around(op, call)` runs an op."""
+    last: dict[fx.Node, fx.Node] = {}
+    nodes = list(joint.module.graph.nodes)
+    for node in nodes:
+        for argument in node.all_input_nodes:
+            last[argument] = node
+    values = dict(inputs)
+    dying: dict[fx.Node, list[fx.Node]] = {}
+    for argument, user in last.items():
+        dying.setdefault(user, []).append(argument)
+    for node in nodes:
+        if node.op == "get_attr":
+            attribute = joint.module
+            for part in str(node.target).split("."):
+                attribute = getattr(attribute, part)
+            values[node] = attribute
+        elif node.op == "call_function":
+            arguments, keywords = pytree.tree_map(
+                lambda leaf: values[leaf] if isinstance(leaf, fx.Node) else leaf, (tuple(node.args), dict(node.kwargs))
+            )
+            op = joint.op.get(node)
+            if op is not None and op.node is node:
+                values[node] = around(op, lambda: node.target(*arguments, **keywords))  # noqa: B023
+            else:
+                values[node] = node.target(*arguments, **keywords)
+            del arguments, keywords
+        for argument in dying.get(node, []):
+            if argument.op == "call_function":
+                values.pop(argument, None)
+        if node.op == "call_function" and node not in last:
+            values.pop(node, None)
