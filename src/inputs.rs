@@ -1,6 +1,7 @@
 //! Traces, machines and problems as they are named on the command line.
 
 use clap::Args;
+use experiments::recipes::description;
 use experiments::sources::{self, is_bundled, read_machine};
 use experiments::{Conditions, Inputs};
 use planner::{Allowed, Limits};
@@ -145,10 +146,7 @@ impl ProblemArgs {
     /// Reads everything that the arguments name; without a budget, it is what the machine has.
     pub fn read(&self, budget: Option<Budget>) -> Result<Inputs> {
         let machine = read_machine(&self.machine)?;
-        let codecs = self.codecs.read(&machine)?;
-        if codecs.is_some() && !self.allow.contains(&Allow::Compress) {
-            return Err(usage("--allow leaves compress out: leave --codecs away"));
-        }
+        let conditions = self.conditions()?;
         let (trace, carried) = if is_network(&self.trace) {
             self.model(&machine)?
         } else {
@@ -159,13 +157,21 @@ impl ProblemArgs {
             let (trace, carried) = carried.or_exit(Exit::Usage)?;
             (trace, carried.to_string())
         };
-        let conditions = Conditions {
+        Ok(Inputs::new((trace, carried), machine, budget, conditions))
+    }
+
+    /// What a plan may do.
+    pub fn conditions(&self) -> Result<Conditions> {
+        let codecs = self.codecs.read(&read_machine(&self.machine)?)?;
+        if codecs.is_some() && !self.allow.contains(&Allow::Compress) {
+            return Err(usage("--allow leaves compress out: leave --codecs away"));
+        }
+        Ok(Conditions {
             host_budget: self.host_budget,
             allowed: allowed(&self.allow),
             limits: Limits { evaluations: self.evaluations },
             codecs,
-        };
-        Ok(Inputs::new((trace, carried), machine, budget, conditions))
+        })
     }
 
     /// The network's trace on the machine, and what its times are.
@@ -177,8 +183,12 @@ impl ProblemArgs {
             )));
         }
         let trace = self.network.modelled_trace(name, machine)?;
-        let modelled =
-            format!("op times are modelled for {}: nothing was run", machine.device.name);
+        let what = trace.provenance.recipe.as_ref().map(|recipe| description(recipe, machine));
+        let modelled = format!(
+            "{}\nop times are modelled for {}: nothing was run",
+            what.transpose()?.unwrap_or_default(),
+            machine.device.name
+        );
         if self.speed.is_none() {
             return Ok((trace, modelled));
         }

@@ -235,6 +235,12 @@ pub enum Error {
     /// A file that is no comparison.
     #[error("{} is not a comparison", .0.display())]
     NoComparison(PathBuf, #[source] serde_json::Error),
+    /// A file that is no explanation.
+    #[error("{} is not what `explain --format json` printed", .0.display())]
+    NoExplanation(PathBuf, #[source] serde_json::Error),
+    /// A plan whose trace is nowhere to be found.
+    #[error("{}: its trace is not bundled: name it with --trace", .0.display())]
+    NoTraceOfPlan(PathBuf),
     /// A table of results or of zeros that cannot be read.
     #[error(transparent)]
     StudyTable(TableError),

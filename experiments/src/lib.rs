@@ -18,6 +18,7 @@ mod conditions;
 mod devices;
 pub mod epochs;
 mod error;
+pub mod explain;
 pub mod fits;
 pub mod frontier;
 pub mod largest;

@@ -79,6 +79,11 @@ pub fn add(input: &Path, traces: &mut Traces, report: &mut Report) -> Result<()>
             let timeline = predict(&plan, trace.as_ref());
             report.runs.push(Run { timeline, plan: Some(plan), trace });
         }
+        None if header.explains.is_some() => {
+            let explanation = serde_json::from_str(&text);
+            let not = |error| Error::NoExplanation(input.into(), error);
+            report.explanations.push(explanation.map_err(not)?);
+        }
         None if header.in_core.is_some() && header.methods.is_some() => {
             let comparison: Comparison = serde_json::from_str(&text)
                 .map_err(|error| Error::NoComparison(input.into(), error))?;
@@ -123,6 +128,7 @@ fn study_table(input: &Path) -> Result<Option<PathBuf>> {
 struct Header {
     format: Option<String>,
     in_core: Option<serde::de::IgnoredAny>,
+    explains: Option<serde::de::IgnoredAny>,
     methods: Option<serde::de::IgnoredAny>,
 }
 

@@ -82,8 +82,12 @@ pub fn read_machine(name: &str) -> Result<Machine> {
 
 /// Whether a name is that of a bundled network, or of a file that describes one.
 pub fn is_network(name: &str) -> bool {
-    networks::networks().any(|network| network.name == name)
-        || matches!(extension(name), Some("toml" | "onnx"))
+    networks::networks().any(|network| network.name == name) || is_file(name)
+}
+
+/// Whether a name is that of a file that describes a network.
+pub(crate) fn is_file(name: &str) -> bool {
+    matches!(extension(name), Some("toml" | "onnx"))
 }
 
 /// A bundled network, or one from a TOML or ONNX file.
@@ -99,6 +103,6 @@ pub fn read_network(name: &str, options: &NetworkOptions) -> Result<Network> {
     })
 }
 
-pub(crate) fn extension(name: &str) -> Option<&str> {
+fn extension(name: &str) -> Option<&str> {
     Path::new(name).extension().and_then(|extension| extension.to_str())
 }

@@ -62,6 +62,12 @@ impl Comparison {
         reports::table(&self.comparison, false)
     }
 
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let table = py.import("html")?.call_method1("escape", (self.__str__(),))?;
+        let picture = crate::pictures::overhead(&self.comparison).unwrap_or_default();
+        Ok(format!("<pre>{table}</pre>\n{picture}"))
+    }
+
     fn __len__(&self) -> usize {
         self.comparison.methods.len()
     }

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use experiments::Error;
+use experiments::recipes::{modelled, recipe};
 use experiments::sources::{read_machine, read_trace};
 use profiler::import::InPlaceOps;
 use pyo3::prelude::*;
-use schema::{Bytes, Document, InCore};
+use pyo3::types::PyDict;
+use schema::{Bytes, Document, Framework, InCore, NetworkOptions};
 use serde::Serialize;
 
 use crate::errors::{raised, wrong};
@@ -80,6 +82,30 @@ impl Trace {
     #[staticmethod]
     fn load(path: PathBuf) -> PyResult<Self> {
         let trace = read_trace(&path.to_string_lossy(), InPlaceOps::AsRecorded);
+        Ok(trace.map_err(raised)?.into())
+    }
+
+    /// The modelled iteration of a network (`tidegate list networks`, or a .toml or .onnx file) on a machine.
+    /// Options are those of `tidegate plan`, such as sequence=512, dtype="f16", optimizer="adam".
+    #[staticmethod]
+    #[pyo3(signature = (network, machine, batch, **options))]
+    fn of_network(
+        network: &str,
+        machine: &Machine,
+        batch: u32,
+        options: Option<Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let stated = match options {
+            Some(options) => {
+                let json = options.py().import("json")?.call_method1("dumps", (options,))?;
+                let stated = serde_json::from_str::<NetworkOptions>(&json.extract::<String>()?);
+                stated.map_err(|error| wrong(format!("options of {network}: {error}")))?
+            }
+            None => NetworkOptions::default(),
+        };
+        let options = NetworkOptions { batch, ..stated };
+        let trace = recipe(network, Framework::Pytorch, options)
+            .and_then(|recipe| modelled(&recipe, &machine.machine, None));
         Ok(trace.map_err(raised)?.into())
     }
 
@@ -159,9 +185,14 @@ impl Machine {
             Text::Str(text.into_owned()).document()?
         } else if text.contains('=') {
             let machine = scenarios::machine_from_toml(&text, Path::new("machine.toml"));
-            machine.map_err(|error| raised(Error::Machine(error)))?
+            machine.map_err(|error| raised(error.into()))?
         } else {
-            read_machine(&text).map_err(raised)?
+            // No option of a command was wrong.
+            let option_left_out = |error| match error {
+                Error::Machine(source) => Error::Scenario(source),
+                other => other,
+            };
+            read_machine(&text).map_err(|error| raised(option_left_out(error)))?
         };
         Ok(Self { machine })
     }

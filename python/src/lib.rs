@@ -25,5 +25,5 @@ mod _native {
     #[pymodule_export]
     use crate::plan::{Plan, Timeline, simulate, verify};
     #[pymodule_export]
-    use crate::planning::{compare, plan};
+    use crate::planning::{compare, model_times, plan};
 }

@@ -1,6 +1,6 @@
 //! Plans as pictures: those of a report.
 
-use reports::{Report, Run};
+use reports::{Comparison, Report, Run, Setting};
 use schema::{Plan, Timeline, Trace};
 
 /// Wide enough for a notebook's cell.
@@ -15,7 +15,18 @@ pub fn timeline(timeline: &Timeline, trace: Option<&Trace>) -> String {
 /// What memory holds by time, and at its peak.
 pub fn memory(timeline: Timeline, plan: &Plan, trace: &Trace) -> Option<String> {
     let run = Run { timeline, plan: Some(plan.clone()), trace: Some(trace.clone()) };
-    let figures = Report { runs: vec![run], ..Report::default() }.figures();
-    let figure = figures.into_iter().find(|figure| figure.id.starts_with("memory"))?;
+    figure("memory", Report { runs: vec![run], ..Report::default() })
+}
+
+/// Methods side by side: what each adds to the iteration.
+pub fn overhead(comparison: &Comparison) -> Option<String> {
+    let setting = Setting::of(comparison, None);
+    figure("overhead", Report { settings: vec![setting], ..Report::default() })
+}
+
+/// The first picture of a report's figure of a kind, where there is something to show.
+fn figure(kind: &str, report: Report) -> Option<String> {
+    let figures = report.figures();
+    let figure = figures.iter().find(|figure| figure.id.starts_with(kind))?;
     Some(figure.pictures.first()?.svg())
 }

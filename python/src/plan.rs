@@ -26,10 +26,16 @@ impl Plan {
         Self { plan, trace }
     }
 
-    fn read(plan: schema::Plan) -> PyResult<Self> {
+    fn read(plan: schema::Plan, trace: Option<&Trace>) -> PyResult<Self> {
         prove(&plan).map_err(unproven)?;
         check_figures(&plan).map_err(unproven)?;
-        let trace = own_trace(&plan).map(Arc::new);
+        let trace = match trace {
+            Some(Trace { trace, .. }) => {
+                check_contract(&plan, trace).map_err(|error| raised(error.into()))?;
+                Some(trace.clone())
+            }
+            None => own_trace(&plan).map(Arc::new),
+        };
         Ok(Self { plan, trace })
     }
 
@@ -40,16 +46,19 @@ impl Plan {
 
 #[pymethods]
 impl Plan {
-    /// The plan that a JSON text holds (`tidegate schema plan` prints its schema), proven again.
+    /// The plan that a JSON text holds (`tidegate schema plan` prints its schema), proven again; with the trace
+    /// that it was made for, also that it computes it.
     #[staticmethod]
-    fn from_json(text: Text) -> PyResult<Self> {
-        Self::read(text.document()?)
+    #[pyo3(signature = (text, trace = None))]
+    fn from_json(text: Text, trace: Option<&Trace>) -> PyResult<Self> {
+        Self::read(text.document()?, trace)
     }
 
-    /// The plan of a file, proven again.
+    /// The same of a file.
     #[staticmethod]
-    fn load(path: PathBuf) -> PyResult<Self> {
-        Self::read(schema::Plan::read(&path).map_err(|error| raised(error.into()))?)
+    #[pyo3(signature = (path, trace = None))]
+    fn load(path: PathBuf, trace: Option<&Trace>) -> PyResult<Self> {
+        Self::read(schema::Plan::read(&path).map_err(|error| raised(error.into()))?, trace)
     }
 
     /// The text of its file.

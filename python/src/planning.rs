@@ -15,32 +15,40 @@ use crate::plan::Plan;
 use crate::waiting::{Watch, wait};
 
 /// Bytes, as a number or as text.
-#[derive(FromPyObject)]
+#[derive(Clone)]
 pub enum Amount {
     /// So many.
-    #[pyo3(transparent)]
     Bytes(u64),
     /// As on the command line.
-    #[pyo3(transparent)]
     Text(String),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Amount {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let text = || value.extract().map(Self::Text);
+        value.extract().map(Self::Bytes).or_else(|_| text()).map_err(|_| {
+            let what =
+                "is neither a number of bytes (an int from 0) nor a text such as '60%' or '8GB'";
+            wrong(format!(
+                "{} {what}",
+                value.repr().map_or_else(|_| "this".into(), |r| r.to_string())
+            ))
+        })
+    }
 }
 
 /// One name, several with commas, or a list of names.
-#[derive(FromPyObject)]
-pub enum Names {
-    /// In one text.
-    #[pyo3(transparent)]
-    Text(String),
-    /// In a list or a tuple.
-    #[pyo3(transparent)]
-    List(Vec<String>),
-}
+pub struct Names(Vec<String>);
 
-impl Names {
-    fn list(self) -> Vec<String> {
-        match self {
-            Self::Text(text) => text.split(',').map(|name| name.trim().to_string()).collect(),
-            Self::List(names) => names,
+impl<'py> FromPyObject<'_, 'py> for Names {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match value.extract::<String>() {
+            Ok(text) => Ok(Self(text.split(',').map(|name| name.trim().to_string()).collect())),
+            Err(_) => value.extract().map(Self),
         }
     }
 }
@@ -72,7 +80,8 @@ impl Asked {
     fn of(self, trace: &Trace, machine: &Machine) -> PyResult<Stated> {
         let evaluations = self.evaluations.unwrap_or(Limits::default().evaluations);
         let mut settings = vec![("evaluations".to_string(), evaluations.to_string())];
-        let choices = self.allow.map_or_else(|| CHOICES.map(String::from).to_vec(), Names::list);
+        let choices =
+            self.allow.map_or_else(|| CHOICES.map(String::from).to_vec(), |names| names.0);
         if let Some(unknown) = choices.iter().find(|choice| !CHOICES.contains(&choice.as_str())) {
             return Err(wrong(format!(
                 "allow: there is no choice `{unknown}`: {}",
@@ -86,7 +95,7 @@ impl Asked {
         if stated.len() < CHOICES.len() {
             settings.push(("allow".into(), stated.join(",")));
         }
-        let codecs = self.codecs.map(Names::list).filter(|names| *names != ["none"]);
+        let codecs = self.codecs.map(|names| names.0).filter(|names| *names != ["none"]);
         settings.extend(codecs.as_ref().map(|names| ("codecs".into(), names.join(","))));
         let machine = machine.machine.clone();
         let codecs = codecs.map(|names| {
@@ -102,7 +111,7 @@ impl Asked {
         };
         let budget = self.budget.map(Amount::budget).transpose()?;
         let carried = scenarios::carry_over(&trace.trace, None, &machine, None);
-        let (trace, carried) = carried.map_err(wrong)?;
+        let (trace, carried) = carried.map_err(|error| raised(error.into()))?;
         let inputs = Inputs::new((trace, carried.to_string()), machine, budget, conditions);
         Ok(Stated { inputs, settings })
     }
@@ -130,9 +139,10 @@ impl Amount {
 /// Plans one training iteration within a memory budget.
 ///
 /// The budget is an amount ("8GB", or an int of bytes), a share of the trace's in-core peak ("60%"), or None
-/// for all that the machine has. The same arguments give the same plan, to the byte. `progress` is called with
-/// (phase, done, of, best_ns) some twenty times a second from the calling thread; what it raises ends the
-/// search, as Ctrl-C does. Other Python threads run meanwhile.
+/// for all that the machine has. `allow` and `codecs` are names, in a list or with commas, as on the command line.
+/// The same arguments give the same plan, to the byte. `progress` is called with (phase, done, of, best_ns) some
+/// twenty times a second from the calling thread; what it raises ends the search, as Ctrl-C does. Other Python
+/// threads run meanwhile.
 ///
 /// Raises PlanError where no plan fits, InputError where an argument is wrong.
 #[pyfunction]
@@ -160,7 +170,7 @@ pub fn plan(
     let stated = asked.of(trace, machine)?;
     let search = |watch: &Watch| {
         let problem = stated.problem();
-        let find = || planner::plan(method.as_ref(), &problem, watch);
+        let find = || planner::plan(method.as_ref(), &problem, &watch.of(method.name()));
         found_by(method.name(), &problem, &stated.inputs.in_core, find)
     };
     let found = wait(py, progress.as_ref(), search)?.map_err(raised)?;
@@ -194,20 +204,28 @@ pub fn compare(
     codecs: Option<Names>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Comparison> {
-    let names = methods.map(Names::list).unwrap_or_default();
+    let names = methods.map_or_else(Vec::new, |names| names.0);
     let asked = Asked { budget, allow, codecs, host_budget: None, evaluations: None };
     let Stated { inputs, .. } = asked.of(trace, machine)?;
     let chosen = methods_of(&names, inputs.conditions.codecs.is_none()).map_err(raised)?;
     let search = |watch: &Watch| -> experiments::Result<reports::Comparison> {
         let problem = inputs.problem();
         // Found first, so that no row's planning time has it in it.
-        tightened(&problem, watch);
+        tightened(&problem, &watch.of("bound"));
         let mut rows = Vec::new();
         for method in &chosen {
-            let find = || planner::plan(method.as_ref(), &problem, watch);
+            let find = || planner::plan(method.as_ref(), &problem, &watch.of(method.name()));
             rows.push(found_by(method.name(), &problem, &inputs.in_core, find)?.row);
         }
         Ok(comparison_with_bound(&problem, &inputs.in_core, rows))
     };
     Ok(Comparison { comparison: wait(py, progress.as_ref(), search)?.map_err(raised)? })
+}
+
+/// The trace with modelled times: each op takes a kernel's launch and the roofline of its FLOPs and bytes on the
+/// machine's device; what an op does not state is taken for the bytes of its tensors, and no FLOPs.
+#[pyfunction]
+pub fn model_times(trace: &Trace, machine: &Machine) -> PyResult<Trace> {
+    let modelled = scenarios::modelled_times(&trace.trace, &machine.machine);
+    modelled.map(Trace::from).map_err(|error| raised(error.into()))
 }

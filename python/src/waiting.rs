@@ -13,33 +13,47 @@ use schema::Nanos;
 /// How often the interpreter is asked for signals, and the callback told.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// What a search says of itself, for whoever looks.
+/// What searches say of themselves, for whoever looks.
 #[derive(Default)]
 pub struct Watch {
     stop: AtomicBool,
-    progress: Mutex<Option<Progress>>,
-    /// The best iteration so far; 0 before there is one.
+    /// The search, how far it is, and the best iteration that it has found; 0 before there is one.
+    last: Mutex<Option<(&'static str, Progress)>>,
     best: AtomicU64,
 }
 
-impl Monitor for Watch {
-    fn proceed(&self, progress: Progress) -> bool {
-        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress);
-        !self.stop.load(Ordering::Relaxed)
-    }
-
-    fn found(&self, iteration: Nanos) {
-        self.best.store(iteration.0, Ordering::Relaxed);
-    }
+/// One search that is watched.
+pub struct Watched<'a> {
+    watch: &'a Watch,
+    name: &'static str,
 }
 
 impl Watch {
+    /// A search that begins.
+    pub fn of(&self, name: &'static str) -> Watched<'_> {
+        self.best.store(0, Ordering::Relaxed);
+        Watched { watch: self, name }
+    }
+
     fn tell(&self, py: Python<'_>, callback: &Bound<'_, PyAny>) -> PyResult<()> {
-        let progress = *self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(Progress { phase, done, of }) = progress else { return Ok(()) };
-        let best = Some(self.best.load(Ordering::Relaxed)).filter(|best| *best > 0);
-        callback.call1((phase, done, of, best)).map(drop)?;
+        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((name, Progress { phase, done, of })) = last {
+            let best = Some(self.best.load(Ordering::Relaxed)).filter(|best| *best > 0);
+            callback.call1((format!("{name}: {phase}"), done, of, best))?;
+        }
         py.check_signals()
+    }
+}
+
+impl Monitor for Watched<'_> {
+    fn proceed(&self, progress: Progress) -> bool {
+        let mut last = self.watch.last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Some((self.name, progress));
+        !self.watch.stop.load(Ordering::Relaxed)
+    }
+
+    fn found(&self, iteration: Nanos) {
+        self.watch.best.store(iteration.0, Ordering::Relaxed);
     }
 }
 

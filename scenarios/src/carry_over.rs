@@ -121,7 +121,7 @@ pub fn carry_over(
 
 /// The least time that the op could take, in seconds, where its FLOPs and bytes are known and not
 /// both zero.
-fn roofline_secs(trace: &Trace, op: &Op, compute: &Compute) -> Option<f64> {
+pub(crate) fn roofline_secs(trace: &Trace, op: &Op, compute: &Compute) -> Option<f64> {
     let (flops, bytes) = (op.flops?, op.bytes_moved?);
     let peak = if uses_matrix_units(trace, op) { compute.f16_flops } else { compute.f32_flops };
     let arithmetic = flops as f64 / peak as f64;

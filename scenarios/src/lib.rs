@@ -13,6 +13,7 @@ mod codec_models;
 mod error;
 mod machine_file;
 mod machines;
+mod modelled_times;
 mod studies;
 mod traces;
 
@@ -21,5 +22,6 @@ pub use carry_over::{CarryOver, CarryOverError, Share, carry_over};
 pub use codec_models::{codec_models, host_codec_models};
 pub use error::ScenarioError;
 pub use machines::{links, machine, machine_from_toml, machine_with, machines};
+pub use modelled_times::modelled_times;
 pub use studies::*;
 pub use traces::{trace, traces};

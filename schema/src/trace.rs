@@ -222,6 +222,19 @@ impl Dtype {
         }
     }
 
+    /// The name in documents.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::F64 => "f64",
+            Self::I64 => "i64",
+            Self::I32 => "i32",
+            Self::U8 => "u8",
+        }
+    }
+
     /// Bytes of an element.
     pub const fn bytes(self) -> u64 {
         match self {

@@ -11,6 +11,7 @@ mod cuda_failures;
 mod cuda_libraries;
 mod documentation;
 mod epochs;
+mod explain;
 mod failures;
 mod fit;
 mod frontier;

@@ -19,6 +19,7 @@ from . import cache, document, firststep, machine, planning
 from .capture import mutated_inputs
 from .graph import Joint, Unsupported
 from .partition import Partition
+from .rewrite import rewrite
 from .times import Costs, measure
 
 
@@ -128,6 +129,7 @@ def _without(planned: Planned, chosen: Options, reason: str, error: Exception) -
 
 
 def _plan(module: fx.GraphModule, forward_outputs: int, chosen: Options, planned: Planned) -> tuple:
+    rewrite(module)
     joint = Joint(module, forward_outputs, mutated_inputs())
 
     def make() -> str:
@@ -140,7 +142,7 @@ def _plan(module: fx.GraphModule, forward_outputs: int, chosen: Options, planned
         plan = planning.plan(trace, place, chosen.budget, chosen.method, chosen.allow, chosen.evaluations)
         return json.dumps({"trace": trace.to_json(), "plan": plan.to_json()})
 
-    asked = [document.graph_digest(joint), machine.device_name(joint.device), torch.__version__, cache.VERSION]
+    asked = [document.graph_digest(joint), machine.conditions(joint.device), cache.VERSION]
     asked += [str(value) for value in (chosen.machine, chosen.budget, chosen.method, chosen.allow, chosen.evaluations)]
     made = json.loads(cache.kept(asked, make))
     modules = Partition(joint, json.loads(made["plan"])).modules()

@@ -18,6 +18,7 @@ from tidegate import Machine, Trace
 
 from . import document, planning, times
 from .graph import Joint, Unsupported
+from .rewrite import rewrite
 
 
 @dataclass
@@ -81,6 +82,7 @@ def _joint(model: nn.Module, example_inputs: tuple | dict, loss: Callable | None
 
     def partition(module: fx.GraphModule, _inputs: object, **given: int) -> tuple:
         try:
+            rewrite(module)
             found.append(Joint(module, given["num_fwd_outputs"], mutated_inputs()))
         except Unsupported as error:
             found.append(error)

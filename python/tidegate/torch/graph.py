@@ -15,6 +15,12 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 
+STATISTICS = {
+    torch.ops.aten._native_batch_norm_legit_functional.default: (3, 4),
+    torch.ops.aten._batch_norm_with_update_functional.default: (4, 5),
+}
+
+
 class Unsupported(Exception):
     """Something in the graph that no plan is made for; the message names it."""
 
@@ -48,9 +54,9 @@ class Op:
     random: bool = False
 
     @property
-    def batch_norm(self) -> bool:
-        """Whether it also updates running statistics, which a rerun must not."""
-        return self.node.target is torch.ops.aten._native_batch_norm_legit_functional.default
+    def statistics(self) -> tuple[int, ...]:
+        """Which of its results are a batch norm's updated running statistics, which a rerun must not make again."""
+        return STATISTICS.get(self.node.target, ())
 
     @property
     def values(self) -> list[fx.Node]:
@@ -223,11 +229,11 @@ class Joint:
                 self.storage[node].appears = first
         changed = {self.storage[node] for node in self.mutated if node in self.storage}
         for op in self.ops:
-            if op.batch_norm:
-                # A rerun makes the output and the saved statistics anew, and leaves the running ones alone.
+            if op.statistics:
+                # A rerun makes the output and the statistics of the batch anew, and leaves the running ones alone.
                 for part in op.parts:
                     storage = self.storage[part]
-                    if part.args[1] >= 3 and storage in op.writes:
+                    if part.args[1] in op.statistics and storage in op.writes:
                         op.writes.remove(storage)
                         storage.writer, storage.appears, storage.held = None, op, True
                 unread = [part for part in op.node.args[3:5] if isinstance(part, fx.Node)]

@@ -26,6 +26,21 @@ def device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
 
 
+def conditions(device: torch.device) -> str:
+    """What times and workspaces depend on besides the graph."""
+    chosen = [
+        torch.__version__,
+        device_name(device),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.get_num_threads() if device.type == "cpu" else "",
+        torch.get_float32_matmul_precision(),
+        torch.backends.cudnn.allow_tf32,
+        torch.backends.cudnn.benchmark,
+        torch.backends.cudnn.deterministic,
+    ]
+    return " ".join(map(str, chosen))
+
+
 def processor() -> str:
     """What the CPU is called."""
     try:

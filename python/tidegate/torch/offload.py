@@ -100,8 +100,12 @@ def _release(pool: torch.Tensor, plan: int) -> None:
     _LANES[plan].free.append(pool.detach())
 
 
-def _offload(tensor: torch.Tensor, pool: torch.Tensor, offset: int, plan: int, action: int, after: list[int]) -> None:
+def _offload(
+    tensor: torch.Tensor, pool: torch.Tensor, offset: int, size: int, plan: int, action: int, after: list[int]
+) -> None:
     source = _flat(tensor)
+    if source.numel() != size:
+        raise RuntimeError(f"tidegate: a tensor of {source.numel()} bytes was planned with {size}: its plan does not hold")
     slot = _slot(pool, offset, source)
     if not tensor.is_cuda:
         slot.copy_(source)
@@ -145,7 +149,7 @@ _SCHEMAS = {
     "pool(int plan) -> (Tensor, Tensor)": _pool,
     "resume(Tensor pool, Tensor ticket) -> ()": _resume,
     "release(Tensor pool, int plan) -> ()": _release,
-    "offload(Tensor tensor, Tensor pool, int offset, int plan, int action, int[] after) -> ()": _offload,
+    "offload(Tensor tensor, Tensor pool, int offset, int size, int plan, int action, int[] after) -> ()": _offload,
     "reload(Tensor pool, int offset, int[] size, int[] stride, ScalarType dtype, Device device, int plan, int action, "
     "int[] after) -> Tensor": _reload,
     "wait(Tensor[] held, int plan, int[] actions) -> ()": _wait,

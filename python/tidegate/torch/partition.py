@@ -15,6 +15,7 @@ from .graph import Joint, Op, Storage, Unsupported
 _OPS = torch.ops.tidegate
 # Bytes of a generator's state.
 _STATE_BYTES = {"cpu": torch.get_rng_state().numel(), "cuda": 16}
+_FUNCTIONAL = torch.ops.aten._native_batch_norm_legit_functional.default
 _NO_STATISTICS = torch.ops.aten._native_batch_norm_legit.no_stats
 
 
@@ -180,7 +181,8 @@ class Partition:
     def _offload(self, action: schedule.Action) -> None:
         source = self._find(self._nodes(self.joint.storages[action.target])[0])
         address = self.host[action.host]["address"]
-        given = (source, self._here(self.pool), address, self.number, action.number, self._after(action))
+        size = self.joint.storages[action.target].bytes
+        given = (source, self._here(self.pool), address, size, self.number, action.number, self._after(action))
         self._call(_OPS.offload.default, given)
         self.leaving[action.number] = source
 
@@ -219,9 +221,13 @@ class Partition:
         if not op.rerunnable:
             raise Unsupported(f"a plan that runs {op.node.name} again, which cannot")
         kept = {node for node in op.values if self.tensor.get(self.joint.storage.get(node), -1) in wanted}
-        if op.batch_norm:
+        if op.node.target is _FUNCTIONAL:
             given = op.node.args
             made = self._call(_NO_STATISTICS, self._map((*given[:3], *given[5:])), op.node.meta["val"][:3])
+        elif op.statistics:
+            # Running statistics have changed since, and what is made of them is not used: any tensors of their shape do.
+            given = op.node.args
+            made = self._call(op.node.target, self._map((*given[:3], given[1], given[1], *given[5:])), op.node.meta["val"])
         elif op.random:
             state = self._here(self.states[op])
             made = self._call(run_with_rng_state, (state, op.node.target, *self._arguments(op)), op.node.meta["val"])
