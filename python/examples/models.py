@@ -97,8 +97,9 @@ def llama(size="tiny", device="cpu", batch=None):
         return language(config, LlamaForCausalLM, batch or 4, 2048, device)
     config = LlamaConfig(
         vocab_size=512, hidden_size=64, intermediate_size=176, num_hidden_layers=3, num_attention_heads=4,
-        num_key_value_heads=2, tie_word_embeddings=True, use_cache=False,
+        num_key_value_heads=2, tie_word_embeddings=True, use_cache=False, attn_implementation="eager",
     )  # fmt: skip
+    # By itself transformers takes another way through attention where a model is compiled, with other bits.
     return language(config, LlamaForCausalLM, batch or 8, 64, device)
 
 
@@ -144,7 +145,7 @@ class WordModel(nn.Module):
     def __init__(self, words, width, layers):
         super().__init__()
         self.embed = nn.Embedding(words, width)
-        self.lstm = nn.LSTM(width, width, layers, batch_first=True, dropout=0.1)
+        self.lstm = nn.LSTM(width, width, layers, batch_first=True)
         self.head = nn.Linear(width, words)
 
     def forward(self, tokens):

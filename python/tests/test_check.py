@@ -52,7 +52,7 @@ def test_a_wrong_gradient_is_found(monkeypatch):
 
     off, _ = difference(subject.state(wrong), reference)
     assert off > 1e-3
-    said = check_module.Planned(1e-3, 1, 1e-3, 1, 1)
+    said = check_module.Planned(1e-3, 1, 1)
     monkeypatch.setattr(check_module, "planned", lambda subject, options: (wrong, said))
     (row,) = tt.check(model, inputs, ["60%"], loss=loss, rounds=1, steps=1).rows
     assert row.off == off and f"off {off:.1e}" in str(tt.check(model, inputs, ["60%"], loss=loss, rounds=1, steps=1))
