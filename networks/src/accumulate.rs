@@ -40,20 +40,14 @@ pub(crate) fn accumulated(trace: Trace, passes: u32, time: impl Fn(u64) -> schem
                 let name = format!("{}.sum{}", of.name, number + 1);
                 tensors.push(Tensor { name: name.clone(), ..of.clone() });
                 now[gradient.index()] = sum;
+                let kind = (OpKind::Elementwise, Phase::Backward);
                 ops.push(Op {
-                    name,
-                    kind: OpKind::Elementwise,
-                    phase: Phase::Backward,
-                    duration: time(of.bytes.0),
-                    recompute: None,
                     reads: vec![old, new],
                     writes: vec![sum],
                     in_place: vec![InPlace { input: old, output: sum }],
-                    workspace: schema::Bytes::ZERO,
                     frees: vec![old, new],
-                    rerunnable: true,
-                    flops: None,
                     bytes_moved: Some(schema::Bytes(3 * of.bytes.0)),
+                    ..Op::new(name, kind, time(of.bytes.0))
                 });
             }
         }

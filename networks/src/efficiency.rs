@@ -12,7 +12,6 @@ use super::class::Class;
 use super::conventions::Conventions;
 use super::error::NetworkError;
 use super::layer::Network;
-use super::options::element_bytes;
 use super::sparsity::of_layers;
 use super::tape::{Measured, Tape};
 use super::work::{Costs, Work};
@@ -181,7 +180,7 @@ pub fn modelled_trace_of<K>(
     let passes = network.options.accumulate;
     if passes > 1 {
         let costs = Costs { network, by: &Conventions::PYTORCH };
-        let width = element_bytes(network.dtype);
+        let width = network.dtype.bytes();
         let add =
             |bytes: u64| efficiencies.time(&costs.sum(bytes / width, 2), &machine.device.compute);
         trace = accumulated(trace, passes, add);

@@ -232,6 +232,12 @@ impl Dtype {
             Self::I64 => "i64",
             Self::I32 => "i32",
             Self::U8 => "u8",
+            Self::Bool => "bool",
+            Self::I16 => "i16",
+            Self::I8 => "i8",
+            Self::F8E4m3 => "f8_e4m3",
+            Self::F8E5m2 => "f8_e5m2",
+            Self::Complex64 => "complex64",
         }
     }
 
