@@ -150,7 +150,7 @@ def ways(subject: Subject, inner: str, shares: Iterable[float]) -> dict[str, Cal
     """What is built for each rival, by its name; eager is the first."""
     found: dict[str, Callable[[], Run]] = {"eager": lambda: subject.forward}
     if inner == "eager":
-        found["same graph, no plan"] = lambda: subject.unplanned(inner)
+        found["same graph, no plan"] = lambda: subject.compiled("aot_eager_default_partitioner")
     found["torch.compile"] = lambda: partitioned(subject, inner, 1.0)
     for share in shares:
         found[f"activation_memory_budget {share:g}"] = lambda share=share: partitioned(subject, inner, share)
