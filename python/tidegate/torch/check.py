@@ -47,6 +47,12 @@ class Check:
         """Everything, for JSON."""
         return dataclasses.asdict(self)
 
+    @classmethod
+    def from_dict(cls, found: dict) -> Check:
+        """What `to_dict` gave."""
+        rows = {"eager": Row(**found["eager"]), "unplanned": Row(**found["unplanned"]), "rows": [Row(**row) for row in found["rows"]]}
+        return cls(**{**found, **rows})
+
     def __str__(self) -> str:
         head = ["budget", "measured", "predicted", "error", "slowdown", "predicted", "peak", "planned", "eager's bits", "no plan's bits"]
         rows = [self.eager, self.unplanned, *self.rows]

@@ -57,6 +57,11 @@ class Rivals:
         """Everything, for JSON."""
         return dataclasses.asdict(self)
 
+    @classmethod
+    def from_dict(cls, found: dict) -> Rivals:
+        """What `to_dict` gave."""
+        return cls(**{**found, "rows": [Row(**row) for row in found["rows"]]})
+
     def __str__(self) -> str:
         first = self.rows[0]
         share = lambda value, base: f"{100 * value / base:.1f} %" if value and base else "-"  # noqa: E731
