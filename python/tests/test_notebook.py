@@ -24,7 +24,7 @@ def trace():
 
 @pytest.fixture(scope="module")
 def machine():
-    return tidegate.Machine.load("h100-measured")
+    return tidegate.Machine.load("h100-sxm")
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def test_a_plan_draws_its_timeline_and_its_memory(trace, plan):
     assert images(plan._repr_html_()) == [timeline, memory]
     simulated = tidegate.simulate(plan)
     assert images(simulated._repr_html_()) == [simulated.svg()] == [timeline]
-    assert "Plan by tide: unet (batch 4) on h100-measured" in repr(plan)
+    assert "Plan by tide: unet (batch 4) on h100-sxm" in repr(plan)
 
 
 def test_without_its_trace_a_plan_draws_its_timeline(plan):
