@@ -54,10 +54,6 @@ class Subject:
         compiled = torch.compile(forward, backend=backend, options=options, dynamic=False)
         return lambda: compiled(self)
 
-    def unplanned(self, inner: str) -> Run:
-        """The loss by the same compiler without a plan: nothing is computed again."""
-        return self.compiled("aot_eager_default_partitioner" if inner == "eager" else "inductor")
-
     def step(self, run: Run) -> torch.Tensor:
         """Forward and backward, with gradients made anew."""
         self.model.zero_grad(set_to_none=True)
