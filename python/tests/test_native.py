@@ -235,7 +235,7 @@ def test_stubs_say_what_there_is():
 
     def public(thing):
         own = {name for name in vars(thing) if not name.startswith("_")}
-        return own | ({"_repr_html_", "__len__"} & set(vars(thing)))
+        return own | ({"_repr_html_", "__len__", "__arrow_c_stream__"} & set(vars(thing)))
 
     def parameters(node):
         names = [argument.arg for argument in node.args.args + node.args.kwonlyargs]
