@@ -4,16 +4,18 @@ mod study;
 
 use std::path::{Path, PathBuf};
 
+use planner::{Limits, NoMonitor};
 use profiler::import::InPlaceOps;
-use reports::{Comparison, Report, Run, Setting};
+use reports::{Comparison, Explanation, Report, Run, Setting};
 use schema::file::read_text;
 use schema::{Bytes, BytesPerSec, Document, Plan, Timeline, Trace};
 use simulator::{check_contract, predict, prove};
 
+use crate::explain::{Subject, explain};
 use crate::plan_trace::{own_trace, trace_of};
 use crate::sources::read_trace;
 use crate::tables::read_parquet;
-use crate::{Error, Result};
+use crate::{Conditions, Error, Inputs, Result};
 
 /// A copy as large as the largest tensors: what a link's bandwidth is called.
 const LARGE_COPY: Bytes = Bytes(256 << 20);
@@ -77,6 +79,10 @@ pub fn add(input: &Path, traces: &mut Traces, report: &mut Report) -> Result<()>
                 check_contract(&plan, trace)?;
             }
             let timeline = predict(&plan, trace.as_ref());
+            // With several plans the tables below are the better place.
+            if report.explanations.is_empty() {
+                report.explanations.extend(explained(&plan, trace.as_ref())?);
+            }
             report.runs.push(Run { timeline, plan: Some(plan), trace });
         }
         None if header.explains.is_some() => {
@@ -130,6 +136,18 @@ struct Header {
     in_core: Option<serde::de::IgnoredAny>,
     explains: Option<serde::de::IgnoredAny>,
     methods: Option<serde::de::IgnoredAny>,
+}
+
+/// What a plan's memory is made of, where its machine is a bundled one that has not changed since.
+fn explained(plan: &Plan, trace: Option<&Trace>) -> Result<Option<Explanation>> {
+    let machine = scenarios::machine(&plan.machine.name).ok();
+    let machine = machine.filter(|machine| machine.digest() == plan.machine.digest);
+    let Some((trace, machine)) = trace.cloned().zip(machine) else { return Ok(None) };
+    let about = format!("planned within {}", plan.budget);
+    let conditions = Conditions::new(Limits::default(), None);
+    let asked = [plan.trace.name.as_str(), plan.machine.name.as_str()];
+    let inputs = Inputs::new((trace, about), machine, None, conditions);
+    explain(&Subject::Plan(plan), &inputs, asked, &NoMonitor).map(Some)
 }
 
 /// The bandwidth from host to device of a comparison's machine, where it is a bundled one that has

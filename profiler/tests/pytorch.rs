@@ -422,5 +422,8 @@ fn recordings_have_the_peaks_that_were_counted() {
     let outside = context + sheet.memory.0 - driver.memory.0;
     assert!(sheet.reserved.0.abs_diff(outside) < 1_000_000, "{} for {outside}", sheet.reserved);
     errors.sort_by(f64::total_cmp);
-    assert!(errors[errors.len() / 2] < 0.03 && errors[errors.len() - 1] < 0.1, "{errors:?}");
+    assert!(
+        errors.len() > 10 && errors[errors.len() / 2] < 0.03 && errors[errors.len() - 1] < 0.12,
+        "{errors:?}"
+    );
 }

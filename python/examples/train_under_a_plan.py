@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import copy
 import gc
+import json
 import os
 import statistics
 import sys
@@ -23,11 +24,10 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 import models
 import torch
-from torch._dynamo.backends.common import aot_autograd
-from torch._functorch.partitioners import default_partition
 
 import tidegate.torch as tt
-from tidegate.torch.backend import boxed
+from tidegate.torch.backend import unplanned as without_plan
+from tidegate.torch.machine import named
 
 
 class Device:
@@ -105,6 +105,7 @@ def main() -> int:
     parser.add_argument("--inner", default="eager", choices=["eager", "inductor"])
     parser.add_argument("--allow", default=None)
     parser.add_argument("--machine", default="here")
+    parser.add_argument("--profile", help="where to write a Chrome trace of the last budget's step, and of one without a plan")
     given = parser.parse_args()
     kind = "cuda" if torch.cuda.is_available() else "cpu"
     device = Device(kind)
@@ -114,7 +115,13 @@ def main() -> int:
     # Filling new memory is for who debugs, and would be timed.
     torch.utils.deterministic.fill_uninitialized_memory = False
     warnings.simplefilter("ignore")
+    # Without it the compiler passes over recurrent layers.
+    torch._dynamo.config.allow_rnn = True
     unplanned = 0
+    if given.machine == "here":
+        link = json.loads(named("here", torch.device(kind, 0) if device.cuda else torch.device(kind)).to_json())["content"]["link"]
+        print({key: value[-1] if isinstance(value, list) else value for key, value in
+               {**link, "d2h": link["d2h"]["pinned"], "h2d": link["h2d"]["pinned"]}.items()})  # fmt: skip
     print(f"torch {torch.__version__} on {torch.cuda.get_device_name() if device.cuda else 'the CPU'}")
     for name in given.models:
         torch.manual_seed(0)
@@ -125,11 +132,13 @@ def main() -> int:
         print_measured(f"{name} eager", eager, eager)
         module.load_state_dict(start)
         torch._dynamo.reset()
-        graph = torch.compile(module, backend=aot_autograd(fw_compiler=boxed, partition_fn=default_partition), dynamic=False)
+        graph = torch.compile(module, backend=without_plan, dynamic=False)
         plain = train(device, module, graph, inputs, loss, given.steps)
         after_plain = bits(module)
         print_measured(f"{name} no plan", plain, plain)
         print(f"    parameters against eager: {same(after_plain, after)}")
+        if given.profile:
+            profile(device, module, graph, inputs, loss, f"{given.profile}-plain.json")
         for budget in given.budget or ["60%"]:
             torch._dynamo.reset()
             tt.forget_plans()
@@ -143,9 +152,43 @@ def main() -> int:
             mine = bits(module)
             print(f"    parameters against eager: {same(mine, after)}; against no plan: {same(mine, after_plain)}; "
                   f"{device.now() - begin:.0f} s with planning", flush=True)  # fmt: skip
+            if given.profile:
+                profile(device, module, step, inputs, loss, f"{given.profile}-planned.json")
         del module, inputs, step, graph
         gc.collect()
     return 1 if unplanned else 0
+
+
+def profile(device: Device, module, step, inputs, loss, path: str) -> None:
+    """Writes a Chrome trace of one step, and prints what the device's engines did in it."""
+    from torch.profiler import ProfilerActivity
+
+    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device.cuda else [])]
+    for _ in range(2):
+        device.now()
+        with torch.profiler.profile(activities=activities) as found:
+            module.zero_grad(set_to_none=True)
+            loss(models.call(step, inputs)).backward()
+            device.now()
+    found.export_chrome_trace(path)
+    with open(path, encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    spans = {}
+    for event in events:
+        if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset") and event.get("ph") == "X":
+            name = event["name"] if event["cat"] == "gpu_memcpy" else event["cat"]
+            spans.setdefault(name, []).append((event["ts"], event["dur"], event.get("args", {}).get("bytes", 0)))
+    for name, found in sorted(spans.items()):
+        busy, size = sum(entry[1] for entry in found), sum(entry[2] for entry in found)
+        begin, end = min(entry[0] for entry in found), max(entry[0] + entry[1] for entry in found)
+        rate = f", {size / 1e6:,.0f} MB at {size / busy / 1e3:.1f} GB/s" if size else ""
+        print(f"      {name}: {len(found)}, busy {busy / 1e3:.1f} ms within {(end - begin) / 1e3:.1f} ms{rate}")
+    calls = {}
+    for event in events:
+        if event.get("cat") == "cuda_runtime" and event.get("dur", 0) > 500:
+            count, total = calls.get(event["name"], (0, 0.0))
+            calls[event["name"]] = (count + 1, total + event["dur"] / 1e3)
+    print(f"      calls of the driver above 0.5 ms: {calls}", flush=True)
 
 
 def print_measured(what: str, measured: dict, plain: dict) -> None:
@@ -161,6 +204,9 @@ def print_measured(what: str, measured: dict, plain: dict) -> None:
 def print_plans(budget: str) -> int:
     """What the backend did with each graph; how many have no plan."""
     unplanned = 0
+    if not tt.last_plans():
+        print(f"  {budget}: NO GRAPH: PyTorch's compiler gave the backend none (LSTMs need torch._dynamo.config.allow_rnn)")
+        unplanned = 1
     for planned in tt.last_plans():
         plan, trace = planned.plan, planned.trace
         if plan is None:
@@ -174,8 +220,9 @@ def print_plans(budget: str) -> int:
             f"predicted {plan.predicted_ns / 1e6:.1f} ms; {kinds.count('swap')} swapped, {kinds.count('recompute')} recomputed; "
             f"first step: {planned.checked}"
         )
-        if planned.costs is not None and planned.costs.note:
-            print(f"    {planned.costs.note}")
+        outside = f"libraries keep {planned.costs.outside / 1e6:,.1f} MB a thread" if planned.costs else "kept from before"
+        spent = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in planned.seconds.items())
+        print("    " + "; ".join(filter(None, (planned.note, planned.costs and planned.costs.note, outside, spent))))
     return unplanned
 
 

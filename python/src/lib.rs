@@ -3,6 +3,7 @@
 //! The Python package around it (`python/tidegate`) holds the signatures with their types and what needs
 //! PyTorch. Everything here is a thin way into the crates that the command uses, too.
 
+mod arrow;
 mod comparison;
 mod documents;
 mod errors;

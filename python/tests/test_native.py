@@ -25,7 +25,7 @@ def trace():
 
 @pytest.fixture(scope="module")
 def machine():
-    return tidegate.Machine.load("h100-measured")
+    return tidegate.Machine.load("h100-sxm")
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +83,20 @@ def test_a_plan_is_read_with_its_trace(trace, machine, plan, tmp_path):
         tidegate.Plan.load(tmp_path / "p.json", other)
 
 
+def test_a_plan_is_simulated_on_its_machine_alone(plan):
+    with pytest.raises(tidegate.InputError, match="made for machine h100-sxm"):
+        tidegate.simulate(plan, tidegate.Machine.load("t4"))
+
+
+def test_a_process_that_forked_plans(trace, machine, plan):
+    """Threads of the search that was before are not in the child."""
+    child = os.fork()
+    if child == 0:
+        same = tidegate.plan(trace, machine, budget="60%", evaluations=1000).to_json() == plan.to_json()
+        os._exit(not same)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_an_unsafe_plan_is_refused(plan):
     document = json.loads(plan.to_json())
     for action in document["content"]["actions"]:
@@ -116,7 +130,7 @@ def test_a_wrong_argument_says_what_would_be_right(trace, machine, arguments, wo
         (lambda: tidegate.Machine.load("titanv"), "did you mean `titan-v`"),
         (lambda: tidegate.Machine.load("no.toml"), "cannot read no.toml"),
         (lambda: tidegate.Machine.load("x = 1"), "unknown field `x`"),
-        (lambda: tidegate.Machine.load("h100-measured").with_memory(2**63), "2\\^60"),
+        (lambda: tidegate.Machine.load("h100-sxm").with_memory(2**63), "2\\^60"),
         (lambda: tidegate.Trace.load("unet-h10"), "unet-h100"),
         (lambda: tidegate.Trace.from_json("{}"), "without a format"),
         (lambda: tidegate.Trace.from_json(b"\xff"), "not UTF-8"),
@@ -156,11 +170,21 @@ def test_what_the_callback_raises_ends_the_search(trace, machine):
         tidegate.plan(trace, machine, progress=give_up)
 
 
+@pytest.fixture
+def interruptible():
+    """A shell that starts a job in the background has it ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_the_search(trace, machine):
     with pytest.raises(KeyboardInterrupt):
         tidegate.plan(trace, machine, progress=lambda *_: signal.raise_signal(signal.SIGINT))
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_another_thread_interrupts_while_planning(trace, machine):
     """Without a callback the interpreter's lock is free, and signals are heard, before the search ends."""
     network = tidegate.Trace.of_network("densenet121", machine, batch=64)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,6 +48,10 @@ class Planned:
     plan: Plan | None = None
     reason: str | None = None
     checked: str | None = None
+    # What is not as it was asked for.
+    note: str | None = None
+    # Seconds that measuring, planning and the comparison with eager took.
+    seconds: dict[str, float] = field(default_factory=dict)
     costs: Costs | None = None
     modules: tuple[fx.GraphModule, fx.GraphModule] | None = field(default=None, repr=False)
 
@@ -94,10 +100,24 @@ def tidegate(module: fx.GraphModule, inputs: list, options: dict | None = None, 
             _without(planned, chosen, str(error), error)
             return default_partition(joint_module, joint_inputs, **given)
 
-    compiled = aot_autograd(fw_compiler=boxed, partition_fn=partition)(module, inputs)
+    def without_backward(alone: fx.GraphModule, given: object) -> Callable:
+        planned.reason = "there is no backward"
+        return boxed(alone, given)
+
+    compiled = aot_autograd(fw_compiler=boxed, partition_fn=partition, inference_compiler=without_backward)(module, inputs)
     if not chosen.check_first_step or planned.plan is None:
         return compiled
     return torch._dynamo.disable(_Checked(module, compiled, chosen, planned))
+
+
+def unplanned(module: fx.GraphModule, inputs: list) -> Callable:
+    """A backend that runs the graphs that are planned, without a plan: what planning is measured against."""
+
+    def partition(joint_module: fx.GraphModule, joint_inputs: object, **given: object) -> tuple:
+        rewrite(joint_module)
+        return default_partition(joint_module, joint_inputs, **given)
+
+    return aot_autograd(fw_compiler=boxed, partition_fn=partition)(module, inputs)
 
 
 class _Checked:
@@ -109,15 +129,15 @@ class _Checked:
     def __call__(self, *inputs: object) -> object:
         if self.planned.checked is None and torch.is_grad_enabled():
             try:
-                self.planned.checked = firststep.compare(self.module, self.compiled, lambda: self._unplanned(inputs), inputs)
+                with _clock(self.planned, "checking"):
+                    self.planned.checked = firststep.compare(
+                        self.module, self.compiled, lambda: unplanned(self.module, list(inputs)), inputs
+                    )
             except firststep.WrongGradients as error:
                 self.planned.checked = str(error)
                 _without(self.planned, self.chosen, str(error), error)
                 self.compiled = self.module
         return self.compiled(*inputs)
-
-    def _unplanned(self, inputs: tuple) -> Callable:
-        return aot_autograd(fw_compiler=boxed, partition_fn=default_partition)(self.module, list(inputs))
 
 
 def _without(planned: Planned, chosen: Options, reason: str, error: Exception) -> None:
@@ -133,18 +153,32 @@ def _plan(module: fx.GraphModule, forward_outputs: int, chosen: Options, planned
     joint = Joint(module, forward_outputs, mutated_inputs())
 
     def make() -> str:
-        planned.costs = measure(joint)
+        with _clock(planned, "measuring"):
+            planned.costs = measure(joint)
+            place = machine.named(chosen.machine, joint.device)
         provenance = {"origin": "measured", "device": planned.costs.device, "source": "tidegate.torch"}
         trace = planning.read(
             document.document(joint, planned.name, planned.costs.times, planned.costs.workspaces, provenance)
         )
-        place = machine.named(chosen.machine, joint.device)
-        plan = planning.plan(trace, place, chosen.budget, chosen.method, chosen.allow, chosen.evaluations)
-        return json.dumps({"trace": trace.to_json(), "plan": plan.to_json()})
+        with _clock(planned, "planning"):
+            plan, planned.note = planning.plan(
+                trace, place, chosen.budget, chosen.method, chosen.allow, chosen.evaluations, strict=chosen.strict
+            )
+        return json.dumps({"trace": trace.to_json(), "plan": plan.to_json(), "note": planned.note})
 
     asked = [document.graph_digest(joint), machine.conditions(joint.device), cache.VERSION]
-    asked += [str(value) for value in (chosen.machine, chosen.budget, chosen.method, chosen.allow, chosen.evaluations)]
+    asked += [str(value) for value in (chosen.machine, chosen.budget, chosen.method, chosen.allow, chosen.evaluations, chosen.strict)]
     made = json.loads(cache.kept(asked, make))
     modules = Partition(joint, json.loads(made["plan"])).modules()
-    planned.trace, planned.plan = Trace.from_json(made["trace"]), Plan.from_json(made["plan"])
+    planned.trace, planned.note = Trace.from_json(made["trace"]), made["note"]
+    planned.plan = Plan.from_json(made["plan"], planned.trace)
+    if planned.note:
+        warnings.warn(f"tidegate: {planned.name}: {planned.note}", stacklevel=2)
     return modules
+
+
+@contextlib.contextmanager
+def _clock(planned: Planned, what: str) -> Iterator[None]:
+    begin = time.perf_counter()
+    yield
+    planned.seconds[what] = time.perf_counter() - begin

@@ -143,7 +143,7 @@ class Joint:
             raise Unsupported(f"dynamic shapes ({node.name}): compile with dynamic=False")
         if not isinstance(value, torch.Tensor):
             return
-        role = "gradient" if is_tangent(node) else "parameter" if value.requires_grad else "input"
+        role = "gradient" if is_tangent(node) else "input"
         storage = self._new(node, value, role)
         storage.held = True
         self.storage[node] = storage
@@ -223,6 +223,10 @@ class Joint:
         for node in self.outputs:
             if isinstance(node, fx.Node) and node in self.storage:
                 self.storage[node].held = True
+        # Backward gives a gradient, or nothing, for each input.
+        for node, gradient in zip(self.inputs, self.outputs[self.forward_outputs :], strict=False):
+            if isinstance(gradient, fx.Node):
+                self.storage[node].role = "parameter"
         first = next((op for op in self.ops if not op.forward), None)
         for node in self.tangents:
             if node in self.storage:

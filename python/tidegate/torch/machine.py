@@ -79,7 +79,9 @@ def _measured(device: torch.device) -> dict:
         "latency_ns": 5000 if on_gpu else 1000,
         "both_directions": both,
     }
-    if not on_gpu:
+    if on_gpu:
+        link["beside_copy"] = _beside(device)
+    else:
         # A copy on the CPU is made by the thread that computes: meanwhile nothing else is.
         link["beside_copy"] = 0.1
     return {
@@ -155,6 +157,33 @@ def _both(device: torch.device) -> float:
 
     alone = _seconds(device, one)
     return round(min(1.0, max(0.5, alone / _seconds(device, two))), 3)
+
+
+def _beside(device: torch.device) -> float:
+    """Speed of compute while copies run, as a share of its speed alone: the mean of a product's and an addition's."""
+    size = SIZES[-1]
+    host = [torch.empty(size, dtype=torch.uint8, pin_memory=True) for _ in range(2)]
+    there = [torch.empty(size, dtype=torch.uint8, device=device) for _ in range(2)]
+    streams = [torch.cuda.Stream(device) for _ in range(2)]
+    matrix = torch.randn(4096, 4096, device=device)
+    shares = []
+    for work in (lambda: matrix @ matrix, lambda: matrix + 1.0):
+        times = []
+        for copying in (False, False, True):
+            torch.cuda.synchronize(device)
+            for stream, to, of in zip(streams, (host[0], there[1]), (there[0], host[1]), strict=True):
+                with torch.cuda.stream(stream):
+                    for _ in range(30 if copying else 0):
+                        to.copy_(of, non_blocking=True)
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            for _ in range(8):
+                work()
+            end.record()
+            torch.cuda.synchronize(device)
+            times.append(begin.elapsed_time(end))
+        shares.append(times[1] / times[2])
+    return round(min(1.0, max(0.1, sum(shares) / len(shares))), 3)
 
 
 def _flops(device: torch.device) -> int:

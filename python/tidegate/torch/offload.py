@@ -4,18 +4,14 @@ On CUDA each direction has a stream of its own and every copy an event: a copy s
 before it, and after the copies that it is to follow; compute waits for copies where the graph says `wait`. On the CPU the
 same ops copy at once, to a second pool.
 
-A pool belongs to one forward and its backward. `pool` takes one that is free, or makes one, and writes a number into it;
-`resume` refuses to go on with a pool whose number is not the forward's any more, and `release` gives it back. A pool
-whose backward never comes is freed with the values that autograd saved.
+A pool belongs to one forward and its backward: `pool` takes one that is free, or makes one, and `release` gives it back,
+which counts as a write, so that autograd refuses a second backward. A pool whose backward never comes is freed with the
+values that autograd saved.
 """
 
 from __future__ import annotations
 
-import itertools
-
 import torch
-
-_TAIL = 64
 
 
 class Lanes:
@@ -23,7 +19,7 @@ class Lanes:
 
     def __init__(self, device: torch.device, host_bytes: int):
         self.device = device
-        self.size = -(-host_bytes // _TAIL) * _TAIL + _TAIL
+        self.size = host_bytes
         self.free: list[torch.Tensor] = []
         self.events: dict[int, torch.cuda.Event] = {}
         self.marks: dict[int, torch.cuda.Event] = {}
@@ -48,7 +44,6 @@ class Lanes:
 
 
 _LANES: dict[int, Lanes] = {}
-_NUMBERS = itertools.count(1)
 _STREAMS: dict[tuple[int | None, str], torch.cuda.Stream] = {}
 
 
@@ -66,10 +61,6 @@ def _stream(device: torch.device, direction: str) -> torch.cuda.Stream:
     return _STREAMS[key]
 
 
-def _tail(pool: torch.Tensor) -> torch.Tensor:
-    return pool[-8:].view(torch.int64)
-
-
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
     """All bytes of its storage."""
     count = tensor.untyped_storage().nbytes() // tensor.element_size()
@@ -80,23 +71,12 @@ def _slot(pool: torch.Tensor, offset: int, like: torch.Tensor) -> torch.Tensor:
     return pool[offset : offset + like.numel()]
 
 
-def _pool(plan: int) -> tuple[torch.Tensor, torch.Tensor]:
-    pool = _LANES[plan].acquire()
-    ticket = torch.tensor([next(_NUMBERS)])
-    _tail(pool).copy_(ticket)
-    return pool.detach(), ticket
-
-
-def _resume(pool: torch.Tensor, ticket: torch.Tensor) -> None:
-    if int(_tail(pool)) != int(ticket):
-        raise RuntimeError(
-            "tidegate: backward runs a second time through a graph whose tensors in host memory are gone; "
-            "call the model again, or compile without the backend `tidegate`"
-        )
+def _pool(plan: int) -> torch.Tensor:
+    return _LANES[plan].acquire().detach()
 
 
 def _release(pool: torch.Tensor, plan: int) -> None:
-    _tail(pool).zero_()
+    pool[:1].zero_()
     _LANES[plan].free.append(pool.detach())
 
 
@@ -146,8 +126,7 @@ def _wait(held: list[torch.Tensor], plan: int, actions: list[int]) -> None:
 
 _LIBRARY = torch.library.Library("tidegate", "DEF")
 _SCHEMAS = {
-    "pool(int plan) -> (Tensor, Tensor)": _pool,
-    "resume(Tensor pool, Tensor ticket) -> ()": _resume,
+    "pool(int plan) -> Tensor": _pool,
     "release(Tensor pool, int plan) -> ()": _release,
     "offload(Tensor tensor, Tensor pool, int offset, int size, int plan, int action, int[] after) -> ()": _offload,
     "reload(Tensor pool, int offset, int[] size, int[] stride, ScalarType dtype, Device device, int plan, int action, "
@@ -159,8 +138,8 @@ for _schema, _function in _SCHEMAS.items():
     _LIBRARY.impl(_schema.split("(")[0], _function, "CompositeExplicitAutograd")
 
 
-def _fake_pool(plan: int) -> tuple[torch.Tensor, torch.Tensor]:
-    return torch.empty(_LANES[plan].size, dtype=torch.uint8), torch.empty(1, dtype=torch.int64)
+def _fake_pool(plan: int) -> torch.Tensor:
+    return torch.empty(_LANES[plan].size, dtype=torch.uint8)
 
 
 def _fake_reload(pool, offset, size, stride, dtype, device, plan, action, after):  # noqa: ANN001, ANN202
@@ -169,6 +148,6 @@ def _fake_reload(pool, offset, size, stride, dtype, device, plan, action, after)
 
 torch.library.register_fake("tidegate::pool", _fake_pool, lib=_LIBRARY)
 torch.library.register_fake("tidegate::reload", _fake_reload, lib=_LIBRARY)
-for _name in ("resume", "release", "offload", "wait"):
+for _name in ("release", "offload", "wait"):
     torch.library.register_fake(f"tidegate::{_name}", lambda *_arguments: None, lib=_LIBRARY)
     torch.fx.node.has_side_effect(getattr(torch.ops.tidegate, _name).default)

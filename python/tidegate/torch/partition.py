@@ -63,7 +63,9 @@ class Partition:
         for node in self.joint.inputs:
             self.values[node] = self._placeholder(self.forward, node.name, node.meta)
         if self.swaps:
-            self._acquire()
+            with self.fakes:
+                value = _OPS.pool.default(self.number)
+            self.pool = self._call(_OPS.pool.default, (self.number,), value)
         last = max((index for index, action in enumerate(self.actions)
                     if action.task == "run" and self.joint.ops[action.target].forward), default=-1)  # fmt: skip
         for index, action in enumerate(self.actions):
@@ -73,13 +75,6 @@ class Partition:
         if self.side is self.forward:
             self._cut()
         return self._finish()
-
-    def _acquire(self) -> None:
-        both = self.forward.graph.call_function(_OPS.pool.default, (self.number,))
-        with self.fakes:
-            value = _OPS.pool.default(self.number)
-        both.meta["val"] = value
-        self.pool, self.ticket = (self._call(operator.getitem, (both, part), value[part]) for part in (0, 1))
 
     def _call(self, target: object, given: tuple, value: object = None) -> fx.Node:
         node = self.side.graph.call_function(target, given)
@@ -96,8 +91,6 @@ class Partition:
         for node in self.joint.tangents:
             self.values[node] = self._placeholder(self.backward, node.name, node.meta)
         self.tangents = [self.values[node] for node in self.joint.tangents]
-        if self.swaps:
-            self._call(_OPS.resume.default, (self._here(self.pool), self._here(self.ticket)))
 
     def _placeholder(self, side: _Side, name: str, meta: dict) -> fx.Node:
         with side.graph.inserting_before(side.anchor):

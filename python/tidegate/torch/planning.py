@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import tidegate
 
 
-def plan(trace: tidegate.Trace, place: tidegate.Machine, budget: str | int, method: str, allow: str | None,
-         evaluations: int | None) -> tidegate.Plan:  # fmt: skip
-    """The plan; what PyTorch has no codecs for is not offered."""
-    return tidegate.plan(trace, place, budget=budget, method=method, allow=allow or "keep,swap,recompute", evaluations=evaluations)
+# Evaluations of one search unless said otherwise: seconds for a network of some hundred ops.
+EVALUATIONS = 20_000
+# What is tried where a budget cannot be met: the least that any plan needs is a bound, not what a method finds.
+ROOM = (1.0, 1.02, 1.05, 1.1, 1.2, 1.5)
+
+
+def plan(
+    trace: tidegate.Trace, place: tidegate.Machine, budget: str | int, method: str, allow: str | None, evaluations: int | None,
+    *, strict: bool,
+) -> tuple[tidegate.Plan, str | None]:  # fmt: skip
+    """The plan, and what is not as it was asked for. Codecs are not offered: PyTorch has none to run."""
+
+    def within(size: str | int) -> tidegate.Plan:
+        return tidegate.plan(trace, place, budget=size, method=method, allow=allow or "keep,swap,recompute",
+                             evaluations=evaluations or EVALUATIONS)  # fmt: skip
+
+    try:
+        return within(budget), None
+    except tidegate.PlanError as error:
+        least = getattr(error, "least_budget_bytes", None)
+        if strict or least is None:
+            raise
+        refused = error
+    for room in ROOM:
+        size = int(least * room)
+        with contextlib.suppress(tidegate.PlanError):
+            return within(size), f"planned for {size / 1e6:,.1f} MB, as {budget} cannot be had: {refused}"
+    raise refused
 
 
 def read(document: dict) -> tidegate.Trace:

@@ -33,6 +33,8 @@ class Costs:
     times: list[int] | None
     workspaces: list[int] | None
     note: str | None = None
+    # What libraries took from the allocator and keep, such as cuBLAS's workspace, by the thread that measured.
+    outside: int = 0
 
 
 def measure(joint: Joint) -> Costs:
@@ -120,6 +122,7 @@ def _workspaces_on_cpu(joint: Joint, inputs: dict[fx.Node, object]) -> list[int]
 
 
 def _on_cuda(joint: Joint, device: torch.device) -> Costs:
+    before = torch.cuda.memory_allocated(device)
     inputs = materials(joint)
     runs, workspaces = [], [0] * len(joint.ops)
 
@@ -148,7 +151,8 @@ def _on_cuda(joint: Joint, device: torch.device) -> Costs:
         interpret(joint, inputs, timed)
         torch.cuda.synchronize(device)
         runs.append([int(begin.elapsed_time(end) * 1e6) for _, (begin, end) in sorted(events.items())])
-    return Costs(device_name(device), _medians(runs), workspaces)
+    del inputs
+    return Costs(device_name(device), _medians(runs), workspaces, outside=max(0, torch.cuda.memory_allocated(device) - before))
 
 
 def _alone_on_cuda(joint: Joint, device: torch.device) -> Costs:

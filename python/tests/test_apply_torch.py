@@ -1,0 +1,228 @@
+"""Training under a plan is training: the same bits, in no more memory than the plan says."""
+
+import json
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: training under plans is not tested")
+
+import tidegate  # noqa: E402
+import tidegate.torch as tt  # noqa: E402
+from torch import nn  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def fresh(tmp_path, monkeypatch):
+    """No kept plans, no compiled code, no graphs of the test before."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("tidegate.torch.cache._KEPT", {})
+    torch._dynamo.reset()
+    tt.forget_plans()
+    torch.manual_seed(0)
+
+
+class Convolutions(nn.Module):
+    """Batch norms, a skip, dropout, and a loss of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 16, 3, padding=1)
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.Conv2d(16, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.Dropout(0.2)) for _ in range(4)
+        )
+        self.head = nn.Linear(16, 4)
+
+    def forward(self, x):
+        x = self.stem(x)
+        for block in self.blocks:
+            x = x + block(x)
+        return self.head(x.mean((2, 3))).square().mean()
+
+
+class Attention(nn.Module):
+    """Words, attention with dropout, and a table that is used twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(64, 32)
+        self.blocks = nn.ModuleList(nn.TransformerEncoderLayer(32, 2, 64, 0.1, batch_first=True) for _ in range(3))
+
+    def forward(self, words):
+        x = self.table(words)
+        for block in self.blocks:
+            x = block(x)
+        scores = x @ self.table.weight.T
+        return nn.functional.cross_entropy(scores.flatten(0, 1), words.flatten())
+
+
+MODELS = {
+    "convolutions": (Convolutions, lambda: torch.randn(8, 3, 24, 24)),
+    "attention": (Attention, lambda: torch.randint(0, 64, (8, 24))),
+}
+
+
+def train(module, step, draw, steps=3):
+    """Parameters and buffers after some steps of SGD with momentum."""
+    torch.manual_seed(1)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        step(draw()).backward()
+        optimizer.step()
+    return {name: value.clone() for name, value in module.state_dict().items()}
+
+
+def planned(module, **options):
+    """The module under a plan that must be."""
+    chosen = {"budget": "70%", "machine": "rtx-4090", "strict": True, "evaluations": 500, **options}
+    return torch.compile(module, backend=tt.tidegate, options=chosen, dynamic=False)
+
+
+def allocated(step):
+    """The most bytes that the CPU's allocator had given out during a step, beyond what it had before."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        step()
+    sizes = []
+
+    def walk(event):
+        if event.name == "[memory]":
+            sizes.append((event.start_time_ns, event.extra_fields.alloc_size))
+        for child in event.children:
+            walk(child)
+
+    for root in profile.profiler.kineto_results.experimental_event_tree():
+        walk(root)
+    live = peak = 0
+    for _, size in sorted(sizes, key=lambda entry: entry[0]):
+        live += size
+        peak = max(peak, live)
+    return peak
+
+
+@pytest.mark.parametrize("allow", ["keep,recompute", "keep,swap", "keep,swap,recompute"])
+@pytest.mark.parametrize("name", MODELS)
+def test_bits_are_eagers_and_memory_is_the_plans(name, allow):
+    kind, draw = MODELS[name]
+    module = kind()
+    start = {key: value.clone() for key, value in module.state_dict().items()}
+    eager = train(module, module, draw)
+    module.load_state_dict(start)
+    step = planned(module, allow=allow)
+    assert all(torch.equal(value, eager[key]) for key, value in train(module, step, draw).items())
+    (graph,) = tt.last_plans()
+    assert graph.checked == "bit for bit eager's"
+    tasks = {task for action in json.loads(graph.plan.to_json())["content"]["actions"] for task in action["task"]}
+    assert tasks >= ({"recompute"} if allow == "keep,recompute" else {"d2h", "h2d"} if allow == "keep,swap" else set())
+    given = draw()
+    module.zero_grad()
+    fixed = sum(tensor["bytes"] for tensor in graph.trace.tensors if tensor["name"].startswith("primals"))
+    peak = fixed + allocated(lambda: step(given).backward())
+    assert peak <= graph.plan.budget_bytes
+    assert peak == pytest.approx(graph.plan.peak_bytes, rel=0.01)
+
+
+def test_two_forwards_before_their_backwards_have_a_pool_each():
+    kind, draw = MODELS["convolutions"]
+    module = kind()
+    step = planned(module, allow="keep,swap")
+    step(draw()).backward()
+    first, second = draw(), draw()
+    gradients = []
+    for forward in (module, step):
+        module.zero_grad()
+        torch.manual_seed(2)
+        (forward(first) + forward(second)).backward()
+        gradients.append([parameter.grad.clone() for parameter in module.parameters()])
+    assert all(torch.allclose(mine, theirs, atol=1e-6) for mine, theirs in zip(*gradients, strict=True))
+
+
+def test_a_second_backward_is_refused_where_tensors_are_gone():
+    kind, draw = MODELS["convolutions"]
+    # PyTorch refuses it, too, unless this is off.
+    with torch._functorch.config.patch(donated_buffer=False):
+        step = planned(kind(), allow="keep,swap")
+        result = step(draw())
+        result.backward(retain_graph=True)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            result.backward()
+
+
+def test_forward_without_backward_leaves_nothing_behind():
+    kind, draw = MODELS["convolutions"]
+    module = kind()
+    step = planned(module, allow="keep,swap")
+    for _ in range(3):
+        step(draw())
+    with torch.no_grad():
+        step(draw())
+    step(draw()).backward()
+    assert all(parameter.grad is not None for parameter in module.parameters())
+
+
+def test_a_budget_that_cannot_be_is_an_error_or_the_least_that_can():
+    kind, draw = MODELS["convolutions"]
+    with pytest.raises(Exception, match="budget"):
+        planned(kind(), budget="1%")(draw())
+    torch._dynamo.reset()
+    tt.forget_plans()
+    module = kind()
+    with pytest.warns(UserWarning, match="1% cannot be had"):
+        planned(module, budget="1%", strict=False)(draw()).backward()
+    (graph,) = tt.last_plans()
+    assert "1% cannot be had" in graph.note and graph.plan.peak_bytes < graph.trace.in_core_peak_bytes
+    assert all(parameter.grad is not None for parameter in module.parameters())
+
+
+def test_evaluation_has_no_plan_and_says_so():
+    kind, draw = MODELS["convolutions"]
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("error")
+        planned(kind().eval(), strict=False)(draw())
+    (graph,) = tt.last_plans()
+    assert graph.plan is None and "backward" in graph.reason
+
+
+def test_another_shape_is_another_plan():
+    kind, _ = MODELS["convolutions"]
+    step = planned(kind())
+    for batch in (8, 6):
+        step(torch.randn(batch, 3, 24, 24)).backward()
+    first, second = tt.last_plans()
+    assert first.trace.digest != second.trace.digest
+
+
+def test_dynamic_shapes_fall_back_with_their_name():
+    kind, _ = MODELS["convolutions"]
+    step = torch.compile(kind(), backend=tt.tidegate, options={"machine": "rtx-4090"}, dynamic=True)
+    with pytest.warns(UserWarning, match="dynamic"):
+        step(torch.randn(8, 3, 24, 24)).backward()
+
+
+def test_plans_are_kept(monkeypatch):
+    kind, draw = MODELS["convolutions"]
+    module = kind()
+    planned(module)(draw()).backward()
+    torch._dynamo.reset()
+    monkeypatch.setattr("tidegate.torch.cache._KEPT", {})
+    monkeypatch.setattr("tidegate.torch.planning.plan", None)
+    planned(module)(draw()).backward()
+    first, second = tt.last_plans()
+    assert first.plan.to_json() == second.plan.to_json()
+
+
+def test_wrong_gradients_are_refused(monkeypatch):
+    """A step that is not eager's is found, whatever made it wrong."""
+    from tidegate.torch import offload
+
+    kind, draw = MODELS["convolutions"]
+    monkeypatch.setattr(offload, "_slot", lambda pool, offset, like: pool[: like.numel()])
+    with pytest.raises(tidegate.PlanError, match="off what the same graph gives"):
+        planned(kind(), allow="keep,swap")(draw())
+    tt.forget_plans()
+    torch._dynamo.reset()
+    module, given = kind(), draw()
+    with pytest.warns(UserWarning, match="without a plan"):
+        mine = planned(module, allow="keep,swap", strict=False)(given)
+    mine.backward()
+    assert torch.isfinite(mine)

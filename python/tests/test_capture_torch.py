@@ -1,0 +1,97 @@
+"""What a model's iteration is as a trace."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: capture is not tested")
+
+import tidegate.torch as tt  # noqa: E402
+from torch import nn  # noqa: E402
+
+
+def classifier():
+    """Convolution, batch norm, dropout and a view, and what they are trained on."""
+    torch.manual_seed(0)
+    module = nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Dropout(0.1), nn.Linear(8 * 64, 4)
+    )
+    return module, (torch.randn(5, 3, 8, 8),)
+
+
+def loss(output):
+    """A number."""
+    return output.float().square().mean()
+
+
+def captured(**changes):
+    """The classifier's trace, modelled, so that nothing is timed."""
+    module, inputs = classifier()
+    return tt.trace(module, inputs, loss=loss, **{"machine": "rtx-4090", **changes})
+
+
+def test_ops_are_calls_and_views_are_none():
+    capture = captured()
+    names = [op["name"].rsplit(".", 1)[-1] for op in capture.trace.ops]
+    assert any(name.startswith("convolution") for name in names)
+    assert not any(name.startswith(("view", "t_", "detach", "getitem")) for name in names)
+    phases = [op["phase"] for op in capture.trace.ops]
+    assert phases == sorted(phases, key=["forward", "backward"].index)
+
+
+def test_keys_are_nodes_of_the_graph():
+    capture = captured()
+    nodes = {node.name for node in capture.graph.graph.nodes}
+    assert {op["key"] for op in capture.trace.ops} <= nodes
+    assert {tensor["key"] for tensor in capture.trace.tensors} <= nodes
+
+
+def test_the_caller_holds_inputs_parameters_and_gradients():
+    module, _ = classifier()
+    held = [tensor for tensor in captured().trace.tensors if tensor.get("held")]
+    parameters = [tensor["bytes"] for tensor in held if tensor["role"] == "parameter"]
+    assert sorted(parameters) == sorted(parameter.nbytes for parameter in module.parameters())
+    gradients = [tensor["bytes"] for tensor in held if tensor["role"] == "gradient"]
+    assert sum(gradients) >= sum(parameters)
+
+
+def test_what_is_on_meta_is_captured_as_what_is_not():
+    module, inputs = classifier()
+    meta = tt.trace(module.to("meta"), tuple(tensor.to("meta") for tensor in inputs), loss=loss, machine="rtx-4090")
+    assert meta.trace.digest == captured().trace.digest
+
+
+def test_meta_without_a_machine_has_no_times():
+    module, inputs = classifier()
+    with pytest.raises(ValueError, match="state the `machine`"):
+        tt.trace(module.to("meta"), tuple(tensor.to("meta") for tensor in inputs), loss=loss)
+
+
+def test_optimizer_state_is_held():
+    module, inputs = classifier()
+    optimizer = torch.optim.Adam(module.parameters())
+    loss(module(*inputs)).backward()
+    optimizer.step()
+    roles = [tensor["role"] for tensor in tt.trace(module, inputs, loss, optimizer, "rtx-4090").trace.tensors]
+    assert roles.count("optimizer_state") == 2 * len(list(module.parameters()))
+
+
+def test_a_graph_that_breaks_is_refused_by_name():
+    class Printing(nn.Linear):
+        def forward(self, x):
+            print("broken")
+            return super().forward(x)
+
+    with pytest.raises(ValueError, match="not one graph"):
+        tt.trace(Printing(4, 4), (torch.randn(2, 4),), loss=loss, machine="rtx-4090")
+
+
+def test_no_gradients_no_trace():
+    module, inputs = classifier()
+    with pytest.raises(ValueError, match="no backward"):
+        tt.trace(module.requires_grad_(False), inputs, loss=loss, machine="rtx-4090")
+
+
+def test_measured_times_are_of_this_device():
+    module, inputs = classifier()
+    capture = tt.trace(module, inputs, loss=loss)
+    assert capture.trace.total_time_ns > 0
+    assert all(op["duration_ns"] > 0 for op in capture.trace.ops)
