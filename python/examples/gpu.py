@@ -40,13 +40,13 @@ def checked(name, size="full", budgets=("80%", "60%", "45%"), **options):
     return found.to_dict(), any(row.step_s for row in found.rows)
 
 
-def beside(name, inner):
+def beside(name):
     """`rivals` of one of the models, with the kernels that PyTorch takes by itself."""
     from tidegate.torch.rivals import rivals
 
     torch.manual_seed(0)
     module, inputs, loss = models.MODELS[name]("full", DEVICE)
-    found = rivals(module, inputs, loss, inner=inner, evaluations=EVALUATIONS)
+    found = rivals(module, inputs, loss, evaluations=EVALUATIONS)
     return found.to_dict(), any(row.step_s for row in found.rows if row.name.startswith("tidegate"))
 
 
@@ -113,13 +113,9 @@ STEPS = [
     ("bert", 120, lambda: checked("bert")),
     ("unet", 120, lambda: checked("unet")),
     ("llama", 120, lambda: checked("llama")),
-    ("rivals-resnet50", 240, lambda: beside("resnet50", "eager")),
-    ("rivals-gpt2", 240, lambda: beside("gpt2", "eager")),
+    ("rivals-resnet50", 240, lambda: beside("resnet50")),
+    ("rivals-gpt2", 240, lambda: beside("gpt2")),
     ("beyond-gpt2", 120, lambda: beyond("gpt2", 16, 0.5)),
-    ("inductor-gpt2", 150, lambda: checked("gpt2", inner="inductor")),
-    ("inductor-resnet50", 150, lambda: checked("resnet50", inner="inductor")),
-    ("rivals-inductor-gpt2", 240, lambda: beside("gpt2", "inductor")),
-    ("rivals-inductor-resnet50", 240, lambda: beside("resnet50", "inductor")),
     ("lstm", 120, lambda: checked("lstm")),
 ]
 

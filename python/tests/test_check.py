@@ -1,5 +1,10 @@
 """`check`: what it finds is what is there, a wrong gradient included, and bad use is refused in words."""
 
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -10,7 +15,8 @@ import tidegate.torch as tt  # noqa: E402
 from tidegate.torch import measure  # noqa: E402
 from tidegate.torch.measure import Subject, SubjectError, difference  # noqa: E402
 
-check_module = __import__("sys").modules["tidegate.torch.check"]
+check_module = sys.modules["tidegate.torch.check"]
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def small(width=64, depth=6):
@@ -120,3 +126,18 @@ def test_figures_are_written_for_people():
     assert [measure.size(n) for n in (512, 2_500, 12_345_678, 5_686_000_000)] == ["512 B", "2.500 kB", "12.346 MB", "5.686 GB"]
     assert [measure.duration(s) for s in (0.0123456, 1.5)] == ["12.346 ms", "1.500 s"]
     assert measure.table([["a", "b"], ["long", "1"]]) == "a     b\nlong  1"
+
+
+def test_the_page_shows_what_its_example_prints(capsys):
+    torch._dynamo.reset()
+    tt.forget_plans()
+    example, shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", (REPOSITORY / "docs/pytorch.md").read_text(), re.DOTALL).groups()
+    exec(example, {})
+    assert capsys.readouterr().out == shown
+
+
+def test_the_example_trains_two_networks_under_plans():
+    call = [sys.executable, "python/examples/train_under_a_plan.py", "resnet50", "gpt2", "--budget", "75%", "--steps", "4"]
+    done = subprocess.run(call, cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("parameters against eager: same bits") == 4

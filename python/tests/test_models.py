@@ -19,9 +19,9 @@ METHODS = {"resnet18": "capuchin", "gpt2": "capuchin", "llama": "capuchin", "une
 BUDGETS = {"resnet18": "85%", "lstm": "90%"}
 
 
-def trained(subject, run, steps=3):
+def trained(subject, run, steps=10):
     """Losses, and everything that the optimizer has left of the model."""
-    optimizer = torch.optim.AdamW(subject.model.parameters(), lr=1e-3)
+    optimizer = torch.optim.SGD(subject.model.parameters(), lr=1e-3, momentum=0.9)
     torch.manual_seed(1)
     losses = []
     for _ in range(steps):

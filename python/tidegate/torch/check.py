@@ -125,7 +125,7 @@ def check(
     """Trains a step of the model under each budget, and puts what came beside eager's and beside what was predicted.
 
     `inputs` are a tuple, or a dict of keywords; `loss` makes a number of the output where that is not the loss itself
-    and has none as `.loss`. Further options are those of the backend, such as `machine` or `inner`. Nothing of the model
+    and has none as `.loss`. Further options are those of the backend, such as `machine` or `method`. Nothing of the model
     changes: gradients are dropped, buffers restored. A budget that no plan fits has its reason in its row.
 
     # Errors

@@ -1,6 +1,6 @@
 """A model under plans beside what PyTorch itself offers to train it in less memory.
 
-    python -m tidegate.torch.rivals MODEL [--budgets 80%,60%,45%] [--inner eager|inductor] [--json FILE]
+    python -m tidegate.torch.rivals MODEL [--budgets 80%,60%,45%] [--json FILE]
 
 MODEL is `FILE.py:FUNCTION` or `MODULE:FUNCTION`, with arguments in brackets: `examples/models.py:resnet50('full','cuda')`.
 The function gives `(module, inputs, loss)` as `check` takes them. All rows are measured in one run on one device and
@@ -137,32 +137,28 @@ def saved_on_cpu(subject: Subject) -> Run:
     return run
 
 
-def partitioned(subject: Subject, inner: str, share: float) -> Run:
+def partitioned(subject: Subject, share: float) -> Run:
     """Compiled, with the partitioner's `activation_memory_budget`; 1 is its default."""
     import torch._functorch.config
     from torch._dynamo import lookup_backend
 
-    compiler = lookup_backend("aot_eager" if inner == "eager" else "inductor")
-
     def backend(module, inputs, **options):
         with torch._functorch.config.patch(activation_memory_budget=share):
-            return compiler(module, inputs, **options)
+            return lookup_backend("aot_eager")(module, inputs, **options)
 
     return subject.compiled(backend)
 
 
-def ways(subject: Subject, inner: str, shares: Iterable[float]) -> dict[str, Callable[[], Run]]:
-    """What is built for each rival, by its name; eager is the first."""
-    found: dict[str, Callable[[], Run]] = {"eager": lambda: subject.forward}
-    if inner == "eager":
-        found["same graph, no plan"] = lambda: subject.compiled("aot_eager_default_partitioner")
-    found["torch.compile"] = lambda: partitioned(subject, inner, 1.0)
-    for share in shares:
-        found[f"activation_memory_budget {share:g}"] = lambda share=share: partitioned(subject, inner, share)
-    if inner == "eager":
-        found["checkpoint per block"] = lambda: checkpointed(subject)
-        found["save_on_cpu"] = lambda: saved_on_cpu(subject)
-    return found
+def ways(subject: Subject, shares: Iterable[float]) -> dict[str, Callable[[], Run]]:
+    """What is built for each rival, by its name; eager is the first. All run the ops that eager runs, none fuses them."""
+    return {
+        "eager": lambda: subject.forward,
+        "aot_eager, all saved": lambda: subject.compiled("aot_eager_default_partitioner"),
+        "aot_eager": lambda: partitioned(subject, 1.0),
+        **{f"activation_memory_budget {share:g}": lambda share=share: partitioned(subject, share) for share in shares},
+        "checkpoint per block": lambda: checkpointed(subject),
+        "save_on_cpu": lambda: saved_on_cpu(subject),
+    }
 
 
 def rivals(
@@ -170,7 +166,6 @@ def rivals(
     inputs,
     loss: Callable | None = None,
     budgets: Iterable[str | int] = ("80%", "60%", "45%"),
-    inner: str = "eager",
     shares: Iterable[float] = SHARES,
     rounds: int = 3,
     steps: int = 5,
@@ -200,14 +195,14 @@ def rivals(
 
     def ours(row: Row, budget: str | int):
         def build() -> Run:
-            run, said = planned(subject, {**options, "inner": inner, "budget": budget})
+            run, said = planned(subject, {**options, "budget": budget})
             row.predicted_s, row.planned_peak_bytes = said.predicted_s, said.peak_bytes
             return run
 
         add(row, build)
 
     with many_graphs():
-        for name, build in ways(subject, inner, shares).items():
+        for name, build in ways(subject, shares).items():
             add(Row(name), build)
         eager = rows[0].peak_bytes
         for rival in list(rows[1:]):
@@ -221,7 +216,7 @@ def rivals(
             row.step_s, row.spread_s = found.median_s, found.spread_s
     subject.restore()
     device = torch.cuda.get_device_name(subject.device) if subject.device.type == "cuda" else "the processor"
-    title = f"{type(model).__name__} on {device}, PyTorch {torch.__version__}, inner {inner}, {rounds} rounds of {steps} steps"
+    title = f"{type(model).__name__} on {device}, PyTorch {torch.__version__}, {rounds} rounds of {steps} steps"
     return Rivals(title, noise, rows)
 
 
@@ -257,7 +252,6 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("model", metavar="MODEL", help="FILE.py:FUNCTION or MODULE:FUNCTION, perhaps with (arguments)")
     parser.add_argument("--budgets", default="80%,60%,45%", help="shares or sizes, with commas between [80%%,60%%,45%%]")
-    parser.add_argument("--inner", choices=("eager", "inductor"), default="eager", help="what runs the graphs [eager]")
     parser.add_argument("--machine", help="the machine that is planned for [the one at hand]")
     parser.add_argument("--rounds", type=int, default=3, help="how often the rows take turns [3]")
     parser.add_argument("--steps", type=int, default=5, help="steps of each turn [5]")
@@ -268,7 +262,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         module, inputs, loss = made(given.model)
         budgets = [budget for budget in given.budgets.split(",") if budget]
-        found = rivals(module, inputs, loss, budgets, given.inner, rounds=given.rounds, steps=given.steps, **options)
+        found = rivals(module, inputs, loss, budgets, rounds=given.rounds, steps=given.steps, **options)
     except (ValueError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
