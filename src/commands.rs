@@ -5,6 +5,7 @@ mod bench;
 mod check;
 pub mod compare;
 mod epochs;
+mod explain;
 mod export;
 pub mod fit;
 mod frontier;
@@ -31,6 +32,7 @@ use crate::exit::Result;
 pub enum Command {
     Plan(plan::Args),
     Compare(compare::Args),
+    Explain(explain::Args),
     Epochs(epochs::Args),
     Frontier(frontier::Args),
     Largest(largest::Args),
@@ -58,6 +60,7 @@ impl Command {
         match self {
             Self::Plan(args) => plan::run(&args),
             Self::Compare(args) => compare::run(&args),
+            Self::Explain(args) => explain::run(&args),
             Self::Epochs(args) => epochs::run(&args),
             Self::Frontier(args) => frontier::run(&args),
             Self::Largest(args) => largest::run(&args),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use experiments::recipes::{modelled, recipe};
-use networks::{Activation, NetworkOptions, Optimizer};
+use networks::{Activation, Extents, Lora, NetworkOptions, Optimizer};
 use schema::{Dtype, Framework, Machine, Recipe, Trace};
 
 use crate::exit::{Result, usage};
@@ -39,9 +39,42 @@ pub struct NetworkArgs {
     #[arg(long, value_name = "TYPE")]
     pub dtype: Option<String>,
 
-    /// Optimizer: none, sgd, momentum, or adam (adamw keeps and updates as much)
+    /// Optimizer: none, sgd, momentum, adam (adamw keeps and updates as much) or adam-8bit
     #[arg(long, value_name = "NAME")]
     pub optimizer: Option<String>,
+
+    /// Parameters of 16 bits have no copy of 32 bits, and the optimizer's state has 16
+    #[arg(long)]
+    pub no_master_weights: bool,
+
+    /// Passes that the batch goes in, one after another, whose gradients are added up
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub accumulate: Option<u32>,
+
+    /// Low-rank adaptation in place of training parameters: its rank, and the layers that it is
+    /// beside, such as 16 (of q and v) or 16:q,k,v,out
+    #[arg(long, value_name = "RANK[:LAYERS]", value_parser = lora)]
+    pub lora: Option<Lora>,
+
+    /// Blocks of a transformer
+    #[arg(long, value_name = "COUNT")]
+    pub layers: Option<u32>,
+
+    /// Features of a transformer's tokens
+    #[arg(long, value_name = "COUNT")]
+    pub hidden: Option<u32>,
+
+    /// Heads of a transformer's attention
+    #[arg(long, value_name = "COUNT")]
+    pub heads: Option<u32>,
+
+    /// Heads of keys and values
+    #[arg(long, value_name = "COUNT")]
+    pub kv_heads: Option<u32>,
+
+    /// Rows of a transformer's table of words
+    #[arg(long, value_name = "COUNT")]
+    pub vocab: Option<u32>,
 
     /// ReLU and additions write a tensor of their own, not over their input
     #[arg(long)]
@@ -77,6 +110,13 @@ fn image(text: &str) -> std::result::Result<[u32; 2], String> {
     }
 }
 
+fn lora(text: &str) -> std::result::Result<Lora, String> {
+    let (rank, targets) = text.split_once(':').unwrap_or((text, "q,v"));
+    let targets = targets.split(',').map(String::from).collect();
+    let rank = rank.parse().map_err(|_| "write a rank, such as 16 or 16:q,k,v,out")?;
+    Ok(Lora { rank, targets })
+}
+
 impl NetworkArgs {
     pub fn options(&self, batch: u32) -> Result<NetworkOptions> {
         let known = |what: &str, name: &str, all: &str| {
@@ -102,7 +142,7 @@ impl NetworkArgs {
                 .transpose()?,
             optimizer: (self.optimizer.as_deref())
                 .map(|name| {
-                    let all = "none, sgd, momentum, adam or adamw";
+                    let all = "none, sgd, momentum, adam, adamw or adam-8bit";
                     Optimizer::from_name(name).ok_or_else(|| known("optimizer", name, all))
                 })
                 .transpose()?,
@@ -110,6 +150,16 @@ impl NetworkArgs {
             pool_indices: self.pool_indices,
             fused_attention: !self.unfused_attention,
             progress: self.progress.unwrap_or(defaults.progress),
+            accumulate: self.accumulate.unwrap_or(defaults.accumulate),
+            master_weights: !self.no_master_weights,
+            extents: Extents {
+                layers: self.layers,
+                hidden: self.hidden,
+                heads: self.heads,
+                kv_heads: self.kv_heads,
+                vocab: self.vocab,
+            },
+            lora: self.lora.clone(),
         })
     }
 

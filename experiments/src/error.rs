@@ -85,6 +85,15 @@ pub enum Error {
     /// There is no method of a name; what to write instead.
     #[error("there is no method `{0}`: {1}")]
     NoMethod(String, String),
+    /// A policy names an op or module that the trace does not have; what to write instead.
+    #[error("the policy names no {0} of the trace: there is no {0} `{1}`: {2}")]
+    NotInTrace(&'static str, String, String),
+    /// Two ops of a trace have one key, and a plan treats them differently.
+    #[error(
+        "several ops are called `{0}`, which a plan treats differently: give each op of the trace a `key` \
+         of its own, or export --to modules"
+    )]
+    SameKey(String),
     /// An option names something twice.
     #[error("{0} names `{1}` twice")]
     Twice(&'static str, String),
@@ -235,6 +244,12 @@ pub enum Error {
     /// A file that is no comparison.
     #[error("{} is not a comparison", .0.display())]
     NoComparison(PathBuf, #[source] serde_json::Error),
+    /// A file that is no explanation.
+    #[error("{} is not what `explain --format json` printed", .0.display())]
+    NoExplanation(PathBuf, #[source] serde_json::Error),
+    /// A plan whose trace is nowhere to be found.
+    #[error("{}: its trace is not bundled: name it with --trace", .0.display())]
+    NoTraceOfPlan(PathBuf),
     /// A table of results or of zeros that cannot be read.
     #[error(transparent)]
     StudyTable(TableError),

@@ -9,7 +9,7 @@ use schema::{
 };
 use serde::Deserialize;
 
-use crate::sources::{extension, read_network};
+use crate::sources::{is_file, read_network};
 use crate::{Error, Result};
 
 /// Learning rate where nobody chose one: small enough that networks without normalisations, on one
@@ -21,7 +21,7 @@ const LEARNING_RATE: f32 = 1e-3;
 /// # Errors
 /// If the file cannot be read.
 pub fn recipe(network: &str, conventions: Framework, options: NetworkOptions) -> Result<Recipe> {
-    let file = extension(network).map(|_| read_bytes(Path::new(network))).transpose()?;
+    let file = is_file(network).then(|| read_bytes(Path::new(network))).transpose()?;
     let file = file.map(|bytes| Digest::of_bytes(&bytes));
     Ok(Recipe { network: network.to_string(), file, conventions, options })
 }
@@ -72,6 +72,70 @@ pub fn modelled(recipe: &Recipe, machine: &Machine, efficiencies: Option<&Path>)
     Ok(trace)
 }
 
+/// A recipe's network in a sentence: its parameters and what is chosen about them, what it is given, and what
+/// the machine has no units for.
+///
+/// # Errors
+/// If the network cannot be had.
+pub fn description(recipe: &Recipe, machine: &Machine) -> Result<String> {
+    let network = described(recipe)?;
+    let options = network.options();
+    let mut parts = vec![format!("{} parameters", in_groups(network.parameter_count()))];
+    if options.lora.is_some() {
+        parts.push(format!("{} of them trained", in_groups(network.trained_count())));
+    }
+    let dtype = match recipe.conventions {
+        Framework::Pytorch => network.dtype(),
+        Framework::Tidegate => options.dtype.unwrap_or(Dtype::F32),
+    };
+    let master = dtype != Dtype::F32 && network.optimizer() != Optimizer::None;
+    let with = match options.master_weights {
+        true if master && recipe.conventions == Framework::Pytorch => {
+            " with a copy of f32 to update"
+        }
+        _ => "",
+    };
+    parts.push(format!("{}{with}", dtype.name()));
+    parts.push(match network.optimizer() {
+        Optimizer::None => "no optimizer".into(),
+        optimizer => optimizer.name().into(),
+    });
+    let given = network.graph().first().map_or(&[][..], |input| &input.shape[1..]);
+    parts.push(match given {
+        [tokens] => format!("{tokens} tokens a sample"),
+        extents => {
+            extents.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ") + " a sample"
+        }
+    });
+    if options.accumulate > 1 {
+        parts.push(format!("{} passes of {}", options.accumulate, network.batch()));
+    }
+    let mut text = format!("{}: {}", network.name(), parts.join(", "));
+    if dtype == Dtype::Bf16 && lacks_bf16(machine) {
+        text += &format!(
+            "
+{} has no units for bf16, which PyTorch emulates there at the speed of f32 or worse: times are              those of f16, which --dtype f16 is",
+            machine.device.name
+        );
+    }
+    Ok(text)
+}
+
+/// Whether a machine's GPU is older than NVIDIA's Ampere, the first of theirs with units for bf16.
+pub(crate) fn lacks_bf16(machine: &Machine) -> bool {
+    const OLDER: [&str; 6] = ["P100", "V100", "Titan V", "TITAN V", " T4", "2080"];
+    OLDER.iter().any(|name| machine.device.name.contains(name))
+}
+
+/// A whole number with its thousands apart.
+fn in_groups(number: u64) -> String {
+    let digits = number.to_string();
+    let first = (digits.len() + 2) % 3 + 1;
+    let (head, tail) = digits.split_at(first);
+    let groups = tail.as_bytes().chunks(3).map(|group| String::from_utf8_lossy(group).into_owned());
+    std::iter::once(head.to_string()).chain(groups).collect::<Vec<_>>().join(",")
+}
+
 /// A network's options under the names that they have on the command line: in files of recordings,
 /// and in documents of versions that knew no recipes.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -116,6 +180,8 @@ impl StatedOptions {
             pool_indices: self.pool_indices,
             fused_attention: !self.unfused_attention,
             progress: self.progress.unwrap_or(NetworkOptions::default().progress),
+            // What documents of that age knew nothing of.
+            ..NetworkOptions::default()
         }
     }
 

@@ -4,16 +4,18 @@ mod study;
 
 use std::path::{Path, PathBuf};
 
+use planner::{Limits, NoMonitor};
 use profiler::import::InPlaceOps;
-use reports::{Comparison, Report, Run, Setting};
+use reports::{Comparison, Explanation, Report, Run, Setting};
 use schema::file::read_text;
 use schema::{Bytes, BytesPerSec, Document, Plan, Timeline, Trace};
 use simulator::{check_contract, predict, prove};
 
+use crate::explain::{Subject, explain};
 use crate::plan_trace::{own_trace, trace_of};
 use crate::sources::read_trace;
 use crate::tables::read_parquet;
-use crate::{Error, Result};
+use crate::{Conditions, Error, Inputs, Result};
 
 /// A copy as large as the largest tensors: what a link's bandwidth is called.
 const LARGE_COPY: Bytes = Bytes(256 << 20);
@@ -45,7 +47,7 @@ impl<'a> Traces<'a> {
     /// The trace of a timeline: that of a plan before it, one that is named, or a bundled one.
     fn of_timeline(&self, timeline: &Timeline) -> Option<Trace> {
         let is_it = |trace: &Trace| trace.digest() == timeline.trace.digest;
-        let named = self.names.iter().filter_map(|name| read_trace(name, self.in_place).ok());
+        let named = self.names.iter().filter_map(|name| read_trace(name, self.in_place, None).ok());
         let bundled = scenarios::traces().filter_map(|name| scenarios::trace(name).ok());
         self.found.iter().cloned().chain(named).chain(bundled).find(is_it)
     }
@@ -77,7 +79,16 @@ pub fn add(input: &Path, traces: &mut Traces, report: &mut Report) -> Result<()>
                 check_contract(&plan, trace)?;
             }
             let timeline = predict(&plan, trace.as_ref());
+            // With several plans the tables below are the better place.
+            if report.explanations.is_empty() {
+                report.explanations.extend(explained(&plan, trace.as_ref())?);
+            }
             report.runs.push(Run { timeline, plan: Some(plan), trace });
+        }
+        None if header.explains.is_some() => {
+            let explanation = serde_json::from_str(&text);
+            let not = |error| Error::NoExplanation(input.into(), error);
+            report.explanations.push(explanation.map_err(not)?);
         }
         None if header.in_core.is_some() && header.methods.is_some() => {
             let comparison: Comparison = serde_json::from_str(&text)
@@ -123,7 +134,20 @@ fn study_table(input: &Path) -> Result<Option<PathBuf>> {
 struct Header {
     format: Option<String>,
     in_core: Option<serde::de::IgnoredAny>,
+    explains: Option<serde::de::IgnoredAny>,
     methods: Option<serde::de::IgnoredAny>,
+}
+
+/// What a plan's memory is made of, where its machine is a bundled one that has not changed since.
+fn explained(plan: &Plan, trace: Option<&Trace>) -> Result<Option<Explanation>> {
+    let machine = scenarios::machine(&plan.machine.name).ok();
+    let machine = machine.filter(|machine| machine.digest() == plan.machine.digest);
+    let Some((trace, machine)) = trace.cloned().zip(machine) else { return Ok(None) };
+    let about = format!("planned within {}", plan.budget);
+    let conditions = Conditions::new(Limits::default(), None);
+    let asked = [plan.trace.name.as_str(), plan.machine.name.as_str()];
+    let inputs = Inputs::new((trace, about), machine, None, conditions);
+    explain(&Subject::Plan(plan), &inputs, asked, &NoMonitor).map(Some)
 }
 
 /// The bandwidth from host to device of a comparison's machine, where it is a bundled one that has

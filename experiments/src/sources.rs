@@ -6,7 +6,7 @@ use networks::suggest::instead;
 use networks::{Network, NetworkOptions};
 use profiler::import::{ImportOptions, InPlaceOps};
 use schema::file::{FileError, read_bytes, read_text};
-use schema::{Document, Machine, Trace};
+use schema::{Document, Machine, Trace, Untimed};
 
 use crate::{Error, Result};
 
@@ -21,10 +21,11 @@ pub fn is_bundled(name: &str) -> bool {
 const FAMILY: &str = "family:";
 
 /// A bundled trace, a trace file, a recording, or a made-up trace such as `family:u-shaped:seed=7`.
+/// Where ops of a file say no times, these are modelled for the machine.
 ///
 /// # Errors
-/// If there is none of this name, or it cannot be read.
-pub fn read_trace(name: &str, in_place: InPlaceOps) -> Result<Trace> {
+/// If there is none of this name, it cannot be read, or times lack and there is no machine.
+pub fn read_trace(name: &str, in_place: InPlaceOps, machine: Option<&Machine>) -> Result<Trace> {
     if scenarios::traces().any(|bundled| bundled == name) {
         return Ok(scenarios::trace(name)?);
     }
@@ -52,7 +53,9 @@ pub fn read_trace(name: &str, in_place: InPlaceOps) -> Result<Trace> {
                 path: path.to_path_buf(),
                 source: std::io::Error::new(std::io::ErrorKind::InvalidData, why),
             })?;
-            Ok(Trace::from_json(text, path)?)
+            let Some(machine) = machine else { return Ok(Trace::from_json(text, path)?) };
+            let untimed = Untimed::from_json(text, path)?;
+            Ok(scenarios::modelled_times(untimed, machine)?)
         }
     }
 }
@@ -82,8 +85,12 @@ pub fn read_machine(name: &str) -> Result<Machine> {
 
 /// Whether a name is that of a bundled network, or of a file that describes one.
 pub fn is_network(name: &str) -> bool {
-    networks::networks().any(|network| network.name == name)
-        || matches!(extension(name), Some("toml" | "onnx"))
+    networks::networks().any(|network| network.name == name) || is_file(name)
+}
+
+/// Whether a name is that of a file that describes a network.
+pub(crate) fn is_file(name: &str) -> bool {
+    matches!(extension(name), Some("toml" | "onnx"))
 }
 
 /// A bundled network, or one from a TOML or ONNX file.
@@ -99,6 +106,6 @@ pub fn read_network(name: &str, options: &NetworkOptions) -> Result<Network> {
     })
 }
 
-pub(crate) fn extension(name: &str) -> Option<&str> {
+fn extension(name: &str) -> Option<&str> {
     Path::new(name).extension().and_then(|extension| extension.to_str())
 }

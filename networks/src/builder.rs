@@ -35,6 +35,11 @@ impl Builder {
         if options.batch == 0 {
             return wrong("batch", "is 0: train on at least 1 sample");
         }
+        let passes = options.accumulate;
+        if passes == 0 || passes > 1024 || !options.batch.is_multiple_of(passes) {
+            let why = "divides the batch into equal passes, at most 1024: choose a divisor";
+            return wrong("accumulate", why);
+        }
         if !(0.0..=1.0).contains(&options.progress) {
             return wrong("progress", "is a share of the training from 0 to 1");
         }
@@ -44,7 +49,7 @@ impl Builder {
         }
         let network = Network {
             name: name.to_string(),
-            batch: options.batch,
+            batch: options.batch / passes,
             dtype,
             optimizer: options.optimizer.unwrap_or(optimizer),
             options: options.clone(),

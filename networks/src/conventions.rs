@@ -2,7 +2,7 @@
 
 use schema::Dtype;
 
-use super::layer::{Compute, Layer};
+use super::layer::{Compute, Layer, Network};
 use super::options::{NetworkOptions, Optimizer};
 use super::tape::Part;
 
@@ -114,14 +114,22 @@ impl Conventions {
         }
     }
 
-    /// What the optimizer keeps for a parameter of so many elements: its name and its figures.
-    pub(crate) fn state(&self, optimizer: Optimizer, dtype: Dtype, elements: u64) -> (&str, u64) {
+    /// What the optimizer keeps for a parameter of so many elements: its name, and its figures or, where they
+    /// have other than 32 bits, how many of 32 take as much.
+    pub(crate) fn state(&self, network: &Network, elements: u64) -> (&str, u64) {
+        let optimizer = network.optimizer;
         let moments = elements.saturating_mul(optimizer.moments());
         match (self.uniform, optimizer) {
-            // A copy of 32 bits where parameters have fewer.
             (true, _) => {
-                let master = if dtype == Dtype::F32 { 0 } else { elements };
-                ("optimizer", moments.saturating_add(master))
+                let narrow = network.dtype != Dtype::F32;
+                let master = network.options.master_weights && narrow;
+                let moments = match optimizer {
+                    Optimizer::Adam8bit => (moments + moments.div_ceil(256) * 4).div_ceil(4),
+                    _ if narrow && !master => moments.div_ceil(2),
+                    _ => moments,
+                };
+                // A copy of 32 bits where parameters have fewer.
+                ("optimizer", moments.saturating_add(if master { elements } else { 0 }))
             }
             // Adam counts its steps in a cell of their own.
             (false, Optimizer::Adam) => ("moments", moments.saturating_add(1)),

@@ -7,13 +7,14 @@ use schema::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::accumulate::accumulated;
 use super::class::Class;
 use super::conventions::Conventions;
 use super::error::NetworkError;
 use super::layer::Network;
 use super::sparsity::of_layers;
 use super::tape::{Measured, Tape};
-use super::work::Work;
+use super::work::{Costs, Work};
 
 /// What share of a device's peak figures a class of ops reaches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -176,6 +177,17 @@ pub fn modelled_trace_of<K>(
     // After the check, which makes sure that sums of times are in range.
     let works: Vec<Work> = tape.ops().iter().map(|op| op.work).collect();
     trace.provenance.notes = notes(network, &trace.ops, &works, efficiencies);
+    let passes = network.options.accumulate;
+    if passes > 1 {
+        let costs = Costs { network, by: &Conventions::PYTORCH };
+        let width = network.dtype.bytes();
+        let add =
+            |bytes: u64| efficiencies.time(&costs.sum(bytes / width, 2), &machine.device.compute);
+        trace = accumulated(trace, passes, add);
+        if let Err(why) = trace.check() {
+            return Err(NetworkError::Invalid { network: network.name.clone(), why });
+        }
+    }
     Ok(trace)
 }
 

@@ -6,6 +6,7 @@ mod inception;
 mod mobilenet;
 mod plain;
 mod resnet;
+mod sizes;
 mod squeezenet;
 mod transformers;
 mod unet;
@@ -16,8 +17,8 @@ pub(super) use inception::inception_v4;
 pub(super) use mobilenet::{mobilenet_v1, mobilenet_v2};
 pub(super) use plain::{alexnet, plain20, vgg16};
 pub(super) use resnet::{resnet, resnet_small, resnext101_3d};
+pub(super) use sizes::TRANSFORMERS;
 pub(super) use squeezenet::squeezenet;
-pub(super) use transformers::*;
 pub(super) use unet::unet;
 
 use schema::Dtype;

@@ -4,6 +4,9 @@ use schema::Dtype;
 
 use super::options::{Activation, NetworkOptions, Optimizer};
 
+/// What the names of layers contain that low-rank adaptation adds.
+pub(crate) const LORA: &str = ".lora_";
+
 /// A layer of the network that is being built, in the order of building.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LayerId(pub(crate) usize);
@@ -191,7 +194,7 @@ impl Network {
         &self.name
     }
 
-    /// Samples per iteration.
+    /// Samples that go through it at once: the batch, or of one pass where it goes in several.
     pub fn batch(&self) -> u32 {
         self.batch
     }
@@ -217,9 +220,24 @@ impl Network {
         &self.parameters
     }
 
-    /// Trainable figures.
+    /// All figures of parameters.
     pub fn parameter_count(&self) -> u64 {
         self.parameters.iter().map(|parameter| parameter.elements).sum()
+    }
+
+    /// Those that are trained: all but what low-rank adaptation leaves as it is.
+    pub fn trained_count(&self) -> u64 {
+        let trained = (0..self.parameters.len()).filter(|parameter| !self.is_frozen(*parameter));
+        trained.map(|parameter| self.parameters[parameter].elements).sum()
+    }
+
+    /// What was chosen about it.
+    pub fn options(&self) -> &NetworkOptions {
+        &self.options
+    }
+
+    pub(crate) fn is_frozen(&self, parameter: usize) -> bool {
+        self.options.lora.is_some() && !self.parameters[parameter].name.contains(LORA)
     }
 
     /// Name and output shape (batch first) of each layer, in the order of execution.

@@ -7,6 +7,7 @@
 //! value: [`Conventions`]. [`modelled_trace`] gives the ops of a tape times by a machine's
 //! roofline; the runtime gives them kernels.
 
+mod accumulate;
 mod builder;
 mod class;
 mod conventions;
@@ -40,7 +41,7 @@ pub use layer::{LayerId, Network, Window};
 pub use lower::{Lowered, SEED_CELLS};
 pub use onnx::network_from_onnx;
 pub use registry::{NetworkInfo, network, networks};
-pub use schema::{Activation, NetworkOptions, Optimizer};
+pub use schema::{Activation, Extents, Lora, NetworkOptions, Optimizer};
 pub use sparsity::sparsity;
 pub use tape::{Measured, Op, Part, Step, Tape, Tensor};
 pub use toml_file::network_from_toml;

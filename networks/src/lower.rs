@@ -158,6 +158,7 @@ impl<'a> Lowering<'a> {
         };
         let of = &self.network.parameters[parameter];
         let value = self.constant(of.name.clone(), of.elements, Role::Parameter, initial);
+        self.trained[value] = !self.network.is_frozen(parameter);
         self.parameters[parameter] = Some(value);
     }
 

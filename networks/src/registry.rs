@@ -1,7 +1,7 @@
 //! The networks that come with tidegate, by name.
 
 use super::error::NetworkError;
-use super::families::{self, Data};
+use super::families::{self, Data, TRANSFORMERS};
 use super::layer::Network;
 use super::options::NetworkOptions;
 use crate::suggest::closest;
@@ -13,6 +13,8 @@ pub struct NetworkInfo {
     pub name: &'static str,
     /// What it is, in a few words.
     pub description: &'static str,
+    /// The network that it is another size of: nothing else differs.
+    pub size_of: Option<&'static str>,
 }
 
 struct Entry {
@@ -28,7 +30,7 @@ const fn entry(
     takes: &'static [&'static str],
     build: fn(&str, &NetworkOptions) -> Result<Network, NetworkError>,
 ) -> Entry {
-    Entry { info: NetworkInfo { name, description }, build, takes }
+    Entry { info: NetworkInfo { name, description, size_of: None }, build, takes }
 }
 
 const IMAGES: &[&str] = &["activation", "image"];
@@ -39,27 +41,9 @@ const ENTRIES: &[Entry] = &[
     entry("alexnet-cifar10", "AlexNet, CIFAR10", IMAGES, |n, o| {
         families::alexnet(n, o, Data::Cifar10)
     }),
-    entry("bert-large", "BERT-Large, masked words, 512 tokens", &["sequence"], |n, o| {
-        families::bert(n, o, &families::BERT_LARGE)
-    }),
-    entry("bert-tiny", "BERT-Tiny, masked words, 512 tokens", &["sequence"], |n, o| {
-        families::bert(n, o, &families::BERT_TINY)
-    }),
     entry("densenet121", "DenseNet-121, ImageNet", IMAGES, families::densenet121),
     entry("efficientnet-b0", "EfficientNet-B0, ImageNet", IMAGES, families::efficientnet_b0),
-    entry(
-        "gpt2-characters",
-        "GPT-2 of six layers for characters, 256 tokens",
-        &["sequence"],
-        |n, o| families::gpt2(n, o, &families::GPT2_CHARACTERS),
-    ),
-    entry("gpt2-xl", "GPT-2 XL, 1024 tokens", &["sequence"], |n, o| {
-        families::gpt2(n, o, &families::GPT2_XL)
-    }),
     entry("inceptionv4", "Inception v4, ImageNet, 299 x 299", IMAGES, families::inception_v4),
-    entry("llama3-8b", "Llama 3 8B, 8192 tokens", &["sequence"], |n, o| {
-        families::llama(n, o, &families::LLAMA3_8B)
-    }),
     entry("mobilenet-v1", "MobileNet v1, ImageNet", IMAGES, |n, o| {
         families::mobilenet_v1(n, o, Data::ImageNet)
     }),
@@ -101,26 +85,18 @@ const ENTRIES: &[Entry] = &[
     entry("squeezenet-cifar10", "SqueezeNet 1.1, CIFAR10", IMAGES, |n, o| {
         families::squeezenet(n, o, Data::Cifar10)
     }),
-    entry(
-        "stories260k",
-        "Llama of 260 thousand parameters that tells stories, 512 tokens",
-        &["sequence"],
-        |n, o| families::llama(n, o, &families::STORIES_260K),
-    ),
     entry("unet", "U-Net with bilinear up-sampling, 512 x 512", IMAGES, families::unet),
     entry("vgg16", "VGG16, ImageNet", IMAGES, |n, o| families::vgg16(n, o, Data::ImageNet)),
     entry("vgg16-cifar10", "VGG16, CIFAR10", IMAGES, |n, o| families::vgg16(n, o, Data::Cifar10)),
-    entry("vit-l16", "ViT-L/16, 224 x 224", &["image"], |n, o| {
-        families::vit(n, o, &families::VIT_L16)
-    }),
-    entry("vit-ti16", "ViT-Ti/16, 224 x 224", &["image"], |n, o| {
-        families::vit(n, o, &families::VIT_TI16)
-    }),
 ];
 
 /// The networks that come with tidegate, by ascending name.
 pub fn networks() -> impl Iterator<Item = NetworkInfo> {
-    ENTRIES.iter().map(|entry| entry.info)
+    let transformers = TRANSFORMERS.iter().map(|one| one.info);
+    let mut all: Vec<NetworkInfo> =
+        ENTRIES.iter().map(|entry| entry.info).chain(transformers).collect();
+    all.sort_by_key(|info| info.name);
+    all.into_iter()
 }
 
 /// The network of a name, under some options.
@@ -129,20 +105,36 @@ pub fn networks() -> impl Iterator<Item = NetworkInfo> {
 /// Where there is no such network, or it does not have an option that is chosen, or the options
 /// make it larger than any machine or too small for its layers.
 pub fn network(name: &str, options: &NetworkOptions) -> Result<Network, NetworkError> {
-    let Some(entry) = ENTRIES.iter().find(|entry| entry.info.name == name) else {
-        let known: Vec<String> = networks().map(|info| info.name.to_string()).collect();
-        let (name, closest) = (name.to_string(), closest(name, &known));
-        return Err(NetworkError::Unknown { name, closest, known });
-    };
+    if let Some(entry) = ENTRIES.iter().find(|entry| entry.info.name == name) {
+        refuse_others(name, options, entry.takes)?;
+        return (entry.build)(name, options);
+    }
+    if let Some(one) = TRANSFORMERS.iter().find(|one| one.info.name == name) {
+        refuse_others(name, options, one.family.takes())?;
+        return one.family.build(name, options, &one.size);
+    }
+    let known: Vec<String> = networks().map(|info| info.name.to_string()).collect();
+    let (name, closest) = (name.to_string(), closest(name, &known));
+    Err(NetworkError::Unknown { name, closest, known })
+}
+
+/// Refuses options that a network does not take.
+fn refuse_others(name: &str, o: &NetworkOptions, takes: &[&str]) -> Result<(), NetworkError> {
     let chosen = [
-        ("activation", options.activation.is_some()),
-        ("image", options.image.is_some()),
-        ("frames", options.frames.is_some()),
-        ("sequence", options.sequence.is_some()),
+        ("activation", o.activation.is_some()),
+        ("image", o.image.is_some()),
+        ("frames", o.frames.is_some()),
+        ("sequence", o.sequence.is_some()),
+        ("layers", o.extents.layers.is_some()),
+        ("hidden", o.extents.hidden.is_some()),
+        ("heads", o.extents.heads.is_some()),
+        ("kv-heads", o.extents.kv_heads.is_some()),
+        ("vocab", o.extents.vocab.is_some()),
+        ("lora", o.lora.is_some()),
     ];
     for (option, chosen) in chosen {
-        if chosen && !entry.takes.contains(&option) {
-            let why = match entry.takes {
+        if chosen && !takes.contains(&option) {
+            let why = match takes {
                 [] => "is no option of this network: leave it away".to_string(),
                 takes => {
                     format!("is no option of this network, which takes {}", takes.join(", "))
@@ -151,5 +143,5 @@ pub fn network(name: &str, options: &NetworkOptions) -> Result<Network, NetworkE
             return Err(NetworkError::Option { network: name.to_string(), option, why });
         }
     }
-    (entry.build)(name, options)
+    Ok(())
 }

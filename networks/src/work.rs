@@ -344,13 +344,19 @@ impl Costs<'_> {
     pub fn update(&self, count: u64) -> Work {
         let network = self.network;
         let width = if self.by.uniform { network.dtype.bytes() } else { 4 };
-        let master = if width == 4 { 0 } else { 4 };
-        let state = 4 * network.optimizer.moments() + master;
+        let narrow = width < 4;
+        let master = if narrow && network.options.master_weights { 4 } else { 0 };
+        let moment = match network.optimizer {
+            Optimizer::Adam8bit => 1,
+            _ if narrow && master == 0 => 2,
+            _ => 4,
+        };
+        let state = moment * network.optimizer.moments() + master;
         let flops = match network.optimizer {
             Optimizer::None => 0,
             Optimizer::Sgd => 2,
             Optimizer::Momentum => 4,
-            Optimizer::Adam => 12,
+            Optimizer::Adam | Optimizer::Adam8bit => 12,
         };
         let bytes = count.saturating_mul(3 * width + 2 * state);
         Work::new(OpKind::Optimizer, Class::Optimizer, count.saturating_mul(flops), bytes)

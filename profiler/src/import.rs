@@ -23,6 +23,7 @@ mod json;
 mod kineto;
 mod op_kind;
 mod opgraph;
+mod reserved;
 mod snapshot;
 mod storages;
 mod unpack;

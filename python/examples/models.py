@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 
-def _vision(module, size, device, batch, image, classes):
+def _vision(module, device, batch, image, classes):
     """A classifier of images, with what it is trained on."""
     images = torch.randn(batch, 3, image, image, device=device)
     labels = torch.randint(0, classes, (batch,), device=device)
@@ -21,7 +21,7 @@ def torchvision_model(name, batch, image=224, device="cpu"):
     import torchvision
 
     module = getattr(torchvision.models, name)(weights=None)
-    return _vision(module, "full", device, batch, image, 1000)
+    return _vision(module, device, batch, image, 1000)
 
 
 def resnet18(size="tiny", device="cpu", batch=None):
@@ -29,7 +29,10 @@ def resnet18(size="tiny", device="cpu", batch=None):
 
     if size == "full":
         return torchvision_model("resnet18", batch or 128, device=device)
-    return _vision(ResNet(BasicBlock, [2, 2, 2, 2], num_classes=10), size, device, batch or 16, 64, 10)
+    module = ResNet(BasicBlock, [2, 2, 2, 2])
+    # Without its last stage, whose parameters would outweigh all activations at this size.
+    module.layer4, module.fc = nn.Identity(), nn.Linear(256, 10)
+    return _vision(module, device, batch or 16, 64, 10)
 
 
 def resnet50(size="tiny", device="cpu", batch=None):
@@ -39,7 +42,7 @@ def resnet50(size="tiny", device="cpu", batch=None):
         return torchvision_model("resnet50", batch or 64, device=device)
     # Narrow inside its blocks, so that activations outweigh parameters as they do at full size.
     module = ResNet(Bottleneck, [3, 4, 6, 3], num_classes=10, width_per_group=16)
-    return _vision(module, size, device, batch or 8, 64, 10)
+    return _vision(module, device, batch or 8, 64, 10)
 
 
 def vit(size="tiny", device="cpu", batch=None):
@@ -48,12 +51,14 @@ def vit(size="tiny", device="cpu", batch=None):
     if size == "full":
         return torchvision_model("vit_b_16", batch or 64, device=device)
     module = VisionTransformer(32, 4, 3, 4, 64, 256, dropout=0.1, num_classes=10)
-    return _vision(module, size, device, batch or 8, 32, 10)
+    return _vision(module, device, batch or 8, 32, 10)
 
 
 def language(config, model, batch, length, device="cpu"):
     """A language model of transformers', whose loss is in its output."""
     module = model(config)
+    # Where this is not known, transformers warns inside of the loss, which breaks the graph in two.
+    module.loss_type = module.loss_type or "ForCausalLM"
     tokens = torch.randint(0, config.vocab_size, (batch, length), device=device)
     return module.to(device).train(), {"input_ids": tokens, "labels": tokens}, lambda output: output.loss
 
@@ -92,8 +97,9 @@ def llama(size="tiny", device="cpu", batch=None):
         return language(config, LlamaForCausalLM, batch or 4, 2048, device)
     config = LlamaConfig(
         vocab_size=512, hidden_size=64, intermediate_size=176, num_hidden_layers=3, num_attention_heads=4,
-        num_key_value_heads=2, tie_word_embeddings=True, use_cache=False,
+        num_key_value_heads=2, tie_word_embeddings=True, use_cache=False, attn_implementation="eager",
     )  # fmt: skip
+    # By itself transformers takes another way through attention where a model is compiled, with other bits.
     return language(config, LlamaForCausalLM, batch or 8, 64, device)
 
 
@@ -139,7 +145,7 @@ class WordModel(nn.Module):
     def __init__(self, words, width, layers):
         super().__init__()
         self.embed = nn.Embedding(words, width)
-        self.lstm = nn.LSTM(width, width, layers, batch_first=True, dropout=0.1)
+        self.lstm = nn.LSTM(width, width, layers, batch_first=True)
         self.head = nn.Linear(width, words)
 
     def forward(self, tokens):

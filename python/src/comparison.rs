@@ -1,9 +1,11 @@
 //! Methods side by side.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::documents::plain;
+use crate::errors::wrong;
+use crate::pictures;
 
 /// Methods side by side on one trace, machine and budget.
 #[pyclass(frozen, module = "tidegate")]
@@ -35,6 +37,19 @@ impl Comparison {
         Ok(columns)
     }
 
+    /// The rows as an Arrow stream: `polars.DataFrame(comparison)`, `pyarrow.table(comparison)`.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // Whoever wants other types converts what comes.
+        drop(requested_schema);
+        let stream = crate::arrow::stream(&self.comparison.methods).map_err(wrong)?;
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
     /// A time that no plan within the budget can beat, where one was computed.
     #[getter]
     fn bound_ns(&self) -> Option<u64> {
@@ -55,7 +70,7 @@ impl Comparison {
 
     /// What `tidegate compare --format json` prints.
     fn to_json(&self) -> PyResult<String> {
-        serde_json::to_string(&self.comparison).map_err(crate::errors::wrong)
+        serde_json::to_string(&self.comparison).map_err(wrong)
     }
 
     fn __str__(&self) -> String {
@@ -64,8 +79,8 @@ impl Comparison {
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
         let table = py.import("html")?.call_method1("escape", (self.__str__(),))?;
-        let picture = crate::pictures::overhead(&self.comparison).unwrap_or_default();
-        Ok(format!("<pre>{table}</pre>\n{picture}"))
+        let picture = pictures::overhead(&self.comparison).map(|svg| pictures::image(py, &svg));
+        Ok(format!("<pre>{table}</pre>\n{}", picture.transpose()?.unwrap_or_default()))
     }
 
     fn __len__(&self) -> usize {

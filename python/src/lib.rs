@@ -3,9 +3,11 @@
 //! The Python package around it (`python/tidegate`) holds the signatures with their types and what needs
 //! PyTorch. Everything here is a thin way into the crates that the command uses, too.
 
+mod arrow;
 mod comparison;
 mod documents;
 mod errors;
+mod explanation;
 mod pictures;
 mod plan;
 mod planning;
@@ -22,6 +24,8 @@ mod _native {
     use crate::documents::{Machine, Trace};
     #[pymodule_export]
     use crate::errors::{Error, InputError, PlanError, ProofError};
+    #[pymodule_export]
+    use crate::explanation::{Explanation, explain};
     #[pymodule_export]
     use crate::plan::{Plan, Timeline, simulate, verify};
     #[pymodule_export]

@@ -1,5 +1,6 @@
 //! Plans as pictures: those of a report.
 
+use pyo3::prelude::*;
 use reports::{Comparison, Report, Run, Setting};
 use schema::{Plan, Timeline, Trace};
 
@@ -22,6 +23,12 @@ pub fn memory(timeline: Timeline, plan: &Plan, trace: &Trace) -> Option<String> 
 pub fn overhead(comparison: &Comparison) -> Option<String> {
     let setting = Setting::of(comparison, None);
     figure("overhead", Report { settings: vec![setting], ..Report::default() })
+}
+
+/// A picture as a notebook shows it: apart from the page, whose other pictures its styles would change.
+pub fn image(py: Python<'_>, svg: &str) -> PyResult<String> {
+    let quoted = py.import("urllib.parse")?.call_method1("quote", (svg,))?;
+    Ok(format!("<img src=\"data:image/svg+xml,{quoted}\">\n"))
 }
 
 /// The first picture of a report's figure of a kind, where there is something to show.

@@ -148,8 +148,9 @@ impl Plan {
         py.detach(|| pictures::memory(self.timeline(), &self.plan, self.trace.as_deref()?))
     }
 
-    fn _repr_html_(&self, py: Python<'_>) -> String {
-        self.timeline_svg(py) + &self.memory_svg(py).unwrap_or_default()
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let pictures = [Some(self.timeline_svg(py)), self.memory_svg(py)];
+        pictures.iter().flatten().map(|svg| pictures::image(py, svg)).collect()
     }
 
     fn __repr__(&self) -> String {
@@ -204,8 +205,8 @@ impl Timeline {
         pictures::timeline(&self.timeline, self.trace.as_deref())
     }
 
-    fn _repr_html_(&self) -> String {
-        self.svg()
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        pictures::image(py, &self.svg())
     }
 }
 

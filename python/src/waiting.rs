@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
-use std::thread::scope;
 use std::time::Duration;
 
 use planner::{Monitor, Progress};
 use pyo3::prelude::*;
 use schema::Nanos;
+
+use crate::errors::{raised, wrong};
 
 /// How often the interpreter is asked for signals, and the callback told.
 const EVERY: Duration = Duration::from_millis(50);
@@ -35,6 +36,10 @@ impl Watch {
         Watched { watch: self, name }
     }
 
+    fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
     fn tell(&self, py: Python<'_>, callback: &Bound<'_, PyAny>) -> PyResult<()> {
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((name, Progress { phase, done, of })) = last {
@@ -57,14 +62,16 @@ impl Monitor for Watched<'_> {
     }
 }
 
-/// Runs `search` on a thread of its own without the interpreter's lock. An exception in the callback, or of
-/// a signal's handler, ends the search and is raised.
+/// Runs `search` without the interpreter's lock, on threads of its own: a process that forked has none of
+/// those from before. An exception in the callback, or of a signal's handler, ends the search and is raised.
 pub fn wait<T: Send>(
     py: Python<'_>,
     callback: Option<&Bound<'_, PyAny>>,
     search: impl FnOnce(&Watch) -> T + Send,
 ) -> PyResult<T> {
-    let watch = Watch::default();
+    let threads = rayon::ThreadPoolBuilder::new().build();
+    let threads = threads.map_err(|error| raised(error.into()))?;
+    let watch = &Watch::default();
     let callback = callback.map(|callback| callback.clone().unbind());
     let look = || {
         Python::attach(|py| match &callback {
@@ -73,20 +80,19 @@ pub fn wait<T: Send>(
         })
     };
     py.detach(|| {
-        scope(|threads| {
-            let (done, ended) = channel::<()>();
-            let searching = threads.spawn(|| {
-                let found = search(&watch);
-                drop(done);
-                found
-            });
-            let mut looked = Ok(());
-            while looked.is_ok() && ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-                looked = look();
+        threads.in_place_scope(|scope| {
+            let (sender, found) = channel();
+            scope.spawn(move |_| drop(sender.send(search(watch))));
+            loop {
+                match found.recv_timeout(EVERY) {
+                    Ok(found) => return look().map(|()| found),
+                    Err(RecvTimeoutError::Timeout) => look().inspect_err(|_| watch.stop())?,
+                    // The search panicked, which the end of the scope hands on.
+                    Err(RecvTimeoutError::Disconnected) => {
+                        return Err(wrong("the search panicked"));
+                    }
+                }
             }
-            watch.stop.store(looked.is_err(), Ordering::Relaxed);
-            let found = searching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            looked.and_then(|()| look()).map(|()| found)
         })
     })
 }

@@ -1,5 +1,7 @@
 """What a notebook shows of a plan and of a comparison."""
 
+import re
+import urllib.parse
 import xml.etree.ElementTree as xml
 
 import pytest
@@ -9,14 +11,20 @@ import tidegate
 SVG = "{http://www.w3.org/2000/svg}svg"
 
 
+def images(html):
+    """The pictures that a notebook shows."""
+    sources = re.findall('<img src="data:image/svg\\+xml,([^"]*)">', html)
+    return [urllib.parse.unquote(source) for source in sources]
+
+
 @pytest.fixture(scope="module")
 def trace():
-    return tidegate.Trace.load("resnet18-host")
+    return tidegate.Trace.load("unet-h100")
 
 
 @pytest.fixture(scope="module")
 def machine():
-    return tidegate.Machine.load("titan-v")
+    return tidegate.Machine.load("h100-sxm")
 
 
 @pytest.fixture(scope="module")
@@ -27,16 +35,17 @@ def plan(trace, machine):
 def test_a_plan_draws_its_timeline_and_its_memory(trace, plan):
     timeline, memory = plan.timeline_svg(), plan.memory_svg()
     assert xml.fromstring(timeline).tag == xml.fromstring(memory).tag == SVG
-    assert "conv1" in timeline and "activations" in memory
-    assert plan._repr_html_() == timeline + memory
-    assert tidegate.simulate(plan).svg() == timeline
-    assert "Plan by tide: resnet18 (batch 16) on titan-v" in repr(plan)
+    assert "d2h" in timeline and "activations" in memory
+    assert images(plan._repr_html_()) == [timeline, memory]
+    simulated = tidegate.simulate(plan)
+    assert images(simulated._repr_html_()) == [simulated.svg()] == [timeline]
+    assert "Plan by tide: unet (batch 4) on h100-sxm" in repr(plan)
 
 
 def test_without_its_trace_a_plan_draws_its_timeline(plan):
     alone = tidegate.Plan.from_json(plan.to_json())
     assert alone.memory_svg() is None
-    assert xml.fromstring(alone._repr_html_()).tag == SVG
+    assert images(alone._repr_html_()) == [alone.timeline_svg()]
 
 
 def test_a_comparison_shows_its_table_and_a_picture(trace, machine):
@@ -44,12 +53,27 @@ def test_a_comparison_shows_its_table_and_a_picture(trace, machine):
     page = comparison._repr_html_()
     table, picture = page.split("</pre>\n")
     assert "pooch" in table
-    assert xml.fromstring(picture).tag == SVG
+    assert [xml.fromstring(picture).tag for picture in images(picture)] == [SVG]
 
 
-def test_its_columns_are_a_data_frame(trace, machine):
-    pandas = pytest.importorskip("pandas")
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_comparison_is_a_data_frame(trace, machine, library):
+    """By its columns, and, where the library reads Arrow streams itself, as it is."""
+    data_frame = pytest.importorskip(library).DataFrame
     comparison = tidegate.compare(trace, machine, "60%", methods="in-core,pooch")
-    frame = pandas.DataFrame(comparison.to_dict())
-    assert list(frame.method) == ["in-core", "pooch"]
-    assert frame.iteration_ns.isna().tolist() == [True, False]
+    sources = [comparison.to_dict()] + [comparison] * (library == "polars")
+    for frame in map(data_frame, sources):
+        assert list(frame["method"]) == ["in-core", "pooch"]
+        assert list(frame["status"]) == ["infeasible", "ok"]
+        rows = comparison.rows
+        assert frame["iteration_ns"][1] == rows[1]["iteration_ns"] >= comparison.bound_ns
+        assert frame["gap"][1] == rows[1]["gap"]
+        assert "which is" in frame["reason"][0]
+
+
+def test_an_arrow_stream_has_the_columns_of_the_dict(trace, machine):
+    polars = pytest.importorskip("polars")
+    comparison = tidegate.compare(trace, machine, "60%", methods="in-core,pooch")
+    frame = polars.DataFrame(comparison)
+    assert set(frame.columns) == set(comparison.to_dict())
+    assert frame.null_count()["iteration_ns"][0] == 1

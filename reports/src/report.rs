@@ -23,7 +23,7 @@ mod trainings;
 
 use std::collections::BTreeMap;
 
-use crate::{Checked, Picture, Trained};
+use crate::{Checked, Explanation, Picture, Trained};
 pub use frontier::frontier_figure;
 pub use held_out::{Predictions, held_out};
 pub use runs::Run;
@@ -36,6 +36,8 @@ const FEW_SETTINGS: usize = 4;
 /// What a report is about.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
+    /// Whether something fits, and what would help.
+    pub explanations: Vec<Explanation>,
     /// Single plans and timelines.
     pub runs: Vec<Run>,
     /// Methods side by side: comparisons, and the points of studies.

@@ -55,6 +55,17 @@ impl Network {
         described: &networks::Network,
         learning_rate: Option<f32>,
     ) -> Result<Self, NotTrainable> {
+        let options = described.options();
+        for (chosen, option) in [
+            (described.optimizer() == networks::Optimizer::Adam8bit, "--optimizer adam-8bit"),
+            (options.accumulate > 1, "--accumulate"),
+            (options.lora.is_some(), "--lora"),
+            (!options.master_weights, "--no-master-weights"),
+        ] {
+            if chosen {
+                return Err(NotTrainable::Option(option));
+            }
+        }
         let lowered = described.lower(&Conventions::TIDEGATE);
         if lowered.network.dtype() == Dtype::F16 {
             return Err(NotTrainable::Dtype);
@@ -79,6 +90,7 @@ fn optimizer(kind: networks::Optimizer, learning_rate: Option<f32>) -> Option<Op
         networks::Optimizer::None => None,
         networks::Optimizer::Sgd => Some(Optimizer::Sgd(Sgd { momentum: 0.0, ..sgd })),
         networks::Optimizer::Momentum => Some(Optimizer::Sgd(sgd)),
-        networks::Optimizer::Adam => Some(Optimizer::Adam(adam)),
+        // Of 8 bits it is refused before.
+        networks::Optimizer::Adam | networks::Optimizer::Adam8bit => Some(Optimizer::Adam(adam)),
     }
 }

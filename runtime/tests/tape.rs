@@ -15,7 +15,7 @@ fn the_tapes_are_those_that_they_were() {
         ("adam", NetworkOptions { optimizer: Some(Optimizer::Adam), ..default }),
     ];
     let mut digests = String::new();
-    for info in networks() {
+    for info in networks().filter(|info| info.size_of.is_none()) {
         for (choice, options) in &choices {
             let described = network(info.name, options).unwrap();
             let network = Network::new(&described, None).unwrap();

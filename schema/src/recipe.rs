@@ -55,6 +55,61 @@ pub struct NetworkOptions {
     /// How far training has come, from 0 (its first epoch) to 1 (its last): what the sparsity of
     /// tensors depends on.
     pub progress: f64,
+    /// In how many passes the batch goes forward and backward, one after another, before the update; each
+    /// adds to the gradients of the one before.
+    #[serde(skip_serializing_if = "is_one")]
+    pub accumulate: u32,
+    /// Whether parameters of 16 bits have a copy of 32 bits that updates change, and the optimizer's state has
+    /// 32 bits. If not, both have 16.
+    #[serde(skip_serializing_if = "is_true")]
+    pub master_weights: bool,
+    /// Transformers: extents in place of the authors'.
+    #[serde(skip_serializing_if = "Extents::are_the_authors")]
+    pub extents: Extents,
+    /// Transformers: what is trained in place of the parameters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lora: Option<Lora>,
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
+fn is_one(count: &u32) -> bool {
+    *count == 1
+}
+
+/// Extents of a transformer. What is absent is the authors', or follows from what is not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Extents {
+    /// Blocks.
+    pub layers: Option<u32>,
+    /// Features of a token; those between the two layers of a block's network change with it.
+    pub hidden: Option<u32>,
+    /// Heads of attention; where only `hidden` is there, heads keep their width.
+    pub heads: Option<u32>,
+    /// Heads of keys and values, which divide the heads.
+    pub kv_heads: Option<u32>,
+    /// Rows of the table of words.
+    pub vocab: Option<u32>,
+}
+
+impl Extents {
+    fn are_the_authors(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Low-rank adaptation (Hu et al. 2022): parameters stay as they are, and beside some linear layers two
+/// thin ones are trained.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Lora {
+    /// Features between the two.
+    pub rank: u32,
+    /// The layers: `q`, `k`, `v`, `out`, `up`, `gate`, `down`.
+    pub targets: Vec<String>,
 }
 
 impl Default for NetworkOptions {
@@ -71,6 +126,10 @@ impl Default for NetworkOptions {
             pool_indices: false,
             fused_attention: true,
             progress: 0.0,
+            accumulate: 1,
+            master_weights: true,
+            extents: Extents::default(),
+            lora: None,
         }
     }
 }
@@ -154,7 +213,7 @@ impl Activation {
     }
 }
 
-/// What updates parameters, and what it keeps for each, in 32-bit floats.
+/// What updates parameters, and what it keeps for each, in 32-bit floats where nothing else is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Optimizer {
@@ -166,6 +225,10 @@ pub enum Optimizer {
     Momentum,
     /// Adam: two figures a parameter.
     Adam,
+    /// Adam whose two figures have 8 bits, and share one of 32 in blocks of 256 (Dettmers et al. 2022, *8-bit
+    /// Optimizers via Block-wise Quantization*).
+    #[serde(rename = "adam-8bit")]
+    Adam8bit,
 }
 
 impl Optimizer {
@@ -177,6 +240,7 @@ impl Optimizer {
             "momentum" => Some(Self::Momentum),
             // Decay that is apart from the gradient keeps nothing more.
             "adam" | "adamw" => Some(Self::Adam),
+            "adam-8bit" | "adamw-8bit" | "adam8bit" | "adamw8bit" => Some(Self::Adam8bit),
             _ => None,
         }
     }
@@ -186,7 +250,18 @@ impl Optimizer {
         match self {
             Self::None | Self::Sgd => 0,
             Self::Momentum => 1,
-            Self::Adam => 2,
+            Self::Adam | Self::Adam8bit => 2,
+        }
+    }
+
+    /// The name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Sgd => "sgd",
+            Self::Momentum => "momentum",
+            Self::Adam => "adam",
+            Self::Adam8bit => "adam-8bit",
         }
     }
 }

@@ -12,6 +12,7 @@
 
 mod account;
 mod addresses;
+mod caching;
 mod clocks;
 mod codec_lane;
 mod codecs;
@@ -37,6 +38,9 @@ mod timing;
 
 pub use account::Account;
 pub use addresses::Addresses;
+pub use caching::{
+    CachingAllocator, Held, OutOfMemory, Reserved, reserved_by_plan, reserved_in_core,
+};
 pub use codecs::{CodecLane, Codecs};
 pub use contract::{ContractError, check_contract};
 pub use cutoff::Cutoff;

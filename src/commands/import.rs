@@ -105,7 +105,6 @@ impl<'a> Summary<'a> {
         let mut row = |name: &str, exact: u64, shown: String| {
             rows.push(vec![name.into(), exact.to_string(), shown]);
         };
-        let Figures { recorded_peak_bytes, reserved_peak_bytes, .. } = *self.figures;
         if self.network.is_some() {
             row("ops", self.ops as u64, String::new());
             row("tensors", self.tensors as u64, String::new());
@@ -118,11 +117,17 @@ impl<'a> Summary<'a> {
             row("frees", self.figures.frees, String::new());
             row("unmatched", self.figures.unmatched, String::new());
         }
-        if let Some(peak) = recorded_peak_bytes {
-            row("recorded peak, B", peak, bytes(peak));
+        let figures = self.figures;
+        for (name, value) in [
+            ("recorded peak, B", figures.recorded_peak_bytes),
+            ("reserved peak, B", figures.reserved_peak_bytes),
+            ("reserved, predicted, B", figures.predicted_reserved_bytes),
+            ("reserved, from empty, B", figures.reserved_from_empty_bytes),
+        ] {
+            value.into_iter().for_each(|value| row(name, value, bytes(value)));
         }
-        if let Some(peak) = reserved_peak_bytes {
-            row("reserved peak, B", peak, bytes(peak));
+        if let Some(alike) = figures.placed_alike {
+            row("placed where they were", alike, format!("of {}", figures.allocations));
         }
         let mut text = columns(&rows);
         for holder in &self.figures.at_peak {

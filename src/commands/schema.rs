@@ -31,6 +31,8 @@ enum Kind {
     Comparison,
     /// What `frontier --format json` prints.
     Frontier,
+    /// What `explain --format json` prints.
+    Explanation,
 }
 
 pub fn run(args: &Args) -> Result {
@@ -42,6 +44,7 @@ pub fn run(args: &Args) -> Result {
         Kind::PlanSeries => json_schema::<PlanSeries>(),
         Kind::Timeline => json_schema::<Timeline>(),
         Kind::Comparison => reports::json_schema::<reports::Comparison>(),
+        Kind::Explanation => reports::json_schema::<reports::Explanation>(),
         Kind::Frontier => reports::json_schema::<reports::Frontier>(),
     })
 }

@@ -2,6 +2,7 @@
 
 mod acceptance;
 mod bench;
+mod captured;
 mod codecs;
 mod compare;
 mod compression;
@@ -11,6 +12,7 @@ mod cuda_failures;
 mod cuda_libraries;
 mod documentation;
 mod epochs;
+mod explain;
 mod failures;
 mod fit;
 mod frontier;
@@ -21,6 +23,7 @@ mod measured;
 mod modelled;
 mod outputs;
 mod plan;
+mod policies;
 mod recordings;
 mod report;
 mod sandbox;

@@ -40,6 +40,8 @@ impl Sandbox {
             "tests/recordings/small.et.json",
             "tests/recordings/small.snapshot-4.pickle",
             "tests/recordings/packed.tar.gz",
+            "recordings/h100/resnet50-b32-f32.kineto.json.gz",
+            "recordings/h100/resnet50-b32-f32.snapshot.pickle.gz",
             "tests/tables/weights.bf16",
         ] {
             let to = folder.path().join(name);

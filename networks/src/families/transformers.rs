@@ -1,12 +1,11 @@
-//! Transformers: BERT, GPT-2, Llama 3 and ViT, each in its large size and in one that trains on a
-//! laptop.
+//! Transformers: BERT, GPT, OPT, Llama and what is built alike, and ViT; their sizes are data.
 
-use schema::Dtype;
+use schema::{Dtype, Extents, Lora};
 
 use super::extent;
 use crate::builder::{Builder, Built};
 use crate::error::NetworkError;
-use crate::layer::{Compute, LayerId, Movement, Network, Product, Window};
+use crate::layer::{Compute, LORA, LayerId, Movement, Network, Product, Window};
 use crate::options::{Activation, NetworkOptions, Optimizer};
 
 /// What the blocks of a transformer have in common.
@@ -24,7 +23,12 @@ struct Blocks {
     norm_last: bool,
     /// Whether parts of the activations are dropped.
     dropout: bool,
+    /// Between the two layers of a block's network, but for Llama's kind.
+    activation: Activation,
+    /// Whether queries, keys and values of Llama's kind have a bias (Qwen).
+    query_bias: bool,
     fused: bool,
+    lora: Option<Lora>,
 }
 
 impl Blocks {
@@ -32,8 +36,16 @@ impl Blocks {
         b.row_norm(name, x, !self.llama)
     }
 
+    /// A linear layer, and beside it what is trained in its stead where that is chosen.
     fn linear(&self, b: &mut Builder, name: &str, x: LayerId, to: u64) -> Built {
-        b.linear(name, x, to, !self.llama)
+        let last = name.rsplit('.').next().unwrap_or(name);
+        let bias = !self.llama || (self.query_bias && matches!(last, "q" | "k" | "v"));
+        let whole = b.linear(name, x, to, bias)?;
+        let is_target = |lora: &&Lora| lora.targets.iter().any(|target| target == last);
+        let Some(lora) = self.lora.as_ref().filter(is_target) else { return Ok(whole) };
+        let thin = b.linear(&format!("{name}{LORA}a"), x, lora.rank.into(), false)?;
+        let wide = b.linear(&format!("{name}{LORA}b"), thin, to, false)?;
+        b.sum(&format!("{name}{LORA}sum"), whole, wide)
     }
 
     fn drop(&self, b: &mut Builder, name: &str, x: LayerId) -> Built {
@@ -92,106 +104,102 @@ impl Blocks {
             let gate = b.activation(&part("silu"), gate, Activation::Silu)?;
             y = b.multiply(&part("multiply"), gate, y)?;
         } else {
-            y = b.activation(&part("gelu"), y, Activation::Gelu)?;
+            y = b.activation(&part(self.activation.name()), y, self.activation)?;
         }
         self.linear(b, &part("down"), y, self.width)
     }
 }
 
-/// What the sizes of a family differ in.
-pub struct Size {
-    layers: u64,
-    width: u64,
-    hidden: u64,
-    heads: u64,
-    key_heads: u64,
-    /// Rows of the table of words.
-    words: u64,
-    /// Tokens per sample, and the most that there may be.
-    tokens: [u64; 2],
-    /// Whether the last layer has the table's weights.
-    tied: bool,
+/// How a family is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// BERT, learning to fill in masked words.
+    Bert,
+    /// GPT-2 and GPT-3.
+    Gpt,
+    /// OPT: as GPT, with ReLU, and two positions that no token has.
+    Opt,
+    /// Llama and Mistral.
+    Llama,
+    /// Qwen 2 and 2.5: as Llama, with a bias for queries, keys and values.
+    Qwen,
+    /// ViT.
+    Vit,
 }
 
-/// Large, uncased.
-pub const BERT_LARGE: Size = Size {
-    layers: 24,
-    width: 1024,
-    hidden: 4096,
-    heads: 16,
-    key_heads: 16,
-    words: 30_522,
-    tokens: [512, 512],
-    tied: true,
-};
+impl Family {
+    /// Options that its networks take.
+    pub const fn takes(self) -> &'static [&'static str] {
+        match self {
+            Self::Vit => &["image", "layers", "hidden", "heads", "lora"],
+            Self::Bert | Self::Gpt | Self::Opt => {
+                &["sequence", "layers", "hidden", "heads", "vocab", "lora"]
+            }
+            Self::Llama | Self::Qwen => {
+                &["sequence", "layers", "hidden", "heads", "kv-heads", "vocab", "lora"]
+            }
+        }
+    }
 
-/// The smallest of those that Turc et al. (2019, *Well-Read Students Learn Better*) published.
-pub const BERT_TINY: Size =
-    Size { layers: 2, width: 128, hidden: 512, heads: 2, key_heads: 2, ..BERT_LARGE };
+    fn lora_problem(self, lora: &Lora) -> Option<String> {
+        let gated = matches!(self, Self::Llama | Self::Qwen);
+        let known: &[&str] = match gated {
+            true => &["q", "k", "v", "out", "up", "gate", "down"],
+            false => &["q", "k", "v", "out", "up", "down"],
+        };
+        let unknown = lora.targets.iter().find(|target| !known.contains(&target.as_str()));
+        match unknown {
+            _ if lora.rank == 0 || lora.targets.is_empty() => {
+                Some("has a rank of at least 1, and a layer that it is beside".into())
+            }
+            Some(other) => Some(format!("`{other}` is no layer: choose of {}", known.join(", "))),
+            None => None,
+        }
+    }
 
-/// XL.
-pub const GPT2_XL: Size = Size {
-    layers: 48,
-    width: 1600,
-    hidden: 6400,
-    heads: 25,
-    key_heads: 25,
-    words: 50_257,
-    tokens: [1024, 1024],
-    tied: true,
-};
+    /// The network of a size.
+    ///
+    /// # Errors
+    /// Where the options do not go with the size.
+    pub fn build(
+        self,
+        name: &str,
+        o: &NetworkOptions,
+        size: &Size,
+    ) -> Result<Network, NetworkError> {
+        let size = size.with(name, &o.extents)?;
+        if let Some(why) = o.lora.as_ref().and_then(|lora| self.lora_problem(lora)) {
+            return Err(NetworkError::Option { network: name.to_string(), option: "lora", why });
+        }
+        match self {
+            Self::Bert => bert(name, o, &size),
+            Self::Gpt | Self::Opt => gpt(name, o, &size, self == Self::Opt),
+            Self::Llama | Self::Qwen => llama(name, o, &size, self == Self::Qwen),
+            Self::Vit => vit(name, o, &size),
+        }
+    }
+}
 
-/// For characters, with the extents of nanoGPT's example (Karpathy 2022).
-pub const GPT2_CHARACTERS: Size = Size {
-    layers: 6,
-    width: 384,
-    hidden: 1536,
-    heads: 6,
-    key_heads: 6,
-    words: 65,
-    tokens: [256, 256],
-    tied: true,
-};
-
-/// Llama 3 8B.
-pub const LLAMA3_8B: Size = Size {
-    layers: 32,
-    width: 4096,
-    hidden: 14_336,
-    heads: 32,
-    key_heads: 8,
-    words: 128_256,
-    tokens: [8192, 131_072],
-    tied: false,
-};
-
-/// The smallest of llama2.c (Karpathy 2023), which tells stories.
-pub const STORIES_260K: Size = Size {
-    layers: 5,
-    width: 64,
-    hidden: 172,
-    heads: 8,
-    key_heads: 4,
-    words: 512,
-    tokens: [512, 512],
-    tied: true,
-};
-
-/// Large, patches of 16 x 16.
-pub const VIT_L16: Size = Size {
-    layers: 24,
-    width: 1024,
-    hidden: 4096,
-    heads: 16,
-    key_heads: 16,
-    words: 0,
-    tokens: [0, 0],
-    tied: false,
-};
-
-/// Tiny (Touvron et al. 2021, *Training data-efficient image transformers*), patches of 16 x 16.
-pub const VIT_TI16: Size =
-    Size { layers: 12, width: 192, hidden: 768, heads: 3, key_heads: 3, ..VIT_L16 };
+/// What the sizes of a family differ in.
+#[derive(Debug, Clone, Copy)]
+pub struct Size {
+    /// Blocks.
+    pub layers: u64,
+    /// Features of a token.
+    pub width: u64,
+    /// Features between the two layers of a block's network.
+    pub hidden: u64,
+    /// Heads of attention.
+    pub heads: u64,
+    /// Heads of keys and values.
+    pub key_heads: u64,
+    /// Rows of the table of words; of ViT, pixels of a patch's side.
+    pub words: u64,
+    /// Tokens per sample, and the most that there may be.
+    pub tokens: [u64; 2],
+    /// Whether the last layer has the table's weights.
+    pub tied: bool,
+}
 
 impl Size {
     /// Blocks as most have them; the families say what is otherwise.
@@ -205,8 +213,50 @@ impl Size {
             llama: false,
             norm_last: false,
             dropout: false,
+            activation: Activation::Gelu,
+            query_bias: false,
             fused: o.fused_attention,
+            lora: o.lora.clone(),
         }
+    }
+
+    /// The size with other extents.
+    fn with(&self, name: &str, other: &Extents) -> Result<Self, NetworkError> {
+        let wrong = |option, why: String| {
+            Err(NetworkError::Option { network: name.to_string(), option, why })
+        };
+        let mut size = *self;
+        let set = |to: &mut u64, from: Option<u32>| {
+            from.into_iter().for_each(|from| *to = from.into());
+        };
+        set(&mut size.layers, other.layers);
+        set(&mut size.width, other.hidden);
+        set(&mut size.words, other.vocab);
+        // Heads keep their width, and groups of heads their number, where nothing else is said.
+        size.hidden =
+            (u128::from(self.hidden) * u128::from(size.width) / u128::from(self.width)) as u64;
+        size.heads = (self.heads * size.width / self.width).max(1);
+        set(&mut size.heads, other.heads);
+        size.key_heads = match self.key_heads == self.heads {
+            true => size.heads,
+            false => self.key_heads.min(size.heads),
+        };
+        set(&mut size.key_heads, other.kv_heads);
+        if [size.layers, size.words, size.heads, size.key_heads].contains(&0) {
+            return wrong("extents", "are at least 1 each".into());
+        }
+        if !size.width.is_multiple_of(2 * size.heads) {
+            let why = format!(
+                "of {} does not go into {} heads of an even width: state --heads too",
+                size.width, size.heads
+            );
+            return wrong("hidden", why);
+        }
+        if !size.heads.is_multiple_of(size.key_heads) {
+            let why = format!("of {} do not divide {} heads", size.key_heads, size.heads);
+            return wrong("kv-heads", why);
+        }
+        Ok(size)
     }
 
     /// Tokens per sample; no more than the table of positions has.
@@ -223,7 +273,7 @@ impl Size {
 }
 
 /// BERT (Devlin et al. 2019), learning to fill in masked words.
-pub fn bert(name: &str, o: &NetworkOptions, size: &Size) -> Result<Network, NetworkError> {
+fn bert(name: &str, o: &NetworkOptions, size: &Size) -> Result<Network, NetworkError> {
     let mut b = Builder::new(name, o, Dtype::Bf16, Optimizer::Adam)?;
     let length = size.length(name, o)?;
     let blocks = Blocks { norm_last: true, dropout: true, ..size.blocks(o) };
@@ -248,17 +298,22 @@ pub fn bert(name: &str, o: &NetworkOptions, size: &Size) -> Result<Network, Netw
     b.finish(x)
 }
 
-/// GPT-2 (Radford et al. 2019).
-pub fn gpt2(name: &str, o: &NetworkOptions, size: &Size) -> Result<Network, NetworkError> {
+/// GPT-2 (Radford et al. 2019) and GPT-3 (Brown et al. 2020), whose sparse attention is taken for dense; or OPT
+/// (Zhang et al. 2022).
+fn gpt(name: &str, o: &NetworkOptions, size: &Size, opt: bool) -> Result<Network, NetworkError> {
     let mut b = Builder::new(name, o, Dtype::Bf16, Optimizer::Adam)?;
     let length = size.length(name, o)?;
-    let blocks = Blocks { causal: true, dropout: true, ..size.blocks(o) };
+    let activation = if opt { Activation::Relu } else { Activation::Gelu };
+    let blocks = Blocks { causal: true, dropout: true, activation, ..size.blocks(o) };
     let tokens = b.input("tokens", &[length])?;
     let words = b.embedding("wte", tokens, size.words, blocks.width)?;
     let positions = b.input("positions", &[length])?;
-    let positions = b.embedding("wpe", positions, size.tokens[1], blocks.width)?;
+    let rows = size.tokens[1] + if opt { 2 } else { 0 };
+    let positions = b.embedding("wpe", positions, rows, blocks.width)?;
     let mut x = b.sum("add", words, positions)?;
-    x = b.dropout("dropout", x, 10)?;
+    if !opt {
+        x = b.dropout("dropout", x, 10)?;
+    }
     for layer in 0..size.layers {
         x = blocks.block(&mut b, &format!("h{layer}"), x)?;
     }
@@ -267,11 +322,16 @@ pub fn gpt2(name: &str, o: &NetworkOptions, size: &Size) -> Result<Network, Netw
     b.finish(x)
 }
 
-/// Llama 3 (*The Llama 3 Herd of Models*, 2024) and what is built alike.
-pub fn llama(name: &str, o: &NetworkOptions, size: &Size) -> Result<Network, NetworkError> {
+/// Llama (*The Llama 3 Herd of Models*, 2024) and what is built alike; Qwen has a bias in attention.
+fn llama(
+    name: &str,
+    o: &NetworkOptions,
+    size: &Size,
+    query_bias: bool,
+) -> Result<Network, NetworkError> {
     let mut b = Builder::new(name, o, Dtype::Bf16, Optimizer::Adam)?;
     let length = size.length(name, o)?;
-    let blocks = Blocks { causal: true, llama: true, ..size.blocks(o) };
+    let blocks = Blocks { causal: true, llama: true, query_bias, ..size.blocks(o) };
     let tokens = b.input("tokens", &[length])?;
     let words = b.embedding("embed", tokens, size.words, blocks.width)?;
     let mut x = words;
@@ -287,18 +347,20 @@ pub fn llama(name: &str, o: &NetworkOptions, size: &Size) -> Result<Network, Net
 }
 
 /// ViT (Dosovitskiy et al. 2021), on images of 224 x 224 where the options name none.
-pub fn vit(name: &str, o: &NetworkOptions, size: &Size) -> Result<Network, NetworkError> {
+fn vit(name: &str, o: &NetworkOptions, size: &Size) -> Result<Network, NetworkError> {
     let mut b = Builder::new(name, o, Dtype::Bf16, Optimizer::Adam)?;
     let [height, width] = extent(o, 224);
-    if let Some(odd) = [height, width].into_iter().find(|extent| extent % 16 != 0) {
-        let why = format!("has an extent of {odd}: patches are 16 wide, so use a multiple of 16");
+    let side = size.words;
+    if let Some(odd) = [height, width].into_iter().find(|extent| extent % side != 0) {
+        let why =
+            format!("has an extent of {odd}: patches are {side} wide, so use a multiple of {side}");
         return Err(NetworkError::Option { network: name.to_string(), option: "image", why });
     }
     let blocks = size.blocks(o);
     let image = b.input("images", &[3, height, width])?;
-    let patch = Window::square(16, 16, 0);
+    let patch = Window::square(side, side, 0);
     let patches = b.convolution("patches", image, blocks.width, patch, 1, true)?;
-    let (batch, count) = (u64::from(o.batch), (height / 16) * (width / 16));
+    let (batch, count) = (u64::from(o.batch), (height / side) * (width / side));
     let channels_last = Movement::Reorder(vec![0, 2, 3, 1]);
     let to = vec![batch, count, blocks.width];
     let patches = b.movement("patches.transpose", patches, channels_last, to)?;

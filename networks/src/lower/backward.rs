@@ -67,7 +67,7 @@ impl Lowering<'_> {
     fn needs_gradient(&self, value: Value) -> bool {
         // Networks begin with their inputs, and everything that follows has parameters below it, or
         // is a copy of an input that nobody reads in the backward phase.
-        match self.by.prunes {
+        match self.by.prunes || self.network.options.lora.is_some() {
             true => self.trained[value],
             false => self.tensors[value].role != Role::Input,
         }
@@ -85,6 +85,8 @@ impl Lowering<'_> {
             // A kernel makes all of its gradients or none.
             true if !needed => return,
             true => {}
+            // What is frozen has no gradient, and no op.
+            false if !needed && network.options.lora.is_some() => return,
             // The op is there all the same, as in profiles.
             false => of.retain(|value| self.needs_gradient(*value)),
         }
@@ -196,7 +198,7 @@ impl Lowering<'_> {
 
     fn state(&mut self, parameter: &str, elements: u64) -> Option<Value> {
         let network = self.network;
-        let (what, figures) = self.by.state(network.optimizer, network.dtype, elements);
+        let (what, figures) = self.by.state(network, elements);
         let name = format!("{parameter}.{what}");
         let initial = Initial::Constant(0.0);
         (figures > 0).then(|| self.constant(name, figures, Role::OptimizerState, initial))

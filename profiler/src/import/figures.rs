@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::kineto::file::Memory;
+use super::reserved::from_empty;
 
 /// Figures of a recording; what it does not know is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -24,6 +25,16 @@ pub struct Figures {
     /// The most that the allocator had reserved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reserved_peak_bytes: Option<u64>,
+    /// The most that the model of the allocator reserves ([`simulator::CachingAllocator`]), beginning with
+    /// what was reserved when the recording began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predicted_reserved_bytes: Option<u64>,
+    /// The same in a process that begins with what was allocated then, and nothing else reserved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserved_from_empty_bytes: Option<u64>,
+    /// Allocations that the model places where they were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placed_alike: Option<u64>,
     /// Kernels of the whole recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernels: Option<u64>,
@@ -124,6 +135,16 @@ pub(super) fn pair_up(memory: &[&Memory], figures: &mut Figures) -> Replayed {
     figures.unmatched = frees_alone + over;
     figures.totals_off = stated.map(|_| off);
     let base = stated.unwrap_or_else(|| u64::try_from(-least).unwrap_or(0));
+    if let Some(first) = memory.first().filter(|first| first.device >= 0) {
+        let changes: Vec<_> = memory
+            .iter()
+            .map(|event| (event.address.unwrap_or(event.bytes.unsigned_abs()), event.bytes))
+            .collect();
+        figures.reserved_from_empty_bytes = from_empty([(u64::MAX, base)], &changes);
+        let before = first.reserved.unwrap_or(0);
+        figures.predicted_reserved_bytes =
+            figures.reserved_from_empty_bytes.map(|bytes| bytes.max(before));
+    }
     if !memory.is_empty() && stated.is_none() {
         notes.push(format!(
             "what was allocated before the recording is not in it and not counted, such as parameters \

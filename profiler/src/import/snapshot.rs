@@ -9,6 +9,7 @@ use std::path::Path;
 use self::pickle::{Id, Pickle};
 use super::error::{ImportError, quoted};
 use super::figures::{Figures, Holder};
+use super::reserved::{Change, Segment, from_empty, resumed};
 use super::{Format, Recording};
 
 /// How many places are listed of those that hold memory at the peak.
@@ -129,6 +130,7 @@ impl Device<'_> {
         figures.unmatched = frees_alone + over;
         figures.recorded_peak_bytes = u64::try_from(allocated.most).ok();
         figures.reserved_peak_bytes = u64::try_from(reserved.most).ok();
+        self.predict(pickle, &events, &at_end, &mut figures);
         figures.at_peak = self.holders(pickle, &events[..allocated.at], &at_end, base);
         let notes = &mut figures.notes;
         let mut note = |applies: bool, text: String| notes.extend(applies.then_some(text));
@@ -165,6 +167,56 @@ impl Device<'_> {
             format!("{passed_over} events without an action, an address or a size are left out"),
         );
         figures
+    }
+
+    /// What the model of the allocator makes of the history: from the segments and blocks that were there
+    /// before it, which follow from those at the end, and from nothing but what was allocated.
+    fn predict(
+        &self,
+        pickle: &Pickle,
+        events: &[Event],
+        at_end: &HashMap<i64, Live>,
+        figures: &mut Figures,
+    ) {
+        if events.is_empty() {
+            return;
+        }
+        let (mut segments, mut expandable) = (BTreeMap::new(), false);
+        for segment in &self.segments {
+            let whole = |key: &str| pickle.whole(*segment, key).map_or(0, i64::unsigned_abs);
+            let kind = pickle.get(*segment, "segment_type").and_then(|kind| pickle.text(kind));
+            let small = kind == Some("small");
+            segments.insert(whole("address"), Segment { bytes: whole("total_size"), small });
+        }
+        let mut live: BTreeMap<u64, u64> =
+            at_end.iter().map(|(address, one)| (address.unsigned_abs(), one.bytes)).collect();
+        for event in events.iter().rev() {
+            let address = event.address.unsigned_abs();
+            expandable |= event.mapped;
+            match event.action {
+                Action::Allocate => drop(live.remove(&address)),
+                Action::Free => drop(live.insert(address, event.bytes)),
+                Action::Reserve => drop(segments.remove(&address)),
+                Action::GiveBack => {
+                    let small = event.bytes <= 2 << 20;
+                    segments.insert(address, Segment { bytes: event.bytes, small });
+                }
+                Action::Other => {}
+            }
+        }
+        let changes: Vec<Change> = events.iter().filter_map(Event::change).collect();
+        if expandable {
+            let note = "its segments grow (expandable_segments), which the model of the allocator does not";
+            figures.notes.push(note.into());
+        } else if let Some((bytes, alike)) = resumed(&segments, &live, &changes) {
+            figures.predicted_reserved_bytes = Some(bytes);
+            figures.placed_alike = Some(alike);
+        }
+        // What is freed before anything is allocated takes no memory from what comes later.
+        for (address, _) in changes.iter().take_while(|change| change.1 < 0) {
+            live.remove(address);
+        }
+        figures.reserved_from_empty_bytes = from_empty(live, &changes);
     }
 
     /// What was live after some events, by the place in the program that allocated it.
@@ -250,12 +302,24 @@ struct Event {
     address: i64,
     bytes: u64,
     frames: Option<Id>,
+    /// Whether it is of a segment that grows.
+    mapped: bool,
 }
 
 impl Event {
+    /// What it does to blocks.
+    fn change(&self) -> Option<Change> {
+        let bytes = i64::try_from(self.bytes).ok()?;
+        match self.action {
+            Action::Allocate => Some((self.address.unsigned_abs(), bytes)),
+            Action::Free => Some((self.address.unsigned_abs(), -bytes)),
+            _ => None,
+        }
+    }
+
     fn of(pickle: &Pickle, event: Id) -> Option<Self> {
-        let action = pickle.text(pickle.get(event, "action")?)?;
-        let action = match action {
+        let name = pickle.text(pickle.get(event, "action")?)?;
+        let action = match name {
             "alloc" => Action::Allocate,
             // `free_completed` follows each, when all streams are done with it.
             "free_requested" | "free" => Action::Free,
@@ -273,6 +337,7 @@ impl Event {
             // The history states what was asked for; the allocator rounds that up.
             bytes: if known { size?.unsigned_abs().next_multiple_of(512) } else { 0 },
             frames: pickle.get(event, "frames"),
+            mapped: matches!(name, "segment_map" | "segment_unmap"),
         })
     }
 }

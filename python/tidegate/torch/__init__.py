@@ -2,5 +2,6 @@
 
 from .backend import Options, Planned, forget_plans, last_plans, tidegate
 from .capture import Capture, trace
+from .check import Check, check
 
-__all__ = ["Capture", "Options", "Planned", "forget_plans", "last_plans", "tidegate", "trace"]
+__all__ = ["Capture", "Check", "Options", "Planned", "check", "forget_plans", "last_plans", "tidegate", "trace"]

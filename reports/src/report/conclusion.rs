@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use super::runs::stalls;
 use super::setting::Setting;
 use super::{Report, Run, Search, Sought};
+use crate::Explanation;
 use crate::text::percent;
 
 /// What the report shows, one sentence for each kind of input.
 pub(super) fn conclusion(report: &Report) -> Vec<String> {
-    let mut sentences = Vec::new();
+    let mut sentences: Vec<String> =
+        report.explanations.iter().flat_map(Explanation::sentences).collect();
     match report.settings.as_slice() {
         [] => {}
         [setting] => sentences.push(one(setting)),

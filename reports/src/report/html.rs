@@ -20,6 +20,14 @@ pub(super) fn page(report: &Report, figures: &[Figure]) -> String {
         page.put(format_args!("<p>{}</p>", escaped(&sentence)));
     }
     page.put(format_args!("</div>"));
+    for explanation in &report.explanations {
+        for (title, rows) in explanation.tables() {
+            let title = format!("{}: {title}", explanation.explains);
+            let header = vec![""; rows.iter().map(Vec::len).max().unwrap_or(0)];
+            let rows = rows.into_iter().map(Row::Cells).collect();
+            show_table(&mut page, &Table { title, header, rows, text_columns: 1 });
+        }
+    }
     contents(&mut page, figures);
     for table in tables(report) {
         show_table(&mut page, &table);
@@ -46,6 +54,7 @@ fn title(report: &Report) -> String {
     let mut networks: Vec<&str> = report.settings.iter().map(|s| s.network.as_str()).collect();
     networks.extend(report.searches.iter().map(|search| search.setting.network.as_str()));
     networks.extend(report.runs.iter().map(|run| network_and_batch(&run.timeline.trace.name).0));
+    networks.extend(report.explanations.iter().map(|it| network_and_batch(&it.explains).0));
     networks.sort_unstable();
     networks.dedup();
     match networks.as_slice() {

@@ -17,6 +17,9 @@ pub enum NotTrainable {
     /// A type that the runtime does not store activations in.
     #[error("--dtype: networks train in f32 or bf16 on a device")]
     Dtype,
+    /// A choice that only modelled iterations know.
+    #[error("{0} is modelled, and not run here: leave it away")]
+    Option(&'static str),
     /// A network that cannot be.
     #[error(transparent)]
     Described(#[from] NetworkError),

@@ -101,7 +101,7 @@ pub(super) fn dtype(name: &str) -> Checked<Dtype> {
 }
 
 pub(super) fn optimizer(name: &str) -> Checked<Optimizer> {
-    let remedy = "write none, sgd, momentum, adam or adamw";
+    let remedy = "write none, sgd, momentum, adam, adamw or adam-8bit";
     Optimizer::from_name(name).ok_or_else(|| bad("optimizer", name, remedy))
 }
 

@@ -1,0 +1,143 @@
+"""`check`: what it finds is what is there, a wrong gradient included, and bad use is refused in words."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+import tidegate.torch as tt  # noqa: E402
+from tidegate.torch import measure  # noqa: E402
+from tidegate.torch.measure import Subject, SubjectError, difference  # noqa: E402
+
+check_module = sys.modules["tidegate.torch.check"]
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def small(width=64, depth=6):
+    """A network whose activations outweigh its parameters, with what draws numbers and what is normalised."""
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    layers = [
+        layer for _ in range(depth) for layer in (nn.Linear(width, width), nn.BatchNorm1d(width), nn.GELU(), nn.Dropout(0.1))
+    ]
+    return nn.Sequential(*layers), (torch.randn(512, width),), lambda output: output.square().mean()
+
+
+def test_the_table_says_per_budget_what_was_said_and_what_came():
+    model, inputs, loss = small()
+    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    found = tt.check(model, inputs, ["60%", "1%"], loss=loss, rounds=1, steps=2, method="dtr")
+    planned, refused = found.rows
+    assert planned.problem is None and planned.off == 0 and planned.off_unplanned == 0 and found.noise == 0
+    assert planned.peak_bytes <= planned.planned_peak_bytes <= 0.6 * found.unplanned.planned_peak_bytes
+    assert planned.step_s > 0 and planned.predicted_s >= found.unplanned.predicted_s
+    assert "budget" in refused.problem and refused.step_s is None and not found.applied
+    text = str(found)
+    header = next(line for line in text.splitlines() if line.startswith("budget"))
+    assert header.split("  ")[0] == "budget" and "no plan's bits" in header
+    assert [line.split()[0] for line in text.splitlines()[-4:]] == ["eager", "no", "60%", "1%:"]
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert all(torch.equal(buffer, buffers[name]) for name, buffer in model.named_buffers())
+
+
+def test_a_wrong_gradient_is_found(monkeypatch):
+    model, inputs, loss = small(depth=2)
+    subject = Subject(model, inputs, loss)
+    reference = subject.state(subject.forward)
+
+    def wrong():
+        # Dropout draws anew: what computing it again without its state would do.
+        torch.manual_seed(7)
+        return subject.forward()
+
+    off, _ = difference(subject.state(wrong), reference)
+    assert off > 1e-3
+    said = check_module.Planned(1e-3, 1, 1)
+    monkeypatch.setattr(check_module, "planned", lambda subject, options: (wrong, said))
+    (row,) = tt.check(model, inputs, ["60%"], loss=loss, rounds=1, steps=1).rows
+    assert row.off == off and f"off {off:.1e}" in str(tt.check(model, inputs, ["60%"], loss=loss, rounds=1, steps=1))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "off"),
+    [([1.0, 2.0], [1.0, 2.0], 0.0), ([1.0, 3.0], [1.0, 2.0], 0.5), ([1.0, float("nan")], [1.0, 2.0], float("inf"))],
+)
+def test_differences_are_shares_of_the_largest_value(one, other, off):
+    assert difference({"a": torch.tensor(one)}, {"a": torch.tensor(other)})[0] == off
+
+
+def test_a_tensor_that_is_missing_is_as_far_off_as_can_be():
+    assert difference({}, {"a": torch.ones(1)}) == (float("inf"), "a")
+
+
+def test_the_peak_is_what_was_allocated_at_once():
+    class Doubled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(1 << 18))
+
+        def forward(self):
+            return (self.weight.exp() * 2).sum()
+
+    # Beside the weight: what exp gave, and what backward makes of both functions; besides, numbers of 4 bytes.
+    subject = Subject(Doubled(), ())
+    assert subject.outlives == 1 << 20
+    assert 4 << 20 <= subject.peak(subject.forward) <= (4 << 20) + 64
+
+
+def test_bad_use_is_refused_in_words():
+    model, inputs, loss = small(depth=1)
+    with pytest.raises(SubjectError, match="lie on cpu and meta: move all to one device"):
+        tt.check(model, (inputs[0].to("meta"),), loss=loss)
+    with pytest.raises(SubjectError, match="cannot be measured: move the model to cpu or cuda"):
+        tt.check(model.to("meta"), (inputs[0].to("meta"),), loss=loss)
+    model, inputs, _ = small(depth=1)
+    with pytest.raises(SubjectError, match="give `loss`"):
+        tt.check(model, inputs)
+    with pytest.raises(SubjectError, match="no parameter of the model requires a gradient"):
+        tt.check(model.requires_grad_(False), inputs, loss=loss)
+
+
+def test_eval_mode_is_said_and_trained_as_it_is():
+    model, inputs, loss = small(depth=3)
+    found = tt.check(model.eval(), inputs, ["70%"], loss=loss, rounds=1, steps=1, method="dtr")
+    assert "eval mode" in str(found) and found.rows[0].off == 0
+
+
+def test_other_shapes_later_have_plans_of_their_own():
+    model, (inputs,), loss = small()
+    tt.forget_plans()
+    for rows in (512, 384, 512):
+        subject = Subject(model, (inputs[:rows],), loss)
+        if rows == 512 and not tt.last_plans():
+            compiled = torch.compile(lambda given: loss(model(given)), backend=tt.tidegate, options={"budget": "60%", "method": "dtr"})
+        state = subject.state(lambda given=inputs[:rows]: compiled(given))
+        assert difference(state, subject.state(subject.forward)) == (0.0, "")
+    assert all(plan.plan or plan.reason for plan in tt.last_plans())
+
+
+def test_figures_are_written_for_people():
+    assert [measure.size(n) for n in (512, 2_500, 12_345_678, 5_686_000_000)] == ["512 B", "2.500 kB", "12.346 MB", "5.686 GB"]
+    assert [measure.duration(s) for s in (0.0123456, 1.5)] == ["12.346 ms", "1.500 s"]
+    assert measure.table([["a", "b"], ["long", "1"]]) == "a     b\nlong  1"
+
+
+def test_the_page_shows_what_its_example_prints(capsys):
+    torch._dynamo.reset()
+    tt.forget_plans()
+    example, shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", (REPOSITORY / "docs/pytorch.md").read_text(), re.DOTALL).groups()
+    exec(example, {})
+    assert capsys.readouterr().out == shown
+
+
+def test_the_example_trains_two_networks_under_plans():
+    call = [sys.executable, "python/examples/train_under_a_plan.py", "resnet50", "gpt2", "--budget", "75%", "--steps", "4"]
+    done = subprocess.run(call, cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("parameters against eager: same bits") == 4

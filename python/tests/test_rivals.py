@@ -1,0 +1,65 @@
+"""`rivals`: PyTorch's own ways and ours in one table, and what is not there is said."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("torchvision")
+pytest.importorskip("transformers")
+
+import models  # noqa: E402
+
+from tidegate.torch import rivals  # noqa: E402
+from tidegate.torch.measure import Subject, difference  # noqa: E402
+
+MODELS = Path(models.__file__)
+
+
+@pytest.mark.parametrize(("name", "count"), [("resnet50", 16), ("gpt2", 4), ("vit", 3), ("llama", 3), ("lstm", 0)])
+def test_blocks_are_what_is_repeated(name, count):
+    assert len(rivals.blocks(models.MODELS[name]()[0])) == count
+
+
+def test_checkpointed_blocks_give_eagers_gradients_and_are_put_back():
+    module, inputs, loss = models.gpt2()
+    subject = Subject(module, inputs, loss)
+    run = rivals.checkpointed(subject)
+    state, reference = subject.state(run), subject.state(subject.forward)
+    assert difference(state, reference) == (0.0, "")
+    assert subject.peak(run) < subject.peak(subject.forward)
+    assert not any("forward" in block.__dict__ for block in rivals.blocks(module))
+
+
+def test_each_rival_has_ours_at_its_peak_beside_it():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    module, inputs, loss = models.gpt2(batch=4)
+    found = rivals.rivals(module, inputs, loss, ["80%"], shares=[0.5], rounds=1, steps=1, method="dtr")
+    rows = {row.name: row for row in found.rows}
+    assert list(rows)[:3] == ["eager", "aot_eager, all saved", "aot_eager"]
+    ours = rows["tidegate at checkpoint per block"]
+    assert ours.peak_bytes <= rows["checkpoint per block"].peak_bytes and ours.off == 0
+    assert rows["tidegate 80%"].off == 0
+    assert "host is the device's" in rows["save_on_cpu"].problem
+    assert sum(line.startswith("at the peak of") for line in str(found).splitlines()) == sum(bool(row.beside and row.step_s) for row in found.rows)
+
+
+def test_the_command_writes_what_it_found(tmp_path, capsys):
+    torch._dynamo.reset()
+    out = tmp_path / "out.json"
+    assert rivals.main([f"{MODELS}:lstm('tiny','cpu',4)", "--budgets", "90%", "--rounds", "1", "--steps", "1", "--json", str(out)]) == 0
+    rows = json.loads(out.read_text())["rows"]
+    printed = capsys.readouterr().out
+    assert rows[0]["name"] == "eager" and all(row["name"] in printed for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [("models", "names no function"), ("absent.py:gpt2", "no file 'absent.py'"), (f"{MODELS}:gpt9", "has no 'gpt9'"),
+     ("absent_module:gpt2", "absent_module")],
+)  # fmt: skip
+def test_models_that_are_not_there_are_said(model, words, capsys):
+    assert rivals.main([model]) == 2
+    assert words in capsys.readouterr().err

@@ -1,0 +1,176 @@
+"""Your own model under plans: gradients against eager, memory and time against what was predicted."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from .backend import forget_plans, last_plans, tidegate
+from .measure import Run, Subject, Times, bits, difference, duration, failure, many_graphs, size, table
+
+
+@dataclass
+class Row:
+    """One budget: what was said before and what came. `None` where the row has a `problem` instead."""
+
+    budget: str
+    problem: str | None = None
+    step_s: float | None = None
+    spread_s: float | None = None
+    predicted_s: float | None = None
+    peak_bytes: int | None = None
+    planned_peak_bytes: int | None = None
+    off: float | None = None
+    off_in: str | None = None
+    off_unplanned: float | None = None
+
+
+@dataclass
+class Check:
+    """What `check` found; as a string, its table.
+
+    `eager` is the model as it is, `unplanned` its captured graph with everything kept: what capture itself changes, of
+    time and of bits, lies between these two, and slowdowns are over the second. `noise` is how far eager is off from itself.
+    """
+
+    title: str
+    notes: list[str]
+    eager: Row
+    unplanned: Row
+    noise: float
+    rows: list[Row]
+
+    def to_dict(self) -> dict:
+        """Everything, for JSON."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, found: dict) -> Check:
+        """What `to_dict` gave."""
+        rows = {"eager": Row(**found["eager"]), "unplanned": Row(**found["unplanned"]), "rows": [Row(**row) for row in found["rows"]]}
+        return cls(**{**found, **rows})
+
+    def __str__(self) -> str:
+        head = ["budget", "measured", "predicted", "error", "slowdown", "predicted", "peak", "planned", "eager's bits", "no plan's bits"]
+        rows = [self.eager, self.unplanned, *self.rows]
+        lines = [head, *(_cells(row, self.unplanned) for row in rows if row.step_s)]
+        said = f"eager against itself: {bits(self.noise)}; the middle half of its steps spreads over {duration(self.eager.spread_s or 0)}"
+        problems = [f"{row.budget}: {row.problem}" for row in rows if row.problem]
+        return "\n".join([self.title, *self.notes, said, "", table(lines), *problems])
+
+    __repr__ = __str__
+
+    @property
+    def applied(self) -> bool:
+        """Whether every budget had a plan that was trained under."""
+        return bool(self.rows) and not any(row.problem for row in self.rows)
+
+
+def _cells(row: Row, base: Row) -> list[str]:
+    over = lambda time, base: f"{time / base:.3f}x" if time and base else "-"  # noqa: E731
+    error = f"{(row.predicted_s / row.step_s - 1) * 100:+.1f} %" if row.predicted_s and row.step_s else "-"
+    said = lambda off: "-" if off is None else bits(off)  # noqa: E731
+    return [
+        row.budget, duration(row.step_s or 0), duration(row.predicted_s) if row.predicted_s else "-", error,
+        over(row.step_s, base.step_s), over(row.predicted_s, base.predicted_s), size(row.peak_bytes or 0),
+        size(row.planned_peak_bytes) if row.planned_peak_bytes else "-", said(row.off), said(row.off_unplanned),
+    ]  # fmt: skip
+
+
+@dataclass
+class Planned:
+    """What the backend said of all graphs of one compiled model."""
+
+    predicted_s: float
+    peak_bytes: int
+    graphs: int
+
+    @classmethod
+    def last(cls) -> Planned:
+        """Of the graphs that were compiled since plans were last forgotten.
+
+        # Errors
+        `ValueError` with the reason where one of them is trained without a plan.
+        """
+        graphs = last_plans()
+        reasons = [graph.reason or "it has no plan" for graph in graphs if graph.plan is None]
+        if reasons or not graphs:
+            raise ValueError(reasons[0] if reasons else "nothing was compiled")
+        return cls(
+            sum(graph.plan.predicted_ns for graph in graphs) / 1e9, sum(graph.plan.peak_bytes for graph in graphs),
+            len(graphs),
+        )  # fmt: skip
+
+
+def planned(subject: Subject, options: dict) -> tuple[Run, Planned]:
+    """The loss under a plan, compiled and run once, with what was said of it; raises instead of falling back."""
+    forget_plans()
+    run = subject.compiled(tidegate, {**options, "strict": True})
+    subject.step(run)
+    return run, Planned.last()
+
+
+def check(
+    model: torch.nn.Module,
+    inputs,
+    budgets: Sequence[str | int] = ("80%", "60%", "45%"),
+    loss: Callable | None = None,
+    rounds: int = 3,
+    steps: int = 5,
+    **options,
+) -> Check:
+    """Trains a step of the model under each budget, and puts what came beside eager's and beside what was predicted.
+
+    `inputs` are a tuple, or a dict of keywords; `loss` makes a number of the output where that is not the loss itself
+    and has none as `.loss`. Further options are those of the backend, such as `machine` or `method`. Nothing of the model
+    changes: gradients are dropped, buffers restored. A budget that no plan fits has its reason in its row.
+
+    # Errors
+    `SubjectError` where no step can be trained: tensors on several devices, nothing that requires a gradient, no loss.
+    """
+    subject = Subject(model, inputs, loss)
+    eager, unplanned = Row("eager"), Row("no plan")
+    rows = [Row(str(budget)) for budget in budgets]
+    runs: dict[str, Run] = {}
+    notes = list(subject.notes)
+
+    def add(row: Row, run: Run, base: dict | None):
+        state = subject.state(run)
+        row.off, row.off_in = difference(state, reference)
+        row.off_unplanned = None if base is None else difference(state, base)[0]
+        row.peak_bytes = subject.peak(run)
+        runs[row.budget] = run
+        return state
+
+    reference = subject.state(subject.forward)
+    add(eager, subject.forward, None)
+    noise, eager.off = eager.off or 0.0, None
+    with many_graphs():
+        base = None
+        for row, asked in [(unplanned, {"budget": "200%", "method": "in-core"}), *zip(rows, ({"budget": b} for b in budgets))]:
+            try:
+                run, said = planned(subject, {**options, **asked})
+                state = add(row, run, base)
+            except Exception as error:  # noqa: BLE001 - each budget stands for itself, and its row says what failed.
+                row.problem = failure(error)
+                continue
+            base = state if row is unplanned else base
+            row.predicted_s, row.planned_peak_bytes = said.predicted_s, said.peak_bytes
+            if said.graphs > 1 and len(notes) == len(subject.notes):
+                notes.append(f"{said.graphs} graphs: the planned peak is the sum of theirs, though they need not meet")
+        times = subject.seconds(runs, rounds, steps)
+    subject.restore()
+    for row in (eager, unplanned, *rows):
+        if row.budget in times:
+            found = Times.of(times[row.budget])
+            row.step_s, row.spread_s = found.median_s, found.spread_s
+    return Check(_title(subject), notes, eager, unplanned, noise, rows)
+
+
+def _title(subject: Subject) -> str:
+    device = torch.cuda.get_device_name(subject.device) if subject.device.type == "cuda" else "the processor"
+    parameters = sum(parameter.numel() for parameter in subject.model.parameters())
+    return f"{type(subject.model).__name__}, {parameters:,} parameters, on {device}, PyTorch {torch.__version__}"
