@@ -229,12 +229,19 @@ def test_wrong_gradients_are_refused(monkeypatch):
 
 
 def test_inductor_computes_the_same_within_rounding():
-    kind, draw = MODELS["convolutions"]
-    module = kind()
+    class Layers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.Sequential(*(nn.Sequential(nn.Linear(64, 64), nn.Dropout(0.1), nn.GELU()) for _ in range(4)))
+
+        def forward(self, x):
+            return self.layers(x).square().mean()
+
+    module, draw = Layers(), lambda: torch.randn(256, 64)
     start = {key: value.clone() for key, value in module.state_dict().items()}
     eager = train(module, module, draw)
     module.load_state_dict(start)
-    mine = train(module, planned(module, inner="inductor"), draw)
+    mine = train(module, planned(module, inner="inductor", budget="90%"), draw)
     assert all(torch.allclose(value.float(), eager[key].float(), rtol=1e-3, atol=1e-4) for key, value in mine.items())
     assert "from the same graph" in tt.last_plans()[0].checked
 
