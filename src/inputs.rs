@@ -7,7 +7,7 @@ use experiments::{Conditions, Inputs};
 use planner::{Allowed, Limits};
 use profiler::import::InPlaceOps;
 use scenarios::Budget;
-use schema::{Bytes, Machine, Trace};
+use schema::{Bytes, Machine, Origin, Provenance, Trace};
 
 use crate::codec_args::CodecArgs;
 use crate::exit::{Exit, OrExit, Result, usage};
@@ -150,12 +150,16 @@ impl ProblemArgs {
         let (trace, carried) = if is_network(&self.trace) {
             self.model(&machine)?
         } else {
-            let recorded = read_trace(&self.trace, self.in_place)?;
+            let recorded = read_trace(&self.trace, self.in_place, Some(&machine))?;
             self.network.none_for(&self.trace)?;
-            let from = self.recorded_on.as_deref().map(read_machine).transpose()?;
-            let carried = scenarios::carry_over(&recorded, from.as_ref(), &machine, self.speed);
-            let (trace, carried) = carried.or_exit(Exit::Usage)?;
-            (trace, carried.to_string())
+            if self.is_modelled(&recorded, &machine) {
+                self.carried(recorded, &machine)?
+            } else {
+                let from = self.recorded_on.as_deref().map(read_machine).transpose()?;
+                let carried = scenarios::carry_over(&recorded, from.as_ref(), &machine, self.speed);
+                let (trace, carried) = carried.or_exit(Exit::Usage)?;
+                (trace, carried.to_string())
+            }
         };
         Ok(Inputs::new((trace, carried), machine, budget, conditions))
     }
@@ -176,17 +180,28 @@ impl ProblemArgs {
 
     /// The network's trace on the machine, and what its times are.
     fn model(&self, machine: &Machine) -> Result<(Trace, String)> {
+        self.carried(self.network.modelled_trace(&self.trace, machine)?, machine)
+    }
+
+    /// Whether a trace's times were modelled for the machine that is named.
+    fn is_modelled(&self, trace: &Trace, machine: &Machine) -> bool {
+        let Provenance { origin, device, .. } = &trace.provenance;
+        *origin == Origin::Modelled && *device == machine.device.name && !is_bundled(&self.trace)
+    }
+
+    /// A trace whose times are modelled for the machine, and what they are.
+    fn carried(&self, trace: Trace, machine: &Machine) -> Result<(Trace, String)> {
         let name = &self.trace;
         if self.recorded_on.is_some() {
             return Err(usage(format!(
-                "{name} is a network, which nobody recorded: leave --recorded-on away"
+                "nobody recorded {name}, whose times are modelled: leave --recorded-on away"
             )));
         }
-        let trace = self.network.modelled_trace(name, machine)?;
-        let what = trace.provenance.recipe.as_ref().map(|recipe| description(recipe, machine));
+        let recipe = trace.provenance.recipe.as_ref().filter(|_| is_network(name));
+        let what = recipe.map(|recipe| description(recipe, machine));
         let modelled = format!(
-            "{}\nop times are modelled for {}: nothing was run",
-            what.transpose()?.unwrap_or_default(),
+            "{}op times are modelled for {}: nothing was run",
+            what.transpose()?.map_or_else(String::new, |what| what + "\n"),
             machine.device.name
         );
         if self.speed.is_none() {
@@ -199,7 +214,7 @@ impl ProblemArgs {
 
     /// What the plan's settings say of these arguments, so that
     /// [`trace_of`](experiments::plan_trace::trace_of) finds its trace again and a person the problem.
-    pub fn settings(&self) -> Vec<(String, String)> {
+    pub fn settings(&self, inputs: &Inputs) -> Vec<(String, String)> {
         let mut settings = vec![("evaluations", self.evaluations.to_string())];
         if self.in_place == InPlace::Alias {
             settings.push(("in-place", "alias".into()));
@@ -209,8 +224,8 @@ impl ProblemArgs {
             settings.push(("allow", allowed.map(|a| a.name()).collect::<Vec<_>>().join(",")));
         }
         settings.extend(self.codecs.settings());
-        let network = is_network(&self.trace);
-        if network || self.speed.is_some() || self.recorded_on.is_some() {
+        let modelled = is_network(&self.trace) || self.is_modelled(&inputs.trace, &inputs.machine);
+        if modelled || self.speed.is_some() || self.recorded_on.is_some() {
             settings.push(("machine", self.machine.clone()));
         }
         if is_bundled(&self.trace) {
@@ -225,8 +240,8 @@ impl ProblemArgs {
 }
 
 /// A bundled trace, a trace file, or a recording.
-pub fn read_trace(name: &str, in_place: InPlace) -> Result<Trace> {
-    Ok(sources::read_trace(name, in_place.into())?)
+pub fn read_trace(name: &str, in_place: InPlace, machine: Option<&Machine>) -> Result<Trace> {
+    Ok(sources::read_trace(name, in_place.into(), machine)?)
 }
 
 impl From<InPlace> for InPlaceOps {

@@ -35,24 +35,29 @@ fn prepare_op(
     let Some(work) = prepared.wanted.ops.get(op.index()) else {
         return wrong(Rule::Operands, format!("{op} is not in the trace"));
     };
+    let is_first = matches!(action.task, Task::Run(_));
+    let (reads, writes) = match is_first {
+        true => (&work.reads, &work.writes),
+        false => (&work.again.0, &work.again.1),
+    };
+    let changes = |tensor: TensorId| is_first && work.changes.contains(&tensor);
     let buffers = &prepared.plan.buffers;
     let buffer = |id: BufferId| &buffers[id.index()];
     let holds = |id: BufferId, tensor: TensorId| {
         buffer(id).tensor == Some(tensor) && buffer(id).compressed.is_none()
     };
-    for &(tensor, _) in &work.reads {
+    for &(tensor, _) in reads {
         let of_tensor = action.reads.iter().filter(|id| holds(**id, tensor)).count();
-        let changes = !work.is_rerunnable && prepared.wanted.tensors[tensor.index()].is_constant;
         match of_tensor {
             0 => return wrong(Rule::Operands, format!("{op} has no {tensor} to read")),
             1 => {}
-            _ if changes => {
+            _ if changes(tensor) => {
                 return wrong(Rule::Operands, format!("{op} changes one of two of {tensor}"));
             }
             _ => {}
         }
     }
-    for &tensor in &work.writes {
+    for &tensor in writes {
         match action.writes.iter().filter(|id| holds(**id, tensor)).count() {
             1 => {}
             0 => return wrong(Rule::Operands, format!("{op} has nowhere to write {tensor}")),
@@ -79,10 +84,7 @@ fn prepare_op(
         }
     }
     for &id in &action.reads {
-        let operand = work.reads.iter().find(|(tensor, _)| holds(id, *tensor));
-        let changes = |tensor: TensorId| {
-            !work.is_rerunnable && prepared.wanted.tensors[tensor.index()].is_constant
-        };
+        let operand = reads.iter().find(|(tensor, _)| holds(id, *tensor));
         let ends = match action.in_place.iter().find(|pair| pair.input == id) {
             Some(pair) => Ends::Replaced { by: pair.output.index() },
             None if operand.is_some_and(|(tensor, _)| changes(*tensor)) => Ends::Changed,
@@ -92,7 +94,7 @@ fn prepare_op(
         prepared.reads.push(Read { buffer: id.index(), version, ends });
     }
     for &id in &action.writes {
-        let is_output = work.writes.iter().any(|tensor| holds(id, *tensor));
+        let is_output = writes.iter().any(|tensor| holds(id, *tensor));
         let fills = if is_output { Fills::Output } else { Fills::Nothing };
         prepared.writes.push(Write { buffer: id.index(), fills });
     }

@@ -29,6 +29,10 @@ pub(crate) struct Work {
     /// Each tensor that it reads, and the version that it needs.
     pub(crate) reads: Vec<(TensorId, u32)>,
     pub(crate) writes: Vec<TensorId>,
+    /// The same of a rerun.
+    pub(crate) again: (Vec<(TensorId, u32)>, Vec<TensorId>),
+    /// What its first run changes in place.
+    pub(crate) changes: Vec<TensorId>,
     pub(crate) in_place: Vec<InPlace>,
     pub(crate) workspace: u64,
     pub(crate) is_rerunnable: bool,
@@ -63,17 +67,26 @@ impl Wanted {
         let mut ops = Vec::with_capacity(trace.ops.len());
         for op in &trace.ops {
             let version = |tensor: &TensorId| (*tensor, tensors[tensor.index()].last_version);
+            let (reads_again, writes_again) = match &op.rerun {
+                Some(rerun) => (&rerun.reads, &rerun.writes),
+                None => (&op.reads, &op.writes),
+            };
+            let constants = op.reads.iter().filter(|t| tensors[t.index()].is_constant);
+            let changes: Vec<TensorId> = match &op.mutates {
+                Some(mutates) => mutates.clone(),
+                None if op.rerunnable => Vec::new(),
+                None => constants.copied().collect(),
+            };
             ops.push(Work {
                 reads: op.reads.iter().map(version).collect(),
                 writes: op.writes.clone(),
+                again: (reads_again.iter().map(version).collect(), writes_again.clone()),
+                changes: changes.clone(),
                 in_place: op.in_place.clone(),
                 workspace: op.workspace.0,
                 is_rerunnable: op.rerunnable,
             });
-            for tensor in op.reads.iter().filter(|_| !op.rerunnable) {
-                let tensor = &mut tensors[tensor.index()];
-                tensor.last_version += u32::from(tensor.is_constant);
-            }
+            changes.iter().for_each(|tensor| tensors[tensor.index()].last_version += 1);
         }
         Self { tensors, ops }
     }

@@ -85,6 +85,15 @@ pub enum Error {
     /// There is no method of a name; what to write instead.
     #[error("there is no method `{0}`: {1}")]
     NoMethod(String, String),
+    /// A policy names an op or module that the trace does not have; what to write instead.
+    #[error("the policy names no {0} of the trace: there is no {0} `{1}`: {2}")]
+    NotInTrace(&'static str, String, String),
+    /// Two ops of a trace have one key, and a plan treats them differently.
+    #[error(
+        "several ops are called `{0}`, which a plan treats differently: give each op of the trace a `key` \
+         of its own, or export --to modules"
+    )]
+    SameKey(String),
     /// An option names something twice.
     #[error("{0} names `{1}` twice")]
     Twice(&'static str, String),

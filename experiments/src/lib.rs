@@ -25,6 +25,7 @@ pub mod largest;
 pub mod lookups;
 pub mod page;
 pub mod plan_trace;
+pub mod policy;
 pub mod profile;
 mod published;
 pub mod rates;

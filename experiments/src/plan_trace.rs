@@ -40,7 +40,7 @@ fn carried_over(plan: &Plan, name: &str) -> Result<Trace> {
     } else {
         InPlaceOps::AsRecorded
     };
-    let Some(machine) = setting("machine") else { return read_trace(name, in_place) };
+    let Some(machine) = setting("machine") else { return read_trace(name, in_place, None) };
     let factor = setting("speed").map(str::parse).transpose();
     let factor = factor.map_err(|error| Error::Settings(Box::new(error)))?;
     let machine = read_machine(machine)?;
@@ -57,7 +57,7 @@ fn carried_over(plan: &Plan, name: &str) -> Result<Trace> {
             let recipe = old.recipe(name, Framework::Pytorch);
             modelled(&recipe, &machine, old.efficiencies.as_deref())?
         }
-        _ => read_trace(name, in_place)?,
+        _ => read_trace(name, in_place, Some(&machine))?,
     };
     let from = setting("recorded-on").map(read_machine).transpose()?;
     let carried = scenarios::carry_over(&recorded, from.as_ref(), &machine, factor);

@@ -47,7 +47,7 @@ impl<'a> Traces<'a> {
     /// The trace of a timeline: that of a plan before it, one that is named, or a bundled one.
     fn of_timeline(&self, timeline: &Timeline) -> Option<Trace> {
         let is_it = |trace: &Trace| trace.digest() == timeline.trace.digest;
-        let named = self.names.iter().filter_map(|name| read_trace(name, self.in_place).ok());
+        let named = self.names.iter().filter_map(|name| read_trace(name, self.in_place, None).ok());
         let bundled = scenarios::traces().filter_map(|name| scenarios::trace(name).ok());
         self.found.iter().cloned().chain(named).chain(bundled).find(is_it)
     }

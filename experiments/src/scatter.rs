@@ -59,7 +59,9 @@ impl Scatter {
                 return stated;
             };
             let (trace, machine) = &robust.slower;
-            let slower = inputs.conditions.problem(trace, machine, problem.budget);
+            let mut slower = inputs.conditions.problem(trace, machine, problem.budget);
+            // Random states have been left out already.
+            slower.budget = problem.budget;
             let slower = match planner::plan(method, &slower, monitor) {
                 Ok(plan) => planner::retimed(plan, problem)?,
                 Err(PlanError::Interrupted) => return Err(PlanError::Interrupted),

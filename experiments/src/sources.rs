@@ -6,7 +6,7 @@ use networks::suggest::instead;
 use networks::{Network, NetworkOptions};
 use profiler::import::{ImportOptions, InPlaceOps};
 use schema::file::{FileError, read_bytes, read_text};
-use schema::{Document, Machine, Trace};
+use schema::{Document, Machine, Trace, Untimed};
 
 use crate::{Error, Result};
 
@@ -21,10 +21,11 @@ pub fn is_bundled(name: &str) -> bool {
 const FAMILY: &str = "family:";
 
 /// A bundled trace, a trace file, a recording, or a made-up trace such as `family:u-shaped:seed=7`.
+/// Where ops of a file say no times, these are modelled for the machine.
 ///
 /// # Errors
-/// If there is none of this name, or it cannot be read.
-pub fn read_trace(name: &str, in_place: InPlaceOps) -> Result<Trace> {
+/// If there is none of this name, it cannot be read, or times lack and there is no machine.
+pub fn read_trace(name: &str, in_place: InPlaceOps, machine: Option<&Machine>) -> Result<Trace> {
     if scenarios::traces().any(|bundled| bundled == name) {
         return Ok(scenarios::trace(name)?);
     }
@@ -52,7 +53,9 @@ pub fn read_trace(name: &str, in_place: InPlaceOps) -> Result<Trace> {
                 path: path.to_path_buf(),
                 source: std::io::Error::new(std::io::ErrorKind::InvalidData, why),
             })?;
-            Ok(Trace::from_json(text, path)?)
+            let Some(machine) = machine else { return Ok(Trace::from_json(text, path)?) };
+            let untimed = Untimed::from_json(text, path)?;
+            Ok(scenarios::modelled_times(untimed, machine)?)
         }
     }
 }

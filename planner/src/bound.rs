@@ -253,7 +253,7 @@ fn rerun_gaps<'a>(
 ) -> impl Iterator<Item = (OpId, u64)> + 'a {
     gaps.iter().filter_map(|gap| {
         let gap = &problem.model.gaps()[*gap];
-        let maker = problem.model.producer(gap.tensor);
+        let maker = problem.model.remade_by(gap.tensor);
         Some((maker.filter(|op| problem.may_run_again(*op))?, gap.bytes.0))
     })
 }

@@ -94,8 +94,14 @@ pub(crate) enum Cuts {
 }
 
 /// Bytes that an op, or else the end of the iteration, has on the device at once, whatever the
-/// plan; and which. No smaller budget can do.
+/// plan, random states included; and which. No smaller budget can do.
 pub fn least_budget(problem: &Problem) -> (Bytes, OpId) {
+    let (needed, op) = needed(problem);
+    (needed + problem.trace.random_bytes(), op)
+}
+
+/// The same without random states, as a problem's budget is.
+fn needed(problem: &Problem) -> (Bytes, OpId) {
     let trace = problem.trace;
     let ops = trace.ops.len();
     let bytes = |tensor: usize| trace.tensors[tensor].bytes.0;
@@ -122,7 +128,7 @@ pub fn least_budget(problem: &Problem) -> (Bytes, OpId) {
 
 /// The best bound of a few places, and the place.
 pub(crate) fn cuts(problem: &Problem) -> (Cuts, usize) {
-    let (needed, op) = least_budget(problem);
+    let (needed, op) = needed(problem);
     if needed > problem.budget {
         return (Cuts::Needs(needed, op), op.index());
     }

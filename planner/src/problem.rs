@@ -22,7 +22,7 @@ pub struct Problem<'a> {
     pub trace: &'a Trace,
     /// What it runs on.
     pub machine: &'a Machine,
-    /// Device memory that the plan may use, parameters included.
+    /// Device memory that the plan may use, parameters included, and random states left out.
     pub budget: Bytes,
     /// Pinned host memory that the plan may use.
     pub host_budget: Bytes,
@@ -82,14 +82,15 @@ fn codec_lane(machine: &Machine) -> Option<CodecLane> {
 
 impl<'a> Problem<'a> {
     /// A problem without codecs, in which all else is allowed, with the machine's host memory and
-    /// default limits.
+    /// default limits. What of the budget ops keep random states in ([`schema::Op::random`]) is no
+    /// plan's to use.
     pub fn new(trace: &'a Trace, machine: &'a Machine, budget: Bytes) -> Self {
         let model = Model::of(trace);
         let feature_maps = feature_maps(trace, &model);
         Self {
             trace,
             machine,
-            budget,
+            budget: budget.saturating_sub(trace.random_bytes()),
             host_budget: machine.host.memory,
             allowed: Allowed { swap: true, recompute: true, compress: false },
             limits: Limits::default(),

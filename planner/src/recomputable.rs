@@ -16,8 +16,10 @@ pub(crate) fn droppable(problem: &Problem) -> Vec<bool> {
     let mut droppable = vec![false; until.len()];
     for (index, op) in problem.trace.ops.iter().enumerate() {
         let own = problem.model.rerunnable_until(OpId::from_index(index));
-        let all = op.reads.iter().map(|t| until[t.index()]).fold(own, usize::min);
-        for tensor in &op.writes {
+        let all = op.reads_again().iter().map(|t| until[t.index()]).fold(own, usize::min);
+        // What a rerun leaves out cannot be made again at all.
+        op.writes.iter().for_each(|tensor| until[tensor.index()] = 0);
+        for tensor in op.writes_again() {
             until[tensor.index()] = all;
             let last_use = problem.model.last_use(*tensor).map_or(ops, |op| op.index());
             droppable[tensor.index()] = last_use <= all && !problem.model.is_held(*tensor);
@@ -33,17 +35,18 @@ pub(crate) fn recomputable_in_time(problem: &Problem, gap: GapId) -> bool {
     let gap = &model.gaps()[gap];
     let ops = problem.trace.ops.len();
     let at = gap.before.map_or(ops, |op| op.index());
-    let Some(maker) = model.producer(gap.tensor) else { return false };
+    let Some(maker) = model.remade_by(gap.tensor) else { return false };
     let (mut visited, mut stack) = (BTreeSet::from([maker]), vec![maker]);
     while let Some(op) = stack.pop() {
         if model.rerunnable_until(op) < at {
             return false;
         }
-        for input in model.reads(op) {
-            let Some(maker) = model.producer(input) else { continue };
+        for input in model.reads_again(op).filter(|input| model.producer(*input).is_some()) {
             let is_dead = model.last_use(input).is_some_and(|last| last.index() < at);
-            if is_dead && visited.insert(maker) {
-                stack.push(maker);
+            match model.remade_by(input) {
+                None if is_dead => return false,
+                Some(maker) if is_dead && visited.insert(maker) => stack.push(maker),
+                _ => {}
             }
         }
     }

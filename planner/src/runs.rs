@@ -95,8 +95,8 @@ impl<'a> Runs<'a> {
     pub fn new(parts: &'a Parts) -> Self {
         let ops = parts.ops();
         let mut readers: Vec<Vec<Key>> = vec![Vec::new(); parts.bytes.len()];
-        for (op, reads) in parts.reads[..=ops].iter().enumerate() {
-            reads.iter().for_each(|t| readers[*t as usize].push(first_run(op)));
+        for (op, operands) in parts.first.iter().enumerate() {
+            operands.reads.iter().for_each(|t| readers[*t as usize].push(first_run(op)));
         }
         let first = |t: usize| match parts.maker[t] {
             Some(op) => vec![(first_run(op as usize), op)],
@@ -115,7 +115,7 @@ impl<'a> Runs<'a> {
             journal: Vec::new(),
         };
         for op in 0..ops {
-            runs.load.change(first_run(op), first_run(op), parts.workspace[op]);
+            runs.load.change(first_run(op), first_run(op), parts.first[op].workspace);
         }
         for (maker, last, bytes) in &parts.held {
             runs.load.change(first_run(*maker) + 1, first_run(*last), *bytes);
@@ -202,7 +202,8 @@ impl<'a> Runs<'a> {
         }
         let Some(op) = self.op_at(stay.to) else { return 0 };
         let bytes = &self.parts.bytes;
-        let pairs = self.parts.in_place[op as usize].iter().filter(|(input, _)| *input == tensor);
+        let operands = self.parts.at(stay.to, op);
+        let pairs = operands.in_place.iter().filter(|(input, _)| *input == tensor);
         let all: i64 = pairs.map(|(_, output)| bytes[*output as usize]).sum();
         all.min(bytes[tensor as usize])
     }
@@ -212,10 +213,10 @@ impl<'a> Runs<'a> {
     fn across(&self, key: Key) -> i64 {
         let load = self.load.at(key);
         let Some(op) = self.op_at(key) else { return load };
-        let (parts, index) = (self.parts, op as usize);
-        let made: i64 = parts.writes[index].iter().map(|t| parts.bytes[*t as usize]).sum();
-        let inputs = parts.in_place[index].iter().enumerate().filter(|(at, (input, _))| {
-            !parts.in_place[index][..*at].iter().any(|(earlier, _)| earlier == input)
+        let (parts, operands) = (self.parts, self.parts.at(key, op));
+        let made: i64 = operands.writes.iter().map(|t| parts.bytes[*t as usize]).sum();
+        let inputs = operands.in_place.iter().enumerate().filter(|(at, (input, _))| {
+            !operands.in_place[..*at].iter().any(|(earlier, _)| earlier == input)
         });
         let shared: i64 = inputs
             .filter(|(_, (input, _))| parts.comes_and_goes(*input))
@@ -223,7 +224,7 @@ impl<'a> Runs<'a> {
             .filter(|(_, stay)| stay.to == key)
             .map(|(input, stay)| self.handed_on(input, stay))
             .sum();
-        load - made - parts.workspace[index] + shared
+        load - made - operands.workspace + shared
     }
 
     /// A key for one more rerun just before a run; none where labels are used up.
@@ -256,9 +257,9 @@ impl<'a> Runs<'a> {
             _ => first_run(stage(key)),
         };
         let parts = self.parts;
-        self.load.insert(key, self.across(following) + parts.workspace[index]);
+        self.load.insert(key, self.across(following) + parts.again[index].workspace);
         self.reruns.insert(at, (key, op));
-        for t in &parts.writes[index] {
+        for t in &parts.again[index].writes {
             let old = self.stay(*t, key);
             self.hand_on(*t, old, -1);
             let made = &mut self.made[*t as usize];
@@ -268,7 +269,7 @@ impl<'a> Runs<'a> {
             self.hand_on(*t, before, 1);
             self.hand_on(*t, after, 1);
         }
-        for t in &parts.reads[index] {
+        for t in &parts.again[index].reads {
             let old = self.stay(*t, key);
             let readers = &mut self.readers[*t as usize];
             readers.insert(readers.partition_point(|reader| *reader < key), key);
@@ -315,7 +316,7 @@ impl<'a> Runs<'a> {
     /// Takes a rerun out.
     pub fn erase(&mut self, (key, op): Rerun) {
         let (index, parts) = (op as usize, self.parts);
-        for t in &parts.reads[index] {
+        for t in &parts.again[index].reads {
             let old = self.stay(*t, key);
             let readers = &mut self.readers[*t as usize];
             readers.remove(readers.partition_point(|reader| *reader < key));
@@ -327,7 +328,7 @@ impl<'a> Runs<'a> {
                 self.hand_on(*t, new, 1);
             }
         }
-        for t in &parts.writes[index] {
+        for t in &parts.again[index].writes {
             let [before, after] = [key - 1, key].map(|at| self.stay(*t, at));
             self.hand_on(*t, before, -1);
             self.hand_on(*t, after, -1);
@@ -352,7 +353,7 @@ impl<'a> Runs<'a> {
             if self.reruns.binary_search_by_key(&key, |(key, _)| *key).is_err() {
                 continue;
             }
-            let inputs = self.parts.reads[op as usize].iter();
+            let inputs = self.parts.again[op as usize].reads.iter();
             let made_by: Vec<Rerun> = inputs
                 .filter_map(|t| {
                     let made = &self.made[*t as usize];
@@ -368,7 +369,7 @@ impl<'a> Runs<'a> {
             stack.extend(held);
             self.erase((key, op));
             for (from, maker) in made_by {
-                let mut writes = self.parts.writes[maker as usize].iter();
+                let mut writes = self.parts.again[maker as usize].writes.iter();
                 if writes.all(|t| self.stay(*t, from).to == from) {
                     stack.push((from, maker));
                 }

@@ -32,15 +32,18 @@ impl<'a> Scheduler<'a> {
         let constant = recomputable.clone();
         let once: Vec<bool> = tensors
             .map(|t| {
-                trace.ops.iter().any(|op| !op.rerunnable && op.reads.contains(&TensorId(t as u32)))
+                let t = TensorId(t as u32);
+                trace.ops.iter().any(|op| op.reads.contains(&t) && op.may_change(t))
             })
             .collect();
         for op in &trace.ops {
             let inputs = op
-                .reads
+                .reads_again()
                 .iter()
                 .all(|t| recomputable[t.index()] && !(constant[t.index()] && once[t.index()]));
-            op.writes.iter().for_each(|t| recomputable[t.index()] = inputs && op.rerunnable);
+            op.writes_again()
+                .iter()
+                .for_each(|t| recomputable[t.index()] = inputs && op.rerunnable);
         }
         Self {
             trace,
@@ -65,14 +68,18 @@ impl<'a> Scheduler<'a> {
     }
 
     fn run(&mut self, op: OpId, step: Step) {
-        let inputs = &self.trace.ops[op.index()].reads;
+        let of = &self.trace.ops[op.index()];
+        let (inputs, outputs) = match step {
+            Step::Again(_) => (of.reads_again(), of.writes_again()),
+            _ => (&of.reads[..], &of.writes[..]),
+        };
         inputs.iter().for_each(|t| self.bring(*t));
         // What one input's recomputation needed may be what another is.
         for tensor in inputs {
             self.on_host[tensor.index()] = false;
             self.on_device[tensor.index()] = true;
         }
-        for tensor in &self.trace.ops[op.index()].writes {
+        for tensor in outputs {
             if !self.on_host[tensor.index()] {
                 self.on_device[tensor.index()] = true;
             }
@@ -121,7 +128,7 @@ impl<'a> Scheduler<'a> {
             }
             3 if next > 0 => {
                 let op = OpId(random.below(next.into()) as u32);
-                let writes = &self.trace.ops[op.index()].writes;
+                let writes = self.trace.ops[op.index()].writes_again();
                 if !writes.is_empty() && writes.iter().all(|t| self.recomputable[t.index()]) {
                     self.run(op, Step::Again(op));
                 }

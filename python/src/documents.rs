@@ -81,7 +81,7 @@ impl Trace {
     /// A bundled trace by its name, a trace file, or a recording that `tidegate import` takes.
     #[staticmethod]
     fn load(path: PathBuf) -> PyResult<Self> {
-        let trace = read_trace(&path.to_string_lossy(), InPlaceOps::AsRecorded);
+        let trace = read_trace(&path.to_string_lossy(), InPlaceOps::AsRecorded, None);
         Ok(trace.map_err(raised)?.into())
     }
 

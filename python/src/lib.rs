@@ -7,6 +7,7 @@ mod arrow;
 mod comparison;
 mod documents;
 mod errors;
+mod explanation;
 mod pictures;
 mod plan;
 mod planning;
@@ -23,6 +24,8 @@ mod _native {
     use crate::documents::{Machine, Trace};
     #[pymodule_export]
     use crate::errors::{Error, InputError, PlanError, ProofError};
+    #[pymodule_export]
+    use crate::explanation::{Explanation, explain};
     #[pymodule_export]
     use crate::plan::{Plan, Timeline, simulate, verify};
     #[pymodule_export]

@@ -56,17 +56,18 @@ impl<'py> FromPyObject<'_, 'py> for Names {
 const CHOICES: [&str; 4] = ["keep", "swap", "recompute", "compress"];
 
 /// What a plan may do, as Python states it.
-struct Asked {
-    budget: Option<Amount>,
-    allow: Option<Names>,
-    codecs: Option<Names>,
-    host_budget: Option<Amount>,
-    evaluations: Option<u64>,
+#[derive(Default)]
+pub struct Asked {
+    pub budget: Option<Amount>,
+    pub allow: Option<Names>,
+    pub codecs: Option<Names>,
+    pub host_budget: Option<Amount>,
+    pub evaluations: Option<u64>,
 }
 
 /// A problem with what its plans state of it.
-struct Stated {
-    inputs: Inputs,
+pub struct Stated {
+    pub inputs: Inputs,
     settings: Vec<(String, String)>,
 }
 
@@ -77,7 +78,8 @@ impl Stated {
 }
 
 impl Asked {
-    fn of(self, trace: &Trace, machine: &Machine) -> PyResult<Stated> {
+    /// The problem that it is for a trace on a machine.
+    pub fn of(self, trace: &Trace, machine: &Machine) -> PyResult<Stated> {
         let evaluations = self.evaluations.unwrap_or(Limits::default().evaluations);
         let mut settings = vec![("evaluations".to_string(), evaluations.to_string())];
         let choices =
@@ -205,7 +207,7 @@ pub fn compare(
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Comparison> {
     let names = methods.map_or_else(Vec::new, |names| names.0);
-    let asked = Asked { budget, allow, codecs, host_budget: None, evaluations: None };
+    let asked = Asked { budget, allow, codecs, ..Asked::default() };
     let Stated { inputs, .. } = asked.of(trace, machine)?;
     let chosen = methods_of(&names, inputs.conditions.codecs.is_none()).map_err(raised)?;
     let search = |watch: &Watch| -> experiments::Result<reports::Comparison> {
@@ -222,10 +224,11 @@ pub fn compare(
     Ok(Comparison { comparison: wait(py, progress.as_ref(), search)?.map_err(raised)? })
 }
 
-/// The trace with modelled times: each op takes a kernel's launch and the roofline of its FLOPs and bytes on the
+/// The trace with modelled times in place of its own: each op takes a kernel's launch and the roofline of its FLOPs and bytes on the
 /// machine's device; what an op does not state is taken for the bytes of its tensors, and no FLOPs.
 #[pyfunction]
 pub fn model_times(trace: &Trace, machine: &Machine) -> PyResult<Trace> {
-    let modelled = scenarios::modelled_times(&trace.trace, &machine.machine);
+    let untimed = schema::Untimed::without_times((*trace.trace).clone());
+    let modelled = scenarios::modelled_times(untimed, &machine.machine);
     modelled.map(Trace::from).map_err(|error| raised(error.into()))
 }

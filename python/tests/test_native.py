@@ -213,6 +213,15 @@ def test_methods_side_by_side(trace, machine):
         tidegate.compare(trace, machine, methods=["pooch", "pooch"])
 
 
+def test_what_does_not_fit_is_explained(trace, machine):
+    fits = tidegate.explain(trace, machine)
+    assert fits.fits and "unet" in str(fits)
+    tight = tidegate.explain(trace, machine, budget="50%")
+    assert not tight.fits
+    remedies = tight.to_dict()["remedies"]
+    assert remedies and not fits.to_dict()["remedies"]
+
+
 def test_a_network_by_its_name(machine):
     trace = tidegate.Trace.of_network("gpt2-xl", machine, batch=1, sequence=64, dtype="f16")
     assert (trace.network, trace.batch) == ("gpt2-xl", 1)
@@ -235,7 +244,7 @@ def test_stubs_say_what_there_is():
 
     def public(thing):
         own = {name for name in vars(thing) if not name.startswith("_")}
-        return own | ({"_repr_html_", "__len__"} & set(vars(thing)))
+        return own | ({"_repr_html_", "__len__", "__arrow_c_stream__"} & set(vars(thing)))
 
     def parameters(node):
         names = [argument.arg for argument in node.args.args + node.args.kwonlyargs]

@@ -15,6 +15,7 @@ A trace is one training iteration, a machine is what it runs on, and a plan says
 from tidegate._native import (
     Comparison,
     Error,
+    Explanation,
     InputError,
     Machine,
     Plan,
@@ -23,6 +24,7 @@ from tidegate._native import (
     Timeline,
     Trace,
     compare,
+    explain,
     model_times,
     plan,
     simulate,
@@ -32,6 +34,7 @@ from tidegate._native import (
 __all__ = [
     "Comparison",
     "Error",
+    "Explanation",
     "InputError",
     "Machine",
     "Plan",
@@ -40,6 +43,7 @@ __all__ = [
     "Timeline",
     "Trace",
     "compare",
+    "explain",
     "model_times",
     "plan",
     "simulate",

@@ -212,6 +212,8 @@ impl Explanation {
         for (title, rows) in self.tables() {
             text += &format!("\n{title}\n{}", columns(&rows));
         }
+        let source = &self.memory.outside_source;
+        text += &format!("note: what is beside PyTorch's tensors is {source}\n");
         for note in &self.notes {
             text += &format!("note: {note}\n");
         }
@@ -222,15 +224,13 @@ impl Explanation {
     pub fn tables(&self) -> Vec<(String, Vec<Vec<String>>)> {
         let row = |cells: &[&str]| cells.iter().map(ToString::to_string).collect::<Vec<_>>();
         let of = |bytes: Bytes, all: Bytes| percent(bytes.0 as f64 / all.0.max(1) as f64);
-        let DeviceMemory { device, outside, outside_source, budget, allocated, reserved, fixed } =
-            &self.memory;
+        let DeviceMemory { device, outside, budget, allocated, reserved, fixed, .. } = &self.memory;
         let figure = |name: &str, bytes: &Bytes| vec![name.to_string(), bytes.to_string()];
-        let outside_name = format!("beside PyTorch's tensors ({outside_source})");
         let mut tables = vec![(
             "memory".to_string(),
             vec![
                 figure("the device's", device),
-                figure(&outside_name, outside),
+                figure("beside PyTorch's tensors", outside),
                 figure("may be used", budget),
                 figure("reserved by PyTorch's allocator, as modelled", reserved),
                 figure("needed at the peak", allocated),

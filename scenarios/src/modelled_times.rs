@@ -1,53 +1,58 @@
 //! Op times of a trace that nobody ran.
 
+use std::cell::Cell;
+
 use networks::Efficiencies;
-use schema::{Bytes, Document, Machine, Nanos, Op, OpKind, Origin, Trace};
+use schema::{Bytes, Document, Machine, Nanos, Op, OpKind, Origin, Trace, Untimed};
 
 use crate::carry_over::{CarryOverError, roofline_secs};
 
-/// The trace with times as the machine's device would take at its peak figures: of each op a kernel's launch
-/// and [the roofline](crate::carry_over) of its FLOPs and bytes moved. Where a trace does not know these, an op moves
-/// what it reads and writes, and computes nothing. Views take no time.
+/// The trace whose ops that say no time take what the machine's device would at its peak figures: a kernel's
+/// launch and [the roofline](crate::carry_over) of an op's FLOPs and bytes moved. Where a trace does not know these,
+/// an op moves what it reads and writes, and computes nothing. Views take no time.
 ///
 /// # Errors
-/// Where the trace or the machine is not well formed, or the times are longer than a trace's may be.
-pub fn modelled_times(trace: &Trace, machine: &Machine) -> Result<Trace, CarryOverError> {
-    let (network, name) = (trace.network.clone(), machine.name.clone());
+/// Where the machine is not well formed, or the times are longer than a trace's may be.
+pub fn modelled_times(untimed: Untimed, machine: &Machine) -> Result<Trace, CarryOverError> {
+    let name = machine.name.clone();
     machine.check().map_err(|source| CarryOverError::Machine { name: name.clone(), source })?;
-    let no_trace = |source| CarryOverError::Trace { network, machine: name, source };
-    if let Err(source) = trace.check() {
-        return Err(no_trace(source));
-    }
     let launch = Efficiencies::bundled().launch_ns;
-    let mut modelled = trace.clone();
-    let mut unknown = 0;
-    for op in &mut modelled.ops {
-        op.recompute = None;
-        unknown += usize::from(op.flops.is_none() || op.bytes_moved.is_none());
+    let (is_timed, network) = (untimed.is_timed(), untimed.network().to_string());
+    let unknown = Cell::new(0);
+    let time = |trace: &Trace, op: &Op| {
+        let is_known = op.flops.is_some() && op.bytes_moved.is_some();
+        unknown.set(unknown.get() + usize::from(!is_known));
         let of = Op {
             flops: op.flops.or(Some(0)),
             bytes_moved: op.bytes_moved.or_else(|| Some(operands(trace, op))),
             ..op.clone()
         };
         let secs = roofline_secs(trace, &of, &machine.device.compute).unwrap_or(0.0);
-        op.duration = match op.kind {
+        match op.kind {
             OpKind::View => Nanos::ZERO,
             _ => Nanos(launch.saturating_add((secs * 1e9).round() as u64)),
-        };
+        }
+    };
+    let mut modelled = untimed.timed(time).map_err(|source| CarryOverError::Trace {
+        network,
+        machine: name,
+        source,
+    })?;
+    if is_timed {
+        return Ok(modelled);
     }
     modelled.provenance.origin = Origin::Modelled;
     modelled.provenance.device = machine.device.name.clone();
     let mut note =
         "nothing was run: times are a launch and the roofline of each op's FLOPs and bytes"
             .to_string();
+    let (unknown, all) = (unknown.get(), modelled.ops.len());
     if unknown > 0 {
-        let ops = trace.ops.len();
         note += &format!(
-            "; {unknown} of {ops} ops do not state both, and move what they read and write"
+            "; {unknown} of {all} ops do not state both, and move what they read and write"
         );
     }
     modelled.provenance.notes.push(note);
-    modelled.check().map_err(no_trace)?;
     Ok(modelled)
 }
 
@@ -75,7 +80,8 @@ mod tests {
             (op.kind, op.flops, op.bytes_moved) = (kind, flops, bytes.map(Bytes));
         }
         (trace.ops[3].flops, trace.ops[3].bytes_moved) = (None, None);
-        let modelled = modelled_times(&trace, &machine).expect("it is well formed");
+        let modelled = modelled_times(Untimed::without_times(trace.clone()), &machine)
+            .expect("it is well formed");
         for (op, (.., nanos)) in modelled.ops.iter().zip(cases) {
             assert_eq!(op.duration, Nanos(nanos), "{}", op.name);
         }

@@ -27,6 +27,7 @@ mod timeline;
 mod trace;
 mod trace_check;
 mod units;
+mod untimed;
 
 pub use codec_cost::CodecCost;
 pub use codec_models::{
@@ -49,5 +50,8 @@ pub use printable::printable;
 pub use recipe::{Activation, Extents, Framework, Lora, NetworkOptions, Optimizer, Recipe};
 pub use temporary::{is_temporary, remove_temporary_files};
 pub use timeline::{Basis, InCore, Interval, MemoryPoint, Stall, StallCause, Timeline};
-pub use trace::{Dtype, Home, InPlace, Op, OpKind, Origin, Phase, Provenance, Role, Tensor, Trace};
+pub use trace::{
+    Dtype, Home, InPlace, Op, OpKind, Origin, Phase, Provenance, Rerun, Role, Tensor, Trace,
+};
 pub use units::{Bytes, BytesPerSec, Nanos, ParseUnitError};
+pub use untimed::Untimed;

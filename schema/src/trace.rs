@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Digest, Document, Malformed, Nanos, OpId, Recipe, TensorId, trace_check};
+use crate::file::malformed;
+use crate::{
+    Bytes, Digest, Document, Malformed, Nanos, OpId, Recipe, TensorId, trace_check, untimed,
+};
 
 /// One training iteration (or inference step) of one network on one device: which ops ran in
 /// which order, how long each took, and which tensors it read and wrote.
@@ -262,8 +265,12 @@ pub struct Op {
     pub kind: OpKind,
     /// Which phase of the iteration it belongs to.
     pub phase: Phase,
-    /// How long it takes.
-    #[serde(rename = "duration_ns")]
+    /// How long it takes; absent: to be modelled for a machine ([`crate::Untimed`]).
+    #[serde(
+        rename = "duration_ns",
+        default = "untimed::no_time",
+        skip_serializing_if = "untimed::has_no_time"
+    )]
     pub duration: Nanos,
     /// How long it takes when it is run a second time; absent: as long as the first. (Batch norm
     /// need not update its statistics again.)
@@ -293,6 +300,18 @@ pub struct Op {
     /// stays.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub rerunnable: bool,
+    /// What its first run changes in place: tensors that it reads and no op writes. Absent: as
+    /// `rerunnable` says. One that may run again has a [`Rerun`] that does not read them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutates: Option<Vec<TensorId>>,
+    /// What a rerun reads and writes, where that is less than the first run does: batch norm without
+    /// its running statistics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rerun: Option<Rerun>,
+    /// State that it draws random numbers from and that a rerun draws from once more. Whoever runs a
+    /// plan keeps the states of all ops beside the plan's arena: a budget is less by them.
+    #[serde(default, rename = "random_bytes", skip_serializing_if = "is_zero")]
+    pub random: Bytes,
     /// Floating-point operations, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flops: Option<u64>,
@@ -319,11 +338,39 @@ impl Op {
             workspace: Bytes::ZERO,
             frees: Vec::new(),
             rerunnable: true,
+            mutates: None,
+            rerun: None,
+            random: Bytes::ZERO,
             flops: None,
             bytes_moved: None,
             key: None,
         }
     }
+
+    /// What a rerun reads.
+    pub fn reads_again(&self) -> &[TensorId] {
+        self.rerun.as_ref().map_or(&self.reads, |rerun| &rerun.reads)
+    }
+
+    /// What a rerun writes.
+    pub fn writes_again(&self) -> &[TensorId] {
+        self.rerun.as_ref().map_or(&self.writes, |rerun| &rerun.writes)
+    }
+
+    /// Whether its first run may change, in place, a tensor that it reads and no op writes.
+    pub fn may_change(&self, tensor: TensorId) -> bool {
+        self.mutates.as_ref().map_or(!self.rerunnable, |mutates| mutates.contains(&tensor))
+    }
+}
+
+/// What of an op's operands a rerun has to do with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rerun {
+    /// Those that it reads, each once.
+    pub reads: Vec<TensorId>,
+    /// Those that it writes, each once.
+    pub writes: Vec<TensorId>,
 }
 
 fn is_zero(bytes: &Bytes) -> bool {
@@ -415,6 +462,11 @@ impl Trace {
         constants.map(|(tensor, _)| tensor.bytes).sum()
     }
 
+    /// Bytes of the states of ops that draw random numbers and may run again.
+    pub fn random_bytes(&self) -> Bytes {
+        self.ops.iter().filter(|op| op.rerunnable).map(|op| op.random).sum()
+    }
+
     /// A name for people: the network and, where known, the batch.
     pub fn title(&self) -> String {
         match self.batch {
@@ -448,6 +500,11 @@ impl Document for Trace {
     }
 
     fn check(&self) -> Result<(), Malformed> {
+        if let Some(op) = self.ops.iter().position(|op| untimed::has_no_time(&op.duration)) {
+            return malformed(format!(
+                "ops[{op}] has no duration_ns, and nothing says what machine to model it for"
+            ));
+        }
         trace_check::check(self)
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use crate::file::{Malformed, malformed};
-use crate::{InPlace, Nanos, OpId, TensorId, Trace};
+use crate::untimed::has_no_time;
+use crate::{InPlace, Nanos, Op, OpId, TensorId, Trace};
 
 /// Sums of bytes stay far from the end of `u64`, so that a search may add several without a check.
 const LARGEST_SUM: u128 = 1 << 60;
@@ -35,10 +36,11 @@ pub(crate) fn check(trace: &Trace) -> Result<(), Malformed> {
 
 fn check_sums(trace: &Trace) -> Result<(), Malformed> {
     let ops = || trace.ops.iter();
-    let time = ops().map(|op| u128::from(op.duration.0)).sum::<u128>()
+    let timed = ops().filter(|op| !has_no_time(&op.duration));
+    let time = timed.map(|op| u128::from(op.duration.0)).sum::<u128>()
         + ops().filter_map(|op| op.recompute).map(|t| u128::from(t.0)).sum::<u128>();
     let bytes = trace.tensors.iter().map(|t| u128::from(t.bytes.0)).sum::<u128>()
-        + ops().map(|op| u128::from(op.workspace.0)).sum::<u128>();
+        + ops().map(|op| u128::from(op.workspace.0) + u128::from(op.random.0)).sum::<u128>();
     if time > u128::from(Nanos::MOST.0) {
         return malformed("the time of the whole trace exceeds 2^50 ns: no real iteration does");
     }
@@ -113,6 +115,7 @@ impl Checker<'_> {
         let op = &self.trace.ops[id.index()];
         self.check_list(id, "reads", &op.reads)?;
         self.check_list(id, "frees", &op.frees)?;
+        self.check_rerun(id, op)?;
         let not_there =
             |tensor: TensorId, when: &str| malformed(format!("ops[{}] uses {tensor} {when}", id.0));
         for &tensor in &op.reads {
@@ -159,6 +162,41 @@ impl Checker<'_> {
             }
             if self.written_by[input.index()].is_none() {
                 return error("the input exists before the iteration and must outlive it");
+            }
+        }
+        Ok(())
+    }
+
+    /// What the op changes in place, and what a rerun of it has to do with.
+    fn check_rerun(&mut self, id: OpId, op: &Op) -> Result<(), Malformed> {
+        let error = |list: &str, tensor: TensorId, why: &str| {
+            malformed(format!("ops[{}].{list} names {tensor}, {why}", id.0))
+        };
+        let mutates = op.mutates.as_deref().unwrap_or_default();
+        self.check_list(id, "mutates", mutates)?;
+        for tensor in mutates {
+            if !op.reads.contains(tensor) {
+                return error("mutates", *tensor, "which the op does not read");
+            }
+            if self.written_by[tensor.index()].is_some() {
+                let why = "which an op writes: an in-place write to it makes a new tensor";
+                return error("mutates", *tensor, why);
+            }
+            if op.rerunnable && op.reads_again().contains(tensor) {
+                let why = "which a rerun would read as it is by then: leave it out of rerun.reads";
+                return error("mutates", *tensor, why);
+            }
+        }
+        let Some(rerun) = &op.rerun else { return Ok(()) };
+        if !op.rerunnable {
+            return malformed(format!("ops[{}].rerun is for ops that may run again", id.0));
+        }
+        let lists =
+            [("rerun.reads", &rerun.reads, &op.reads), ("rerun.writes", &rerun.writes, &op.writes)];
+        for (name, list, of) in lists {
+            self.check_list(id, name, list)?;
+            if let Some(tensor) = list.iter().find(|tensor| !of.contains(tensor)) {
+                return error(name, *tensor, "which the op's first run does not");
             }
         }
         Ok(())

@@ -5,9 +5,12 @@ use std::error::Error;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
-use schema::{CodecModels, Document, FileError, Lane, Machine, Nanos, Plan, Timeline, Trace};
+use schema::{
+    CodecModels, Document, FileError, Lane, Machine, Nanos, Plan, Timeline, Trace, Untimed,
+};
 
 const TRACE: &str = include_str!("gallery/trace-v1.json");
+const CAPTURED: &str = include_str!("gallery/trace-v1-captured.json");
 const MACHINE: &str = include_str!("gallery/machine-v1.json");
 const PLAN: &str = include_str!("gallery/plan-v1.json");
 const TIMELINE: &str = include_str!("gallery/timeline-v1.json");
@@ -53,6 +56,8 @@ fn round_trip<D: Document + Debug + PartialEq>(text: &str) {
 #[test]
 fn old_documents_are_read_and_written_back() {
     round_trip::<Trace>(TRACE);
+    round_trip::<Untimed>(TRACE);
+    round_trip::<Untimed>(CAPTURED);
     round_trip::<Machine>(MACHINE);
     round_trip::<Plan>(PLAN);
     round_trip::<Timeline>(TIMELINE);
@@ -74,6 +79,36 @@ fn old_documents_mean_what_they_meant() {
     insta::assert_debug_snapshot!("plan_with_codecs", plan);
     let timeline = read::<Timeline>(TIMELINE_WITH_CODECS).expect("readable");
     insta::assert_debug_snapshot!("timeline_with_codecs", timeline);
+}
+
+/// What is left out of a trace's file is left out of its digest, and so are names that decide nothing.
+#[test]
+fn fields_that_say_nothing_do_not_change_a_digest() {
+    let digest = |text: &str| read::<Trace>(text).expect("readable").digest();
+    let own = digest(TRACE);
+    insta::assert_snapshot!(own.short(), @"172683c16ac3");
+    let keyed = changed(TRACE, "\"name\": \"weight\",", "\"name\": \"weight\", \"key\": \"w\",");
+    let keyed = changed(&keyed, "\"origin\"", "\"graph\": \"1234\", \"origin\"");
+    assert_eq!(digest(&changed(&keyed, "\"kind\"", "\"key\": \"op\", \"kind\"")), own);
+    assert_ne!(digest(&changed(TRACE, "\"role\"", "\"held\": true, \"role\"")), own);
+}
+
+/// A trace without times is one as soon as somebody has said them.
+#[test]
+fn times_may_be_left_out_until_they_are_needed() {
+    insta::assert_snapshot!(
+        refusal::<Trace>(CAPTURED),
+        @"x.json is a tidegate/trace that contradicts itself: ops[0] has no duration_ns, and nothing says what machine to model it for"
+    );
+    let untimed: Untimed = read(CAPTURED).expect("readable");
+    assert!(!untimed.is_timed());
+    let trace = untimed.clone().timed(|_, op| Nanos(op.flops.unwrap_or(0))).expect("well formed");
+    assert_eq!(trace.ops.iter().map(|op| op.duration.0).collect::<Vec<_>>(), [1000, 100]);
+    insta::assert_debug_snapshot!("captured", trace);
+    let all = Untimed::without_times(trace);
+    assert_eq!(all.clone().timed(|_, _| Nanos(7)).map(|t| t.total_time()), Ok(Nanos(14)));
+    let never = all.timed(|_, _| Nanos(u64::MAX)).expect_err("no iteration takes that long");
+    assert!(never.to_string().contains("2^50 ns"), "{never}");
 }
 
 /// Where codecs run is the plan's to say; one that says nothing has them on compute.

@@ -122,8 +122,8 @@ pub fn check_contract(plan: &Plan, trace: &Trace) -> Result<(), ContractError> {
                 if !again {
                     next = OpId(op.0 + 1);
                 }
-                contract.check_operands(action, op).map_err(wrong)?;
-                versions.run(id, action, op)?;
+                contract.check_operands(action, op, again).map_err(wrong)?;
+                versions.run(id, action, op, again)?;
             }
             Task::D2h(_) | Task::H2d(_) | Task::Compress(_) | Task::Decompress(_) => {
                 let moved = forms.moved(action).map_err(wrong)?;
@@ -170,8 +170,12 @@ impl Contract<'_> {
     }
 
     /// An op runs on one buffer for each of its operands, and with its workspace.
-    fn check_operands(&self, action: &Action, id: OpId) -> Result<(), String> {
+    fn check_operands(&self, action: &Action, id: OpId, again: bool) -> Result<(), String> {
         let op = &self.trace.ops[id.index()];
+        let (reads, writes) = match again {
+            true => (op.reads_again(), op.writes_again()),
+            false => (&op.reads[..], &op.writes[..]),
+        };
         if action.reads.iter().chain(&action.writes).any(|b| self.buffer(*b).compressed.is_some()) {
             return Err("uses a compressed form, which only codecs and copies do".into());
         }
@@ -186,10 +190,10 @@ impl Contract<'_> {
             tensors.sort_unstable();
             tensors
         };
-        if tensors(&action.reads) != sorted(&op.reads) || action.reads.len() != op.reads.len() {
+        if tensors(&action.reads) != sorted(reads) || action.reads.len() != reads.len() {
             return Err(format!("does not read the tensors that {id} reads"));
         }
-        if tensors(&action.writes) != sorted(&op.writes) {
+        if tensors(&action.writes) != sorted(writes) {
             return Err(format!("does not write the tensors that {id} writes"));
         }
         let workspace =

@@ -36,14 +36,20 @@ pub struct Model {
     pub(crate) is_convolution: Vec<bool>,
     pub(crate) reads: Lists,
     pub(crate) writes: Lists,
+    /// The same of reruns.
+    pub(crate) reads_again: Lists,
+    pub(crate) writes_again: Lists,
+    /// What each op changes in place, in order.
+    changes: Lists,
     /// Pairs of input and output, one after the other.
     pub(crate) in_place: Lists,
     /// The last op before which an op may be run again: later, an update has changed what it
     /// reads. Zero: never.
     pub(crate) rerun_until: Vec<u32>,
-    rerunnable: Vec<bool>,
     pub(crate) bytes: Vec<u64>,
     pub(crate) producer: Vec<u32>,
+    /// The op whose rerun makes a tensor.
+    pub(crate) remade_by: Vec<u32>,
     /// The last op that uses the tensor; the number of ops if it outlives the iteration.
     pub(crate) last_use: Vec<u32>,
     /// Tensors whose last use an op is.
@@ -89,7 +95,17 @@ impl Model {
         let mut reads = Lists::default();
         let mut writes = Lists::default();
         let mut in_place = Lists::default();
-        for op in &trace.ops {
+        let mut reads_again = Lists::default();
+        let mut writes_again = Lists::default();
+        let mut changes = Lists::default();
+        let mut remade_by = vec![NO_OP; trace.tensors.len()];
+        for (index, op) in trace.ops.iter().enumerate() {
+            reads_again.push(op.reads_again().iter().map(|t| t.0));
+            writes_again.push(op.writes_again().iter().map(|t| t.0));
+            changes.push(changed(op, &producer));
+            for tensor in op.writes_again().iter().filter(|_| op.rerunnable) {
+                remade_by[tensor.index()] = index as u32;
+            }
             writes.push(op.writes.iter().map(|t| t.0));
             in_place.push(op.in_place.iter().flat_map(|pair| [pair.input.0, pair.output.0]));
         }
@@ -107,7 +123,7 @@ impl Model {
         for op in 1..ops {
             gaps_end[op] += gaps_end[op - 1];
         }
-        let rerun_until = rerun_limits(trace, &producer);
+        let rerun_until = rerun_limits(trace, &changes);
         let recomputable = recomputable(trace, &producer, &rerun_until);
         let held_bytes = held_bytes(trace, &producer, &last_use);
         Self {
@@ -117,11 +133,14 @@ impl Model {
             is_convolution: trace.ops.iter().map(|op| op.kind == OpKind::Convolution).collect(),
             reads,
             writes,
+            reads_again,
+            writes_again,
+            changes,
             in_place,
             rerun_until,
-            rerunnable: trace.ops.iter().map(|op| op.rerunnable).collect(),
             bytes: trace.tensors.iter().map(|t| t.bytes.0).collect(),
             producer,
+            remade_by,
             outliving: (0..last_use.len() as u32)
                 .filter(|tensor| last_use[*tensor as usize] == ops as u32)
                 .collect(),
@@ -156,10 +175,21 @@ impl Model {
         self.producer[tensor as usize] == op || self.changes(OpId(op), TensorId(tensor))
     }
 
-    /// Whether an op may change in place a tensor that it reads: only what no op makes is changed,
-    /// and only by ops that cannot run again.
+    /// Whether the first run of an op may change in place a tensor that it reads: only what no op
+    /// makes is changed.
     pub fn changes(&self, op: OpId, tensor: TensorId) -> bool {
-        self.producer[tensor.index()] == NO_OP && !self.rerunnable[op.index()]
+        self.changes.get(op.index()).binary_search(&tensor.0).is_ok()
+    }
+
+    /// The op whose rerun makes a tensor; none where none does.
+    pub fn remade_by(&self, tensor: TensorId) -> Option<OpId> {
+        let op = self.remade_by[tensor.index()];
+        (op != NO_OP).then_some(OpId(op))
+    }
+
+    /// The tensors that a rerun of an op reads.
+    pub fn reads_again(&self, op: OpId) -> impl Iterator<Item = TensorId> + '_ {
+        self.reads_again.get(op.index()).iter().map(|t| TensorId(*t))
     }
 
     /// The op that writes a tensor; none for those that exist before the iteration.
@@ -285,21 +315,27 @@ fn held_bytes(trace: &Trace, producer: &[u32], last_use: &[u32]) -> Vec<u64> {
     there.collect()
 }
 
-/// Ops that cannot be run again may change, in place, the parameters that they read; no op that
-/// reads the same parameter can be run again after one of them.
-fn rerun_limits(trace: &Trace, producer: &[u32]) -> Vec<u32> {
+/// What an op may change in place, in order.
+fn changed(op: &Op, producer: &[u32]) -> Vec<u32> {
+    let is_changed = |t: &&TensorId| producer[t.index()] == NO_OP && op.may_change(**t);
+    let mut changed: Vec<u32> = op.reads.iter().filter(is_changed).map(|t| t.0).collect();
+    changed.sort_unstable();
+    changed
+}
+
+/// An op that reads what a later op changes in place can be run again before that, and not after.
+fn rerun_limits(trace: &Trace, changes: &Lists) -> Vec<u32> {
     let ops = trace.ops.len() as u32;
-    let mut changed_by = vec![ops; producer.len()];
-    for (index, op) in trace.ops.iter().enumerate().rev().filter(|(_, op)| !op.rerunnable) {
-        for tensor in op.reads.iter().filter(|t| producer[t.index()] == NO_OP) {
-            changed_by[tensor.index()] = index as u32;
+    let mut changed_by = vec![ops; trace.tensors.len()];
+    let mut limits = vec![0; trace.ops.len()];
+    for (index, op) in trace.ops.iter().enumerate().rev() {
+        if op.rerunnable {
+            let reads = op.reads_again().iter();
+            limits[index] = reads.map(|t| changed_by[t.index()]).min().unwrap_or(ops);
         }
+        changes.get(index).iter().for_each(|t| changed_by[*t as usize] = index as u32);
     }
-    let limit = |op: &Op| match op.rerunnable {
-        true => op.reads.iter().map(|t| changed_by[t.index()]).min().unwrap_or(ops),
-        false => 0,
-    };
-    trace.ops.iter().map(limit).collect()
+    limits
 }
 
 /// A tensor can be recomputed if its op can be run again and all that this needs is there or can
@@ -308,8 +344,8 @@ fn recomputable(trace: &Trace, producer: &[u32], rerun_until: &[u32]) -> Vec<boo
     let mut result = vec![false; producer.len()];
     for (index, op) in trace.ops.iter().enumerate() {
         let available = |t: &TensorId| producer[t.index()] == NO_OP || result[t.index()];
-        let possible = rerun_until[index] > 0 && op.reads.iter().all(available);
-        op.writes.iter().for_each(|t| result[t.index()] = possible);
+        let possible = rerun_until[index] > 0 && op.reads_again().iter().all(available);
+        op.writes_again().iter().for_each(|t| result[t.index()] = possible);
     }
     result
 }

@@ -272,11 +272,11 @@ impl Sequence {
         let limit = 24 * model.ops() + 1024 + 2 * self.packings.len();
         self.stack.push(tensor);
         while let Some(&wanted) = self.stack.last() {
-            let op = model.producer[wanted as usize];
+            let op = model.remade_by[wanted as usize];
             if op == NO_OP || before > model.rerun_until[op as usize] {
                 return Err(Infeasible::NotRerunnable { tensor: schema::TensorId(wanted) });
             }
-            let missing = (model.reads.get(op as usize).iter())
+            let missing = (model.reads_again.get(op as usize).iter())
                 .find(|input| is_gone(self.state[**input as usize]));
             match missing {
                 Some(input) => self.stack.push(*input),
@@ -308,13 +308,17 @@ impl Sequence {
 
     /// Puts one run of an op, whose inputs are all on the device or the host, into the sequence.
     fn emit(&mut self, model: &Model, op: u32, again: bool, before: u32) -> u32 {
+        let (reads, writes) = match again {
+            true => (&model.reads_again, &model.writes_again),
+            false => (&model.reads, &model.writes),
+        };
         if !self.packings.is_empty() {
-            for tensor in model.reads.get(op as usize) {
+            for tensor in reads.get(op as usize) {
                 self.unpack(model, *tensor, op);
             }
         }
         let position = self.push_position(op, if again { Work::Again } else { Work::Run });
-        for tensor in model.reads.get(op as usize) {
+        for tensor in reads.get(op as usize) {
             let state = self.state[*tensor as usize];
             self.use_at(model, *tensor, position);
             if again && is_away_each_time(state) && !model.uses(before, *tensor) {
@@ -324,7 +328,7 @@ impl Sequence {
         let workspace = model.workspace[op as usize];
         let mut allocates = workspace;
         let mut gives_back = workspace;
-        for &tensor in model.writes.get(op as usize) {
+        for &tensor in writes.get(op as usize) {
             let bytes = model.bytes[tensor as usize];
             allocates += bytes;
             let state = self.state[tensor as usize];
@@ -390,9 +394,11 @@ impl Sequence {
         self.state[tensor as usize] = GONE;
         let position = self.last_position[tensor as usize];
         let mut bytes = model.bytes[tensor as usize];
-        let op = self.positions[position as usize].op;
+        let Position { op, work } = self.positions[position as usize];
+        let is_made =
+            |output| work != Work::Again || model.writes_again.get(op as usize).contains(output);
         for pair in model.in_place.get(op as usize).chunks_exact(2) {
-            if pair[0] == tensor {
+            if pair[0] == tensor && is_made(&pair[1]) {
                 let shared = bytes.min(model.bytes[pair[1] as usize]);
                 self.moves[position as usize].allocates -= shared;
                 bytes -= shared;

@@ -50,7 +50,7 @@ struct ReplayArgs {
 pub fn run(args: &Args) -> Result {
     match &args.what {
         What::Replay(args) => {
-            let traces = traces(&args.traces, |name| read_trace(name, args.in_place))?;
+            let traces = traces(&args.traces, |name| read_trace(name, args.in_place, None))?;
             show(&replays(&traces, args.sweep), args.format)
         }
         What::Codecs(args) => codecs::run(args),

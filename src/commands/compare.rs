@@ -1,6 +1,10 @@
 //! `tidegate compare`
 
+use std::path::PathBuf;
+
 use experiments::compare::{comparison_with_bound, methods_of};
+use experiments::policy::Policy;
+use planner::methods::Method;
 use planner::tightened;
 use reports::Status;
 
@@ -30,6 +34,11 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_name = "METHODS")]
     methods: Vec<String>,
 
+    /// A policy to hold beside them: JSON with what becomes of `ops` by key, as PyTorch's selective
+    /// checkpointing takes it, or with lists of modules to `checkpoint` and `offload` (see `export`)
+    #[arg(long, value_name = "POLICY")]
+    plan: Option<PathBuf>,
+
     /// How to print the comparison
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -40,15 +49,18 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result {
+    let policy = args.plan.as_deref().map(Policy::read).transpose()?;
     let chosen = methods_of(&args.methods, args.problem.codecs.none())?;
     let inputs = args.problem.read(args.budget.budget)?;
     let inputs = args.count.of(inputs, args.budget.budget);
     let scatter = args.scatter.read(&inputs)?;
     let problem = inputs.problem();
+    let stated = policy.map(|policy| policy.stated(&problem)).transpose()?;
+    let stated = stated.map(|stated| Box::new(stated) as Box<dyn Method>);
     // Found first, so that no row's planning time has it in it.
     tightened(&problem, &Bar::new("bound"));
     let mut rows = Vec::new();
-    for method in &chosen {
+    for method in chosen.iter().chain(&stated) {
         let bar = Bar::new(method.name());
         match scatter.result_of(method.as_ref(), &inputs, &problem, &bar) {
             Ok(found) => rows.push(found.row),

@@ -83,7 +83,9 @@ pub fn run(args: &Args) -> Result {
             let last = args.epochs.end - 1;
             problem.network.progress = Some(f64::from(epoch) / f64::from(last.max(1)));
         }
-        Ok::<_, WithExit>((problem.read(args.budget.budget)?, problem.settings()))
+        let inputs = problem.read(args.budget.budget)?;
+        let settings = problem.settings(&inputs);
+        Ok::<_, WithExit>((inputs, settings))
     })?;
     drop(bar);
     let to_stdout = output.as_ref().is_some_and(PendingFile::is_stdout);

@@ -1,28 +1,32 @@
 //! `tidegate export`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use schema::{Document, PendingFile, Timeline};
+use experiments::plan_trace::{own_trace, trace_of};
+use experiments::policy::Policy;
+use schema::{Document, PendingFile, Plan, Timeline, Trace};
 
-use crate::exit::Result;
+use crate::commands::simulate::check_trace;
+use crate::exit::{Result, usage};
 use crate::inputs::{InPlace, read_trace};
 
-/// Show a timeline with another tool
+/// Show a timeline with another tool, or say a plan in the words of another framework
 #[derive(clap::Args)]
 pub struct Args {
-    /// The timeline; `-` is the standard input
-    #[arg(value_name = "TIMELINE")]
-    timeline: PathBuf,
+    /// The timeline, or for a policy or modules the plan; `-` is the standard input
+    #[arg(value_name = "TIMELINE|PLAN")]
+    input: PathBuf,
 
     /// What to make of it
     #[arg(long, value_enum)]
     to: Target,
 
-    /// The trace, to tell forward from backward in a picture
+    /// For a picture, the trace, whose phases get colours of their own; for a policy or modules, the
+    /// trace that the plan was made for, where that is not bundled
     #[arg(long, value_name = "TRACE")]
     trace: Option<String>,
 
-    /// How in-place ops are taken where TRACE is a recording
+    /// How in-place ops are taken where TRACE is a recording and belongs to a picture
     #[arg(long, value_enum, default_value_t)]
     in_place: InPlace,
 
@@ -35,24 +39,51 @@ pub struct Args {
     output: PathBuf,
 }
 
-/// What a timeline can be exported to.
+/// What a timeline or a plan can be exported to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Target {
-    /// A trace that opens in the Perfetto UI (ui.perfetto.dev) and in chrome://tracing.
+    /// A timeline as a trace that opens in the Perfetto UI (ui.perfetto.dev) and in chrome://tracing.
     Perfetto,
-    /// A picture.
+    /// A timeline as a picture.
     Svg,
+    /// A plan as what PyTorch's selective checkpointing is told of each forward op, by its key.
+    CheckpointPolicy,
+    /// A plan as the modules that are mostly recomputed, and those that are mostly copied.
+    Modules,
 }
 
 pub fn run(args: &Args) -> Result {
     let output = PendingFile::create(&args.output)?;
-    let timeline = Timeline::read(&args.timeline)?;
-    let trace = args.trace.as_deref().map(|name| read_trace(name, args.in_place)).transpose()?;
     let text = match args.to {
-        Target::Perfetto => reports::perfetto(&timeline),
-        Target::Svg => reports::timeline_svg(&timeline, args.width, &|op| {
-            trace.as_ref().and_then(|trace| trace.ops.get(op.index())).map(|op| op.phase)
-        }),
+        Target::Perfetto => reports::perfetto(&Timeline::read(&args.input)?),
+        Target::Svg => {
+            let timeline = Timeline::read(&args.input)?;
+            let trace = args.trace.as_deref();
+            let trace = trace.map(|name| read_trace(name, args.in_place, None)).transpose()?;
+            reports::timeline_svg(&timeline, args.width, &|op| {
+                trace.as_ref().and_then(|trace| trace.ops.get(op.index())).map(|op| op.phase)
+            })
+        }
+        Target::CheckpointPolicy => {
+            let (plan, trace) = planned(&args.input, args.trace.as_deref())?;
+            Policy::of_ops(&plan, &trace)?.to_json()
+        }
+        Target::Modules => {
+            let (plan, trace) = planned(&args.input, args.trace.as_deref())?;
+            Policy::of_modules(&plan, &trace).to_json()
+        }
     };
     Ok(output.finish(text.as_bytes())?)
+}
+
+/// A plan and the trace that it was made for.
+fn planned(plan: &Path, trace: Option<&str>) -> Result<(Plan, Trace)> {
+    let plan = Plan::read(plan)?;
+    let trace = match trace {
+        Some(name) => trace_of(&plan, name)?,
+        None => own_trace(&plan)
+            .ok_or_else(|| usage("the plan's trace is not bundled: name it with --trace"))?,
+    };
+    check_trace(&plan, &trace)?;
+    Ok((plan, trace))
 }

@@ -115,7 +115,7 @@ fn fit_codecs(samples: &Path, output: Option<PendingFile>, plots: Option<&Path>)
 impl Recording {
     fn read(&self, folder: &Path) -> Result<(Trace, Option<Network>, Machine)> {
         let path = folder.join(&self.file);
-        let trace = read_trace(&path.to_string_lossy(), InPlace::AsRecorded)?;
+        let trace = read_trace(&path.to_string_lossy(), InPlace::AsRecorded, None)?;
         let machine = read_machine(&self.machine)?;
         let Some(network) = &self.network else { return Ok((trace, None, machine)) };
         let Some(batch) = trace.batch.or(self.options.batch) else {

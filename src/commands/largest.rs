@@ -101,7 +101,7 @@ pub fn run(args: &Args) -> Result {
 
 fn trace(args: &Args, machine: &Machine) -> Result<Trace> {
     if !is_network(&args.network) {
-        let trace = read_trace(&args.network, InPlace::AsRecorded)?;
+        let trace = read_trace(&args.network, InPlace::AsRecorded, Some(machine))?;
         args.options.none_for(&args.network)?;
         return Ok(trace);
     }

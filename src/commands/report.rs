@@ -37,7 +37,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result {
     let page = PendingPage::create(&args.output)?;
     for name in args.trace.iter().filter(|name| !is_network(name)) {
-        read_trace(name, args.in_place)?;
+        read_trace(name, args.in_place, None)?;
     }
     let mut traces = Traces::new(&args.trace, args.in_place.into());
     let mut report = Report::default();

@@ -2,6 +2,7 @@
 
 mod acceptance;
 mod bench;
+mod captured;
 mod codecs;
 mod compare;
 mod compression;
@@ -22,6 +23,7 @@ mod measured;
 mod modelled;
 mod outputs;
 mod plan;
+mod policies;
 mod recordings;
 mod report;
 mod sandbox;

@@ -12,7 +12,7 @@ use profiler::import::{Format, ImportOptions, InPlaceOps, import, import_trace};
 use runtime::profile::Needs;
 use schema::{
     Basis, Bytes, BytesPerSec, CodecModels, Direction, Document, Machine, Nanos, Plan, PlanSeries,
-    Timeline, Trace,
+    Timeline, Trace, Untimed,
 };
 use simulator::replay::{Schedule, replay};
 use simulator::{Program, check_contract, in_core, predict, prove};
@@ -196,10 +196,12 @@ fn planned(trace: &Trace, machine: &Machine) {
 }
 
 fn read_trace(bytes: &[u8]) -> bool {
-    let Some(trace) = document::<Trace>(bytes) else { return false };
+    let Some(untimed) = document::<Untimed>(bytes) else { return false };
+    let machine = &fixture().machine;
+    let Ok(trace) = scenarios::modelled_times(untimed, machine) else { return false };
     let mut schedule = Schedule::default();
     replay(&Program::in_core(&trace), &mut schedule);
-    planned(&trace, &fixture().machine);
+    planned(&trace, machine);
     true
 }
 

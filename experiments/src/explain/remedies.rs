@@ -160,7 +160,8 @@ impl Search<'_> {
             },
             "tide",
         )?;
-        self.found.push(remedy);
+        let faster = remedy.iteration.is_some_and(|with| with < time);
+        self.found.extend(faster.then_some(remedy));
         Ok(())
     }
 

@@ -248,7 +248,7 @@ fn trace(
     speed: Option<f64>,
 ) -> Result<Trace> {
     let trace = match subject.is_network {
-        false => read_trace(&subject.name, InPlaceOps::AsRecorded)?,
+        false => read_trace(&subject.name, InPlaceOps::AsRecorded, Some(machine))?,
         true => {
             let network = read_network(&subject.name, options)?;
             let modelled = modelled_trace(&network, machine)?;

@@ -122,15 +122,15 @@ fn bring_back(
             reruns.push(before, item);
             continue;
         }
-        let maker = problem.model.producer(wanted)?;
+        let maker = problem.model.remade_by(wanted)?;
         if problem.model.rerunnable_until(maker) < before {
             return None;
         }
         let op = &problem.trace.ops[maker.index()];
-        match op.reads.iter().find(|input| !is_there[input.index()]) {
+        match op.reads_again().iter().find(|input| !is_there[input.index()]) {
             Some(input) => stack.push(*input),
             None => {
-                op.writes.iter().for_each(|tensor| is_there[tensor.index()] = true);
+                op.writes_again().iter().for_each(|tensor| is_there[tensor.index()] = true);
                 reruns.push(before, maker.0);
             }
         }

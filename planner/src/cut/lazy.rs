@@ -85,7 +85,7 @@ fn bring_back(
 ) {
     let mut stack = vec![tensor];
     while let Some(wanted) = stack.last().copied() {
-        let maker = problem.model.producer(wanted);
+        let maker = problem.model.remade_by(wanted);
         let maker = maker.filter(|maker| problem.model.rerunnable_until(*maker) >= before);
         let (Some(maker), false) = (maker, is_there[wanted.index()]) else {
             is_there[wanted.index()] = true;
@@ -93,10 +93,10 @@ fn bring_back(
             continue;
         };
         let op = &problem.trace.ops[maker.index()];
-        match op.reads.iter().find(|input| !is_there[input.index()]) {
+        match op.reads_again().iter().find(|input| !is_there[input.index()]) {
             Some(input) => stack.push(*input),
             None => {
-                op.writes.iter().for_each(|tensor| is_there[tensor.index()] = true);
+                op.writes_again().iter().for_each(|tensor| is_there[tensor.index()] = true);
                 reruns.push(before, maker.0);
             }
         }

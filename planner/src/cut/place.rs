@@ -89,7 +89,7 @@ impl<'a> Place<'a> {
             if is_empty || is_there[tensor.index()] || !is_wanted(tensor) {
                 continue;
             }
-            match model.producer(tensor).filter(|maker| may_run_again(*maker)) {
+            match model.remade_by(tensor).filter(|maker| may_run_again(*maker)) {
                 Some(maker) => {
                     place.wanted.push((tensor.0, node_of(maker, &mut stack, &mut ops)));
                 }
@@ -102,16 +102,19 @@ impl<'a> Place<'a> {
         let mut makers: Vec<(u32, Option<u32>)> = Vec::new();
         while let Some(reader) = stack.pop() {
             let reader_node = node_of(reader, &mut stack, &mut ops);
-            for tensor in model.reads(reader) {
+            for tensor in model.reads_again(reader) {
                 let is_empty = trace.tensors[tensor.index()].bytes.0 == 0;
                 if is_empty || is_there[tensor.index()] || is_wanted(tensor) {
                     continue;
                 }
-                let Some(maker) = model.producer(tensor) else { continue };
+                if model.producer(tensor).is_none() {
+                    continue;
+                }
                 let number = &mut dead_number[tensor.index()];
                 if *number == u32::MAX {
                     *number = makers.len() as u32;
-                    let maker = may_run_again(maker).then(|| node_of(maker, &mut stack, &mut ops));
+                    let maker = model.remade_by(tensor).filter(|maker| may_run_again(*maker));
+                    let maker = maker.map(|maker| node_of(maker, &mut stack, &mut ops));
                     makers.push((tensor.0, maker));
                 }
                 reads.push((reader_node, *number));

@@ -145,6 +145,11 @@ impl<'a> Facts<'a> {
         self.problem.may_run_again(op) && self.problem.model.rerunnable_until(op) > place
     }
 
+    /// Whether a rerun of the op that makes a tensor makes it, too.
+    fn is_remade(&self, tensor: usize) -> bool {
+        self.problem.model.remade_by(TensorId::from_index(tensor)).is_some()
+    }
+
     fn time_again(&self, op: usize) -> u64 {
         let op = &self.problem.trace.ops[op];
         op.recompute.unwrap_or(op.duration).0
@@ -274,7 +279,11 @@ impl<'a> Programme<'a> {
         {
             return;
         }
-        let gives = [self.held(at, tensor), self.again(at, to, maker)];
+        let again = match facts.is_remade(tensor) {
+            true => self.again(at, to, maker),
+            false => ZERO,
+        };
+        let gives = [self.held(at, tensor), again];
         self.rows.push([who, gives[0], gives[1]]);
         self.weights.push((facts.price * facts.bytes(tensor) as f64).max(1.0));
     }
@@ -297,7 +306,7 @@ impl<'a> Programme<'a> {
             Share::Again { from, to, op } => {
                 let (at, to) = (self.at(from), self.at(to));
                 let facts = self.facts;
-                for tensor in facts.problem.model.reads(OpId::from_index(op)) {
+                for tensor in facts.problem.model.reads_again(OpId::from_index(op)) {
                     self.want(id, at, to, tensor.index());
                 }
                 let halves = [at + 1, to - 1];

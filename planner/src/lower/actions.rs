@@ -204,7 +204,8 @@ fn attach_reads(
         let again = run.work == Work::Again;
         match run.work {
             Work::Run | Work::Again => {
-                action.reads.extend(op.reads.iter().map(|t| buffer(resident[t.index()])));
+                let reads = if again { op.reads_again() } else { &op.reads };
+                action.reads.extend(reads.iter().map(|t| buffer(resident[t.index()])));
                 let held = op.frees.iter().filter(|t| !op.reads.contains(t)).filter(|t| {
                     let residency = resident[t.index()].map(|i| layout.residencies[i]);
                     residency.is_some_and(|r| r.last as usize == position && !again)

@@ -48,7 +48,7 @@ pub(super) fn items(problem: &Problem, points: &Points) -> (Vec<Item>, Vec<u64>)
             free[first..end].iter_mut().for_each(|bytes| *bytes += gap.bytes.0);
             continue;
         }
-        let maker = problem.model.producer(gap.tensor);
+        let maker = problem.model.remade_by(gap.tensor);
         let rerun = maker.filter(|op| problem.may_run_again(*op));
         let made = problem.model.producer(gap.tensor).map_or(0, |op| points.after(op));
         items.push(Item { gap: index, made, first, end, rerun, share: 0.0, with: Vec::new() });
@@ -146,7 +146,7 @@ fn dead_ancestors(
     let mut visited = std::collections::BTreeSet::from([rerun]);
     let mut stack = vec![rerun];
     while let Some(next) = stack.pop() {
-        for tensor in problem.model.reads(next) {
+        for tensor in problem.model.reads_again(next) {
             let Some(maker) = problem.model.producer(tensor) else { continue };
             if last_use[tensor.index()] <= dead_by && visited.insert(maker) {
                 stack.push(maker);

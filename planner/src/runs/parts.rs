@@ -1,8 +1,9 @@
 //! What sequences of runs are made of.
 
-use schema::{Op, OpId, TensorId};
+use schema::{InPlace, Op, OpId, TensorId};
 use simulator::Policy;
 
+use super::{Key, first_run};
 use crate::Problem;
 
 /// A way back for a tensor that is not a rerun of its op.
@@ -31,17 +32,23 @@ pub(crate) struct Item {
     pub codec: u64,
 }
 
+/// What a run has to do with, of what comes and goes.
+#[derive(Default)]
+pub(crate) struct Operands {
+    pub reads: Vec<u32>,
+    pub writes: Vec<u32>,
+    /// Pairs of input and output that may share memory.
+    pub in_place: Vec<(u32, u32)>,
+    /// What it works in. What it makes that is held counts here, as that does not come and go.
+    pub workspace: i64,
+}
+
 /// What a sequence of runs is made of, the same for all sequences of a problem.
-///
-/// What is held does not come and go: no run reads or makes it, and a run that does has room for it
-/// to work in.
 pub(crate) struct Parts {
-    /// By op, the end of the iteration, and items: the tensors that it reads and that come and go.
-    pub reads: Vec<Vec<u32>>,
-    pub writes: Vec<Vec<u32>>,
-    /// By op: pairs of input and output that may share memory.
-    pub in_place: Vec<Vec<(u32, u32)>>,
-    pub workspace: Vec<i64>,
+    /// By op and the end of the iteration, the first time that it runs.
+    pub first: Vec<Operands>,
+    /// By op, the end of the iteration, and items, when it runs again.
+    pub again: Vec<Operands>,
     /// By op: what a rerun takes of compute; by item, what its codec does.
     pub time: Vec<u64>,
     /// By op: the last stage in which it may run again.
@@ -52,6 +59,8 @@ pub(crate) struct Parts {
     pub bytes: Vec<i64>,
     /// By tensor: the op that makes it, if one does.
     pub maker: Vec<Option<u32>>,
+    /// The same of reruns.
+    pub remaker: Vec<Option<u32>>,
     /// By tensor: its items.
     pub items: Vec<std::ops::Range<u32>>,
     all_items: Vec<Item>,
@@ -76,6 +85,9 @@ impl Parts {
             (0..tensors).map(|t| model.is_held(TensorId::from_index(t))).collect();
         let maker = |t: usize| model.producer(TensorId::from_index(t)).map(|op| op.0);
         let maker: Vec<Option<u32>> = (0..tensors).map(|t| maker(t).filter(|_| !held[t])).collect();
+        let remaker = |t: usize| model.remade_by(TensorId::from_index(t)).map(|op| op.0);
+        let remaker: Vec<Option<u32>> =
+            (0..tensors).map(|t| remaker(t).filter(|_| !held[t])).collect();
         let bytes: Vec<i64> = trace.tensors.iter().map(|t| t.bytes.0 as i64).collect();
         let mut first_use: Vec<Option<u32>> = maker.clone();
         for (index, op) in trace.ops.iter().enumerate() {
@@ -85,30 +97,19 @@ impl Parts {
         }
         // What is held and dead is not made again.
         let until = |op: usize| match problem.allowed.recompute {
-            true => (model.reads(OpId::from_index(op)))
+            true => (model.reads_again(OpId::from_index(op)))
                 .filter(|t| model.is_held(*t) && model.producer(*t).is_some())
                 .filter_map(|t| model.last_use(t).map(OpId::index))
                 .fold(model.rerunnable_until(OpId::from_index(op)), usize::min),
             false => 0,
-        };
-        let comes = |t: &&TensorId| !held[t.index()];
-        let workspace = |op: &Op| -> i64 {
-            let made = op.writes.iter().filter(|t| held[t.index()]);
-            op.workspace.0 as i64 + made.map(|t| bytes[t.index()]).sum::<i64>()
         };
         let last = |t| model.last_use(TensorId::from_index(t)).map_or(ops, OpId::index);
         let made = |t| Some((model.producer(TensorId::from_index(t))?.index(), last(t), bytes[t]));
         let mut clock = vec![0];
         trace.ops.iter().for_each(|op| clock.push(clock[clock.len() - 1] + op.duration.0));
         let mut parts = Self {
-            reads: Vec::with_capacity(ops + 1),
-            writes: (trace.ops.iter())
-                .map(|op| op.writes.iter().filter(comes).map(|t| t.0).collect())
-                .collect(),
-            in_place: (trace.ops.iter())
-                .map(|op| op.in_place.iter().map(|p| (p.input.0, p.output.0)).collect())
-                .collect(),
-            workspace: trace.ops.iter().map(workspace).collect(),
+            first: Vec::with_capacity(ops + 1),
+            again: Vec::new(),
             time: trace.ops.iter().map(|op| op.recompute.unwrap_or(op.duration).0).collect(),
             until: (0..ops).map(until).collect(),
             near: (0..ops as u32).collect(),
@@ -121,47 +122,48 @@ impl Parts {
             copies_stay: policy.copies_stay,
             bytes,
             maker,
+            remaker,
             ops,
         };
-        let mut outs: Vec<(u32, u32)> = Vec::new();
         // The end of the iteration stands where an op more would.
-        parts.add(Vec::new(), 0, ops as u32, 0);
+        parts.add(0, ops as u32, 0);
         for (tensor, first) in first_use.iter().enumerate() {
-            let begin = parts.writes.len() as u32;
+            let begin = parts.near.len() as u32;
             if let (Some(first), true) = (first, parts.bytes[tensor] > 0 && !held[tensor]) {
                 for (item, time) in items(problem, tensor as u32) {
-                    parts.add(vec![tensor as u32], time, *first, usize::MAX);
+                    parts.add(time, *first, usize::MAX);
                     parts.all_items.push(item);
                 }
             }
-            let end = parts.writes.len() as u32;
+            let end = parts.near.len() as u32;
             if end > begin && problem.allowed.swap {
-                parts.add(Vec::new(), 0, first.unwrap_or(0), usize::MAX);
+                parts.add(0, first.unwrap_or(0), usize::MAX);
                 let out = parts.all_items[parts.all_items.len() - (end - begin) as usize].copies;
                 let item =
                     Item { tensor: tensor as u32, way: Way::Out, small: 0, copies: out, codec: 0 };
                 parts.all_items.push(item);
-                outs.push((end, tensor as u32));
             }
             parts.items.push(begin..end);
         }
-        for op in 0..ops {
-            let mut tensors: Vec<u32> = model
-                .reads(OpId::from_index(op))
-                .map(|t| t.0)
-                .filter(|t| parts.comes_and_goes(*t))
-                .collect();
-            tensors.sort_unstable();
-            tensors.dedup();
-            parts.reads.push(tensors);
+        for op in &trace.ops {
+            let (first, again) = (
+                parts.operands(op, &op.reads, &op.writes, &held),
+                parts.operands(op, op.reads_again(), op.writes_again(), &held),
+            );
+            parts.first.push(first);
+            parts.again.push(again);
         }
         // The end of the iteration counts as an op that reads what outlives it.
         let outlives = |t: &u32| model.last_use(TensorId(*t)).is_none();
         let all = 0..tensors as u32;
         let at_end = all.clone().filter(|t| parts.comes_and_goes(*t)).filter(outlives).collect();
-        parts.reads.push(at_end);
-        parts.reads.resize(parts.writes.len(), Vec::new());
-        outs.iter().for_each(|(out, tensor)| parts.reads[*out as usize].push(*tensor));
+        parts.first.push(Operands { reads: at_end, ..Operands::default() });
+        parts.again.push(Operands::default());
+        for item in &parts.all_items {
+            let (holds, tensor) = (item.way == Way::Out, vec![item.tensor]);
+            let (reads, writes) = if holds { (tensor, Vec::new()) } else { (Vec::new(), tensor) };
+            parts.again.push(Operands { reads, writes, ..Operands::default() });
+        }
         let is_made = |t: u32| held[t as usize] && model.producer(TensorId(t)).is_some();
         let stays = all.clone().filter(|t| !parts.comes_and_goes(*t) && !is_made(*t));
         let (constant, leaving) = (
@@ -171,11 +173,42 @@ impl Parts {
         Self { constant, leaving, ..parts }
     }
 
+    /// What a run of an op has to do with that reads and writes these.
+    fn operands(
+        &self,
+        op: &Op,
+        reads: &[TensorId],
+        writes: &[TensorId],
+        held: &[bool],
+    ) -> Operands {
+        let mut comes: Vec<u32> =
+            reads.iter().map(|t| t.0).filter(|t| self.comes_and_goes(*t)).collect();
+        comes.sort_unstable();
+        let bytes = |t: TensorId| self.bytes[t.index()];
+        let (kept, made): (Vec<TensorId>, Vec<TensorId>) =
+            writes.iter().partition(|t| held[t.index()]);
+        let pairs = (op.in_place.iter())
+            .filter(|pair| reads.contains(&pair.input) && writes.contains(&pair.output));
+        let (over_held, pairs): (Vec<InPlace>, Vec<InPlace>) =
+            pairs.partition(|pair| held[pair.input.index()]);
+        let shared = over_held.iter().map(|pair| bytes(pair.input).min(bytes(pair.output)));
+        let kept = kept.into_iter().map(bytes).sum::<i64>();
+        Operands {
+            reads: comes,
+            writes: made.into_iter().map(|t| t.0).collect(),
+            in_place: pairs.iter().map(|pair| (pair.input.0, pair.output.0)).collect(),
+            workspace: op.workspace.0 as i64 + kept - shared.sum::<i64>(),
+        }
+    }
+
+    /// What the run at a key has to do with, which is one of this op.
+    pub fn at(&self, key: Key, op: u32) -> &Operands {
+        let of = if key == first_run(op as usize) { &self.first } else { &self.again };
+        &of[op as usize]
+    }
+
     /// One more that stands among the ops.
-    fn add(&mut self, writes: Vec<u32>, time: u64, near: u32, until: usize) {
-        self.writes.push(writes);
-        self.in_place.push(Vec::new());
-        self.workspace.push(0);
+    fn add(&mut self, time: u64, near: u32, until: usize) {
         self.time.push(time);
         self.near.push(near);
         self.until.push(until);
@@ -211,7 +244,7 @@ impl Parts {
     }
 
     fn may_leave(&self, tensor: u32) -> bool {
-        let maker = self.maker[tensor as usize];
+        let maker = self.remaker[tensor as usize];
         self.bytes[tensor as usize] > 0
             && (!self.items[tensor as usize].is_empty()
                 || maker.is_some_and(|op| self.until[op as usize] > 0))

@@ -83,7 +83,7 @@ impl Runs<'_> {
         random: &mut SplitMix,
         room: &mut Room,
     ) -> bool {
-        room.seen.resize(self.parts.writes.len(), 0);
+        room.seen.resize(self.parts.again.len(), 0);
         let most = 24 * self.parts.ops();
         // What a byte has cost that was given up, per stage.
         let mut price = 0.0;
@@ -165,7 +165,7 @@ impl Runs<'_> {
                 true => 1.0 / (1.0 - weights.noise * drawn),
                 false => 1.0 + weights.noise * drawn,
             };
-            let maker = self.parts.maker[*tensor as usize];
+            let maker = self.parts.remaker[*tensor as usize];
             for by in self.parts.items[*tensor as usize].clone().chain(maker) {
                 if !self.may_rerun(by, stage(before)) {
                     continue;
@@ -330,14 +330,14 @@ impl Runs<'_> {
         room.stack.push((op, 0));
         room.seen[op as usize] = room.chains;
         while let Some((op, input)) = room.stack.last_mut() {
-            let Some(tensor) = self.parts.reads[*op as usize].get(*input) else {
+            let Some(tensor) = self.parts.again[*op as usize].reads.get(*input) else {
                 room.chain.push(*op);
                 room.stack.pop();
                 continue;
             };
             *input += 1;
             room.work += 1;
-            let maker = self.parts.maker[*tensor as usize];
+            let maker = self.parts.remaker[*tensor as usize];
             if maker.is_some_and(|maker| room.seen[maker as usize] == room.chains) {
                 continue;
             }

@@ -58,9 +58,14 @@ pub(crate) fn steps_of(problem: &Problem, parts: &Parts, reruns: &[Rerun]) -> Ve
 /// What leaves after a run before the first run of the op `at`, or that run, in reverse: codecs run
 /// when all else has left.
 fn leave(problem: &Problem, op: OpId, at: usize, leaves: &mut [Leaves], steps: &mut Vec<Step>) {
+    let is_first = op.index() == at;
     let op = &problem.trace.ops[op.index()];
+    let (reads, writes) = match is_first {
+        true => (&op.reads[..], &op.writes[..]),
+        false => (op.reads_again(), op.writes_again()),
+    };
     let begin = steps.len();
-    for tensor in op.reads.iter().chain(&op.writes) {
+    for tensor in reads.iter().chain(writes) {
         let compress = |codec, swapped| Step::Compress { tensor: *tensor, codec, swapped };
         match std::mem::replace(&mut leaves[tensor.index()], Leaves::Not) {
             Leaves::Not | Leaves::By(Way::Out) => {}
@@ -71,7 +76,7 @@ fn leave(problem: &Problem, op: OpId, at: usize, leaves: &mut [Leaves], steps: &
         }
     }
     steps[begin..].sort_by_key(|step| !matches!(step, Step::Compress { .. }));
-    let made = op.writes.iter().filter(|tensor| !problem.model.holds(**tensor, at));
+    let made = writes.iter().filter(|tensor| !problem.model.holds(**tensor, at));
     made.for_each(|tensor| leaves[tensor.index()] = Leaves::Dropped);
 }
 

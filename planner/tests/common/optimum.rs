@@ -117,28 +117,31 @@ impl<'a> Search<'a> {
         for (index, op) in self.problem.trace.ops.iter().enumerate() {
             let bytes = |t: &TensorId| self.problem.trace.tensors[t.index()].bytes.0;
             let mask = |ids: &[TensorId]| ids.iter().fold(0u32, |mask, t| mask | 1 << t.index());
-            let all = op.writes.iter().map(bytes).sum::<u64>() + op.workspace.0;
+            let all = |writes: &[TensorId]| writes.iter().map(bytes).sum::<u64>() + op.workspace.0;
             let shared: u64 =
                 op.in_place.iter().map(|p| bytes(&p.input).min(bytes(&p.output))).sum();
             let over: Vec<TensorId> = op.in_place.iter().map(|p| p.input).collect();
-            let mut ways = vec![(0, all)];
+            let mut ways = vec![(0, 0)];
             if !over.is_empty() {
-                ways.push((mask(&over), all - shared));
+                ways.push((mask(&over), shared));
             }
             let again = op.recompute.unwrap_or(op.duration).0;
-            for (overwrites, allocates) in ways {
-                let action = |what, time| Action {
+            for (overwrites, shared) in ways {
+                let action = |what, time, reads: &[TensorId], writes: &[TensorId]| Action {
                     what,
                     lane: COMPUTE,
                     time,
-                    reads: mask(&op.reads),
-                    writes: mask(&op.writes),
+                    reads: mask(reads),
+                    writes: mask(writes),
                     overwrites,
-                    allocates,
+                    allocates: all(writes) - shared,
                 };
-                self.actions.push(action(What::Run(index), op.duration.0));
-                if self.problem.allowed.recompute && op.rerunnable {
-                    self.actions.push(action(What::Again(index), again));
+                self.actions.push(action(What::Run(index), op.duration.0, &op.reads, &op.writes));
+                // Pairs of a rerun with operands of its own are left aside.
+                let may = overwrites == 0 || op.rerun.is_none();
+                if self.problem.allowed.recompute && op.rerunnable && may {
+                    let (reads, writes) = (op.reads_again(), op.writes_again());
+                    self.actions.push(action(What::Again(index), again, reads, writes));
                 }
             }
         }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use planner::{CodecOptions, Decided, PlanError, Problem, bound, lower};
 use schema::{
     Bandwidth, Bytes, BytesPerSec, Choice, CodecModel, CodecModels, Compute, Device, Document,
-    Fidelity, Host, InPlace, Link, Machine, Nanos, Op, OpId, OpKind, Phase, Plan, Role, SizeModel,
-    Tensor, TensorId, TimeModel, Trace,
+    Fidelity, Host, InPlace, Link, Machine, Nanos, Op, OpId, OpKind, Phase, Plan, Rerun, Role,
+    SizeModel, Tensor, TensorId, TimeModel, Trace,
 };
 use simulator::{OffloadStart, Outcome, Policy, PrefetchGate, Treatment};
 
@@ -45,7 +45,9 @@ fn trace_of(random: &mut Random, most_ops: u64, trains: bool) -> Trace {
         appear(&mut trace, random);
     }
     free(&mut trace, random);
-    hold(&mut trace, &mut random.aside());
+    let mut aside = random.aside();
+    hold(&mut trace, &mut aside);
+    leave_out(&mut trace, &mut aside);
     trace.check().expect("the generator makes well-formed traces");
     trace
 }
@@ -146,6 +148,31 @@ fn free(trace: &mut Trace, random: &mut Random) {
 fn hold(trace: &mut Trace, random: &mut Random) {
     if random.one_in(3) {
         trace.tensors.iter_mut().for_each(|tensor| tensor.held = random.one_in(4));
+    }
+}
+
+/// In some traces ops say what they change, and what reruns read and make.
+fn leave_out(trace: &mut Trace, random: &mut Random) {
+    if !random.one_in(3) {
+        return;
+    }
+    let made: std::collections::HashSet<TensorId> =
+        trace.ops.iter().flat_map(|op| op.writes.iter().copied()).collect();
+    for op in &mut trace.ops {
+        let some = |of: &[TensorId], random: &mut Random| -> Vec<TensorId> {
+            of.iter().copied().filter(|_| !random.one_in(3)).collect()
+        };
+        if random.one_in(3) {
+            let constants = op.reads.iter().copied().filter(|t| !made.contains(t));
+            op.mutates = Some(some(&constants.collect::<Vec<_>>(), random));
+            op.rerunnable |= random.one_in(2);
+        }
+        if op.rerunnable && (op.mutates.is_some() || random.one_in(3)) {
+            let (mut reads, writes) = (some(&op.reads, random), some(&op.writes, random));
+            reads.retain(|t| !op.mutates.as_ref().is_some_and(|mutates| mutates.contains(t)));
+            op.rerun = Some(Rerun { reads, writes });
+        }
+        op.random = Bytes(if op.rerunnable && random.one_in(8) { 16 } else { 0 });
     }
 }
 

@@ -55,6 +55,8 @@ fn difference(own: &Trace, trace: &Trace) -> Option<String> {
             && ours.writes == theirs.writes
             && ours.in_place == theirs.in_place
             && ours.frees == theirs.frees
+            && (&ours.mutates, &ours.rerun, ours.random)
+                == (&theirs.mutates, &theirs.rerun, theirs.random)
             && ours.workspace <= theirs.workspace;
         if !same {
             return Some(format!(

@@ -1,6 +1,6 @@
 //! Which version of a tensor is where: the part of the contract about what changes in place.
 //!
-//! An op that cannot run again may change what it reads and no op makes, an update its parameter.
+//! An op may change what it reads and no op makes, an update its parameter ([`Op::mutates`]).
 //! Each such op of the trace gives the tensor its next version, and whoever reads the tensor wants
 //! the version that the trace has at its place. A buffer has the version that it was filled with,
 //! until an op changes it; copies and codecs carry a version on.
@@ -57,9 +57,15 @@ impl<'a> Versions<'a> {
         Ok(())
     }
 
-    /// An op runs, for the first time or again, on buffers of the tensors that it reads; it changes
-    /// them where it may.
-    pub fn run(&mut self, id: ActionId, action: &Action, op: OpId) -> Result<(), ContractError> {
+    /// An op runs on buffers of the tensors that it reads; for the first time, it changes them where
+    /// it may.
+    pub fn run(
+        &mut self,
+        id: ActionId,
+        action: &Action,
+        op: OpId,
+        again: bool,
+    ) -> Result<(), ContractError> {
         for buffer in &action.reads {
             let Some(tensor) = self.changing(*buffer) else { continue };
             self.read(id, *buffer)?;
@@ -69,7 +75,7 @@ impl<'a> Versions<'a> {
             if found != needed {
                 return Err(ContractError::Version { action: id, tensor, found, needed });
             }
-            if changes.binary_search(&op).is_ok() {
+            if !again && changes.binary_search(&op).is_ok() {
                 for other in self.read_by[buffer.index()].into_iter().flatten() {
                     if other != id {
                         self.check_order(other, id, id, tensor)?;

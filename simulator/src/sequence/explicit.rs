@@ -8,6 +8,7 @@ use schema::{OpId, TensorId};
 
 use super::{GONE, RESIDENT, Sequence, is_small};
 use crate::parts::{Position, Swap, Treatment};
+use crate::program::Lists;
 use crate::{Codecs, Model, NO_OP};
 
 /// One step of an explicit schedule.
@@ -135,7 +136,7 @@ impl Sequence {
         if op.0 != *due {
             return Err(StepProblem::OutOfOrder { op, due: OpId(*due) });
         }
-        self.inputs_are_there(model, op)?;
+        self.inputs_are_there(&model.reads, op)?;
         self.emit(model, op.0, false, op.0);
         *due += 1;
         Ok(())
@@ -151,7 +152,7 @@ impl Sequence {
         if due > model.rerun_until[op.index()] {
             return Err(StepProblem::NotRerunnable { op });
         }
-        self.inputs_are_there(model, op)?;
+        self.inputs_are_there(&model.reads_again, op)?;
         // What an explicit schedule brings back stays until it says otherwise, not until a burst
         // is over: so "before the first op".
         self.emit(model, op.0, true, 0);
@@ -159,8 +160,8 @@ impl Sequence {
         Ok(())
     }
 
-    fn inputs_are_there(&self, model: &Model, op: OpId) -> Result<(), StepProblem> {
-        match model.reads.get(op.index()).iter().find(|t| self.state[**t as usize] == GONE) {
+    fn inputs_are_there(&self, reads: &Lists, op: OpId) -> Result<(), StepProblem> {
+        match reads.get(op.index()).iter().find(|t| self.state[**t as usize] == GONE) {
             Some(tensor) => Err(StepProblem::Missing { op, tensor: TensorId(*tensor) }),
             None => Ok(()),
         }

@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> Result {
     let machine = read_machine(&args.machine)?;
     let traces = traces(&args.traces, |name| match is_network(name) {
         true => args.network.modelled_trace(name, &machine),
-        false => read_trace(name, args.in_place),
+        false => read_trace(name, args.in_place, None),
     })?;
     let mut conditions = Conditions::new(Limits { evaluations: args.evaluations }, None);
     conditions.allowed.swap = allowed(&args.allow).swap;

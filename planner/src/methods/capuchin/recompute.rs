@@ -99,7 +99,7 @@ fn lineage(problem: &Problem, is_map: &[bool], tensor: TensorId) -> (BTreeSet<Te
         let Some(op) = problem.model.producer(tensor).filter(|op| ops.insert(*op)) else {
             continue;
         };
-        for input in &problem.trace.ops[op.index()].reads {
+        for input in problem.trace.ops[op.index()].reads_again() {
             if is_map[input.index()] {
                 sources.insert(*input);
             } else {

@@ -148,12 +148,12 @@ impl Run<'_> {
                 }
             };
             let trace_op = &trace.ops[op.index()];
-            match trace_op.reads.iter().find(|t| !self.there[t.index()]) {
+            match trace_op.reads_again().iter().find(|t| !self.there[t.index()]) {
                 Some(input) => stack.push(*input),
                 None => {
                     self.steps.push(Step::Again(op));
-                    trace_op.reads.iter().for_each(|t| self.on_host[t.index()] = false);
-                    for output in &trace_op.writes {
+                    trace_op.reads_again().iter().for_each(|t| self.on_host[t.index()] = false);
+                    for output in trace_op.writes_again() {
                         if !std::mem::replace(&mut self.there[output.index()], true) {
                             made.push(*output);
                         }

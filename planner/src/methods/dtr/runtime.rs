@@ -175,7 +175,9 @@ impl<'a> Runtime<'a> {
     fn ask_for(&mut self, op: usize, again: bool, wanted: Option<u32>) -> Pending {
         let problem = self.problem;
         let mut missing = Vec::new();
-        for input in problem.trace.ops[op].reads.iter().map(|t| t.0) {
+        let trace_op = &problem.trace.ops[op];
+        let reads = if again { trace_op.reads_again() } else { &trace_op.reads };
+        for input in reads.iter().map(|t| t.0) {
             self.storages[input as usize].last_access = self.clock;
             if self.storages[input as usize].is_there {
                 self.lock(input);
@@ -189,7 +191,11 @@ impl<'a> Runtime<'a> {
     fn compute(&mut self, pending: &Pending, due: usize) -> Result<(), Infeasible> {
         let problem = self.problem;
         let op = &problem.trace.ops[pending.op];
-        let outputs: u64 = op.writes.iter().map(|t| self.storages[t.index()].bytes).sum();
+        let (reads, writes) = match pending.again {
+            true => (op.reads_again(), op.writes_again()),
+            false => (&op.reads[..], &op.writes[..]),
+        };
+        let outputs: u64 = writes.iter().map(|t| self.storages[t.index()].bytes).sum();
         self.free(outputs + op.workspace.0, due)?;
         self.used += outputs;
         self.peak = self.peak.max(self.used + op.workspace.0);
@@ -202,8 +208,8 @@ impl<'a> Runtime<'a> {
             self.steps.push(Step::Run(id));
         }
         // The tensor that was wanted becomes evictable after its siblings.
-        let wanted = pending.wanted.or(op.writes.first().map(|t| t.0));
-        let siblings = op.writes.iter().map(|t| t.0).filter(|t| Some(*t) != wanted);
+        let wanted = pending.wanted.or(writes.first().map(|t| t.0));
+        let siblings = writes.iter().map(|t| t.0).filter(|t| Some(*t) != wanted);
         for output in siblings.chain(wanted) {
             let storage = &mut self.storages[output as usize];
             if storage.is_there {
@@ -220,7 +226,7 @@ impl<'a> Runtime<'a> {
                 self.becomes_evictable(output);
             }
         }
-        op.reads.iter().for_each(|t| self.unlock(t.0));
+        reads.iter().for_each(|t| self.unlock(t.0));
         Ok(())
     }
 

@@ -345,7 +345,7 @@ impl<'a> Model<'a> {
     fn inputs(&mut self, op: OpId, at: usize) {
         let run = self.runs[&(op, at)];
         let Some(before) = at.checked_sub(1).map(|before| self.points.ops[before]) else { return };
-        let inputs: Vec<TensorId> = self.problem.model.reads(op).collect();
+        let inputs: Vec<TensorId> = self.problem.model.reads_again(op).collect();
         for tensor in inputs {
             let Some(maker) = self.problem.model.producer(tensor) else { continue };
             let items = self.gaps_of.get(&tensor).cloned().unwrap_or_default();

@@ -236,12 +236,12 @@ impl<'a> Greedy<'a> {
         let gap = &model.gaps()[id];
         let end = self.problem.trace.ops.len() as u32;
         let at = gap.before.map_or(end, |op| op.0);
-        let Some(maker) = model.producer(gap.tensor) else { return u64::MAX };
+        let Some(maker) = model.remade_by(gap.tensor) else { return u64::MAX };
         let mut ops = vec![maker];
         let mut next = 0;
         while next < ops.len() && ops.len() < CHAIN {
-            for input in model.reads(ops[next]) {
-                let Some(maker) = model.producer(input) else { continue };
+            for input in model.reads_again(ops[next]) {
+                let Some(maker) = model.remade_by(input) else { continue };
                 let is_dead = model.last_use(input).is_some_and(|last| last.0 < at);
                 if (is_dead || self.recomputed[input.index()]) && !ops.contains(&maker) {
                     ops.push(maker);

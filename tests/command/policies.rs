@@ -1,0 +1,72 @@
+//! Plans in the words of other frameworks, and back.
+
+use serde_json::{Value, json};
+
+use crate::sandbox::Sandbox;
+
+const NETWORK: &str = "resnet18 --batch 16";
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+/// What a plan says, op by op and module by module, and what comes of it when it is read back.
+#[test]
+fn a_plan_is_exported_as_a_policy_and_read_back() {
+    let sandbox = Sandbox::new();
+    let problem = format!("{NETWORK} -m rtx-4090 -b 75%");
+    sandbox.ok(&format!("plan {problem} --method pooch --evaluations 200 -o plan.json"));
+    sandbox.ok("export plan.json --to checkpoint-policy -o ops.json");
+    sandbox.ok("export plan.json --to modules -o modules.json");
+    let (plan, ops) = (json_of(&sandbox.text("plan.json")), json_of(&sandbox.text("ops.json")));
+    let ops = ops["ops"].as_object().expect("ops by key");
+    let decided = |choice: &str| {
+        let decisions = plan["content"]["decisions"].as_array().expect("a list").iter();
+        decisions.filter(|decision| decision["choice"] == choice).count()
+    };
+    let told = |policy: &str| ops.values().filter(|told| *told == policy).count();
+    assert_eq!(told("MUST_CPU_OFFLOAD"), decided("swap"));
+    assert!(told("PREFER_RECOMPUTE") >= decided("recompute") && decided("recompute") > 0);
+    let modules = json_of(&sandbox.text("modules.json"));
+    let listed = ["checkpoint", "offload"].map(|list| modules[list].as_array().map_or(0, Vec::len));
+    assert!(listed[0] + listed[1] > 0, "{modules}");
+
+    let compare = |file: &str| {
+        let command = format!("compare {problem} --methods pooch --evaluations 200 --plan {file}");
+        json_of(&sandbox.ok(&format!("{command} --format json")))
+    };
+    let compared = compare("ops.json");
+    let row = |name: &str| {
+        let rows = compared["methods"].as_array().expect("rows").iter();
+        rows.clone().find(|row| row["method"] == name).expect("a row").clone()
+    };
+    // The same decisions under the same policy of copies take the same time.
+    assert_eq!(row("policy")["iteration_ns"], row("pooch")["iteration_ns"]);
+    assert!(row("policy")["gap"].as_f64().is_some_and(|gap| gap >= 0.0));
+}
+
+/// A policy that does not fit says by how much; what names nothing of the trace says what it could
+/// have meant.
+#[test]
+fn policies_that_do_not_fit_or_mean_nothing_are_refused() {
+    let sandbox = Sandbox::new();
+    let compare =
+        format!("compare {NETWORK} -m rtx-4090 -b 60% --methods in-core --plan policy.json");
+    let with = |policy: Value| {
+        sandbox.write("policy.json", &policy.to_string());
+        sandbox.run(&compare)
+    };
+    let kept = with(json!({ "ops": {} }));
+    assert_eq!(kept.code, 3, "{}", kept.stderr);
+    assert!(kept.stdout.contains("policy   does not fit: op 94"), "{}", kept.stdout);
+    let unknown = with(json!({ "ops": { "layer1.0.conv": "MUST_SAVE" } }));
+    assert_eq!(unknown.code, 2, "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("no op `layer1.0.conv`"), "{}", unknown.stderr);
+    let unknown = with(json!({ "checkpoint": ["layer9"] }));
+    assert!(unknown.stderr.contains("no module `layer9`"), "{}", unknown.stderr);
+    let wrong = with(json!({ "ops": { "layer1.0.conv1": "MAYBE" } }));
+    assert!(wrong.stderr.contains("policy.json is not a policy"), "{}", wrong.stderr);
+    let all =
+        with(json!({ "checkpoint": ["layer1", "layer2", "layer3"], "offload": ["layer4.0"] }));
+    assert!(all.stdout.contains("policy"), "{}", all.stdout);
+}
