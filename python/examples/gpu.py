@@ -10,6 +10,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import signal
 import sys
 import time
 import traceback
@@ -17,17 +18,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
 
 import models  # noqa: E402
 import torch  # noqa: E402
 
 # A test sets the processor here.
 DEVICE = "cuda"
-# Planning must not take the GPU's time: a tenth of what the planner tries by itself.
-EVALUATIONS = 10_000
 
 
-def checked(name, size="full", budgets=("80%", "60%", "45%"), **options):
+def checked(name, size="full", budgets=("60%", "45%", "80%"), batch=None, **options):
     """`check` of one of the models, with deterministic kernels: others differ from run to run."""
     from tidegate.torch.check import check
 
@@ -35,18 +35,18 @@ def checked(name, size="full", budgets=("80%", "60%", "45%"), **options):
     torch.utils.deterministic.fill_uninitialized_memory = False
     torch.backends.cudnn.deterministic = True
     torch.manual_seed(0)
-    module, inputs, loss = models.MODELS[name](size, DEVICE)
-    found = check(module, inputs, budgets, loss=loss, **{"evaluations": EVALUATIONS, **options})
+    module, inputs, loss = models.MODELS[name](size, DEVICE, batch)
+    found = check(module, inputs, budgets, loss=loss, **{"seconds": 35, **options})
     return found.to_dict(), any(row.step_s for row in found.rows)
 
 
-def beside(name):
+def beside(name, inner="eager"):
     """`rivals` of one of the models, with the kernels that PyTorch takes by itself."""
     from tidegate.torch.rivals import rivals
 
     torch.manual_seed(0)
     module, inputs, loss = models.MODELS[name]("full", DEVICE)
-    found = rivals(module, inputs, loss, evaluations=EVALUATIONS)
+    found = rivals(module, inputs, loss, ["60%"], inner, shares=[0.5], seconds=60)
     return found.to_dict(), any(row.step_s for row in found.rows if row.name.startswith("tidegate"))
 
 
@@ -74,7 +74,7 @@ def beyond(name, batch, share, steps=6):
     # A tenth for what the allocator cannot use between blocks; plain SGD keeps nothing.
     budget = said["budget_bytes"] = int(0.9 * limit)
     optimizer = torch.optim.SGD(module.parameters(), lr=1e-3)
-    run, _ = planned(subject, {"budget": budget, "evaluations": EVALUATIONS})
+    run, _ = planned(subject, {"budget": budget})
     said["losses"] = []
     for _ in range(steps):
         start = time.perf_counter()
@@ -107,24 +107,34 @@ def shown(found):
 STEPS = [
     ("smoke-unet", 60, lambda: checked("unet", "tiny", ["60%"], rounds=2, steps=3)),
     ("smoke-gpt2", 60, lambda: checked("gpt2", "tiny", ["60%"], rounds=2, steps=3)),
-    ("resnet50", 150, lambda: checked("resnet50")),
-    ("gpt2", 200, lambda: checked("gpt2")),
-    ("vit", 120, lambda: checked("vit")),
-    ("bert", 120, lambda: checked("bert")),
-    ("unet", 120, lambda: checked("unet")),
-    ("llama", 120, lambda: checked("llama")),
-    ("rivals-resnet50", 240, lambda: beside("resnet50")),
-    ("rivals-gpt2", 240, lambda: beside("gpt2")),
-    ("beyond-gpt2", 120, lambda: beyond("gpt2", 16, 0.5)),
-    ("lstm", 120, lambda: checked("lstm")),
+    ("resnet50", 70, lambda: checked("resnet50", batch=128)),
+    ("vit", 70, lambda: checked("vit")),
+    ("gpt2", 70, lambda: checked("gpt2")),
+    ("unet", 70, lambda: checked("unet")),
+    ("llama", 70, lambda: checked("llama")),
+    ("bert", 70, lambda: checked("bert")),
+    ("rivals-resnet50", 100, lambda: beside("resnet50")),
+    ("rivals-gpt2", 100, lambda: beside("gpt2")),
+    ("beyond-gpt2", 70, lambda: beyond("gpt2", 16, 0.5)),
+    ("inductor-resnet50", 70, lambda: checked("resnet50", batch=128, inner="inductor")),
+    ("rivals-inductor-gpt2", 100, lambda: beside("gpt2", "inductor")),
+    ("lstm", 70, lambda: checked("lstm")),
 ]
+# So many seconds before its end a step is interrupted, to measure and write what it has until then.
+LAST = 20
 
 
-def child(folder, name, work):
+def interrupted(*_):
+    raise TimeoutError("no time was left")
+
+
+def child(folder, name, work, limit):
     """Runs a step with everything that it prints in its log; exit code 1 where it raised, 2 where nothing was planned."""
     log = os.open(folder / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 1)
     os.dup2(log, 2)
+    signal.signal(signal.SIGALRM, interrupted)
+    signal.setitimer(signal.ITIMER_REAL, max(1, limit - LAST))
     try:
         found, planned = work()
     except Exception:  # Said in the log; the parent goes on.
@@ -165,10 +175,11 @@ def main():
         start = time.monotonic()
         how = "no time was left"
         if left > 10:
-            process = fork.Process(target=child, args=(given.folder, name, work))
+            limit = min(limit, left)
+            process = fork.Process(target=child, args=(given.folder, name, work, limit))
             process.start()
-            process.join(min(limit, left))
-            how = {0: "ok", 1: "failed", 2: "trained under no plan", None: f"stopped after {min(limit, left):.0f} s"}.get(
+            process.join(limit)
+            how = {0: "ok", 1: "failed", 2: "trained under no plan", None: f"stopped after {limit:.0f} s"}.get(
                 process.exitcode, f"died with {process.exitcode}"
             )
             if process.is_alive():

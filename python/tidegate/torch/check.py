@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from .backend import forget_plans, last_plans, tidegate
-from .measure import Run, Subject, Times, bits, difference, duration, failure, many_graphs, size, table
+from .measure import Clock, Run, Subject, Times, bits, difference, duration, failure, many_graphs, size, table
 
 
 @dataclass
@@ -22,6 +22,7 @@ class Row:
     spread_s: float | None = None
     predicted_s: float | None = None
     peak_bytes: int | None = None
+    reserved_bytes: int | None = None
     planned_peak_bytes: int | None = None
     off: float | None = None
     off_in: str | None = None
@@ -54,7 +55,7 @@ class Check:
         return cls(**{**found, **rows})
 
     def __str__(self) -> str:
-        head = ["budget", "measured", "predicted", "error", "slowdown", "predicted", "peak", "planned", "eager's bits", "no plan's bits"]
+        head = ["budget", "measured", "predicted", "error", "slowdown", "predicted", "peak", "planned", "reserved", "eager's bits", "no plan's bits"]
         rows = [self.eager, self.unplanned, *self.rows]
         lines = [head, *(_cells(row, self.unplanned) for row in rows if row.step_s)]
         said = f"eager against itself: {bits(self.noise)}; the middle half of its steps spreads over {duration(self.eager.spread_s or 0)}"
@@ -76,7 +77,8 @@ def _cells(row: Row, base: Row) -> list[str]:
     return [
         row.budget, duration(row.step_s or 0), duration(row.predicted_s) if row.predicted_s else "-", error,
         over(row.step_s, base.step_s), over(row.predicted_s, base.predicted_s), size(row.peak_bytes or 0),
-        size(row.planned_peak_bytes) if row.planned_peak_bytes else "-", said(row.off), said(row.off_unplanned),
+        size(row.planned_peak_bytes) if row.planned_peak_bytes else "-",
+        size(row.reserved_bytes) if row.reserved_bytes else "-", said(row.off), said(row.off_unplanned),
     ]  # fmt: skip
 
 
@@ -120,18 +122,21 @@ def check(
     loss: Callable | None = None,
     rounds: int = 3,
     steps: int = 5,
+    seconds: float | None = None,
     **options,
 ) -> Check:
     """Trains a step of the model under each budget, and puts what came beside eager's and beside what was predicted.
 
     `inputs` are a tuple, or a dict of keywords; `loss` makes a number of the output where that is not the loss itself
     and has none as `.loss`. Further options are those of the backend, such as `machine` or `method`. Nothing of the model
-    changes: gradients are dropped, buffers restored. A budget that no plan fits has its reason in its row.
+    changes: gradients are dropped, buffers restored. A budget that no plan fits has its reason in its row; so have
+    those that are not begun within `seconds`.
 
     # Errors
     `SubjectError` where no step can be trained: tensors on several devices, nothing that requires a gradient, no loss.
     """
     subject = Subject(model, inputs, loss)
+    clock = Clock(seconds)
     eager, unplanned = Row("eager"), Row("no plan")
     rows = [Row(str(budget)) for budget in budgets]
     runs: dict[str, Run] = {}
@@ -141,7 +146,7 @@ def check(
         state = subject.state(run)
         row.off, row.off_in = difference(state, reference)
         row.off_unplanned = None if base is None else difference(state, base)[0]
-        row.peak_bytes = subject.peak(run)
+        row.peak_bytes, row.reserved_bytes = subject.memory(run)
         runs[row.budget] = run
         return state
 
@@ -152,6 +157,7 @@ def check(
         base = None
         for row, asked in [(unplanned, {"budget": "200%", "method": "in-core"}), *zip(rows, ({"budget": b} for b in budgets))]:
             try:
+                clock.check()
                 run, said = planned(subject, {**options, **asked})
                 state = add(row, run, base)
             except Exception as error:  # noqa: BLE001 - each budget stands for itself, and its row says what failed.

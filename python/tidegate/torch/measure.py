@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import statistics
 import time
 import types
@@ -13,6 +14,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 Run = Callable[[], torch.Tensor]
+_NUMBERS = itertools.count()
 
 
 class SubjectError(ValueError):
@@ -50,7 +52,7 @@ class Subject:
     def compiled(self, backend: str | Callable, options: dict | None = None) -> Run:
         """The loss by a compiler. Each has code of its own, so that none takes what another one compiled."""
         code = Subject.forward.__code__
-        forward = types.FunctionType(code.replace(co_name=f"forward_{id(object())}"), globals(), "forward")
+        forward = types.FunctionType(code.replace(co_name=f"forward_{next(_NUMBERS)}"), globals(), "forward")
         compiled = torch.compile(forward, backend=backend, options=options, dynamic=False)
         return lambda: compiled(self)
 
@@ -86,20 +88,23 @@ class Subject:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
-    def peak(self, run: Run) -> int:
-        """The most bytes that are allocated at once in a step, with what outlives it.
+    def memory(self, run: Run) -> tuple[int, int | None]:
+        """The most bytes that are allocated at once in a step, with what outlives it; and on CUDA the most that are reserved.
 
-        On CUDA the caching allocator's own count. On the CPU what the allocator told the profiler: unlike a
-        dispatch mode it sees what ops take for themselves and what compiled kernels allocate.
+        On CUDA the caching allocator's own counts, over two steps. On the CPU what the allocator told the profiler: unlike
+        a dispatch mode it sees what ops take for themselves and what compiled kernels allocate.
         """
         self.model.zero_grad(set_to_none=True)
         if self.device.type == "cuda":
             self.synchronize()
+            torch.cuda.empty_cache()
             before = torch.cuda.memory_allocated(self.device)
             torch.cuda.reset_peak_memory_stats(self.device)
             self.step(run)
+            self.step(run)
             self.synchronize()
             taken = torch.cuda.max_memory_allocated(self.device) - before
+            reserved = torch.cuda.max_memory_reserved(self.device)
         else:
             activities = [torch.profiler.ProfilerActivity.CPU]
             with torch.profiler.profile(activities=activities, profile_memory=True, acc_events=True) as profiled:
@@ -109,17 +114,23 @@ class Subject:
             for event in sorted(events, key=lambda event: event.start_ns()):
                 live += event.nbytes()
                 taken = max(taken, live)
+            reserved = None
         self.model.zero_grad(set_to_none=True)
-        return self.outlives + taken
+        return self.outlives + taken, reserved
+
+    def peak(self, run: Run) -> int:
+        """The most bytes that are allocated at once in a step, with what outlives it."""
+        return self.memory(run)[0]
 
     def seconds(self, runs: Mapping[str, Run], rounds: int, steps: int) -> dict[str, list[float]]:
-        """Times of steps in sequence. Runs take turns, so that drift meets all of them alike."""
+        """Times of steps in sequence. Runs take turns, so that drift meets all of them alike; `TimeoutError` ends them early."""
         found: dict[str, list[float]] = {name: [] for name in runs}
-        for _ in range(rounds):
-            for name, run in runs.items():
-                self.step(run)  # The first step after another run finds caches that are not its own.
-                found[name] += self._sequence(run, steps)
-        return found
+        with contextlib.suppress(TimeoutError):
+            for _ in range(rounds):
+                for name, run in runs.items():
+                    self.step(run)  # The first step after another run finds caches that are not its own.
+                    found[name] += self._sequence(run, steps)
+        return {name: times for name, times in found.items() if times}
 
     def _sequence(self, run: Run, steps: int) -> list[float]:
         if self.device.type == "cuda":
@@ -166,6 +177,18 @@ class Times:
     def of(cls, seconds: list[float]) -> Times:
         quarters = statistics.quantiles(seconds, n=4) if len(seconds) > 1 else [seconds[0]] * 3
         return cls(statistics.median(seconds), quarters[2] - quarters[0])
+
+
+class Clock:
+    """Says when no further row is to be begun."""
+
+    def __init__(self, seconds: float | None):
+        self.end = None if seconds is None else time.monotonic() + seconds
+
+    def check(self):
+        """Raises where the time is over."""
+        if self.end is not None and time.monotonic() > self.end:
+            raise TimeoutError("no time was left")
 
 
 @contextlib.contextmanager

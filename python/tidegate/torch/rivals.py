@@ -1,6 +1,6 @@
 """A model under plans beside what PyTorch itself offers to train it in less memory.
 
-    python -m tidegate.torch.rivals MODEL [--budgets 80%,60%,45%] [--json FILE]
+    python -m tidegate.torch.rivals MODEL [--budgets 80%,60%,45%] [--inner eager|inductor] [--json FILE]
 
 MODEL is `FILE.py:FUNCTION` or `MODULE:FUNCTION`, with arguments in brackets: `examples/models.py:resnet50('full','cuda')`.
 The function gives `(module, inputs, loss)` as `check` takes them. All rows are measured in one run on one device and
@@ -24,7 +24,7 @@ from pathlib import Path
 import torch
 
 from .check import planned
-from .measure import Run, Subject, Times, bits, difference, duration, failure, many_graphs, size, table
+from .measure import Clock, Run, Subject, Times, bits, difference, duration, failure, many_graphs, size, table
 
 SHARES = (0.75, 0.5, 0.25, 0.0)
 
@@ -36,6 +36,7 @@ class Row:
     name: str
     beside: str | None = None
     peak_bytes: int | None = None
+    reserved_bytes: int | None = None
     planned_peak_bytes: int | None = None
     step_s: float | None = None
     spread_s: float | None = None
@@ -65,11 +66,12 @@ class Rivals:
     def __str__(self) -> str:
         first = self.rows[0]
         share = lambda value, base: f"{100 * value / base:.1f} %" if value and base else "-"  # noqa: E731
-        lines = [["way", "peak", "of eager", "time", "spread", "over eager", "predicted", "gradients"]]
+        lines = [["way", "peak", "of eager", "reserved", "time", "spread", "over eager", "predicted", "gradients"]]
         for row in self.rows:
             if row.step_s:
                 lines.append([
-                    row.name, size(row.peak_bytes or 0), share(row.peak_bytes, first.peak_bytes), duration(row.step_s),
+                    row.name, size(row.peak_bytes or 0), share(row.peak_bytes, first.peak_bytes),
+                    size(row.reserved_bytes) if row.reserved_bytes else "-", duration(row.step_s),
                     duration(row.spread_s or 0), f"{row.step_s / first.step_s:.3f}x" if first.step_s else "-",
                     duration(row.predicted_s) if row.predicted_s else "-", bits(row.off or 0.0),
                 ])  # fmt: skip
@@ -137,27 +139,32 @@ def saved_on_cpu(subject: Subject) -> Run:
     return run
 
 
-def partitioned(subject: Subject, share: float) -> Run:
+def partitioned(subject: Subject, compiler: str, share: float) -> Run:
     """Compiled, with the partitioner's `activation_memory_budget`; 1 is its default."""
     import torch._functorch.config
     from torch._dynamo import lookup_backend
 
     def backend(module, inputs, **options):
         with torch._functorch.config.patch(activation_memory_budget=share):
-            return lookup_backend("aot_eager")(module, inputs, **options)
+            return lookup_backend(compiler)(module, inputs, **options)
 
     return subject.compiled(backend)
 
 
-def ways(subject: Subject, shares: Iterable[float]) -> dict[str, Callable[[], Run]]:
-    """What is built for each rival, by its name; eager is the first. All run the ops that eager runs, none fuses them."""
+def ways(subject: Subject, inner: str, shares: Iterable[float]) -> dict[str, Callable[[], Run]]:
+    """What is built for each rival, by its name; eager is the first. Only with Inductor inside are ops fused."""
+    compiler = "aot_eager" if inner == "eager" else inner
+    compiled = {compiler: lambda: partitioned(subject, compiler, 1.0)} | {
+        f"activation_memory_budget {share:g}": lambda share=share: partitioned(subject, compiler, share) for share in shares
+    }
+    if inner != "eager":
+        return {"eager": lambda: subject.forward, **compiled}
     return {
         "eager": lambda: subject.forward,
-        "aot_eager, all saved": lambda: subject.compiled("aot_eager_default_partitioner"),
-        "aot_eager": lambda: partitioned(subject, 1.0),
-        **{f"activation_memory_budget {share:g}": lambda share=share: partitioned(subject, share) for share in shares},
         "checkpoint per block": lambda: checkpointed(subject),
         "save_on_cpu": lambda: saved_on_cpu(subject),
+        **compiled,
+        "aot_eager, all saved": lambda: subject.compiled("aot_eager_default_partitioner"),
     }
 
 
@@ -166,43 +173,47 @@ def rivals(
     inputs,
     loss: Callable | None = None,
     budgets: Iterable[str | int] = ("80%", "60%", "45%"),
+    inner: str = "eager",
     shares: Iterable[float] = SHARES,
     rounds: int = 3,
     steps: int = 5,
+    seconds: float | None = None,
     **options,
 ) -> Rivals:
     """Measures all rivals, ours at each rival's peak, and ours under the budgets.
 
     # Errors
-    `SubjectError` where no step can be trained. What fails of one row is said in that row.
+    `SubjectError` where no step can be trained. What fails of one row is said in that row, and what is not begun within `seconds`.
     """
     subject = Subject(model, inputs, loss)
     reference = subject.state(subject.forward)
     noise, _ = difference(subject.state(subject.forward), reference)
+    clock = Clock(seconds)
     rows: list[Row] = []
     runs: dict[str, Run] = {}
 
     def add(row: Row, build: Callable[[], Run]):
         rows.append(row)
         try:
+            clock.check()
             run = build()
             row.off, row.off_in = difference(subject.state(run), reference)
             subject.step(run)
-            row.peak_bytes = subject.peak(run)
+            row.peak_bytes, row.reserved_bytes = subject.memory(run)
             runs[row.name] = run
         except Exception as error:  # noqa: BLE001 - each row stands for itself, and says what failed.
             row.problem = failure(error)
 
     def ours(row: Row, budget: str | int):
         def build() -> Run:
-            run, said = planned(subject, {**options, "budget": budget})
+            run, said = planned(subject, {**options, "inner": inner, "budget": budget})
             row.predicted_s, row.planned_peak_bytes = said.predicted_s, said.peak_bytes
             return run
 
         add(row, build)
 
     with many_graphs():
-        for name, build in ways(subject, shares).items():
+        for name, build in ways(subject, inner, shares).items():
             add(Row(name), build)
         eager = rows[0].peak_bytes
         for rival in list(rows[1:]):
@@ -216,7 +227,7 @@ def rivals(
             row.step_s, row.spread_s = found.median_s, found.spread_s
     subject.restore()
     device = torch.cuda.get_device_name(subject.device) if subject.device.type == "cuda" else "the processor"
-    title = f"{type(model).__name__} on {device}, PyTorch {torch.__version__}, {rounds} rounds of {steps} steps"
+    title = f"{type(model).__name__} on {device}, PyTorch {torch.__version__}, inner {inner}, {rounds} rounds of {steps} steps"
     return Rivals(title, noise, rows)
 
 
@@ -252,6 +263,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("model", metavar="MODEL", help="FILE.py:FUNCTION or MODULE:FUNCTION, perhaps with (arguments)")
     parser.add_argument("--budgets", default="80%,60%,45%", help="shares or sizes, with commas between [80%%,60%%,45%%]")
+    parser.add_argument("--inner", choices=("eager", "inductor"), default="eager", help="what runs the graphs, of ours and of rivals [eager]")
     parser.add_argument("--machine", help="the machine that is planned for [the one at hand]")
     parser.add_argument("--rounds", type=int, default=3, help="how often the rows take turns [3]")
     parser.add_argument("--steps", type=int, default=5, help="steps of each turn [5]")
@@ -262,7 +274,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         module, inputs, loss = made(given.model)
         budgets = [budget for budget in given.budgets.split(",") if budget]
-        found = rivals(module, inputs, loss, budgets, rounds=given.rounds, steps=given.steps, **options)
+        found = rivals(module, inputs, loss, budgets, given.inner, rounds=given.rounds, steps=given.steps, **options)
     except (ValueError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
