@@ -115,15 +115,15 @@ impl Policy {
     /// If it names what the trace does not have.
     pub fn stated(&self, problem: &Problem) -> Result<Stated> {
         let ops = &problem.trace.ops;
-        for name in self.ops.keys().filter(|name| !ops.iter().any(|op| is_op(op, name))) {
+        let unknown = self.ops.keys().find(|name| !ops.iter().any(|op| is_op(op, name)));
+        if let Some(name) = unknown {
             let all = ops.iter().map(key);
             return Err(Error::NotInTrace("op", name.clone(), instead(name, all)));
         }
-        for name in self.checkpoint.iter().chain(&self.offload) {
-            if !ops.iter().any(|op| is_within(op, name)) {
-                let all = ops.iter().map(|op| module(&op.name));
-                return Err(Error::NotInTrace("module", name.clone(), instead(name, all)));
-            }
+        let mut modules = self.checkpoint.iter().chain(&self.offload);
+        if let Some(name) = modules.find(|name| !ops.iter().any(|op| is_within(op, name))) {
+            let all = ops.iter().map(|op| module(&op.name));
+            return Err(Error::NotInTrace("module", name.clone(), instead(name, all)));
         }
         let mut treatments = problem.keep_all();
         let considered: Vec<GapId> =
