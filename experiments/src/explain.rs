@@ -8,7 +8,7 @@ use std::path::Path;
 use planner::Monitor;
 use profiler::import::Figures;
 use reports::{Certainty, DeviceMemory, Explanation, Part, Peak};
-use schema::{Bytes, Machine, Nanos, OpKind, Origin, Phase, Plan, Recipe, Trace};
+use schema::{Bytes, Machine, Nanos, OpKind, Phase, Plan, Recipe, Trace};
 use simulator::{Reserved, reserved_by_plan, reserved_in_core};
 
 use crate::{Inputs, Result};
@@ -40,10 +40,9 @@ impl Band {
             .ops
             .iter()
             .filter(|op| op.kind == OpKind::Convolution && op.phase == Phase::Forward);
-        match trace.provenance.origin {
-            Origin::Imported => Self::RECORDED,
-            _ if convolutions.count() > 1 => Self::CONVOLUTIONS,
-            _ => Self::DESCRIBED,
+        match convolutions.count() {
+            0 | 1 => Self::DESCRIBED,
+            _ => Self::CONVOLUTIONS,
         }
     }
 }
@@ -54,6 +53,8 @@ pub enum Subject<'a> {
     Network(&'a Recipe, Option<&'a Path>),
     /// An iteration as it is.
     Trace,
+    /// One whose allocations were recorded, and what the model of the allocator reserves for them.
+    Recording(Bytes),
     /// A plan of it.
     Plan(&'a Plan),
 }
@@ -77,6 +78,14 @@ pub fn explain(
             plan.predicted.iteration,
             format!("the plan of {} by {}", trace.title(), plan.method),
             peak::of_plan(plan, trace),
+        ),
+        // A trace has what is known of tensors; what else was allocated is of one piece there.
+        Subject::Recording(reserved) => (
+            Ok(Reserved { allocated: in_core.peak, reserved: *reserved }),
+            reserved <= budget,
+            in_core.iteration,
+            trace.title(),
+            peak::of_trace(trace),
         ),
         _ => (
             reserved_in_core(trace, None),
@@ -118,6 +127,7 @@ pub fn explain(
     let band = match subject {
         // Its addresses are what they are.
         Subject::Plan(_) => Band { more: 0.0, less: 0.0 },
+        Subject::Recording(_) => Band::RECORDED,
         _ => Band::of(trace),
     };
     let mut explanation = Explanation {

@@ -404,6 +404,13 @@ fn recordings_have_the_peaks_that_were_counted() {
             assert!(within(counted, 10), "{name}: {counted}");
             let peak = in_core_peak(trace(&recording));
             assert!(peak.abs_diff(counted) * 200 <= counted, "{name}: {peak} of {counted}");
+            let empty = recording.figures.reserved_from_empty_bytes.expect("it has memory events");
+            let reserved = run["peak_reserved"].as_u64().expect("a number");
+            println!("{name}: {empty} for {reserved}");
+            assert!(
+                empty.abs_diff(reserved) * 100 <= 14 * reserved,
+                "{name}: {empty} for {reserved}"
+            );
             held += 1;
         }
         let et = format!("{name}.et.json.gz");

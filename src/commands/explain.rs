@@ -71,7 +71,7 @@ pub fn run(args: &Args) -> Result {
             let asked = [named.as_deref().unwrap_or(name), &problem.machine];
             explain(&Subject::Plan(&plan), &inputs, asked, &bar)?
         }
-        (What::Other, Some(_)) => {
+        (What::Other | What::Profile(_), Some(_)) => {
             return Err(crate::exit::usage("--trace is for a plan: leave it away"));
         }
         (What::Other, None) => {
@@ -82,6 +82,15 @@ pub fn run(args: &Args) -> Result {
             let asked = [name.as_str(), &problem.machine];
             explain(&network.unwrap_or(Subject::Trace), &inputs, asked, &bar)?
         }
+        (What::Profile(bytes), None) => {
+            let inputs = problem.read(budget.budget)?;
+            let file = Path::new(name);
+            let recording = import(&bytes, file, Some(Kind::Kineto), &ImportOptions::default());
+            let reserved = recording.or_exit(Exit::Usage)?.figures.reserved_from_empty_bytes;
+            let subject =
+                reserved.map_or(Subject::Trace, |bytes| Subject::Recording(schema::Bytes(bytes)));
+            explain(&subject, &inputs, [name, &problem.machine], &bar)?
+        }
     };
     drop(bar);
     format.show(&explanation, || explanation.text())
@@ -89,6 +98,7 @@ pub fn run(args: &Args) -> Result {
 
 enum What {
     Snapshot(Vec<u8>),
+    Profile(Vec<u8>),
     Plan(Box<Plan>),
     Other,
 }
@@ -105,9 +115,11 @@ fn kind_of(name: &str) -> Result<What> {
     if beginning.contains("\"tidegate/plan\"") {
         return Ok(What::Plan(Box::new(Plan::from_json(&read_text(path)?, path)?)));
     }
-    let head = &unpacked[..unpacked.len().min(2)];
-    match detect(head) {
+    match detect(&unpacked) {
+        // A document may mention anything in its notes.
+        _ if beginning.contains("\"tidegate/") => Ok(What::Other),
         Some(Kind::MemorySnapshot) => Ok(What::Snapshot(bytes)),
+        Some(Kind::Kineto) => Ok(What::Profile(bytes)),
         _ => Ok(What::Other),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::kineto::file::Memory;
-use super::reserved::from_empty;
+use super::reserved::{from_before, from_empty};
 
 /// Figures of a recording; what it does not know is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -140,7 +140,10 @@ pub(super) fn pair_up(memory: &[&Memory], figures: &mut Figures) -> Replayed {
             .iter()
             .map(|event| (event.address.unwrap_or(event.bytes.unsigned_abs()), event.bytes))
             .collect();
-        figures.reserved_from_empty_bytes = from_empty([(u64::MAX, base)], &changes);
+        let (held, sum) = from_before(&changes);
+        let stays = (u64::MAX, base.saturating_sub(sum));
+        let held = held.into_iter().map(|(key, bytes)| (key, bytes.unsigned_abs()));
+        figures.reserved_from_empty_bytes = from_empty(held.chain([stays]), &changes);
         let before = first.reserved.unwrap_or(0);
         figures.predicted_reserved_bytes =
             figures.reserved_from_empty_bytes.map(|bytes| bytes.max(before));

@@ -27,6 +27,25 @@ pub(super) fn from_empty(
     Some(replay.allocator.peak_reserved().0)
 }
 
+/// What a history frees and does not allocate: it was there before, under these keys. What goes before anything is
+/// allocated takes no memory from what comes later, and is left out of the first list.
+pub(super) fn from_before(changes: &[Change]) -> (Vec<Change>, u64) {
+    let mut live: HashMap<u64, u64> = HashMap::new();
+    let (mut held, mut sum, mut begun) = (Vec::new(), 0u64, false);
+    for &(key, bytes) in changes {
+        let count = live.entry(key).or_default();
+        match bytes {
+            1.. => (*count, begun) = (*count + 1, true),
+            _ if *count > 0 => *count -= 1,
+            _ => {
+                sum = sum.saturating_add(bytes.unsigned_abs());
+                held.extend(begun.then_some((key, -bytes)));
+            }
+        }
+    }
+    (held, sum)
+}
+
 /// A segment as it was when a history began: where, how large, and whether for small blocks.
 pub(super) struct Segment {
     pub bytes: u64,
