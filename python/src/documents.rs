@@ -72,16 +72,24 @@ impl Trace {
 
 #[pymethods]
 impl Trace {
-    /// The trace that a JSON text holds (`tidegate schema trace` prints its schema).
+    /// The trace that a JSON text holds (`tidegate schema trace` prints its schema). Times that it leaves out are
+    /// modelled for a machine.
     #[staticmethod]
-    fn from_json(text: Text) -> PyResult<Self> {
-        Ok(text.document::<schema::Trace>()?.into())
+    #[pyo3(signature = (text, machine = None))]
+    fn from_json(text: Text, machine: Option<&Machine>) -> PyResult<Self> {
+        let Some(Machine { machine }) = machine else {
+            return Ok(text.document::<schema::Trace>()?.into());
+        };
+        let trace = scenarios::modelled_times(text.document()?, machine);
+        Ok(trace.map_err(|error| raised(error.into()))?.into())
     }
 
-    /// A bundled trace by its name, a trace file, or a recording that `tidegate import` takes.
+    /// A bundled trace by its name, a trace file, or a recording that `tidegate import` takes; the same of its times.
     #[staticmethod]
-    fn load(path: PathBuf) -> PyResult<Self> {
-        let trace = read_trace(&path.to_string_lossy(), InPlaceOps::AsRecorded, None);
+    #[pyo3(signature = (path, machine = None))]
+    fn load(path: PathBuf, machine: Option<&Machine>) -> PyResult<Self> {
+        let machine = machine.map(|machine| &machine.machine);
+        let trace = read_trace(&path.to_string_lossy(), InPlaceOps::AsRecorded, machine);
         Ok(trace.map_err(raised)?.into())
     }
 

@@ -236,6 +236,20 @@ def test_times_are_modelled_for_a_machine(trace, machine):
     assert json.loads(modelled.to_json())["content"]["provenance"]["origin"] == "modelled"
 
 
+def test_times_that_a_document_leaves_out_are_modelled(trace, machine, tmp_path):
+    document = json.loads(trace.to_json())
+    for op in document["content"]["ops"]:
+        del op["duration_ns"]
+        op.pop("recompute_ns", None)
+    text = json.dumps(document)
+    (tmp_path / "t.json").write_text(text)
+    modelled = tidegate.model_times(trace, machine)
+    read = [tidegate.Trace.from_json(text, machine), tidegate.Trace.load(tmp_path / "t.json", machine)]
+    assert {t.total_time_ns for t in read} == {modelled.total_time_ns}
+    with pytest.raises(tidegate.InputError, match="duration_ns"):
+        tidegate.Trace.from_json(text)
+
+
 def test_stubs_say_what_there_is():
     """Each class, method and parameter of the stubs, and no other."""
 
