@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import gc
+import itertools
 import json
 import statistics
 import time
@@ -99,25 +101,26 @@ def _workspaces_on_cpu(joint: Joint, inputs: dict[fx.Node, object]) -> list[int]
 
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         interpret(joint, inputs, named)
-    found = [0] * len(joint.ops)
+    # By time: what a call's other threads allocate is not below it in the profiler's tree.
+    spans, sizes = [], []
 
-    def walk(event, inside: int | None, live: list[int]) -> None:  # noqa: ANN001
-        if event.name in names and inside is None:
-            live = [0, 0]
-            for child in event.children:
-                walk(child, names[event.name], live)
-            index = names[event.name]
-            made = sum(storage.bytes for storage in joint.ops[index].writes)
-            found[index] = max(0, live[1] - max(made, 0))
-            return
-        if event.name == "[memory]" and inside is not None:
-            live[0] += event.extra_fields.alloc_size
-            live[1] = max(live)
+    def walk(event) -> None:  # noqa: ANN001
+        if event.name in names:
+            spans.append((event.start_time_ns, event.end_time_ns, names[event.name]))
+        elif event.name == "[memory]":
+            sizes.append((event.start_time_ns, event.extra_fields.alloc_size))
         for child in event.children:
-            walk(child, inside, live)
+            walk(child)
 
     for root in profile.profiler.kineto_results.experimental_event_tree():
-        walk(root, None, [0, 0])
+        walk(root)
+    sizes.sort(key=lambda entry: entry[0])
+    moments = [moment for moment, _ in sizes]
+    found = [0] * len(joint.ops)
+    for begin, end, index in spans:
+        inside = sizes[bisect.bisect_left(moments, begin) : bisect.bisect_right(moments, end)]
+        peak = max(itertools.accumulate((size for _, size in inside), initial=0))
+        found[index] = max(0, peak - sum(storage.bytes for storage in joint.ops[index].writes))
     return found
 
 
