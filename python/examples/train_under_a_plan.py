@@ -220,7 +220,7 @@ def print_plans(budget: str) -> int:
             f"predicted {plan.predicted_ns / 1e6:.1f} ms; {kinds.count('swap')} swapped, {kinds.count('recompute')} recomputed; "
             f"first step: {planned.checked}"
         )
-        outside = f"libraries keep {planned.costs.outside / 1e6:,.1f} MB a thread" if planned.costs else "kept from before"
+        outside = f"cuBLAS keeps {planned.costs.outside / 1e6:,.1f} MB beside" if planned.costs else "kept from before"
         spent = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in planned.seconds.items())
         print("    " + "; ".join(filter(None, (planned.note, planned.costs and planned.costs.note, outside, spent))))
     return unplanned

@@ -226,3 +226,21 @@ def test_wrong_gradients_are_refused(monkeypatch):
         mine = planned(module, allow="keep,swap", strict=False)(given)
     mine.backward()
     assert torch.isfinite(mine)
+
+
+def test_inductor_computes_the_same_within_rounding():
+    kind, draw = MODELS["convolutions"]
+    module = kind()
+    start = {key: value.clone() for key, value in module.state_dict().items()}
+    eager = train(module, module, draw)
+    module.load_state_dict(start)
+    mine = train(module, planned(module, inner="inductor"), draw)
+    assert all(torch.allclose(value.float(), eager[key].float(), rtol=1e-3, atol=1e-4) for key, value in mine.items())
+    assert "from the same graph" in tt.last_plans()[0].checked
+
+
+@pytest.mark.parametrize("options", [{"inner": "fast"}, {"inner": "inductor", "allow": "keep,swap"}, {"machine": "no-such"}])
+def test_options_that_mean_nothing_are_errors(options):
+    kind, draw = MODELS["convolutions"]
+    with pytest.raises(Exception, match="inner|allow|no-such"):
+        planned(kind(), **options)(draw())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import time
 import warnings
@@ -13,6 +14,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
+from torch._inductor import config as inductor_config
 from torch._functorch.partitioners import default_partition
 
 from tidegate import Error, Plan, PlanError, Trace
@@ -89,6 +91,11 @@ def tidegate(module: fx.GraphModule, inputs: list, options: dict | None = None, 
     trained without a plan, with a warning that names the reason.
     """
     chosen = Options(**(options or {}))
+    if chosen.inner == "inductor":
+        # Inductor orders calls by what they read and write, and what a copy waits for is neither.
+        chosen.allow = chosen.allow or "keep,recompute"
+        if "swap" in chosen.allow:
+            raise ValueError("allow: nothing can be swapped with `inner` inductor; leave `swap` out, or take `inner` eager")
     planned = Planned(name=f"graph {len(_LAST)}")
     _LAST.append(planned)
 
@@ -104,7 +111,7 @@ def tidegate(module: fx.GraphModule, inputs: list, options: dict | None = None, 
         planned.reason = "there is no backward"
         return boxed(alone, given)
 
-    compiled = aot_autograd(fw_compiler=boxed, partition_fn=partition, inference_compiler=without_backward)(module, inputs)
+    compiled = aot_autograd(partition_fn=partition, inference_compiler=without_backward, **_compilers(chosen))(module, inputs)
     if not chosen.check_first_step or planned.plan is None:
         return compiled
     return torch._dynamo.disable(_Checked(module, compiled, chosen, planned))
@@ -120,6 +127,29 @@ def unplanned(module: fx.GraphModule, inputs: list) -> Callable:
     return aot_autograd(fw_compiler=boxed, partition_fn=partition)(module, inputs)
 
 
+# Inductor's own layouts would change strides that a plan was made for, its own order that of calls; and a random op that
+# is run again must draw as eager does.
+_INDUCTOR = {"layout_optimization": False, "reorder_for_peak_memory": False, "fallback_random": True}
+
+
+def _compilers(chosen: Options) -> dict:
+    if chosen.inner == "eager":
+        return {"fw_compiler": boxed}
+    if chosen.inner != "inductor":
+        raise ValueError(f"inner: there is no compiler `{chosen.inner}`: eager or inductor")
+    from torch._inductor.compile_fx import compile_fx_inner
+    from torch._inductor.decomposition import select_decomp_table
+
+    def fused(module: fx.GraphModule, inputs: list, **given: object) -> Callable:
+        with inductor_config.patch(_INDUCTOR):
+            return compile_fx_inner(module, inputs, **given)
+
+    with inductor_config.patch(_INDUCTOR):
+        table = select_decomp_table()
+    backward = functools.partial(fused, is_backward=True)
+    return {"fw_compiler": fused, "bw_compiler": backward, "decompositions": table}
+
+
 class _Checked:
     """A compiled graph whose first step with gradients is compared with eager."""
 
@@ -131,8 +161,9 @@ class _Checked:
             try:
                 with _clock(self.planned, "checking"):
                     self.planned.checked = firststep.compare(
-                        self.module, self.compiled, lambda: unplanned(self.module, list(inputs)), inputs
-                    )
+                        self.module, self.compiled, lambda: unplanned(self.module, list(inputs)), inputs,
+                        fused=self.chosen.inner == "inductor",
+                    )  # fmt: skip
             except firststep.WrongGradients as error:
                 self.planned.checked = str(error)
                 _without(self.planned, self.chosen, str(error), error)

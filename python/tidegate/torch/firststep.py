@@ -25,8 +25,8 @@ class _Step:
 
     def differs(self, other: _Step) -> float:
         """The largest relative error of any tensor in its norm; 0: the same bits."""
-        # A gradient that is nothing but rounding errors has no digits to agree in.
-        floor = 1e-6 * max((result.double().norm().item() for result in other.results if result.is_floating_point()), default=0)
+        # A gradient that is nothing but rounding errors, as before a batch norm, has no digits to agree in.
+        floor = 1e-4 * max((result.double().norm().item() for result in other.results if result.is_floating_point()), default=0)
         return max((_error(mine, theirs, floor) for mine, theirs in zip(self.results, other.results, strict=True)), default=0)
 
 
@@ -37,7 +37,7 @@ def _error(mine: torch.Tensor, theirs: torch.Tensor, floor: float) -> float:
     return error if error == error else float("inf")
 
 
-def compare(module: fx.GraphModule, compiled: Callable, unplanned: Callable[[], Callable], inputs: tuple) -> str:
+def compare(module: fx.GraphModule, compiled: Callable, unplanned: Callable[[], Callable], inputs: tuple, *, fused: bool) -> str:
     """How the planned step compares with eager's, in words.
 
     # Errors
@@ -56,6 +56,11 @@ def compare(module: fx.GraphModule, compiled: Callable, unplanned: Callable[[], 
     error = planned.differs(eager)
     if error == 0.0:
         return "bit for bit eager's"
+    if error < 1.0 and not fused:
+        with torch.random.fork_rng(_cards(inputs), device_type="cuda"):
+            noise = eager.differs(_step(module, module, inputs))
+        if error <= noise:
+            return f"{error:.1e} from eager's, which differs from itself by {noise:.1e} from run to run"
     # What planning may not change is the graph that it was given; that graph's kernels may differ from eager's.
     with torch.random.fork_rng(_cards(inputs), device_type="cuda"):
         graph = unplanned()
@@ -65,9 +70,17 @@ def compare(module: fx.GraphModule, compiled: Callable, unplanned: Callable[[], 
         return f"bit for bit that of the same graph without a plan; {error:.1e} from eager's, whose kernels differ"
     with torch.random.fork_rng(_cards(inputs), device_type="cuda"):
         noise = plain.differs(_step(graph, module, inputs))
+    if fused and apart <= _tolerance(plain):
+        return f"{apart:.1e} from the same graph without a plan, not fused"
     if apart <= NOISE * noise:
         return f"{apart:.1e} from the same graph without a plan, which differs from itself by {noise:.1e} from run to run"
     raise WrongGradients(f"a step under the plan is {apart:.1e} off what the same graph gives without it")
+
+
+def _tolerance(step: _Step) -> float:
+    """What fusing may change, whose kernels round elsewhere."""
+    narrow = any(result.dtype in (torch.float16, torch.bfloat16) for result in step.results)
+    return 5e-2 if narrow else 1e-3
 
 
 def _cards(inputs: tuple) -> list[int]:

@@ -8,8 +8,9 @@ import json
 import tidegate
 
 
-# Evaluations of one search unless said otherwise: seconds for a network of some hundred ops.
-EVALUATIONS = 20_000
+# Evaluations of one search unless said otherwise, times ops: what an evaluation takes grows with these, so that planning
+# takes some seconds for any network.
+WORK = 5_000_000
 # What is tried where a budget cannot be met: the least that any plan needs is a bound, not what a method finds.
 ROOM = (1.0, 1.02, 1.05, 1.1, 1.2, 1.5)
 
@@ -22,7 +23,7 @@ def plan(
 
     def within(size: str | int) -> tidegate.Plan:
         return tidegate.plan(trace, place, budget=size, method=method, allow=allow or "keep,swap,recompute",
-                             evaluations=evaluations or EVALUATIONS)  # fmt: skip
+                             evaluations=evaluations or min(20_000, max(1_000, WORK // max(1, len(trace.ops)))))  # fmt: skip
 
     try:
         return within(budget), None
