@@ -256,3 +256,29 @@ def test_options_that_mean_nothing_are_errors(options):
     kind, draw = MODELS["convolutions"]
     with pytest.raises(Exception, match="inner|allow|no-such"):
         planned(kind(), **options)(draw())
+
+
+def test_the_machine_at_hand_is_measured_with_real_tensors(monkeypatch):
+    from tidegate.torch import machine
+
+    kinds = []
+    measured = machine._measured
+    monkeypatch.setattr(machine, "_measured", lambda device: kinds.append(type(torch.empty(1))) or measured(device))
+    machine._here.cache_clear()
+    module = nn.Sequential(*[nn.Linear(16, 16) for _ in range(4)])
+    compiled = torch.compile(module, backend=tt.tidegate, options={"budget": "100%", "method": "in-core"})
+    compiled(torch.randn(8, 16)).sum().backward()
+    # Within a compiler, and outside of one.
+    machine._here.cache_clear()
+    machine.named("here", torch.device("cpu"))
+    assert kinds == [torch.Tensor, torch.Tensor]
+
+
+def test_made_up_values_of_views_whose_elements_share_memory():
+    from types import SimpleNamespace
+
+    from tidegate.torch.times import material
+
+    for value in (torch.empty(3, 1).expand(3, 4), torch.empty(0, 4), torch.empty(2, 3, 4).transpose(0, 2), torch.zeros(5, dtype=torch.int64)):
+        made = material(SimpleNamespace(meta={"val": value}))
+        assert (made.size(), made.stride(), made.dtype) == (value.size(), value.stride(), value.dtype)

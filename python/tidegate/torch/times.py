@@ -236,9 +236,12 @@ def material(node: fx.Node) -> object:
     value = node.meta.get("val")
     if not isinstance(value, torch.Tensor):
         return value
-    tensor = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=value.device)
+    # Elements of an expanded view share memory, so that what lies below is filled.
+    count = 1 + sum((size - 1) * stride for size, stride in zip(value.size(), value.stride())) if value.numel() else 0
+    memory = torch.empty(count, dtype=value.dtype, device=value.device)
     # Positive, as variances must be; small, so that nothing overflows.
-    return tensor.uniform_(0.0, 0.05) if value.dtype.is_floating_point else tensor.zero_()
+    filled = memory.uniform_(0.0, 0.05) if value.dtype.is_floating_point else memory.zero_()
+    return filled.as_strided(value.size(), value.stride())
 
 
 def interpret(joint: Joint, inputs: dict[fx.Node, object], around) -> None:  # noqa: ANN001
