@@ -69,7 +69,7 @@ impl Sandbox {
         let entries = std::fs::read_dir(self.folder.path()).expect("the folder is there");
         let mut names: Vec<String> = entries
             .map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned())
-            .filter(|name| name != "tests")
+            .filter(|name| name != "tests" && name != "recordings")
             .collect();
         names.sort();
         names
