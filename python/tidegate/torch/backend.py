@@ -188,9 +188,7 @@ def _plan(module: fx.GraphModule, forward_outputs: int, chosen: Options, planned
             planned.costs = measure(joint)
             place = machine.named(chosen.machine, joint.device)
         provenance = {"origin": "measured", "device": planned.costs.device, "source": "tidegate.torch"}
-        trace = planning.read(
-            document.document(joint, planned.name, planned.costs.times, planned.costs.workspaces, provenance)
-        )
+        trace = planning.read(document.document(joint, planned.name, planned.costs, provenance))
         with _clock(planned, "planning"):
             plan, planned.note = planning.plan(
                 trace, place, chosen.budget, chosen.method, chosen.allow, chosen.evaluations, strict=chosen.strict

@@ -28,7 +28,8 @@ class Capture:
     trace: Trace
     graph: fx.GraphModule = field(repr=False)
     joint: Joint = field(repr=False)
-    costs: times.Costs = field(repr=False)
+    # What was measured; none where times are modelled.
+    costs: times.Costs | None = field(repr=False)
 
 
 class _Enough(Exception):
@@ -70,10 +71,11 @@ def trace(
         raise ValueError(f"this iteration cannot be planned: {error}") from error
     for number, state in enumerate(_states(optimizer)):
         joint.hold(f"optimizer_state_{number}", state, "optimizer_state")
-    costs = times.measure(joint) if machine is None else times.model(joint, machine)
-    provenance = {"origin": "measured" if machine is None else "modelled", "device": costs.device, "source": "tidegate.torch"}
-    network = type(model).__name__
-    made = planning.read(document.document(joint, network, costs.times, costs.workspaces, provenance))
+    place = Machine.load(machine) if isinstance(machine, str) else machine
+    costs = times.measure(joint) if place is None else None
+    provenance = {"origin": "modelled", "device": place.device} if place else {"origin": "measured", "device": costs.device}
+    provenance["source"] = "tidegate.torch"
+    made = planning.read(document.document(joint, type(model).__name__, costs, provenance), place)
     return Capture(made, joint.module, joint, costs)
 
 

@@ -11,6 +11,7 @@ from torch import fx
 from .costs import bytes_moved, flops
 from .graph import Joint, Op, Storage
 from .kinds import kind
+from .times import Costs
 
 DTYPES = {
     torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64",
@@ -54,8 +55,8 @@ def graph_digest(joint: Joint) -> str:
     return "sha256:" + hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def document(joint: Joint, network: str, times: list[int] | None, workspaces: list[int] | None, provenance: dict) -> dict:
-    """The trace document. Without times, they are left to the model of a machine."""
+def document(joint: Joint, network: str, costs: Costs | None, provenance: dict) -> dict:
+    """The trace document. Without costs, times are left to the model of a machine."""
     number = {storage: index for index, storage in enumerate(joint.storages)}
     frees: dict[int, list[int]] = {}
     last: dict[Storage, int] = {}
@@ -74,7 +75,7 @@ def document(joint: Joint, network: str, times: list[int] | None, workspaces: li
             "tensors": [_tensor(storage) for storage in joint.storages],
             "ops": [
                 _op(joint, op, number, sorted(frees.get(op.index, [])),
-                    None if times is None else times[op.index], 0 if workspaces is None else workspaces[op.index])
+                    costs.times[op.index] if costs else None, costs.workspaces[op.index] if costs else 0)
                 for op in joint.ops
             ],
         },

@@ -39,6 +39,6 @@ def plan(
     raise refused
 
 
-def read(document: dict) -> tidegate.Trace:
-    """The trace of a document."""
-    return tidegate.Trace.from_json(json.dumps(document))
+def read(document: dict, machine: tidegate.Machine | None = None) -> tidegate.Trace:
+    """The trace of a document; times that it leaves out are modelled for a machine."""
+    return tidegate.Trace.from_json(json.dumps(document), machine)

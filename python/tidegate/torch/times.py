@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 import gc
 import itertools
-import json
 import statistics
 import time
 from dataclasses import dataclass
@@ -15,16 +14,10 @@ from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils import _pytree as pytree
 
-from tidegate import Machine
-
-from . import costs
 from .graph import Joint, Op, Unsupported
 from .machine import device_name
 
 REPEATS = 5
-# What kernels reach of a machine's peaks, and what starting one takes, where times are modelled.
-SHARE = 0.7
-LAUNCH_SECONDS = 3e-6
 
 
 @dataclass
@@ -32,8 +25,8 @@ class Costs:
     """Nanoseconds and bytes of workspace of each op, and what they were measured on."""
 
     device: str
-    times: list[int] | None
-    workspaces: list[int] | None
+    times: list[int]
+    workspaces: list[int]
     note: str | None = None
     # What cuBLAS keeps of the device's memory beside the plan.
     outside: int = 0
@@ -53,19 +46,6 @@ def measure(joint: Joint) -> Costs:
         gc.collect()
         torch.cuda.empty_cache()
         return _alone_on_cuda(joint, device)
-
-
-def model(joint: Joint, place: Machine | str) -> Costs:
-    """Times by the roofline of a machine that is not here."""
-    place = Machine.load(place) if isinstance(place, str) else place
-    compute = json.loads(place.to_json())["content"]["device"]["compute"]
-    times = []
-    for op in joint.ops:
-        half = any(storage.dtype in (torch.float16, torch.bfloat16) for storage in op.writes)
-        calculated = (costs.flops(op) or 0) / (compute["f16_flops" if half else "f32_flops"] * SHARE)
-        moved = costs.bytes_moved(op) / (compute["memory_bytes_per_sec"] * SHARE)
-        times.append(int((max(calculated, moved) + LAUNCH_SECONDS) * 1e9))
-    return Costs(place.device, times, None, "modelled by the machine's roofline")
 
 
 def _on_cpu(joint: Joint) -> Costs:
