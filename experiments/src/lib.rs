@@ -19,6 +19,7 @@ mod devices;
 pub mod epochs;
 mod error;
 pub mod fits;
+pub mod forecast;
 pub mod frontier;
 pub mod largest;
 pub mod lookups;

@@ -158,6 +158,7 @@ pub fn machine(random: &mut Random) -> Machine {
                 f16_flops: 1,
                 memory_bandwidth: BytesPerSec(1),
                 codec_lane: codecs.one_in(2),
+                tf32_flops: None, multiprocessors: None, f32_products: None, elementwise: None,
                 beside_codec: codecs.of(&[1.0, 1.0, 0.7, 0.35]),
             },
         },

@@ -52,6 +52,7 @@ pub fn machine(codec_lane: bool) -> Machine {
                 f16_flops: 2_000_000_000,
                 memory_bandwidth: BytesPerSec(10_000_000_000),
                 codec_lane,
+                tf32_flops: None, multiprocessors: None, f32_products: None, elementwise: None,
                 beside_codec: 0.9,
             },
         },
