@@ -1,45 +1,28 @@
 //! Traces and links that tests make up.
 
 use schema::{
-    Bandwidth, Bytes, BytesPerSec, Home, Link, Nanos, Op, OpKind, Origin, Phase, Provenance, Role,
+    Bandwidth, Bytes, BytesPerSec, Link, Nanos, Op, OpKind, Origin, Phase, Provenance, Role,
     Tensor, TensorId, Trace,
 };
 
 /// A tensor of a role and so many bytes, of which nothing else is known.
 pub fn tensor(name: impl Into<String>, bytes: u64, role: Role) -> Tensor {
-    Tensor {
-        name: name.into(),
-        bytes: Bytes(bytes),
-        role,
-        dtype: None,
-        home: Home::Device,
-        appears_before: None,
-        sparsity: None,
-    }
+    Tensor::new(name, Bytes(bytes), role)
 }
 
 /// An op that takes so many nanoseconds and reads, writes and frees these tensors.
 pub fn op(
     name: impl Into<String>,
-    (kind, phase): (OpKind, Phase),
+    about: (OpKind, Phase),
     duration: u64,
     [reads, writes, frees]: [&[u32]; 3],
 ) -> Op {
     let ids = |ids: &[u32]| ids.iter().copied().map(TensorId).collect();
     Op {
-        name: name.into(),
-        kind,
-        phase,
-        duration: Nanos(duration),
-        recompute: None,
         reads: ids(reads),
         writes: ids(writes),
-        in_place: Vec::new(),
-        workspace: Bytes::ZERO,
         frees: ids(frees),
-        rerunnable: true,
-        flops: None,
-        bytes_moved: None,
+        ..Op::new(name, about, Nanos(duration))
     }
 }
 

@@ -124,6 +124,7 @@ impl<'p> Prepared<'p> {
         }
         prepared.check_ops()?;
         prepared.check_outliving()?;
+        prepared.check_held()?;
         Ok(prepared)
     }
 
@@ -254,6 +255,42 @@ impl<'p> Prepared<'p> {
             }
             None => Ok(()),
         }
+    }
+
+    /// What is held has one buffer from when it is there until it is read for the last time, or to
+    /// the end.
+    fn check_held(&self) -> Result<(), Wrong> {
+        use schema::{Action, OpId, Task};
+        let (plan, wanted) = (self.plan, self.wanted);
+        let runs = |op: usize| {
+            let is_run = move |action: &&Action| action.task == Task::Run(OpId::from_index(op));
+            plan.actions.iter().filter(is_run)
+        };
+        let held = wanted.tensors.iter().enumerate().filter(|(_, storage)| storage.is_held);
+        for (tensor, storage) in held {
+            let id = TensorId::from_index(tensor);
+            let made = wanted.ops.iter().position(|work| work.writes.contains(&id));
+            let last = (wanted.ops.iter()).rposition(|work| work.reads.iter().any(|r| r.0 == id));
+            let has_it = plan.buffers.iter().enumerate().any(|(index, buffer)| {
+                let buffer_id = schema::BufferId::from_index(index);
+                let is_first = match made {
+                    None => buffer.at_start,
+                    Some(made) => runs(made).any(|action| action.writes.contains(&buffer_id)),
+                };
+                let stays = match (storage.outlives, last) {
+                    (true, _) => buffer.at_end,
+                    (false, None) => true,
+                    (false, Some(last)) => {
+                        runs(last).any(|action| action.reads.contains(&buffer_id))
+                    }
+                };
+                buffer.tensor == Some(id) && buffer.compressed.is_none() && is_first && stays
+            });
+            if !has_it {
+                return Err(Wrong::of(Rule::Held, format!("tensor {tensor} does not stay")));
+            }
+        }
+        Ok(())
     }
 }
 

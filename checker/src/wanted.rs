@@ -20,6 +20,8 @@ pub(crate) struct Storage {
     pub(crate) last_version: u32,
     /// It must be there when the iteration ends.
     pub(crate) outlives: bool,
+    /// The caller holds it.
+    pub(crate) is_held: bool,
 }
 
 #[derive(Debug)]
@@ -42,6 +44,7 @@ impl Wanted {
                 is_constant: true,
                 last_version: 0,
                 outlives: true,
+                is_held: tensor.held,
             })
             .collect();
         for op in &trace.ops {
@@ -79,9 +82,9 @@ impl Wanted {
 fn element_bytes(dtype: schema::Dtype) -> u64 {
     use schema::Dtype;
     match dtype {
-        Dtype::F64 | Dtype::I64 => 8,
+        Dtype::F64 | Dtype::I64 | Dtype::Complex64 => 8,
         Dtype::F32 | Dtype::I32 => 4,
-        Dtype::F16 | Dtype::Bf16 => 2,
-        Dtype::U8 => 1,
+        Dtype::F16 | Dtype::Bf16 | Dtype::I16 => 2,
+        Dtype::U8 | Dtype::Bool | Dtype::I8 | Dtype::F8E4m3 | Dtype::F8E5m2 => 1,
     }
 }

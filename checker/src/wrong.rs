@@ -33,6 +33,8 @@ pub enum Rule {
     Form,
     /// What outlives the iteration is there when it ends.
     End,
+    /// What the caller holds stays where it comes to be, as long as it is used, or to the end.
+    Held,
     /// What the plan says of its memory is so.
     Predicted,
 }

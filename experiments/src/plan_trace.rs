@@ -86,8 +86,17 @@ pub fn modelled_trace_of(plan: &Plan) -> Result<Trace> {
 /// If it is another than the plan was made for.
 pub fn machine_of(plan: &Plan, name: &str) -> Result<Machine> {
     let machine = read_machine(name)?;
+    check_machine(plan, &machine)?;
+    Ok(machine)
+}
+
+/// Refuses a machine that the plan was not made for.
+///
+/// # Errors
+/// If it is another.
+pub fn check_machine(plan: &Plan, machine: &Machine) -> Result<()> {
     if machine.digest() == plan.machine.digest {
-        return Ok(machine);
+        return Ok(());
     }
     let other = |name: &str, digest: &Digest| format!("{name} ({})", digest.short());
     Err(Error::OtherMachine(

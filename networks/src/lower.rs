@@ -11,7 +11,6 @@ use schema::{Dtype, Phase, Role};
 use super::conventions::Conventions;
 use super::initial::Initial;
 use super::layer::{Compute, Layer, LayerId, Network, elements};
-use super::options::element_bytes;
 use super::tape::{Part, Step, Tape, Tensor};
 use super::work::{Costs, Work, depth};
 
@@ -337,7 +336,7 @@ impl<'a> Lowering<'a> {
         match &layer.compute {
             Compute::Convolution { .. } => depth(self.network, id).saturating_mul(4),
             Compute::MaxPool(_) if self.kept[id].is_none() => {
-                elements(&layer.shape).saturating_mul(element_bytes(self.by.index))
+                elements(&layer.shape).saturating_mul(self.by.index.bytes())
             }
             _ => 0,
         }

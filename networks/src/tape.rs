@@ -3,7 +3,6 @@
 use schema::{Bytes, Dtype, InPlace, Nanos, OpId, Phase, Provenance, Role, TensorId, Trace};
 
 use super::initial::Initial;
-use super::options::element_bytes;
 use super::work::Work;
 
 /// What an op is of its layer.
@@ -83,7 +82,7 @@ impl Tensor {
 
     /// Bytes of an element where it is stored.
     pub fn element_bytes(&self) -> usize {
-        element_bytes(self.dtype) as usize
+        self.dtype.bytes() as usize
     }
 
     /// Whether its elements are stored in 16 bits.
@@ -93,7 +92,7 @@ impl Tensor {
 
     /// Size of the storage.
     pub fn bytes(&self) -> Bytes {
-        Bytes((self.elements as u64).saturating_mul(element_bytes(self.dtype)))
+        Bytes((self.elements as u64).saturating_mul(self.dtype.bytes()))
     }
 }
 
@@ -236,20 +235,11 @@ impl<K> Tape<K> {
         let sparsity = |index: usize| measured.sparsity.get(index).copied().flatten();
         let duration = |index: usize| measured.durations.get(index).copied().unwrap_or_default();
         let tensors = self.tensors.iter().enumerate().map(|(index, tensor)| schema::Tensor {
-            name: tensor.name.clone(),
-            bytes: tensor.bytes(),
-            role: tensor.role,
             dtype: Some(tensor.dtype),
-            home: schema::Home::Device,
-            appears_before: None,
             sparsity: sparsity(index),
+            ..schema::Tensor::new(&tensor.name, tensor.bytes(), tensor.role)
         });
         let ops = self.ops.iter().enumerate().map(|(index, op)| schema::Op {
-            name: op.name.clone(),
-            kind: op.work.kind,
-            phase: op.phase,
-            duration: duration(index),
-            recompute: None,
             reads: op.reads.iter().chain(&op.updates).copied().collect(),
             writes: op.writes.clone(),
             in_place: op.in_place.into_iter().collect(),
@@ -258,6 +248,7 @@ impl<K> Tape<K> {
             rerunnable: op.is_rerunnable(),
             flops: Some(op.work.flops),
             bytes_moved: Some(Bytes(op.work.bytes)),
+            ..schema::Op::new(&op.name, (op.work.kind, op.phase), duration(index))
         });
         Trace {
             network: self.name.clone(),

@@ -5,7 +5,7 @@ use schema::{Dtype, OpKind};
 use super::class::{Class, Pass};
 use super::conventions::Conventions;
 use super::layer::{self, Compute, Network, elements};
-use super::options::{Activation, Optimizer, element_bytes};
+use super::options::{Activation, Optimizer};
 use super::tape::Part;
 
 /// What an op has to do.
@@ -94,7 +94,7 @@ impl Sizes {
             output: elements(&layer.shape),
             inputs: layer.inputs.iter().map(of_input).fold(0, u64::saturating_add),
             parameters: parameters.fold(0, u64::saturating_add),
-            width: element_bytes(network.dtype),
+            width: network.dtype.bytes(),
         }
     }
 
@@ -223,7 +223,7 @@ impl Costs<'_> {
     pub fn forward(&self, id: usize) -> Work {
         let network = self.network;
         let layer = &network.layers[id];
-        let index = element_bytes(self.by.index);
+        let index = self.by.index.bytes();
         let sizes = Sizes::of(network, id);
         let (output, bytes) = (sizes.output, sizes.operands());
         let pass = Pass::Forward;
@@ -332,7 +332,7 @@ impl Costs<'_> {
             }
             Compute::RowNorm => (work.class, work.bytes) = (Class::RowNorm(pass), moved(1, 2)),
             Compute::MaxPool(_) => {
-                let indices = sizes.output.saturating_mul(element_bytes(by.index));
+                let indices = sizes.output.saturating_mul(by.index.bytes());
                 let kept = by.keeps_positions(&network.options);
                 work.class = if kept { Class::MaxPoolIndices } else { Class::MaxPool(pass) };
                 let (inputs, indices) = if kept { (1, indices) } else { (3, 2 * indices) };
@@ -387,14 +387,14 @@ impl Costs<'_> {
     /// A sum of `terms` gradients, one at a time over the first.
     pub fn sum(&self, count: u64, terms: usize) -> Work {
         let additions = count.saturating_mul(terms.saturating_sub(1) as u64);
-        let bytes = additions.saturating_mul(3 * element_bytes(self.network.dtype));
+        let bytes = additions.saturating_mul(3 * self.network.dtype.bytes());
         let class = Class::Elementwise(Pass::Forward);
         Work::new(OpKind::Elementwise, class, additions, bytes)
     }
 
     /// A copy of a gradient.
     pub fn copy(&self, count: u64) -> Work {
-        let bytes = count.saturating_mul(2 * element_bytes(self.network.dtype));
+        let bytes = count.saturating_mul(2 * self.network.dtype.bytes());
         Work::new(OpKind::Movement, Class::Movement, 0, bytes)
     }
 
@@ -409,7 +409,7 @@ impl Costs<'_> {
     /// The optimizer's step: gradient in, parameter and state in and out.
     pub fn update(&self, count: u64) -> Work {
         let network = self.network;
-        let width = if self.by.uniform { element_bytes(network.dtype) } else { 4 };
+        let width = if self.by.uniform { network.dtype.bytes() } else { 4 };
         let master = if width == 4 { 0 } else { 4 };
         let state = 4 * network.optimizer.moments() + master;
         let flops = match network.optimizer {

@@ -5,7 +5,7 @@
 //! run, of the time `after`. Call what a plan takes beyond these two, until the place and from it
 //! on, `X` and `Y`: the iteration takes `before + after + X + Y`.
 //!
-//! What `q` reads and writes is on the device. Of every other tensor `t` that was made before `q`,
+//! What `q` reads and writes is on the device, and what is held. Of every other tensor `t` that was made before `q`,
 //! constants included, a plan decides at least this much:
 //!
 //! - *have* `t`, in one of its ways (`ways.rs`): a buffer of it is there (its bytes of
@@ -99,17 +99,19 @@ pub fn least_budget(problem: &Problem) -> (Bytes, OpId) {
     let trace = problem.trace;
     let ops = trace.ops.len();
     let bytes = |tensor: usize| trace.tensors[tensor].bytes.0;
-    let constants: Vec<bool> = (0..trace.tensors.len())
-        .map(|tensor| problem.model.producer(TensorId::from_index(tensor)).is_none())
-        .collect();
-    // What no op makes never leaves where nothing is copied or compressed.
+    // What no op makes never leaves where nothing is copied or compressed. What is held counts in
+    // any case.
     let stays = !problem.allowed.swap && !problem.allowed.compress;
-    let all: u64 = if stays { trace.constant_bytes().0 } else { 0 };
+    let constants: Vec<bool> = (0..trace.tensors.len())
+        .map(TensorId::from_index)
+        .map(|t| stays && problem.model.producer(t).is_none() && !problem.model.is_held(t))
+        .collect();
+    let all: u64 = (0..trace.tensors.len()).filter(|t| constants[*t]).map(bytes).sum();
     let outlives = |tensor: &usize| problem.model.last_use(TensorId::from_index(*tensor)).is_none();
     let end: u64 = (0..trace.tensors.len()).filter(outlives).map(bytes).sum();
     let mut most = (end, ops.saturating_sub(1));
     for (index, op) in trace.ops.iter().enumerate() {
-        let used = op.reads.iter().map(|tensor| tensor.index()).filter(|t| stays && constants[*t]);
+        let used = op.reads.iter().map(|tensor| tensor.index()).filter(|t| constants[*t]);
         let needed = used_bytes(problem, index) + all - used.map(bytes).sum::<u64>();
         if needed > most.0 {
             most = (needed, index);

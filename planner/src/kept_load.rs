@@ -1,6 +1,6 @@
 //! What would be on the device at each op if nothing ever left.
 
-use schema::TensorId;
+use schema::{OpId, TensorId};
 
 use crate::Problem;
 
@@ -26,7 +26,8 @@ fn load(problem: &Problem, with_waiting: bool) -> Vec<u64> {
         opens[end] -= i128::from(gap.bytes.0);
     }
     for (tensor, first) in first_uses(problem).into_iter().enumerate() {
-        if with_waiting && problem.model.producer(TensorId::from_index(tensor)).is_none() {
+        let id = TensorId::from_index(tensor);
+        if with_waiting && problem.model.producer(id).is_none() && !problem.model.is_held(id) {
             let bytes = i128::from(problem.trace.tensors[tensor].bytes.0);
             opens[0] += bytes;
             opens[first] -= bytes;
@@ -49,11 +50,14 @@ fn first_uses(problem: &Problem) -> Vec<usize> {
     first
 }
 
-/// What an op has on the device while it runs, outputs laid over inputs counted once.
-pub(crate) fn used_bytes(problem: &Problem, op: usize) -> u64 {
-    let op = &problem.trace.ops[op];
+/// What there is on the device while an op runs, whatever the plan: what it uses, outputs laid over
+/// inputs counted once, and what is held.
+pub(crate) fn used_bytes(problem: &Problem, index: usize) -> u64 {
+    let op = &problem.trace.ops[index];
     let bytes = |t: &TensorId| problem.trace.tensors[t.index()].bytes.0;
-    let tensors: u64 = op.reads.iter().chain(&op.writes).map(bytes).sum();
+    let used = op.reads.iter().chain(&op.writes).filter(|t| !problem.model.is_held(**t));
+    let tensors: u64 = used.map(bytes).sum();
+    let held = problem.model.held_bytes(OpId::from_index(index)).0;
     let shared: u64 = op.in_place.iter().map(|p| bytes(&p.input).min(bytes(&p.output))).sum();
-    tensors + op.workspace.0 - shared
+    tensors + held + op.workspace.0 - shared
 }

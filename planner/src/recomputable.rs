@@ -8,7 +8,7 @@ use simulator::GapId;
 use crate::Problem;
 
 /// For each tensor, whether it may be dropped at any time: whenever it is used after that, its op
-/// and all that this needs can be run again. False for what no op makes.
+/// and all that this needs can be run again. False for what no op makes, and for what is held.
 pub(crate) fn droppable(problem: &Problem) -> Vec<bool> {
     let ops = problem.trace.ops.len();
     // The last op before which a tensor can be made again from what is always there.
@@ -20,7 +20,7 @@ pub(crate) fn droppable(problem: &Problem) -> Vec<bool> {
         for tensor in &op.writes {
             until[tensor.index()] = all;
             let last_use = problem.model.last_use(*tensor).map_or(ops, |op| op.index());
-            droppable[tensor.index()] = last_use <= all;
+            droppable[tensor.index()] = last_use <= all && !problem.model.is_held(*tensor);
         }
     }
     droppable

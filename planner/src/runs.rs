@@ -117,6 +117,9 @@ impl<'a> Runs<'a> {
         for op in 0..ops {
             runs.load.change(first_run(op), first_run(op), parts.workspace[op]);
         }
+        for (maker, last, bytes) in &parts.held {
+            runs.load.change(first_run(*maker) + 1, first_run(*last), *bytes);
+        }
         for t in (0..parts.bytes.len() as u32).filter(|t| parts.comes_and_goes(*t)) {
             let stay = runs.stay(t, runs.made[t as usize][0].0);
             runs.load.change(stay.from, stay.to, parts.bytes[t as usize]);

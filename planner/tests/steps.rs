@@ -92,6 +92,9 @@ impl<'a> Scheduler<'a> {
     fn disturb(&mut self, random: &mut Random, next: u32) {
         let tensor = TensorId(random.below(self.on_device.len() as u64) as u32);
         let index = tensor.index();
+        if self.problem.model.holds(tensor, next as usize) {
+            return;
+        }
         match random.below(4) {
             0 if self.on_device[index]
                 && self.recomputable[index]

@@ -360,7 +360,7 @@ fn real_execution_traces_import_with_and_without_times() {
 /// What PyTorch itself counted as the most that was allocated and reserved, in the runs that come with
 /// the project.
 #[test]
-fn snapshots_and_execution_traces_have_the_peaks_that_were_counted() {
+fn recordings_have_the_peaks_that_were_counted() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recordings/h100");
     let summary = std::fs::read_to_string(folder.join("summary.json")).expect("it is there");
     let summary: Value = serde_json::from_str(&summary).expect("JSON");
@@ -382,6 +382,15 @@ fn snapshots_and_execution_traces_have_the_peaks_that_were_counted() {
             assert!(within(peak, 10), "{name}: {peak}");
             held += 1;
         }
+        let kineto = format!("{name}.kineto.json.gz");
+        if folder.join(&kineto).exists() {
+            let recording = real(&folder, &kineto, None);
+            let counted = recording.figures.recorded_peak_bytes.expect("it has memory events");
+            assert!(within(counted, 10), "{name}: {counted}");
+            let peak = in_core_peak(trace(&recording));
+            assert!(peak.abs_diff(counted) * 200 <= counted, "{name}: {peak} of {counted}");
+            held += 1;
+        }
         let et = format!("{name}.et.json.gz");
         if folder.join(&et).exists() {
             let peak = in_core_peak(trace(&real(&folder, &et, None)));
@@ -391,5 +400,5 @@ fn snapshots_and_execution_traces_have_the_peaks_that_were_counted() {
             assert!(small || within(peak, 40), "{name}: {peak}");
         }
     }
-    assert!(held > 10, "{held}");
+    assert!(held > 20, "{held}");
 }

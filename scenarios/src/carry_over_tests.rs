@@ -18,28 +18,15 @@ struct Case {
 
 fn trace(cases: &[Case]) -> Trace {
     let tensor = |case: &Case| Tensor {
-        name: "out".into(),
-        bytes: Bytes(4),
-        role: Role::Activation,
         dtype: Some(case.dtype),
-        home: Default::default(),
-        appears_before: None,
-        sparsity: None,
+        ..Tensor::new("out", Bytes(4), Role::Activation)
     };
     let op = |(index, case): (usize, &Case)| Op {
-        name: format!("op{index}"),
-        kind: case.kind,
-        phase: Phase::Forward,
-        duration: Nanos(case.nanos),
         recompute: Some(Nanos(case.nanos / 2)),
-        reads: Vec::new(),
         writes: vec![TensorId::from_index(index)],
-        in_place: Vec::new(),
-        workspace: Bytes::ZERO,
-        frees: Vec::new(),
-        rerunnable: true,
         flops: case.roofline.map(|(flops, _)| flops),
         bytes_moved: case.roofline.map(|(_, bytes)| Bytes(bytes)),
+        ..Op::new(format!("op{index}"), (case.kind, Phase::Forward), Nanos(case.nanos))
     };
     Trace {
         network: "test".into(),

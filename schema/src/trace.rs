@@ -57,6 +57,10 @@ pub struct Provenance {
     /// iteration that the trace does not say, and does not enter the digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<Recipe>,
+    /// A digest of the graph that the caller has, whose names are the keys of ops and tensors. Like
+    /// keys, it does not enter the trace's digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<String>,
 }
 
 impl Provenance {
@@ -72,6 +76,7 @@ impl Provenance {
             notes: Vec::new(),
             settings: BTreeMap::new(),
             recipe: None,
+            graph: None,
         }
     }
 }
@@ -113,6 +118,30 @@ pub struct Tensor {
     /// Share of elements that are zero, from 0 to 1, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sparsity: Option<f64>,
+    /// Whether the caller holds it: from when it is there, or is made, until it is used for the last
+    /// time, or to the end of the iteration if it outlives that, it stays on the device as itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
+    /// Its name in the caller's graph.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+impl Tensor {
+    /// A tensor on the device of which nothing else is known.
+    pub fn new(name: impl Into<String>, bytes: Bytes, role: Role) -> Self {
+        Self {
+            name: name.into(),
+            bytes,
+            role,
+            dtype: None,
+            home: Home::Device,
+            appears_before: None,
+            sparsity: None,
+            held: false,
+            key: None,
+        }
+    }
 }
 
 /// What a tensor is to the training algorithm.
@@ -168,6 +197,18 @@ pub enum Dtype {
     I32,
     /// Byte.
     U8,
+    /// Truth value, in a byte.
+    Bool,
+    /// 16-bit integer.
+    I16,
+    /// 8-bit integer.
+    I8,
+    /// 8-bit float with 4 bits of exponent.
+    F8E4m3,
+    /// 8-bit float with 5 bits of exponent.
+    F8E5m2,
+    /// Complex number of two 32-bit floats.
+    Complex64,
 }
 
 impl Dtype {
@@ -184,10 +225,10 @@ impl Dtype {
     /// Bytes of an element.
     pub const fn bytes(self) -> u64 {
         match self {
-            Self::F64 | Self::I64 => 8,
+            Self::F64 | Self::I64 | Self::Complex64 => 8,
             Self::F32 | Self::I32 => 4,
-            Self::F16 | Self::Bf16 => 2,
-            Self::U8 => 1,
+            Self::F16 | Self::Bf16 | Self::I16 => 2,
+            Self::U8 | Self::Bool | Self::I8 | Self::F8E4m3 | Self::F8E5m2 => 1,
         }
     }
 }
@@ -239,6 +280,31 @@ pub struct Op {
     /// Bytes that it moves to and from device memory, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_moved: Option<Bytes>,
+    /// Its name in the caller's graph.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+impl Op {
+    /// An op that takes this long, uses nothing, and of which nothing else is known.
+    pub fn new(name: impl Into<String>, (kind, phase): (OpKind, Phase), duration: Nanos) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            phase,
+            duration,
+            recompute: None,
+            reads: Vec::new(),
+            writes: Vec::new(),
+            in_place: Vec::new(),
+            workspace: Bytes::ZERO,
+            frees: Vec::new(),
+            rerunnable: true,
+            flops: None,
+            bytes_moved: None,
+            key: None,
+        }
+    }
 }
 
 fn is_zero(bytes: &Bytes) -> bool {
@@ -343,11 +409,20 @@ impl Document for Trace {
     const FORMAT: &'static str = "tidegate/trace";
     const VERSION: u32 = 1;
 
-    /// That of all but the recipe.
+    /// That of all but the recipe, the caller's graph and the keys to it.
     fn digest(&self) -> Digest {
         let mut trace = Cow::Borrowed(self);
-        if self.provenance.recipe.is_some() {
-            trace.to_mut().provenance.recipe = None;
+        let Provenance { recipe, graph, .. } = &self.provenance;
+        if recipe.is_some() || graph.is_some() {
+            let provenance = &mut trace.to_mut().provenance;
+            (provenance.recipe, provenance.graph) = (None, None);
+        }
+        if self.ops.iter().any(|op| op.key.is_some())
+            || self.tensors.iter().any(|tensor| tensor.key.is_some())
+        {
+            let trace = trace.to_mut();
+            trace.ops.iter_mut().for_each(|op| op.key = None);
+            trace.tensors.iter_mut().for_each(|tensor| tensor.key = None);
         }
         let json = serde_json::to_vec(&trace).expect("documents are plain data");
         Digest::of_bytes(&json)

@@ -87,6 +87,9 @@ pub enum ContractError {
     /// A tensor that outlives the iteration and is not there at its end.
     #[error("{tensor} outlives the iteration, and no buffer holds it at the end")]
     NotThereAtEnd { tensor: TensorId },
+    /// A tensor that the caller holds, in a buffer that is given up while it does.
+    #[error("the caller holds {tensor}, and the buffer that has it is not kept until its last use")]
+    NotHeld { tensor: TensorId },
 }
 
 /// Checks a well-formed and safe plan against its trace.
@@ -105,6 +108,7 @@ pub fn check_contract(plan: &Plan, trace: &Trace) -> Result<(), ContractError> {
     let model = Model::of(trace);
     buffers::check(plan, trace, &model)?;
     let contract = Contract { plan, trace };
+    buffers::check_held(plan, trace, &model)?;
     let mut forms = Forms::new(plan, trace, &model);
     let mut versions = Versions::new(plan, trace, &model);
     let mut next = OpId(0);

@@ -27,7 +27,7 @@ pub type GapId = usize;
 ///
 /// A tensor is *used* by the op that writes it and by those that read it, and at the end of the
 /// iteration if it outlives that. Tensors that no op writes are there all the time, also where
-/// the framework gave them back: a recomputation may need them.
+/// the framework gave them back: a recomputation may need them. Of what is held there are no gaps.
 #[derive(Debug, Clone)]
 pub struct Model {
     pub(crate) duration: Vec<u64>,
@@ -49,6 +49,9 @@ pub struct Model {
     /// Tensors whose last use an op is.
     pub(crate) dies_after: Lists,
     pub(crate) outliving: Vec<u32>,
+    held: Vec<bool>,
+    /// By op: bytes of what is held and there while it runs for the first time.
+    held_bytes: Vec<u64>,
     pub(crate) total: u64,
     /// Gaps that begin after an op: a range of `gaps`, given by its end.
     pub(crate) gaps_end: Vec<u32>,
@@ -106,6 +109,7 @@ impl Model {
         }
         let rerun_until = rerun_limits(trace, &producer);
         let recomputable = recomputable(trace, &producer, &rerun_until);
+        let held_bytes = held_bytes(trace, &producer, &last_use);
         Self {
             duration: trace.ops.iter().map(|op| op.duration.0).collect(),
             recompute: (trace.ops.iter()).map(|op| op.recompute.unwrap_or(op.duration).0).collect(),
@@ -121,6 +125,8 @@ impl Model {
             outliving: (0..last_use.len() as u32)
                 .filter(|tensor| last_use[*tensor as usize] == ops as u32)
                 .collect(),
+            held: trace.tensors.iter().map(|tensor| tensor.held).collect(),
+            held_bytes,
             total: trace.ops.iter().map(|op| op.duration.0).sum(),
             last_use,
             dies_after: dies,
@@ -173,6 +179,24 @@ impl Model {
         ((op as usize) < self.ops()).then_some(OpId(op))
     }
 
+    /// Whether the caller holds a tensor, whose memory nothing else may have then.
+    pub fn is_held(&self, tensor: TensorId) -> bool {
+        self.held[tensor.index()]
+    }
+
+    /// Whether a held tensor has been made and must be there when an op, by its position, starts for
+    /// the first time; the number of ops for the end of the iteration.
+    pub fn holds(&self, tensor: TensorId, op: usize) -> bool {
+        let (tensor, op) = (tensor.index(), op as u32);
+        let is_made = self.producer[tensor] == NO_OP || self.producer[tensor] < op;
+        self.held[tensor] && is_made && self.last_use[tensor] >= op
+    }
+
+    /// Bytes of what is held and there while an op runs for the first time, its outputs among them.
+    pub fn held_bytes(&self, op: OpId) -> Bytes {
+        Bytes(self.held_bytes[op.index()])
+    }
+
     /// The position in the trace up to which an op may be run again: before the op at that
     /// position for the last time. The number of ops means always, 0 never.
     pub fn rerunnable_until(&self, op: OpId) -> usize {
@@ -220,8 +244,8 @@ fn find_gaps(trace: &Trace, uses: &[Vec<TensorId>], last_use: &[u32]) -> Vec<Gap
     let mut used = vec![NO_OP; last_use.len()];
     let mut gaps = Vec::new();
     let mut add = |tensor: usize, after: u32, before: u32| {
-        let bytes = trace.tensors[tensor].bytes;
-        if after != NO_OP && before > after + 1 && bytes > Bytes::ZERO {
+        let schema::Tensor { bytes, held, .. } = trace.tensors[tensor];
+        if after != NO_OP && before > after + 1 && bytes > Bytes::ZERO && !held {
             gaps.push(Gap {
                 tensor: TensorId::from_index(tensor),
                 after: OpId(after),
@@ -243,6 +267,22 @@ fn find_gaps(trace: &Trace, uses: &[Vec<TensorId>], last_use: &[u32]) -> Vec<Gap
     }
     gaps.sort_by_key(|gap| (gap.after, gap.tensor));
     gaps
+}
+
+/// What is held and there during each op, in bytes.
+fn held_bytes(trace: &Trace, producer: &[u32], last_use: &[u32]) -> Vec<u64> {
+    // What comes to be with each op and is gone with it.
+    let mut changes = vec![(0, 0); trace.ops.len() + 1];
+    for (index, tensor) in trace.tensors.iter().enumerate().filter(|(_, tensor)| tensor.held) {
+        let made = if producer[index] == NO_OP { 0 } else { producer[index] };
+        changes[made as usize].0 += tensor.bytes.0;
+        changes[(last_use[index] as usize + 1).min(trace.ops.len())].1 += tensor.bytes.0;
+    }
+    let there = changes[..trace.ops.len()].iter().scan(0, |there, (made, gone)| {
+        *there = *there + made - gone;
+        Some(*there)
+    });
+    there.collect()
 }
 
 /// Ops that cannot be run again may change, in place, the parameters that they read; no op that

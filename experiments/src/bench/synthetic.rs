@@ -6,15 +6,7 @@ use schema::{Bytes, Nanos, Op, OpKind, Origin, Phase, Provenance, Role, Tensor, 
 /// `shape` says how large the tensor is and how long it takes.
 pub fn chain(ops: u64, shape: impl Fn(u64) -> (Bytes, Nanos)) -> Trace {
     let half = ops / 2;
-    let tensor = |index: u64| Tensor {
-        name: format!("t{index}"),
-        bytes: shape(index).0,
-        role: Role::Activation,
-        dtype: None,
-        home: Default::default(),
-        appears_before: None,
-        sparsity: None,
-    };
+    let tensor = |index: u64| Tensor::new(format!("t{index}"), shape(index).0, Role::Activation);
     let op = |index: u64| {
         let mirror = (ops - 1 - index) as u32;
         let forward = index < half;
@@ -22,20 +14,12 @@ pub fn chain(ops: u64, shape: impl Fn(u64) -> (Bytes, Nanos)) -> Trace {
         let saved = (!forward && Some(TensorId(mirror)) != previous && u64::from(mirror) < index)
             .then_some(TensorId(mirror));
         let freed = (!forward).then_some(previous).flatten();
+        let phase = if forward { Phase::Forward } else { Phase::Backward };
         Op {
-            name: format!("op{index}"),
-            kind: OpKind::Other,
-            phase: if forward { Phase::Forward } else { Phase::Backward },
-            duration: shape(index).1,
-            recompute: None,
             reads: previous.into_iter().chain(saved).collect(),
             writes: vec![TensorId(index as u32)],
-            in_place: Vec::new(),
-            workspace: Bytes::ZERO,
             frees: freed.into_iter().chain(saved).collect(),
-            rerunnable: true,
-            flops: None,
-            bytes_moved: None,
+            ..Op::new(format!("op{index}"), (OpKind::Other, phase), shape(index).1)
         }
     };
     Trace {

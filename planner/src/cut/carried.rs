@@ -83,9 +83,10 @@ fn sequence(problem: &Problem, place: usize, had: &[Had]) -> Option<Vec<Rerun>> 
                 let maker = problem.model.producer(tensor);
                 let had = had[tensor.index()];
                 let empty = trace.tensors[tensor.index()].bytes.0 == 0;
-                let is_constant = maker.is_none() && had == Had::Not;
+                let stays =
+                    maker.is_none() && had == Had::Not || problem.model.holds(tensor, index);
                 is_there[tensor.index()] =
-                    had == Had::Held || is_constant || empty || op.reads.contains(&tensor);
+                    had == Had::Held || stays || empty || op.reads.contains(&tensor);
             }
         }
         for tensor in &op.reads {

@@ -59,6 +59,7 @@ pub(super) fn reruns(
                 let empty = trace.tensors[tensor.index()].bytes.0 == 0;
                 is_there[tensor.index()] = held(place, tensor)
                     || maker(tensor).is_none()
+                    || problem.model.holds(tensor, index)
                     || empty
                     || op.reads.contains(&tensor) && is_there[tensor.index()];
             }

@@ -43,8 +43,9 @@ impl<'a> Place<'a> {
     pub fn new(problem: &Problem, ways: &'a Ways, op: usize, times: [u64; 2]) -> Self {
         let (model, trace) = (&problem.model, problem.trace);
         let at = &trace.ops[op];
-        // What the op uses is there.
-        let mut is_there = vec![false; model.tensors()];
+        // What the op uses is there, and what is held.
+        let is_held = |t| model.holds(schema::TensorId::from_index(t), op);
+        let mut is_there: Vec<bool> = (0..model.tensors()).map(is_held).collect();
         at.reads.iter().for_each(|tensor| is_there[tensor.index()] = true);
         // Copies may have kept what an update has changed since.
         let copies = problem.allowed.swap || problem.allowed.compress;

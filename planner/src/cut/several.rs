@@ -10,7 +10,7 @@
 //! - *again*: `W(k, l, i)`, op `i`, which comes before `q_k`, is run again at least once after `q_k`
 //!   has started and ends before `q_l` starts.
 //!
-//! What `q_k` reads, what has no size and what no op makes counts as held. With `p` the op that makes
+//! What `q_k` reads, what has no size, what no op makes and what the caller holds counts as held. With `p` the op that makes
 //! `t`, every plan keeps:
 //!
 //! 1. the bytes of all held at `q_k` fit, beside what `q_k` uses;
@@ -159,7 +159,11 @@ impl<'a> Programme<'a> {
     fn new(facts: &'a Facts<'a>, places: &[usize]) -> Self {
         let (tensors, ops) = (facts.maker.len(), facts.problem.trace.ops.len());
         let count = places.len();
-        let constant = |t: &usize| facts.problem.model.producer(TensorId::from_index(*t)).is_none();
+        let model = &facts.problem.model;
+        let constant = |t: &usize| {
+            let tensor = TensorId::from_index(*t);
+            model.producer(tensor).is_none() && !model.is_held(tensor)
+        };
         let constants: Vec<usize> = (0..tensors).filter(constant).collect();
         let room = |place: &usize| {
             let apart = constants.iter().filter(|t| facts.uses[**t].binary_search(place).is_err());
@@ -264,12 +268,15 @@ impl<'a> Programme<'a> {
     /// A row of 2, 3 or 4: who wants a tensor between two places.
     fn want(&mut self, who: u32, at: usize, to: usize, tensor: usize) {
         let Some(maker) = self.facts.maker[tensor] else { return };
-        if self.facts.uses[tensor].binary_search(&self.places[at]).is_ok() {
+        let (facts, place) = (self.facts, self.places[at]);
+        if facts.uses[tensor].binary_search(&place).is_ok()
+            || facts.problem.model.holds(TensorId::from_index(tensor), place)
+        {
             return;
         }
         let gives = [self.held(at, tensor), self.again(at, to, maker)];
         self.rows.push([who, gives[0], gives[1]]);
-        self.weights.push((self.facts.price * self.facts.bytes(tensor) as f64).max(1.0));
+        self.weights.push((facts.price * facts.bytes(tensor) as f64).max(1.0));
     }
 
     /// The rows in which a share is what is wanted.

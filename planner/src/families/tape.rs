@@ -87,15 +87,7 @@ impl Tape {
 
     fn tensor(&mut self, bytes: u64, role: Role) -> TensorId {
         let id = TensorId::from_index(self.trace.tensors.len());
-        self.trace.tensors.push(Tensor {
-            name: format!("t{}", id.0),
-            bytes: Bytes(bytes),
-            role,
-            dtype: None,
-            home: Default::default(),
-            appears_before: None,
-            sparsity: None,
-        });
+        self.trace.tensors.push(Tensor::new(format!("t{}", id.0), Bytes(bytes), role));
         id
     }
 
@@ -124,20 +116,13 @@ impl Tape {
             true => (self.usual * self.random.unit()) as u64,
             false => 0,
         };
+        let name = format!("op{}", self.trace.ops.len());
+        let duration = Nanos((5_000.0 + time) as u64);
         self.trace.ops.push(Op {
-            name: format!("op{}", self.trace.ops.len()),
-            kind,
-            phase: self.phase,
-            duration: Nanos((5_000.0 + time) as u64),
-            recompute: None,
             reads,
             writes,
-            in_place: Vec::new(),
             workspace: Bytes(workspace),
-            frees: Vec::new(),
-            rerunnable: true,
-            flops: None,
-            bytes_moved: None,
+            ..Op::new(name, (kind, self.phase), duration)
         });
     }
 

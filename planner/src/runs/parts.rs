@@ -1,6 +1,6 @@
 //! What sequences of runs are made of.
 
-use schema::{OpId, TensorId};
+use schema::{Op, OpId, TensorId};
 use simulator::Policy;
 
 use crate::Problem;
@@ -32,6 +32,9 @@ pub(crate) struct Item {
 }
 
 /// What a sequence of runs is made of, the same for all sequences of a problem.
+///
+/// What is held does not come and go: no run reads or makes it, and a run that does has room for it
+/// to work in.
 pub(crate) struct Parts {
     /// By op, the end of the iteration, and items: the tensors that it reads and that come and go.
     pub reads: Vec<Vec<u32>>,
@@ -54,6 +57,8 @@ pub(crate) struct Parts {
     all_items: Vec<Item>,
     /// Bytes of what never leaves.
     pub constant: i64,
+    /// What is held and made by an op: the op, the last that uses it, and its bytes.
+    pub held: Vec<(usize, usize, i64)>,
     /// Tensors that have a size and may leave.
     pub leaving: Vec<u32>,
     /// By op: the time of all before it.
@@ -67,8 +72,10 @@ impl Parts {
     pub fn new(problem: &Problem, policy: Policy) -> Self {
         let (trace, model) = (problem.trace, &problem.model);
         let (ops, tensors) = (trace.ops.len(), trace.tensors.len());
-        let maker: Vec<Option<u32>> =
-            (0..tensors).map(|t| model.producer(TensorId::from_index(t)).map(|op| op.0)).collect();
+        let held: Vec<bool> =
+            (0..tensors).map(|t| model.is_held(TensorId::from_index(t))).collect();
+        let maker = |t: usize| model.producer(TensorId::from_index(t)).map(|op| op.0);
+        let maker: Vec<Option<u32>> = (0..tensors).map(|t| maker(t).filter(|_| !held[t])).collect();
         let bytes: Vec<i64> = trace.tensors.iter().map(|t| t.bytes.0 as i64).collect();
         let mut first_use: Vec<Option<u32>> = maker.clone();
         for (index, op) in trace.ops.iter().enumerate() {
@@ -76,23 +83,37 @@ impl Parts {
                 first_use[tensor.index()].get_or_insert(index as u32);
             }
         }
+        // What is held and dead is not made again.
         let until = |op: usize| match problem.allowed.recompute {
-            true => model.rerunnable_until(OpId::from_index(op)),
+            true => (model.reads(OpId::from_index(op)))
+                .filter(|t| model.is_held(*t) && model.producer(*t).is_some())
+                .filter_map(|t| model.last_use(t).map(OpId::index))
+                .fold(model.rerunnable_until(OpId::from_index(op)), usize::min),
             false => 0,
         };
+        let comes = |t: &&TensorId| !held[t.index()];
+        let workspace = |op: &Op| -> i64 {
+            let made = op.writes.iter().filter(|t| held[t.index()]);
+            op.workspace.0 as i64 + made.map(|t| bytes[t.index()]).sum::<i64>()
+        };
+        let last = |t| model.last_use(TensorId::from_index(t)).map_or(ops, OpId::index);
+        let made = |t| Some((model.producer(TensorId::from_index(t))?.index(), last(t), bytes[t]));
         let mut clock = vec![0];
         trace.ops.iter().for_each(|op| clock.push(clock[clock.len() - 1] + op.duration.0));
         let mut parts = Self {
             reads: Vec::with_capacity(ops + 1),
-            writes: trace.ops.iter().map(|op| op.writes.iter().map(|t| t.0).collect()).collect(),
+            writes: (trace.ops.iter())
+                .map(|op| op.writes.iter().filter(comes).map(|t| t.0).collect())
+                .collect(),
             in_place: (trace.ops.iter())
                 .map(|op| op.in_place.iter().map(|p| (p.input.0, p.output.0)).collect())
                 .collect(),
-            workspace: trace.ops.iter().map(|op| op.workspace.0 as i64).collect(),
+            workspace: trace.ops.iter().map(workspace).collect(),
             time: trace.ops.iter().map(|op| op.recompute.unwrap_or(op.duration).0).collect(),
             until: (0..ops).map(until).collect(),
             near: (0..ops as u32).collect(),
             constant: 0,
+            held: (0..tensors).filter(|t| held[*t]).filter_map(made).collect(),
             leaving: Vec::new(),
             items: Vec::with_capacity(tensors),
             all_items: Vec::new(),
@@ -107,7 +128,7 @@ impl Parts {
         parts.add(Vec::new(), 0, ops as u32, 0);
         for (tensor, first) in first_use.iter().enumerate() {
             let begin = parts.writes.len() as u32;
-            if let (Some(first), true) = (first, parts.bytes[tensor] > 0) {
+            if let (Some(first), true) = (first, parts.bytes[tensor] > 0 && !held[tensor]) {
                 for (item, time) in items(problem, tensor as u32) {
                     parts.add(vec![tensor as u32], time, *first, usize::MAX);
                     parts.all_items.push(item);
@@ -141,7 +162,8 @@ impl Parts {
         parts.reads.push(at_end);
         parts.reads.resize(parts.writes.len(), Vec::new());
         outs.iter().for_each(|(out, tensor)| parts.reads[*out as usize].push(*tensor));
-        let stays = all.clone().filter(|t| !parts.comes_and_goes(*t));
+        let is_made = |t: u32| held[t as usize] && model.producer(TensorId(t)).is_some();
+        let stays = all.clone().filter(|t| !parts.comes_and_goes(*t) && !is_made(*t));
         let (constant, leaving) = (
             stays.map(|t| parts.bytes[t as usize]).sum(),
             all.filter(|t| parts.may_leave(*t)).collect(),

@@ -31,7 +31,7 @@ pub(crate) fn steps_of(problem: &Problem, parts: &Parts, reruns: &[Rerun]) -> Ve
     // From the end, since only what comes later says how a tensor leaves.
     for op in (0..=ops).rev() {
         if op < ops {
-            leave(problem, OpId::from_index(op), &mut leaves, &mut steps);
+            leave(problem, OpId::from_index(op), op, &mut leaves, &mut steps);
             steps.push(Step::Run(OpId::from_index(op)));
         }
         while let Some((_, again)) = earlier.next_if(|(key, _)| stage(*key) == op) {
@@ -45,7 +45,7 @@ pub(crate) fn steps_of(problem: &Problem, parts: &Parts, reruns: &[Rerun]) -> Ve
                     }
                 }
                 None => {
-                    leave(problem, OpId(*again), &mut leaves, &mut steps);
+                    leave(problem, OpId(*again), op, &mut leaves, &mut steps);
                     steps.push(Step::Again(OpId(*again)));
                 }
             }
@@ -55,8 +55,9 @@ pub(crate) fn steps_of(problem: &Problem, parts: &Parts, reruns: &[Rerun]) -> Ve
     steps
 }
 
-/// What leaves after a run, in reverse: codecs run when all else has left.
-fn leave(problem: &Problem, op: OpId, leaves: &mut [Leaves], steps: &mut Vec<Step>) {
+/// What leaves after a run before the first run of the op `at`, or that run, in reverse: codecs run
+/// when all else has left.
+fn leave(problem: &Problem, op: OpId, at: usize, leaves: &mut [Leaves], steps: &mut Vec<Step>) {
     let op = &problem.trace.ops[op.index()];
     let begin = steps.len();
     for tensor in op.reads.iter().chain(&op.writes) {
@@ -70,7 +71,8 @@ fn leave(problem: &Problem, op: OpId, leaves: &mut [Leaves], steps: &mut Vec<Ste
         }
     }
     steps[begin..].sort_by_key(|step| !matches!(step, Step::Compress { .. }));
-    op.writes.iter().for_each(|tensor| leaves[tensor.index()] = Leaves::Dropped);
+    let made = op.writes.iter().filter(|tensor| !problem.model.holds(**tensor, at));
+    made.for_each(|tensor| leaves[tensor.index()] = Leaves::Dropped);
 }
 
 /// Reruns and items that are listed one after the other.

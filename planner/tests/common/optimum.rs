@@ -276,7 +276,8 @@ impl<'a> Search<'a> {
                 continue;
             }
             let excess = (live + action.allocates).saturating_sub(self.problem.budget.0);
-            let droppable = state.device & !(read | action.reads);
+            let held = self.held(usize::from(state.next));
+            let droppable = state.device & !(read | action.reads | held);
             self.each_drop(droppable, excess, |dropped| {
                 let mut then = *state;
                 then.device &= !dropped;
@@ -288,6 +289,13 @@ impl<'a> Search<'a> {
                 following.push((0, then));
             });
         }
+    }
+
+    /// What is held and must be there when an op starts.
+    fn held(&self, next: usize) -> u32 {
+        let tensors = (0..self.of_tensor.len()).map(TensorId::from_index);
+        let held = tensors.filter(|tensor| self.problem.model.holds(*tensor, next));
+        held.fold(0, |mask, tensor| mask | 1 << tensor.index())
     }
 
     fn lost_a_constant(&self, state: &State, coming: u32) -> bool {

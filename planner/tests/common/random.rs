@@ -45,6 +45,7 @@ fn trace_of(random: &mut Random, most_ops: u64, trains: bool) -> Trace {
         appear(&mut trace, random);
     }
     free(&mut trace, random);
+    hold(&mut trace, &mut random.aside());
     trace.check().expect("the generator makes well-formed traces");
     trace
 }
@@ -138,6 +139,13 @@ fn free(trace: &mut Trace, random: &mut Random) {
         if dies_here && op.in_place.is_empty() && random.one_in(2) {
             op.in_place.push(InPlace { input: tensor, output });
         }
+    }
+}
+
+/// In some traces the caller holds some tensors.
+fn hold(trace: &mut Trace, random: &mut Random) {
+    if random.one_in(3) {
+        trace.tensors.iter_mut().for_each(|tensor| tensor.held = random.one_in(4));
     }
 }
 

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
 
-use schema::{Home, Origin, Provenance, Role, Tensor, Trace};
+use schema::{Origin, Provenance, Role, Tensor, Trace};
 
 use self::file::{File, Memory};
 use self::flow::{Flow, flow};
@@ -74,15 +74,8 @@ pub(super) fn import(
     figures.recorded_peak_bytes = (!memory.is_empty()).then_some(flow.peak);
     let (mut tensors, ops) = tensors_and_ops(&flow.storages, &flow.units);
     if flow.unused_before > 0 {
-        tensors.push(Tensor {
-            name: "memory from before the iteration".into(),
-            bytes: schema::Bytes(flow.unused_before),
-            role: Role::Parameter,
-            dtype: None,
-            home: Home::Device,
-            appears_before: None,
-            sparsity: None,
-        });
+        let bytes = schema::Bytes(flow.unused_before);
+        tensors.push(Tensor::new("memory from before the iteration", bytes, Role::Parameter));
     }
     let device = match file.kernels.is_empty() {
         true => "a processor".to_string(),

@@ -62,19 +62,9 @@ fn tensors_and_ops(
     let mut tensors = Vec::new();
     let mut ops: Vec<Op> = (records.iter().zip(&layout.workspace))
         .map(|(record, workspace)| Op {
-            name: record.name.clone(),
-            kind: record.kind,
-            phase: record.phase,
-            duration: record.duration,
             recompute: record.recompute,
-            reads: Vec::new(),
-            writes: Vec::new(),
-            in_place: Vec::new(),
             workspace: Bytes(*workspace),
-            frees: Vec::new(),
-            rerunnable: true,
-            flops: None,
-            bytes_moved: None,
+            ..Op::new(&record.name, (record.kind, record.phase), record.duration)
         })
         .collect();
 
@@ -121,32 +111,24 @@ fn output_tensor(record: &Record) -> Tensor {
         Phase::Forward => Role::Activation,
         Phase::Backward | Phase::Update => Role::Gradient,
     };
-    tensor(format!("{} {}", record.name, record.id), record.output, role)
+    Tensor::new(format!("{} {}", record.name, record.id), Bytes(record.output), role)
 }
 
 impl Piece {
     fn tensor(&self, records: &[Record]) -> Tensor {
         let Some(op) = self.from else {
-            return tensor("fixed memory".into(), self.bytes, Role::Parameter);
+            return Tensor::new("fixed memory", Bytes(self.bytes), Role::Parameter);
         };
         let record = &records[op];
         let role = match record.phase {
             Phase::Backward => Role::Gradient,
             Phase::Forward | Phase::Update => Role::Workspace,
         };
-        tensor(format!("fixed memory from {} {}", record.name, record.id), self.bytes, role)
-    }
-}
-
-fn tensor(name: String, bytes: u64, role: Role) -> Tensor {
-    Tensor {
-        name,
-        bytes: Bytes(bytes),
-        role,
-        dtype: None,
-        home: schema::Home::Device,
-        appears_before: None,
-        sparsity: None,
+        Tensor::new(
+            format!("fixed memory from {} {}", record.name, record.id),
+            Bytes(self.bytes),
+            role,
+        )
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use schema::{Bytes, Home, InPlace, Nanos, Op, OpId, OpKind, Phase, Role, Tensor, TensorId};
+use schema::{Bytes, InPlace, Nanos, Op, OpId, OpKind, Phase, Role, Tensor, TensorId};
 
 use super::op_kind::op_kind;
 
@@ -43,13 +43,8 @@ pub(super) fn tensors_and_ops(storages: &[Storage], units: &[Unit]) -> (Vec<Tens
     let mut frees = vec![Vec::new(); units.len()];
     for (index, storage) in storages.iter().enumerate() {
         tensors.push(Tensor {
-            name: storage.name.clone(),
-            bytes: Bytes(storage.bytes),
-            role: storage.role,
-            dtype: None,
-            home: Home::Device,
             appears_before: storage.appears.map(OpId::from_index),
-            sparsity: None,
+            ..Tensor::new(&storage.name, Bytes(storage.bytes), storage.role)
         });
         if let Some(op) = storage.made_by {
             makes[op].push(index);
@@ -65,20 +60,12 @@ pub(super) fn tensors_and_ops(storages: &[Storage], units: &[Unit]) -> (Vec<Tens
     for (index, unit) in units.iter().enumerate() {
         let id = OpId::from_index(index);
         let made_before = |storage: &usize| storages[*storage].made_by.is_none_or(|op| op < index);
+        let about = (kind_of(&unit.name, unit.phase), unit.phase);
         let mut op = Op {
-            kind: kind_of(&unit.name, unit.phase),
-            name: unit.name.clone(),
-            phase: unit.phase,
-            duration: Nanos(unit.duration),
-            recompute: None,
-            reads: Vec::new(),
             writes: makes[index].iter().map(|storage| current[*storage]).collect(),
-            in_place: Vec::new(),
             workspace: Bytes(unit.workspace),
-            frees: Vec::new(),
             rerunnable: unit.rerunnable,
-            flops: None,
-            bytes_moved: None,
+            ..Op::new(&unit.name, about, Nanos(unit.duration))
         };
         for storage in unit.reads.iter().chain(&unit.changes).filter(|storage| made_before(storage))
         {

@@ -209,10 +209,7 @@ mod tests {
     use crate::examples::{interval, timeline};
 
     fn tensor(name: &str, role: Role) -> Tensor {
-        let home = schema::Home::Device;
-        let bytes = Bytes::ZERO;
-        let name = name.into();
-        Tensor { name, bytes, role, dtype: None, home, appears_before: None, sparsity: None }
+        Tensor::new(name, Bytes::ZERO, role)
     }
 
     fn trace() -> Trace {

@@ -1,6 +1,6 @@
 //! Whether each buffer is one of its tensor's: the part of the contract that looks at no action.
 
-use schema::{Buffer, BufferId, Plan, TensorId, Trace};
+use schema::{Buffer, BufferId, OpId, Plan, Task, TensorId, Trace};
 
 use super::ContractError;
 use crate::{Model, NO_OP};
@@ -17,6 +17,36 @@ pub(super) fn check(plan: &Plan, trace: &Trace, model: &Model) -> Result<(), Con
     let at_end = holders(plan, tensors, "ends", |buffer| buffer.at_end)?;
     let missing = model.outliving.iter().find(|tensor| at_end[**tensor as usize].is_none());
     missing.map_or(Ok(()), |tensor| Err(ContractError::NotThereAtEnd { tensor: TensorId(*tensor) }))
+}
+
+/// Checks that what is held stays in the buffer in which it comes to be: from the start or from
+/// when it is made for the first time, until it is used for the last time or to the end.
+pub(super) fn check_held(plan: &Plan, trace: &Trace, model: &Model) -> Result<(), ContractError> {
+    let of = |buffer: &BufferId| plan.buffers[buffer.index()];
+    let has =
+        |buffer: &Buffer, tensor| buffer.tensor == Some(tensor) && buffer.compressed.is_none();
+    let mut run = vec![None; trace.ops.len()];
+    for action in &plan.actions {
+        if let Task::Run(op) = action.task
+            && let Some(run) = run.get_mut(op.index())
+        {
+            *run = Some(action);
+        }
+    }
+    let run = |op: OpId| run[op.index()];
+    let is_kept = |tensor: TensorId| match (model.producer(tensor), model.last_use(tensor)) {
+        (None, _) => plan.buffers.iter().any(|b| has(b, tensor) && b.at_start && b.at_end),
+        (Some(made), last) => run(made).is_some_and(|action| {
+            let mut written = action.writes.iter().filter(|b| has(&of(b), tensor));
+            written.any(|buffer| match last {
+                None => of(buffer).at_end,
+                Some(last) => last == made || run(last).is_some_and(|l| l.reads.contains(buffer)),
+            })
+        }),
+    };
+    let mut held = (0..trace.tensors.len()).map(TensorId::from_index);
+    let lost = held.find(|tensor| model.is_held(*tensor) && !is_kept(*tensor));
+    lost.map_or(Ok(()), |tensor| Err(ContractError::NotHeld { tensor }))
 }
 
 fn problem(buffer: &Buffer, trace: &Trace, model: &Model) -> Option<&'static str> {

@@ -80,6 +80,9 @@ pub enum StepProblem {
     /// its first use, as under treatments, which know no gap before it.
     #[error("swaps or compresses {tensor} before anything has used it")]
     NotYetUsed { tensor: TensorId },
+    /// A tensor is taken away that the caller holds.
+    #[error("takes {tensor} away, which the caller holds")]
+    Held { tensor: TensorId },
     /// A codec is named that does not make the tensor smaller.
     #[error("compresses {tensor} by a codec that does not make it smaller, as far as is known")]
     NotCompressible { tensor: TensorId },
@@ -114,10 +117,10 @@ impl Sequence {
             match *step {
                 Step::Run(op) => self.first_run(model, op, &mut due),
                 Step::Again(op) => self.run_again(model, op, due),
-                Step::Drop(tensor) => self.drop_now(model, tensor),
-                Step::SwapOut(tensor) => self.swap_out(model, tensor),
+                Step::Drop(tensor) => self.drop_now(model, tensor, due),
+                Step::SwapOut(tensor) => self.swap_out(model, tensor, due),
                 Step::Compress { tensor, codec, swapped } => {
-                    self.compress_now(model, codecs, tensor, (codec, swapped))
+                    self.compress_now(model, codecs, (tensor, due), (codec, swapped))
                 }
             }
             .map_err(error)?;
@@ -163,8 +166,8 @@ impl Sequence {
         }
     }
 
-    fn drop_now(&mut self, model: &Model, tensor: TensorId) -> Result<(), StepProblem> {
-        self.is_on_device(tensor)?;
+    fn drop_now(&mut self, model: &Model, tensor: TensorId, due: u32) -> Result<(), StepProblem> {
+        self.may_leave(model, tensor, due)?;
         if model.producer[tensor.index()] == NO_OP {
             return Err(StepProblem::NeverMade { tensor });
         }
@@ -172,8 +175,8 @@ impl Sequence {
         Ok(())
     }
 
-    fn swap_out(&mut self, model: &Model, tensor: TensorId) -> Result<(), StepProblem> {
-        self.is_on_device(tensor)?;
+    fn swap_out(&mut self, model: &Model, tensor: TensorId, due: u32) -> Result<(), StepProblem> {
+        self.may_leave(model, tensor, due)?;
         let index = tensor.index();
         let last_use = self.last_position[index];
         if !self.was_used(model, tensor.0) {
@@ -205,10 +208,10 @@ impl Sequence {
         &mut self,
         model: &Model,
         codecs: &Codecs,
-        tensor: TensorId,
+        (tensor, due): (TensorId, u32),
         how: (u8, bool),
     ) -> Result<(), StepProblem> {
-        self.is_on_device(tensor)?;
+        self.may_leave(model, tensor, due)?;
         if !self.was_used(model, tensor.0) {
             return Err(StepProblem::NotYetUsed { tensor });
         }
@@ -225,9 +228,13 @@ impl Sequence {
             || self.positions.first().is_some_and(at_first)
     }
 
-    fn is_on_device(&self, tensor: TensorId) -> Result<(), StepProblem> {
+    /// Whether a tensor is on the device, and may leave before the op that has to run next.
+    fn may_leave(&self, model: &Model, tensor: TensorId, due: u32) -> Result<(), StepProblem> {
         match self.state.get(tensor.index()) {
             None => Err(StepProblem::Unknown),
+            Some(&RESIDENT) if model.holds(tensor, due as usize) => {
+                Err(StepProblem::Held { tensor })
+            }
             Some(&RESIDENT) => Ok(()),
             Some(_) => Err(StepProblem::NotOnDevice { tensor }),
         }

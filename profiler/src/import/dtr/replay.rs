@@ -98,21 +98,8 @@ impl Replay {
                 reads.push(storage);
             }
         }
-        self.ops.push(Op {
-            kind: op_kind(&name),
-            name,
-            phase: self.phase,
-            duration: Nanos(time),
-            recompute: None,
-            reads,
-            writes: Vec::new(),
-            in_place: Vec::new(),
-            workspace: Bytes::ZERO,
-            frees: Vec::new(),
-            rerunnable: true,
-            flops: None,
-            bytes_moved: None,
-        });
+        let about = (op_kind(&name), self.phase);
+        self.ops.push(Op { reads, ..Op::new(name, about, Nanos(time)) });
         Ok(op)
     }
 
@@ -236,15 +223,7 @@ impl Replay {
             return Err(DtrProblem::TooLarge { what: "memory of all tensors" });
         }
         let storage = TensorId::from_index(self.tensors.len());
-        self.tensors.push(Tensor {
-            name: name.to_string(),
-            bytes: Bytes(bytes),
-            role,
-            dtype: None,
-            home: schema::Home::Device,
-            appears_before: None,
-            sparsity: None,
-        });
+        self.tensors.push(Tensor::new(name, Bytes(bytes), role));
         self.references.push(0);
         self.dies_after.push(None);
         self.read_by.push(None);

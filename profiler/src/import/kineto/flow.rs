@@ -52,6 +52,8 @@ struct Walk<'a> {
     inputs_known: Vec<bool>,
     /// The memory in each op's time: from its start to the next one's.
     peaks: Vec<u64>,
+    /// Bytes from before the recording that are given back in it, such as gradients of the step before.
+    given_back: u64,
 }
 
 /// `memory` is that of one device in order of time, of the whole recording; `base` is what was
@@ -78,6 +80,7 @@ pub(super) fn flow(
         parameters: parameters(file),
         inputs_known: vec![true; ops.len()],
         peaks: vec![0; ops.len()],
+        given_back: 0,
     };
     let mut level = base;
     let before = memory.partition_point(|event| event.time < window.start);
@@ -206,7 +209,11 @@ impl Walk<'_> {
                 Some(address) => self.addresses.remove(&address),
                 None => self.blocks.meant_by_free(bytes, current, inside),
             };
-            // What the recording does not know of is counted elsewhere, once for all of it.
+            // What the recording does not know of is counted elsewhere, once for all of it; only what
+            // is given back is not there for all of the iteration.
+            if block.is_none() {
+                self.given_back = self.given_back.saturating_add(bytes);
+            }
             if let Some(block) = block {
                 let maker = self.blocks.all[block].made_by;
                 let from_host = maker.is_some_and(|op| self.ops[op].host_copies > 0);
@@ -351,9 +358,9 @@ impl Walk<'_> {
     }
 
     fn finish(self, base: u64, mut flow: Flow) -> Flow {
-        let Self { file, ops, phases, mut blocks, touched, inputs_known, peaks, .. } = self;
+        let Self { file, ops, phases, mut blocks, touched, inputs_known, peaks, given_back, .. } = self;
         let unmade: HashSet<usize> = self.pending.into_values().flatten().collect();
-        flow.unused_before = base;
+        flow.unused_before = base.saturating_sub(given_back);
         // The blocks that are storages of the trace.
         let mut storage_of: Vec<Option<usize>> = vec![None; blocks.all.len()];
         for (index, block) in blocks.all.iter_mut().enumerate() {
