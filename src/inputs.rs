@@ -177,8 +177,12 @@ impl ProblemArgs {
             )));
         }
         let trace = self.network.modelled_trace(name, machine)?;
-        let modelled =
-            format!("op times are modelled for {}: nothing was run", machine.device.name);
+        let band = match self.network.band(name, machine)? {
+            Some(band) => format!(" ({band})"),
+            None => String::new(),
+        };
+        let device = &machine.device.name;
+        let modelled = format!("op times are modelled for {device}{band}: nothing was run");
         if self.speed.is_none() {
             return Ok((trace, modelled));
         }

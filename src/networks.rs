@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use experiments::recipes::{modelled, recipe};
-use networks::{Activation, NetworkOptions, Optimizer};
+use experiments::recipes::{efficiencies, modelled, recipe};
+use networks::{Activation, Band, NetworkOptions, Optimizer};
 use schema::{Dtype, Framework, Machine, Recipe, Trace};
 
 use crate::exit::{Result, usage};
 
-pub use experiments::sources::{is_network, read_network};
+use experiments::sources::read_network;
+
+pub use experiments::sources::is_network;
 
 /// What a user chooses about a network. What is absent is as the network's authors have it.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
@@ -150,6 +152,13 @@ impl NetworkArgs {
             )));
         };
         Ok(modelled(&self.recipe(name, batch)?, machine, self.efficiencies.as_deref())?)
+    }
+
+    /// How far modelled times of a network on a machine are off.
+    pub fn band(&self, name: &str, machine: &Machine) -> Result<Option<Band>> {
+        let network = read_network(name, &self.options(self.batch.unwrap_or(1))?)?;
+        let by = efficiencies(self.efficiencies.as_deref())?;
+        Ok(by.band_for(&machine.device.compute, network.dtype()))
     }
 
     /// Refuses options for what is no network.

@@ -149,12 +149,14 @@ impl Call {
             | "_fused_rms_norm_backward" => {
                 each(OpKind::Normalisation, Class::RowNorm(pass), 5 * width)
             }
-            "_softmax" | "_log_softmax" | "softmax" | "log_softmax" => {
-                each(OpKind::Softmax, Class::Softmax(pass), 2 * width)
+            "_softmax" | "softmax" => each(OpKind::Softmax, Class::Softmax(pass), 2 * width),
+            // Its rows are as long as a vocabulary and are read twice.
+            "_log_softmax" | "log_softmax" => {
+                each(OpKind::Softmax, Class::Softmax(pass), 3 * width)
             }
             // Gradient times output comes first, as a kernel of its own.
             "_softmax_backward_data" => each(OpKind::Softmax, Class::Softmax(pass), 6 * width),
-            "_log_softmax_backward_data" => each(OpKind::Softmax, Class::Softmax(pass), 3 * width),
+            "_log_softmax_backward_data" => each(OpKind::Softmax, Class::Softmax(pass), 5 * width),
             "native_dropout" | "native_dropout_backward" | "_fused_dropout" => {
                 each(OpKind::Dropout, Class::Dropout(pass), 2 * width + 1)
             }
@@ -252,7 +254,14 @@ impl Call {
     fn attention(&self, pass: Pass) -> Option<Vec<Work>> {
         let first = usize::from(self.backward());
         let [queries, keys] = [self.input(first), self.input(first + 1)];
-        let [samples, heads, length, width] = <[u64; 4]>::try_from(queries.shape.as_slice()).ok()?;
+        let shape = <[u64; 4]>::try_from(queries.shape.as_slice()).ok()?;
+        // The front end's come heads first, the kernels' after the positions.
+        let heads_first = self.name.contains("scaled_dot_product") || self.name.contains("cudnn");
+        let [samples, heads, length, width] = match (heads_first, shape) {
+            (true, shape) => shape,
+            (false, [samples, length, heads, width]) => [samples, heads, length, width],
+        };
+        let others = keys.extent(if heads_first { 2 } else { 1 });
         // After the probability of dropout; what comes before it is another mask, or a sum.
         let causal = match (self.name.contains("flash"), self.backward()) {
             (true, false) => 4,
@@ -262,10 +271,12 @@ impl Call {
         };
         let half = if self.input(causal).truth { 2 } else { 1 };
         let products = if self.backward() { 5 } else { 2 };
-        let factors = [2 * products, samples, heads, length, keys.extent(2), width];
+        let factors = [2 * products, samples, heads, length, others, width];
         let flops = factors.iter().fold(1, |a: u64, b| a.saturating_mul(*b)) / half;
         let work = Work::new(OpKind::Attention, Class::Attention(pass), flops, self.bytes());
-        Some(vec![Work { units: self.units(), ..work }])
+        // Of 32 bits it is done without matrix units.
+        let units = if self.width() == 2 { Units::Half } else { Units::Vectors };
+        Some(vec![Work { units, ..work }])
     }
 }
 

@@ -11,6 +11,9 @@ const BEGIN: f64 = 0.7;
 /// Each share that is tried is so many times the one before, from the smallest on.
 const STEP: f64 = 1.04;
 const SMALLEST: f64 = 0.01;
+/// What a kernel takes that has nothing to do; classes take so many of it.
+const LAUNCH_NS: u64 = 2_000;
+const LAUNCHES: [f64; 7] = [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0];
 
 /// What all ops have in common, and what is tried of it.
 type Common = (fn(&mut Efficiencies, f64), &'static [f64]);
@@ -18,7 +21,7 @@ const COMMON: &[Common] = &[
     (|of, value| of.half_depth = value, &[0.0, 4.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0, 96.0]),
     (|of, value| of.waves = value, &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]),
     (|of, value| of.sides = value, &[0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]),
-    (|of, value| of.launch_ns = value as u64, &[1e3, 2e3, 3e3, 4e3, 5e3, 6e3, 8e3, 10e3]),
+    (|of, value| of.cached = value, &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5]),
     (|of, value| of.dispatch_ns = value as u64, &[4e3, 6e3, 8e3, 12e3, 16e3, 20e3, 25e3, 30e3, 40e3, 50e3]),
 ];
 
@@ -27,15 +30,15 @@ struct Part {
     class: Class,
     arithmetic: f64,
     movement: f64,
-    /// Launches, and what runs beside.
     beside: f64,
+    launch: f64,
     times: f64,
 }
 
 impl Part {
-    fn secs(&self, [compute, bandwidth]: [f64; 2]) -> f64 {
+    fn secs(&self, [compute, bandwidth, kernels]: [f64; 3]) -> f64 {
         let of = (self.arithmetic / compute).max(self.movement / bandwidth);
-        (of + self.beside) * self.times
+        (of + self.beside + self.launch * kernels) * self.times
     }
 }
 
@@ -57,7 +60,7 @@ impl Whole {
 /// what `from` says.
 pub fn fit_timed(timed: &[Timed], from: &Efficiencies) -> Efficiencies {
     let mut fitted = Efficiencies { without: BTreeMap::new(), ..from.clone() };
-    (fitted.band, fitted.measured_band) = (None, None);
+    (fitted.band, fitted.matrix_units_band, fitted.measured_band) = (None, None, None);
     let timed: Vec<&Timed> = timed.iter().filter(|timed| timed.recorded.0 > 0).collect();
     let mut counts: BTreeMap<Class, u64> = BTreeMap::new();
     for (work, times) in timed.iter().flat_map(|timed| &timed.works) {
@@ -69,16 +72,16 @@ pub fn fit_timed(timed: &[Timed], from: &Efficiencies) -> Efficiencies {
     }
     for (class, count) in &counts {
         let source = format!("fitted on {count} ops of the recordings");
-        fitted.class.insert(*class, Efficiency { compute: BEGIN, bandwidth: BEGIN, source });
+        fitted.class.insert(*class, Efficiency { compute: BEGIN, bandwidth: BEGIN, kernels: 1.0, source });
     }
     (fitted.half_depth, fitted.waves, fitted.sides) = (16.0, 0.5, 0.5);
-    (fitted.launch_ns, fitted.dispatch_ns) = (4_000, 12_000);
+    (fitted.launch_ns, fitted.dispatch_ns, fitted.cached) = (LAUNCH_NS, 12_000, 0.0);
     let weights = weights(&timed);
     let classes: Vec<Class> = counts.into_keys().collect();
     let mut cost = descend(&timed, &weights, &classes, &mut fitted, 4);
     let host = timed.iter().any(|timed| timed.dispatched > 0);
     for _ in 0..2 {
-        for (set, values) in COMMON.iter().take(if host { 5 } else { 4 }) {
+        for (set, values) in COMMON.iter().take(if host { COMMON.len() } else { COMMON.len() - 1 }) {
             for value in *values {
                 let mut other = fitted.clone();
                 set(&mut other, *value);
@@ -116,8 +119,8 @@ fn descend(
         let wholes: Vec<Whole> = (timed.iter().zip(weights))
             .map(|(timed, weight)| whole(timed, *weight, fitted))
             .collect();
-        let mut shares: BTreeMap<Class, [f64; 2]> = (fitted.class.iter())
-            .map(|(class, of)| (*class, [of.compute, of.bandwidth]))
+        let mut shares: BTreeMap<Class, [f64; 3]> = (fitted.class.iter())
+            .map(|(class, of)| (*class, [of.compute, of.bandwidth, of.kernels]))
             .collect();
         let mut now: Vec<f64> =
             wholes.iter().map(|of| of.parts.iter().map(|part| part.secs(shares[&part.class])).sum()).collect();
@@ -129,7 +132,7 @@ fn descend(
                     (index, now[index] - own.map(|part| part.secs(shares[class])).sum::<f64>())
                 })
                 .collect();
-            let at = |shares: [f64; 2]| -> f64 {
+            let at = |shares: [f64; 3]| -> f64 {
                 let cost = |(index, rest): &(usize, f64)| {
                     let whole = &wholes[*index];
                     let own = whole.parts.iter().filter(|part| part.class == *class);
@@ -141,12 +144,7 @@ fn descend(
             for &side in tried(*class) {
                 let was = best;
                 let mut least = at(was);
-                let most = if side == 0 { 2.0 } else { 1.0 };
-                for step in 0.. {
-                    let share = (SMALLEST * STEP.powi(step) * 1e3).round() / 1e3;
-                    if share > most {
-                        break;
-                    }
+                for share in shares_tried(side) {
                     let mut candidate = was;
                     candidate[side] = share;
                     // Of those that fit as well, the nearest to what was.
@@ -163,16 +161,29 @@ fn descend(
             }
         }
         for (class, of) in &mut fitted.class {
-            [of.compute, of.bandwidth] = shares[class];
+            [of.compute, of.bandwidth, of.kernels] = shares[class];
         }
         last = wholes.iter().zip(&now).map(|(whole, device)| whole.cost(*device)).sum();
     }
     last
 }
 
-/// Which shares of a class are looked for: what is no product is bound by memory.
+/// What is tried of a share of operations, a share of bandwidth, or launches.
+fn shares_tried(side: usize) -> Vec<f64> {
+    let most = [2.0, 1.0, 0.0][side];
+    let steps = (0..).map(|step| (SMALLEST * STEP.powi(step) * 1e3).round() / 1e3);
+    match side {
+        2 => LAUNCHES.to_vec(),
+        _ => steps.take_while(|share| *share <= most).collect(),
+    }
+}
+
+/// Which shares of a class are looked for. Products that a model takes to be bound by memory are in truth
+/// too small for a device, or have a vector; so their bandwidth is left alone. What is no product is bound by
+/// memory.
 fn tried(class: Class) -> &'static [usize] {
     match class {
+        Class::Depthwise(_) | Class::Grouped(_) => &[0, 1, 2],
         Class::Matrix
         | Class::Matrix16
         | Class::MatrixTf32
@@ -181,23 +192,22 @@ fn tried(class: Class) -> &'static [usize] {
         | Class::Pointwise(_)
         | Class::Square(_)
         | Class::Window(_)
-        | Class::Grouped(_)
-        | Class::Depthwise(_)
-        | Class::Attention(_) => &[0, 1],
-        _ => &[1],
+        | Class::Attention(_) => &[0, 2],
+        _ => &[1, 2],
     }
 }
 
 fn whole(timed: &Timed, weight: f64, by: &Efficiencies) -> Whole {
     let part = |(work, times): &(crate::Work, u32)| {
-        let (compute, bandwidth) = by.share_of(work.class);
-        let beside = by.beside_secs(work, &timed.device);
+        let [compute, bandwidth, _] = by.share_of(work.class);
+        let (beside, launch) = by.beside_secs(work, &timed.device);
         let (arithmetic, movement) = by.roofline_secs(work, &timed.device);
         Part {
             class: work.class,
             arithmetic: arithmetic * compute,
             movement: movement * bandwidth,
             beside,
+            launch,
             times: f64::from(*times),
         }
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schema::{
-    Compute as DeviceCompute, Document, Machine, Nanos, Op, Origin, Provenance, Role, Trace,
+    Compute as DeviceCompute, Document, Dtype, Machine, Nanos, Op, Origin, Provenance, Role, Trace,
 };
 use serde::{Deserialize, Serialize};
 
@@ -23,8 +23,15 @@ pub struct Efficiency {
     pub compute: f64,
     /// Of its memory's bandwidth.
     pub bandwidth: f64,
+    /// How many launches an op takes beside.
+    #[serde(default = "one")]
+    pub kernels: f64,
     /// Where both figures come from.
     pub source: String,
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 /// What share of a device's peak figures ops reach, and what each costs beside.
@@ -49,13 +56,19 @@ pub struct Efficiencies {
     /// Exponent of the share of a tile that the result fills.
     #[serde(default)]
     pub sides: f64,
+    /// What share of traffic the cache of a device spares an op whose operands fit.
+    #[serde(default)]
+    pub cached: f64,
     /// What was fitted on.
     #[serde(default)]
     pub recordings: Vec<String>,
-    /// How far forecasts were off that had not seen the device.
+    /// How far forecasts of arithmetic in 32 bits were off that had not seen the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub band: Option<Band>,
-    /// The same where a large product and a large element-wise op had been measured on it.
+    /// The same of arithmetic on matrix units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matrix_units_band: Option<Band>,
+    /// That of 32 bits where a large product and a large element-wise op had been measured on the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_band: Option<Band>,
     /// By class.
@@ -117,8 +130,15 @@ pub struct Without {
     pub half_depth: f64,
     pub waves: f64,
     pub sides: f64,
-    /// Shares of operations and of bandwidth.
-    pub class: BTreeMap<Class, [f64; 2]>,
+    pub cached: f64,
+    /// Shares of operations and of bandwidth, and launches.
+    pub class: BTreeMap<Class, [f64; 3]>,
+}
+
+impl Efficiency {
+    fn shares(&self) -> [f64; 3] {
+        [self.compute, self.bandwidth, self.kernels]
+    }
 }
 
 impl Efficiencies {
@@ -144,10 +164,14 @@ impl Efficiencies {
         }
         for (class, efficiency) in &read.class {
             let good = |share: f64| share > 0.0 && share <= 4.0;
-            if !good(efficiency.compute) || !good(efficiency.bandwidth) {
+            let kernels = (0.0..=100.0).contains(&efficiency.kernels);
+            if !good(efficiency.compute) || !good(efficiency.bandwidth) || !kernels {
                 let class = class.name();
-                return wrong(format!("[class.{class}]: shares are over 0 and at most 4"));
+                return wrong(format!("[class.{class}]: shares are over 0 and at most 4, kernels at most 100"));
             }
+        }
+        if !(0.0..=0.9).contains(&read.cached) {
+            return wrong("cached is from 0 to 0.9".to_string());
         }
         let exponents = [read.waves, read.sides];
         if !(0.0..=1e4).contains(&read.half_depth)
@@ -171,8 +195,9 @@ impl Efficiencies {
         );
         let globals = |of: &Self| {
             format!(
-                "launch_ns = {}\ndispatch_ns = {}\nhalf_depth = {}\nwaves = {}\nsides = {}\n",
-                of.launch_ns, of.dispatch_ns, of.half_depth, of.waves, of.sides
+                "launch_ns = {}\ndispatch_ns = {}\nhalf_depth = {}\nwaves = {}\nsides = {}\n\
+                 cached = {}\n",
+                of.launch_ns, of.dispatch_ns, of.half_depth, of.waves, of.sides, of.cached
             )
         };
         text += &globals(self);
@@ -181,7 +206,11 @@ impl Efficiencies {
             text += &format!("    {},\n", text_of(recording));
         }
         text += "]\n";
-        for (name, band) in [("band", &self.band), ("measured_band", &self.measured_band)] {
+        for (name, band) in [
+            ("band", &self.band),
+            ("matrix_units_band", &self.matrix_units_band),
+            ("measured_band", &self.measured_band),
+        ] {
             if let Some(Band { half, nine_of_ten, forecasts }) = band {
                 text += &format!(
                     "\n[{name}]\nhalf = {half:?}\nnine_of_ten = {nine_of_ten:?}\n\
@@ -190,11 +219,11 @@ impl Efficiencies {
             }
         }
         for class in Class::all() {
-            if let Some(Efficiency { compute, bandwidth, source }) = self.class.get(&class) {
+            if let Some(Efficiency { compute, bandwidth, kernels, source }) = self.class.get(&class) {
                 let class = class.name();
                 text += &format!(
-                    "\n[class.{class}]\ncompute = {compute}\nbandwidth = {bandwidth}\n\
-                     source = {}\n",
+                    "\n[class.{class}]\ncompute = {compute:?}\nbandwidth = {bandwidth:?}\n\
+                     kernels = {kernels:?}\nsource = {}\n",
                     text_of(source)
                 );
             }
@@ -203,9 +232,9 @@ impl Efficiencies {
             let of = self.without(device);
             text += &format!("\n[without.{}]\n{}", text_of(device), globals(&of));
             for class in Class::all() {
-                let Efficiency { compute, bandwidth, .. } = &of.class[&class];
+                let Efficiency { compute, bandwidth, kernels, .. } = &of.class[&class];
                 let class = class.name();
-                text += &format!("class.{class} = [{compute:?}, {bandwidth:?}]\n");
+                text += &format!("class.{class} = [{compute:?}, {bandwidth:?}, {kernels:?}]\n");
             }
         }
         text
@@ -217,9 +246,11 @@ impl Efficiencies {
         if let Some(fit) = self.without.get(device) {
             (of.launch_ns, of.dispatch_ns) = (fit.launch_ns, fit.dispatch_ns);
             (of.half_depth, of.waves, of.sides) = (fit.half_depth, fit.waves, fit.sides);
+            of.cached = fit.cached;
             for (name, efficiency) in &mut of.class {
-                if let Some([compute, bandwidth]) = fit.class.get(name) {
+                if let Some([compute, bandwidth, kernels]) = fit.class.get(name) {
                     (efficiency.compute, efficiency.bandwidth) = (*compute, *bandwidth);
+                    efficiency.kernels = *kernels;
                 }
             }
         }
@@ -229,16 +260,19 @@ impl Efficiencies {
     /// Keeps what a fit gives that has not seen a device.
     pub fn keep_without(&mut self, device: &str, fit: &Self) {
         let class = fit.class.iter();
-        let class = class.map(|(class, of)| (*class, [of.compute, of.bandwidth])).collect();
-        let Self { launch_ns, dispatch_ns, half_depth, waves, sides, .. } = *fit;
-        let without = Without { launch_ns, dispatch_ns, half_depth, waves, sides, class };
+        let class = class.map(|(class, of)| (*class, of.shares())).collect();
+        let Self { launch_ns, dispatch_ns, half_depth, waves, sides, cached, .. } = *fit;
+        let without = Without { launch_ns, dispatch_ns, half_depth, waves, sides, cached, class };
         self.without.insert(device.to_string(), without);
     }
 
-    /// How far forecasts for a device are off, where that is known.
-    pub fn band_for(&self, device: &DeviceCompute) -> Option<Band> {
+    /// How far forecasts for a device and an element type are off, where that is known.
+    pub fn band_for(&self, device: &DeviceCompute, dtype: Dtype) -> Option<Band> {
         let measured = device.f32_products.is_some() && device.elementwise.is_some();
-        self.measured_band.filter(|_| measured).or(self.band)
+        match dtype {
+            Dtype::F32 => self.measured_band.filter(|_| measured).or(self.band),
+            _ => self.matrix_units_band,
+        }
     }
 
     /// What of a device's arithmetic units a product keeps busy: a short sum leaves them waiting for
@@ -263,15 +297,14 @@ impl Efficiencies {
         cuts.into_iter().fold(f64::MIN_POSITIVE, f64::max) * narrow.powf(self.sides)
     }
 
-    pub(crate) fn share_of(&self, class: Class) -> (f64, f64) {
+    pub(crate) fn share_of(&self, class: Class) -> [f64; 3] {
         // Every class is there, as reading makes sure.
-        let of = self.class.get(&class);
-        of.map_or((1.0, 1.0), |of| (of.compute, of.bandwidth))
+        self.class.get(&class).map_or([1.0; 3], Efficiency::shares)
     }
 
     /// The device's memory, as fast as shares are of.
     fn memory(&self, device: &DeviceCompute) -> f64 {
-        let elementwise = self.share_of(Class::Elementwise(Pass::Forward)).1;
+        let elementwise = self.share_of(Class::Elementwise(Pass::Forward))[1];
         let reached = device.elementwise.map(|reached| reached.0 as f64 / elementwise);
         reached.unwrap_or(device.memory_bandwidth.0 as f64)
     }
@@ -279,31 +312,36 @@ impl Efficiencies {
     /// Seconds that the arithmetic and the memory traffic of an op take, without its launch and what
     /// runs beside.
     pub(crate) fn roofline_secs(&self, work: &Work, device: &DeviceCompute) -> (f64, f64) {
-        let (compute, bandwidth) = self.share_of(work.class);
+        let [compute, bandwidth, _] = self.share_of(work.class);
         let peak = match (work.units, device.f32_products) {
             (Units::Half, _) => device.f16_flops as f64,
             (Units::Tf32, _) => device.tf32_flops.unwrap_or(device.f32_flops) as f64,
             (Units::Vectors, None) => device.f32_flops as f64,
-            (Units::Vectors, Some(reached)) => reached as f64 / self.share_of(Class::Matrix).0,
+            (Units::Vectors, Some(reached)) => reached as f64 / self.share_of(Class::Matrix)[0],
         };
         let busy = work.product.map_or(1.0, |extents| self.busy(extents, device));
         let arithmetic = work.flops as f64 / (compute * busy * peak);
-        (arithmetic, work.bytes as f64 / (bandwidth * self.memory(device)))
+        // What the op before has left in the cache is not fetched, and what the next takes not written.
+        let cache = device.l2_cache.map_or(0.0, |cache| cache.0 as f64);
+        let bytes = work.bytes as f64;
+        let bytes = bytes - self.cached * bytes.min(cache);
+        (arithmetic, bytes / (bandwidth * self.memory(device)))
     }
 
-    /// Seconds of launches and of what runs beside.
-    pub(crate) fn beside_secs(&self, work: &Work, device: &DeviceCompute) -> f64 {
-        // A view is no kernel; it costs the host a little, the device nothing.
-        let kernels = if work.class == Class::View { 0 } else { work.kernels };
-        let elementwise = self.share_of(Class::Elementwise(Pass::Forward)).1;
+    /// Seconds of what runs beside, and of a launch.
+    pub(crate) fn beside_secs(&self, work: &Work, device: &DeviceCompute) -> (f64, f64) {
+        let elementwise = self.share_of(Class::Elementwise(Pass::Forward))[1];
         let beside = work.beside as f64 / (elementwise * self.memory(device));
-        f64::from(kernels) * self.launch_ns as f64 * 1e-9 + beside
+        // A view is no kernel; it costs the host a little, the device nothing.
+        let launch = if work.class == Class::View { 0 } else { self.launch_ns };
+        (beside, launch as f64 * 1e-9)
     }
 
     /// Seconds of an op.
     pub(crate) fn secs(&self, work: &Work, device: &DeviceCompute) -> f64 {
         let (arithmetic, movement) = self.roofline_secs(work, device);
-        arithmetic.max(movement) + self.beside_secs(work, device)
+        let (beside, launch) = self.beside_secs(work, device);
+        arithmetic.max(movement) + beside + launch * self.share_of(work.class)[2]
     }
 
     pub(crate) fn time(&self, work: &Work, device: &DeviceCompute) -> Nanos {

@@ -48,7 +48,10 @@ impl Function {
             return Passes::default();
         }
         let is_copied = |index: usize| self.contiguous.get(index) == Some(&false);
-        let whole = |shape: &&&Vec<u64>| elements(shape) == count;
+        // What is repeated along a dimension comes from the cache, unless it is too large for that.
+        let whole = |shape: &&&Vec<u64>| {
+            elements(shape) == count || elements(shape).saturating_mul(self.width) > CACHED
+        };
         let two = inputs.iter().filter(whole).count() > 1;
         let [ew, back] = [Pass::Forward, Pass::Input].map(Class::Elementwise);
         let mut passes = match self.name.to_ascii_lowercase().as_str() {
@@ -186,6 +189,9 @@ impl Function {
         }
     }
 }
+
+/// Bytes that stay in a cache while they are used again.
+const CACHED: u64 = 4 << 20;
 
 /// Functions that read and write each element once and are not named above.
 const COPIES: &[&str] = &[

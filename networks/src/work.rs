@@ -25,8 +25,6 @@ pub struct Work {
     pub product: Option<Extents>,
     /// Which units do the arithmetic.
     pub units: Units,
-    /// How many kernels it is.
-    pub kernels: u32,
 }
 
 /// Which units of a device do arithmetic.
@@ -60,14 +58,18 @@ const MULTIPLY_ADD: u64 = 2;
 
 impl Work {
     pub(crate) fn new(kind: OpKind, class: Class, flops: u64, bytes: u64) -> Self {
-        Self { kind, class, flops, bytes, beside: 0, product: None, units: Units::Vectors, kernels: 1 }
+        Self { kind, class, flops, bytes, beside: 0, product: None, units: Units::Vectors }
     }
 
     /// The same as a product of these sizes on these units.
     pub(crate) fn of_product(mut self, extents: Extents, units: Units) -> Self {
-        (self.product, self.units) = (Some(extents), units);
+        self.units = units;
+        // Channels of their own are no products of matrices.
+        let small = matches!(self.class, Class::Depthwise(_) | Class::Grouped(_));
+        self.product = Some(extents).filter(|_| !small);
         self.class = match (units, self.class) {
-            (Units::Vectors, class) | (_, class @ Class::Depthwise(_)) => class,
+            (Units::Vectors, class)
+            | (_, class @ (Class::Depthwise(_) | Class::Grouped(_))) => class,
             (Units::Half, Class::Matrix) => Class::Matrix16,
             (Units::Tf32, Class::Matrix) => Class::MatrixTf32,
             (Units::Half, _) => Class::Convolution16,

@@ -57,6 +57,8 @@ struct ComputeTable {
     tf32_flops: Option<Flops>,
     multiprocessors: Option<u32>,
     #[serde(default, deserialize_with = "amount")]
+    l2_cache: Option<Bytes>,
+    #[serde(default, deserialize_with = "amount")]
     f32_products: Option<Flops>,
     #[serde(default, deserialize_with = "amount")]
     elementwise: Option<BytesPerSec>,
@@ -145,6 +147,7 @@ impl MachineFile {
                     f16_flops: Some(Flops(compute.f16_flops)),
                     tf32_flops: compute.tf32_flops.map(Flops),
                     multiprocessors: compute.multiprocessors,
+                    l2_cache: compute.l2_cache,
                     f32_products: compute.f32_products.map(Flops),
                     elementwise: compute.elementwise,
                     memory_bandwidth: Some(compute.memory_bandwidth),
@@ -167,7 +170,7 @@ impl MachineFile {
     }
 
     /// Every figure of a machine by its field's name, and whether this file states it.
-    pub(crate) fn figures(&self) -> [(&'static str, bool); 17] {
+    pub(crate) fn figures(&self) -> [(&'static str, bool); 18] {
         let (device, compute, link) = (&self.device, &self.device.compute, &self.link);
         [
             ("device.memory", device.memory.is_some()),
@@ -176,6 +179,7 @@ impl MachineFile {
             ("device.compute.f16_flops", compute.f16_flops.is_some()),
             ("device.compute.tf32_flops", compute.tf32_flops.is_some()),
             ("device.compute.multiprocessors", compute.multiprocessors.is_some()),
+            ("device.compute.l2_cache", compute.l2_cache.is_some()),
             ("device.compute.f32_products", compute.f32_products.is_some()),
             ("device.compute.elementwise", compute.elementwise.is_some()),
             ("device.compute.memory_bandwidth", compute.memory_bandwidth.is_some()),
@@ -219,6 +223,7 @@ impl MachineFile {
                     f16_flops: compute.f16_flops.or(base_compute.f16_flops),
                     tf32_flops: compute.tf32_flops.or(base_compute.tf32_flops),
                     multiprocessors: compute.multiprocessors.or(base_compute.multiprocessors),
+                    l2_cache: compute.l2_cache.or(base_compute.l2_cache),
                     f32_products: compute.f32_products.or(base_compute.f32_products),
                     elementwise: compute.elementwise.or(base_compute.elementwise),
                     memory_bandwidth: compute.memory_bandwidth.or(base_compute.memory_bandwidth),
@@ -263,6 +268,7 @@ impl MachineFile {
                         .0,
                     tf32_flops: compute.tf32_flops.map(|figure| figure.0),
                     multiprocessors: compute.multiprocessors,
+                    l2_cache: compute.l2_cache,
                     f32_products: compute.f32_products.map(|figure| figure.0),
                     elementwise: compute.elementwise,
                     memory_bandwidth: needed.field(

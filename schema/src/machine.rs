@@ -57,6 +57,9 @@ pub struct Compute {
     /// Streaming multiprocessors or compute units, over which products are spread in tiles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub multiprocessors: Option<u32>,
+    /// The last level of cache before memory.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "l2_cache_bytes")]
+    pub l2_cache: Option<Bytes>,
     /// Operations per second that a large product of 32-bit floats reaches, where that was measured or
     /// is known to be less than others reach of their peak.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -62,8 +62,13 @@ pub fn fitted(known: &[Known], from: &Efficiencies) -> Fitted {
         let own = known.iter().filter(|of| of.network == name).filter(whole);
         without_network.extend(own.map(|of| forecast(of, &without, true)));
     }
-    let band = |forecasts: &[Forecast]| Band::of(forecasts.iter().map(|of| of.error));
-    (all.band, all.measured_band) = (band(&without_device), band(&measured));
+    let band = |forecasts: &[Forecast], f32: bool| {
+        let of_dtype = forecasts.iter().filter(|of| (of.dtype == "f32") == f32);
+        Band::of(of_dtype.map(|of| of.error))
+    };
+    all.band = band(&without_device, true);
+    all.matrix_units_band = band(&without_device, false);
+    all.measured_band = band(&measured, true);
     let seen = known.iter().filter(whole).map(|of| forecast(of, &all, true)).collect();
     Fitted { efficiencies: all, without_device, measured, without_network, seen }
 }

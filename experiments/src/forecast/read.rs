@@ -172,13 +172,20 @@ impl Reader<'_> {
     }
 
     fn run(&self, bytes: &[u8], run: &Run, device: &str) -> Result<Known> {
-        let of = recorded(bytes, self.path, &Beside { labels: None, tf32: run.tf32 })?;
+        let beside = Beside { labels: None, tf32: run.tf32 };
+        // The profile of the same step times each op.
+        let profile = self.path.with_file_name(format!("{}.kineto.json.gz", run.name));
+        let of = match profile.exists() {
+            true => recorded(&read_bytes(&profile)?, &profile, &beside)?,
+            false => recorded(bytes, self.path, &beside)?,
+        };
         let time = |ms: Option<f64>| ms.filter(|ms| (0.0..1e9).contains(ms)).map(millis);
         let of = Recorded {
             iteration: time(run.step_ms),
             forward: time(run.forward_ms),
             backward: time(run.backward_ms),
             peak: run.peak_allocated,
+            kernels_only: false,
             ..of
         };
         Ok(self.named(of, &run.name, self.machine(&[device])?))

@@ -66,13 +66,20 @@ pub(super) fn read(
     let repeated = labels.as_ref().map_or(1, |labels| labels.num_layer) / (numbers.len().max(1) as u32);
     let widest = rows.iter().map(|(_, row)| shape(field(row, "output_shape")));
     let vocabulary = widest.filter_map(|shape| shape.last().copied()).filter(|rows| *rows > 8192).max();
-    // What an op takes that launches nothing is the host's, and part of all.
-    let mut views: Vec<f64> = (rows.iter())
-        .filter(|(_, row)| ["view", "permute", "transpose"].contains(&field(row, "target")))
-        .filter_map(|(_, row)| field(row, "fw_latency").parse().ok())
-        .collect();
-    views.sort_by(f64::total_cmp);
-    let host = views.get(views.len() / 2).copied().unwrap_or(0.0);
+    // What it takes to launch an op that has next to nothing to do is the host's, and part of all.
+    let of = |names: &[&str]| -> Option<f64> {
+        let named = rows.iter().filter(|(_, row)| {
+            let function = function(row, 0, false).name;
+            names.contains(&function.as_str())
+        });
+        let mut taken: Vec<f64> =
+            named.filter_map(|(_, row)| field(row, "fw_latency").parse().ok()).collect();
+        taken.sort_by(f64::total_cmp);
+        taken.get(taken.len() / 2).copied()
+    };
+    let tiny = of(&["ones", "arange", "full", "zeros"]);
+    let views = || of(&["view", "permute", "transpose"]).map(|ms| ms + VIEW_MS);
+    let host = (tiny.or_else(views).unwrap_or(0.0) - KERNEL_MS).max(0.0);
     let mut ops = Vec::new();
     for (number, row) in &rows {
         let latency = |column: &str| -> Result<f64, ImportError> {
@@ -110,6 +117,11 @@ pub(super) fn read(
         kernels_only: false,
     })
 }
+
+/// What a kernel takes that has nothing to do.
+const KERNEL_MS: f64 = 0.003;
+/// How much less a view takes than an op with a kernel.
+const VIEW_MS: f64 = 0.009;
 
 fn millis(ms: f64) -> Nanos {
     Nanos((ms * 1e6).round() as u64)

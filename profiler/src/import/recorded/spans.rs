@@ -13,7 +13,7 @@ use crate::import::kineto::file::File;
 use crate::import::kineto::units::{Nesting, link};
 use crate::import::kineto::{choose, device_name, levels, memory_of, part, step, windows};
 
-pub(super) fn read(bytes: &[u8], path: &Path) -> Result<Recorded, ImportError> {
+pub(super) fn read(bytes: &[u8], path: &Path, tf32: bool) -> Result<Recorded, ImportError> {
     let file = File::read(bytes)
         .map_err(|why| ImportError::Json { file: path.to_path_buf(), why: why.to_string() })?;
     let nesting = Nesting::new(&file);
@@ -31,7 +31,7 @@ pub(super) fn read(bytes: &[u8], path: &Path) -> Result<Recorded, ImportError> {
     let chosen = choose(&steps, None).map_err(problem)?;
     let window = &windows[chosen];
     // Libraries say in the names of kernels that they take 32-bit floats to matrix units.
-    let tf32 = file.kernels.iter().any(|kernel| file.name(kernel.name).contains("tf32"));
+    let tf32 = tf32 || file.kernels.iter().any(|kernel| file.name(kernel.name).contains("tf32"));
     let calls = file.spans.iter().map(|span| Call {
         name: file.name(span.name).to_string(),
         inputs: file.operands[span.operands as usize].clone(),
