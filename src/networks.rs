@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use experiments::recipes::{efficiencies, modelled, recipe};
-use networks::{Activation, Band, NetworkOptions, Optimizer};
+use networks::{
+    Activation, Arithmetic, Band, Conventions, Efficiencies, NetworkOptions, Optimizer,
+};
 use schema::{Dtype, Framework, Machine, Recipe, Trace};
 
 use crate::exit::{Result, usage};
 
-use experiments::sources::read_network;
-
-pub use experiments::sources::is_network;
+pub use experiments::sources::{is_network, read_network};
 
 /// What a user chooses about a network. What is absent is as the network's authors have it.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
@@ -157,8 +157,12 @@ impl NetworkArgs {
     /// How far modelled times of a network on a machine are off.
     pub fn band(&self, name: &str, machine: &Machine) -> Result<Option<Band>> {
         let network = read_network(name, &self.options(self.batch.unwrap_or(1))?)?;
-        let by = efficiencies(self.efficiencies.as_deref())?;
-        Ok(by.band_for(&machine.device.compute, network.dtype()))
+        let tape = network.lower(&Conventions::PYTORCH).tape;
+        let arithmetic = Arithmetic::of(tape.ops().iter().map(|op| &op.work));
+        Ok(match &self.efficiencies {
+            Some(file) => efficiencies(Some(file))?.band_for(&machine.device.compute, arithmetic),
+            None => Efficiencies::fitted().band.get(&format!("{}-bundled", arithmetic.name())).copied(),
+        })
     }
 
     /// Refuses options for what is no network.

@@ -4,7 +4,7 @@ mod held_out;
 mod read;
 mod runs;
 
-use networks::{Band, Efficiencies, Timed};
+use networks::{Arithmetic, Band, Efficiencies, Timed};
 use reports::columns;
 use schema::{Machine, Nanos};
 use serde::Serialize;
@@ -38,6 +38,11 @@ pub struct Known {
 }
 
 impl Known {
+    fn arithmetic(&self) -> Arithmetic {
+        let works = self.phases.iter().flat_map(|phase| &phase.works);
+        Arithmetic::of(works.map(|(work, _)| work))
+    }
+
     fn title(&self) -> String {
         let batch = self.batch.map_or(String::new(), |batch| format!(" (batch {batch})"));
         format!("{}{batch}, {}, on {}", self.network, self.dtype, self.machine.device.name)
@@ -88,6 +93,9 @@ pub struct Forecast {
     pub predicted_peak_bytes: Option<u64>,
     /// The most that was recorded.
     pub recorded_peak_bytes: Option<u64>,
+    /// What most arithmetic is.
+    #[serde(skip)]
+    pub arithmetic: Arithmetic,
     /// Whether the fit has seen the device: then the forecast is that of a fit that has not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub seen: bool,
@@ -115,6 +123,7 @@ pub fn forecast(known: &Known, by: &Efficiencies, seen: bool) -> Forecast {
         backward: of(backward),
         sum_of_ops: (sum.1 > 0)
             .then_some(Times { predicted_ns: Nanos(sum.0), recorded_ns: Nanos(sum.1) }),
+        arithmetic: known.arithmetic(),
         predicted_peak_bytes: known.peaks[0],
         recorded_peak_bytes: known.peaks[1],
         seen,
@@ -167,6 +176,10 @@ pub fn table(forecasts: &[Forecast]) -> String {
     };
     let all = |part: fn(&Forecast) -> Option<f64>| forecasts.iter().filter_map(part).collect();
     text += &band("iterations", all(|of| Some(of.error)));
+    for arithmetic in Arithmetic::ALL {
+        let of = forecasts.iter().filter(|of| of.arithmetic == arithmetic);
+        text += &band(&format!("  {}", arithmetic.name()), of.map(|of| of.error).collect());
+    }
     text += &band("forward", all(|of| of.forward.map(|times| times.error())));
     text += &band("backward", all(|of| of.backward.map(|times| times.error())));
     text += &band("sums of ops", all(|of| of.sum_of_ops.map(|times| times.error())));

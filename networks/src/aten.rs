@@ -137,10 +137,10 @@ impl Call {
             }
             "mm" | "addmm" | "_addmm_activation" | "bmm" | "baddbmm" | "linear" => self.matrices(name),
             "cudnn_batch_norm" | "native_batch_norm" | "miopen_batch_norm" | "_batch_norm_with_update"
-            | "batch_norm" => each(OpKind::Normalisation, Class::BatchNorm(pass), 3 * width),
+            | "batch_norm" => each(OpKind::Normalisation, Class::batch_norm(width, pass), 3 * width),
             "cudnn_batch_norm_backward" | "native_batch_norm_backward" | "batch_norm_backward"
             | "miopen_batch_norm_backward" => {
-                each(OpKind::Normalisation, Class::BatchNorm(pass), 5 * width)
+                each(OpKind::Normalisation, Class::batch_norm(width, pass), 5 * width)
             }
             "native_layer_norm" | "layer_norm" | "native_group_norm" | "_fused_rms_norm" => {
                 each(OpKind::Normalisation, Class::RowNorm(pass), 2 * width)

@@ -30,6 +30,8 @@ pub enum Class {
     Attention(Pass),
     /// Batch normalisation.
     BatchNorm(Pass),
+    /// Batch normalisation of 16 bits, which other kernels do.
+    BatchNorm16(Pass),
     /// Layer and RMS normalisation.
     RowNorm(Pass),
     /// Softmax.
@@ -60,6 +62,13 @@ pub enum Class {
     Loss,
     /// The optimizer's step.
     Optimizer,
+}
+
+impl Class {
+    /// That of batch normalisation of elements of so many bytes.
+    pub(crate) fn batch_norm(width: u64, pass: Pass) -> Self {
+        if width == 2 { Self::BatchNorm16(pass) } else { Self::BatchNorm(pass) }
+    }
 }
 
 impl From<Class> for String {
@@ -122,6 +131,7 @@ impl Class {
             Self::ConvolutionTf32 => ("convolution-tf32", None),
             Self::Attention(pass) => ("attention", Some(pass)),
             Self::BatchNorm(pass) => ("batch-norm", Some(pass)),
+            Self::BatchNorm16(pass) => ("batch-norm-16", Some(pass)),
             Self::RowNorm(pass) => ("row-norm", Some(pass)),
             Self::Softmax(pass) => ("softmax", Some(pass)),
             Self::Elementwise(pass) => ("elementwise", Some(pass)),
@@ -162,6 +172,7 @@ impl Class {
             vec![Self::Convolution16, Self::ConvolutionTf32],
             two(Self::Attention),
             two(Self::BatchNorm),
+            two(Self::BatchNorm16),
             two(Self::RowNorm),
             two(Self::Softmax),
             two(Self::Elementwise),

@@ -19,6 +19,8 @@ const LAUNCHES: [f64; 7] = [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0];
 type Common = (fn(&mut Efficiencies, f64), &'static [f64]);
 const COMMON: &[Common] = &[
     (|of, value| of.half_depth = value, &[0.0, 4.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0, 96.0]),
+    (|of, value| of.convolution_half_depth = value, &[0.0, 8.0, 16.0, 24.0, 32.0, 48.0, 64.0, 96.0]),
+    (|of, value| of.unit_half_depth = value, &[0.0, 16.0, 32.0, 64.0, 96.0, 128.0, 192.0, 256.0, 384.0]),
     (|of, value| of.waves = value, &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]),
     (|of, value| of.sides = value, &[0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]),
     (|of, value| of.cached = value, &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5]),
@@ -60,7 +62,7 @@ impl Whole {
 /// what `from` says.
 pub fn fit_timed(timed: &[Timed], from: &Efficiencies) -> Efficiencies {
     let mut fitted = Efficiencies { without: BTreeMap::new(), ..from.clone() };
-    (fitted.band, fitted.matrix_units_band, fitted.measured_band) = (None, None, None);
+    fitted.band.clear();
     let timed: Vec<&Timed> = timed.iter().filter(|timed| timed.recorded.0 > 0).collect();
     let mut counts: BTreeMap<Class, u64> = BTreeMap::new();
     for (work, times) in timed.iter().flat_map(|timed| &timed.works) {
@@ -74,7 +76,9 @@ pub fn fit_timed(timed: &[Timed], from: &Efficiencies) -> Efficiencies {
         let source = format!("fitted on {count} ops of the recordings");
         fitted.class.insert(*class, Efficiency { compute: BEGIN, bandwidth: BEGIN, kernels: 1.0, source });
     }
-    (fitted.half_depth, fitted.waves, fitted.sides) = (16.0, 0.5, 0.5);
+    (fitted.half_depth, fitted.unit_half_depth) = (16.0, 64.0);
+    fitted.convolution_half_depth = 16.0;
+    (fitted.waves, fitted.sides) = (0.5, 0.5);
     (fitted.launch_ns, fitted.dispatch_ns, fitted.cached) = (LAUNCH_NS, 12_000, 0.0);
     let weights = weights(&timed);
     let classes: Vec<Class> = counts.into_keys().collect();

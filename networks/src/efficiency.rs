@@ -1,9 +1,10 @@
 //! The time of an op by the roofline of its device, and the trace that results.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use schema::{
-    Compute as DeviceCompute, Document, Dtype, Machine, Nanos, Op, Origin, Provenance, Role, Trace,
+    Compute as DeviceCompute, Document, Machine, Nanos, Op, OpKind, Origin, Provenance, Role, Trace,
 };
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +51,12 @@ pub struct Efficiencies {
     pub dispatch_ns: u64,
     /// Terms of a sum at which products reach half of their efficiency.
     pub half_depth: f64,
+    /// The same of convolutions, for which libraries choose tiles of many sizes.
+    #[serde(default)]
+    pub convolution_half_depth: f64,
+    /// The same of products on matrix units, which want operands faster.
+    #[serde(default)]
+    pub unit_half_depth: f64,
     /// Exponent of the share of the last wave of tiles that is work.
     #[serde(default)]
     pub waves: f64,
@@ -62,15 +69,11 @@ pub struct Efficiencies {
     /// What was fitted on.
     #[serde(default)]
     pub recordings: Vec<String>,
-    /// How far forecasts of arithmetic in 32 bits were off that had not seen the device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub band: Option<Band>,
-    /// The same of arithmetic on matrix units.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub matrix_units_band: Option<Band>,
-    /// That of 32 bits where a large product and a large element-wise op had been measured on the device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub measured_band: Option<Band>,
+    /// How far forecasts were off that had not seen the device, by [`Arithmetic::name`]; with
+    /// `-measured` behind it where a large product and a large element-wise op had been measured, and
+    /// `-bundled` for those that come with tidegate.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub band: BTreeMap<String, Band>,
     /// By class.
     pub class: BTreeMap<Class, Efficiency>,
     /// What a fit gives that has not seen a device, by the device's name.
@@ -88,6 +91,42 @@ pub struct Band {
     pub nine_of_ten: f64,
     /// How many they are.
     pub forecasts: u32,
+}
+
+/// What most arithmetic of an iteration is, by which forecasts are more or less certain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// Matrix products of 32 bits.
+    Products,
+    /// Convolutions of 32 bits, for which libraries choose among algorithms.
+    Convolutions,
+    /// On matrix units.
+    MatrixUnits,
+}
+
+impl Arithmetic {
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Products, Self::Convolutions, Self::MatrixUnits];
+
+    /// That of some works.
+    pub fn of<'a>(works: impl Iterator<Item = &'a Work>) -> Self {
+        let mut flops = [0.0; 3];
+        for work in works {
+            let kind = match (work.units, work.kind) {
+                (Units::Vectors, OpKind::Convolution) => Self::Convolutions,
+                (Units::Vectors, _) => Self::Products,
+                _ => Self::MatrixUnits,
+            };
+            flops[kind as usize] += work.flops as f64;
+        }
+        let most = Self::ALL.into_iter().rev();
+        most.max_by(|a, b| flops[*a as usize].total_cmp(&flops[*b as usize])).unwrap_or(Self::Products)
+    }
+
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        ["products", "convolutions", "matrix-units"][self as usize]
+    }
 }
 
 impl Band {
@@ -128,6 +167,8 @@ pub struct Without {
     pub launch_ns: u64,
     pub dispatch_ns: u64,
     pub half_depth: f64,
+    pub convolution_half_depth: f64,
+    pub unit_half_depth: f64,
     pub waves: f64,
     pub sides: f64,
     pub cached: f64,
@@ -144,8 +185,22 @@ impl Efficiency {
 impl Efficiencies {
     /// Those that come with tidegate.
     pub fn bundled() -> Self {
-        let text = include_str!("../efficiencies.toml");
-        Self::from_toml(text).expect("a test reads the bundled efficiencies")
+        static BUNDLED: LazyLock<Efficiencies> = LazyLock::new(|| {
+            let text = include_str!("../efficiencies.toml");
+            Efficiencies::from_toml(text).expect("a test reads the bundled efficiencies")
+        });
+        BUNDLED.clone()
+    }
+
+    /// Those that `tidegate fit` makes of the recordings at hand, which forecasts are made with. Modelled traces
+    /// keep [`Self::bundled`], as these are not clearly better for convolutions on a device that they have
+    /// not seen.
+    pub fn fitted() -> Self {
+        static FITTED: LazyLock<Efficiencies> = LazyLock::new(|| {
+            let text = include_str!("../fitted-efficiencies.toml");
+            Efficiencies::from_toml(text).expect("a test reads the fitted efficiencies")
+        });
+        FITTED.clone()
     }
 
     /// Reads what [`Self::to_toml`] wrote.
@@ -174,7 +229,8 @@ impl Efficiencies {
             return wrong("cached is from 0 to 0.9".to_string());
         }
         let exponents = [read.waves, read.sides];
-        if !(0.0..=1e4).contains(&read.half_depth)
+        let depths = [read.half_depth, read.convolution_half_depth, read.unit_half_depth];
+        if depths.iter().any(|depth| !(0.0..=1e4).contains(depth))
             || exponents.iter().any(|exponent| !(0.0..=4.0).contains(exponent))
             || read.launch_ns.max(read.dispatch_ns) > 1_000_000_000
         {
@@ -195,9 +251,17 @@ impl Efficiencies {
         );
         let globals = |of: &Self| {
             format!(
-                "launch_ns = {}\ndispatch_ns = {}\nhalf_depth = {}\nwaves = {}\nsides = {}\n\
+                "launch_ns = {}\ndispatch_ns = {}\nhalf_depth = {}\n\
+                 convolution_half_depth = {}\nunit_half_depth = {}\nwaves = {}\nsides = {}\n\
                  cached = {}\n",
-                of.launch_ns, of.dispatch_ns, of.half_depth, of.waves, of.sides, of.cached
+                of.launch_ns,
+                of.dispatch_ns,
+                of.half_depth,
+                of.convolution_half_depth,
+                of.unit_half_depth,
+                of.waves,
+                of.sides,
+                of.cached
             )
         };
         text += &globals(self);
@@ -206,17 +270,11 @@ impl Efficiencies {
             text += &format!("    {},\n", text_of(recording));
         }
         text += "]\n";
-        for (name, band) in [
-            ("band", &self.band),
-            ("matrix_units_band", &self.matrix_units_band),
-            ("measured_band", &self.measured_band),
-        ] {
-            if let Some(Band { half, nine_of_ten, forecasts }) = band {
-                text += &format!(
-                    "\n[{name}]\nhalf = {half:?}\nnine_of_ten = {nine_of_ten:?}\n\
-                     forecasts = {forecasts}\n"
-                );
-            }
+        for (name, Band { half, nine_of_ten, forecasts }) in &self.band {
+            text += &format!(
+                "\n[band.{name}]\nhalf = {half:?}\nnine_of_ten = {nine_of_ten:?}\n\
+                 forecasts = {forecasts}\n"
+            );
         }
         for class in Class::all() {
             if let Some(Efficiency { compute, bandwidth, kernels, source }) = self.class.get(&class) {
@@ -246,7 +304,8 @@ impl Efficiencies {
         if let Some(fit) = self.without.get(device) {
             (of.launch_ns, of.dispatch_ns) = (fit.launch_ns, fit.dispatch_ns);
             (of.half_depth, of.waves, of.sides) = (fit.half_depth, fit.waves, fit.sides);
-            of.cached = fit.cached;
+            (of.unit_half_depth, of.cached) = (fit.unit_half_depth, fit.cached);
+            of.convolution_half_depth = fit.convolution_half_depth;
             for (name, efficiency) in &mut of.class {
                 if let Some([compute, bandwidth, kernels]) = fit.class.get(name) {
                     (efficiency.compute, efficiency.bandwidth) = (*compute, *bandwidth);
@@ -261,24 +320,41 @@ impl Efficiencies {
     pub fn keep_without(&mut self, device: &str, fit: &Self) {
         let class = fit.class.iter();
         let class = class.map(|(class, of)| (*class, of.shares())).collect();
-        let Self { launch_ns, dispatch_ns, half_depth, waves, sides, cached, .. } = *fit;
-        let without = Without { launch_ns, dispatch_ns, half_depth, waves, sides, cached, class };
+        let Self { launch_ns, dispatch_ns, half_depth, unit_half_depth, .. } = *fit;
+        let Self { convolution_half_depth, waves, sides, cached, .. } = *fit;
+        let without = Without {
+            launch_ns,
+            dispatch_ns,
+            half_depth,
+            convolution_half_depth,
+            unit_half_depth,
+            waves,
+            sides,
+            cached,
+            class,
+        };
         self.without.insert(device.to_string(), without);
     }
 
-    /// How far forecasts for a device and an element type are off, where that is known.
-    pub fn band_for(&self, device: &DeviceCompute, dtype: Dtype) -> Option<Band> {
+    /// How far forecasts for a device are off, where that is known.
+    pub fn band_for(&self, device: &DeviceCompute, of: Arithmetic) -> Option<Band> {
         let measured = device.f32_products.is_some() && device.elementwise.is_some();
-        match dtype {
-            Dtype::F32 => self.measured_band.filter(|_| measured).or(self.band),
-            _ => self.matrix_units_band,
-        }
+        let with = self.band.get(&format!("{}-measured", of.name())).filter(|_| measured);
+        with.or(self.band.get(of.name())).copied()
     }
 
     /// What of a device's arithmetic units a product keeps busy: a short sum leaves them waiting for
     /// operands, a narrow result leaves tiles unfilled, and the last wave of tiles leaves
     /// multiprocessors idle. Long sums may be cut to make more tiles, each a shorter sum.
-    fn busy(&self, Extents { count, rows, columns, depth }: Extents, device: &DeviceCompute) -> f64 {
+    fn busy(&self, work: &Work, device: &DeviceCompute) -> f64 {
+        let Some(Extents { count, rows, columns, depth }) = work.product else { return 1.0 };
+        if work.kind == OpKind::Convolution {
+            return depth as f64 / (depth as f64 + self.convolution_half_depth);
+        }
+        let half_depth = match work.units {
+            Units::Vectors => self.half_depth,
+            _ => self.unit_half_depth,
+        };
         const TILE: u64 = 128;
         let narrow = rows.min(columns).clamp(1, TILE) as f64 / TILE as f64;
         let tiles = count as f64 * rows.div_ceil(TILE) as f64 * columns.div_ceil(TILE) as f64;
@@ -291,7 +367,7 @@ impl Efficiencies {
                 }
                 None => 1.0,
             };
-            filled * terms / (terms + self.half_depth)
+            filled * terms / (terms + half_depth)
         };
         let cuts = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0].map(share);
         cuts.into_iter().fold(f64::MIN_POSITIVE, f64::max) * narrow.powf(self.sides)
@@ -319,7 +395,7 @@ impl Efficiencies {
             (Units::Vectors, None) => device.f32_flops as f64,
             (Units::Vectors, Some(reached)) => reached as f64 / self.share_of(Class::Matrix)[0],
         };
-        let busy = work.product.map_or(1.0, |extents| self.busy(extents, device));
+        let busy = self.busy(work, device);
         let arithmetic = work.flops as f64 / (compute * busy * peak);
         // What the op before has left in the cache is not fetched, and what the next takes not written.
         let cache = device.l2_cache.map_or(0.0, |cache| cache.0 as f64);

@@ -247,7 +247,7 @@ impl Costs<'_> {
             // Statistics in a pass of their own.
             Compute::BatchNorm => work(
                 OpKind::Normalisation,
-                Class::BatchNorm(pass),
+                Class::batch_norm(sizes.width, pass),
                 per_output(8),
                 sizes.bytes(1, 2),
             ),
@@ -330,9 +330,10 @@ impl Costs<'_> {
                     .of_product(extents(network, id, part), self.units());
             }
             Compute::BatchNorm => {
-                (work.class, work.bytes) = (Class::BatchNorm(pass), moved(2, 3));
+                (work.class, work.bytes) = (Class::batch_norm(sizes.width, pass), moved(2, 3));
             }
-            Compute::RowNorm => (work.class, work.bytes) = (Class::RowNorm(pass), moved(1, 2)),
+            // Twice through both: for the input, and for the parameters.
+            Compute::RowNorm => (work.class, work.bytes) = (Class::RowNorm(pass), moved(2, 3)),
             Compute::MaxPool(_) => {
                 let indices = sizes.output.saturating_mul(by.index.bytes());
                 let kept = by.keeps_positions(&network.options);
@@ -365,14 +366,20 @@ impl Costs<'_> {
             Compute::Add => {
                 (work.flops, work.bytes) = (0, sizes.output.saturating_mul(2 * sizes.width));
             }
-            Compute::Activation(_)
-            | Compute::Dropout { .. }
-            | Compute::Multiply
-            | Compute::Softmax => {
+            // Gradient times output comes first, as a kernel of its own.
+            Compute::Softmax => {
+                (work.class, work.bytes) = (Class::Softmax(pass), moved(4, 2));
+            }
+            // A product for each input.
+            Compute::Multiply => work.bytes = moved(2, 2),
+            Compute::Activation(_) | Compute::Dropout { .. } => {
                 // A byte an element, in the place of a saved input or output.
                 let dropout = matches!(layer.compute, Compute::Dropout { .. });
                 let (saved, mask) = if dropout { (0, self.mask(sizes.output)) } else { (1, 0) };
                 work.bytes = moved(1 + saved, 1).saturating_add(mask);
+                if dropout {
+                    work.class = Class::Dropout(pass);
+                }
             }
             _ => {}
         }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use experiments::forecast::{Known, List, forecasts, read, table};
 use experiments::recipes::efficiencies;
+use networks::Efficiencies;
 use schema::file::read_text;
 
 use crate::exit::{Exit, OrExit, Result, usage};
@@ -32,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     list: Option<PathBuf>,
 
-    /// Efficiencies that `fit` wrote [default: those that come with tidegate]
+    /// Efficiencies that `fit` wrote [default: networks/fitted-efficiencies.toml]
     #[arg(long, value_name = "FILE")]
     efficiencies: Option<PathBuf>,
 
@@ -49,7 +50,10 @@ pub fn run(args: &Args) -> Result {
             .with_context(|| format!("{} is no list of recordings", file.display()))
             .or_exit(Exit::Usage)?,
     };
-    let by = efficiencies(args.efficiencies.as_deref())?;
+    let by = match &args.efficiencies {
+        Some(file) => efficiencies(Some(file))?,
+        None => Efficiencies::fitted(),
+    };
     let mut known: Vec<Known> = Vec::new();
     for recording in &args.recordings {
         let mut found = read(recording, &list, args.machine.as_deref())?;

@@ -13,6 +13,7 @@ mod documentation;
 mod epochs;
 mod failures;
 mod fit;
+mod forecast;
 mod frontier;
 mod import;
 mod limits;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use networks::{Band, Class, Efficiencies, Timed, Units, fit_timed};
+use networks::{Arithmetic, Band, Class, Efficiencies, Timed, Units, fit_timed};
 use schema::BytesPerSec;
 
 use super::{Forecast, Known, forecast, table};
@@ -19,6 +19,8 @@ pub struct Fitted {
     pub without_network: Vec<Forecast>,
     /// Each recording by the fit on all.
     pub seen: Vec<Forecast>,
+    /// Those of devices that the bundled efficiencies have not seen, by these.
+    pub bundled: Vec<Forecast>,
 }
 
 /// Fits efficiencies to recordings, and once more without each device and without each network.
@@ -62,15 +64,27 @@ pub fn fitted(known: &[Known], from: &Efficiencies) -> Fitted {
         let own = known.iter().filter(|of| of.network == name).filter(whole);
         without_network.extend(own.map(|of| forecast(of, &without, true)));
     }
-    let band = |forecasts: &[Forecast], f32: bool| {
-        let of_dtype = forecasts.iter().filter(|of| (of.dtype == "f32") == f32);
-        Band::of(of_dtype.map(|of| of.error))
+    // What the bundled ones were fitted on tells nothing of how they do elsewhere.
+    let unseen = |of: &&Known| {
+        let device = &of.machine.device.name;
+        !from.recordings.iter().any(|recording| recording.ends_with(device.as_str()))
     };
-    all.band = band(&without_device, true);
-    all.matrix_units_band = band(&without_device, false);
-    all.measured_band = band(&measured, true);
+    let bundled = known.iter().filter(whole).filter(unseen).map(|of| forecast(of, from, false));
+    let bundled: Vec<Forecast> = bundled.collect();
+    for (behind, forecasts) in
+        [("", &without_device), ("-measured", &measured), ("-bundled", &bundled)]
+    {
+        for arithmetic in Arithmetic::ALL {
+            let of = forecasts.iter().filter(|of| of.arithmetic == arithmetic);
+            // Nothing was measured of matrix units.
+            let known = behind != "-measured" || arithmetic != Arithmetic::MatrixUnits;
+            if let Some(band) = Band::of(of.map(|of| of.error)).filter(|_| known) {
+                all.band.insert(format!("{}{behind}", arithmetic.name()), band);
+            }
+        }
+    }
     let seen = known.iter().filter(whole).map(|of| forecast(of, &all, true)).collect();
-    Fitted { efficiencies: all, without_device, measured, without_network, seen }
+    Fitted { efficiencies: all, without_device, measured, without_network, seen, bundled }
 }
 
 /// What the largest product and the largest element-wise op of a device's recordings reach.
@@ -105,6 +119,7 @@ impl Fitted {
         text += &of("with a product and an element-wise op measured on it", &self.measured);
         text += &of("by a fit that has not seen the network", &self.without_network);
         text += &of("by the fit on all", &self.seen);
+        text += &of("by the efficiencies of modelled traces, devices that they have not seen", &self.bundled);
         text
     }
 }

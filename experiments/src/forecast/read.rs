@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use networks::{Conventions, Network, Optimizer, Sample, Timed, Work, modelled_trace, timed_ops};
 use profiler::import::{
-    Beside, Format, ImportOptions, Recorded, detect, import_trace, is_op_times, recorded, unpack,
+    Beside, Format, ImportOptions, InPlaceOps, Recorded, detect, import_trace, is_op_times, recorded, unpack,
 };
 use schema::file::{read_bytes, read_text};
 use schema::{Dtype, Machine, Nanos, Phase};
@@ -138,9 +138,8 @@ impl Reader<'_> {
         let stem = self.stem();
         let machine = self.machine(&[&folder.to_string_lossy(), &stem])?;
         // `network-train-sequence-batch`
-        let mut parts = stem.split('-');
-        let network = parts.next().unwrap_or(&stem).to_string();
-        let batch = parts.next_back().and_then(|batch| batch.parse().ok());
+        let network = stem.split("-train").next().unwrap_or(&stem).to_string();
+        let batch = stem.rsplit('-').next().and_then(|batch| batch.parse().ok());
         Ok(self.known(of, network, batch, machine))
     }
 
@@ -216,7 +215,10 @@ impl Reader<'_> {
     fn named(&self, of: Recorded, name: &str, machine: Machine) -> Known {
         let named = Named::of(name);
         let mut known = self.known(of, named.network.clone(), named.batch, machine);
-        known.peaks[0] = named.peak(&known.dtype);
+        let products = known.phases[0].works.iter().filter(|(work, _)| work.product.is_some());
+        let flops = products.map(|(work, times)| work.flops.saturating_mul(u64::from(*times)));
+        let flops = flops.fold(0, u64::saturating_add);
+        known.peaks[0] = named.peak(&known.dtype, flops);
         known
     }
 
@@ -253,6 +255,9 @@ impl Reader<'_> {
         }
         known.iteration = trace.total_time();
         let modelled = modelled_trace(&network, &machine)?;
+        // Both with what frameworks do in place.
+        let alias = ImportOptions { in_place: InPlaceOps::Alias, ..ImportOptions::default() };
+        let trace = import_trace(bytes, self.path, None, &alias)?;
         known.peaks = [&modelled, &trace].map(|trace| Some(in_core(trace).peak.0));
         Ok(known)
     }

@@ -1,7 +1,7 @@
 //! What `recordings/record.py` writes of its runs, and what names of recordings say.
 
-use networks::{Call, NetworkOptions, Operand, Optimizer, Timed, modelled_trace};
-use schema::{Compute, Dtype, Nanos};
+use networks::{Call, Conventions, NetworkOptions, Operand, Optimizer, Timed, modelled_trace};
+use schema::{Compute, Dtype, Nanos, Phase};
 use serde::Deserialize;
 use simulator::in_core;
 
@@ -118,8 +118,9 @@ impl Named {
         Self { network, batch, sequence: number('s') }
     }
 
-    /// The most memory that the network of this name needs in 32 bits with momentum.
-    pub fn peak(&self, dtype: &str) -> Option<u64> {
+    /// The most memory that the network of this name needs in 32 bits with momentum, where its forward
+    /// phase is as much arithmetic as was recorded.
+    pub fn peak(&self, dtype: &str, forward_flops: u64) -> Option<u64> {
         if dtype == "bf16" {
             return None;
         }
@@ -132,6 +133,13 @@ impl Named {
             ..NetworkOptions::default()
         };
         let network = networks::network(&self.network.replace('_', "-"), &options).ok()?;
+        let lowered = network.lower(&Conventions::PYTORCH);
+        let forward = lowered.tape.ops().iter().filter(|op| op.phase == Phase::Forward);
+        let products = forward.filter(|op| op.work.product.is_some());
+        let flops = products.map(|op| op.work.flops as f64).sum::<f64>();
+        if (flops / forward_flops as f64 - 1.0).abs() > 0.03 {
+            return None;
+        }
         // Sizes are the same on every machine.
         let machine = scenarios::machine("a100-sxm").ok()?;
         Some(in_core(&modelled_trace(&network, &machine).ok()?).peak.0)

@@ -178,7 +178,7 @@ fn function(row: &Row<'_>, rows: u64, differentiable: bool) -> Function {
 
 /// The first tuple of numbers in a text such as `(2, 512)`.
 fn shape(text: &str) -> Vec<u64> {
-    let inner = text.trim_start_matches(['(', '[']).split([')', ']']).next().unwrap_or("");
+    let inner = text.trim().trim_start_matches(['(', '[']).split([')', ']']).next().unwrap_or("");
     let read = inner.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::parse);
     read.collect::<Result<_, _>>().unwrap_or_default()
 }
