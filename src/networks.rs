@@ -161,7 +161,9 @@ impl NetworkArgs {
         let arithmetic = Arithmetic::of(tape.ops().iter().map(|op| &op.work));
         Ok(match &self.efficiencies {
             Some(file) => efficiencies(Some(file))?.band_for(&machine.device.compute, arithmetic),
-            None => Efficiencies::fitted().band.get(&format!("{}-bundled", arithmetic.name())).copied(),
+            None => {
+                Efficiencies::fitted().band.get(&format!("{}-bundled", arithmetic.name())).copied()
+            }
         })
     }
 

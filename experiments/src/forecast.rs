@@ -149,8 +149,8 @@ pub fn table(forecasts: &[Forecast]) -> String {
     let percent = |error: f64| format!("{:+.1} %", 100.0 * error);
     let part = |times: Option<Times>| times.map_or("-".into(), |times| percent(times.error()));
     let header = [
-        "network", "batch", "dtype", "machine", "forecast", "recorded", "error", "forward", "backward",
-        "ops", "memory",
+        "network", "batch", "dtype", "machine", "forecast", "recorded", "error", "forward",
+        "backward", "ops", "memory",
     ];
     let mut rows = vec![header.map(String::from).to_vec()];
     rows.extend(forecasts.iter().map(|of| {

@@ -68,12 +68,8 @@ fn product(
     let moved = all(&[rows, depth])
         .saturating_add(all(&[depth, columns]))
         .saturating_add(all(&[rows, columns]));
-    let work = Work::new(
-        kind,
-        class,
-        all(&[2, count, rows, columns, depth]),
-        all(&[count, moved, width]),
-    );
+    let work =
+        Work::new(kind, class, all(&[2, count, rows, columns, depth]), all(&[count, moved, width]));
     work.of_product(Extents { count, rows, columns, depth }, call.units())
 }
 
@@ -117,8 +113,15 @@ impl Call {
         let width = self.width();
         match name {
             _ if VIEWS.contains(&name) => Some(vec![]),
-            "conv1d" | "conv2d" | "conv3d" | "convolution" | "_convolution" | "thnn_conv2d"
-            | "cudnn_convolution" | "cudnn_convolution_relu" | "miopen_convolution"
+            "conv1d"
+            | "conv2d"
+            | "conv3d"
+            | "convolution"
+            | "_convolution"
+            | "thnn_conv2d"
+            | "cudnn_convolution"
+            | "cudnn_convolution_relu"
+            | "miopen_convolution"
             | "_conv_depthwise2d" => {
                 let output = self.outputs.first()?;
                 let [input, weight] = [self.input(0), self.input(1)];
@@ -130,22 +133,33 @@ impl Call {
                 let of = [self.input(input), self.input(2), self.input(output)];
                 let mut works = vec![self.convolution(of, Pass::Parameters)?];
                 // The first layer's input needs no gradient.
-                if self.outputs.first().is_none_or(|output| output.width > 0) && of[0].extent(1) > 3 {
+                if self.outputs.first().is_none_or(|output| output.width > 0) && of[0].extent(1) > 3
+                {
                     works.push(self.convolution(of, Pass::Input)?);
                 }
                 Some(works)
             }
-            "mm" | "addmm" | "_addmm_activation" | "bmm" | "baddbmm" | "linear" => self.matrices(name),
-            "cudnn_batch_norm" | "native_batch_norm" | "miopen_batch_norm" | "_batch_norm_with_update"
-            | "batch_norm" => each(OpKind::Normalisation, Class::batch_norm(width, pass), 3 * width),
-            "cudnn_batch_norm_backward" | "native_batch_norm_backward" | "batch_norm_backward"
+            "mm" | "addmm" | "_addmm_activation" | "bmm" | "baddbmm" | "linear" => {
+                self.matrices(name)
+            }
+            "cudnn_batch_norm"
+            | "native_batch_norm"
+            | "miopen_batch_norm"
+            | "_batch_norm_with_update"
+            | "batch_norm" => {
+                each(OpKind::Normalisation, Class::batch_norm(width, pass), 3 * width)
+            }
+            "cudnn_batch_norm_backward"
+            | "native_batch_norm_backward"
+            | "batch_norm_backward"
             | "miopen_batch_norm_backward" => {
                 each(OpKind::Normalisation, Class::batch_norm(width, pass), 5 * width)
             }
             "native_layer_norm" | "layer_norm" | "native_group_norm" | "_fused_rms_norm" => {
                 each(OpKind::Normalisation, Class::RowNorm(pass), 2 * width)
             }
-            "native_layer_norm_backward" | "native_group_norm_backward"
+            "native_layer_norm_backward"
+            | "native_group_norm_backward"
             | "_fused_rms_norm_backward" => {
                 each(OpKind::Normalisation, Class::RowNorm(pass), 5 * width)
             }
@@ -188,10 +202,11 @@ impl Call {
             "copy" | "cat" | "_cat" | "index" | "index_select" | "gather" => {
                 memory(OpKind::Movement, Class::Movement, self.bytes())
             }
-            "fill" | "zero" => {
-                memory(OpKind::Movement, Class::Movement, self.input(0).bytes())
-            }
-            _ if name.contains("_foreach_") || name.contains("_fused_adam") || name.contains("_fused_sgd") => {
+            "fill" | "zero" => memory(OpKind::Movement, Class::Movement, self.input(0).bytes()),
+            _ if name.contains("_foreach_")
+                || name.contains("_fused_adam")
+                || name.contains("_fused_sgd") =>
+            {
                 let bytes = self.bytes().saturating_add(self.input(0).bytes());
                 memory(OpKind::Optimizer, Class::Optimizer, bytes)
             }
@@ -225,9 +240,7 @@ impl Call {
         let columns = weight.extent(0) / groups;
         let positions = |of: &Operand| of.extent(0).saturating_mul(elements(&of.shape[2..]));
         let extents = match pass {
-            Pass::Forward => {
-                [groups, positions(output), columns, per_group.saturating_mul(window)]
-            }
+            Pass::Forward => [groups, positions(output), columns, per_group.saturating_mul(window)],
             Pass::Parameters => {
                 [groups, per_group.saturating_mul(window), columns, positions(output)]
             }
@@ -235,7 +248,8 @@ impl Call {
         };
         let bytes = input.bytes().saturating_add(weight.bytes()).saturating_add(output.bytes());
         // A gradient of the input has as many terms as the output has elements, whatever the step.
-        let flops = [2, output.count(), per_group, window].iter().fold(1, |a: u64, b| a.saturating_mul(*b));
+        let flops =
+            [2, output.count(), per_group, window].iter().fold(1, |a: u64, b| a.saturating_mul(*b));
         let work = product(OpKind::Convolution, class, extents, self);
         Some(Work { flops, bytes, ..work })
     }
@@ -282,9 +296,41 @@ impl Call {
 
 /// Ops that move nothing, by their names without what says that they are in place.
 const VIEWS: &[&str] = &[
-    "view", "as_strided", "expand", "t", "transpose", "permute", "detach", "empty", "empty_strided",
-    "empty_like", "new_empty", "alias", "select", "slice", "unsqueeze", "squeeze", "_unsafe_view",
-    "resize", "set", "unbind", "split", "chunk", "narrow", "expand_as", "view_as", "_reshape_alias",
-    "result_type", "item", "_local_scalar_dense", "is_nonzero", "scalar_tensor", "lift_fresh", "unfold",
-    "_has_compatible_shallow_copy_type", "new_empty_strided", "size", "dim",
+    "view",
+    "as_strided",
+    "expand",
+    "t",
+    "transpose",
+    "permute",
+    "detach",
+    "empty",
+    "empty_strided",
+    "empty_like",
+    "new_empty",
+    "alias",
+    "select",
+    "slice",
+    "unsqueeze",
+    "squeeze",
+    "_unsafe_view",
+    "resize",
+    "set",
+    "unbind",
+    "split",
+    "chunk",
+    "narrow",
+    "expand_as",
+    "view_as",
+    "_reshape_alias",
+    "result_type",
+    "item",
+    "_local_scalar_dense",
+    "is_nonzero",
+    "scalar_tensor",
+    "lift_fresh",
+    "unfold",
+    "_has_compatible_shallow_copy_type",
+    "new_empty_strided",
+    "size",
+    "dim",
 ];

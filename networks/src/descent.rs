@@ -19,12 +19,21 @@ const LAUNCHES: [f64; 7] = [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0];
 type Common = (fn(&mut Efficiencies, f64), &'static [f64]);
 const COMMON: &[Common] = &[
     (|of, value| of.half_depth = value, &[0.0, 4.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0, 96.0]),
-    (|of, value| of.convolution_half_depth = value, &[0.0, 8.0, 16.0, 24.0, 32.0, 48.0, 64.0, 96.0]),
-    (|of, value| of.unit_half_depth = value, &[0.0, 16.0, 32.0, 64.0, 96.0, 128.0, 192.0, 256.0, 384.0]),
+    (
+        |of, value| of.convolution_half_depth = value,
+        &[0.0, 8.0, 16.0, 24.0, 32.0, 48.0, 64.0, 96.0],
+    ),
+    (
+        |of, value| of.unit_half_depth = value,
+        &[0.0, 16.0, 32.0, 64.0, 96.0, 128.0, 192.0, 256.0, 384.0],
+    ),
     (|of, value| of.waves = value, &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]),
     (|of, value| of.sides = value, &[0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]),
     (|of, value| of.cached = value, &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5]),
-    (|of, value| of.dispatch_ns = value as u64, &[4e3, 6e3, 8e3, 12e3, 16e3, 20e3, 25e3, 30e3, 40e3, 50e3]),
+    (
+        |of, value| of.dispatch_ns = value as u64,
+        &[4e3, 6e3, 8e3, 12e3, 16e3, 20e3, 25e3, 30e3, 40e3, 50e3],
+    ),
 ];
 
 /// What of a recorded time is one op's, at full efficiency.
@@ -74,7 +83,9 @@ pub fn fit_timed(timed: &[Timed], from: &Efficiencies) -> Efficiencies {
     }
     for (class, count) in &counts {
         let source = format!("fitted on {count} ops of the recordings");
-        fitted.class.insert(*class, Efficiency { compute: BEGIN, bandwidth: BEGIN, kernels: 1.0, source });
+        fitted
+            .class
+            .insert(*class, Efficiency { compute: BEGIN, bandwidth: BEGIN, kernels: 1.0, source });
     }
     (fitted.half_depth, fitted.unit_half_depth) = (16.0, 64.0);
     fitted.convolution_half_depth = 16.0;
@@ -85,7 +96,8 @@ pub fn fit_timed(timed: &[Timed], from: &Efficiencies) -> Efficiencies {
     let mut cost = descend(&timed, &weights, &classes, &mut fitted, 4);
     let host = timed.iter().any(|timed| timed.dispatched > 0);
     for _ in 0..2 {
-        for (set, values) in COMMON.iter().take(if host { COMMON.len() } else { COMMON.len() - 1 }) {
+        for (set, values) in COMMON.iter().take(if host { COMMON.len() } else { COMMON.len() - 1 })
+        {
             for value in *values {
                 let mut other = fitted.clone();
                 set(&mut other, *value);
@@ -126,8 +138,10 @@ fn descend(
         let mut shares: BTreeMap<Class, [f64; 3]> = (fitted.class.iter())
             .map(|(class, of)| (*class, [of.compute, of.bandwidth, of.kernels]))
             .collect();
-        let mut now: Vec<f64> =
-            wholes.iter().map(|of| of.parts.iter().map(|part| part.secs(shares[&part.class])).sum()).collect();
+        let mut now: Vec<f64> = wholes
+            .iter()
+            .map(|of| of.parts.iter().map(|part| part.secs(shares[&part.class])).sum())
+            .collect();
         for class in classes {
             let own: Vec<(usize, f64)> = (wholes.iter().enumerate())
                 .filter(|(_, whole)| whole.parts.iter().any(|part| part.class == *class))

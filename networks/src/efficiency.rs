@@ -120,7 +120,8 @@ impl Arithmetic {
             flops[kind as usize] += work.flops as f64;
         }
         let most = Self::ALL.into_iter().rev();
-        most.max_by(|a, b| flops[*a as usize].total_cmp(&flops[*b as usize])).unwrap_or(Self::Products)
+        most.max_by(|a, b| flops[*a as usize].total_cmp(&flops[*b as usize]))
+            .unwrap_or(Self::Products)
     }
 
     /// Its name in files.
@@ -222,7 +223,9 @@ impl Efficiencies {
             let kernels = (0.0..=100.0).contains(&efficiency.kernels);
             if !good(efficiency.compute) || !good(efficiency.bandwidth) || !kernels {
                 let class = class.name();
-                return wrong(format!("[class.{class}]: shares are over 0 and at most 4, kernels at most 100"));
+                return wrong(format!(
+                    "[class.{class}]: shares are over 0 and at most 4, kernels at most 100"
+                ));
             }
         }
         if !(0.0..=0.9).contains(&read.cached) {
@@ -277,7 +280,8 @@ impl Efficiencies {
             );
         }
         for class in Class::all() {
-            if let Some(Efficiency { compute, bandwidth, kernels, source }) = self.class.get(&class) {
+            if let Some(Efficiency { compute, bandwidth, kernels, source }) = self.class.get(&class)
+            {
                 let class = class.name();
                 text += &format!(
                     "\n[class.{class}]\ncompute = {compute:?}\nbandwidth = {bandwidth:?}\n\

@@ -206,7 +206,8 @@ fn product_from_sizes(trace: &Trace, op: &Op) -> Option<Work> {
     (plain && c > 0.0).then(|| {
         let (kind, class) = (OpKind::MatrixProduct, Class::Matrix);
         let work = Work::new(kind, class, (2.0 * volume) as u64, (4.0 * (a + b + c)) as u64);
-        let [rows, depth, columns] = [volume / b, volume / c, volume / a].map(|extent| extent as u64);
+        let [rows, depth, columns] =
+            [volume / b, volume / c, volume / a].map(|extent| extent as u64);
         work.of_product(Extents { count: 1, rows, columns, depth }, Units::Vectors)
     })
 }

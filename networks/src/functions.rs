@@ -68,7 +68,9 @@ impl Function {
                 self.products(inputs[inputs.len() - 2], is_copied)
             }
             "layernorm" | "layer_norm" | "rmsnorm" | "groupnorm" => {
-                let norm = |pass, bytes| self.of(OpKind::Normalisation, Class::RowNorm(pass), count, bytes);
+                let norm = |pass, bytes| {
+                    self.of(OpKind::Normalisation, Class::RowNorm(pass), count, bytes)
+                };
                 let parameters = inputs[0].last().copied().unwrap_or(0);
                 Passes {
                     forward: norm(Pass::Forward, 2),
@@ -78,7 +80,8 @@ impl Function {
             }
             "embedding" => self.embedding(count, inputs.get(1).map(|table| elements(table))),
             "dropout" => {
-                let of = |pass, bytes| vec![Work::new(OpKind::Dropout, Class::Dropout(pass), 0, bytes)];
+                let of =
+                    |pass, bytes| vec![Work::new(OpKind::Dropout, Class::Dropout(pass), 0, bytes)];
                 let forward = of(Pass::Forward, count.saturating_mul(2 * self.width + 1));
                 // The mask as numbers, its scale, and the product.
                 let bytes = count.saturating_mul(6 * self.width + 1);
@@ -92,9 +95,8 @@ impl Function {
             name => {
                 let each = |class, widths| self.of(OpKind::Elementwise, class, count, widths);
                 match name {
-                    "gelu" | "tanh" | "relu" | "silu" | "sigmoid" | "newgeluactivation" | "geluactivation" => {
-                        self.both(each(ew, 2), each(back, 3))
-                    }
+                    "gelu" | "tanh" | "relu" | "silu" | "sigmoid" | "newgeluactivation"
+                    | "geluactivation" => self.both(each(ew, 2), each(back, 3)),
                     "pow" => self.both(each(ew, 2), each(back, 7)),
                     "mul" if two => self.both(each(ew, 3), each(back, 6)),
                     "truediv" | "div" if two => self.both(each(ew, 3), each(back, 8)),
@@ -102,13 +104,14 @@ impl Function {
                         self.both(each(ew, 2), each(back, 2))
                     }
                     // Its gradient is handed on.
-                    "add" | "sub" | "iadd" => {
-                        self.both(each(ew, if two { 3 } else { 2 }), vec![])
-                    }
+                    "add" | "sub" | "iadd" => self.both(each(ew, if two { 3 } else { 2 }), vec![]),
                     "max" | "min" | "maximum" | "minimum" => self.both(each(ew, 2), each(back, 10)),
                     "contiguous" | "reshape" | "clone" => {
                         let copy = self.of(OpKind::Movement, Class::Movement, count, 2);
-                        self.both(if is_copied(0) || name == "clone" { copy } else { vec![] }, vec![])
+                        self.both(
+                            if is_copied(0) || name == "clone" { copy } else { vec![] },
+                            vec![],
+                        )
                     }
                     _ if !COPIES.contains(&name) => Passes::default(),
                     _ => self.both(each(ew, 2), each(back, 3)),
@@ -158,7 +161,8 @@ impl Function {
     }
 
     fn products(&self, left: &[u64], is_copied: impl Fn(usize) -> bool) -> Passes {
-        let [rows, columns] = [self.output[self.output.len() - 2], self.output[self.output.len() - 1]];
+        let [rows, columns] =
+            [self.output[self.output.len() - 2], self.output[self.output.len() - 1]];
         let depth = left.last().copied().unwrap_or(1);
         let count = elements(&self.output[..self.output.len() - 2]);
         let mut forward = self.product(count, [rows, columns, depth]);
@@ -195,6 +199,28 @@ const CACHED: u64 = 4 << 20;
 
 /// Functions that read and write each element once and are not named above.
 const COPIES: &[&str] = &[
-    "masked_fill_", "lt", "gt", "eq", "ne", "bool", "long", "float", "cumsum", "ones", "zeros", "full_like",
-    "exp", "sqrt", "rsqrt", "abs", "cat", "stack", "roll", "triu", "tril", "sin", "cos", "clamp",
+    "masked_fill_",
+    "lt",
+    "gt",
+    "eq",
+    "ne",
+    "bool",
+    "long",
+    "float",
+    "cumsum",
+    "ones",
+    "zeros",
+    "full_like",
+    "exp",
+    "sqrt",
+    "rsqrt",
+    "abs",
+    "cat",
+    "stack",
+    "roll",
+    "triu",
+    "tril",
+    "sin",
+    "cos",
+    "clamp",
 ];

@@ -40,7 +40,9 @@ pub use builder::{Builder, Built};
 pub use class::{Class, Pass};
 pub use conventions::Conventions;
 pub use descent::fit_timed;
-pub use efficiency::{Arithmetic, Band, Efficiencies, Efficiency, modelled_trace, modelled_trace_of};
+pub use efficiency::{
+    Arithmetic, Band, Efficiencies, Efficiency, modelled_trace, modelled_trace_of,
+};
 pub use error::{LayerProblem, NetworkError};
 pub use fit::{Fit, Residual, Sample, Timed, fit_efficiencies, residual, timed_ops};
 pub use functions::{Function, Passes};

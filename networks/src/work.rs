@@ -68,8 +68,9 @@ impl Work {
         let small = matches!(self.class, Class::Depthwise(_) | Class::Grouped(_));
         self.product = Some(extents).filter(|_| !small);
         self.class = match (units, self.class) {
-            (Units::Vectors, class)
-            | (_, class @ (Class::Depthwise(_) | Class::Grouped(_))) => class,
+            (Units::Vectors, class) | (_, class @ (Class::Depthwise(_) | Class::Grouped(_))) => {
+                class
+            }
             (Units::Half, Class::Matrix) => Class::Matrix16,
             (Units::Tf32, Class::Matrix) => Class::MatrixTf32,
             (Units::Half, _) => Class::Convolution16,

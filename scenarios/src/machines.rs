@@ -94,7 +94,8 @@ pub fn machine_of_device(device: &str) -> Option<Machine> {
         own.iter().take(model).all(|word| said.contains(word))
     };
     let fit = |(name, _): &&(&'static str, &str)| {
-        let (has, lacks) = words(name).into_iter().partition::<Vec<_>, _>(|word| said.contains(word));
+        let (has, lacks) =
+            words(name).into_iter().partition::<Vec<_>, _>(|word| said.contains(word));
         has.len() as i64 - lacks.len() as i64
     };
     // Of those that fit alike the first.

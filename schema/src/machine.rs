@@ -65,7 +65,11 @@ pub struct Compute {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub f32_products: Option<u64>,
     /// Bytes per second that a large element-wise op reaches, where that was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none", rename = "elementwise_bytes_per_sec")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        rename = "elementwise_bytes_per_sec"
+    )]
     pub elementwise: Option<BytesPerSec>,
     /// Peak bandwidth of device memory.
     #[serde(rename = "memory_bytes_per_sec")]
@@ -108,7 +112,10 @@ impl Document for Machine {
             return malformed("device.compute must have figures over 0");
         }
         let further = [compute.tf32_flops, compute.f32_products];
-        if further.contains(&Some(0)) || compute.multiprocessors == Some(0) || compute.elementwise == Some(BytesPerSec(0)) {
+        if further.contains(&Some(0))
+            || compute.multiprocessors == Some(0)
+            || compute.elementwise == Some(BytesPerSec(0))
+        {
             return malformed("device.compute must have figures over 0");
         }
         if !(0.1..=1.0).contains(&compute.beside_codec) {

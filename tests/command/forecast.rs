@@ -89,7 +89,8 @@ fn recordings_at_hand_are_forecast_within_what_is_promised() {
     let mut files = Vec::new();
     for device in ["NVIDIA_A100_80GB_PCIe", "Tesla_V100-PCIE-32GB"] {
         let folder = folder.join("op-times").join(device);
-        let found = std::fs::read_dir(folder).expect("it is there").map(|file| file.unwrap().path());
+        let found =
+            std::fs::read_dir(folder).expect("it is there").map(|file| file.unwrap().path());
         files.extend(found.filter(|file| file.extension().is_some_and(|end| end == "csv")));
     }
     let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();

@@ -119,7 +119,10 @@ impl Fitted {
         text += &of("with a product and an element-wise op measured on it", &self.measured);
         text += &of("by a fit that has not seen the network", &self.without_network);
         text += &of("by the fit on all", &self.seen);
-        text += &of("by the efficiencies of modelled traces, devices that they have not seen", &self.bundled);
+        text += &of(
+            "by the efficiencies of modelled traces, devices that they have not seen",
+            &self.bundled,
+        );
         text
     }
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use networks::{Conventions, Network, Optimizer, Sample, Timed, Work, modelled_trace, timed_ops};
 use profiler::import::{
-    Beside, Format, ImportOptions, InPlaceOps, Recorded, detect, import_trace, is_op_times, recorded, unpack,
+    Beside, Format, ImportOptions, InPlaceOps, Recorded, detect, import_trace, is_op_times,
+    recorded, unpack,
 };
 use schema::file::{read_bytes, read_text};
 use schema::{Dtype, Machine, Nanos, Phase};

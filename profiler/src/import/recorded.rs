@@ -61,7 +61,9 @@ pub struct Beside {
 pub fn is_op_times(bytes: &[u8]) -> bool {
     let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let first = String::from_utf8_lossy(&first[..first.len().min(2000)]);
-    ["fw_latency", "bw_latency", "input_shapes", "output_shape"].iter().all(|name| first.contains(name))
+    ["fw_latency", "bw_latency", "input_shapes", "output_shape"]
+        .iter()
+        .all(|name| first.contains(name))
 }
 
 /// Reads what an iteration of a recording did: of a table of op times, a profile or an execution trace.

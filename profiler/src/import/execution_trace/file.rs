@@ -151,8 +151,8 @@ fn operands(value: &Value, shapes: &Value, types: &Value) -> Vec<Operand> {
         Value::Object(of) => (of.get("values"), of.get("shapes"), of.get("types")),
         list => (Some(list), Some(shapes), Some(types)),
     };
-    let [values, shapes, types] =
-        [values, shapes, types].map(|list| list.and_then(Value::as_array).map_or(&[][..], Vec::as_slice));
+    let [values, shapes, types] = [values, shapes, types]
+        .map(|list| list.and_then(Value::as_array).map_or(&[][..], Vec::as_slice));
     let extents = |shape: &Value| -> Vec<u64> {
         let list = shape.as_array().map_or(&[][..], Vec::as_slice);
         list.iter().filter_map(Value::as_u64).collect()

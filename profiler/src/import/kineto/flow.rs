@@ -358,7 +358,9 @@ impl Walk<'_> {
     }
 
     fn finish(self, base: u64, mut flow: Flow) -> Flow {
-        let Self { file, ops, phases, mut blocks, touched, inputs_known, peaks, given_back, .. } = self;
+        let Self {
+            file, ops, phases, mut blocks, touched, inputs_known, peaks, given_back, ..
+        } = self;
         let unmade: HashSet<usize> = self.pending.into_values().flatten().collect();
         flow.unused_before = base.saturating_sub(given_back);
         // The blocks that are storages of the trace.

@@ -36,17 +36,19 @@ pub(super) fn read(
     };
     let text = std::str::from_utf8(bytes)
         .map_err(|why| error(String::new(), &format!("it is no text: {why}: copy it again")))?;
-    let labels: Option<Labels> = labels
-        .map(serde_json::from_str)
-        .transpose()
-        .map_err(|why| error("the labels beside it: ".into(), &format!("{why}: copy them again")))?;
+    let labels: Option<Labels> = labels.map(serde_json::from_str).transpose().map_err(|why| {
+        error("the labels beside it: ".into(), &format!("{why}: copy them again"))
+    })?;
     let mut lines = table(text).into_iter();
     let header = lines.next().unwrap_or_default();
     let mut rows: Vec<(usize, Vec<String>)> = Vec::new();
     for (index, row) in lines.enumerate() {
         if row.len() != header.len() {
             let problem = format!("has {} fields for {} columns", row.len(), header.len());
-            return Err(error(format!("row {}: ", index + 1), &format!("{problem}: copy it again")));
+            return Err(error(
+                format!("row {}: ", index + 1),
+                &format!("{problem}: copy it again"),
+            ));
         }
         rows.push((index + 1, row));
     }
@@ -57,15 +59,15 @@ pub(super) fn read(
         rows.iter().map(|(number, row)| (*number, named(row))).collect();
     let rows: Vec<(usize, Row<'_>)> = rows
         .iter()
-        .map(|(number, row)| {
-            (*number, row.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect())
-        })
+        .map(|(number, row)| (*number, row.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect()))
         .collect();
     // Layers in a list are alike, and the table has as many of them as there are numbers.
     let numbers: BTreeSet<u64> = rows.iter().filter_map(|(_, row)| layer(row)).collect();
-    let repeated = labels.as_ref().map_or(1, |labels| labels.num_layer) / (numbers.len().max(1) as u32);
+    let repeated =
+        labels.as_ref().map_or(1, |labels| labels.num_layer) / (numbers.len().max(1) as u32);
     let widest = rows.iter().map(|(_, row)| shape(field(row, "output_shape")));
-    let vocabulary = widest.filter_map(|shape| shape.last().copied()).filter(|rows| *rows > 8192).max();
+    let vocabulary =
+        widest.filter_map(|shape| shape.last().copied()).filter(|rows| *rows > 8192).max();
     // What it takes to launch an op that has next to nothing to do is the host's, and part of all.
     let of = |names: &[&str]| -> Option<f64> {
         let named = rows.iter().filter(|(_, row)| {
@@ -86,7 +88,10 @@ pub(super) fn read(
             let stated = field(row, column);
             let read = stated.parse::<f64>().ok().filter(|ms| (0.0..1e9).contains(ms));
             read.ok_or_else(|| {
-                error(format!("row {number}: "), &format!("{column} is `{stated}`: state milliseconds"))
+                error(
+                    format!("row {number}: "),
+                    &format!("{column} is `{stated}`: state milliseconds"),
+                )
             })
         };
         let taken = [latency("fw_latency")?, latency("bw_latency")?, latency("acc_latency")?];
@@ -168,7 +173,10 @@ fn function(row: &Row<'_>, rows: u64, differentiable: bool) -> Function {
     Function {
         name: if skipped { "" } else { name }.to_string(),
         inputs: lists(field(row, "input_shapes")),
-        contiguous: field(row, "input_contiguous").split(',').map(|of| of.contains("True")).collect(),
+        contiguous: field(row, "input_contiguous")
+            .split(',')
+            .map(|of| of.contains("True"))
+            .collect(),
         output: shape(field(row, "output_shape")),
         width,
         rows,

@@ -9,8 +9,10 @@ use crate::import::execution_trace::file::File;
 use crate::import::execution_trace::{iterations, outermost};
 
 pub(super) fn read(bytes: &[u8], path: &Path, tf32: bool) -> Result<Recorded, ImportError> {
-    let json =
-        |why: serde_json::Error| ImportError::Json { file: path.to_path_buf(), why: why.to_string() };
+    let json = |why: serde_json::Error| ImportError::Json {
+        file: path.to_path_buf(),
+        why: why.to_string(),
+    };
     let file = File::read(bytes).map_err(json)?;
     let iterations = iterations(&file.nodes);
     let (_, range) = iterations[(iterations.len() - 1) / 2].clone();
@@ -34,14 +36,14 @@ pub(super) fn read(bytes: &[u8], path: &Path, tf32: bool) -> Result<Recorded, Im
     for (place, phase) in outer {
         let mut works = Vec::new();
         nested.works(place, &mut works);
-        all.extend(works.into_iter().filter(|(_, works)| !works.is_empty()).map(|(_, works)| {
-            RecordedOp { phase, works, times: 1, recorded: None }
-        }));
+        all.extend(
+            works.into_iter().filter(|(_, works)| !works.is_empty()).map(|(_, works)| RecordedOp {
+                phase,
+                works,
+                times: 1,
+                recorded: None,
+            }),
+        );
     }
-    Ok(Recorded {
-        kind: "execution-trace",
-        dtype: dtype_of(&all),
-        ops: all,
-        ..Recorded::default()
-    })
+    Ok(Recorded { kind: "execution-trace", dtype: dtype_of(&all), ops: all, ..Recorded::default() })
 }

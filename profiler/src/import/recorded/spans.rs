@@ -63,7 +63,9 @@ pub(super) fn read(bytes: &[u8], path: &Path, tf32: bool) -> Result<Recorded, Im
         all.push(RecordedOp { phase, works, times: 1, recorded });
     }
     if all.iter().all(|op| op.works.is_empty()) {
-        return Err(problem("it has no shapes, from which times follow: record with record_shapes=True".into()));
+        return Err(problem(
+            "it has no shapes, from which times follow: record with record_shapes=True".into(),
+        ));
     }
     let time = |phase: Option<Phase>| {
         let ops = all.iter().filter(|op| phase.is_none_or(|phase| op.phase == phase));
@@ -97,8 +99,12 @@ fn outputs_of_convolutions(calls: &mut [Call]) {
         }
     }
     for call in calls.iter_mut().filter(|call| call.name.contains("conv")) {
-        let [Some(input), Some(weight)] = [call.inputs.first(), call.inputs.get(1)] else { continue };
-        let (Some(samples), Some(channels)) = (input.shape.first(), weight.shape.first()) else { continue };
+        let [Some(input), Some(weight)] = [call.inputs.first(), call.inputs.get(1)] else {
+            continue;
+        };
+        let (Some(samples), Some(channels)) = (input.shape.first(), weight.shape.first()) else {
+            continue;
+        };
         if call.name.contains("backward") {
             continue;
         }
