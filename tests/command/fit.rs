@@ -41,9 +41,9 @@ fn wrong_samples_and_efficiencies_are_refused() {
     sandbox.refuses("compare resnet18 --batch 8 -m p100 --efficiencies bad.toml", 2, "bad.toml");
 }
 
-/// The bundled efficiencies are what the bundled list of samples gives.
+/// The fitted efficiencies are what the bundled list of samples gives.
 #[test]
-fn the_bundled_efficiencies_are_fitted_as_they_say() {
+fn the_fitted_efficiencies_are_fitted_as_they_say() {
     let folder = repository().join("../shared/traces");
     if !folder.exists() || std::env::var_os("TIDEGATE_THOROUGH").is_none() {
         let folder = folder.display();
@@ -54,6 +54,6 @@ fn the_bundled_efficiencies_are_fitted_as_they_say() {
     let samples = repository().join("networks/efficiency-samples.toml");
     let (samples, folder) = (samples.display(), folder.display());
     sandbox.ok(&format!("fit {samples} --folder {folder} -o fitted.toml"));
-    let bundled = std::fs::read_to_string(repository().join("networks/efficiencies.toml"));
+    let bundled = std::fs::read_to_string(repository().join("networks/fitted-efficiencies.toml"));
     assert_eq!(sandbox.text("fitted.toml"), bundled.expect("it is there"));
 }
