@@ -5,9 +5,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 cargo build --release
-for page in check:docs/validation.md train:docs/codecs.md; do
+# Recordings that are not ours to redistribute.
+fit=(networks/efficiency-samples.toml --folder ../shared/traces)
+for page in check:docs/validation.md train:docs/codecs.md fit:docs/validation.md; do
   command=${page%%:*} file=${page#*:}
-  output=$(./target/release/tidegate "$command")
+  arguments=()
+  [ "$command" = fit ] && arguments=("${fit[@]}")
+  output=$(./target/release/tidegate "$command" "${arguments[@]}")
   {
     sed "/^<!-- $command -->\$/q" "$file"
     printf '```text\n%s\n```\n' "$output"

@@ -8,6 +8,7 @@ mod epochs;
 mod explain;
 mod export;
 pub mod fit;
+mod forecast;
 mod frontier;
 mod import;
 mod largest;
@@ -49,6 +50,7 @@ pub enum Command {
     Report(report::Args),
     Sample(sample::Args),
     Fit(fit::Args),
+    Forecast(forecast::Args),
     List(list::Args),
     Schema(schema::Args),
     Bench(bench::Args),
@@ -77,6 +79,7 @@ impl Command {
             Self::Report(args) => report::run(&args),
             Self::Sample(args) => sample::run(&args),
             Self::Fit(args) => fit::run(&args),
+            Self::Forecast(args) => forecast::run(&args),
             Self::List(args) => list::run(&args),
             Self::Schema(args) => schema::run(&args),
             Self::Bench(args) => bench::run(&args),

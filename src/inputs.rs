@@ -197,12 +197,15 @@ impl ProblemArgs {
                 "nobody recorded {name}, whose times are modelled: leave --recorded-on away"
             )));
         }
-        let recipe = trace.provenance.recipe.as_ref().filter(|_| is_network(name));
+        let network = is_network(name);
+        let band = if network { self.network.band(name, machine)? } else { None };
+        let recipe = trace.provenance.recipe.as_ref().filter(|_| network);
         let what = recipe.map(|recipe| description(recipe, machine));
         let modelled = format!(
-            "{}op times are modelled for {}: nothing was run",
+            "{}op times are modelled for {}{}: nothing was run",
             what.transpose()?.map_or_else(String::new, |what| what + "\n"),
-            machine.device.name
+            machine.device.name,
+            band.map_or_else(String::new, |band| format!(" ({band})"))
         );
         if self.speed.is_none() {
             return Ok((trace, modelled));

@@ -3,8 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use experiments::recipes::{modelled, recipe};
-use networks::{Activation, Extents, Lora, NetworkOptions, Optimizer};
+use experiments::recipes::{efficiencies, modelled, recipe};
+use networks::{
+    Activation, Arithmetic, Band, Conventions, Efficiencies, Extents, Lora, NetworkOptions,
+    Optimizer,
+};
 use schema::{Dtype, Framework, Machine, Recipe, Trace};
 
 use crate::exit::{Result, usage};
@@ -200,6 +203,19 @@ impl NetworkArgs {
             )));
         };
         Ok(modelled(&self.recipe(name, batch)?, machine, self.efficiencies.as_deref())?)
+    }
+
+    /// How far modelled times of a network on a machine are off.
+    pub fn band(&self, name: &str, machine: &Machine) -> Result<Option<Band>> {
+        let network = read_network(name, &self.options(self.batch.unwrap_or(1))?)?;
+        let tape = network.lower(&Conventions::PYTORCH).tape;
+        let arithmetic = Arithmetic::of(tape.ops().iter().map(|op| &op.work));
+        Ok(match &self.efficiencies {
+            Some(file) => efficiencies(Some(file))?.band_for(&machine.device.compute, arithmetic),
+            None => {
+                Efficiencies::fitted().band.get(&format!("{}-bundled", arithmetic.name())).copied()
+            }
+        })
     }
 
     /// Refuses options for what is no network.

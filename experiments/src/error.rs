@@ -73,6 +73,9 @@ pub enum Error {
     /// A recording is wrong.
     #[error(transparent)]
     Import(#[from] ImportError),
+    /// It is not known what a recording is of, what it ran on, or how long it took.
+    #[error("{} {}", .0.display(), .1)]
+    Forecast(PathBuf, String),
     /// Times cannot be carried over to a machine.
     #[error(transparent)]
     CarryOver(#[from] CarryOverError),

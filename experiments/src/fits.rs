@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use networks::{Efficiencies, fit_efficiencies, residual};
 use planner::Monitor;
 use profiler::codec_samples::{CodecSample, Sampling, name};
 use profiler::codec_timers::codec_timer;
@@ -20,21 +19,6 @@ pub struct Fits {
     pub models: CodecModels,
     /// For each codec and direction its name and the fit of its times.
     pub times: Vec<(String, TimesFit)>,
-}
-
-/// Efficiencies fitted to recordings; and how far the fit leaves each, and would had it not seen that one.
-pub fn efficiencies(samples: &[networks::Sample]) -> (Efficiencies, String) {
-    let fit = fit_efficiencies(samples, &Efficiencies::bundled());
-    let mut text = String::from("fitted on all:\n");
-    text.extend(fit.residuals.iter().map(|residual| format!("  {residual}\n")));
-    text += "each when fitted on the others:\n";
-    for (index, held_out) in samples.iter().enumerate() {
-        let mut others = samples.to_vec();
-        others.remove(index);
-        let fit = fit_efficiencies(&others, &Efficiencies::bundled());
-        text += &format!("  {}\n", residual(held_out, &fit.efficiencies));
-    }
-    (fit.efficiencies, text)
 }
 
 /// Takes samples of codecs, and fits models to them.

@@ -20,6 +20,7 @@ pub mod epochs;
 mod error;
 pub mod explain;
 pub mod fits;
+pub mod forecast;
 pub mod frontier;
 pub mod largest;
 pub mod lookups;

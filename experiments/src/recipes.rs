@@ -26,6 +26,18 @@ pub fn recipe(network: &str, conventions: Framework, options: NetworkOptions) ->
     Ok(Recipe { network: network.to_string(), file, conventions, options })
 }
 
+/// The efficiencies of a file, or those that come with tidegate.
+///
+/// # Errors
+/// If the file cannot be read, or holds no efficiencies.
+pub fn efficiencies(file: Option<&Path>) -> Result<Efficiencies> {
+    match file {
+        None => Ok(Efficiencies::bundled()),
+        Some(file) => Efficiencies::from_toml(&read_text(file)?)
+            .map_err(|source| Error::Efficiencies(file.to_path_buf(), source.into())),
+    }
+}
+
 fn described(recipe: &Recipe) -> Result<Network> {
     let name = &recipe.network;
     if let Some(digest) = &recipe.file
@@ -52,12 +64,8 @@ pub fn computing(recipe: &Recipe) -> Result<runtime::network::Network> {
 /// # Errors
 /// If the network or the efficiencies cannot be had, or its iteration is larger than a trace may
 /// be.
-pub fn modelled(recipe: &Recipe, machine: &Machine, efficiencies: Option<&Path>) -> Result<Trace> {
-    let efficiencies = match efficiencies {
-        None => Efficiencies::bundled(),
-        Some(file) => Efficiencies::from_toml(&read_text(file)?)
-            .map_err(|source| Error::Efficiencies(file.to_path_buf(), source.into()))?,
-    };
+pub fn modelled(recipe: &Recipe, machine: &Machine, from: Option<&Path>) -> Result<Trace> {
+    let efficiencies = efficiencies(from)?;
     let network = described(recipe)?;
     let mut trace = match recipe.conventions {
         Framework::Pytorch => {

@@ -1,20 +1,21 @@
 //! The time of an op by the roofline of its device, and the trace that results.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use schema::{
-    Compute as DeviceCompute, Document, Machine, Nanos, Op, Origin, Provenance, Role, Trace,
+    Compute as DeviceCompute, Document, Machine, Nanos, Op, OpKind, Origin, Provenance, Role, Trace,
 };
 use serde::{Deserialize, Serialize};
 
 use super::accumulate::accumulated;
-use super::class::Class;
+use super::class::{Class, Pass};
 use super::conventions::Conventions;
 use super::error::NetworkError;
 use super::layer::Network;
 use super::sparsity::of_layers;
 use super::tape::{Measured, Tape};
-use super::work::{Costs, Work};
+use super::work::{Costs, ProductExtents, Units, Work};
 
 /// What share of a device's peak figures a class of ops reaches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,34 +25,184 @@ pub struct Efficiency {
     pub compute: f64,
     /// Of its memory's bandwidth.
     pub bandwidth: f64,
+    /// How many launches an op takes beside.
+    #[serde(default = "one")]
+    pub kernels: f64,
     /// Where both figures come from.
     pub source: String,
 }
 
+fn one() -> f64 {
+    1.0
+}
+
 /// What share of a device's peak figures ops reach, and what each costs beside.
 ///
-/// The model: an op takes `launch + max(flops / (compute · s · peak), bytes / (bandwidth · peak))`,
-/// with the class's shares `compute` and `bandwidth`, and s = K / (K + `half_depth`) for products
-/// that sum over K terms, since a short sum leaves the arithmetic units waiting for operands.
+/// The model: an op takes a launch for each kernel and the larger of its arithmetic and its traffic,
+/// `max(flops / (compute · busy · peak), bytes / (bandwidth · peak))`, with the class's shares `compute` and
+/// `bandwidth`; [`Self::busy`] says what of the arithmetic units a product keeps busy. Where a machine states
+/// what a large product or element-wise op reaches, the peaks are those at which these take just that.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Efficiencies {
-    /// Time of an op that has nothing to do.
+    /// Time of a kernel that has nothing to do.
     pub launch_ns: u64,
+    /// What the host takes to launch an op: an iteration takes no less for each of its ops.
+    #[serde(default)]
+    pub dispatch_ns: u64,
     /// Terms of a sum at which products reach half of their efficiency.
     pub half_depth: f64,
+    /// The same of convolutions, for which libraries choose tiles of many sizes.
+    #[serde(default)]
+    pub convolution_half_depth: f64,
+    /// The same of products on matrix units, which want operands faster.
+    #[serde(default)]
+    pub unit_half_depth: f64,
+    /// Exponent of the share of the last wave of tiles that is work.
+    #[serde(default)]
+    pub waves: f64,
+    /// Exponent of the share of a tile that the result fills.
+    #[serde(default)]
+    pub sides: f64,
+    /// What share of traffic the cache of a device spares an op whose operands fit.
+    #[serde(default)]
+    pub cached: f64,
     /// What was fitted on.
     #[serde(default)]
     pub recordings: Vec<String>,
-    /// By the name of the class.
-    pub class: BTreeMap<String, Efficiency>,
+    /// How far forecasts were off that had not seen the device, by [`Arithmetic::name`]; with
+    /// `-measured` behind it where a large product and a large element-wise op had been measured, and
+    /// `-bundled` for those that come with tidegate.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub band: BTreeMap<String, Band>,
+    /// By class.
+    pub class: BTreeMap<Class, Efficiency>,
+    /// What a fit gives that has not seen a device, by the device's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub without: BTreeMap<String, Without>,
+}
+
+/// How far forecasts are off.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Band {
+    /// Half of them are off by no more than that share.
+    pub half: f64,
+    /// Nine of ten are.
+    pub nine_of_ten: f64,
+    /// How many they are.
+    pub forecasts: u32,
+}
+
+/// What most arithmetic of an iteration is, by which forecasts are more or less certain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// Matrix products of 32 bits.
+    Products,
+    /// Convolutions of 32 bits, for which libraries choose among algorithms.
+    Convolutions,
+    /// On matrix units.
+    MatrixUnits,
+}
+
+impl Arithmetic {
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Products, Self::Convolutions, Self::MatrixUnits];
+
+    /// That of some works.
+    pub fn of<'a>(works: impl Iterator<Item = &'a Work>) -> Self {
+        let mut flops = [0.0; 3];
+        for work in works {
+            let kind = match (work.units, work.kind) {
+                (Units::Vectors, OpKind::Convolution) => Self::Convolutions,
+                (Units::Vectors, _) => Self::Products,
+                _ => Self::MatrixUnits,
+            };
+            flops[kind as usize] += work.flops as f64;
+        }
+        let most = Self::ALL.into_iter().rev();
+        most.max_by(|a, b| flops[*a as usize].total_cmp(&flops[*b as usize]))
+            .unwrap_or(Self::Products)
+    }
+
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        ["products", "convolutions", "matrix-units"][self as usize]
+    }
+}
+
+impl Band {
+    /// That of some relative errors; none where there are none.
+    pub fn of(errors: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut errors: Vec<f64> = errors.into_iter().map(f64::abs).collect();
+        errors.sort_by(f64::total_cmp);
+        let last = errors.len().checked_sub(1)?;
+        let at = |share: f64| {
+            let place = share * last as f64;
+            let (low, high) = (errors[place.floor() as usize], errors[place.ceil() as usize]);
+            (1e4 * (low + (high - low) * place.fract())).round() / 1e4
+        };
+        Some(Self { half: at(0.5), nine_of_ten: at(0.9), forecasts: errors.len() as u32 })
+    }
+}
+
+impl Band {
+    /// As its text, to a tenth of a per cent.
+    pub fn in_tenths(&self) -> String {
+        let (half, most) = (100.0 * self.half, 100.0 * self.nine_of_ten);
+        format!("half within {half:.1} %, nine of ten within {most:.1} %")
+    }
+}
+
+impl std::fmt::Display for Band {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (half, most) = (100.0 * self.half, 100.0 * self.nine_of_ten);
+        write!(f, "half of such forecasts within {half:.0} %, nine of ten within {most:.0} %")
+    }
+}
+
+/// The figures of a fit that has not seen a device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "the fields are those of Efficiencies")]
+pub struct Without {
+    pub launch_ns: u64,
+    pub dispatch_ns: u64,
+    pub half_depth: f64,
+    pub convolution_half_depth: f64,
+    pub unit_half_depth: f64,
+    pub waves: f64,
+    pub sides: f64,
+    pub cached: f64,
+    /// Shares of operations and of bandwidth, and launches.
+    pub class: BTreeMap<Class, [f64; 3]>,
+}
+
+impl Efficiency {
+    fn shares(&self) -> [f64; 3] {
+        [self.compute, self.bandwidth, self.kernels]
+    }
 }
 
 impl Efficiencies {
     /// Those that come with tidegate.
     pub fn bundled() -> Self {
-        let text = include_str!("../efficiencies.toml");
-        Self::from_toml(text).expect("a test reads the bundled efficiencies")
+        static BUNDLED: LazyLock<Efficiencies> = LazyLock::new(|| {
+            let text = include_str!("../efficiencies.toml");
+            Efficiencies::from_toml(text).expect("a test reads the bundled efficiencies")
+        });
+        BUNDLED.clone()
+    }
+
+    /// Those that `tidegate fit` makes of the recordings at hand, which forecasts are made with. Modelled traces
+    /// keep [`Self::bundled`], as these are not clearly better for convolutions on a device that they have
+    /// not seen.
+    pub fn fitted() -> Self {
+        static FITTED: LazyLock<Efficiencies> = LazyLock::new(|| {
+            let text = include_str!("../fitted-efficiencies.toml");
+            Efficiencies::from_toml(text).expect("a test reads the fitted efficiencies")
+        });
+        FITTED.clone()
     }
 
     /// Reads what [`Self::to_toml`] wrote.
@@ -64,70 +215,219 @@ impl Efficiencies {
             Ok(read) => read,
             Err(error) => return wrong(error.to_string()),
         };
-        let names: Vec<String> = Class::all().into_iter().map(Class::name).collect();
-        if let Some(missing) = names.iter().find(|name| !read.class.contains_key(*name)) {
+        if let Some(missing) = Class::all().iter().find(|class| !read.class.contains_key(class)) {
+            let missing = missing.name();
             return wrong(format!("there is no [class.{missing}]: every class needs figures"));
         }
-        if let Some(unknown) = read.class.keys().find(|name| !names.contains(name)) {
-            return wrong(format!("[class.{unknown}] is no class of ops: delete it"));
-        }
-        for (name, efficiency) in &read.class {
+        for (class, efficiency) in &read.class {
             let good = |share: f64| share > 0.0 && share <= 4.0;
-            if !good(efficiency.compute) || !good(efficiency.bandwidth) {
-                return wrong(format!("[class.{name}]: shares are over 0 and at most 4"));
+            let kernels = (0.0..=100.0).contains(&efficiency.kernels);
+            if !good(efficiency.compute) || !good(efficiency.bandwidth) || !kernels {
+                let class = class.name();
+                return wrong(format!(
+                    "[class.{class}]: shares are over 0 and at most 4, kernels at most 100"
+                ));
             }
         }
-        if !(0.0..=1e4).contains(&read.half_depth) || read.launch_ns > 1_000_000_000 {
-            return wrong("half_depth is from 0 to 10000, launch_ns at most a second".to_string());
+        if !(0.0..=0.9).contains(&read.cached) {
+            return wrong("cached is from 0 to 0.9".to_string());
+        }
+        let exponents = [read.waves, read.sides];
+        let depths = [read.half_depth, read.convolution_half_depth, read.unit_half_depth];
+        if depths.iter().any(|depth| !(0.0..=1e4).contains(depth))
+            || exponents.iter().any(|exponent| !(0.0..=4.0).contains(exponent))
+            || read.launch_ns.max(read.dispatch_ns) > 1_000_000_000
+        {
+            return wrong(
+                "half_depth is from 0 to 10000, waves and sides from 0 to 4, launch_ns and dispatch_ns at \
+                 most a second"
+                    .to_string(),
+            );
         }
         Ok(read)
     }
 
     /// As a TOML text.
     pub fn to_toml(&self) -> String {
-        let mut text = format!(
+        let mut text = String::from(
             "# What share of a device's peak figures each class of ops reaches. Written by\n\
-             # `tidegate fit`, which fits the classes that recordings have.\n\
-             launch_ns = {}\nhalf_depth = {}\nrecordings = [\n",
-            self.launch_ns, self.half_depth
+             # `tidegate fit`, which fits the classes that recordings have.\n",
         );
+        let globals = |of: &Self| {
+            format!(
+                "launch_ns = {}\ndispatch_ns = {}\nhalf_depth = {}\n\
+                 convolution_half_depth = {}\nunit_half_depth = {}\nwaves = {}\nsides = {}\n\
+                 cached = {}\n",
+                of.launch_ns,
+                of.dispatch_ns,
+                of.half_depth,
+                of.convolution_half_depth,
+                of.unit_half_depth,
+                of.waves,
+                of.sides,
+                of.cached
+            )
+        };
+        text += &globals(self);
+        text += "recordings = [\n";
         for recording in &self.recordings {
             text += &format!("    {},\n", text_of(recording));
         }
         text += "]\n";
-        for class in Class::all().into_iter().map(Class::name) {
-            if let Some(Efficiency { compute, bandwidth, source }) = self.class.get(&class) {
+        for (name, Band { half, nine_of_ten, forecasts }) in &self.band {
+            text += &format!(
+                "\n[band.{name}]\nhalf = {half:?}\nnine_of_ten = {nine_of_ten:?}\n\
+                 forecasts = {forecasts}\n"
+            );
+        }
+        for class in Class::all() {
+            if let Some(Efficiency { compute, bandwidth, kernels, source }) = self.class.get(&class)
+            {
+                let class = class.name();
                 text += &format!(
-                    "\n[class.{class}]\ncompute = {compute}\nbandwidth = {bandwidth}\n\
-                     source = {}\n",
+                    "\n[class.{class}]\ncompute = {compute:?}\nbandwidth = {bandwidth:?}\n\
+                     kernels = {kernels:?}\nsource = {}\n",
                     text_of(source)
                 );
+            }
+        }
+        for device in self.without.keys() {
+            let of = self.without(device);
+            text += &format!("\n[without.{}]\n{}", text_of(device), globals(&of));
+            for class in Class::all() {
+                let Efficiency { compute, bandwidth, kernels, .. } = &of.class[&class];
+                let class = class.name();
+                text += &format!("class.{class} = [{compute:?}, {bandwidth:?}, {kernels:?}]\n");
             }
         }
         text
     }
 
-    /// Seconds that the arithmetic and the memory traffic of an op take, without its launch.
-    pub(crate) fn roofline_secs(&self, work: &Work, device: &DeviceCompute) -> (f64, f64) {
+    /// What a fit gives that has not seen a device; what it has not seen anyway, these.
+    pub fn without(&self, device: &str) -> Self {
+        let mut of = Self { without: BTreeMap::new(), ..self.clone() };
+        if let Some(fit) = self.without.get(device) {
+            (of.launch_ns, of.dispatch_ns) = (fit.launch_ns, fit.dispatch_ns);
+            (of.half_depth, of.waves, of.sides) = (fit.half_depth, fit.waves, fit.sides);
+            (of.unit_half_depth, of.cached) = (fit.unit_half_depth, fit.cached);
+            of.convolution_half_depth = fit.convolution_half_depth;
+            for (name, efficiency) in &mut of.class {
+                if let Some([compute, bandwidth, kernels]) = fit.class.get(name) {
+                    (efficiency.compute, efficiency.bandwidth) = (*compute, *bandwidth);
+                    efficiency.kernels = *kernels;
+                }
+            }
+        }
+        of
+    }
+
+    /// Keeps what a fit gives that has not seen a device.
+    pub fn keep_without(&mut self, device: &str, fit: &Self) {
+        let class = fit.class.iter();
+        let class = class.map(|(class, of)| (*class, of.shares())).collect();
+        let Self { launch_ns, dispatch_ns, half_depth, unit_half_depth, .. } = *fit;
+        let Self { convolution_half_depth, waves, sides, cached, .. } = *fit;
+        let without = Without {
+            launch_ns,
+            dispatch_ns,
+            half_depth,
+            convolution_half_depth,
+            unit_half_depth,
+            waves,
+            sides,
+            cached,
+            class,
+        };
+        self.without.insert(device.to_string(), without);
+    }
+
+    /// How far forecasts for a device are off, where that is known.
+    pub fn band_for(&self, device: &DeviceCompute, of: Arithmetic) -> Option<Band> {
+        let measured = device.f32_products.is_some() && device.elementwise.is_some();
+        let with = self.band.get(&format!("{}-measured", of.name())).filter(|_| measured);
+        with.or(self.band.get(of.name())).copied()
+    }
+
+    /// What of a device's arithmetic units a product keeps busy: a short sum leaves them waiting for
+    /// operands, a narrow result leaves tiles unfilled, and the last wave of tiles leaves
+    /// multiprocessors idle. Long sums may be cut to make more tiles, each a shorter sum.
+    fn busy(&self, work: &Work, device: &DeviceCompute) -> f64 {
+        let Some(ProductExtents { count, rows, columns, depth }) = work.product else { return 1.0 };
+        if work.kind == OpKind::Convolution {
+            return depth as f64 / (depth as f64 + self.convolution_half_depth);
+        }
+        let half_depth = match work.units {
+            Units::Vectors => self.half_depth,
+            _ => self.unit_half_depth,
+        };
+        const TILE: u64 = 128;
+        let narrow = rows.min(columns).clamp(1, TILE) as f64 / TILE as f64;
+        let tiles = count as f64 * rows.div_ceil(TILE) as f64 * columns.div_ceil(TILE) as f64;
+        let share = |cuts: f64| {
+            let terms = depth as f64 / cuts;
+            let filled = match device.multiprocessors {
+                Some(count) => {
+                    let waves = cuts * tiles / f64::from(count.max(1));
+                    (waves / waves.ceil()).powf(self.waves)
+                }
+                None => 1.0,
+            };
+            filled * terms / (terms + half_depth)
+        };
+        let cuts = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0].map(share);
+        cuts.into_iter().fold(f64::MIN_POSITIVE, f64::max) * narrow.powf(self.sides)
+    }
+
+    pub(crate) fn share_of(&self, class: Class) -> [f64; 3] {
         // Every class is there, as reading makes sure.
-        let Some(Efficiency { compute, bandwidth, .. }) = self.class.get(&work.class.name()) else {
-            return (0.0, 0.0);
+        self.class.get(&class).map_or([1.0; 3], Efficiency::shares)
+    }
+
+    /// The device's memory, as fast as shares are of.
+    fn memory(&self, device: &DeviceCompute) -> f64 {
+        let elementwise = self.share_of(Class::Elementwise(Pass::Forward))[1];
+        let reached = device.elementwise.map(|reached| reached.0 as f64 / elementwise);
+        reached.unwrap_or(device.memory_bandwidth.0 as f64)
+    }
+
+    /// Seconds that the arithmetic and the memory traffic of an op take, without its launch and what
+    /// runs beside.
+    pub(crate) fn roofline_secs(&self, work: &Work, device: &DeviceCompute) -> (f64, f64) {
+        let [compute, bandwidth, _] = self.share_of(work.class);
+        let peak = match (work.units, device.f32_products) {
+            (Units::Half, _) => device.f16_flops as f64,
+            (Units::Tf32, _) => device.tf32_flops.unwrap_or(device.f32_flops) as f64,
+            (Units::Vectors, None) => device.f32_flops as f64,
+            (Units::Vectors, Some(reached)) => reached as f64 / self.share_of(Class::Matrix)[0],
         };
-        let peak = if work.matrix_units { device.f16_flops } else { device.f32_flops } as f64;
-        let busy = match work.depth {
-            0 => 1.0,
-            depth => depth as f64 / (depth as f64 + self.half_depth),
-        };
+        let busy = self.busy(work, device);
         let arithmetic = work.flops as f64 / (compute * busy * peak);
-        (arithmetic, work.bytes as f64 / (bandwidth * device.memory_bandwidth.0 as f64))
+        // What the op before has left in the cache is not fetched, and what the next takes not written.
+        let cache = device.l2_cache.map_or(0.0, |cache| cache.0 as f64);
+        let bytes = work.bytes as f64;
+        let bytes = bytes - self.cached * bytes.min(cache);
+        (arithmetic, bytes / (bandwidth * self.memory(device)))
+    }
+
+    /// Seconds of what runs beside, and of a launch.
+    pub(crate) fn beside_secs(&self, work: &Work, device: &DeviceCompute) -> (f64, f64) {
+        let elementwise = self.share_of(Class::Elementwise(Pass::Forward))[1];
+        let beside = work.beside as f64 / (elementwise * self.memory(device));
+        // A view is no kernel; it costs the host a little, the device nothing.
+        let launch = if work.class == Class::View { 0 } else { self.launch_ns };
+        (beside, launch as f64 * 1e-9)
+    }
+
+    /// Seconds of an op.
+    pub(crate) fn secs(&self, work: &Work, device: &DeviceCompute) -> f64 {
+        let (arithmetic, movement) = self.roofline_secs(work, device);
+        let (beside, launch) = self.beside_secs(work, device);
+        arithmetic.max(movement) + beside + launch * self.share_of(work.class)[2]
     }
 
     pub(crate) fn time(&self, work: &Work, device: &DeviceCompute) -> Nanos {
-        let (arithmetic, movement) = self.roofline_secs(work, device);
-        // A view is no kernel; it costs the host a little, the device nothing.
-        let launch = if work.class == Class::View { 0 } else { self.launch_ns };
         // A time beyond the range of `u64` becomes its end, which no trace may hold.
-        Nanos(launch.saturating_add((arithmetic.max(movement) * 1e9).round() as u64))
+        Nanos((self.secs(work, device) * 1e9).round() as u64)
     }
 }
 
@@ -193,7 +493,7 @@ pub fn modelled_trace_of<K>(
 
 fn notes(network: &Network, ops: &[Op], works: &[Work], by: &Efficiencies) -> Vec<String> {
     let assumed = |work: &Work| {
-        let efficiency = by.class.get(&work.class.name());
+        let efficiency = by.class.get(&work.class);
         efficiency.is_some_and(|efficiency| efficiency.source.starts_with("assumed"))
     };
     let time = |ops: &mut dyn Iterator<Item = &Op>| ops.map(|op| op.duration).sum::<Nanos>();

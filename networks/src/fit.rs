@@ -6,9 +6,10 @@ use schema::{Compute as DeviceCompute, Machine, Nanos, Op, OpKind, Phase, Trace}
 
 use super::class::Class;
 use super::conventions::Conventions;
-use super::efficiency::{Efficiencies, Efficiency};
+use super::descent::fit_timed;
+use super::efficiency::Efficiencies;
 use super::layer::Network;
-use super::work::Work;
+use super::work::{ProductExtents, Units, Work};
 
 /// A recording, and what it is a recording of.
 #[derive(Debug, Clone, Copy)]
@@ -65,47 +66,61 @@ impl std::fmt::Display for Residual {
     }
 }
 
-/// A recorded op, and the modelled ops that do the same.
-struct Pair {
-    works: Vec<Work>,
-    recorded: Nanos,
-    device: DeviceCompute,
-    /// So that a recording with many ops counts no more than one with few.
-    weight: f64,
+/// Recorded time of ops, and what they are modelled by.
+#[derive(Debug, Clone)]
+pub struct Timed {
+    /// What was done, and how often.
+    pub works: Vec<(Work, u32)>,
+    /// Ops that the host launched for it, where it did not wait for each.
+    pub dispatched: u32,
+    /// What it took.
+    pub recorded: Nanos,
+    /// What it ran on.
+    pub device: DeviceCompute,
+    /// Which recording it is of: each counts alike.
+    pub recording: usize,
+}
+
+impl Timed {
+    fn one(works: Vec<Work>, recorded: Nanos, device: &DeviceCompute) -> Self {
+        let works = works.into_iter().map(|work| (work, 1)).collect();
+        Self { works, dispatched: 0, recorded, device: device.clone(), recording: 0 }
+    }
+
+    /// What the model says.
+    pub fn modelled(&self, by: &Efficiencies) -> Nanos {
+        let time = |(work, count): &(Work, u32)| by.secs(work, &self.device) * f64::from(*count);
+        let device: f64 = self.works.iter().map(time).sum();
+        let host = f64::from(self.dispatched) * by.dispatch_ns as f64 * 1e-9;
+        Nanos((device.max(host) * 1e9).round() as u64)
+    }
 }
 
 /// Fits efficiencies so that, over all samples, the sum of |ln(modelled / recorded)| is small,
 /// each op weighted by the root of its time and each recording alike. Classes that no sample has
 /// keep what `from` says.
 pub fn fit_efficiencies(samples: &[Sample<'_>], from: &Efficiencies) -> Fit {
-    let mut pairs = Vec::new();
-    for sample in samples {
-        let mut own = paired(sample);
-        let total: f64 = own.iter().map(|pair| pair.weight).sum();
-        own.iter_mut().for_each(|pair| pair.weight /= total);
-        pairs.extend(own);
-    }
-    let depths = [0.0, 8.0, 16.0, 24.0, 32.0, 48.0, 64.0, 96.0];
-    let fits = depths.map(|half_depth| {
-        let mut fitted = Efficiencies { half_depth, ..from.clone() };
-        // A recorded op may stand for ops of two classes, which so depend on each other.
-        for _ in 0..4 {
-            for class in Class::all() {
-                fit_class(class, &pairs, &mut fitted);
-            }
-        }
-        (cost(pairs.iter(), &fitted), fitted)
-    });
-    let best = fits.into_iter().min_by(|(a, _), (b, _)| a.total_cmp(b));
-    let mut efficiencies = best.map_or_else(|| from.clone(), |(_, fitted)| fitted);
-    name_sources(samples, &pairs, &mut efficiencies);
+    let timed: Vec<Timed> = (samples.iter().enumerate())
+        .flat_map(|(recording, sample)| {
+            timed_ops(sample).into_iter().map(move |timed| Timed { recording, ..timed })
+        })
+        .collect();
+    let mut efficiencies = fit_timed(&timed, from);
+    efficiencies.recordings = samples.iter().map(Sample::title).collect();
     let residuals = samples.iter().map(|sample| residual(sample, &efficiencies)).collect();
     Fit { efficiencies, residuals }
 }
 
+impl Sample<'_> {
+    /// What was recorded, and on what.
+    pub fn title(&self) -> String {
+        format!("{} on {}", self.recorded.title(), self.machine.device.name)
+    }
+}
+
 /// How far modelled times are from a recording.
 pub fn residual(sample: &Sample<'_>, efficiencies: &Efficiencies) -> Residual {
-    let pairs = paired(sample);
+    let pairs = timed_ops(sample);
     let times: Vec<(Nanos, Nanos)> =
         pairs.iter().map(|pair| (pair.recorded, pair.modelled(efficiencies))).collect();
     let error = |(recorded, modelled): &(Nanos, Nanos)| {
@@ -123,80 +138,12 @@ pub fn residual(sample: &Sample<'_>, efficiencies: &Efficiencies) -> Residual {
     }
 }
 
-impl Pair {
-    fn modelled(&self, efficiencies: &Efficiencies) -> Nanos {
-        self.works.iter().map(|work| efficiencies.time(work, &self.device)).sum()
-    }
-
-    fn cost(&self, efficiencies: &Efficiencies) -> f64 {
-        let modelled = self.modelled(efficiencies).0.max(1) as f64;
-        self.weight * (modelled / self.recorded.0.max(1) as f64).ln().abs()
-    }
-}
-
-fn cost<'a>(pairs: impl Iterator<Item = &'a Pair>, efficiencies: &Efficiencies) -> f64 {
-    pairs.map(|pair| pair.cost(efficiencies)).sum()
-}
-
-/// Tries shares in steps of a twelfth, keeping those that fit best and, where several fit as
-/// well, the ones nearest to what was there.
-fn fit_class(class: Class, pairs: &[Pair], fitted: &mut Efficiencies) {
-    let name = class.name();
-    let own: Vec<&Pair> =
-        pairs.iter().filter(|pair| pair.works.iter().any(|work| work.class == class)).collect();
-    let Some(was) = fitted.class.get(&name).cloned() else { return };
-    if own.is_empty() || class == Class::View {
-        return;
-    }
-    let steps: Vec<f64> =
-        (0..48).map(|step| (20.0 * 1.09_f64.powi(step)).round() / 1000.0).collect();
-    // What is no product is bound by memory. A product of matrices that is bound by memory is one
-    // with a vector, which no recording has: those in recordings that seem so are just small.
-    let product = own.iter().flat_map(|pair| &pair.works).any(|work| work.depth > 0);
-    let computes = if product { steps.clone() } else { vec![was.compute] };
-    let bandwidths = if class == Class::Matrix { vec![was.bandwidth] } else { steps };
-    let mut best = (f64::INFINITY, was.clone());
-    for compute in computes {
-        for bandwidth in bandwidths.iter().copied().filter(|share| *share <= 1.0) {
-            let far = (compute / was.compute).ln().abs() + (bandwidth / was.bandwidth).ln().abs();
-            let candidate = Efficiency { compute, bandwidth, source: was.source.clone() };
-            fitted.class.insert(name.clone(), candidate.clone());
-            let cost = cost(own.iter().copied(), fitted) + 1e-4 * far;
-            if cost < best.0 {
-                best = (cost, candidate);
-            }
-        }
-    }
-    fitted.class.insert(name, best.1);
-}
-
-/// Says of each class that was fitted how many ops it was fitted on, and what on.
-fn name_sources(samples: &[Sample<'_>], pairs: &[Pair], fitted: &mut Efficiencies) {
-    fitted.recordings = (samples.iter())
-        .map(|sample| format!("{} on {}", sample.recorded.title(), sample.machine.device.name))
-        .collect();
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for work in pairs.iter().flat_map(|pair| &pair.works).filter(|work| work.class != Class::View) {
-        *counts.entry(work.class.name()).or_default() += 1;
-    }
-    for (class, efficiency) in &mut fitted.class {
-        if let Some(count) = counts.get(class) {
-            efficiency.source = format!("fitted on {count} ops of the recordings");
-        }
-    }
-}
-
 /// Finds for recorded ops the modelled ones. Ops of one kind and phase come in one order in both;
 /// where the recording has one op for the two backward ops of a layer, both stand for it. Kinds
 /// that the recording has more or fewer of (additions of gradients, say) are left out.
-fn paired(sample: &Sample<'_>) -> Vec<Pair> {
+pub fn timed_ops(sample: &Sample<'_>) -> Vec<Timed> {
     let device = &sample.machine.device.compute;
-    let pair = |op: &Op, works| Pair {
-        works,
-        recorded: op.duration,
-        device: device.clone(),
-        weight: (op.duration.0 as f64).sqrt(),
-    };
+    let pair = |op: &Op, works| Timed::one(works, op.duration, device);
     // The loss is one op here, and several or none in recordings.
     let compared = |op: &&Op| op.duration.0 > 0 && op.kind != OpKind::Loss;
     let recorded_ops = || sample.recorded.ops.iter().filter(compared);
@@ -256,12 +203,11 @@ fn product_from_sizes(trace: &Trace, op: &Op) -> Option<Work> {
     let (a, b, c) = (size(a), size(b), size(c));
     let volume = (a * b * c).sqrt();
     let plain = op.name == "mm" || op.name.ends_with("::mm");
-    (plain && c > 0.0).then(|| Work {
-        kind: OpKind::MatrixProduct,
-        class: Class::Matrix,
-        flops: (2.0 * volume) as u64,
-        bytes: (4.0 * (a + b + c)) as u64,
-        depth: (volume / c) as u64,
-        matrix_units: false,
+    (plain && c > 0.0).then(|| {
+        let (kind, class) = (OpKind::MatrixProduct, Class::Matrix);
+        let work = Work::new(kind, class, (2.0 * volume) as u64, (4.0 * (a + b + c)) as u64);
+        let [rows, depth, columns] =
+            [volume / b, volume / c, volume / a].map(|extent| extent as u64);
+        work.of_product(ProductExtents { count: 1, rows, columns, depth }, Units::Vectors)
     })
 }

@@ -8,13 +8,16 @@
 //! roofline; the runtime gives them kernels.
 
 mod accumulate;
+mod aten;
 mod builder;
 mod class;
 mod conventions;
+mod descent;
 mod efficiency;
 mod error;
 mod families;
 mod fit;
+mod functions;
 mod gradients;
 mod initial;
 pub mod layer;
@@ -30,12 +33,20 @@ mod test_machine;
 mod toml_file;
 mod work;
 
+/// The list of recordings that the efficiencies that come with tidegate are fitted on.
+pub const SAMPLES: &str = include_str!("../efficiency-samples.toml");
+
+pub use aten::{Call, Operand};
 pub use builder::{Builder, Built};
 pub use class::{Class, Pass};
 pub use conventions::Conventions;
-pub use efficiency::{Efficiencies, Efficiency, modelled_trace, modelled_trace_of};
+pub use descent::fit_timed;
+pub use efficiency::{
+    Arithmetic, Band, Efficiencies, Efficiency, modelled_trace, modelled_trace_of,
+};
 pub use error::{LayerProblem, NetworkError};
-pub use fit::{Fit, Residual, Sample, fit_efficiencies, residual};
+pub use fit::{Fit, Residual, Sample, Timed, fit_efficiencies, residual, timed_ops};
+pub use functions::{Function, Passes};
 pub use initial::Initial;
 pub use layer::{LayerId, Network, Window};
 pub use lower::{Lowered, SEED_CELLS};
@@ -45,4 +56,4 @@ pub use schema::{Activation, Extents, Lora, NetworkOptions, Optimizer};
 pub use sparsity::sparsity;
 pub use tape::{Measured, Op, Part, Step, Tape, Tensor};
 pub use toml_file::network_from_toml;
-pub use work::Work;
+pub use work::{ProductExtents, Units, Work};

@@ -4,7 +4,7 @@ use schema::{Dtype, OpKind};
 
 use super::class::{Class, Pass};
 use super::conventions::Conventions;
-use super::layer::{Compute, Network, elements};
+use super::layer::{self, Compute, Network, elements};
 use super::options::{Activation, Optimizer};
 use super::tape::Part;
 
@@ -19,25 +19,63 @@ pub struct Work {
     pub flops: u64,
     /// Bytes that its kernels read and write.
     pub bytes: u64,
-    /// For products: over how many terms each result is summed. 0 elsewhere.
+    /// Of kernels that run after it and are part of the same op: the sum that is a bias's gradient.
+    pub beside: u64,
+    /// For products: their sizes.
+    pub product: Option<ProductExtents>,
+    /// Which units do the arithmetic.
+    pub units: Units,
+}
+
+/// Which units of a device do arithmetic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Units {
+    /// Those for 32-bit floats.
+    #[default]
+    Vectors,
+    /// Matrix units that take 32-bit floats with the mantissa cut to 10 bits.
+    Tf32,
+    /// Matrix units for 16-bit floats.
+    Half,
+}
+
+/// So many products of matrices of `rows` x `depth` and `depth` x `columns`. A convolution is one:
+/// rows are samples and positions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ProductExtents {
+    /// How many products of this size: the groups of a convolution, the heads of an attention.
+    pub count: u64,
+    /// Rows of the result.
+    pub rows: u64,
+    /// Columns of the result.
+    pub columns: u64,
+    /// Over how many terms each result is summed.
     pub depth: u64,
-    /// Whether matrix units for 16-bit floats can do it.
-    pub matrix_units: bool,
 }
 
 /// A multiplication and an addition.
 const MULTIPLY_ADD: u64 = 2;
 
 impl Work {
-    fn new(kind: OpKind, class: Class, flops: u64, bytes: u64) -> Self {
-        Self { kind, class, flops, bytes, depth: 0, matrix_units: false }
+    pub(crate) fn new(kind: OpKind, class: Class, flops: u64, bytes: u64) -> Self {
+        Self { kind, class, flops, bytes, beside: 0, product: None, units: Units::Vectors }
     }
 
-    fn of_product(mut self, network: &Network, depth: u64) -> Self {
-        (self.depth, self.matrix_units) = (depth, network.dtype != Dtype::F32);
-        if self.matrix_units && !matches!(self.class, Class::Attention(_) | Class::Depthwise(_)) {
-            self.class = Class::Matrix16;
-        }
+    /// The same as a product of these sizes on these units.
+    pub(crate) fn of_product(mut self, extents: ProductExtents, units: Units) -> Self {
+        self.units = units;
+        // Channels of their own are no products of matrices.
+        let small = matches!(self.class, Class::Depthwise(_) | Class::Grouped(_));
+        self.product = Some(extents).filter(|_| !small);
+        self.class = match (units, self.class) {
+            (Units::Vectors, class) | (_, class @ (Class::Depthwise(_) | Class::Grouped(_))) => {
+                class
+            }
+            (Units::Half, Class::Matrix) => Class::Matrix16,
+            (Units::Tf32, Class::Matrix) => Class::MatrixTf32,
+            (Units::Half, _) => Class::Convolution16,
+            (Units::Tf32, _) => Class::ConvolutionTf32,
+        };
         self
     }
 }
@@ -88,16 +126,47 @@ pub(crate) fn depth(network: &Network, id: usize) -> u64 {
     }
 }
 
-/// The same of a backward product: the gradient of an input is summed over the outputs, that of
-/// the weights over so many samples and positions that it is the inputs which limit it.
-fn backward_depth(network: &Network, id: usize, pass: Pass) -> u64 {
+/// The sizes of a layer's product, or of the one that makes a gradient of it.
+fn extents(network: &Network, id: usize, part: Part) -> ProductExtents {
     let layer = &network.layers[id];
-    match (&layer.compute, pass) {
-        (Compute::Convolution { window, groups }, Pass::Input) => {
-            (layer.shape[1] / groups).saturating_mul(window.volume())
+    let shape = &layer.shape;
+    let input = &network.layers[layer.inputs[0].0].shape;
+    let depth = depth(network, id);
+    let (count, columns, back) = match &layer.compute {
+        // The gradient of the input has as many rows as the input has positions.
+        Compute::Convolution { window, groups } => {
+            let columns = shape[1] / groups;
+            let positions = elements(input) / input[1].max(1);
+            let depth = columns.saturating_mul(window.volume());
+            let input = ProductExtents {
+                count: *groups,
+                rows: positions,
+                columns: input[1] / groups,
+                depth,
+            };
+            (*groups, columns, Some(input))
         }
-        (Compute::Linear, Pass::Input) => layer.shape.last().copied().unwrap_or(1),
-        _ => depth(network, id),
+        Compute::MatrixProduct { product: of, .. } => {
+            let columns = match of {
+                layer::Product::Mix { width } => *width,
+                _ => shape.last().copied().unwrap_or(1),
+            };
+            let rows = match of {
+                layer::Product::Mix { .. } => shape[1],
+                _ => shape[shape.len().saturating_sub(2)],
+            };
+            (elements(shape) / rows.saturating_mul(columns).max(1), columns, None)
+        }
+        _ => (1, shape.last().copied().unwrap_or(1), None),
+    };
+    let rows = elements(shape) / count.saturating_mul(columns).max(1);
+    let forward = ProductExtents { count, rows, columns, depth };
+    match part {
+        Part::Weights | Part::Right => ProductExtents { rows: depth, depth: rows, ..forward },
+        Part::Input | Part::Left => {
+            back.unwrap_or(ProductExtents { columns: depth, depth: columns, ..forward })
+        }
+        _ => forward,
     }
 }
 
@@ -112,12 +181,8 @@ fn convolution_class(network: &Network, id: usize, pass: Pass) -> Class {
     match &layer.compute {
         Compute::Convolution { window, groups } => {
             let per_group = network.layers[layer.inputs[0].0].shape[1] / groups;
-            match (groups, per_group, window.volume()) {
-                (1, _, 1) => Class::Pointwise(pass),
-                (1, ..) => Class::Window(pass),
-                (_, 1, _) => Class::Depthwise(pass),
-                _ => Class::Grouped(pass),
-            }
+            let square = window.kernel == [3, 3] && window.stride == [1, 1];
+            Class::of_convolution(*groups, per_group, window.volume(), square, pass)
         }
         _ => Class::Matrix,
     }
@@ -157,6 +222,10 @@ pub(crate) struct Costs<'a> {
 }
 
 impl Costs<'_> {
+    fn units(&self) -> Units {
+        if self.network.dtype == Dtype::F32 { Units::Vectors } else { Units::Half }
+    }
+
     /// The work of a layer's own op.
     pub fn forward(&self, id: usize) -> Work {
         let network = self.network;
@@ -173,17 +242,17 @@ impl Costs<'_> {
                 let class = convolution_class(network, id, pass);
                 let flops = product_flops(network, id);
                 work(OpKind::Convolution, class, flops, bytes)
-                    .of_product(network, depth(network, id))
+                    .of_product(extents(network, id, Part::Forward), self.units())
             }
             Compute::Linear | Compute::MatrixProduct { .. } => {
                 let flops = product_flops(network, id);
                 let product = work(OpKind::MatrixProduct, Class::Matrix, flops, bytes);
-                product.of_product(network, depth(network, id))
+                product.of_product(extents(network, id, Part::Forward), self.units())
             }
             // Statistics in a pass of their own.
             Compute::BatchNorm => work(
                 OpKind::Normalisation,
-                Class::BatchNorm(pass),
+                Class::batch_norm(sizes.width, pass),
                 per_output(8),
                 sizes.bytes(1, 2),
             ),
@@ -210,18 +279,20 @@ impl Costs<'_> {
             }
             Compute::Dropout { .. } => work(
                 OpKind::Dropout,
-                Class::Elementwise(pass),
+                Class::Dropout(pass),
                 per_output(2),
                 bytes.saturating_add(self.mask(output)),
             ),
             Compute::Add | Compute::Multiply | Compute::Fixed(_) => {
                 work(OpKind::Elementwise, Class::Elementwise(pass), output, bytes)
             }
-            Compute::Softmax => work(OpKind::Softmax, Class::Softmax, per_output(8), bytes),
-            Compute::Attention { width, .. } => {
+            Compute::Softmax => work(OpKind::Softmax, Class::Softmax(pass), per_output(8), bytes),
+            Compute::Attention { .. } => {
                 let flops = attention_flops(network, id);
-                work(OpKind::Attention, Class::Attention(pass), flops, bytes)
-                    .of_product(network, *width)
+                Work {
+                    units: self.units(),
+                    ..work(OpKind::Attention, Class::Attention(pass), flops, bytes)
+                }
             }
             // Of the table only the rows that are looked up.
             Compute::Embedding => {
@@ -251,19 +322,23 @@ impl Costs<'_> {
         let layer = &network.layers[id];
         let sizes = Sizes::of(network, id);
         let forward = self.forward(id);
-        let mut work = Work { depth: 0, ..forward };
+        let mut work = Work { product: None, ..forward };
         // Gradients and values of the output, and of the inputs, that are read and written.
         let moved = |outputs, inputs| sizes.bytes(outputs, inputs);
         match &layer.compute {
             Compute::Convolution { .. } | Compute::Linear | Compute::MatrixProduct { .. } => {
                 let class = convolution_class(network, id, pass);
-                let depth = backward_depth(network, id, pass);
-                return Work { class, ..work }.of_product(network, depth);
+                // A bias's gradient is the sum of the output's over all rows.
+                let bias = pass == Pass::Parameters && layer.parameters.len() > 1;
+                let beside = if bias { moved(1, 0) } else { 0 };
+                return Work { class, beside, ..work }
+                    .of_product(extents(network, id, part), self.units());
             }
             Compute::BatchNorm => {
-                (work.class, work.bytes) = (Class::BatchNorm(pass), moved(2, 3));
+                (work.class, work.bytes) = (Class::batch_norm(sizes.width, pass), moved(2, 3));
             }
-            Compute::RowNorm => (work.class, work.bytes) = (Class::RowNorm(pass), moved(1, 2)),
+            // Twice through both: for the input, and for the parameters.
+            Compute::RowNorm => (work.class, work.bytes) = (Class::RowNorm(pass), moved(2, 3)),
             Compute::MaxPool(_) => {
                 let indices = sizes.output.saturating_mul(by.index.bytes());
                 let kept = by.keeps_positions(&network.options);
@@ -274,12 +349,11 @@ impl Costs<'_> {
             Compute::AveragePool(_) => work.class = Class::AveragePool(pass),
             Compute::AdaptivePool => work.class = adaptive_class(&layer.shape, pass),
             Compute::Upsample => work.class = Class::Upsample(pass),
-            Compute::Attention { width, .. } => {
+            Compute::Attention { .. } => {
                 // Five products for the forward's two.
                 let flops = forward.flops.saturating_mul(5) / 2;
                 let class = Class::Attention(pass);
-                return Work { class, flops, bytes: moved(2, 2), ..work }
-                    .of_product(network, *width);
+                return Work { class, flops, bytes: moved(2, 2), ..work };
             }
             Compute::Embedding => {
                 // The gradient of a table is as large as the table, and zero where nobody looked.
@@ -297,14 +371,20 @@ impl Costs<'_> {
             Compute::Add => {
                 (work.flops, work.bytes) = (0, sizes.output.saturating_mul(2 * sizes.width));
             }
-            Compute::Activation(_)
-            | Compute::Dropout { .. }
-            | Compute::Multiply
-            | Compute::Softmax => {
+            // Gradient times output comes first, as a kernel of its own.
+            Compute::Softmax => {
+                (work.class, work.bytes) = (Class::Softmax(pass), moved(4, 2));
+            }
+            // A product for each input.
+            Compute::Multiply => work.bytes = moved(2, 2),
+            Compute::Activation(_) | Compute::Dropout { .. } => {
                 // A byte an element, in the place of a saved input or output.
                 let dropout = matches!(layer.compute, Compute::Dropout { .. });
                 let (saved, mask) = if dropout { (0, self.mask(sizes.output)) } else { (1, 0) };
                 work.bytes = moved(1 + saved, 1).saturating_add(mask);
+                if dropout {
+                    work.class = Class::Dropout(pass);
+                }
             }
             _ => {}
         }

@@ -68,7 +68,7 @@ fn both_have_the_same_layers_sizes_and_operations() {
                             order.push(name.to_string());
                         }
                         let of = (name.to_string(), op.step.part);
-                        products.insert(of, (op.work.flops, op.work.depth));
+                        products.insert(of, (op.work.flops, op.work.product));
                     }
                 }
                 (order, products)

@@ -23,6 +23,7 @@ mod json;
 mod kineto;
 mod op_kind;
 mod opgraph;
+mod recorded;
 mod reserved;
 mod snapshot;
 mod storages;
@@ -37,6 +38,7 @@ use schema::{Document, Trace};
 
 pub use error::ImportError;
 pub use figures::{Figures, Holder, Step, TimedOps};
+pub use recorded::{Beside, Recorded, RecordedOp, is_op_times, recorded};
 
 /// A kind of recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -21,7 +21,7 @@ pub use budget::Budget;
 pub use carry_over::{CarryOver, CarryOverError, Share, carry_over};
 pub use codec_models::{codec_models, host_codec_models};
 pub use error::ScenarioError;
-pub use machines::{links, machine, machine_from_toml, machine_with, machines};
+pub use machines::{links, machine, machine_from_toml, machine_of_device, machine_with, machines};
 pub use modelled_times::modelled_times;
 pub use studies::*;
 pub use traces::{trace, traces};

@@ -54,6 +54,15 @@ struct ComputeTable {
     #[serde(default, deserialize_with = "amount")]
     f16_flops: Option<Flops>,
     #[serde(default, deserialize_with = "amount")]
+    tf32_flops: Option<Flops>,
+    multiprocessors: Option<u32>,
+    #[serde(default, deserialize_with = "amount")]
+    l2_cache: Option<Bytes>,
+    #[serde(default, deserialize_with = "amount")]
+    f32_products: Option<Flops>,
+    #[serde(default, deserialize_with = "amount")]
+    elementwise: Option<BytesPerSec>,
+    #[serde(default, deserialize_with = "amount")]
     memory_bandwidth: Option<BytesPerSec>,
     codec_lane: Option<bool>,
     beside_codec: Option<f64>,
@@ -136,6 +145,11 @@ impl MachineFile {
                 compute: ComputeTable {
                     f32_flops: Some(Flops(compute.f32_flops)),
                     f16_flops: Some(Flops(compute.f16_flops)),
+                    tf32_flops: compute.tf32_flops.map(Flops),
+                    multiprocessors: compute.multiprocessors,
+                    l2_cache: compute.l2_cache,
+                    f32_products: compute.f32_products.map(Flops),
+                    elementwise: compute.elementwise,
                     memory_bandwidth: Some(compute.memory_bandwidth),
                     codec_lane: Some(compute.codec_lane),
                     beside_codec: Some(compute.beside_codec),
@@ -156,13 +170,18 @@ impl MachineFile {
     }
 
     /// Every figure of a machine by its field's name, and whether this file states it.
-    pub(crate) fn figures(&self) -> [(&'static str, bool); 13] {
+    pub(crate) fn figures(&self) -> [(&'static str, bool); 18] {
         let (device, compute, link) = (&self.device, &self.device.compute, &self.link);
         [
             ("device.memory", device.memory.is_some()),
             ("device.reserved", device.reserved.is_some()),
             ("device.compute.f32_flops", compute.f32_flops.is_some()),
             ("device.compute.f16_flops", compute.f16_flops.is_some()),
+            ("device.compute.tf32_flops", compute.tf32_flops.is_some()),
+            ("device.compute.multiprocessors", compute.multiprocessors.is_some()),
+            ("device.compute.l2_cache", compute.l2_cache.is_some()),
+            ("device.compute.f32_products", compute.f32_products.is_some()),
+            ("device.compute.elementwise", compute.elementwise.is_some()),
             ("device.compute.memory_bandwidth", compute.memory_bandwidth.is_some()),
             ("device.compute.codec_lane", compute.codec_lane.is_some()),
             ("device.compute.beside_codec", compute.beside_codec.is_some()),
@@ -202,6 +221,11 @@ impl MachineFile {
                 compute: ComputeTable {
                     f32_flops: compute.f32_flops.or(base_compute.f32_flops),
                     f16_flops: compute.f16_flops.or(base_compute.f16_flops),
+                    tf32_flops: compute.tf32_flops.or(base_compute.tf32_flops),
+                    multiprocessors: compute.multiprocessors.or(base_compute.multiprocessors),
+                    l2_cache: compute.l2_cache.or(base_compute.l2_cache),
+                    f32_products: compute.f32_products.or(base_compute.f32_products),
+                    elementwise: compute.elementwise.or(base_compute.elementwise),
                     memory_bandwidth: compute.memory_bandwidth.or(base_compute.memory_bandwidth),
                     codec_lane: compute.codec_lane.or(base_compute.codec_lane),
                     beside_codec: compute.beside_codec.or(base_compute.beside_codec),
@@ -242,6 +266,11 @@ impl MachineFile {
                     f16_flops: needed
                         .field(compute.f16_flops, "device.compute", "f16_flops", "\"112TFLOPS\"")?
                         .0,
+                    tf32_flops: compute.tf32_flops.map(|figure| figure.0),
+                    multiprocessors: compute.multiprocessors,
+                    l2_cache: compute.l2_cache,
+                    f32_products: compute.f32_products.map(|figure| figure.0),
+                    elementwise: compute.elementwise,
                     memory_bandwidth: needed.field(
                         compute.memory_bandwidth,
                         "device.compute",

@@ -74,6 +74,35 @@ pub fn machine(name: &str) -> Result<Machine, ScenarioError> {
     BUNDLED.machine(name)
 }
 
+/// The machine of a device as drivers and folders of recordings call it: `NVIDIA A100 80GB PCIe`,
+/// `Tesla_V100-PCIE-32GB`. Of machines whose name begins with a word of it the one that has most of its
+/// other words, and fewest that are not in it.
+pub fn machine_of_device(device: &str) -> Option<Machine> {
+    let words = |text: &str| -> Vec<String> {
+        let text = text.to_lowercase().replace("hbm3", "sxm");
+        let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
+        let bare = |word: &str| match word.strip_prefix("sxm") {
+            Some(_) => "sxm".to_string(),
+            None => word.to_string(),
+        };
+        words.filter(|word| !word.is_empty()).map(bare).collect()
+    };
+    let said = words(device);
+    let of = |(name, _): &&(&'static str, &str)| {
+        let own = words(name);
+        let model = if own[0] == "rtx" || own[0] == "titan" { 2 } else { 1 };
+        own.iter().take(model).all(|word| said.contains(word))
+    };
+    let fit = |(name, _): &&(&'static str, &str)| {
+        let (has, lacks) =
+            words(name).into_iter().partition::<Vec<_>, _>(|word| said.contains(word));
+        has.len() as i64 - lacks.len() as i64
+    };
+    // Of those that fit alike the first.
+    let best = BUNDLED.machines.iter().filter(of).rev().max_by_key(fit);
+    best.and_then(|(name, _)| machine(name).ok())
+}
+
 /// A machine with links and variations that come with tidegate in the place of its own: what
 /// follows the first `+` in the name of one that does.
 pub fn machine_with(machine: Machine, others: &str) -> Result<Machine, ScenarioError> {

@@ -51,6 +51,26 @@ pub struct Compute {
     pub f32_flops: u64,
     /// Peak dense operations per second of 16-bit floats, with matrix units where it has them.
     pub f16_flops: u64,
+    /// Peak dense operations per second of matrix units that take 32-bit floats (TF32); absent: it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tf32_flops: Option<u64>,
+    /// Streaming multiprocessors or compute units, over which products are spread in tiles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multiprocessors: Option<u32>,
+    /// The last level of cache before memory.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "l2_cache_bytes")]
+    pub l2_cache: Option<Bytes>,
+    /// Operations per second that a large product of 32-bit floats reaches, where that was measured or
+    /// is known to be less than others reach of their peak.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub f32_products: Option<u64>,
+    /// Bytes per second that a large element-wise op reaches, where that was measured.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        rename = "elementwise_bytes_per_sec"
+    )]
+    pub elementwise: Option<BytesPerSec>,
     /// Peak bandwidth of device memory.
     #[serde(rename = "memory_bytes_per_sec")]
     pub memory_bandwidth: BytesPerSec,
@@ -89,6 +109,13 @@ impl Document for Machine {
         }
         let compute = &self.device.compute;
         if compute.f32_flops == 0 || compute.f16_flops == 0 || compute.memory_bandwidth.0 == 0 {
+            return malformed("device.compute must have figures over 0");
+        }
+        let further = [compute.tf32_flops, compute.f32_products];
+        if further.contains(&Some(0))
+            || compute.multiprocessors == Some(0)
+            || compute.elementwise == Some(BytesPerSec(0))
+        {
             return malformed("device.compute must have figures over 0");
         }
         if !(0.1..=1.0).contains(&compute.beside_codec) {

@@ -4,24 +4,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use experiments::fits::fit_models;
+use experiments::forecast::{List, fitted, read};
 use experiments::page::make_folder;
-use experiments::recipes::StatedOptions;
-use experiments::sources::read_machine;
 use experiments::tables::read_parquet;
-use networks::{Network, Sample};
+use networks::Efficiencies;
 use reports::columns;
-use schema::{Document, Machine, PendingFile, Trace, file::read_text};
-use serde::Deserialize;
+use schema::{Document, PendingFile, file::read_text};
 
 use crate::exit::{Exit, OrExit, Result, usage};
-use crate::inputs::{InPlace, read_trace};
-use crate::networks::read_network;
 use crate::output::print;
 
 /// Fit models to samples: of codecs, or the efficiencies that modelled op times rest on
 ///
-/// With recordings: prints how far the fit leaves each, and how far it would be off had it not seen
-/// that one; `--efficiencies` of `plan` and `compare` uses the result. With samples of codecs:
+/// With recordings: prints how far forecasts of each are off that have not seen its device, or its network
+/// on any device; `--efficiencies` of `plan` and `compare` uses the result. With samples of codecs:
 /// prints how far each method is off on samples that it has not seen, and uses the best;
 /// `--codec-models` uses the result.
 #[derive(clap::Args)]
@@ -45,26 +41,6 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Samples {
-    recording: Vec<Recording>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Recording {
-    /// A recording or trace, in the folder.
-    file: String,
-    /// What it ran on.
-    machine: String,
-    /// What it is of; absent: only ops that tell their work by themselves count.
-    network: Option<String>,
-    /// Options of the network; its batch where the recording does not state one.
-    #[serde(default)]
-    options: StatedOptions,
-}
-
 /// Fits, shows the residuals and writes.
 pub fn run(args: &Args) -> Result {
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
@@ -75,21 +51,20 @@ pub fn run(args: &Args) -> Result {
         return Err(usage("--plots are of samples of codecs: name a Parquet file of them"));
     }
     let text = read_text(&args.samples)?;
-    let samples: Samples = toml::from_str(&text)
+    let list = List::from_toml(&text)
         .with_context(|| format!("{} is no list of recordings", args.samples.display()))
         .or_exit(Exit::Usage)?;
     let beside = args.samples.parent().unwrap_or(Path::new("."));
     let folder = args.folder.as_deref().unwrap_or(beside);
-    let read = samples.recording.iter().map(|recording| recording.read(folder));
-    let read: Vec<(Trace, Option<Network>, Machine)> = read.collect::<Result<_>>()?;
-    let samples: Vec<Sample<'_>> = (read.iter())
-        .map(|(recorded, network, machine)| Sample { recorded, network: network.as_ref(), machine })
-        .collect();
-    let (efficiencies, text) = experiments::fits::efficiencies(&samples);
-    if let Some(output) = output {
-        output.finish(efficiencies.to_toml().as_bytes())?;
+    let mut known = Vec::new();
+    for file in list.files(folder, beside) {
+        known.extend(read(&file, &list, None)?);
     }
-    print(text)
+    let fitted = fitted(&known, &Efficiencies::bundled());
+    if let Some(output) = output {
+        output.finish(fitted.efficiencies.to_toml().as_bytes())?;
+    }
+    print(fitted.text())
 }
 
 /// Fits codec models, shows how far each method is off, and writes.
@@ -110,21 +85,4 @@ fn fit_codecs(samples: &Path, output: Option<PendingFile>, plots: Option<&Path>)
     }
     print("relative absolute error on held-out samples; * is used:\n")?;
     print(columns(&fits.table()))
-}
-
-impl Recording {
-    fn read(&self, folder: &Path) -> Result<(Trace, Option<Network>, Machine)> {
-        let path = folder.join(&self.file);
-        let trace = read_trace(&path.to_string_lossy(), InPlace::AsRecorded, None)?;
-        let machine = read_machine(&self.machine)?;
-        let Some(network) = &self.network else { return Ok((trace, None, machine)) };
-        let Some(batch) = trace.batch.or(self.options.batch) else {
-            return Err(usage(format!(
-                "{} does not state its batch: give it as options = {{ batch = N }}",
-                self.file
-            )));
-        };
-        let network = read_network(network, &self.options.options(batch))?;
-        Ok((trace, Some(network), machine))
-    }
 }

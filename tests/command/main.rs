@@ -15,6 +15,7 @@ mod epochs;
 mod explain;
 mod failures;
 mod fit;
+mod forecast;
 mod frontier;
 mod import;
 mod limits;

@@ -52,6 +52,14 @@ pub enum ImportError {
         /// What is wrong with it, and a remedy.
         problem: String,
     },
+    /// A table of op times, or what lies beside it, is damaged.
+    #[error("{}: {problem}", file.display())]
+    Table {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it, where, and a remedy.
+        problem: String,
+    },
     /// A recording of PyTorch cannot be taken.
     #[error("{}: cannot be imported as {format}: {problem}", file.display())]
     Content {

@@ -4,7 +4,7 @@
 //! begins. A storage lives until it is last used, as nothing says when it was freed. Times are those of
 //! a profile of the same run, or none.
 
-mod file;
+pub(super) mod file;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -120,7 +120,7 @@ pub(super) fn import(
 
 /// The iterations, as ranges of nodes: from one mark of the profiler's, or else from one end of the
 /// optimizer's step, to the next; or all.
-fn iterations(nodes: &[Node]) -> Vec<(u64, std::ops::Range<usize>)> {
+pub(super) fn iterations(nodes: &[Node]) -> Vec<(u64, std::ops::Range<usize>)> {
     let at = |prefix: &str| -> Vec<usize> {
         (0..nodes.len()).filter(|index| nodes[*index].name.starts_with(prefix)).collect()
     };
@@ -151,10 +151,10 @@ fn iterations(nodes: &[Node]) -> Vec<(u64, std::ops::Range<usize>)> {
 }
 
 /// An op of the trace: an outermost one of the dispatcher's, and all nodes within it.
-struct OuterOp<'a> {
-    node: &'a Node,
-    inner: Vec<&'a Node>,
-    phase: Phase,
+pub(super) struct OuterOp<'a> {
+    pub node: &'a Node,
+    pub inner: Vec<&'a Node>,
+    pub phase: Phase,
     /// What it takes, where a profile is at hand that has it.
     duration: Option<u64>,
 }
@@ -163,7 +163,7 @@ fn is_dispatched(name: &str) -> bool {
     name.contains("::") && !name.starts_with("torch::autograd::") && !name.starts_with("autograd::")
 }
 
-fn outermost(nodes: &[Node], range: std::ops::Range<usize>) -> Vec<OuterOp<'_>> {
+pub(super) fn outermost(nodes: &[Node], range: std::ops::Range<usize>) -> Vec<OuterOp<'_>> {
     // The op that each node lies in, and whether in a node of autograd's. Parents come before.
     let mut within: HashMap<u64, (Option<usize>, bool)> = HashMap::new();
     let mut ops: Vec<(OuterOp<'_>, bool)> = Vec::new();

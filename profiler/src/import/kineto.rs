@@ -99,14 +99,14 @@ pub(super) fn import(
     Ok(Recording { format: Format::Kineto, trace: Some(trace), figures })
 }
 
-fn device_name(file: &File, memory: &[&Memory]) -> String {
+pub(super) fn device_name(file: &File, memory: &[&Memory]) -> String {
     let number = memory.first().map_or(0, |event| event.device.max(0)) as usize;
     let name = file.devices.get(number).or(file.devices.first());
     name.filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| "an unstated device".into())
 }
 
 /// Memory of the device that has most of it, in order of time; and how many events other devices had.
-fn memory_of(file: &File) -> (Vec<&Memory>, usize) {
+pub(super) fn memory_of(file: &File) -> (Vec<&Memory>, usize) {
     let mut sums: BTreeMap<i64, u128> = BTreeMap::new();
     // The host's memory only counts where nothing ran elsewhere.
     let counts = |event: &&Memory| event.device >= 0 || file.kernels.is_empty();
@@ -128,7 +128,7 @@ fn memory_of(file: &File) -> (Vec<&Memory>, usize) {
 
 /// The iterations: between marks of the profiler's, or else from one end of the optimizer's step to
 /// the next; or all.
-fn windows(file: &File, linked: &Linked) -> Vec<Window> {
+pub(super) fn windows(file: &File, linked: &Linked) -> Vec<Window> {
     let named = |prefix: &'static str| {
         let spans = file.spans.iter().filter(move |span| file.name(span.name).starts_with(prefix));
         let mut spans: Vec<_> = spans.collect();
@@ -159,14 +159,14 @@ fn windows(file: &File, linked: &Linked) -> Vec<Window> {
 }
 
 /// The ops of one iteration; all are in order of time.
-fn part<'a>(linked: &'a Linked, window: &Window) -> &'a [KernelOp] {
+pub(super) fn part<'a>(linked: &'a Linked, window: &Window) -> &'a [KernelOp] {
     let before = |time: i64| linked.ops.partition_point(|op| op.start < time);
     let (from, to) = (before(window.time.start), before(window.time.end));
     &linked.ops[from..to.max(from)]
 }
 
 /// What is allocated before the first event and after each.
-fn levels(memory: &[&Memory], base: u64) -> Vec<u64> {
+pub(super) fn levels(memory: &[&Memory], base: u64) -> Vec<u64> {
     let mut levels = vec![base];
     for event in memory {
         levels.push(levels[levels.len() - 1].saturating_add_signed(event.bytes));
@@ -174,7 +174,7 @@ fn levels(memory: &[&Memory], base: u64) -> Vec<u64> {
     levels
 }
 
-fn step(window: &Window, linked: &Linked, memory: &[&Memory], levels: &[u64]) -> Step {
+pub(super) fn step(window: &Window, linked: &Linked, memory: &[&Memory], levels: &[u64]) -> Step {
     let before = |time: i64| memory.partition_point(|event| event.time < time);
     let (from, to) = (before(window.time.start), before(window.time.end));
     let peak = levels.get(from..=to.max(from)).and_then(|levels| levels.iter().max());

@@ -1,13 +1,14 @@
 //! The nodes of an execution trace, in the spellings of its schemas 1.0 and 1.1.
 
+use networks::{Call, Operand};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::import::json::Scalar;
+use crate::import::json::{Scalar, element_bytes};
 
 /// A tensor as a node names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TensorRef {
+pub(in crate::import) struct TensorRef {
     pub storage: u64,
     /// Where in the storage it ends, in bytes.
     pub end: u64,
@@ -16,7 +17,7 @@ pub(super) struct TensorRef {
 
 /// What ran, in the order in which it began.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(in crate::import) struct Node {
     pub id: u64,
     pub parent: u64,
     pub name: String,
@@ -26,6 +27,8 @@ pub(super) struct Node {
     pub schema: String,
     pub inputs: Vec<TensorRef>,
     pub outputs: Vec<TensorRef>,
+    /// The same with shapes.
+    pub call: Call,
 }
 
 #[derive(Deserialize)]
@@ -57,6 +60,10 @@ struct RawNode {
     #[serde(default)]
     output_types: Value,
     #[serde(default)]
+    input_shapes: Value,
+    #[serde(default)]
+    output_shapes: Value,
+    #[serde(default)]
     attrs: Vec<Attribute>,
 }
 
@@ -69,7 +76,7 @@ struct Attribute {
 }
 
 /// Nodes and schema; how many nodes name a tensor that cannot be taken.
-pub(super) struct File {
+pub(in crate::import) struct File {
     pub nodes: Vec<Node>,
     pub schema: String,
     pub malformed: u64,
@@ -128,8 +135,46 @@ impl Node {
             schema: field("op_schema", &raw.op_schema).text().to_string(),
             inputs: tensors(&raw.inputs, &raw.input_types)?,
             outputs: tensors(&raw.outputs, &raw.output_types)?,
+            call: Call {
+                name: raw.name.text().to_string(),
+                inputs: operands(&raw.inputs, &raw.input_shapes, &raw.input_types),
+                outputs: operands(&raw.outputs, &raw.output_shapes, &raw.output_types),
+                tf32: false,
+            },
         })
     }
+}
+
+/// Arguments or results with their shapes.
+fn operands(value: &Value, shapes: &Value, types: &Value) -> Vec<Operand> {
+    let (values, shapes, types) = match value {
+        Value::Object(of) => (of.get("values"), of.get("shapes"), of.get("types")),
+        list => (Some(list), Some(shapes), Some(types)),
+    };
+    let [values, shapes, types] = [values, shapes, types]
+        .map(|list| list.and_then(Value::as_array).map_or(&[][..], Vec::as_slice));
+    let extents = |shape: &Value| -> Vec<u64> {
+        let list = shape.as_array().map_or(&[][..], Vec::as_slice);
+        list.iter().filter_map(Value::as_u64).collect()
+    };
+    let operand = |(index, kind): (usize, &Value)| {
+        let kind = kind.as_str().unwrap_or("");
+        let shape = shapes.get(index).unwrap_or(&Value::Null);
+        let inner = kind.rsplit("Tensor(").next().unwrap_or("").trim_end_matches([')', ']']);
+        let width = element_bytes(inner).unwrap_or(0);
+        match kind {
+            _ if kind.starts_with("Tensor(") => Operand::tensor(&extents(shape), width),
+            _ if kind.starts_with("GenericList[Tensor(") => {
+                let list = shape.as_array().map_or(&[][..], Vec::as_slice);
+                Operand::list(list.iter().map(extents), width)
+            }
+            _ => {
+                let truth = values.get(index).and_then(Value::as_bool).unwrap_or(false);
+                Operand { truth, ..Operand::default() }
+            }
+        }
+    };
+    types.iter().enumerate().map(operand).collect()
 }
 
 /// Tensors in a value: `[tensor, storage, offset, elements, bytes of each, device]`, or lists of such.

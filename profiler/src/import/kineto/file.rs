@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use networks::Operand;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
@@ -28,6 +29,9 @@ pub(in crate::import) struct File {
     pub malformed: u64,
     texts: HashMap<String, u32>,
     names: Vec<String>,
+    /// Lists of arguments, each once.
+    pub operands: Vec<Vec<Operand>>,
+    known_operands: HashMap<Vec<Operand>, u32>,
 }
 
 /// An op or annotation.
@@ -46,6 +50,8 @@ pub(in crate::import) struct Span {
     pub annotation: bool,
     /// Tensors among its inputs; none where shapes were not recorded.
     pub inputs: Box<[Input]>,
+    /// Its arguments, as a place in [`File::operands`].
+    pub operands: u32,
 }
 
 /// A tensor that an op was given.
@@ -162,6 +168,7 @@ impl File {
                         sequence: event.args.sequence,
                         annotation: category == "user_annotation",
                         inputs: self.inputs(&event.args),
+                        operands: self.operands(&event.args),
                     };
                     self.spans.push(span);
                 }
@@ -239,6 +246,31 @@ impl File {
             }
             _ => {}
         }
+    }
+
+    fn operands(&mut self, args: &Args) -> u32 {
+        let operand = |(index, dims): (usize, &Dims)| {
+            let width = match args.types.get(index).map(Scalar::text) {
+                Some("TensorList") | None => 4,
+                Some(name) => element_bytes(name).unwrap_or(0),
+            };
+            let shape = |shape: &[i64]| -> Vec<u64> {
+                shape.iter().map(|extent| u64::try_from(*extent).unwrap_or(0)).collect()
+            };
+            match dims {
+                Dims::Tensor(of) if !of.is_empty() => Operand::tensor(&shape(of), width),
+                Dims::Tensors(all) => Operand::list(all.iter().map(|of| shape(of)), width),
+                _ => Operand::default(),
+            }
+        };
+        let operands: Vec<Operand> = args.dims.iter().enumerate().map(operand).collect();
+        if let Some(known) = self.known_operands.get(&operands) {
+            return *known;
+        }
+        let place = self.operands.len() as u32;
+        self.known_operands.insert(operands.clone(), place);
+        self.operands.push(operands);
+        place
     }
 
     fn inputs(&mut self, args: &Args) -> Box<[Input]> {

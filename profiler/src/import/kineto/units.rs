@@ -10,7 +10,7 @@ use super::file::{File, Span, Work};
 
 /// An op that ran something on the device.
 #[derive(Clone)]
-pub(super) struct KernelOp {
+pub(in crate::import) struct KernelOp {
     /// The span that it is; absent for kernels that no op launched.
     pub span: Option<usize>,
     /// The kernel that names it where it is no span.
@@ -25,7 +25,7 @@ pub(super) struct KernelOp {
 }
 
 /// Spans in their nesting.
-pub(super) struct Nesting {
+pub(in crate::import) struct Nesting {
     parent: Vec<Option<usize>>,
     /// The outermost op of the dispatcher around each span, or itself.
     outermost: Vec<Option<usize>>,
@@ -108,6 +108,11 @@ impl Nesting {
         self.outermost[span].unwrap_or(span)
     }
 
+    /// The innermost span around one.
+    pub fn parent(&self, span: usize) -> Option<usize> {
+        self.parent[span]
+    }
+
     /// Spans that the dispatcher ran and that no other such is around.
     pub fn outermost_ops(&self) -> impl Iterator<Item = usize> {
         (0..self.outermost.len()).filter(|index| self.outermost[*index] == Some(*index))
@@ -126,7 +131,7 @@ impl<T> PopUntil<T> for Vec<T> {
 }
 
 /// The ops with kernels, by when they were called; and what could not be linked.
-pub(super) struct Linked {
+pub(in crate::import) struct Linked {
     pub ops: Vec<KernelOp>,
     pub kernels: u64,
     /// Kernels whose op is not in the file.
@@ -136,7 +141,7 @@ pub(super) struct Linked {
     pub streams: usize,
 }
 
-pub(super) fn link(file: &File, nesting: &Nesting) -> Linked {
+pub(in crate::import) fn link(file: &File, nesting: &Nesting) -> Linked {
     let mut externals: HashMap<u64, usize> = HashMap::new();
     for (index, span) in file.spans.iter().enumerate() {
         if let Some(external) = span.external {

@@ -1,0 +1,119 @@
+//! Profiles: what each op of the median step did, and what its kernels took.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use networks::{Call, Operand};
+use schema::{Nanos, Phase};
+
+use super::{Nested, Recorded, RecordedOp, dtype_of};
+use crate::import::Format;
+use crate::import::error::ImportError;
+use crate::import::kineto::file::File;
+use crate::import::kineto::units::{Nesting, link};
+use crate::import::kineto::{choose, device_name, levels, memory_of, part, step, windows};
+
+pub(super) fn read(bytes: &[u8], path: &Path, tf32: bool) -> Result<Recorded, ImportError> {
+    let file = File::read(bytes)
+        .map_err(|why| ImportError::Json { file: path.to_path_buf(), why: why.to_string() })?;
+    let nesting = Nesting::new(&file);
+    let linked = link(&file, &nesting);
+    let (memory, _) = memory_of(&file);
+    let levels = levels(&memory, 0);
+    let windows = windows(&file, &linked);
+    let steps: Vec<_> =
+        windows.iter().map(|window| step(window, &linked, &memory, &levels)).collect();
+    let problem = |problem: String| ImportError::Content {
+        file: path.to_path_buf(),
+        format: Format::Kineto,
+        problem,
+    };
+    let chosen = choose(&steps, None).map_err(problem)?;
+    let window = &windows[chosen];
+    // Libraries say in the names of kernels that they take 32-bit floats to matrix units.
+    let tf32 = tf32 || file.kernels.iter().any(|kernel| file.name(kernel.name).contains("tf32"));
+    let calls = file.spans.iter().map(|span| Call {
+        name: file.name(span.name).to_string(),
+        inputs: file.operands[span.operands as usize].clone(),
+        outputs: Vec::new(),
+        tf32,
+    });
+    let mut nested = Nested { calls: calls.collect(), children: vec![vec![]; file.spans.len()] };
+    outputs_of_convolutions(&mut nested.calls);
+    for span in 0..file.spans.len() {
+        if let Some(parent) = nesting.parent(span) {
+            nested.children[parent].push(span);
+        }
+    }
+    let backward: Vec<bool> = part(&linked, window).iter().map(|op| op.node.is_some()).collect();
+    let last = backward.iter().rposition(|backward| *backward);
+    let mut all = Vec::new();
+    for (index, op) in part(&linked, window).iter().enumerate() {
+        let phase = match () {
+            () if backward[index] => Phase::Backward,
+            () if last.is_some_and(|last| index > last) => Phase::Update,
+            () => Phase::Forward,
+        };
+        let mut works = Vec::new();
+        if let Some(span) = op.span {
+            nested.works(span, &mut works);
+        }
+        let works: Vec<_> = works.into_iter().flat_map(|(_, works)| works).collect();
+        let recorded = Some(Nanos(op.duration));
+        all.push(RecordedOp { phase, works, times: 1, recorded });
+    }
+    if all.iter().all(|op| op.works.is_empty()) {
+        return Err(problem(
+            "it has no shapes, from which times follow: record with record_shapes=True".into(),
+        ));
+    }
+    let time = |phase: Option<Phase>| {
+        let ops = all.iter().filter(|op| phase.is_none_or(|phase| op.phase == phase));
+        Some(ops.filter_map(|op| op.recorded).sum())
+    };
+    let (iteration, forward) = (time(None), time(Some(Phase::Forward)));
+    let backward = time(Some(Phase::Backward));
+    Ok(Recorded {
+        kind: "kineto",
+        device: Some(device_name(&file, &memory)),
+        dtype: dtype_of(&all),
+        iteration,
+        forward,
+        backward,
+        peak: steps[chosen].allocated_peak_bytes,
+        kernels_only: true,
+        ops: all,
+    })
+}
+
+/// A profile has no sizes of results. That of a convolution is its gradient's, which the backward op of
+/// the same input and weights is given; without one, it is as large as the input in space.
+fn outputs_of_convolutions(calls: &mut [Call]) {
+    let mut known: HashMap<[Vec<u64>; 2], Operand> = HashMap::new();
+    for call in calls.iter().filter(|call| call.name.contains("convolution_backward")) {
+        let (input, gradient) = if call.name.contains("cudnn") { (0, 1) } else { (1, 0) };
+        if let [Some(input), Some(gradient), Some(weight)] =
+            [call.inputs.get(input), call.inputs.get(gradient), call.inputs.get(2)]
+        {
+            known.insert([input.shape.clone(), weight.shape.clone()], gradient.clone());
+        }
+    }
+    for call in calls.iter_mut().filter(|call| call.name.contains("conv")) {
+        let [Some(input), Some(weight)] = [call.inputs.first(), call.inputs.get(1)] else {
+            continue;
+        };
+        let (Some(samples), Some(channels)) = (input.shape.first(), weight.shape.first()) else {
+            continue;
+        };
+        if call.name.contains("backward") {
+            continue;
+        }
+        let same = || {
+            let spatial = input.shape.iter().skip(2);
+            let shape: Vec<u64> = [samples, channels].into_iter().chain(spatial).copied().collect();
+            Operand::tensor(&shape, input.width)
+        };
+        let found = known.get(&[input.shape.clone(), weight.shape.clone()]).cloned();
+        call.outputs = vec![found.unwrap_or_else(same)];
+    }
+}

@@ -1,0 +1,72 @@
+//! `tidegate forecast`
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use experiments::forecast::{Known, List, forecasts, read, table};
+use experiments::recipes::efficiencies;
+use networks::Efficiencies;
+use schema::file::read_text;
+
+use crate::exit::{Exit, OrExit, Result, usage};
+use crate::output::Format;
+
+/// Say what the time model makes of recordings that it has not seen, beside what they say
+///
+/// For the same network, batch and element type on the same GPU; where the model was fitted on
+/// recordings of that GPU, by a fit that was not (`seen` in JSON). A table of op times lies in a folder
+/// with the device's name, and the times of whole iterations beside it; an execution trace has the
+/// summary.json of its runs beside it; of a DTR log or an opgraph, a list says what it is of.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Recordings: tables of op times (.csv), files of torch.profiler, execution traces or the
+    /// summary.json of their runs, DTR logs, opgraphs
+    #[arg(value_name = "RECORDING", required = true)]
+    recordings: Vec<PathBuf>,
+
+    /// What all of them ran on [default: as each says]
+    #[arg(long, short, value_name = "MACHINE")]
+    machine: Option<String>,
+
+    /// A TOML file that says what recordings are of, by their names, as
+    /// networks/efficiency-samples.toml does [default: that one]
+    #[arg(long, value_name = "FILE")]
+    list: Option<PathBuf>,
+
+    /// Efficiencies that `fit` wrote [default: networks/fitted-efficiencies.toml]
+    #[arg(long, value_name = "FILE")]
+    efficiencies: Option<PathBuf>,
+
+    /// How to print the forecasts
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Reads the recordings, and shows what the model says of each.
+pub fn run(args: &Args) -> Result {
+    let list = match &args.list {
+        None => List::bundled(),
+        Some(file) => List::from_toml(&read_text(file)?)
+            .with_context(|| format!("{} is no list of recordings", file.display()))
+            .or_exit(Exit::Usage)?,
+    };
+    let by = match &args.efficiencies {
+        Some(file) => efficiencies(Some(file))?,
+        None => Efficiencies::fitted(),
+    };
+    let mut known: Vec<Known> = Vec::new();
+    for recording in &args.recordings {
+        let mut found = read(recording, &list, args.machine.as_deref())?;
+        found.retain(|of| of.iteration.0 > 0);
+        if found.is_empty() {
+            return Err(usage(format!(
+                "{} does not say how long an iteration took, or what it is of: put its times beside it, or \
+                 name its network and batch in a list (--list)",
+                recording.display()
+            )));
+        }
+        known.extend(found);
+    }
+    let forecasts = forecasts(&known, &by);
+    args.format.show(&forecasts, || table(&forecasts))
+}
