@@ -64,15 +64,19 @@ fn recordings_that_lack_something_are_refused_with_a_remedy() {
     sandbox.refuses(&format!("forecast {file}"), 2, "fw_latency is `slow`");
     sandbox.write(&file, &whole.replace("0.750,", ""));
     sandbox.refuses(&format!("forecast {file}"), 2, "fields for 13 columns");
-    sandbox.refuses("forecast small.et.json -m t4", 2, "has no times");
-    sandbox.refuses("forecast small.dtr.jsonl -m t4", 2, "name its network and batch in a list");
+    sandbox.refuses("forecast tests/recordings/small.et.json -m t4", 2, "has no times");
+    sandbox.refuses(
+        "forecast tests/recordings/small.dtr.jsonl -m t4",
+        2,
+        "name its network and batch in a list",
+    );
     sandbox.refuses("forecast none.csv", 2, "none.csv");
 }
 
 #[test]
 fn a_profile_with_shapes_is_forecast_by_what_its_ops_did() {
     let sandbox = Sandbox::new();
-    let of = &sandbox.json("forecast small.kineto.json -m t4 --format json")[0];
+    let of = &sandbox.json("forecast tests/recordings/small.kineto.json -m t4 --format json")[0];
     assert_eq!(of["machine"], "t4");
     assert!(number(of, "recorded_ns") > 0.0 && number(of, "predicted_ns") > 0.0, "{of}");
 }
