@@ -40,7 +40,7 @@ fn one() -> f64 {
 ///
 /// The model: an op takes a launch for each kernel and the larger of its arithmetic and its traffic,
 /// `max(flops / (compute · busy · peak), bytes / (bandwidth · peak))`, with the class's shares `compute` and
-/// `bandwidth`; [`Self::busy`] says what of the arithmetic units a product keeps busy. Where a machine states
+/// `bandwidth`; `busy` says what of the arithmetic units a product keeps busy. Where a machine states
 /// what a large product or element-wise op reaches, the peaks are those at which these take just that.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

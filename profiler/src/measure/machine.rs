@@ -104,7 +104,7 @@ pub fn cuda_machine(
                 memory_bandwidth: BytesPerSec(facts.memory_bandwidth),
                 codec_lane: true,
                 tf32_flops: None,
-                multiprocessors: u32::try_from(facts.multiprocessors).ok(),
+                multiprocessors: Some(facts.multiprocessors),
                 l2_cache: None,
                 f32_products: None,
                 elementwise: None,
