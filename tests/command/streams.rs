@@ -104,8 +104,11 @@ fn names_do_not_command_the_terminal() {
 #[cfg(target_os = "linux")]
 #[test]
 fn threads_that_cannot_be_had_are_an_error() {
-    let shell = "ulimit -v 4000000; RAYON_NUM_THREADS=6000 exec \"$0\" list machines";
-    let command = Command::new("sh").args(["-c", shell, env!("CARGO_BIN_EXE_tidegate")]).output();
+    // Stacks so large that there is room left where the next one does not fit, for what a thread that was
+    // just started takes for itself.
+    let limits = "ulimit -v 4000000; RUST_MIN_STACK=1500000000 RAYON_NUM_THREADS=6";
+    let shell = format!("{limits} exec \"$0\" list machines");
+    let command = Command::new("sh").args(["-c", &shell, env!("CARGO_BIN_EXE_tidegate")]).output();
     let output = command.expect("a shell");
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{error}");
