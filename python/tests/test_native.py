@@ -19,16 +19,6 @@ from tidegate import _native
 
 
 @pytest.fixture(scope="module")
-def trace():
-    return tidegate.Trace.load("unet-h100")
-
-
-@pytest.fixture(scope="module")
-def machine():
-    return tidegate.Machine.load("h100-sxm")
-
-
-@pytest.fixture(scope="module")
 def plan(trace, machine):
     return tidegate.plan(trace, machine, budget="60%", evaluations=1000)
 

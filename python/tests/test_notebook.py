@@ -18,16 +18,6 @@ def images(html):
 
 
 @pytest.fixture(scope="module")
-def trace():
-    return tidegate.Trace.load("unet-h100")
-
-
-@pytest.fixture(scope="module")
-def machine():
-    return tidegate.Machine.load("h100-sxm")
-
-
-@pytest.fixture(scope="module")
 def plan(trace, machine):
     return tidegate.plan(trace, machine, budget="50%", evaluations=1000)
 
