@@ -58,11 +58,11 @@ impl Packed<'_> {
     /// Carries out the cuts that bound the problem, as they stand. That takes milliseconds, and
     /// holds dead tensors where treatments of gaps cannot. What fits at its place need not fit
     /// elsewhere, nor have addresses, so they are made for less memory, too.
-    pub fn try_cuts(&mut self, place: usize) {
+    pub fn try_cuts(&mut self, allowed: Allowed, place: usize) {
         let parts = Parts::new(self.problem, policy(self.problem));
         for room in CUT_ROOMS {
             let mut all: Vec<(u64, Vec<Step>)> = Vec::new();
-            for sequence in self.cuts_at(self.problem.allowed, &parts, place, room).sequences {
+            for sequence in self.cuts_at(allowed, &parts, place, room).sequences {
                 let steps = steps_of(self.problem, &parts, &sequence);
                 let mut evaluator = self.problem.evaluator(policy(self.problem), self.target);
                 if let Ok(outcome) = evaluator.evaluate_steps(&steps) {
