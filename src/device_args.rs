@@ -12,6 +12,7 @@ use runtime::cuda::CudaOptions;
 use schema::{Bytes, BytesPerSec, CodecModels, Link, Nanos};
 
 use crate::exit::usage;
+use crate::percent::{Percent, percent};
 use crate::progress::Bar;
 use crate::signals::stop;
 
@@ -36,7 +37,7 @@ pub struct OnDevice {
     /// Blocks of threads that codecs' kernels may have on CUDA, as a share of those that fill the
     /// device's multiprocessors: the rest is left to the layers beside them [default: 25%, and 100%
     /// where nothing runs beside them]
-    #[arg(long, value_name = "SHARE", value_parser = percent)]
+    #[arg(long, value_name = "SHARE", value_parser = whole)]
     pub codec_sms: Option<u8>,
 
     #[command(flatten)]
@@ -159,11 +160,10 @@ impl DeviceArgs {
     }
 }
 
-fn percent(text: &str) -> Result<u8, String> {
-    let percent = text.strip_suffix('%').and_then(|number| number.parse().ok());
-    percent
-        .filter(|percent| (1..=100).contains(percent))
-        .ok_or_else(|| "write a share in whole percent, from 1% to 100%".into())
+/// A share in whole percent.
+fn whole(text: &str) -> Result<u8, String> {
+    let Percent(percent) = percent(1.0..=100.0)(text)?;
+    (percent.fract() == 0.0).then_some(percent as u8).ok_or_else(|| "write whole percent".into())
 }
 
 fn without(text: &str) -> Result<Without, String> {

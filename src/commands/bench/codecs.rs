@@ -10,7 +10,9 @@ use schema::{Bytes, Dtype};
 use super::show;
 use crate::device_args::OnDevice;
 use crate::exit::{Exit, OrExit, Result};
+use crate::networks::float;
 use crate::output::Format;
+use crate::percent::share;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -27,7 +29,7 @@ pub struct Args {
         long = "dtype",
         value_name = "DTYPE",
         value_delimiter = ',',
-        value_parser = dtype,
+        value_parser = float(),
         default_value = "f32,f16,bf16"
     )]
     dtypes: Vec<Dtype>,
@@ -37,7 +39,7 @@ pub struct Args {
     size: Bytes,
 
     /// Share of zeros, at random places
-    #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = sparsity)]
     sparsity: f64,
 
     /// Seed of the tensors
@@ -86,18 +88,10 @@ pub fn run(args: &Args) -> Result {
     show(&host_codecs(&settings)?, args.format)
 }
 
-fn dtype(name: &str) -> std::result::Result<Dtype, String> {
-    Dtype::float_from_name(name).ok_or_else(|| "write f32, f16 or bf16".into())
-}
-
 /// `50%` or `0.5`.
-fn share(text: &str) -> std::result::Result<f64, String> {
-    let number = match text.strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
-        None => text.parse(),
-    };
-    match number {
-        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err("write a share as 50% or 0.5".into()),
+fn sparsity(text: &str) -> std::result::Result<f64, String> {
+    match text.parse() {
+        Ok(number @ 0.0..=1.0) => Ok(number),
+        _ => share(0.0..=100.0)(text),
     }
 }
