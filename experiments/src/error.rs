@@ -77,6 +77,9 @@ pub enum Error {
     /// It is not known what a recording is of, what it ran on, or how long it took.
     #[error("{} {}", .0.display(), .1)]
     Forecast(PathBuf, String),
+    /// A file that is no list of recordings.
+    #[error("{} is no list of recordings", .0.display())]
+    NoList(PathBuf, #[source] toml::de::Error),
     /// Times cannot be carried over to a machine.
     #[error(transparent)]
     CarryOver(#[from] CarryOverError),
@@ -188,6 +191,9 @@ pub enum Error {
     /// A table's file without rows of the size.
     #[error("{}{}", .0.display(), .1)]
     NoRows(PathBuf, String),
+    /// A table that is to have less rows than its file.
+    #[error("--rows {} is less than the {} rows of {}", .0, .1, .2.display())]
+    FewRows(u64, u64, PathBuf),
     /// Options that stand for no rows.
     #[error("--row-bytes and --sample must be at least 1")]
     RowsOfNothing,

@@ -8,7 +8,7 @@ use simulator::predict;
 
 use crate::exit::Result;
 use crate::inputs::PlanArgs;
-use crate::output::{Format, print};
+use crate::output::{Format, print, write_or_show};
 
 /// Simulate a plan and show where its time goes
 #[derive(clap::Args)]
@@ -39,13 +39,8 @@ pub fn run(args: &Args) -> Result {
         machine_of(&plan, name)?;
     }
     let timeline = predict(&plan, trace.as_ref());
-    let to_stdout = output.as_ref().is_some_and(PendingFile::is_stdout);
-    if let Some(output) = output {
-        output.finish(timeline.to_json().as_bytes())?;
-    }
-    match args.format {
-        _ if to_stdout => Ok(()),
+    write_or_show(output, &timeline, || match args.format {
         Format::Json => print(timeline.to_json()),
         Format::Text => print(reports::breakdown(&timeline, plan.predicted.arena)),
-    }
+    })
 }

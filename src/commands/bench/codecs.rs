@@ -2,8 +2,7 @@
 
 use codecs::CodecId;
 use codecs::bench::Settings;
-use experiments::bench::{Kernels, host_codecs, kernels};
-use profiler::device::Target;
+use experiments::bench::{all_codecs, host_codecs, kernels};
 use runtime::memory::room_for;
 use schema::{Bytes, Dtype};
 
@@ -57,9 +56,8 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result {
     let target = args.on.target()?;
-    let all = || codecs::all().iter().map(|entry| entry.example.parse());
     let codecs = match args.codecs.as_slice() {
-        [] => all().collect::<std::result::Result<_, _>>().or_exit(Exit::Failed)?,
+        [] => all_codecs(target.is_host())?,
         codecs => codecs.to_vec(),
     };
     let settings = Settings {
@@ -73,19 +71,11 @@ pub fn run(args: &Args) -> Result {
     let smaller = "choose a smaller --size, or fewer codecs";
     room_for(format!("timing codecs on {}", args.size), settings.memory_needed(), smaller)
         .or_exit(Exit::Failed)?;
-    if let Target::Cuda(_) = target {
-        let measured = kernels(&Kernels {
-            codecs: args.codecs.clone(),
-            dtypes: settings.dtypes,
-            size: args.size,
-            sparsity: args.sparsity,
-            seed: args.seed,
-            runs: args.runs,
-            percent: args.on.codec_sms.unwrap_or(100),
-        })?;
-        return args.format.show(&measured, || measured.to_string());
+    if target.is_host() {
+        return show(&host_codecs(&settings)?, args.format);
     }
-    show(&host_codecs(&settings)?, args.format)
+    let measured = kernels(&settings, args.on.codec_sms.unwrap_or(100))?;
+    args.format.show(&measured, || measured.to_string())
 }
 
 /// `50%` or `0.5`.
