@@ -75,7 +75,7 @@ pub(crate) fn rules(
         ),
         Compute::Embedding => vec![op(Part::Table, &[Input(0), Gradient], &[Parameters])],
         Compute::BatchNorm | Compute::RowNorm => whole(&[Input(0), Weight, Kept]),
-        Compute::Activation(activation) if activation.backward_reads_output() => whole(&[Output]),
+        Compute::Activation(activation) if by.reads_output(*activation) => whole(&[Output]),
         Compute::Activation(_) => whole(&[Input(0)]),
         Compute::Softmax => whole(&[Output]),
         Compute::Attention { .. } => whole(&[Inputs, Output, Kept]),

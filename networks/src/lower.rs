@@ -339,6 +339,12 @@ impl<'a> Lowering<'a> {
             Compute::MaxPool(_) if self.kept[id].is_none() => {
                 elements(&layer.shape).saturating_mul(self.by.index.bytes())
             }
+            // Log-probabilities, the gradient of them and that of the logits are there at once, in 32
+            // bits whatever the network's type; logits and their gradient are counted as tensors.
+            Compute::Loss if self.by.fused_loss => {
+                let width = (3 * Dtype::F32.bytes()).saturating_sub(2 * self.float().bytes());
+                elements(&layer.shape).saturating_mul(width)
+            }
             _ => 0,
         }
     }
