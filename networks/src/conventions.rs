@@ -37,9 +37,10 @@ pub struct Conventions {
     pub joint_gradients: bool,
     /// Only what a parameter is below gets a gradient; else all but what the iteration is given.
     pub prunes: bool,
-    /// The backward of a clamp (ReLU6) reads its input, also where the output is laid over it: a copy is
-    /// kept then. Else it reads the output.
-    pub clamps_keep_input: bool,
+    /// Activations keep what the modules of a framework do: a clamp (ReLU6) its input, of which there is a
+    /// copy where the output is laid over it; a GELU that a model writes out what its steps make
+    /// ([`Network::writes_gelu_out`]). Else one kernel computes each, from its input or its output.
+    pub module_activations: bool,
     /// A layer's parameters are updated by one op; else each by its own.
     pub joint_updates: bool,
     /// The loss, and without an optimizer the gradients, are there when the iteration has ended.
@@ -65,7 +66,7 @@ impl Conventions {
         fused_sums: true,
         joint_gradients: true,
         prunes: false,
-        clamps_keep_input: true,
+        module_activations: true,
         joint_updates: true,
         keeps_results: false,
         uniform: true,
@@ -84,7 +85,7 @@ impl Conventions {
         fused_sums: false,
         joint_gradients: false,
         prunes: true,
-        clamps_keep_input: false,
+        module_activations: false,
         joint_updates: false,
         keeps_results: true,
         uniform: false,
@@ -97,7 +98,7 @@ impl Conventions {
 
     /// Whether the backward of an activation reads its output, or its input.
     pub(crate) fn reads_output(&self, activation: Activation) -> bool {
-        let keeps_input = self.clamps_keep_input && activation == Activation::Relu6;
+        let keeps_input = self.module_activations && activation == Activation::Relu6;
         activation.backward_reads_output() && !keeps_input
     }
 

@@ -11,6 +11,7 @@ use schema::{Dtype, Phase, Role};
 use super::conventions::Conventions;
 use super::initial::Initial;
 use super::layer::{Compute, Layer, LayerId, Network, elements};
+use super::options::Activation;
 use super::tape::{Part, Step, Tape, Tensor};
 use super::work::{Costs, Work, depth};
 
@@ -273,6 +274,9 @@ impl<'a> Lowering<'a> {
                 Some(("saved", rows * heads, Dtype::F32))
             }
             Compute::Loss if !by.fused_loss => Some(("probabilities", count, Dtype::F32)),
+            Compute::Activation(Activation::Gelu) if self.costs.gelu_in_steps() => {
+                Some(("steps", 3 * count, self.float()))
+            }
             _ => None,
         }
     }
