@@ -111,8 +111,10 @@ fn read(bytes: &[u8], file: &Path, options: &NetworkOptions) -> Result<Network, 
         given: HashMap::new(),
         notes: BTreeMap::new(),
     };
+    let turned = graph::turned_tables(&graph);
     for tensor in &graph.initializer {
-        let constant = Constant::read(tensor, Some(&tensor.name)).map_err(wrong)?;
+        let origin = turned.get(tensor.name.as_str()).copied().unwrap_or(&tensor.name);
+        let constant = Constant::read(tensor, Some(origin)).map_err(wrong)?;
         import.values.insert(tensor.name.clone(), Value::Constant(constant));
     }
     import.inputs(&graph.input).map_err(|error| match error {
@@ -127,7 +129,7 @@ fn read(bytes: &[u8], file: &Path, options: &NetworkOptions) -> Result<Network, 
     import.walk(&nodes, &roots)?;
     import.finish(&roots).map_err(|error| {
         error.unwrap_or_else(|| {
-            wrong("its first output is no number that a node makes of its inputs".to_string())
+            wrong("its first output is nothing that a node makes of its inputs".to_string())
         })
     })
 }
@@ -240,7 +242,7 @@ impl Import<'_> {
                 _ => {}
             }
         }
-        let last = losses.len() - 1;
+        let last = losses.len().checked_sub(1).ok_or(None)?;
         for (index, tensor) in losses.into_iter().rev().enumerate() {
             let axis = self.facts[tensor.id.0].axis;
             let id = match tensor.shape.is_empty() {

@@ -70,6 +70,49 @@ fn call(caller: &proto::Node, of: &Function, number: usize) -> Vec<proto::Node> 
     nodes
 }
 
+/// Initializers that are a table's elements turned, by name: exporters that fold constants write a table
+/// that the last layer shares twice.
+pub(super) fn turned_tables(graph: &proto::Graph) -> HashMap<&str, &str> {
+    let by_name: HashMap<&str, &proto::Tensor> =
+        graph.initializer.iter().map(|tensor| (tensor.name.as_str(), tensor)).collect();
+    let looked_up = graph.node.iter().filter(|node| node.op_type == "Gather");
+    let tables: HashSet<&str> = looked_up.filter_map(|node| node.input.first()).map(String::as_str).collect();
+    let mut found = HashMap::new();
+    for table in tables.iter().filter_map(|name| by_name.get(name)) {
+        for other in &graph.initializer {
+            if is_turned(table, other) {
+                found.insert(other.name.as_str(), table.name.as_str());
+            }
+        }
+    }
+    found
+}
+
+fn is_turned(table: &proto::Tensor, other: &proto::Tensor) -> bool {
+    let ([rows, width], [depth, columns]) = (table.dims.as_slice(), other.dims.as_slice()) else {
+        return false;
+    };
+    let (Some(left), Some(right)) = (&table.raw_data, &other.raw_data) else { return false };
+    let (Ok(rows), Ok(width)) = (usize::try_from(*rows), usize::try_from(*width)) else {
+        return false;
+    };
+    let alike = (depth, columns) == (&table.dims[1], &table.dims[0])
+        && table.data_type == other.data_type
+        && left.len() == right.len();
+    let Some(cell) = rows.checked_mul(width).and_then(|cells| left.len().checked_div(cells)) else {
+        return false;
+    };
+    alike
+        && cell > 0
+        && cell * rows * width == left.len()
+        && (0..rows).all(|row| {
+            (0..width).all(|column| {
+                let at = |index: usize| index * cell..(index + 1) * cell;
+                left[at(row * width + column)] == right[at(column * rows + row)]
+            })
+        })
+}
+
 /// The outputs that losses are of: the first, and others that nothing reads, which caches are not.
 pub(super) fn losses(nodes: &[proto::Node], outputs: &[ValueInfo]) -> Vec<String> {
     let read: HashSet<&String> = nodes.iter().flat_map(|node| &node.input).collect();

@@ -2,10 +2,10 @@
 
 use schema::{Activation, Dtype};
 
+use super::Import;
 use super::node::Node;
 use super::patterns::FOUND;
 use super::value::{Constant, Tensor, Value};
-use super::Import;
 use crate::error::NetworkError;
 use crate::layer::{Compute, Fixed, LayerId, Like, Movement, Other, Saves, elements};
 

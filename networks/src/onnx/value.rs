@@ -44,17 +44,20 @@ impl Tensor {
         self.shape.len()
     }
 
+    /// Whether a dimension has one position, however large the batch.
+    fn is_single(&self, dimension: usize) -> bool {
+        self.shape[dimension] == 1 && self.axis != Some(dimension)
+    }
+
     pub fn lies_in_order(&self) -> bool {
         let strides = in_order(&self.shape);
-        let mut all = self.shape.iter().zip(self.strides.iter().zip(&strides));
-        all.all(|(extent, (own, other))| *extent == 1 || own == other)
+        (0..self.rank()).all(|i| self.is_single(i) || self.strides[i] == strides[i])
     }
 
     /// Whether its elements are all of its memory, each once, in any order.
     pub fn is_dense(&self) -> bool {
-        let mut all: Vec<(u64, u64)> =
-            self.strides.iter().copied().zip(self.shape.iter().copied()).collect();
-        all.retain(|(_, extent)| *extent != 1);
+        let many = (0..self.rank()).filter(|dimension| !self.is_single(*dimension));
+        let mut all: Vec<(u64, u64)> = many.map(|i| (self.strides[i], self.shape[i])).collect();
         all.sort_unstable();
         let mut next = 1;
         all.iter().all(|(stride, extent)| {
@@ -74,57 +77,42 @@ impl Tensor {
     /// The strides of the same memory in another shape, where there are such.
     pub fn strides_in(&self, to: &[u64]) -> Option<Vec<u64>> {
         let mut strides = vec![0; to.len()];
-        let mut view = to.len();
-        let mut run = 1_u64;
+        let (mut view, mut run, mut inner, mut apart) = (to.len(), 1_u64, None, false);
         for dimension in (0..self.rank()).rev() {
             run = run.saturating_mul(self.shape[dimension]);
+            if !self.is_single(dimension) {
+                inner = inner.or(Some(self.strides[dimension]));
+                apart = self.shape[dimension] == 1;
+            }
             // A run of dimensions that lie one in the other ends here.
             let ends = match dimension.checked_sub(1) {
                 None => true,
-                Some(before) if self.shape[before] == 1 => false,
+                Some(before) if self.is_single(before) => false,
                 Some(before) => {
-                    let inner = self.inner_of_run(dimension, run);
-                    self.strides[before] != run.saturating_mul(inner)
+                    inner.is_some_and(|inner| self.strides[before] != run.saturating_mul(inner))
                 }
             };
             if !ends {
                 continue;
             }
-            let mut stride = self.inner_of_run(dimension, run);
+            let mut stride = inner.unwrap_or(1);
             let mut left = run;
-            while view > 0 && (left > 1 || to[view - 1] == 1) {
-                let extent = to[view - 1];
+            // A batch of one is one of many: it needs a dimension of its own.
+            apart &= run == 1;
+            while left > 1 || apart {
+                let extent = *to[..view].last()?;
                 if extent == 0 || left % extent != 0 {
                     return None;
                 }
+                apart = false;
                 view -= 1;
                 strides[view] = stride;
                 stride = stride.saturating_mul(extent);
                 left /= extent;
             }
-            if left != 1 {
-                return None;
-            }
-            run = 1;
+            (run, inner) = (1, None);
         }
-        (view == 0).then_some(strides)
-    }
-
-    /// The stride of the innermost dimension of a run that begins at `first` and has `run`
-    /// elements.
-    fn inner_of_run(&self, first: usize, run: u64) -> u64 {
-        let mut count = 1_u64;
-        let mut inner = 1;
-        for dimension in first..self.rank() {
-            if count == run {
-                break;
-            }
-            count = count.saturating_mul(self.shape[dimension]);
-            if self.shape[dimension] != 1 {
-                inner = self.strides[dimension];
-            }
-        }
-        inner
+        to[..view].iter().all(|extent| *extent == 1).then_some(strides)
     }
 }
 
