@@ -165,7 +165,10 @@ impl Builder {
         for (index, extent) in from[2..].iter().enumerate() {
             let reach =
                 window.kernel[index].saturating_sub(1).saturating_mul(window.dilation[index]);
-            let whole = (extent - 1).saturating_mul(window.stride[index]).saturating_add(reach + 1);
+            let whole = (extent - 1)
+                .saturating_mul(window.stride[index])
+                .saturating_add(reach)
+                .saturating_add(1);
             let cut = window.padding[index].saturating_mul(2);
             shape.push(whole.saturating_add(extra[index]).saturating_sub(cut));
         }
@@ -202,8 +205,8 @@ impl Builder {
         let mut to = Vec::new();
         for (dimension, &extent) in from.iter().enumerate() {
             let (window, stride) = (w.kernel[dimension], w.stride[dimension]);
-            let window = window.saturating_sub(1).saturating_mul(w.dilation[dimension])
-                + u64::from(window > 0);
+            let reach = window.saturating_sub(1).saturating_mul(w.dilation[dimension]);
+            let window = reach.saturating_add(u64::from(window > 0));
             let padding = w.padding[dimension];
             for (figure, what) in [(window, "a window of"), (stride, "a stride of")] {
                 if figure == 0 {

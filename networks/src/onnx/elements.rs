@@ -21,7 +21,9 @@ impl Import<'_> {
                     constants += 1;
                     // How far to go, or along which dimension, is no operand.
                     let is_figure = matches!(n.kind(), "CumSum" | "Trilu") && index > 0;
-                    if !is_figure {
+                    // Older files have a slope for each channel, whatever the rank.
+                    let is_slope = n.kind() == "PRelu" && index > 0;
+                    if !is_figure && !is_slope {
                         shapes.push(constant.dims.clone());
                     }
                     if constant.is_trained() && dtype.is_none() && !is_figure {

@@ -95,10 +95,12 @@ pub(super) fn fold(node: &Node<'_>, inputs: &[Option<&Constant>]) -> Option<Vec<
         }
         "Reshape" => {
             let dims = node.reshaped(&x.dims, &input(1)?.integers()?)?;
+            let dims = Some(dims).filter(|dims| elements(dims) == x.count())?;
             one(Constant { dims, ..x.clone() })
         }
         "Flatten" | "Squeeze" | "Unsqueeze" => {
             let dims = node.viewed(&x.dims, input(1).and_then(Constant::integers))?;
+            let dims = Some(dims).filter(|dims| elements(dims) == x.count())?;
             one(Constant { dims, ..x.clone() })
         }
         "Expand" => {
@@ -143,7 +145,7 @@ pub(super) fn fold(node: &Node<'_>, inputs: &[Option<&Constant>]) -> Option<Vec<
             let mut data = Vec::new();
             let from = x.data.as_ref()?;
             let count = elements(&[outer as u64, inner as u64, indices.count()]);
-            if !Constant::is_few(count) || !Constant::is_few(extent) {
+            if ![count, extent, outer as u64].into_iter().all(Constant::is_few) {
                 return None;
             }
             for row in 0..outer {

@@ -9,7 +9,7 @@ use super::{Import, fold, patterns};
 use crate::error::NetworkError;
 
 /// More nodes than any model has.
-const MANY: usize = 1 << 20;
+const MANY: usize = 1 << 17;
 
 /// The nodes with the model's own functions in the place of their calls.
 pub(super) fn inlined(
@@ -76,7 +76,8 @@ pub(super) fn turned_tables(graph: &proto::Graph) -> HashMap<&str, &str> {
     let by_name: HashMap<&str, &proto::Tensor> =
         graph.initializer.iter().map(|tensor| (tensor.name.as_str(), tensor)).collect();
     let looked_up = graph.node.iter().filter(|node| node.op_type == "Gather");
-    let tables: HashSet<&str> = looked_up.filter_map(|node| node.input.first()).map(String::as_str).collect();
+    let tables: HashSet<&str> =
+        looked_up.filter_map(|node| node.input.first()).map(String::as_str).collect();
     let mut found = HashMap::new();
     for table in tables.iter().filter_map(|name| by_name.get(name)) {
         for other in &graph.initializer {

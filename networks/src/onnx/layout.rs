@@ -2,7 +2,7 @@
 
 use super::Import;
 use super::fold::{broadcast, extents};
-use super::node::{Node, Slice};
+use super::node::{MANY_PARTS, Node, Slice};
 use super::operators::{COPY, Made, One, other};
 use super::value::{Constant, Tensor, Value};
 use crate::layer::{Compute, Like, Saves, elements};
@@ -230,22 +230,24 @@ impl Import<'_> {
         let axis = axis.ok_or_else(|| n.wrong("has an axis out of range"))?;
         let extent = x.shape[axis];
         let sequence = n.kind() == "SplitToSequence";
+        let too_many =
+            || n.wrong(format!("splits into more than {MANY_PARTS} parts: split into fewer"));
         let operand = match (self.integers(n, 1)?, sequence) {
             (Some(each), true) if each.len() == 1 && each[0] > 0 => {
                 let each = each[0].unsigned_abs();
                 let count = extent.div_ceil(each);
-                if count > 1 << 12 {
-                    return Err(n.wrong("splits into more than 4096 parts: split into fewer"));
+                if count > MANY_PARTS {
+                    return Err(too_many());
                 }
                 Some((0..count).map(|i| each.min(extent - i * each) as i64).collect())
             }
-            (None, true) if extent <= 1 << 12 => Some(vec![1; extent as usize]),
+            (None, true) if extent <= MANY_PARTS => Some(vec![1; extent as usize]),
             (operand, _) => operand,
         };
         let parts = n.parts(extent, operand);
         let parts = parts.ok_or_else(|| n.wrong(format!("does not split {extent} as asked")))?;
-        if parts.len() > 1 << 12 {
-            return Err(n.wrong("splits into more than 4096 parts: split into fewer"));
+        if parts.len() as u64 > MANY_PARTS {
+            return Err(too_many());
         }
         let mut start = 0;
         let mut made = Vec::with_capacity(parts.len());
@@ -296,14 +298,24 @@ impl Import<'_> {
         self.emit(n, COPY, &[&x], to, x.axis)
     }
 
+    /// What may be in a sequence.
+    fn single(&self, n: Node<'_>, index: usize) -> Result<Value, crate::error::NetworkError> {
+        match self.input(n, index)? {
+            Value::List(_) => Err(n.wrong("puts a sequence into a sequence: unroll it")),
+            value => Ok(value.clone()),
+        }
+    }
+
     pub(super) fn sequence(&mut self, n: Node<'_>) -> Made {
         if n.kind() == "SequenceEmpty" {
             return Ok(vec![Value::List(vec![])]);
         }
         if n.kind() == "SequenceConstruct" {
-            let all: Result<Vec<Value>, _> =
-                (0..n.of.input.len()).map(|index| self.input(n, index).cloned()).collect();
-            return Ok(vec![Value::List(all?)]);
+            let mut all = Vec::new();
+            for index in 0..n.of.input.len() {
+                all.push(self.single(n, index)?);
+            }
+            return Ok(vec![Value::List(all)]);
         }
         let Value::List(mut list) = self.input(n, 0)?.clone() else {
             return Err(n.wrong("takes what is no sequence as one"));
@@ -319,12 +331,22 @@ impl Import<'_> {
                 let value = at.and_then(|at| list.get(at).cloned());
                 value.map(|value| vec![value]).ok_or_else(|| n.wrong("takes what is not in it"))
             }
+            "SequenceLength" => {
+                let count = Constant::list([list.len() as u64]);
+                Ok(vec![Value::Constant(Constant { dims: vec![], ..count })])
+            }
+            "SequenceErase" => {
+                let at = place(self.integers(n, 1)?.and_then(|at| at.first().copied()), -1);
+                let at = at.filter(|at| *at < list.len());
+                list.remove(at.ok_or_else(|| n.wrong("erases what is not in it"))?);
+                Ok(vec![Value::List(list)])
+            }
             "SequenceInsert" => {
                 let last = list.len() as i64;
                 let at = place(self.integers(n, 2)?.and_then(|at| at.first().copied()), last);
                 let at = at.filter(|at| *at <= list.len());
                 let at = at.ok_or_else(|| n.wrong("puts something where no place is"))?;
-                list.insert(at, self.input(n, 1)?.clone());
+                list.insert(at, self.single(n, 1)?);
                 Ok(vec![Value::List(list)])
             }
             _ => {

@@ -6,6 +6,9 @@ use super::proto::{self, Attribute};
 use crate::error::NetworkError;
 use crate::layer::{Window, elements};
 
+/// More parts than anything is split into.
+pub(super) const MANY_PARTS: u64 = 256;
+
 /// A node, and what is needed to read it.
 #[derive(Clone, Copy)]
 pub(super) struct Node<'a> {
@@ -132,7 +135,10 @@ impl Node<'_> {
     /// The shape that a flattening, a squeeze or its opposite makes.
     pub fn viewed(&self, from: &[u64], operand: Option<Vec<i64>>) -> Option<Vec<u64>> {
         if self.kind() == "Flatten" {
-            let axis = self.axis("axis", 1, from.len() + 1)?;
+            let axis = match usize::try_from(self.integer("axis", 1)) {
+                Ok(axis) => Some(axis).filter(|axis| *axis <= from.len())?,
+                Err(_) => self.axis("axis", 1, from.len())?,
+            };
             let (rows, columns) = from.split_at(axis);
             return Some(vec![elements(rows), elements(columns)]);
         }
@@ -192,6 +198,9 @@ impl Node<'_> {
             return parts.filter(whole).filter(|parts| parts.len() >= self.of.output.len());
         }
         let count = u64::try_from(self.integer("num_outputs", self.of.output.len() as i64)).ok()?;
+        if count > MANY_PARTS {
+            return None;
+        }
         let most = extent.div_ceil(count.max(1)).max(1);
         let parts = (0..count.min(extent)).map(|n| most.min(extent.saturating_sub(n * most)));
         Some(parts.collect())

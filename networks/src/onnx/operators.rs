@@ -107,8 +107,8 @@ impl Import<'_> {
             "Split" | "SplitToSequence" => return self.split(n),
             "Tile" => return one(self.tile(n)),
             "DepthToSpace" | "SpaceToDepth" => return one(self.blocks(n)),
-            "SequenceConstruct" | "SequenceAt" | "SequenceInsert" | "ConcatFromSequence"
-            | "SequenceEmpty" => return self.sequence(n),
+            "SequenceConstruct" | "SequenceAt" | "SequenceInsert" | "SequenceErase"
+            | "SequenceLength" | "ConcatFromSequence" | "SequenceEmpty" => return self.sequence(n),
             "Gather" => return one(self.gather(n)),
             kind if kind.starts_with("Reduce") => return one(self.reduce(n)),
             "ArgMax" | "ArgMin" => return one(self.reduce(n)),
@@ -123,7 +123,10 @@ impl Import<'_> {
         match n.kind() {
             "FusedAttention" => self.fused_attention(n),
             "LayerNorm" | "RmsNorm" => self.found_norm(n),
-            "Linear" => self.linear(n, 0),
+            "Linear" => {
+                let x = self.tensor(n, 0)?;
+                self.linear(n, x, 0)
+            }
             "Gelu" => self.unary(n, act(Activation::Gelu)),
             "Silu" => self.unary(n, act(Activation::Silu)),
             "Rotary" => {

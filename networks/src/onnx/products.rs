@@ -10,8 +10,7 @@ use crate::layer::{Compute, Like, Product, Saves, elements};
 impl Import<'_> {
     /// A linear layer with the weights of the second input, turned where they lie so, and perhaps
     /// what the third adds.
-    pub(super) fn linear(&mut self, n: Node<'_>, turned: i64) -> One {
-        let x = self.tensor(n, 0)?;
+    pub(super) fn linear(&mut self, n: Node<'_>, x: Tensor, turned: i64) -> One {
         let weights = self.weights(n, 1)?;
         let &[mut rows, mut columns] = weights.dims.as_slice() else {
             let x = self.products(n)?;
@@ -39,23 +38,23 @@ impl Import<'_> {
     }
 
     pub(super) fn gemm(&mut self, n: Node<'_>) -> One {
-        if n.integer("transA", 0) != 0 {
-            return Err(
-                n.wrong("transposes its first operand, which is not imported: turn it before")
-            );
-        }
+        let turned = |import: &mut Self, index, name| -> One {
+            let mut x = import.tensor(n, index)?;
+            if n.integer(name, 0) != 0 && x.rank() == 2 {
+                x.shape.reverse();
+                x.strides.reverse();
+                x.axis = x.axis.map(|axis| 1 - axis);
+            }
+            Ok(x)
+        };
+        let a = turned(self, 0, "transA")?;
         let is_constant = |value: &Value| matches!(value, Value::Constant(_));
         let plain =
             is_constant(self.input(n, 1)?) && (!n.has_input(2) || is_constant(self.input(n, 2)?));
         if plain {
-            return self.linear(n, n.integer("transB", 0));
+            return self.linear(n, a, n.integer("transB", 0));
         }
-        let (a, mut b) = (self.tensor(n, 0)?, self.tensor(n, 1)?);
-        if n.integer("transB", 0) != 0 && b.rank() == 2 {
-            b.shape.reverse();
-            b.strides.reverse();
-            b.axis = b.axis.map(|axis| 1 - axis);
-        }
+        let b = turned(self, 1, "transB")?;
         let product = self.product(n, a, b)?;
         if !n.has_input(2) {
             return Ok(product);
@@ -67,7 +66,10 @@ impl Import<'_> {
 
     pub(super) fn matmul(&mut self, n: Node<'_>) -> One {
         match self.input(n, 1)? {
-            Value::Constant(Constant { dims, .. }) if dims.len() == 2 => self.linear(n, 0),
+            Value::Constant(Constant { dims, .. }) if dims.len() == 2 => {
+                let x = self.tensor(n, 0)?;
+                self.linear(n, x, 0)
+            }
             _ => self.products(n),
         }
     }
@@ -85,7 +87,7 @@ impl Import<'_> {
             to.pop();
         }
         if left && !to.is_empty() {
-            to.remove(to.len() - usize::from(!right));
+            to.remove(to.len() - 1 - usize::from(!right));
         }
         if left || right { self.view(n, made, to) } else { Ok(made) }
     }

@@ -37,6 +37,7 @@ pub(super) fn in_order(shape: &[u64]) -> Vec<u64> {
 
 impl Tensor {
     pub fn new(id: LayerId, shape: Vec<u64>, axis: Option<usize>) -> Self {
+        let axis = axis.filter(|axis| *axis < shape.len());
         Self { id, strides: in_order(&shape), shape, axis }
     }
 
