@@ -56,6 +56,7 @@ impl Builder {
             layers: Vec::new(),
             parameters: Vec::new(),
             notes: Vec::new(),
+            writes_gelu_out: false,
         };
         Ok(Self { network, activation: options.activation.unwrap_or(Activation::Relu) })
     }

@@ -53,6 +53,8 @@ struct Import<'a> {
     given: HashMap<String, Tensor>,
     /// What had to be decided, with how often and where first.
     notes: BTreeMap<String, (u64, String)>,
+    /// Whether the model writes GELU out in steps that keep what they make.
+    in_steps: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -110,6 +112,7 @@ fn read(bytes: &[u8], file: &Path, options: &NetworkOptions) -> Result<Network, 
         shared: HashMap::new(),
         given: HashMap::new(),
         notes: BTreeMap::new(),
+        in_steps: false,
     };
     let turned = graph::turned_tables(&graph);
     for tensor in &graph.initializer {
@@ -256,6 +259,7 @@ impl Import<'_> {
         }
         let axes: Vec<Option<usize>> = self.facts.iter().map(|fact| fact.axis).collect();
         let mut network = self.b.scaled(&axes, self.exported)?;
+        network.writes_gelu_out = self.in_steps;
         network.notes = (self.notes.into_iter())
             .map(|(what, (times, first))| match times {
                 1 => format!("`{first}` {what}"),

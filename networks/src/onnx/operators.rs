@@ -128,6 +128,11 @@ impl Import<'_> {
                 self.linear(n, x, 0)
             }
             "Gelu" => self.unary(n, act(Activation::Gelu)),
+            // The form with the hyperbolic tangent is written out where models do so themselves.
+            "GeluInSteps" => {
+                self.in_steps = true;
+                self.unary(n, act(Activation::Gelu))
+            }
             "Silu" => self.unary(n, act(Activation::Silu)),
             "Rotary" => {
                 let x = self.tensor(n, 0)?;

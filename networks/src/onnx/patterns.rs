@@ -104,10 +104,15 @@ fn rules(fuses_attention: bool) -> Vec<Rule> {
     let cube = |cube| format!("Add(Tanh(Mul(Add(?x, Mul({cube}, #)), #)), #)");
     let cubes = ["Pow(?x, #)", "Mul(?x, Mul(?x, ?x))"].map(cube);
     let other = "Add(Tanh(Mul(Mul(?x, #), Add(Mul(Mul(?x, #), ?x), #))), #)";
-    for gate in [error, &cubes[0], &cubes[1], other] {
-        add("Gelu", &["x"], &format!("Mul(Mul(?x, {gate}), #)"));
-        add("Gelu", &["x"], &format!("Mul(Mul(?x, #), {gate})"));
-        add("Gelu", &["x"], &format!("Mul(?x, Mul({gate}, #))"));
+    for (gate, name) in [
+        (error, "Gelu"),
+        (&cubes[0], "GeluInSteps"),
+        (&cubes[1], "GeluInSteps"),
+        (other, "GeluInSteps"),
+    ] {
+        add(name, &["x"], &format!("Mul(Mul(?x, {gate}), #)"));
+        add(name, &["x"], &format!("Mul(Mul(?x, #), {gate})"));
+        add(name, &["x"], &format!("Mul(?x, Mul({gate}, #))"));
     }
     add("Silu", &["x"], "Mul(?x, Sigmoid(?x))");
     add("Silu", &["x"], "Mul(?x, Sigmoid(Mul(?x, #)))");
