@@ -183,21 +183,22 @@ fn cswap_compresses_what_is_sparse_enough_and_sc_all_that_gets_smaller() {
     // one.
     let sc = |parameter| decided(&StaticCompression { parameter }, &slow);
     assert_eq!(sc(None), ["swap zfp(350)", "swap zvc", "swap zvc"]);
-    assert_eq!(sc(Some(1)), ["swap zfp(100)", "swap zvc", "swap zvc"]);
-    assert_eq!(sc(Some(4)), ["Swap", "swap zvc", "swap zvc"], "no such rate");
+    assert_eq!(sc(Some(400)), ["swap zfp(100)", "swap zvc", "swap zvc"]);
+    assert_eq!(sc(Some(399)), ["Swap", "swap zvc", "swap zvc"], "less than any makes");
     // Alone, it does so for all.
     let mut alone = all_codecs(500);
     alone.models.retain(|model| model.codec == "zfp");
     alone.models.truncate(1);
     let alone = Problem::new(&trace, &machine, Bytes(1 << 30)).with_codecs(&alone, LOSSY);
     assert_eq!(decided(&StaticCompression::default(), &alone), ["swap zfp(100)"; 3]);
-    // 200 (1000 - P) pays up to P = 900 and 500 permille: rates 100, 350 and 700 are three and two.
+    // 200 (1000 - P) pays up to P = 900 and 500 permille: with rates of 100, 350 and 700 bits for each of
+    // four values all do, and all below the last.
     let top = |problem| (parameter_range(problem).top, parameter_range(problem).pays());
-    assert_eq!((fixed_rates(&fast).len(), top(&fast), top(&slow)), (3, (3, true), (2, true)));
+    assert_eq!((fixed_rates(&fast).len(), top(&fast), top(&slow)), (3, (2800, true), (2799, true)));
     let plus = |parameter| Cswap::Plus { parameter };
     assert_eq!(decided(&plus(None), &fast), ["swap zfp(700)", "swap zvc", "swap zvc"]);
     assert_eq!(decided(&plus(None), &slow), ["swap zfp(350)", "Swap", "swap zvc"]);
-    assert_eq!(decided(&plus(Some(1)), &slow), ["swap zfp(100)", "Swap", "swap zvc"]);
+    assert_eq!(decided(&plus(Some(400)), &slow), ["swap zfp(100)", "Swap", "swap zvc"]);
     assert_eq!(decided(&plus(Some(3)), &slow), ["Swap", "Swap", "swap zvc"], "does not pay");
     assert_eq!(decided(&plus(Some(4)), &slow), ["Swap", "Swap", "swap zvc"], "no such rate");
 }

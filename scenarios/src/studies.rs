@@ -20,7 +20,9 @@ use crate::ScenarioError;
 
 pub use error::{StudyError, StudyProblem};
 pub use paper::{Figure, Of, Paper, Quantity, Value};
-pub use points::{Allow, Find, Group, GroupCodecs, LinkChoice, Place, Point, Study, Subject, WhatIf};
+pub use points::{
+    Allow, Find, Group, GroupCodecs, LinkChoice, Place, Point, Study, Subject, WhatIf,
+};
 
 /// Embeds `studies/<name>.toml` for each name.
 macro_rules! embed {

@@ -187,7 +187,7 @@ fn numbers_of_a_paper_are_one_object_with_what_is_supposed_otherwise_apart() {
         figures.iter().find(is_of).expect("the throughput in core").clone()
     };
     let (base, what_if) = (of("base"), of("what-if"));
-    assert_eq!(base["paper"], "mine");
+    assert_eq!(base["paper"], "pooch");
     let predicted = |figure: &serde_json::Value| figure["predicted"].as_f64().expect("a number");
     assert!((predicted(&what_if) / predicted(&base) - 2.0).abs() < 0.01);
     let off = (predicted(&base) - 316.0).abs() / 316.0;

@@ -26,12 +26,12 @@ pub fn printed(study: &Study, paper: &Paper, rows: &[Row]) -> Vec<Printed> {
             if predicted.is_none_or(|base| off(value) < off(base)) {
                 reasons.push(format!("{}: {}", what_if.description, show(value)));
             }
-            let place = (study.name.as_str(), format!("{place} ({})", what_if.description));
+            let place = (paper.name.as_str(), format!("{place} ({})", what_if.description));
             let values = (figure.printed, Some(value));
             what_ifs.push(Printed::new(place, values, Assumptions::WhatIf, None, show));
         }
         let reason = Some(reasons.join("; ")).filter(|reason| !reason.is_empty());
-        let place = (study.name.as_str(), place);
+        let place = (paper.name.as_str(), place);
         let values = (figure.printed, predicted);
         base.push(Printed::new(place, values, Assumptions::Base, reason, show));
     }
@@ -43,7 +43,11 @@ pub fn printed(study: &Study, paper: &Paper, rows: &[Row]) -> Vec<Printed> {
 fn text(quantity: Quantity, value: f64) -> String {
     let (digits, unit) = match quantity {
         Quantity::Throughput => (0, " /s"),
-        Quantity::Degradation | Quantity::Gain | Quantity::Reduction | Quantity::Latency | Quantity::Overhead => (1, " %"),
+        Quantity::Degradation
+        | Quantity::Gain
+        | Quantity::Reduction
+        | Quantity::Latency
+        | Quantity::Overhead => (1, " %"),
         Quantity::Ratio => (1, "x"),
         Quantity::Speedup => (2, "x"),
         Quantity::MemoryGb | Quantity::PeakGb => (2, " GB"),
@@ -111,7 +115,8 @@ fn value(figure: &Figure, row: &Row, rows: &[Row]) -> Option<f64> {
         Quantity::Speedup => speedup(figure, row, rows),
         Quantity::Faster => Some(f64::from(u8::from(speedup(figure, row, rows)? > 1.0))),
         Quantity::Latency => {
-            let exposed = |row: &Row| Some(row.answer.iteration?.0.checked_sub(row.in_core.0)? as f64);
+            let exposed =
+                |row: &Row| Some(row.answer.iteration?.0.checked_sub(row.in_core.0)? as f64);
             let other = exposed(compared(figure, row, rows)?).filter(|other| *other > 0.0)?;
             Some(100.0 * (1.0 - exposed(row)? / other))
         }

@@ -20,7 +20,7 @@ pub enum Assumptions {
 /// A number that a paper prints, and its prediction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Printed {
-    /// The paper, by the name of its study.
+    /// The paper's name.
     pub paper: String,
     /// Where the paper prints it, and of what.
     pub figure: String,
@@ -102,7 +102,8 @@ pub fn table(printed: &[Printed]) -> String {
     let mut text = format!("{lines}\n{near} of {count} numbers within {percent:.0} %\n{reasons}");
     let (lines, near, count, _) = section(Assumptions::WhatIf);
     if count > 0 {
-        text += &format!("\nWhat if:\n\n{lines}\n{near} of {count} numbers within {percent:.0} %\n");
+        text +=
+            &format!("\nWhat if:\n\n{lines}\n{near} of {count} numbers within {percent:.0} %\n");
     }
     text
 }

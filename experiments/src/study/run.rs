@@ -8,8 +8,8 @@ use scenarios::Study;
 use serde::Serialize;
 
 use super::case::{Case, cases};
-use super::store::Store;
 use super::printed::{self, Printed};
+use super::store::Store;
 use super::{conclusions, gains, paper, table};
 use crate::side_by_side::side_by_side;
 use crate::tables::Row;

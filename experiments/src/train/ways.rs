@@ -1,6 +1,6 @@
 //! Ways to train a network: what its plans are, and when they change.
 
-use codecs::{CodecId, Dims, Rate};
+use codecs::CodecId;
 use planner::methods::{Comet, ParameterRange, Refresh, StaticCompression};
 use profiler::device::in_core_plan;
 use reports::Trained;
@@ -10,7 +10,7 @@ use schema::CodecModels;
 use super::statistics::collect;
 use super::trainer::{Trainer, Training};
 use crate::Result;
-use crate::rates::{MAX, every_rate, range_of};
+use crate::rates::{every_rate, range_of};
 
 /// What plans make of the network's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +105,7 @@ fn zfp(trainer: &Trainer, mut training: Training) -> Outcome {
     let found = range_of(&method, &trainer.problem(&rates));
     let range = found.unwrap_or(PAPERS);
     let course = trainer.course;
-    let at = |epoch: usize| range.at(epoch as u32, course.epochs as u32).max(least_rate());
+    let at = |epoch: usize| range.at(epoch as u32, course.epochs as u32);
     let mut epoch = 0;
     while epoch < course.epochs {
         let parameter = at(epoch);
@@ -134,15 +134,6 @@ fn zfp(trainer: &Trainer, mut training: Training) -> Outcome {
         range.bottom
     );
     training.finish(vec![note])
-}
-
-/// The smallest parameter that ZFP has a block for.
-fn least_rate() -> u32 {
-    let is_there = |bits: &u32| {
-        let rate = Rate::from_bits(f64::from(*bits) / 4.0);
-        rate.is_some_and(|rate| CodecId::zfp(rate, Dims::One).is_ok())
-    };
-    (1..=MAX).find(is_there).unwrap_or(MAX)
 }
 
 /// In-core until there are statistics, and then within bounds that follow from them, set anew as

@@ -55,13 +55,19 @@ impl Checker<'_> {
     }
 
     /// All groups, those of what-ifs after the others.
-    fn what_ifs(&self, mut groups: Vec<Table>, tables: Vec<Table>) -> Result<(Vec<Table>, Vec<WhatIf>)> {
+    fn what_ifs(
+        &self,
+        mut groups: Vec<Table>,
+        tables: Vec<Table>,
+    ) -> Result<(Vec<Table>, Vec<WhatIf>)> {
         let (given, mut what_ifs) = (groups.len(), Vec::new());
         for table in tables {
             let span = table.span();
             let mut table = table.into_inner();
-            let missing = |field, example| self.at(span.clone(), StudyProblem::Missing { field, example });
-            let name = table.name.take().ok_or_else(|| missing("name", "`name = \"slow-link\"`"))?;
+            let missing =
+                |field, example| self.at(span.clone(), StudyProblem::Missing { field, example });
+            let name =
+                table.name.take().ok_or_else(|| missing("name", "`name = \"slow-link\"`"))?;
             let description = table.description.take();
             let description = description
                 .ok_or_else(|| missing("description", "`description = \"half the bandwidth\"`"))?;

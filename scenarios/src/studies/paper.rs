@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
+    /// What its study and its file are called.
+    #[serde(skip)]
+    pub name: String,
     /// The publication.
     pub title: String,
     /// Its figures, in the order of the paper.
@@ -131,5 +134,7 @@ pub(super) fn paper(name: &str) -> Result<Paper, String> {
             known.join(", ")
         ));
     };
-    toml::from_str(text).map_err(|error| format!("papers/{name}.toml cannot be read: {error}"))
+    let paper = toml::from_str(text);
+    let paper = paper.map_err(|error| format!("papers/{name}.toml cannot be read: {error}"))?;
+    Ok(Paper { name: name.into(), ..paper })
 }
