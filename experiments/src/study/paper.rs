@@ -52,6 +52,7 @@ fn text(quantity: Quantity, value: f64) -> String {
         Quantity::Speedup => (2, "x"),
         Quantity::MemoryGb | Quantity::PeakGb => (2, " GB"),
         Quantity::PlanSeconds => (2, " s"),
+        Quantity::Unpredicted => (2, " %"),
         Quantity::Kept
         | Quantity::Swapped
         | Quantity::Recomputed
@@ -110,6 +111,7 @@ fn value(figure: &Figure, row: &Row, rows: &[Row]) -> Option<f64> {
         Quantity::Ratio => Some(row.compressed_raw?.0 as f64 / row.compressed_small?.0 as f64),
         Quantity::Batch => row.batch.map(f64::from).filter(|_| row.answer.status == Status::Ok),
         Quantity::PeakGb => row.answer.peak.map(|peak| peak.0 as f64 / 1e9),
+        Quantity::Unpredicted => None,
         Quantity::Gain => Some(100.0 * (speedup(figure, row, rows)? - 1.0)),
         Quantity::Reduction => Some(100.0 * (1.0 - 1.0 / speedup(figure, row, rows)?)),
         Quantity::Speedup => speedup(figure, row, rows),

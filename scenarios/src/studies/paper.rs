@@ -101,6 +101,9 @@ pub enum Quantity {
     Runs,
     /// How long planning took, in seconds.
     PlanSeconds,
+    /// What nothing here predicts: what a training on data that does not come with tidegate comes to,
+    /// or what was measured on a device. In percent.
+    Unpredicted,
 }
 
 /// What is made of several rows.

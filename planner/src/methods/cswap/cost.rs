@@ -79,7 +79,7 @@ fn offloading_op(problem: &Problem, gap: GapId) -> Nanos {
 
 /// Time of the layer from which what an op needs is prefetched.
 fn prefetching_op(problem: &Problem, before: Option<usize>) -> Nanos {
-    let (ops, model) = (&problem.trace.ops, problem.model);
+    let (ops, model) = (&problem.trace.ops, &problem.model);
     let layer = |op: usize| model.layer(OpId(op as u32));
     let is_backward = |op: &usize| ops[*op].phase == Phase::Backward;
     let begin = before.map_or(ops.len(), |op| layer(op).index());
