@@ -1,6 +1,5 @@
 //! Ways to train a network: what its plans are, and when they change.
 
-use codecs::CodecId;
 use planner::methods::{Comet, ParameterRange, Refresh, StaticCompression};
 use profiler::device::in_core_plan;
 use reports::Trained;
@@ -186,6 +185,8 @@ fn sz(trainer: &Trainer, mut training: Training) -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use codecs::CodecId;
+
     use super::*;
 
     #[test]
