@@ -203,9 +203,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn the_least_rate_is_that_of_the_smallest_block() {
-        assert_eq!(least_rate(), 9);
-    }
 }
