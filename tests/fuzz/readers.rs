@@ -84,7 +84,7 @@ pub fn readers() -> Vec<Reader> {
         reader("results", Form::Bytes, vec![table(&rows())], read_table::<Row>),
         reader("zeros", Form::Bytes, vec![table(&zeros())], read_table::<TensorZeros>),
         reader("samples", Form::Bytes, vec![table(&samples())], read_samples),
-        reader("words", Form::Text, WORDS.map(|word| word.as_bytes().to_vec()).to_vec(), read_word),
+        reader("words", Form::Text, WORDS.split(' ').map(|word| word.into()).collect(), read_word),
     ]
 }
 
@@ -360,24 +360,8 @@ fn read_efficiencies(bytes: &[u8]) -> bool {
     true
 }
 
-const WORDS: [&str; 16] = [
-    "14.9GiB",
-    "12.5GB/s",
-    "1.5ms",
-    "80%",
-    "zvc",
-    "zfp:8",
-    "sz:1e-3",
-    "ibp:4",
-    "zipf:0.9",
-    "uniform",
-    "corrupt:1",
-    "delay:h2d:2:5ms",
-    "host-memory",
-    "dtr",
-    "1000kB",
-    "zfp:16",
-];
+const WORDS: &str = "14.9GiB 12.5GB/s 1.5ms 80% zvc zfp:8 sz:1e-3 ibp:4 zipf:0.9 uniform corrupt:1 \
+    delay:h2d:2:5ms host-memory dtr 1000kB zfp:16";
 
 /// Whatever stands for an amount, a codec, a fault or a choice on the command line.
 fn read_word(bytes: &[u8]) -> bool {
