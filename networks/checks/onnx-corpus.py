@@ -295,11 +295,11 @@ BATCH_HERE, MACHINE = 16, "a100-sxm-80gb"
 
 def peak_of(tidegate, network, options):
     """The in-core peak in bytes, or what is wrong."""
-    command = f"{tidegate} plan {network} --batch {BATCH_HERE} -m {MACHINE} --method in-core -b 100% --format json {options}"
+    command = f"{tidegate} plan {network} --batch {BATCH_HERE} -m {MACHINE} --method in-core --format json {options}"
     made = subprocess.run(command.split(), capture_output=True, text=True)
     if made.returncode != 0:
         return None, made.stderr.strip().splitlines()[0] if made.stderr.strip() else "no message"
-    return json.loads(made.stdout)["in_core"]["peak"], None
+    return json.loads(made.stdout)["in_core"]["peak_bytes"], None
 
 
 def table(folder, tidegate):

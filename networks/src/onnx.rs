@@ -175,12 +175,13 @@ impl Import<'_> {
                 }
                 let known = name.as_ref().and_then(|name| self.open.get(name).copied());
                 let extent = value.or(known).or(chosen).ok_or_else(|| {
-                    let option = if rank == 4 { "--image" } else { "--sequence" };
-                    InputError::Format(format!(
-                        "input `{}` leaves its extent {index} open beside the batch: state {option} \
-                         where that is what it is, or export it with a fixed one",
+                    let option = if rank == 4 { "image" } else { "sequence" };
+                    let why = format!(
+                        "is left open by input `{}` (extent {index}): state --{option} where that is \
+                         what it is, or export it with a fixed one",
                         input.name
-                    ))
+                    );
+                    NetworkError::Option { network: self.file.display().to_string(), option, why }
                 })?;
                 if let (Some(name), None) = (name, value) {
                     self.open.insert(name, extent);

@@ -17,8 +17,8 @@ fn sandbox() -> Sandbox {
 
 /// The in-core peak that a plan states.
 fn peak(sandbox: &Sandbox, options: &str) -> u64 {
-    let plan = format!("plan {options} -m titan-v --method in-core -b 100% --format json");
-    sandbox.json(&plan)["in_core"]["peak"].as_u64().expect("a figure")
+    let plan = format!("plan {options} -m titan-v --method in-core --format json");
+    sandbox.json(&plan)["in_core"]["peak_bytes"].as_u64().expect("a figure")
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn a_folded_batch_norm_is_said_and_put_back() {
     assert!(shown.contains("note: `/0/Conv` has a batch norm folded"), "{shown}");
     assert!(shown.contains("--training-batch-norm puts it back"), "{shown}");
     sandbox.ok("verify plan.json");
-    let again = "plan folded.onnx --batch 8 -m titan-v -b 100% --training-batch-norm";
+    let again = "plan folded.onnx --batch 8 -m titan-v --training-batch-norm";
     let shown = sandbox.ok(again);
     assert!(shown.contains("which is put back"), "{shown}");
     let folded = peak(&sandbox, "folded.onnx --batch 8");
