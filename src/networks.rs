@@ -95,7 +95,7 @@ pub struct NetworkArgs {
     #[arg(long, value_name = "SHARE")]
     pub progress: Option<f64>,
 
-    /// Whose ops a modelled iteration consists of: pytorch, or tidegate, whose plans `run` takes
+    /// Whose ops a modelled iteration consists of: pytorch, caffe, or tidegate, whose plans `run` takes
     /// [default: pytorch]
     #[arg(long, value_name = "FRAMEWORK")]
     pub conventions: Option<String>,
@@ -168,15 +168,20 @@ impl NetworkArgs {
 
     /// The recipe of a network that is named with these options.
     pub fn recipe(&self, name: &str, batch: u32) -> Result<Recipe> {
-        let conventions = match self.conventions.as_deref() {
-            None | Some("pytorch") => Framework::Pytorch,
-            Some("tidegate") => Framework::Tidegate,
+        Ok(recipe(name, self.framework()?, self.options(batch)?)?)
+    }
+
+    /// Whose ops an iteration is to consist of.
+    pub fn framework(&self) -> Result<Framework> {
+        match self.conventions.as_deref() {
+            None | Some("pytorch") => Ok(Framework::Pytorch),
+            Some("caffe") => Ok(Framework::Caffe),
+            Some("tidegate") => Ok(Framework::Tidegate),
             Some(other) => {
                 let message = format!("--conventions: there is no `{other}`");
-                return Err(usage(format!("{message}: write pytorch or tidegate")));
+                Err(usage(format!("{message}: write pytorch, caffe or tidegate")))
             }
-        };
-        Ok(recipe(name, conventions, self.options(batch)?)?)
+        }
     }
 
     /// The recipe of a network that runs here, named with these options and with a batch.

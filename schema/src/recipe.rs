@@ -141,6 +141,8 @@ pub enum Framework {
     /// PyTorch's autograd.
     #[default]
     Pytorch,
+    /// Caffe.
+    Caffe,
     /// The runtime that comes with tidegate.
     Tidegate,
 }

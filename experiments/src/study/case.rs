@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use networks::{NetworkOptions, modelled_trace};
+use networks::{Conventions, NetworkOptions, modelled_trace_by};
 use planner::{Allowed, CodecOptions, Limits, Monitor, methods};
 use profiler::import::InPlaceOps;
 use reports::MethodResult;
 use scenarios::{Budget, Find, LinkChoice, Place, Point, Study};
-use schema::{Bandwidth, Bytes, BytesPerSec, Digest, Document, InCore, Machine, Trace};
+use schema::{Bandwidth, Bytes, BytesPerSec, Digest, Document, Framework, InCore, Machine, Trace};
 use simulator::in_core;
 
 use crate::compressed_forms::CompressedForms;
@@ -36,6 +36,8 @@ pub struct Case {
     find: Option<Find>,
     conditions: Conditions,
     epoch: Option<(u32, u32)>,
+    by: &'static Conventions,
+    powers_of_two: bool,
 }
 
 /// A trace and what follows from it alone.
@@ -133,6 +135,8 @@ fn case(study: &Study, point: &Point, traces: &mut Traces) -> Result<Case> {
         find: group.find,
         conditions,
         epoch: point.epoch,
+        by: Conventions::of(group.framework),
+        powers_of_two: group.powers_of_two,
     })
 }
 
@@ -152,12 +156,13 @@ impl Case {
         let begin = std::time::Instant::now();
         let answer = match self.find {
             Some(Find::LargestBatch) => {
-                let network = |batch| {
+                let trace = |batch| {
                     let options = NetworkOptions { batch, ..self.options.clone() };
-                    read_network(&self.row.network, &options)
+                    let network = read_network(&self.row.network, &options)?;
+                    Ok(modelled_trace_by(&network, self.by, &self.machine)?)
                 };
                 let budget = |peak| Budget::resolve(self.budget, &self.machine, peak);
-                largest_batch(&question, &network, &budget, monitor)?
+                largest_batch(&question, (&trace, self.powers_of_two), &budget, monitor)?
             }
             Some(Find::SmallestBudget) => {
                 smallest_budget(&question, self.traced.trace.clone(), monitor)?
@@ -229,11 +234,12 @@ impl Traces {
     ) -> Result<Arc<Traced>> {
         let subject = point.subject;
         let speed = point.group.speed;
-        let key = format!("{} {options:?} {:?} {speed:?}", subject.name, machine.device);
+        let by = Conventions::of(point.group.framework);
+        let key = format!("{} {options:?} {by:?} {:?} {speed:?}", subject.name, machine.device);
         if let Some(traced) = self.0.get(&key) {
             return Ok(traced.clone());
         }
-        let trace = at(&subject.place, trace(subject, options, from, machine, speed))?;
+        let trace = at(&subject.place, trace(subject, (options, by), from, machine, speed))?;
         let traced = Arc::new(Traced { digest: trace.digest(), in_core: in_core(&trace), trace });
         self.0.insert(key, traced.clone());
         Ok(traced)
@@ -242,7 +248,7 @@ impl Traces {
 
 fn trace(
     subject: &scenarios::Subject,
-    options: &NetworkOptions,
+    (options, by): (&NetworkOptions, &Conventions),
     from: Option<&Machine>,
     machine: &Machine,
     speed: Option<f64>,
@@ -251,7 +257,7 @@ fn trace(
         false => read_trace(&subject.name, InPlaceOps::AsRecorded, Some(machine))?,
         true => {
             let network = read_network(&subject.name, options)?;
-            let modelled = modelled_trace(&network, machine)?;
+            let modelled = modelled_trace_by(&network, by, machine)?;
             if speed.is_none() {
                 return Ok(modelled);
             }
@@ -304,6 +310,12 @@ fn options_text(options: &NetworkOptions, point: &Point) -> String {
     }
     if options.fused_attention != defaults.fused_attention {
         texts.push("unfused attention".into());
+    }
+    if point.group.framework == Framework::Caffe {
+        texts.push("as Caffe".into());
+    }
+    if point.group.powers_of_two {
+        texts.push("powers of two".into());
     }
     texts.extend(point.group.speed.map(|factor| format!("computing {factor}x as fast")));
     match point.epoch {

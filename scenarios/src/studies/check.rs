@@ -89,6 +89,10 @@ impl Checker<'_> {
                 None,
             ),
             options,
+            framework: self
+                .one(table.framework, |name, _| values::framework(name))?
+                .unwrap_or_default(),
+            powers_of_two: table.powers_of_two.unwrap_or_default(),
             machines: self.list("machines", table.machines, machine("machines"))?,
             links: or_default(
                 self.list("links", table.links, |name, _| values::link(name))?,

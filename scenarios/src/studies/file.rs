@@ -43,6 +43,8 @@ pub(super) struct GroupTable {
     pub(super) activation: Option<Spanned<String>>,
     pub(super) dtype: Option<Spanned<String>>,
     pub(super) optimizer: Option<Spanned<String>>,
+    pub(super) framework: Option<Spanned<String>>,
+    pub(super) powers_of_two: Option<bool>,
     pub(super) frames: Option<u32>,
     pub(super) sequence: Option<u32>,
     pub(super) in_place: Option<bool>,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use schema::{Bytes, BytesPerSec};
+use schema::{Bytes, BytesPerSec, Framework};
 
 use super::paper::Paper;
 use crate::Budget;
@@ -50,6 +50,10 @@ pub struct Group {
     pub images: Vec<Option<[u32; 2]>>,
     /// The other options of the networks.
     pub options: NetworkOptions,
+    /// Whose ops the networks' iterations consist of.
+    pub framework: Framework,
+    /// Whether only powers of two are tried where the largest batch is searched for.
+    pub powers_of_two: bool,
     /// Machines: bundled ones, or files.
     pub machines: Vec<(String, Place)>,
     /// Links to combine each machine with.
