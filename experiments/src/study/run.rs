@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use planner::Monitor;
-use scenarios::Study;
+use reports::columns;
+use scenarios::{LookupStudy, Study};
 
 use super::case::{Case, cases};
+use super::lookups::{self, Line};
 use super::store::Store;
 use super::{conclusions, gains, paper, table};
 use crate::side_by_side::side_by_side;
@@ -53,11 +55,37 @@ impl FromStr for Partition {
     }
 }
 
+/// A study of lookups, which has no points.
+fn lookup_text(study: &Study, lookups: &LookupStudy) -> Result<String> {
+    let mut rows = vec![["figure", "paper", "predicted", "off", ""].map(String::from).to_vec()];
+    for Line { figure, predicted } in lookups::lines(lookups)? {
+        let off =
+            predicted.map(|value| format!("{:+.1} %", 100.0 * (value / figure.printed - 1.0)));
+        rows.push(vec![
+            figure.what.clone(),
+            figure.printed.to_string(),
+            predicted.map_or("none".into(), |value| format!("{value:.2}")),
+            off.unwrap_or_default(),
+            figure.rests_on.clone().unwrap_or_default(),
+        ]);
+    }
+    let (name, title) = (&study.name, &lookups.title);
+    let (description, table, others) =
+        (&study.description, columns(&rows), lookups::others(lookups));
+    Ok(format!(
+        "{name}: {description}\n\n{title}, beside what is predicted for {}:\n\n{table}{others}",
+        lookups.machine
+    ))
+}
+
 /// Plans what is missing, and says what all results come to once all points have one.
 ///
 /// # Errors
 /// If the folder is in use or no folder, a point names what is not there, or planning is interrupted.
 pub fn run(study: &Study, options: &Options, monitor: &dyn Monitor) -> Result<String> {
+    if let Some(lookups) = &study.lookups {
+        return lookup_text(study, lookups);
+    }
     let store = Store::open(&options.folder, &options.also)?;
     let cases = cases(study)?;
     let mut rows = Vec::with_capacity(cases.len());

@@ -9,8 +9,8 @@ use schema::{CodecModel, CodecModels, SizeModel};
 
 use super::statistics::{Collected, collect};
 use super::trainer::{Trainer, Training};
-use crate::Result;
 use crate::rates::{MAX, every_rate, range_of};
+use crate::{CompressedForms, Result};
 
 /// What plans make of the network's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,9 +190,10 @@ fn sz(trainer: &Trainer, mut training: Training) -> Outcome {
         Some((least, greatest)) => format!(
             "COMET's first {} iterations ran in core, without the budget, for the statistics that its \
              error bounds follow from. Bounds were set after {} iterations, those of the layers at last \
-             from {least:.1e} to {greatest:.1e}, and applied as they are.",
+             from {least:.1e} to {greatest:.1e}, and applied as they are: {}",
             set[0],
             set.join(", "),
+            CompressedForms::of(&plan, trainer.trace).sentence().trim_end(),
         ),
     };
     training.finish(vec![note])

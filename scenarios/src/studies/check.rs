@@ -27,10 +27,14 @@ type Checked<T> = std::result::Result<T, StudyProblem>;
 
 impl Checker<'_> {
     pub(super) fn study(&self, written: StudyFile) -> Result<Study> {
-        if written.group.is_empty() {
+        if written.group.is_empty() && written.lookups.is_none() {
             return Err(self.at(0..0, StudyProblem::NoGroups));
         }
         let paper = self.one(written.paper, |name, _| paper(name).map_err(StudyProblem::Paper))?;
+        let lookups = self.one(written.lookups, |lookups, _| {
+            values::machine("machine", &lookups.machine)?;
+            lookups.problem().map_or(Ok(lookups.clone()), |why| Err(StudyProblem::Lookups(why)))
+        })?;
         let mut groups: Vec<Group> = Vec::new();
         for table in written.group {
             let span = table.span();
@@ -46,6 +50,7 @@ impl Checker<'_> {
             description: written.description,
             groups,
             paper,
+            lookups,
         })
     }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use schema::{Bytes, BytesPerSec, Framework};
 
+use super::lookups::LookupStudy;
 use super::paper::Paper;
 use crate::Budget;
 use networks::NetworkOptions;
@@ -35,6 +36,8 @@ pub struct Study {
     pub groups: Vec<Group>,
     /// The paper whose figures its results are held against.
     pub paper: Option<Paper>,
+    /// What it asks about lookups in tables.
+    pub lookups: Option<LookupStudy>,
 }
 
 /// Lists, of which each combination is a point.
