@@ -51,7 +51,9 @@ impl Way {
             Self::Zfp => {
                 "The same by ZFP at a fixed rate, which falls from epoch to epoch as in CSWAP+"
             }
-            Self::Sz => "They are kept, made smaller by SZ within COMET's error bounds",
+            Self::Sz => {
+                "What convolutions make is kept, made smaller by SZ within COMET's error bounds"
+            }
         }
     }
 
