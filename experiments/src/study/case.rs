@@ -174,7 +174,9 @@ impl Case {
                 budget: self.row.budget,
             },
         };
-        Ok(answered(self.row.clone(), answer, begin.elapsed().as_secs_f64()))
+        let models = self.conditions.codecs.iter().flat_map(|codecs| &codecs.chosen.models);
+        let margin = models.map(|model| model.size.margin_permille()).max().unwrap_or(0);
+        Ok(answered(self.row.clone(), (answer, margin), begin.elapsed().as_secs_f64()))
     }
 }
 
@@ -199,7 +201,7 @@ fn codecs(point: &Point, machine: &Machine) -> Result<Option<CodecInputs>> {
     Ok(Some(inputs.with(rates)))
 }
 
-fn answered(question: Row, answer: Budgeted, seconds: f64) -> Row {
+fn answered(question: Row, (answer, margin): (Budgeted, u32), seconds: f64) -> Row {
     let Budgeted { trace, in_core, budget, found } = answer;
     let small = found.plan.as_ref().ok().map(|plan| CompressedForms::of(plan, &trace));
     let small = small.filter(|small| small.count > 0);
@@ -214,7 +216,9 @@ fn answered(question: Row, answer: Budgeted, seconds: f64) -> Row {
         in_core: in_core.iteration,
         in_core_peak: in_core.peak,
         compressed_raw: small.map(|small| small.raw),
-        compressed_small: small.map(|small| small.reserved),
+        // What is expected of them, without the margin on top.
+        compressed_small: small
+            .map(|small| Bytes(small.reserved.0 * 1000 / u64::from(1000 + margin))),
         answer,
         ..question
     }

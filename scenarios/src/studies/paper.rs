@@ -73,7 +73,7 @@ pub enum Quantity {
     Reduction,
     /// Tensors that are compressed.
     Compressed,
-    /// What tensors take that are compressed, over what is reserved for their compressed forms.
+    /// What tensors take that are compressed, over what is expected of their compressed forms.
     Ratio,
     /// Samples per iteration: the largest batch, where that is searched for.
     Batch,
