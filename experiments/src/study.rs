@@ -5,6 +5,7 @@ mod conclusions;
 mod gains;
 mod lookups;
 mod paper;
+mod printed;
 mod run;
 mod store;
 mod table;
@@ -17,7 +18,8 @@ use schema::file::read_text;
 
 use crate::Result;
 
-pub use run::{Options, Partition, run};
+pub use printed::{Assumptions, Printed};
+pub use run::{Options, Outcome, Partition, run};
 
 /// A bundled study, or one from a file.
 ///

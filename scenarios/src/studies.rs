@@ -21,8 +21,10 @@ use crate::ScenarioError;
 
 pub use error::{StudyError, StudyProblem};
 pub use lookups::{LookupFigure, LookupQuantity, LookupStudy, OtherCodec, PackedTable};
-pub use paper::{Figure, Of, Paper, Quantity};
-pub use points::{Allow, Find, Group, GroupCodecs, LinkChoice, Place, Point, Study, Subject};
+pub use paper::{Figure, Of, Paper, Quantity, Value};
+pub use points::{
+    Allow, Find, Group, GroupCodecs, LinkChoice, Place, Point, Study, Subject, WhatIf,
+};
 
 /// Embeds `studies/<name>.toml` for each name.
 macro_rules! embed {

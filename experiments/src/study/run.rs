@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use planner::Monitor;
-use reports::columns;
-use scenarios::{LookupStudy, Study};
+use scenarios::{LookupStudy, Study, Value};
+use serde::Serialize;
 
 use super::case::{Case, cases};
 use super::lookups::{self, Line};
+use super::printed::{self, Assumptions, Printed};
 use super::store::Store;
 use super::{conclusions, gains, paper, table};
 use crate::side_by_side::side_by_side;
@@ -25,6 +26,17 @@ pub struct Options {
     pub partition: Partition,
     /// Points at a time; as many as there are cores where it is not stated.
     pub jobs: Option<usize>,
+}
+
+/// What a study comes to.
+#[derive(Default, Serialize)]
+pub struct Outcome {
+    /// All of it, for people.
+    #[serde(skip)]
+    pub text: String,
+    /// The numbers of the study's paper beside those that are predicted; none where it has no paper,
+    /// or not all points have a result yet.
+    pub figures: Vec<Printed>,
 }
 
 /// Part `part` of `of`, from 1.
@@ -55,36 +67,32 @@ impl FromStr for Partition {
     }
 }
 
-/// A study of lookups, which has no points.
-fn lookup_text(study: &Study, lookups: &LookupStudy) -> Result<String> {
-    let mut rows = vec![["figure", "paper", "predicted", "off", ""].map(String::from).to_vec()];
-    for Line { figure, predicted } in lookups::lines(lookups)? {
-        let off =
-            predicted.map(|value| format!("{:+.1} %", 100.0 * (value / figure.printed - 1.0)));
-        rows.push(vec![
-            figure.what.clone(),
-            figure.printed.to_string(),
-            predicted.map_or("none".into(), |value| format!("{value:.2}")),
-            off.unwrap_or_default(),
-            figure.rests_on.clone().unwrap_or_default(),
-        ]);
-    }
-    let (name, title) = (&study.name, &lookups.title);
-    let (description, table, others) =
-        (&study.description, columns(&rows), lookups::others(lookups));
-    Ok(format!(
-        "{name}: {description}\n\n{title}, beside what is predicted for {}:\n\n{table}{others}",
-        lookups.machine
-    ))
+/// A study of lookups, which has no points. What else a prediction rests on is its reason.
+fn of_lookups(study: &Study, lookups: &LookupStudy) -> Result<Outcome> {
+    let printed = |Line { figure, predicted }| {
+        let values = (Value::Number(figure.printed), predicted);
+        let place = (study.name.as_str(), figure.what.clone());
+        let show = |value: f64| format!("{}", (value * 100.0).round() / 100.0);
+        Printed::new(place, values, Assumptions::Base, figure.rests_on.clone(), show)
+    };
+    let figures: Vec<Printed> = lookups::lines(lookups)?.into_iter().map(printed).collect();
+    let (name, title, machine) = (&study.name, &lookups.title, &lookups.machine);
+    let text = format!(
+        "{name}: {}\n\n{title}, beside what is predicted for {machine}:\n\n{}{}",
+        study.description,
+        printed::table(&figures),
+        lookups::others(lookups)
+    );
+    Ok(Outcome { text, figures })
 }
 
 /// Plans what is missing, and says what all results come to once all points have one.
 ///
 /// # Errors
 /// If the folder is in use or no folder, a point names what is not there, or planning is interrupted.
-pub fn run(study: &Study, options: &Options, monitor: &dyn Monitor) -> Result<String> {
+pub fn run(study: &Study, options: &Options, monitor: &dyn Monitor) -> Result<Outcome> {
     if let Some(lookups) = &study.lookups {
-        return lookup_text(study, lookups);
+        return of_lookups(study, lookups);
     }
     let store = Store::open(&options.folder, &options.also)?;
     let cases = cases(study)?;
@@ -112,19 +120,24 @@ pub fn run(study: &Study, options: &Options, monitor: &dyn Monitor) -> Result<St
     let folder = options.folder.display();
     let (name, count) = (&study.name, found.len());
     if count < cases.len() {
-        return Ok(format!(
+        let text = format!(
             "{name}: {count} of {} points have results in {folder}; the others are of other partitions: \
              read them together with --also\n",
             cases.len()
-        ));
+        );
+        return Ok(Outcome { text, ..Outcome::default() });
     }
     store.finish(&found)?;
     let mut text = format!("{name}: {}\n\n", study.description);
     text += &table::table(&found);
     text += &conclusions::conclusions(&found);
+    let mut figures = Vec::new();
     if let Some(paper) = &study.paper {
         text += &gains::gains(paper, &found);
-        text += &paper::side_by_side(paper, &found);
+        figures = paper::printed(study, paper, &found);
+        let printed = printed::table(&figures);
+        text += &format!("\n{}, beside what is predicted here:\n\n{printed}", paper.title);
     }
-    Ok(text + &format!("\n{folder}/results.parquet and .csv hold all figures of {count} points\n"))
+    text += &format!("\n{folder}/results.parquet and .csv hold all figures of {count} points\n");
+    Ok(Outcome { text, figures })
 }

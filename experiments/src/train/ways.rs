@@ -1,6 +1,5 @@
 //! Ways to train a network: what its plans are, and when they change.
 
-use codecs::{CodecId, Dims, Rate};
 use planner::methods::{Comet, ParameterRange, Refresh, StaticCompression};
 use profiler::device::in_core_plan;
 use reports::Trained;
@@ -9,7 +8,7 @@ use schema::{CodecModel, CodecModels, SizeModel};
 
 use super::statistics::{Collected, collect};
 use super::trainer::{Trainer, Training};
-use crate::rates::{MAX, every_rate, range_of};
+use crate::rates::{every_rate, range_of};
 use crate::{CompressedForms, Result};
 
 /// What plans make of the network's memory.
@@ -112,7 +111,7 @@ fn zfp(trainer: &Trainer, mut training: Training) -> Outcome {
     let found = range_of(&method, &trainer.problem(&rates));
     let range = found.unwrap_or(PAPERS);
     let course = trainer.course;
-    let at = |epoch: usize| range.at(epoch as u32, course.epochs as u32).max(least_rate());
+    let at = |epoch: usize| range.at(epoch as u32, course.epochs as u32);
     let mut epoch = 0;
     while epoch < course.epochs {
         let parameter = at(epoch);
@@ -141,15 +140,6 @@ fn zfp(trainer: &Trainer, mut training: Training) -> Outcome {
         range.bottom
     );
     training.finish(vec![note])
-}
-
-/// The smallest parameter that ZFP has a block for.
-fn least_rate() -> u32 {
-    let is_there = |bits: &u32| {
-        let rate = Rate::from_bits(f64::from(*bits) / 4.0);
-        rate.is_some_and(|rate| CodecId::zfp(rate, Dims::One).is_ok())
-    };
-    (1..=MAX).find(is_there).unwrap_or(MAX)
 }
 
 /// What a plan reserves beside what SZ made of a tensor when bounds were set, in thousandths: later
@@ -242,6 +232,8 @@ fn larger(a: SizeModel, b: SizeModel) -> SizeModel {
 
 #[cfg(test)]
 mod tests {
+    use codecs::CodecId;
+
     use super::*;
 
     #[test]
@@ -252,10 +244,5 @@ mod tests {
                 assert_eq!(id.name(), way.name());
             }
         }
-    }
-
-    #[test]
-    fn the_least_rate_is_that_of_the_smallest_block() {
-        assert_eq!(least_rate(), 9);
     }
 }
