@@ -100,9 +100,9 @@ pub struct NetworkArgs {
     #[arg(long, value_name = "SHARE")]
     pub progress: Option<f64>,
 
-    /// Whose ops a modelled iteration consists of: pytorch, or tidegate, whose plans `run` takes
+    /// Whose ops a modelled iteration consists of: pytorch, caffe, or tidegate, whose plans `run` takes
     /// [default: pytorch]
-    #[arg(long, value_name = "FRAMEWORK", value_parser = named(framework, "pytorch or tidegate"))]
+    #[arg(long, value_name = "FRAMEWORK", value_parser = named(framework, "pytorch, caffe or tidegate"))]
     pub conventions: Option<Framework>,
 
     /// Efficiencies that `fit` wrote, for the op times [default: those that come with tidegate]
@@ -126,6 +126,7 @@ pub fn float() -> impl Fn(&str) -> std::result::Result<Dtype, String> + Clone {
 fn framework(name: &str) -> Option<Framework> {
     match name {
         "pytorch" => Some(Framework::Pytorch),
+        "caffe" => Some(Framework::Caffe),
         "tidegate" => Some(Framework::Tidegate),
         _ => None,
     }
@@ -185,7 +186,7 @@ impl NetworkArgs {
         let Some(batch) = self.batch else {
             return Err(usage(format!("{name}: state its batch, such as `--batch 16`")));
         };
-        if self.conventions == Some(Framework::Pytorch) {
+        if self.conventions.is_some_and(|by| by != Framework::Tidegate) {
             return Err(usage("--conventions: what runs here has tidegate's: leave it away"));
         }
         Ok(recipe(name, Framework::Tidegate, self.options(batch))?)

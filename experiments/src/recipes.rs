@@ -68,8 +68,8 @@ pub fn modelled(recipe: &Recipe, machine: &Machine, from: Option<&Path>) -> Resu
     let efficiencies = efficiencies(from)?;
     let network = described(recipe)?;
     let mut trace = match recipe.conventions {
-        Framework::Pytorch => {
-            let tape = network.lower(&Conventions::PYTORCH).tape;
+        Framework::Pytorch | Framework::Caffe => {
+            let tape = network.lower(Conventions::of(recipe.conventions)).tape;
             modelled_trace_of(&network, &tape, machine, &efficiencies)?
         }
         Framework::Tidegate => {
@@ -93,12 +93,12 @@ pub fn description(recipe: &Recipe, machine: &Machine) -> Result<String> {
         parts.push(format!("{} of them trained", in_groups(network.trained_count())));
     }
     let dtype = match recipe.conventions {
-        Framework::Pytorch => network.dtype(),
+        Framework::Pytorch | Framework::Caffe => network.dtype(),
         Framework::Tidegate => options.dtype.unwrap_or(Dtype::F32),
     };
     let master = dtype != Dtype::F32 && network.optimizer() != Optimizer::None;
     let with = match options.master_weights {
-        true if master && recipe.conventions == Framework::Pytorch => {
+        true if master && recipe.conventions != Framework::Tidegate => {
             " with a copy of f32 to update"
         }
         _ => "",

@@ -437,7 +437,19 @@ impl Efficiencies {
 /// # Errors
 /// Where the iteration is larger than a trace may be.
 pub fn modelled_trace(network: &Network, machine: &Machine) -> Result<Trace, NetworkError> {
-    let tape = network.lower(&Conventions::PYTORCH).tape;
+    modelled_trace_by(network, &Conventions::PYTORCH, machine)
+}
+
+/// The same by the conventions of some framework.
+///
+/// # Errors
+/// As for [`modelled_trace`].
+pub fn modelled_trace_by(
+    network: &Network,
+    by: &Conventions,
+    machine: &Machine,
+) -> Result<Trace, NetworkError> {
+    let tape = network.lower(by).tape;
     modelled_trace_of(network, &tape, machine, &Efficiencies::bundled())
 }
 

@@ -38,6 +38,7 @@ const IMAGES: &[&str] = &["activation", "image"];
 /// By ascending name.
 const ENTRIES: &[Entry] = &[
     entry("alexnet", "AlexNet, ImageNet", IMAGES, |n, o| families::alexnet(n, o, Data::ImageNet)),
+    entry("alexnet-caffe", "AlexNet as Caffe has it, ImageNet", IMAGES, families::alexnet_caffe),
     entry("alexnet-cifar10", "AlexNet, CIFAR10", IMAGES, |n, o| {
         families::alexnet(n, o, Data::Cifar10)
     }),

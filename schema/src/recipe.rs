@@ -145,6 +145,8 @@ pub enum Framework {
     /// PyTorch's autograd.
     #[default]
     Pytorch,
+    /// Caffe.
+    Caffe,
     /// The runtime that comes with tidegate.
     Tidegate,
 }
