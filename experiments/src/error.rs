@@ -115,15 +115,11 @@ pub enum Error {
     /// A range of too many budgets.
     #[error("--step {0}%: a range has at most {1} budgets")]
     ManyBudgets(f64, f64),
-    /// Another process works in a folder.
-    #[error(
-        "another tidegate works in {}: wait for it, or give each partition a folder of its own and \
-         read them together with --also",
-        .0.display()
-    )]
-    FolderInUse(PathBuf),
+    /// A study has fewer points.
+    #[error("--point {0}: {1} has {2} points, numbered from 0: see `study {1} --list`")]
+    NoPoint(usize, String, usize),
     /// A folder without results.
-    #[error("--also {}: there are no results of a study in this folder", .0.display())]
+    #[error("there are no results of a study in {}: name the folder that one was written to", .0.display())]
     NoResults(PathBuf),
     /// A part of a study that is another point's.
     #[error(

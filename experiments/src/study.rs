@@ -3,8 +3,11 @@
 mod case;
 mod conclusions;
 mod gains;
+mod list;
 mod paper;
+mod partition;
 mod run;
+mod status;
 mod store;
 mod table;
 
@@ -16,7 +19,10 @@ use schema::file::read_text;
 
 use crate::Result;
 
-pub use run::{Options, Partition, run};
+pub use list::{Asked, list, list_text};
+pub use partition::Partition;
+pub use run::{Options, Ran, run, run_point};
+pub use status::{Status, status};
 
 /// A bundled study, or one from a file.
 ///

@@ -21,6 +21,7 @@ mod import;
 mod limits;
 mod lists;
 mod measured;
+mod misuse;
 mod modelled;
 mod outputs;
 mod plan;

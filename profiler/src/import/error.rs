@@ -16,6 +16,12 @@ pub enum ImportError {
         /// The file.
         file: PathBuf,
     },
+    /// A network's file, in which nothing was recorded.
+    #[error("{file}: a network is no recording and needs no import: plan, compare and explain take the file itself, such as `tidegate plan {file} --batch 8 -m titan-v`", file = file.display())]
+    Network {
+        /// The file.
+        file: PathBuf,
+    },
     /// A DTR log is damaged.
     #[error("{}:{line}: {problem}", file.display())]
     Dtr {
