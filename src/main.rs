@@ -28,6 +28,10 @@ use crate::output::{tell, unprinted};
 #[derive(Parser)]
 #[command(name = "tidegate", version, about, after_help = AFTER_HELP)]
 struct Cli {
+    /// Show no progress: only what comes of it, and errors
+    #[arg(long, short, global = true)]
+    quiet: bool,
+
     #[command(subcommand)]
     command: Command,
 }
@@ -39,7 +43,12 @@ SIGHUP).";
 
 fn main() -> ExitCode {
     let ended = match Cli::try_parse() {
-        Ok(cli) => start().and_then(|()| cli.command.run()),
+        Ok(cli) => {
+            if cli.quiet {
+                progress::be_quiet();
+            }
+            start().and_then(|()| cli.command.run())
+        }
         // Help, the version, or what is wrong with the arguments.
         Err(said) => match (said.print(), said.use_stderr()) {
             (Err(error), false) => unprinted(error),

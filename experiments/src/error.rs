@@ -28,6 +28,9 @@ pub enum Error {
     /// Whoever waited wants no more. What there is by then is said.
     #[error("{0}")]
     Interrupted(&'static str),
+    /// Whoever waited for a search wants no more; what is known by then.
+    #[error("interrupted: {0}")]
+    SearchInterrupted(String),
     /// Something was not measured or run.
     #[error(transparent)]
     Measure(#[from] MeasureError),
@@ -334,6 +337,7 @@ impl Error {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Interrupted(_)
+            | Self::SearchInterrupted(_)
             | Self::Acceptance(_)
             | Self::Training(TrainingError::Run(RunFailure::Stopped)) => Kind::Interrupted,
             Self::Plan(error) | Self::WayWithoutPlan(error) => of_planning(error),

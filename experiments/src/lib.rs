@@ -38,6 +38,7 @@ pub mod sources;
 pub mod study;
 pub mod tables;
 pub mod train;
+pub mod waiting;
 pub mod zeros;
 
 pub use claims::assumptions;

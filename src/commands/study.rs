@@ -6,7 +6,7 @@ use experiments::study::{self, Options, Partition};
 
 use crate::exit::{Exit, Result, ended, usage};
 use crate::output::{Format, print};
-use crate::progress::points;
+use crate::progress::Bar;
 
 /// Plan every point of a study; what is done stays done
 #[derive(clap::Args)]
@@ -72,11 +72,12 @@ pub fn run(args: &Args) -> Result {
             "--format json: is for --list and --status; results are in results.parquet and .csv",
         ));
     }
+    let bar = Bar::new(&study.name);
     if let Some(number) = args.point {
         let number = number.map_or_else(task, Ok)?;
-        return print(study::run_point(&study, &options.folder, number, &points())?);
+        return print(study::run_point(&study, &options.folder, number, &bar)?);
     }
-    let ran = study::run(&study, &options, &points())?;
+    let ran = study::run(&study, &options, &bar)?;
     print(ran.text)?;
     match ran.interrupted {
         true => Err(ended(Exit::Interrupted, "interrupted; what is done is kept")),

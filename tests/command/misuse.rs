@@ -47,8 +47,11 @@ impl Draws {
 
     /// The word with one letter swapped with the next, left out, written twice or another.
     fn misspelt(&mut self, word: &str) -> String {
-        let letters: Vec<usize> =
-            word.char_indices().filter(|(_, c)| c.is_ascii_alphabetic()).map(|(at, _)| at).collect();
+        let letters: Vec<usize> = word
+            .char_indices()
+            .filter(|(_, c)| c.is_ascii_alphabetic())
+            .map(|(at, _)| at)
+            .collect();
         loop {
             let at = letters[self.below(letters.len())];
             let (before, letter, after) = (&word[..at], &word[at..=at], &word[at + 1..]);
@@ -174,8 +177,17 @@ fn misspelt_and_misused_commands_are_refused_with_what_to_do() {
             name.split([',', '+']).filter(|part| !part.is_empty()).any(|part| said.contains(part))
         });
         let remedies = [
-            "did you mean", "similar", "possible values", "try '--help'", "write ", "name ", "state ",
-            "see ", "leave ", "there are ", "No such file",
+            "did you mean",
+            "similar",
+            "possible values",
+            "try '--help'",
+            "write ",
+            "name ",
+            "state ",
+            "see ",
+            "leave ",
+            "there are ",
+            "No such file",
         ];
         let remedy = remedies.iter().any(|remedy| said.contains(remedy));
         let is_error = said.starts_with("error: ") && !said.contains("panicked");

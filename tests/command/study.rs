@@ -131,7 +131,8 @@ fn partitions_of_their_own_folders_are_read_together() {
 
     // By what points ask: each is in one part, and stays there where the study has others.
     let names = |folder: &str| -> BTreeSet<_> {
-        let parts = named_parts(&sandbox.path(folder));
+        let folder = sandbox.path(folder);
+        let parts = named_parts(&folder);
         parts.filter_map(|path| Some(path.file_name()?.to_os_string())).collect()
     };
     for part in 1..=3 {

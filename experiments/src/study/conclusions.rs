@@ -74,7 +74,8 @@ fn fastest(rows: &[Row]) -> String {
     wins.sort_by(|(a, more), (b, less)| less.cmp(more).then(a.cmp(b)));
     let wins: Vec<String> =
         wins.into_iter().map(|(method, times)| format!("{method} {times}")).collect();
-    let mut text = format!("Fastest, or as fast as any, of {} questions: {}", asked.len(), wins.join(", "));
+    let mut text =
+        format!("Fastest, or as fast as any, of {} questions: {}", asked.len(), wins.join(", "));
     if none > 0 {
         text.push_str(&format!("; none fits {none}"));
     }

@@ -17,7 +17,7 @@ pub enum ImportError {
         file: PathBuf,
     },
     /// A network's file, in which nothing was recorded.
-    #[error("{file}: a network is no recording and needs no import: plan, compare and explain take the file itself, such as `tidegate plan {file} --batch 8 -m titan-v`", file = file.display())]
+    #[error("{}: a network is no recording and needs no import: plan, compare and explain take its file as it is, with --batch and --machine", file.display())]
     Network {
         /// The file.
         file: PathBuf,
