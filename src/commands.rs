@@ -4,6 +4,7 @@ mod acceptance;
 mod bench;
 mod check;
 pub mod compare;
+mod completions;
 mod epochs;
 mod explain;
 mod export;
@@ -11,8 +12,10 @@ pub mod fit;
 mod forecast;
 mod frontier;
 mod import;
+mod init;
 mod largest;
 mod list;
+mod man;
 pub mod plan;
 mod profile;
 mod report;
@@ -52,6 +55,9 @@ pub enum Command {
     Fit(fit::Args),
     Forecast(forecast::Args),
     List(list::Args),
+    Init(init::Args),
+    Completions(completions::Args),
+    Man(man::Args),
     Schema(schema::Args),
     Bench(bench::Args),
     Acceptance(acceptance::Args),
@@ -81,6 +87,9 @@ impl Command {
             Self::Fit(args) => fit::run(&args),
             Self::Forecast(args) => forecast::run(&args),
             Self::List(args) => list::run(&args),
+            Self::Init(args) => init::run(&args),
+            Self::Completions(args) => completions::run(&args),
+            Self::Man(args) => man::run(&args),
             Self::Schema(args) => schema::run(&args),
             Self::Bench(args) => bench::run(&args),
             Self::Acceptance(args) => acceptance::run(&args),

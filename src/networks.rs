@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use experiments::recipes::{efficiencies, modelled, recipe};
+use networks::suggest::instead;
 use networks::{
     Activation, Arithmetic, Band, Conventions, Efficiencies, Extents, Lora, NetworkOptions,
     Optimizer,
@@ -105,6 +106,15 @@ pub struct NetworkArgs {
     pub efficiencies: Option<PathBuf>,
 }
 
+/// Refuses what is no network, with what was likely meant.
+pub fn must_be_network(name: &str) -> Result {
+    if is_network(name) {
+        return Ok(());
+    }
+    let meant = instead(name, networks::networks().map(|network| network.name));
+    Err(usage(format!("`{name}` is no network (see `list networks`) and no file of one: {meant}")))
+}
+
 fn image(text: &str) -> std::result::Result<[u32; 2], String> {
     let (height, width) = text.split_once('x').unwrap_or((text, text));
     match (height.parse(), width.parse()) {
@@ -123,7 +133,7 @@ fn lora(text: &str) -> std::result::Result<Lora, String> {
 impl NetworkArgs {
     pub fn options(&self, batch: u32) -> Result<NetworkOptions> {
         let known = |what: &str, name: &str, all: &str| {
-            usage(format!("--{what}: there is no `{name}`: write {all}"))
+            usage(format!("--{what}: there is no `{name}`: {}", instead(name, all.split(' '))))
         };
         let defaults = NetworkOptions::default();
         Ok(NetworkOptions {
@@ -133,19 +143,19 @@ impl NetworkArgs {
             sequence: self.sequence,
             activation: (self.activation.as_deref())
                 .map(|name| {
-                    let all = "relu, leaky-relu, elu, relu6, gelu, silu, sigmoid or tanh";
+                    let all = "relu leaky-relu elu relu6 gelu silu sigmoid tanh";
                     Activation::from_name(name).ok_or_else(|| known("activation", name, all))
                 })
                 .transpose()?,
             dtype: (self.dtype.as_deref())
                 .map(|name| {
-                    let all = "f32, f16 or bf16";
+                    let all = "f32 f16 bf16";
                     Dtype::float_from_name(name).ok_or_else(|| known("dtype", name, all))
                 })
                 .transpose()?,
             optimizer: (self.optimizer.as_deref())
                 .map(|name| {
-                    let all = "none, sgd, momentum, adam, adamw or adam-8bit";
+                    let all = "none sgd momentum adam adamw adam-8bit";
                     Optimizer::from_name(name).ok_or_else(|| known("optimizer", name, all))
                 })
                 .transpose()?,
@@ -172,8 +182,9 @@ impl NetworkArgs {
             None | Some("pytorch") => Framework::Pytorch,
             Some("tidegate") => Framework::Tidegate,
             Some(other) => {
+                let all = ["pytorch", "tidegate"];
                 let message = format!("--conventions: there is no `{other}`");
-                return Err(usage(format!("{message}: write pytorch or tidegate")));
+                return Err(usage(format!("{message}: {}", instead(other, all))));
             }
         };
         Ok(recipe(name, conventions, self.options(batch)?)?)
@@ -181,11 +192,7 @@ impl NetworkArgs {
 
     /// The recipe of a network that runs here, named with these options and with a batch.
     pub fn recipe_to_run(&self, name: &str) -> Result<Recipe> {
-        if !is_network(name) {
-            return Err(usage(format!(
-                "{name} is no network: name one of `list networks`, or a file (.toml or .onnx)"
-            )));
-        }
+        must_be_network(name)?;
         let Some(batch) = self.batch else {
             return Err(usage(format!("{name}: state its batch, such as `--batch 16`")));
         };

@@ -165,6 +165,7 @@ pub fn comparison(
         in_core: *in_core,
         bound,
         least_budget: Some(least_budget(problem).0),
+        sufficient: None,
         methods,
     }
 }

@@ -58,6 +58,12 @@ pub enum Error {
     /// There is no such machine.
     #[error("--machine")]
     Machine(#[source] ScenarioError),
+    /// No machine that comes with tidegate is like the one at hand, which has this device, or none.
+    #[error(
+        "{}: name a machine like yours, such as `--like rtx-3090` (see `list machines`)",
+        .0.as_ref().map_or_else(|| "no CUDA device is here".into(), |name| format!("no bundled machine has a {name}"))
+    )]
+    NoMachineLike(Option<String>),
     /// A network is wrong.
     #[error(transparent)]
     Network(#[from] NetworkError),

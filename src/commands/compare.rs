@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use experiments::compare::{comparison_with_bound, methods_of};
 use experiments::policy::Policy;
+use experiments::sufficient::find_sufficient;
 use planner::methods::Method;
 use planner::tightened;
 use reports::Status;
@@ -72,7 +73,11 @@ pub fn run(args: &Args) -> Result {
         }
     }
     let any_fits = rows.iter().any(|row| row.status == Status::Ok);
-    let comparison = comparison_with_bound(&problem, &inputs.in_core, rows);
+    let mut comparison = comparison_with_bound(&problem, &inputs.in_core, rows);
+    if !interrupted() {
+        let bar = Bar::new("a budget that would do");
+        find_sufficient(&mut comparison, &inputs, &chosen, &bar)?;
+    }
     let text = || inputs.assumptions() + &reports::table(&comparison, args.wide);
     args.format.show(&comparison, text)?;
     if interrupted() {

@@ -1,17 +1,18 @@
 //! `tidegate epochs`
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use experiments::compare::method;
 use experiments::epochs::{Training, table};
 use experiments::published_figures;
+use experiments::sources::is_bundled;
 use experiments::zeros::Zeros;
 use schema::{Document, PendingFile};
 
 use crate::exit::{Result, WithExit, usage};
 use crate::inputs::{BudgetArg, ProblemArgs};
-use crate::networks::is_network;
+use crate::networks::{is_network, must_be_network};
 use crate::output::Format;
 use crate::progress::Bar;
 
@@ -64,10 +65,14 @@ const MOST_EPOCHS: u32 = 10_000;
 
 pub fn run(args: &Args) -> Result {
     let method = method(&args.method)?;
-    if args.zeros.is_none() && !is_network(&args.problem.trace) {
+    let name = &args.problem.trace;
+    if args.zeros.is_none() && !is_network(name) {
+        if !is_bundled(name) && !Path::new(name).exists() {
+            must_be_network(name)?;
+        }
         let message = "is no network, and what happens to its values over epochs is not known";
         let remedy = "name a network, or with --zeros what was counted";
-        return Err(usage(format!("`{}` {message}: {remedy}", args.problem.trace)));
+        return Err(usage(format!("`{name}` {message}: {remedy}")));
     }
     let zeros = args.zeros.as_deref().map(Zeros::read).transpose()?;
     if args.problem.network.progress.is_some() {

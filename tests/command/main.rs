@@ -29,6 +29,7 @@ mod policies;
 mod recordings;
 mod report;
 mod sandbox;
+mod shell;
 mod scatter;
 mod streams;
 mod study;

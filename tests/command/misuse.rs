@@ -6,7 +6,7 @@ use crate::sandbox::Sandbox;
 /// What is before a word says what it is: `~` a name, `#` a whole number, `=` another value, `@` a file that
 /// must be there, `!` an option that must be there.
 const COMMANDS: [&str; 20] = [
-    "plan ~resnet18 --batch #4 !--machine ~titan-v --budget =60% --method ~swap-opt --dtype ~bf16 \
+    "plan ~resnet18 --batch #4 !--machine ~titan-v --budget =100% --method ~swap-opt --dtype ~bf16 \
      --optimizer ~adam --evaluations #10 --format ~json",
     "plan ~resnet18-host !--machine ~titan-v --allow ~swap --in-place ~alias --host-budget =4GB",
     "compare ~resnet18-host !--machine ~titan-v+pcie5 --methods ~swap-all,in-core --budget =70%",
@@ -25,7 +25,7 @@ const COMMANDS: [&str; 20] = [
     "verify @plan.json --trace ~resnet18-host",
     "report @plan.json !--output page",
     "export @timeline.json !--to ~svg !--output picture.svg --width #960",
-    "import @tests/recordings/small.dtr.jsonl --from ~dtr --step #1",
+    "import @tests/recordings/small.dtr.jsonl --from ~dtr --network small",
     "table tests/tables/weights.bf16 !--row-bytes =128B !--machine ~titan-v !--rows-per-lookup #4",
 ];
 
@@ -86,6 +86,7 @@ fn misuse(command: &str, draws: &mut Draws) -> Option<Misuse> {
     let of_kind = |wanted: &dyn Fn(&str) -> bool| -> Vec<usize> {
         (1..words.len()).filter(|at| wanted(words[*at])).collect()
     };
+    let is_list = |option: &str| ["--methods", "--codecs", "--allow", "--budgets"].contains(&option);
     let is_option = |word: &str| word.trim_start_matches('!').starts_with("--");
     let has_value = |at: usize| at + 1 < words.len() && !is_option(words[at + 1]);
     let kind = draws.below(9);
@@ -118,7 +119,10 @@ fn misuse(command: &str, draws: &mut Draws) -> Option<Misuse> {
             suggested = Some(name_alone);
         }
         2 => plains[at] = draws.of(&["x", "1.5", "-3", "99999999999999999999"]).into(),
-        3 => plains[at] = draws.of(&["x", "-5%", "1/0", "%%"]).into(),
+        3 => {
+            plains[at] = draws.of(&["x", "-5%", "1/0", "%%"]).into();
+            named.push("-5".into());
+        }
         4 => {
             plains[at] = format!("absent-{}", old.replace('/', "-"));
             named = vec![plains[at].clone()];
@@ -137,7 +141,7 @@ fn misuse(command: &str, draws: &mut Draws) -> Option<Misuse> {
             plains.push(old.clone());
             named = vec![old];
         }
-        8 if has_value(at) && !old.contains("methods") && !old.contains("codecs") => {
+        8 if has_value(at) && !is_list(&old) => {
             plains.extend([old.clone(), plains[at + 1].clone()]);
             named = vec![old];
         }
@@ -149,7 +153,7 @@ fn misuse(command: &str, draws: &mut Draws) -> Option<Misuse> {
 #[test]
 fn misspelt_and_misused_commands_are_refused_with_what_to_do() {
     let sandbox = Sandbox::new();
-    sandbox.ok("plan resnet18-host -m titan-v -b 60% --method swap-all -o plan.json");
+    sandbox.ok("plan resnet18-host -m titan-v -b 85% --method swap-all -o plan.json");
     sandbox.ok("simulate plan.json -o timeline.json");
     sandbox.write(
         "study.toml",
@@ -171,11 +175,12 @@ fn misspelt_and_misused_commands_are_refused_with_what_to_do() {
         let command = misuse.command.join(" ");
         let run = sandbox.run(&command);
         let said = &run.stderr;
-        let names = misuse.named.is_empty() || misuse.named.iter().any(|name| said.contains(name));
-        let suggests = misuse.suggested.is_none_or(|name| {
-            // Names that are put together are suggested by their parts.
+        // Names that are put together are named and suggested by their parts.
+        let says = |name: &String| {
             name.split([',', '+']).filter(|part| !part.is_empty()).any(|part| said.contains(part))
-        });
+        };
+        let names = misuse.named.is_empty() || misuse.named.iter().any(says);
+        let suggests = misuse.suggested.as_ref().is_none_or(says);
         let remedies = [
             "did you mean",
             "similar",
@@ -187,7 +192,7 @@ fn misspelt_and_misused_commands_are_refused_with_what_to_do() {
             "see ",
             "leave ",
             "there are ",
-            "No such file",
+            "take one of", "No such file",
         ];
         let remedy = remedies.iter().any(|remedy| said.contains(remedy));
         let is_error = said.starts_with("error: ") && !said.contains("panicked");
