@@ -45,7 +45,12 @@ pub fn machine_file(like: Option<&str>, how: &Measuring, monitor: &dyn Monitor) 
     let figures = [
         ("device.name", format!("{name:?}"), driver, "the product"),
         ("device.memory", bytes(memory), driver, "all of its memory"),
-        ("device.reserved", bytes(base.device.reserved), None, "what driver and framework keep of it"),
+        (
+            "device.reserved",
+            bytes(base.device.reserved),
+            None,
+            "what driver and framework keep of it",
+        ),
         ("device.compute.f32_flops", flops(compute.f32_flops), None, "peak, without matrix units"),
         ("device.compute.f16_flops", flops(compute.f16_flops), None, "peak, with matrix units"),
         (
@@ -56,7 +61,12 @@ pub fn machine_file(like: Option<&str>, how: &Measuring, monitor: &dyn Monitor) 
         ),
         ("link.d2h", speed(&own.d2h), measured, "bandwidth of large copies to the host"),
         ("link.h2d", speed(&own.h2d), measured, "and from it"),
-        ("link.latency", format!("\"{}ns\"", own.latency.0), measured, "of each copy, whatever its size"),
+        (
+            "link.latency",
+            format!("\"{}ns\"", own.latency.0),
+            measured,
+            "of each copy, whatever its size",
+        ),
         ("host.memory", bytes(host), Some(SYSTEM), "room for what leaves the device"),
     ];
     let mut text = format!(
@@ -91,13 +101,15 @@ const SYSTEM: &str = "as the operating system says";
 
 /// The bundled machine whose device has most words of its name in common, a model's among them, and of these
 /// about as much memory.
-fn most_like(device: &DeviceFacts) -> Option<Machine> {
+pub fn most_like(device: &DeviceFacts) -> Option<Machine> {
     let words = |name: &str| -> BTreeSet<String> {
         name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect()
     };
     let of = words(&device.name);
     let is_model = |word: &&String| {
-        word.contains(|c: char| c.is_ascii_digit()) && !word.ends_with("gb") && !word.starts_with("hbm")
+        word.contains(|c: char| c.is_ascii_digit())
+            && !word.ends_with("gb")
+            && !word.starts_with("hbm")
     };
     let alike = scenarios::machines().filter_map(|machine| {
         let of_machine = words(&machine.device.name);
@@ -107,21 +119,4 @@ fn most_like(device: &DeviceFacts) -> Option<Machine> {
         has_model.then_some(((Reverse(common.len()), memory, machine.name.clone()), machine))
     });
     alike.min_by(|(one, _), (other, _)| one.cmp(other)).map(|(_, machine)| machine)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_machine_most_like_a_device_has_its_model_and_about_its_memory() {
-        let like = |name: &str, memory: u64| {
-            let (name, memory) = (name.to_string(), Bytes(memory << 30));
-            most_like(&DeviceFacts { name, memory, capability: (8, 0) }).map(|machine| machine.name)
-        };
-        assert_eq!(like("NVIDIA GeForce RTX 3090", 24).as_deref(), Some("rtx-3090"));
-        assert_eq!(like("NVIDIA A100-SXM4-80GB", 80).as_deref(), Some("a100-pcie-80gb"));
-        assert_eq!(like("NVIDIA H100 80GB HBM3", 80).as_deref(), Some("h100-measured"));
-        assert_eq!(like("NVIDIA X1 80GB HBM3", 80), None);
-    }
 }

@@ -86,7 +86,8 @@ fn misuse(command: &str, draws: &mut Draws) -> Option<Misuse> {
     let of_kind = |wanted: &dyn Fn(&str) -> bool| -> Vec<usize> {
         (1..words.len()).filter(|at| wanted(words[*at])).collect()
     };
-    let is_list = |option: &str| ["--methods", "--codecs", "--allow", "--budgets"].contains(&option);
+    let is_list =
+        |option: &str| ["--methods", "--codecs", "--allow", "--budgets"].contains(&option);
     let is_option = |word: &str| word.trim_start_matches('!').starts_with("--");
     let has_value = |at: usize| at + 1 < words.len() && !is_option(words[at + 1]);
     let kind = draws.below(9);
@@ -192,7 +193,8 @@ fn misspelt_and_misused_commands_are_refused_with_what_to_do() {
             "see ",
             "leave ",
             "there are ",
-            "take one of", "No such file",
+            "take one of",
+            "No such file",
         ];
         let remedy = remedies.iter().any(|remedy| said.contains(remedy));
         let is_error = said.starts_with("error: ") && !said.contains("panicked");

@@ -54,7 +54,10 @@ fn a_file_for_the_machine_at_hand_is_a_machine() {
             None => format!("{line}\n"),
         })
         .collect();
-    assert!(stated.contains("\nd2h = \"25.0GB/s\"") && stated.contains("\nreserved = "), "{stated}");
+    assert!(
+        stated.contains("\nd2h = \"25.0GB/s\"") && stated.contains("\nreserved = "),
+        "{stated}"
+    );
     sandbox.write("stated.toml", &stated);
     sandbox.ok("compare resnet18-host -m stated.toml --methods in-core");
     assert_eq!(sandbox.ok("init --like titan-v -o -").lines().next(), text.lines().next());
@@ -74,10 +77,13 @@ fn a_file_for_the_machine_at_hand_is_a_machine() {
 #[test]
 fn a_device_that_is_here_is_asked_and_measured() {
     let sandbox = Sandbox::new();
-    let Some(run) = sandbox.run_on_stand_in("init --like h100-sxm -o here.toml", &[], &[]) else { return };
+    let Some(run) = sandbox.run_on_stand_in("init --like h100-sxm -o here.toml", &[], &[]) else {
+        return;
+    };
     assert_eq!(run.code, 0, "{}", run.stderr);
     let text = sandbox.text("here.toml");
-    for part in ["\nname = ", "\nmemory = ", "\nd2h = ", "link.h2d = \"measured by tidegate init\""] {
+    for part in ["\nname = ", "\nmemory = ", "\nd2h = ", "link.h2d = \"measured by tidegate init\""]
+    {
         assert!(text.contains(part), "{part}: {text}");
     }
     sandbox.ok("compare resnet18-host -m here.toml --methods in-core");
@@ -107,7 +113,8 @@ fn colours_come_where_they_are_wanted_alone() {
 fn installing_is_described() {
     let pages = ["README.md", "docs/shell.md"].map(|page| repository().join(page));
     let text = pages.map(|page| std::fs::read_to_string(page).expect("it is there")).concat();
-    for part in ["cargo install --path .", "tidegate completions", "tidegate man", "tidegate init"] {
+    for part in ["cargo install --path .", "tidegate completions", "tidegate man", "tidegate init"]
+    {
         assert!(text.contains(part), "{part}");
     }
 }
