@@ -84,7 +84,7 @@ impl<'a> Question<'a> {
     ///
     /// [`planner::plan`] falls back on the methods that a method includes. They search less, so
     /// they are asked first: where one of them has a plan, there is no need to search.
-    fn fits(&self, trace: &Trace, budget: Bytes, monitor: &dyn Monitor) -> Result<bool> {
+    pub(crate) fn fits(&self, trace: &Trace, budget: Bytes, monitor: &dyn Monitor) -> Result<bool> {
         if self.decided_on.is_none() {
             for included in self.method.includes() {
                 let question = Question { method: included.as_ref(), ..*self };

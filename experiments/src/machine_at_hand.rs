@@ -5,30 +5,33 @@ use std::collections::BTreeSet;
 
 use planner::Monitor;
 use profiler::Kind;
-use profiler::machine::measure_machine;
+use profiler::machine::measure_cuda_link;
 use profiler::measure::memory_of_this_machine;
-use profiler::profile::Measuring;
-use runtime::cuda::{DeviceFacts, devices};
+use runtime::cuda::{CudaOptions, DeviceFacts, devices};
 use schema::{Bytes, BytesPerSec, Machine};
 
 use crate::sources::read_machine;
 use crate::{Error, Result};
 
-/// The text of the file. `how` measures the link of a CUDA device; `like` is the machine whose figures hold
+/// The text of the file. `how` opens a CUDA device, to measure its link; `like` is the machine whose figures hold
 /// where the file states none, where it is not to be the one that is most like that device.
 ///
 /// # Errors
 /// If there is neither a device nor `like`, there is no such machine, or measuring is interrupted.
-pub fn machine_file(like: Option<&str>, how: &Measuring, monitor: &dyn Monitor) -> Result<String> {
+pub fn machine_file(
+    like: Option<&str>,
+    how: &CudaOptions,
+    monitor: &dyn Monitor,
+) -> Result<String> {
     let device = devices().ok().and_then(|devices| devices.into_iter().next());
     let base = match (like, device.as_ref().and_then(most_like)) {
         (Some(name), _) => read_machine(name)?,
         (None, Some(machine)) => machine,
         (None, None) => return Err(Error::NoMachineLike(device.map(|device| device.name))),
     };
-    let link = match device.as_ref().map(|_| measure_machine(how, monitor)) {
+    let link = match device.as_ref().map(|_| measure_cuda_link(how, monitor)) {
         Some(Err(error)) if error.kind() == Kind::Interrupted => return Err(error.into()),
-        measured => measured.and_then(|measured| Some(measured.ok()?.machine.link)),
+        measured => measured.and_then(|measured| measured.ok()),
     };
     let host = memory_of_this_machine();
     let speed = |curve: &schema::Bandwidth| {

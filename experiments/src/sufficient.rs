@@ -5,15 +5,18 @@ use planner::methods::Method;
 use reports::{Comparison, Status, Sufficient};
 use schema::Bytes;
 
-use crate::largest::{Question, smallest_budget};
+use crate::largest::Question;
 use crate::{Inputs, Result};
 
 /// People write budgets in these.
 const STEP: u64 = 1_000_000;
 
-/// States the smallest budget, to a thousandth of the in-core peak and rounded up, with which one of the
-/// methods is known to have a plan: the one that comes nearest, and the first of those that come as near.
-/// Nothing where there is a plan already.
+/// How often what lies between too little and enough is halved: whoever waits has no plan as it is, and
+/// searches take longest where little is missing.
+const HALVINGS: u32 = 3;
+
+/// States a budget with which one of the methods has a plan: the one that comes nearest, and the first of
+/// those that come as near. Nothing where there is a plan already.
 ///
 /// # Errors
 /// If it is interrupted, or a plan cannot be proven safe.
@@ -29,23 +32,40 @@ pub fn find_sufficient(
     }
     let named = |name: &str| methods.iter().find(|method| method.name() == name);
     let nearest = rows.iter().filter_map(|row| Some((row.shortfall?, named(&row.method)?)));
-    let Some((_, method)) = nearest.min_by_key(|(shortfall, _)| *shortfall) else { return Ok(()) };
+    let Some((shortfall, method)) = nearest.min_by_key(|(shortfall, _)| *shortfall) else {
+        return Ok(());
+    };
     let question = Question {
         machine: &inputs.machine,
         decided_on: None,
         method: method.as_ref(),
         conditions: &inputs.conditions,
-        probes: true,
+        probes: false,
         epoch: None,
     };
-    let found = smallest_budget(&question, inputs.trace.clone(), monitor)?;
-    if found.found.plan.is_err() {
-        return Ok(());
+    let fits = |budget: Bytes| {
+        monitor.step(&format!("budget {budget}"));
+        question.fits(&inputs.trace, budget, monitor)
+    };
+    let in_megabytes = |bytes: u64| Bytes(bytes.div_ceil(STEP) * STEP);
+    // With room for packing.
+    let peak = inputs.in_core.peak.0;
+    let tries = [inputs.budget.0.saturating_add(shortfall.0), peak + peak / 200];
+    let mut enough = None;
+    for budget in tries.map(in_megabytes) {
+        if enough.is_none() && fits(budget)? {
+            enough = Some(budget);
+        }
     }
-    // More memory is other memory: what is said is what was planned.
-    let budget = Bytes(found.budget.0.div_ceil(STEP) * STEP);
-    if question.answer(&inputs.trace, budget, monitor)?.plan.is_ok() {
-        comparison.sufficient = Some(Sufficient { method: method.name().into(), budget });
+    let Some(mut enough) = enough else { return Ok(()) };
+    let mut under = comparison.least_budget.unwrap_or(inputs.budget).max(inputs.budget);
+    for _ in 0..HALVINGS {
+        let middle = in_megabytes(under.0 + enough.saturating_sub(under).0 / 2);
+        if middle >= enough {
+            break;
+        }
+        if fits(middle)? { enough = middle } else { under = middle }
     }
+    comparison.sufficient = Some(Sufficient { method: method.name().into(), budget: enough });
     Ok(())
 }

@@ -3,11 +3,9 @@
 use std::path::PathBuf;
 
 use experiments::machine_at_hand::machine_file;
-use profiler::device::Target;
-use profiler::profile::Measuring;
 use runtime::cuda::CudaOptions;
 use scenarios::machine_from_toml;
-use schema::{BytesPerSec, Link, PendingFile};
+use schema::PendingFile;
 
 use crate::exit::Result;
 use crate::output::print;
@@ -32,10 +30,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result {
     let output = PendingFile::create(&args.output)?;
-    let target = Target::Cuda(CudaOptions { stop: stop(), ..CudaOptions::default() });
-    let link = Link::constant("as measured", BytesPerSec(1));
-    let (warmup, repeats, seed) = (2, 5, 1);
-    let how = Measuring { target, link, warmup, repeats, seed, graph: false, budget: None };
+    let how = CudaOptions { stop: stop(), ..CudaOptions::default() };
     let text = machine_file(args.like.as_deref(), &how, &Bar::new("init"))?;
     // What it says can be read.
     machine_from_toml(&text, &args.output).map_err(experiments::Error::from)?;
