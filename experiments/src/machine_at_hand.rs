@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use planner::Monitor;
 use profiler::Kind;
@@ -92,6 +93,8 @@ pub fn machine_file(
         let source = source.filter(|_| *figure != "device.name");
         text += &source.map_or(String::new(), |source| format!("{figure} = \"{source}\"\n"));
     }
+    // What it says can be read.
+    scenarios::machine_from_toml(&text, Path::new("machine.toml"))?;
     Ok(text)
 }
 

@@ -21,7 +21,7 @@ use crate::Result;
 
 pub use list::{Asked, list, list_text};
 pub use partition::Partition;
-pub use run::{Options, Ran, run, run_point};
+pub use run::{Options, Ran, run, run_point, task};
 pub use status::{Status, status};
 
 /// A bundled study, or one from a file.

@@ -19,21 +19,34 @@ const HALVINGS: u32 = 3;
 /// those that come as near. Nothing where there is a plan already.
 ///
 /// # Errors
-/// If it is interrupted, or a plan cannot be proven safe.
+/// If a plan cannot be proven safe.
 pub fn find_sufficient(
     comparison: &mut Comparison,
     inputs: &Inputs,
     methods: &[Box<dyn Method>],
     monitor: &dyn Monitor,
 ) -> Result<()> {
+    comparison.sufficient = match sufficient(comparison, inputs, methods, monitor) {
+        Err(error) if error.is_interruption() => None,
+        found => found?,
+    };
+    Ok(())
+}
+
+fn sufficient(
+    comparison: &Comparison,
+    inputs: &Inputs,
+    methods: &[Box<dyn Method>],
+    monitor: &dyn Monitor,
+) -> Result<Option<Sufficient>> {
     let rows = &comparison.methods;
     if rows.iter().any(|row| row.status == Status::Ok) {
-        return Ok(());
+        return Ok(None);
     }
     let named = |name: &str| methods.iter().find(|method| method.name() == name);
     let nearest = rows.iter().filter_map(|row| Some((row.shortfall?, named(&row.method)?)));
     let Some((shortfall, method)) = nearest.min_by_key(|(shortfall, _)| *shortfall) else {
-        return Ok(());
+        return Ok(None);
     };
     let question = Question {
         machine: &inputs.machine,
@@ -57,7 +70,7 @@ pub fn find_sufficient(
             enough = Some(budget);
         }
     }
-    let Some(mut enough) = enough else { return Ok(()) };
+    let Some(mut enough) = enough else { return Ok(None) };
     let mut under = comparison.least_budget.unwrap_or(inputs.budget).max(inputs.budget);
     for _ in 0..HALVINGS {
         let middle = in_megabytes(under.0 + enough.saturating_sub(under).0 / 2);
@@ -66,6 +79,5 @@ pub fn find_sufficient(
         }
         if fits(middle)? { enough = middle } else { under = middle }
     }
-    comparison.sufficient = Some(Sufficient { method: method.name().into(), budget: enough });
-    Ok(())
+    Ok(Some(Sufficient { method: method.name().into(), budget: enough }))
 }

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use experiments::machine_at_hand::machine_file;
 use runtime::cuda::CudaOptions;
-use scenarios::machine_from_toml;
 use schema::PendingFile;
 
 use crate::exit::Result;
@@ -32,8 +31,6 @@ pub fn run(args: &Args) -> Result {
     let output = PendingFile::create(&args.output)?;
     let how = CudaOptions { stop: stop(), ..CudaOptions::default() };
     let text = machine_file(args.like.as_deref(), &how, &Bar::new("init"))?;
-    // What it says can be read.
-    machine_from_toml(&text, &args.output).map_err(experiments::Error::from)?;
     let to_stdout = output.is_stdout();
     output.finish(text.as_bytes())?;
     if to_stdout {

@@ -42,16 +42,14 @@ pub fn run(args: &Args) -> Result {
     let method = method(&args.method)?;
     let inputs = args.problem.read(args.budget.budget)?;
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
-    let problem = inputs.problem().with_settings(args.problem.settings(&inputs));
+    let problem = inputs.problem().with_settings(args.problem.settings(&inputs)?);
     let problem = problem.with_settings(args.scatter.settings());
     let scatter = args.scatter.read(&inputs)?;
     let bar = Bar::new(method.name());
     let Found { plan, row } = scatter.result_of(method.as_ref(), &inputs, &problem, &bar)?;
     drop(bar);
     let mut comparison = comparison_with_bound(&problem, &inputs.in_core, vec![row]);
-    let bar = Bar::new("a budget that would do");
-    find_sufficient(&mut comparison, &inputs, &[method], &bar)?;
-    drop(bar);
+    find_sufficient(&mut comparison, &inputs, &[method], &Bar::new("a budget that would do"))?;
     let to_stdout = output.as_ref().is_some_and(PendingFile::is_stdout);
     if let (Some(output), Ok(plan)) = (output, &plan) {
         output.finish(plan.to_json().as_bytes())?;

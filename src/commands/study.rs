@@ -74,7 +74,7 @@ pub fn run(args: &Args) -> Result {
     }
     let bar = Bar::new(&study.name);
     if let Some(number) = args.point {
-        let number = number.map_or_else(task, Ok)?;
+        let number = number.map_or_else(study::task, Ok)?;
         return print(study::run_point(&study, &options.folder, number, &bar)?);
     }
     let ran = study::run(&study, &options, &bar)?;
@@ -83,20 +83,4 @@ pub fn run(args: &Args) -> Result {
         true => Err(ended(Exit::Interrupted, "interrupted; what is done is kept")),
         false => Ok(()),
     }
-}
-
-/// The number of the task of a job array that this process is. Workers of HyperQueue may themselves be
-/// tasks of Slurm's, so that its number counts first.
-fn task() -> Result<usize> {
-    let set = |name| Some((name, std::env::var(name).ok()?));
-    let Some((name, value)) = ["HQ_TASK_ID", "SLURM_ARRAY_TASK_ID"].into_iter().find_map(set)
-    else {
-        return Err(usage(
-            "--point: neither HQ_TASK_ID nor SLURM_ARRAY_TASK_ID is set: write the point's number, such as \
-             `--point 0`",
-        ));
-    };
-    value.parse().map_err(|_| {
-        usage(format!("--point: {name} is `{value}`, which is no number of a point, such as 0"))
-    })
 }

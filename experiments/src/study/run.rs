@@ -115,6 +115,18 @@ pub fn run_point(
     Ok(format!("{name}, point {number}, {method}: {outcome}; its result is in {folder}\n"))
 }
 
+/// The number of the task of a job array that this process is. Workers of HyperQueue may themselves be
+/// tasks of Slurm's, so that its number counts first.
+///
+/// # Errors
+/// If it is none, or has no number from 0.
+pub fn task() -> Result<usize> {
+    let set = |name| Some((name, std::env::var(name).ok()?));
+    let (name, value) =
+        ["HQ_TASK_ID", "SLURM_ARRAY_TASK_ID"].into_iter().find_map(set).ok_or(Error::NoTask)?;
+    value.parse().map_err(|_| Error::NoTaskNumber(name, value))
+}
+
 /// The row of a point: planned, unless this or another process has it already.
 fn plan(store: &Store, case: &Case, monitor: &dyn Monitor) -> Result<Row> {
     if let Some(row) = store.row(&case.digest, &case.row)? {
