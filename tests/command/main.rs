@@ -23,6 +23,7 @@ mod lists;
 mod measured;
 mod misuse;
 mod modelled;
+mod newcomer;
 mod outputs;
 mod plan;
 mod policies;

@@ -86,7 +86,8 @@ fn a_device_that_is_here_is_asked_and_measured() {
     {
         assert!(text.contains(part), "{part}: {text}");
     }
-    sandbox.ok("compare resnet18-host -m here.toml --methods in-core");
+    // It has hardly any memory.
+    sandbox.ok("compare resnet18-host -m here.toml --methods in-core -b 110%");
 }
 
 #[test]
