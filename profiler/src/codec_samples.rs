@@ -143,10 +143,8 @@ impl<'a> Sampling<'a> {
         let (device, threads) = (timer.device(), timer.threads());
         let codecs = codecs.iter().cycle();
         let samples = timed.iter().flatten().zip(codecs);
-        let sample = |(timed, codec): (&Timed, &Box<dyn Codec>)| {
-            timed.sample(codec.as_ref(), &device, threads)
-        };
-        Ok((samples.map(sample).collect(), all))
+        let samples = samples.map(|(timed, codec)| timed.sample(codec.as_ref(), &device, threads));
+        Ok((samples.collect(), all))
     }
 }
 
