@@ -120,7 +120,7 @@ pub fn most_like(device: &DeviceFacts) -> Option<Machine> {
     let alike = scenarios::machines().filter_map(|machine| {
         let of_machine = words(&machine.device.name);
         let common: Vec<&String> = of.intersection(&of_machine).collect();
-        let has_model = common.iter().any(|word| is_model(word));
+        let has_model = common.iter().any(&is_model);
         let memory = machine.device.memory.0.abs_diff(device.memory.0);
         has_model.then_some(((Reverse(common.len()), memory, machine.name.clone()), machine))
     });

@@ -6,6 +6,7 @@ mod gains;
 mod list;
 mod paper;
 mod partition;
+mod printed;
 mod run;
 mod status;
 mod store;
@@ -21,7 +22,8 @@ use crate::Result;
 
 pub use list::{Asked, list, list_text};
 pub use partition::Partition;
-pub use run::{Options, Ran, run, run_point, task};
+pub use printed::{Assumptions, Printed};
+pub use run::{Options, Outcome, run, run_point, task};
 pub use status::{Status, status};
 
 /// A bundled study, or one from a file.

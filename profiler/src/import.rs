@@ -34,7 +34,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use schema::{Document, Trace};
+use schema::{Document, Op, Origin, Provenance, Tensor, Trace};
 
 pub use error::ImportError;
 pub use figures::{Figures, Holder, Step, TimedOps};
@@ -181,8 +181,8 @@ pub fn import(
     let Some(format) = format.or_else(|| detect(&bytes)) else {
         let file = file.to_path_buf();
         return Err(match is_network {
-            true => ImportError::Network { file },
-            false => ImportError::UnknownFormat { file },
+            true => ImportError::Network(file),
+            false => ImportError::UnknownFormat(file),
         });
     };
     let has_steps = matches!(format, Format::Kineto | Format::ExecutionTrace);
@@ -191,14 +191,13 @@ pub fn import(
         ("--times", options.times.is_some(), format == Format::ExecutionTrace),
     ] {
         if given && !applies {
-            return Err(ImportError::Option { file: file.to_path_buf(), option, format });
+            return Err(ImportError::Option(file.into(), option, format));
         }
     }
     let text = || {
-        std::str::from_utf8(&bytes).map_err(|why| ImportError::Content {
-            file: file.to_path_buf(),
-            format,
-            problem: format!("it is no text: {why}: copy or record it again"),
+        std::str::from_utf8(&bytes).map_err(|why| {
+            let problem = format!("it is no text: {why}: copy or record it again");
+            ImportError::Content(file.into(), format, problem)
         })
     };
     let recording = match format {
@@ -209,8 +208,7 @@ pub fn import(
         Format::MemorySnapshot => snapshot::import(&bytes, file)?,
     };
     if let Some(trace) = &recording.trace {
-        let invalid = |why| ImportError::Invalid { file: file.to_path_buf(), why };
-        trace.check().map_err(invalid)?;
+        trace.check().map_err(|why| ImportError::Invalid(file.into(), why))?;
     }
     Ok(recording)
 }
@@ -227,7 +225,7 @@ pub fn import_trace(
     options: &ImportOptions,
 ) -> Result<Trace, ImportError> {
     let recording = import(bytes, file, format, options)?;
-    recording.trace.ok_or_else(|| ImportError::NoOps { file: file.to_path_buf() })
+    recording.trace.ok_or_else(|| ImportError::NoOps(file.into()))
 }
 
 /// A recording whose allocations are its trace's.
@@ -236,6 +234,24 @@ fn of_trace(format: Format, trace: Trace) -> Recording {
     let freed = trace.ops.iter().map(|op| op.frees.len() as u64).sum();
     let figures = Figures { allocations: made, frees: freed, ..Figures::default() };
     Recording { format, trace: Some(trace), figures }
+}
+
+/// A trace of what a recording of PyTorch's holds.
+fn of_pytorch(
+    (file, options): (&Path, &ImportOptions),
+    (device, source): (String, &str),
+    notes: Vec<String>,
+    (tensors, ops): (Vec<Tensor>, Vec<Op>),
+) -> Trace {
+    let source = format!("{source}, {}", file_name(file));
+    let provenance = Provenance::new(Origin::Imported, device, source);
+    Trace {
+        network: options.network.clone().unwrap_or_else(|| base_name(file)),
+        batch: None,
+        provenance: Provenance { framework: Some("PyTorch".into()), notes, ..provenance },
+        tensors,
+        ops,
+    }
 }
 
 /// The last part of a file's path, for people.

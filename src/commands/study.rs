@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use experiments::study::{self, Options, Partition};
 
-use crate::exit::{Exit, Result, ended, usage};
+use crate::exit::{Exit, Result, ended};
 use crate::output::{Format, print};
 use crate::progress::Bar;
 
@@ -46,7 +46,8 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
 
-    /// How to print --list and --status
+    /// How to print what the results come to, or --list and --status; of results, JSON has the numbers of
+    /// the study's paper
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -67,19 +68,14 @@ pub fn run(args: &Args) -> Result {
         let status = study::status(&study, &options)?;
         return args.format.show(&status, || status.to_string());
     }
-    if args.format == Format::Json {
-        return Err(usage(
-            "--format json: is for --list and --status; results are in results.parquet and .csv",
-        ));
-    }
     let bar = Bar::new(&study.name);
     if let Some(number) = args.point {
         let number = number.map_or_else(study::task, Ok)?;
         return print(study::run_point(&study, &options.folder, number, &bar)?);
     }
-    let ran = study::run(&study, &options, &bar)?;
-    print(ran.text)?;
-    match ran.interrupted {
+    let outcome = study::run(&study, &options, &bar)?;
+    args.format.show(&outcome, || outcome.text.clone())?;
+    match outcome.interrupted {
         true => Err(ended(Exit::Interrupted, "interrupted; what is done is kept")),
         false => Ok(()),
     }

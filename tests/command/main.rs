@@ -24,6 +24,7 @@ mod measured;
 mod misuse;
 mod modelled;
 mod newcomer;
+mod onnx;
 mod outputs;
 mod plan;
 mod policies;

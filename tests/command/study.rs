@@ -265,7 +265,6 @@ fn bad_studies_folders_and_parts_end_with_a_sentence_and_the_documented_code() {
         ("study study.toml -o out --point 120", 2, "120 points, numbered from 0"),
         ("study study.toml -o out --point", 2, "--point 0"),
         ("study study.toml -o out --point 1 --partition 1/2", 2, "--partition"),
-        ("study study.toml -o out --format json", 2, "--list and --status"),
         ("study study.toml -o gone --status", 2, "no results of a study"),
         ("study study.toml -o out --list", 2, "--list"),
         ("study study.toml", 2, "--output"),
@@ -289,6 +288,36 @@ fn bad_studies_folders_and_parts_end_with_a_sentence_and_the_documented_code() {
     std::fs::remove_file(&part).expect("it can be deleted");
     sandbox.ok("study study.toml -o out");
     assert_eq!(parts(&sandbox, "out").len(), POINTS);
+}
+
+#[test]
+fn numbers_of_a_paper_are_one_object_with_what_is_supposed_otherwise_apart() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "mine.toml",
+        "description = 'd'\npaper = 'pooch'\n[[group]]\nname = 'resnet50'\nnetworks = ['resnet50']\n\
+         batches = [128]\nmachines = ['pooch-x86']\nmethods = ['in-core']\n[[what_if]]\nname = 'fast'\n\
+         description = 'ops twice as fast'\nof = ['resnet50']\nspeed = 2.0\n",
+    );
+    let found = sandbox.json("study mine.toml -o out --format json");
+    let figures = found["figures"].as_array().expect("a list");
+    let of = |assumptions: &str| {
+        let is_of = |f: &&serde_json::Value| {
+            f["assumptions"] == assumptions && f["printed"] == 316.0 && !f["predicted"].is_null()
+        };
+        figures.iter().find(is_of).expect("the throughput in core").clone()
+    };
+    let (base, what_if) = (of("base"), of("what-if"));
+    assert_eq!(base["paper"], "pooch");
+    let predicted = |figure: &serde_json::Value| figure["predicted"].as_f64().expect("a number");
+    assert!((predicted(&what_if) / predicted(&base) - 2.0).abs() < 0.01);
+    let off = (predicted(&base) - 316.0).abs() / 316.0;
+    assert!((base["error"].as_f64().expect("a share") - off).abs() < 1e-12);
+    let without = figures.iter().filter(|figure| figure["predicted"].is_null());
+    assert!(without.clone().count() > 10, "other methods have no points here");
+    assert!(without.clone().all(|figure| figure["error"].is_null()));
+    let text = sandbox.ok("study mine.toml -o out");
+    assert!(text.contains("What if:") && text.contains("(ops twice as fast)"), "{text}");
 }
 
 #[test]

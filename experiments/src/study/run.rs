@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use planner::Monitor;
 use scenarios::Study;
+use serde::Serialize;
 
 use super::case::{Case, case_at, cases};
 use super::partition::Partition;
+use super::printed::{self, Printed};
 use super::store::Store;
 use super::{conclusions, gains, paper, table};
 use crate::side_by_side::side_by_side;
@@ -25,11 +27,17 @@ pub struct Options {
     pub jobs: Option<usize>,
 }
 
-/// What came of a run.
-pub struct Ran {
-    /// For people.
+/// What a study comes to.
+#[derive(Default, Serialize)]
+pub struct Outcome {
+    /// All of it, for people.
+    #[serde(skip)]
     pub text: String,
+    /// The numbers of the study's paper beside those that are predicted; none where it has no paper,
+    /// or not all points have a result yet.
+    pub figures: Vec<Printed>,
     /// Whether it was ended before all its points had results.
+    #[serde(skip)]
     pub interrupted: bool,
 }
 
@@ -38,7 +46,7 @@ pub struct Ran {
 ///
 /// # Errors
 /// If the folder cannot be written, or a point names what is not there.
-pub fn run(study: &Study, options: &Options, monitor: &dyn Monitor) -> Result<Ran> {
+pub fn run(study: &Study, options: &Options, monitor: &dyn Monitor) -> Result<Outcome> {
     let store = Store::open(&options.folder, &options.also)?;
     let cases = cases(study)?;
     let mut rows = Vec::with_capacity(cases.len());
@@ -70,25 +78,28 @@ pub fn run(study: &Study, options: &Options, monitor: &dyn Monitor) -> Result<Ra
     if interrupted {
         let table = table::table(&found);
         let text = format!("{table}\n{name}: {count} of {of} points have results in {folder}\n");
-        return Ok(Ran { text, interrupted });
+        return Ok(Outcome { text, interrupted, ..Outcome::default() });
     }
     if count < of {
         let text = format!(
             "{name}: {count} of {of} points have results in {folder}; others are of other partitions, whose \
              folders are read together with --also, or still to be planned: see --status\n"
         );
-        return Ok(Ran { text, interrupted });
+        return Ok(Outcome { text, ..Outcome::default() });
     }
     store.finish(&found)?;
     let mut text = format!("{name}: {}\n\n", study.description);
     text += &table::table(&found);
     text += &conclusions::conclusions(&found);
+    let mut figures = Vec::new();
     if let Some(paper) = &study.paper {
         text += &gains::gains(paper, &found);
-        text += &paper::side_by_side(paper, &found);
+        figures = paper::printed(study, paper, &found);
+        let printed = printed::table(&figures);
+        text += &format!("\n{}, beside what is predicted here:\n\n{printed}", paper.title);
     }
     text += &format!("\n{folder}/results.parquet and .csv hold all figures of {count} points\n");
-    Ok(Ran { text, interrupted })
+    Ok(Outcome { text, figures, interrupted })
 }
 
 /// Plans one point, by its number from 0, and says that it has a result.
