@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use experiments::recipes::{modelled, recipe};
+use networks::suggest::instead;
 use networks::{Activation, Extents, Lora, NetworkOptions, Optimizer};
 use schema::{Dtype, Framework, Machine, Recipe, Trace};
 
@@ -33,7 +34,7 @@ pub struct NetworkArgs {
 
     /// Activation of convolutional networks: relu, leaky-relu, ...
     #[arg(long, value_name = "NAME", value_parser = named(
-        Activation::from_name, "relu, leaky-relu, elu, relu6, gelu, silu, sigmoid or tanh"
+        Activation::from_name, "relu leaky-relu elu relu6 gelu silu sigmoid tanh"
     ))]
     pub activation: Option<Activation>,
 
@@ -43,7 +44,7 @@ pub struct NetworkArgs {
 
     /// Optimizer: none, sgd, momentum, adam (adamw keeps and updates as much) or adam-8bit
     #[arg(long, value_name = "NAME", value_parser = named(
-        Optimizer::from_name, "none, sgd, momentum, adam, adamw or adam-8bit"
+        Optimizer::from_name, "none sgd momentum adam adamw adam-8bit"
     ))]
     pub optimizer: Option<Optimizer>,
 
@@ -102,7 +103,7 @@ pub struct NetworkArgs {
 
     /// Whose ops a modelled iteration consists of: pytorch, caffe, or tidegate, whose plans `run` takes
     /// [default: pytorch]
-    #[arg(long, value_name = "FRAMEWORK", value_parser = named(framework, "pytorch, caffe or tidegate"))]
+    #[arg(long, value_name = "FRAMEWORK", value_parser = named(framework, "pytorch caffe tidegate"))]
     pub conventions: Option<Framework>,
 
     /// Efficiencies that `fit` wrote, for the op times [default: those that come with tidegate]
@@ -110,17 +111,26 @@ pub struct NetworkArgs {
     pub efficiencies: Option<PathBuf>,
 }
 
+/// Refuses what is no network, with what was likely meant.
+pub fn must_be_network(name: &str) -> Result {
+    if is_network(name) {
+        return Ok(());
+    }
+    let meant = instead(name, networks::networks().map(|network| network.name));
+    Err(usage(format!("`{name}` is no network (see `list networks`) and no file of one: {meant}")))
+}
+
 /// What is found under a name, of those that there are.
 fn named<T: 'static>(
     find: fn(&str) -> Option<T>,
     all: &'static str,
 ) -> impl Fn(&str) -> std::result::Result<T, String> + Clone {
-    move |name| find(name).ok_or_else(|| format!("write {all}"))
+    move |name| find(name).ok_or_else(|| instead(name, all.split(' ')))
 }
 
 /// An element type of a network or a codec's tensor.
 pub fn float() -> impl Fn(&str) -> std::result::Result<Dtype, String> + Clone {
-    named(Dtype::float_from_name, "f32, f16 or bf16")
+    named(Dtype::float_from_name, "f32 f16 bf16")
 }
 
 fn framework(name: &str) -> Option<Framework> {
@@ -178,11 +188,7 @@ impl NetworkArgs {
 
     /// The recipe of a network that runs here, named with these options and with a batch.
     pub fn recipe_to_run(&self, name: &str) -> Result<Recipe> {
-        if !is_network(name) {
-            return Err(usage(format!(
-                "{name} is no network: name one of `list networks`, or a file (.toml or .onnx)"
-            )));
-        }
+        must_be_network(name)?;
         let Some(batch) = self.batch else {
             return Err(usage(format!("{name}: state its batch, such as `--batch 16`")));
         };

@@ -1,62 +1,81 @@
-//! Progress on a terminal, and giving up at a signal.
+//! Progress on the standard error, and giving up at a signal.
 
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
+use experiments::waiting::Waiting;
 use indicatif::{ProgressBar, ProgressStyle};
 use planner::{Monitor, Progress};
 use schema::Nanos;
 
+use crate::output::tell;
 use crate::signals::{end_by_ourselves, interrupted};
 
-/// A progress bar on the standard error, where that is a terminal; its search ends at a signal.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From here on nothing is shown of progress.
+pub fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Shows how far a search is, and ends it at a signal: a bar where the standard error is a terminal, else a
+/// line now and then.
 pub struct Bar {
-    bar: ProgressBar,
-    method: String,
-    phase: Mutex<&'static str>,
+    waiting: Mutex<Waiting>,
+    begin: Instant,
+    /// None where nobody looks on.
+    bar: Option<ProgressBar>,
+    lines: bool,
 }
 
 impl Bar {
-    /// A bar for one method's search.
-    pub fn new(method: &str) -> Self {
+    /// A bar for one method's search, or for whatever else has a name.
+    pub fn new(name: &str) -> Self {
         end_by_ourselves();
-        let bar = ProgressBar::new(0);
-        if let Ok(style) = ProgressStyle::with_template("{prefix}: {msg} {wide_bar} {pos}/{len}") {
-            bar.set_style(style);
+        let quiet = QUIET.load(Ordering::Relaxed);
+        let terminal = std::io::stderr().is_terminal();
+        let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}");
+        let bar = style.ok().filter(|_| terminal && !quiet);
+        let bar = bar.map(|style| ProgressBar::no_length().with_style(style));
+        let waiting = Mutex::new(Waiting::new(name));
+        Self { waiting, begin: Instant::now(), bar, lines: !terminal && !quiet }
+    }
+
+    fn tell(&self, what: impl FnOnce(&mut Waiting)) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        what(&mut waiting);
+        if let (Some(bar), Some((done, of))) = (&self.bar, waiting.position()) {
+            bar.set_message(waiting.what());
+            bar.set_length(of);
+            bar.set_position(done);
         }
-        bar.set_prefix(method.to_string());
-        Self { bar, method: method.to_string(), phase: Mutex::new("") }
+        if self.lines
+            && let Some(line) = waiting.line(self.begin.elapsed())
+        {
+            tell(line);
+        }
     }
 }
 
 impl Monitor for Bar {
     fn proceed(&self, progress: Progress) -> bool {
-        let mut phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
-        if *phase != progress.phase {
-            *phase = progress.phase;
-            self.bar.set_message(progress.phase);
-        }
-        drop(phase);
-        self.bar.set_length(progress.of);
-        self.bar.set_position(progress.done);
+        self.tell(|waiting| waiting.proceed(progress));
         !interrupted()
     }
 
     fn found(&self, iteration: Nanos) {
-        self.bar.set_prefix(format!("{}, {iteration} so far", self.method));
+        self.tell(|waiting| waiting.found(iteration));
+    }
+
+    fn step(&self, name: &str) {
+        self.tell(|waiting| waiting.step(name));
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        self.bar.iter().for_each(ProgressBar::finish_and_clear);
     }
-}
-
-/// A bar over points that are planned side by side, which end at a signal.
-pub fn points() -> Bar {
-    let bar = Bar::new("");
-    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} points, {eta} left") {
-        bar.bar.set_style(style);
-    }
-    bar
 }

@@ -7,7 +7,7 @@ use planner::methods::{self, Method};
 use planner::{Monitor, NoMonitor, PlanError, Problem, ProvenPlan, least_budget, tightened};
 use reports::{Comparison, MethodResult, Status};
 use schema::{Bytes, Choice, Document, InCore, Nanos, Plan, Reference, Task, Trace};
-use simulator::Infeasible;
+use simulator::{Infeasible, predict};
 
 use crate::{Error, Inputs, Result, Scatter};
 
@@ -123,7 +123,6 @@ fn row_of(plan: &Plan, in_core: &InCore) -> MethodResult {
         |choice: Choice| plan.decisions.iter().filter(|d| d.choice == choice).count() as u64;
     let recompute = time(|task| matches!(task, Task::Recompute(_)));
     let codec = time(|task| matches!(task, Task::Compress(_) | Task::Decompress(_)));
-    let compute = time(|task| matches!(task, Task::Run(_))) + recompute + codec;
     let predicted = &plan.predicted;
     MethodResult {
         method: plan.method.clone(),
@@ -144,7 +143,7 @@ fn row_of(plan: &Plan, in_core: &InCore) -> MethodResult {
         h2d: Some(bytes(|task| matches!(task, Task::H2d(_)))),
         recompute: Some(recompute),
         codec: Some(codec),
-        stall: Some(predicted.iteration.saturating_sub(compute)),
+        stall: Some(predict(plan, None).compute_idle()),
         jitter: None,
     }
 }
@@ -195,6 +194,7 @@ pub fn comparison(
         in_core: *in_core,
         bound,
         least_budget: Some(least_budget(problem).0),
+        sufficient: None,
         methods,
     }
 }

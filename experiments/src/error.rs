@@ -29,6 +29,9 @@ pub enum Error {
     /// Whoever waited wants no more. What there is by then is said.
     #[error("{0}")]
     Interrupted(&'static str),
+    /// Whoever waited for a search wants no more; what is known by then.
+    #[error("interrupted: {0}")]
+    SearchInterrupted(String),
     /// Something was not measured or run.
     #[error(transparent)]
     Measure(#[from] MeasureError),
@@ -56,6 +59,12 @@ pub enum Error {
     /// There is no such machine.
     #[error("--machine")]
     Machine(#[source] ScenarioError),
+    /// No machine that comes with tidegate is like the one at hand, which has this device, or none.
+    #[error(
+        "{}: name a machine like yours, such as `--like rtx-3090` (see `list machines`)",
+        .0.as_ref().map_or_else(|| "no CUDA device is here".into(), |name| format!("no bundled machine has a {name}"))
+    )]
+    NoMachineLike(Option<String>),
     /// A network is wrong.
     #[error(transparent)]
     Network(#[from] NetworkError),
@@ -122,15 +131,20 @@ pub enum Error {
     /// A range of too many budgets.
     #[error("--step {0}%: a range has at most {1} budgets")]
     ManyBudgets(f64, f64),
-    /// Another process works in a folder.
+    /// No engine runs this as one of its tasks.
     #[error(
-        "another tidegate works in {}: wait for it, or give each partition a folder of its own and \
-         read them together with --also",
-        .0.display()
+        "--point: neither HQ_TASK_ID nor SLURM_ARRAY_TASK_ID is set: write the point's number, such as \
+         `--point 0`"
     )]
-    FolderInUse(PathBuf),
+    NoTask,
+    /// An engine's task has no number.
+    #[error("--point: {0} is `{1}`, which is no number of a point, such as 0")]
+    NoTaskNumber(&'static str, String),
+    /// A study has fewer points.
+    #[error("--point {0}: {1} has {2} points, numbered from 0: see `study {1} --list`")]
+    NoPoint(usize, String, usize),
     /// A folder without results.
-    #[error("--also {}: there are no results of a study in this folder", .0.display())]
+    #[error("there are no results of a study in {}: name the folder that one was written to", .0.display())]
     NoResults(PathBuf),
     /// A part of a study that is another point's.
     #[error(
@@ -357,6 +371,7 @@ impl Error {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Interrupted(_)
+            | Self::SearchInterrupted(_)
             | Self::Acceptance(_)
             | Self::Training(TrainingError::Run(RunFailure::Stopped)) => Kind::Interrupted,
             Self::Plan(error) | Self::WayWithoutPlan(error) => of_planning(error),

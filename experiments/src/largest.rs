@@ -83,7 +83,7 @@ impl<'a> Question<'a> {
     ///
     /// [`planner::plan`] falls back on the methods that a method includes. They search less, so
     /// they are asked first: where one of them has a plan, there is no need to search.
-    fn fits(&self, trace: &Trace, budget: Bytes, monitor: &dyn Monitor) -> Result<bool> {
+    pub(crate) fn fits(&self, trace: &Trace, budget: Bytes, monitor: &dyn Monitor) -> Result<bool> {
         if self.decided_on.is_none() {
             for included in self.method.includes() {
                 let question = Question { method: included.as_ref(), ..*self };
@@ -128,6 +128,10 @@ impl Monitor for UntilFound<'_> {
 
     fn found(&self, _: Nanos) {
         self.found.store(true, Ordering::Relaxed);
+    }
+
+    fn step(&self, name: &str) {
+        self.monitor.step(name);
     }
 }
 
@@ -176,6 +180,7 @@ pub fn largest_batch(
     // Beyond the first sample, a batch that no trace can hold is one that does not fit.
     let fits = |batch| -> Result<bool> {
         let Ok(trace) = trace(batch) else { return Ok(false) };
+        monitor.step(&format!("batch {batch}"));
         question.fits(&trace, budget(in_core(&trace).peak), monitor)
     };
     let finish = |batch| -> Result<Budgeted> {
@@ -187,13 +192,19 @@ pub fn largest_batch(
     };
     trace(1)?;
     let (mut most, mut beyond) = (0, 1);
-    while beyond <= LARGEST_BATCH && fits(beyond)? {
+    let so_far = |error, most: u32, beyond: Option<u32>| {
+        let beyond =
+            beyond.map_or("larger batches were not tried".into(), |b| format!("{b} does not"));
+        of_search(error, (most > 0).then(|| format!("batch {most} fits, {beyond}")))
+    };
+    while beyond <= LARGEST_BATCH && fits(beyond).map_err(|error| so_far(error, most, None))? {
         (most, beyond) = (beyond, beyond * 2);
     }
     let bisects = !powers_of_two && !question.method.batches_are_powers_of_two();
     while bisects && beyond - most > 1 {
         let middle = most + (beyond - most) / 2;
-        if fits(middle)? { most = middle } else { beyond = middle }
+        let fits = fits(middle).map_err(|error| so_far(error, most, Some(beyond)))?;
+        if fits { most = middle } else { beyond = middle }
     }
     finish(most.max(1))
 }
@@ -213,15 +224,25 @@ pub fn smallest_budget(
     let (mut under, mut enough) = (0, 1005);
     while enough - under > 1 {
         let middle = under + (enough - under) / 2;
-        if question.fits(&trace, Bytes(middle * step), monitor)? {
-            enough = middle
-        } else {
-            under = middle
-        }
+        let budget = Bytes(middle * step);
+        monitor.step(&format!("budget {budget}"));
+        let fits = question.fits(&trace, budget, monitor).map_err(|error| {
+            let known = (enough < 1005).then(|| format!("{} fit", Bytes(enough * step)));
+            of_search(error, known.map(|fit| format!("{fit}, {} do not", Bytes(under * step))))
+        })?;
+        if fits { enough = middle } else { under = middle }
     }
     let budget = Bytes(enough * step);
     let found = question.best(&trace, budget, monitor)?;
     Ok(Budgeted { trace, in_core, budget, found })
+}
+
+/// An error of a search; of one that was interrupted, with what is known by then.
+fn of_search(error: Error, known: Option<String>) -> Error {
+    match (error, known) {
+        (Error::Interrupted(_), Some(known)) => Error::SearchInterrupted(known),
+        (error, _) => error,
+    }
 }
 
 /// What was found, with the plan's figures.

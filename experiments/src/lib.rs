@@ -25,6 +25,7 @@ pub mod frontier;
 pub mod imported;
 pub mod largest;
 pub mod lookups;
+pub mod machine_at_hand;
 pub mod page;
 pub mod plan_trace;
 pub mod policy;
@@ -37,8 +38,10 @@ mod scatter;
 mod side_by_side;
 pub mod sources;
 pub mod study;
+pub mod sufficient;
 pub mod tables;
 pub mod train;
+pub mod waiting;
 pub mod zeros;
 
 pub use compressed_forms::CompressedForms;

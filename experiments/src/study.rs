@@ -3,10 +3,13 @@
 mod case;
 mod conclusions;
 mod gains;
+mod list;
 mod lookups;
 mod paper;
+mod partition;
 mod printed;
 mod run;
+mod status;
 mod store;
 mod table;
 
@@ -18,8 +21,11 @@ use schema::file::read_text;
 
 use crate::Result;
 
+pub use list::{Asked, list, list_text};
+pub use partition::Partition;
 pub use printed::{Assumptions, Printed};
-pub use run::{Options, Outcome, Partition, run};
+pub use run::{Options, Outcome, run, run_point, task};
+pub use status::{Status, status};
 
 /// A bundled study, or one from a file.
 ///

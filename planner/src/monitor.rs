@@ -27,6 +27,11 @@ pub trait Monitor: Sync {
     fn found(&self, iteration: Nanos) {
         let _ = iteration;
     }
+
+    /// Is told which of several searches begins, such as that of one batch or one point.
+    fn step(&self, name: &str) {
+        let _ = name;
+    }
 }
 
 /// Waits without a word.
@@ -70,5 +75,9 @@ impl Monitor for Cancellation<'_> {
 
     fn found(&self, iteration: Nanos) {
         self.monitor.found(iteration);
+    }
+
+    fn step(&self, name: &str) {
+        self.monitor.step(name);
     }
 }

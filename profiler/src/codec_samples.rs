@@ -70,12 +70,27 @@ impl<'a> Sampling<'a> {
     /// Takes the samples.
     ///
     /// # Errors
-    /// If sizes are out of range, there is no room, or a codec fails.
+    /// If sizes are out of range, there is no room, a codec fails, or it is interrupted.
     pub fn take(
         &self,
         timer: &mut dyn CodecTimer,
         monitor: &dyn Monitor,
     ) -> Result<Vec<CodecSample>> {
+        match self.take_while(timer, monitor)? {
+            (samples, true) => Ok(samples),
+            _ => Err(MeasureError::Interrupted),
+        }
+    }
+
+    /// Takes the samples, and says whether these are all: interrupted, it has some of them, or of fewer runs.
+    ///
+    /// # Errors
+    /// If sizes are out of range, there is no room, or a codec fails.
+    pub fn take_while(
+        &self,
+        timer: &mut dyn CodecTimer,
+        monitor: &dyn Monitor,
+    ) -> Result<(Vec<CodecSample>, bool)> {
         if self.sizes.iter().any(|size| !(4096..=1 << 32).contains(&size.0)) {
             return Err(MeasureError::Sizes);
         }
@@ -89,13 +104,11 @@ impl<'a> Sampling<'a> {
         room_for(format!("sampling codecs on {largest}"), needed, "choose smaller --sizes")?;
         let (turns, runs) = if timer.takes_turns() { (self.runs, 1) } else { (1, self.runs) };
         let mut timed: Vec<Vec<Timed>> = (0..self.shares).map(|_| Vec::new()).collect();
-        for turn in 0..turns {
+        let mut all = true;
+        'turns: for turn in 0..turns {
             for (share, timed) in (0..self.shares).zip(&mut timed) {
                 let (done, of) = (turn * self.shares + share, turns * self.shares);
                 let progress = Progress { phase: "codecs", done: done.into(), of: of.into() };
-                if !monitor.proceed(progress) {
-                    return Err(MeasureError::Interrupted);
-                }
                 if turn >= LEAST_RUNS && timed.iter().all(Timed::is_settled) {
                     continue;
                 }
@@ -109,6 +122,10 @@ impl<'a> Sampling<'a> {
                 let of_each =
                     self.sizes.iter().flat_map(|size| codecs.iter().map(move |c| (size, c)));
                 for (index, (size, codec)) in of_each.enumerate() {
+                    if !monitor.proceed(progress) {
+                        all = false;
+                        break 'turns;
+                    }
                     let bytes = if is_fixed(codec.as_ref()) { &dense } else { &sparse };
                     if turn == 0 {
                         timed.push(Timed::new(*size, bytes)?);
@@ -126,7 +143,8 @@ impl<'a> Sampling<'a> {
         let (device, threads) = (timer.device(), timer.threads());
         let codecs = codecs.iter().cycle();
         let samples = timed.iter().flatten().zip(codecs);
-        Ok(samples.map(|(timed, codec)| timed.sample(codec.as_ref(), &device, threads)).collect())
+        let samples = samples.map(|(timed, codec)| timed.sample(codec.as_ref(), &device, threads));
+        Ok((samples.collect(), all))
     }
 }
 

@@ -177,8 +177,13 @@ pub fn import(
     options: &ImportOptions,
 ) -> Result<Recording, ImportError> {
     let bytes = unpack(bytes.as_ref(), file)?;
+    let is_network = file.extension().is_some_and(|end| end == "onnx" || end == "toml");
     let Some(format) = format.or_else(|| detect(&bytes)) else {
-        return Err(ImportError::UnknownFormat(file.into()));
+        let file = file.to_path_buf();
+        return Err(match is_network {
+            true => ImportError::Network(file),
+            false => ImportError::UnknownFormat(file),
+        });
     };
     let has_steps = matches!(format, Format::Kineto | Format::ExecutionTrace);
     for (option, given, applies) in [

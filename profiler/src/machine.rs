@@ -1,10 +1,10 @@
 //! The machine that this process runs on, measured.
 
 use planner::{Monitor, Progress};
-use runtime::cuda::{CudaLoads, CudaProbe};
+use runtime::cuda::{CudaFacts, CudaLoads, CudaOptions, CudaProbe};
 use runtime::device::Load;
 use runtime::device::host::{HostLoads, LinkProbe};
-use schema::{Bytes, Machine};
+use schema::{Bytes, Link, Machine};
 
 use crate::device::Target;
 use crate::error::{MeasureError, Result};
@@ -77,19 +77,35 @@ pub fn measure_machine(how: &Measuring, monitor: &dyn Monitor) -> Result<Measure
         }
         Target::Cuda(options) => {
             let left = || runtime::memory::left().unwrap_or(Bytes(memory.0 / 2));
-            let sizes = CUDA_COPIES.map(kib);
-            let most = sizes[sizes.len() - 1].min(Bytes(left().0 / 8));
-            let mut probe = CudaProbe::open(options.ordinal, most)?;
-            let facts = probe.facts()?;
-            let fits = sizes.into_iter().filter(|size| *size <= probe.largest());
-            let sizes: Vec<Bytes> = fits.collect();
-            let link = link_of(&mut probe, "as measured", &sizes, repeats, monitor)?;
-            drop(probe);
+            let (link, facts) = cuda_link(options, repeats, monitor)?;
             let contention = contention_of(&mut CudaLoads::open(options)?, repeats, monitor)?;
             let machine = cuda_machine(link.link.clone(), &facts, &contention, left(), SOURCE);
             Ok(MeasuredMachine { machine, link, contention, tensors: cuda_tensors(facts.free) })
         }
     }
+}
+
+/// Measures the link of a CUDA device.
+///
+/// # Errors
+/// If a copy fails.
+pub fn measure_cuda_link(options: &CudaOptions, monitor: &dyn Monitor) -> Result<Link> {
+    Ok(cuda_link(options, 5, monitor)?.0.link)
+}
+
+fn cuda_link(
+    options: &CudaOptions,
+    repeats: usize,
+    monitor: &dyn Monitor,
+) -> Result<(LinkCurve, CudaFacts)> {
+    let left = runtime::memory::left().unwrap_or(Bytes(memory_of_this_machine().0 / 2));
+    let sizes = CUDA_COPIES.map(kib);
+    let most = sizes[sizes.len() - 1].min(Bytes(left.0 / 8));
+    let mut probe = CudaProbe::open(options.ordinal, most)?;
+    let facts = probe.facts()?;
+    let fits = sizes.into_iter().filter(|size| *size <= probe.largest());
+    let sizes: Vec<Bytes> = fits.collect();
+    Ok((link_of(&mut probe, "as measured", &sizes, repeats, monitor)?, facts))
 }
 
 fn contention_of(

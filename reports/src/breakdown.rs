@@ -35,6 +35,7 @@ pub fn breakdown(timeline: &Timeline, arena: Bytes) -> String {
     if codecs > Nanos::ZERO {
         rows.push(vec!["of compute, codecs".into(), codecs.to_string(), share(codecs)]);
     }
+    let mut rest = timeline.compute_idle();
     for (cause, name) in [
         (StallCause::Data, "compute waits for data"),
         (StallCause::Memory, "compute waits for memory"),
@@ -43,8 +44,10 @@ pub fn breakdown(timeline: &Timeline, arena: Bytes) -> String {
         let stalls = timeline.intervals.iter().filter(|i| i.lane == Lane::Compute);
         let stalls = stalls.filter_map(|i| i.stall).filter(|stall| stall.cause == cause);
         let idle: Nanos = stalls.map(|stall| stall.idle).sum();
+        rest = rest.saturating_sub(idle);
         rows.push(vec![name.into(), idle.to_string(), share(idle)]);
     }
+    rows.push(vec!["compute waits for the last copies".into(), rest.to_string(), share(rest)]);
     text.push_str(&columns(&rows));
     text
 }

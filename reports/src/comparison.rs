@@ -28,8 +28,22 @@ pub struct Comparison {
     /// Absent where it was not computed.
     #[serde(default, rename = "least_budget_bytes", skip_serializing_if = "Option::is_none")]
     pub least_budget: Option<Bytes>,
+    /// A budget that would do. Absent where there is a plan, and where none was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sufficient: Option<Sufficient>,
     /// One entry per method, in the order in which they were asked for.
     pub methods: Vec<MethodResult>,
+}
+
+/// A budget with which a method has a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sufficient {
+    /// The method.
+    pub method: String,
+    /// The budget.
+    #[serde(rename = "budget_bytes")]
+    pub budget: Bytes,
 }
 
 /// How one method did.

@@ -90,13 +90,15 @@ fn what_would_do(comparison: &Comparison) -> String {
         .filter_map(|m| Some((m.shortfall?, m)))
         .min_by_key(|(shortfall, _)| *shortfall);
     if let Some((shortfall, MethodResult { method, .. })) = nearest {
-        // Saturates only for figures that no machine has; rounded up, so that it does suffice.
-        let megabytes = budget.0.saturating_add(shortfall.0).div_ceil(1_000_000);
-        let least = least_budget(comparison);
-        let least = least.map_or(String::new(), |least| format!(", none below {least} can"));
+        let would_do = comparison.sufficient.as_ref().map(|found| {
+            let megabytes = found.budget.0.div_ceil(1_000_000);
+            format!("--budget {megabytes}MB would do with {}", found.method)
+        });
+        let least = least_budget(comparison).map(|least| format!("no budget below {least} can do"));
+        let clauses: String =
+            [would_do, least].into_iter().flatten().map(|clause| format!("; {clause}")).collect();
         return format!(
-            "No method fits {budget}: {method} comes nearest and lacks {shortfall}; \
-             --budget {megabytes}MB would do{least}."
+            "No method fits {budget}: {method} comes nearest and lacks {shortfall}{clauses}."
         );
     }
     if methods.iter().any(|m| m.status == Status::Timeout) {

@@ -161,6 +161,7 @@ pub(crate) fn comparison() -> Comparison {
         },
         bound: Some(Nanos(105_000_000)),
         least_budget: Some(Bytes(450_000_000)),
+        sufficient: None,
         methods: vec![
             plan("sqrt-n", 131, 1_500, [40, 0, 60]),
             plan("tide", 107, 1_980, [70, 20, 10]),

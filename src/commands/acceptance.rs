@@ -12,7 +12,7 @@ use experiments::recipes::computing;
 use crate::device_args::DeviceKind;
 use crate::exit::{Result, usage};
 use crate::output::{print, print_json};
-use crate::progress::points;
+use crate::progress::Bar;
 use crate::subject::Subject;
 
 /// Try everything on a device, in order of worth, each step in processes of its own, and write what came
@@ -84,7 +84,8 @@ pub fn run(args: &Args) -> Result {
         document.keep(&folder.join(DOCUMENT));
     }
     let limit = Duration::from_secs_f64(60.0 * args.minutes);
-    let document = acceptance::take_all(&steps, document, folder, limit, &args.lose, &points())?;
+    let document =
+        acceptance::take_all(&steps, document, folder, limit, &args.lose, &Bar::new("acceptance"))?;
     print(overview(&document))?;
     Ok(document.end(folder)?)
 }

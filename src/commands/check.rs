@@ -7,16 +7,17 @@ use experiments::compare::methods_of;
 use experiments::page::PendingPage;
 use experiments::recipes::computing;
 use experiments::{CodecInputs, Conditions};
-use planner::Limits;
+use planner::{Limits, Monitor};
 use profiler::machine::measure_machine;
 use profiler::profile::Measuring;
 use runtime::network::Network;
 use scenarios::Budget;
 
 use crate::device_args::DeviceArgs;
-use crate::exit::Result;
+use crate::exit::{Exit, Result, ended};
 use crate::output::{Format, print, print_json};
 use crate::progress::Bar;
+use crate::signals::interrupted;
 use crate::subject::{Subject, standard};
 
 /// Measure networks, plan them with several methods, run every plan, and show how well their times
@@ -105,15 +106,22 @@ pub fn run(args: &Args) -> Result {
             source: &subject.name,
             recipe: subject.recipe()?,
         };
-        told(check.network(&subject, &bar)?)?;
+        bar.step(&subject.name);
+        match check.network(&subject, &bar) {
+            Err(error) if error.is_interruption() => break,
+            text => told(text?)?,
+        }
     }
     told(format!("\n{}", check.agreement()))?;
     if let Some(page) = page {
         told(check.write(page)?)?;
     }
-    let (result, ended) = check.finish();
+    let (result, failed) = check.finish();
     if args.format == Format::Json {
         print_json(&result)?;
     }
-    Ok(ended?)
+    if interrupted() {
+        return Err(ended(Exit::Interrupted, "interrupted; what is finished is shown"));
+    }
+    Ok(failed?)
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use experiments::compare::{compare, methods_of};
 use experiments::policy::Policy;
+use experiments::sufficient::find_sufficient;
 use reports::Status;
 
 use crate::exit::{Exit, Result, end_of_interrupted, ended};
@@ -56,7 +57,8 @@ pub fn run(args: &Args) -> Result {
     if let Some(policy) = policy {
         methods.push(Box::new(policy.stated(&problem)?));
     }
-    let comparison = compare(&inputs, &problem, &methods, &scatter, Bar::new)?;
+    let mut comparison = compare(&inputs, &problem, &methods, &scatter, Bar::new)?;
+    find_sufficient(&mut comparison, &inputs, &methods, &Bar::new("a budget that would do"))?;
     let text = || inputs.assumptions() + &reports::table(&comparison, args.wide);
     args.format.show(&comparison, text)?;
     if interrupted() {

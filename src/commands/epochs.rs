@@ -1,16 +1,17 @@
 //! `tidegate epochs`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use experiments::compare::method;
 use experiments::epochs::{Epochs, Training, table};
 use experiments::published_figures;
+use experiments::sources::is_bundled;
 use experiments::zeros::Zeros;
 use schema::PendingFile;
 
 use crate::exit::{Result, WithExit, usage};
 use crate::inputs::{BudgetArg, ProblemArgs};
-use crate::networks::is_network;
+use crate::networks::{is_network, must_be_network};
 use crate::output::{Format, write_or_show};
 use crate::progress::Bar;
 
@@ -48,10 +49,14 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result {
     let method = method(&args.method)?;
-    if args.zeros.is_none() && !is_network(&args.problem.trace) {
+    let name = &args.problem.trace;
+    if args.zeros.is_none() && !is_network(name) {
+        if !is_bundled(name) && !Path::new(name).exists() {
+            must_be_network(name)?;
+        }
         let message = "is no network, and what happens to its values over epochs is not known";
         let remedy = "name a network, or with --zeros what was counted";
-        return Err(usage(format!("`{}` {message}: {remedy}", args.problem.trace)));
+        return Err(usage(format!("`{name}` {message}: {remedy}")));
     }
     let zeros = args.zeros.as_deref().map(Zeros::read).transpose()?;
     if args.problem.network.progress.is_some() {

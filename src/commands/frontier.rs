@@ -10,7 +10,7 @@ use crate::exit::{Exit, Result, ended, usage};
 use crate::inputs::{CountArg, ProblemArgs};
 use crate::output::Format;
 use crate::percent::Percent;
-use crate::progress::points;
+use crate::progress::Bar;
 use crate::signals::interrupted;
 
 /// Plan under many budgets: time against memory, and the least memory for a slowdown
@@ -60,7 +60,7 @@ pub fn run(args: &Args) -> Result {
     let budgets = budgets(args.budgets.as_ref(), args.step.0, &inputs)?;
     let pending = args.output.as_deref().map(Drawing::create).transpose()?;
     let slowdown = args.slowdown.map(|percent| percent.0 / 100.0);
-    let frontier = frontier(&inputs, &methods, &budgets, slowdown, &points())?;
+    let frontier = frontier(&inputs, &methods, &budgets, slowdown, &Bar::new("frontier"))?;
     let interrupted = interrupted();
     if let (Some(pending), false) = (pending, interrupted) {
         pending.draw(&frontier)?;

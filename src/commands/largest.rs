@@ -13,7 +13,7 @@ use schema::{Framework, Machine, Trace};
 use crate::codec_args::CodecArgs;
 use crate::exit::{Exit, Result, ended, usage};
 use crate::inputs::{InPlace, read_trace};
-use crate::networks::{NetworkArgs, is_network, read_network};
+use crate::networks::{NetworkArgs, is_network, must_be_network, read_network};
 use crate::output::Format;
 use crate::progress::Bar;
 
@@ -73,10 +73,7 @@ pub fn run(args: &Args) -> Result {
     let answer = if args.device {
         smallest_budget(&question, trace(args, &machine)?, &monitor)?
     } else {
-        if !is_network(&args.network) {
-            let message = "is no network, so that its batch is what it is";
-            return Err(usage(format!("`{}` {message}: name a network", args.network)));
-        }
+        must_be_network(&args.network)?;
         if args.options.batch.is_some() {
             return Err(usage("the largest batch is what is searched for: leave --batch away"));
         }

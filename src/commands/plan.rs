@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use experiments::compare::{Found, comparison_with_bound, method};
+use experiments::sufficient::find_sufficient;
 use planner::methods;
 use schema::{Document, PendingFile};
 
@@ -47,7 +48,8 @@ pub fn run(args: &Args) -> Result {
     let bar = Bar::new(method.name());
     let Found { plan, row } = scatter.result_of(method.as_ref(), &inputs, &problem, &bar)?;
     drop(bar);
-    let comparison = comparison_with_bound(&problem, &inputs.in_core, vec![row]);
+    let mut comparison = comparison_with_bound(&problem, &inputs.in_core, vec![row]);
+    find_sufficient(&mut comparison, &inputs, &[method], &Bar::new("a budget that would do"))?;
     let to_stdout = output.as_ref().is_some_and(PendingFile::is_stdout);
     if let (Some(output), Ok(plan)) = (output, &plan) {
         output.finish(plan.to_json().as_bytes())?;

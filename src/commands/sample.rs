@@ -9,7 +9,7 @@ use profiler::codec_timers::codec_timer;
 use schema::{Bytes, PendingFile};
 
 use crate::device_args::{DeviceKind, OnDevice};
-use crate::exit::{Exit, OrExit, Result, usage};
+use crate::exit::{Exit, OrExit, Result, ended, usage};
 use crate::output::print;
 use crate::progress::Bar;
 
@@ -87,9 +87,16 @@ pub fn run(args: &Args) -> Result {
     let mut timer = codec_timer(&on.target()?, &codecs, *threads)?;
     let bar = Bar::new("sample");
     let sampling = Sampling { codecs: &codecs, sizes, shares: *shares, runs: *runs, seed: *seed };
-    let samples = sampling.take(timer.as_mut(), &bar)?;
+    let (samples, all) = sampling.take_while(timer.as_mut(), &bar)?;
     drop(bar);
+    if samples.is_empty() {
+        return Err(ended(Exit::Interrupted, "interrupted before there was a sample"));
+    }
     write_parquet(&samples, file).or_exit(Exit::Failed)?;
     let device = timer.device();
-    print(format!("{} samples of {} codecs on {device}\n", samples.len(), codecs.len()))
+    print(format!("{} samples of {} codecs on {device}\n", samples.len(), codecs.len()))?;
+    match all {
+        true => Ok(()),
+        false => Err(ended(Exit::Interrupted, "interrupted; what was sampled by then is written")),
+    }
 }

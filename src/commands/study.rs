@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use experiments::study::{self, Options, Partition};
 
-use crate::exit::Result;
-use crate::output::Format;
-use crate::progress::points;
+use crate::exit::{Exit, Result, ended};
+use crate::output::{Format, print};
+use crate::progress::Bar;
 
 /// Plan every point of a study; what is done stays done
 #[derive(clap::Args)]
@@ -15,12 +15,27 @@ pub struct Args {
     #[arg(value_name = "STUDY")]
     study: String,
 
-    /// Folder of the results; points that it holds already are not planned again
-    #[arg(long, short, value_name = "FOLDER")]
-    output: PathBuf,
+    /// Folder of the results; points that it holds already are not planned again. Any number of
+    /// processes may share one
+    #[arg(long, short, value_name = "FOLDER", required_unless_present = "list")]
+    output: Option<PathBuf>,
 
-    /// Plan one part of the points only, such as 1/4, so that several machines share the work
-    #[arg(long, value_name = "PART/PARTS")]
+    /// List the points instead
+    #[arg(long, conflicts_with_all = ["output", "status", "point", "partition", "also", "jobs"])]
+    list: bool,
+
+    /// Say which points have results instead
+    #[arg(long, conflicts_with_all = ["point", "partition", "jobs"])]
+    status: bool,
+
+    /// Plan one point alone, by its number from 0 [where only `--point` is written: HQ_TASK_ID or
+    /// SLURM_ARRAY_TASK_ID]
+    #[arg(long, value_name = "NUMBER", num_args = 0..=1, conflicts_with_all = ["partition", "also", "jobs"])]
+    point: Option<Option<usize>>,
+
+    /// Plan one part of the points only: 1/4 or slice:1/4 for every fourth, or hash:1/4, which has the
+    /// same points however many others the study has
+    #[arg(long, value_name = "[slice:|hash:]PART/PARTS")]
     partition: Option<Partition>,
 
     /// Folders with results of other partitions, to read together with these
@@ -31,18 +46,37 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
 
-    /// How to print what the results come to; JSON has the numbers of the study's paper
+    /// How to print what the results come to, or --list and --status; of results, JSON has the numbers of
+    /// the study's paper
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
 pub fn run(args: &Args) -> Result {
+    let study = study::read(&args.study)?;
+    if args.list {
+        let points = study::list(&study);
+        return args.format.show(&points, || study::list_text(&points));
+    }
     let options = Options {
-        folder: args.output.clone(),
+        folder: args.output.clone().unwrap_or_default(),
         also: args.also.clone(),
         partition: args.partition.unwrap_or(Partition::WHOLE),
         jobs: args.jobs.map(usize::from),
     };
-    let outcome = study::run(&study::read(&args.study)?, &options, &points())?;
-    args.format.show(&outcome, || outcome.text.clone())
+    if args.status {
+        let status = study::status(&study, &options)?;
+        return args.format.show(&status, || status.to_string());
+    }
+    let bar = Bar::new(&study.name);
+    if let Some(number) = args.point {
+        let number = number.map_or_else(study::task, Ok)?;
+        return print(study::run_point(&study, &options.folder, number, &bar)?);
+    }
+    let outcome = study::run(&study, &options, &bar)?;
+    args.format.show(&outcome, || outcome.text.clone())?;
+    match outcome.interrupted {
+        true => Err(ended(Exit::Interrupted, "interrupted; what is done is kept")),
+        false => Ok(()),
+    }
 }

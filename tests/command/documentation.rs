@@ -92,7 +92,8 @@ fn output_of(command: &str, sandbox: &Sandbox) -> String {
     let arguments = (command.strip_prefix("tidegate "))
         .or_else(|| command.strip_prefix("cargo run --release -- "))
         .unwrap_or_else(|| panic!("`{command}` is no command of ours"));
-    let run = sandbox.run(arguments);
+    // On a slow machine, progress is told of.
+    let run = sandbox.run(&format!("{arguments} --quiet"));
     assert_eq!(run.code, 0, "{command}\n{}", run.stderr);
     run.stdout + &run.stderr
 }

@@ -1,6 +1,6 @@
-//! Studies from start to end: results, partitions, and processes that are killed.
+//! Studies from start to end: results, partitions, many processes, and those that are killed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -30,12 +30,22 @@ fn with_study() -> Sandbox {
 }
 
 fn rows(sandbox: &Sandbox, folder: &str) -> Vec<Row> {
-    let rows = read_parquet(&sandbox.path(folder).join("results.parquet")).expect("a table");
-    let timeless = |mut row: Row| {
-        row.answer.plan_seconds = None;
-        row
-    };
-    rows.into_iter().map(timeless).collect()
+    read_parquet(&sandbox.path(folder).join("results.parquet")).expect("a table")
+}
+
+/// The bytes of both tables of results.
+fn results(sandbox: &Sandbox, folder: &str) -> [Vec<u8>; 2] {
+    let file = |name| std::fs::read(sandbox.path(folder).join(name)).expect("it was written");
+    ["results.parquet", "results.csv"].map(file)
+}
+
+/// A process of its own, with settings.
+fn spawn(sandbox: &Sandbox, arguments: &str, settings: &[(&str, &str)]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.args(arguments.split_whitespace()).current_dir(sandbox.path("."));
+    command.env_remove("HQ_TASK_ID").env_remove("SLURM_ARRAY_TASK_ID");
+    command.envs(settings.iter().copied()).stdout(Stdio::null());
+    command.spawn().expect("it starts")
 }
 
 /// The content of every part that has its name.
@@ -78,10 +88,7 @@ fn a_study_that_is_killed_twenty_times_loses_nothing_and_ends_as_if_it_never_was
     let mut kept: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
     let mut killed = 0;
     for round in 0..20 {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-        command.args(["study", "study.toml", "-o", "killed", "--jobs", "2"]);
-        command.current_dir(sandbox.path(".")).stdout(Stdio::null());
-        let child = command.spawn().expect("it starts");
+        let child = spawn(&sandbox, "study study.toml -o killed --jobs 2", &[]);
         // From at once to some parts later.
         killed += usize::from(kill_at(child, &folder, kept.len() + round % 5));
         let now = parts(&sandbox, "killed");
@@ -98,7 +105,7 @@ fn a_study_that_is_killed_twenty_times_loses_nothing_and_ends_as_if_it_never_was
     assert!(kept.len() < POINTS);
 
     sandbox.ok("study study.toml -o killed");
-    assert_eq!(rows(&sandbox, "killed"), whole);
+    assert_eq!(results(&sandbox, "killed"), results(&sandbox, "whole"));
     let after = parts(&sandbox, "killed");
     assert_eq!(after.len(), POINTS);
     assert!(kept.iter().all(|(path, bytes)| after.get(path) == Some(bytes)), "planned again");
@@ -114,10 +121,117 @@ fn partitions_of_their_own_folders_are_read_together() {
     let first = sandbox.ok("study study.toml -o first --partition 1/3");
     assert!(first.contains("40 of 120 points have results in first"), "{first}");
     assert!(!sandbox.path("first").join("results.parquet").exists());
-    sandbox.ok("study study.toml -o second --partition 2/3");
+    sandbox.ok("study study.toml -o second --partition slice:2/3");
+    let status = sandbox.json("study study.toml -o first --also second --status --format json");
+    let third: Vec<usize> = (0..POINTS).filter(|point| point % 3 == 2).collect();
+    assert_eq!(status["missing"], serde_json::json!(third));
     sandbox.ok("study study.toml -o third --partition 3/3 --also first,second");
     assert_eq!(parts(&sandbox, "third").len(), 40);
-    assert_eq!(rows(&sandbox, "third"), rows(&sandbox, "whole"));
+    assert_eq!(results(&sandbox, "third"), results(&sandbox, "whole"));
+
+    // By what points ask: each is in one part, and stays there where the study has others.
+    let names = |folder: &str| -> BTreeSet<_> {
+        let folder = sandbox.path(folder);
+        let parts = named_parts(&folder);
+        parts.filter_map(|path| Some(path.file_name()?.to_os_string())).collect()
+    };
+    for part in 1..=3 {
+        sandbox.ok(&format!("study study.toml -o hash-{part} --partition hash:{part}/3"));
+    }
+    let hashed = ["hash-1", "hash-2", "hash-3"].map(names);
+    assert!(hashed.iter().all(|part| part.len() > POINTS / 6), "{:?}", hashed.map(|p| p.len()));
+    assert_eq!(hashed.iter().map(BTreeSet::len).sum::<usize>(), POINTS);
+    assert_eq!(hashed.iter().flatten().cloned().collect::<BTreeSet<_>>(), names("whole"));
+    sandbox.write("study.toml", &STUDY.replace("[64, 128, 256]", "[32, 64, 128, 256]"));
+    sandbox.ok("study study.toml -o more --partition hash:2/3");
+    assert!(names("more").is_superset(&hashed[1]) && names("more").len() > hashed[1].len());
+}
+
+#[test]
+fn points_are_listed_and_planned_one_by_one_by_many_processes_as_by_one() {
+    let sandbox = with_study();
+    sandbox.write("study.toml", &STUDY.replace("[64, 128, 256]", "[64]"));
+    let listed = sandbox.json("study study.toml --list --format json");
+    let listed = listed.as_array().expect("an array");
+    assert_eq!(listed.len(), POINTS / 3);
+    assert_eq!((&listed[0]["point"], &listed[0]["network"]), (&0.into(), &"resnet18".into()));
+    assert_eq!((&listed[5]["method"], &listed[5]["budget"]), (&"sqrt-n".into(), &"50%".into()));
+    let text = sandbox.ok("study study.toml --list");
+    assert_eq!(text.lines().count(), listed.len() + 1, "{text}");
+    sandbox.ok("study study.toml -o whole");
+
+    // Four at a time: by number, as tasks of either engine, and each point twice.
+    let numbers: Vec<String> = (0..listed.len()).map(|number| number.to_string()).collect();
+    for (index, four) in numbers.chunks(4).enumerate() {
+        let by_number = |number: &String| {
+            let all = format!("study study.toml -o many --point {number}");
+            spawn(&sandbox, &all, &[])
+        };
+        let task = "study study.toml -o many --point";
+        let by_task = |number: &String| match index % 2 {
+            0 => spawn(&sandbox, task, &[("SLURM_ARRAY_TASK_ID", number)]),
+            _ => spawn(&sandbox, task, &[("HQ_TASK_ID", number), ("SLURM_ARRAY_TASK_ID", "0")]),
+        };
+        let processes: Vec<Child> = four.iter().flat_map(|n| [by_number(n), by_task(n)]).collect();
+        for mut process in processes {
+            assert!(process.wait().expect("it ends").success());
+        }
+        let status = sandbox.ok("study study.toml -o many --status");
+        let done = 4 * (index + 1);
+        assert!(status.contains(&format!("{done} of {} points", listed.len())), "{status}");
+        let missing = format!("missing: {done}-{}", listed.len() - 1);
+        assert_eq!(status.contains(&missing), done + 1 < listed.len(), "{status}");
+    }
+    sandbox.ok("study study.toml -o many");
+    assert_eq!(results(&sandbox, "many"), results(&sandbox, "whole"));
+}
+
+#[test]
+fn processes_that_plan_the_same_study_in_one_folder_at_a_time_lose_and_tear_nothing() {
+    let sandbox = with_study();
+    sandbox.ok("study study.toml -o whole");
+    let arguments = ["", "", "--partition hash:1/2", "--partition slice:2/2"];
+    let mut processes: Vec<Child> = arguments
+        .iter()
+        .map(|part| spawn(&sandbox, &format!("study study.toml -o shared --jobs 1 {part}"), &[]))
+        .collect();
+    // One is killed, one is asked to end.
+    kill_at(processes.pop().expect("four"), &sandbox.path("shared"), 5);
+    for process in &mut processes {
+        assert!(process.wait().expect("it ends").success());
+    }
+    for path in parts(&sandbox, "shared").keys() {
+        assert_eq!(read_parquet::<Row>(path).expect("whole").len(), 1, "{}", path.display());
+    }
+    assert_eq!(parts(&sandbox, "shared").len(), POINTS);
+    assert_eq!(results(&sandbox, "shared"), results(&sandbox, "whole"));
+}
+
+/// A search that is cut short is no result; what has ended by then is shown.
+#[test]
+#[cfg(unix)]
+fn an_interrupted_study_shows_what_is_done() {
+    let sandbox = with_study();
+    sandbox.ok("study study.toml -o whole");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.args("study study.toml -o out --jobs 1".split(' ')).current_dir(sandbox.path("."));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("it starts");
+    while named_parts(&sandbox.path("out")).count() < 3 {
+        std::thread::yield_now();
+    }
+    let signal = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+    assert!(signal.expect("kill is there").success());
+    let ended = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8(ended.stdout).expect("UTF-8");
+    let done = named_parts(&sandbox.path("out")).count();
+    assert_eq!(ended.status.code(), Some(143), "{text}");
+    assert!((3..POINTS).contains(&done), "{done}");
+    assert!(text.contains(&format!("{done} of 120 points have results in out")), "{text}");
+    let table = text.lines().filter(|line| line.contains("swap-all") || line.contains("sqrt-n"));
+    assert!(table.count() >= done / 2, "{text}");
+    sandbox.ok("study study.toml -o out");
+    assert_eq!(results(&sandbox, "out"), results(&sandbox, "whole"));
 }
 
 #[test]
@@ -147,6 +261,13 @@ fn bad_studies_folders_and_parts_end_with_a_sentence_and_the_documented_code() {
         ("study study.toml -o out --also gone", 2, "no results of a study"),
         ("study study.toml -o out --partition 0/2", 2, "1/4"),
         ("study study.toml -o out --partition 3/2", 2, "1/4"),
+        ("study study.toml -o out --partition count:1/2", 2, "slice:1/4"),
+        ("study study.toml -o out --point 120", 2, "120 points, numbered from 0"),
+        ("study study.toml -o out --point", 2, "--point 0"),
+        ("study study.toml -o out --point 1 --partition 1/2", 2, "--partition"),
+        ("study study.toml -o gone --status", 2, "no results of a study"),
+        ("study study.toml -o out --list", 2, "--list"),
+        ("study study.toml", 2, "--output"),
     ] {
         let run = sandbox.run(arguments);
         assert_eq!(run.code, code, "{arguments:?}: {}", run.stderr);

@@ -149,6 +149,10 @@ impl Monitor for Clock<'_> {
         self.first.get_or_init(|| self.begin.elapsed().as_secs_f64());
         self.monitor.found(iteration);
     }
+
+    fn step(&self, name: &str) {
+        self.monitor.step(name);
+    }
 }
 
 fn measure(

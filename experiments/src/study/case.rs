@@ -53,17 +53,29 @@ pub fn cases(study: &Study) -> Result<Vec<Case>> {
     study.points().map(|point| case(study, &point, &mut traces)).collect()
 }
 
-fn case(study: &Study, point: &Point, traces: &mut Traces) -> Result<Case> {
-    let group = point.group;
-    let machine = machine(point)?;
+/// The point of a number, from 0, where there is one.
+pub fn case_at(study: &Study, number: usize) -> Result<Option<Case>> {
+    let point = study.points().nth(number);
+    point.map(|point| case(study, &point, &mut Traces::default())).transpose()
+}
+
+/// The options of a point's network.
+pub fn options_of(point: &Point) -> NetworkOptions {
     let mut options = NetworkOptions {
         batch: point.batch.unwrap_or(1),
         image: point.image,
-        ..group.options.clone()
+        ..point.group.options.clone()
     };
     if let Some((epoch, epochs)) = point.epoch {
         options.progress = f64::from(epoch) / f64::from((epochs - 1).max(1));
     }
+    options
+}
+
+fn case(study: &Study, point: &Point, traces: &mut Traces) -> Result<Case> {
+    let group = point.group;
+    let machine = machine(point)?;
+    let options = options_of(point);
     let codecs = codecs(point, &machine)?;
     let conditions = Conditions {
         host_budget: Some(machine.host.memory),
@@ -297,7 +309,7 @@ fn is_file(name: &str) -> bool {
 }
 
 /// The options that are not the network's own, for people.
-fn options_text(options: &NetworkOptions, point: &Point) -> String {
+pub fn options_text(options: &NetworkOptions, point: &Point) -> String {
     let defaults = NetworkOptions::default();
     let mut texts = Vec::new();
     texts.extend(options.image.map(|[height, width]| format!("image {height}x{width}")));

@@ -54,7 +54,7 @@ fn question(row: &Row) -> String {
     text
 }
 
-/// How often each method is fastest.
+/// How often each method is fastest, or as fast as any.
 fn fastest(rows: &[Row]) -> String {
     let mut asked: BTreeMap<_, Vec<&Row>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.find.is_empty()) {
@@ -63,21 +63,19 @@ fn fastest(rows: &[Row]) -> String {
     let mut wins: BTreeMap<String, usize> = BTreeMap::new();
     let mut none = 0;
     for rows in asked.values() {
-        // Of methods that are as fast, the first in the study.
-        match rows
-            .iter()
-            .filter(|row| row.answer.status == Status::Ok)
-            .min_by_key(|row| row.answer.iteration)
-        {
-            Some(row) => *wins.entry(row.method_name(" only")).or_default() += 1,
-            None => none += 1,
+        let planned = || rows.iter().filter(|row| row.answer.status == Status::Ok);
+        let best = planned().map(|row| row.answer.iteration).min();
+        none += usize::from(best.is_none());
+        for row in planned().filter(|row| Some(row.answer.iteration) == best) {
+            *wins.entry(row.method_name(" only")).or_default() += 1;
         }
     }
     let mut wins: Vec<(String, usize)> = wins.into_iter().collect();
     wins.sort_by(|(a, more), (b, less)| less.cmp(more).then(a.cmp(b)));
     let wins: Vec<String> =
         wins.into_iter().map(|(method, times)| format!("{method} {times}")).collect();
-    let mut text = format!("Fastest, of {} questions: {}", asked.len(), wins.join(", "));
+    let mut text =
+        format!("Fastest, or as fast as any, of {} questions: {}", asked.len(), wins.join(", "));
     if none > 0 {
         text.push_str(&format!("; none fits {none}"));
     }

@@ -1,14 +1,14 @@
 //! Plans the points of a study that have no result yet.
 
-use std::path::PathBuf;
-use std::str::FromStr;
+use std::path::{Path, PathBuf};
 
 use planner::Monitor;
 use scenarios::{LookupStudy, Study, Value};
 use serde::Serialize;
 
-use super::case::{Case, cases};
+use super::case::{Case, case_at, cases};
 use super::lookups::{self, Line};
+use super::partition::Partition;
 use super::printed::{self, Assumptions, Printed};
 use super::store::Store;
 use super::{conclusions, gains, paper, table};
@@ -37,34 +37,9 @@ pub struct Outcome {
     /// The numbers of the study's paper beside those that are predicted; none where it has no paper,
     /// or not all points have a result yet.
     pub figures: Vec<Printed>,
-}
-
-/// Part `part` of `of`, from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Partition {
-    part: usize,
-    of: usize,
-}
-
-impl Partition {
-    /// All points.
-    pub const WHOLE: Self = Self { part: 1, of: 1 };
-
-    fn has(self, index: usize) -> bool {
-        index % self.of == self.part - 1
-    }
-}
-
-impl FromStr for Partition {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let numbers = text.split_once('/').map(|(part, of)| (part.parse(), of.parse()));
-        match numbers {
-            Some((Ok(part), Ok(of))) if 1 <= part && part <= of => Ok(Self { part, of }),
-            _ => Err("write part/parts, such as 1/4 for the first of four".into()),
-        }
-    }
+    /// Whether it was ended before all its points had results.
+    #[serde(skip)]
+    pub interrupted: bool,
 }
 
 /// A study of lookups, which has no points. What else a prediction rests on is its reason.
@@ -83,13 +58,14 @@ fn of_lookups(study: &Study, lookups: &LookupStudy) -> Result<Outcome> {
         printed::table(&figures),
         lookups::others(lookups)
     );
-    Ok(Outcome { text, figures })
+    Ok(Outcome { text, figures, interrupted: false })
 }
 
-/// Plans what is missing, and says what all results come to once all points have one.
+/// Plans what is missing, and says what all results come to once all points have one. Interrupted, it
+/// shows the points that are done.
 ///
 /// # Errors
-/// If the folder is in use or no folder, a point names what is not there, or planning is interrupted.
+/// If the folder cannot be written, or a point names what is not there.
 pub fn run(study: &Study, options: &Options, monitor: &dyn Monitor) -> Result<Outcome> {
     if let Some(lookups) = &study.lookups {
         return of_lookups(study, lookups);
@@ -101,29 +77,36 @@ pub fn run(study: &Study, options: &Options, monitor: &dyn Monitor) -> Result<Ou
         rows.push(store.row(&case.digest, &case.row)?);
     }
     let missing: Vec<(usize, &Case)> = (cases.iter().enumerate())
-        .filter(|(index, _)| rows[*index].is_none() && options.partition.has(*index))
+        .filter(|(index, case)| {
+            rows[*index].is_none() && options.partition.has(*index, &case.digest)
+        })
         .collect();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.unwrap_or(0)).build()?;
     let planned = pool.install(|| {
-        side_by_side(&missing, monitor, |(_, case), monitor| {
-            let ended = Error::Interrupted("interrupted; what is done is kept");
-            let row = case.answer(monitor.ok_or(ended)?)?;
-            // Each is kept as soon as it is done.
-            store.keep(&case.digest, row.clone())?;
-            Ok(row)
+        side_by_side(&missing, monitor, |(_, case), monitor| match monitor {
+            Some(monitor) => match plan(&store, case, monitor) {
+                Err(error) if error.is_interruption() => Ok(None),
+                planned => planned.map(Some),
+            },
+            None => Ok(None),
         })
     })?;
+    let interrupted = planned.iter().any(Option::is_none);
     for ((index, _), row) in missing.into_iter().zip(planned) {
-        rows[index] = Some(row);
+        rows[index] = row;
     }
     let found: Vec<Row> = rows.into_iter().flatten().collect();
     let folder = options.folder.display();
-    let (name, count) = (&study.name, found.len());
-    if count < cases.len() {
+    let (name, count, of) = (&study.name, found.len(), cases.len());
+    if interrupted {
+        let table = table::table(&found);
+        let text = format!("{table}\n{name}: {count} of {of} points have results in {folder}\n");
+        return Ok(Outcome { text, interrupted, ..Outcome::default() });
+    }
+    if count < of {
         let text = format!(
-            "{name}: {count} of {} points have results in {folder}; the others are of other partitions: \
-             read them together with --also\n",
-            cases.len()
+            "{name}: {count} of {of} points have results in {folder}; others are of other partitions, whose \
+             folders are read together with --also, or still to be planned: see --status\n"
         );
         return Ok(Outcome { text, ..Outcome::default() });
     }
@@ -139,5 +122,52 @@ pub fn run(study: &Study, options: &Options, monitor: &dyn Monitor) -> Result<Ou
         text += &format!("\n{}, beside what is predicted here:\n\n{printed}", paper.title);
     }
     text += &format!("\n{folder}/results.parquet and .csv hold all figures of {count} points\n");
-    Ok(Outcome { text, figures })
+    Ok(Outcome { text, figures, interrupted })
+}
+
+/// Plans one point, by its number from 0, and says that it has a result.
+///
+/// # Errors
+/// If there is no such point, it names what is not there, its result cannot be kept, or planning is
+/// interrupted.
+pub fn run_point(
+    study: &Study,
+    folder: &Path,
+    number: usize,
+    monitor: &dyn Monitor,
+) -> Result<String> {
+    let Some(case) = case_at(study, number)? else {
+        return Err(Error::NoPoint(number, study.name.clone(), study.points().count()));
+    };
+    let store = Store::open(folder, &[])?;
+    let row = plan(&store, &case, monitor)?;
+    let outcome = match (row.answer.iteration, row.answer.reason) {
+        (Some(time), _) => time.to_string(),
+        (None, reason) => format!("no plan: {}", reason.unwrap_or_default()),
+    };
+    let (name, method, folder) = (&study.name, row.answer.method, folder.display());
+    Ok(format!("{name}, point {number}, {method}: {outcome}; its result is in {folder}\n"))
+}
+
+/// The number of the task of a job array that this process is. Workers of HyperQueue may themselves be
+/// tasks of Slurm's, so that its number counts first.
+///
+/// # Errors
+/// If it is none, or has no number from 0.
+pub fn task() -> Result<usize> {
+    let set = |name| Some((name, std::env::var(name).ok()?));
+    let (name, value) =
+        ["HQ_TASK_ID", "SLURM_ARRAY_TASK_ID"].into_iter().find_map(set).ok_or(Error::NoTask)?;
+    value.parse().map_err(|_| Error::NoTaskNumber(name, value))
+}
+
+/// The row of a point: planned, unless this or another process has it already.
+fn plan(store: &Store, case: &Case, monitor: &dyn Monitor) -> Result<Row> {
+    if let Some(row) = store.row(&case.digest, &case.row)? {
+        return Ok(row);
+    }
+    let row = case.answer(monitor)?;
+    // Each is kept as soon as it is done.
+    store.keep(&case.digest, row.clone())?;
+    Ok(row)
 }

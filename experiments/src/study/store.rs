@@ -2,9 +2,10 @@
 //! what was asked.
 //!
 //! A part is written to a temporary file that then takes its name, so a process may end at any
-//! moment, and what has a name is whole. One process works in a folder at a time.
+//! moment, and what has a name is whole. Any number of processes, on any machines that see the folder,
+//! may work in it at a time: nothing is locked, as not all shared file systems can, and two that plan
+//! the same point come to the same.
 
-use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
 use schema::{Digest, FileError, PendingFile, is_temporary};
@@ -12,12 +13,10 @@ use schema::{Digest, FileError, PendingFile, is_temporary};
 use crate::tables::{Row, read_parquet, write_csv, write_parquet};
 use crate::{Error, Result};
 
-/// A folder that this process alone writes to, and others that it reads.
+/// A folder to write to, and others that are read.
 pub struct Store {
     folder: PathBuf,
     also: Vec<PathBuf>,
-    /// Held until the process ends, however it ends.
-    _lock: File,
 }
 
 impl Store {
@@ -25,27 +24,22 @@ impl Store {
     /// other partitions.
     pub fn open(folder: &Path, also: &[PathBuf]) -> Result<Self> {
         let parts = parts(folder);
-        let write =
-            |path: &Path, source| FileError::Io { verb: "write", path: path.into(), source };
-        std::fs::create_dir_all(&parts).map_err(|error| write(&parts, error))?;
-        let lock_file = folder.join("lock");
-        let lock = OpenOptions::new().append(true).create(true).open(&lock_file);
-        let lock = lock.map_err(|error| write(&lock_file, error))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(Error::FolderInUse(folder.into()));
-            }
-            Err(TryLockError::Error(error)) => return Err(write(&lock_file, error).into()),
+        let write = |source| FileError::Io { verb: "write", path: parts.clone(), source };
+        std::fs::create_dir_all(&parts).map_err(write)?;
+        // What cannot be written fails before the work.
+        drop(PendingFile::create(&parts.join("any"))?);
+        Self::look(folder, also)
+    }
+
+    /// The folder as it is, to be read alone.
+    pub fn look(folder: &Path, also: &[PathBuf]) -> Result<Self> {
+        match std::iter::once(folder)
+            .chain(also.iter().map(PathBuf::as_path))
+            .find(|folder| !parts(folder).is_dir())
+        {
+            Some(folder) => Err(Error::NoResults(folder.into())),
+            None => Ok(Self { folder: folder.into(), also: also.to_vec() }),
         }
-        for folder in also {
-            if !self::parts(folder).is_dir() {
-                return Err(Error::NoResults(folder.clone()));
-            }
-        }
-        remove_leftovers(&parts)?;
-        remove_leftovers(folder)?;
-        Ok(Self { folder: folder.into(), also: also.to_vec(), _lock: lock })
     }
 
     /// The row of a point, where some folder has it, and what the row must be the answer to.
@@ -62,15 +56,28 @@ impl Store {
 
     /// Keeps the row of a point.
     pub fn keep(&self, digest: &Digest, row: Row) -> Result<()> {
-        let file = PendingFile::create(&part(&self.folder, digest))?;
-        Ok(write_parquet(&[row], file)?)
+        let part = part(&self.folder, digest);
+        let kept = match part.exists() {
+            true => return Ok(()),
+            false => PendingFile::create(&part).map_err(Error::from),
+        };
+        match kept.and_then(|file| Ok(write_parquet(&[row], file)?)) {
+            // Another process has kept the same meanwhile, and may have tidied up, too.
+            Err(_) if part.exists() => Ok(()),
+            kept => kept,
+        }
     }
 
-    /// Writes the whole table, as Parquet and as CSV.
+    /// Writes the whole table, as Parquet and as CSV. What planning took is no result: it differs from run
+    /// to run, and stays in the parts.
     pub fn finish(&self, rows: &[Row]) -> Result<()> {
+        let mut rows = rows.to_vec();
+        rows.iter_mut().for_each(|row| row.answer.plan_seconds = None);
         let file = |name: &str| PendingFile::create(&self.folder.join(name));
-        write_parquet(rows, file("results.parquet")?)?;
-        Ok(write_csv(rows, file("results.csv")?)?)
+        write_parquet(&rows, file("results.parquet")?)?;
+        write_csv(&rows, file("results.csv")?)?;
+        remove_leftovers(&parts(&self.folder));
+        Ok(())
     }
 }
 
@@ -84,16 +91,12 @@ fn part(folder: &Path, digest: &Digest) -> PathBuf {
     parts(folder).join(format!("{}.parquet", hex.get(..32).unwrap_or(hex)))
 }
 
-/// Temporary files of a process that was killed. No other writes here while the lock is held.
-fn remove_leftovers(folder: &Path) -> Result<()> {
-    let read = |source| FileError::Io { verb: "read", path: folder.to_path_buf(), source };
-    for entry in std::fs::read_dir(folder).map_err(read)? {
-        let path = entry.map_err(read)?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if is_temporary(name) {
-            let write = |source| FileError::Io { verb: "write", path: path.clone(), source };
-            std::fs::remove_file(&path).map_err(write)?;
+/// Removes temporary files of processes that were killed. Every point has its result, so that whoever
+/// writes one still need not; what cannot be removed is in nobody's way.
+fn remove_leftovers(parts: &Path) {
+    for entry in std::fs::read_dir(parts).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(is_temporary) {
+            let _ = std::fs::remove_file(entry.path());
         }
     }
-    Ok(())
 }

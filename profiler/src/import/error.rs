@@ -13,6 +13,9 @@ pub enum ImportError {
     /// The text looks like no recording that is known here.
     #[error("{}: no recording that is known here: pass a profile, execution trace or memory snapshot of PyTorch, a DTR log or an opgraph; or state its kind with --from to learn what is wrong with it", .0.display())]
     UnknownFormat(PathBuf),
+    /// A network's file, in which nothing was recorded.
+    #[error("{}: a network is no recording and needs no import: plan, compare and explain take its file as it is, with --batch and --machine", .0.display())]
+    Network(PathBuf),
     /// A line, counted from 1, of a DTR log is damaged.
     #[error("{}:{}: {}", .0.display(), .1, .2)]
     Dtr(PathBuf, usize, String),

@@ -105,11 +105,15 @@ pub(super) fn stalls(timeline: &Timeline) -> String {
         (StallCause::Memory, "for memory"),
         (StallCause::Turn, "for its turn"),
     ];
-    let by_cause = names.into_iter().filter_map(|(cause, name)| {
+    let idle = names.map(|(cause, name)| {
         let of_cause = stalls.iter().filter(|stall| stall.cause == cause);
-        let idle = of_cause.map(|stall| stall.idle.0 as f64).sum::<f64>();
-        let share = idle / timeline.iteration.0.max(1) as f64;
-        (idle > 0.0).then(|| format!("{} {name}", percent(share)))
+        (of_cause.map(|stall| stall.idle.0 as f64).sum::<f64>(), name)
+    });
+    let known: f64 = idle.iter().map(|(time, _)| time).sum();
+    let rest = (timeline.compute_idle().0 as f64 - known, "for the last copies");
+    let by_cause = idle.into_iter().chain([rest]).filter_map(|(time, name)| {
+        let share = time / timeline.iteration.0.max(1) as f64;
+        (time > 0.0).then(|| format!("{} {name}", percent(share)))
     });
     let by_cause: Vec<_> = by_cause.collect();
     match by_cause.as_slice() {
