@@ -158,7 +158,7 @@ impl Builder {
         bias: bool,
     ) -> Built {
         let from = self.spatial(name, x, &window)?;
-        if groups == 0 || from[1] % groups != 0 || channels % groups != 0 {
+        if groups == 0 || from[1] % groups != 0 || !channels.is_multiple_of(groups) {
             let channels = channels.min(from[1]);
             return Err(self.problem(name, LayerProblem::Groups { groups, channels }));
         }
