@@ -23,6 +23,7 @@ mod lower;
 mod method;
 pub mod methods;
 mod monitor;
+mod moving;
 mod plan;
 mod problem;
 mod recomputable;
