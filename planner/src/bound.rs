@@ -273,7 +273,7 @@ fn rerun_gaps<'a>(
     })
 }
 
-fn time_again(problem: &Problem, op: OpId) -> u64 {
+pub(crate) fn time_again(problem: &Problem, op: OpId) -> u64 {
     let op = &problem.trace.ops[op.index()];
     op.recompute.unwrap_or(op.duration).0
 }
@@ -342,7 +342,7 @@ impl Ways {
 }
 
 /// Runs of ops or codecs, the cheapest per byte first.
-struct Runs {
+pub(crate) struct Runs {
     /// Time and bytes of each.
     runs: Vec<(u64, u64)>,
     /// Time and bytes of all before each, and of all.
@@ -350,7 +350,7 @@ struct Runs {
 }
 
 impl Runs {
-    fn new(mut runs: Vec<(u64, u64)>) -> Self {
+    pub fn new(mut runs: Vec<(u64, u64)>) -> Self {
         runs.sort_by(by_time_per_byte);
         let mut before = vec![(0, 0)];
         before.extend(runs.iter().scan((0u64, 0u64), |sum, (time, bytes)| {
@@ -361,7 +361,7 @@ impl Runs {
     }
 
     /// Bytes that running them for `time` brings back, a last run in part.
-    fn brought_back(&self, time: u64) -> f64 {
+    pub fn brought_back(&self, time: u64) -> f64 {
         let whole = self.before.partition_point(|(before, _)| *before <= time) - 1;
         let (before, result) = self.before[whole];
         let part = self

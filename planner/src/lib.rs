@@ -40,6 +40,7 @@ pub use error::PlanError;
 use error::Result;
 pub use feature_maps::feature_maps;
 pub use lower::lower;
+pub use moving::bound::bound as moving_bound;
 pub use monitor::{Monitor, NoMonitor, Progress};
 pub use plan::{INTERRUPTED, plan};
 pub use problem::{Allowed, Limits, Problem};

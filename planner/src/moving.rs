@@ -44,7 +44,7 @@ pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor
     let movable = movable(problem);
     let sets = sets(problem, &movable)?;
     let trial = problem.clone().with_evaluations((problem.limits.evaluations / TRIAL).max(1));
-    let mut best: Option<(Nanos, &[TensorId], Plan)> = None;
+    let mut best: Option<(Nanos, &Vec<TensorId>, Plan)> = None;
     let (mut failure, mut waited) = (None, 0);
     for homes in &sets {
         match plan_with(method, &trial, homes, monitor) {

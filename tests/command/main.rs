@@ -29,6 +29,7 @@ mod recordings;
 mod report;
 mod sandbox;
 mod scatter;
+mod state;
 mod streams;
 mod study;
 mod table;
