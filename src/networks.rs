@@ -50,6 +50,11 @@ pub struct NetworkArgs {
     #[arg(long)]
     pub no_master_weights: bool,
 
+    /// Each layer's parameters are updated as soon as their gradients are there, so that no gradient
+    /// outlives its layer's backward ops
+    #[arg(long, conflicts_with = "accumulate")]
+    pub update_in_backward: bool,
+
     /// Passes that the batch goes in, one after another, whose gradients are added up
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub accumulate: Option<u32>,
@@ -155,6 +160,7 @@ impl NetworkArgs {
             progress: self.progress.unwrap_or(defaults.progress),
             accumulate: self.accumulate.unwrap_or(defaults.accumulate),
             master_weights: !self.no_master_weights,
+            update_in_backward: self.update_in_backward,
             extents: Extents {
                 layers: self.layers,
                 hidden: self.hidden,

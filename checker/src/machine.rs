@@ -150,7 +150,10 @@ impl<'p> Machine<'p> {
         }
         let on_device = at_start().find(|(id, _)| !self.device.is_intact(*id));
         let on_host = there().find(|(id, _)| !self.host.is_intact(*id));
-        match on_device.map(|(id, _)| ("buffers", id)).or(on_host.map(|(id, _)| ("host_buffers", id))) {
+        match on_device
+            .map(|(id, _)| ("buffers", id))
+            .or(on_host.map(|(id, _)| ("host_buffers", id)))
+        {
             Some((list, id)) => {
                 let what = format!("{list}[{id}] and another begin filled at one address");
                 Err(Wrong::of(Rule::Overwritten, what))

@@ -116,7 +116,8 @@ pub(crate) fn needed_at_least(problem: &Problem, moves: bool) -> (Bytes, OpId) {
     let all: u64 = (0..trace.tensors.len()).filter(|t| constants[*t]).map(bytes).sum();
     let ends_there = |tensor: &usize| {
         let id = TensorId::from_index(*tensor);
-        let may_be_away = moves && problem.model.producer(id).is_none() && !problem.model.is_held(id);
+        let may_be_away =
+            moves && problem.model.producer(id).is_none() && !problem.model.is_held(id);
         problem.model.last_use(id).is_none() && !may_be_away
     };
     let end: u64 = (0..trace.tensors.len()).filter(ends_there).map(bytes).sum();

@@ -127,7 +127,9 @@ fn sets(problem: &Problem, movable: &[TensorId]) -> Result<Vec<Vec<TensorId>>> {
         problem.trace.ops.iter().filter(reads).all(|op| op.phase == Phase::Update)
     });
     let mut counts = vec![fewest.max(1)];
-    for (from, to) in [(fewest, only_updates.max(fewest)), (only_updates.max(fewest), movable.len())] {
+    for (from, to) in
+        [(fewest, only_updates.max(fewest)), (only_updates.max(fewest), movable.len())]
+    {
         for level in 1..=LEVELS {
             let wanted = moved[from] + (moved[to] - moved[from]) * level / LEVELS;
             counts.push(moved.partition_point(|sum| *sum < wanted).max(1));
@@ -192,9 +194,8 @@ fn plan_with(
             Err(error) => return Err(failure.unwrap_or(error)),
         };
         let ways = visits::with_homes(&inner, &decided, &moving);
-        let ways: Vec<Decided> = ways.map_err(|cause| {
-            PlanError::from_infeasible(cause, problem.budget)
-        })?;
+        let ways: Vec<Decided> =
+            ways.map_err(|cause| PlanError::from_infeasible(cause, problem.budget))?;
         for decided in ways.iter().take(PACKED) {
             match lower_where_it_fits(&moving, moving.budget, decided) {
                 Ok(plan) => return Ok(plan),

@@ -128,8 +128,7 @@ impl<'a> Stretch<'a> {
         let again = |(op, bytes): (&OpId, &u64)| (time_again(self.problem, *op), *bytes);
         let reruns = Runs::new(self.made_by.iter().map(again).collect());
         let back = |time: u64| {
-            carried(fastest(&link.h2d), time, self.wanted.1)
-                + reruns.brought_back(time - self.time)
+            carried(fastest(&link.h2d), time, self.wanted.1) + reruns.brought_back(time - self.time)
                 >= self.wanted.0.saturating_sub(budget) as f64
         };
         let out = |time: u64| {

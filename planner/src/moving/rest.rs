@@ -1,6 +1,8 @@
 //! The problem that is left when some tensors have their homes on the host.
 
-use schema::{Bandwidth, Bytes, BytesPerSec, Direction, Machine, Nanos, Op, Phase, TensorId, Trace};
+use schema::{
+    Bandwidth, Bytes, BytesPerSec, Direction, Machine, Nanos, Op, Phase, TensorId, Trace,
+};
 
 use crate::Problem;
 
@@ -42,6 +44,9 @@ impl Rest {
         let all: Vec<Vec<TensorId>> = problem.trace.ops.iter().map(read).collect();
         let next = next_of(&all, true);
         let previous = next_of(&all, false);
+        // Updates at the end have the link to themselves, but for what they read.
+        let others = problem.trace.ops.iter().rposition(|op| op.phase != Phase::Update);
+        let last_other = others.unwrap_or(0);
         let mut coming_in = (Nanos::ZERO, Nanos::ZERO);
         let mut last: &[TensorId] = &[];
         for (index, op) in problem.trace.ops.iter().enumerate() {
@@ -49,9 +54,8 @@ impl Rest {
             let own: u64 = here.iter().map(bytes).sum();
             let ahead = next[index].map_or(0, |next| beside(&all[next], here));
             let behind = previous[index].map_or(0, |previous| {
-                let changes = |id: &TensorId| {
-                    problem.model.changes(schema::OpId::from_index(previous), *id)
-                };
+                let changes =
+                    |id: &TensorId| problem.model.changes(schema::OpId::from_index(previous), *id);
                 let changed: Vec<TensorId> =
                     all[previous].iter().copied().filter(changes).collect();
                 beside(&changed, here)
@@ -59,7 +63,7 @@ impl Rest {
             let room = problem.budget.0.saturating_sub(used(problem, op, &moves) + stay + own);
             let aside = (ahead + behind).min(room / 4 * AHEAD);
             trace.ops[index].workspace += Bytes(own + aside);
-            if op.phase != Phase::Update {
+            if op.phase != Phase::Update || index < last_other {
                 let link = &problem.machine.link;
                 let time = link.copy_time(Direction::H2d, Bytes(beside(here, last)));
                 coming_in = (coming_in.0 + time, coming_in.1 + op.duration);
@@ -119,8 +123,7 @@ fn next_of(all: &[Vec<TensorId>], forward: bool) -> Vec<Option<usize>> {
 /// What an op has on the device beside tensors that move and constants.
 fn used(problem: &Problem, op: &Op, moves: &[bool]) -> u64 {
     let bytes = |id: &TensorId| problem.trace.tensors[id.index()].bytes.0;
-    let is_made =
-        |id: &&TensorId| problem.model.producer(**id).is_some() && !moves[id.index()];
+    let is_made = |id: &&TensorId| problem.model.producer(**id).is_some() && !moves[id.index()];
     let made: u64 = op.reads.iter().chain(&op.writes).filter(is_made).map(bytes).sum();
     made + op.workspace.0
 }

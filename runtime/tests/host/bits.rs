@@ -131,8 +131,8 @@ fn bits_of_transformers() {
 /// device for half of them.
 #[test]
 fn bits_of_training_whose_state_moves() {
-    for name in ["vgg", "transformer"] {
-        let network = networks::with_adam(name);
+    for (name, in_backward) in [("vgg", false), ("transformer", false), ("transformer", true)] {
+        let network = networks::with_adam(name, in_backward);
         let trace = problem::trace(&network);
         let machine = problem::machine(false);
         let expected = in_core(&network);

@@ -101,7 +101,9 @@ fn homes(
                 return wrong("holds a tensor that the trace does not have");
             };
             if model.producer[tensor] != NO_OP || of.held {
-                return wrong("is there between iterations with what an op makes or the caller holds");
+                return wrong(
+                    "is there between iterations with what an op makes or the caller holds",
+                );
             }
             if host.compressed.is_some() || host.bytes != of.bytes {
                 return wrong("is there between iterations, and is not the tensor itself");
@@ -113,7 +115,9 @@ fn homes(
             }
         }
     }
-    for (index, host) in plan.host_buffers.iter().enumerate().filter(|(_, h)| h.at_start || h.at_end) {
+    for (index, host) in
+        plan.host_buffers.iter().enumerate().filter(|(_, h)| h.at_start || h.at_end)
+    {
         let tensor = host.tensor.index();
         if places[0][tensor] != places[1][tensor] {
             let buffer = HostBufferId::from_index(index);

@@ -119,7 +119,10 @@ impl<'a> Versions<'a> {
         let last = self.changes[tensor.index()].len() as u32;
         match self.host[buffer.index()] {
             found if found == last => Ok(()),
-            _ => Err(ContractError::Home { buffer, why: "does not end with the tensor's last version" }),
+            _ => Err(ContractError::Home {
+                buffer,
+                why: "does not end with the tensor's last version",
+            }),
         }
     }
 

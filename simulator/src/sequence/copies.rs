@@ -169,9 +169,7 @@ impl Sequence {
             return version == Some(model.version(tensor, self.due));
         }
         // What no op makes may have changed in place since it was copied.
-        self.copies_stay
-            && model.producer[tensor as usize] != NO_OP
-            && copied.is_some_and(is_copy)
+        self.copies_stay && model.producer[tensor as usize] != NO_OP && copied.is_some_and(is_copy)
     }
 
     /// A tensor is on the host alone after a position.
