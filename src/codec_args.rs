@@ -1,6 +1,6 @@
 //! Codecs as they are chosen on the command line.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use experiments::CodecInputs;
@@ -8,6 +8,7 @@ use planner::CodecOptions;
 use schema::{CodecModels, Document, Machine};
 
 use crate::exit::{Result, usage};
+use crate::percent::share;
 
 /// Which codecs a plan may use, and what it assumes of the data.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
@@ -29,29 +30,16 @@ pub struct CodecArgs {
     pub host_codec_models: Option<PathBuf>,
 
     /// Speed of the device's codecs as a share of what their models say, such as 20%
-    #[arg(long, value_name = "SHARE", value_parser = speed)]
+    #[arg(long, value_name = "SHARE", value_parser = share(0.1..=100_000.0))]
     pub codec_speed: Option<f64>,
 
     /// Share of zeros, such as 50%, of activations and gradients of which the trace states none
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = share(0.0..=100.0))]
     pub sparsity: Option<f64>,
 
     /// Also codecs that change values, such as zfp
     #[arg(long)]
     pub lossy: bool,
-}
-
-fn speed(text: &str) -> std::result::Result<f64, String> {
-    let number = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
-    let share = number.map(|percent| percent / 100.0);
-    let share = share.filter(|share| (0.001..=1000.0).contains(share));
-    share.ok_or_else(|| "write a share such as 20%, from 0.1% to 100000%".into())
-}
-
-fn share(text: &str) -> std::result::Result<f64, String> {
-    let number = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
-    let share = number.map(|percent| percent / 100.0).filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| "write a share from 0% to 100%".into())
 }
 
 impl CodecArgs {
@@ -77,17 +65,13 @@ impl CodecArgs {
                 None => Ok(None),
             };
         }
-        let mut models = match &self.codec_models {
-            Some(file) => CodecModels::read(Path::new(file))?,
-            None => scenarios::codec_models(machine),
+        let read = |file: &Option<PathBuf>| file.as_deref().map(CodecModels::read).transpose();
+        let models = read(&self.codec_models)?.unwrap_or_else(|| scenarios::codec_models(machine));
+        let models = match self.codec_speed {
+            Some(share) => models.at_speed(share),
+            None => models,
         };
-        if let Some(share) = self.codec_speed {
-            models = models.at_speed(share);
-        }
-        let host = match &self.host_codec_models {
-            Some(file) => CodecModels::read(Path::new(file))?,
-            None => scenarios::host_codec_models(),
-        };
+        let host = read(&self.host_codec_models)?.unwrap_or_else(scenarios::host_codec_models);
         let options = CodecOptions { sparsity: self.sparsity, lossy: self.lossy };
         Ok(Some(CodecInputs::named(&self.codecs, models, host, options)?))
     }
@@ -98,13 +82,15 @@ impl CodecArgs {
             return Vec::new();
         }
         let mut settings = vec![("codecs", self.codecs.join(","))];
-        let file = self.codec_models.as_ref();
-        settings.extend(file.map(|file| ("codec-models", file.display().to_string())));
-        let file = self.host_codec_models.as_ref();
-        settings.extend(file.map(|file| ("host-codec-models", file.display().to_string())));
-        let percent = |share: f64| format!("{}%", share * 100.0);
-        settings.extend(self.codec_speed.map(|share| ("codec-speed", percent(share))));
-        settings.extend(self.sparsity.map(|share| ("sparsity", format!("{}%", share * 100.0))));
+        let file = |file: &Option<PathBuf>| Some(file.as_ref()?.display().to_string());
+        let percent = |share: Option<f64>| Some(format!("{}%", share? * 100.0));
+        let stated = [
+            ("codec-models", file(&self.codec_models)),
+            ("host-codec-models", file(&self.host_codec_models)),
+            ("codec-speed", percent(self.codec_speed)),
+            ("sparsity", percent(self.sparsity)),
+        ];
+        settings.extend(stated.into_iter().filter_map(|(name, value)| Some((name, value?))));
         settings.extend(self.lossy.then(|| ("lossy", "true".into())));
         settings
     }

@@ -1,6 +1,6 @@
 //! A device that runs things, as it is chosen on the command line.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use codecs::CodecId;
@@ -12,6 +12,7 @@ use runtime::cuda::CudaOptions;
 use schema::{Bytes, BytesPerSec, CodecModels, Link, Nanos};
 
 use crate::exit::usage;
+use crate::percent::{Percent, percent};
 use crate::progress::Bar;
 use crate::signals::stop;
 
@@ -27,7 +28,7 @@ pub enum DeviceKind {
 }
 
 /// The device that measures or runs.
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct OnDevice {
     /// What measures and runs
     #[arg(long = "device", value_enum, default_value_t)]
@@ -36,67 +37,63 @@ pub struct OnDevice {
     /// Blocks of threads that codecs' kernels may have on CUDA, as a share of those that fill the
     /// device's multiprocessors: the rest is left to the layers beside them [default: 25%, and 100%
     /// where nothing runs beside them]
-    #[arg(long, value_name = "SHARE", value_parser = percent)]
+    #[arg(long, value_name = "SHARE", value_parser = whole)]
     pub codec_sms: Option<u8>,
 
     #[command(flatten)]
     pub libraries: LibraryArgs,
 
     /// Libraries that are not to compute on CUDA, such as cudnn,cublas: our own kernels do
-    #[arg(long, value_name = "LIBRARIES", value_parser = without)]
-    pub without: Option<Without>,
+    #[arg(long, value_delimiter = ',', value_name = "LIBRARIES", hide_possible_values = true)]
+    pub without: Vec<Without>,
 }
 
 /// Where NVIDIA's libraries are.
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct LibraryArgs {
     /// Look for NVIDIA's libraries in this folder alone (a toolkit, Python's packages, or one with the
     /// files); also in TIDEGATE_CUDA_LIBRARIES, as a list like PATH [default: where the linker finds them,
     /// CUDA_HOME, /usr/local/cuda*, conda's and Python's packages]
     #[arg(long, value_name = "FOLDER", value_parser = folder)]
-    pub cuda_libraries: Option<&'static Path>,
+    pub cuda_libraries: Option<PathBuf>,
 }
 
 impl LibraryArgs {
     /// From now on, libraries are looked for as this says.
     pub fn apply(&self) {
-        if let Some(folder) = self.cuda_libraries {
-            runtime::cuda::look_in(&[folder.to_path_buf()]);
+        if let Some(folder) = &self.cuda_libraries {
+            runtime::cuda::look_in(std::slice::from_ref(folder));
         }
     }
 }
 
 /// What is not to compute.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Without {
-    pub blas: bool,
-    pub dnn: bool,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Without {
+    Cudnn,
+    Cublas,
 }
 
 impl OnDevice {
     /// The device, after what it has not is refused and it is said where libraries are looked for.
     pub fn target(&self) -> crate::exit::Result<Target> {
         self.libraries.apply();
-        match self {
-            Self { kind: DeviceKind::Host, codec_sms: Some(_), .. } => Err(usage(
-                "--codec-sms is for `--device cuda`: the host device has no multiprocessors",
-            )),
-            Self { kind: DeviceKind::Host, without: Some(_), .. } => {
-                Err(usage("--without is for `--device cuda`: the host device has no libraries"))
-            }
-            Self { kind: DeviceKind::Host, .. } => Ok(Target::Host(stop())),
-            Self { kind: DeviceKind::Cuda, .. } => {
-                let defaults = CudaOptions::default();
-                let Without { blas, dnn } = self.without.unwrap_or_default();
-                Ok(Target::Cuda(CudaOptions {
-                    codec_percent: self.codec_sms.unwrap_or(defaults.codec_percent),
-                    blas: !blas,
-                    dnn: !dnn,
-                    stop: stop(),
-                    ..defaults
-                }))
-            }
+        if self.kind == DeviceKind::Host {
+            let cuda = "is for `--device cuda`: the host device has no";
+            return match (self.codec_sms, self.without.as_slice()) {
+                (Some(_), _) => Err(usage(format!("--codec-sms {cuda} multiprocessors"))),
+                (None, [_, ..]) => Err(usage(format!("--without {cuda} libraries"))),
+                _ => Ok(Target::Host(stop())),
+            };
         }
+        let defaults = CudaOptions::default();
+        Ok(Target::Cuda(CudaOptions {
+            codec_percent: self.codec_sms.unwrap_or(defaults.codec_percent),
+            blas: !self.without.contains(&Without::Cublas),
+            dnn: !self.without.contains(&Without::Cudnn),
+            stop: stop(),
+            ..defaults
+        }))
     }
 }
 
@@ -159,32 +156,15 @@ impl DeviceArgs {
     }
 }
 
-fn percent(text: &str) -> Result<u8, String> {
-    let percent = text.strip_suffix('%').and_then(|number| number.parse().ok());
-    percent
-        .filter(|percent| (1..=100).contains(percent))
-        .ok_or_else(|| "write a share in whole percent, from 1% to 100%".into())
+/// A share in whole percent.
+fn whole(text: &str) -> Result<u8, String> {
+    let Percent(percent) = percent(1.0..=100.0)(text)?;
+    (percent.fract() == 0.0).then_some(percent as u8).ok_or_else(|| "write whole percent".into())
 }
 
-fn without(text: &str) -> Result<Without, String> {
-    let mut without = Without::default();
-    for name in text.split(',') {
-        match name {
-            "cublas" => without.blas = true,
-            "cudnn" => without.dnn = true,
-            _ => return Err("write cudnn, cublas, or both with a comma between".into()),
-        }
-    }
-    Ok(without)
-}
-
-/// A folder for as long as the command runs, which is once.
-fn folder(text: &str) -> Result<&'static Path, String> {
-    let folder = PathBuf::from(text);
-    match folder.is_dir() {
-        true => Ok(Box::leak(folder.into_boxed_path())),
-        false => Err("there is no such folder: name one with NVIDIA's libraries".into()),
-    }
+fn folder(text: &str) -> Result<PathBuf, String> {
+    let folder = Some(PathBuf::from(text)).filter(|folder| folder.is_dir());
+    folder.ok_or_else(|| "there is no such folder: name one with NVIDIA's libraries".into())
 }
 
 fn bandwidth(text: &str) -> Result<BytesPerSec, String> {

@@ -1,16 +1,19 @@
 //! Traces, machines and problems as they are named on the command line.
 
+use std::path::PathBuf;
+
 use clap::Args;
-use experiments::recipes::description;
-use experiments::sources::{self, is_bundled, read_machine};
+use experiments::asked::Asked;
+use experiments::plan_trace::{check_plan, own_trace, trace_of};
+use experiments::sources::{self, read_machine};
 use experiments::{Conditions, Inputs};
 use planner::{Allowed, Limits};
 use profiler::import::InPlaceOps;
 use scenarios::Budget;
-use schema::{Bytes, Machine, Origin, Provenance, Trace};
+use schema::{Bytes, Document, Machine, Plan, Predicted, Trace};
 
 use crate::codec_args::CodecArgs;
-use crate::exit::{Exit, OrExit, Result, usage};
+use crate::exit::{Result, usage};
 use crate::networks::{NetworkArgs, is_network};
 
 /// How in-place ops of a recording are imported.
@@ -43,14 +46,8 @@ pub struct ProblemArgs {
     #[arg(long, value_name = "BYTES")]
     pub host_budget: Option<Bytes>,
 
-    /// What a method may decide besides keeping a tensor
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "CHOICES",
-        default_value = "keep,swap,recompute,compress"
-    )]
-    pub allow: Vec<Allow>,
+    #[command(flatten)]
+    search: SearchArgs,
 
     /// The machine that the trace was recorded on, so that its times are scaled by the ratio of
     /// the two devices' rooflines where the trace knows FLOPs and bytes
@@ -65,10 +62,6 @@ pub struct ProblemArgs {
     /// How in-place ops are taken where TRACE is a recording
     #[arg(long, value_enum, default_value_t)]
     pub in_place: InPlace,
-
-    /// Evaluations that one search may make
-    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().evaluations)]
-    pub evaluations: u64,
 
     #[command(flatten)]
     pub codecs: CodecArgs,
@@ -134,11 +127,30 @@ impl Allow {
     }
 }
 
-pub fn allowed(choices: &[Allow]) -> Allowed {
-    Allowed {
-        swap: choices.contains(&Allow::Swap),
-        recompute: choices.contains(&Allow::Recompute),
-        compress: choices.contains(&Allow::Compress),
+/// What a method may decide, and how far it may search.
+#[derive(Debug, Clone, Args)]
+pub struct SearchArgs {
+    /// What a method may decide besides keeping a tensor
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "CHOICES",
+        default_value = "keep,swap,recompute,compress"
+    )]
+    allow: Vec<Allow>,
+
+    /// Evaluations that one search may make
+    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().evaluations)]
+    pub evaluations: u64,
+}
+
+impl SearchArgs {
+    pub fn allowed(&self) -> Allowed {
+        Allowed {
+            swap: self.allow.contains(&Allow::Swap),
+            recompute: self.allow.contains(&Allow::Recompute),
+            compress: self.allow.contains(&Allow::Compress),
+        }
     }
 }
 
@@ -147,98 +159,73 @@ impl ProblemArgs {
     pub fn read(&self, budget: Option<Budget>) -> Result<Inputs> {
         let machine = read_machine(&self.machine)?;
         let conditions = self.conditions()?;
-        let (trace, carried) = if is_network(&self.trace) {
-            self.model(&machine)?
-        } else {
-            let recorded = read_trace(&self.trace, self.in_place, Some(&machine))?;
+        let asked = self.asked()?;
+        let trace = asked.read(&machine)?;
+        if asked.recipe.is_none() {
             self.network.none_for(&self.trace)?;
-            if self.is_modelled(&recorded, &machine) {
-                self.carried(recorded, &machine)?
-            } else {
-                let from = self.recorded_on.as_deref().map(read_machine).transpose()?;
-                let carried = scenarios::carry_over(&recorded, from.as_ref(), &machine, self.speed);
-                let (trace, carried) = carried.or_exit(Exit::Usage)?;
-                (trace, carried.to_string())
-            }
-        };
-        Ok(Inputs::new((trace, carried), machine, budget, conditions))
+        }
+        Ok(Inputs::new(trace, machine, budget, conditions))
     }
 
     /// What a plan may do.
     pub fn conditions(&self) -> Result<Conditions> {
         let codecs = self.codecs.read(&read_machine(&self.machine)?)?;
-        if codecs.is_some() && !self.allow.contains(&Allow::Compress) {
+        let allowed = self.search.allowed();
+        if codecs.is_some() && !allowed.compress {
             return Err(usage("--allow leaves compress out: leave --codecs away"));
         }
-        Ok(Conditions {
-            host_budget: self.host_budget,
-            allowed: allowed(&self.allow),
-            limits: Limits { evaluations: self.evaluations },
-            codecs,
+        let limits = Limits { evaluations: self.search.evaluations };
+        Ok(Conditions { host_budget: self.host_budget, allowed, limits, codecs })
+    }
+
+    fn asked(&self) -> Result<Asked<'_>> {
+        let recipe = is_network(&self.trace).then(|| self.network.recipe(&self.trace));
+        Ok(Asked {
+            name: &self.trace,
+            machine: &self.machine,
+            recipe: recipe.transpose()?,
+            efficiencies: self.network.efficiencies.as_deref(),
+            in_place: self.in_place.into(),
+            recorded_on: self.recorded_on.as_deref(),
+            speed: self.speed,
         })
     }
 
-    /// The network's trace on the machine, and what its times are.
-    fn model(&self, machine: &Machine) -> Result<(Trace, String)> {
-        self.carried(self.network.modelled_trace(&self.trace, machine)?, machine)
-    }
-
-    /// Whether a trace's times were modelled for the machine that is named.
-    fn is_modelled(&self, trace: &Trace, machine: &Machine) -> bool {
-        let Provenance { origin, device, .. } = &trace.provenance;
-        *origin == Origin::Modelled && *device == machine.device.name && !is_bundled(&self.trace)
-    }
-
-    /// A trace whose times are modelled for the machine, and what they are.
-    fn carried(&self, trace: Trace, machine: &Machine) -> Result<(Trace, String)> {
-        let name = &self.trace;
-        if self.recorded_on.is_some() {
-            return Err(usage(format!(
-                "nobody recorded {name}, whose times are modelled: leave --recorded-on away"
-            )));
-        }
-        let network = is_network(name);
-        let band = if network { self.network.band(name, machine)? } else { None };
-        let recipe = trace.provenance.recipe.as_ref().filter(|_| network);
-        let what = recipe.map(|recipe| description(recipe, machine));
-        let modelled = format!(
-            "{}op times are modelled for {}{}: nothing was run",
-            what.transpose()?.map_or_else(String::new, |what| what + "\n"),
-            machine.device.name,
-            band.map_or_else(String::new, |band| format!(" ({band})"))
-        );
-        if self.speed.is_none() {
-            return Ok((trace, modelled));
-        }
-        let carried = scenarios::carry_over(&trace, None, machine, self.speed);
-        let (trace, carried) = carried.or_exit(Exit::Usage)?;
-        Ok((trace, format!("{modelled}; {carried}")))
-    }
-
-    /// What the plan's settings say of these arguments, so that
-    /// [`trace_of`](experiments::plan_trace::trace_of) finds its trace again and a person the problem.
-    pub fn settings(&self, inputs: &Inputs) -> Vec<(String, String)> {
-        let mut settings = vec![("evaluations", self.evaluations.to_string())];
-        if self.in_place == InPlace::Alias {
-            settings.push(("in-place", "alias".into()));
-        }
-        if !Allow::ALL.iter().all(|choice| self.allow.contains(choice)) {
-            let allowed = Allow::ALL.iter().filter(|choice| self.allow.contains(choice));
-            settings.push(("allow", allowed.map(|a| a.name()).collect::<Vec<_>>().join(",")));
+    /// What the plan's settings say of these arguments, so that its trace is found again by them and a
+    /// person knows the problem.
+    pub fn settings(&self, inputs: &Inputs) -> Result<Vec<(String, String)>> {
+        let mut settings = self.asked()?.settings(&inputs.trace, &inputs.machine);
+        settings.push(("evaluations", self.search.evaluations.to_string()));
+        let allowed =
+            Allow::ALL.map(|choice| self.search.allow.contains(&choice).then_some(choice.name()));
+        if allowed.contains(&None) {
+            settings.push(("allow", allowed.into_iter().flatten().collect::<Vec<_>>().join(",")));
         }
         settings.extend(self.codecs.settings());
-        let modelled = is_network(&self.trace) || self.is_modelled(&inputs.trace, &inputs.machine);
-        if modelled || self.speed.is_some() || self.recorded_on.is_some() {
-            settings.push(("machine", self.machine.clone()));
-        }
-        if is_bundled(&self.trace) {
-            settings.push(("trace", self.trace.clone()));
-        }
-        let efficiencies = self.network.efficiencies.as_ref();
-        settings.extend(efficiencies.map(|file| ("efficiencies", file.display().to_string())));
-        settings.extend(self.speed.map(|speed| ("speed", speed.to_string())));
-        settings.extend(self.recorded_on.clone().map(|machine| ("recorded-on", machine)));
-        settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+        Ok(settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
+    }
+}
+
+/// A plan, and the trace that it was made for.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// The plan; `-` is the standard input
+    #[arg(value_name = "PLAN")]
+    plan: PathBuf,
+
+    /// The trace that it was made for; bundled ones, and bundled networks, are found without it
+    #[arg(long, value_name = "TRACE")]
+    trace: Option<String>,
+}
+
+impl PlanArgs {
+    /// The plan, which is safe, with the figures that follow from it, and its trace where that is known.
+    pub fn read(&self) -> Result<(Plan, Predicted, Option<Trace>)> {
+        let plan = Plan::read(&self.plan)?;
+        let figures = check_plan(&plan)?;
+        let named = self.trace.as_deref().map(|name| trace_of(&plan, name)).transpose()?;
+        let trace = named.or_else(|| own_trace(&plan));
+        Ok((plan, figures, trace))
     }
 }
 

@@ -9,6 +9,7 @@ mod exit;
 mod inputs;
 mod networks;
 mod output;
+mod percent;
 mod progress;
 mod scatter;
 mod signals;

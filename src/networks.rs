@@ -3,11 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use experiments::recipes::{efficiencies, modelled, recipe};
-use networks::{
-    Activation, Arithmetic, Band, Conventions, Efficiencies, Extents, Lora, NetworkOptions,
-    Optimizer,
-};
+use experiments::recipes::{modelled, recipe};
+use networks::{Activation, Extents, Lora, NetworkOptions, Optimizer};
 use schema::{Dtype, Framework, Machine, Recipe, Trace};
 
 use crate::exit::{Result, usage};
@@ -35,16 +32,20 @@ pub struct NetworkArgs {
     pub sequence: Option<u32>,
 
     /// Activation of convolutional networks: relu, leaky-relu, ...
-    #[arg(long, value_name = "NAME")]
-    pub activation: Option<String>,
+    #[arg(long, value_name = "NAME", value_parser = named(
+        Activation::from_name, "relu, leaky-relu, elu, relu6, gelu, silu, sigmoid or tanh"
+    ))]
+    pub activation: Option<Activation>,
 
     /// Element type: f32, f16 or bf16
-    #[arg(long, value_name = "TYPE")]
-    pub dtype: Option<String>,
+    #[arg(long, value_name = "TYPE", value_parser = float())]
+    pub dtype: Option<Dtype>,
 
     /// Optimizer: none, sgd, momentum, adam (adamw keeps and updates as much) or adam-8bit
-    #[arg(long, value_name = "NAME")]
-    pub optimizer: Option<String>,
+    #[arg(long, value_name = "NAME", value_parser = named(
+        Optimizer::from_name, "none, sgd, momentum, adam, adamw or adam-8bit"
+    ))]
+    pub optimizer: Option<Optimizer>,
 
     /// Parameters of 16 bits have no copy of 32 bits, and the optimizer's state has 16
     #[arg(long)]
@@ -102,12 +103,33 @@ pub struct NetworkArgs {
 
     /// Whose ops a modelled iteration consists of: pytorch, or tidegate, whose plans `run` takes
     /// [default: pytorch]
-    #[arg(long, value_name = "FRAMEWORK")]
-    pub conventions: Option<String>,
+    #[arg(long, value_name = "FRAMEWORK", value_parser = named(framework, "pytorch or tidegate"))]
+    pub conventions: Option<Framework>,
 
     /// Efficiencies that `fit` wrote, for the op times [default: those that come with tidegate]
     #[arg(long, value_name = "FILE")]
     pub efficiencies: Option<PathBuf>,
+}
+
+/// What is found under a name, of those that there are.
+fn named<T: 'static>(
+    find: fn(&str) -> Option<T>,
+    all: &'static str,
+) -> impl Fn(&str) -> std::result::Result<T, String> + Clone {
+    move |name| find(name).ok_or_else(|| format!("write {all}"))
+}
+
+/// An element type of a network or a codec's tensor.
+pub fn float() -> impl Fn(&str) -> std::result::Result<Dtype, String> + Clone {
+    named(Dtype::float_from_name, "f32, f16 or bf16")
+}
+
+fn framework(name: &str) -> Option<Framework> {
+    match name {
+        "pytorch" => Some(Framework::Pytorch),
+        "tidegate" => Some(Framework::Tidegate),
+        _ => None,
+    }
 }
 
 fn image(text: &str) -> std::result::Result<[u32; 2], String> {
@@ -126,34 +148,16 @@ fn lora(text: &str) -> std::result::Result<Lora, String> {
 }
 
 impl NetworkArgs {
-    pub fn options(&self, batch: u32) -> Result<NetworkOptions> {
-        let known = |what: &str, name: &str, all: &str| {
-            usage(format!("--{what}: there is no `{name}`: write {all}"))
-        };
+    pub fn options(&self, batch: u32) -> NetworkOptions {
         let defaults = NetworkOptions::default();
-        Ok(NetworkOptions {
+        NetworkOptions {
             batch,
             image: self.image,
             frames: self.frames,
             sequence: self.sequence,
-            activation: (self.activation.as_deref())
-                .map(|name| {
-                    let all = "relu, leaky-relu, elu, relu6, gelu, silu, sigmoid or tanh";
-                    Activation::from_name(name).ok_or_else(|| known("activation", name, all))
-                })
-                .transpose()?,
-            dtype: (self.dtype.as_deref())
-                .map(|name| {
-                    let all = "f32, f16 or bf16";
-                    Dtype::float_from_name(name).ok_or_else(|| known("dtype", name, all))
-                })
-                .transpose()?,
-            optimizer: (self.optimizer.as_deref())
-                .map(|name| {
-                    let all = "none, sgd, momentum, adam, adamw or adam-8bit";
-                    Optimizer::from_name(name).ok_or_else(|| known("optimizer", name, all))
-                })
-                .transpose()?,
+            activation: self.activation,
+            dtype: self.dtype,
+            optimizer: self.optimizer,
             in_place: !self.out_of_place,
             pool_indices: self.pool_indices,
             fused_attention: !self.unfused_attention,
@@ -169,20 +173,7 @@ impl NetworkArgs {
                 vocab: self.vocab,
             },
             lora: self.lora.clone(),
-        })
-    }
-
-    /// The recipe of a network that is named with these options.
-    pub fn recipe(&self, name: &str, batch: u32) -> Result<Recipe> {
-        let conventions = match self.conventions.as_deref() {
-            None | Some("pytorch") => Framework::Pytorch,
-            Some("tidegate") => Framework::Tidegate,
-            Some(other) => {
-                let message = format!("--conventions: there is no `{other}`");
-                return Err(usage(format!("{message}: write pytorch or tidegate")));
-            }
-        };
-        Ok(recipe(name, conventions, self.options(batch)?)?)
+        }
     }
 
     /// The recipe of a network that runs here, named with these options and with a batch.
@@ -195,33 +186,25 @@ impl NetworkArgs {
         let Some(batch) = self.batch else {
             return Err(usage(format!("{name}: state its batch, such as `--batch 16`")));
         };
-        if self.conventions.as_deref().is_some_and(|name| name != "tidegate") {
+        if self.conventions == Some(Framework::Pytorch) {
             return Err(usage("--conventions: what runs here has tidegate's: leave it away"));
         }
-        Ok(Recipe { conventions: Framework::Tidegate, ..self.recipe(name, batch)? })
+        Ok(recipe(name, Framework::Tidegate, self.options(batch))?)
     }
 
-    /// The trace of a network that is named with these options, and with a batch.
-    pub fn modelled_trace(&self, name: &str, machine: &Machine) -> Result<Trace> {
+    /// The recipe of a network that is named with these options, and with a batch.
+    pub fn recipe(&self, name: &str) -> Result<Recipe> {
         let Some(batch) = self.batch else {
             return Err(usage(format!(
                 "{name} is a network: state its batch, such as `--batch 64`"
             )));
         };
-        Ok(modelled(&self.recipe(name, batch)?, machine, self.efficiencies.as_deref())?)
+        Ok(recipe(name, self.conventions.unwrap_or_default(), self.options(batch))?)
     }
 
-    /// How far modelled times of a network on a machine are off.
-    pub fn band(&self, name: &str, machine: &Machine) -> Result<Option<Band>> {
-        let network = read_network(name, &self.options(self.batch.unwrap_or(1))?)?;
-        let tape = network.lower(&Conventions::PYTORCH).tape;
-        let arithmetic = Arithmetic::of(tape.ops().iter().map(|op| &op.work));
-        Ok(match &self.efficiencies {
-            Some(file) => efficiencies(Some(file))?.band_for(&machine.device.compute, arithmetic),
-            None => {
-                Efficiencies::fitted().band.get(&format!("{}-bundled", arithmetic.name())).copied()
-            }
-        })
+    /// The same network's trace.
+    pub fn modelled_trace(&self, name: &str, machine: &Machine) -> Result<Trace> {
+        Ok(modelled(&self.recipe(name)?, machine, self.efficiencies.as_deref())?)
     }
 
     /// Refuses options for what is no network.

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::Write;
 
 use anyhow::Context;
-use schema::printable;
+use schema::{Document, PendingFile, printable};
 
 use crate::exit::{Exit, OrExit, Result};
 
@@ -49,6 +49,20 @@ impl Format {
             Self::Json => print_json(value),
         }
     }
+}
+
+/// Writes a document where that is wanted, and shows what came of it unless the document has the standard
+/// output to itself.
+pub fn write_or_show(
+    output: Option<PendingFile>,
+    document: &impl Document,
+    show: impl FnOnce() -> Result,
+) -> Result {
+    let to_stdout = output.as_ref().is_some_and(PendingFile::is_stdout);
+    if let Some(output) = output {
+        output.finish(document.to_json().as_bytes())?;
+    }
+    if to_stdout { Ok(()) } else { show() }
 }
 
 pub fn print_json(value: &impl serde::Serialize) -> Result {

@@ -5,6 +5,7 @@ use experiments::{Inputs, Robust, Scatter};
 use planner::Spread;
 
 use crate::exit::{Result, usage};
+use crate::percent::Percent;
 
 /// How times scatter.
 #[derive(Debug, Args)]
@@ -24,28 +25,6 @@ pub struct ScatterArgs {
     /// 99 of 100 replays do not exceed, and the worst
     #[arg(long, value_name = "SPREAD")]
     jitter: Option<Percent>,
-}
-
-/// A share in percent.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Percent(pub f64);
-
-impl std::str::FromStr for Percent {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse().ok());
-        match number.filter(|number: &f64| number.is_finite() && *number >= 0.0) {
-            Some(number) => Ok(Self(number)),
-            None => Err("write a share in percent, such as 10%".into()),
-        }
-    }
-}
-
-impl std::fmt::Display for Percent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}%", self.0)
-    }
 }
 
 impl ScatterArgs {

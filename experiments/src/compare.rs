@@ -11,7 +11,7 @@ use reports::{Comparison, MethodResult, Moved, Status};
 use schema::{Bytes, Choice, Document, InCore, Nanos, Plan, Reference, Role, Task, Trace};
 use simulator::Infeasible;
 
-use crate::{Error, Result};
+use crate::{Error, Inputs, Result, Scatter};
 
 /// Finds a method or lists those that there are.
 ///
@@ -169,6 +169,35 @@ fn moved(plan: &Plan, trace: &Trace) -> Option<Moved> {
         *way += plan.moved_bytes(action);
     }
     Some(moved)
+}
+
+/// What methods make of a problem of these inputs, one after the other and all held against the bound.
+/// `monitor` makes whoever waits for the search of a name. Interrupted, it has what there is by then.
+///
+/// # Errors
+/// If there is nothing yet when a search is interrupted, or a plan cannot be proven safe.
+pub fn compare<M: Monitor>(
+    inputs: &Inputs,
+    problem: &Problem,
+    methods: &[Box<dyn Method>],
+    scatter: &Scatter,
+    monitor: impl Fn(&'static str) -> M,
+) -> Result<Comparison> {
+    // Found first, so that no row's planning time has it in it.
+    tightened(problem, &monitor("bound"));
+    let mut rows = Vec::new();
+    for method in methods {
+        let monitor = monitor(method.name());
+        let found = match scatter.result_of(method.as_ref(), inputs, problem, &monitor) {
+            Err(error) if error.is_interruption() && !rows.is_empty() => break,
+            found => found?,
+        };
+        rows.push(found.row);
+        if found.plan.is_ok_and(|plan| plan.settings.contains_key(planner::INTERRUPTED)) {
+            break;
+        }
+    }
+    Ok(comparison_with_bound(problem, &inputs.in_core, rows))
 }
 
 /// The rows with what they have in common: each is held against the bound.

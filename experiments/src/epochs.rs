@@ -3,6 +3,7 @@
 mod series;
 
 use std::ops::Range;
+use std::str::FromStr;
 
 use planner::methods::{Method, by_name};
 use planner::{Monitor, Problem};
@@ -34,6 +35,28 @@ pub struct Row {
     /// Absent: vDNN has no plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     vdnn_iteration_ns: Option<Nanos>,
+}
+
+/// Epochs of a training, written as `0..90`; the end is excluded.
+#[derive(Debug, Clone)]
+pub struct Epochs(pub Range<u32>);
+
+/// Nobody plans more epochs than this one by one.
+const MOST_EPOCHS: u32 = 10_000;
+
+impl FromStr for Epochs {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let range =
+            |(first, end): (&str, &str)| Some(first.parse().ok()?..end.parse::<u32>().ok()?);
+        match text.split_once("..").and_then(range) {
+            Some(range) if range.is_empty() => Err("holds no epoch: the end is excluded".into()),
+            Some(range) if range.end > MOST_EPOCHS => Err(format!("ends beyond {MOST_EPOCHS}")),
+            Some(range) => Ok(Self(range)),
+            None => Err("write epochs as 0..90".into()),
+        }
+    }
 }
 
 /// A training to be planned.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use codecs::claims::ClaimError;
 use networks::NetworkError;
 use planner::inference::InferenceError;
 use planner::{PlanError, SpreadError};
@@ -17,7 +18,7 @@ use runtime::network::{NotTrainable, RunError};
 use runtime::training::TrainingError;
 use scenarios::{CarryOverError, Place, ScenarioError, StudyError};
 use schema::{Bytes, FileError};
-use simulator::ContractError;
+use simulator::{ContractError, Unproven};
 
 /// Why a question has no answer. Each names its place and its remedy.
 #[derive(Debug, thiserror::Error)]
@@ -76,12 +77,18 @@ pub enum Error {
     /// It is not known what a recording is of, what it ran on, or how long it took.
     #[error("{} {}", .0.display(), .1)]
     Forecast(PathBuf, String),
+    /// A file that is no list of recordings.
+    #[error("{} is no list of recordings", .0.display())]
+    NoList(PathBuf, #[source] toml::de::Error),
     /// Times cannot be carried over to a machine.
     #[error(transparent)]
     CarryOver(#[from] CarryOverError),
     /// What something in a study leads to.
     #[error("{0}")]
     At(Place, #[source] Box<Self>),
+    /// A machine that a trace was recorded on, which nobody recorded.
+    #[error("nobody recorded {0}, whose times are modelled: leave --recorded-on away")]
+    NotRecorded(String),
     /// There is no trace of a name; what to write instead.
     #[error("no network, no bundled trace and no file is called `{0}`: {1}")]
     NoTrace(String, String),
@@ -184,6 +191,9 @@ pub enum Error {
     /// A table's file without rows of the size.
     #[error("{}{}", .0.display(), .1)]
     NoRows(PathBuf, String),
+    /// A table that is to have less rows than its file.
+    #[error("--rows {} is less than the {} rows of {}", .0, .1, .2.display())]
+    FewRows(u64, u64, PathBuf),
     /// Options that stand for no rows.
     #[error("--row-bytes and --sample must be at least 1")]
     RowsOfNothing,
@@ -235,9 +245,12 @@ pub enum Error {
     /// A plan is not safe.
     #[error("{}", .0.display())]
     UnsafePlan(PathBuf, #[source] Box<simulator::Unsafe>),
-    /// A plan does not compute its trace.
+    /// A plan is not safe, not as it says of itself, or does not compute its trace.
     #[error(transparent)]
-    Contract(#[from] ContractError),
+    Unproven(#[from] Unproven),
+    /// Codecs do not do what a plan says of them.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
     /// A file that is no JSON.
     #[error("{} is not JSON that a report can be made from", .0.display())]
     NotJson(PathBuf, #[source] serde_json::Error),
@@ -330,6 +343,12 @@ use crate::tables::TableError;
 
 pub use profiler::Kind;
 
+impl From<ContractError> for Error {
+    fn from(error: ContractError) -> Self {
+        Unproven::from(error).into()
+    }
+}
+
 /// What answers are.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -346,8 +365,9 @@ impl Error {
             Self::Measure(error) => error.kind(),
             Self::Open(error) => of_opening(error),
             Self::Kernels(error) => of_kernels(error),
-            Self::Contract(ContractError::OtherTrace { .. }) => Kind::Input,
-            Self::Contract(_)
+            Self::Unproven(Unproven::Contract(ContractError::OtherTrace { .. })) => Kind::Input,
+            Self::Unproven(_)
+            | Self::Claim(_)
             | Self::UnsafePlan(..)
             | Self::OtherBits(_)
             | Self::LearntOtherwise

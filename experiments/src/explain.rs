@@ -1,5 +1,6 @@
 //! Whether something fits a machine, what its memory is made of, and what would help: each remedy planned.
 
+mod named;
 mod peak;
 mod remedies;
 
@@ -8,11 +9,13 @@ use std::path::Path;
 use planner::Monitor;
 use profiler::import::Figures;
 use reports::{Certainty, DeviceMemory, Explanation, Part, Peak};
+use scenarios::Budget;
 use schema::{Bytes, Machine, Nanos, OpKind, Phase, Plan, Recipe, Trace};
 use simulator::{Reserved, reserved_by_plan, reserved_in_core};
 
 use crate::{Inputs, Result};
 
+pub use named::Named;
 pub use remedies::command;
 
 /// How far predictions of what PyTorch holds have been off, as shares of the prediction: how much more it may
@@ -155,10 +158,11 @@ pub fn explain(
 pub fn explain_snapshot(
     figures: &Figures,
     machine: &Machine,
-    budget: Bytes,
-    name: &str,
+    budget: Option<Budget>,
+    file: &Path,
 ) -> Explanation {
     let allocated = Bytes(figures.recorded_peak_bytes.unwrap_or(0));
+    let budget = Budget::resolve(budget, machine, allocated);
     let predicted = figures.reserved_from_empty_bytes.or(figures.reserved_peak_bytes);
     let reserved = predicted.map_or(allocated, Bytes);
     let fits = reserved <= budget;
@@ -176,7 +180,7 @@ pub fn explain_snapshot(
     }
     let fixed = figures.at_peak.iter().find(|holder| holder.place == "from before the history");
     Explanation {
-        explains: name.to_string(),
+        explains: file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         about: vec!["a history of PyTorch's allocator; nothing says what its ops were".into()],
         machine: machine.name.clone(),
         fits: Some(fits),

@@ -8,7 +8,7 @@ use profiler::codec_timers::codec_timer;
 use profiler::device::Target;
 use regression::{HeldOut, Method, Sample, TimesFit, fit_size, fit_times, relative_absolute_error};
 use reports::{Picture, Predictions, held_out};
-use schema::{CodecModel, CodecModels, Document, Fidelity, Nanos};
+use schema::{CodecModel, CodecModels, Document, Fidelity, Nanos, PendingFile};
 
 use crate::error::SamplesProblem;
 use crate::{Error, Result};
@@ -116,10 +116,17 @@ impl Fits {
         [header.map(String::from).collect()].into_iter().chain(lines).collect()
     }
 
-    /// For each codec and direction a name for a file, and a picture of predicted against measured times.
-    pub fn plots(&self) -> impl Iterator<Item = (String, Picture)> {
-        let stem = |name: &str| name.replace([' ', ':'], "-");
-        self.times.iter().map(move |(name, fit)| (stem(name), plot(name, fit)))
+    /// Draws predicted against measured times, a picture for each codec and direction.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn plot(&self, folder: &Path) -> Result<()> {
+        for (name, fit) in &self.times {
+            let stem = name.replace([' ', ':'], "-");
+            let file = PendingFile::create(&folder.join(format!("{stem}.svg")))?;
+            file.finish(plot(name, fit).svg().as_bytes())?;
+        }
+        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use schema::{Machine, Nanos};
 use serde::Serialize;
 
 pub use held_out::{Fitted, fitted};
-pub use read::{Entry, List, read};
+pub use read::{Entry, List, read, read_all};
 
 /// A recording, what it is of, and what its times follow from.
 #[derive(Debug, Clone)]

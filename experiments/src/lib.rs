@@ -7,10 +7,10 @@
 //! writes files writes them whole or not at all.*
 
 pub mod acceptance;
+pub mod asked;
 pub mod bench;
 pub mod bundled;
 pub mod check;
-mod claims;
 pub mod compare;
 pub mod compared;
 mod compressed_forms;
@@ -22,6 +22,7 @@ pub mod explain;
 pub mod fits;
 pub mod forecast;
 pub mod frontier;
+pub mod imported;
 pub mod largest;
 pub mod lookups;
 pub mod page;
@@ -40,7 +41,6 @@ pub mod tables;
 pub mod train;
 pub mod zeros;
 
-pub use claims::assumptions;
 pub use compressed_forms::CompressedForms;
 pub use conditions::{CodecInputs, Conditions, Inputs};
 pub use devices::{Devices, devices};

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use codecs::claims::check_claims;
 use profiler::import::InPlaceOps;
-use schema::{Digest, Document, Framework, Machine, Plan, Recipe, Trace};
+use schema::{Digest, Document, Framework, Machine, Plan, Predicted, Recipe, Trace};
+use simulator::{Unproven, check_contract, check_figures, prove};
 
 use crate::recipes::{StatedOptions, modelled};
 use crate::sources::{is_network, read_machine, read_trace};
@@ -62,6 +64,37 @@ fn carried_over(plan: &Plan, name: &str) -> Result<Trace> {
     let from = setting("recorded-on").map(read_machine).transpose()?;
     let carried = scenarios::carry_over(&recorded, from.as_ref(), &machine, factor);
     Ok(carried.map_err(|error| Error::Settings(Box::new(error)))?.0)
+}
+
+/// The trace that a plan was made for, found by its name where it has one and else by what the plan says,
+/// after it was shown that the plan computes it. `file` is what errors call the plan.
+///
+/// # Errors
+/// If it is nowhere to be found, or the plan computes another.
+pub fn computed_trace(plan: &Plan, file: &Path, name: Option<&str>) -> Result<Trace> {
+    let trace = name.map(|name| trace_of(plan, name)).transpose()?.or_else(|| own_trace(plan));
+    let trace = trace.ok_or_else(|| Error::NoTraceOfPlan(file.into()))?;
+    check_contract(plan, &trace)?;
+    Ok(trace)
+}
+
+/// Shows that a plan is safe under every timing and is as it says of itself: what follows from it.
+///
+/// # Errors
+/// The first thing that does not hold.
+pub fn check_plan(plan: &Plan) -> Result<Predicted> {
+    prove(plan).map_err(Unproven::from)?;
+    Ok(check_figures(plan).map_err(Unproven::from)?)
+}
+
+/// Shows that a plan computes a trace and that codecs do what it says of them: what then still depends on
+/// the data, in words.
+///
+/// # Errors
+/// The first thing that does not hold.
+pub fn check_trace(plan: &Plan, trace: &Trace) -> Result<String> {
+    check_contract(plan, trace)?;
+    Ok(check_claims(plan, trace)?.to_string())
 }
 
 /// The trace that a plan was made for, where it is a network's and was modelled.

@@ -38,7 +38,7 @@ pub fn efficiencies(file: Option<&Path>) -> Result<Efficiencies> {
     }
 }
 
-fn described(recipe: &Recipe) -> Result<Network> {
+pub(crate) fn described(recipe: &Recipe) -> Result<Network> {
     let name = &recipe.network;
     if let Some(digest) = &recipe.file
         && *digest != Digest::of_bytes(&read_bytes(Path::new(name))?)
@@ -124,8 +124,8 @@ pub fn description(recipe: &Recipe, machine: &Machine) -> Result<String> {
     let mut text = format!("{}: {}", network.name(), parts.join(", "));
     if dtype == Dtype::Bf16 && lacks_bf16(machine) {
         text += &format!(
-            "
-{} has no units for bf16, which PyTorch emulates there at the speed of f32 or worse: times are              those of f16, which --dtype f16 is",
+            "\n{} has no units for bf16, which PyTorch emulates there at the speed of f32 or worse: times are \
+             those of f16, which --dtype f16 is",
             machine.device.name
         );
     }

@@ -61,7 +61,7 @@ pub fn read_trace(name: &str, in_place: InPlaceOps, machine: Option<&Machine>) -
 }
 
 /// A trace document may mention anything in its notes; its beginning tells it apart.
-fn is_document(bytes: &[u8]) -> bool {
+pub(crate) fn is_document(bytes: &[u8]) -> bool {
     String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).contains("\"tidegate/")
 }
 

@@ -60,6 +60,7 @@ impl Builder {
             options: options.clone(),
             layers: Vec::new(),
             parameters: Vec::new(),
+            writes_gelu_out: false,
         };
         Ok(Self { network, activation: options.activation.unwrap_or(Activation::Relu) })
     }

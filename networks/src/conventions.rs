@@ -3,7 +3,7 @@
 use schema::Dtype;
 
 use super::layer::{Compute, Layer, Network};
-use super::options::{NetworkOptions, Optimizer};
+use super::options::{Activation, NetworkOptions, Optimizer};
 use super::tape::Part;
 
 /// What frameworks do differently with the same network: what is kept for the backward pass, which
@@ -37,6 +37,10 @@ pub struct Conventions {
     pub joint_gradients: bool,
     /// Only what a parameter is below gets a gradient; else all but what the iteration is given.
     pub prunes: bool,
+    /// Activations keep what the modules of a framework do: a clamp (ReLU6) its input, of which there is a
+    /// copy where the output is laid over it; a GELU that a model writes out what its steps make
+    /// ([`Network::writes_gelu_out`]). Else one kernel computes each, from its input or its output.
+    pub module_activations: bool,
     /// A layer's parameters are updated by one op; else each by its own.
     pub joint_updates: bool,
     /// The loss, and without an optimizer the gradients, are there when the iteration has ended.
@@ -62,6 +66,7 @@ impl Conventions {
         fused_sums: true,
         joint_gradients: true,
         prunes: false,
+        module_activations: true,
         joint_updates: true,
         keeps_results: false,
         uniform: true,
@@ -80,6 +85,7 @@ impl Conventions {
         fused_sums: false,
         joint_gradients: false,
         prunes: true,
+        module_activations: false,
         joint_updates: false,
         keeps_results: true,
         uniform: false,
@@ -88,6 +94,12 @@ impl Conventions {
     /// Whether max pooling keeps the positions of its maxima, or its input.
     pub(crate) fn keeps_positions(&self, options: &NetworkOptions) -> bool {
         self.positions || options.pool_indices
+    }
+
+    /// Whether the backward of an activation reads its output, or its input.
+    pub(crate) fn reads_output(&self, activation: Activation) -> bool {
+        let keeps_input = self.module_activations && activation == Activation::Relu6;
+        activation.backward_reads_output() && !keeps_input
     }
 
     /// The name of a backward op.
@@ -144,7 +156,7 @@ impl Conventions {
         let forward = part == Part::Forward;
         match (compute, self.joint_gradients) {
             (Compute::Activation(activation), true) if forward => {
-                options.in_place && activation.backward_reads_output()
+                options.in_place && self.reads_output(*activation)
             }
             (Compute::Add, true) => !forward || options.in_place,
             (Compute::Dropout { .. } | Compute::Softmax, true) => !forward,

@@ -186,9 +186,16 @@ pub struct Network {
     pub(crate) options: NetworkOptions,
     pub(crate) layers: Vec<Layer>,
     pub(crate) parameters: Vec<Parameter>,
+    pub(crate) writes_gelu_out: bool,
 }
 
 impl Network {
+    /// Whether its model writes GELU out, as Hugging Face's GPT-2 does: `0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715
+    /// x^3)))`, eight kernels, of whose results the hyperbolic tangent, its sum and half of `x` are kept.
+    pub fn writes_gelu_out(&self) -> bool {
+        self.writes_gelu_out
+    }
+
     /// Its name, as on the command line.
     pub fn name(&self) -> &str {
         &self.name

@@ -11,6 +11,7 @@ use schema::{Dtype, Phase, Role};
 use super::conventions::Conventions;
 use super::initial::Initial;
 use super::layer::{Compute, Layer, LayerId, Network, elements};
+use super::options::Activation;
 use super::tape::{Part, Step, Tape, Tensor};
 use super::work::{Costs, Work, depth};
 
@@ -280,6 +281,9 @@ impl<'a> Lowering<'a> {
                 Some(("saved", rows * heads, Dtype::F32))
             }
             Compute::Loss if !by.fused_loss => Some(("probabilities", count, Dtype::F32)),
+            Compute::Activation(Activation::Gelu) if self.costs.gelu_in_steps() => {
+                Some(("steps", 3 * count, self.float()))
+            }
             _ => None,
         }
     }
@@ -345,6 +349,12 @@ impl<'a> Lowering<'a> {
             Compute::Convolution { .. } => depth(self.network, id).saturating_mul(4),
             Compute::MaxPool(_) if self.kept[id].is_none() => {
                 elements(&layer.shape).saturating_mul(self.by.index.bytes())
+            }
+            // Log-probabilities, the gradient of them and that of the logits are there at once, in 32
+            // bits whatever the network's type; logits and their gradient are counted as tensors.
+            Compute::Loss if self.by.fused_loss => {
+                let width = (3 * Dtype::F32.bytes()).saturating_sub(2 * self.float().bytes());
+                elements(&layer.shape).saturating_mul(width)
             }
             _ => 0,
         }

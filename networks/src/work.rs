@@ -222,6 +222,11 @@ pub(crate) struct Costs<'a> {
 }
 
 impl Costs<'_> {
+    /// Whether GELU is several kernels, which keep what they make.
+    pub fn gelu_in_steps(&self) -> bool {
+        self.by.module_activations && self.network.writes_gelu_out
+    }
+
     fn units(&self) -> Units {
         if self.network.dtype == Dtype::F32 { Units::Vectors } else { Units::Half }
     }
@@ -263,7 +268,13 @@ impl Costs<'_> {
                 OpKind::Activation,
                 Class::Elementwise(pass),
                 per_output(activation_flops(*activation)),
-                bytes,
+                // Power, tangent and four kernels with a number take and make one each, a sum and a
+                // product of two one more.
+                if *activation == Activation::Gelu && self.gelu_in_steps() {
+                    sizes.bytes(18, 0)
+                } else {
+                    bytes
+                },
             ),
             Compute::MaxPool(window) => work(
                 OpKind::Pooling,
@@ -377,6 +388,11 @@ impl Costs<'_> {
             }
             // A product for each input.
             Compute::Multiply => work.bytes = moved(2, 2),
+            // Of the product 6, the tangent 3, the power 7, three kernels with a number 2 each, and two
+            // sums of gradients 3 each.
+            Compute::Activation(Activation::Gelu) if self.gelu_in_steps() => {
+                work.bytes = moved(28, 0)
+            }
             Compute::Activation(_) | Compute::Dropout { .. } => {
                 // A byte an element, in the place of a saved input or output.
                 let dropout = matches!(layer.compute, Compute::Dropout { .. });

@@ -42,8 +42,3 @@ pub fn raised(error: experiments::Error) -> PyErr {
 pub fn wrong(words: impl std::fmt::Display) -> PyErr {
     InputError::new_err(words.to_string())
 }
-
-/// A proof that does not hold.
-pub fn unproven(error: impl std::fmt::Display) -> PyErr {
-    ProofError::new_err(error.to_string())
-}

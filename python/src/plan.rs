@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use codecs::claims::check_claims;
-use experiments::plan_trace::own_trace;
+use experiments::plan_trace::{check_machine, check_plan, check_trace, own_trace};
 use pyo3::prelude::*;
 use schema::{Document, Nanos};
-use simulator::{check_contract, check_figures, in_core, predict, prove};
+use simulator::{check_contract, in_core, predict};
 
 use crate::documents::{Machine, Text, Trace, plain, save};
-use crate::errors::{raised, unproven};
+use crate::errors::raised;
 use crate::pictures;
 
 /// What moves when and to which address, proven safe.
@@ -27,8 +26,7 @@ impl Plan {
     }
 
     fn read(plan: schema::Plan, trace: Option<&Trace>) -> PyResult<Self> {
-        prove(&plan).map_err(unproven)?;
-        check_figures(&plan).map_err(unproven)?;
+        check_plan(&plan).map_err(raised)?;
         let trace = match trace {
             Some(Trace { trace, .. }) => {
                 check_contract(&plan, trace).map_err(|error| raised(error.into()))?;
@@ -215,7 +213,7 @@ impl Timeline {
 #[pyo3(signature = (plan, machine = None))]
 pub fn simulate(plan: &Plan, machine: Option<&Machine>) -> PyResult<Timeline> {
     if let Some(Machine { machine }) = machine {
-        experiments::plan_trace::check_machine(&plan.plan, machine).map_err(raised)?;
+        check_machine(&plan.plan, machine).map_err(raised)?;
     }
     Ok(Timeline { timeline: plan.timeline(), trace: plan.trace.clone() })
 }
@@ -225,11 +223,5 @@ pub fn simulate(plan: &Plan, machine: Option<&Machine>) -> PyResult<Timeline> {
 #[pyfunction]
 pub fn verify(py: Python<'_>, plan: &Plan, trace: &Trace) -> PyResult<String> {
     let (plan, trace) = (&plan.plan, &*trace.trace);
-    py.detach(|| {
-        prove(plan).map_err(unproven)?;
-        check_figures(plan).map_err(unproven)?;
-        check_contract(plan, trace).map_err(|error| raised(error.into()))?;
-        let claims = check_claims(plan, trace).map_err(unproven)?;
-        Ok(experiments::assumptions(&claims))
-    })
+    py.detach(|| check_plan(plan).and_then(|_| check_trace(plan, trace))).map_err(raised)
 }

@@ -1,9 +1,9 @@
 //! From a trace, a machine and a budget to a plan, or to several.
 
-use experiments::compare::{comparison_with_bound, found_by, method, methods_of};
-use experiments::{CodecInputs, Conditions, Inputs};
+use experiments::compare::{compare as side_by_side, found_by, method, methods_of};
+use experiments::{CodecInputs, Conditions, Inputs, Scatter};
 use networks::suggest::instead;
-use planner::{Allowed, CodecOptions, Limits, Problem, least_budget, tightened};
+use planner::{Allowed, CodecOptions, Limits, Problem, least_budget};
 use pyo3::prelude::*;
 use scenarios::Budget;
 use schema::Bytes;
@@ -210,16 +210,9 @@ pub fn compare(
     let asked = Asked { budget, allow, codecs, ..Asked::default() };
     let Stated { inputs, .. } = asked.of(trace, machine)?;
     let chosen = methods_of(&names, inputs.conditions.codecs.is_none()).map_err(raised)?;
-    let search = |watch: &Watch| -> experiments::Result<reports::Comparison> {
-        let problem = inputs.problem();
-        // Found first, so that no row's planning time has it in it.
-        tightened(&problem, &watch.of("bound"));
-        let mut rows = Vec::new();
-        for method in &chosen {
-            let find = || planner::plan(method.as_ref(), &problem, &watch.of(method.name()));
-            rows.push(found_by(method.name(), &problem, &inputs.in_core, find)?.row);
-        }
-        Ok(comparison_with_bound(&problem, &inputs.in_core, rows))
+    let search = |watch: &Watch| {
+        let scatter = Scatter::default();
+        side_by_side(&inputs, &inputs.problem(), &chosen, &scatter, |name| watch.of(name))
     };
     Ok(Comparison { comparison: wait(py, progress.as_ref(), search)?.map_err(raised)? })
 }

@@ -30,6 +30,15 @@ pub struct Frontier {
     pub smallest: Vec<Smallest>,
 }
 
+impl Frontier {
+    /// Whether any method has a plan.
+    pub fn has_plan(&self) -> bool {
+        let mut plans = self.points.iter().flat_map(|point| &point.methods);
+        self.smallest.iter().any(|found| found.budget.is_some())
+            || plans.any(|method| method.iteration.is_some())
+    }
+}
+
 /// All methods under one budget.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use experiments::compare::{comparison_with_bound, methods_of};
+use experiments::compare::{compare, methods_of};
 use experiments::policy::Policy;
-use planner::methods::Method;
-use planner::tightened;
 use reports::Status;
 
 use crate::exit::{Exit, Result, end_of_interrupted, ended};
@@ -50,35 +48,21 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result {
     let policy = args.plan.as_deref().map(Policy::read).transpose()?;
-    let chosen = methods_of(&args.methods, args.problem.codecs.none())?;
+    let mut methods = methods_of(&args.methods, args.problem.codecs.none())?;
     let inputs = args.problem.read(args.budget.budget)?;
     let inputs = args.count.of(inputs, args.budget.budget);
     let scatter = args.scatter.read(&inputs)?;
     let problem = inputs.problem();
-    let stated = policy.map(|policy| policy.stated(&problem)).transpose()?;
-    let stated = stated.map(|stated| Box::new(stated) as Box<dyn Method>);
-    // Found first, so that no row's planning time has it in it.
-    tightened(&problem, &Bar::new("bound"));
-    let mut rows = Vec::new();
-    for method in chosen.iter().chain(&stated) {
-        let bar = Bar::new(method.name());
-        match scatter.result_of(method.as_ref(), &inputs, &problem, &bar) {
-            Ok(found) => rows.push(found.row),
-            Err(error) if error.is_interruption() && !rows.is_empty() => break,
-            Err(error) => return Err(error.into()),
-        }
-        if interrupted() {
-            break;
-        }
+    if let Some(policy) = policy {
+        methods.push(Box::new(policy.stated(&problem)?));
     }
-    let any_fits = rows.iter().any(|row| row.status == Status::Ok);
-    let comparison = comparison_with_bound(&problem, &inputs.in_core, rows);
+    let comparison = compare(&inputs, &problem, &methods, &scatter, Bar::new)?;
     let text = || inputs.assumptions() + &reports::table(&comparison, args.wide);
     args.format.show(&comparison, text)?;
     if interrupted() {
         return Err(end_of_interrupted());
     }
-    if any_fits {
+    if comparison.methods.iter().any(|row| row.status == Status::Ok) {
         return Ok(());
     }
     Err(ended(Exit::Infeasible, format!("no method fits {}", inputs.budget)))

@@ -1,18 +1,17 @@
 //! `tidegate epochs`
 
-use std::ops::Range;
 use std::path::PathBuf;
 
 use experiments::compare::method;
-use experiments::epochs::{Training, table};
+use experiments::epochs::{Epochs, Training, table};
 use experiments::published_figures;
 use experiments::zeros::Zeros;
-use schema::{Document, PendingFile};
+use schema::PendingFile;
 
 use crate::exit::{Result, WithExit, usage};
 use crate::inputs::{BudgetArg, ProblemArgs};
 use crate::networks::is_network;
-use crate::output::Format;
+use crate::output::{Format, write_or_show};
 use crate::progress::Bar;
 
 /// Plan a training epoch by epoch, as the share of zeros changes: one plan per range of epochs
@@ -25,8 +24,8 @@ pub struct Args {
     budget: BudgetArg,
 
     /// The epochs to plan, the last one excluded; the training ends there
-    #[arg(long, value_name = "FIRST..END", value_parser = epochs, default_value = "0..90")]
-    epochs: Range<u32>,
+    #[arg(long, value_name = "FIRST..END", default_value = "0..90")]
+    epochs: Epochs,
 
     /// Shares of zeros by tensor and epoch that `profile --epochs` counted on this trace, spread
     /// evenly over the training [default: the model of the named network]
@@ -47,21 +46,6 @@ pub struct Args {
     format: Format,
 }
 
-fn epochs(text: &str) -> std::result::Result<Range<u32>, String> {
-    let parsed = text
-        .split_once("..")
-        .and_then(|(first, end)| Some(first.parse::<u32>().ok()?..end.parse::<u32>().ok()?));
-    match parsed {
-        Some(range) if range.is_empty() => Err("holds no epoch: the end is excluded".into()),
-        Some(range) if range.end > MOST_EPOCHS => Err(format!("ends beyond {MOST_EPOCHS}")),
-        Some(range) => Ok(range),
-        None => Err("write epochs as 0..90".into()),
-    }
-}
-
-/// Nobody plans more epochs than this one by one.
-const MOST_EPOCHS: u32 = 10_000;
-
 pub fn run(args: &Args) -> Result {
     let method = method(&args.method)?;
     if args.zeros.is_none() && !is_network(&args.problem.trace) {
@@ -76,28 +60,23 @@ pub fn run(args: &Args) -> Result {
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
     let bar = Bar::new(method.name());
     let training =
-        Training { epochs: args.epochs.clone(), zeros, method: method.as_ref(), monitor: &bar };
+        Training { epochs: args.epochs.0.clone(), zeros, method: method.as_ref(), monitor: &bar };
     let (series, rows, assumptions) = training.plan(|epoch| {
         let mut problem = args.problem.clone();
         if training.zeros.is_none() {
-            let last = args.epochs.end - 1;
+            let last = training.epochs.end - 1;
             problem.network.progress = Some(f64::from(epoch) / f64::from(last.max(1)));
         }
         let inputs = problem.read(args.budget.budget)?;
-        let settings = problem.settings(&inputs);
+        let settings = problem.settings(&inputs)?;
         Ok::<_, WithExit>((inputs, settings))
     })?;
     drop(bar);
-    let to_stdout = output.as_ref().is_some_and(PendingFile::is_stdout);
-    if let Some(output) = output {
-        output.finish(series.to_json().as_bytes())?;
-    }
-    if !to_stdout {
+    write_or_show(output, &series, || {
         args.format.show(&rows, || {
             let ProblemArgs { trace, machine, .. } = &args.problem;
             let published = published_figures("epochs", method.name(), trace, machine);
             format!("{assumptions}{}{published}", table(&rows))
-        })?;
-    }
-    Ok(())
+        })
+    })
 }

@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use experiments::plan_trace::{own_trace, trace_of};
+use experiments::plan_trace::computed_trace;
 use experiments::policy::Policy;
 use schema::{Document, PendingFile, Plan, Timeline, Trace};
 
-use crate::commands::simulate::check_trace;
-use crate::exit::{Result, usage};
+use crate::exit::Result;
 use crate::inputs::{InPlace, read_trace};
 
 /// Show a timeline with another tool, or say a plan in the words of another framework
@@ -77,13 +76,8 @@ pub fn run(args: &Args) -> Result {
 }
 
 /// A plan and the trace that it was made for.
-fn planned(plan: &Path, trace: Option<&str>) -> Result<(Plan, Trace)> {
-    let plan = Plan::read(plan)?;
-    let trace = match trace {
-        Some(name) => trace_of(&plan, name)?,
-        None => own_trace(&plan)
-            .ok_or_else(|| usage("the plan's trace is not bundled: name it with --trace"))?,
-    };
-    check_trace(&plan, &trace)?;
+fn planned(file: &Path, trace: Option<&str>) -> Result<(Plan, Trace)> {
+    let plan = Plan::read(file)?;
+    let trace = computed_trace(&plan, file, trace)?;
     Ok((plan, trace))
 }

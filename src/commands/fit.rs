@@ -2,14 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use experiments::fits::fit_models;
 use experiments::forecast::{List, fitted, read};
 use experiments::page::make_folder;
 use experiments::tables::read_parquet;
 use networks::Efficiencies;
 use reports::columns;
-use schema::{Document, PendingFile, file::read_text};
+use schema::{Document, PendingFile};
 
 use crate::exit::{Exit, OrExit, Result, usage};
 use crate::output::print;
@@ -50,10 +49,7 @@ pub fn run(args: &Args) -> Result {
     if args.plots.is_some() {
         return Err(usage("--plots are of samples of codecs: name a Parquet file of them"));
     }
-    let text = read_text(&args.samples)?;
-    let list = List::from_toml(&text)
-        .with_context(|| format!("{} is no list of recordings", args.samples.display()))
-        .or_exit(Exit::Usage)?;
+    let list = List::read(&args.samples)?;
     let beside = args.samples.parent().unwrap_or(Path::new("."));
     let folder = args.folder.as_deref().unwrap_or(beside);
     let mut known = Vec::new();
@@ -75,10 +71,7 @@ fn fit_codecs(samples: &Path, output: Option<PendingFile>, plots: Option<&Path>)
     let rows = read_parquet(samples).or_exit(Exit::Usage)?;
     let fits = fit_models(&rows, samples)?;
     if let Some(folder) = plots {
-        for (stem, plot) in fits.plots() {
-            let file = PendingFile::create(&folder.join(format!("{stem}.svg")))?;
-            file.finish(plot.svg().as_bytes())?;
-        }
+        fits.plot(folder)?;
     }
     if let Some(output) = output {
         output.finish(fits.models.to_json().as_bytes())?;

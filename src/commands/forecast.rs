@@ -2,13 +2,11 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
-use experiments::forecast::{Known, List, forecasts, read, table};
+use experiments::forecast::{List, forecasts, read_all, table};
 use experiments::recipes::efficiencies;
 use networks::Efficiencies;
-use schema::file::read_text;
 
-use crate::exit::{Exit, OrExit, Result, usage};
+use crate::exit::Result;
 use crate::output::Format;
 
 /// Say what the time model makes of recordings that it has not seen, beside what they say
@@ -44,29 +42,12 @@ pub struct Args {
 
 /// Reads the recordings, and shows what the model says of each.
 pub fn run(args: &Args) -> Result {
-    let list = match &args.list {
-        None => List::bundled(),
-        Some(file) => List::from_toml(&read_text(file)?)
-            .with_context(|| format!("{} is no list of recordings", file.display()))
-            .or_exit(Exit::Usage)?,
-    };
+    let list = args.list.as_deref().map(List::read).transpose()?.unwrap_or_else(List::bundled);
     let by = match &args.efficiencies {
         Some(file) => efficiencies(Some(file))?,
         None => Efficiencies::fitted(),
     };
-    let mut known: Vec<Known> = Vec::new();
-    for recording in &args.recordings {
-        let mut found = read(recording, &list, args.machine.as_deref())?;
-        found.retain(|of| of.iteration.0 > 0);
-        if found.is_empty() {
-            return Err(usage(format!(
-                "{} does not say how long an iteration took, or what it is of: put its times beside it, or \
-                 name its network and batch in a list (--list)",
-                recording.display()
-            )));
-        }
-        known.extend(found);
-    }
+    let known = read_all(&args.recordings, &list, args.machine.as_deref())?;
     let forecasts = forecasts(&known, &by);
     args.format.show(&forecasts, || table(&forecasts))
 }

@@ -9,8 +9,8 @@ use reports::frontier_table;
 use crate::exit::{Exit, Result, ended, usage};
 use crate::inputs::{CountArg, ProblemArgs};
 use crate::output::Format;
+use crate::percent::Percent;
 use crate::progress::points;
-use crate::scatter::Percent;
 use crate::signals::interrupted;
 
 /// Plan under many budgets: time against memory, and the least memory for a slowdown
@@ -69,10 +69,8 @@ pub fn run(args: &Args) -> Result {
     if interrupted {
         return Err(ended(Exit::Interrupted, "interrupted; what is finished is shown"));
     }
-    let plans = frontier.points.iter().flat_map(|point| &point.methods);
-    let found = frontier.smallest.iter().any(|found| found.budget.is_some());
-    if found || plans.into_iter().any(|method| method.iteration.is_some()) {
-        return Ok(());
+    match frontier.has_plan() {
+        true => Ok(()),
+        false => Err(ended(Exit::Infeasible, "no method fits any of these budgets")),
     }
-    Err(ended(Exit::Infeasible, "no method fits any of these budgets"))
 }

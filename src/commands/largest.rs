@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> Result {
         if args.options.conventions.is_some() {
             return Err(usage("--conventions: the search is for PyTorch's ops: leave it away"));
         }
-        let options = args.options.options(1)?;
+        let options = args.options.options(1);
         let network =
             |batch| read_network(&args.network, &NetworkOptions { batch, ..options.clone() });
         let budget = |peak| Budget::resolve(args.budget, &machine, peak);

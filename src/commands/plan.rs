@@ -41,7 +41,7 @@ pub fn run(args: &Args) -> Result {
     let method = method(&args.method)?;
     let inputs = args.problem.read(args.budget.budget)?;
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
-    let problem = inputs.problem().with_settings(args.problem.settings(&inputs));
+    let problem = inputs.problem().with_settings(args.problem.settings(&inputs)?);
     let problem = problem.with_settings(args.scatter.settings());
     let scatter = args.scatter.read(&inputs)?;
     let bar = Bar::new(method.name());

@@ -12,7 +12,7 @@ use simulator::predict;
 
 use crate::device_args::{OnDevice, at_least_one};
 use crate::exit::{Exit, Result, ended, usage};
-use crate::output::Format;
+use crate::output::{Format, write_or_show};
 use crate::progress::Bar;
 
 /// Run a plan on a device, and show what was measured beside what was predicted
@@ -92,14 +92,10 @@ pub fn run(args: &Args) -> Result {
         false => Some(target.run_in_core(subject, runs, &Bar::new("in-core"))?),
     };
     let compared = Compared::of(&plan, &execution, in_core.as_ref());
-    let to_stdout = output.as_ref().is_some_and(PendingFile::is_stdout);
-    if let Some(output) = output {
-        output.finish(execution.middle().to_json().as_bytes())?;
-    }
-    if !to_stdout {
+    write_or_show(output, execution.middle(), || {
         let predicted = predict(&plan, Some(&trace));
-        args.format.show(&compared, || compared.text(&plan, &predicted, &execution, graph))?;
-    }
+        args.format.show(&compared, || compared.text(&plan, &predicted, &execution, graph))
+    })?;
     match compared.same_bits {
         Some(false) if args.inject.is_empty() => {
             let what = "what outlives the iterations has other bits than in core";

@@ -74,10 +74,16 @@ pub fn run(args: &Args) -> Result {
     }
     let CodecsArgs { output, on, sizes, shares, runs, threads, seed, .. } = args;
     let file = PendingFile::create(output)?;
-    let codecs = match args.codecs.as_slice() {
-        [] => default_codecs(on.kind)?,
-        codecs => codecs.to_vec(),
+    // What compresses on the device.
+    let named = match on.kind {
+        DeviceKind::Host => "zvc,rle,csr,lz4,zfp:8,sz:1e-3",
+        DeviceKind::Cuda => "zvc,rle,csr,zfp:8,sz:1e-3",
     };
+    let codecs = match args.codecs.as_slice() {
+        [] => named.split(',').map(str::parse).collect::<std::result::Result<_, _>>(),
+        codecs => Ok(codecs.to_vec()),
+    };
+    let codecs: Vec<CodecId> = codecs.or_exit(Exit::Failed)?;
     let mut timer = codec_timer(&on.target()?, &codecs, *threads)?;
     let bar = Bar::new("sample");
     let sampling = Sampling { codecs: &codecs, sizes, shares: *shares, runs: *runs, seed: *seed };
@@ -86,13 +92,4 @@ pub fn run(args: &Args) -> Result {
     write_parquet(&samples, file).or_exit(Exit::Failed)?;
     let device = timer.device();
     print(format!("{} samples of {} codecs on {device}\n", samples.len(), codecs.len()))
-}
-
-/// What compresses on the device.
-fn default_codecs(kind: DeviceKind) -> Result<Vec<CodecId>> {
-    let names = match kind {
-        DeviceKind::Host => "zvc,rle,csr,lz4,zfp:8,sz:1e-3",
-        DeviceKind::Cuda => "zvc,rle,csr,zfp:8,sz:1e-3",
-    };
-    names.split(',').map(|name| name.parse().or_exit(Exit::Failed)).collect()
 }

@@ -7,7 +7,7 @@ use experiments::sources::read_machine;
 use planner::inference::{Access, Lookups};
 use schema::{Bytes, BytesPerSec};
 
-use crate::exit::{Result, usage};
+use crate::exit::Result;
 use crate::output::Format;
 
 /// Predict lookups in a table too large for the device, with and without packing its rows
@@ -71,21 +71,13 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result {
     let machine = read_machine(&args.machine)?;
-    let access = match &args.counts {
-        Some(path) => Access::Counts(read_counts(path)?),
-        None => args.access.clone(),
+    let (access, described) = match &args.counts {
+        Some(path) => (Access::Counts(read_counts(path)?), format!("as counted in {}", path.display())),
+        None => (args.access.clone(), args.access.to_string()),
     };
     let sample = Sample::read(&args.table, args.row_bytes, args.sample)?;
-    let rows = args.rows.unwrap_or(sample.rows_of_file);
-    if rows < sample.rows_of_file {
-        return Err(usage(format!(
-            "--rows {rows} is less than the {} rows of {}",
-            sample.rows_of_file,
-            args.table.display()
-        )));
-    }
     let lookups = Lookups {
-        rows,
+        rows: sample.rows_of_table(args.rows, &args.table)?,
         row_bytes: args.row_bytes.0,
         rows_per_lookup: args.rows_per_lookup,
         access,
@@ -93,11 +85,7 @@ pub fn run(args: &Args) -> Result {
         gather: args.gather,
         machine: &machine,
     };
-    let access = match &args.counts {
-        Some(path) => format!("as counted in {}", path.display()),
-        None => args.access.to_string(),
-    };
     let table = args.table.display().to_string();
-    let report = predict((table, access), &sample, &lookups, &args.chunks, args.clusters)?;
+    let report = predict((table, described), &sample, &lookups, &args.chunks, args.clusters)?;
     args.format.show(&report, || report.text())
 }

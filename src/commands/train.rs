@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use experiments::page::PendingPage;
 use experiments::train::{Asked, Way, train};
@@ -27,12 +26,12 @@ pub struct Args {
     /// What plans make of the network's memory, one after the other
     #[arg(
         long,
-        value_enum,
+        value_parser = Way::ALL.map(|way| PossibleValue::new(way.name()).help(way.about())),
         value_delimiter = ',',
         value_name = "WAYS",
         default_value = "in-core,zvc,zfp,sz"
     )]
-    ways: Vec<WayArg>,
+    ways: Vec<String>,
 
     /// Images per iteration
     #[arg(long, value_name = "COUNT", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -64,23 +63,9 @@ pub struct Args {
     format: Format,
 }
 
-/// A way, as it is chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct WayArg(Way);
-
-impl ValueEnum for WayArg {
-    fn value_variants<'a>() -> &'a [Self] {
-        const { &[Self(Way::ALL[0]), Self(Way::ALL[1]), Self(Way::ALL[2]), Self(Way::ALL[3])] }
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.0.name()).help(self.0.about()))
-    }
-}
-
 pub fn run(args: &Args) -> Result {
     let asked = Asked {
-        ways: args.ways.iter().map(|way| way.0).collect(),
+        ways: args.ways.iter().filter_map(|name| Way::named(name)).collect(),
         batch: args.batch as usize,
         epochs: args.epochs as usize,
         batches: args.batches as usize,

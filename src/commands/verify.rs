@@ -1,15 +1,9 @@
 //! `tidegate verify`
 
-use std::path::PathBuf;
+use experiments::plan_trace::check_trace;
 
-use codecs::claims::check_claims;
-use experiments::assumptions;
-use experiments::plan_trace::{own_trace, trace_of};
-use schema::{Document, Plan};
-use simulator::{check_figures, prove};
-
-use crate::commands::simulate::check_trace;
-use crate::exit::{Exit, OrExit, Result};
+use crate::exit::Result;
+use crate::inputs::PlanArgs;
 use crate::output::print;
 
 /// Prove that a plan is safe under every timing, or name what breaks it
@@ -21,25 +15,13 @@ use crate::output::print;
 /// compressed forms fit; what depends on the data is said.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The plan; `-` is the standard input
-    #[arg(value_name = "PLAN")]
-    plan: PathBuf,
-
-    /// The trace that it was made for; bundled ones, and bundled networks, are found without it
-    #[arg(long, value_name = "TRACE")]
-    trace: Option<String>,
+    #[command(flatten)]
+    plan: PlanArgs,
 }
 
 pub fn run(args: &Args) -> Result {
-    let plan = Plan::read(&args.plan)?;
-    prove(&plan).or_exit(Exit::NotProven)?;
-    let figures = check_figures(&plan).or_exit(Exit::NotProven)?;
-    let named = args.trace.as_deref().map(|name| trace_of(&plan, name)).transpose()?;
-    let trace = named.or_else(|| own_trace(&plan));
-    let checked = trace.as_ref().map(|trace| {
-        check_trace(&plan, trace)?;
-        check_claims(&plan, trace).or_exit(Exit::NotProven)
-    });
+    let (plan, figures, trace) = args.plan.read()?;
+    let checked = trace.as_ref().map(|trace| check_trace(&plan, trace)).transpose();
     let printed = print(format!(
         "safe under every timing: {} actions, {} dependencies, {} buffers in {} of {}\n",
         plan.actions.len(),
@@ -49,11 +31,11 @@ pub fn run(args: &Args) -> Result {
         plan.budget,
     ));
     // What cannot be printed does not hide what does not hold.
-    let claims = checked.transpose()?;
+    let assumed = checked?;
     printed?;
-    if let (Some(trace), Some(claims)) = (trace, claims) {
-        print(format!("computes {}: {} ops in order\n", trace.title(), trace.ops.len()))?;
-        print(assumptions(&claims))?;
+    if let (Some(trace), Some(assumed)) = (trace, assumed) {
+        let (title, ops) = (trace.title(), trace.ops.len());
+        print(format!("computes {title}: {ops} ops in order\n{assumed}"))?;
     }
     Ok(())
 }

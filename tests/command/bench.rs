@@ -62,7 +62,7 @@ fn codecs_that_cannot_be_timed_say_why() {
     for (arguments, reason) in [
         ("zip", "no codec is called `zip`"),
         ("zfp:2", "at least 9 bits"),
-        ("zvc --sparsity 120%", "write a share as 50% or 0.5"),
+        ("zvc --sparsity 120%", "write a share such as 20%, from 0% to 100%"),
         ("zvc --dtype u8", "write f32, f16 or bf16"),
     ] {
         let refused = sandbox.fails(&format!("bench codecs {arguments}"));

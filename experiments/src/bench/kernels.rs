@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use codecs::bench::Settings;
 use codecs::layout::width;
 use codecs::synthetic::Recipe;
 use codecs::{Codec, CodecId, Layout, TensorView};
@@ -14,24 +15,6 @@ use super::codecs::dtype_name;
 use super::lookups::{self, Lookups};
 use super::{Measured, table};
 use crate::Result;
-
-/// What is measured.
-pub struct Kernels {
-    /// The codecs; where none is named, all that have kernels.
-    pub codecs: Vec<CodecId>,
-    /// Element types of the tensors.
-    pub dtypes: Vec<Dtype>,
-    /// Their size.
-    pub size: Bytes,
-    /// Their share of zeros.
-    pub sparsity: f64,
-    /// What they are drawn from.
-    pub seed: u64,
-    /// How often each is timed.
-    pub runs: u32,
-    /// The share of the multiprocessors that kernels may fill, in percent.
-    pub percent: u8,
-}
 
 /// What was measured, as JSON has it.
 #[derive(Serialize)]
@@ -70,32 +53,29 @@ struct Speed {
     over_copy: f64,
 }
 
-/// Times kernels, after their bytes were held to the processor's.
+/// Times kernels that may fill so many percent of the multiprocessors, after their bytes were held to the
+/// processor's.
 ///
 /// # Errors
 /// If there is no device, or a kernel fails or makes other bytes.
-pub fn kernels(args: &Kernels) -> Result<KernelSpeeds> {
-    let codecs = match args.codecs.as_slice() {
-        [] => with_kernels()?,
-        codecs => codecs.to_vec(),
-    };
-    let percent = args.percent;
-    let mut device = CudaCodecs::open(0, &codecs, percent)?;
-    let copies = device.time_copies(args.size, args.runs)?;
-    let copied = speed(args.size, &copies);
+pub fn kernels(args: &Settings, percent: u8) -> Result<KernelSpeeds> {
+    let (size, runs) = (Bytes(args.bytes as u64), u32::try_from(args.runs).unwrap_or(u32::MAX));
+    let mut device = CudaCodecs::open(0, &args.codecs, percent)?;
+    let copies = device.time_copies(size, runs)?;
+    let copied = speed(size, &copies);
     let (mut rows, mut of_tables) = (Vec::new(), Vec::new());
     for dtype in args.dtypes.iter().copied() {
         // As on the host: rows as in a feature map.
-        let elements = args.size.0 as usize / width(dtype);
+        let elements = args.bytes / width(dtype);
         let (layout, tensor) = tensor(args, dtype, &[(elements / 64).max(1), 64])?;
         let tensor = TensorView::new(&layout, &tensor)?;
-        for id in &codecs {
+        for id in &args.codecs {
             let codec = codecs::codec(*id)?;
             check_odd_sizes(args, &mut device, codec.as_ref(), dtype)?;
-            let times = device.time(codec.as_ref(), tensor, args.runs)?;
+            let times = device.time(codec.as_ref(), tensor, runs)?;
             rows.push(row(id.to_string(), &layout, &times, copied));
             if let CodecId::Ibp { chunk } = id {
-                of_tables.push(lookups::time(&mut device, *chunk, &layout, tensor, args.runs)?);
+                of_tables.push(lookups::time(&mut device, *chunk, &layout, tensor, runs)?);
             }
         }
     }
@@ -114,7 +94,7 @@ const ODD: [&[usize]; 4] = [&[1], &[33], &[4097], &[9, 1001]];
 
 /// Holds kernels' bytes to the processor's where sizes are odd. Nothing is timed.
 fn check_odd_sizes(
-    args: &Kernels,
+    args: &Settings,
     device: &mut CudaCodecs,
     codec: &dyn Codec,
     dtype: Dtype,
@@ -128,21 +108,24 @@ fn check_odd_sizes(
 }
 
 /// A synthetic tensor, drawn from the seed.
-fn tensor(args: &Kernels, dtype: Dtype, shape: &[usize]) -> Result<(Layout, Vec<u8>)> {
+fn tensor(args: &Settings, dtype: Dtype, shape: &[usize]) -> Result<(Layout, Vec<u8>)> {
     let layout = Layout::new(dtype, shape)?;
-    let Kernels { sparsity, seed, .. } = *args;
+    let Settings { sparsity, seed, .. } = *args;
     let recipe = Recipe { layout: layout.clone(), sparsity, smoothness: 0.0, seed };
     Ok((layout, recipe.bytes()?))
 }
 
-/// Every codec of `list codecs` that the device at least decompresses.
-fn with_kernels() -> Result<Vec<CodecId>> {
+/// Every codec of `list codecs`, or those that a CUDA device at least decompresses.
+///
+/// # Errors
+/// Never, as a test reads their names.
+pub fn all_codecs(on_host: bool) -> Result<Vec<CodecId>> {
     let all = codecs::all().iter().map(|entry| entry.example.parse::<CodecId>());
     let all = all.collect::<std::result::Result<Vec<_>, _>>()?;
     let has_program = |id: &CodecId| {
         codecs::kernels::programs().iter().any(|program| program.name() == id.name())
     };
-    Ok(all.into_iter().filter(has_program).collect())
+    Ok(all.into_iter().filter(|id| on_host || has_program(id)).collect())
 }
 
 /// What was measured of a codec on a tensor.

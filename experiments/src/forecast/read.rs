@@ -47,15 +47,15 @@ pub struct Entry {
 impl List {
     /// The one that the efficiencies that come with tidegate are fitted on.
     pub fn bundled() -> Self {
-        Self::from_toml(networks::SAMPLES).expect("a test reads the bundled list")
+        toml::from_str(networks::SAMPLES).expect("a test reads the bundled list")
     }
 
     /// Reads a list.
     ///
     /// # Errors
-    /// Where the text is none.
-    pub fn from_toml(text: &str) -> std::result::Result<Self, toml::de::Error> {
-        toml::from_str(text)
+    /// Where the file is none.
+    pub fn read(file: &Path) -> Result<Self> {
+        toml::from_str(&read_text(file)?).map_err(|why| Error::NoList(file.into(), why))
     }
 
     /// What it says of a file: the entry with the end of its path, or with its name.
@@ -100,6 +100,28 @@ pub fn read(path: &Path, list: &List, machine: Option<&str>) -> Result<Vec<Known
              summary.json of its runs beside it, a DTR log or an opgraph",
         )),
     }
+}
+
+/// The same of several files, each of which is to say how long an iteration took.
+///
+/// # Errors
+/// Where one does not, too.
+pub fn read_all(paths: &[PathBuf], list: &List, machine: Option<&str>) -> Result<Vec<Known>> {
+    let mut known = Vec::new();
+    for path in paths {
+        let mut found = read(path, list, machine)?;
+        found.retain(|of| of.iteration > Nanos::ZERO);
+        if found.is_empty() {
+            return Err(Error::Forecast(
+                path.clone(),
+                "does not say how long an iteration took, or what it \
+                is of: put its times beside it, or name its network and batch in a list (--list)"
+                    .into(),
+            ));
+        }
+        known.extend(found);
+    }
+    Ok(known)
 }
 
 struct Reader<'a> {

@@ -20,6 +20,19 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// Rows of the table, of which the file has some or all.
+    ///
+    /// # Errors
+    /// If it is to have less than the file.
+    pub fn rows_of_table(&self, stated: Option<u64>, file: &Path) -> Result<u64> {
+        match stated {
+            Some(rows) if rows < self.rows_of_file => {
+                Err(Error::FewRows(rows, self.rows_of_file, file.into()))
+            }
+            stated => Ok(stated.unwrap_or(self.rows_of_file)),
+        }
+    }
+
     /// Reads `count` rows twice, or all rows where there are no more.
     pub fn read(path: &Path, row_bytes: Bytes, count: u64) -> Result<Self> {
         let unread = |error| Error::TableFile(path.into(), error);

@@ -40,6 +40,11 @@ impl Way {
         ["in-core", "zvc", "zfp", "sz"][self as usize]
     }
 
+    /// The way of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|way| way.name() == name)
+    }
+
     /// What it does, in a sentence.
     pub fn about(self) -> &'static str {
         match self {

@@ -319,7 +319,7 @@ fn gpt(name: &str, o: &NetworkOptions, size: &Size, opt: bool) -> Result<Network
     }
     x = blocks.norm(&mut b, "norm", x)?;
     x = b.tied_linear("lm_head", x, words, false)?;
-    b.finish(x)
+    b.finish(x).map(|network| Network { writes_gelu_out: !opt, ..network })
 }
 
 /// Llama (*The Llama 3 Herd of Models*, 2024) and what is built alike; Qwen has a bias in attention.

@@ -1,17 +1,23 @@
 //! What both of PyTorch's JSON recordings need of JSON: values whose type differs between versions.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 /// A number or a text; whatever else stands there is `Other`.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
 pub(super) enum Scalar {
     Whole(i64),
     Number(f64),
     Text(String),
-    #[default]
-    Other,
+    Truth(bool),
+    Other(IgnoredAny),
+}
+
+impl Default for Scalar {
+    fn default() -> Self {
+        Self::Other(IgnoredAny)
+    }
 }
 
 impl Scalar {
@@ -23,6 +29,7 @@ impl Scalar {
                 Some(*number as i64)
             }
             Self::Text(text) => text.trim().parse().ok(),
+            Self::Truth(truth) => Some(i64::from(*truth)),
             _ => None,
         }
     }
@@ -54,56 +61,8 @@ impl Scalar {
                 let sign = if whole.starts_with('-') { -1 } else { 1 };
                 Some(small(whole.parse().ok()?)? * 1000 + sign * nanos)
             }
-            Self::Other => None,
+            Self::Truth(_) | Self::Other(_) => None,
         }
-    }
-}
-
-impl<'de> Deserialize<'de> for Scalar {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AsScalar;
-        impl<'de> Visitor<'de> for AsScalar {
-            type Value = Scalar;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a value")
-            }
-
-            fn visit_bool<E>(self, value: bool) -> Result<Scalar, E> {
-                Ok(Scalar::Whole(value.into()))
-            }
-
-            fn visit_i64<E>(self, value: i64) -> Result<Scalar, E> {
-                Ok(Scalar::Whole(value))
-            }
-
-            fn visit_u64<E>(self, value: u64) -> Result<Scalar, E> {
-                Ok(i64::try_from(value).map_or(Scalar::Number(value as f64), Scalar::Whole))
-            }
-
-            fn visit_f64<E>(self, value: f64) -> Result<Scalar, E> {
-                Ok(Scalar::Number(value))
-            }
-
-            fn visit_str<E>(self, value: &str) -> Result<Scalar, E> {
-                Ok(Scalar::Text(value.to_string()))
-            }
-
-            fn visit_unit<E>(self) -> Result<Scalar, E> {
-                Ok(Scalar::Other)
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Scalar, A::Error> {
-                while list.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Scalar::Other)
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Scalar, A::Error> {
-                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(Scalar::Other)
-            }
-        }
-        deserializer.deserialize_any(AsScalar)
     }
 }
 

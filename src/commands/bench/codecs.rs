@@ -2,15 +2,16 @@
 
 use codecs::CodecId;
 use codecs::bench::Settings;
-use experiments::bench::{Kernels, host_codecs, kernels};
-use profiler::device::Target;
+use experiments::bench::{all_codecs, host_codecs, kernels};
 use runtime::memory::room_for;
 use schema::{Bytes, Dtype};
 
 use super::show;
 use crate::device_args::OnDevice;
 use crate::exit::{Exit, OrExit, Result};
+use crate::networks::float;
 use crate::output::Format;
+use crate::percent::share;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -27,7 +28,7 @@ pub struct Args {
         long = "dtype",
         value_name = "DTYPE",
         value_delimiter = ',',
-        value_parser = dtype,
+        value_parser = float(),
         default_value = "f32,f16,bf16"
     )]
     dtypes: Vec<Dtype>,
@@ -37,7 +38,7 @@ pub struct Args {
     size: Bytes,
 
     /// Share of zeros, at random places
-    #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = sparsity)]
     sparsity: f64,
 
     /// Seed of the tensors
@@ -55,9 +56,8 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result {
     let target = args.on.target()?;
-    let all = || codecs::all().iter().map(|entry| entry.example.parse());
     let codecs = match args.codecs.as_slice() {
-        [] => all().collect::<std::result::Result<_, _>>().or_exit(Exit::Failed)?,
+        [] => all_codecs(target.is_host())?,
         codecs => codecs.to_vec(),
     };
     let settings = Settings {
@@ -71,33 +71,17 @@ pub fn run(args: &Args) -> Result {
     let smaller = "choose a smaller --size, or fewer codecs";
     room_for(format!("timing codecs on {}", args.size), settings.memory_needed(), smaller)
         .or_exit(Exit::Failed)?;
-    if let Target::Cuda(_) = target {
-        let measured = kernels(&Kernels {
-            codecs: args.codecs.clone(),
-            dtypes: settings.dtypes,
-            size: args.size,
-            sparsity: args.sparsity,
-            seed: args.seed,
-            runs: args.runs,
-            percent: args.on.codec_sms.unwrap_or(100),
-        })?;
-        return args.format.show(&measured, || measured.to_string());
+    if target.is_host() {
+        return show(&host_codecs(&settings)?, args.format);
     }
-    show(&host_codecs(&settings)?, args.format)
-}
-
-fn dtype(name: &str) -> std::result::Result<Dtype, String> {
-    Dtype::float_from_name(name).ok_or_else(|| "write f32, f16 or bf16".into())
+    let measured = kernels(&settings, args.on.codec_sms.unwrap_or(100))?;
+    args.format.show(&measured, || measured.to_string())
 }
 
 /// `50%` or `0.5`.
-fn share(text: &str) -> std::result::Result<f64, String> {
-    let number = match text.strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
-        None => text.parse(),
-    };
-    match number {
-        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err("write a share as 50% or 0.5".into()),
+fn sparsity(text: &str) -> std::result::Result<f64, String> {
+    match text.parse() {
+        Ok(number @ 0.0..=1.0) => Ok(number),
+        _ => share(0.0..=100.0)(text),
     }
 }

@@ -4,12 +4,12 @@ use experiments::Conditions;
 use experiments::bench::planning;
 use experiments::compare::methods_of;
 use experiments::sources::read_machine;
-use planner::Limits;
+use planner::{Allowed, Limits};
 use scenarios::Budget;
 
 use super::{show, traces};
 use crate::exit::Result;
-use crate::inputs::{Allow, InPlace, allowed, read_trace};
+use crate::inputs::{InPlace, SearchArgs, read_trace};
 use crate::networks::{NetworkArgs, is_network};
 use crate::output::Format;
 use crate::progress::Bar;
@@ -40,22 +40,12 @@ pub struct Args {
     #[arg(long, short, value_name = "BUDGET", default_value = "80%")]
     budget: Budget,
 
-    /// What a method may decide besides keeping a tensor
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "CHOICES",
-        default_value = "keep,swap,recompute,compress"
-    )]
-    allow: Vec<Allow>,
+    #[command(flatten)]
+    search: SearchArgs,
 
     /// How in-place ops are taken where a trace is a recording
     #[arg(long, value_enum, default_value_t)]
     in_place: InPlace,
-
-    /// Evaluations that one search may make
-    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().evaluations)]
-    evaluations: u64,
 
     /// How to print the figures
     #[arg(long, value_enum, default_value_t)]
@@ -69,9 +59,9 @@ pub fn run(args: &Args) -> Result {
         true => args.network.modelled_trace(name, &machine),
         false => read_trace(name, args.in_place, None),
     })?;
-    let mut conditions = Conditions::new(Limits { evaluations: args.evaluations }, None);
-    conditions.allowed.swap = allowed(&args.allow).swap;
-    conditions.allowed.recompute = allowed(&args.allow).recompute;
+    let limits = Limits { evaluations: args.search.evaluations };
+    let allowed = Allowed { compress: false, ..args.search.allowed() };
+    let conditions = Conditions { allowed, ..Conditions::new(limits, None) };
     let on = (&machine, args.budget);
     show(&planning(&traces, &methods, on, &conditions, args.sweep, Bar::new)?, args.format)
 }

@@ -106,7 +106,7 @@ impl Node {
             found.map(|attribute| &attribute.value)
         };
         let field = |name: &str, own: &Scalar| match own {
-            Scalar::Other => attribute(name).cloned().unwrap_or_default(),
+            Scalar::Other(_) => attribute(name).cloned().unwrap_or_default(),
             own => own.clone(),
         };
         let tensors = |value: &Value, types: &Value| {
