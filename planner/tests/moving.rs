@@ -11,10 +11,12 @@ use planner::{
 use schema::{Bytes, OpKind, Phase, Plan, Role, TensorId, Trace};
 use simulator::Infeasible;
 
-/// In bytes.
-const MB: u64 = 1_000_000;
-/// A megabyte in so many nanoseconds.
-const LINK: u64 = 1_000_000_000;
+/// In bytes: whole steps of addresses.
+const MB: u64 = 1_024_000;
+/// In nanoseconds.
+const MS: u64 = 1_000_000;
+/// A megabyte in a millisecond.
+const LINK: u64 = 1000 * MB;
 
 /// Two layers with a parameter of 1 MB and a state of 3 MB; each op takes 1 ms.
 fn trained() -> Trace {
@@ -23,9 +25,8 @@ fn trained() -> Trace {
     let tensors = (of(Role::Parameter, MB).chain(of(Role::OptimizerState, 3 * MB)))
         .chain(of(Role::Activation, MB))
         .chain(of(Role::Gradient, MB));
-    let run = |name: &str, phase, lists: [&[u32]; 3]| {
-        op(name.into(), (OpKind::MatrixProduct, phase), MB, lists)
-    };
+    let run =
+        |name: &str, phase, lists: [&[u32]; 3]| op(name, (OpKind::MatrixProduct, phase), MS, lists);
     let update = |l: u32| {
         let reads = [parameters + l, states + l, gradients + l];
         let mut op = run("update", Phase::Update, [&reads, &[], &[gradients + l]]);
@@ -75,7 +76,7 @@ fn only_what_has_no_room_moves_and_only_where_it_has_none() {
     }
     // At worst, nothing but the gradients' ops runs beside a copy.
     let plan = tide(&problem(7)).expect("a plan");
-    assert!(plan.predicted.iteration.0 <= 6 * MB + 4 * 3 * MB, "{}", plan.predicted.iteration);
+    assert!(plan.predicted.iteration.0 <= 6 * MS + 4 * 3 * MS, "{}", plan.predicted.iteration);
 }
 
 /// Both updates read and change 8 MB, of which 5 MB may be there before and after.
@@ -85,7 +86,7 @@ fn the_bound_counts_what_comes_in_and_goes_out() {
     let problem = Problem::new(&trace, &machine, Bytes(5 * MB));
     let Bound::Time(least) = moving_bound(&problem) else { panic!("there is a plan") };
     // At 4 ms a megabyte, 3 MB go out, but for rounding.
-    assert!(least.0 >= 4 * MB + 12 * MB - 10, "{least}");
+    assert!(least.0 >= 4 * MS + 12 * MS - 10, "{least}");
     assert!(tide(&problem).expect("a plan").predicted.iteration >= least);
 }
 

@@ -184,6 +184,8 @@ fn updates_may_follow_their_gradients() {
     let options = |update_in_backward| NetworkOptions {
         optimizer: Some(Optimizer::Adam),
         update_in_backward,
+        // So that parameters are most of its memory.
+        sequence: Some(16),
         ..batch(1)
     };
     let [last, early] = [false, true].map(|early| trace("gpt2", &options(early)));
