@@ -56,6 +56,10 @@ pub struct NetworkArgs {
     #[arg(long, conflicts_with = "accumulate")]
     pub update_in_backward: bool,
 
+    /// ONNX: puts batch norms back that were folded into convolutions for inference
+    #[arg(long)]
+    pub training_batch_norm: bool,
+
     /// Passes that the batch goes in, one after another, whose gradients are added up
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub accumulate: Option<u32>,
@@ -165,6 +169,7 @@ impl NetworkArgs {
             accumulate: self.accumulate.unwrap_or(defaults.accumulate),
             master_weights: !self.no_master_weights,
             update_in_backward: self.update_in_backward,
+            training_batch_norm: self.training_batch_norm,
             extents: Extents {
                 layers: self.layers,
                 hidden: self.hidden,

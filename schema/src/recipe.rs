@@ -67,6 +67,9 @@ pub struct NetworkOptions {
     /// backward ops, or all when all gradients are.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub update_in_backward: bool,
+    /// ONNX files: whether a batch norm that was folded into a convolution is put back behind it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub training_batch_norm: bool,
     /// Transformers: extents in place of the authors'.
     #[serde(skip_serializing_if = "Extents::are_the_authors")]
     pub extents: Extents,
@@ -133,6 +136,7 @@ impl Default for NetworkOptions {
             accumulate: 1,
             master_weights: true,
             update_in_backward: false,
+            training_batch_norm: false,
             extents: Extents::default(),
             lora: None,
         }
