@@ -52,6 +52,11 @@ pub struct NetworkArgs {
     #[arg(long)]
     pub no_master_weights: bool,
 
+    /// Each layer's parameters are updated as soon as their gradients are there, so that no gradient
+    /// outlives its layer's backward ops
+    #[arg(long, conflicts_with = "accumulate")]
+    pub update_in_backward: bool,
+
     /// ONNX: puts batch norms back that were folded into convolutions for inference
     #[arg(long)]
     pub training_batch_norm: bool,
@@ -174,6 +179,7 @@ impl NetworkArgs {
             progress: self.progress.unwrap_or(defaults.progress),
             accumulate: self.accumulate.unwrap_or(defaults.accumulate),
             master_weights: !self.no_master_weights,
+            update_in_backward: self.update_in_backward,
             training_batch_norm: self.training_batch_norm,
             extents: Extents {
                 layers: self.layers,

@@ -140,7 +140,8 @@ fn check_host(prepared: &Prepared, order: &Order) -> Result<(), Wrong> {
             _ => continue,
         };
         let is_copy = |id: usize| matches!(prepared.actions[id].does, Does::D2h { .. });
-        if fills_it && fills[host].iter().any(|by| is_copy(*by) == is_copy(id)) {
+        let is_filled = fills[host].iter().any(|by| is_copy(*by) == is_copy(id));
+        if fills_it && (is_filled || hosts[host].at_start) {
             let what = format!("host buffer {host} is filled already");
             return Err(Wrong::at(Rule::FilledOnce, id, what));
         }
@@ -159,13 +160,13 @@ fn check_host(prepared: &Prepared, order: &Order) -> Result<(), Wrong> {
         }
     }
     let ranges: Vec<_> = (0..hosts.len())
-        .filter(|id| !uses[*id].is_empty())
+        .filter(|id| !uses[*id].is_empty() || hosts[*id].at_start)
         .map(|id| (hosts[id].address, hosts[id].bytes.0, id))
         .collect();
     for_each_overlap(ranges, |a, b| {
         let is_given_up = |first: usize, second: usize| {
             let all = |by: &usize| uses[second].iter().all(|then| order.is_before(*by, *then));
-            uses[first].iter().all(all)
+            !hosts[first].at_end && !hosts[second].at_start && uses[first].iter().all(all)
         };
         match is_given_up(a, b) || is_given_up(b, a) {
             true => Ok(()),

@@ -140,9 +140,22 @@ impl<'p> Machine<'p> {
                 self.device.set(id, Content::Whole(value));
             }
         }
-        match at_start().find(|(id, _)| !self.device.is_intact(*id)) {
-            Some((id, _)) => {
-                let what = format!("buffers[{id}] and another begin filled at one address");
+        let hosts = &self.prepared.plan.host_buffers;
+        let there = || hosts.iter().enumerate().filter(|(_, host)| host.at_start);
+        for (id, host) in there() {
+            self.host.begin(id);
+            let tensor = host.tensor.0;
+            let value = Value { tensor, version: 0, form: Form::Raw, is_lossy: false };
+            self.host.set(id, Content::Whole(value));
+        }
+        let on_device = at_start().find(|(id, _)| !self.device.is_intact(*id));
+        let on_host = there().find(|(id, _)| !self.host.is_intact(*id));
+        match on_device
+            .map(|(id, _)| ("buffers", id))
+            .or(on_host.map(|(id, _)| ("host_buffers", id)))
+        {
+            Some((list, id)) => {
+                let what = format!("{list}[{id}] and another begin filled at one address");
                 Err(Wrong::of(Rule::Overwritten, what))
             }
             None => Ok(()),
@@ -404,18 +417,24 @@ impl<'p> Machine<'p> {
 
     /// What must be there at the end is, in its last version.
     fn finish(&self) -> Result<(), Wrong> {
-        for (id, buffer) in self.prepared.plan.buffers.iter().enumerate() {
-            let Some(tensor) = buffer.tensor.filter(|_| buffer.at_end) else { continue };
+        let plan = self.prepared.plan;
+        let on_device = plan.buffers.iter().enumerate().filter(|(_, buffer)| buffer.at_end);
+        let on_device = on_device
+            .filter_map(|(id, buffer)| Some((buffer.tensor?, "buffers", &self.device, id)));
+        let on_host = plan.host_buffers.iter().enumerate().filter(|(_, host)| host.at_end);
+        let on_host = on_host.map(|(id, host)| (host.tensor, "host_buffers", &self.host, id));
+        for (tensor, list, memory, id) in on_device.chain(on_host) {
             let storage = &self.prepared.wanted.tensors[tensor.index()];
-            let is_good = match self.device.content(id) {
+            let is_good = match memory.content(id) {
                 Content::Whole(value) => {
                     value.version == storage.last_version
                         && !(storage.is_constant && value.is_lossy)
+                        && (list == "buffers" || value.form == Form::Raw)
                 }
                 _ => false,
             };
-            if !is_good || !self.device.is_intact(id) {
-                let what = format!("buffers[{id}] does not have what {tensor} is at the end");
+            if !is_good || !memory.is_intact(id) {
+                let what = format!("{list}[{id}] does not have what {tensor} is at the end");
                 return Err(Wrong::of(Rule::End, what));
             }
         }

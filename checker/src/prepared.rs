@@ -124,6 +124,7 @@ impl<'p> Prepared<'p> {
         }
         prepared.check_ops()?;
         prepared.check_outliving()?;
+        prepared.check_homes()?;
         prepared.check_held()?;
         Ok(prepared)
     }
@@ -247,6 +248,9 @@ impl<'p> Prepared<'p> {
                 has_one[tensor.index()] = true;
             }
         }
+        for host in self.plan.host_buffers.iter().filter(|host| host.at_end) {
+            has_one[host.tensor.index()] |= host.compressed.is_none();
+        }
         let lost = (self.wanted.tensors.iter().zip(&has_one))
             .position(|(tensor, has_one)| tensor.outlives && !has_one);
         match lost {
@@ -255,6 +259,27 @@ impl<'p> Prepared<'p> {
             }
             None => Ok(()),
         }
+    }
+
+    /// What an iteration leaves on the host is what the next begins with there.
+    fn check_homes(&self) -> Result<(), Wrong> {
+        let hosts = &self.plan.host_buffers;
+        let is_at = |address: u64, bytes: u64, tensor: TensorId, end: bool| {
+            hosts.iter().any(|host| {
+                let stays = if end { host.at_end } else { host.at_start };
+                let is_same = host.address == address || bytes == 0;
+                stays && is_same && host.tensor == tensor && host.compressed.is_none()
+            })
+        };
+        for host in hosts.iter().filter(|host| host.at_start || host.at_end) {
+            let there = |end| is_at(host.address, host.bytes.0, host.tensor, end);
+            let is_constant = self.wanted.tensors[host.tensor.index()].is_constant;
+            if !(is_constant && there(false) && there(true)) {
+                let what = format!("{} does not begin where it ends on the host", host.tensor);
+                return Err(Wrong::of(Rule::End, what));
+            }
+        }
+        Ok(())
     }
 
     /// What is held has one buffer from when it is there until it is read for the last time, or to

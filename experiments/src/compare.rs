@@ -4,9 +4,11 @@ use std::time::Instant;
 
 use networks::suggest::instead;
 use planner::methods::{self, Method};
-use planner::{Monitor, NoMonitor, PlanError, Problem, ProvenPlan, least_budget, tightened};
-use reports::{Comparison, MethodResult, Status};
-use schema::{Bytes, Choice, Document, InCore, Nanos, Plan, Reference, Task, Trace};
+use planner::{
+    Monitor, NoMonitor, PlanError, Problem, ProvenPlan, least_budget, moving_bound, tightened,
+};
+use reports::{Comparison, MethodResult, Moved, Status};
+use schema::{Bytes, Choice, Document, InCore, Nanos, Plan, Reference, Role, Task, Trace};
 use simulator::{Infeasible, predict};
 
 use crate::{Error, Inputs, Result, Scatter};
@@ -82,7 +84,7 @@ pub fn found_by(
     let plan = plan();
     let seconds = begin.elapsed().as_secs_f64();
     let mut row = match &plan {
-        Ok(plan) => row_of(plan, in_core),
+        Ok(plan) => MethodResult { moved: moved(plan, problem.trace), ..row_of(plan, in_core) },
         Err(PlanError::Interrupted) => return Err(Error::Interrupted("interrupted")),
         Err(error @ PlanError::Unproven { .. }) => return Err(error.clone().into()),
         Err(error) => {
@@ -144,8 +146,28 @@ fn row_of(plan: &Plan, in_core: &InCore) -> MethodResult {
         recompute: Some(recompute),
         codec: Some(codec),
         stall: Some(predict(plan, None).compute_idle()),
+        moved: None,
         jitter: None,
     }
+}
+
+/// What a plan copies by kind, where part of what outlives the iteration is on the host between
+/// iterations.
+fn moved(plan: &Plan, trace: &Trace) -> Option<Moved> {
+    plan.host_buffers.iter().find(|host| host.at_start)?;
+    let mut moved = Moved { host: plan.predicted.host_arena, ..Moved::default() };
+    for action in &plan.actions {
+        let (Task::D2h(tensor) | Task::H2d(tensor)) = action.task else { continue };
+        let kind = match trace.tensors[tensor.index()].role {
+            Role::Parameter => &mut moved.parameters,
+            Role::Gradient => &mut moved.gradients,
+            Role::OptimizerState => &mut moved.state,
+            Role::Activation | Role::Input | Role::Workspace => &mut moved.activations,
+        };
+        let way = if matches!(action.task, Task::D2h(_)) { &mut kind.d2h } else { &mut kind.h2d };
+        *way += plan.moved_bytes(action);
+    }
+    Some(moved)
 }
 
 /// What methods make of a problem of these inputs, one after the other and all held against the bound.
@@ -185,6 +207,9 @@ pub fn comparison(
     mut methods: Vec<MethodResult>,
 ) -> Comparison {
     let Problem { trace, machine, budget, .. } = *problem;
+    // Where a plan moves what others have on the device all the time, no bound is for those alone.
+    let moves = methods.iter().any(|row| row.moved.is_some());
+    let bound = if moves { moving_bound(problem).time() } else { bound };
     methods.iter_mut().for_each(|row| over_bound(row, bound));
     Comparison {
         trace: Reference { name: trace.title(), digest: trace.digest() },

@@ -106,6 +106,9 @@ pub fn description(recipe: &Recipe, machine: &Machine) -> Result<String> {
     parts.push(format!("{}{with}", dtype.name()));
     parts.push(match network.optimizer() {
         Optimizer::None => "no optimizer".into(),
+        optimizer if options.update_in_backward => {
+            format!("{} in the backward phase", optimizer.name())
+        }
         optimizer => optimizer.name().into(),
     });
     let given =

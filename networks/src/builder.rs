@@ -40,6 +40,11 @@ impl Builder {
             let why = "divides the batch into equal passes, at most 1024: choose a divisor";
             return wrong("accumulate", why);
         }
+        if options.update_in_backward && passes > 1 {
+            let why = "cannot be where a batch goes in several passes, whose gradients are added up \
+                       first: leave one of the two";
+            return wrong("update-in-backward", why);
+        }
         if !(0.0..=1.0).contains(&options.progress) {
             return wrong("progress", "is a share of the training from 0 to 1");
         }

@@ -110,10 +110,17 @@ impl<'a> Lowering<'a> {
         for id in 0..layers.len() {
             self.forward(id);
         }
+        let first = self.first_layers();
+        let early = self.network.options.update_in_backward;
         for id in (0..layers.len()).rev() {
             self.backward(id);
+            if early {
+                self.update(id, &first);
+            }
         }
-        self.update();
+        for id in 0..if early { 0 } else { layers.len() } {
+            self.update(id, &first);
+        }
         let narrow = !self.by.uniform && self.network.dtype == Dtype::Bf16;
         let tape = place::place(self);
         if narrow { tape.in_bf16() } else { tape }

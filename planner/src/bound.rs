@@ -26,7 +26,7 @@ use simulator::{CodecLane, Gap, GapId};
 
 use crate::cut::Cuts;
 use crate::kept_load::certain_load;
-use crate::{Monitor, Problem, Progress};
+use crate::{Monitor, Problem, Progress, moving};
 
 /// Bounds are computed at this many ops, those with the most bytes too many. Any choice of ops
 /// gives a bound.
@@ -56,9 +56,24 @@ impl Bound {
     }
 }
 
-/// The bound for a problem: for its budget, its link, and what is allowed. The larger of the above
-/// and of what cuts (`cut`, with the proof) say.
+/// The bound for a problem: for its budget, its link, and what is allowed. Where what outlives the
+/// iteration may begin and end it on the device, that is where it does in all plans that this is for;
+/// where there is no room for that, in none.
 pub fn bound(problem: &Problem) -> Bound {
+    or_moving(problem, resident(problem))
+}
+
+/// The bound for plans in which what outlives the iteration moves, where there are no others.
+fn or_moving(problem: &Problem, resident: Bound) -> Bound {
+    match resident {
+        Bound::Infeasible { .. } if problem.allowed.swap => moving::bound::bound(problem),
+        resident => resident,
+    }
+}
+
+/// The bound for plans in which what outlives the iteration begins and ends it on the device: the larger
+/// of the above and of what cuts (`cut`, with the proof) say.
+pub(crate) fn resident(problem: &Problem) -> Bound {
     match problem.cuts().0 {
         Cuts::Needs(needed, op) => Bound::Infeasible { needed, op },
         Cuts::Extra(extra) => match by_bytes(problem) {
@@ -77,12 +92,12 @@ pub fn tightened(problem: &Problem, monitor: &dyn Monitor) -> Bound {
 
 /// The same, as long as it may go on, which is told how far it is.
 pub(crate) fn tightened_while(problem: &Problem, proceed: &dyn Fn(u64, u64) -> bool) -> Bound {
-    match bound(problem) {
+    match resident(problem) {
         Bound::Time(time) => {
             let more = problem.trace.total_time() + Nanos(problem.more_places(proceed));
             Bound::Time(time.max(more))
         }
-        infeasible => infeasible,
+        infeasible => or_moving(problem, infeasible),
     }
 }
 
@@ -180,7 +195,7 @@ fn over_link(problem: &Problem, excess: &Excess, (open, bytes): (usize, u64), ex
     (out.min(back) * (1.0 + 1e-9) + slack * fastest(&link.d2h) / 1e9).min(swappable as f64)
 }
 
-fn fastest(bandwidth: &schema::Bandwidth) -> f64 {
+pub(crate) fn fastest(bandwidth: &schema::Bandwidth) -> f64 {
     let speeds = bandwidth.pinned.iter().map(|point| point.bytes_per_sec.0);
     speeds.max().unwrap_or(1) as f64
 }
@@ -258,7 +273,7 @@ fn rerun_gaps<'a>(
     })
 }
 
-fn time_again(problem: &Problem, op: OpId) -> u64 {
+pub(crate) fn time_again(problem: &Problem, op: OpId) -> u64 {
     let op = &problem.trace.ops[op.index()];
     op.recompute.unwrap_or(op.duration).0
 }
@@ -327,7 +342,7 @@ impl Ways {
 }
 
 /// Runs of ops or codecs, the cheapest per byte first.
-struct Runs {
+pub(crate) struct Runs {
     /// Time and bytes of each.
     runs: Vec<(u64, u64)>,
     /// Time and bytes of all before each, and of all.
@@ -335,7 +350,7 @@ struct Runs {
 }
 
 impl Runs {
-    fn new(mut runs: Vec<(u64, u64)>) -> Self {
+    pub fn new(mut runs: Vec<(u64, u64)>) -> Self {
         runs.sort_by(by_time_per_byte);
         let mut before = vec![(0, 0)];
         before.extend(runs.iter().scan((0u64, 0u64), |sum, (time, bytes)| {
@@ -346,7 +361,7 @@ impl Runs {
     }
 
     /// Bytes that running them for `time` brings back, a last run in part.
-    fn brought_back(&self, time: u64) -> f64 {
+    pub fn brought_back(&self, time: u64) -> f64 {
         let whole = self.before.partition_point(|(before, _)| *before <= time) - 1;
         let (before, result) = self.before[whole];
         let part = self

@@ -96,12 +96,13 @@ pub(crate) enum Cuts {
 /// Bytes that an op, or else the end of the iteration, has on the device at once, whatever the
 /// plan, random states included; and which. No smaller budget can do.
 pub fn least_budget(problem: &Problem) -> (Bytes, OpId) {
-    let (needed, op) = needed(problem);
+    let (needed, op) = needed_at_least(problem, problem.allowed.swap);
     (needed + problem.trace.random_bytes(), op)
 }
 
-/// The same without random states, as a problem's budget is.
-fn needed(problem: &Problem) -> (Bytes, OpId) {
+/// The same without random states, as a problem's budget is. What outlives the iteration and no op
+/// makes may end it on the host, where it may move.
+pub(crate) fn needed_at_least(problem: &Problem, moves: bool) -> (Bytes, OpId) {
     let trace = problem.trace;
     let ops = trace.ops.len();
     let bytes = |tensor: usize| trace.tensors[tensor].bytes.0;
@@ -113,8 +114,13 @@ fn needed(problem: &Problem) -> (Bytes, OpId) {
         .map(|t| stays && problem.model.producer(t).is_none() && !problem.model.is_held(t))
         .collect();
     let all: u64 = (0..trace.tensors.len()).filter(|t| constants[*t]).map(bytes).sum();
-    let outlives = |tensor: &usize| problem.model.last_use(TensorId::from_index(*tensor)).is_none();
-    let end: u64 = (0..trace.tensors.len()).filter(outlives).map(bytes).sum();
+    let ends_there = |tensor: &usize| {
+        let id = TensorId::from_index(*tensor);
+        let may_be_away =
+            moves && problem.model.producer(id).is_none() && !problem.model.is_held(id);
+        problem.model.last_use(id).is_none() && !may_be_away
+    };
+    let end: u64 = (0..trace.tensors.len()).filter(ends_there).map(bytes).sum();
     let mut most = (end, ops.saturating_sub(1));
     for (index, op) in trace.ops.iter().enumerate() {
         let used = op.reads.iter().map(|tensor| tensor.index()).filter(|t| constants[*t]);
@@ -128,7 +134,7 @@ fn needed(problem: &Problem) -> (Bytes, OpId) {
 
 /// The best bound of a few places, and the place.
 pub(crate) fn cuts(problem: &Problem) -> (Cuts, usize) {
-    let (needed, op) = needed(problem);
+    let (needed, op) = needed_at_least(problem, false);
     if needed > problem.budget {
         return (Cuts::Needs(needed, op), op.index());
     }

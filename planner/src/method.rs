@@ -52,6 +52,12 @@ pub trait Method: Sync {
         false
     }
 
+    /// Whether its plans may have what outlives the iteration on the host between iterations, where the
+    /// device has no room for all of it.
+    fn moves_state(&self) -> bool {
+        false
+    }
+
     /// Whether the batches that it trains with are powers of two.
     fn batches_are_powers_of_two(&self) -> bool {
         false

@@ -9,11 +9,11 @@
 use schema::{Nanos, Plan};
 use simulator::ProvenPlan;
 
-use crate::bound::tightened_while;
+use crate::bound::{Bound, resident, tightened_while};
 use crate::fit::{lower_where_it_fits, share};
 use crate::method::Method;
 use crate::monitor::Cancellation;
-use crate::{Decided, Monitor, PlanError, Problem, Result};
+use crate::{Decided, Monitor, PlanError, Problem, Result, moving};
 
 /// What the settings of a plan have where its search was told to stop before it was done.
 pub const INTERRUPTED: &str = "interrupted";
@@ -35,8 +35,8 @@ pub fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Re
     // What the plan is held against is found beside it.
     let (plan, _) = rayon::join(
         || match allowed == problem.allowed {
-            true => fastest(method, problem, monitor),
-            false => fastest(method, &problem.restricted_to(allowed), monitor),
+            true => fastest_or_moving(method, problem, monitor),
+            false => fastest_or_moving(method, &problem.restricted_to(allowed), monitor),
         },
         || tightened_while(problem, &|_, _| !monitor.cancelled()),
     );
@@ -54,9 +54,33 @@ pub fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Re
 /// The plan of a problem with what the problem says of it, proven.
 pub(crate) fn proven(mut plan: Plan, problem: &Problem) -> Result<ProvenPlan> {
     plan.settings.extend(problem.settings.clone());
-    plan.predicted.bound = tightened_while(problem, &|_, _| true).time();
+    let moves = plan.host_buffers.iter().any(|host| host.at_start);
+    let bound = match moves {
+        true => moving::bound::bound(problem),
+        false => tightened_while(problem, &|_, _| true),
+    };
+    plan.predicted.bound = bound.time();
     let method = plan.method.clone();
     ProvenPlan::check(plan, problem.trace).map_err(|cause| PlanError::Unproven { method, cause })
+}
+
+/// The method's plan; where there is none because memory does not suffice, the one in which what outlives
+/// the iteration moves, if the method may do that.
+fn fastest_or_moving(
+    method: &dyn Method,
+    problem: &Problem,
+    monitor: &dyn Monitor,
+) -> Result<Plan> {
+    let may_move = method.moves_state() && problem.allowed.swap;
+    if may_move && matches!(resident(problem), Bound::Infeasible { .. }) {
+        return moving::plan(method, problem, monitor);
+    }
+    match fastest(method, problem, monitor) {
+        Err(error) if may_move && error.short_by().is_some() => {
+            moving::plan(method, problem, monitor).map_err(|_| error)
+        }
+        plan => plan,
+    }
 }
 
 /// The method's own plan, or that of a method that it includes, whichever is faster.

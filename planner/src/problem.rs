@@ -106,6 +106,14 @@ impl<'a> Problem<'a> {
         }
     }
 
+    /// The problem in which these tensors, which no op makes and the caller does not hold, begin and end
+    /// the iteration on the host.
+    pub fn with_homes(mut self, homes: &[TensorId]) -> Self {
+        self.model = Model::with_homes(self.trace, homes);
+        self.feature_maps = feature_maps(self.trace, &self.model);
+        self.restricted_to(self.allowed)
+    }
+
     /// The problem with as much pinned host memory.
     pub fn with_host_budget(self, host_budget: Bytes) -> Self {
         Self { host_budget, ..self }

@@ -152,6 +152,11 @@ fn mutants_of_random_plans_are_refused_or_as_good() {
             let count = 4 * setting("TIDEGATE_MUTANTS", 20);
             all.add(mutants(&plan, &trace, count, &mut random, &name));
         }
+        if let Ok(Some((plan, trace, _))) = random::moving_plan(&mut Random::new(seed)) {
+            let name = format!("seed {seed}, state that moves");
+            let count = 4 * setting("TIDEGATE_MUTANTS", 20);
+            all.add(mutants(&plan, &trace, count, &mut random, &name));
+        }
         all
     };
     let tallies: Vec<Tally> = seeds.into_par_iter().map(mutants_of).collect();

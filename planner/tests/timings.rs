@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use checker::{Fallback, Prepared, Wanted};
 use common::random::{self, Random};
 use common::{for_each_case, judge};
-use schema::{Bytes, Task};
-use simulator::{ProvenPlan, check_contract, prove};
+use schema::{Bytes, Plan, Task, Trace};
+use simulator::{Outcome, ProvenPlan, check_contract, prove};
 
 #[test]
 fn every_plan_is_safe_under_every_timing() {
@@ -20,30 +20,48 @@ fn every_plan_is_safe_under_every_timing() {
         let Some((plan, trace, outcome)) = random::plan(random)? else { return Ok(()) };
         *planned += 1;
         *codec_lanes += u64::from(plan.codec_lane);
-        let plan = ProvenPlan::check(plan, &trace).map_err(|e| e.to_string())?;
-        let wanted = Wanted::of(&trace);
-        let prepared = Prepared::new(&plan, &wanted).map_err(|e| e.to_string())?;
-        judge::run(&prepared, 3, Fallback::Drawn, random).map_err(|e| e.to_string())?;
-        let predicted = &plan.predicted;
-        if predicted.peak > outcome.peak && !plan.codec_lane {
-            let (plan, evaluated) = (predicted.peak, outcome.peak);
-            return Err(format!("the plan's peak is {plan}, its evaluation said {evaluated}"));
-        }
-        let is_codec = |task| matches!(task, Task::Compress(_) | Task::Decompress(_));
-        let codecs = plan.actions.iter().filter(|action| is_codec(action.task));
-        let codec_time: u64 = codecs.map(|action| action.duration.0).sum();
-        if codec_time != outcome.codec.0 {
-            return Err(format!("codecs take {codec_time}, evaluated {}", outcome.codec));
-        }
-        // Where lanes do not disturb each other, the plan keeps what the evaluation promised.
-        let speeds =
-            [plan.both_directions_permille, plan.beside_codec_permille, plan.beside_copy_permille];
-        if speeds == [1000; 3] && predicted.iteration > outcome.iteration {
-            let (plan, evaluated) = (predicted.iteration, outcome.iteration);
-            return Err(format!("the plan takes {plan}, its evaluation said {evaluated}"));
-        }
-        Ok(())
+        check(plan, &trace, outcome, random)
     });
+}
+
+/// No reader finds what was changed since, and no change is lost, where what outlives the iteration
+/// begins and ends it on the host.
+#[test]
+fn state_that_moves_is_neither_stale_nor_lost_under_any_timing() {
+    for_each_case(10_000, [2_500, 500, 1_000], |random, [planned, written_back, back_again]| {
+        let Some((plan, trace, outcome)) = random::moving_plan(random)? else { return Ok(()) };
+        *planned += 1;
+        let homes = plan.host_buffers.iter().filter(|host| host.at_start || host.at_end);
+        *written_back += u64::from(homes.clone().any(|host| !host.at_start));
+        *back_again += u64::from(homes.clone().any(|host| host.at_start && host.at_end));
+        check(plan, &trace, outcome, random)
+    });
+}
+
+fn check(plan: Plan, trace: &Trace, outcome: Outcome, random: &mut Random) -> Result<(), String> {
+    let plan = ProvenPlan::check(plan, trace).map_err(|e| e.to_string())?;
+    let wanted = Wanted::of(trace);
+    let prepared = Prepared::new(&plan, &wanted).map_err(|e| e.to_string())?;
+    judge::run(&prepared, 3, Fallback::Drawn, random).map_err(|e| e.to_string())?;
+    let predicted = &plan.predicted;
+    if predicted.peak > outcome.peak && !plan.codec_lane {
+        let (plan, evaluated) = (predicted.peak, outcome.peak);
+        return Err(format!("the plan's peak is {plan}, its evaluation said {evaluated}"));
+    }
+    let is_codec = |task| matches!(task, Task::Compress(_) | Task::Decompress(_));
+    let codecs = plan.actions.iter().filter(|action| is_codec(action.task));
+    let codec_time: u64 = codecs.map(|action| action.duration.0).sum();
+    if codec_time != outcome.codec.0 {
+        return Err(format!("codecs take {codec_time}, evaluated {}", outcome.codec));
+    }
+    // Where lanes do not disturb each other, the plan keeps what the evaluation promised.
+    let speeds =
+        [plan.both_directions_permille, plan.beside_codec_permille, plan.beside_copy_permille];
+    if speeds == [1000; 3] && predicted.iteration > outcome.iteration {
+        let (plan, evaluated) = (predicted.iteration, outcome.iteration);
+        return Err(format!("the plan takes {plan}, its evaluation said {evaluated}"));
+    }
+    Ok(())
 }
 
 /// So none follows from the others: plans state the transitive reduction of what they need.

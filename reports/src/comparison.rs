@@ -102,9 +102,42 @@ pub struct MethodResult {
     /// Time for which the compute lane stood idle.
     #[serde(rename = "stall_ns")]
     pub stall: Option<Nanos>,
+    /// What goes over the link, by what it is to the training. Absent unless the plan has part of what
+    /// outlives the iteration on the host between iterations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved: Option<Moved>,
     /// What becomes of the iteration where times scatter. Absent unless it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
+}
+
+/// What a plan that moves state copies in each iteration, and what it keeps on the host.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Moved {
+    /// What forward ops make.
+    pub activations: Copied,
+    /// Weights.
+    pub parameters: Copied,
+    /// Gradients, of activations and of parameters.
+    pub gradients: Copied,
+    /// The optimizer's state, and 32-bit copies of weights of 16.
+    pub state: Copied,
+    /// End of the highest host buffer.
+    #[serde(rename = "host_arena_bytes")]
+    pub host: Bytes,
+}
+
+/// Bytes that are copied in each iteration.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Copied {
+    /// To the host.
+    #[serde(rename = "d2h_bytes")]
+    pub d2h: Bytes,
+    /// To the device.
+    #[serde(rename = "h2d_bytes")]
+    pub h2d: Bytes,
 }
 
 /// The time of the iteration over many replays with times that scatter.

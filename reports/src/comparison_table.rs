@@ -6,7 +6,7 @@ use schema::{Bytes, Nanos};
 
 use crate::comparison_advice::advice;
 use crate::text::{op_times, or_dash, percent_of};
-use crate::{Comparison, MethodResult, Status, columns};
+use crate::{Comparison, Copied, MethodResult, Moved, Status, columns};
 
 /// The comparison as a table for a terminal: what was compared, one line per method from fastest
 /// to slowest, those without a plan last with their reason, and a sentence on what to do. `wide`
@@ -29,6 +29,9 @@ pub fn table(comparison: &Comparison, wide: bool) -> String {
     }
     for method in methods.iter().filter(|m| m.status != Status::Ok) {
         text += &format!("{:<width$}  {}\n", method.method, failure(method));
+    }
+    for (method, moved) in methods.iter().filter_map(|m| Some((m, m.moved?))) {
+        text += &format!("{:<width$}  {}\n", method.method, moves(&moved));
     }
     if !comparison.methods.is_empty() {
         text.push('\n');
@@ -136,6 +139,23 @@ impl Columns {
         cells.push(or_dash(m.plan_seconds.map(|seconds| format!("{seconds:.3} s"))));
         cells
     }
+}
+
+/// What goes over the link, by kind, where that is anything.
+fn moves(moved: &Moved) -> String {
+    let kinds = [
+        ("state", moved.state),
+        ("parameters", moved.parameters),
+        ("gradients", moved.gradients),
+        ("activations", moved.activations),
+    ];
+    let kinds = kinds.into_iter().filter(|(_, copied)| *copied != Copied::default());
+    let kinds: Vec<String> = kinds
+        .map(|(name, Copied { d2h, h2d })| {
+            format!("{name} {}/{}", gigabytes(Some(d2h)), gigabytes(Some(h2d)))
+        })
+        .collect();
+    format!("out/in GB: {}; {} of host memory", kinds.join(", "), moved.host)
 }
 
 fn failure(method: &MethodResult) -> String {

@@ -28,7 +28,9 @@ mod examples;
 pub use breakdown::breakdown;
 pub use checked::Checked;
 pub use columns::columns;
-pub use comparison::{Comparison, Jitter, MethodResult, Status, Sufficient, json_schema};
+pub use comparison::{
+    Comparison, Copied, Jitter, MethodResult, Moved, Status, Sufficient, json_schema,
+};
 pub use comparison_table::table;
 pub use differences::{Cause, Difference, differences, task_name};
 pub use explanation::{Certainty, Changes, DeviceMemory, Explanation, Part, Peak, Remedy};

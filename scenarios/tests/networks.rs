@@ -178,6 +178,46 @@ fn optimizers_keep_what_they_are_known_to_keep() {
     }
 }
 
+/// What is updated at once, and when; a table that two layers share waits for both.
+#[test]
+fn updates_may_follow_their_gradients() {
+    let options = |update_in_backward| NetworkOptions {
+        optimizer: Some(Optimizer::Adam),
+        update_in_backward,
+        // So that parameters are most of its memory.
+        sequence: Some(16),
+        ..batch(1)
+    };
+    let [last, early] = [false, true].map(|early| trace("gpt2", &options(early)));
+    let updates = |trace: &Trace| {
+        let mut names: Vec<String> = (trace.ops.iter())
+            .filter(|op| op.phase == Phase::Update)
+            .map(|op| format!("{} {} {:?}", op.name, op.duration, op.bytes_moved))
+            .collect();
+        names.sort_unstable();
+        names
+    };
+    assert_eq!(updates(&last), updates(&early));
+    assert_eq!(last.ops.len(), early.ops.len());
+    let place = |name: &str| early.ops.iter().position(|op| op.name == name).expect("an op");
+    assert_eq!(place("wte_update"), early.ops.len() - 1);
+    let first = early.ops.iter().position(|op| op.phase == Phase::Update).expect("an update");
+    assert!(early.ops[first..].iter().any(|op| op.phase == Phase::Backward));
+    // Each changes what it reads and no op makes, and frees its gradients.
+    for trace in [&last, &early] {
+        for op in trace.ops.iter().filter(|op| op.phase == Phase::Update) {
+            let role = |id: &schema::TensorId| trace.tensors[id.index()].role;
+            let gradients: Vec<_> = op.reads.iter().filter(|t| role(t) == Role::Gradient).collect();
+            assert!(!gradients.is_empty() && gradients.iter().all(|t| op.frees.contains(t)));
+            assert!(!op.rerunnable && op.reads.iter().any(|t| role(t) == Role::OptimizerState));
+        }
+    }
+    assert!(peak(&early) < peak(&last), "{} and {}", peak(&early), peak(&last));
+    let both = NetworkOptions { accumulate: 2, ..NetworkOptions { batch: 2, ..options(true) } };
+    let error = networks::network("gpt2", &both).expect_err("gradients are added up").to_string();
+    assert!(error.contains("update-in-backward"), "{error}");
+}
+
 #[test]
 fn a_batch_in_passes_needs_less_and_computes_as_much() {
     let options = |accumulate| NetworkOptions { accumulate, ..batch(64) };

@@ -18,6 +18,11 @@ use crate::{
 /// that reads, writes or holds it. Nothing else frees memory, and nothing is decided while the
 /// plan runs.
 ///
+/// What outlives the iteration and no op makes (a parameter, the optimizer's state) begins and ends it
+/// on the device, or at one place of the host arena: a host buffer has it at the start, and that buffer,
+/// or another at the same address that was filled after the tensor changed for the last time, has it at
+/// the end.
+///
 /// Lanes and `after` alone decide what a plan computes. An op that changes a tensor in place
 /// ([`crate::Op::rerunnable`]) changes the one buffer that it reads; buffers, host buffers and
 /// compressed forms that were made before keep the version that they were made from, and copies and
@@ -202,6 +207,12 @@ pub struct HostBuffer {
     /// shrink to this size is kept in memory of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compressed: Option<CodecId>,
+    /// The tensor is there before the iteration begins; no action fills the buffer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_start: bool,
+    /// The tensor must be there when the iteration ends.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_end: bool,
 }
 
 /// One action on one lane.

@@ -63,6 +63,10 @@ pub struct NetworkOptions {
     /// 32 bits. If not, both have 16.
     #[serde(skip_serializing_if = "is_true")]
     pub master_weights: bool,
+    /// Whether each layer's parameters are updated as soon as their gradients are there, between the layers'
+    /// backward ops, or all when all gradients are.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub update_in_backward: bool,
     /// ONNX files: whether a batch norm that was folded into a convolution is put back behind it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub training_batch_norm: bool,
@@ -131,6 +135,7 @@ impl Default for NetworkOptions {
             progress: 0.0,
             accumulate: 1,
             master_weights: true,
+            update_in_backward: false,
             training_batch_norm: false,
             extents: Extents::default(),
             lora: None,

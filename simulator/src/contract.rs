@@ -11,7 +11,8 @@ mod forms;
 mod versions;
 
 use schema::{
-    Action, ActionId, Buffer, BufferId, Bytes, Digest, Document, OpId, Plan, Task, TensorId, Trace,
+    Action, ActionId, Buffer, BufferId, Bytes, Digest, Document, HostBufferId, OpId, Plan, Task,
+    TensorId, Trace,
 };
 
 use crate::Model;
@@ -72,6 +73,9 @@ pub enum ContractError {
         /// How often it should have been.
         last: u32,
     },
+    /// A host buffer that is no place for a tensor between iterations.
+    #[error("{buffer} {why}")]
+    Home { buffer: HostBufferId, why: &'static str },
     /// Two buffers that hold one tensor between iterations.
     #[error("{first} and {second} both hold {tensor} when the iteration {when}")]
     TwoHolders {
@@ -142,7 +146,9 @@ pub fn check_contract(plan: &Plan, trace: &Trace) -> Result<(), ContractError> {
         return Err(ContractError::NotRun { op: next });
     }
     let kept = plan.buffers.iter().enumerate().filter(|(_, buffer)| buffer.at_end);
-    kept.map(|(index, _)| BufferId::from_index(index)).try_for_each(|b| versions.check_end(b))
+    kept.map(|(index, _)| BufferId::from_index(index)).try_for_each(|b| versions.check_end(b))?;
+    let kept = plan.host_buffers.iter().enumerate().filter(|(_, buffer)| buffer.at_end);
+    kept.map(|(index, _)| HostBufferId::from_index(index)).try_for_each(|b| versions.check_home(b))
 }
 
 struct Contract<'a> {

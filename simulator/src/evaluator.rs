@@ -12,7 +12,7 @@ use crate::policy::Policy;
 use crate::sequence::{Sequence, StepError};
 use crate::timing::{CopyTimes, Timing};
 use crate::{
-    CodecLane, Codecs, Model, NO_OP, OffloadStart, Packing, Position, Residency, Treatment,
+    CodecLane, Codecs, Home, Model, NO_OP, OffloadStart, Packing, Position, Residency, Treatment,
 };
 
 /// Why decisions cannot be carried out under the budget.
@@ -98,6 +98,8 @@ pub struct RecordedCopy {
     pub codec: Option<u8>,
     /// The codec by which the host keeps it smaller, where it is the tensor itself that is copied.
     pub there: Option<u8>,
+    /// Where the tensor has its home on the host: this goes there, or is there from the start.
+    pub home: Option<Home>,
     /// The position of the compute lane after whose use it leaves, or before whose use it is back.
     pub position: u32,
     /// The run that must have ended because the policy wants it so, where it does.
@@ -125,7 +127,7 @@ pub struct Record {
     pub codec_gates: Vec<(u32, u32)>,
     /// Copies that a run awaits because the policy wants it so: (position, swap out or back).
     pub awaited: Vec<Awaited>,
-    /// Copies out in their order.
+    /// Copies out in their order, after what is on the host from the start, which nothing copies.
     pub outs: Vec<RecordedCopy>,
     /// Copies in in their order.
     pub backs: Vec<RecordedCopy>,

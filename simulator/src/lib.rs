@@ -48,7 +48,7 @@ pub use evaluator::{Awaited, Evaluator, Infeasible, Outcome, Record, RecordedCop
 pub use figures::{Misstated, check_figures, figures};
 pub use in_core::in_core;
 pub use model::{Gap, GapId, Model, NO_OP};
-pub use parts::{Materialised, Packing, Position, Residency, Treatment, Work};
+pub use parts::{Home, Materialised, Packing, Position, Residency, Treatment, Work};
 pub use policy::{OffloadStart, Policy, PrefetchGate};
 pub use profile::Profile;
 pub use program::Program;

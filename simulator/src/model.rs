@@ -58,6 +58,13 @@ pub struct Model {
     /// Tensors whose last use an op is.
     pub(crate) dies_after: Lists,
     pub(crate) outliving: Vec<u32>,
+    /// Tensors that begin and end the iteration on the host.
+    pub(crate) homes: Vec<u32>,
+    at_home: Vec<bool>,
+    /// By tensor: the ops that change one of them in place, in order.
+    home_changes: Lists,
+    /// Of those, the ones that an op uses last.
+    pub(crate) goes_home_after: Lists,
     held: Vec<bool>,
     /// By op: bytes of what is held and there while it runs for the first time.
     held_bytes: Vec<u64>,
@@ -72,7 +79,14 @@ impl Model {
     /// The model of a well-formed trace, in which a tensor's memory can be given back after its
     /// last use.
     pub fn of(trace: &Trace) -> Self {
-        Self::with(trace, |op| op.reads.clone())
+        Self::with(trace, &[], |op| op.reads.clone())
+    }
+
+    /// The model in which these tensors, which no op makes and the caller does not hold, begin and end
+    /// the iteration on the host. They come in when they are used for the first time and go back after
+    /// the last, by a copy where they have changed; there are no gaps before and after.
+    pub fn with_homes(trace: &Trace, homes: &[TensorId]) -> Self {
+        Self::with(trace, homes, |op| op.reads.clone())
     }
 
     /// The model in which a tensor's memory is given back when the framework did so: the op that
@@ -80,7 +94,7 @@ impl Model {
     pub fn as_recorded(trace: &Trace) -> Self {
         let produced: std::collections::HashSet<TensorId> =
             trace.ops.iter().flat_map(|op| op.writes.iter().copied()).collect();
-        Self::with(trace, |op| {
+        Self::with(trace, &[], |op| {
             let held = (op.frees.iter()).filter(|t| {
                 produced.contains(t) && !op.reads.contains(t) && !op.writes.contains(t)
             });
@@ -88,7 +102,7 @@ impl Model {
         })
     }
 
-    fn with(trace: &Trace, uses_of: impl Fn(&Op) -> Vec<TensorId>) -> Self {
+    fn with(trace: &Trace, homes: &[TensorId], uses_of: impl Fn(&Op) -> Vec<TensorId>) -> Self {
         let uses: Vec<Vec<TensorId>> = trace.ops.iter().map(uses_of).collect();
         let ops = trace.ops.len();
         let mut producer = vec![NO_OP; trace.tensors.len()];
@@ -113,13 +127,28 @@ impl Model {
             in_place.push(op.in_place.iter().flat_map(|pair| [pair.input.0, pair.output.0]));
         }
         uses.iter().for_each(|uses| reads.push(uses.iter().map(|t| t.0)));
-        let last_use = last_uses(trace, &uses, &producer);
-        let mut dies_after = vec![Vec::new(); ops];
-        for (tensor, op) in last_use.iter().enumerate().filter(|(_, op)| **op < ops as u32) {
-            dies_after[*op as usize].push(tensor as u32);
+        let mut at_home = vec![false; trace.tensors.len()];
+        homes.iter().for_each(|tensor| at_home[tensor.index()] = true);
+        let last_use = last_uses(trace, &uses, &producer, &at_home);
+        let last_used_by = |at_home_too: bool| {
+            let mut by_op = vec![Vec::new(); ops];
+            for (tensor, op) in last_use.iter().enumerate().filter(|(_, op)| **op < ops as u32) {
+                if at_home[tensor] == at_home_too {
+                    by_op[*op as usize].push(tensor as u32);
+                }
+            }
+            let mut lists = Lists::default();
+            by_op.into_iter().for_each(|tensors| lists.push(tensors));
+            lists
+        };
+        let (dies, goes_home) = (last_used_by(false), last_used_by(true));
+        let mut changed_by = vec![Vec::new(); trace.tensors.len()];
+        for op in 0..if homes.is_empty() { 0 } else { ops } {
+            let changed = changes.get(op).iter().filter(|tensor| at_home[**tensor as usize]);
+            changed.for_each(|tensor| changed_by[*tensor as usize].push(op as u32));
         }
-        let mut dies = Lists::default();
-        dies_after.into_iter().for_each(|tensors| dies.push(tensors));
+        let mut home_changes = Lists::default();
+        changed_by.into_iter().for_each(|ops| home_changes.push(ops));
         let gaps = find_gaps(trace, &uses, &last_use);
         let mut gaps_end = vec![0; ops];
         gaps.iter().for_each(|gap| gaps_end[gap.after.index()] += 1);
@@ -149,6 +178,10 @@ impl Model {
             outliving: (0..last_use.len() as u32)
                 .filter(|tensor| last_use[*tensor as usize] == ops as u32)
                 .collect(),
+            homes: (0..at_home.len() as u32).filter(|tensor| at_home[*tensor as usize]).collect(),
+            at_home,
+            home_changes,
+            goes_home_after: goes_home,
             held: trace.tensors.iter().map(|tensor| tensor.held).collect(),
             held_bytes,
             total: trace.ops.iter().map(|op| op.duration.0).sum(),
@@ -180,6 +213,22 @@ impl Model {
     /// How many tensors the trace has.
     pub fn tensors(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// Whether a tensor begins and ends the iteration on the host.
+    pub fn is_at_home(&self, tensor: TensorId) -> bool {
+        self.at_home[tensor.index()]
+    }
+
+    /// Bytes of all that is on the device before the first op.
+    pub(crate) fn at_start(&self) -> u64 {
+        let constants = (0..self.bytes.len()).filter(|t| self.producer[*t] == NO_OP);
+        constants.filter(|t| !self.at_home[*t]).map(|t| self.bytes[t]).sum()
+    }
+
+    /// How often ops before this one change a tensor in place that has its home on the host.
+    pub(crate) fn version(&self, tensor: u32, before: u32) -> u32 {
+        self.home_changes.get(tensor as usize).partition_point(|op| *op < before) as u32
     }
 
     /// Whether an op makes a tensor, or may change it in place.
@@ -266,7 +315,12 @@ impl Model {
     }
 }
 
-fn last_uses(trace: &Trace, uses: &[Vec<TensorId>], producer: &[u32]) -> Vec<u32> {
+fn last_uses(
+    trace: &Trace,
+    uses: &[Vec<TensorId>],
+    producer: &[u32],
+    at_home: &[bool],
+) -> Vec<u32> {
     let end = trace.ops.len() as u32;
     let mut freed = vec![false; producer.len()];
     let mut last: Vec<u32> = producer.to_vec();
@@ -275,7 +329,7 @@ fn last_uses(trace: &Trace, uses: &[Vec<TensorId>], producer: &[u32]) -> Vec<u32
         op.frees.iter().for_each(|t| freed[t.index()] = true);
     }
     for (tensor, last) in last.iter_mut().enumerate() {
-        if producer[tensor] == NO_OP || !freed[tensor] {
+        if !at_home[tensor] && (producer[tensor] == NO_OP || !freed[tensor]) {
             *last = end;
         }
     }

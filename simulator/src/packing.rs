@@ -85,6 +85,7 @@ impl Sequence {
                 out_after: position,
                 made_there: true,
                 at_no_cost: false,
+                home: None,
             });
         }
         self.packings.push(Packing { tensor, codec, cost, position, swap });

@@ -138,6 +138,17 @@ pub(crate) struct Swap {
     /// ended.
     pub made_there: bool,
     pub at_no_cost: bool,
+    /// The tensor has its home on the host: that is where it goes.
+    pub home: Option<Home>,
+}
+
+/// What a swap of a tensor that has its home on the host is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Home {
+    /// Nothing is copied: the tensor is there before the iteration begins.
+    pub at_start: bool,
+    /// How often the tensor had changed when it was copied.
+    pub(crate) version: u32,
 }
 
 impl Swap {

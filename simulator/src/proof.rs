@@ -186,8 +186,13 @@ impl Space {
     }
 
     fn host(plan: &Plan) -> Self {
-        let buffers = plan.host_buffers.iter().map(|b| (b.address, b.address + b.bytes.0));
-        Self::new("host arena", "host buffer", plan.host_budget, buffers.collect(), plan)
+        let buffers = &plan.host_buffers;
+        let ranges = buffers.iter().map(|b| (b.address, b.address + b.bytes.0)).collect();
+        Self {
+            at_start: buffers.iter().map(|b| b.at_start).collect(),
+            at_end: buffers.iter().map(|b| b.at_end).collect(),
+            ..Self::new("host arena", "host buffer", plan.host_budget, ranges, plan)
+        }
     }
 
     fn new(

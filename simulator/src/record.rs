@@ -25,6 +25,7 @@ impl Timing {
             tensor: TensorId(sequence.swaps[swap as usize].tensor),
             codec: sequence.swaps[swap as usize].codec,
             there: sequence.swaps[swap as usize].there,
+            home: sequence.swaps[swap as usize].home,
             position,
             gate,
             span: span(at),

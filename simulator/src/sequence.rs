@@ -95,6 +95,8 @@ pub(crate) struct Sequence {
     pub early_codecs: bool,
     /// What has been copied out stays on the host.
     copies_stay: bool,
+    /// The op that is to run next for the first time.
+    due: u32,
     pub(crate) state: Vec<u32>,
     pub(crate) last_position: Vec<u32>,
     first_position: Vec<u32>,
@@ -131,6 +133,7 @@ impl Sequence {
             recording: false,
             early_codecs: false,
             copies_stay,
+            due: 0,
             state: vec![GONE; tensors],
             last_position: vec![0; tensors],
             first_position: vec![0; tensors],
@@ -221,6 +224,9 @@ impl Sequence {
         }
         for tensor in model.dies_after.get(op) {
             self.drop_tensor(model, *tensor);
+        }
+        for tensor in model.goes_home_after.get(op) {
+            self.go_home(model, *tensor);
         }
         // Codecs run when all else has left: the copies of compressed forms must not queue before
         // those of tensors whose memory the codecs may wait for.
@@ -318,6 +324,9 @@ impl Sequence {
             }
         }
         let position = self.push_position(op, if again { Work::Again } else { Work::Run });
+        if !again {
+            self.due = op + 1;
+        }
         for tensor in reads.get(op as usize) {
             let state = self.state[*tensor as usize];
             self.use_at(model, *tensor, position);

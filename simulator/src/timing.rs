@@ -201,12 +201,14 @@ impl Timing {
             None => State::new(self.speeds),
         };
         if kept == 0 {
-            self.state.live = (model.producer.iter().zip(&model.bytes))
-                .filter(|(producer, _)| **producer == NO_OP)
-                .map(|(_, bytes)| bytes)
-                .sum();
+            self.state.live = model.at_start();
             self.state.peak = self.state.live;
             self.state.reached = self.state.live;
+            // What begins on the host is there without a copy.
+            let homes = model.homes.len();
+            (self.state.outs_started, self.state.outs_ended) = (homes, homes);
+            self.state.host = sequence.swaps[..homes].iter().map(|swap| swap.host_bytes).sum();
+            self.state.host_peak = self.state.host;
         }
         self.load.reset(&sequence.load);
         self.fits_from = None;
@@ -412,8 +414,10 @@ impl Timing {
         let span = &mut self.backs[state.backs_ended];
         (span.end, span.end_event) = (state.now, state.event);
         let swap = sequence.returns[state.backs_ended].swap as usize;
-        if self.last_back[swap] as usize == state.backs_ended {
-            state.host -= sequence.swaps[swap].host_bytes;
+        // A home on the host is there to the end.
+        let of = &sequence.swaps[swap];
+        if of.home.is_none() && self.last_back[swap] as usize == state.backs_ended {
+            state.host -= of.host_bytes;
         }
         state.backs_ended += 1;
     }

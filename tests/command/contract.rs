@@ -80,6 +80,8 @@ impl Case {
             address: 0,
             bytes: Bytes(4096),
             compressed: None,
+            at_start: false,
+            at_end: false,
         }];
         let back = BufferId::from_index(plan.buffers.len());
         plan.buffers.push(Buffer {

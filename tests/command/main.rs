@@ -33,6 +33,7 @@ mod report;
 mod sandbox;
 mod scatter;
 mod shell;
+mod state;
 mod streams;
 mod study;
 mod table;

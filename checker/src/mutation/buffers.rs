@@ -134,8 +134,21 @@ pub(super) fn other_fidelity(s: &mut Subject) -> Option<()> {
     (old != new).then_some(())
 }
 
+/// Of every other plan with something on the host when an iteration begins, such a host buffer.
+fn home_with(s: &mut Subject, serves: impl Fn(&HostBuffer) -> bool) -> Option<usize> {
+    let moves = s.plan.host_buffers.iter().any(|host| host.at_start);
+    let count = s.plan.host_buffers.len();
+    (moves && s.random.one_in(2))
+        .then(|| s.one_of(count, |plan, i| serves(&plan.host_buffers[i])))
+        .flatten()
+}
+
 pub(super) fn flip_at_end(s: &mut Subject) -> Option<()> {
     let from = !s.random.one_in(3);
+    if let Some(host) = home_with(s, |host| host.at_end == from) {
+        s.plan.host_buffers[host].at_end = !from;
+        return Some(());
+    }
     let buffer = buffer_with(s, |b| b.at_end == from)?;
     s.plan.buffers[buffer].at_end = !from;
     Some(())
@@ -143,6 +156,10 @@ pub(super) fn flip_at_end(s: &mut Subject) -> Option<()> {
 
 pub(super) fn flip_at_start(s: &mut Subject) -> Option<()> {
     let from = !s.random.one_in(3);
+    if let Some(host) = home_with(s, |host| host.at_start == from) {
+        s.plan.host_buffers[host].at_start = !from;
+        return Some(());
+    }
     let buffer = buffer_with(s, |b| b.at_start == from)?;
     s.plan.buffers[buffer].at_start = !from;
     Some(())

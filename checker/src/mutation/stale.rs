@@ -100,6 +100,8 @@ fn way(
             address: end,
             bytes: host_bytes,
             compressed,
+            at_start: false,
+            at_end: false,
         });
         s.plan.host_budget = s.plan.host_budget.max(Bytes(end + host_bytes.0));
     }

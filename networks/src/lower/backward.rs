@@ -164,37 +164,48 @@ impl Lowering<'_> {
         sum
     }
 
-    /// What the optimizer does to each parameter that has a gradient, once.
-    pub(super) fn update(&mut self) {
+    /// The first layer that has each parameter: all gradients of it are there when that layer's backward
+    /// ops have run.
+    pub(super) fn first_layers(&self) -> Vec<usize> {
+        let mut first = vec![usize::MAX; self.network.parameters.len()];
+        for (id, layer) in self.network.layers.iter().enumerate().rev() {
+            layer.parameters.iter().for_each(|parameter| first[*parameter] = id);
+        }
+        first
+    }
+
+    /// What the optimizer does to each parameter that has a gradient, and that this layer is the first to
+    /// have.
+    pub(super) fn update(&mut self, id: usize, first: &[usize]) {
         let network = self.network;
         if network.optimizer == Optimizer::None {
             return;
         }
-        let mut updated = vec![false; network.parameters.len()];
-        for (id, layer) in network.layers.iter().enumerate() {
-            let (mut reads, mut count) = (Vec::new(), 0);
-            for &parameter in &layer.parameters {
-                let Some(value) = self.parameters[parameter] else { continue };
-                let gradients = std::mem::take(&mut self.gradients[value]);
-                if std::mem::replace(&mut updated[parameter], true) || gradients.is_empty() {
-                    continue;
-                }
-                let Parameter { name, elements } = &network.parameters[parameter];
-                let state = self.state(name, *elements);
-                if self.by.joint_updates {
-                    reads.extend(state.into_iter().chain([value]).chain(gradients));
-                    count += elements;
-                    continue;
-                }
-                let work = self.costs.update(*elements);
-                let op = self.op(format!("{name}.update"), id, Part::Update, work);
-                op.updates = [value].into_iter().chain(state).collect();
-                op.reads = gradients;
+        let layer = &network.layers[id];
+        let (mut reads, mut count) = (Vec::new(), 0);
+        for &parameter in &layer.parameters {
+            let Some(value) = self.parameters[parameter].filter(|_| first[parameter] == id) else {
+                continue;
+            };
+            let gradients = std::mem::take(&mut self.gradients[value]);
+            if gradients.is_empty() {
+                continue;
             }
-            if count > 0 {
-                let work = self.costs.update(count);
-                self.op(format!("{}_update", layer.name), id, Part::Update, work).reads = reads;
+            let Parameter { name, elements } = &network.parameters[parameter];
+            let state = self.state(name, *elements);
+            if self.by.joint_updates {
+                reads.extend(state.into_iter().chain([value]).chain(gradients));
+                count += elements;
+                continue;
             }
+            let work = self.costs.update(*elements);
+            let op = self.op(format!("{name}.update"), id, Part::Update, work);
+            op.updates = [value].into_iter().chain(state).collect();
+            op.reads = gradients;
+        }
+        if count > 0 {
+            let work = self.costs.update(count);
+            self.op(format!("{}_update", layer.name), id, Part::Update, work).reads = reads;
         }
     }
 

@@ -27,7 +27,7 @@ pub(super) fn actions(
     let runs = record.positions.len() - 1;
     let mut sources: Vec<(u32, Source)> = (0..runs)
         .map(|i| (record.run_events[i].0, Source::Run(i)))
-        .chain(record.outs.iter().enumerate().map(|(i, c)| (c.events.0, Source::Out(i))))
+        .chain(copied(record).map(|(i, c)| (c.events.0, Source::Out(i))))
         .chain(record.backs.iter().enumerate().map(|(i, c)| (c.events.0, Source::Back(i))))
         .collect();
     sources.sort_unstable_by_key(|(event, _)| *event);
@@ -44,6 +44,15 @@ pub(super) fn actions(
     attach_buffers(problem, record, layout, &ids, &mut actions);
     await_copies(record, &ids, &mut actions);
     actions
+}
+
+/// The copies out that are copied: what has its home on the host is there at the start.
+fn copied(record: &Record) -> impl Iterator<Item = (usize, &RecordedCopy)> {
+    record.outs.iter().enumerate().filter(|(_, out)| is_copied(out))
+}
+
+fn is_copied(out: &RecordedCopy) -> bool {
+    out.home.is_none_or(|home| !home.at_start)
 }
 
 /// The action of each run and copy.
@@ -238,7 +247,8 @@ fn await_copies(record: &Record, ids: &Ids, actions: &mut [Action]) {
         let Some(run) = ids.runs[..ids.runs.len() - 1].get(awaited.position as usize) else {
             continue;
         };
-        let copies = (awaited.out.map(|i| ids.outs[i as usize]).into_iter())
+        let out = awaited.out.filter(|out| is_copied(&record.outs[*out as usize]));
+        let copies = (out.map(|i| ids.outs[i as usize]).into_iter())
             .chain(awaited.back.map(|i| ids.backs[i as usize]));
         actions[run.index()].not_before.extend(copies);
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use schema::{Buffer, Bytes, CodecId, HostBuffer, TensorId};
-use simulator::{Materialised, Record, Residency, Work};
+use simulator::{Materialised, Record, RecordedCopy, Residency, Work};
 
 use crate::Problem;
 use crate::lower::pack::Block;
@@ -16,6 +16,9 @@ pub(super) struct Layout {
     pub host: Vec<Block>,
     /// What each block of `host` is for: a tensor, or its compressed form by a codec.
     host_forms: Vec<(TensorId, Option<u8>)>,
+    /// By block of `host`: of a tensor that has its home there, the block whose address and size it has,
+    /// and whether it is the last that does.
+    homes: Vec<Option<(usize, bool)>>,
     /// The host buffer of each packing whose size varies.
     pub host_of_packing: Vec<Option<usize>>,
     pub residencies: Vec<Residency>,
@@ -59,6 +62,7 @@ pub(super) fn layout(problem: &Problem, record: &Record) -> Layout {
         device,
         host: Vec::new(),
         host_forms: Vec::new(),
+        homes: Vec::new(),
         host_of_packing: vec![None; record.packings.len()],
         residencies,
         workspace,
@@ -119,9 +123,16 @@ impl Layout {
                 .or(out.there.and_then(|codec| costs.host_cost(codec, out.tensor)));
             let bytes = small.map_or(raw(out.tensor), |cost| cost.reserved.0);
             let until = back.map_or(NEVER, |(_, end)| end + 1);
-            self.host.push(Block::new(bytes, out.events.0 + 1, until));
+            let block = match out.home.map(|home| home.at_start) {
+                Some(true) => Block::new(bytes, 0, NEVER),
+                // It lies where the tensor has its home.
+                Some(false) => Block::new(0, out.events.0 + 1, NEVER),
+                None => Block::new(bytes, out.events.0 + 1, until),
+            };
+            self.host.push(block);
             self.host_forms.push((out.tensor, out.codec.or(out.there)));
         }
+        self.homes = homes(record);
         for (position, run) in record.positions.iter().enumerate() {
             let Work::Decompress(id) = run.work else { continue };
             let packing = &record.packings[id as usize];
@@ -160,15 +171,35 @@ impl Layout {
     }
 
     pub fn host_buffers(&self) -> Vec<HostBuffer> {
-        let buffers = self.host.iter().zip(&self.host_forms);
-        let buffers = buffers.map(|(block, (tensor, codec))| HostBuffer {
-            tensor: *tensor,
-            address: block.address,
-            bytes: Bytes(block.bytes),
-            compressed: codec.map(codec_id),
+        let buffers = self.host_forms.iter().enumerate().map(|(index, (tensor, codec))| {
+            let home = self.homes.get(index).copied().flatten();
+            let block = &self.host[home.map_or(index, |(first, _)| first)];
+            HostBuffer {
+                tensor: *tensor,
+                address: block.address,
+                bytes: Bytes(block.bytes),
+                compressed: codec.map(codec_id),
+                at_start: home.is_some_and(|(first, _)| first == index),
+                at_end: home.is_some_and(|(_, is_last)| is_last),
+            }
         });
         buffers.collect()
     }
+}
+
+/// For each of the record's copies out: of a tensor that has its home on the host, the one that has it
+/// at the start, and whether it is the tensor's last.
+fn homes(record: &Record) -> Vec<Option<(usize, bool)>> {
+    let (mut first, mut last) = (HashMap::new(), HashMap::new());
+    let at_home = || record.outs.iter().enumerate().filter(|(_, out)| out.home.is_some());
+    for (index, out) in at_home() {
+        first.entry(out.tensor).or_insert(index);
+        last.insert(out.tensor, index);
+    }
+    let home = |(index, out): (usize, &RecordedCopy)| {
+        out.home.map(|_| (first[&out.tensor], last[&out.tensor] == index))
+    };
+    record.outs.iter().enumerate().map(home).collect()
 }
 
 /// A treatment's codec as the plan's list has it.

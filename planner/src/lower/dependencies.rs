@@ -14,6 +14,9 @@ pub(super) fn connect(plan: &mut Plan, model: &Model) {
     for (buffer, _) in plan.buffers.iter().enumerate().filter(|(_, b)| b.at_start) {
         device.take(buffer, &mut Vec::new());
     }
+    for (buffer, _) in plan.host_buffers.iter().enumerate().filter(|(_, b)| b.at_start) {
+        host.take(buffer, &mut Vec::new());
+    }
     for index in 0..plan.actions.len() {
         let action = &plan.actions[index];
         let (id, lane) = (ActionId::from_index(index), plan.lane(action.task));

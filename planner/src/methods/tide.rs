@@ -183,6 +183,10 @@ impl Method for Tide {
         }
     }
 
+    fn moves_state(&self) -> bool {
+        true
+    }
+
     fn targets(&self) -> &'static [u64] {
         &[1000, 900, 800]
     }

@@ -313,9 +313,35 @@ pub fn treatments(random: &mut Random, problem: &Problem) -> Vec<Treatment> {
 /// they do not fit.
 pub fn plan(random: &mut Random) -> Result<Option<(Plan, Trace, Outcome)>, String> {
     let trace = trace(random, 24);
+    plan_of(random, trace, false)
+}
+
+/// The same of a trace that trains, of whose constants some begin and end the iteration on the host.
+pub fn moving_plan(random: &mut Random) -> Result<Option<(Plan, Trace, Outcome)>, String> {
+    let trace = training(random, 24);
+    plan_of(random, trace, true)
+}
+
+fn plan_of(
+    random: &mut Random,
+    trace: Trace,
+    moves: bool,
+) -> Result<Option<(Plan, Trace, Outcome)>, String> {
     let machine = machine(random);
     let policy = policy(random);
     let mut problem = problem(random, &trace, &machine);
+    if moves {
+        let is_movable = |id: &TensorId| {
+            problem.model.producer(*id).is_none() && !trace.tensors[id.index()].held
+        };
+        let mut homes: Vec<TensorId> =
+            (0..trace.tensors.len()).map(TensorId::from_index).filter(is_movable).collect();
+        homes.retain(|_| !random.one_in(4));
+        if homes.is_empty() {
+            return Ok(None);
+        }
+        problem = problem.with_homes(&homes);
+    }
     let treatments = treatments(random, &problem);
     let unlimited = problem.evaluator(policy, problem.budget).evaluate(&treatments);
     let Ok(Outcome { peak, .. }) = unlimited else { return Ok(None) };
@@ -331,7 +357,7 @@ pub fn plan(random: &mut Random) -> Result<Option<(Plan, Trace, Outcome)>, Strin
         Err(error) => return Err(format!("evaluated, but not lowered: {error}")),
     };
     let bound = bound(&problem);
-    match bound.time().is_none_or(|time| plan.predicted.iteration < time) {
+    match !moves && bound.time().is_none_or(|time| plan.predicted.iteration < time) {
         true => Err(format!("{} beats {bound:?}", plan.predicted.iteration)),
         false => Ok(Some((plan, trace, outcome))),
     }

@@ -266,6 +266,8 @@ mod tests {
                 address: 0,
                 bytes: Bytes(50),
                 compressed: None,
+                at_start: false,
+                at_end: false,
             }],
             actions: vec![
                 action(Task::Run(OpId(0)), &[0], &[1]),

@@ -16,7 +16,7 @@ use super::places::{Places, array};
 use super::steps::Steps;
 use super::{CudaError, blocks_of, programs};
 use crate::device::check::check;
-use crate::device::residents::{Residents, State};
+use crate::device::residents::{Resident, Residents, State};
 use crate::device::script::Place;
 use crate::device::{
     AccessError, ActionError, Device, DeviceError, Interruption, MemoryUse, RunFailure, Stop,
@@ -218,10 +218,17 @@ impl CudaDevice<'_> {
         Ok(())
     }
 
-    fn store(&mut self, tensor: TensorId, place: Place, cells: &[f32]) -> Result<(), CudaError> {
+    fn store(&mut self, tensor: TensorId, to: Resident, cells: &[f32]) -> Result<(), CudaError> {
+        let (Resident::Device(place) | Resident::Host(place)) = to;
         let mut bytes = vec![0u8; place.bytes];
         store(self.network, tensor, cells, &mut bytes);
-        self.places.arena.write(place.begin as u64, &bytes)
+        match to {
+            Resident::Device(_) => self.places.arena.write(place.begin as u64, &bytes),
+            Resident::Host(_) => {
+                self.places.host.bytes(place.begin as u64, place.bytes).copy_from_slice(&bytes);
+                Ok(())
+            }
+        }
     }
 
     fn put_back(&mut self) -> Result<(), CudaError> {
@@ -307,10 +314,18 @@ impl Device for CudaDevice<'_> {
     fn read(&mut self, tensor: TensorId, data: &mut [f32]) -> Result<(), AccessError> {
         let now = (self.network, self.state);
         let place = self.residents.place(now, tensor, data.len())?;
-        let mut bytes = vec![0u8; place.bytes];
-        let read = self.places.arena.read(place.begin as u64, &mut bytes);
-        read.map_err(|_| self.lost())?;
-        load(self.network, tensor, &bytes, data);
+        match place {
+            Resident::Device(place) => {
+                let mut bytes = vec![0u8; place.bytes];
+                let read = self.places.arena.read(place.begin as u64, &mut bytes);
+                read.map_err(|_| self.lost())?;
+                load(self.network, tensor, &bytes, data);
+            }
+            Resident::Host(place) => {
+                let bytes = self.places.host.bytes(place.begin as u64, place.bytes);
+                load(self.network, tensor, bytes, data);
+            }
+        }
         Ok(())
     }
 

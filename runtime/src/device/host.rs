@@ -121,7 +121,7 @@ impl<'a> HostDevice<'a> {
         for (tensor, place) in residents.before() {
             let mut cells = vec![0.0; network.tensor(tensor).elements];
             network.initialise(tensor, options.seed, &mut cells);
-            store(network, tensor, &cells, memory.device.bytes(place));
+            store(network, tensor, &cells, memory.resident(place));
         }
         let threads = (!script.codecs.is_empty()).then(|| {
             let threads = rayon::ThreadPoolBuilder::new().num_threads(options.codec_threads.max(1));
@@ -189,7 +189,7 @@ impl Device for HostDevice<'_> {
         let now = (self.context.network, self.state);
         let place = self.residents.place_to_write(now, tensor, data.len())?;
         let ActionContext { network, memory, .. } = &mut self.context;
-        store(network, tensor, data, memory.device.bytes(place));
+        store(network, tensor, data, memory.resident(place));
         Ok(())
     }
 
@@ -197,7 +197,7 @@ impl Device for HostDevice<'_> {
         let now = (self.context.network, self.state);
         let place = self.residents.place(now, tensor, data.len())?;
         let ActionContext { network, memory, .. } = &mut self.context;
-        load(network, tensor, memory.device.bytes(place), data);
+        load(network, tensor, memory.resident(place), data);
         Ok(())
     }
 

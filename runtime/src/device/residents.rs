@@ -1,6 +1,6 @@
 //! Tensors that are there between iterations, and where.
 
-use schema::{Buffer, BufferId, Plan, TensorId, Trace};
+use schema::{BufferId, Plan, TensorId, Trace};
 
 use super::script::Place;
 use super::{AccessError, DeviceError};
@@ -17,10 +17,19 @@ pub(crate) enum State {
     Unusable,
 }
 
+/// Where a tensor is between iterations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Resident {
+    /// In the device's arena.
+    Device(Place),
+    /// In the host's arena.
+    Host(Place),
+}
+
 /// Where tensors are when an iteration begins and when it ends.
 pub(crate) struct Residents {
-    before: Vec<Option<Place>>,
-    after: Vec<Option<Place>>,
+    before: Vec<Option<Resident>>,
+    after: Vec<Option<Resident>>,
     /// Constants that end elsewhere than they begin: from where, to where.
     moved: Vec<(Place, Place)>,
 }
@@ -28,11 +37,14 @@ pub(crate) struct Residents {
 impl Residents {
     pub fn new(plan: &Plan, trace: &Trace) -> Result<Self, DeviceError> {
         let tensors = trace.tensors.len();
-        let before = places(plan, tensors, |buffer| buffer.at_start)?;
-        let after = places(plan, tensors, |buffer| buffer.at_end)?;
-        let moved = before.iter().zip(&after).filter_map(|(before, after)| {
-            let (before, after) = ((*before)?, (*after)?);
-            (before != after).then_some((after, before))
+        let before = places(plan, tensors, false)?;
+        let after = places(plan, tensors, true)?;
+        let moved = before.iter().zip(&after).filter_map(|places| match places {
+            (Some(Resident::Device(before)), Some(Resident::Device(after))) => {
+                (before != after).then_some((*after, *before))
+            }
+            // What is on the host ends where it begins, as the contract has it.
+            _ => None,
         });
         Ok(Self { moved: moved.collect(), before, after })
     }
@@ -43,7 +55,7 @@ impl Residents {
         (network, state): (&Network, State),
         tensor: TensorId,
         cells: usize,
-    ) -> Result<Place, AccessError> {
+    ) -> Result<Resident, AccessError> {
         let (places, when) = match state {
             State::New => (&self.before, "before the first iteration"),
             State::Between => (&self.after, "between iterations"),
@@ -63,7 +75,7 @@ impl Residents {
         now: (&Network, State),
         tensor: TensorId,
         cells: usize,
-    ) -> Result<Place, AccessError> {
+    ) -> Result<Resident, AccessError> {
         if self.before.get(tensor.index()).copied().flatten().is_none() {
             return Err(AccessError::NotThere { tensor, when: "when an iteration begins" });
         }
@@ -71,7 +83,7 @@ impl Residents {
     }
 
     /// All that is there when the iteration begins.
-    pub fn before(&self) -> impl Iterator<Item = (TensorId, Place)> {
+    pub fn before(&self) -> impl Iterator<Item = (TensorId, Resident)> {
         let places = self.before.iter().enumerate();
         places.filter_map(|(id, place)| Some((TensorId::from_index(id), (*place)?)))
     }
@@ -91,29 +103,28 @@ impl Residents {
     }
 }
 
-/// The place of each tensor in one of the buffers that `is` chooses.
-fn places(
-    plan: &Plan,
-    tensors: usize,
-    is: impl Fn(&Buffer) -> bool,
-) -> Result<Vec<Option<Place>>, DeviceError> {
+/// Where each tensor is that is there at the start, or at the end.
+fn places(plan: &Plan, tensors: usize, end: bool) -> Result<Vec<Option<Resident>>, DeviceError> {
     // One at most, as the contract has it.
-    let mut holders: Vec<Option<BufferId>> = vec![None; tensors];
-    for (index, buffer) in plan.buffers.iter().enumerate().filter(|(_, buffer)| is(buffer)) {
-        if let Some(tensor) = buffer.tensor {
-            holders[tensor.index()] = Some(BufferId::from_index(index));
-        }
-    }
-    let place = |id: BufferId| {
-        let buffer = &plan.buffers[id.index()];
-        let place = Place { begin: buffer.address as usize, bytes: buffer.bytes.0 as usize };
-        match place.begin.is_multiple_of(4) {
-            true => Ok(place),
-            false => Err(DeviceError::Buffer {
-                buffer: id,
-                why: "does not lie at a multiple of 4 bytes",
-            }),
-        }
+    let mut places = vec![None; tensors];
+    let of = |address: u64, bytes: schema::Bytes| Place {
+        begin: address as usize,
+        bytes: bytes.0 as usize,
     };
-    holders.into_iter().map(|holder| holder.map(place).transpose()).collect()
+    for (index, buffer) in plan.buffers.iter().enumerate() {
+        let Some(tensor) = buffer.tensor else { continue };
+        if !(if end { buffer.at_end } else { buffer.at_start }) {
+            continue;
+        }
+        if !buffer.address.is_multiple_of(4) {
+            let why = "does not lie at a multiple of 4 bytes";
+            return Err(DeviceError::Buffer { buffer: BufferId::from_index(index), why });
+        }
+        places[tensor.index()] = Some(Resident::Device(of(buffer.address, buffer.bytes)));
+    }
+    let hosts = plan.host_buffers.iter().filter(|b| if end { b.at_end } else { b.at_start });
+    for host in hosts {
+        places[host.tensor.index()] = Some(Resident::Host(of(host.address, host.bytes)));
+    }
+    Ok(places)
 }

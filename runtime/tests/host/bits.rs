@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use planner::methods::{Method, all};
-use planner::{CodecOptions, NoMonitor, Problem, plan};
+use planner::methods::{Method, Tide, all};
+use planner::{CodecOptions, NoMonitor, Problem, least_budget, plan};
 use runtime::device::host::{HostDevice, HostOptions};
 use runtime::device::{Device, HostTensors};
 use runtime::network::Network;
@@ -125,6 +125,29 @@ fn bits_of_networks_that_join_branches() {
 #[test]
 fn bits_of_transformers() {
     holds(&networks::small("transformer"));
+}
+
+/// Parameters and Adam's state on the host between iterations and between their uses, with room on the
+/// device for half of them.
+#[test]
+fn bits_of_training_whose_state_moves() {
+    for (name, in_backward) in [("vgg", false), ("transformer", false), ("transformer", true)] {
+        let network = networks::with_adam(name, in_backward);
+        let trace = problem::trace(&network);
+        let machine = problem::machine(false);
+        let expected = in_core(&network);
+        let problem = |budget| {
+            let problem = Problem::new(&trace, &machine, budget).with_evaluations(200);
+            problem.with_host_budget(Bytes(1 << 32))
+        };
+        let (fixed, least) = (simulator::in_core(&trace).fixed, least_budget(&problem(Bytes(0))).0);
+        assert!(least < fixed, "{name}: {least} of {fixed}");
+        let budget = least + Bytes((fixed - least).0 / 2);
+        let plan = plan(&Tide, &problem(budget), &NoMonitor).unwrap();
+        let moved = plan.host_buffers.iter().filter(|host| host.at_start).count();
+        assert!(moved > 0, "{name}");
+        check(&network, &trace, &plan, &expected, &format!("{name}, {budget} of {fixed}"));
+    }
 }
 
 /// Networks that come along, at sizes that take minutes.

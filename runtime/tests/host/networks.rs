@@ -115,16 +115,28 @@ layer = [
 ]
 "#;
 
-fn from_text(name: &str, text: &str, optimizer: Option<Optimizer>) -> Network {
+fn from_text(name: &str, text: &str, options: &NetworkOptions) -> Network {
     let file = std::path::PathBuf::from(format!("{name}.toml"));
-    let options = NetworkOptions { batch: 16, optimizer, ..NetworkOptions::default() };
-    let described = network_from_toml(text, &file, &options);
+    let described = network_from_toml(text, &file, options);
     let described = described.unwrap_or_else(|error| panic!("{name}: {error}"));
     Network::new(&described, Some(1e-2)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// By name, one of each shape.
 pub fn small(name: &str) -> Network {
+    of(name, &training(16, Optimizer::Momentum))
+}
+
+fn training(batch: u32, optimizer: Optimizer) -> NetworkOptions {
+    NetworkOptions { batch, optimizer: Some(optimizer), ..NetworkOptions::default() }
+}
+
+/// One that trains with Adam, for a single sample: its state is most of its memory.
+pub fn with_adam(name: &str, update_in_backward: bool) -> Network {
+    of(name, &NetworkOptions { update_in_backward, ..training(1, Optimizer::Adam) })
+}
+
+fn of(name: &str, options: &NetworkOptions) -> Network {
     let all = [
         ("alexnet", ALEXNET),
         ("vgg", VGG),
@@ -133,12 +145,12 @@ pub fn small(name: &str) -> Network {
         ("transformer", TRANSFORMER),
     ];
     let (name, text) = all.into_iter().find(|(other, _)| *other == name).expect("a small network");
-    from_text(name, text, Some(Optimizer::Momentum))
+    from_text(name, text, options)
 }
 
 /// The U-Net whose iteration is for the gradients alone.
 pub fn without_optimizer() -> Network {
-    from_text("unet", UNET, Some(Optimizer::None))
+    from_text("unet", UNET, &training(16, Optimizer::None))
 }
 
 /// A network that comes along, for so many images of so many rows and columns, or texts of so many

@@ -1,6 +1,6 @@
 //! Whether each buffer is one of its tensor's: the part of the contract that looks at no action.
 
-use schema::{Buffer, BufferId, OpId, Plan, Task, TensorId, Trace};
+use schema::{Buffer, BufferId, HostBufferId, OpId, Plan, Task, TensorId, Trace};
 
 use super::ContractError;
 use crate::{Model, NO_OP};
@@ -13,9 +13,11 @@ pub(super) fn check(plan: &Plan, trace: &Trace, model: &Model) -> Result<(), Con
         }
     }
     let tensors = trace.tensors.len();
-    holders(plan, tensors, "begins", |buffer| buffer.at_start)?;
+    let at_start = holders(plan, tensors, "begins", |buffer| buffer.at_start)?;
     let at_end = holders(plan, tensors, "ends", |buffer| buffer.at_end)?;
-    let missing = model.outliving.iter().find(|tensor| at_end[**tensor as usize].is_none());
+    let homes = homes(plan, trace, model, [&at_start, &at_end])?;
+    let is_there = |tensor: &u32| at_end[*tensor as usize].is_some() || homes[*tensor as usize];
+    let missing = model.outliving.iter().find(|tensor| !is_there(tensor));
     missing.map_or(Ok(()), |tensor| Err(ContractError::NotThereAtEnd { tensor: TensorId(*tensor) }))
 }
 
@@ -74,6 +76,56 @@ fn problem(buffer: &Buffer, trace: &Trace, model: &Model) -> Option<&'static str
     }
     (buffer.at_start && model.producer[tensor.index()] != NO_OP)
         .then_some("is there at the start, but an op of the iteration makes its tensor")
+}
+
+/// Whether each tensor begins and ends on the host: at one place, so that the plan repeats, and on the
+/// device neither then nor then.
+fn homes(
+    plan: &Plan,
+    trace: &Trace,
+    model: &Model,
+    on_device: [&[Option<BufferId>]; 2],
+) -> Result<Vec<bool>, ContractError> {
+    let mut places = [vec![None; trace.tensors.len()], vec![None; trace.tensors.len()]];
+    for (index, host) in plan.host_buffers.iter().enumerate() {
+        let wrong = |why| {
+            let buffer = HostBufferId::from_index(index);
+            Err(ContractError::Home { buffer, why })
+        };
+        for (when, stays) in [host.at_start, host.at_end].into_iter().enumerate() {
+            let tensor = host.tensor.index();
+            if !stays {
+                continue;
+            }
+            let Some(of) = trace.tensors.get(tensor) else {
+                return wrong("holds a tensor that the trace does not have");
+            };
+            if model.producer[tensor] != NO_OP || of.held {
+                return wrong(
+                    "is there between iterations with what an op makes or the caller holds",
+                );
+            }
+            if host.compressed.is_some() || host.bytes != of.bytes {
+                return wrong("is there between iterations, and is not the tensor itself");
+            }
+            if places[when][tensor].replace(host.address).is_some()
+                || on_device[when][tensor].is_some()
+            {
+                return wrong("is not all that holds its tensor between iterations");
+            }
+        }
+    }
+    for (index, host) in
+        plan.host_buffers.iter().enumerate().filter(|(_, h)| h.at_start || h.at_end)
+    {
+        let tensor = host.tensor.index();
+        if places[0][tensor] != places[1][tensor] {
+            let buffer = HostBufferId::from_index(index);
+            let why = "ends elsewhere than it begins, so that the plan does not repeat";
+            return Err(ContractError::Home { buffer, why });
+        }
+    }
+    Ok(places[1].iter().map(Option::is_some).collect())
 }
 
 /// The buffer of each tensor among those that `is` chooses, of which there may be one.

@@ -7,7 +7,8 @@
 //! its way.
 
 use schema::{
-    Action, Buffer, BufferId, Bytes, CodecId, Fidelity, HostBufferId, Plan, Task, TensorId, Trace,
+    Action, Buffer, BufferId, Bytes, CodecId, Fidelity, HostBuffer, HostBufferId, Plan, Task,
+    TensorId, Trace,
 };
 
 use crate::{Model, NO_OP};
@@ -37,7 +38,9 @@ pub(super) enum Moved {
 impl<'a> Forms<'a> {
     pub fn new(plan: &'a Plan, trace: &'a Trace, model: &'a Model) -> Self {
         let instead = vec![None; plan.buffers.len()];
-        Self { plan, trace, model, instead, on_host: vec![None; plan.host_buffers.len()] }
+        let there = |host: &HostBuffer| host.at_start.then_some((None, host.bytes));
+        let on_host = plan.host_buffers.iter().map(there).collect();
+        Self { plan, trace, model, instead, on_host }
     }
 
     /// What a copy's or a codec's action, the next of its kind, moves; or what is wrong with it.

@@ -113,6 +113,19 @@ impl<'a> Versions<'a> {
         }
     }
 
+    /// A host buffer that stays when the iteration ends holds the last version, too.
+    pub fn check_home(&self, buffer: HostBufferId) -> Result<(), ContractError> {
+        let tensor = self.plan.host_buffers[buffer.index()].tensor;
+        let last = self.changes[tensor.index()].len() as u32;
+        match self.host[buffer.index()] {
+            found if found == last => Ok(()),
+            _ => Err(ContractError::Home {
+                buffer,
+                why: "does not end with the tensor's last version",
+            }),
+        }
+    }
+
     /// The tensor of a buffer, if any op changes it.
     fn changing(&self, buffer: BufferId) -> Option<TensorId> {
         let tensor = self.plan.buffers[buffer.index()].tensor?;

@@ -7,7 +7,7 @@ use schema::TensorId;
 
 use super::{RESIDENT, SMALL, Sequence, is_gone};
 use crate::evaluator::Infeasible;
-use crate::parts::{Materialised, Return, Swap, Treatment};
+use crate::parts::{Home, Materialised, Return, Swap, Treatment};
 use crate::{Codecs, Model, NO_OP};
 
 /// Beside a departure: what comes back for another tensor's sake does not stay.
@@ -75,9 +75,64 @@ impl Sequence {
             out_after: position,
             made_there: model.alters(self.positions[position as usize].op, tensor),
             at_no_cost: treatment == Treatment::SwapAtNoCost,
+            home: None,
         };
-        self.d2h(swap, treatment);
+        self.d2h(model, swap, treatment);
         Ok(())
+    }
+
+    /// Before the first position, a tensor is where it has its home.
+    pub(super) fn begin_at_home(&mut self, model: &Model, tensor: u32) {
+        let id = self.swaps.len() as u32;
+        let bytes = model.bytes[tensor as usize];
+        self.swaps.push(Swap {
+            tensor,
+            bytes,
+            host_bytes: bytes,
+            codec: None,
+            there: None,
+            out_after: 0,
+            made_there: false,
+            at_no_cost: false,
+            home: Some(Home { at_start: true, version: 0 }),
+        });
+        self.copied_by[tensor as usize] = id;
+        self.depart(tensor, id, 0, Treatment::Swap);
+    }
+
+    /// The last copy of each tensor that has its home on the host, after a build was taken back.
+    pub(super) fn find_homes(&mut self, model: &Model) {
+        if model.homes.is_empty() {
+            return;
+        }
+        for (id, swap) in self.swaps.iter().enumerate().filter(|(_, swap)| swap.home.is_some()) {
+            self.copied_by[swap.tensor as usize] = id as u32;
+        }
+    }
+
+    /// A tensor whose home is on the host has been used for the last time.
+    pub(super) fn go_home(&mut self, model: &Model, tensor: u32) {
+        if self.state[tensor as usize] != RESIDENT {
+            return;
+        }
+        if self.is_on_host(model, tensor) {
+            return self.leave_without_copy(model, tensor, Treatment::SwapEachTime);
+        }
+        let last_use = self.last_position[tensor as usize];
+        // Copies out queue in their order: one that comes after a later use waits.
+        let out_after = self.swaps.last().map_or(last_use, |swap| swap.out_after.max(last_use));
+        let swap = Swap {
+            tensor,
+            bytes: model.bytes[tensor as usize],
+            host_bytes: 0,
+            codec: None,
+            there: None,
+            out_after,
+            made_there: true,
+            at_no_cost: false,
+            home: None,
+        };
+        self.d2h(model, swap, Treatment::SwapEachTime);
     }
 
     /// A tensor leaves that is on the host as well.
@@ -88,29 +143,39 @@ impl Sequence {
     }
 
     /// A tensor leaves by a copy.
-    pub(super) fn d2h(&mut self, swap: Swap, treatment: Treatment) {
+    pub(super) fn d2h(&mut self, model: &Model, mut swap: Swap, treatment: Treatment) {
         let id = self.swaps.len() as u32;
+        if swap.is_plain() && model.is_at_home(TensorId(swap.tensor)) {
+            // Its room there is its own for the whole iteration.
+            swap.host_bytes = 0;
+            let version = model.version(swap.tensor, self.due);
+            swap.home = Some(Home { at_start: false, version });
+        }
         self.close(swap.tensor, Some(id));
         self.moves[swap.out_after as usize].copied_out += swap.bytes;
-        self.depart(swap.tensor, id, swap.out_after, treatment);
         if swap.is_plain() {
             self.copied_by[swap.tensor as usize] = id;
         }
         self.swaps.push(swap);
+        self.depart(swap.tensor, id, swap.out_after, treatment);
     }
 
     /// Whether a tensor that is on the device is on the host as well, as itself, and stays there.
     pub(super) fn is_on_host(&self, model: &Model, tensor: u32) -> bool {
         let is_copy = |swap: &Swap| swap.tensor == tensor && swap.is_plain();
+        let copied = self.swaps.get(self.copied_by[tensor as usize] as usize);
+        if model.is_at_home(TensorId(tensor)) {
+            let version = copied.and_then(|swap| swap.home).map(|home| home.version);
+            return version == Some(model.version(tensor, self.due));
+        }
         // What no op makes may have changed in place since it was copied.
-        self.copies_stay
-            && model.producer[tensor as usize] != NO_OP
-            && self.swaps.get(self.copied_by[tensor as usize] as usize).is_some_and(is_copy)
+        self.copies_stay && model.producer[tensor as usize] != NO_OP && copied.is_some_and(is_copy)
     }
 
     /// A tensor is on the host alone after a position.
     fn depart(&mut self, tensor: u32, swap: u32, left_after: u32, treatment: Treatment) {
-        let each_time = self.copies_stay && treatment == Treatment::SwapEachTime;
+        let is_home = self.swaps[swap as usize].home.is_some();
+        let each_time = (self.copies_stay || is_home) && treatment == Treatment::SwapEachTime;
         let departure = self.departures.len() as u32;
         self.departures.push(Departure { swap, left_after });
         self.state[tensor as usize] = departure | if each_time { EACH_TIME } else { 0 };

@@ -200,8 +200,9 @@ impl Sequence {
             out_after,
             made_there: made_there && out_after == last_use,
             at_no_cost: false,
+            home: None,
         };
-        self.d2h(swap, Treatment::Swap);
+        self.d2h(model, swap, Treatment::Swap);
         Ok(())
     }
 
@@ -225,6 +226,7 @@ impl Sequence {
     fn was_used(&self, model: &Model, tensor: u32) -> bool {
         let at_first = |run: &Position| model.reads.get(run.op as usize).contains(&tensor);
         model.producer[tensor as usize] != NO_OP
+            || model.is_at_home(TensorId(tensor))
             || self.last_position[tensor as usize] > 0
             || self.positions.first().is_some_and(at_first)
     }
@@ -251,6 +253,9 @@ impl Sequence {
                 GONE if outlives => {
                     let tensor = TensorId::from_index(tensor);
                     return Err(StepProblem::MissingAtEnd { tensor });
+                }
+                RESIDENT if model.is_at_home(TensorId::from_index(tensor)) => {
+                    self.go_home(model, tensor as u32);
                 }
                 RESIDENT if !outlives => self.drop_tensor(model, tensor as u32),
                 state if !outlives && is_small(state) => {

@@ -1,5 +1,7 @@
 //! Where a build can go on that has decisions in common with the last one.
 
+use schema::TensorId;
+
 use super::{GONE, RESIDENT, Sequence};
 use crate::parts::Materialised;
 use crate::{Model, NO_OP};
@@ -39,9 +41,12 @@ impl Sequence {
         self.peak = (0, 0);
         self.recompute_ns = 0;
         self.codec_ns = 0;
+        self.due = 0;
         for (tensor, producer) in model.producer.iter().enumerate() {
             self.state[tensor] = if *producer == NO_OP { RESIDENT } else { GONE };
-            if *producer == NO_OP {
+            if model.is_at_home(TensorId::from_index(tensor)) {
+                self.begin_at_home(model, tensor as u32);
+            } else if *producer == NO_OP {
                 self.carry += model.bytes[tensor];
                 self.first_position[tensor] = 0;
                 self.last_position[tensor] = 0;
@@ -67,6 +72,8 @@ impl Sequence {
         self.recompute_ns = snapshot.recompute_ns;
         self.codec_ns = snapshot.codec_ns;
         let op = snapshot.op;
+        self.due = op as u32;
+        self.find_homes(model);
         self.snapshots[usable - 1] = snapshot;
         op
     }

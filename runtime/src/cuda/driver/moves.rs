@@ -70,15 +70,19 @@ impl Stream {
 impl Pinned {
     /// Writes from a place on, while no stream does anything with it.
     pub fn write(&mut self, at: u64, data: &[u8]) {
-        let to = self.address(at, data.len() as u64);
-        // SAFETY: the place lies inside, and as the only one who has the memory to write to, the
-        // caller is the only one who writes there.
-        let to = unsafe {
+        self.bytes(at, data.len()).copy_from_slice(data);
+    }
+
+    /// What lies at a place, while no stream does anything with it.
+    pub fn bytes(&mut self, at: u64, bytes: usize) -> &mut [u8] {
+        let begin = self.address(at, bytes as u64);
+        // SAFETY: the place lies inside, plain bytes, and as the only one who has the memory to write
+        // to, the caller is the only one who reads or writes there.
+        unsafe {
             std::slice::from_raw_parts_mut(
-                std::ptr::with_exposed_provenance_mut(to as usize),
-                data.len(),
+                std::ptr::with_exposed_provenance_mut(begin as usize),
+                bytes,
             )
-        };
-        to.copy_from_slice(data);
+        }
     }
 }

@@ -19,6 +19,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
 use super::gate::Turn;
+use crate::device::residents::Resident;
 use crate::device::script::{CodecWork, CopyWork, OpWork, Place};
 use crate::network::Operands;
 
@@ -112,6 +113,14 @@ pub(super) struct Memory {
 }
 
 impl Memory {
+    /// A tensor's bytes between iterations.
+    pub fn resident(&mut self, resident: Resident) -> &mut [u8] {
+        match resident {
+            Resident::Device(place) => self.device.bytes(place),
+            Resident::Host(place) => self.host.bytes(place),
+        }
+    }
+
     /// One of an op's operands.
     pub fn read<'t>(&'t self, _turn: &'t mut Turn, place: Place) -> &'t [u8] {
         // SAFETY: the op's turn.

@@ -1,0 +1,207 @@
+//! Plans in which part of what outlives the iteration (the optimizer's state, parameters) begins and ends
+//! it on the host: it comes in for each use, or stays for the next where there is room, and goes back where
+//! it has changed.
+//!
+//! This is put together from two parts, so that any search that knows nothing of it serves. First is
+//! decided which tensors have their homes on the host: those that no op uses, then what only updates use,
+//! then what is used least often; as few as leave every op enough, and more as long as that makes the
+//! iteration faster. A method then plans the [rest](rest): the trace without these tensors, whose ops
+//! have room set aside for them, on a link that is slower by what they take of it. What it decides is
+//! carried out [with them](visits), and timed with all copies as they are. So what a method decides about
+//! activations rests on an estimate of what the link has left; the plan's times do not.
+
+pub(crate) mod bound;
+mod rest;
+mod visits;
+
+use schema::{Bytes, Direction, Nanos, Phase, Plan, Role, TensorId};
+use simulator::Infeasible;
+
+use crate::cut::needed_at_least;
+use crate::fit::{lower_where_it_fits, share};
+use crate::method::Method;
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Result};
+use rest::Rest;
+
+/// Between the fewest tensors that have to move and all that only updates use, and from there to all,
+/// so many sets are tried.
+const LEVELS: u64 = 4;
+
+/// A set is tried with this part of a search's evaluations; the best is planned with all.
+const TRIAL: u64 = 10;
+
+/// After so many sets in a row that are no faster, none with more tensors is tried.
+const PATIENCE: usize = 2;
+
+/// Of what was put together, so many are tried until one can be packed.
+const PACKED: usize = 4;
+
+/// Plans with homes on the host, as a method decides about the rest.
+///
+/// # Errors
+/// If no set of them leaves enough memory, the host does not hold them, or the method has no plan.
+pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Result<Plan> {
+    let movable = movable(problem);
+    let sets = sets(problem, &movable)?;
+    let trial = problem.clone().with_evaluations((problem.limits.evaluations / TRIAL).max(1));
+    let mut best: Option<(Nanos, &Vec<TensorId>, Plan)> = None;
+    let (mut failure, mut waited) = (None, 0);
+    for homes in &sets {
+        match plan_with(method, &trial, homes, monitor) {
+            Ok(plan) if best.as_ref().is_none_or(|(t, ..)| plan.predicted.iteration < *t) => {
+                monitor.found(plan.predicted.iteration);
+                (best, waited) = (Some((plan.predicted.iteration, homes, plan)), 0);
+            }
+            Err(PlanError::Interrupted) => break,
+            other => {
+                waited += usize::from(best.is_some());
+                failure = failure.or(other.err());
+            }
+        }
+        if waited == PATIENCE {
+            break;
+        }
+    }
+    let Some((time, homes, plan)) = best else {
+        return Err(failure.unwrap_or(PlanError::Interrupted));
+    };
+    match plan_with(method, problem, homes, monitor) {
+        Ok(longer) if longer.predicted.iteration < time => Ok(longer),
+        _ => Ok(plan),
+    }
+}
+
+/// What may move, the first to do so first: parameters and the optimizer's state that the caller does not
+/// hold. What only updates use costs a way in and a way back; what is used more often, more ways.
+fn movable(problem: &Problem) -> Vec<TensorId> {
+    let trace = problem.trace;
+    let mut uses = vec![(0, 0, usize::MAX); trace.tensors.len()];
+    for (index, op) in trace.ops.iter().enumerate() {
+        for tensor in &op.reads {
+            let (updates, others, first) = &mut uses[tensor.index()];
+            *if op.phase == Phase::Update { &mut *updates } else { &mut *others } += 1;
+            *first = index.min(*first);
+        }
+    }
+    let is_movable = |id: &TensorId| {
+        let tensor = &trace.tensors[id.index()];
+        let is_state = matches!(tensor.role, Role::Parameter | Role::OptimizerState);
+        let is_there = problem.model.producer(*id).is_none() && !problem.model.is_held(*id);
+        is_state && is_there && tensor.bytes > Bytes::ZERO
+    };
+    let mut movable: Vec<TensorId> =
+        (0..trace.tensors.len()).map(TensorId::from_index).filter(is_movable).collect();
+    movable.sort_by_key(|id| {
+        let (updates, others, first) = uses[id.index()];
+        (others, updates, first, *id)
+    });
+    movable
+}
+
+/// The sets of tensors to try, each the first few of those that may move.
+fn sets(problem: &Problem, movable: &[TensorId]) -> Result<Vec<Vec<TensorId>>> {
+    let bytes = |id: &TensorId| problem.trace.tensors[id.index()].bytes.0;
+    let fits = |count: usize| {
+        let rest = Rest::new(problem, &movable[..count]);
+        rest.needed() <= problem.budget.0
+    };
+    let fewest = fewest(movable.len(), fits);
+    let (needed, op) = needed_at_least(problem, true);
+    if needed > problem.budget || fewest > movable.len() {
+        let needed = needed.max(problem.budget + Bytes(1));
+        let cause = Infeasible::Memory { needed, op };
+        return Err(PlanError::from_infeasible(cause, problem.budget));
+    }
+    let moved: Vec<u64> = std::iter::once(0)
+        .chain(movable.iter().scan(0, |sum, id| {
+            *sum += bytes(id);
+            Some(*sum)
+        }))
+        .collect();
+    if moved[fewest] > problem.host_budget.0 {
+        return Err(PlanError::Impossible(Infeasible::HostMemory { needed: Bytes(moved[fewest]) }));
+    }
+    check_times(problem, movable)?;
+    let only_updates = movable.partition_point(|id| {
+        let reads = |op: &&schema::Op| op.reads.contains(id);
+        problem.trace.ops.iter().filter(reads).all(|op| op.phase == Phase::Update)
+    });
+    let mut counts = vec![fewest.max(1)];
+    for (from, to) in
+        [(fewest, only_updates.max(fewest)), (only_updates.max(fewest), movable.len())]
+    {
+        for level in 1..=LEVELS {
+            let wanted = moved[from] + (moved[to] - moved[from]) * level / LEVELS;
+            counts.push(moved.partition_point(|sum| *sum < wanted).max(1));
+        }
+    }
+    counts.retain(|count| moved[*count] <= problem.host_budget.0);
+    counts.sort_unstable();
+    counts.dedup();
+    Ok(counts.into_iter().map(|count| movable[..count].to_vec()).collect())
+}
+
+/// The least number that serves, where more serve as well; one more than there are where none does.
+fn fewest(most: usize, serves: impl Fn(usize) -> bool) -> usize {
+    let (mut none, mut enough) = (0, most + 1);
+    while none < enough {
+        let middle = none + (enough - none) / 2;
+        if serves(middle) { enough = middle } else { none = middle + 1 }
+    }
+    enough
+}
+
+/// That what moves does so in a time that numbers hold, however often it is read.
+fn check_times(problem: &Problem, movable: &[TensorId]) -> Result<()> {
+    let link = &problem.machine.link;
+    let mut reads = vec![1u128; problem.trace.tensors.len()];
+    for op in &problem.trace.ops {
+        op.reads.iter().for_each(|tensor| reads[tensor.index()] += 1);
+    }
+    let copied = movable.iter().map(|id| {
+        let bytes = problem.trace.tensors[id.index()].bytes;
+        let ways = [Direction::D2h, Direction::H2d].map(|way| link.copy_time(way, bytes));
+        // Reruns read it as well.
+        ways.iter().map(|time| u128::from(time.0)).sum::<u128>() * 2 * reads[id.index()]
+    });
+    match problem.once() + copied.sum::<u128>() > u128::from(Nanos::MOST.0) {
+        true => Err(PlanError::TooLong),
+        false => Ok(()),
+    }
+}
+
+/// The fastest plan in which these tensors have their homes on the host.
+fn plan_with(
+    method: &dyn Method,
+    problem: &Problem,
+    homes: &[TensorId],
+    monitor: &dyn Monitor,
+) -> Result<Plan> {
+    let rest = Rest::new(problem, homes);
+    let (trace, machine) = (&rest.trace, rest.machine(problem));
+    let mut inner = Problem::new(trace, &machine, problem.budget);
+    let moved: Bytes = homes.iter().map(|id| problem.trace.tensors[id.index()].bytes).sum();
+    inner.budget = problem.budget;
+    inner.host_budget = problem.host_budget.saturating_sub(moved);
+    // Compressed forms are not searched for beside what moves.
+    let allowed = method.restricts(Allowed { compress: false, ..problem.allowed });
+    (inner.allowed, inner.limits) = (allowed, problem.limits);
+    let moving = problem.clone().with_homes(homes);
+    let mut failure = None;
+    for permille in method.targets() {
+        let decided = match method.decide(&inner, share(inner.budget, *permille), monitor) {
+            Ok(decided) => decided,
+            Err(error) => return Err(failure.unwrap_or(error)),
+        };
+        let ways = visits::with_homes(&inner, &decided, &moving);
+        let ways: Vec<Decided> =
+            ways.map_err(|cause| PlanError::from_infeasible(cause, problem.budget))?;
+        for decided in ways.iter().take(PACKED) {
+            match lower_where_it_fits(&moving, moving.budget, decided) {
+                Ok(plan) => return Ok(plan),
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+    }
+    Err(failure.expect("something was tried for each target"))
+}

@@ -1,0 +1,56 @@
+//! Training whose state does not fit the device.
+
+use schema::{Document, Plan};
+use serde_json::Value;
+
+use crate::sandbox::Sandbox;
+
+const NETWORK: &str = "gpt2-characters --batch 1 --optimizer adam -m titan-v --evaluations 300";
+
+/// Six tenths of what an iteration leaves on the device.
+fn budget(sandbox: &Sandbox) -> String {
+    let all = sandbox.json(&format!("compare {NETWORK} --methods in-core --format json"));
+    let fixed = all["in_core"]["fixed_bytes"].as_u64().expect("a number");
+    format!("{}kB", fixed * 6 / 10_000)
+}
+
+fn copied(moved: &Value, kind: &str) -> [u64; 2] {
+    ["d2h_bytes", "h2d_bytes"].map(|way| moved[kind][way].as_u64().expect("a number"))
+}
+
+#[test]
+fn what_has_no_room_begins_and_ends_on_the_host() {
+    let sandbox = Sandbox::new();
+    let budget = budget(&sandbox);
+    let found =
+        sandbox.json(&format!("plan {NETWORK} --budget {budget} -o plan.json --format json"));
+    let row = &found["methods"][0];
+    assert_eq!((&row["method"], &row["status"]), (&"tide".into(), &"ok".into()), "{found}");
+    let [out, back] = copied(&row["moved"], "state");
+    assert!(out > 0 && out == back, "the state goes out as often as it comes in: {row}");
+    let [bound, time] = [&found["bound_ns"], &row["iteration_ns"]].map(|n| n.as_u64());
+    assert!(bound.is_some() && bound <= time, "{found}");
+
+    let verified = sandbox.ok("verify plan.json");
+    assert!(verified.starts_with("safe under every timing"), "{verified}");
+    let plan = Plan::from_json(&sandbox.text("plan.json"), "plan.json".as_ref()).expect("a plan");
+    let homes = plan.host_buffers.iter().filter(|host| host.at_start);
+    let (count, ends) = (homes.count(), plan.host_buffers.iter().filter(|host| host.at_end));
+    assert!(count > 0 && ends.count() == count);
+    sandbox.ok("simulate plan.json -o timeline.json");
+
+    let shown = sandbox.ok(&format!("compare {NETWORK} --budget {budget} --methods dtr,tide"));
+    let line = shown.lines().find(|line| line.contains("out/in GB: state")).expect("a line");
+    assert!(line.starts_with("tide") && line.contains("of host memory"), "{line}");
+}
+
+#[test]
+fn a_host_without_room_or_a_plan_that_may_not_copy_is_told_so() {
+    let sandbox = Sandbox::new();
+    let budget = budget(&sandbox);
+    let command = format!("plan {NETWORK} --budget {budget}");
+    let host = sandbox.fails(&format!("{command} --host-budget 100kB"));
+    assert!(host.contains("the host would hold"), "{host}");
+    let kept = sandbox.fails(&format!("{command} --allow keep,recompute"));
+    assert!(kept.contains("on the device at once"), "{kept}");
+}
