@@ -43,13 +43,13 @@ def test_steps_under_a_plan_leave_eagers_bits(name):
         torch._dynamo.reset()
         forget_plans()
         module.load_state_dict(start)
-        run = subject.compiled(tidegate, {"budget": f"{share:.0%}", "evaluations": 100})
+        run = subject.compiled(tidegate, {"budget": f"{share:.0%}", "evaluations": 100 if name == "lstm" else 300})
         assert all(same(a, b) for a, b in zip(trained(subject, run), eager))
         (said,) = last_plans()
         plan = said.plan
         assert said.checked.startswith("bit for bit that" if name == "lstm" else "bit for bit eager's")
-        # Where a budget cannot be had, the least that was found is.
-        assert name in HEAVY if said.note else plan.budget_bytes == round(share * said.trace.in_core_peak_bytes)
+        # Where a budget cannot be had, the least that was found is. Random states are taken off it.
+        assert name in HEAVY if said.note else plan.budget_bytes <= round(share * said.trace.in_core_peak_bytes)
         # Beside the tensors of the plan there are single numbers, such as the loss that is looked at, and random states.
         taken, states = subject.peak(run), sum(op.get("random_bytes", 0) for op in said.trace.ops)
         assert 0.97 * plan.peak_bytes <= taken <= min(plan.peak_bytes + 1024, plan.budget_bytes) + states
