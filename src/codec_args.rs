@@ -51,16 +51,9 @@ impl CodecArgs {
     /// Reads what the arguments name, for a machine; nothing where no codec may be used.
     pub fn read(&self, machine: &Machine) -> Result<Option<CodecInputs>> {
         if self.none() {
-            let alone = [
-                ("--codec-models", self.codec_models.is_some()),
-                ("--host-codec-models", self.host_codec_models.is_some()),
-                ("--codec-speed", self.codec_speed.is_some()),
-                ("--sparsity", self.sparsity.is_some()),
-                ("--lossy", self.lossy),
-            ];
-            return match alone.iter().find(|(_, stated)| *stated) {
+            return match self.stated().into_iter().find(|(_, stated)| stated.is_some()) {
                 Some((option, _)) => Err(usage(format!(
-                    "{option} says how codecs are used: name some, such as --codecs all"
+                    "--{option} says how codecs are used: name some, such as --codecs all"
                 ))),
                 None => Ok(None),
             };
@@ -76,22 +69,23 @@ impl CodecArgs {
         Ok(Some(CodecInputs::named(&self.codecs, models, host, options)?))
     }
 
-    /// What a plan's settings say of these arguments.
-    pub fn settings(&self) -> Vec<(&'static str, String)> {
-        if self.none() {
-            return Vec::new();
-        }
-        let mut settings = vec![("codecs", self.codecs.join(","))];
+    /// What is said of how codecs are used, by the options' names.
+    fn stated(&self) -> [(&'static str, Option<String>); 5] {
         let file = |file: &Option<PathBuf>| Some(file.as_ref()?.display().to_string());
         let percent = |share: Option<f64>| Some(format!("{}%", share? * 100.0));
-        let stated = [
+        [
             ("codec-models", file(&self.codec_models)),
             ("host-codec-models", file(&self.host_codec_models)),
             ("codec-speed", percent(self.codec_speed)),
             ("sparsity", percent(self.sparsity)),
-        ];
-        settings.extend(stated.into_iter().filter_map(|(name, value)| Some((name, value?))));
-        settings.extend(self.lossy.then(|| ("lossy", "true".into())));
-        settings
+            ("lossy", self.lossy.then(|| "true".into())),
+        ]
+    }
+
+    /// What a plan's settings say of these arguments.
+    pub fn settings(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let codecs = ("codecs", (!self.none()).then(|| self.codecs.join(",")));
+        let stated = [codecs].into_iter().chain(self.stated());
+        stated.filter_map(|(name, value)| Some((name, value?)))
     }
 }

@@ -51,6 +51,10 @@ pub struct NetworkArgs {
     #[arg(long)]
     pub no_master_weights: bool,
 
+    /// ONNX: puts batch norms back that were folded into convolutions for inference
+    #[arg(long)]
+    pub training_batch_norm: bool,
+
     /// Passes that the batch goes in, one after another, whose gradients are added up
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub accumulate: Option<u32>,
@@ -96,9 +100,9 @@ pub struct NetworkArgs {
     #[arg(long, value_name = "SHARE")]
     pub progress: Option<f64>,
 
-    /// Whose ops a modelled iteration consists of: pytorch, or tidegate, whose plans `run` takes
+    /// Whose ops a modelled iteration consists of: pytorch, caffe, or tidegate, whose plans `run` takes
     /// [default: pytorch]
-    #[arg(long, value_name = "FRAMEWORK", value_parser = named(framework, "pytorch or tidegate"))]
+    #[arg(long, value_name = "FRAMEWORK", value_parser = named(framework, "pytorch, caffe or tidegate"))]
     pub conventions: Option<Framework>,
 
     /// Efficiencies that `fit` wrote, for the op times [default: those that come with tidegate]
@@ -122,6 +126,7 @@ pub fn float() -> impl Fn(&str) -> std::result::Result<Dtype, String> + Clone {
 fn framework(name: &str) -> Option<Framework> {
     match name {
         "pytorch" => Some(Framework::Pytorch),
+        "caffe" => Some(Framework::Caffe),
         "tidegate" => Some(Framework::Tidegate),
         _ => None,
     }
@@ -159,6 +164,7 @@ impl NetworkArgs {
             progress: self.progress.unwrap_or(defaults.progress),
             accumulate: self.accumulate.unwrap_or(defaults.accumulate),
             master_weights: !self.no_master_weights,
+            training_batch_norm: self.training_batch_norm,
             extents: Extents {
                 layers: self.layers,
                 hidden: self.hidden,
@@ -180,7 +186,7 @@ impl NetworkArgs {
         let Some(batch) = self.batch else {
             return Err(usage(format!("{name}: state its batch, such as `--batch 16`")));
         };
-        if self.conventions == Some(Framework::Pytorch) {
+        if self.conventions.is_some_and(|by| by != Framework::Tidegate) {
             return Err(usage("--conventions: what runs here has tidegate's: leave it away"));
         }
         Ok(recipe(name, Framework::Tidegate, self.options(batch))?)

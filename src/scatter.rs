@@ -1,10 +1,9 @@
 //! Times that scatter: deciding with them in mind, and what a plan makes of them.
 
 use clap::Args;
-use experiments::{Inputs, Robust, Scatter};
-use planner::Spread;
+use experiments::{Inputs, Scatter};
 
-use crate::exit::{Result, usage};
+use crate::exit::Result;
 use crate::percent::Percent;
 
 /// How times scatter.
@@ -29,20 +28,9 @@ pub struct ScatterArgs {
 
 impl ScatterArgs {
     pub fn read(&self, inputs: &Inputs) -> Result<Scatter> {
-        let spread = |option: &str, percent: Percent| {
-            Spread::new(percent.0 / 100.0).map_err(|error| usage(format!("{option}: {error}")))
-        };
-        let robust = match self.robust {
-            Some(percent) => {
-                let (spread, quantile) = (spread("--robust", percent)?, self.quantile.0 / 100.0);
-                let factor = spread.slower(quantile);
-                let factor = factor.map_err(|error| usage(format!("--quantile: {error}")))?;
-                Some(Robust::new(inputs, spread, quantile, factor))
-            }
-            None => None,
-        };
-        let jitter = self.jitter.map(|percent| spread("--jitter", percent)).transpose()?;
-        Ok(Scatter { robust, jitter })
+        let share = |percent: Percent| percent.0 / 100.0;
+        let robust = self.robust.map(|spread| [share(spread), share(self.quantile)]);
+        Ok(Scatter::new(inputs, robust, self.jitter.map(share))?)
     }
 
     /// What a plan's settings say of these arguments.

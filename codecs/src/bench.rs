@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use schema::Dtype;
+use serde::Serialize;
 
 use crate::layout::width;
-use crate::quality::{Difference, difference};
+use crate::quality::difference;
 use crate::synthetic::Recipe;
 use crate::{Codec, CodecId, Error, Layout, TensorView};
 
@@ -46,16 +47,18 @@ impl Settings {
 }
 
 /// What was measured of one codec and element type. Speeds count uncompressed bytes.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// The codec.
-    pub codec: CodecId,
+    pub codec: String,
     /// The element type.
     pub dtype: Dtype,
     /// Uncompressed over compressed bytes.
     pub ratio: f64,
-    /// How far off what comes back is.
-    pub difference: Difference,
+    /// How far off what comes back is at most; infinite, in JSON null, where it is not finite.
+    pub max_abs_error: f64,
+    /// The root of the mean of the squares of that.
+    pub rms_error: f64,
     /// Compressing.
     pub compress: Speed,
     /// Decompressing.
@@ -65,10 +68,10 @@ pub struct Row {
 }
 
 /// A speed and what it is in proportion to others.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Speed {
     /// Bytes per second on one thread.
-    pub bytes_per_second: f64,
+    pub bytes_per_second: u64,
     /// Times the speed of the naive loop for zero-value compression, on one thread.
     pub over_naive: f64,
     /// Times the speed of LZ4, on one thread.
@@ -78,10 +81,10 @@ pub struct Speed {
 }
 
 /// How fast a tensor is copied: as fast as anything that reads and writes memory can be.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Copying {
     /// Bytes per second on one thread; each is read and written.
-    pub bytes_per_second: f64,
+    pub bytes_per_second: u64,
     /// Speed on two threads over that on one: what a codec that waits for memory can reach.
     pub two_threads: f64,
 }
@@ -124,23 +127,25 @@ fn run_dtype(settings: &Settings, dtype: Dtype) -> Result<Vec<Row>, Error> {
         }
     }
     let [[copied, _], [copied_by_two, _]] = copy.best;
+    let per_second = |time: Duration| (layout.bytes() as f64 / time.as_secs_f64().max(1e-9)) as u64;
     let copy = Copying {
-        bytes_per_second: layout.bytes() as f64 / copied.as_secs_f64().max(1e-9),
+        bytes_per_second: per_second(copied),
         two_threads: quotient(copied, copied_by_two),
     };
     let row = |(codec, timed): (CodecId, &Timed)| {
         let speed = |index: usize| Speed {
-            bytes_per_second: layout.bytes() as f64 / timed.best[0][index].as_secs_f64(),
+            bytes_per_second: per_second(timed.best[0][index]),
             over_naive: quotient(naive.best[0][index], timed.best[0][index]),
             over_lz4: quotient(lz4.best[0][index], timed.best[0][index]),
             two_threads: quotient(timed.best[0][index], timed.best[1][index]),
         };
         let difference = difference(&layout, input.bytes(), &timed.restored).unwrap_or_default();
         Row {
-            codec,
+            codec: codec.to_string(),
             dtype,
             ratio: layout.bytes() as f64 / timed.len.max(1) as f64,
-            difference,
+            max_abs_error: difference.max_abs,
+            rms_error: difference.rms,
             compress: speed(0),
             decompress: speed(1),
             copy,

@@ -10,7 +10,7 @@ mod synthetic;
 use reports::columns;
 use serde::Serialize;
 
-pub use codecs::{CodecSpeed, host_codecs};
+pub use codecs::host_codecs;
 pub use kernels::{KernelSpeeds, all_codecs, kernels};
 pub use plan::{Planning, planning};
 pub use replay::{Replayed, replays};

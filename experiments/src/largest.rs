@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use networks::{Network, modelled_trace};
 use planner::methods::{About, Method};
 use planner::{Limits, Monitor, PlanError, Problem, Progress};
 use reports::Comparison;
@@ -163,19 +162,17 @@ impl Method for Alone<'_> {
 }
 
 /// The largest batch for which the method has a plan: doubled from 1 until there is none, then
-/// bisected, unless the method trains with powers of two. That a smaller batch fits where a larger one does
+/// bisected, unless only powers of two are asked for, or the method trains with these. That a smaller batch fits where a larger one does
 /// is taken for granted. For a method that cannot even plan one sample, the answer is that failure.
 ///
 /// # Errors
 /// If there is no such network, the search is interrupted, or a plan cannot be proven safe.
 pub fn largest_batch(
     question: &Question,
-    network: &dyn Fn(u32) -> Result<Network>,
+    (trace, powers_of_two): (&dyn Fn(u32) -> Result<Trace>, bool),
     budget: &dyn Fn(Bytes) -> Bytes,
     monitor: &dyn Monitor,
 ) -> Result<Budgeted> {
-    let trace =
-        |batch| -> Result<Trace> { Ok(modelled_trace(&network(batch)?, question.machine)?) };
     // Beyond the first sample, a batch that no trace can hold is one that does not fit.
     let fits = |batch| -> Result<bool> {
         let Ok(trace) = trace(batch) else { return Ok(false) };
@@ -193,7 +190,8 @@ pub fn largest_batch(
     while beyond <= LARGEST_BATCH && fits(beyond)? {
         (most, beyond) = (beyond, beyond * 2);
     }
-    while beyond - most > 1 && !question.method.batches_are_powers_of_two() {
+    let bisects = !powers_of_two && !question.method.batches_are_powers_of_two();
+    while bisects && beyond - most > 1 {
         let middle = most + (beyond - most) / 2;
         if fits(middle)? { most = middle } else { beyond = middle }
     }

@@ -1,65 +1,26 @@
 //! What papers print for the questions that commands answer, to be shown beside the answers.
 
-/// A figure of a paper.
-struct Published {
-    command: &'static str,
-    method: &'static str,
-    network: &'static str,
-    machine: &'static str,
-    figure: &'static str,
-    source: &'static str,
-}
-
-const fn published(
-    [command, method, network, machine]: [&'static str; 4],
-    figure: &'static str,
-    source: &'static str,
-) -> Published {
-    Published { command, method, network, machine, figure, source }
-}
+/// Command, method, network and machine, the figure, and where a paper prints it.
+type Published = ([&'static str; 4], &'static str, &'static str);
 
 const CSWAP: &str = "CSWAP+, section 6.2, figures 8(a) and 9(a)";
 const COMET: &str = "COMET, table 1";
 
+#[rustfmt::skip]
 const ALL: &[Published] = &[
-    published(
-        ["epochs", "cswap+", "vgg16", "cswap-v100"],
-        "batch 128: 5 layers compressed at epoch 0, 9 of 12 at epoch 48",
-        CSWAP,
-    ),
-    published(
-        ["epochs", "cswap+", "mobilenet-v1", "cswap-v100"],
-        "batch 128: the number of compressed layers hardly changes",
-        CSWAP,
-    ),
-    published(
-        ["largest", "comet", "alexnet", "comet-v100"],
-        "2048 (512 in core); inputs of convolutions 407 MB -> 30 MB, 13.5x, at batch 128",
-        COMET,
-    ),
-    published(
-        ["largest", "comet", "vgg16", "comet-v100"],
-        "256 (64 in core); inputs of convolutions 6.91 GB -> 0.62 GB, 11.1x, at batch 128",
-        COMET,
-    ),
-    published(
-        ["largest", "comet", "resnet18", "comet-v100"],
-        "1024 (256 in core); inputs of convolutions 1.71 GB -> 0.16 GB, 10.7x, at batch 128",
-        COMET,
-    ),
-    published(
-        ["largest", "comet", "resnet50", "comet-v100"],
-        "512 (128 in core); inputs of convolutions 5.14 GB -> 0.46 GB, 11.0x, at batch 128",
-        COMET,
-    ),
+    (["epochs", "cswap+", "vgg16", "cswap-v100"], "batch 128: 5 layers compressed at epoch 0, 9 of 12 at epoch 48", CSWAP),
+    (["epochs", "cswap+", "mobilenet-v1", "cswap-v100"], "batch 128: the number of compressed layers hardly changes", CSWAP),
+    (["largest", "comet", "alexnet", "comet-v100"], "2048 (512 in core); inputs of convolutions 407 MB -> 30 MB, 13.5x, at batch 128", COMET),
+    (["largest", "comet", "vgg16", "comet-v100"], "256 (64 in core); inputs of convolutions 6.91 GB -> 0.62 GB, 11.1x, at batch 128", COMET),
+    (["largest", "comet", "resnet18", "comet-v100"], "1024 (256 in core); inputs of convolutions 1.71 GB -> 0.16 GB, 10.7x, at batch 128", COMET),
+    (["largest", "comet", "resnet50", "comet-v100"], "512 (128 in core); inputs of convolutions 5.14 GB -> 0.46 GB, 11.0x, at batch 128", COMET),
 ];
 
 /// What a paper prints for a method's answer to a command, in a line; nothing where none does.
 pub fn published_figures(command: &str, method: &str, network: &str, machine: &str) -> String {
     let asked = [command, method, network, machine];
-    let is_asked = |p: &&Published| [p.command, p.method, p.network, p.machine] == asked;
-    let lines = ALL.iter().filter(is_asked);
-    lines.map(|p| format!("published: {} ({})\n", p.figure, p.source)).collect()
+    let lines = ALL.iter().filter(|(of, ..)| *of == asked);
+    lines.map(|(_, figure, source)| format!("published: {figure} ({source})\n")).collect()
 }
 
 #[cfg(test)]
@@ -68,7 +29,7 @@ mod tests {
 
     #[test]
     fn figures_are_of_what_there_is() {
-        for Published { method, network, machine, .. } in ALL {
+        for ([_, method, network, machine], ..) in ALL {
             assert!(planner::methods::by_name(method).is_some(), "{method}");
             assert!(networks::networks().any(|info| info.name == *network), "{network}");
             assert!(scenarios::machine(machine).is_ok(), "{machine}");

@@ -5,7 +5,7 @@ use planner::{Monitor, PlanError, Problem, Spread};
 use schema::{Machine, Plan, Trace};
 
 use crate::compare::{Found, found_by};
-use crate::{Inputs, Result};
+use crate::{Error, Inputs, Result};
 
 /// Replays from which the distribution is taken.
 const REPLAYS: u32 = 1000;
@@ -36,6 +36,22 @@ impl Robust {
 }
 
 impl Scatter {
+    /// Times that scatter by `jitter` in the replays that are shown; a plan that is to withstand a spread of
+    /// times, judged by a quantile.
+    ///
+    /// # Errors
+    /// If a spread or the quantile is none.
+    pub fn new(inputs: &Inputs, robust: Option<[f64; 2]>, jitter: Option<f64>) -> Result<Self> {
+        let of = |option| move |error| Error::Spread(option, error);
+        let robust = robust.map(|[spread, quantile]| {
+            let spread = Spread::new(spread).map_err(of("--robust"))?;
+            let factor = spread.slower(quantile).map_err(of("--quantile"))?;
+            Ok::<_, Error>(Robust::new(inputs, spread, quantile, factor))
+        });
+        let jitter = jitter.map(|spread| Spread::new(spread).map_err(of("--jitter")));
+        Ok(Self { robust: robust.transpose()?, jitter: jitter.transpose()? })
+    }
+
     /// Plans with one method. Where the plan is to be robust, there are two: one for the stated
     /// times, one for slower copies and reruns. The one that takes less time at the quantile, over
     /// replays with times that scatter, is the method's.

@@ -3,6 +3,7 @@
 mod case;
 mod conclusions;
 mod gains;
+mod lookups;
 mod paper;
 mod printed;
 mod run;

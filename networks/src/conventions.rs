@@ -1,6 +1,6 @@
 //! What frameworks do differently with the same network.
 
-use schema::Dtype;
+use schema::{Dtype, Framework};
 
 use super::layer::{Compute, Layer, Network};
 use super::options::{Activation, NetworkOptions, Optimizer};
@@ -45,6 +45,9 @@ pub struct Conventions {
     pub joint_updates: bool,
     /// The loss, and without an optimizer the gradients, are there when the iteration has ended.
     pub keeps_results: bool,
+    /// Every output and every gradient is a blob that is there until the iteration has ended. A
+    /// normalisation has its gradient over the one of its output, and a sum lies over no input.
+    pub blobs: bool,
     /// Everything is of the network's type. Else activations and gradients are of 32 bits, or of
     /// 16 where the options choose them, and parameters, statistics and the loss of 32.
     pub uniform: bool,
@@ -69,8 +72,16 @@ impl Conventions {
         module_activations: true,
         joint_updates: true,
         keeps_results: false,
+        blobs: false,
         uniform: true,
     };
+
+    /// Caffe: as [`Conventions::PYTORCH`], but that each blob has its data and its diff for the whole
+    /// iteration, and each parameter a diff and a history (`blob.hpp`, `sgd_solver.cpp`). ReLU is in place;
+    /// so is batch norm, which then keeps what it normalised in a blob of its own (`x_norm_`): its
+    /// data are two here, and its diff one. A split's copies share their data (`split_layer.cpp`); their diffs
+    /// are added up here in the blob that they are of.
+    pub const CAFFE: Self = Self { blobs: true, ..Self::PYTORCH };
 
     /// What the runtime that comes with tidegate runs: one kernel for each op.
     pub const TIDEGATE: Self = Self {
@@ -88,8 +99,18 @@ impl Conventions {
         module_activations: false,
         joint_updates: false,
         keeps_results: true,
+        blobs: false,
         uniform: false,
     };
+
+    /// Those of a framework whose ops no kernels here run, or of the runtime.
+    pub fn of(framework: Framework) -> &'static Self {
+        match framework {
+            Framework::Pytorch => &Self::PYTORCH,
+            Framework::Caffe => &Self::CAFFE,
+            Framework::Tidegate => &Self::TIDEGATE,
+        }
+    }
 
     /// Whether max pooling keeps the positions of its maxima, or its input.
     pub(crate) fn keeps_positions(&self, options: &NetworkOptions) -> bool {
@@ -158,7 +179,8 @@ impl Conventions {
             (Compute::Activation(activation), true) if forward => {
                 options.in_place && self.reads_output(*activation)
             }
-            (Compute::Add, true) => !forward || options.in_place,
+            (Compute::Add, true) => !forward || options.in_place && !self.blobs,
+            (Compute::BatchNorm, _) => self.blobs && !forward,
             (Compute::Dropout { .. } | Compute::Softmax, true) => !forward,
             (Compute::Activation(_), _) => true,
             (Compute::Dropout { .. } | Compute::Softmax, false) => true,

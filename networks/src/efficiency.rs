@@ -437,7 +437,19 @@ impl Efficiencies {
 /// # Errors
 /// Where the iteration is larger than a trace may be.
 pub fn modelled_trace(network: &Network, machine: &Machine) -> Result<Trace, NetworkError> {
-    let tape = network.lower(&Conventions::PYTORCH).tape;
+    modelled_trace_by(network, &Conventions::PYTORCH, machine)
+}
+
+/// The same by the conventions of some framework.
+///
+/// # Errors
+/// As for [`modelled_trace`].
+pub fn modelled_trace_by(
+    network: &Network,
+    by: &Conventions,
+    machine: &Machine,
+) -> Result<Trace, NetworkError> {
+    let tape = network.lower(by).tape;
     modelled_trace_of(network, &tape, machine, &Efficiencies::bundled())
 }
 
@@ -500,7 +512,7 @@ fn notes(network: &Network, ops: &[Op], works: &[Work], by: &Efficiencies) -> Ve
     let of_assumed = ops.iter().zip(works).filter(|(_, work)| assumed(work)).map(|(op, _)| op);
     let all = time(&mut ops.iter());
     let share = 100.0 * time(&mut { of_assumed }).0 as f64 / all.0.max(1) as f64;
-    vec![
+    [
         "nothing was run: times are modelled, from the operations and bytes of each op and \
          the efficiencies of its kind"
             .to_string(),
@@ -510,6 +522,9 @@ fn notes(network: &Network, ops: &[Op], works: &[Work], by: &Efficiencies) -> Ve
             100.0 * network.options.progress
         ),
     ]
+    .into_iter()
+    .chain(network.notes.iter().cloned())
+    .collect()
 }
 
 /// A text in TOML's quotes.

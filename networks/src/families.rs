@@ -15,7 +15,7 @@ pub(super) use densenet::densenet121;
 pub(super) use efficientnet::efficientnet_b0;
 pub(super) use inception::inception_v4;
 pub(super) use mobilenet::{mobilenet_v1, mobilenet_v2};
-pub(super) use plain::{alexnet, plain20, vgg16};
+pub(super) use plain::{alexnet, alexnet_caffe, plain20, vgg16};
 pub(super) use resnet::{resnet, resnet_small, resnext101_3d};
 pub(super) use sizes::TRANSFORMERS;
 pub(super) use squeezenet::squeezenet;
@@ -75,8 +75,8 @@ fn images(
 /// older networks have.
 fn pool_whole(b: &mut Builder, name: &str, x: LayerId) -> Built {
     let kernel = b.shape(x)[2..].to_vec();
-    let padding = vec![0; kernel.len()];
-    let window = Window { stride: kernel.clone(), kernel, padding, ceil: false };
+    let still = Window::cube(kernel.len(), 1, 1, 0);
+    let window = Window { stride: kernel.clone(), kernel, ..still };
     b.average_pool(name, x, window)
 }
 

@@ -42,7 +42,8 @@ pub use class::{Class, Pass};
 pub use conventions::Conventions;
 pub use descent::fit_timed;
 pub use efficiency::{
-    Arithmetic, Band, Efficiencies, Efficiency, modelled_trace, modelled_trace_of,
+    Arithmetic, Band, Efficiencies, Efficiency, modelled_trace, modelled_trace_by,
+    modelled_trace_of,
 };
 pub use error::{LayerProblem, NetworkError};
 pub use fit::{Fit, Residual, Sample, Timed, fit_efficiencies, residual, timed_ops};

@@ -38,6 +38,7 @@ const IMAGES: &[&str] = &["activation", "image"];
 /// By ascending name.
 const ENTRIES: &[Entry] = &[
     entry("alexnet", "AlexNet, ImageNet", IMAGES, |n, o| families::alexnet(n, o, Data::ImageNet)),
+    entry("alexnet-caffe", "AlexNet as Caffe has it, ImageNet", IMAGES, families::alexnet_caffe),
     entry("alexnet-cifar10", "AlexNet, CIFAR10", IMAGES, |n, o| {
         families::alexnet(n, o, Data::Cifar10)
     }),
@@ -119,7 +120,11 @@ pub fn network(name: &str, options: &NetworkOptions) -> Result<Network, NetworkE
 }
 
 /// Refuses options that a network does not take.
-fn refuse_others(name: &str, o: &NetworkOptions, takes: &[&str]) -> Result<(), NetworkError> {
+pub(crate) fn refuse_others(
+    name: &str,
+    o: &NetworkOptions,
+    takes: &[&str],
+) -> Result<(), NetworkError> {
     let chosen = [
         ("activation", o.activation.is_some()),
         ("image", o.image.is_some()),
@@ -131,6 +136,7 @@ fn refuse_others(name: &str, o: &NetworkOptions, takes: &[&str]) -> Result<(), N
         ("kv-heads", o.extents.kv_heads.is_some()),
         ("vocab", o.extents.vocab.is_some()),
         ("lora", o.lora.is_some()),
+        ("training-batch-norm", o.training_batch_norm),
     ];
     for (option, chosen) in chosen {
         if chosen && !takes.contains(&option) {

@@ -16,7 +16,9 @@ mod error;
 mod transfer;
 
 pub use access::Access;
-pub use cache::{Cache, MAP_ENTRY_BYTES};
+pub use cache::{Cache, MAP_ENTRY_BYTES, MOST};
 pub use choose::{Choice, Limit, Lookups, Packing, Placement, Prediction, Staging, choose};
 pub use error::InferenceError;
-pub use transfer::{LINE_BYTES, mean_lines};
+pub use transfer::{
+    FIGURE_7, GATHER, LINE_BYTES, SECTOR_BYTES, mean_sectors, mean_unaligned_sectors,
+};

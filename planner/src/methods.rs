@@ -29,8 +29,7 @@ pub use budget_split::BudgetSplit;
 pub use capuchin::Capuchin;
 pub use checkpoints::SqrtN;
 pub use comet::{
-    ACCEPTABLE, COEFFICIENT, Comet, INTERVAL, LayerStatistics, Refresh, UNIFORM, gradient_sigma,
-    loss_weight,
+    ACCEPTABLE, Comet, INTERVAL, LayerStatistics, Refresh, UNIFORM, gradient_sigma, loss_weight,
 };
 pub use cswap::{
     Cswap, ParameterRange, StaticCompression, SwapCost, Swapped, fixed_rates, parameter_range,

@@ -268,14 +268,14 @@ fn vdnn_plus_plus_moves_all_and_keeps_little_on_the_host() {
 }
 
 #[test]
-fn comet_compresses_inputs_of_convolutions_within_each_layers_bound() {
+fn comet_compresses_a_tensor_of_each_convolution_within_its_bound() {
     let trace = chain(&[0.5, 0.5]);
     let machine = random::machine(&mut Random::new(1));
     let problem = Problem::new(&trace, &machine, Bytes(1 << 30)).with_codecs(&all_codecs(1), LOSSY);
     assert_eq!(decided(&Comet::default(), &problem), ["sz(0.0001)", "sz(0.0001)"]);
     let layer =
-        |momentum| Some(LayerStatistics { momentum, loss_gradient: 1.0, batch: 1, nonzero: 1.0 });
-    // Bounds of 0.01 · M / 0.32: 0.03 and 0.003.
+        |gradient| Some(LayerStatistics { gradient, loss_gradient: 1.0, batch: 1, nonzero: 1.0 });
+    // Bounds of 0.01 · M · sqrt(3): 0.017 and 0.0017.
     let mut statistics = vec![None; trace.tensors.len()];
     let maps: Vec<usize> = (problem.feature_maps.iter())
         .map(|gap| problem.model.gaps()[*gap].tensor.index())

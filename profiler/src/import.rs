@@ -34,7 +34,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use schema::{Document, Trace};
+use schema::{Document, Op, Origin, Provenance, Tensor, Trace};
 
 pub use error::ImportError;
 pub use figures::{Figures, Holder, Step, TimedOps};
@@ -178,7 +178,7 @@ pub fn import(
 ) -> Result<Recording, ImportError> {
     let bytes = unpack(bytes.as_ref(), file)?;
     let Some(format) = format.or_else(|| detect(&bytes)) else {
-        return Err(ImportError::UnknownFormat { file: file.to_path_buf() });
+        return Err(ImportError::UnknownFormat(file.into()));
     };
     let has_steps = matches!(format, Format::Kineto | Format::ExecutionTrace);
     for (option, given, applies) in [
@@ -186,14 +186,13 @@ pub fn import(
         ("--times", options.times.is_some(), format == Format::ExecutionTrace),
     ] {
         if given && !applies {
-            return Err(ImportError::Option { file: file.to_path_buf(), option, format });
+            return Err(ImportError::Option(file.into(), option, format));
         }
     }
     let text = || {
-        std::str::from_utf8(&bytes).map_err(|why| ImportError::Content {
-            file: file.to_path_buf(),
-            format,
-            problem: format!("it is no text: {why}: copy or record it again"),
+        std::str::from_utf8(&bytes).map_err(|why| {
+            let problem = format!("it is no text: {why}: copy or record it again");
+            ImportError::Content(file.into(), format, problem)
         })
     };
     let recording = match format {
@@ -204,8 +203,7 @@ pub fn import(
         Format::MemorySnapshot => snapshot::import(&bytes, file)?,
     };
     if let Some(trace) = &recording.trace {
-        let invalid = |why| ImportError::Invalid { file: file.to_path_buf(), why };
-        trace.check().map_err(invalid)?;
+        trace.check().map_err(|why| ImportError::Invalid(file.into(), why))?;
     }
     Ok(recording)
 }
@@ -222,7 +220,7 @@ pub fn import_trace(
     options: &ImportOptions,
 ) -> Result<Trace, ImportError> {
     let recording = import(bytes, file, format, options)?;
-    recording.trace.ok_or_else(|| ImportError::NoOps { file: file.to_path_buf() })
+    recording.trace.ok_or_else(|| ImportError::NoOps(file.into()))
 }
 
 /// A recording whose allocations are its trace's.
@@ -231,6 +229,24 @@ fn of_trace(format: Format, trace: Trace) -> Recording {
     let freed = trace.ops.iter().map(|op| op.frees.len() as u64).sum();
     let figures = Figures { allocations: made, frees: freed, ..Figures::default() };
     Recording { format, trace: Some(trace), figures }
+}
+
+/// A trace of what a recording of PyTorch's holds.
+fn of_pytorch(
+    (file, options): (&Path, &ImportOptions),
+    (device, source): (String, &str),
+    notes: Vec<String>,
+    (tensors, ops): (Vec<Tensor>, Vec<Op>),
+) -> Trace {
+    let source = format!("{source}, {}", file_name(file));
+    let provenance = Provenance::new(Origin::Imported, device, source);
+    Trace {
+        network: options.network.clone().unwrap_or_else(|| base_name(file)),
+        batch: None,
+        provenance: Provenance { framework: Some("PyTorch".into()), notes, ..provenance },
+        tensors,
+        ops,
+    }
 }
 
 /// The last part of a file's path, for people.

@@ -140,8 +140,8 @@ fn copied(timeline: &Timeline) -> Bytes {
     copies.map(|copy| copy.bytes).sum()
 }
 
-/// Runs one iteration of training beside the device, in-core and with the device's weights, which
-/// stay as they are. `see` is called after every op, when what it read and made is still there: for
+/// Runs one iteration of training beside the device, on one of its batches, in-core and with the
+/// device's weights, which stay as they are. `see` is called after every op, when what it read and made is still there: for
 /// statistics of gradients and activations.
 ///
 /// # Errors
@@ -149,12 +149,12 @@ fn copied(timeline: &Timeline) -> Bytes {
 pub fn look_inside(
     device: &mut dyn Device,
     network: &Network,
-    images: &Images,
+    (images, batch): (&Images, usize),
     mut see: impl FnMut(OpId, &InCore),
 ) -> Result<(), TrainingError> {
     let mut lesson = Lesson::new(network, images)?;
     let mut in_core = lesson.in_core(device)?;
-    lesson.fill(Part::Training, 0);
+    lesson.fill(Part::Training, batch);
     lesson.hand_in(&mut in_core);
     for id in (0..network.ops().len()).map(OpId::from_index) {
         in_core.run(id)?;

@@ -1,8 +1,10 @@
 //! COMET's model of a gradient's error, against errors put into a real convolution's input.
 
-use planner::methods::{UNIFORM, gradient_sigma, loss_weight};
+use codecs::{CodecId, Dims, ErrorBound, Layout, TensorView, codec};
+use planner::methods::{ACCEPTABLE, LayerStatistics, gradient_sigma, loss_weight};
 use runtime::layers::{Convolution, Shape, Window};
 use runtime::network::Random;
+use schema::Dtype;
 
 /// About normal.
 fn normal(random: &mut Random) -> f32 {
@@ -28,6 +30,19 @@ fn case(input: [usize; 4], out: usize, window: [usize; 3], nonzero: f32, power: 
 }
 
 impl Case {
+    /// An input and a gradient of the loss, and the share of the input's values that are not zero.
+    fn data(&self, least: f32, random: &mut Random) -> (Vec<f32>, Vec<f32>, f64) {
+        let sparse = |random: &mut Random| match random.uniform(1.0) < 2.0 * self.nonzero - 1.0 {
+            true => normal(random).abs() + least,
+            false => 0.0,
+        };
+        let x: Vec<f32> = (0..self.input.elements()).map(|_| sparse(random)).collect();
+        let outputs = 0..self.convolution.output().elements();
+        let dy: Vec<f32> = outputs.map(|_| normal(random).powi(self.power)).collect();
+        let nonzero = x.iter().filter(|x| **x != 0.0).count() as f64 / x.len() as f64;
+        (x, dy, nonzero)
+    }
+
     fn gradient(&self, x: &[f32], dy: &[f32]) -> Vec<f64> {
         let mut dw = vec![0.0; self.convolution.weights()];
         let mut workspace = vec![0.0; self.convolution.workspace_floats()];
@@ -35,20 +50,31 @@ impl Case {
         dw.into_iter().map(f64::from).collect()
     }
 
+    /// Standard deviation of the gradient's error over what equation 1 allows, where SZ keeps the
+    /// input within the layer's own bound.
+    fn share_of_allowed(&self, random: &mut Random) -> f64 {
+        let (x, dy, nonzero) = self.data(0.0, random);
+        let exact = self.gradient(&x, &dy);
+        let mean = exact.iter().map(|g| g.abs()).sum::<f64>() / exact.len() as f64;
+        let layer = LayerStatistics {
+            gradient: mean,
+            loss_gradient: loss_weight(&dy, self.convolution.output().plane()),
+            batch: self.input.n as u32,
+            nonzero,
+        };
+        let bound = layer.error_bound().expect("there are gradients");
+        let altered = self.gradient(&through_sz(&x, bound), &dy);
+        let squares = exact.iter().zip(altered).map(|(exact, altered)| (altered - exact).powi(2));
+        (squares.sum::<f64>() / exact.len() as f64).sqrt() / (ACCEPTABLE * mean)
+    }
+
     /// Standard deviation of the gradient's error, predicted and measured, for an error bound.
     fn sigma(&self, bound: f32, random: &mut Random) -> (f64, f64) {
         let output = self.convolution.output();
-        let sparse = |random: &mut Random| match random.uniform(1.0) < 2.0 * self.nonzero - 1.0 {
-            true => normal(random).abs() + bound,
-            false => 0.0,
-        };
-        let x: Vec<f32> = (0..self.input.elements()).map(|_| sparse(random)).collect();
-        let dy: Vec<f32> =
-            (0..output.elements()).map(|_| normal(random).powi(self.power)).collect();
-        let nonzero = x.iter().filter(|x| **x != 0.0).count() as f64 / x.len() as f64;
+        let (x, dy, nonzero) = self.data(bound, random);
         let weight = loss_weight(&dy, output.plane());
         let batch = self.input.n as u32;
-        let predicted = gradient_sigma(UNIFORM, weight, batch, nonzero, f64::from(bound));
+        let predicted = gradient_sigma(weight, batch, nonzero, f64::from(bound));
 
         let exact = self.gradient(&x, &dy);
         let (mut squares, mut count) = (0.0, 0.0);
@@ -65,9 +91,8 @@ impl Case {
     }
 }
 
-#[test]
-fn the_predicted_error_of_a_gradient_is_that_of_errors_put_in() {
-    let cases = [
+fn cases() -> [(&'static str, Case); 7] {
+    [
         ("dense", case([16, 8, 24, 24], 16, [3, 1, 1], 1.0, 1)),
         ("half zeros", case([16, 8, 24, 24], 16, [3, 1, 1], 0.5, 1)),
         ("mostly zeros", case([32, 8, 16, 16], 8, [3, 1, 0], 0.1, 1)),
@@ -75,7 +100,38 @@ fn the_predicted_error_of_a_gradient_is_that_of_errors_put_in() {
         ("strided", case([16, 4, 31, 31], 16, [5, 2, 0], 0.5, 3)),
         ("pointwise", case([16, 32, 14, 14], 32, [1, 1, 0], 0.5, 1)),
         ("one sample", case([1, 16, 24, 24], 16, [3, 1, 1], 0.5, 1)),
-    ];
+    ]
+}
+
+/// What SZ makes of an input within a bound.
+fn through_sz(x: &[f32], bound: f64) -> Vec<f32> {
+    let bound = ErrorBound::new(bound).expect("a layer's bound is above zero");
+    let sz = codec(CodecId::Sz { bound, dims: Dims::One }).expect("bundled");
+    let bytes: Vec<u8> = x.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let layout = Layout::new(Dtype::F32, &[x.len()]).expect("small");
+    let mut payload = vec![0; sz.worst_case(&layout)];
+    let view = TensorView::new(&layout, &bytes).expect("as long as its layout");
+    let length = sz.compress(view, &mut payload).expect("floats");
+    let mut back = vec![0; bytes.len()];
+    sz.decompress(&payload[..length], &layout, &mut back).expect("its own payload");
+    back.chunks_exact(4).map(|value| f32::from_le_bytes(value.try_into().expect("four"))).collect()
+}
+
+#[test]
+fn within_a_layers_bound_the_gradient_errs_by_a_hundredth_of_its_mean() {
+    let mut random = Random::new(2);
+    for (name, case) in &cases() {
+        let draws = 6;
+        let squares: f64 = (0..draws).map(|_| case.share_of_allowed(&mut random).powi(2)).sum();
+        let share = (squares / f64::from(draws)).sqrt();
+        println!("{name}: {share:.3} of what equation 1 allows");
+        assert!((share - 1.0).abs() < 0.05, "{name}: {share}");
+    }
+}
+
+#[test]
+fn the_predicted_error_of_a_gradient_is_that_of_errors_put_in() {
+    let cases = cases();
     let mut random = Random::new(1);
     for (name, case) in &cases {
         for bound in [1e-1, 1e-2] {

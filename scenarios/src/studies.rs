@@ -7,6 +7,7 @@
 mod check;
 mod error;
 mod file;
+mod lookups;
 mod paper;
 mod points;
 mod values;
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 use crate::ScenarioError;
 
 pub use error::{StudyError, StudyProblem};
+pub use lookups::{LookupFigure, LookupQuantity, LookupStudy, OtherCodec, PackedTable};
 pub use paper::{Figure, Of, Paper, Quantity, Value};
 pub use points::{
     Allow, Find, Group, GroupCodecs, LinkChoice, Place, Point, Study, Subject, WhatIf,
@@ -32,7 +34,7 @@ macro_rules! embed {
 }
 
 const BUNDLED: &[(&str, &str)] =
-    embed!("batches", "comet", "cswap", "host-memory", "links", "pooch", "smallest-gpu");
+    embed!("batches", "comet", "cswap", "host-memory", "ibp", "links", "pooch", "smallest-gpu");
 
 /// The names of the studies that come with tidegate, ascending.
 pub fn studies() -> impl Iterator<Item = &'static str> {

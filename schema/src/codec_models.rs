@@ -245,6 +245,15 @@ impl CodecModel {
 }
 
 impl SizeModel {
+    /// What a plan reserves on top of the expected size, in thousandths of that.
+    pub fn margin_permille(&self) -> u32 {
+        match *self {
+            Self::Sparsity { margin_permille, .. }
+            | Self::Coded { margin_permille, .. }
+            | Self::Rate { margin_permille, .. } => margin_permille,
+        }
+    }
+
     fn problem(&self, fidelity: Fidelity) -> Option<&'static str> {
         let (shares, margin) = match *self {
             Self::Sparsity { overhead_permille, dense_permille, margin_permille } => {

@@ -4,11 +4,11 @@ use experiments::Conditions;
 use experiments::compare::method;
 use experiments::largest::{Largest, Question, largest_batch, smallest_budget};
 use experiments::sources::read_machine;
-use networks::NetworkOptions;
+use networks::{Conventions, NetworkOptions, modelled_trace_by};
 use planner::{Limits, methods};
 use reports::Status;
 use scenarios::Budget;
-use schema::{Machine, Trace};
+use schema::{Framework, Machine, Trace};
 
 use crate::codec_args::CodecArgs;
 use crate::exit::{Exit, Result, ended, usage};
@@ -80,14 +80,20 @@ pub fn run(args: &Args) -> Result {
         if args.options.batch.is_some() {
             return Err(usage("the largest batch is what is searched for: leave --batch away"));
         }
-        if args.options.conventions.is_some() {
-            return Err(usage("--conventions: the search is for PyTorch's ops: leave it away"));
-        }
+        let by = match args.options.conventions.unwrap_or_default() {
+            Framework::Tidegate => {
+                let message = "--conventions: the search is for PyTorch's ops, or caffe's";
+                return Err(usage(format!("{message}: leave it away")));
+            }
+            framework => Conventions::of(framework),
+        };
         let options = args.options.options(1);
-        let network =
-            |batch| read_network(&args.network, &NetworkOptions { batch, ..options.clone() });
+        let trace = |batch| {
+            let options = NetworkOptions { batch, ..options.clone() };
+            Ok(modelled_trace_by(&read_network(&args.network, &options)?, by, &machine)?)
+        };
         let budget = |peak| Budget::resolve(args.budget, &machine, peak);
-        largest_batch(&question, &network, &budget, &monitor)?
+        largest_batch(&question, (&trace, false), &budget, &monitor)?
     };
     drop(monitor);
     let asked = [args.method.as_str(), &args.network, &args.machine];

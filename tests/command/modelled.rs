@@ -30,8 +30,8 @@ fn what_cannot_be_run_says_how_it_could() {
     sandbox.ok("plan plain20 --batch 8 --image 32 -m titan-v -b 90% -o plan.json");
     let refused = sandbox.fails("run plan.json");
     assert!(refused.contains("--conventions tidegate"), "{refused}");
-    let refused = sandbox.fails("plan plain20 --batch 8 -m titan-v --conventions caffe");
-    assert!(refused.contains("pytorch or tidegate"), "{refused}");
+    let refused = sandbox.fails("plan plain20 --batch 8 -m titan-v --conventions theano");
+    assert!(refused.contains("pytorch, caffe or tidegate"), "{refused}");
     let refused = sandbox.fails("profile plain20 --batch 8 --conventions pytorch -o p");
     assert!(refused.contains("--conventions"), "{refused}");
     sandbox.ok("plan resnet18-host -m titan-v -b 90% -o recorded.json");

@@ -22,37 +22,19 @@ pub enum Form {
 }
 
 /// Figures at which readers break.
-const FIGURES: [&str; 26] = [
-    "0",
-    "1",
-    "-1",
-    "2",
-    "255",
-    "4095",
-    "65536",
-    "2147483647",
-    "2147483648",
-    "4294967295",
-    "4294967296",
-    "9007199254740993",
-    "1000000000000000000",
-    "1152921504606846976",
-    "9223372036854775807",
-    "9223372036854775808",
-    "18446744073709551615",
-    "18446744073709551616",
-    "-9223372036854775808",
-    "0.0",
-    "-0.0",
-    "1e-308",
-    "0.5",
-    "1e18",
-    "1.7e308",
-    "1e999",
-];
+const FIGURES: &str = "\
+    0 1 -1 2 255 4095 65536 2147483647 2147483648 4294967295 4294967296 9007199254740993 \
+    1000000000000000000 1152921504606846976 9223372036854775807 9223372036854775808 \
+    18446744073709551615 18446744073709551616 -9223372036854775808 0.0 -0.0 1e-308 0.5 1e18 \
+    1.7e308 1e999";
 
 const WORDS: [&str; 8] =
     ["", "\u{1b}[31m\u{0}\u{7}\r\n", "\u{202e}\u{feff}é", "a", "-", "../../x", "zvc", "\u{10ffff}"];
+
+fn any_figure(random: &mut Random) -> &'static str {
+    let figures: Vec<&str> = FIGURES.split(' ').collect();
+    figures[below(random, figures.len())]
+}
 
 fn below(random: &mut Random, count: usize) -> usize {
     (random.next() % count.max(1) as u64) as usize
@@ -102,7 +84,7 @@ fn bytes(mut input: Vec<u8>, corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8>
             input.extend_from_slice(&other[below(random, other.len() + 1)..]);
         }
         4 => {
-            let figure = FIGURES[below(random, FIGURES.len())].parse::<u64>().unwrap_or(u64::MAX);
+            let figure = any_figure(random).parse::<u64>().unwrap_or(u64::MAX);
             let width = [1, 2, 4, 8][below(random, 4)];
             let figure = figure.to_le_bytes();
             input.iter_mut().skip(at).zip(&figure[..width]).for_each(|(to, from)| *to = *from);
@@ -137,7 +119,7 @@ fn text(mut input: Vec<u8>, corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> 
         0..=2 if !starts.is_empty() => {
             let at = starts[below(random, starts.len())];
             let length = input[at..].iter().take_while(|byte| is_figure(byte)).count();
-            let figure = FIGURES[below(random, FIGURES.len())];
+            let figure = any_figure(random);
             input.splice(at..at + length, figure.bytes());
             input
         }
@@ -277,7 +259,7 @@ fn figure(number: &Number, donor: Value, random: &mut Random) -> Value {
         2 => near.wrapping_mul(1 << below(random, 40)).into(),
         3 => donor,
         _ => {
-            let figure = FIGURES[below(random, FIGURES.len())];
+            let figure = any_figure(random);
             serde_json::from_str(figure).unwrap_or(Value::Null)
         }
     }

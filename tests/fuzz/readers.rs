@@ -74,7 +74,7 @@ pub fn readers() -> Vec<Reader> {
         reader("execution-trace", Form::Json, files("tests/recordings", "small.et"), read_pytorch),
         reader("snapshot", Form::Bytes, files("tests/recordings", "small.snapshot"), read_pytorch),
         reader("packed", Form::Bytes, files("tests/recordings", "packed"), read_pytorch),
-        reader("onnx", Form::Protobuf, vec![onnx::model()], read_onnx),
+        reader("onnx", Form::Protobuf, onnx_models(), read_onnx),
         reader("network", Form::Text, vec![NETWORK.into(), readme_network()], read_network),
         reader("machine-toml", Form::Text, files("scenarios/machines", ""), read_machine_toml),
         reader("study", Form::Text, files("scenarios/studies", ""), read_study),
@@ -84,7 +84,7 @@ pub fn readers() -> Vec<Reader> {
         reader("results", Form::Bytes, vec![table(&rows())], read_table::<Row>),
         reader("zeros", Form::Bytes, vec![table(&zeros())], read_table::<TensorZeros>),
         reader("samples", Form::Bytes, vec![table(&samples())], read_samples),
-        reader("words", Form::Text, WORDS.map(|word| word.as_bytes().to_vec()).to_vec(), read_word),
+        reader("words", Form::Text, WORDS.split(' ').map(|word| word.into()).collect(), read_word),
     ]
 }
 
@@ -296,8 +296,15 @@ fn read_pytorch(bytes: &[u8]) -> bool {
     true
 }
 
+fn onnx_models() -> Vec<Vec<u8>> {
+    [vec![onnx::model()], files("tests/command/onnx", "")].concat()
+}
+
 fn read_onnx(bytes: &[u8]) -> bool {
-    use_network(network_from_onnx(bytes, Path::new("fuzzed.onnx"), &options()))
+    let options = NetworkOptions { sequence: Some(6), ..options() };
+    let open = use_network(network_from_onnx(bytes, Path::new("fuzzed.onnx"), &options));
+    let options = NetworkOptions { training_batch_norm: true, sequence: None, ..options };
+    use_network(network_from_onnx(bytes, Path::new("fuzzed.onnx"), &options)) || open
 }
 
 fn read_network(bytes: &[u8]) -> bool {
@@ -353,24 +360,8 @@ fn read_efficiencies(bytes: &[u8]) -> bool {
     true
 }
 
-const WORDS: [&str; 16] = [
-    "14.9GiB",
-    "12.5GB/s",
-    "1.5ms",
-    "80%",
-    "zvc",
-    "zfp:8",
-    "sz:1e-3",
-    "ibp:4",
-    "zipf:0.9",
-    "uniform",
-    "corrupt:1",
-    "delay:h2d:2:5ms",
-    "host-memory",
-    "dtr",
-    "1000kB",
-    "zfp:16",
-];
+const WORDS: &str = "14.9GiB 12.5GB/s 1.5ms 80% zvc zfp:8 sz:1e-3 ibp:4 zipf:0.9 uniform corrupt:1 \
+    delay:h2d:2:5ms host-memory dtr 1000kB zfp:16";
 
 /// Whatever stands for an amount, a codec, a fault or a choice on the command line.
 fn read_word(bytes: &[u8]) -> bool {

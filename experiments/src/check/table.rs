@@ -60,7 +60,7 @@ pub struct NetworkTable {
 }
 
 /// A plan.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct PlanRow {
     /// Its budget as a share of the in-core peak, in percent.
     pub budget_percent: f64,
@@ -93,17 +93,7 @@ pub struct PlanRow {
 impl PlanRow {
     /// Of which nothing is known yet.
     pub fn new(budget_percent: f64, method: &str) -> Self {
-        Self {
-            budget_percent,
-            method: method.into(),
-            iteration_ns: None,
-            error: None,
-            slowdown: None,
-            arena_bytes: None,
-            same_bits: None,
-            not_run: None,
-            reason: None,
-        }
+        Self { budget_percent, method: method.into(), ..Self::default() }
     }
 
     /// A plan that did not run.
@@ -146,17 +136,7 @@ impl PlanRow {
     }
 }
 
-const HEADER: [&str; 9] = [
-    "budget",
-    "method",
-    "measured",
-    "predicted",
-    "error",
-    "over in-core",
-    "predicted",
-    "arena",
-    "bits",
-];
+const HEADER: &str = "budget|method|measured|predicted|error|over in-core|predicted|arena|bits";
 
 impl fmt::Display for CheckResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -190,7 +170,7 @@ impl NetworkTable {
         if let Some(whose) = computed_by {
             text.push_str(&format!("computed by {whose}\n"));
         }
-        let header = HEADER.map(String::from).to_vec();
+        let header = HEADER.split('|').map(String::from).collect();
         let rows: Vec<_> = [header].into_iter().chain(plans.iter().map(PlanRow::cells)).collect();
         text.push_str(&columns(&rows));
         for PlanRow { budget_percent, method, reason, .. } in plans {

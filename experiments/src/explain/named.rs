@@ -12,7 +12,7 @@ use crate::sources::{is_document, is_network};
 /// What a name stands for.
 pub enum Named {
     /// The history of an allocator.
-    Snapshot(Figures),
+    Snapshot(Box<Figures>),
     /// A profile, and what the model of the allocator reserves for its allocations, where it has any.
     Profile(Option<Bytes>),
     /// A plan.
@@ -47,7 +47,7 @@ impl Named {
             )
         };
         Ok(match detect(&unpacked) {
-            Some(kind @ Format::MemorySnapshot) => Self::Snapshot(figures(kind)?),
+            Some(kind @ Format::MemorySnapshot) => Self::Snapshot(Box::new(figures(kind)?)),
             Some(kind @ Format::Kineto) => {
                 Self::Profile(figures(kind)?.reserved_from_empty_bytes.map(Bytes))
             }

@@ -167,6 +167,7 @@ fn name(staging: Staging) -> &'static str {
     match staging {
         Staging::OneByOne => "a copy per row",
         Staging::Bulk => "one bulk copy",
+        Staging::Unaligned => "zero-copy, unaligned",
         Staging::ZeroCopy { link: false, cache: false } => "zero-copy",
         Staging::ZeroCopy { link: true, cache: false } => "zero-copy, packed on the host",
         Staging::ZeroCopy { link: false, cache: true } => "zero-copy, packed in the cache",

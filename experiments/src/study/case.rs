@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use networks::{NetworkOptions, modelled_trace};
+use networks::{Conventions, NetworkOptions, modelled_trace_by};
 use planner::{Allowed, CodecOptions, Limits, Monitor, methods};
 use profiler::import::InPlaceOps;
 use reports::MethodResult;
 use scenarios::{Budget, Find, LinkChoice, Place, Point, Study};
-use schema::{Bandwidth, Bytes, BytesPerSec, Digest, Document, InCore, Machine, Trace};
+use schema::{Bandwidth, Bytes, BytesPerSec, Digest, Document, Framework, InCore, Machine, Trace};
 use simulator::in_core;
 
 use crate::compressed_forms::CompressedForms;
@@ -36,6 +36,8 @@ pub struct Case {
     find: Option<Find>,
     conditions: Conditions,
     epoch: Option<(u32, u32)>,
+    by: &'static Conventions,
+    powers_of_two: bool,
 }
 
 /// A trace and what follows from it alone.
@@ -133,6 +135,8 @@ fn case(study: &Study, point: &Point, traces: &mut Traces) -> Result<Case> {
         find: group.find,
         conditions,
         epoch: point.epoch,
+        by: Conventions::of(group.framework),
+        powers_of_two: group.powers_of_two,
     })
 }
 
@@ -152,12 +156,13 @@ impl Case {
         let begin = std::time::Instant::now();
         let answer = match self.find {
             Some(Find::LargestBatch) => {
-                let network = |batch| {
+                let trace = |batch| {
                     let options = NetworkOptions { batch, ..self.options.clone() };
-                    read_network(&self.row.network, &options)
+                    let network = read_network(&self.row.network, &options)?;
+                    Ok(modelled_trace_by(&network, self.by, &self.machine)?)
                 };
                 let budget = |peak| Budget::resolve(self.budget, &self.machine, peak);
-                largest_batch(&question, &network, &budget, monitor)?
+                largest_batch(&question, (&trace, self.powers_of_two), &budget, monitor)?
             }
             Some(Find::SmallestBudget) => {
                 smallest_budget(&question, self.traced.trace.clone(), monitor)?
@@ -169,7 +174,9 @@ impl Case {
                 budget: self.row.budget,
             },
         };
-        Ok(answered(self.row.clone(), answer, begin.elapsed().as_secs_f64()))
+        let models = self.conditions.codecs.iter().flat_map(|codecs| &codecs.chosen.models);
+        let margin = models.map(|model| model.size.margin_permille()).max().unwrap_or(0);
+        Ok(answered(self.row.clone(), (answer, margin), begin.elapsed().as_secs_f64()))
     }
 }
 
@@ -194,7 +201,7 @@ fn codecs(point: &Point, machine: &Machine) -> Result<Option<CodecInputs>> {
     Ok(Some(inputs.with(rates)))
 }
 
-fn answered(question: Row, answer: Budgeted, seconds: f64) -> Row {
+fn answered(question: Row, (answer, margin): (Budgeted, u32), seconds: f64) -> Row {
     let Budgeted { trace, in_core, budget, found } = answer;
     let small = found.plan.as_ref().ok().map(|plan| CompressedForms::of(plan, &trace));
     let small = small.filter(|small| small.count > 0);
@@ -209,7 +216,9 @@ fn answered(question: Row, answer: Budgeted, seconds: f64) -> Row {
         in_core: in_core.iteration,
         in_core_peak: in_core.peak,
         compressed_raw: small.map(|small| small.raw),
-        compressed_small: small.map(|small| small.reserved),
+        // What is expected of them, without the margin on top.
+        compressed_small: small
+            .map(|small| Bytes(small.reserved.0 * 1000 / u64::from(1000 + margin))),
         answer,
         ..question
     }
@@ -229,11 +238,12 @@ impl Traces {
     ) -> Result<Arc<Traced>> {
         let subject = point.subject;
         let speed = point.group.speed;
-        let key = format!("{} {options:?} {:?} {speed:?}", subject.name, machine.device);
+        let by = Conventions::of(point.group.framework);
+        let key = format!("{} {options:?} {by:?} {:?} {speed:?}", subject.name, machine.device);
         if let Some(traced) = self.0.get(&key) {
             return Ok(traced.clone());
         }
-        let trace = at(&subject.place, trace(subject, options, from, machine, speed))?;
+        let trace = at(&subject.place, trace(subject, (options, by), from, machine, speed))?;
         let traced = Arc::new(Traced { digest: trace.digest(), in_core: in_core(&trace), trace });
         self.0.insert(key, traced.clone());
         Ok(traced)
@@ -242,7 +252,7 @@ impl Traces {
 
 fn trace(
     subject: &scenarios::Subject,
-    options: &NetworkOptions,
+    (options, by): (&NetworkOptions, &Conventions),
     from: Option<&Machine>,
     machine: &Machine,
     speed: Option<f64>,
@@ -251,7 +261,7 @@ fn trace(
         false => read_trace(&subject.name, InPlaceOps::AsRecorded, Some(machine))?,
         true => {
             let network = read_network(&subject.name, options)?;
-            let modelled = modelled_trace(&network, machine)?;
+            let modelled = modelled_trace_by(&network, by, machine)?;
             if speed.is_none() {
                 return Ok(modelled);
             }
@@ -304,6 +314,12 @@ fn options_text(options: &NetworkOptions, point: &Point) -> String {
     }
     if options.fused_attention != defaults.fused_attention {
         texts.push("unfused attention".into());
+    }
+    if point.group.framework == Framework::Caffe {
+        texts.push("as Caffe".into());
+    }
+    if point.group.powers_of_two {
+        texts.push("powers of two".into());
     }
     texts.extend(point.group.speed.map(|factor| format!("computing {factor}x as fast")));
     match point.epoch {

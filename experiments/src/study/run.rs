@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use planner::Monitor;
-use scenarios::Study;
+use scenarios::{LookupStudy, Study, Value};
 use serde::Serialize;
 
 use super::case::{Case, cases};
-use super::printed::{self, Printed};
+use super::lookups::{self, Line};
+use super::printed::{self, Assumptions, Printed};
 use super::store::Store;
 use super::{conclusions, gains, paper, table};
 use crate::side_by_side::side_by_side;
@@ -66,11 +67,33 @@ impl FromStr for Partition {
     }
 }
 
+/// A study of lookups, which has no points. What else a prediction rests on is its reason.
+fn of_lookups(study: &Study, lookups: &LookupStudy) -> Result<Outcome> {
+    let printed = |Line { figure, predicted }| {
+        let values = (Value::Number(figure.printed), predicted);
+        let place = (study.name.as_str(), figure.what.clone());
+        let show = |value: f64| format!("{}", (value * 100.0).round() / 100.0);
+        Printed::new(place, values, Assumptions::Base, figure.rests_on.clone(), show)
+    };
+    let figures: Vec<Printed> = lookups::lines(lookups)?.into_iter().map(printed).collect();
+    let (name, title, machine) = (&study.name, &lookups.title, &lookups.machine);
+    let text = format!(
+        "{name}: {}\n\n{title}, beside what is predicted for {machine}:\n\n{}{}",
+        study.description,
+        printed::table(&figures),
+        lookups::others(lookups)
+    );
+    Ok(Outcome { text, figures })
+}
+
 /// Plans what is missing, and says what all results come to once all points have one.
 ///
 /// # Errors
 /// If the folder is in use or no folder, a point names what is not there, or planning is interrupted.
 pub fn run(study: &Study, options: &Options, monitor: &dyn Monitor) -> Result<Outcome> {
+    if let Some(lookups) = &study.lookups {
+        return of_lookups(study, lookups);
+    }
     let store = Store::open(&options.folder, &options.also)?;
     let cases = cases(study)?;
     let mut rows = Vec::with_capacity(cases.len());

@@ -46,7 +46,7 @@ pub struct Row {
     pub in_core_peak: Bytes,
     /// What the tensors that are compressed take as they are.
     pub compressed_raw: Option<Bytes>,
-    /// What is reserved for their compressed forms.
+    /// What is expected of their compressed forms.
     pub compressed_small: Option<Bytes>,
     /// What came out: the method, and its plan where it has one.
     pub answer: MethodResult,

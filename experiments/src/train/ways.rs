@@ -4,12 +4,12 @@ use planner::methods::{Comet, ParameterRange, Refresh, StaticCompression};
 use profiler::device::in_core_plan;
 use reports::Trained;
 use runtime::training::Constants;
-use schema::CodecModels;
+use schema::{CodecModel, CodecModels, SizeModel};
 
-use super::statistics::collect;
+use super::statistics::{Collected, collect};
 use super::trainer::{Trainer, Training};
-use crate::Result;
 use crate::rates::{every_rate, range_of};
+use crate::{CompressedForms, Result};
 
 /// What plans make of the network's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,9 @@ impl Way {
             Self::Zfp => {
                 "The same by ZFP at a fixed rate, which falls from epoch to epoch as in CSWAP+"
             }
-            Self::Sz => "They are kept, made smaller by SZ within COMET's error bounds",
+            Self::Sz => {
+                "What convolutions make is kept, made smaller by SZ within COMET's error bounds"
+            }
         }
     }
 
@@ -140,20 +142,27 @@ fn zfp(trainer: &Trainer, mut training: Training) -> Outcome {
     training.finish(vec![note])
 }
 
+/// What a plan reserves beside what SZ made of a tensor when bounds were set, in thousandths: later
+/// batches do better or worse.
+const MARGIN_PERMILLE: u32 = 100;
+
 /// In-core until there are statistics, and then within bounds that follow from them, set anew as
 /// [`Refresh`] says.
 fn sz(trainer: &Trainer, mut training: Training) -> Outcome {
-    let problem = trainer.problem(&trainer.models_of("sz"));
-    // Where the method has no plan, better to know before anything is trained.
-    let mut plan = trainer.plan(&Comet::default(), &problem)?;
-    let in_core = in_core_plan(trainer.trace, trainer.machine)?;
+    let models = trainer.models_of("sz");
+    // Where there is no plan with the loosest bound, better to know before anything is trained.
+    let loosest = models.models.iter().max_by(|a, b| parameter(a).total_cmp(&parameter(b)));
+    let loosest = CodecModels { models: loosest.cloned().into_iter().collect(), ..models.clone() };
+    trainer.plan(&Comet::default(), &trainer.problem(&loosest))?;
+    let mut plan = in_core_plan(trainer.trace, trainer.machine)?;
     let mut refresh = Refresh::every(trainer.refresh);
     let mut set = Vec::new();
     while !training.is_done() {
-        let plan_now = if set.is_empty() { &in_core } else { &plan };
         let until = usize::try_from(refresh.next()).unwrap_or(usize::MAX);
-        let statistics = training.under_then(plan_now, until, |device| {
-            collect(device, trainer.network, &trainer.images)
+        let last = until.min(trainer.course.iterations()).saturating_sub(1);
+        let batch = last % trainer.course.batches.max(1);
+        let collected = training.under_then(&plan, until, |device| {
+            collect(device, (trainer.network, trainer.trace), (&trainer.images, batch))
         })?;
         if training.is_done() {
             break;
@@ -162,30 +171,63 @@ fn sz(trainer: &Trainer, mut training: Training) -> Outcome {
             training.begin_budget();
         }
         set.push(training.iterations().to_string());
-        let bounds = statistics.iter().flatten().map(|layer| layer.error_bound().unwrap_or(0.0));
-        refresh.refresh(bounds.collect());
-        plan = trainer.plan(&Comet { statistics }, &problem)?;
+        let layers = collected.comet.statistics.iter().flatten();
+        refresh.refresh(layers.map(|layer| layer.error_bound()).collect());
+        let exact = at_bounds(&models, &collected);
+        plan = trainer.plan(&collected.comet, &trainer.problem(&exact))?;
     }
-    let note = match set.first() {
+    let bounds = refresh.bounds().iter().copied().flatten();
+    let least = bounds.clone().reduce(f64::min);
+    let note = match least.zip(bounds.reduce(f64::max)) {
         None => {
             "COMET compressed nothing: its bounds are set for the first time after the training's \
-                 end (see --refresh)."
+                 end (see --refresh), or no layer has one."
                 .into()
         }
-        Some(first) => {
-            let range =
-                |pick: fn(f64, f64) -> f64, from| refresh.bounds().iter().copied().fold(from, pick);
-            format!(
-                "COMET's first {first} iterations ran in core, without the budget, for the statistics \
-                 that its error bounds follow from. Bounds were set after {} iterations, those of the \
-                 layers at last from {:.1e} to {:.1e}.",
-                set.join(", "),
-                range(f64::min, f64::INFINITY),
-                range(f64::max, 0.0)
-            )
-        }
+        Some((least, greatest)) => format!(
+            "COMET's first {} iterations ran in core, without the budget, for the statistics that its \
+             error bounds follow from. Bounds were set after {} iterations, those of the layers at last \
+             from {least:.1e} to {greatest:.1e}, and applied as they are: {}",
+            set[0],
+            set.join(", "),
+            CompressedForms::of(&plan, trainer.trace).sentence().trim_end(),
+        ),
     };
     training.finish(vec![note])
+}
+
+fn parameter(model: &CodecModel) -> f64 {
+    model.parameter.unwrap_or(0.0)
+}
+
+/// A model of SZ at each bound that a tensor has, with the size that was found there and the times of
+/// the sampled bound that is nearest.
+fn at_bounds(models: &CodecModels, collected: &Collected) -> CodecModels {
+    let mut exact: Vec<CodecModel> = Vec::new();
+    for (bound, permille) in collected.bounds.iter().zip(&collected.permille) {
+        let Some((bound, permille)) = bound.zip(*permille) else { continue };
+        let distance = |model: &&CodecModel| (parameter(model) / bound).ln().abs();
+        let nearest = models.models.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        let size = SizeModel::Rate { permille, margin_permille: MARGIN_PERMILLE };
+        match exact.iter_mut().find(|model| model.parameter == Some(bound)) {
+            // Tensors of one bound share a codec: the one that shrinks least says how much.
+            Some(model) => model.size = larger(model.size, size),
+            None => exact.extend(nearest.map(|model| CodecModel {
+                parameter: Some(bound),
+                size,
+                ..model.clone()
+            })),
+        }
+    }
+    CodecModels { models: exact, ..models.clone() }
+}
+
+fn larger(a: SizeModel, b: SizeModel) -> SizeModel {
+    let share = |size: &SizeModel| match size {
+        SizeModel::Rate { permille, .. } => *permille,
+        _ => 0,
+    };
+    if share(&a) < share(&b) { b } else { a }
 }
 
 #[cfg(test)]
@@ -202,10 +244,5 @@ mod tests {
                 assert_eq!(id.name(), way.name());
             }
         }
-    }
-
-    #[test]
-    fn the_least_rate_is_that_of_the_smallest_block() {
-        assert_eq!(least_rate(), 9);
     }
 }

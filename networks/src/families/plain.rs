@@ -41,6 +41,36 @@ pub fn alexnet(name: &str, o: &NetworkOptions, data: Data) -> Result<Network, Ne
     b.finish(x)
 }
 
+/// AlexNet as Caffe has it (`bvlc_alexnet`): wider, in groups, with images of 227 x 227. Its two local response
+/// normalisations stand as batch norms, which keep tensors of the same sizes.
+pub fn alexnet_caffe(name: &str, o: &NetworkOptions) -> Result<Network, NetworkError> {
+    let (mut b, mut x) = images(name, o, super::extent(o, 227))?;
+    for (layer, to, window, groups) in [
+        (1, 96, Window::square(11, 4, 0), 1),
+        (2, 256, Window::square(5, 1, 2), 2),
+        (3, 384, Window::square(3, 1, 1), 1),
+        (4, 384, Window::square(3, 1, 1), 2),
+        (5, 256, Window::square(3, 1, 1), 2),
+    ] {
+        x = b.convolution(&format!("conv{layer}"), x, to, window, groups, true)?;
+        x = b.act(&format!("relu{layer}"), x)?;
+        if layer <= 2 {
+            x = b.batch_norm(&format!("norm{layer}"), x)?;
+        }
+        if layer != 3 && layer != 4 {
+            x = b.max_pool(&format!("pool{layer}"), x, Window::square(3, 2, 0))?;
+        }
+    }
+    x = b.flatten("flatten", x)?;
+    for name in ["fc6", "fc7"] {
+        x = b.linear(name, x, 4096, true)?;
+        x = b.act(&format!("{name}.act"), x)?;
+        x = b.dropout(&format!("{name}.dropout"), x, 50)?;
+    }
+    x = b.linear("fc8", x, 1000, true)?;
+    b.finish(x)
+}
+
 /// VGG16, configuration D (Simonyan and Zisserman 2015), as torchvision has it. For 32 x 32
 /// images the classifier has 512 inputs and hidden units.
 pub fn vgg16(name: &str, o: &NetworkOptions, data: Data) -> Result<Network, NetworkError> {

@@ -3,7 +3,7 @@
 use schema::{Bytes, InPlace, TensorId};
 
 use super::{Lowering, RawOp, Value};
-use crate::tape::{Op, Step, Tape};
+use crate::tape::{Op, Step, Tape, Tensor};
 
 /// Decides which values share a storage, and when each storage is free again: after the last op
 /// that reads it, or where nothing reads it, after the op that wrote it. Constants outlive the
@@ -87,6 +87,9 @@ pub(super) fn place(lowering: Lowering) -> Tape<Step> {
             recompute_differs: op.recompute_differs,
         });
     }
+    if by.blobs {
+        keep_all(&tensors, &mut ops);
+    }
     Tape {
         name: network.name.clone(),
         batch: network.batch as usize,
@@ -95,6 +98,19 @@ pub(super) fn place(lowering: Lowering) -> Tape<Step> {
         loss: outputs.last().map(|loss| id(*loss)),
         labels: labels.map(id),
         seed: seed.map(id),
+    }
+}
+
+/// Lets the last op free what any op frees, but for what another tensor takes the place of.
+fn keep_all(tensors: &[Tensor], ops: &mut [Op<Step>]) {
+    let mut overlaid = vec![false; tensors.len()];
+    for op in ops.iter_mut() {
+        op.in_place.iter().for_each(|pair| overlaid[pair.input.index()] = true);
+        op.frees = op.in_place.iter().map(|pair| pair.input).collect();
+    }
+    let all = tensors.iter().enumerate().filter(|(index, t)| !t.is_constant() && !overlaid[*index]);
+    if let Some(last) = ops.last_mut() {
+        last.frees.extend(all.map(|(index, _)| TensorId::from_index(index)));
     }
 }
 

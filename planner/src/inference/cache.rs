@@ -3,10 +3,13 @@
 use schema::Bytes;
 
 /// Bytes that a cached row takes besides its own: its entry in the hash map that finds it. The
-/// paper states the 64 bits of the place (section 5, "Cache compression") and not the rest. 24
-/// bytes give the increases of its table 7 from the ratios of its table 5 for the three sparse
-/// tables, where entries are small enough to show it; a test holds that.
-pub const MAP_ENTRY_BYTES: u64 = 24;
+/// paper states the 64 bits of the place: a slab of 3 bits, an offset of 40, a bit that says whether the
+/// row is compressed, and 20 to spare (section 5, "Cache compression"). Of the rest, the row's number and the
+/// map's free entries, it says nothing: 16 bytes are assumed.
+pub const MAP_ENTRY_BYTES: u64 = 8 + 16;
+
+/// The largest cache that such places reach: a slab on each of eight devices.
+pub const MOST: Bytes = Bytes(1 << (3 + 40));
 
 /// A static cache of rows on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

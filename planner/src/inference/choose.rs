@@ -2,8 +2,11 @@
 
 use schema::{Bytes, BytesPerSec, Machine, Nanos};
 
-use super::transfer::{LINE_BYTES, bulk, mean_lines, nanos, one_by_one, zero_copy};
-use super::{Access, Cache, InferenceError};
+use super::transfer::{
+    BANDWIDTH_OF_FIGURE_7, SECTOR_BYTES, bulk, decompression, mean_sectors, mean_unaligned_sectors,
+    nanos, one_by_one, zero_copy,
+};
+use super::{Access, Cache, GATHER, InferenceError, MOST};
 
 /// A table in host memory, and how its rows are looked up.
 #[derive(Debug, Clone)]
@@ -18,7 +21,8 @@ pub struct Lookups<'a> {
     pub access: Access,
     /// Device memory for caching rows.
     pub cache: Bytes,
-    /// How fast the host gathers rows into one buffer, for bulk copies; without it, in no time.
+    /// How fast the host gathers rows into one buffer, for bulk copies; [`GATHER`] where it is not
+    /// stated.
     pub gather: Option<BytesPerSec>,
     /// The machine.
     pub machine: &'a Machine,
@@ -54,7 +58,10 @@ pub enum Staging {
     OneByOne,
     /// The host gathers rows and copies them at once; nothing is packed.
     Bulk,
-    /// The device reads host memory itself.
+    /// The device reads host memory itself, 128 bytes at a time from each row's begin on; nothing is
+    /// packed.
+    Unaligned,
+    /// The same in aligned lines.
     ZeroCopy {
         /// Rows in host memory are packed: IBP(M).
         link: bool,
@@ -81,7 +88,7 @@ pub struct Prediction {
     pub cached_rows: u64,
     /// The share of rows looked up that are cached.
     pub hit_rate: f64,
-    /// Bytes over the link for a mean lookup, whole lines where lines are read.
+    /// Bytes over the link for a mean lookup, whole sectors where the device reads.
     pub link_bytes: Bytes,
     /// Time of a mean lookup.
     pub time: Nanos,
@@ -105,24 +112,23 @@ pub struct Choice {
     pub best: usize,
 }
 
-/// Uncompressed bytes that the device decompresses per byte of its peak memory bandwidth. At 90 %
-/// saved, rows of 4 KB reach 86 % of what a link of 25 GB/s would deliver (section 6.1, figure 7):
-/// 215 GB/s of uncompressed rows, on an A100 with 1555 GB/s.
-const DECOMPRESSION: f64 = 215.0 / 1555.0;
-
 /// Chooses, of several packings, the one with which a lookup takes least time in its fastest way;
 /// of those that take the same time the one that moves least, of those the one that packs rows
 /// smallest, and of those the first.
 ///
 /// A lookup takes as long as the link or the device, whichever takes longer: asynchronous reads
 /// overlap decompression (section 4.3). The link carries the rows that are not cached, the device
-/// handles all of them.
+/// handles all of them, in what figure 7 comes to on an A100 by the size of a row, and on another
+/// device in proportion to the bandwidth of its memory.
 ///
 /// # Errors
 /// [`InferenceError`] where something is empty, cannot be, or does not fit into host memory.
 pub fn choose(lookups: &Lookups<'_>, packings: &[Packing]) -> Result<Choice, InferenceError> {
     if lookups.rows == 0 || lookups.row_bytes == 0 || lookups.rows_per_lookup == 0 {
         return Err(InferenceError::Empty);
+    }
+    if lookups.cache > MOST {
+        return Err(InferenceError::Cache(lookups.cache));
     }
     lookups.access.check(lookups.rows)?;
     let packed: Result<Vec<Packed>, _> = packings
@@ -158,8 +164,8 @@ pub fn choose(lookups: &Lookups<'_>, packings: &[Packing]) -> Result<Choice, Inf
 struct Packed {
     placement: Placement,
     mean_bytes: f64,
-    /// Lines that reading a row from host memory touches on average.
-    mean_lines: f64,
+    /// Sectors that reading a row from host memory touches on average.
+    mean_sectors: f64,
     /// The share of the rows that are compressed.
     compressed: f64,
     metadata: Bytes,
@@ -185,14 +191,14 @@ impl Lookups<'_> {
         if placement == Placement::Condensed && needed > available.0 {
             return Err(InferenceError::HostMemory { needed: Bytes(needed), available });
         }
-        let mean_lines = match placement {
-            Placement::InPlace => mean(&|size| mean_lines(self.row_bytes, size)),
-            Placement::Condensed => 1.0 + mean(&|size| mean_lines(packing.chunk_bytes, size)),
+        let mean_sectors = match placement {
+            Placement::InPlace => mean(&|size| mean_sectors(self.row_bytes, size)),
+            Placement::Condensed => 1.0 + mean(&|size| mean_sectors(packing.chunk_bytes, size)),
         };
         Ok(Packed {
             placement,
             mean_bytes,
-            mean_lines,
+            mean_sectors,
             compressed: mean(&|size| f64::from(u8::from(size < self.row_bytes))),
             metadata: packing.metadata,
         })
@@ -205,6 +211,7 @@ impl Lookups<'_> {
             Placement::InPlace => vec![
                 self.by_the_host(Staging::OneByOne),
                 self.by_the_host(Staging::Bulk),
+                self.unaligned(),
                 self.zero_copy(None, false, false),
             ],
         }
@@ -225,9 +232,18 @@ impl Lookups<'_> {
         let bytes = misses * self.row_bytes as f64;
         let link = match staging {
             Staging::OneByOne => one_by_one(&self.machine.link, misses, self.row_bytes),
-            _ => bulk(&self.machine.link, bytes, self.gather),
+            _ => bulk(&self.machine.link, bytes, self.gather.unwrap_or(GATHER)),
         };
         self.prediction(staging, cached_rows, hit_rate, bytes, link, [0.0, 0.0])
+    }
+
+    fn unaligned(&self) -> Prediction {
+        let (cached_rows, hit_rate) = self.cached(Bytes::ZERO, self.row_bytes as f64);
+        let misses = self.rows_per_lookup as f64 * (1.0 - hit_rate);
+        let sectors = misses * mean_unaligned_sectors(self.row_bytes, self.row_bytes);
+        let time = zero_copy(&self.machine.link, sectors);
+        let bytes = sectors * SECTOR_BYTES as f64;
+        self.prediction(Staging::Unaligned, cached_rows, hit_rate, bytes, time, [0.0, 0.0])
     }
 
     fn zero_copy(&self, packed: Option<&Packed>, link: bool, cache: bool) -> Prediction {
@@ -239,12 +255,12 @@ impl Lookups<'_> {
         let row_bytes = in_cache.map_or(self.row_bytes as f64, |packed| packed.mean_bytes);
         let (cached_rows, hit_rate) = self.cached(metadata + row_mask, row_bytes);
         let misses = self.rows_per_lookup as f64 * (1.0 - hit_rate);
-        let plain_lines = mean_lines(self.row_bytes, self.row_bytes);
-        let lines = misses * on_link.map_or(plain_lines, |packed| packed.mean_lines);
+        let plain = mean_sectors(self.row_bytes, self.row_bytes);
+        let sectors = misses * on_link.map_or(plain, |packed| packed.mean_sectors);
         let of = |packed: Option<&Packed>| packed.map_or(0.0, |packed| packed.compressed);
         let compressed = [of(in_cache), of(on_link)];
-        let bytes = lines * LINE_BYTES as f64;
-        let time = zero_copy(&self.machine.link, lines);
+        let bytes = sectors * SECTOR_BYTES as f64;
+        let time = zero_copy(&self.machine.link, sectors);
         let staging = Staging::ZeroCopy { link, cache };
         self.prediction(staging, cached_rows, hit_rate, bytes, time, compressed)
     }
@@ -265,13 +281,13 @@ impl Lookups<'_> {
         link: Nanos,
         compressed: [f64; 2],
     ) -> Prediction {
-        let bytes = (self.rows_per_lookup as f64) * self.row_bytes as f64;
+        let rows = self.rows_per_lookup as f64;
         let decompressed = hit_rate * compressed[0] + (1.0 - hit_rate) * compressed[1];
-        let bandwidth = self.machine.device.compute.memory_bandwidth.0 as f64;
+        let bandwidth = self.machine.device.compute.memory_bandwidth.0 as f64 / 1e9;
+        let packed = decompression(self.row_bytes) * BANDWIDTH_OF_FIGURE_7 / bandwidth;
         // What is not decompressed is read and written.
-        let seconds =
-            bytes * (decompressed / DECOMPRESSION + (1.0 - decompressed) * 2.0) / bandwidth;
-        let device = nanos(seconds * 1e9);
+        let plain = 2.0 * self.row_bytes as f64 / bandwidth;
+        let device = nanos(rows * (decompressed * packed + (1.0 - decompressed) * plain));
         Prediction {
             staging,
             cached_rows,

@@ -18,6 +18,9 @@ pub enum InferenceError {
     /// A distribution that is none.
     #[error("{0}: write uniform, or zipf:S with an exponent S between 0 and 10")]
     Access(String),
+    /// More than entries of the cache can name.
+    #[error("a cache of {0} is beyond the {most} that eight slabs of 40-bit offsets reach", most = super::MOST)]
+    Cache(Bytes),
     /// Nobody accesses any row, or there are more counts than rows.
     #[error("{counts} access counts for {rows} rows; give at most one a row, not all of them 0")]
     Counts { counts: usize, rows: u64 },

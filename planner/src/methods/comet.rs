@@ -3,31 +3,34 @@
 mod error;
 mod refresh;
 
-use schema::{Bytes, Choice, Fidelity, OpKind, TensorId};
-use simulator::{GapId, Policy, Treatment};
+use schema::{Bytes, Fidelity, Op, OpKind, Phase, TensorId, Trace};
+use simulator::{Policy, Treatment};
 
 use crate::method::{About, Method, needs_codec, needs_recompute};
-use crate::methods::vdnn::convolution_inputs;
 use crate::{Decided, Monitor, PlanError, Problem, Result};
 
-pub use error::{ACCEPTABLE, COEFFICIENT, LayerStatistics, UNIFORM, gradient_sigma, loss_weight};
+pub use error::{ACCEPTABLE, LayerStatistics, UNIFORM, gradient_sigma, loss_weight};
 pub use refresh::{INTERVAL, Refresh};
 
-/// COMET (Jin et al., VLDB 2021): the inputs of convolutions are compressed right after the forward
-/// op and stay on the device; what pooling, normalisation and activation layers make is recomputed;
-/// the rest stays as it is (section 3.4). 5 % of the memory stays free.
+/// COMET (Jin et al., VLDB 2021): one tensor of each convolution is compressed right after the
+/// forward op and stays on the device; what pooling, normalisation and activation layers make of it
+/// is recomputed; the rest stays as it is, sums of residual networks among it (section 3.4). 5 % of
+/// the memory stays free.
 ///
-/// The paper recomputes each such layer "based on their prior layers" and does not say what becomes
-/// of a convolution's output that only they read, such as the input of a batch norm. To run the
-/// convolution again is what it avoids, so here such an output is compressed as well, by the same
-/// codec.
+/// That tensor is what a convolution makes (or a layer in place on it), as the input of the next one
+/// follows from it: "the activation data of convolutional layer can be quickly recomputed through the
+/// activation function instead of being saved" (section 4.2). Nothing makes a convolution's output
+/// again but the convolution, so that inputs could not stand in for outputs that a batch norm or a
+/// pooling needs.
 ///
-/// A layer's error bound follows from its [`LayerStatistics`]. Of the problem's error-bounded
-/// codecs the one with the loosest bound that does not exceed the layer's is used, or the tightest
+/// A layer's error bound follows from its [`LayerStatistics`]; a tensor has the tightest one of the
+/// convolutions that read what is made of it. The paper does not say what a normalisation between
+/// does to it, and here nothing does. Of the problem's error-bounded codecs the one with the loosest bound
+/// that does not exceed it is used (that very bound, where the problem has a codec for each layer), or the tightest
 /// where there is none such or the statistics are unknown, as they are for a trace alone.
 #[derive(Debug, Clone, Default)]
 pub struct Comet {
-    /// Statistics of the convolution that reads a tensor, by tensor; empty: unknown.
+    /// Statistics of the convolution that reads a tensor itself, by tensor; empty: unknown.
     pub statistics: Vec<Option<LayerStatistics>>,
 }
 
@@ -42,7 +45,7 @@ impl Method for Comet {
     fn about(&self) -> About {
         About {
             name: "comet",
-            summary: "compress the inputs of convolutions on the device, recompute the cheap rest",
+            summary: "compress a tensor of each convolution on the device, recompute the cheap rest",
             source: "COMET (Jin et al., VLDB 2021), sections 3.3 and 3.4",
         }
     }
@@ -71,38 +74,55 @@ impl Method for Comet {
 }
 
 impl Comet {
+    /// The error bound of each tensor that a convolution reads, or reads what is made of it, as
+    /// far as it is known.
+    pub fn bounds(&self, trace: &Trace) -> Vec<Option<f64>> {
+        let of = |layer: Option<LayerStatistics>| layer.and_then(|layer| layer.error_bound());
+        let mut bounds: Vec<Option<f64>> = self.statistics.iter().map(|layer| of(*layer)).collect();
+        bounds.resize(trace.tensors.len(), None);
+        for op in trace.ops.iter().rev().filter(|op| op.phase == Phase::Forward && is_cheap(op)) {
+            let made = op.writes.iter().filter_map(|t| bounds[t.index()]).reduce(f64::min);
+            for read in op.reads.iter().map(|t| t.index()) {
+                bounds[read] = bounds[read].into_iter().chain(made).reduce(f64::min);
+            }
+        }
+        bounds
+    }
+
     fn treatments(&self, problem: &Problem, codecs: &[u8]) -> Vec<Treatment> {
-        let inputs = convolution_inputs(problem);
         let origins = Origins::of(problem);
+        let bounds = self.bounds(problem.trace);
         let mut treatments = problem.keep_all();
         for gap in problem.feature_maps.iter().copied() {
             let tensor = problem.model.gaps()[gap].tensor;
-            let is_input = inputs.binary_search(&gap).is_ok();
-            let can_recompute = problem.model.allows(gap, Choice::Recompute);
-            treatments[gap] = if !is_input && can_recompute && origins.is_cheap[tensor.index()] {
+            let index = tensor.index();
+            treatments[gap] = if problem.may_recompute(gap) && origins.is_cheap[index] {
                 Treatment::Recompute
-            } else if is_input || origins.is_convolution[tensor.index()] {
-                self.compress(problem, gap, codecs)
+            } else if origins.is_convolution[index] {
+                compress(problem, tensor, codecs, bounds[index])
             } else {
                 Treatment::Keep
             };
         }
         treatments
     }
+}
 
-    fn compress(&self, problem: &Problem, gap: GapId, codecs: &[u8]) -> Treatment {
-        let tensor = problem.model.gaps()[gap].tensor;
-        let usable = |codec: &&u8| problem.codecs.costs.cost(**codec, tensor).is_some();
-        let statistics = self.statistics.get(tensor.index()).copied().flatten();
-        let wanted = statistics.and_then(|layer| layer.error_bound()).unwrap_or(0.0);
-        // By ascending bound.
-        let usable: Vec<u8> = codecs.iter().filter(usable).copied().collect();
-        let within = usable.iter().rfind(|codec| bound(problem, **codec) <= wanted);
-        match within.or(usable.first()) {
-            Some(codec) => Treatment::Compress(*codec),
-            None => Treatment::Keep,
-        }
+fn compress(problem: &Problem, tensor: TensorId, codecs: &[u8], wanted: Option<f64>) -> Treatment {
+    // By ascending bound.
+    let usable = |codec: &&u8| problem.codecs.costs.cost(**codec, tensor).is_some();
+    let usable: Vec<u8> = codecs.iter().filter(usable).copied().collect();
+    let wanted = wanted.unwrap_or(0.0);
+    let within = usable.iter().rfind(|codec| bound(problem, **codec) <= wanted);
+    match within.or(usable.first()) {
+        Some(codec) => Treatment::Compress(*codec),
+        None => Treatment::Keep,
     }
+}
+
+/// Whether it is of a layer that the paper recomputes.
+fn is_cheap(op: &Op) -> bool {
+    matches!(op.kind, OpKind::Pooling | OpKind::Normalisation | OpKind::Activation)
 }
 
 fn bound(problem: &Problem, codec: u8) -> f64 {
@@ -140,8 +160,7 @@ impl Origins {
         let mut origins =
             Self { is_cheap: vec![false; tensors], is_convolution: vec![false; tensors] };
         for op in &problem.trace.ops {
-            let cheap =
-                matches!(op.kind, OpKind::Pooling | OpKind::Normalisation | OpKind::Activation);
+            let cheap = is_cheap(op);
             let reads = || op.reads.iter().map(|t| t.index());
             let from_cheap = cheap && reads().all(|t| is_there[t] || origins.is_cheap[t]);
             let from_convolution = op.kind == OpKind::Convolution

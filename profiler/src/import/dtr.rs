@@ -24,11 +24,8 @@ pub(super) fn import(
     options: &ImportOptions,
 ) -> Result<Trace, ImportError> {
     let mut lines = Lines::from_start_of_iteration(text);
-    let replayed = replay(&mut lines, options).map_err(|problem| ImportError::Dtr {
-        file: file.to_path_buf(),
-        line: lines.number(),
-        problem: problem.to_string(),
-    })?;
+    let replayed = replay(&mut lines, options)
+        .map_err(|problem| ImportError::Dtr(file.into(), lines.number(), problem.to_string()))?;
     Ok(Trace {
         network: options.network.clone().unwrap_or_else(|| network_of(file)),
         batch: None,

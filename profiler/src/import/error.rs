@@ -1,7 +1,7 @@
 //! Why a recording cannot be imported: every message names the file, the place and a remedy.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schema::Malformed;
 
@@ -11,93 +11,51 @@ use super::Format;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
     /// The text looks like no recording that is known here.
-    #[error("{}: no recording that is known here: pass a profile, execution trace or memory snapshot of PyTorch, a DTR log or an opgraph; or state its kind with --from to learn what is wrong with it", file.display())]
-    UnknownFormat {
-        /// The file.
-        file: PathBuf,
-    },
-    /// A DTR log is damaged.
-    #[error("{}:{line}: {problem}", file.display())]
-    Dtr {
-        /// The file.
-        file: PathBuf,
-        /// The line, counted from 1.
-        line: usize,
-        /// What is wrong there, and a remedy.
-        problem: String,
-    },
-    /// An opgraph is not JSON.
-    #[error("{}: not JSON: {why}: copy or record the file again", file.display())]
-    Json {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong, with line and column.
-        why: String,
-    },
-    /// An opgraph is incomplete or contradicts itself.
-    #[error("{}: {place}{problem}", file.display())]
-    Opgraph {
-        /// The file.
-        file: PathBuf,
-        /// The op, empty where it is none's.
-        place: String,
-        /// What is wrong there, and a remedy.
-        problem: String,
-    },
+    #[error("{}: no recording that is known here: pass a profile, execution trace or memory snapshot of PyTorch, a DTR log or an opgraph; or state its kind with --from to learn what is wrong with it", .0.display())]
+    UnknownFormat(PathBuf),
+    /// A line, counted from 1, of a DTR log is damaged.
+    #[error("{}:{}: {}", .0.display(), .1, .2)]
+    Dtr(PathBuf, usize, String),
+    /// A recording is not JSON.
+    #[error("{}: not JSON: {}: copy or record the file again", .0.display(), .1)]
+    Json(PathBuf, String),
+    /// An opgraph is incomplete or contradicts itself, at an op or as a whole.
+    #[error("{}: {}{}", .0.display(), .1, .2)]
+    Opgraph(PathBuf, String, String),
     /// A gzip or tar archive is damaged, or holds no recording.
-    #[error("{}: {problem}", file.display())]
-    Packed {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong with it, and a remedy.
-        problem: String,
-    },
+    #[error("{}: {}", .0.display(), .1)]
+    Packed(PathBuf, String),
     /// A table of op times, or what lies beside it, is damaged.
-    #[error("{}: {problem}", file.display())]
-    Table {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong with it, where, and a remedy.
-        problem: String,
-    },
-    /// A recording of PyTorch cannot be taken.
-    #[error("{}: cannot be imported as {format}: {problem}", file.display())]
-    Content {
-        /// The file.
-        file: PathBuf,
-        /// What it is taken as.
-        format: Format,
-        /// What is wrong, and a remedy.
-        problem: String,
-    },
+    #[error("{}: {}", .0.display(), .1)]
+    Table(PathBuf, String),
+    /// A recording of PyTorch cannot be taken as what it looks like.
+    #[error("{}: cannot be imported as {}: {}", .0.display(), .1, .2)]
+    Content(PathBuf, Format, String),
     /// An option does not apply to the kind of recording.
-    #[error("{}: {option} does not apply to a recording of kind {format}: leave it out", file.display())]
-    Option {
-        /// The file.
-        file: PathBuf,
-        /// The option.
-        option: &'static str,
-        /// What the recording is.
-        format: Format,
-    },
+    #[error("{}: {} does not apply to a recording of kind {}: leave it out", .0.display(), .1, .2)]
+    Option(PathBuf, &'static str, Format),
     /// A recording without ops was to be planned for.
     #[error(
         "{}: a memory snapshot has no ops, so that nothing can be planned for it: record the same run \
          with torch.profiler (record_shapes=True, profile_memory=True), or an execution trace",
-        file.display()
+        .0.display()
     )]
-    NoOps {
-        /// The file.
-        file: PathBuf,
-    },
+    NoOps(PathBuf),
     /// The recording is consistent line by line, but no trace.
-    #[error("{}: the recording makes no trace: {why}: record it again", file.display())]
-    Invalid {
-        /// The file.
-        file: PathBuf,
-        /// What the trace's check says.
-        why: Malformed,
-    },
+    #[error("{}: the recording makes no trace: {}: record it again", .0.display(), .1)]
+    Invalid(PathBuf, Malformed),
+}
+
+impl ImportError {
+    /// What JSON's reader says of a file.
+    pub(super) fn json(file: &Path) -> impl Fn(serde_json::Error) -> Self {
+        move |why| Self::Json(file.into(), quoted(&why.to_string()))
+    }
+
+    /// What is wrong with a file that is taken as a recording of a kind, and a remedy.
+    pub(super) fn content(file: &Path, format: Format) -> impl Fn(String) -> Self + Copy {
+        move |problem| Self::Content(file.into(), format, problem)
+    }
 }
 
 /// What is wrong in a line of a DTR log.

@@ -9,14 +9,14 @@ pub(super) mod file;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use schema::{Origin, Phase, Provenance, Role, Trace};
+use schema::{Phase, Role};
 
 use self::file::{File, Node, TensorRef};
 use super::error::ImportError;
 use super::figures::{Figures, Step, TimedOps};
 use super::kineto::{TimedOp, Times, choose, times};
 use super::storages::{Storage, Unit, has_effects, is_in_place, tensors_and_ops};
-use super::{Format, ImportOptions, Recording, base_name, file_name, unpack};
+use super::{Format, ImportOptions, Recording, file_name, of_pytorch, unpack};
 
 /// Imports a file; the caller checks the trace.
 pub(super) fn import(
@@ -24,17 +24,8 @@ pub(super) fn import(
     path: &Path,
     options: &ImportOptions,
 ) -> Result<Recording, ImportError> {
-    let json = |file: &Path, why: serde_json::Error| ImportError::Json {
-        file: file.to_path_buf(),
-        why: why.to_string(),
-    };
-    let content = |file: &Path, format, problem| ImportError::Content {
-        file: file.to_path_buf(),
-        format,
-        problem,
-    };
-    let error = |problem: String| content(path, Format::ExecutionTrace, problem);
-    let file = File::read(bytes).map_err(|why| json(path, why))?;
+    let error = ImportError::content(path, Format::ExecutionTrace);
+    let file = File::read(bytes).map_err(ImportError::json(path))?;
     let iterations = iterations(&file.nodes);
     let steps: Vec<Step> = iterations
         .iter()
@@ -57,9 +48,10 @@ pub(super) fn import(
     match &options.times {
         Some((bytes, name)) => {
             let profile = unpack(bytes, name)?;
-            let profile =
-                super::kineto::file::File::read(&profile).map_err(|why| json(name, why))?;
-            let times = times(&profile, None).map_err(|why| content(name, Format::Kineto, why))?;
+            let profile = super::kineto::file::File::read(&profile);
+            let profile = profile.map_err(ImportError::json(name))?;
+            let times = times(&profile, None);
+            let times = times.map_err(ImportError::content(name, Format::Kineto))?;
             let agree = put_times(&mut ops, &times);
             figures.timed_ops = Some(TimedOps { ops: ops.len() as u64, agree });
             notes.push(format!(
@@ -96,25 +88,8 @@ pub(super) fn import(
         ));
     }
     let (tensors, ops) = tensors_and_ops(&storages, &units);
-    let trace = Trace {
-        network: options.network.clone().unwrap_or_else(|| base_name(path)),
-        batch: None,
-        provenance: Provenance {
-            framework: Some("PyTorch".into()),
-            notes,
-            ..Provenance::new(
-                Origin::Imported,
-                device,
-                format!(
-                    "execution trace of schema {}, {}",
-                    super::error::quoted(&file.schema),
-                    file_name(path)
-                ),
-            )
-        },
-        tensors,
-        ops,
-    };
+    let source = format!("execution trace of schema {}", super::error::quoted(&file.schema));
+    let trace = of_pytorch((path, options), (device, &source), notes, (tensors, ops));
     Ok(Recording { format: Format::ExecutionTrace, trace: Some(trace), figures })
 }
 

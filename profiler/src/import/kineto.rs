@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
 
-use schema::{Origin, Provenance, Role, Tensor, Trace};
+use schema::{Role, Tensor};
 
 use self::file::{File, Memory};
 use self::flow::{Flow, flow};
@@ -22,7 +22,7 @@ use self::units::{KernelOp, Linked, Nesting, link};
 use super::error::ImportError;
 use super::figures::{Figures, Step, pair_up};
 use super::storages::tensors_and_ops;
-use super::{Format, ImportOptions, Recording, base_name, file_name};
+use super::{Format, ImportOptions, Recording, of_pytorch};
 
 /// What one iteration is: a part of the time, and its number.
 pub(super) struct Window {
@@ -36,13 +36,8 @@ pub(super) fn import(
     path: &Path,
     options: &ImportOptions,
 ) -> Result<Recording, ImportError> {
-    let error = |problem: String| ImportError::Content {
-        file: path.to_path_buf(),
-        format: Format::Kineto,
-        problem,
-    };
-    let file = File::read(bytes)
-        .map_err(|why| ImportError::Json { file: path.to_path_buf(), why: why.to_string() })?;
+    let error = ImportError::content(path, Format::Kineto);
+    let file = File::read(bytes).map_err(ImportError::json(path))?;
     let nesting = Nesting::new(&file);
     let linked = link(&file, &nesting);
     if linked.ops.is_empty() {
@@ -81,21 +76,8 @@ pub(super) fn import(
         true => "a processor".to_string(),
         false => device_name(&file, &memory),
     };
-    let trace = Trace {
-        network: options.network.clone().unwrap_or_else(|| base_name(path)),
-        batch: None,
-        provenance: Provenance {
-            framework: Some("PyTorch".into()),
-            notes,
-            ..Provenance::new(
-                Origin::Imported,
-                device,
-                format!("step {} of a PyTorch profile, {}", window.number, file_name(path)),
-            )
-        },
-        tensors,
-        ops,
-    };
+    let source = format!("step {} of a PyTorch profile", window.number);
+    let trace = of_pytorch((path, options), (device, &source), notes, (tensors, ops));
     Ok(Recording { format: Format::Kineto, trace: Some(trace), figures })
 }
 

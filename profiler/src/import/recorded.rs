@@ -78,7 +78,7 @@ pub fn recorded(bytes: &[u8], file: &Path, beside: &Beside) -> Result<Recorded, 
     match detect(&bytes) {
         Some(Format::ExecutionTrace) => nodes::read(&bytes, file, beside.tf32),
         Some(Format::Kineto) => spans::read(&bytes, file, beside.tf32),
-        _ => Err(ImportError::UnknownFormat { file: file.to_path_buf() }),
+        _ => Err(ImportError::UnknownFormat(file.into())),
     }
 }
 

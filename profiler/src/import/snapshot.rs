@@ -17,11 +17,7 @@ const LISTED: usize = 10;
 
 /// Reads a snapshot.
 pub(super) fn import(bytes: &[u8], path: &Path) -> Result<Recording, ImportError> {
-    let error = |problem: String| ImportError::Content {
-        file: path.to_path_buf(),
-        format: Format::MemorySnapshot,
-        problem,
-    };
+    let error = ImportError::content(path, Format::MemorySnapshot);
     let pickle = Pickle::read(bytes).map_err(error)?;
     let segments = pickle.get(pickle.root, "segments");
     let traces = pickle.get(pickle.root, "device_traces");

@@ -15,7 +15,7 @@ const LARGEST: u64 = 1 << 30;
 ///
 /// Where the packing is damaged, or an archive holds no recording or more than one.
 pub(super) fn unpack<'a>(bytes: &'a [u8], file: &Path) -> Result<Cow<'a, [u8]>, ImportError> {
-    let packed = |problem: String| ImportError::Packed { file: file.to_path_buf(), problem };
+    let packed = |problem: String| ImportError::Packed(file.into(), problem);
     let bytes = inflate(bytes).map_err(packed)?;
     // Where the format's name stands in the header of the first file.
     if bytes.get(257..262) != Some(b"ustar") {

@@ -66,7 +66,7 @@ fn looking_inside_changes_nothing() {
                 assert!(made.clone().all(|tensor| in_core.get(*tensor).is_some()));
                 seen.push(id);
             };
-            look_inside(&mut device, network, &IMAGES, see).unwrap();
+            look_inside(&mut device, network, (&IMAGES, 1), see).unwrap();
             assert_eq!(seen.len(), network.ops().len());
         }
         train(&mut device, network, &IMAGES, course, &mut curves, 99, |_| {}).unwrap();

@@ -30,10 +30,14 @@ type Checked<T> = std::result::Result<T, StudyProblem>;
 
 impl Checker<'_> {
     pub(super) fn study(&self, written: StudyFile) -> Result<Study> {
-        if written.group.is_empty() {
+        if written.group.is_empty() && written.lookups.is_none() {
             return Err(self.at(0..0, StudyProblem::NoGroups));
         }
         let paper = self.one(written.paper, |name, _| paper(name).map_err(StudyProblem::Paper))?;
+        let lookups = self.one(written.lookups, |lookups, _| {
+            values::machine("machine", &lookups.machine)?;
+            lookups.problem().map_or(Ok(lookups.clone()), |why| Err(StudyProblem::Lookups(why)))
+        })?;
         let mut groups: Vec<Group> = Vec::new();
         let (tables, what_ifs) = self.what_ifs(written.group, written.what_if)?;
         for table in tables {
@@ -51,6 +55,7 @@ impl Checker<'_> {
             groups,
             what_ifs,
             paper,
+            lookups,
         })
     }
 
@@ -133,6 +138,10 @@ impl Checker<'_> {
                 None,
             ),
             options,
+            framework: self
+                .one(table.framework, |name, _| values::framework(name))?
+                .unwrap_or_default(),
+            powers_of_two: table.powers_of_two.unwrap_or_default(),
             machines: self.list("machines", table.machines, machine("machines"))?,
             links: or_default(
                 self.list("links", table.links, |name, _| values::link(name))?,

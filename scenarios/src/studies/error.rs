@@ -29,6 +29,9 @@ pub enum StudyProblem {
     /// A study without points.
     #[error("a study needs at least one [[group]] of networks, machines and methods")]
     NoGroups,
+    /// Lookups that cannot be.
+    #[error("{0}")]
+    Lookups(String),
     /// Two groups that results could not tell apart.
     #[error("a group called `{0}` stands before: give each [[group]] a `name` of its own")]
     SameName(String),

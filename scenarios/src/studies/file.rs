@@ -6,6 +6,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::error::StudyError;
+use super::lookups::LookupStudy;
 
 /// The whole file.
 #[derive(Debug, Deserialize)]
@@ -14,6 +15,8 @@ pub(super) struct StudyFile {
     pub(super) description: String,
     /// The file of a paper's figures that results are held against.
     pub(super) paper: Option<Spanned<String>>,
+    /// Lookups in tables, which need no plan.
+    pub(super) lookups: Option<Spanned<LookupStudy>>,
     #[serde(default)]
     pub(super) group: Vec<Spanned<GroupTable>>,
     /// Groups of the file with something else supposed.
@@ -65,6 +68,8 @@ group_table! {
     activation: Option<Spanned<String>>,
     dtype: Option<Spanned<String>>,
     optimizer: Option<Spanned<String>>,
+    framework: Option<Spanned<String>>,
+    powers_of_two: Option<bool>,
     frames: Option<u32>,
     sequence: Option<u32>,
     in_place: Option<bool>,

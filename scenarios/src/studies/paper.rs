@@ -81,7 +81,7 @@ pub enum Quantity {
     Faster,
     /// Tensors that are compressed.
     Compressed,
-    /// What tensors take that are compressed, over what is reserved for their compressed forms.
+    /// What tensors take that are compressed, over what is expected of their compressed forms.
     Ratio,
     /// Time more than the iteration without a memory limit, in percent.
     Overhead,

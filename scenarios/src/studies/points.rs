@@ -3,8 +3,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use schema::{Bytes, BytesPerSec};
+use schema::{Bytes, BytesPerSec, Framework};
 
+use super::lookups::LookupStudy;
 use super::paper::Paper;
 use crate::Budget;
 use networks::NetworkOptions;
@@ -37,6 +38,8 @@ pub struct Study {
     pub what_ifs: Vec<WhatIf>,
     /// The paper whose figures its results are held against.
     pub paper: Option<Paper>,
+    /// What it asks about lookups in tables.
+    pub lookups: Option<LookupStudy>,
 }
 
 /// What is supposed otherwise than in a study's other groups.
@@ -61,6 +64,10 @@ pub struct Group {
     pub images: Vec<Option<[u32; 2]>>,
     /// The other options of the networks.
     pub options: NetworkOptions,
+    /// Whose ops the networks' iterations consist of.
+    pub framework: Framework,
+    /// Whether only powers of two are tried where the largest batch is searched for.
+    pub powers_of_two: bool,
     /// Machines: bundled ones, or files.
     pub machines: Vec<(String, Place)>,
     /// Links to combine each machine with.

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use schema::{Bytes, BytesPerSec, Dtype};
+use schema::{Bytes, BytesPerSec, Dtype, Framework};
 
 use super::error::StudyProblem;
 use super::points::{Allow, Find, LinkChoice};
@@ -89,6 +89,15 @@ pub(super) fn allow(name: &str) -> Checked<Allow> {
 pub(super) fn find(name: &str) -> Checked<Find> {
     let why = "write `largest-batch` or `smallest-budget`";
     Find::from_name(name).ok_or_else(|| bad("find", name, why))
+}
+
+/// What runs here has times of its own: studies model them.
+pub(super) fn framework(name: &str) -> Checked<Framework> {
+    match name {
+        "pytorch" => Ok(Framework::Pytorch),
+        "caffe" => Ok(Framework::Caffe),
+        _ => Err(bad("framework", name, "write `pytorch` or `caffe`")),
+    }
 }
 
 pub(super) fn activation(name: &str) -> Checked<Activation> {

@@ -1,17 +1,16 @@
 //! COMET's model of what an error in a convolution's input does to its weights' gradient, and the
 //! error bound that follows from it.
 
-/// `a` of equation 10, as the paper found it (section 5.2).
-pub const COEFFICIENT: f64 = 0.32;
-
-/// The share of the momentum that the gradient's error may reach (equation 1, section 5.2).
+/// The share of the average of the gradient that its error may reach (equation 1, section 5.2).
 pub const ACCEPTABLE: f64 = 0.01;
 
 /// What COMET collects of a convolution (section 3.1), by which its error bound is set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LayerStatistics {
-    /// `M_Average`: mean magnitude of the weights' momentum.
-    pub momentum: f64,
+    /// `M_Average`: mean magnitude of the weights' gradient. The paper's momentum is an average of
+    /// gradients (equation 2; "1 % of the average of gradient", section 5.2). What an optimizer keeps
+    /// as momentum is their sum, `1 / (1 - 0.9)` times as large.
+    pub gradient: f64,
     /// `L̄`: magnitude of the gradient of the loss at the layer's output. Section 4.2 speaks of the
     /// average over samples of what each weighs its errors with; [`loss_weight`] says what that is
     /// for a convolution.
@@ -29,12 +28,11 @@ impl LayerStatistics {
     ///
     /// > eb = sigma / (a L̄ sqrt(N R)), sigma = 0.01 M_Average
     ///
-    /// None where no finite bound over 0 comes out: without momentum there is nothing to go by, and
-    /// what is all zeros or gets no gradient bears any error.
+    /// None where no finite bound over 0 comes out: without a gradient there is nothing to go by, and
+    /// what is all zeros or gets no loss bears any error.
     pub fn error_bound(&self) -> Option<f64> {
-        let sigma = ACCEPTABLE * self.momentum;
-        let per_bound =
-            gradient_sigma(COEFFICIENT, self.loss_gradient, self.batch, self.nonzero, 1.0);
+        let sigma = ACCEPTABLE * self.gradient;
+        let per_bound = gradient_sigma(self.loss_gradient, self.batch, self.nonzero, 1.0);
         Some(sigma / per_bound).filter(|bound| bound.is_finite() && *bound > 0.0)
     }
 }
@@ -43,14 +41,11 @@ impl LayerStatistics {
 /// evenly from `[-bound, bound]` were added to those of the layer's input values that are not zero,
 ///
 /// > sigma = a L̄ sqrt(N R) eb
-pub fn gradient_sigma(
-    coefficient: f64,
-    loss_gradient: f64,
-    batch: u32,
-    nonzero: f64,
-    bound: f64,
-) -> f64 {
-    coefficient * loss_gradient * (f64::from(batch) * nonzero).sqrt() * bound
+///
+/// with `a` = [`UNIFORM`], which goes with [`loss_weight`] as `L̄`. The paper's 0.32 goes with an `L̄` of largest
+/// values.
+pub fn gradient_sigma(loss_gradient: f64, batch: u32, nonzero: f64, bound: f64) -> f64 {
+    UNIFORM * loss_gradient * (f64::from(batch) * nonzero).sqrt() * bound
 }
 
 /// `L̄` of a convolution, from the gradient of the loss at its output, sample after sample: the
@@ -80,22 +75,22 @@ mod tests {
     use proptest::prelude::*;
 
     const LAYER: LayerStatistics =
-        LayerStatistics { momentum: 2e-3, loss_gradient: 1e-4, batch: 256, nonzero: 0.25 };
+        LayerStatistics { gradient: 2e-3, loss_gradient: 1e-4, batch: 256, nonzero: 0.25 };
 
     #[test]
     fn the_bound_is_equation_3() {
-        // 0.01 · 2e-3 / (0.32 · 1e-4 · sqrt(256 · 0.25)) = 2e-5 / 2.56e-4
+        // 0.01 · 2e-3 / (1e-4 · sqrt(256 · 0.25 / 3)) = 2e-5 / 4.6188e-4
         let bound = LAYER.error_bound().expect("there is one");
-        assert!((bound - 0.078125).abs() < 1e-12, "{bound}");
+        assert!((bound - 0.025 * 3f64.sqrt()).abs() < 1e-12, "{bound}");
     }
 
     #[test]
-    fn without_momentum_gradient_or_values_there_is_no_bound() {
+    fn without_gradients_or_values_there_is_no_bound() {
         for layer in [
-            LayerStatistics { momentum: 0.0, ..LAYER },
+            LayerStatistics { gradient: 0.0, ..LAYER },
             LayerStatistics { loss_gradient: 0.0, ..LAYER },
             LayerStatistics { nonzero: 0.0, ..LAYER },
-            LayerStatistics { momentum: f64::NAN, ..LAYER },
+            LayerStatistics { gradient: f64::NAN, ..LAYER },
         ] {
             assert_eq!(layer.error_bound(), None, "{layer:?}");
         }
@@ -112,13 +107,13 @@ mod tests {
     proptest! {
         #[test]
         fn the_bound_uses_up_what_is_acceptable(
-            momentum in 1e-6f64..1.0, loss_gradient in 1e-8f64..1.0,
+            gradient in 1e-6f64..1.0, loss_gradient in 1e-8f64..1.0,
             batch in 1u32..4096, nonzero in 0.01f64..1.0,
         ) {
-            let layer = LayerStatistics { momentum, loss_gradient, batch, nonzero };
+            let layer = LayerStatistics { gradient, loss_gradient, batch, nonzero };
             let bound = layer.error_bound().expect("there is one");
-            let sigma = gradient_sigma(COEFFICIENT, loss_gradient, batch, nonzero, bound);
-            prop_assert!((sigma / (ACCEPTABLE * momentum) - 1.0).abs() < 1e-9);
+            let sigma = gradient_sigma(loss_gradient, batch, nonzero, bound);
+            prop_assert!((sigma / (ACCEPTABLE * gradient) - 1.0).abs() < 1e-9);
         }
     }
 }

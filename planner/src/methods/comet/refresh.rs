@@ -14,7 +14,7 @@ pub struct Refresh {
     longest: u32,
     interval: u32,
     next: u64,
-    bounds: Vec<f64>,
+    bounds: Vec<Option<f64>>,
 }
 
 impl Default for Refresh {
@@ -41,16 +41,17 @@ impl Refresh {
         self.next
     }
 
-    /// The bounds in force, one for each layer; none before the first refresh.
-    pub fn bounds(&self) -> &[f64] {
+    /// The bounds in force, one for each layer that has one; empty before the first refresh.
+    pub fn bounds(&self) -> &[Option<f64>] {
         &self.bounds
     }
 
     /// Sets the bounds anew, which is due at [`Refresh::next`].
-    pub fn refresh(&mut self, bounds: Vec<f64>) {
-        let moved = |(old, new): (&f64, &f64)| {
-            let factor = new / old;
-            !(1.0 / SETTLED..=SETTLED).contains(&factor)
+    pub fn refresh(&mut self, bounds: Vec<Option<f64>>) {
+        // A layer that has no bound and had none has settled; one that has just got one has not.
+        let moved = |(old, new): (&Option<f64>, &Option<f64>)| match (old, new) {
+            (Some(old), Some(new)) => !(1.0 / SETTLED..=SETTLED).contains(&(new / old)),
+            (old, new) => old.is_some() != new.is_some(),
         };
         let unsettled = self.bounds.iter().zip(&bounds).any(moved);
         self.interval = if unsettled { (self.interval / 2).max(1) } else { self.longest };
@@ -63,30 +64,44 @@ impl Refresh {
 mod tests {
     use super::*;
 
+    fn set(bounds: &[f64]) -> Vec<Option<f64>> {
+        bounds.iter().copied().map(Some).collect()
+    }
+
+    #[test]
+    fn layers_without_a_bound_have_settled() {
+        let mut refresh = Refresh::default();
+        refresh.refresh(vec![None, Some(1.0)]);
+        refresh.refresh(vec![None, Some(1.0)]);
+        assert_eq!(refresh.interval(), 1000);
+        refresh.refresh(vec![Some(1.0), Some(1.0)]);
+        assert_eq!(refresh.interval(), 500);
+    }
+
     #[test]
     fn the_interval_halves_while_a_bound_moves_and_is_reset_when_all_settle() {
         let mut refresh = Refresh::default();
         assert_eq!((refresh.interval(), refresh.next(), refresh.bounds().len()), (1000, 1000, 0));
-        refresh.refresh(vec![1.0, 1.0]);
+        refresh.refresh(set(&[1.0, 1.0]));
         assert_eq!((refresh.interval(), refresh.next()), (1000, 2000), "nothing to compare with");
-        refresh.refresh(vec![2.0, 0.5]);
+        refresh.refresh(set(&[2.0, 0.5]));
         assert_eq!(refresh.interval(), 1000, "2x is not more than 2x");
-        refresh.refresh(vec![2.0, 1.01]);
+        refresh.refresh(set(&[2.0, 1.01]));
         assert_eq!((refresh.interval(), refresh.next()), (500, 3500));
-        refresh.refresh(vec![0.9, 1.0]);
+        refresh.refresh(set(&[0.9, 1.0]));
         assert_eq!((refresh.interval(), refresh.next()), (250, 3750));
-        assert_eq!(refresh.bounds(), [0.9, 1.0]);
-        refresh.refresh(vec![0.9, 1.0]);
+        assert_eq!(refresh.bounds(), [Some(0.9), Some(1.0)]);
+        refresh.refresh(set(&[0.9, 1.0]));
         assert_eq!((refresh.interval(), refresh.next()), (1000, 4750));
     }
 
     #[test]
     fn a_shorter_interval_is_come_back_to() {
         let mut refresh = Refresh::every(4);
-        refresh.refresh(vec![1.0]);
-        refresh.refresh(vec![9.0]);
+        refresh.refresh(set(&[1.0]));
+        refresh.refresh(set(&[9.0]));
         assert_eq!((refresh.interval(), refresh.next()), (2, 10));
-        refresh.refresh(vec![9.0]);
+        refresh.refresh(set(&[9.0]));
         assert_eq!((refresh.interval(), refresh.next()), (4, 14));
         assert_eq!(Refresh::every(0).next(), 1);
     }
@@ -95,7 +110,7 @@ mod tests {
     fn the_interval_never_reaches_nothing() {
         let mut refresh = Refresh::default();
         for power in 0..20 {
-            refresh.refresh(vec![10f64.powi(power)]);
+            refresh.refresh(set(&[10f64.powi(power)]));
         }
         assert_eq!(refresh.interval(), 1);
     }

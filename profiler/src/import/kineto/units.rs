@@ -131,6 +131,7 @@ impl<T> PopUntil<T> for Vec<T> {
 }
 
 /// The ops with kernels, by when they were called; and what could not be linked.
+#[derive(Default)]
 pub(in crate::import) struct Linked {
     pub ops: Vec<KernelOp>,
     pub kernels: u64,
@@ -148,14 +149,7 @@ pub(in crate::import) fn link(file: &File, nesting: &Nesting) -> Linked {
             externals.entry(external).or_insert(index);
         }
     }
-    let mut linked = Linked {
-        ops: Vec::new(),
-        kernels: 0,
-        unlinked: 0,
-        host_copy_time: 0,
-        fill_time: 0,
-        streams: 0,
-    };
+    let mut linked = Linked::default();
     let mut of_span: HashMap<usize, usize> = HashMap::new();
     let mut streams = Vec::new();
     for kernel in &file.kernels {

@@ -59,14 +59,9 @@ impl Graph {
 
 /// Reads a graph.
 pub(super) fn read(text: &str, file: &Path) -> Result<Graph, ImportError> {
-    let json: Value = serde_json::from_str(text).map_err(|error| ImportError::Json {
-        file: file.to_path_buf(),
-        why: quoted(&error.to_string()),
-    })?;
-    graph(&json).map_err(|(place, problem)| ImportError::Opgraph {
-        file: file.to_path_buf(),
-        place: place.to_string(),
-        problem: problem.to_string(),
+    let json: Value = serde_json::from_str(text).map_err(ImportError::json(file))?;
+    graph(&json).map_err(|(place, problem)| {
+        ImportError::Opgraph(file.into(), place.to_string(), problem.to_string())
     })
 }
 

@@ -23,17 +23,15 @@ struct Labels {
 }
 
 /// A row by the names of the columns.
-type Row<'a> = BTreeMap<&'a str, &'a str>;
+type Row = BTreeMap<String, String>;
 
 pub(super) fn read(
     bytes: &[u8],
     file: &Path,
     labels: Option<&str>,
 ) -> Result<Recorded, ImportError> {
-    let error = |place: String, problem: &str| ImportError::Table {
-        file: file.to_path_buf(),
-        problem: format!("{place}{problem}"),
-    };
+    let error =
+        |place: String, problem: &str| ImportError::Table(file.into(), format!("{place}{problem}"));
     let text = std::str::from_utf8(bytes)
         .map_err(|why| error(String::new(), &format!("it is no text: {why}: copy it again")))?;
     let labels: Option<Labels> = labels.map(serde_json::from_str).transpose().map_err(|why| {
@@ -41,26 +39,14 @@ pub(super) fn read(
     })?;
     let mut lines = table(text).into_iter();
     let header = lines.next().unwrap_or_default();
-    let mut rows: Vec<(usize, Vec<String>)> = Vec::new();
-    for (index, row) in lines.enumerate() {
+    let mut rows: Vec<(usize, Row)> = Vec::new();
+    for (number, row) in (1..).zip(lines) {
         if row.len() != header.len() {
             let problem = format!("has {} fields for {} columns", row.len(), header.len());
-            return Err(error(
-                format!("row {}: ", index + 1),
-                &format!("{problem}: copy it again"),
-            ));
+            return Err(error(format!("row {number}: "), &format!("{problem}: copy it again")));
         }
-        rows.push((index + 1, row));
+        rows.push((number, header.iter().cloned().zip(row).collect()));
     }
-    let named = |row: &'_ [String]| -> BTreeMap<String, String> {
-        header.iter().cloned().zip(row.iter().cloned()).collect()
-    };
-    let rows: Vec<(usize, BTreeMap<String, String>)> =
-        rows.iter().map(|(number, row)| (*number, named(row))).collect();
-    let rows: Vec<(usize, Row<'_>)> = rows
-        .iter()
-        .map(|(number, row)| (*number, row.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect()))
-        .collect();
     // Layers in a list are alike, and the table has as many of them as there are numbers.
     let numbers: BTreeSet<u64> = rows.iter().filter_map(|(_, row)| layer(row)).collect();
     let repeated =
@@ -132,12 +118,12 @@ fn millis(ms: f64) -> Nanos {
     Nanos((ms * 1e6).round() as u64)
 }
 
-fn field<'a>(row: &Row<'a>, column: &str) -> &'a str {
-    row.get(column).copied().unwrap_or("")
+fn field<'a>(row: &'a Row, column: &str) -> &'a str {
+    row.get(column).map_or("", String::as_str)
 }
 
 /// The number of the layer of a list that a row is part of: `h.0.` in its target or in the modules around it.
-fn layer(row: &Row<'_>) -> Option<u64> {
+fn layer(row: &Row) -> Option<u64> {
     let mut found = None;
     for text in [field(row, "target"), field(row, "meta")] {
         for part in text.split(['\'', ' ', '(', ',']) {
@@ -148,7 +134,7 @@ fn layer(row: &Row<'_>) -> Option<u64> {
     found
 }
 
-fn function(row: &Row<'_>, rows: u64, differentiable: bool) -> Function {
+fn function(row: &Row, rows: u64, differentiable: bool) -> Function {
     let target = field(row, "target");
     let name = match field(row, "op") {
         // The class of the innermost module around it is its own.

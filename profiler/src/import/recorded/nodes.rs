@@ -9,11 +9,7 @@ use crate::import::execution_trace::file::File;
 use crate::import::execution_trace::{iterations, outermost};
 
 pub(super) fn read(bytes: &[u8], path: &Path, tf32: bool) -> Result<Recorded, ImportError> {
-    let json = |why: serde_json::Error| ImportError::Json {
-        file: path.to_path_buf(),
-        why: why.to_string(),
-    };
-    let file = File::read(bytes).map_err(json)?;
+    let file = File::read(bytes).map_err(ImportError::json(path))?;
     let iterations = iterations(&file.nodes);
     let (_, range) = iterations[(iterations.len() - 1) / 2].clone();
     let ops = outermost(&file.nodes, range);

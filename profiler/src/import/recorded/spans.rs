@@ -14,8 +14,7 @@ use crate::import::kineto::units::{Nesting, link};
 use crate::import::kineto::{choose, device_name, levels, memory_of, part, step, windows};
 
 pub(super) fn read(bytes: &[u8], path: &Path, tf32: bool) -> Result<Recorded, ImportError> {
-    let file = File::read(bytes)
-        .map_err(|why| ImportError::Json { file: path.to_path_buf(), why: why.to_string() })?;
+    let file = File::read(bytes).map_err(ImportError::json(path))?;
     let nesting = Nesting::new(&file);
     let linked = link(&file, &nesting);
     let (memory, _) = memory_of(&file);
@@ -23,11 +22,7 @@ pub(super) fn read(bytes: &[u8], path: &Path, tf32: bool) -> Result<Recorded, Im
     let windows = windows(&file, &linked);
     let steps: Vec<_> =
         windows.iter().map(|window| step(window, &linked, &memory, &levels)).collect();
-    let problem = |problem: String| ImportError::Content {
-        file: path.to_path_buf(),
-        format: Format::Kineto,
-        problem,
-    };
+    let problem = ImportError::content(path, Format::Kineto);
     let chosen = choose(&steps, None).map_err(problem)?;
     let window = &windows[chosen];
     // Libraries say in the names of kernels that they take 32-bit floats to matrix units.
