@@ -51,6 +51,10 @@ pub struct NetworkArgs {
     #[arg(long)]
     pub no_master_weights: bool,
 
+    /// ONNX: puts batch norms back that were folded into convolutions for inference
+    #[arg(long)]
+    pub training_batch_norm: bool,
+
     /// Passes that the batch goes in, one after another, whose gradients are added up
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub accumulate: Option<u32>,
@@ -159,6 +163,7 @@ impl NetworkArgs {
             progress: self.progress.unwrap_or(defaults.progress),
             accumulate: self.accumulate.unwrap_or(defaults.accumulate),
             master_weights: !self.no_master_weights,
+            training_batch_norm: self.training_batch_norm,
             extents: Extents {
                 layers: self.layers,
                 hidden: self.hidden,

@@ -80,8 +80,8 @@ pub fn modelled(recipe: &Recipe, machine: &Machine, from: Option<&Path>) -> Resu
     Ok(trace)
 }
 
-/// A recipe's network in a sentence: its parameters and what is chosen about them, what it is given, and what
-/// the machine has no units for.
+/// A recipe's network in a sentence: its parameters and what is chosen about them, what it is given, what its
+/// import had to decide, and what the machine has no units for.
 ///
 /// # Errors
 /// If the network cannot be had.
@@ -108,7 +108,8 @@ pub fn description(recipe: &Recipe, machine: &Machine) -> Result<String> {
         Optimizer::None => "no optimizer".into(),
         optimizer => optimizer.name().into(),
     });
-    let given = network.graph().first().map_or(&[][..], |input| &input.shape[1..]);
+    let given =
+        network.graph().first().map_or(&[][..], |input| input.shape.get(1..).unwrap_or_default());
     parts.push(match given {
         [tokens] => format!("{tokens} tokens a sample"),
         extents => {
@@ -119,6 +120,9 @@ pub fn description(recipe: &Recipe, machine: &Machine) -> Result<String> {
         parts.push(format!("{} passes of {}", options.accumulate, network.batch()));
     }
     let mut text = format!("{}: {}", network.name(), parts.join(", "));
+    for note in network.notes() {
+        text += &format!("\nnote: {note}");
+    }
     if dtype == Dtype::Bf16 && lacks_bf16(machine) {
         text += &format!(
             "\n{} has no units for bf16, which PyTorch emulates there at the speed of f32 or worse: times are \

@@ -4,6 +4,7 @@ mod case;
 mod conclusions;
 mod gains;
 mod paper;
+mod printed;
 mod run;
 mod store;
 mod table;
@@ -16,7 +17,8 @@ use schema::file::read_text;
 
 use crate::Result;
 
-pub use run::{Options, Partition, run};
+pub use printed::{Assumptions, Printed};
+pub use run::{Options, Outcome, Partition, run};
 
 /// A bundled study, or one from a file.
 ///

@@ -55,6 +55,7 @@ impl Builder {
             options: options.clone(),
             layers: Vec::new(),
             parameters: Vec::new(),
+            notes: Vec::new(),
             writes_gelu_out: false,
         };
         Ok(Self { network, activation: options.activation.unwrap_or(Activation::Relu) })
@@ -79,7 +80,7 @@ impl Builder {
         NetworkError::Layer { network, layer, why }
     }
 
-    fn add(
+    pub(crate) fn add(
         &mut self,
         name: &str,
         compute: Compute,
@@ -113,6 +114,12 @@ impl Builder {
         self.add(name, Compute::Input, &[], shape.collect(), &[])
     }
 
+    /// A parameter that is read as an activation is.
+    pub(crate) fn parameter(&mut self, name: &str, shape: Vec<u64>) -> Built {
+        let elements = elements(&shape);
+        self.add(name, Compute::Parameter, &[], shape, &[("weight", elements)])
+    }
+
     /// A convolution with `channels` outputs; of as many dimensions as the window.
     pub fn convolution(
         &mut self,
@@ -138,6 +145,38 @@ impl Builder {
         let bias = if bias { channels } else { 0 };
         let compute = Compute::Convolution { window, groups };
         self.add(name, compute, &[input], shape, &[("weight", weight), ("bias", bias)])
+    }
+
+    /// A transposed convolution with `channels` outputs, of which `extra` are appended in each dimension.
+    pub(crate) fn deconvolution(
+        &mut self,
+        name: &str,
+        x: LayerId,
+        channels: u64,
+        (window, extra): (Window, &[u64]),
+        groups: u64,
+        bias: bool,
+    ) -> Built {
+        let from = self.spatial(name, x, &window)?;
+        if groups == 0 || from[1] % groups != 0 || channels % groups != 0 {
+            let channels = channels.min(from[1]);
+            return Err(self.problem(name, LayerProblem::Groups { groups, channels }));
+        }
+        let mut shape = vec![from[0], channels];
+        for (index, extent) in from[2..].iter().enumerate() {
+            let reach =
+                window.kernel[index].saturating_sub(1).saturating_mul(window.dilation[index]);
+            let whole = (extent - 1)
+                .saturating_mul(window.stride[index])
+                .saturating_add(reach)
+                .saturating_add(1);
+            let cut = window.padding[index].saturating_mul(2);
+            shape.push(whole.saturating_add(extra[index]).saturating_sub(cut));
+        }
+        let weight = elements(&[from[1], channels / groups, window.volume()]);
+        let bias = if bias { channels } else { 0 };
+        let compute = Compute::Deconvolution { window, groups };
+        self.add(name, compute, &[x], shape, &[("weight", weight), ("bias", bias)])
     }
 
     /// A square convolution without bias or groups: what stands before a normalisation.
@@ -167,6 +206,8 @@ impl Builder {
         let mut to = Vec::new();
         for (dimension, &extent) in from.iter().enumerate() {
             let (window, stride) = (w.kernel[dimension], w.stride[dimension]);
+            let reach = window.saturating_sub(1).saturating_mul(w.dilation[dimension]);
+            let window = reach.saturating_add(u64::from(window > 0));
             let padding = w.padding[dimension];
             for (figure, what) in [(window, "a window of"), (stride, "a stride of")] {
                 if figure == 0 {
@@ -203,15 +244,24 @@ impl Builder {
 
     /// A linear layer with the weights of an embedding.
     pub fn tied_linear(&mut self, name: &str, x: LayerId, table: LayerId, bias: bool) -> Built {
-        let tied = self.network.layers[table.0].parameters.clone();
-        let weight: u64 = tied.iter().map(|id| self.network.parameters[*id].elements).sum();
+        let table = self.network.layers[table.0].parameters[0];
+        let weight = self.network.parameters[table].elements;
         let inner = self.shape(x).last().copied().unwrap_or(1);
-        let own = self.network.parameters.len();
         let layer = self.linear(name, x, weight / inner, bias)?;
-        self.network.parameters.remove(own);
-        let biases = own..self.network.parameters.len();
-        self.network.layers[layer.0].parameters = tied.into_iter().chain(biases).collect();
+        self.tie(layer, 0, table);
         Ok(layer)
+    }
+
+    /// Gives the layer that was added last another's parameter in the place of one of its own.
+    pub(crate) fn tie(&mut self, layer: LayerId, slot: usize, with: usize) {
+        let all = &mut self.network.layers[layer.0].parameters;
+        let own = std::mem::replace(&mut all[slot], with);
+        self.network.parameters.remove(own);
+        all.iter_mut().filter(|other| **other > own).for_each(|other| *other -= 1);
+    }
+
+    pub(crate) fn elements_of(&self, parameter: usize) -> u64 {
+        self.network.parameters[parameter].elements
     }
 
     /// Products of two activations over `inner`, such as attention scores.
@@ -423,6 +473,31 @@ impl Builder {
         let keys = self.shape(k).get(1).copied().unwrap_or(1);
         let compute = Compute::Attention { heads, width, keys, causal };
         self.add(name, compute, &[q, k, v], shape, &[])
+    }
+
+    pub(crate) fn layer(&self, id: LayerId) -> &Layer {
+        &self.network.layers[id.0]
+    }
+
+    /// Ends a network that was built for another batch: of each layer the dimension that grows with it
+    /// does.
+    pub(crate) fn scaled(
+        mut self,
+        axes: &[Option<usize>],
+        from: u64,
+    ) -> Result<Network, NetworkError> {
+        let to = u64::from(self.network.batch);
+        for (index, axis) in axes.iter().enumerate() {
+            let layer = &mut self.network.layers[index];
+            if let Some(extent) = axis.and_then(|axis| layer.shape.get_mut(axis)) {
+                *extent = (extent.saturating_mul(to) / from.max(1)).max(1);
+            }
+            if elements(&layer.shape) > LARGEST {
+                let name = layer.name.clone();
+                return Err(self.problem(&name, LayerProblem::TooLarge { what: "an output" }));
+            }
+        }
+        Ok(self.network)
     }
 
     /// Ends the network with a loss of the logits.

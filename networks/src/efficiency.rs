@@ -500,7 +500,7 @@ fn notes(network: &Network, ops: &[Op], works: &[Work], by: &Efficiencies) -> Ve
     let of_assumed = ops.iter().zip(works).filter(|(_, work)| assumed(work)).map(|(op, _)| op);
     let all = time(&mut ops.iter());
     let share = 100.0 * time(&mut { of_assumed }).0 as f64 / all.0.max(1) as f64;
-    vec![
+    [
         "nothing was run: times are modelled, from the operations and bytes of each op and \
          the efficiencies of its kind"
             .to_string(),
@@ -510,6 +510,9 @@ fn notes(network: &Network, ops: &[Op], works: &[Work], by: &Efficiencies) -> Ve
             100.0 * network.options.progress
         ),
     ]
+    .into_iter()
+    .chain(network.notes.iter().cloned())
+    .collect()
 }
 
 /// A text in TOML's quotes.

@@ -75,8 +75,8 @@ fn images(
 /// older networks have.
 fn pool_whole(b: &mut Builder, name: &str, x: LayerId) -> Built {
     let kernel = b.shape(x)[2..].to_vec();
-    let padding = vec![0; kernel.len()];
-    let window = Window { stride: kernel.clone(), kernel, padding, ceil: false };
+    let still = Window::cube(kernel.len(), 1, 1, 0);
+    let window = Window { stride: kernel.clone(), kernel, ..still };
     b.average_pool(name, x, window)
 }
 

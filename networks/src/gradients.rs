@@ -2,7 +2,7 @@
 //! they make.
 
 use super::conventions::Conventions;
-use super::layer::{Compute, Layer, elements};
+use super::layer::{Compute, Layer, Saves, elements};
 use super::options::NetworkOptions;
 use super::tape::Part;
 
@@ -64,8 +64,8 @@ pub(crate) fn rules(
     };
     let two = |first, second| vec![first, second];
     let ops = match &layer.compute {
-        Compute::Input => vec![],
-        Compute::Convolution { .. } | Compute::Linear => two(
+        Compute::Input | Compute::Parameter => vec![],
+        Compute::Convolution { .. } | Compute::Deconvolution { .. } | Compute::Linear => two(
             op(Part::Weights, &[Input(0), Gradient], &[Parameters]),
             op(Part::Input, &[Weight, Gradient], &[Input(0)]),
         ),
@@ -96,6 +96,13 @@ pub(crate) fn rules(
             let ops = vec![op(Part::Right, &[Gradient], &[Input(1)])];
             return Rules { ops, hands_on: vec![0] };
         }
+        Compute::Other(other) => match other.saves {
+            Saves::Nothing => whole(&[]),
+            Saves::Inputs => whole(&[Inputs]),
+            Saves::First => whole(&[Input(0)]),
+            Saves::Last => whole(&[Input(layer.inputs.len() - 1)]),
+            Saves::Output => whole(&[Output]),
+        },
         Compute::View if !by.views => vec![],
         Compute::Loss if by.fused_loss => vec![],
         Compute::Loss => vec![op(Part::Whole, &[Kept, Labels], &[Input(0)])],

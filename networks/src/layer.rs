@@ -27,6 +27,8 @@ pub struct Window {
     pub stride: Vec<u64>,
     /// Zeros at each of both ends.
     pub padding: Vec<u64>,
+    /// From one element of the window to the next.
+    pub dilation: Vec<u64>,
     /// Whether a last window that reaches beyond the end counts.
     pub ceil: bool,
 }
@@ -43,6 +45,7 @@ impl Window {
             kernel: vec![kernel; dimensions],
             stride: vec![stride; dimensions],
             padding: vec![padding; dimensions],
+            dilation: vec![1; dimensions],
             ceil: false,
         }
     }
@@ -58,8 +61,12 @@ impl Window {
 pub enum Compute {
     /// Nothing: samples, or tokens, that the iteration is given.
     Input,
+    /// Nothing: a parameter that is read as an activation is.
+    Parameter,
     /// A convolution of as many dimensions as the window.
     Convolution { window: Window, groups: u64 },
+    /// A transposed convolution: what the gradient of the input of such a convolution is.
+    Deconvolution { window: Window, groups: u64 },
     /// Of the last dimension with a weight matrix.
     Linear,
     /// Of two activations, with sums of `inner` terms.
@@ -101,6 +108,53 @@ pub enum Compute {
     Fixed(Fixed),
     /// Of logits and labels; it yields the gradient of the logits.
     Loss,
+    /// What is known by the memory that it takes alone, and has no kernel.
+    Other(Other),
+}
+
+/// An op that is known by what it moves and what its backward reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Other {
+    /// What it is like.
+    pub like: Like,
+    /// What its backward reads beside the gradient.
+    pub saves: Saves,
+    /// The type of its output where that is no number of the network's: nothing has a gradient then.
+    pub dtype: Option<Dtype>,
+}
+
+/// What an [`Other`] is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Like {
+    /// A function of each element of its inputs, which repeat where they have fewer.
+    Elementwise,
+    /// A sum, mean or maximum over some dimensions.
+    Reduction,
+    /// A normalisation over any dimensions.
+    Normalisation,
+    /// Softmax over any dimension.
+    Softmax,
+    /// A copy of some elements of its first input, in any order.
+    Copy,
+    /// A view in another order, whose gradient is one too.
+    View,
+    /// A view of a part of its input, or of the input repeated.
+    Part,
+}
+
+/// What the backward of an [`Other`] reads beside the gradient.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Saves {
+    /// Nothing.
+    Nothing,
+    /// All of its inputs.
+    Inputs,
+    /// The first of its inputs: a condition.
+    First,
+    /// The last of its inputs: which elements are copied.
+    Last,
+    /// Its output.
+    Output,
 }
 
 /// Which products of two activations there are.
@@ -186,6 +240,7 @@ pub struct Network {
     pub(crate) options: NetworkOptions,
     pub(crate) layers: Vec<Layer>,
     pub(crate) parameters: Vec<Parameter>,
+    pub(crate) notes: Vec<String>,
     pub(crate) writes_gelu_out: bool,
 }
 
@@ -236,6 +291,11 @@ impl Network {
     pub fn trained_count(&self) -> u64 {
         let trained = (0..self.parameters.len()).filter(|parameter| !self.is_frozen(*parameter));
         trained.map(|parameter| self.parameters[parameter].elements).sum()
+    }
+
+    /// What had to be decided where it was imported, in sentences for a person.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// What was chosen about it.

@@ -10,7 +10,7 @@ use schema::{Dtype, Phase, Role};
 
 use super::conventions::Conventions;
 use super::initial::Initial;
-use super::layer::{Compute, Layer, LayerId, Network, elements};
+use super::layer::{Compute, Layer, LayerId, Like, Network, Other, elements};
 use super::options::Activation;
 use super::tape::{Part, Step, Tape, Tensor};
 use super::work::{Costs, Work, depth};
@@ -151,7 +151,9 @@ impl<'a> Lowering<'a> {
         let layer = &self.network.layers[id];
         let is_weight = layer.parameters[0] == parameter;
         let initial = match layer.compute {
-            Compute::Convolution { .. } if is_weight => Initial::weights(depth(self.network, id)),
+            Compute::Convolution { .. } | Compute::Deconvolution { .. } if is_weight => {
+                Initial::weights(depth(self.network, id))
+            }
             Compute::Linear if is_weight => Initial::small_weights(depth(self.network, id)),
             Compute::BatchNorm | Compute::RowNorm if is_weight => Initial::Constant(1.0),
             Compute::Embedding => Initial::TABLE,
@@ -206,6 +208,10 @@ impl<'a> Lowering<'a> {
                 return self.outputs.push(value);
             }
             Compute::View if !by.views => return self.outputs.push(inputs[0]),
+            Compute::Parameter => {
+                let value = self.parameters_of(id);
+                return self.outputs.extend(value.first());
+            }
             _ => {}
         }
         let beside = match layer.compute {
@@ -215,7 +221,12 @@ impl<'a> Lowering<'a> {
         };
         let is_value = layer.compute == Compute::Loss && !by.fused_loss;
         let size = if is_value { 1 } else { count };
-        let output = self.tensor(layer.name.clone(), size, self.float(), Role::Activation);
+        let special = match layer.compute {
+            Compute::Other(Other { dtype, .. }) => dtype,
+            _ => None,
+        };
+        let dtype = special.unwrap_or_else(|| self.float());
+        let output = self.tensor(layer.name.clone(), size, dtype, Role::Activation);
         self.tensors[output].exact = is_value;
         self.outputs.push(output);
         let mut reads = inputs;
@@ -239,14 +250,18 @@ impl<'a> Lowering<'a> {
             Compute::Dropout { .. } if !by.masks => self.kept[id] = beside,
             _ => {}
         }
-        let trained = reads.iter().any(|read| self.trained[*read]);
+        let trained = special.is_none() && reads.iter().any(|read| self.trained[*read]);
         writes.iter().for_each(|write| self.trained[*write] = trained);
         let over = by.overlays(&layer.compute, Part::Forward, &network.options);
         let over = over.then_some((reads[0], output));
         let workspace = self.workspace(id);
         let work = self.costs.forward(id);
         let op = self.op(layer.name.clone(), id, Part::Forward, work);
-        op.views = layer.compute == Compute::View;
+        op.views = match layer.compute {
+            Compute::View => true,
+            Compute::Other(other) => by.views && matches!(other.like, Like::View | Like::Part),
+            _ => false,
+        };
         op.recompute_differs = !by.statistics && layer.compute == Compute::BatchNorm;
         (op.reads, op.writes, op.over, op.workspace) = (reads, writes, over, workspace);
         if by.statistics && layer.compute == Compute::BatchNorm {
@@ -311,7 +326,10 @@ impl<'a> Lowering<'a> {
             true => (elements(&loss.shape), 2),
             false => (elements(&loss.shape[..loss.shape.len() - 1]), classes),
         };
-        let name = "labels".to_string();
+        let name = match loss.name.strip_prefix("loss") {
+            Some(number) => format!("labels{number}"),
+            None => "labels".to_string(),
+        };
         let labels = self.constant(name, count, Role::Input, Initial::Classes(classes));
         *self.labels.insert(labels)
     }
@@ -339,7 +357,9 @@ impl<'a> Lowering<'a> {
     fn workspace(&self, id: usize) -> u64 {
         let layer = &self.network.layers[id];
         match &layer.compute {
-            Compute::Convolution { .. } => depth(self.network, id).saturating_mul(4),
+            Compute::Convolution { .. } | Compute::Deconvolution { .. } => {
+                depth(self.network, id).saturating_mul(4)
+            }
             Compute::MaxPool(_) if self.kept[id].is_none() => {
                 elements(&layer.shape).saturating_mul(self.by.index.bytes())
             }

@@ -119,7 +119,11 @@ pub fn network(name: &str, options: &NetworkOptions) -> Result<Network, NetworkE
 }
 
 /// Refuses options that a network does not take.
-fn refuse_others(name: &str, o: &NetworkOptions, takes: &[&str]) -> Result<(), NetworkError> {
+pub(crate) fn refuse_others(
+    name: &str,
+    o: &NetworkOptions,
+    takes: &[&str],
+) -> Result<(), NetworkError> {
     let chosen = [
         ("activation", o.activation.is_some()),
         ("image", o.image.is_some()),
@@ -131,6 +135,7 @@ fn refuse_others(name: &str, o: &NetworkOptions, takes: &[&str]) -> Result<(), N
         ("kv-heads", o.extents.kv_heads.is_some()),
         ("vocab", o.extents.vocab.is_some()),
         ("lora", o.lora.is_some()),
+        ("training-batch-norm", o.training_batch_norm),
     ];
     for (option, chosen) in chosen {
         if chosen && !takes.contains(&option) {

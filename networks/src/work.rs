@@ -4,7 +4,7 @@ use schema::{Dtype, OpKind};
 
 use super::class::{Class, Pass};
 use super::conventions::Conventions;
-use super::layer::{self, Compute, Network, elements};
+use super::layer::{self, Compute, Like, Network, Saves, elements};
 use super::options::{Activation, Optimizer};
 use super::tape::Part;
 
@@ -121,6 +121,7 @@ pub(crate) fn depth(network: &Network, id: usize) -> u64 {
         Compute::Convolution { window, groups } => {
             (input[1] / groups).saturating_mul(window.volume())
         }
+        Compute::Deconvolution { groups, .. } => input[1] / groups,
         Compute::MatrixProduct { inner, .. } => *inner,
         _ => input.last().copied().unwrap_or(1),
     }
@@ -132,6 +133,20 @@ fn extents(network: &Network, id: usize, part: Part) -> ProductExtents {
     let shape = &layer.shape;
     let input = &network.layers[layer.inputs[0].0].shape;
     let depth = depth(network, id);
+    if let Compute::Deconvolution { window, groups } = &layer.compute {
+        let columns = (shape[1] / groups).saturating_mul(window.volume());
+        let forward = ProductExtents {
+            count: *groups,
+            rows: elements(input) / input[1].max(1),
+            columns,
+            depth,
+        };
+        return match part {
+            Part::Weights => ProductExtents { rows: depth, depth: forward.rows, ..forward },
+            Part::Input => ProductExtents { columns: depth, depth: columns, ..forward },
+            _ => forward,
+        };
+    }
     let (count, columns, back) = match &layer.compute {
         // The gradient of the input has as many rows as the input has positions.
         Compute::Convolution { window, groups } => {
@@ -172,14 +187,21 @@ fn extents(network: &Network, id: usize, part: Part) -> ProductExtents {
 
 /// Operations of a forward product.
 fn product_flops(network: &Network, id: usize) -> u64 {
-    let output = elements(&network.layers[id].shape);
-    output.saturating_mul(depth(network, id)).saturating_mul(MULTIPLY_ADD)
+    let layer = &network.layers[id];
+    let terms = match &layer.compute {
+        Compute::Deconvolution { window, groups } => {
+            let input = elements(&network.layers[layer.inputs[0].0].shape);
+            input.saturating_mul((layer.shape[1] / groups).saturating_mul(window.volume()))
+        }
+        _ => elements(&layer.shape).saturating_mul(depth(network, id)),
+    };
+    terms.saturating_mul(MULTIPLY_ADD)
 }
 
 fn convolution_class(network: &Network, id: usize, pass: Pass) -> Class {
     let layer = &network.layers[id];
     match &layer.compute {
-        Compute::Convolution { window, groups } => {
+        Compute::Convolution { window, groups } | Compute::Deconvolution { window, groups } => {
             let per_group = network.layers[layer.inputs[0].0].shape[1] / groups;
             let square = window.kernel == [3, 3] && window.stride == [1, 1];
             Class::of_convolution(*groups, per_group, window.volume(), square, pass)
@@ -200,6 +222,17 @@ fn attention_flops(network: &Network, id: usize) -> u64 {
     let products = if causal { 1 } else { 2 };
     let queries = elements(&layer.shape[..2]);
     [heads, width, keys, products * MULTIPLY_ADD].iter().fold(queries, |a, b| a.saturating_mul(*b))
+}
+
+/// What kind of op, and with which efficiency.
+fn like(like: Like, pass: Pass) -> (OpKind, Class) {
+    match like {
+        Like::Elementwise | Like::Reduction => (OpKind::Elementwise, Class::Elementwise(pass)),
+        Like::Normalisation => (OpKind::Normalisation, Class::RowNorm(pass)),
+        Like::Softmax => (OpKind::Softmax, Class::Softmax(pass)),
+        Like::Copy => (OpKind::Movement, Class::Movement),
+        Like::View | Like::Part => (OpKind::View, Class::View),
+    }
 }
 
 /// Operations per element, about what the functions cost in additions and multiplications.
@@ -242,8 +275,10 @@ impl Costs<'_> {
         let per_output = |n: u64| output.saturating_mul(n);
         let work = |kind, class, flops, bytes| Work::new(kind, class, flops, bytes);
         match &layer.compute {
-            Compute::Input | Compute::View => work(OpKind::View, Class::View, 0, 0),
-            Compute::Convolution { .. } => {
+            Compute::Input | Compute::Parameter | Compute::View => {
+                work(OpKind::View, Class::View, 0, 0)
+            }
+            Compute::Convolution { .. } | Compute::Deconvolution { .. } => {
                 let class = convolution_class(network, id, pass);
                 let flops = product_flops(network, id);
                 work(OpKind::Convolution, class, flops, bytes)
@@ -297,6 +332,21 @@ impl Costs<'_> {
             Compute::Add | Compute::Multiply | Compute::Fixed(_) => {
                 work(OpKind::Elementwise, Class::Elementwise(pass), output, bytes)
             }
+            Compute::Other(other) => {
+                let (kind, class) = like(other.like, pass);
+                let bytes = match other.like {
+                    Like::View | Like::Part if self.by.views => 0,
+                    Like::View | Like::Part | Like::Copy => sizes.bytes(2, 0),
+                    _ => bytes,
+                };
+                let each = match other.like {
+                    Like::View | Like::Part | Like::Copy => 0,
+                    Like::Reduction => sizes.inputs,
+                    Like::Elementwise => output,
+                    Like::Normalisation | Like::Softmax => per_output(8),
+                };
+                work(kind, class, each, bytes)
+            }
             Compute::Softmax => work(OpKind::Softmax, Class::Softmax(pass), per_output(8), bytes),
             Compute::Attention { .. } => {
                 let flops = attention_flops(network, id);
@@ -337,7 +387,10 @@ impl Costs<'_> {
         // Gradients and values of the output, and of the inputs, that are read and written.
         let moved = |outputs, inputs| sizes.bytes(outputs, inputs);
         match &layer.compute {
-            Compute::Convolution { .. } | Compute::Linear | Compute::MatrixProduct { .. } => {
+            Compute::Convolution { .. }
+            | Compute::Deconvolution { .. }
+            | Compute::Linear
+            | Compute::MatrixProduct { .. } => {
                 let class = convolution_class(network, id, pass);
                 // A bias's gradient is the sum of the output's over all rows.
                 let bias = pass == Pass::Parameters && layer.parameters.len() > 1;
@@ -385,6 +438,18 @@ impl Costs<'_> {
             // Gradient times output comes first, as a kernel of its own.
             Compute::Softmax => {
                 (work.class, work.bytes) = (Class::Softmax(pass), moved(4, 2));
+            }
+            Compute::Other(other) => {
+                (work.kind, work.class) = like(other.like, pass);
+                if other.like == Like::Part {
+                    (work.kind, work.class) = (OpKind::Movement, Class::Movement);
+                }
+                work.bytes = match other.saves {
+                    _ if other.like == Like::View && by.views => 0,
+                    Saves::Nothing | Saves::First | Saves::Last => moved(1, 1),
+                    Saves::Inputs => moved(1, 2),
+                    Saves::Output => moved(2, 1),
+                };
             }
             // A product for each input.
             Compute::Multiply => work.bytes = moved(2, 2),

@@ -9,8 +9,9 @@
 //! on a Titan V: with recomputation alone, as DTR does; with swapping over PCIe 3; the same with
 //! zero-value compression at half zeros; and over PCIe 5.
 //!
-//! `--families COUNT` plans as many made-up traces in place of recordings. `--evaluations COUNT`
-//! limits searches differently, `--only WORD` keeps to the variants with that word in their names,
+//! `--families COUNT` plans as many made-up traces in place of recordings, of 500 to 5000 ops or of
+//! those that `--ops 20-200` says, with other seeds after `--seed`. `--evaluations COUNT` limits
+//! searches differently, `--only WORD` keeps to the variants with that word in their names,
 //! and `--budgets 40,30` to these shares. `--bounds` plans nothing: a line has the bound and how long
 //! that took. `--rivals` plans with all other methods, too, which takes some minutes, and names the
 //! fastest of them; one that is faster than `tide` ends the run as a failure.
@@ -48,6 +49,8 @@ struct Arguments {
     folder: PathBuf,
     limits: Limits,
     families: u64,
+    ops: [u64; 2],
+    seed: u64,
     only: String,
     budgets: Vec<u64>,
     rivals: bool,
@@ -58,7 +61,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Result<()> {
     let arguments = Arguments::read()?;
-    let mut traces = made_up(arguments.families)?;
+    let mut traces = made_up(&arguments)?;
     let folder = (traces.is_empty()).then(|| std::fs::read_dir(&arguments.folder)).transpose()?;
     for entry in folder.into_iter().flatten() {
         let path = entry?.path();
@@ -100,12 +103,14 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// So many made-up traces of 500 to 5000 ops: each family in turn, with other seeds.
-fn made_up(count: u64) -> Result<Vec<Trace>> {
+/// So many made-up traces: each family in turn, with other seeds.
+fn made_up(arguments: &Arguments) -> Result<Vec<Trace>> {
+    let Arguments { families: count, ops: [least, most], seed, .. } = *arguments;
     let all: Vec<Family> = families::all().collect();
     let name = |index: u64| {
         let of = all[index as usize % all.len()].name;
-        format!("{of}:seed={index},ops={}", 500 + 4500 * (index * 7919 % count) / count)
+        let ops = least + (most - least) * (index * 7919 % count) / count;
+        format!("{of}:seed={},ops={ops}", seed + index)
     };
     (0..count).map(|index| Ok(families::family(&name(index))?)).collect()
 }
@@ -116,6 +121,8 @@ impl Arguments {
             folder: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces"),
             limits: Limits::default(),
             families: 0,
+            ops: [500, 5000],
+            seed: 0,
             only: String::new(),
             budgets: vec![80, 70, 60, 50, 40, 30],
             rivals: false,
@@ -127,6 +134,12 @@ impl Arguments {
             match argument.as_str() {
                 "--evaluations" => arguments.limits.evaluations = value()?.parse()?,
                 "--families" => arguments.families = value()?.parse()?,
+                "--seed" => arguments.seed = value()?.parse()?,
+                "--ops" => {
+                    let range = value()?;
+                    let (least, most) = range.split_once('-').ok_or("--ops wants LEAST-MOST")?;
+                    arguments.ops = [least.parse()?, most.parse()?];
+                }
                 "--rivals" => arguments.rivals = true,
                 "--bounds" => arguments.bounds = true,
                 "--only" => arguments.only = value()?,

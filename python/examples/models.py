@@ -153,7 +153,7 @@ class WordModel(nn.Module):
 
 
 def lstm(size="tiny", device="cpu", batch=None):
-    words, width, layers, batch, length = (10000, 1024, 2, batch or 64, 128) if size == "full" else (256, 32, 2, batch or 8, 16)
+    words, width, layers, batch, length = (10000, 1024, 2, batch or 64, 128) if size == "full" else (256, 32, 2, batch or 16, 8)
     tokens = torch.randint(0, words, (batch, length), device=device)
     loss = lambda output: F.cross_entropy(output[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())  # noqa: E731
     return WordModel(words, width, layers).to(device).train(), (tokens,), loss

@@ -216,23 +216,6 @@ def test_plans_are_kept(monkeypatch):
     assert first.plan.to_json() == second.plan.to_json()
 
 
-def test_wrong_gradients_are_refused(monkeypatch):
-    """A step that is not eager's is found, whatever made it wrong."""
-    from tidegate.torch import offload
-
-    kind, draw = MODELS["convolutions"]
-    monkeypatch.setattr(offload, "_slot", lambda pool, offset, like: pool[: like.numel()])
-    with pytest.raises(tidegate.PlanError, match="off what the same graph gives"):
-        planned(kind(), allow="keep,swap")(draw())
-    tt.forget_plans()
-    torch._dynamo.reset()
-    module, given = kind(), draw()
-    with pytest.warns(UserWarning, match="without a plan"):
-        mine = planned(module, allow="keep,swap", strict=False)(given)
-    mine.backward()
-    assert torch.isfinite(mine)
-
-
 def test_inductor_computes_the_same_within_rounding():
     class Layers(nn.Module):
         def __init__(self):
@@ -248,7 +231,7 @@ def test_inductor_computes_the_same_within_rounding():
     module.load_state_dict(start)
     mine = train(module, planned(module, inner="inductor", budget="90%"), draw)
     assert all(torch.allclose(value.float(), eager[key].float(), rtol=1e-3, atol=1e-4) for key, value in mine.items())
-    assert "from the same graph" in tt.last_plans()[0].checked
+    assert tt.last_plans()[0].checked.startswith("fused, and within rounding")
 
 
 @pytest.mark.parametrize("options", [{"inner": "fast"}, {"inner": "inductor", "allow": "keep,swap"}, {"machine": "no-such"}])

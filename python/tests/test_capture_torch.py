@@ -4,6 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: capture is not tested")
 
+import tidegate  # noqa: E402
 import tidegate.torch as tt  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -35,6 +36,21 @@ def test_ops_are_calls_and_views_are_none():
     assert not any(name.startswith(("view", "t_", "detach", "getitem")) for name in names)
     phases = [op["phase"] for op in capture.trace.ops]
     assert phases == sorted(phases, key=["forward", "backward"].index)
+
+
+def test_what_changes_and_what_a_rerun_has_to_do_with_is_said():
+    trace = captured().trace
+    name = lambda numbers: {trace.tensors[number]["name"] for number in numbers}  # noqa: E731
+    (norm,) = (op for op in trace.ops if "rerun" in op)
+    assert norm.get("rerunnable", True) and len(norm["mutates"]) == 2
+    assert set(norm["reads"]) - set(norm["rerun"]["reads"]) == set(norm["mutates"])
+    running = [trace.tensors[number] for number in set(norm["writes"]) - set(norm["rerun"]["writes"])]
+    assert [(tensor["bytes"], tensor["held"]) for tensor in running] == [(32, True)] * 2
+    (counter,) = (op for op in trace.ops if not op.get("rerunnable", True))
+    assert counter["mutates"] == counter["reads"] and name(counter["reads"]) <= {f"primals_{number}" for number in range(12)}
+    assert [bool(op.get("random_bytes")) for op in trace.ops] == ["dropout" in op["key"] and "backward" not in op["key"] for op in trace.ops]
+    again = tidegate.Trace.from_json(trace.to_json())
+    tidegate.verify(tidegate.plan(again, tidegate.Machine.load("rtx-4090"), budget="95%", method="dtr"), again)
 
 
 def test_keys_are_nodes_of_the_graph():

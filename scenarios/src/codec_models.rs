@@ -1,5 +1,5 @@
 //! The codec models that come with tidegate: shares of a device's memory bandwidth, expanded to a
-//! document for the machine that is planned for.
+//! document for the machine that is planned for, or rates that were stated for its GPU.
 
 use schema::{
     Bytes, BytesPerSec, CodecModel, CodecModels, Fidelity, Machine, ModelBasis, Nanos, RatioBand,
@@ -11,6 +11,7 @@ use crate::amount::amount;
 
 const BUNDLED: &str = include_str!("../codecs/gpu.toml");
 const HOST: &str = include_str!("../codecs/host.toml");
+const STATED: &str = include_str!("../codecs/cswap.toml");
 
 /// Where the second point of every line lies: so far out that rounding it shows nowhere.
 const LARGE: Bytes = Bytes(1 << 40);
@@ -41,6 +42,52 @@ struct DeviceTable {
 struct DeviceSources {
     copy_permille: String,
     launch: String,
+}
+
+/// Rates of kernels, whatever the bandwidth of the GPU's memory.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StatedFile {
+    /// The machines whose GPUs these are of.
+    machines: Vec<String>,
+    /// What a call takes beside.
+    #[serde(deserialize_with = "amount")]
+    launch: Option<Nanos>,
+    sources: StatedSources,
+    codec: Vec<StatedCodec>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StatedSources {
+    launch: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StatedCodec {
+    name: String,
+    parameter: Option<f64>,
+    compress: HostRate,
+    decompress: HostRate,
+    source: String,
+}
+
+impl StatedFile {
+    /// A model with the times that are stated for its codec, where they are.
+    fn apply(&self, mut model: CodecModel) -> CodecModel {
+        let is_it = |c: &&StatedCodec| c.name == model.codec && c.parameter == model.parameter;
+        let Some(codec) = self.codec.iter().find(is_it) else { return model };
+        let launch = self.launch.expect("a test reads it");
+        let times = |rate: &HostRate| {
+            let rate = rate.0.expect("a test reads it");
+            let source = &self.sources.launch;
+            let source = format!("{rate} ({}); {launch} beside ({source})", codec.source);
+            modelled(line(launch, rate.0.into()), source)
+        };
+        (model.compress, model.decompress) = (times(&codec.compress), times(&codec.decompress));
+        model
+    }
 }
 
 /// Codecs as loops of a host's processor.
@@ -91,17 +138,23 @@ impl<R> CodecTable<R> {
 }
 
 /// The bundled codec models for a machine: what codecs would take as kernels that reach stated
-/// shares of the bandwidth of its device memory. Modelled, and each model says from what.
+/// shares of the bandwidth of its device memory, or rates that are stated for its GPU. Modelled, and
+/// each model says from what.
 pub fn codec_models(machine: &Machine) -> CodecModels {
     let DeviceFile { device, codec } = toml::from_str(BUNDLED).expect("a test reads it");
     let times = |permille, source: &str| device.times(machine, permille, source);
+    let mut models: Vec<CodecModel> = codec.into_iter().map(|codec| codec.model(times)).collect();
+    let mut from = "its memory bandwidth and stated shares of it";
+    let stated: StatedFile = toml::from_str(STATED).expect("a test reads it");
+    let name = machine.name.split('+').next().unwrap_or_default();
+    if stated.machines.iter().any(|machine| machine == name) {
+        from = "rates that are stated for it and, for other codecs, shares of its memory bandwidth";
+        models = models.into_iter().map(|model| stated.apply(model)).collect();
+    }
     CodecModels {
         device: machine.device.name.clone(),
-        source: format!(
-            "modelled from the memory bandwidth of {} and stated shares of it; nothing was run",
-            machine.device.name
-        ),
-        models: codec.into_iter().map(|codec| codec.model(times)).collect(),
+        source: format!("modelled for {} from {from}; nothing was run", machine.device.name),
+        models,
     }
 }
 

@@ -19,8 +19,10 @@ use std::path::{Path, PathBuf};
 use crate::ScenarioError;
 
 pub use error::{StudyError, StudyProblem};
-pub use paper::{Figure, Of, Paper, Quantity};
-pub use points::{Allow, Find, Group, GroupCodecs, LinkChoice, Place, Point, Study, Subject};
+pub use paper::{Figure, Of, Paper, Quantity, Value};
+pub use points::{
+    Allow, Find, Group, GroupCodecs, LinkChoice, Place, Point, Study, Subject, WhatIf,
+};
 
 /// Embeds `studies/<name>.toml` for each name.
 macro_rules! embed {

@@ -108,8 +108,13 @@ impl SizeModel {
 impl TimeModel {
     /// The time for a raw tensor of `bytes` that becomes `permille` thousandths of itself.
     pub fn at(&self, bytes: Bytes, permille: u32) -> Nanos {
+        self.band(permille).at(bytes)
+    }
+
+    /// The band of tensors that become `permille` thousandths of themselves.
+    pub fn band(&self, permille: u32) -> &RatioBand {
         let band = self.bands.partition_point(|band| band.up_to_permille < permille);
-        self.bands[band.min(self.bands.len() - 1)].at(bytes)
+        &self.bands[band.min(self.bands.len() - 1)]
     }
 }
 

@@ -63,6 +63,9 @@ pub struct NetworkOptions {
     /// 32 bits. If not, both have 16.
     #[serde(skip_serializing_if = "is_true")]
     pub master_weights: bool,
+    /// ONNX files: whether a batch norm that was folded into a convolution is put back behind it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub training_batch_norm: bool,
     /// Transformers: extents in place of the authors'.
     #[serde(skip_serializing_if = "Extents::are_the_authors")]
     pub extents: Extents,
@@ -128,6 +131,7 @@ impl Default for NetworkOptions {
             progress: 0.0,
             accumulate: 1,
             master_weights: true,
+            training_batch_norm: false,
             extents: Extents::default(),
             lora: None,
         }

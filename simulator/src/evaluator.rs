@@ -413,6 +413,6 @@ impl<'a> Evaluator<'a> {
         let outcome = self.run(treatments, 0, true);
         self.sequence.cutoff = cutoff;
         let outcome = outcome?;
-        Ok(self.timing.record(outcome, self.policy, &self.sequence))
+        Ok(self.timing.record(outcome, self.policy, self.model, &self.sequence))
     }
 }

@@ -1,6 +1,6 @@
 //! A trace as searches read it: flat arrays, and the gaps in which tensors may leave.
 
-use schema::{Bytes, Choice, Op, OpId, OpKind, TensorId, Trace};
+use schema::{Bytes, Choice, Op, OpId, OpKind, Phase, TensorId, Trace};
 
 use crate::program::Lists;
 
@@ -34,6 +34,9 @@ pub struct Model {
     pub(crate) recompute: Vec<u64>,
     pub(crate) workspace: Vec<u64>,
     pub(crate) is_convolution: Vec<bool>,
+    layers: Vec<u32>,
+    /// Where the backward computation of what stands above the last convolution begins.
+    pub(crate) above: Option<OpId>,
     pub(crate) reads: Lists,
     pub(crate) writes: Lists,
     /// The same of reruns.
@@ -131,6 +134,8 @@ impl Model {
             recompute: (trace.ops.iter()).map(|op| op.recompute.unwrap_or(op.duration).0).collect(),
             workspace: trace.ops.iter().map(|op| op.workspace.0).collect(),
             is_convolution: trace.ops.iter().map(|op| op.kind == OpKind::Convolution).collect(),
+            layers: backward_layers(trace),
+            above: above_convolutions(trace),
             reads,
             writes,
             reads_again,
@@ -163,6 +168,13 @@ impl Model {
     /// How many ops the trace has.
     pub fn ops(&self) -> usize {
         self.duration.len()
+    }
+
+    /// The first op of the layer whose backward computation an op is part of: the ops of one
+    /// convolution belong together, and so does all that comes before the first of those (what stands
+    /// above the last convolution). Any other op is a layer of its own.
+    pub fn layer(&self, op: OpId) -> OpId {
+        OpId(self.layers[op.index()])
     }
 
     /// How many tensors the trace has.
@@ -348,4 +360,31 @@ fn recomputable(trace: &Trace, producer: &[u32], rerun_until: &[u32]) -> Vec<boo
         op.writes_again().iter().for_each(|t| result[t.index()] = possible);
     }
     result
+}
+
+/// [`Model::layer`] of each op. Neighbours that read the same tensor, the gradient of a convolution's
+/// output, are that convolution's.
+fn backward_layers(trace: &Trace) -> Vec<u32> {
+    let is_convolution = |op: &Op| op.kind == OpKind::Convolution && op.phase == Phase::Backward;
+    let mut is_above = above_convolutions(trace).is_some();
+    let mut layers: Vec<u32> = Vec::with_capacity(trace.ops.len());
+    for (index, op) in trace.ops.iter().enumerate() {
+        let previous = index.checked_sub(1).map(|previous| &trace.ops[previous]);
+        is_above &= !is_convolution(op);
+        let with_previous = previous.is_some_and(|previous| match is_convolution(op) {
+            true => is_convolution(previous) && op.reads.iter().any(|t| previous.reads.contains(t)),
+            false => is_above && previous.phase == Phase::Backward && op.phase == Phase::Backward,
+        });
+        layers.push(if with_previous { layers[index - 1] } else { index as u32 });
+    }
+    layers
+}
+
+/// The first backward op, where convolutions come after it.
+fn above_convolutions(trace: &Trace) -> Option<OpId> {
+    let is_backward = |op: &&Op| op.phase == Phase::Backward;
+    let is_convolution = |op: &Op| op.kind == OpKind::Convolution;
+    let first = trace.ops.iter().position(|op| is_backward(&op))?;
+    let later = trace.ops.iter().filter(is_backward).any(is_convolution);
+    (later && !is_convolution(&trace.ops[first])).then_some(OpId(first as u32))
 }

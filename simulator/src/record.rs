@@ -2,15 +2,22 @@
 
 use schema::{Nanos, TensorId};
 
+use crate::Model;
 use crate::evaluator::{Awaited, Outcome, Record, RecordedCopy};
 use crate::parts::Work;
 use crate::policy::{OffloadStart, Policy};
 use crate::sequence::Sequence;
-use crate::timing::{Span, Timing};
+use crate::timing::{Span, Timing, same_layer};
 
 impl Timing {
     /// Everything about the sequence that was timed last.
-    pub(crate) fn record(&self, outcome: Outcome, policy: Policy, sequence: &Sequence) -> Record {
+    pub(crate) fn record(
+        &self,
+        outcome: Outcome,
+        policy: Policy,
+        model: &Model,
+        sequence: &Sequence,
+    ) -> Record {
         let span = |span: &Span| (Nanos(span.start), Nanos(span.end));
         let events = |span: &Span| (span.start_event, span.end_event);
         let copy = |swap: u32, position: u32, gate: Option<u32>, at: &Span| RecordedCopy {
@@ -55,6 +62,8 @@ impl Timing {
         };
         if policy.synchronous {
             record.awaited = awaited(&record, self.codec_lane);
+            let in_layer = |p: u32| same_layer(model, sequence, p as usize - 1);
+            record.awaited.retain(|awaited| !in_layer(awaited.position));
         }
         record
     }

@@ -234,12 +234,19 @@ impl Timing {
             && (!self.codec_lane || self.leads.first_decompression > state.codecs_started)
     }
 
+    /// Of a layer's backward ops all count: a copy may start with the first of them.
     fn find_convolutions(&mut self, model: &Model, sequence: &Sequence) {
         self.convolution_before.clear();
         let mut last = 0;
         for (position, run) in sequence.positions.iter().enumerate() {
+            if position > 0 && same_layer(model, sequence, position - 1) {
+                let before_layer = self.convolution_before[position - 1];
+                self.convolution_before.push(before_layer);
+                continue;
+            }
             self.convolution_before.push(last);
-            if run.runs_op() && model.is_convolution[run.op as usize] {
+            let opens = run.work == Work::Run && model.above == Some(OpId(run.op));
+            if opens || run.runs_op() && model.is_convolution[run.op as usize] {
                 last = position as u32;
             }
         }
@@ -296,8 +303,11 @@ impl Timing {
         state.ended = position + 1;
         state.busy_until = state.now;
         state.live -= sequence.moves[position].gives_back + std::mem::take(&mut state.deferred);
-        state.outs_to_await = state.outs_started;
-        state.backs_to_await = state.backs_started;
+        // A layer's ops do not wait for the copies that run beside them.
+        if !same_layer(model, sequence, position) {
+            state.outs_to_await = state.outs_started;
+            state.backs_to_await = state.backs_started;
+        }
         let last = self.snapshots.last().map_or(0, |(position, _)| *position);
         if position + 1 >= last + SPACING && self.is_of_the_past(&self.state, sequence) {
             self.snapshots.push((position + 1, self.state.clone()));
@@ -460,6 +470,15 @@ impl Timing {
         self.fits_from = Some(fits_from);
         fits_from
     }
+}
+
+/// Whether a position and the next run ops of the same layer.
+pub(crate) fn same_layer(model: &Model, sequence: &Sequence, position: usize) -> bool {
+    let op = |position: usize| {
+        let run = sequence.positions.get(position)?;
+        (run.work == Work::Run && run.op != NO_OP).then(|| model.layer(OpId(run.op)))
+    };
+    op(position).is_some_and(|layer| op(position + 1) == Some(layer))
 }
 
 /// The first position of a range from which `bytes` fit until its end.

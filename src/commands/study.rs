@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use experiments::study::{self, Options, Partition};
 
 use crate::exit::Result;
-use crate::output::print;
+use crate::output::Format;
 use crate::progress::points;
 
 /// Plan every point of a study; what is done stays done
@@ -30,6 +30,10 @@ pub struct Args {
     /// Points to plan at a time [default: as many as there are cores]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
+
+    /// How to print what the results come to; JSON has the numbers of the study's paper
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
 }
 
 pub fn run(args: &Args) -> Result {
@@ -39,5 +43,6 @@ pub fn run(args: &Args) -> Result {
         partition: args.partition.unwrap_or(Partition::WHOLE),
         jobs: args.jobs.map(usize::from),
     };
-    print(study::run(&study::read(&args.study)?, &options, &points())?)
+    let outcome = study::run(&study::read(&args.study)?, &options, &points())?;
+    args.format.show(&outcome, || outcome.text.clone())
 }

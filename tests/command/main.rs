@@ -22,6 +22,7 @@ mod limits;
 mod lists;
 mod measured;
 mod modelled;
+mod onnx;
 mod outputs;
 mod plan;
 mod policies;

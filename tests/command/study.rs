@@ -170,6 +170,36 @@ fn bad_studies_folders_and_parts_end_with_a_sentence_and_the_documented_code() {
 }
 
 #[test]
+fn numbers_of_a_paper_are_one_object_with_what_is_supposed_otherwise_apart() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "mine.toml",
+        "description = 'd'\npaper = 'pooch'\n[[group]]\nname = 'resnet50'\nnetworks = ['resnet50']\n\
+         batches = [128]\nmachines = ['pooch-x86']\nmethods = ['in-core']\n[[what_if]]\nname = 'fast'\n\
+         description = 'ops twice as fast'\nof = ['resnet50']\nspeed = 2.0\n",
+    );
+    let found = sandbox.json("study mine.toml -o out --format json");
+    let figures = found["figures"].as_array().expect("a list");
+    let of = |assumptions: &str| {
+        let is_of = |f: &&serde_json::Value| {
+            f["assumptions"] == assumptions && f["printed"] == 316.0 && !f["predicted"].is_null()
+        };
+        figures.iter().find(is_of).expect("the throughput in core").clone()
+    };
+    let (base, what_if) = (of("base"), of("what-if"));
+    assert_eq!(base["paper"], "pooch");
+    let predicted = |figure: &serde_json::Value| figure["predicted"].as_f64().expect("a number");
+    assert!((predicted(&what_if) / predicted(&base) - 2.0).abs() < 0.01);
+    let off = (predicted(&base) - 316.0).abs() / 316.0;
+    assert!((base["error"].as_f64().expect("a share") - off).abs() < 1e-12);
+    let without = figures.iter().filter(|figure| figure["predicted"].is_null());
+    assert!(without.clone().count() > 10, "other methods have no points here");
+    assert!(without.clone().all(|figure| figure["error"].is_null()));
+    let text = sandbox.ok("study mine.toml -o out");
+    assert!(text.contains("What if:") && text.contains("(ops twice as fast)"), "{text}");
+}
+
+#[test]
 fn the_largest_batch_fits_and_one_more_sample_does_not() {
     let sandbox = Sandbox::new();
     let question = "-m titan-v -b 2GB --method swap-all";

@@ -74,7 +74,7 @@ pub fn readers() -> Vec<Reader> {
         reader("execution-trace", Form::Json, files("tests/recordings", "small.et"), read_pytorch),
         reader("snapshot", Form::Bytes, files("tests/recordings", "small.snapshot"), read_pytorch),
         reader("packed", Form::Bytes, files("tests/recordings", "packed"), read_pytorch),
-        reader("onnx", Form::Protobuf, vec![onnx::model()], read_onnx),
+        reader("onnx", Form::Protobuf, onnx_models(), read_onnx),
         reader("network", Form::Text, vec![NETWORK.into(), readme_network()], read_network),
         reader("machine-toml", Form::Text, files("scenarios/machines", ""), read_machine_toml),
         reader("study", Form::Text, files("scenarios/studies", ""), read_study),
@@ -296,8 +296,15 @@ fn read_pytorch(bytes: &[u8]) -> bool {
     true
 }
 
+fn onnx_models() -> Vec<Vec<u8>> {
+    [vec![onnx::model()], files("tests/command/onnx", "")].concat()
+}
+
 fn read_onnx(bytes: &[u8]) -> bool {
-    use_network(network_from_onnx(bytes, Path::new("fuzzed.onnx"), &options()))
+    let options = NetworkOptions { sequence: Some(6), ..options() };
+    let open = use_network(network_from_onnx(bytes, Path::new("fuzzed.onnx"), &options));
+    let options = NetworkOptions { training_batch_norm: true, sequence: None, ..options };
+    use_network(network_from_onnx(bytes, Path::new("fuzzed.onnx"), &options)) || open
 }
 
 fn read_network(bytes: &[u8]) -> bool {

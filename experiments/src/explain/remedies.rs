@@ -317,6 +317,7 @@ pub fn command(name: &str, options: &NetworkOptions) -> String {
         (options.pool_indices, " --pool-indices"),
         (!options.fused_attention, " --unfused-attention"),
         (!options.master_weights, " --no-master-weights"),
+        (options.training_batch_norm, " --training-batch-norm"),
     ] {
         text += if chosen { flag } else { "" };
     }

@@ -5,8 +5,10 @@ use std::str::FromStr;
 
 use planner::Monitor;
 use scenarios::Study;
+use serde::Serialize;
 
 use super::case::{Case, cases};
+use super::printed::{self, Printed};
 use super::store::Store;
 use super::{conclusions, gains, paper, table};
 use crate::side_by_side::side_by_side;
@@ -23,6 +25,17 @@ pub struct Options {
     pub partition: Partition,
     /// Points at a time; as many as there are cores where it is not stated.
     pub jobs: Option<usize>,
+}
+
+/// What a study comes to.
+#[derive(Default, Serialize)]
+pub struct Outcome {
+    /// All of it, for people.
+    #[serde(skip)]
+    pub text: String,
+    /// The numbers of the study's paper beside those that are predicted; none where it has no paper,
+    /// or not all points have a result yet.
+    pub figures: Vec<Printed>,
 }
 
 /// Part `part` of `of`, from 1.
@@ -57,7 +70,7 @@ impl FromStr for Partition {
 ///
 /// # Errors
 /// If the folder is in use or no folder, a point names what is not there, or planning is interrupted.
-pub fn run(study: &Study, options: &Options, monitor: &dyn Monitor) -> Result<String> {
+pub fn run(study: &Study, options: &Options, monitor: &dyn Monitor) -> Result<Outcome> {
     let store = Store::open(&options.folder, &options.also)?;
     let cases = cases(study)?;
     let mut rows = Vec::with_capacity(cases.len());
@@ -84,19 +97,24 @@ pub fn run(study: &Study, options: &Options, monitor: &dyn Monitor) -> Result<St
     let folder = options.folder.display();
     let (name, count) = (&study.name, found.len());
     if count < cases.len() {
-        return Ok(format!(
+        let text = format!(
             "{name}: {count} of {} points have results in {folder}; the others are of other partitions: \
              read them together with --also\n",
             cases.len()
-        ));
+        );
+        return Ok(Outcome { text, ..Outcome::default() });
     }
     store.finish(&found)?;
     let mut text = format!("{name}: {}\n\n", study.description);
     text += &table::table(&found);
     text += &conclusions::conclusions(&found);
+    let mut figures = Vec::new();
     if let Some(paper) = &study.paper {
         text += &gains::gains(paper, &found);
-        text += &paper::side_by_side(paper, &found);
+        figures = paper::printed(study, paper, &found);
+        let printed = printed::table(&figures);
+        text += &format!("\n{}, beside what is predicted here:\n\n{printed}", paper.title);
     }
-    Ok(text + &format!("\n{folder}/results.parquet and .csv hold all figures of {count} points\n"))
+    text += &format!("\n{folder}/results.parquet and .csv hold all figures of {count} points\n");
+    Ok(Outcome { text, figures })
 }

@@ -1,6 +1,5 @@
 //! Ways to train a network: what its plans are, and when they change.
 
-use codecs::{CodecId, Dims, Rate};
 use planner::methods::{Comet, ParameterRange, Refresh, StaticCompression};
 use profiler::device::in_core_plan;
 use reports::Trained;
@@ -10,7 +9,7 @@ use schema::CodecModels;
 use super::statistics::collect;
 use super::trainer::{Trainer, Training};
 use crate::Result;
-use crate::rates::{MAX, every_rate, range_of};
+use crate::rates::{every_rate, range_of};
 
 /// What plans make of the network's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +109,7 @@ fn zfp(trainer: &Trainer, mut training: Training) -> Outcome {
     let found = range_of(&method, &trainer.problem(&rates));
     let range = found.unwrap_or(PAPERS);
     let course = trainer.course;
-    let at = |epoch: usize| range.at(epoch as u32, course.epochs as u32).max(least_rate());
+    let at = |epoch: usize| range.at(epoch as u32, course.epochs as u32);
     let mut epoch = 0;
     while epoch < course.epochs {
         let parameter = at(epoch);
@@ -139,15 +138,6 @@ fn zfp(trainer: &Trainer, mut training: Training) -> Outcome {
         range.bottom
     );
     training.finish(vec![note])
-}
-
-/// The smallest parameter that ZFP has a block for.
-fn least_rate() -> u32 {
-    let is_there = |bits: &u32| {
-        let rate = Rate::from_bits(f64::from(*bits) / 4.0);
-        rate.is_some_and(|rate| CodecId::zfp(rate, Dims::One).is_ok())
-    };
-    (1..=MAX).find(is_there).unwrap_or(MAX)
 }
 
 /// In-core until there are statistics, and then within bounds that follow from them, set anew as
@@ -200,6 +190,8 @@ fn sz(trainer: &Trainer, mut training: Training) -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use codecs::CodecId;
+
     use super::*;
 
     #[test]
@@ -210,10 +202,5 @@ mod tests {
                 assert_eq!(id.name(), way.name());
             }
         }
-    }
-
-    #[test]
-    fn the_least_rate_is_that_of_the_smallest_block() {
-        assert_eq!(least_rate(), 9);
     }
 }

@@ -20,7 +20,7 @@ const fn square(to: u64) -> Step {
 
 fn convolve(b: &mut Builder, name: &str, x: LayerId, (to, kernel, step, padded): Step) -> Built {
     let padding = kernel.map(|extent| if padded { extent / 2 } else { 0 }).to_vec();
-    let window = Window { kernel: kernel.to_vec(), stride: vec![step; 2], padding, ceil: false };
+    let window = Window { kernel: kernel.to_vec(), padding, ..Window::square(1, step, 0) };
     let x = b.convolution(&format!("{name}.conv"), x, to, window, 1, false)?;
     let x = b.batch_norm(&format!("{name}.norm"), x)?;
     b.act(&format!("{name}.act"), x)

@@ -97,8 +97,7 @@ pub fn resnext101_3d(name: &str, o: &NetworkOptions) -> Result<Network, NetworkE
     let mut b = Builder::new(name, o, Dtype::F32, Optimizer::Momentum)?;
     let [height, width] = extent(o, 112);
     let mut x = b.input("video", &[3, o.frames.map_or(64, u64::from), height, width])?;
-    let stem =
-        Window { kernel: vec![7; 3], stride: vec![1, 2, 2], padding: vec![3; 3], ceil: false };
+    let stem = Window { stride: vec![1, 2, 2], ..Window::cube(3, 7, 1, 3) };
     x = conv_norm(&mut b, "stem", x, 64, stem, 1)?;
     x = b.act("stem.act", x)?;
     x = b.max_pool("maxpool", x, Window::cube(3, 3, 2, 1))?;

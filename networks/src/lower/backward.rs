@@ -5,7 +5,7 @@ use schema::Role;
 use super::{Lowering, Value};
 use crate::gradients::{Operand, Rule, Rules, rules};
 use crate::initial::Initial;
-use crate::layer::{Compute, Parameter};
+use crate::layer::{Compute, Like, Parameter};
 use crate::options::Optimizer;
 use crate::tape::Part;
 
@@ -14,7 +14,7 @@ impl Lowering<'_> {
         let (network, by) = (self.network, self.by);
         let layer = &network.layers[id];
         let is_name = layer.compute == Compute::View && !by.views;
-        if is_name || layer.compute == Compute::Input {
+        if is_name || matches!(layer.compute, Compute::Input | Compute::Parameter) {
             return;
         }
         let output = self.outputs[id];
@@ -29,10 +29,12 @@ impl Lowering<'_> {
         let reads_a_sum = matches!(
             layer.compute,
             Compute::Convolution { .. }
+                | Compute::Deconvolution { .. }
                 | Compute::Linear
                 | Compute::MatrixProduct { .. }
                 | Compute::View
                 | Compute::Concat
+                | Compute::Other(_)
         );
         if reads_a_sum && incoming.len() > 1 {
             incoming = vec![self.sum(id, output, incoming)];
@@ -65,12 +67,7 @@ impl Lowering<'_> {
 
     /// Whether a value is to have a gradient.
     fn needs_gradient(&self, value: Value) -> bool {
-        // Networks begin with their inputs, and everything that follows has parameters below it, or
-        // is a copy of an input that nobody reads in the backward phase.
-        match self.by.prunes || self.network.options.lora.is_some() {
-            true => self.trained[value],
-            false => self.tensors[value].role != Role::Input,
-        }
+        self.trained[value]
     }
 
     fn gradient_op(&mut self, id: usize, rule: &Rule, incoming: &[Value]) {
@@ -101,7 +98,12 @@ impl Lowering<'_> {
             (work.flops, work.bytes) = (0, 0);
         }
         let name = by.gradient_op(layer, rule.part);
-        let views = by.views && matches!(layer.compute, Compute::View | Compute::Concat);
+        let views = by.views
+            && match layer.compute {
+                Compute::View | Compute::Concat => true,
+                Compute::Other(other) => other.like == Like::View,
+                _ => false,
+            };
         let op = self.op(name, id, rule.part, work);
         (op.reads, op.writes, op.over) = (reads, writes.clone(), over);
         (op.views, op.workspace) = (views, workspace);

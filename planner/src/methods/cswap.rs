@@ -76,9 +76,9 @@ pub enum Cswap {
     Lossless,
     /// CSWAP+: also lossy codecs.
     Plus {
-        /// `P` of the epoch that is planned, which is a number in the problem's
-        /// [codecs of fixed rate](fixed_rates), counted from 1. Absent: that of the first epoch,
-        /// which is `Top` of [`parameter_range`], or what there is where there is one.
+        /// `P` of the epoch that is planned, of those that [codecs of fixed rate](fixed_rates) make; of
+        /// one that none makes, the next below. Absent: that of the first epoch, which is `Top` of
+        /// [`parameter_range`], or what there is where there is one.
         parameter: Option<u32>,
     },
 }
@@ -175,17 +175,19 @@ pub(super) fn swap_what_fits(
     Decided::about_feature_maps(problem, treatments, POLICY)
 }
 
-/// The problem's codecs of fixed rate by ascending rate: the `P` that CSWAP+ slides is a position
-/// in this list, counted from 1. With every rate of a codec listed it is the paper's `P`.
-pub fn fixed_rates(problem: &Problem) -> Vec<u8> {
-    let codecs = &problem.codecs.codecs;
-    let rate = |codec: &u8| codecs[usize::from(*codec)].parameter.unwrap_or(f64::INFINITY);
-    let mut rates: Vec<u8> = (0..codecs.len() as u8)
-        .filter(|codec| codecs[usize::from(*codec)].fidelity == Fidelity::FixedRate)
-        .collect();
-    rates.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
+/// The problem's codecs of fixed rate by ascending `P`: the bits of a block of four values, which is
+/// the smallest block of ZFP.
+pub fn fixed_rates(problem: &Problem) -> Vec<(u32, u8)> {
+    let codecs = problem.codecs.codecs.iter().zip(0..);
+    let fixed = codecs.filter(|(codec, _)| codec.fidelity == Fidelity::FixedRate);
+    let bits = |parameter: Option<f64>| (BLOCK * parameter.unwrap_or(f64::from(f32::MAX))) as u32;
+    let mut rates: Vec<_> = fixed.map(|(codec, number)| (bits(codec.parameter), number)).collect();
+    rates.sort_unstable();
     rates
 }
+
+/// Values of the smallest block.
+const BLOCK: f64 = 4.0;
 
 /// Algorithm 1 over the inputs of a problem's convolutions that no lossless codec makes smaller.
 pub fn parameter_range(problem: &Problem) -> ParameterRange {
@@ -198,30 +200,39 @@ pub fn parameter_range(problem: &Problem) -> ParameterRange {
     };
     let dense: Vec<GapId> =
         convolution_inputs(problem).into_iter().filter(|gap| !lossless(gap)).collect();
-    let count = rates.len() as u32;
-    ParameterRange::search(&Dense { problem, gaps: dense, rates }, count)
+    let (Some((least, _)), Some((max, _))) = (rates.first(), rates.last()) else {
+        return ParameterRange { top: 0, bottom: 0 };
+    };
+    let (least, max) = (*least, *max);
+    ParameterRange::search(&Dense { problem, gaps: dense, rates }, least, max)
 }
 
-fn rate_of(problem: &Problem, rates: &[u8], parameter: Option<u32>) -> Option<u8> {
+fn rate_of(problem: &Problem, rates: &[(u32, u8)], parameter: Option<u32>) -> Option<u8> {
     let parameter = match (parameter, rates) {
         (Some(parameter), _) => parameter,
-        (None, [_]) => 1,
+        (None, [(only, _)]) => *only,
         (None, _) => Some(parameter_range(problem)).filter(ParameterRange::pays)?.top,
     };
-    rates.get((parameter as usize).checked_sub(1)?).copied()
+    codec_of(rates, parameter)
+}
+
+/// The codec of a `P`, or of the next below.
+fn codec_of(rates: &[(u32, u8)], parameter: u32) -> Option<u8> {
+    let count = rates.partition_point(|(rate, _)| *rate <= parameter);
+    Some(rates[count.checked_sub(1)?].1)
 }
 
 /// Dense tensors, as Algorithm 1 asks about them.
 struct Dense<'a> {
     problem: &'a Problem<'a>,
     gaps: Vec<GapId>,
-    rates: Vec<u8>,
+    rates: Vec<(u32, u8)>,
 }
 
 impl Dense<'_> {
     /// None where the codec does not make the tensor smaller.
     fn compressed(&self, tensor: usize, parameter: u32) -> Option<SwapCost> {
-        let (gap, codec) = (self.gaps[tensor], self.rates[parameter as usize - 1]);
+        let (gap, codec) = (self.gaps[tensor], codec_of(&self.rates, parameter)?);
         let id = self.problem.model.gaps()[gap].tensor;
         let cost = self.problem.codecs.costs.cost(codec, id)?;
         Some(SwapCost::compressed(self.problem, gap, cost))

@@ -2,6 +2,8 @@
 
 mod start;
 
+use std::cmp::Reverse;
+
 use schema::Bytes;
 use simulator::{Evaluator, GapId, Policy, Treatment};
 
@@ -16,7 +18,9 @@ use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 /// stay swapped. A binary tree has one level per map of `L_I`; at each of its leaves the maps of
 /// `L_O \ L_I` are switched to *keep* from the output layer on, as long as they fit. Where the
 /// tree has more leaves than the search may evaluate we depart from the paper: of each level only
-/// the best prefixes are kept (a beam), with the maps of the later levels swapped.
+/// the best prefixes are kept (a beam), with the maps of the later levels swapped. Of classifications
+/// that take the same time the one that keeps the most maps is taken, as in the paper maps are kept as
+/// long as they fit.
 pub struct SwapOpt;
 
 /// How many prefixes of the tree a bounded search keeps on each level, if it may evaluate enough.
@@ -135,8 +139,7 @@ impl<'a> Search<'a> {
                     next.push((time, kept));
                 }
             }
-            // Stable: among equals, those with more swapped come first, and so in every run.
-            next.sort_by_key(|(time, _)| *time);
+            next.sort_by_key(|(time, treatments)| (*time, Reverse(self.kept(treatments))));
             next.truncate(width);
             prefixes = next;
         }
@@ -162,13 +165,21 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Evaluates a classification and remembers the fastest.
+    /// Evaluates a classification and remembers the fastest, of those the one that keeps the most.
     fn consider(&mut self, treatments: &[Treatment]) -> Result<Option<u64>> {
         let time = self.evaluate(treatments)?;
-        if let Some(time) = time.filter(|time| *time < self.best.0) {
+        let key = |time, treatments| (time, Reverse(self.kept(treatments)));
+        let better = |time: &u64| key(*time, treatments) < key(self.best.0, &self.best.1);
+        if let Some(time) = time.filter(better) {
             self.best = (time, treatments.to_vec());
         }
         Ok(time)
+    }
+
+    /// How many feature maps stay on the device.
+    fn kept(&self, treatments: &[Treatment]) -> usize {
+        let maps = self.problem.feature_maps.iter();
+        maps.filter(|gap| treatments[**gap] == Treatment::Keep).count()
     }
 
     /// Time under a classification, none where it does not fit.

@@ -14,7 +14,7 @@ use simulator::Treatment;
 
 use crate::fit::share;
 use crate::method::{About, Method};
-use crate::{Decided, Monitor, PlanError, Problem, Progress, Result, bound};
+use crate::{Allowed, Decided, Monitor, PlanError, Problem, Progress, Result, bound};
 use anneal::{Chain, Found, Known};
 use options::{Options, policy};
 use packed::{Packed, decided};
@@ -82,7 +82,14 @@ impl Method for Tide {
         let options = Options::new(problem, target);
         let mut best = Packed::new(problem, target, &options, monitor);
         let fullest = best.fullest();
-        best.try_cuts(fullest);
+        best.try_cuts(problem.allowed, fullest);
+        let anneals = problem.allowed.swap && problem.trace.ops.len() <= ANNEALED_OPS;
+        let copies = problem.allowed.swap || problem.allowed.compress;
+        if copies && !anneals && problem.allowed.recompute && !best.is_within(u64::MAX) {
+            // With copies they seldom fit as they stand.
+            let alone = Allowed { swap: false, recompute: true, compress: false };
+            best.try_cuts(alone, fullest);
+        }
         // Where cuts are no plan, or codecs may help, what is cheapest per byte is given up.
         let quick = match problem.allowed.compress || !best.is_within(u64::MAX) {
             true => best.first(),
@@ -101,11 +108,9 @@ impl Method for Tide {
         if !problem.allowed.compress {
             let place = problem.cuts().1;
             if place != fullest {
-                best.try_cuts(place);
+                best.try_cuts(problem.allowed, place);
             }
             best.search_sequences(problem.allowed, place, 1);
-            let swaps = problem.allowed.swap;
-            let anneals = swaps && problem.trace.ops.len() <= ANNEALED_OPS;
             if !anneals && !best.is_within(least.0) {
                 best.try_others();
             }

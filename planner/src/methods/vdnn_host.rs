@@ -8,7 +8,7 @@ use crate::methods::cswap::swap_what_fits;
 use crate::{Decided, Monitor, Problem, Result};
 
 /// vDNN++ (Shriram et al., IPDPS 2019), as CSWAP+ (section 6) implements it to compare with: what
-/// vDNN offloads, the inputs of convolutions, goes over the link as it is; on the host, threads
+/// vDNN offloads, the inputs of convolutions, goes over the link as it is; on the host, 64 threads
 /// make smaller by zero-value compression what is [sparse enough](VdnnHost::SPARSE), and large
 /// again before it goes back. So less host memory is taken, and the link carries as much as before.
 ///

@@ -42,6 +42,10 @@ impl Stretch {
     }
 }
 
+/// Of more tensors, about so many are looked at, evenly spread over the trace: of so many, one is
+/// nearly as cheap as the cheapest, and the time of a repair does not grow with the trace.
+const LOOKED_AT: usize = 8192;
+
 /// What looking at an item as one way back counts for, in tensors and ops looked at.
 const PER_ITEM: u64 = 2;
 
@@ -146,8 +150,10 @@ impl Runs<'_> {
         let held = weights.holding.map(|part| part * price);
         let lanes = self.prices(weights);
         let mut best: Option<Choice> = None;
-        room.work += self.parts.leaving.len() as u64 / 8;
-        for tensor in &self.parts.leaving {
+        let apart = self.parts.leaving.len().div_ceil(LOOKED_AT).max(1);
+        let first = if apart > 1 { random.below(apart as u64) as usize } else { 0 };
+        room.work += (self.parts.leaving.len() / apart) as u64 / 8;
+        for tensor in self.parts.leaving.iter().skip(first).step_by(apart) {
             let Some((since, before)) = self.absent_at(*tensor, fullest) else { continue };
             if weights.skipped > 0 && random.below(100) < weights.skipped {
                 continue;

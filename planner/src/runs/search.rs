@@ -29,6 +29,9 @@ const LOOK: u64 = 64;
 /// Work that a rerun counts for which is put in, taken out or tried, in tensors and ops looked at.
 const PER_RERUN: u64 = 30;
 
+/// Of what was the best, so much is kept: what comes after may have addresses where the best has none.
+pub(crate) const KEPT: usize = 6;
+
 /// How far a search goes, and from where.
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'a> {
@@ -52,7 +55,7 @@ pub(crate) type Judge<'a> = &'a mut dyn FnMut(&[Rerun]) -> (Option<u64>, u64);
 /// which is ruined a little and repaired, again and again (ruin and recreate, Schrimpf et al.,
 /// 2000), where what costs a little more is now and then taken (simulated annealing). Where nothing
 /// is copied a sequence costs what its reruns take; else a judge says. Returns what was the best one
-/// after the other, the best last; nothing where nothing fits.
+/// after the other, the last few, the best last; nothing where nothing fits.
 pub(crate) fn search(parts: &Parts, search: Search, mut judge: Option<Judge>) -> Vec<Found> {
     let Search { budget, given, effort, proceed, .. } = search;
     let mut random = SplitMix::new(search.seed);
@@ -85,7 +88,7 @@ pub(crate) fn search(parts: &Parts, search: Search, mut judge: Option<Judge>) ->
                 && found.last().is_none_or(|best| cost < best.cost)
             {
                 limit = (cost + cost / 2).min(limit);
-                found.push(Found { cost, reruns: runs.reruns().to_vec() });
+                keep(&mut found, cost, &runs);
             }
         }
         if !proceed(room.work, effort) {
@@ -124,12 +127,19 @@ pub(crate) fn search(parts: &Parts, search: Search, mut judge: Option<Judge>) ->
                 current = cost;
                 if cost < best {
                     best = cost;
-                    found.push(Found { cost, reruns: runs.reruns().to_vec() });
+                    keep(&mut found, cost, &runs);
                 }
             }
         }
     }
     found
+}
+
+fn keep(found: &mut Vec<Found>, cost: u64, runs: &Runs) {
+    if found.len() == KEPT {
+        found.remove(0);
+    }
+    found.push(Found { cost, reruns: runs.reruns().to_vec() });
 }
 
 impl Search<'_> {

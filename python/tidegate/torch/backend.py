@@ -20,8 +20,8 @@ from torch._functorch.partitioners import default_partition
 from tidegate import Error, Plan, PlanError, Trace
 
 from . import cache, document, firststep, machine, planning
-from .capture import mutated_inputs
 from .graph import Joint, Unsupported
+from .measure import failure
 from .partition import Partition
 from .rewrite import rewrite
 from .times import Costs, measure
@@ -103,18 +103,27 @@ def tidegate(module: fx.GraphModule, inputs: list, options: dict | None = None, 
         try:
             planned.modules = _plan(joint_module, given["num_fwd_outputs"], chosen, planned)
             return planned.modules
-        except (Unsupported, Error) as error:
-            _without(planned, chosen, str(error), error)
+        except Exception as error:  # noqa: BLE001 - whatever fails, the model can be trained without a plan.
+            _without(planned, chosen, _words(error), error)
             return default_partition(joint_module, joint_inputs, **given)
 
     def without_backward(alone: fx.GraphModule, given: object) -> Callable:
         planned.reason = "there is no backward"
         return boxed(alone, given)
 
-    compiled = aot_autograd(partition_fn=partition, inference_compiler=without_backward, **_compilers(chosen))(module, inputs)
-    if not chosen.check_first_step or planned.plan is None:
-        return compiled
-    return torch._dynamo.disable(_Checked(module, compiled, chosen, planned))
+    compilers = _compilers(chosen)
+    try:
+        compiled = aot_autograd(partition_fn=partition, inference_compiler=without_backward, **compilers)(module, inputs)
+    except Exception as error:  # noqa: BLE001
+        if chosen.strict:
+            raise
+        if planned.reason is None:
+            _without(planned, chosen, _words(error), error)
+        return module
+    if planned.plan is None:
+        # A captured graph need not be eager's, and nothing has compared them; who wants ops fused has asked for it.
+        return compiled if chosen.inner == "inductor" else module
+    return torch._dynamo.disable(_Checked(module, compiled, chosen, planned)) if chosen.check_first_step else compiled
 
 
 def unplanned(module: fx.GraphModule, inputs: list) -> Callable:
@@ -164,11 +173,18 @@ class _Checked:
                         self.module, self.compiled, lambda: unplanned(self.module, list(inputs)), inputs,
                         fused=self.chosen.inner == "inductor",
                     )  # fmt: skip
-            except firststep.WrongGradients as error:
-                self.planned.checked = str(error)
-                _without(self.planned, self.chosen, str(error), error)
+                if self.planned.checked.startswith("not"):
+                    warnings.warn(f"tidegate: {self.planned.name}: its first step was {self.planned.checked}", stacklevel=2)
+            except Exception as error:  # noqa: BLE001 - what cannot be compared is not used either.
+                self.planned.checked = _words(error)
                 self.compiled = self.module
+                _without(self.planned, self.chosen, self.planned.checked, error)
         return self.compiled(*inputs)
+
+
+def _words(error: Exception) -> str:
+    known = isinstance(error, (Unsupported, Error, firststep.WrongGradients))
+    return str(error) if known else f"{type(error).__name__}: {failure(error)}"
 
 
 def _without(planned: Planned, chosen: Options, reason: str, error: Exception) -> None:
@@ -181,7 +197,7 @@ def _without(planned: Planned, chosen: Options, reason: str, error: Exception) -
 
 def _plan(module: fx.GraphModule, forward_outputs: int, chosen: Options, planned: Planned) -> tuple:
     rewrite(module)
-    joint = Joint(module, forward_outputs, mutated_inputs())
+    joint = Joint(module, forward_outputs)
 
     def make() -> str:
         with _clock(planned, "measuring"):

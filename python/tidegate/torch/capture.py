@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 import torch
 from torch import fx, nn
 from torch._dynamo.backends.common import aot_autograd
-from torch._guards import TracingContext
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
@@ -34,12 +33,6 @@ class Capture:
 
 class _Enough(Exception):
     """Ends compilation: the graph is there."""
-
-
-def mutated_inputs() -> tuple[int, ...]:
-    """The inputs that the graph being compiled changes, as AOTAutograd knows them."""
-    metadata = getattr(TracingContext.try_get(), "fw_metadata", None)
-    return tuple(getattr(metadata, "mutated_inp_runtime_indices", ()))
 
 
 def trace(
@@ -85,7 +78,7 @@ def _joint(model: nn.Module, example_inputs: tuple | dict, loss: Callable | None
     def partition(module: fx.GraphModule, _inputs: object, **given: int) -> tuple:
         try:
             rewrite(module)
-            found.append(Joint(module, given["num_fwd_outputs"], mutated_inputs()))
+            found.append(Joint(module, given["num_fwd_outputs"]))
         except Unsupported as error:
             found.append(error)
         raise _Enough

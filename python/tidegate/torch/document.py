@@ -108,6 +108,12 @@ def _op(joint: Joint, op: Op, number: dict[Storage, int], frees: list[int], time
         "rerunnable": op.rerunnable,
         "bytes_moved": bytes_moved(op),
     }
+    if op.mutates or not op.rerunnable:
+        made["mutates"] = [number[storage] for storage in op.mutates]
+    if op.again:
+        made["rerun"] = {name: [number[each] for each in storages] for name, storages in zip(("reads", "writes"), op.again)}
+    if op.state_bytes:
+        made["random_bytes"] = op.state_bytes
     count = flops(op)
     if count is not None:
         made["flops"] = count

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import fx
+from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
 from torch.utils import _pytree as pytree
 
-
+# Bytes of a generator's state.
+STATE_BYTES = {"cpu": torch.get_rng_state().numel(), "cuda": 16}
 STATISTICS = {
     torch.ops.aten._native_batch_norm_legit_functional.default: (3, 4),
     torch.ops.aten._batch_norm_with_update_functional.default: (4, 5),
@@ -52,6 +54,15 @@ class Op:
     writes: list[Storage] = field(default_factory=list)
     rerunnable: bool = True
     random: bool = False
+    # Inputs of the graph that its first run changes.
+    mutates: list[Storage] = field(default_factory=list)
+    # What a rerun reads and writes, where that is less.
+    again: tuple[list[Storage], list[Storage]] | None = None
+
+    @property
+    def state_bytes(self) -> int:
+        """What a rerun needs of the generator that it draws from."""
+        return STATE_BYTES.get(self.writes[0].device.type, 0) if self.random and self.rerunnable else 0
 
     @property
     def statistics(self) -> tuple[int, ...]:
@@ -85,7 +96,7 @@ class Joint:
     `storage[node]` is the storage of a value, `views[node]` that which a view lies in, `op[node]` the op that makes it; `outputs` are the forward's and then the backward's results.
     """
 
-    def __init__(self, module: fx.GraphModule, forward_outputs: int, mutated: tuple[int, ...] = ()):
+    def __init__(self, module: fx.GraphModule, forward_outputs: int):
         self.module = module
         self.forward_outputs = forward_outputs
         self.ops: list[Op] = []
@@ -99,7 +110,7 @@ class Joint:
         self.inputs = [node for node in nodes if node.op == "placeholder" and not is_tangent(node)]
         self.tangents = [node for node in nodes if is_tangent(node)]
         self.outputs = pytree.tree_leaves(nodes[-1].args[0], is_leaf=lambda leaf: leaf is None)
-        self.mutated = {self.inputs[index] for index in mutated if index < len(self.inputs)}
+        self.mutated = self._changes(nodes[-1])
         last = max((nodes.index(node) for node in self.outputs[:forward_outputs] if isinstance(node, fx.Node)), default=0)
         for position, node in enumerate(nodes):
             if node.op == "placeholder":
@@ -122,6 +133,15 @@ class Joint:
     def hold(self, name: str, value: torch.Tensor, role: str) -> None:
         """Adds what the caller keeps beside the graph."""
         self.storages.append(Storage(name, value.untyped_storage().nbytes(), value.dtype, value.device, held=True, role=role))
+
+    def _changes(self, output: fx.Node) -> dict[fx.Node, fx.Node]:
+        """What makes the new value of each input that forward changes: AOTAutograd copies it there after forward."""
+        said = output.meta.get("desc")
+        if said is None:
+            raise Unsupported("a graph of which this PyTorch does not say what inputs it changes")
+        inputs = {node.meta.get("desc"): node for node in self.inputs}
+        said = zip(pytree.tree_leaves(said), self.outputs[: self.forward_outputs])
+        return {inputs[each.mutated_input]: made for each, made in said if isinstance(each, InputMutationAOTOutput)}
 
     def _new(self, node: fx.Node, value: torch.Tensor, role: str) -> Storage:
         memory = value.untyped_storage()
@@ -191,7 +211,7 @@ class Joint:
         op.random = torch.Tag.nondeterministic_seeded in tags
         op.rerunnable = isinstance(node.target, torch._ops.OpOverload) and not mutable and bool(made)
         if mutable:
-            self.mutated.add(node.args[0])
+            self.mutated[node.args[0]] = node
 
     def _part(self, node: fx.Node, op: Op) -> None:
         self.op[node] = op
@@ -231,18 +251,20 @@ class Joint:
         for node in self.tangents:
             if node in self.storage:
                 self.storage[node].appears = first
-        changed = {self.storage[node] for node in self.mutated if node in self.storage}
+        changed = {self.storage[node]: self.op.get(made) or self.storage[made].writer for node, made in self.mutated.items()}
+        for storage in changed:
+            if storage.role == "parameter":
+                raise Unsupported(f"a graph that changes what it gives a gradient for ({storage.name})")
         for op in self.ops:
+            op.mutates = [storage for storage in op.reads if changed.get(storage) is op]
             if op.statistics:
                 # A rerun makes the output and the statistics of the batch anew, and leaves the running ones alone.
-                for part in op.parts:
-                    storage = self.storage[part]
-                    if part.args[1] in op.statistics and storage in op.writes:
-                        op.writes.remove(storage)
-                        storage.writer, storage.appears, storage.held = None, op, True
-                unread = [part for part in op.node.args[3:5] if isinstance(part, fx.Node)]
-                op.reads = [storage for storage in op.reads if storage not in {self.storage[node] for node in unread}]
-            elif changed & set(op.reads):
+                running = {self.storage[node] for node in op.node.args[3:5] if isinstance(node, fx.Node)}
+                made = {self.storage[part] for part in op.parts if part.args[1] in op.statistics}
+                for storage in made:
+                    storage.held = True
+                op.again = ([each for each in op.reads if each not in running], [each for each in op.writes if each not in made])
+            elif any(storage in changed for storage in op.reads):
                 op.rerunnable = False
 
 

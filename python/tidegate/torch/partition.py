@@ -13,8 +13,6 @@ from . import offload, schedule
 from .graph import Joint, Op, Storage, Unsupported
 
 _OPS = torch.ops.tidegate
-# Bytes of a generator's state.
-_STATE_BYTES = {"cpu": torch.get_rng_state().numel(), "cuda": 16}
 _FUNCTIONAL = torch.ops.aten._native_batch_norm_legit_functional.default
 _NO_STATISTICS = torch.ops.aten._native_batch_norm_legit.no_stats
 
@@ -203,7 +201,7 @@ class Partition:
             called = self._call(run_and_save_rng_state, (op.node.target, *self._arguments(op)))
             called.kwargs = {key: self._map(value) for key, value in op.node.kwargs.items()}
             with self.fakes:
-                state = torch.empty(_STATE_BYTES[op.writes[0].device.type], dtype=torch.uint8)
+                state = torch.empty(op.state_bytes, dtype=torch.uint8)
             self.states[op] = self._call(operator.getitem, (called, 0), state)
             self._results(op, self._call(operator.getitem, (called, 1), op.node.meta["val"]), None)
             return

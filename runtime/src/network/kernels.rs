@@ -84,6 +84,9 @@ impl Kernels<'_> {
         let from = || Shape::from_extents(&x);
         let step = match &layer.compute {
             Compute::Input | Compute::View => return Err(Why::Unknown("it is no op")),
+            Compute::Parameter | Compute::Deconvolution { .. } | Compute::Other(_) => {
+                return Err(Why::Unknown("it is planned with, but no kernel runs it here"));
+            }
             Compute::Convolution { window, groups } => {
                 let (channels, groups) = (to.get(1).copied().unwrap_or(1), *groups as usize);
                 let window = cells(window)?;
@@ -165,6 +168,9 @@ impl Kernels<'_> {
                      write the network as TOML",
                 ));
             }
+            Compute::Loss if id + 1 < self.network.graph().len() => {
+                return Err(Why::Unknown("it is one loss of several"));
+            }
             Compute::Loss if layer.is_binary() => Step::BinaryLoss(SigmoidCrossEntropy, elements),
             Compute::Loss => {
                 let classes = last(&to);
@@ -233,6 +239,9 @@ fn cells(window: &networks::Window) -> Result<Window, Why> {
     let Some(front) = SPACE.checked_sub(window.kernel.len()) else {
         return Err(Why::Unknown("its window has more than three dimensions"));
     };
+    if window.dilation.iter().any(|step| *step != 1) {
+        return Err(Why::Unknown("its window is dilated"));
+    }
     let figures = |figures: &[u64], idle: usize| {
         let mut all = [idle; SPACE];
         all[front..].iter_mut().zip(figures).for_each(|(to, from)| *to = *from as usize);

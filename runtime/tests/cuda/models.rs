@@ -82,7 +82,7 @@ pub fn images() -> Network {
         let x = net.sum("residual", x, short)?;
         let x = net.resized("up", x, Compute::Upsample, &[4, 6])?;
         let (kernel, stride) = (vec![2, 3], vec![2, 3]);
-        let down = Window { kernel, stride, padding: vec![0; 2], ceil: false };
+        let down = Window { kernel, stride, ..Window::square(1, 1, 0) };
         let x = net.average_pool("down", x, down)?;
         let x = net.dropout("dropout", x, 30)?;
         let x = net.flatten("flat", x)?;

@@ -9,7 +9,9 @@ use toml::Spanned;
 use super::error::{StudyError, StudyProblem};
 use super::file::{GroupTable, List, StudyFile};
 use super::paper::paper;
-use super::points::{Allow, Group, GroupCodecs, LinkChoice, Place, Study, Subject};
+use super::points::{
+    Allow, Group, GroupCodecs, LinkChoice, Place, Study, Subject, WhatIf, derived_name,
+};
 use super::values;
 use networks::{NetworkOptions, network};
 
@@ -22,6 +24,7 @@ pub(super) struct Checker<'a> {
     pub(super) methods: &'a [&'a str],
 }
 
+type Table = Spanned<GroupTable>;
 type Result<T> = std::result::Result<T, StudyError>;
 type Checked<T> = std::result::Result<T, StudyProblem>;
 
@@ -32,7 +35,8 @@ impl Checker<'_> {
         }
         let paper = self.one(written.paper, |name, _| paper(name).map_err(StudyProblem::Paper))?;
         let mut groups: Vec<Group> = Vec::new();
-        for table in written.group {
+        let (tables, what_ifs) = self.what_ifs(written.group, written.what_if)?;
+        for table in tables {
             let span = table.span();
             let group = self.group(&span, table.into_inner())?;
             if groups.iter().any(|earlier| earlier.name == group.name) {
@@ -45,8 +49,48 @@ impl Checker<'_> {
             name: stem.to_string_lossy().into_owned(),
             description: written.description,
             groups,
+            what_ifs,
             paper,
         })
+    }
+
+    /// All groups, those of what-ifs after the others.
+    fn what_ifs(
+        &self,
+        mut groups: Vec<Table>,
+        tables: Vec<Table>,
+    ) -> Result<(Vec<Table>, Vec<WhatIf>)> {
+        let (given, mut what_ifs) = (groups.len(), Vec::new());
+        for table in tables {
+            let span = table.span();
+            let mut table = table.into_inner();
+            let missing =
+                |field, example| self.at(span.clone(), StudyProblem::Missing { field, example });
+            let name =
+                table.name.take().ok_or_else(|| missing("name", "`name = \"slow-link\"`"))?;
+            let description = table.description.take();
+            let description = description
+                .ok_or_else(|| missing("description", "`description = \"half the bandwidth\"`"))?;
+            if table.of.is_none() {
+                return Err(missing("of", "`of = [\"resnet50\"]`, the groups"));
+            }
+            let of = self.list("of", table.of.take(), |name, _| {
+                let named = |group: &&Table| group.get_ref().name.as_ref() == Some(name);
+                let group = groups[..given].iter().find(named);
+                let known = groups[..given].iter().filter_map(|g| g.get_ref().name.as_deref());
+                group.map(Spanned::get_ref).ok_or_else(|| values::no_such("of", name, known))
+            })?;
+            let derived: Vec<Table> = (of.into_iter())
+                .map(|group| {
+                    let of = group.name.as_deref().unwrap_or_default();
+                    let over = GroupTable { name: Some(derived_name(of, &name)), ..table.clone() };
+                    Spanned::new(span.clone(), over.or(group))
+                })
+                .collect();
+            groups.extend(derived);
+            what_ifs.push(WhatIf { name, description });
+        }
+        Ok((groups, what_ifs))
     }
 
     fn group(&self, span: &Range<usize>, table: GroupTable) -> Result<Group> {
@@ -217,6 +261,10 @@ fn or_default<T>(list: Vec<T>, default: T) -> Vec<T> {
 /// Lists that need or exclude one another.
 fn combinations(table: &GroupTable) -> Checked<()> {
     let missing = |field, example| Err(StudyProblem::Missing { field, example });
+    if table.of.is_some() || table.description.is_some() {
+        let field = if table.of.is_some() { "of" } else { "description" };
+        return Err(StudyProblem::Beside { field, why: "it is of a `[[what_if]]`: delete it" });
+    }
     let beside = |field, why| Err(StudyProblem::Beside { field, why });
     let networks = table.networks.is_some();
     let find = table.find.as_ref().map(|find| find.get_ref().as_str());

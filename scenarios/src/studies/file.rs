@@ -16,46 +16,68 @@ pub(super) struct StudyFile {
     pub(super) paper: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) group: Vec<Spanned<GroupTable>>,
+    /// Groups of the file with something else supposed.
+    #[serde(default)]
+    pub(super) what_if: Vec<Spanned<GroupTable>>,
 }
 
 /// A list whose entries know where they stand.
 pub(super) type List<T> = Option<Spanned<Vec<Spanned<T>>>>;
 
-/// One `[[group]]`: lists, of which each combination is a point.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GroupTable {
-    pub(super) name: Option<String>,
-    pub(super) networks: List<String>,
-    pub(super) traces: List<String>,
-    pub(super) batches: List<i64>,
-    pub(super) machines: List<String>,
-    pub(super) links: List<String>,
-    pub(super) budgets: List<String>,
-    pub(super) host_memory: List<String>,
-    pub(super) methods: List<String>,
-    pub(super) allow: List<String>,
-    pub(super) find: Option<Spanned<String>>,
-    pub(super) evaluations: Option<Spanned<i64>>,
-    pub(super) decided_on: Option<Spanned<String>>,
-    pub(super) recorded_on: Option<Spanned<String>>,
-    pub(super) images: List<[u32; 2]>,
-    pub(super) activation: Option<Spanned<String>>,
-    pub(super) dtype: Option<Spanned<String>>,
-    pub(super) optimizer: Option<Spanned<String>>,
-    pub(super) frames: Option<u32>,
-    pub(super) sequence: Option<u32>,
-    pub(super) in_place: Option<bool>,
-    pub(super) pool_indices: Option<bool>,
-    pub(super) fused_attention: Option<bool>,
-    pub(super) progress: Option<f64>,
-    pub(super) speed: Option<Spanned<f64>>,
-    pub(super) codecs: List<String>,
-    pub(super) sparsity: Option<Spanned<String>>,
-    pub(super) codec_speed: Option<Spanned<String>>,
-    pub(super) lossy: Option<bool>,
-    pub(super) epochs: Option<Spanned<u32>>,
-    pub(super) at_epochs: List<u32>,
+/// Declares a table whose fields may all be absent, and how one stands in for another's.
+macro_rules! group_table {
+    ($($field:ident: $type:ty,)*) => {
+        /// One `[[group]]`: lists, of which each combination is a point; or one `[[what_if]]`, which has
+        /// the groups that it is of, and fields that replace theirs.
+        #[derive(Debug, Clone, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct GroupTable {
+            $(pub(super) $field: $type,)*
+        }
+
+        impl GroupTable {
+            /// This table's fields, and another's where it has none.
+            pub(super) fn or(self, other: &Self) -> Self {
+                Self { $($field: self.$field.or_else(|| other.$field.clone()),)* }
+            }
+        }
+    };
+}
+
+group_table! {
+    name: Option<String>,
+    description: Option<String>,
+    of: List<String>,
+    networks: List<String>,
+    traces: List<String>,
+    batches: List<i64>,
+    machines: List<String>,
+    links: List<String>,
+    budgets: List<String>,
+    host_memory: List<String>,
+    methods: List<String>,
+    allow: List<String>,
+    find: Option<Spanned<String>>,
+    evaluations: Option<Spanned<i64>>,
+    decided_on: Option<Spanned<String>>,
+    recorded_on: Option<Spanned<String>>,
+    images: List<[u32; 2]>,
+    activation: Option<Spanned<String>>,
+    dtype: Option<Spanned<String>>,
+    optimizer: Option<Spanned<String>>,
+    frames: Option<u32>,
+    sequence: Option<u32>,
+    in_place: Option<bool>,
+    pool_indices: Option<bool>,
+    fused_attention: Option<bool>,
+    progress: Option<f64>,
+    speed: Option<Spanned<f64>>,
+    codecs: List<String>,
+    sparsity: Option<Spanned<String>>,
+    codec_speed: Option<Spanned<String>>,
+    lossy: Option<bool>,
+    epochs: Option<Spanned<u32>>,
+    at_epochs: List<u32>,
 }
 
 impl StudyFile {

@@ -1,11 +1,14 @@
 //! Figures that a paper prints, to hold a study's results against.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The figures of a paper that come with tidegate.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
+    /// What its study and its file are called.
+    #[serde(skip)]
+    pub name: String,
     /// The publication.
     pub title: String,
     /// Its figures, in the order of the paper.
@@ -19,8 +22,8 @@ pub struct Paper {
 pub struct Figure {
     /// What it is of, in a few words.
     pub what: String,
-    /// As the paper prints it.
-    pub paper: String,
+    /// What the paper prints.
+    pub printed: Value,
     /// Where the paper prints it.
     pub source: String,
     /// How it is worked out from a row.
@@ -38,23 +41,23 @@ pub struct Figure {
     pub batches: Vec<u32>,
     /// The method.
     pub method: String,
-    /// The method that it is a ratio to, for [`Quantity::Speedup`], `Gain` and `Reduction`.
+    /// The method that it is a ratio to, for [`Quantity::Speedup`], `Gain`, `Reduction`,
+    /// `Latency` and `Faster`.
     pub over: Option<String>,
     /// The group of the rows that it is a ratio to, where it is another.
     pub over_group: Option<String>,
-    /// What it is of several rows: the mean or the greatest of the networks' means. Absent: the
-    /// range of all rows.
+    /// What it is of several rows. Absent: the value that is farthest from what is printed.
     pub of: Option<Of>,
-    /// The least value that the paper states, where it states one.
-    pub low: Option<f64>,
-    /// The greatest.
-    pub high: Option<f64>,
-    /// The paper does not print what it was measured with (a batch, say): the figure agrees where
-    /// its range and the predicted one overlap.
-    #[serde(default)]
-    pub conditions_not_printed: bool,
-    /// Why the prediction differs, where that is known.
-    pub reason: Option<String>,
+}
+
+/// A number, or bounds of one.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// The number.
+    Number(f64),
+    /// The least and the greatest that it may be.
+    Bounds([f64; 2]),
 }
 
 /// How a figure is worked out from a row.
@@ -71,10 +74,17 @@ pub enum Quantity {
     Gain,
     /// Time less than that of another method under the same conditions, in percent of that.
     Reduction,
+    /// Time beyond the iteration without a memory limit less than that of another method, in percent
+    /// of that: swapping's latency.
+    Latency,
+    /// 1 where the method is faster than another under the same conditions, else 0.
+    Faster,
     /// Tensors that are compressed.
     Compressed,
     /// What tensors take that are compressed, over what is reserved for their compressed forms.
     Ratio,
+    /// Time more than the iteration without a memory limit, in percent.
+    Overhead,
     /// Samples per iteration: the largest batch, where that is searched for.
     Batch,
     /// Largest sum of live buffers, in 1e9 bytes.
@@ -85,14 +95,15 @@ pub enum Quantity {
     Swapped,
     /// Feature maps that are made again.
     Recomputed,
-    /// Feature maps that the method decides about.
-    FeatureMaps,
     /// Device memory that the iteration needs without a limit, in 1e9 bytes.
     MemoryGb,
     /// 1 where there is a plan, 0 where there is none.
     Runs,
     /// How long planning took, in seconds.
     PlanSeconds,
+    /// What nothing here predicts: what a training on data that does not come with tidegate comes to,
+    /// or what was measured on a device. In percent.
+    Unpredicted,
 }
 
 /// What is made of several rows.
@@ -103,6 +114,12 @@ pub enum Of {
     Mean,
     /// The greatest of the networks' means.
     Most,
+    /// The least of them.
+    Least,
+    /// The greatest of all rows.
+    Highest,
+    /// The least of all rows.
+    Lowest,
 }
 
 const BUNDLED: &[(&str, &str)] = &[
@@ -120,5 +137,7 @@ pub(super) fn paper(name: &str) -> Result<Paper, String> {
             known.join(", ")
         ));
     };
-    toml::from_str(text).map_err(|error| format!("papers/{name}.toml cannot be read: {error}"))
+    let paper = toml::from_str(text);
+    let paper = paper.map_err(|error| format!("papers/{name}.toml cannot be read: {error}"))?;
+    Ok(Paper { name: name.into(), ..paper })
 }

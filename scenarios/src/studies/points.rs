@@ -33,8 +33,19 @@ pub struct Study {
     pub description: String,
     /// What it asks.
     pub groups: Vec<Group>,
+    /// What else is supposed, in groups that are derived from others.
+    pub what_ifs: Vec<WhatIf>,
     /// The paper whose figures its results are held against.
     pub paper: Option<Paper>,
+}
+
+/// What is supposed otherwise than in a study's other groups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WhatIf {
+    /// Its name, which those of its groups end with.
+    pub name: String,
+    /// What is supposed, in a few words.
+    pub description: String,
 }
 
 /// Lists, of which each combination is a point.
@@ -225,10 +236,20 @@ pub struct Point<'a> {
 }
 
 impl Study {
+    /// The group that a what-if makes of another, where it does.
+    pub fn derived(&self, group: &str, what_if: &WhatIf) -> Option<String> {
+        let name = derived_name(group, &what_if.name);
+        self.groups.iter().any(|group| group.name == name).then_some(name)
+    }
+
     /// Every point, in the order of the file: the last list varies fastest.
     pub fn points(&self) -> impl Iterator<Item = Point<'_>> {
         self.groups.iter().flat_map(Group::points)
     }
+}
+
+pub(super) fn derived_name(group: &str, what_if: &str) -> String {
+    format!("{group}, {what_if}")
 }
 
 impl Group {

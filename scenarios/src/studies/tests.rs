@@ -91,6 +91,14 @@ fn the_bundled_studies_can_be_read_and_a_misspelt_one_is_suggested() {
             let named = figure.groups.iter().chain(&figure.over_group);
             assert!(named.into_iter().all(|g| groups.contains(&g.as_str())), "{}", figure.what);
         }
+        for what_if in &study.what_ifs {
+            let figures = study.paper.iter().flat_map(|paper| &paper.figures);
+            let mut groups = figures.map(|figure| &figure.groups);
+            let derived =
+                |group: &Vec<String>| group.iter().all(|g| study.derived(g, what_if).is_some());
+            let derived = |group: &Vec<String>| !group.is_empty() && derived(group);
+            assert!(groups.any(derived), "{name}: nothing shows {}", what_if.name);
+        }
     }
     let error = study("link", &METHODS).expect_err("no such study");
     assert_eq!(error.to_string(), "there is no study `link`: did you mean `links`?");
@@ -105,6 +113,25 @@ fn epochs_are_points_of_their_own() {
     assert_eq!(epochs.iter().filter(|epoch| **epoch == Some((4, 5))).count(), 12);
     assert_eq!(study.groups[0].codecs.text(), "zvc, 50 % zeros");
     assert!(read(GOOD).expect("good").points().all(|point| point.epoch.is_none()));
+}
+
+const WHAT_IF: &str = "
+[[what_if]]
+name = 'slow'
+description = 'half the link'
+of = ['first']
+links = ['6GB/s']
+";
+
+#[test]
+fn a_what_if_is_the_groups_that_it_is_of_with_its_own_fields() {
+    let study = read(&format!("{GOOD}name = 'first'\n{WHAT_IF}")).expect("a good study");
+    assert_eq!(study.points().count(), 12 + 4);
+    let group = &study.groups[1];
+    assert_eq!((group.name.as_str(), group.links.len()), ("first, slow", 1));
+    assert_eq!((group.batches.len(), group.budgets.len()), (2, 2), "the rest stays");
+    assert_eq!(study.derived("first", &study.what_ifs[0]).as_deref(), Some("first, slow"));
+    assert_eq!(study.derived("second", &study.what_ifs[0]), None);
 }
 
 /// A good group with one line replaced, or added where no line of that name is there.
@@ -182,6 +209,12 @@ fn broken_files_are_refused_with_file_line_and_remedy() {
         trace.replace("resnet18-host", "resnet19-host"),
         format!("{trace}find = 'largest-batch'"),
         format!("paper = 'vdnn'\n{GOOD}"),
+        with("of = ['first']"),
+        format!("{GOOD}description = 'half the link'"),
+        format!("{GOOD}name = 'first'\n{}", WHAT_IF.replace("'first'", "'frist'")),
+        format!("{GOOD}name = 'first'\n{}", WHAT_IF.replace("name = 'slow'\n", "")),
+        format!("{GOOD}name = 'first'\n{}", WHAT_IF.replace("of = ['first']\n", "")),
+        format!("{GOOD}name = 'first'\n{}", WHAT_IF.replace("description = 'half the link'\n", "")),
         format!("{GOOD}{}", GOOD.replace("description = \"d\"\n", "")),
         with(&format!("batches = [{}]", many.join(", "))),
     ];

@@ -143,7 +143,7 @@ fn bad(field: &'static str, value: impl Display, why: impl Display) -> StudyProb
     StudyProblem::Value { field, value: value.to_string(), why: why.to_string() }
 }
 
-fn no_such<'a>(
+pub(super) fn no_such<'a>(
     field: &'static str,
     name: &str,
     known: impl Iterator<Item = &'a str>,

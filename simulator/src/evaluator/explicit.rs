@@ -25,6 +25,6 @@ impl Evaluator<'_> {
     /// As [`Self::evaluate_steps`].
     pub fn record_steps(&mut self, steps: &[Step]) -> Result<Record, Infeasible> {
         let outcome = self.evaluate_steps(steps)?;
-        Ok(self.timing.record(outcome, self.policy, &self.sequence))
+        Ok(self.timing.record(outcome, self.policy, self.model, &self.sequence))
     }
 }

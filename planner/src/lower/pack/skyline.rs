@@ -12,7 +12,7 @@ use super::{ALIGNMENT, Block, sections};
 const WORK: usize = 300_000;
 
 /// Rounds at least and at most.
-const ROUNDS: (usize, usize) = (24, 800);
+const ROUNDS: (usize, usize) = (8, 800);
 
 /// A block's first priority: its time to the one power by its size to the other. No one serves all
 /// traces.

@@ -1,6 +1,6 @@
 //! What swapping a tensor costs, with a codec and without: equations 3 to 6 of CSWAP+.
 
-use schema::{CodecCost, Direction, Nanos, OpKind, Phase};
+use schema::{CodecCost, Direction, Nanos, OpId, OpKind, Phase};
 use simulator::GapId;
 
 use crate::Problem;
@@ -35,8 +35,9 @@ impl SwapCost {
     /// Swapping a gap's tensor as it is.
     ///
     /// The copy out runs beside the last forward op that uses the tensor, or follows it where that
-    /// makes the tensor; the copy in runs beside the convolution from which vDNN prefetches: the
-    /// last one before the op that needs the tensor.
+    /// makes the tensor; the copy in runs beside the layer from which vDNN prefetches: all of `B_{n+1}`,
+    /// the backward ops of the last convolution before the layer that needs the tensor. For the input of
+    /// the topmost convolution, `B_{n+1}` is all backward computation above that.
     pub fn raw(problem: &Problem, id: GapId) -> Self {
         let gap = &problem.model.gaps()[id];
         let link = &problem.machine.link;
@@ -76,13 +77,18 @@ fn offloading_op(problem: &Problem, gap: GapId) -> Nanos {
     problem.trace.ops.get(op).map_or(Nanos::ZERO, |op| op.duration)
 }
 
-/// Time of the last backward convolution before an op.
+/// Time of the layer from which what an op needs is prefetched.
 fn prefetching_op(problem: &Problem, before: Option<usize>) -> Nanos {
-    let ops = &problem.trace.ops;
-    let earlier = &ops[..before.unwrap_or(ops.len())];
-    let convolution =
-        earlier.iter().rfind(|op| op.kind == OpKind::Convolution && op.phase == Phase::Backward);
-    convolution.map_or(Nanos::ZERO, |op| op.duration)
+    let (ops, model) = (&problem.trace.ops, &problem.model);
+    let layer = |op: usize| model.layer(OpId(op as u32));
+    let is_backward = |op: &usize| ops[*op].phase == Phase::Backward;
+    let begin = before.map_or(ops.len(), |op| layer(op).index());
+    let convolution = (0..begin)
+        .rev()
+        .find(|op| is_backward(op) && ops[*op].kind == OpKind::Convolution)
+        .or_else(|| (0..begin).find(is_backward));
+    let Some(hiding) = convolution.map(layer) else { return Nanos::ZERO };
+    (hiding.index()..begin).filter(|op| layer(*op) == hiding).map(|op| ops[op].duration).sum()
 }
 
 #[cfg(test)]

@@ -26,17 +26,18 @@ pub struct ParameterRange {
 }
 
 impl ParameterRange {
-    /// Algorithm 1 of CSWAP+: `Top` and `Bottom` over all tensors, each by bisection of 1 to `max`.
+    /// Algorithm 1 of CSWAP+: `Top` and `Bottom` over all tensors, each by bisection of `least` to `max`.
     ///
-    /// Both are as printed. As the loops never ask about 1 itself, a tensor that no parameter
-    /// serves counts as 1: it leaves `Top` as it is, and takes `Bottom` down to 1.
-    pub fn search(tensors: &impl Swapped, max: u32) -> Self {
+    /// Both are as printed, but that the paper's `least` is 1, which no block of the codec may have. As
+    /// the loops never ask about `least` itself, a tensor that no parameter serves counts as that: it
+    /// leaves `Top` as it is, and takes `Bottom` down to `least`.
+    pub fn search(tensors: &impl Swapped, least: u32, max: u32) -> Self {
         let mut range = Self { top: 0, bottom: max };
         for tensor in 0..tensors.tensors() {
             let pays = |p| tensors.benefit(tensor, p) >= tensors.cost(tensor, p);
-            range.top = range.top.max(last_that_holds(max, pays));
+            range.top = range.top.max(last_that_holds(least, max, pays));
             let hidden = |p| tensors.is_hidden(tensor, p);
-            range.bottom = range.bottom.min(last_that_holds(max, hidden));
+            range.bottom = range.bottom.min(last_that_holds(least, max, hidden));
         }
         range
     }
@@ -63,10 +64,10 @@ impl ParameterRange {
     }
 }
 
-/// The largest of 1 to `max` that holds, where what holds for one holds for all below it; 1 where
-/// none does.
-fn last_that_holds(max: u32, holds: impl Fn(u32) -> bool) -> u32 {
-    let (mut left, mut right) = (1, max.max(1));
+/// The largest of `least` to `max` that holds, where what holds for one holds for all below it;
+/// `least` where none does.
+fn last_that_holds(least: u32, max: u32, holds: impl Fn(u32) -> bool) -> u32 {
+    let (mut left, mut right) = (least, max.max(least));
     while left < right {
         let middle = left + (right - left).div_ceil(2);
         if holds(middle) {
@@ -120,9 +121,12 @@ mod tests {
         // The large tensor gains 1000 (100 - P) / 100, which is 200 at P = 80; it is hidden up to
         // 250, which is P = 25. The small one gains 200 up to P = 60, and is hidden up to P = 50.
         let tensors = Sizes { sizes: vec![1000, 500], hidden: 250, codec: 200 };
-        assert_eq!(ParameterRange::search(&tensors, 100), ParameterRange { top: 80, bottom: 25 });
+        assert_eq!(
+            ParameterRange::search(&tensors, 1, 100),
+            ParameterRange { top: 80, bottom: 25 }
+        );
         let small = Sizes { sizes: vec![500], ..tensors };
-        let range = ParameterRange::search(&small, 100);
+        let range = ParameterRange::search(&small, 1, 100);
         assert_eq!(range, ParameterRange { top: 60, bottom: 50 });
         assert!(range.pays());
     }
@@ -130,13 +134,15 @@ mod tests {
     #[test]
     fn nothing_pays_where_everything_is_hidden_or_the_codec_is_slow() {
         let hidden = Sizes { sizes: vec![100], hidden: 100, codec: 1 };
-        let range = ParameterRange::search(&hidden, 100);
+        let range = ParameterRange::search(&hidden, 1, 100);
         assert_eq!((range, range.pays()), (ParameterRange { top: 1, bottom: 100 }, false));
         let slow = Sizes { sizes: vec![100], hidden: 0, codec: 1000 };
-        let range = ParameterRange::search(&slow, 100);
+        let range = ParameterRange::search(&slow, 1, 100);
         assert_eq!((range, range.pays()), (ParameterRange { top: 1, bottom: 1 }, false));
+        let range = ParameterRange::search(&slow, 9, 100);
+        assert_eq!(range, ParameterRange { top: 9, bottom: 9 }, "no less than the codec can make");
         let none = Sizes { sizes: vec![], hidden: 0, codec: 0 };
-        assert!(!ParameterRange::search(&none, 100).pays());
+        assert!(!ParameterRange::search(&none, 1, 100).pays());
     }
 
     #[test]
@@ -165,9 +171,10 @@ mod tests {
         }
 
         #[test]
-        fn bisection_finds_what_a_scan_finds(max in 1u32..300, last in 0u32..300) {
-            let scanned = (1..=max).rev().find(|p| *p <= last).unwrap_or(1);
-            prop_assert_eq!(last_that_holds(max, |p| p <= last), scanned);
+        fn bisection_finds_what_a_scan_finds(least in 1u32..20, more in 0u32..300, last in 0u32..300) {
+            let max = least + more;
+            let scanned = (least..=max).rev().find(|p| *p <= last).unwrap_or(least);
+            prop_assert_eq!(last_that_holds(least, max, |p| p <= last), scanned);
         }
     }
 }

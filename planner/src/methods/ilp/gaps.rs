@@ -4,6 +4,7 @@ use simulator::{GapId, Treatment};
 
 use crate::Problem;
 use crate::methods::tide::options::{share, treatments};
+use crate::recomputable::remade_until;
 use crate::relaxation::points::Points;
 
 /// Gaps that are left open at most. Of more, those are settled about which the relaxation is
@@ -29,10 +30,11 @@ pub(super) struct Item {
 
 /// The gaps that may be treated otherwise than kept.
 pub(super) fn items(problem: &Problem, points: &Points) -> Vec<Item> {
+    let until = remade_until(problem);
     let item = |(gap, of): (GapId, &simulator::Gap)| {
         let first = points.after(of.after);
         let end = of.before.map_or(points.ops.len(), |op| points.until(op));
-        let mut options = treatments(problem, gap);
+        let mut options = treatments(problem, &until, gap);
         let each_time = [Treatment::SwapEachTime, Treatment::RecomputeEachTime];
         options.retain(|t| *t != Treatment::Keep && !each_time.contains(t));
         let item = Item { gap, first, end, options, settled: false };

@@ -4,7 +4,7 @@ use schema::Bytes;
 use simulator::{GapId, Policy, Treatment};
 
 use crate::kept_load::kept_load;
-use crate::recomputable::recomputable_in_time;
+use crate::recomputable::{recomputable_in_time, remade_until};
 use crate::relaxation::largest_gaps;
 use crate::split_mix::SplitMix;
 use crate::{Problem, Relaxation, Shares};
@@ -44,7 +44,8 @@ impl Options {
         };
         let large = largest_gaps(problem, usize::MAX);
         let decided = (0..large.len()).filter(|gap| large[*gap]).filter(matters);
-        let with_options = decided.map(|gap| (gap, treatments(problem, gap)));
+        let until = remade_until(problem);
+        let with_options = decided.map(|gap| (gap, treatments(problem, &until, gap)));
         let moved: Vec<_> = with_options.filter(|(_, options)| options.len() > 1).collect();
         let mut sum = 0;
         let bytes = |(gap, _): &(GapId, _)| problem.model.gaps()[*gap].bytes.0;
@@ -127,13 +128,17 @@ impl Options {
     }
 }
 
-/// What may become of a gap, `Keep` first.
-pub(in crate::methods) fn treatments(problem: &Problem, gap: GapId) -> Vec<Treatment> {
+/// What may become of a gap, `Keep` first, given until when tensors can be [made again](remade_until).
+pub(in crate::methods) fn treatments(
+    problem: &Problem,
+    until: &[usize],
+    gap: GapId,
+) -> Vec<Treatment> {
     let mut options = vec![Treatment::Keep];
     if problem.allowed.swap {
         options.extend([Treatment::Swap, Treatment::SwapEachTime]);
     }
-    if problem.may_recompute(gap) && recomputable_in_time(problem, gap) {
+    if problem.may_recompute(gap) && recomputable_in_time(problem, until, gap) {
         options.push(Treatment::Recompute);
         options.push(Treatment::RecomputeEachTime);
     }

@@ -1,29 +1,29 @@
-//! What other methods decide, where they take little time.
+//! What other methods decide.
 
 use super::packed::Packed;
-use crate::Allowed;
 use crate::fit::share;
-use crate::method::DECIDED_PERMILLE;
 use crate::method::Method;
-use crate::methods::{Capuchin, Dtr, Pooch, Selective};
+use crate::{Allowed, Decided};
 
-/// On traces of at most so many ops, PooCH takes little time.
-const FEW_OPS: usize = 3000;
+/// Methods that take longer than `tide` on traces of more ops than these, and are not tried there.
+const MOST_OPS: [(&str, usize); 5] = [
+    ("rotor", 3000),
+    ("rotor-offload", 3000),
+    ("pooch", 3000),
+    ("swapadvisor", 3000),
+    ("capuchin", 20_000),
+];
 
-/// On traces of at most so many ops, every method does.
-const SHORT: usize = 200;
-
-/// Shares of the memory, in thousandths, for which a method decides until that can be packed.
-const ROOMS: [u64; 4] = [1000, 990, 980, 965];
+/// On traces of at most so many ops, what cannot be faster is packed all the same: where it cannot
+/// be, its method decides for less memory, which by accident may be faster.
+const SHORT: usize = 1000;
 
 /// The part of the effort that goes into reruns alone where a plan may copy or compress, too.
 const LESS_EFFORT: u64 = 4;
 
 impl Packed<'_> {
-    /// Tries sequences without codecs, reruns alone, what DTR does, and what Capuchin, selective
-    /// checkpointing and, on traces that are not too long, PooCH decide: where little has to leave
-    /// they are near the best, and what they find may have addresses where what a search found has
-    /// none. On short traces, where little is lost by any accident of rounding, all are tried.
+    /// Tries sequences without codecs, reruns alone, and what all other methods decide that do not
+    /// take longer than this one: none of their plans is faster than what is kept then.
     pub fn try_others(&mut self) {
         let allowed = self.problem.allowed;
         let place = self.fullest();
@@ -36,31 +36,47 @@ impl Packed<'_> {
             self.search_sequences(alone, place, LESS_EFFORT);
         }
         let ops = self.problem.trace.ops.len();
-        let quick: [(Box<dyn Method>, &[u64]); 3] = [
-            (Box::new(Capuchin), &ROOMS),
-            (Box::new(Selective), &ROOMS),
-            (Box::new(Dtr), &DECIDED_PERMILLE),
-        ];
-        let pooch =
-            (ops <= FEW_OPS).then(|| (Box::new(Pooch) as Box<dyn Method>, &ROOMS as &[u64]));
-        let is_left = |method: &dyn Method| {
-            let tried = ["tide", "pooch", "capuchin", "selective"];
-            !tried.contains(&method.name()) && !method.only_on_request()
+        let is_quick = |name| !MOST_OPS.iter().any(|(slow, most)| *slow == name && ops > *most);
+        let is_tried = |method: &dyn Method| {
+            !method.only_on_request() && method.name() != "tide" && is_quick(method.name())
         };
-        let all = if ops <= SHORT { super::super::all() } else { Vec::new() };
-        let all = all
-            .into_iter()
-            .filter(|method| is_left(method.as_ref()))
-            .map(|method| (method, &ROOMS as &[u64]));
-        for (method, rooms) in quick.into_iter().chain(pooch).chain(all) {
-            let problem = self.problem.restricted_to(method.restricts(allowed));
-            for room in rooms {
-                let target = share(self.target, *room);
-                let Ok(decided) = method.decide(&problem, target, self.monitor) else { break };
-                if self.lower(decided.taken_from(method.name())) {
-                    break;
-                }
-            }
+        for method in crate::methods::all().iter().filter(|method| is_tried(method.as_ref())) {
+            self.try_method(method.as_ref());
         }
+    }
+
+    /// Keeps what [`plan`](crate::plan) would make a method's own plan of, if that is faster.
+    fn try_method(&mut self, method: &dyn Method) {
+        let problem = self.problem.restricted_to(method.restricts(self.problem.allowed));
+        let mut tried: Option<Decided> = None;
+        for permille in method.targets() {
+            let target = share(self.target, *permille);
+            let Ok(decided) = method.decide(&problem, target, self.monitor) else { return };
+            if tried.as_ref() == Some(&decided) {
+                continue;
+            }
+            let is_long = problem.trace.ops.len() > SHORT;
+            match self.may_be_faster(&decided) {
+                Some(false) if is_long => return,
+                Some(_) if self.lower(decided.clone().taken_from(method.name())).is_ok() => return,
+                _ => {}
+            }
+            tried = Some(decided);
+        }
+    }
+
+    /// Whether a plan of some decisions may be faster than what is kept, if there may be one. With a
+    /// lane of codecs it may take less than is evaluated, and what is as recorded is not evaluated.
+    fn may_be_faster(&self, decided: &Decided) -> Option<bool> {
+        let has_lane = self.problem.allowed.compress && self.problem.codecs.costs.lane().is_some();
+        if decided.as_recorded || has_lane {
+            return Some(true);
+        }
+        let mut evaluator = self.problem.evaluator(decided.policy, self.target);
+        let outcome = match &decided.steps {
+            Some(steps) => evaluator.evaluate_steps(steps),
+            None => evaluator.evaluate(&decided.treatments),
+        };
+        Some(outcome.ok()?.iteration.0 < self.time())
     }
 }

@@ -8,7 +8,7 @@ use super::options::{Options, policy};
 use super::quick;
 use crate::fit::{lower_where_it_fits, share, shrunk};
 use crate::lower::{Effort, lower_with};
-use crate::{Decided, Monitor, PlanError, Problem};
+use crate::{Decided, Monitor, PlanError, Problem, Result};
 
 /// Of what a search has found, so many of the best are tried until one can be packed.
 const TRIED: usize = 4;
@@ -82,18 +82,18 @@ impl<'a> Packed<'a> {
             if self.is_within(time) {
                 break;
             }
-            self.lower(decided(self.problem, self.options, treatments).taken_from("annealing"));
+            let decided = decided(self.problem, self.options, treatments);
+            _ = self.lower(decided.taken_from("annealing"));
         }
     }
 
-    /// Keeps what is decided if its plan is the fastest. Returns whether it becomes a plan at all.
-    pub(super) fn lower(&mut self, decided: Decided) -> bool {
-        let plan = lower_where_it_fits(self.problem, self.target, &decided);
-        let Ok(time) = plan.map(|plan| plan.predicted.iteration) else { return false };
+    /// Keeps what is decided if its plan is the fastest.
+    pub(super) fn lower(&mut self, decided: Decided) -> Result<()> {
+        let time = lower_where_it_fits(self.problem, self.target, &decided)?.predicted.iteration;
         if !self.is_within(time.0) {
             self.keep(time, decided);
         }
-        true
+        Ok(())
     }
 
     /// Whether there is a plan that takes no longer than this.

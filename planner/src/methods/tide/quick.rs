@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use schema::{Bytes, Direction, OpId};
 use simulator::{Evaluator, Infeasible, Profile, Treatment};
@@ -85,8 +86,41 @@ struct Greedy<'a> {
     link: f64,
     /// Whether some gap of a tensor is recomputed.
     recomputed: Vec<bool>,
-    /// What is not given up yet, the cheapest per byte first.
-    left: BinaryHeap<Offer>,
+    /// Whether each of the options is given up, or cannot be.
+    gone: Vec<bool>,
+    offers: Offers,
+}
+
+/// Offers by the ops that their gaps leave out: each is at those nodes of a tree over ops that are its
+/// gap together.
+struct Offers {
+    leaves: usize,
+    /// By node, the cheapest first.
+    nodes: Vec<BinaryHeap<Offer>>,
+}
+
+impl Offers {
+    fn push(&mut self, ops: Range<usize>, offer: Offer) {
+        let (mut begin, mut end) = (ops.start + self.leaves, ops.end + self.leaves);
+        while begin < end {
+            if begin % 2 == 1 {
+                self.nodes[begin].push(offer);
+                begin += 1;
+            }
+            if end % 2 == 1 {
+                end -= 1;
+                self.nodes[end].push(offer);
+            }
+            (begin, end) = (begin / 2, end / 2);
+        }
+    }
+
+    /// The node that has the cheapest offer whose gap an op lies in.
+    fn cheapest(&self, op: usize) -> Option<usize> {
+        let path = std::iter::successors(Some(op + self.leaves), |node| Some(node / 2));
+        let offers = path.take_while(|node| *node > 0);
+        offers.filter(|node| !self.nodes[*node].is_empty()).max_by_key(|n| self.nodes[*n].peek())
+    }
 }
 
 impl<'a> Greedy<'a> {
@@ -107,10 +141,14 @@ impl<'a> Greedy<'a> {
             room: i64::try_from(room.0).unwrap_or(i64::MAX),
             link: problem.trace.total_time().0 as f64 / 2.0,
             recomputed: vec![false; problem.trace.tensors.len()],
-            left: BinaryHeap::new(),
+            gone: vec![false; options.all().len()],
+            offers: Offers { leaves: load.len(), nodes: vec![BinaryHeap::new(); 2 * load.len()] },
         };
         greedy.load.reset(load);
-        greedy.left = (0..options.all().len()).map(|index| greedy.offer(index)).collect();
+        for index in 0..options.all().len() {
+            let offer = greedy.offer(index);
+            greedy.offers.push(greedy.ops_of(index), offer);
+        }
         greedy
     }
 
@@ -129,26 +167,28 @@ impl<'a> Greedy<'a> {
         self.treatments
     }
 
+    /// The ops that a gap leaves out.
+    fn ops_of(&self, index: usize) -> Range<usize> {
+        let gap = &self.problem.model.gaps()[self.options.all()[index].0];
+        gap.after.index() + 1..gap.before.map_or(self.ops, |op| op.index())
+    }
+
     /// The cheapest offer whose gap an op lies in. Costs only grow: what was cheapest when it was
     /// last looked at, and still is, is the cheapest.
     fn next(&mut self, op: usize) -> Option<Offer> {
-        let mut elsewhere = Vec::new();
-        let mut found = None;
-        while let Some(offer) = self.left.pop() {
-            let gap = &self.problem.model.gaps()[self.options.all()[offer.index].0];
-            if gap.after.index() >= op || gap.before.is_some_and(|end| end.index() <= op) {
-                elsewhere.push(offer);
+        while let Some(node) = self.offers.cheapest(op) {
+            let Some(offer) = self.offers.nodes[node].pop() else { continue };
+            if self.gone[offer.index] {
                 continue;
             }
             let now = self.offer(offer.index);
             if now.cost <= offer.cost * 1.001 {
-                found = now.cost.is_finite().then_some(now);
-                break;
+                self.gone[offer.index] = true;
+                return now.cost.is_finite().then_some(now);
             }
-            self.left.push(now);
+            self.offers.nodes[node].push(now);
         }
-        self.left.extend(elsewhere);
-        found
+        None
     }
 
     fn give_up(&mut self, offer: Offer) {
@@ -161,8 +201,7 @@ impl<'a> Greedy<'a> {
         }
         self.link -= self.over_link(index, treatment);
         let relief = self.relief(index, treatment) as i64;
-        let end = gap.before.map_or(self.ops, |op| op.index());
-        self.load.add(gap.after.index() + 1..end, -relief);
+        self.load.add(self.ops_of(index), -relief);
     }
 
     /// The cheapest way to give up a gap.

@@ -6,11 +6,11 @@ use simulator::Step;
 use super::options::policy;
 use super::packed::Packed;
 use crate::cut::{Carried, carried, lazy};
-use crate::fit::share;
+use crate::fit::{share, shrunk};
 use crate::kept_load::certain_load;
 use crate::methods::Dtr;
-use crate::runs::{Found, Parts, Rerun, Runs, Search, reruns_of, search, steps_of};
-use crate::{Allowed, Decided, Progress};
+use crate::runs::{Found, KEPT, Parts, Rerun, Runs, Search, reruns_of, search, steps_of};
+use crate::{Allowed, Decided, PlanError, Progress};
 
 /// What the two searches draw from.
 const SEEDS: [u64; 2] = [1, 2];
@@ -33,8 +33,9 @@ const OPS: u64 = 2500;
 /// Work that it takes to evaluate a run of a sequence in which something is copied or compressed.
 const PER_RUN: u64 = 2;
 
-/// Of what was found, so many are tried until one can be packed.
-const TRIED: usize = 6;
+/// On traces of more ops than these, packing takes longer than searching: of what was found, the best
+/// alone is tried, and the next room is one in which what it lacks is there.
+const LONG: usize = 20_000;
 
 /// A plan is good enough that is slower than what a search found by no more than this part.
 const GOOD_ENOUGH: u64 = 2000;
@@ -57,11 +58,11 @@ impl Packed<'_> {
     /// Carries out the cuts that bound the problem, as they stand. That takes milliseconds, and
     /// holds dead tensors where treatments of gaps cannot. What fits at its place need not fit
     /// elsewhere, nor have addresses, so they are made for less memory, too.
-    pub fn try_cuts(&mut self, place: usize) {
+    pub fn try_cuts(&mut self, allowed: Allowed, place: usize) {
         let parts = Parts::new(self.problem, policy(self.problem));
         for room in CUT_ROOMS {
             let mut all: Vec<(u64, Vec<Step>)> = Vec::new();
-            for sequence in self.cuts_at(self.problem.allowed, &parts, place, room).sequences {
+            for sequence in self.cuts_at(allowed, &parts, place, room).sequences {
                 let steps = steps_of(self.problem, &parts, &sequence);
                 let mut evaluator = self.problem.evaluator(policy(self.problem), self.target);
                 if let Ok(outcome) = evaluator.evaluate_steps(&steps) {
@@ -71,7 +72,7 @@ impl Packed<'_> {
             all.sort_by_key(|(time, _)| *time);
             for (_, steps) in all {
                 let decided = Decided::from_steps(self.problem, steps, policy(self.problem));
-                if self.lower(decided.taken_from("a minimum cut")) {
+                if self.lower(decided.taken_from("a minimum cut")).is_ok() {
                     return;
                 }
             }
@@ -106,7 +107,12 @@ impl Packed<'_> {
             effort = effort * OPS / ops;
         }
         let total = problem.trace.total_time().0;
+        let is_long = problem.trace.ops.len() > LONG;
+        let mut enough = self.target;
         for (room, part) in ROOMS {
+            if share(self.target, room) > enough {
+                continue;
+            }
             let target = share(self.target, room);
             let proceed = |done: u64, of: u64| {
                 self.monitor.proceed(Progress { phase: "sequences", done: done.min(of), of })
@@ -133,7 +139,7 @@ impl Packed<'_> {
             found.sort_by_key(|found| found.cost);
             found.dedup_by(|one, other| one.reruns == other.reruns);
             let (before, mut packs) = (self.time(), false);
-            for found in found.iter().take(TRIED) {
+            for found in found.iter().take(if is_long { 1 } else { KEPT }) {
                 let steps = steps_of(&problem, &parts, &found.reruns);
                 debug_assert!(
                     waits
@@ -142,7 +148,13 @@ impl Packed<'_> {
                             == Ok((Runs::with(&parts, &found.reruns).peak() as u64, found.cost)),
                 );
                 let decided = Decided::from_steps(&problem, steps, policy);
-                packs = self.lower(decided.taken_from("sequences of runs"));
+                match self.lower(decided.taken_from("sequences of runs")) {
+                    Ok(()) => packs = true,
+                    Err(PlanError::Fragmented { short_by, budget }) if is_long => {
+                        enough = shrunk(target, budget, short_by);
+                    }
+                    Err(_) => {}
+                }
                 if packs {
                     break;
                 }

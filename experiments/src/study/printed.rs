@@ -1,0 +1,142 @@
+//! Numbers that papers print, each beside the one that is predicted for it.
+
+use reports::columns;
+use scenarios::Value;
+use serde::Serialize;
+
+/// Numbers that differ by more than this share are marked.
+const TOLERANCE: f64 = 0.15;
+
+/// What a prediction rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Assumptions {
+    /// The one set that holds for all of a study.
+    Base,
+    /// That with something else supposed.
+    WhatIf,
+}
+
+/// A number that a paper prints, and its prediction.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Printed {
+    /// The paper's name.
+    pub paper: String,
+    /// Where the paper prints it, and of what.
+    pub figure: String,
+    /// The number, or the bounds that the paper states for it.
+    pub printed: Value,
+    /// Absent: nothing here predicts it, or the method has no plan.
+    pub predicted: Option<f64>,
+    /// By how much the prediction is off, as a share of what is printed; 0 within bounds.
+    pub error: Option<f64>,
+    /// What the prediction rests on.
+    pub assumptions: Assumptions,
+    /// What was supposed otherwise and brought the prediction nearer, and to what.
+    pub reason: Option<String>,
+    /// Both for people.
+    #[serde(skip)]
+    pub texts: [String; 2],
+}
+
+impl Printed {
+    /// A number with its prediction, for people as `show` writes both.
+    pub fn new(
+        (paper, figure): (&str, String),
+        (printed, predicted): (Value, Option<f64>),
+        assumptions: Assumptions,
+        reason: Option<String>,
+        show: impl Fn(f64) -> String,
+    ) -> Self {
+        let text = match printed {
+            Value::Number(number) => show(number),
+            Value::Bounds([low, high]) => format!("{} to {}", show(low), show(high)),
+        };
+        let texts = [text, predicted.map_or("none".into(), show)];
+        let error = predicted.map(|predicted| error(printed, predicted));
+        let paper = paper.into();
+        Self { paper, figure, printed, predicted, error, assumptions, reason, texts }
+    }
+
+    /// Whether the prediction is there and near.
+    pub fn holds(&self) -> bool {
+        self.error.is_some_and(|error| error <= TOLERANCE)
+    }
+}
+
+/// The share by which a prediction is off. Of a printed zero there is no share: the difference itself.
+pub fn error(printed: Value, predicted: f64) -> f64 {
+    let nearest = match printed {
+        Value::Number(number) => number,
+        Value::Bounds([low, high]) => predicted.clamp(low, high),
+    };
+    let unit = if nearest == 0.0 { 1.0 } else { nearest.abs() };
+    (predicted - nearest).abs() / unit
+}
+
+/// A line for each number, under those of the base what other assumptions come to, and a count.
+pub fn table(printed: &[Printed]) -> String {
+    let section = |assumptions| {
+        let of_section: Vec<&Printed> =
+            printed.iter().filter(|printed| printed.assumptions == assumptions).collect();
+        let mut lines = vec![["figure", "paper", "predicted", ""].map(String::from).to_vec()];
+        let mut reasons = String::new();
+        for printed in &of_section {
+            let [paper, predicted] = printed.texts.clone();
+            let mark = match &printed.reason {
+                _ if printed.holds() => String::new(),
+                None => "differs".into(),
+                Some(reason) => {
+                    let number = 1 + reasons.lines().count();
+                    reasons += &format!("  [{number}] {reason}\n");
+                    format!("differs [{number}]")
+                }
+            };
+            lines.push(vec![printed.figure.clone(), paper, predicted, mark]);
+        }
+        let near = of_section.iter().filter(|printed| printed.holds()).count();
+        (columns(&lines), near, of_section.len(), reasons)
+    };
+    let percent = TOLERANCE * 100.0;
+    let (lines, near, count, reasons) = section(Assumptions::Base);
+    let mut text = format!("{lines}\n{near} of {count} numbers within {percent:.0} %\n{reasons}");
+    let (lines, near, count, _) = section(Assumptions::WhatIf);
+    if count > 0 {
+        text +=
+            &format!("\nWhat if:\n\n{lines}\n{near} of {count} numbers within {percent:.0} %\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_a_share_of_what_is_printed_and_none_within_bounds() {
+        assert_eq!(error(Value::Number(20.0), 25.0), 0.25);
+        assert_eq!(error(Value::Number(0.0), 0.5), 0.5);
+        let bounds = Value::Bounds([2.0, 4.0]);
+        assert_eq!([1.0, 3.0, 5.0].map(|x| error(bounds, x)), [0.5, 0.0, 0.25]);
+    }
+
+    #[test]
+    fn a_number_is_an_object_of_the_contract() {
+        let printed = |value, predicted| {
+            let place = ("pooch", "table 3: kept".into());
+            let show = |x: f64| format!("{x} maps");
+            Printed::new(place, (value, predicted), Assumptions::Base, None, show)
+        };
+        let near = printed(Value::Number(66.0), Some(66.0));
+        assert_eq!(
+            serde_json::to_string(&near).expect("it can be written"),
+            r#"{"paper":"pooch","figure":"table 3: kept","printed":66.0,"predicted":66.0,"error":0.0,"assumptions":"base","reason":null}"#
+        );
+        let missing = printed(Value::Bounds([0.0, 2.5]), None);
+        let text = serde_json::to_string(&missing).expect("it can be written");
+        assert!(text.contains(r#""printed":[0.0,2.5],"predicted":null,"error":null"#), "{text}");
+        let text = table(&[near, missing]);
+        assert!(text.contains("1 of 2 numbers within 15 %"), "{text}");
+        assert!(text.contains("0 maps to 2.5 maps"), "{text}");
+    }
+}
