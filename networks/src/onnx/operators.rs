@@ -302,10 +302,8 @@ impl Import<'_> {
         let list = |data: Vec<f64>, float| Constant::of(vec![data.len() as u64], data, float);
         let scalar = |figure: f64, float| Constant::of(vec![], vec![figure], float);
         if let Some(tensor) = n.tensor("value") {
-            // What has many elements is what training changes; a mask or the like has no float.
-            let many = tensor.dims.iter().any(|extent| *extent > 1);
-            let origin = n.of.output.first().filter(|_| many).map(String::as_str);
-            return Constant::read(tensor, origin).map_err(|why| n.wrong(why));
+            // Exporters write parameters as initializers, and masks and anchors like this.
+            return Constant::read(tensor, None).map_err(|why| n.wrong(why));
         }
         if let Some(ints) = n.ints("value_ints") {
             return Ok(list(ints.into_iter().map(|int| int as f64).collect(), false));

@@ -26,14 +26,22 @@ impl Import<'_> {
         let x = self.ordered(n, x)?;
         let flat = x.rank() < 2;
         let x = if flat { self.view(n, x, vec![1, inner])? } else { x };
-        let bias = match n.has_input(2) {
-            true => Some(self.weights(n, 2)?),
-            false => None,
+        let beside = if n.has_input(2) { Some(self.weights(n, 2)?) } else { None };
+        let is_bias = |beside: &Constant| beside.count() == columns;
+        let (bias, beside) = match beside {
+            Some(beside) if !is_bias(&beside) => (None, Some(beside)),
+            bias => (bias, None),
         };
         let id = self.b.linear(n.name(), x.id, columns, bias.is_some())?;
         let bias = bias.and_then(|bias| bias.origin);
         self.own(id, &[weights.origin.as_deref(), bias.as_deref()]);
-        let made = self.built(id, x.axis);
+        let mut made = self.built(id, x.axis);
+        if let Some(beside) = beside.filter(Constant::is_trained) {
+            // Positions, or the like.
+            let id = self.b.add_parameter(n.name(), made.id, beside.count())?;
+            self.own(id, &[beside.origin.as_deref()]);
+            made = self.built(id, made.axis);
+        }
         if flat { self.view(n, made, vec![columns]) } else { Ok(made) }
     }
 

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.exc import TorchDynamoException
 from torch._inductor import config as inductor_config
 from torch._functorch.partitioners import default_partition
 
@@ -103,6 +104,8 @@ def tidegate(module: fx.GraphModule, inputs: list, options: dict | None = None, 
         try:
             planned.modules = _plan(joint_module, given["num_fwd_outputs"], chosen, planned)
             return planned.modules
+        except TorchDynamoException:
+            raise  # Dynamo's own way to begin anew.
         except Exception as error:  # noqa: BLE001 - whatever fails, the model can be trained without a plan.
             _without(planned, chosen, _words(error), error)
             return default_partition(joint_module, joint_inputs, **given)
@@ -114,6 +117,8 @@ def tidegate(module: fx.GraphModule, inputs: list, options: dict | None = None, 
     compilers = _compilers(chosen)
     try:
         compiled = aot_autograd(partition_fn=partition, inference_compiler=without_backward, **compilers)(module, inputs)
+    except TorchDynamoException:
+        raise
     except Exception as error:  # noqa: BLE001
         if chosen.strict:
             raise

@@ -6,12 +6,13 @@ use crate::method::Method;
 use crate::{Allowed, Decided};
 
 /// Methods that take longer than `tide` on traces of more ops than these, and are not tried there.
-const MOST_OPS: [(&str, usize); 5] = [
+const MOST_OPS: [(&str, usize); 6] = [
     ("rotor", 3000),
     ("rotor-offload", 3000),
+    ("swap-opt", 3000),
     ("pooch", 3000),
     ("swapadvisor", 3000),
-    ("capuchin", 20_000),
+    ("capuchin", 5000),
 ];
 
 /// On traces of at most so many ops, what cannot be faster is packed all the same: where it cannot
