@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use experiments::CodecInputs;
+use experiments::sources::read_models;
 use planner::CodecOptions;
-use schema::{CodecModels, Document, Machine};
+use schema::Machine;
 
 use crate::exit::{Result, usage};
-use crate::percent::share;
+use experiments::percent::share;
 
 /// Which codecs a plan may use, and what it assumes of the data.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
@@ -58,14 +59,9 @@ impl CodecArgs {
                 None => Ok(None),
             };
         }
-        let read = |file: &Option<PathBuf>| file.as_deref().map(CodecModels::read).transpose();
-        let models = read(&self.codec_models)?.unwrap_or_else(|| scenarios::codec_models(machine));
-        let models = match self.codec_speed {
-            Some(share) => models.at_speed(share),
-            None => models,
-        };
-        let host = read(&self.host_codec_models)?.unwrap_or_else(scenarios::host_codec_models);
         let options = CodecOptions { sparsity: self.sparsity, lossy: self.lossy };
+        let files = [self.codec_models.as_deref(), self.host_codec_models.as_deref()];
+        let (models, host) = read_models(files, self.codec_speed, machine)?;
         Ok(Some(CodecInputs::named(&self.codecs, models, host, options)?))
     }
 

@@ -12,9 +12,9 @@ use runtime::cuda::CudaOptions;
 use schema::{Bytes, BytesPerSec, CodecModels, Link, Nanos};
 
 use crate::exit::usage;
-use crate::percent::{Percent, percent};
 use crate::progress::Bar;
 use crate::signals::stop;
+use experiments::percent::{Percent, percent};
 
 /// What measures and runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]

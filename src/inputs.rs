@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use experiments::asked::Asked;
 use experiments::plan_trace::{check_plan, own_trace, trace_of};
 use experiments::sources::{self, read_machine};
@@ -119,14 +119,6 @@ pub enum Allow {
     Compress,
 }
 
-impl Allow {
-    const ALL: [Self; 4] = [Self::Keep, Self::Swap, Self::Recompute, Self::Compress];
-
-    fn name(self) -> &'static str {
-        ["keep", "swap", "recompute", "compress"][self as usize]
-    }
-}
-
 /// What a method may decide, and how far it may search.
 #[derive(Debug, Clone, Args)]
 pub struct SearchArgs {
@@ -196,10 +188,14 @@ impl ProblemArgs {
     pub fn settings(&self, inputs: &Inputs) -> Result<Vec<(String, String)>> {
         let mut settings = self.asked()?.settings(&inputs.trace, &inputs.machine);
         settings.push(("evaluations", self.search.evaluations.to_string()));
-        let allowed =
-            Allow::ALL.map(|choice| self.search.allow.contains(&choice).then_some(choice.name()));
-        if allowed.contains(&None) {
-            settings.push(("allow", allowed.into_iter().flatten().collect::<Vec<_>>().join(",")));
+        let named = |choice: &Allow| {
+            choice.to_possible_value().filter(|_| self.search.allow.contains(choice))
+        };
+        let allowed: Option<Vec<_>> = Allow::value_variants().iter().map(named).collect();
+        if allowed.is_none() {
+            let allowed = Allow::value_variants().iter().filter_map(named);
+            let names: Vec<_> = allowed.map(|choice| choice.get_name().to_string()).collect();
+            settings.push(("allow", names.join(",")));
         }
         settings.extend(self.codecs.settings());
         Ok(settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect())

@@ -9,7 +9,6 @@ mod exit;
 mod inputs;
 mod networks;
 mod output;
-mod percent;
 mod progress;
 mod scatter;
 mod signals;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use experiments::option_text::{float, framework, image, lora, named};
 use experiments::recipes::{modelled, recipe};
 use networks::suggest::instead;
 use networks::{Activation, Extents, Lora, NetworkOptions, Optimizer};
@@ -123,43 +124,6 @@ pub fn must_be_network(name: &str) -> Result {
     }
     let meant = instead(name, networks::networks().map(|network| network.name));
     Err(usage(format!("`{name}` is no network (see `list networks`) and no file of one: {meant}")))
-}
-
-/// What is found under a name, of those that there are.
-fn named<T: 'static>(
-    find: fn(&str) -> Option<T>,
-    all: &'static str,
-) -> impl Fn(&str) -> std::result::Result<T, String> + Clone {
-    move |name| find(name).ok_or_else(|| instead(name, all.split(' ')))
-}
-
-/// An element type of a network or a codec's tensor.
-pub fn float() -> impl Fn(&str) -> std::result::Result<Dtype, String> + Clone {
-    named(Dtype::float_from_name, "f32 f16 bf16")
-}
-
-fn framework(name: &str) -> Option<Framework> {
-    match name {
-        "pytorch" => Some(Framework::Pytorch),
-        "caffe" => Some(Framework::Caffe),
-        "tidegate" => Some(Framework::Tidegate),
-        _ => None,
-    }
-}
-
-fn image(text: &str) -> std::result::Result<[u32; 2], String> {
-    let (height, width) = text.split_once('x').unwrap_or((text, text));
-    match (height.parse(), width.parse()) {
-        (Ok(height), Ok(width)) => Ok([height, width]),
-        _ => Err("write pixels as 224, or height and width as 224x160".into()),
-    }
-}
-
-fn lora(text: &str) -> std::result::Result<Lora, String> {
-    let (rank, targets) = text.split_once(':').unwrap_or((text, "q,v"));
-    let targets = targets.split(',').map(String::from).collect();
-    let rank = rank.parse().map_err(|_| "write a rank, such as 16 or 16:q,k,v,out")?;
-    Ok(Lora { rank, targets })
 }
 
 impl NetworkArgs {

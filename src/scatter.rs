@@ -4,7 +4,7 @@ use clap::Args;
 use experiments::{Inputs, Scatter};
 
 use crate::exit::Result;
-use crate::percent::Percent;
+use experiments::percent::Percent;
 
 /// How times scatter.
 #[derive(Debug, Args)]

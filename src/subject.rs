@@ -17,19 +17,12 @@ pub struct Subject {
     options: NetworkArgs,
 }
 
-/// What is checked where nobody names networks: different kinds, each small enough for a processor.
-const STANDARD: [&str; 6] = [
-    "plain20:batch=32:image=32",
-    "squeezenet:batch=8:image=128",
-    "mobilenet-v2:batch=8:image=96",
-    "efficientnet-b0:batch=8:image=96",
-    "vit-ti16:batch=4",
-    "stories260k:batch=2",
-];
-
 /// The networks that are checked where nobody names any.
 pub fn standard() -> Vec<Subject> {
-    STANDARD.iter().map(|text| text.parse().expect("a test reads them all")).collect()
+    experiments::check::STANDARD
+        .iter()
+        .map(|text| text.parse().expect("a test reads them all"))
+        .collect()
 }
 
 impl Subject {

@@ -26,6 +26,16 @@ use failures::Failures;
 pub use agreement::Agreement;
 pub use table::{CheckResult, NetworkTable, NotRun, PlanRow};
 
+/// What is checked where nobody names networks: different kinds, each small enough for a processor.
+pub const STANDARD: [&str; 6] = [
+    "plain20:batch=32:image=32",
+    "squeezenet:batch=8:image=128",
+    "mobilenet-v2:batch=8:image=96",
+    "efficientnet-b0:batch=8:image=96",
+    "vit-ti16:batch=4",
+    "stories260k:batch=2",
+];
+
 /// What is checked, and what came of it so far.
 pub struct Check<'a> {
     /// How networks are measured, and on what.

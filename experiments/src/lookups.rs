@@ -7,7 +7,7 @@ mod sample;
 use std::path::Path;
 
 use codecs::ibp::ChunkSize;
-use planner::inference::{Lookups, choose};
+use planner::inference::{Access, Lookups, choose};
 use schema::file::read_text;
 
 use crate::{Error, Result};
@@ -43,11 +43,21 @@ fn chunk_sizes(chunks: &[usize], row_bytes: u64) -> Result<Vec<ChunkSize>> {
     chunks.iter().map(|&bytes| ChunkSize::from_bytes(bytes).map_err(Error::Chunks)).collect()
 }
 
-/// How often each row was looked up: a number from each line.
+/// Which rows are looked up, and in words: as often as a file says, if there is one.
 ///
 /// # Errors
-/// If a line is none.
-pub fn read_counts(file: &Path) -> Result<Vec<u64>> {
+/// If a line of the file is no number.
+pub fn accessed(counts: Option<&Path>, access: &Access) -> Result<(Access, String)> {
+    Ok(match counts {
+        Some(file) => {
+            (Access::Counts(read_counts(file)?), format!("as counted in {}", file.display()))
+        }
+        None => (access.clone(), access.to_string()),
+    })
+}
+
+/// How often each row was looked up: a number from each line.
+fn read_counts(file: &Path) -> Result<Vec<u64>> {
     let text = read_text(file)?;
     let counts = text.lines().enumerate().map(|(index, line)| {
         line.trim().parse().map_err(|_| Error::NoCount(file.into(), index + 1, line.into()))

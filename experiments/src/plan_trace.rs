@@ -4,7 +4,7 @@ use std::path::Path;
 
 use codecs::claims::check_claims;
 use profiler::import::InPlaceOps;
-use schema::{Digest, Document, Framework, Machine, Plan, Predicted, Recipe, Trace};
+use schema::{Bytes, Digest, Document, Framework, Machine, Plan, Predicted, Recipe, Trace};
 use simulator::{Unproven, check_contract, check_figures, prove};
 
 use crate::recipes::{StatedOptions, modelled};
@@ -136,4 +136,15 @@ pub fn check_machine(plan: &Plan, machine: &Machine) -> Result<()> {
         other(&plan.machine.name, &plan.machine.digest),
         other(&machine.name, &machine.digest()),
     ))
+}
+
+/// What it says of a plan that it is proven.
+pub fn safe(plan: &Plan, arena: Bytes) -> String {
+    format!(
+        "safe under every timing: {} actions, {} dependencies, {} buffers in {arena} of {}\n",
+        plan.actions.len(),
+        plan.actions.iter().map(|action| action.after.len()).sum::<usize>(),
+        plan.buffers.len(),
+        plan.budget,
+    )
 }

@@ -6,7 +6,7 @@ use networks::suggest::instead;
 use networks::{Network, NetworkOptions};
 use profiler::import::{ImportOptions, InPlaceOps};
 use schema::file::{FileError, read_bytes, read_text};
-use schema::{Document, Machine, Trace, Untimed};
+use schema::{CodecModels, Document, Machine, Trace, Untimed};
 
 use crate::{Error, Result};
 
@@ -108,4 +108,21 @@ pub fn read_network(name: &str, options: &NetworkOptions) -> Result<Network> {
 
 fn extension(name: &str) -> Option<&str> {
     Path::new(name).extension().and_then(|extension| extension.to_str())
+}
+
+/// Models of the codecs of a machine's device, at a share of the speed that they state, and of its host: those of two
+/// files, or where there is none, those that come with tidegate.
+///
+/// # Errors
+/// If a file is no such document.
+pub fn read_models(
+    files: [Option<&Path>; 2],
+    speed: Option<f64>,
+    machine: &Machine,
+) -> Result<(CodecModels, CodecModels)> {
+    let [device, host] = files;
+    let read = |file: Option<&Path>| file.map(CodecModels::read).transpose();
+    let models = read(device)?.unwrap_or_else(|| scenarios::codec_models(machine));
+    let models = speed.map_or(models.clone(), |share| models.at_speed(share));
+    Ok((models, read(host)?.unwrap_or_else(scenarios::host_codec_models)))
 }

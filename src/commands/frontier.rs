@@ -9,7 +9,7 @@ use reports::frontier_table;
 use crate::exit::{Exit, Result, ended, usage};
 use crate::inputs::{CountArg, ProblemArgs};
 use crate::output::Format;
-use crate::percent::Percent;
+use experiments::percent::Percent;
 use crate::progress::Bar;
 use crate::signals::interrupted;
 

@@ -77,13 +77,11 @@ pub fn run(args: &Args) -> Result {
         if args.options.batch.is_some() {
             return Err(usage("the largest batch is what is searched for: leave --batch away"));
         }
-        let by = match args.options.conventions.unwrap_or_default() {
-            Framework::Tidegate => {
-                let message = "--conventions: the search is for PyTorch's ops, or caffe's";
-                return Err(usage(format!("{message}: leave it away")));
-            }
-            framework => Conventions::of(framework),
-        };
+        let framework = args.options.conventions.unwrap_or_default();
+        if framework == Framework::Tidegate {
+            return Err(usage("--conventions: the search is for PyTorch's ops, or caffe's: leave it away"));
+        }
+        let by = Conventions::of(framework);
         let options = args.options.options(1);
         let trace = |batch| {
             let options = NetworkOptions { batch, ..options.clone() };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use experiments::lookups::{Sample, predict, read_counts};
+use experiments::lookups::{Sample, accessed, predict};
 use experiments::sources::read_machine;
 use planner::inference::{Access, Lookups};
 use schema::{Bytes, BytesPerSec};
@@ -72,10 +72,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result {
     let machine = read_machine(&args.machine)?;
-    let (access, described) = match &args.counts {
-        Some(path) => (Access::Counts(read_counts(path)?), format!("as counted in {}", path.display())),
-        None => (args.access.clone(), args.access.to_string()),
-    };
+    let (access, described) = accessed(args.counts.as_deref(), &args.access)?;
     let sample = Sample::read(&args.table, args.row_bytes, args.sample)?;
     let lookups = Lookups {
         rows: sample.rows_of_table(args.rows, &args.table)?,

@@ -1,6 +1,6 @@
 //! `tidegate verify`
 
-use experiments::plan_trace::check_trace;
+use experiments::plan_trace::{check_trace, safe};
 
 use crate::exit::Result;
 use crate::inputs::PlanArgs;
@@ -22,14 +22,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result {
     let (plan, figures, trace) = args.plan.read()?;
     let checked = trace.as_ref().map(|trace| check_trace(&plan, trace)).transpose();
-    let printed = print(format!(
-        "safe under every timing: {} actions, {} dependencies, {} buffers in {} of {}\n",
-        plan.actions.len(),
-        plan.actions.iter().map(|action| action.after.len()).sum::<usize>(),
-        plan.buffers.len(),
-        figures.arena,
-        plan.budget,
-    ));
+    let printed = print(safe(&plan, figures.arena));
     // What cannot be printed does not hide what does not hold.
     let assumed = checked?;
     printed?;

@@ -9,9 +9,9 @@ use schema::{Bytes, Dtype};
 use super::show;
 use crate::device_args::OnDevice;
 use crate::exit::{Exit, OrExit, Result};
-use crate::networks::float;
 use crate::output::Format;
-use crate::percent::share;
+use experiments::option_text::float;
+use experiments::percent::share;
 
 #[derive(clap::Args)]
 pub struct Args {

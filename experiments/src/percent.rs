@@ -26,7 +26,7 @@ impl fmt::Display for Percent {
     }
 }
 
-/// Reads a percentage of a range.
+/// Reads a percentage of a range; its error says how one is written.
 pub fn percent(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<Percent, String> + Clone {
     move |text| match text.parse() {
         Ok(Percent(number)) if range.contains(&number) => Ok(Percent(number)),
@@ -34,7 +34,7 @@ pub fn percent(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<Percent, S
     }
 }
 
-/// Reads it as a share of one.
+/// Reads it as a share of one; its error says how one is written.
 pub fn share(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<f64, String> + Clone {
     let percent = percent(range);
     move |text| percent(text).map(|percent| percent.0 / 100.0)
