@@ -31,9 +31,8 @@ pub struct Band {
 impl Band {
     /// Of recorded allocations.
     pub const RECORDED: Self = Self { more: 0.13, less: 0.08 };
-    /// Of described networks without convolutions, but for one that cuts patches: Hugging Face's GPT-2
-    /// keeps five tensors for each GELU, and three as large as the logits.
-    pub const DESCRIBED: Self = Self { more: 0.38, less: 0.08 };
+    /// Of described networks without convolutions, but for one that cuts patches.
+    pub const DESCRIBED: Self = Self { more: 0.12, less: 0.08 };
     /// Of those with convolutions: what libraries take to work in is known to them alone, up to gigabytes.
     pub const CONVOLUTIONS: Self = Self { more: 0.72, less: 0.08 };
 

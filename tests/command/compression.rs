@@ -43,7 +43,7 @@ fn a_papers_figures_stand_beside_the_predicted_ones() {
             .next()
             .expect("a line")
     };
-    assert!(line("VGG-16, batch 128, peak in core").contains("17.29"));
+    assert!(line("table 1: VGG-16, batch 128, peak in core").contains("17.29"));
     let ibp = sandbox.ok("study ibp -o ibp");
     let predicted = |what: &str| -> f64 {
         let line = ibp.lines().find(|line| line.starts_with(what)).expect("a line");

@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-/// With ops twice as fast and kernels a fifth as fast as modelled, as in CSWAP+'s figure 9 more
+/// With ops four times as fast and kernels half as fast as modelled, as in CSWAP+'s figure 9 more
 /// layers are worth compressing the sparser they are; as modelled, the others' copies hide.
 const VGG16: &str =
-    "epochs vgg16 --batch 128 --machine cswap-v100 --codecs zvc --speed 2 --codec-speed 20%";
+    "epochs vgg16 --batch 128 --machine cswap-v100 --codecs zvc --speed 4 --codec-speed 50%";
 
 #[test]
 fn more_tensors_are_compressed_as_they_become_sparse() {
@@ -21,7 +21,7 @@ fn more_tensors_are_compressed_as_they_become_sparse() {
     assert!(rows.windows(2).all(|w| number(&w[0], "compressed") <= number(&w[1], "compressed")));
     assert!(rows.windows(2).all(|w| number(&w[0], "iteration_ns") > number(&w[1], "iteration_ns")));
     let compressed = |row: &Value| number(row, "compressed");
-    assert_eq!((compressed(&rows[0]), compressed(&rows[rows.len() - 1])), (5, 8));
+    assert_eq!((compressed(&rows[0]), compressed(&rows[rows.len() - 1])), (2, 4));
     for row in rows {
         assert!(number(row, "iteration_ns") <= number(row, "vdnn_iteration_ns"), "{row}");
     }

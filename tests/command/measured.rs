@@ -226,7 +226,7 @@ fn networks_that_cannot_be_measured_are_refused() {
         ("profile plain20 --batch 2 --repeats 0 -o p", "whole number from 1"),
         ("profile plain20 --batch 2 --bandwidth fast -o p", "such as 400MB/s"),
         ("check plain20:size=3", "write options of networks"),
-        ("check plain20:dtype=int4", "f32, f16 or bf16"),
+        ("check plain20:dtype=int4", "there are `f32`, `f16`, `bf16`"),
         ("check plain20 --graph", "the host device has no graphs"),
         ("profile plain20 --batch 2 --dtype f16 -o p", "in f32 or bf16"),
         ("check nothing", "nothing"),

@@ -31,7 +31,7 @@ fn what_cannot_be_run_says_how_it_could() {
     let refused = sandbox.fails("run plan.json");
     assert!(refused.contains("--conventions tidegate"), "{refused}");
     let refused = sandbox.fails("plan plain20 --batch 8 -m titan-v --conventions theano");
-    assert!(refused.contains("pytorch, caffe or tidegate"), "{refused}");
+    assert!(refused.contains("there are `pytorch`, `caffe`, `tidegate`"), "{refused}");
     let refused = sandbox.fails("profile plain20 --batch 8 --conventions pytorch -o p");
     assert!(refused.contains("--conventions"), "{refused}");
     sandbox.ok("plan resnet18-host -m titan-v -b 90% -o recorded.json");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
 
-const NETWORK: &str = "resnet18 --batch 16";
+const NETWORK: &str = "resnet18 --batch 64";
 
 fn json_of(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
@@ -14,7 +14,7 @@ fn json_of(text: &str) -> Value {
 #[test]
 fn a_plan_is_exported_as_a_policy_and_read_back() {
     let sandbox = Sandbox::new();
-    let problem = format!("{NETWORK} -m rtx-4090 -b 75%");
+    let problem = format!("{NETWORK} -m rtx-4090 -b 60%");
     sandbox.ok(&format!("plan {problem} --method pooch --evaluations 200 -o plan.json"));
     sandbox.ok("export plan.json --to checkpoint-policy -o ops.json");
     sandbox.ok("export plan.json --to modules -o modules.json");
