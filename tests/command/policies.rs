@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::sandbox::Sandbox;
 
 const NETWORK: &str = "resnet18 --batch 64";
+const SMALL: &str = "resnet18 --batch 16";
 
 fn json_of(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
@@ -51,7 +52,7 @@ fn a_plan_is_exported_as_a_policy_and_read_back() {
 fn policies_that_do_not_fit_or_mean_nothing_are_refused() {
     let sandbox = Sandbox::new();
     let compare =
-        format!("compare {NETWORK} -m rtx-4090 -b 60% --methods in-core --plan policy.json");
+        format!("compare {SMALL} -m rtx-4090 -b 60% --methods in-core --plan policy.json");
     let with = |policy: Value| {
         sandbox.write("policy.json", &policy.to_string());
         sandbox.run(&compare)
