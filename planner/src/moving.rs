@@ -107,7 +107,7 @@ fn sets(problem: &Problem, movable: &[TensorId]) -> Result<Vec<Vec<TensorId>>> {
     };
     let fewest = fewest(movable.len(), fits);
     let (needed, op) = needed_at_least(problem, true);
-    if needed > problem.budget || fewest > movable.len() {
+    if needed > problem.budget || fewest > movable.len() || movable.is_empty() {
         let needed = needed.max(problem.budget + Bytes(1));
         let cause = Infeasible::Memory { needed, op };
         return Err(PlanError::from_infeasible(cause, problem.budget));

@@ -4,6 +4,7 @@
 mod common;
 
 use common::build::{machine, op, tensor, trace};
+use planner::families::family as family_of;
 use planner::methods::by_name;
 use planner::{
     Allowed, Bound, NoMonitor, PlanError, Problem, bound, least_budget, moving_bound, plan,
@@ -109,4 +110,26 @@ fn why_there_is_no_plan() {
     let slow = common::build::machine(1);
     let error = tide(&Problem::new(&trace, &slow, Bytes(6 * MB))).expect_err("years");
     assert_eq!(error, PlanError::TooLong);
+}
+
+/// A budget that is hard to plan for and of which nothing can move, as the caller holds all that outlives
+/// the iteration, is planned for or refused.
+#[test]
+fn what_the_caller_holds_does_not_move() {
+    let machine = machine(LINK);
+    let mut refused = 0;
+    for family in ["dense", "u-shaped", "unrolled"] {
+        let mut trace = family_of(&format!("{family}:seed=3,ops=60")).expect("a family");
+        trace.tensors.iter_mut().for_each(|tensor| tensor.held |= tensor.role == Role::Parameter);
+        let least = least_budget(&Problem::new(&trace, &machine, Bytes(u64::MAX / 4)));
+        for percent in [100, 103, 106] {
+            let budget = Bytes(least.0.0 * percent / 100);
+            let problem = Problem::new(&trace, &machine, budget).with_evaluations(50);
+            match tide(&problem) {
+                Ok(plan) => assert!(homes(&plan).is_empty()),
+                Err(error) => refused += u32::from(error.short_by().is_some()),
+            }
+        }
+    }
+    assert!(refused > 0);
 }

@@ -88,9 +88,18 @@ const FEW: usize = 6;
 fn codecs(names: &[String]) -> String {
     match names {
         [] => "-".into(),
-        [first, .., last] if names.len() > FEW => format!("{first} to {last}"),
-        few => few.join(", "),
+        [first, .., last] if names.len() > FEW => format!("{} to {}", short(first), short(last)),
+        few => few.iter().map(|name| short(name)).collect::<Vec<_>>().join(", "),
     }
+}
+
+/// A codec's name, its parameter to three digits where it has many more.
+fn short(name: &str) -> String {
+    let parameter = name.split_once('(').and_then(|(codec, rest)| {
+        let parameter = rest.strip_suffix(')').filter(|parameter| parameter.len() > 8)?;
+        Some((codec, parameter.parse::<f64>().ok()?))
+    });
+    parameter.map_or(name.into(), |(codec, parameter)| format!("{codec}({parameter:.2e})"))
 }
 
 fn accuracies(trained: &[&Trained]) -> Vec<Vec<String>> {
