@@ -105,9 +105,9 @@ fn sets(problem: &Problem, movable: &[TensorId]) -> Result<Vec<Vec<TensorId>>> {
         let rest = Rest::new(problem, &movable[..count]);
         rest.needed() <= problem.budget.0
     };
-    let fewest = fewest(movable.len(), fits);
+    let fewest = fewest(movable.len(), fits).max(1);
     let (needed, op) = needed_at_least(problem, true);
-    if needed > problem.budget || fewest > movable.len() || movable.is_empty() {
+    if needed > problem.budget || fewest > movable.len() {
         let needed = needed.max(problem.budget + Bytes(1));
         let cause = Infeasible::Memory { needed, op };
         return Err(PlanError::from_infeasible(cause, problem.budget));
@@ -126,13 +126,13 @@ fn sets(problem: &Problem, movable: &[TensorId]) -> Result<Vec<Vec<TensorId>>> {
         let reads = |op: &&schema::Op| op.reads.contains(id);
         problem.trace.ops.iter().filter(reads).all(|op| op.phase == Phase::Update)
     });
-    let mut counts = vec![fewest.max(1)];
+    let mut counts = vec![fewest];
     for (from, to) in
         [(fewest, only_updates.max(fewest)), (only_updates.max(fewest), movable.len())]
     {
         for level in 1..=LEVELS {
             let wanted = moved[from] + (moved[to] - moved[from]) * level / LEVELS;
-            counts.push(moved.partition_point(|sum| *sum < wanted).max(1));
+            counts.push(moved.partition_point(|sum| *sum < wanted));
         }
     }
     counts.retain(|count| moved[*count] <= problem.host_budget.0);
@@ -181,7 +181,6 @@ fn plan_with(
     let (trace, machine) = (&rest.trace, rest.machine(problem));
     let mut inner = Problem::new(trace, &machine, problem.budget);
     let moved: Bytes = homes.iter().map(|id| problem.trace.tensors[id.index()].bytes).sum();
-    inner.budget = problem.budget;
     inner.host_budget = problem.host_budget.saturating_sub(moved);
     // Compressed forms are not searched for beside what moves.
     let allowed = method.restricts(Allowed { compress: false, ..problem.allowed });

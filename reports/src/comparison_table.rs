@@ -63,7 +63,10 @@ fn header(comparison: &Comparison) -> String {
         ("in core", format!("{}, peak {} ({fixed} of it fixed)", in_core.iteration, in_core.peak)),
     ];
     if let Some(bound) = comparison.bound {
-        lines.push(("bound", format!("{bound}: no plan under this budget is faster")));
+        // Where a plan moves state, the bound is for such plans as well.
+        let moves = comparison.methods.iter().any(|method| method.moved.is_some());
+        let of = if moves { "" } else { " that keeps state on the device" };
+        lines.push(("bound", format!("{bound}: no plan under this budget{of} is faster")));
     }
     lines.push(("times", format!("predicted; {}", op_times(comparison.provenance.as_ref()))));
     lines.iter().map(|(name, text)| format!("{name:<9}{text}\n")).collect()

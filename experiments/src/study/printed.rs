@@ -32,7 +32,7 @@ pub struct Printed {
     pub error: Option<f64>,
     /// What the prediction rests on.
     pub assumptions: Assumptions,
-    /// What was supposed otherwise and brought the prediction nearer, and to what.
+    /// What was supposed otherwise and brought the prediction nearer, and to what; or what else it rests on.
     pub reason: Option<String>,
     /// Both for people.
     #[serde(skip)]
@@ -83,15 +83,13 @@ pub fn table(printed: &[Printed]) -> String {
         let mut reasons = String::new();
         for printed in &of_section {
             let [paper, predicted] = printed.texts.clone();
-            let mark = match &printed.reason {
-                _ if printed.holds() => String::new(),
-                None => "differs".into(),
-                Some(reason) => {
-                    let number = 1 + reasons.lines().count();
-                    reasons += &format!("  [{number}] {reason}\n");
-                    format!("differs [{number}]")
-                }
-            };
+            let mut mark = vec![if printed.holds() { "" } else { "differs" }.to_string()];
+            if let Some(reason) = &printed.reason {
+                let number = 1 + reasons.lines().count();
+                reasons += &format!("  [{number}] {reason}\n");
+                mark.push(format!("[{number}]"));
+            }
+            let mark = mark.join(" ").trim().to_string();
             lines.push(vec![printed.figure.clone(), paper, predicted, mark]);
         }
         let near = of_section.iter().filter(|printed| printed.holds()).count();
