@@ -7,7 +7,7 @@ use networks::{Arithmetic, Conventions, Efficiencies};
 use profiler::import::InPlaceOps;
 use schema::{Machine, Origin, Provenance, Recipe, Trace};
 
-use crate::recipes::{described, description, efficiencies, modelled};
+use crate::recipes::{described, description, description_of, efficiencies, modelled};
 use crate::sources::{is_bundled, read_machine, read_trace};
 use crate::{Error, Result};
 
@@ -44,7 +44,8 @@ impl Asked<'_> {
         }
         let from = self.recorded_on.map(read_machine).transpose()?;
         let carried = scenarios::carry_over(&recorded, from.as_ref(), machine, self.speed)?;
-        Ok((carried.0, carried.1.to_string()))
+        let what = description_of(&carried.0);
+        Ok((carried.0, format!("{what}\n{}", carried.1)))
     }
 
     /// Whether a trace's times were modelled for the machine that is named.
@@ -59,8 +60,10 @@ impl Asked<'_> {
             return Err(Error::NotRecorded(self.name.into()));
         }
         let (what, band) = match &self.recipe {
-            Some(recipe) => (description(recipe, machine)? + "\n", self.band(recipe, machine)?),
-            None => Default::default(),
+            Some(recipe) => {
+                (description(recipe, Some(machine))? + "\n", self.band(recipe, machine)?)
+            }
+            None => (description_of(&trace) + "\n", String::new()),
         };
         let device = &machine.device.name;
         let modelled = format!("{what}op times are modelled for {device}{band}: nothing was run");

@@ -1,5 +1,6 @@
 //! What methods make of one problem, side by side.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use networks::suggest::instead;
@@ -84,7 +85,9 @@ pub fn found_by(
     let plan = plan();
     let seconds = begin.elapsed().as_secs_f64();
     let mut row = match &plan {
-        Ok(plan) => MethodResult { moved: moved(plan, problem.trace), ..row_of(plan, in_core) },
+        Ok(plan) => {
+            MethodResult { moved: moved(plan, problem.trace), ..row_of(plan, problem, in_core) }
+        }
         Err(PlanError::Interrupted) => return Err(Error::Interrupted("interrupted")),
         Err(error @ PlanError::Unproven { .. }) => return Err(error.clone().into()),
         Err(error) => {
@@ -114,15 +117,14 @@ fn with_op_name(error: &PlanError, trace: &Trace) -> String {
     text.replacen(&op.to_string(), &format!("{op} ({name})"), 1)
 }
 
-fn row_of(plan: &Plan, in_core: &InCore) -> MethodResult {
+fn row_of(plan: &Plan, problem: &Problem, in_core: &InCore) -> MethodResult {
     let time = |wanted: fn(&Task) -> bool| -> Nanos {
         plan.actions.iter().filter(|a| wanted(&a.task)).map(|a| a.duration).sum()
     };
     let bytes = |wanted: fn(&Task) -> bool| -> Bytes {
         plan.actions.iter().filter(|a| wanted(&a.task)).map(|a| plan.moved_bytes(a)).sum()
     };
-    let count =
-        |choice: Choice| plan.decisions.iter().filter(|d| d.choice == choice).count() as u64;
+    let [kept, swapped, recomputed, compressed] = fates(plan, problem);
     let recompute = time(|task| matches!(task, Task::Recompute(_)));
     let codec = time(|task| matches!(task, Task::Compress(_) | Task::Decompress(_)));
     let predicted = &plan.predicted;
@@ -137,10 +139,14 @@ fn row_of(plan: &Plan, in_core: &InCore) -> MethodResult {
         arena: Some(predicted.arena),
         gap: predicted.bound.map(|bound| predicted.iteration.ratio(bound) - 1.0),
         plan_seconds: None,
-        kept: Some(count(Choice::Keep)),
-        swapped: Some(count(Choice::Swap)),
-        recomputed: Some(count(Choice::Recompute)),
-        compressed: Some(plan.decisions.iter().filter(|d| d.codec.is_some()).count() as u64),
+        kept: Some(kept.0),
+        swapped: Some(swapped.0),
+        recomputed: Some(recomputed.0),
+        compressed: Some(compressed.0),
+        kept_bytes: Some(kept.1),
+        swapped_bytes: Some(swapped.1),
+        recomputed_bytes: Some(recomputed.1),
+        compressed_bytes: Some(compressed.1),
         d2h: Some(bytes(|task| matches!(task, Task::D2h(_)))),
         h2d: Some(bytes(|task| matches!(task, Task::H2d(_)))),
         recompute: Some(recompute),
@@ -151,11 +157,40 @@ fn row_of(plan: &Plan, in_core: &InCore) -> MethodResult {
     }
 }
 
+/// How many activations that the backward phase reads are kept, swapped, recomputed and compressed until
+/// then, and what they take: the same tensors for every method, whatever else it decides about.
+fn fates(plan: &Plan, problem: &Problem) -> [(u64, Bytes); 4] {
+    let decided = plan.decisions.iter().map(|d| ((d.tensor, d.after, d.before), d));
+    let decided: BTreeMap<_, _> = decided.collect();
+    let mut fates = [(0, Bytes::ZERO); 4];
+    for gap in problem.feature_maps.iter().map(|gap| &problem.model.gaps()[*gap]) {
+        let decision = decided.get(&(gap.tensor, gap.after, gap.before));
+        let fate = match decision.map(|decision| (decision.choice, decision.codec)) {
+            None | Some((Choice::Keep, _)) => 0,
+            Some((Choice::Swap, None)) => 1,
+            Some((Choice::Recompute, _)) => 2,
+            Some((Choice::Compress, _) | (Choice::Swap, Some(_))) => 3,
+        };
+        fates[fate].0 += 1;
+        fates[fate].1 += problem.trace.tensors[gap.tensor.index()].bytes;
+    }
+    fates
+}
+
 /// What a plan copies by kind, where part of what outlives the iteration is on the host between
 /// iterations.
 fn moved(plan: &Plan, trace: &Trace) -> Option<Moved> {
-    plan.host_buffers.iter().find(|host| host.at_start)?;
-    let mut moved = Moved { host: plan.predicted.host_arena, ..Moved::default() };
+    let homes = plan.host_buffers.iter().filter(|host| host.at_start);
+    let homes: BTreeMap<_, _> = homes.map(|host| (host.tensor, host.bytes)).collect();
+    if homes.is_empty() {
+        return None;
+    }
+    let mut moved = Moved {
+        host: plan.predicted.host_arena,
+        tensors: homes.len() as u64,
+        bytes: homes.into_values().sum(),
+        ..Moved::default()
+    };
     for action in &plan.actions {
         let (Task::D2h(tensor) | Task::H2d(tensor)) = action.task else { continue };
         let kind = match trace.tensors[tensor.index()].role {

@@ -82,7 +82,7 @@ impl Compared {
         graph: bool,
     ) -> String {
         let mut text = format!(
-            "{} on {}, method {}, {} iterations; the one in the middle by time\n",
+            "{} on {}, method {}, the median of {} iterations\n",
             plan.trace.name,
             plan.machine.name,
             plan.method,

@@ -57,7 +57,7 @@ pub fn summary(
 /// The copies that were timed: beside what the host device was asked for, or copies that are not of
 /// pinned memory.
 fn copies(machine: &MeasuredMachine, how: &Measuring) -> Vec<Vec<String>> {
-    let last = if how.target.is_host() { "as asked for" } else { "pageable" };
+    let last = if how.target.is_host() { "emulated link" } else { "pageable" };
     let mut rows = vec![["copy", "bytes", "time", "both at once", last].map(String::from).to_vec()];
     rows.extend(machine.link.timed.iter().map(|timed| {
         let direction = match timed.direction {

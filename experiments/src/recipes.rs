@@ -1,11 +1,13 @@
 //! Networks that are built again from what documents say of them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use networks::{Conventions, Efficiencies, Network, modelled_trace_of};
 use schema::file::{read_bytes, read_text};
 use schema::{
-    Activation, Digest, Dtype, Framework, Machine, NetworkOptions, Optimizer, Recipe, Trace,
+    Activation, Bytes, Digest, Dtype, Framework, Machine, NetworkOptions, Optimizer, Recipe, Role,
+    Tensor, Trace,
 };
 use serde::Deserialize;
 
@@ -80,12 +82,39 @@ pub fn modelled(recipe: &Recipe, machine: &Machine, from: Option<&Path>) -> Resu
     Ok(trace)
 }
 
+/// What a trace trains: its network, as it is built again, or what the trace's tensors tell.
+pub fn description_of(trace: &Trace) -> String {
+    let recipe = trace.provenance.recipe.as_ref();
+    if let Some(Ok(text)) = recipe.map(|recipe| description(recipe, None)) {
+        return text;
+    }
+    let of = |role: Role| trace.tensors.iter().filter(move |tensor| tensor.role == role);
+    let bytes = |role: Role| of(role).map(|tensor| tensor.bytes).sum::<Bytes>();
+    let mut shares: BTreeMap<&str, Bytes> = BTreeMap::new();
+    for tensor in of(Role::Activation) {
+        *shares.entry(tensor.dtype.map_or("an unstated dtype", Dtype::name)).or_default() +=
+            tensor.bytes;
+    }
+    let dtype = shares.into_iter().max_by_key(|(_, bytes)| *bytes).map_or("-", |(name, _)| name);
+    let elements = |tensor: &Tensor| Some(tensor.bytes.0 / tensor.dtype?.bytes());
+    let parameters = match of(Role::Parameter).map(elements).sum::<Option<u64>>() {
+        Some(count) => format!("{} parameters", in_groups(count)),
+        None => format!("{} of parameters and what else was there", bytes(Role::Parameter)),
+    };
+    let optimizer = match bytes(Role::OptimizerState) {
+        Bytes::ZERO => "no optimizer state told apart".into(),
+        state => format!("{state} of optimizer state"),
+    };
+    let batch = trace.batch.map_or("unstated".into(), |batch| batch.to_string());
+    format!("{}: {parameters}, {dtype}, {optimizer}, batch {batch}", trace.network)
+}
+
 /// A recipe's network in a sentence: its parameters and what is chosen about them, what it is given, what its
 /// import had to decide, and what the machine has no units for.
 ///
 /// # Errors
 /// If the network cannot be had.
-pub fn description(recipe: &Recipe, machine: &Machine) -> Result<String> {
+pub fn description(recipe: &Recipe, machine: Option<&Machine>) -> Result<String> {
     let network = described(recipe)?;
     let options = network.options();
     let mut parts = vec![format!("{} parameters", in_groups(network.parameter_count()))];
@@ -119,14 +148,16 @@ pub fn description(recipe: &Recipe, machine: &Machine) -> Result<String> {
             extents.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ") + " a sample"
         }
     });
-    if options.accumulate > 1 {
-        parts.push(format!("{} passes of {}", options.accumulate, network.batch()));
-    }
+    parts.push(match options.accumulate {
+        0 | 1 => format!("batch {}", network.batch()),
+        passes => format!("{passes} passes of {}", network.batch()),
+    });
     let mut text = format!("{}: {}", network.name(), parts.join(", "));
     for note in network.notes() {
         text += &format!("\nnote: {note}");
     }
-    if dtype == Dtype::Bf16 && lacks_bf16(machine) {
+    let machine = machine.filter(|machine| dtype == Dtype::Bf16 && lacks_bf16(machine));
+    if let Some(machine) = machine {
         text += &format!(
             "\n{} has no units for bf16, which PyTorch emulates there at the speed of f32 or worse: times are \
              those of f16, which --dtype f16 is",

@@ -27,13 +27,13 @@ pub fn breakdown(timeline: &Timeline, arena: Bytes) -> String {
     }
     let again = timeline.intervals.iter().filter(|i| matches!(i.task, Task::Recompute(_)));
     let again: Nanos = again.map(|i| i.end.saturating_sub(i.start)).sum();
-    rows.push(vec!["of compute, run again".into(), again.to_string(), share(again)]);
+    rows.push(vec!["compute recomputes".into(), again.to_string(), share(again)]);
     let is_codec = |task| matches!(task, Task::Compress(_) | Task::Decompress(_));
     let on_compute = timeline.intervals.iter().filter(|i| i.lane == Lane::Compute);
     let codecs = on_compute.filter(|i| is_codec(i.task));
     let codecs: Nanos = codecs.map(|i| i.end.saturating_sub(i.start)).sum();
     if codecs > Nanos::ZERO {
-        rows.push(vec!["of compute, codecs".into(), codecs.to_string(), share(codecs)]);
+        rows.push(vec!["compute runs codecs".into(), codecs.to_string(), share(codecs)]);
     }
     let mut rest = timeline.compute_idle();
     for (cause, name) in [

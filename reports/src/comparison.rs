@@ -79,14 +79,27 @@ pub struct MethodResult {
     pub gap: Option<f64>,
     /// How long the method took to decide, whether or not it found a plan.
     pub plan_seconds: Option<f64>,
-    /// Tensors that stay on the device.
+    /// Of the tensors that the forward phase makes and the backward phase reads, those that stay on the
+    /// device from the one to the other. Each of them is in one of these four counts, whatever the method.
     pub kept: Option<u64>,
-    /// Tensors that wait in host memory.
+    /// Those that wait in host memory as they are.
     pub swapped: Option<u64>,
-    /// Tensors that are made again.
+    /// Those that are made again.
     pub recomputed: Option<u64>,
-    /// Tensors that are compressed, on the device or on their way.
+    /// Those that are compressed, on the device or on their way to the host.
     pub compressed: Option<u64>,
+    /// What those that are kept take.
+    #[serde(default)]
+    pub kept_bytes: Option<Bytes>,
+    /// What those that are swapped take.
+    #[serde(default)]
+    pub swapped_bytes: Option<Bytes>,
+    /// What those that are recomputed take.
+    #[serde(default)]
+    pub recomputed_bytes: Option<Bytes>,
+    /// What those that are compressed take uncompressed.
+    #[serde(default)]
+    pub compressed_bytes: Option<Bytes>,
     /// Bytes copied out per iteration.
     #[serde(rename = "d2h_bytes")]
     pub d2h: Option<Bytes>,
@@ -126,6 +139,12 @@ pub struct Moved {
     /// End of the highest host buffer.
     #[serde(rename = "host_arena_bytes")]
     pub host: Bytes,
+    /// Tensors that are on the host between iterations.
+    #[serde(default)]
+    pub tensors: u64,
+    /// What they take.
+    #[serde(default)]
+    pub bytes: Bytes,
 }
 
 /// Bytes that are copied in each iteration.
@@ -172,6 +191,17 @@ pub enum Status {
 }
 
 impl MethodResult {
+    /// What becomes of the activations that the backward phase reads: each fate with the tensors that meet
+    /// it and their bytes, where these are known.
+    pub fn fates(&self) -> [(&'static str, Option<u64>, Option<Bytes>); 4] {
+        [
+            ("kept", self.kept, self.kept_bytes),
+            ("swapped", self.swapped, self.swapped_bytes),
+            ("recomputed", self.recomputed, self.recomputed_bytes),
+            ("compressed", self.compressed, self.compressed_bytes),
+        ]
+    }
+
     /// A method that found no plan: every figure of a plan is unknown.
     pub fn without_plan(method: impl Into<String>, status: Status, reason: String) -> Self {
         Self { method: method.into(), status, reason: Some(reason), ..Self::default() }

@@ -71,13 +71,13 @@ fn least_budget(comparison: &Comparison) -> Option<Bytes> {
 type Only = fn(&MethodResult) -> bool;
 
 fn recomputes_only(method: &MethodResult) -> bool {
-    let MethodResult { swapped, recomputed, compressed, .. } = method;
-    some(*recomputed) && !some(*swapped) && !some(*compressed)
+    let MethodResult { recomputed, compressed, d2h, h2d, .. } = method;
+    some(*recomputed) && d2h.max(*h2d).unwrap_or_default() == Bytes::ZERO && !some(*compressed)
 }
 
 fn swaps_only(method: &MethodResult) -> bool {
-    let MethodResult { swapped, recomputed, compressed, .. } = method;
-    some(*swapped) && !some(*recomputed) && !some(*compressed)
+    let MethodResult { swapped, recompute, compressed, .. } = method;
+    some(*swapped) && recompute.unwrap_or_default() == Nanos::ZERO && !some(*compressed)
 }
 
 fn some(count: Option<u64>) -> bool {

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use schema::{Bytes, Nanos};
 
 use crate::comparison_advice::advice;
-use crate::text::{op_times, or_dash, percent_of};
+use crate::text::{op_times, or_dash, percent_of, tensors};
 use crate::{Comparison, Copied, MethodResult, Moved, Status, columns};
 
 /// The comparison as a table for a terminal: what was compared, one line per method from fastest
@@ -56,12 +56,24 @@ fn header(comparison: &Comparison) -> String {
     let Comparison { trace, machine, budget, in_core, .. } = comparison;
     let share = percent_of(*budget, in_core.peak);
     let fixed = in_core.fixed;
+    // All methods decide about the same tensors, so that any of them tells how many there are.
+    let planned = comparison.methods.iter().find(|method| method.kept_bytes.is_some());
+    let fates = planned.map(MethodResult::fates).unwrap_or_default();
+    let saved: u64 = fates.iter().filter_map(|(_, count, _)| *count).sum();
+    let bytes: Bytes = fates.iter().filter_map(|(.., bytes)| *bytes).sum();
     let mut lines = vec![
         ("trace", format!("{} ({})", trace.name, trace.digest.short())),
         ("machine", format!("{} ({})", machine.name, machine.digest.short())),
         ("budget", format!("{budget}, {share} of the in-core peak")),
-        ("in core", format!("{}, peak {} ({fixed} of it fixed)", in_core.iteration, in_core.peak)),
+        (
+            "in core",
+            format!("{}, peak {} ({fixed} of it all the time)", in_core.iteration, in_core.peak),
+        ),
     ];
+    if saved > 0 {
+        let text = format!("{saved} activations, {bytes}; what becomes of them is in each row");
+        lines.push(("backward", format!("reads {text}")));
+    }
     if let Some(bound) = comparison.bound {
         // Where a plan moves state, the bound is for such plans as well.
         let moves = comparison.methods.iter().any(|method| method.moved.is_some());
@@ -78,6 +90,7 @@ struct Columns {
     gap: bool,
     jitter: bool,
     compressed: bool,
+    moved: bool,
     wide: bool,
 }
 
@@ -88,6 +101,7 @@ impl Columns {
             gap: methods.iter().any(|m| m.gap.is_some()),
             jitter: methods.iter().any(|m| m.jitter.is_some()),
             compressed: methods.iter().any(|m| m.compressed.is_some_and(|count| count > 0)),
+            moved: methods.iter().any(|m| m.moved.is_some()),
             wide,
         }
     }
@@ -99,12 +113,13 @@ impl Columns {
             names.extend(["median", "90 %", "99 %", "worst"]);
         }
         names.extend(self.wide.then_some("peak"));
-        names.push("arena");
-        names.push(if self.compressed { "kept/swap/rec/comp" } else { "kept/swap/rec" });
+        names.extend(["memory", "kept", "swapped", "recomputed"]);
+        names.extend(self.compressed.then_some("compressed"));
+        names.extend(self.moved.then_some("state on host"));
         if self.wide {
-            names.extend(["out/in GB", "recompute"]);
-            names.extend(self.compressed.then_some("codecs"));
-            names.push("stall");
+            names.extend(["copied out", "copied in", "recomputing"]);
+            names.extend(self.compressed.then_some("compressing"));
+            names.push("waiting");
         }
         names.push("planned in");
         names.into_iter().map(String::from).collect()
@@ -130,12 +145,14 @@ impl Columns {
         }
         cells.extend(self.wide.then(|| or_dash(m.peak)));
         cells.push(or_dash(m.arena));
-        let mut counts = vec![or_dash(m.kept), or_dash(m.swapped), or_dash(m.recomputed)];
-        counts.extend(self.compressed.then(|| or_dash(m.compressed)));
-        cells.push(counts.join("/"));
+        let fates = m.fates().into_iter().take(if self.compressed { 4 } else { 3 });
+        cells.extend(fates.map(|(_, count, bytes)| tensors(count, bytes)));
+        cells.extend(self.moved.then(|| {
+            let moved = m.moved.unwrap_or_default();
+            tensors(Some(moved.tensors), Some(moved.bytes))
+        }));
         if self.wide {
-            cells.push(format!("{}/{}", gigabytes(m.d2h), gigabytes(m.h2d)));
-            cells.push(or_dash(m.recompute));
+            cells.extend([or_dash(m.d2h), or_dash(m.h2d), or_dash(m.recompute)]);
             cells.extend(self.compressed.then(|| or_dash(m.codec)));
             cells.push(or_dash(m.stall));
         }
@@ -147,18 +164,15 @@ impl Columns {
 /// What goes over the link, by kind, where that is anything.
 fn moves(moved: &Moved) -> String {
     let kinds = [
-        ("state", moved.state),
+        ("optimizer state", moved.state),
         ("parameters", moved.parameters),
         ("gradients", moved.gradients),
         ("activations", moved.activations),
     ];
     let kinds = kinds.into_iter().filter(|(_, copied)| *copied != Copied::default());
-    let kinds: Vec<String> = kinds
-        .map(|(name, Copied { d2h, h2d })| {
-            format!("{name} {}/{}", gigabytes(Some(d2h)), gigabytes(Some(h2d)))
-        })
-        .collect();
-    format!("out/in GB: {}; {} of host memory", kinds.join(", "), moved.host)
+    let kinds: Vec<String> =
+        kinds.map(|(name, Copied { d2h, h2d })| format!("{name} {d2h} out, {h2d} in")).collect();
+    format!("copies in each iteration: {}; {} of host memory", kinds.join("; "), moved.host)
 }
 
 fn failure(method: &MethodResult) -> String {
@@ -170,10 +184,6 @@ fn failure(method: &MethodResult) -> String {
         Some(reason) => format!("{status}: {reason}"),
         None => status.to_string(),
     }
-}
-
-fn gigabytes(bytes: Option<Bytes>) -> String {
-    or_dash(bytes.map(|bytes| format!("{:.2}", bytes.0 as f64 / 1e9)))
 }
 
 #[cfg(test)]

@@ -42,5 +42,6 @@ pub use png::{PngError, png};
 pub use report::{
     Figure, Predictions, Report, Run, Search, Setting, Sought, frontier_figure, held_out,
 };
+pub use text::tensors;
 pub use timeline_svg::timeline_svg;
 pub use trained::Trained;

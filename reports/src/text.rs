@@ -8,6 +8,11 @@ pub(crate) fn op_times(provenance: Option<&Provenance>) -> String {
         return "where the op times come from is not known".into();
     };
     match origin {
+        // A command that builds an example of ours says nothing to who reads a table.
+        Origin::Measured | Origin::Scaled if source.starts_with("cargo ") => match origin {
+            Origin::Measured => format!("op times measured on {device}"),
+            _ => format!("op times scaled to {device} by a model"),
+        },
         Origin::Measured => format!("op times measured on {device} ({source})"),
         Origin::Imported => format!("op times on {device}, imported from {source}"),
         Origin::Modelled => format!("op times modelled for {device} ({source}), not measured"),
@@ -18,6 +23,15 @@ pub(crate) fn op_times(provenance: Option<&Provenance>) -> String {
 /// The value, or a dash where there is none.
 pub(crate) fn or_dash<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| "-".to_string(), |value| value.to_string())
+}
+
+/// So many tensors and their bytes, where these are known.
+pub fn tensors(count: Option<u64>, bytes: Option<Bytes>) -> String {
+    match (count, bytes) {
+        (Some(0), _) => "none".into(),
+        (Some(count), Some(bytes)) => format!("{bytes} ({count})"),
+        _ => or_dash(count),
+    }
 }
 
 /// `part` of `whole` in percent with one decimal, rounded half up.

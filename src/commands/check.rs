@@ -60,7 +60,7 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().evaluations)]
     evaluations: u64,
 
-    /// Iterations of each plan that count; the one in the middle by time is taken
+    /// Iterations of each plan that count; the median by time is taken
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     iterations: u32,
 

@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     warmup: usize,
 
-    /// Iterations that count; the one in the middle by time is shown
+    /// Iterations that count; the median by time is shown
     #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = at_least_one)]
     iterations: usize,
 

@@ -127,13 +127,14 @@ fn crossover(a: &str, rows_a: &[&Row], b: &str, rows_b: &[&Row]) -> Option<Strin
             link if link.ends_with("/s") => link.to_string(),
             link => format!("{link} ({})", row.bandwidth),
         };
-        let near = crossing(pair).map_or(String::new(), |near| format!(", near {near:.0} GB/s"));
+        let near =
+            crossing(pair).map_or(String::new(), |near| format!(" (equal near {near:.0} GB/s)"));
         text.push_str(&format!(
-            "  between {} and {}{near}: {} gives way to {}\n",
-            name(slow),
-            name(fast),
+            "  {} up to {}; {} from {} on{near}\n",
             before.sentence(a, b),
-            after.sentence(a, b)
+            name(slow),
+            after.sentence(a, b),
+            name(fast),
         ));
     }
     if text.is_empty() {
@@ -168,9 +169,9 @@ impl Lead {
 
     fn sentence(self, a: &str, b: &str) -> String {
         match self {
-            Self::First => format!("{a} before {b}"),
-            Self::Second => format!("{b} before {a}"),
-            Self::Equal => format!("{a} level with {b}"),
+            Self::First => format!("{a} beats {b}"),
+            Self::Second => format!("{b} beats {a}"),
+            Self::Equal => format!("{a} and {b} tie"),
             Self::Neither => "neither fits".into(),
         }
     }

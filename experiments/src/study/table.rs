@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::tables::Row;
-use reports::{Status, columns};
+use reports::{Status, columns, tensors};
 
 /// What a point is, by the heading of its column.
 type Label = (&'static str, fn(&Row) -> String);
@@ -40,7 +40,17 @@ pub fn table(rows: &[Row]) -> String {
         }
     }
     let mut lines = Vec::with_capacity(rows.len() + 1);
-    let figures = ["method", "time", "slowdown", "peak", "kept/swap/rec", "stall", "planned in"];
+    let figures = [
+        "method",
+        "time",
+        "slowdown",
+        "peak",
+        "kept",
+        "swapped",
+        "recomputed",
+        "waiting",
+        "planned in",
+    ];
     let headings = differing.iter().map(|(heading, _)| *heading).chain(figures);
     lines.push(headings.map(str::to_string).collect::<Vec<_>>());
     let mut reasons = BTreeSet::new();
@@ -68,17 +78,15 @@ pub fn table(rows: &[Row]) -> String {
 
 fn figures_of(row: &Row) -> Vec<String> {
     let text = |value: Option<String>| value.unwrap_or_else(|| "-".into());
-    let count = |count: Option<u64>| text(count.map(|count| count.to_string()));
+    let [kept, swapped, recomputed, _] =
+        row.answer.fates().map(|(_, count, bytes)| tensors(count, bytes));
     vec![
         text(row.answer.iteration.map(|time| time.to_string())),
         text(row.answer.slowdown.map(|slowdown| format!("{slowdown:.3}x"))),
         text(row.answer.peak.map(|peak| peak.to_string())),
-        format!(
-            "{}/{}/{}",
-            count(row.answer.kept),
-            count(row.answer.swapped),
-            count(row.answer.recomputed)
-        ),
+        kept,
+        swapped,
+        recomputed,
         text(row.answer.stall.map(|stall| stall.to_string())),
         text(row.answer.plan_seconds.map(|seconds| format!("{seconds:.3} s"))),
     ]

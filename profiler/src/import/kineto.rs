@@ -197,7 +197,7 @@ fn notes_on(
     let mut notes = Vec::new();
     let mut note = |applies: bool, text: String| notes.extend(applies.then_some(text));
     let steps = figures.steps.len();
-    let why = if asked { "as asked for" } else { "the median by time" };
+    let why = if asked { "by --step" } else { "the median by time" };
     note(steps > 1, format!("of {steps} steps, number {} is taken, {why}", window.number));
     let shaped = file.spans.iter().any(|span| !span.inputs.is_empty());
     note(

@@ -26,7 +26,7 @@ pub(super) fn overhead(setting: &Setting) -> Option<Figure> {
             heading: None,
             name: method.method.clone(),
             parts: vec![
-                part(0, "of ops run again", recompute),
+                part(0, "of recomputing", recompute),
                 part(1, "of compressing and decompressing", codec),
                 part(2, "in which compute waits", waiting),
             ],
@@ -40,7 +40,7 @@ pub(super) fn overhead(setting: &Setting) -> Option<Figure> {
         name: format!("overhead by method: {}", setting.title()),
         axis: "time over the iteration without a memory limit (%)".into(),
         kinds: vec![
-            ("ops run again".into(), ORANGE),
+            ("recomputing".into(), ORANGE),
             ("codecs".into(), PURPLE),
             ("compute waits".into(), GREY),
         ],

@@ -6,7 +6,7 @@ use super::hidden::Hidden;
 use super::setting::Setting;
 use super::table::{Row, Table};
 use super::{FEW_SETTINGS, Report, Run, Search, Sought, checks, trainings};
-use crate::text::{or_dash, percent};
+use crate::text::{or_dash, percent, tensors};
 use crate::{Difference, MethodResult, Status, differences, task_name};
 
 /// So many actions of a plan are shown with how they differ from their prediction.
@@ -47,7 +47,16 @@ fn methods(setting: &Setting) -> Table {
     }));
     let mut header = vec!["method", "time", "overhead"];
     header.extend(bound.then_some("over bound"));
-    header.extend(["peak", "kept", "swapped", "recomputed", "out", "in", "run again", "waits"]);
+    header.extend([
+        "peak",
+        "kept",
+        "swapped",
+        "recomputed",
+        "copied out",
+        "copied in",
+        "recomputing",
+        "waiting",
+    ]);
     Table { title: format!("Methods: {}", setting.title()), header, rows, text_columns: 1 }
 }
 
@@ -55,11 +64,9 @@ fn plan(method: &MethodResult, overhead: f64, bound: bool) -> Vec<String> {
     let mut cells =
         vec![method.method.clone(), or_dash(method.iteration), format!("+{}", percent(overhead))];
     cells.extend(bound.then(|| or_dash(method.gap.map(percent))));
+    cells.push(or_dash(method.peak));
+    cells.extend(method.fates()[..3].iter().map(|(_, count, bytes)| tensors(*count, *bytes)));
     cells.extend([
-        or_dash(method.peak),
-        or_dash(method.kept),
-        or_dash(method.swapped),
-        or_dash(method.recomputed),
         or_dash(method.d2h),
         or_dash(method.h2d),
         or_dash(method.recompute),
@@ -124,8 +131,8 @@ fn runs(runs: &[Run]) -> Table {
             ("compute waits", timeline.compute_idle().to_string()),
             ("peak", timeline.peak.to_string()),
             ("budget", timeline.budget.to_string()),
-            ("out hidden", hidden(Lane::D2h)),
-            ("in hidden", hidden(Lane::H2d)),
+            ("copies out beside compute", hidden(Lane::D2h)),
+            ("copies in beside compute", hidden(Lane::H2d)),
         ]
     };
     Table::of("Timelines", 2, runs.iter().map(row))
