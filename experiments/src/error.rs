@@ -44,6 +44,14 @@ pub enum Error {
     /// A folder cannot be made.
     #[error("cannot make the folder {}", .0.display())]
     Folder(PathBuf, #[source] std::io::Error),
+    /// A browser that does not print a page.
+    #[error("{0} does not print the page: {1}")]
+    Browser(&'static str, String),
+    /// No browser that prints a page.
+    #[error(
+        "--pdf needs Chromium, and none is installed as {0}: print index.html from any browser"
+    )]
+    NoBrowser(String),
     /// A picture cannot be painted.
     #[error(transparent)]
     Png(#[from] PngError),
@@ -390,6 +398,8 @@ impl Error {
             Self::File(FileError::Io { verb: "write", .. })
             | Self::Table(_)
             | Self::Folder(..)
+            | Self::Browser(..)
+            | Self::NoBrowser(_)
             | Self::Png(_)
             | Self::NoRoom(_)
             | Self::Threads(_)

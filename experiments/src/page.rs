@@ -1,6 +1,7 @@
 //! The page of a report and the figures beside it.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use reports::{Figure, Report, png};
 use schema::PendingFile;
@@ -43,6 +44,38 @@ impl PendingPage {
         self.page.finish(report.html(&figures).as_bytes())?;
         Ok((self.folder.join("index.html"), figures.len()))
     }
+}
+
+/// The browsers that print a page, by the names that distributions give them.
+const BROWSERS: [&str; 4] =
+    ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+
+/// Prints a page into a PDF beside it, with a Chromium that is there, and returns the PDF's path.
+///
+/// # Errors
+/// If there is no such browser, or it does not write the file.
+pub fn pdf(page: &Path) -> Result<PathBuf> {
+    let page = page.canonicalize().map_err(|error| Error::Folder(page.into(), error))?;
+    let pdf = page.with_extension("pdf");
+    let profile = std::env::temp_dir().join(format!("tidegate-browser-{}", std::process::id()));
+    for browser in BROWSERS {
+        // The page is ours and has no script: a sandbox, which not every account may make, would guard nothing.
+        let output = Command::new(browser)
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer"])
+            .arg(format!("--user-data-dir={}", profile.display()))
+            .arg(format!("--print-to-pdf={}", pdf.display()))
+            .arg(&page)
+            .output();
+        let Ok(output) = output else { continue };
+        // What a browser leaves there is of no use to anybody, nor is hearing that it stays.
+        let _ = std::fs::remove_dir_all(&profile);
+        if output.status.success() && pdf.exists() {
+            return Ok(pdf);
+        }
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
+        return Err(Error::Browser(browser, said));
+    }
+    Err(Error::NoBrowser(BROWSERS.join(", ")))
 }
 
 /// Makes a folder where there is none.

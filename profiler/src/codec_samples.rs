@@ -47,6 +47,14 @@ pub struct CodecSample {
     pub decompress: Nanos,
 }
 
+/// The codecs that are sampled where none are named: those that compress on the device.
+pub fn usual_codecs(on_host: bool) -> Vec<CodecId> {
+    // SZ's bound is a thousandth, and eight bits are a common rate of ZFP's.
+    let names = ["zvc", "rle", "csr", "lz4", "zfp:8", "sz:1e-3"];
+    let names = names.into_iter().filter(|name| on_host || *name != "lz4");
+    names.filter_map(|name| name.parse().ok()).collect()
+}
+
 /// Which samples are taken.
 pub struct Sampling<'a> {
     /// The codecs.

@@ -72,7 +72,7 @@ type Only = fn(&MethodResult) -> bool;
 
 fn recomputes_only(method: &MethodResult) -> bool {
     let MethodResult { recomputed, compressed, d2h, h2d, .. } = method;
-    some(*recomputed) && d2h.max(*h2d).unwrap_or_default() == Bytes::ZERO && !some(*compressed)
+    some(*recomputed) && (*d2h).max(*h2d).unwrap_or_default() == Bytes::ZERO && !some(*compressed)
 }
 
 fn swaps_only(method: &MethodResult) -> bool {

@@ -29,6 +29,7 @@ pub use held_out::{Predictions, held_out};
 pub use runs::Run;
 pub use searches::{Search, Sought};
 pub use setting::Setting;
+use table::Table;
 
 /// Beyond so many settings a figure for each would bury what they say together.
 const FEW_SETTINGS: usize = 4;
@@ -61,11 +62,17 @@ pub struct Figure {
     pub caption: String,
     /// The pictures, one above the other.
     pub pictures: Vec<Picture>,
+    /// What they show, or what explains it, for who reads rather than looks.
+    table: Option<Table>,
 }
 
 impl Figure {
     fn new(id: &str, title: &str, caption: String, pictures: Vec<Picture>) -> Self {
-        Self { id: id.into(), title: title.into(), caption, pictures }
+        Self { id: id.into(), title: title.into(), caption, pictures, table: None }
+    }
+
+    fn with_table(self, table: Table) -> Self {
+        Self { table: Some(table), ..self }
     }
 
     /// Each picture with the stem of the name of its file.
@@ -83,20 +90,21 @@ impl Report {
     pub fn figures(&self) -> Vec<Figure> {
         let names = self.methods();
         let mut figures = Vec::new();
+        // What was asked for comes first: what a study varies, what a plan does with memory.
         figures.extend(checks::figure(&self.checks));
         figures.extend(trainings::figures(&self.trainings));
+        figures.extend(sweeps::figures(&self.settings, &names));
+        figures.extend(searches::figures(&self.searches, &names));
         if self.settings.len() > FEW_SETTINGS {
             figures.extend(methods::over_all(&self.settings, &names));
         } else {
-            figures.extend(self.settings.iter().filter_map(methods::overhead));
+            figures.extend(methods::overhead(&self.settings));
         }
-        figures.extend(searches::figures(&self.searches, &names));
-        figures.extend(sweeps::figures(&self.settings, &names));
-        if self.settings.len() <= FEW_SETTINGS {
-            figures.extend(self.settings.iter().filter_map(methods::moved));
-        }
-        figures.extend(runs::timelines(&self.runs));
         figures.extend(self.runs.iter().filter_map(runs::memory));
+        figures.extend(runs::timelines(&self.runs));
+        if self.settings.len() <= FEW_SETTINGS {
+            figures.extend(methods::moved(&self.settings));
+        }
         figures.extend(self.runs.iter().filter_map(runs::decisions));
         figures.extend(runs::hidden(&self.runs));
         number(&mut figures);
@@ -113,12 +121,12 @@ impl Report {
         let needs = [
             ("timeline", "Timeline", "a timeline or a plan"),
             ("memory", "What memory holds", "a plan and its trace"),
-            ("overhead", "Overhead by method", "a comparison or a study"),
+            ("overhead", "Time that each method adds", "a comparison or a study"),
             ("largest-batch", Sought::LargestBatch.title(), "a study that searches for it"),
             ("smallest-budget", Sought::SmallestBudget.title(), "a study that searches for it"),
             ("decisions", "Decisions over the network's depth", "a plan"),
-            ("moved", "Bytes moved", "one to four comparisons"),
-            ("hidden", "Copying hidden behind compute", "a timeline or plan that copies"),
+            ("moved", "Bytes copied by each method", "one to four comparisons"),
+            ("hidden", "Copying while the device computes", "a timeline or plan that copies"),
         ];
         let is_there = |id: &str| {
             figures.iter().any(|figure| {
@@ -130,27 +138,51 @@ impl Report {
         };
         let missing =
             needs.into_iter().filter(|(id, ..)| !is_there(id)).map(|(_, title, needs)| {
-                (title.to_string(), format!("the inputs hold no data, it needs {needs}"))
+                (
+                    title.to_string(),
+                    format!("the inputs hold no data, or zeros alone; it needs {needs}"),
+                )
             });
         missing.chain(sweeps::missing(&self.settings, &self.methods())).collect()
     }
 
     /// All methods, in the order in which they first appear.
     fn methods(&self) -> Vec<String> {
-        let mut names: Vec<String> = Vec::new();
-        let of_settings = self.settings.iter().flat_map(|setting| &setting.methods);
-        let of_searches = self.searches.iter().map(|search| &search.method);
-        for method in of_settings.chain(of_searches) {
-            if !names.contains(&method.method) {
-                names.push(method.method.clone());
+        let mut names = methods_of(self.settings.iter());
+        for search in &self.searches {
+            if !names.contains(&search.method.method) {
+                names.push(search.method.method.clone());
             }
         }
         names
     }
 }
 
-/// Tells figures of one kind apart: `timeline-1`, `timeline-2`. A single one keeps its name.
+/// The methods of settings, in the order in which they first appear.
+fn methods_of<'a>(settings: impl Iterator<Item = &'a Setting>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for method in settings.flat_map(|setting| &setting.methods) {
+        if !names.contains(&method.method) {
+            names.push(method.method.clone());
+        }
+    }
+    names
+}
+
+/// Tells figures of one kind apart: `timeline-1`, `timeline-2`. A single one keeps its name. Of equal
+/// titles each says which it is.
 fn number(figures: &mut [Figure]) {
+    let mut titles: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    for figure in figures.iter() {
+        titles.entry(figure.title.clone()).or_default().0 += 1;
+    }
+    for figure in figures.iter_mut() {
+        let (all, seen) = titles.entry(figure.title.clone()).or_default();
+        *seen += 1;
+        if *all > 1 {
+            figure.title += &format!(" ({seen})");
+        }
+    }
     let mut count: BTreeMap<String, usize> = BTreeMap::new();
     for figure in figures.iter() {
         *count.entry(figure.id.clone()).or_default() += 1;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use experiments::page::PendingPage;
+use experiments::page::{PendingPage, pdf};
 use experiments::report::{Traces, add};
 use reports::Report;
 
@@ -32,6 +32,10 @@ pub struct Args {
     /// there is none
     #[arg(long, short, value_name = "DIR")]
     output: PathBuf,
+
+    /// Also print the page into `index.pdf`; needs Chromium
+    #[arg(long)]
+    pdf: bool,
 }
 
 pub fn run(args: &Args) -> Result {
@@ -45,5 +49,8 @@ pub fn run(args: &Args) -> Result {
         add(input, &mut traces, &mut report)?;
     }
     let (page, figures) = page.finish(&report)?;
+    if args.pdf {
+        pdf(&page)?;
+    }
     print(format!("{}: {figures} figures\n", page.display()))
 }

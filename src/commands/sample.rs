@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use codecs::CodecId;
 use experiments::tables::write_parquet;
-use profiler::codec_samples::Sampling;
+use profiler::codec_samples::{Sampling, usual_codecs};
 use profiler::codec_timers::codec_timer;
 use schema::{Bytes, PendingFile};
 
@@ -74,16 +74,10 @@ pub fn run(args: &Args) -> Result {
     }
     let CodecsArgs { output, on, sizes, shares, runs, threads, seed, .. } = args;
     let file = PendingFile::create(output)?;
-    // What compresses on the device.
-    let named = match on.kind {
-        DeviceKind::Host => "zvc,rle,csr,lz4,zfp:8,sz:1e-3",
-        DeviceKind::Cuda => "zvc,rle,csr,zfp:8,sz:1e-3",
-    };
     let codecs = match args.codecs.as_slice() {
-        [] => named.split(',').map(str::parse).collect::<std::result::Result<_, _>>(),
-        codecs => Ok(codecs.to_vec()),
+        [] => usual_codecs(on.kind == DeviceKind::Host),
+        codecs => codecs.to_vec(),
     };
-    let codecs: Vec<CodecId> = codecs.or_exit(Exit::Failed)?;
     let mut timer = codec_timer(&on.target()?, &codecs, *threads)?;
     let bar = Bar::new("sample");
     let sampling = Sampling { codecs: &codecs, sizes, shares: *shares, runs: *runs, seed: *seed };

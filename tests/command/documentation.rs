@@ -1,8 +1,9 @@
 //! README and docs show what the commands print now.
 //!
-//! Every block of kind `console` is run, each line that begins with `$ ` as a command and what
+//! A block of kind `toml name.toml` is the file of that name. Every block of kind `console` is run, each line that begins with `$ ` as a command and what
 //! follows as its output, each page in a folder of its own from top to bottom. `TIDEGATE_UPDATE=1`
-//! writes what the commands print into the pages, and the picture beside them.
+//! writes what the commands print into the pages, and the picture beside them; `TIDEGATE_PAGE=guide` looks
+//! at the pages alone that have this in their name.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,8 @@ const PICTURE: &str = "docs/timeline.svg";
 fn the_pages_show_what_the_commands_print() {
     let update = std::env::var_os("TIDEGATE_UPDATE").is_some();
     let mut different = Vec::new();
-    for page in pages() {
+    let of_name = std::env::var("TIDEGATE_PAGE").unwrap_or_default();
+    for page in pages().into_iter().filter(|page| page.to_string_lossy().contains(&of_name)) {
         let shown = std::fs::read_to_string(&page).expect("the page is readable");
         let sandbox = Sandbox::new();
         std::fs::create_dir(sandbox.path("docs")).expect("a new folder is writable");
@@ -73,11 +75,18 @@ fn pages() -> Vec<PathBuf> {
 fn with_outputs(page: &str, sandbox: &Sandbox) -> String {
     let mut text = String::new();
     let mut in_block = false;
+    let mut file: Option<(&str, String)> = None;
     for line in page.lines() {
         if line.starts_with("```") {
             in_block = line == "```console";
+            if let Some((name, text)) = file.take() {
+                sandbox.write(name, &text);
+            }
+            file = line.strip_prefix("```toml ").map(|name| (name, String::new()));
         } else if in_block && !line.starts_with("$ ") {
             continue;
+        } else if let Some((_, text)) = &mut file {
+            *text += &format!("{line}\n");
         }
         text += line;
         text.push('\n');

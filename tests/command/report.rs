@@ -45,13 +45,12 @@ find = "smallest-budget"
 
 const REPORT: &str = "report plan.json 70%.json 80%.json searches -o";
 
-const FIGURES: [&str; 10] = [
-    "overhead-1",
-    "overhead-2",
+const FIGURES: [&str; 9] = [
+    "overhead",
     "largest-batch",
     "smallest-budget",
     "overhead-against-budget",
-    "moved-1",
+    "moved",
     "timeline",
     "memory",
     "decisions",
@@ -222,3 +221,62 @@ fn every_figure_is_there_in_a_browser() {
     let bytes = std::fs::read(&picture).expect("a screenshot");
     assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 50_000, "{} bytes", bytes.len());
 }
+
+/// Links that a study varies, in a page that is also printed; the same of one plan. Their screenshots, light
+/// and dark, wide and narrow, stay in cargo's folder for what tests put out, to be looked at.
+#[test]
+fn pages_are_shown_light_and_dark_wide_and_narrow() {
+    let Some(browser) = browser() else {
+        eprintln!("skipped: no chromium is installed");
+        return;
+    };
+    let sandbox = inputs();
+    sandbox.write("links.toml", LINKS);
+    sandbox.ok("study links.toml -o links");
+    sandbox.ok("report links -o links-page --pdf");
+    sandbox.ok("report plan.json -o plan-page");
+    let pdf = std::fs::read(sandbox.path("links-page/index.pdf")).expect("a PDF");
+    assert!(pdf.starts_with(b"%PDF") && pdf.len() > 10_000, "{} bytes", pdf.len());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
+    std::fs::create_dir_all(&folder).expect("a new folder is writable");
+    for page in ["links-page", "plan-page"] {
+        let address = format!("file://{}", sandbox.path(page).join("index.html").display());
+        let shots = [("light", false), ("dark", true)].into_iter().flat_map(|(name, dark)| {
+            [("wide", "1280,3200"), ("narrow", "500,3200")]
+                .map(|(width, size)| (format!("{page}-{name}-{width}.png"), dark, size))
+        });
+        let taken: Vec<Vec<u8>> = shots
+            .map(|(name, dark, size)| {
+                let to = folder.join(name);
+                let mut arguments =
+                    vec![format!("--window-size={size}"), format!("--screenshot={}", to.display())];
+                arguments.extend(dark.then(|| "--blink-settings=preferredColorScheme=0".into()));
+                arguments.push(address.clone());
+                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+                browse(browser, &sandbox.path("."), &arguments);
+                std::fs::read(to).expect("a screenshot")
+            })
+            .collect();
+        // Dark is not light: what the page says of itself is heard.
+        let ground = |png: &[u8]| {
+            let image = resvg::tiny_skia::Pixmap::decode_png(png).expect("a PNG");
+            image.pixel(3, 3).expect("it is within").red()
+        };
+        let grounds: Vec<u8> = taken.iter().map(|png| ground(png)).collect();
+        assert_eq!(grounds, [255, 255, 13, 13], "{page}");
+    }
+}
+
+const LINKS: &str = r#"
+description = "Does a faster link help?"
+
+[[group]]
+name = "alexnet"
+networks = ["alexnet"]
+batches = [512]
+machines = ["pooch-x86"]
+links = ["pcie3", "pcie4", "pcie5", "nvlink2", "pcie6", "nvlink-c2c"]
+budgets = ["60%"]
+evaluations = 200
+methods = ["swap-opt", "sqrt-n", "pooch"]
+"#;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use reports::{MethodResult, Report, Search, Setting, Sought};
 use scenarios::Find;
-use schema::Bytes;
+use schema::{Bytes, Nanos};
 
 use crate::tables::Row;
 
@@ -17,17 +17,24 @@ pub fn add(rows: Vec<Row>, report: &mut Report) {
         setting.host_memory = varied.contains(&row.machine).then_some(row.host_budget);
         let sought = sought(&row);
         let method = method(row);
+        let bound = method.iteration.zip(method.gap);
+        let bound = bound.map(|(time, gap)| Nanos((time.0 as f64 / (1.0 + gap)).round() as u64));
         if let Some(sought) = sought {
             report.searches.push(Search { sought, setting, method });
             continue;
         }
         let same = report.settings[first..].iter_mut().find(|other| {
             setting.methods.clone_from(&other.methods);
+            setting.bound = other.bound;
             **other == setting
         });
         match same {
-            Some(other) => other.methods.push(method),
+            Some(other) => {
+                other.bound = other.bound.or(bound);
+                other.methods.push(method);
+            }
             None => {
+                setting.bound = bound;
                 setting.methods = vec![method];
                 report.settings.push(setting);
             }

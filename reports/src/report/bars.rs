@@ -42,9 +42,10 @@ pub(super) struct Part {
 }
 
 impl Bars {
-    /// A figure of them; none without a bar.
+    /// A figure of them; none without a bar that is longer than nothing.
     pub fn figure(self, id: &str, title: &str, caption: String) -> Option<Figure> {
-        let picture = (!self.bars.is_empty()).then(|| self.picture())?;
+        let is_long = |bar: &Bar| bar.parts.iter().any(|part| part.value > 0.0);
+        let picture = self.bars.iter().any(is_long).then(|| self.picture())?;
         Some(Figure::new(id, title, caption, vec![picture]))
     }
 

@@ -64,6 +64,11 @@ const CHOICES: [(Choice, &str, RGBColor); 4] = [
     (Choice::Compress, "compressed", PURPLE),
 ];
 
+/// A decision in a word.
+pub(super) fn name(choice: Choice) -> &'static str {
+    CHOICES.iter().find(|(known, ..)| *known == choice).map_or("", |(_, name, _)| name)
+}
+
 /// Draws a column per tensor, as high as it is large; under it, the decision alone, so that small
 /// tensors show, too. Of many tensors, neighbours share a column.
 pub(super) fn picture(method: &str, tensors: &[Decided]) -> Picture {
@@ -146,8 +151,7 @@ fn paint_choices(
 
 fn describe(column: &[Decided]) -> String {
     let one = |tensor: &Decided| {
-        let name = CHOICES.iter().find(|(choice, ..)| *choice == tensor.choice);
-        let name = name.map_or("", |(_, name, _)| *name);
+        let name = name(tensor.choice);
         let others = match tensor.others {
             0 => String::new(),
             n => format!(" ({n} of its shorter waits otherwise)"),

@@ -1,7 +1,7 @@
 //! Time against memory.
 
 use super::Figure;
-use super::lines::{Lines, Point, Series};
+use super::lines::{BOUND, Lines, Point, Series};
 use crate::text::op_times;
 use crate::{Frontier, FrontierPoint};
 
@@ -27,7 +27,7 @@ pub fn frontier_figure(frontier: &Frontier) -> Option<Figure> {
         })
         .collect();
     let bound = |point: &FrontierPoint| Some(point.bound?.ratio(in_core.iteration) - 1.0);
-    series.push(line("bound", frontier.methods.len(), &bound));
+    series.push(line("bound", BOUND, &bound));
     let what = format!("{} on {}", frontier.trace.name, frontier.machine.name);
     let name = format!("overhead against budget: {what}");
     let lines = Lines::of_overheads(name, "budget, share of the in-core peak (%)", series)?;

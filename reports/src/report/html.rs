@@ -20,22 +20,26 @@ pub(super) fn page(report: &Report, figures: &[Figure]) -> String {
         page.put(format_args!("<p>{}</p>", escaped(&sentence)));
     }
     page.put(format_args!("</div>"));
+    let mut tables = tables(report);
     for explanation in &report.explanations {
         for (title, rows) in explanation.tables() {
             let title = format!("{}: {title}", explanation.explains);
-            let header = vec![""; rows.iter().map(Vec::len).max().unwrap_or(0)];
-            let rows = rows.into_iter().map(Row::Cells).collect();
-            show_table(&mut page, &Table { title, header, rows, text_columns: 1 });
+            tables.push(with_header(title, rows));
         }
     }
-    contents(&mut page, figures);
-    for table in tables(report) {
-        show_table(&mut page, &table);
-    }
+    contents(&mut page, figures, &tables);
+    page.put(format_args!("<main>"));
     for figure in figures {
         show_figure(&mut page, figure);
     }
+    for (index, table) in tables.iter().enumerate() {
+        let id = format!("table-{}", index + 1);
+        page.put(format_args!("<section id=\"{id}\">\n<h2>{}</h2>", escaped(&table.title)));
+        show_table(&mut page, table);
+        page.put(format_args!("</section>"));
+    }
     missing(&mut page, report, figures);
+    page.put(format_args!("</main>"));
     let body = page.0;
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -50,11 +54,20 @@ pub(super) fn page(report: &Report, figures: &[Figure]) -> String {
     )
 }
 
+/// Rows that begin with their header, where its first cell is empty, or have none.
+fn with_header(title: String, mut rows: Vec<Vec<String>>) -> Table {
+    let has_header = rows.first().and_then(|row| row.first()).is_some_and(String::is_empty);
+    let header = if has_header { rows.remove(0) } else { Vec::new() };
+    Table { title, header, rows: rows.into_iter().map(Row::Cells).collect(), text_columns: 1 }
+}
+
 fn title(report: &Report) -> String {
     let mut networks: Vec<&str> = report.settings.iter().map(|s| s.network.as_str()).collect();
     networks.extend(report.searches.iter().map(|search| search.setting.network.as_str()));
     networks.extend(report.runs.iter().map(|run| network_and_batch(&run.timeline.trace.name).0));
-    networks.extend(report.explanations.iter().map(|it| network_and_batch(&it.explains).0));
+    if networks.is_empty() {
+        networks.extend(report.explanations.iter().map(|it| network_and_batch(&it.explains).0));
+    }
     networks.sort_unstable();
     networks.dedup();
     match networks.as_slice() {
@@ -102,21 +115,25 @@ impl Page {
     }
 }
 
-fn contents(page: &mut Page, figures: &[Figure]) {
-    if figures.len() < 2 {
+fn contents(page: &mut Page, figures: &[Figure], tables: &[Table]) {
+    if figures.len() + tables.len() < 2 {
         return;
     }
-    page.put(format_args!("<nav aria-label=\"Figures\"><ul>"));
+    page.put(format_args!("<nav aria-label=\"Figures and tables\"><ul>"));
     for (index, Figure { id, title, .. }) in figures.iter().enumerate() {
         let number = index + 1;
         page.put(format_args!("<li><a href=\"#{id}\">{number}. {}</a></li>", escaped(title)));
+    }
+    for (index, Table { title, .. }) in tables.iter().enumerate() {
+        let number = index + 1;
+        page.put(format_args!("<li><a href=\"#table-{number}\">{}</a></li>", escaped(title)));
     }
     page.put(format_args!("</ul></nav>"));
 }
 
 fn show_table(page: &mut Page, table: &Table) {
-    page.put(format_args!("<section>\n<h2>{}</h2>", escaped(&table.title)));
-    page.put(format_args!("<div class=\"wide\"><table>\n<thead><tr>"));
+    let name = escaped(&table.title);
+    page.put(format_args!("{}<table aria-label=\"{name}\">\n<thead><tr>", region(&name)));
     let class = |column: usize| if column < table.text_columns { " class=\"text\"" } else { "" };
     for (column, name) in table.header.iter().enumerate() {
         page.put(format_args!("<th scope=\"col\"{}>{}</th>", class(column), escaped(name)));
@@ -127,34 +144,49 @@ fn show_table(page: &mut Page, table: &Table) {
             Row::Cells(cells) => {
                 let cells = cells.iter().enumerate();
                 let cells: String = cells
-                    .map(|(column, cell)| format!("<td{}>{}</td>", class(column), escaped(cell)))
+                    .map(|(column, cell)| match column {
+                        0 => format!("<th scope=\"row\" class=\"text\">{}</th>", escaped(cell)),
+                        _ => format!("<td{}>{}</td>", class(column), escaped(cell)),
+                    })
                     .collect();
                 page.put(format_args!("<tr>{cells}</tr>"));
             }
             Row::Sentence(name, sentence) => page.put(format_args!(
-                "<tr><td class=\"text\">{}</td><td class=\"sentence\" colspan=\"{}\">{}</td></tr>",
+                "<tr><th scope=\"row\" class=\"text\">{}</th>\
+                 <td class=\"sentence\" colspan=\"{}\">{}</td></tr>",
                 escaped(name),
                 table.header.len() - 1,
                 escaped(sentence)
             )),
         }
     }
-    page.put(format_args!("</tbody></table></div>\n</section>"));
+    page.put(format_args!("</tbody></table></div>"));
+}
+
+/// The beginning of a part that may be wider than the page: keys scroll it, too.
+fn region(name: &str) -> String {
+    format!("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\">")
 }
 
 fn show_figure(page: &mut Page, figure: &Figure) {
-    let Figure { id, title, caption, pictures } = figure;
+    let Figure { id, title, caption, pictures, table } = figure;
     page.put(format_args!("<figure id=\"{id}\">\n<h2>{}</h2>", escaped(title)));
     for picture in pictures {
-        page.put(format_args!("<div class=\"wide\">{}</div>", picture.inline().trim_end()));
+        let region = region(&escaped(&picture.name));
+        page.put(format_args!("{region}{}</div>", picture.inline().trim_end()));
     }
     let files: Vec<_> = figure.files().into_iter().map(|(stem, _)| stem).collect();
     let files = files.iter().map(|stem| format!("{stem}.svg, {stem}.png"));
     let files = files.collect::<Vec<_>>().join(", ");
     page.put(format_args!(
-        "<figcaption>{} <span class=\"files\">[{files}]</span></figcaption>\n</figure>",
+        "<figcaption>{} <span class=\"files\">[{files}]</span></figcaption>",
         escaped(caption)
     ));
+    if let Some(table) = table {
+        page.put(format_args!("<h3>{}</h3>", escaped(&table.title)));
+        show_table(page, table);
+    }
+    page.put(format_args!("</figure>"));
 }
 
 /// What the page does not show, and why.

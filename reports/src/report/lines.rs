@@ -19,8 +19,16 @@ pub(super) struct Lines {
     pub y_axis: String,
     /// Whether x may be shown on a logarithmic scale, where it spans much.
     pub may_be_log: bool,
+    /// What values of x are called, under them; those without a name are not.
+    pub names: Vec<(f64, String)>,
     pub series: Vec<Series>,
 }
+
+/// How the bound looks, in whatever figure: as no method does.
+pub(super) const BOUND: usize = 3 * COLOURS.len() - 1;
+
+/// Lines under the axis for the names of what stands there, at most.
+const NAME_LINES: usize = 3;
 
 pub(super) struct Series {
     pub name: String,
@@ -70,12 +78,31 @@ impl Lines {
     pub fn of_overheads(name: String, x_axis: &str, mut series: Vec<Series>) -> Option<Self> {
         series.retain(|series| series.points.iter().any(|point| point.y.is_some()));
         let y_axis = "time over the iteration without a memory limit (%, square-root scale)".into();
-        let lines = Self { name, x_axis: x_axis.into(), y_axis, may_be_log: true, series };
+        let names = Vec::new();
+        let lines = Self { name, x_axis: x_axis.into(), y_axis, may_be_log: true, names, series };
         (!lines.series.is_empty()).then_some(lines)
     }
 
     pub fn picture(&self) -> Picture {
-        plot::picture(&self.name, HEIGHT as u32, |area, hovers| self.paint(area, hovers))
+        plot::picture(&self.name, self.height() as u32, |area, hovers| self.paint(area, hovers))
+    }
+
+    fn height(&self) -> i32 {
+        let lines = self.placed_names(&self.scale()).map(|(_, line, _)| line + 1).max();
+        HEIGHT + 16 * lines.unwrap_or(0)
+    }
+
+    /// Each name with its place: the first line on which it covers no other.
+    fn placed_names(&self, scale: &Scale) -> impl Iterator<Item = (i32, i32, &str)> {
+        let mut ends = [i32::MIN; NAME_LINES];
+        let names = self.names.iter().map(|(value, name)| (scale.at(*value, 0.0).0, name.as_str()));
+        let names: Vec<_> = names.collect();
+        names.into_iter().filter_map(move |(x, name)| {
+            let half = text_width(name) / 2 + 4;
+            let line = ends.iter().position(|end| x - half > *end)?;
+            ends[line] = x + half;
+            Some((x, line as i32, name))
+        })
     }
 
     fn paint(&self, area: &plot::Area<'_>, hovers: &mut Hovers) -> Drawn {
@@ -137,10 +164,18 @@ impl Lines {
                 free = x + half;
             }
         }
+        for (x, line, name) in self.placed_names(scale) {
+            plot::write(area, name, (x, BOTTOM + 31 + 16 * line), HPos::Center)?;
+        }
         area.draw(&PathElement::new(vec![(LEFT, BOTTOM), (scale.right, BOTTOM)], INK))?;
         let middle = (LEFT + scale.right) / 2;
         let log = if scale.log { ", logarithmic" } else { "" };
-        plot::write(area, &format!("{}{log}", self.x_axis), (middle, HEIGHT - 18), HPos::Center)?;
+        plot::write(
+            area,
+            &format!("{}{log}", self.x_axis),
+            (middle, self.height() - 18),
+            HPos::Center,
+        )?;
         plot::write(area, &self.y_axis, (LEFT - 40, 12), HPos::Left)
     }
 }

@@ -62,6 +62,14 @@ impl Setting {
         format!("{}{batch} on {}, {}", self.network, self.machine_and_link(), self.budget_text())
     }
 
+    /// The link; where it is the machine's own, that machine's.
+    pub(super) fn link_name(&self) -> String {
+        match self.link.as_str() {
+            "" => format!("{}'s own", self.machine),
+            link => link.into(),
+        }
+    }
+
     pub(super) fn machine_and_link(&self) -> String {
         let Self { machine, link, .. } = self;
         let machine = if link.is_empty() { machine.clone() } else { format!("{machine}+{link}") };

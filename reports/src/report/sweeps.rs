@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::Figure;
-use super::lines::{Lines, Point, Series};
+use super::lines::{BOUND, Lines, Point, Series};
 use super::setting::Setting;
-use crate::text::percent;
+use super::table::Table;
+use crate::text::{percent, short};
 
 /// What is varied while all else stays as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,23 +46,6 @@ impl Varied {
             Self::HostMemory => {
                 format!("{network}{batch} on {anywhere}, {}", setting.budget_text())
             }
-        }
-    }
-
-    /// What tells a figure from others of its kind, in a heading.
-    fn of(self, setting: &Setting) -> String {
-        let full = setting.machine_and_link();
-        match (self, setting.batch) {
-            (Self::Bandwidth, Some(batch)) => format!("{}, batch {batch}", setting.network),
-            (Self::Bandwidth, None) => setting.network.clone(),
-            (Self::Budget, Some(batch)) => {
-                format!("{}, batch {batch}, {full}", setting.network)
-            }
-            (Self::HostMemory, Some(batch)) => {
-                format!("{}, batch {batch}, {}", setting.network, setting.machine)
-            }
-            (Self::HostMemory, None) => format!("{}, {}", setting.network, setting.machine),
-            _ => format!("{}, {full}", setting.network),
         }
     }
 
@@ -177,27 +161,63 @@ impl Sweep<'_> {
     fn figure(&self, names: &[String]) -> Option<Figure> {
         let Self { varied, rest, points, .. } = self;
         let [id, what, axis] = varied.words();
-        let series: Vec<Series> = names
+        let mut series: Vec<Series> = names
             .iter()
             .enumerate()
             .map(|(style, name)| Series { name: name.clone(), style, points: line(name, points) })
             .collect();
+        let bounds = points.iter().map(|(x, setting)| {
+            let bound = setting.bound.map(|bound| setting.overhead(bound));
+            Point::overhead(*x, bound, "bound", &setting.title())
+        });
+        series.push(Series { name: "bound".into(), style: BOUND, points: bounds.collect() });
         let name = format!("overhead against {what}: {rest}");
-        let lines = Lines::of_overheads(name, axis, series)?;
+        let mut lines = Lines::of_overheads(name, axis, series)?;
+        if *varied == Varied::Bandwidth {
+            let links = points.iter().map(|(x, setting)| (*x, setting.link_name()));
+            lines.names = links.collect();
+            lines.names.dedup();
+        }
+        let table = table(&lines, what);
         let mut op_times: Vec<_> = points.iter().map(|(_, s)| s.op_times.as_str()).collect();
         op_times.dedup();
         Some(Figure::new(
             &format!("overhead-against-{id}"),
-            &format!("Overhead against {what}: {}", varied.of(points[0].1)),
+            &format!("Overhead against {what}: {rest}"),
             format!(
-                "{rest}. Each mark is a plan made anew for that {what}; lower is better, and lines that \
+                "Each mark is a plan made anew for that {what}; lower is better, and lines that \
                  cross tell from where on another method is the better choice. A line ends where its \
-                 method finds no plan. Predicted; {}.",
+                 method finds no plan. No plan can lie below the bound. Predicted; {}.",
                 op_times.join("; ")
             ),
             vec![lines.picture()],
-        ))
+        )
+        .with_table(table))
     }
+}
+
+/// What the lines show, in numbers.
+fn table(lines: &Lines, what: &str) -> Table {
+    let mut xs: Vec<f64> = lines.series.iter().flat_map(|s| &s.points).map(|p| p.x).collect();
+    xs.sort_by(f64::total_cmp);
+    xs.dedup();
+    let row = |x: &f64| {
+        let names = lines.names.iter().filter(|(at, _)| at == x).map(|(_, name)| name.as_str());
+        let names: Vec<&str> = names.collect();
+        let head = match names.as_slice() {
+            [] => short(*x),
+            names => format!("{} ({})", names.join(", "), short(*x)),
+        };
+        let cells = lines.series.iter().map(|series| {
+            let y = series.points.iter().filter(|point| point.x == *x).find_map(|point| point.y);
+            y.map_or("no plan".into(), |y| format!("+{}", percent(y / 100.0)))
+        });
+        std::iter::once(head).chain(cells).collect()
+    };
+    let header = std::iter::once(lines.x_axis.clone());
+    let header = header.chain(lines.series.iter().map(|series| series.name.clone()));
+    let title = format!("Time over the iteration without a memory limit, by {what}");
+    Table::across(&title, header.collect(), xs.iter().map(row).collect())
 }
 
 fn line(name: &str, points: &[(f64, &Setting)]) -> Vec<Point> {

@@ -1,11 +1,12 @@
 //! Tables of a report.
 
-use schema::{Lane, Nanos};
+use schema::{Bytes, Lane, Nanos, Task};
 
 use super::hidden::Hidden;
+use super::runs::FEW_RUNS;
 use super::setting::Setting;
 use super::table::{Row, Table};
-use super::{FEW_SETTINGS, Report, Run, Search, Sought, checks, trainings};
+use super::{FEW_SETTINGS, Report, Run, Search, Sought, checks, methods_of, trainings};
 use crate::text::{or_dash, percent, tensors};
 use crate::{Difference, MethodResult, Status, differences, task_name};
 
@@ -17,13 +18,18 @@ pub(super) fn tables(report: &Report) -> Vec<Table> {
     if report.settings.len() > FEW_SETTINGS {
         tables.push(settings(&report.settings));
     } else {
+        tables.extend((report.settings.len() > 1).then(|| settings_beside(&report.settings)));
         tables.extend(report.settings.iter().map(methods));
     }
     for sought in Sought::ALL {
         let of_kind = report.searches.iter().filter(|search| search.sought == sought);
         tables.push(Table::of(sought.title(), 3, of_kind.map(search)));
     }
-    tables.push(runs(&report.runs));
+    tables.push(if report.runs.len() <= FEW_RUNS {
+        runs_beside(&report.runs)
+    } else {
+        runs(&report.runs)
+    });
     tables.push(checks::table(&report.checks));
     tables.push(trainings::table(&report.trainings));
     tables.extend(super::runs::pairs(&report.runs).into_iter().map(differing));
@@ -45,7 +51,7 @@ fn methods(setting: &Setting) -> Table {
         };
         Row::Sentence(method.method.clone(), reason)
     }));
-    let mut header = vec!["method", "time", "overhead"];
+    let mut header = vec!["method", "time", "slowdown"];
     header.extend(bound.then_some("over bound"));
     header.extend([
         "peak",
@@ -57,7 +63,87 @@ fn methods(setting: &Setting) -> Table {
         "recomputing",
         "waiting",
     ]);
+    let header = header.into_iter().map(String::from).collect();
     Table { title: format!("Methods: {}", setting.title()), header, rows, text_columns: 1 }
+}
+
+/// Each method's time in a few settings, a column each; of two, also the second over the first.
+fn settings_beside(settings: &[Setting]) -> Table {
+    let names = methods_of(settings.iter());
+    let mut header = vec!["time of an iteration".to_string()];
+    header.extend(settings.iter().map(Setting::title));
+    header.extend((settings.len() == 2).then(|| "second over first".into()));
+    let rows = names.into_iter().map(|name| {
+        let time = |setting: &Setting| {
+            setting.methods.iter().find(|method| method.method == name).and_then(|m| m.iteration)
+        };
+        let times: Vec<Option<Nanos>> = settings.iter().map(time).collect();
+        let mut row = vec![name];
+        row.extend(times.iter().map(|time| time.map_or("no plan".into(), |t| t.to_string())));
+        if let [first, second] = times[..] {
+            let ratio = first.zip(second).map(|(first, second)| second.ratio(first));
+            row.push(or_dash(ratio.map(|ratio| format!("{ratio:.3}x"))));
+        }
+        row
+    });
+    Table::across("Settings side by side", header, rows.collect())
+}
+
+/// A few runs, a column each; of two, also the second over the first.
+fn runs_beside(runs: &[Run]) -> Table {
+    let mut header = vec![String::new()];
+    header.extend(runs.iter().map(|run| run.title()));
+    header.extend((runs.len() == 2).then(|| "second over first".into()));
+    let copied = |run: &Run, lane: Lane| {
+        let of_lane = run.timeline.intervals.iter().filter(|i| i.lane == lane);
+        Bytes(of_lane.fold(0, |sum, interval| sum.saturating_add(interval.bytes.0)))
+    };
+    let recomputing = |run: &Run| {
+        let all = run.timeline.intervals.iter();
+        let again = all.filter(|i| matches!(i.task, Task::Recompute(_)));
+        Nanos(again.fold(0, |sum, i| sum.saturating_add(i.end.saturating_sub(i.start).0)))
+    };
+    let time = |name: &str, of: &dyn Fn(&Run) -> Nanos| {
+        let times: Vec<Nanos> = runs.iter().map(of).collect();
+        row(name, times.iter().map(|time| (time.0, time.to_string())).collect())
+    };
+    let bytes = |name: &str, of: &dyn Fn(&Run) -> Bytes| {
+        let all: Vec<Bytes> = runs.iter().map(of).collect();
+        row(name, all.iter().map(|bytes| (bytes.0, bytes.to_string())).collect())
+    };
+    let words = |name: &str, of: &dyn Fn(&Run) -> String| {
+        let cells = runs.iter().map(of).chain((runs.len() == 2).then(String::new));
+        std::iter::once(name.to_string()).chain(cells).collect()
+    };
+    let beside = |run: &Run, lane| {
+        let Hidden { copying, hidden } = Hidden::of(&run.timeline, lane);
+        if copying.0 == 0 { "-".into() } else { percent(hidden.ratio(copying)) }
+    };
+    let rows = vec![
+        words("basis", &|run| format!("{:?}", run.timeline.basis).to_lowercase()),
+        time("iteration", &|run| run.timeline.iteration),
+        time("recomputing", &recomputing),
+        time("compute waits", &|run| run.timeline.compute_idle()),
+        bytes("peak", &|run| run.timeline.peak),
+        bytes("budget", &|run| run.timeline.budget),
+        bytes("copied out", &|run| copied(run, Lane::D2h)),
+        words("of that beside compute", &|run| beside(run, Lane::D2h)),
+        bytes("copied in", &|run| copied(run, Lane::H2d)),
+        words("of that beside compute", &|run| beside(run, Lane::H2d)),
+    ];
+    let rows = if runs.is_empty() { Vec::new() } else { rows };
+    Table::across(if runs.len() > 1 { "Side by side" } else { "The plan" }, header, rows)
+}
+
+/// A row of figures; of two, also the second over the first.
+fn row(name: &str, cells: Vec<(u64, String)>) -> Vec<String> {
+    let ratio = match cells.as_slice() {
+        [(0, _), _] => Some("-".into()),
+        [(first, _), (second, _)] => Some(format!("{:.3}x", *second as f64 / *first as f64)),
+        _ => None,
+    };
+    let cells = cells.into_iter().map(|(_, text)| text);
+    std::iter::once(name.to_string()).chain(cells).chain(ratio).collect()
 }
 
 fn plan(method: &MethodResult, overhead: f64, bound: bool) -> Vec<String> {

@@ -78,16 +78,16 @@ fn figures_are_named_apart_and_what_is_missing_is_said() {
     report.runs.push(Run { timeline: examples::timeline(), plan: None, trace: None });
     let figures = report.figures();
     let ids: Vec<_> = figures.iter().map(|figure| figure.id.as_str()).collect();
-    assert_eq!(ids, ["overhead", "moved", "timeline-1", "timeline-2", "hidden"]);
+    assert_eq!(ids, ["overhead", "timeline-1", "timeline-2", "moved", "hidden"]);
     let html = report.html(&figures);
     for missing in ["What memory holds", "Overhead against batch", "Decisions over the network"] {
         assert!(html.contains(&format!("<li>{missing}")), "{missing}");
     }
-    for there in ["<li>Timeline:", "<li>Overhead by method:", "<li>Bytes moved:"] {
+    for there in ["<li>Timeline:", "<li>Time that each method adds:", "<li>Bytes copied by each"] {
         assert!(!html.contains(there), "{there}");
     }
     assert!(html.contains("tide is fastest, 7.0 % slower than without a memory limit"));
-    assert!(html.contains("vdnn-conv</td><td class=\"sentence\""), "why there is no plan");
+    assert!(html.contains("vdnn-conv</th><td class=\"sentence\""), "why there is no plan");
 }
 
 #[test]
@@ -127,6 +127,10 @@ fn a_study_over_links_has_one_line_for_each_method() {
     vdnn-conv: +70.0 %
     vdnn-conv: +50.0 %
     vdnn-conv: +30.0 %
+    bound: +5.0 %
+    bound: +5.0 %
+    bound: +5.0 %
+    bound: +5.0 %
     ");
     // The method that lacks the first point has marks for the other three, and one at its name.
     let lines = tree.descendants().filter(|node| node.has_tag_name("polyline"));
@@ -230,8 +234,54 @@ fn host_memory_is_told_apart_where_it_varies() {
 #[test]
 fn a_small_chart_of_bars() {
     let setting = Setting::of(&examples::comparison(), None);
-    let figure = methods::overhead(&setting).expect("there are plans");
+    let figure = methods::overhead(&[setting]).expect("there are plans");
     insta::assert_snapshot!("overhead", figure.pictures[0].svg());
+}
+
+#[test]
+fn no_two_figures_have_one_title_and_zeros_have_none() {
+    let mut settings = over_links();
+    settings.truncate(2);
+    for setting in &mut settings {
+        setting.methods.iter_mut().for_each(|m| (m.d2h, m.h2d) = (Some(Bytes(0)), Some(Bytes(0))));
+    }
+    let timeline = examples::timeline();
+    let run = Run { timeline, plan: None, trace: None };
+    let report = Report { settings, runs: vec![run.clone(), run], ..Report::default() };
+    let figures = report.figures();
+    let mut titles: Vec<_> = figures.iter().map(|figure| figure.title.as_str()).collect();
+    assert!(titles.iter().any(|title| title.ends_with("(2)")), "{titles:?}");
+    titles.sort_unstable();
+    titles.dedup();
+    assert_eq!(titles.len(), figures.len());
+    assert!(!figures.iter().any(|figure| figure.id == "moved"));
+    let html = report.html(&figures);
+    assert!(html.contains("<h2>Side by side</h2>") && html.contains("Settings side by side"));
+    assert!(html.contains("<td>1.000x</td>"), "the second run over the first");
+}
+
+/// The chart that a study is made for comes first, its links are named under its axis, and all that it
+/// shows is in a table, too.
+#[test]
+fn a_study_over_links_begins_with_its_chart() {
+    let mut settings = over_links();
+    for (setting, link) in settings.iter_mut().zip(["", "pcie4", "pcie5", "nvlink"]) {
+        setting.link = link.into();
+    }
+    let report = Report { settings, ..Report::default() };
+    let figures = report.figures();
+    assert_eq!(figures[0].id, "overhead-against-link");
+    let svg = figures[0].pictures[0].svg();
+    for name in ["own", "pcie4", "pcie5", "nvlink", "bound"] {
+        assert!(
+            parsed(&svg).descendants().any(|n| n.has_tag_name("text")
+                && n.text().is_some_and(|text| text.trim().ends_with(name))),
+            "{name}"
+        );
+    }
+    let html = report.html(&figures);
+    assert!(html.contains("nvlink (100)</th><td>+10.0 %</td>"), "{html}");
+    assert!(html.contains("<td>no plan</td>"));
 }
 
 #[test]
@@ -260,7 +310,7 @@ fn an_empty_report_is_a_page_that_says_so() {
 #[test]
 fn the_png_is_twice_the_size_and_has_text() {
     let setting = Setting::of(&examples::comparison(), None);
-    let figure = methods::overhead(&setting).expect("there are plans");
+    let figure = methods::overhead(&[setting]).expect("there are plans");
     let picture = &figure.pictures[0];
     let image = resvg::tiny_skia::Pixmap::decode_png(&png(picture).expect("a PNG")).expect("it is");
     assert_eq!(image.width(), 2 * plot::WIDTH);

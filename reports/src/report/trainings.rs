@@ -50,6 +50,7 @@ fn figure(
         x_axis: "epoch".into(),
         y_axis: y_axis.into(),
         may_be_log: false,
+        names: Vec::new(),
         series: series.collect(),
     };
     Figure::new(id, title, caption.into(), vec![lines.picture()])

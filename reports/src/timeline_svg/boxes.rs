@@ -17,13 +17,15 @@ pub(super) enum Kind {
     StallData,
     StallMemory,
     StallTurn,
+    StallEnd,
+    Idle,
 }
 
 impl Kind {
     pub const COUNT: usize = Self::TABLE.len();
 
     /// Each kind with its class in the style sheet and its name.
-    const TABLE: [(Self, &str, &str); 12] = [
+    const TABLE: [(Self, &str, &str); 14] = [
         (Self::Forward, "f", "forward"),
         (Self::Backward, "b", "backward"),
         (Self::Update, "u", "update"),
@@ -33,9 +35,11 @@ impl Kind {
         (Self::Decompress, "y", "decompress"),
         (Self::D2h, "o", "copy out"),
         (Self::H2d, "i", "copy in"),
-        (Self::StallData, "sd", "stall: data"),
-        (Self::StallMemory, "sm", "stall: memory"),
-        (Self::StallTurn, "st", "stall: turn"),
+        (Self::StallData, "sd", "waits for data"),
+        (Self::StallMemory, "sm", "waits for memory"),
+        (Self::StallTurn, "st", "waits for its turn"),
+        (Self::StallEnd, "se", "waits for the last copies"),
+        (Self::Idle, "si", "idle between ops"),
     ];
 
     pub fn all() -> impl Iterator<Item = Self> {
@@ -67,7 +71,7 @@ impl Kind {
     }
 
     pub fn is_stall(self) -> bool {
-        matches!(self, Self::StallData | Self::StallMemory | Self::StallTurn)
+        self as usize >= Self::StallData as usize
     }
 
     pub fn class(self) -> &'static str {

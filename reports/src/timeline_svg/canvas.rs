@@ -19,7 +19,7 @@ text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',Helvetica,Aria
 .n{font-size:11px;fill:#000;text-anchor:middle;pointer-events:none}\
 .w{font-size:11px;fill:#fff;text-anchor:middle;pointer-events:none}\
 .g{stroke:#d0d7de;stroke-width:1}.row{fill:#f3f4f6}\
-.sd{fill:url(#sd)}.sm{fill:url(#sm)}.st{fill:url(#st)}.ss{fill:#24292f}\
+.sd{fill:url(#sd)}.sm{fill:url(#sm)}.st{fill:url(#st)}.se{fill:url(#se)}.si{fill:url(#si)}.ss{fill:#24292f}\
 .q{stroke:#24292f;stroke-width:1.4;fill:none}\
 .c{fill:#cc79a7;fill-opacity:.45}.cl{stroke:#a8477c;stroke-width:1.3;fill:none}\
 .v{fill:#7b3f61;fill-opacity:.75}\
@@ -41,7 +41,11 @@ const HATCHES: &str = "\
 <pattern id=\"sm\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\">\
 <path class=\"q\" d=\"M0 2.5H5M2.5 0V5\"/></pattern>\
 <pattern id=\"st\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\">\
-<path class=\"q\" d=\"M0 2.5H2\"/></pattern>";
+<path class=\"q\" d=\"M0 2.5H2\"/></pattern>\
+<pattern id=\"se\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\">\
+<path class=\"q\" d=\"M-1-1L6 6M-1 4L1 6M4-1L6 1\"/></pattern>\
+<pattern id=\"si\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">\
+<path class=\"q\" d=\"M3 0V6\"/></pattern>";
 
 /// The horizontal scale of both plots.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 //! The upper plot: a row of boxes per lane.
 
-use schema::{Interval, Lane, OpId, Phase, Task, Timeline};
+use schema::{Interval, Lane, Nanos, OpId, Phase, Task, Timeline};
 
 use super::boxes::{Bar, Kind, merged};
 use super::canvas::{Canvas, X, text_width};
@@ -23,15 +23,13 @@ pub(super) fn draw(
         canvas.text(x.left - 10.0, y + HEIGHT / 2.0 + 4.5, "t e", lane.name());
         canvas.ground(x.left, y, x.right - x.left, HEIGHT);
         let intervals = timeline.intervals.iter().filter(|interval| interval.lane == lane);
-        let bars = intervals.flat_map(|interval| {
-            // Copy lanes idle most of the time, and that costs nothing: only compute's stalls
-            // matter.
-            let stall = stall(interval).filter(|_| lane == Lane::Compute);
-            let kind = Kind::of_task(interval.task, phase_of);
-            let run = Bar::new(interval, kind, interval.start, interval.end);
-            stall.into_iter().chain([run])
-        });
-        for bar in merged(bars, x.pixel()) {
+        let runs = |interval: &'_ Interval| Kind::of_task(interval.task, phase_of);
+        // Copy lanes idle most of the time, and that costs nothing: only compute's waits matter.
+        let bars: Vec<Bar<'_>> = match lane {
+            Lane::Compute => with_waits(timeline, runs),
+            _ => intervals.map(|i| Bar::new(i, runs(i), i.start, i.end)).collect(),
+        };
+        for bar in merged(bars.into_iter(), x.pixel()) {
             match bar.count {
                 1 => draw_one(canvas, &bar, x, y),
                 _ => draw_several(canvas, &bar, x, y),
@@ -42,11 +40,26 @@ pub(super) fn draw(
     y - GAP
 }
 
-/// The idle time before an interval.
-fn stall(interval: &Interval) -> Option<Bar<'_>> {
-    let stall = interval.stall?;
-    let start = interval.start.saturating_sub(stall.idle);
-    Some(Bar::new(interval, Kind::of_stall(stall.cause), start, interval.start))
+/// Compute's intervals, and its waits before, between and after them.
+pub(super) fn with_waits<'a>(
+    timeline: &'a Timeline,
+    kind: impl Fn(&Interval) -> Kind,
+) -> Vec<Bar<'a>> {
+    let mut of_compute: Vec<&Interval> =
+        timeline.intervals.iter().filter(|interval| interval.lane == Lane::Compute).collect();
+    of_compute.sort_by_key(|interval| (interval.start, interval.end));
+    let (mut bars, mut free) = (Vec::new(), Nanos::ZERO);
+    for interval in &of_compute {
+        if interval.start > free {
+            let cause = interval.stall.map_or(Kind::Idle, |stall| Kind::of_stall(stall.cause));
+            bars.push(Bar::new(interval, cause, free, interval.start));
+        }
+        bars.push(Bar::new(interval, kind(interval), interval.start, interval.end));
+        free = free.max(interval.end);
+    }
+    let last = of_compute.last().filter(|_| timeline.iteration > free);
+    bars.extend(last.map(|last| Bar::new(last, Kind::StallEnd, free, timeline.iteration)));
+    bars
 }
 
 fn draw_one(canvas: &mut Canvas, bar: &Bar<'_>, x: X, y: f64) {
@@ -80,6 +93,7 @@ fn title(bar: &Bar<'_>, kind: Kind) -> String {
     let (name, label) = (kind.name(), &bar.first.label);
     let when = format!("{} at {}", bar.length(), bar.start);
     match bar.first.task {
+        _ if kind == Kind::StallEnd => format!("{name}: {when}"),
         _ if kind.is_stall() => format!("{name}, before {label}: {when}"),
         Task::D2h(_) | Task::H2d(_) | Task::Compress(_) | Task::Decompress(_) => {
             format!("{label}, {name} of {}: {when}", bar.first.bytes)

@@ -1,9 +1,10 @@
 //! What the colours and hatches mean: only those that the picture shows.
 
-use schema::{Lane, Nanos, OpId, Phase, Timeline};
+use schema::{Nanos, OpId, Phase, Timeline};
 
 use super::boxes::Kind;
 use super::canvas::{Canvas, X, text_width};
+use super::lanes::with_waits;
 
 const LINE: f64 = 21.0;
 const SWATCH: f64 = 18.0;
@@ -39,14 +40,14 @@ fn entries(
     let mut short_stalls = false;
     for interval in &timeline.intervals {
         shown[Kind::of_task(interval.task, phase_of) as usize] = true;
-        if let Some(stall) = interval.stall.filter(|_| interval.lane == Lane::Compute) {
-            shown[Kind::of_stall(stall.cause) as usize] = true;
-            short_stalls |= stall.idle < pixel;
-        }
+    }
+    for wait in with_waits(timeline, |_| Kind::Op).iter().filter(|bar| bar.kind().is_stall()) {
+        shown[wait.kind() as usize] = true;
+        short_stalls |= wait.length() < pixel;
     }
     let kinds = Kind::all().filter(|kind| shown[*kind as usize]);
     let mut entries: Vec<_> = kinds.map(|kind| (kind.class(), kind.name())).collect();
-    entries.extend(short_stalls.then_some(("ss", "short stalls")));
+    entries.extend(short_stalls.then_some(("ss", "short waits")));
     if !timeline.memory.is_empty() {
         entries.extend([("c", "resident"), ("v", "in flight")]);
     }
