@@ -3,4 +3,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# `TIDEGATE_PAGE=guide` before it has the pages alone that are called so.
 TIDEGATE_UPDATE=1 cargo test --test command documentation

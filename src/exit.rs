@@ -85,8 +85,11 @@ pub fn usage(message: impl std::fmt::Display) -> WithExit {
 
 /// The end of a command that was interrupted and has shown what there was by then.
 pub fn end_of_interrupted() -> WithExit {
-    ended(
-        Exit::Interrupted,
-        "interrupted: shown is what there was by then, the last plan as good as its search had come",
-    )
+    let shown = "shown is what there was by then, the last plan as good as its search had come";
+    ended(Exit::Interrupted, format!("interrupted: {shown}"))
+}
+
+/// An end that is none unless the command was interrupted.
+pub fn unless(interrupted: bool, said: &str) -> Result {
+    if interrupted { Err(ended(Exit::Interrupted, said)) } else { Ok(()) }
 }

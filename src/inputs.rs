@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use experiments::asked::Asked;
 use experiments::plan_trace::{check_plan, own_trace, trace_of};
-use experiments::sources::{self, read_machine};
+use experiments::sources::{self, read_machine, shared};
 use experiments::{Conditions, Inputs};
 use planner::{Allowed, Limits};
 use profiler::import::InPlaceOps;
@@ -41,6 +41,10 @@ pub struct ProblemArgs {
     /// or `titan-v+no-codec-lane` (also codec-lane, shared-codec-lane), or a file (.toml or .json)
     #[arg(long, short, value_name = "MACHINE")]
     pub machine: String,
+
+    /// So many GPUs copy over one host link at once, and each has its share: as `titan-v+share-4`
+    #[arg(long, value_name = "GPUS")]
+    pub share_link: Option<u32>,
 
     /// Host memory that the plan may use [default: the machine's]
     #[arg(long, value_name = "BYTES")]
@@ -147,9 +151,14 @@ impl SearchArgs {
 }
 
 impl ProblemArgs {
+    /// The machine's name, with its share of the link.
+    pub fn machine(&self) -> String {
+        shared(&self.machine, self.share_link)
+    }
+
     /// Reads everything that the arguments name; without a budget, it is what the machine has.
     pub fn read(&self, budget: Option<Budget>) -> Result<Inputs> {
-        let machine = read_machine(&self.machine)?;
+        let machine = read_machine(&self.machine())?;
         let conditions = self.conditions()?;
         let asked = self.asked()?;
         let trace = asked.read(&machine)?;
@@ -161,7 +170,7 @@ impl ProblemArgs {
 
     /// What a plan may do.
     pub fn conditions(&self) -> Result<Conditions> {
-        let codecs = self.codecs.read(&read_machine(&self.machine)?)?;
+        let codecs = self.codecs.read(&read_machine(&self.machine())?)?;
         let allowed = self.search.allowed();
         if codecs.is_some() && !allowed.compress {
             return Err(usage("--allow leaves compress out: leave --codecs away"));
@@ -174,7 +183,7 @@ impl ProblemArgs {
         let recipe = is_network(&self.trace).then(|| self.network.recipe(&self.trace));
         Ok(Asked {
             name: &self.trace,
-            machine: &self.machine,
+            machine: self.machine(),
             recipe: recipe.transpose()?,
             efficiencies: self.network.efficiencies.as_deref(),
             in_place: self.in_place.into(),
@@ -188,13 +197,12 @@ impl ProblemArgs {
     pub fn settings(&self, inputs: &Inputs) -> Result<Vec<(String, String)>> {
         let mut settings = self.asked()?.settings(&inputs.trace, &inputs.machine);
         settings.push(("evaluations", self.search.evaluations.to_string()));
-        let named = |choice: &Allow| {
-            choice.to_possible_value().filter(|_| self.search.allow.contains(choice))
-        };
-        let allowed: Option<Vec<_>> = Allow::value_variants().iter().map(named).collect();
-        if allowed.is_none() {
-            let allowed = Allow::value_variants().iter().filter_map(named);
-            let names: Vec<_> = allowed.map(|choice| choice.get_name().to_string()).collect();
+        let all = Allow::value_variants();
+        let allowed = all.iter().filter(|choice| self.search.allow.contains(choice));
+        let names =
+            allowed.filter_map(|choice| Some(choice.to_possible_value()?.get_name().into()));
+        let names: Vec<String> = names.collect();
+        if names.len() < all.len() {
             settings.push(("allow", names.join(",")));
         }
         settings.extend(self.codecs.settings());

@@ -16,7 +16,7 @@ pub struct Asked<'a> {
     /// Its name, or that of its network or file.
     pub name: &'a str,
     /// The machine as it was named.
-    pub machine: &'a str,
+    pub machine: String,
     /// How it is built, where it is a network.
     pub recipe: Option<Recipe>,
     /// The file of efficiencies that a network's times are modelled with, where it is not ours.
@@ -97,7 +97,7 @@ impl Asked<'_> {
         let on_machine = modelled || self.speed.is_some() || self.recorded_on.is_some();
         [
             ("in-place", alias.then(|| "alias".into())),
-            ("machine", on_machine.then(|| self.machine.into())),
+            ("machine", on_machine.then(|| self.machine.clone())),
             ("trace", is_bundled(self.name).then(|| self.name.into())),
             ("efficiencies", self.efficiencies.map(|file| file.display().to_string())),
             ("speed", self.speed.map(|speed| speed.to_string())),

@@ -132,7 +132,7 @@ pub fn families() -> Vec<Entry> {
 /// If one cannot be read.
 pub fn studies() -> Result<Vec<Entry>> {
     let of = |name| {
-        let study = crate::study::read(name)?;
+        let study = crate::study::read(name, None)?;
         let points = study.points().count();
         let figures = vec![Figure::new(format!("{points} points"), "points", points)];
         Ok(entry(name, figures, study.description))

@@ -83,6 +83,11 @@ pub fn read_machine(name: &str) -> Result<Machine> {
     }
 }
 
+/// The name of a machine or link that so many GPUs share.
+pub fn shared(name: &str, gpus: Option<u32>) -> String {
+    gpus.map_or_else(|| name.into(), |gpus| format!("{name}+share-{gpus}"))
+}
+
 /// Whether a name is that of a bundled network, or of a file that describes one.
 pub fn is_network(name: &str) -> bool {
     networks::networks().any(|network| network.name == name) || is_file(name)

@@ -144,7 +144,8 @@ fn codec_models(asked: &Asked, how: &Measuring, monitor: &dyn Monitor) -> Result
         let (device, source) = ("none".into(), "none".into());
         return Ok(CodecModels { device, source, models: Vec::new() });
     }
-    let sampling = Sampling { codecs: &codecs, sizes: &TENSORS, shares: 7, runs: 2, seed: 0 };
+    let sampling =
+        Sampling { codecs: &codecs, sizes: &TENSORS, shares: 7, runs: 2, seed: 0, done: &[] };
     Ok(sample_and_fit(&sampling, &how.target, monitor)?.1)
 }
 

@@ -67,12 +67,14 @@ pub struct Sampling<'a> {
     pub runs: u32,
     /// From which the tensors are made: others give other places of zeros.
     pub seed: u32,
+    /// Samples that are there already: one of enough runs is not taken again, others go on.
+    pub done: &'a [CodecSample],
 }
 
 impl<'a> Sampling<'a> {
     /// Those that are taken beside other measurements: eleven shares, and few runs.
     pub fn quick(codecs: &'a [CodecId], sizes: &'a [Bytes]) -> Self {
-        Self { codecs, sizes, shares: 11, runs: 5, seed: 0 }
+        Self { codecs, sizes, shares: 11, runs: 5, seed: 0, done: &[] }
     }
 
     /// Takes the samples.
@@ -111,6 +113,7 @@ impl<'a> Sampling<'a> {
         let needed = 6 * (largest.0 + largest.0 / 16);
         room_for(format!("sampling codecs on {largest}"), needed, "choose smaller --sizes")?;
         let (turns, runs) = if timer.takes_turns() { (self.runs, 1) } else { (1, self.runs) };
+        let (device, threads) = (timer.device(), timer.threads());
         let mut timed: Vec<Vec<Timed>> = (0..self.shares).map(|_| Vec::new()).collect();
         let mut all = true;
         'turns: for turn in 0..turns {
@@ -136,11 +139,14 @@ impl<'a> Sampling<'a> {
                     }
                     let bytes = if is_fixed(codec.as_ref()) { &dense } else { &sparse };
                     if turn == 0 {
-                        timed.push(Timed::new(*size, bytes)?);
-                    } else if turn >= LEAST_RUNS && timed[index].is_settled() {
-                        continue;
+                        let mut new = Timed::new(*size, bytes)?;
+                        new.resume(self.done, codec.as_ref(), &device, threads);
+                        timed.push(new);
                     }
                     let timed = &mut timed[index];
+                    if timed.is_settled() || timed.runs >= (turn + 1) * runs {
+                        continue;
+                    }
                     let bytes = &bytes[..timed.layout.bytes()];
                     let input = TensorView::new(&timed.layout, bytes)?;
                     let times = timer.time(codec.as_ref(), input, runs)?;
@@ -148,9 +154,8 @@ impl<'a> Sampling<'a> {
                 }
             }
         }
-        let (device, threads) = (timer.device(), timer.threads());
         let codecs = codecs.iter().cycle();
-        let samples = timed.iter().flatten().zip(codecs);
+        let samples = timed.iter().flatten().zip(codecs).filter(|(timed, _)| timed.runs > 0);
         let samples = samples.map(|(timed, codec)| timed.sample(codec.as_ref(), &device, threads));
         Ok((samples.collect(), all))
     }
@@ -195,6 +200,31 @@ impl Timed {
             compress: Fastest::default(),
             decompress: Fastest::default(),
         })
+    }
+
+    /// Takes over what a sample of the same codec, tensor and device says. Which of its times came twice it
+    /// does not say: it is settled if it has runs enough for that.
+    fn resume(&mut self, done: &[CodecSample], codec: &dyn Codec, device: &str, threads: u32) {
+        let own = self.sample(codec, device, threads);
+        let same = |done: &&CodecSample| {
+            CodecSample {
+                runs: 0,
+                compressed: own.compressed,
+                compress: own.compress,
+                decompress: own.decompress,
+                ..(*done).clone()
+            } == own
+        };
+        let Some(done) = done.iter().find(same) else { return };
+        (self.runs, self.compressed) = (done.runs, done.compressed.0 as usize);
+        for (fastest, time) in
+            [(&mut self.compress, done.compress), (&mut self.decompress, done.decompress)]
+        {
+            fastest.add(time.0);
+            if done.runs >= LEAST_RUNS {
+                fastest.add(time.0);
+            }
+        }
     }
 
     fn add(&mut self, times: &CodecTimes, runs: u32) {

@@ -14,7 +14,10 @@ pub fn frontier_table(frontier: &Frontier) -> String {
     let mut text = [
         ("trace", format!("{} ({})", trace.name, trace.digest.short())),
         ("machine", format!("{} ({})", machine.name, machine.digest.short())),
-        ("in core", format!("{}, peak {} ({fixed} of it fixed)", in_core.iteration, in_core.peak)),
+        (
+            "in core",
+            format!("{}, peak {} ({fixed} of it all the time)", in_core.iteration, in_core.peak),
+        ),
         ("times", format!("predicted; {}", op_times(Some(&frontier.provenance)))),
     ]
     .map(|(name, text)| format!("{name:<9}{text}\n"))

@@ -200,6 +200,26 @@ impl MachineFile {
         self.sources.get(figure).map(String::as_str)
     }
 
+    /// The machine whose link so many GPUs copy over at once, each way: each has its share of the bandwidth.
+    /// A copy still begins as fast. `machine` is what one without a description is called.
+    pub(crate) fn sharing_link(mut self, gpus: u64, machine: &str) -> Self {
+        let link = &mut self.link;
+        for bandwidth in [&mut link.d2h, &mut link.h2d].into_iter().flatten() {
+            for point in bandwidth.pinned.iter_mut().chain(&mut bandwidth.pageable) {
+                point.bytes_per_sec.0 = (point.bytes_per_sec.0 / gpus).max(1);
+            }
+        }
+        link.name = link.name.take().map(|name| format!("{name}, shared by {gpus} GPUs"));
+        for figure in ["link.d2h", "link.h2d"] {
+            if let Some(source) = self.sources.get_mut(figure) {
+                source.push_str(&format!("; divided by the {gpus} GPUs that share it"));
+            }
+        }
+        let title = self.description.as_deref().unwrap_or(machine);
+        self.description = Some(format!("{title}; its link shared by {gpus} GPUs"));
+        self
+    }
+
     /// The link's name, where the file states it.
     pub(crate) fn link_name(&self) -> Option<&str> {
         self.link.name.as_deref()

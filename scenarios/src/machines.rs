@@ -69,7 +69,8 @@ pub fn links() -> impl Iterator<Item = (&'static str, Link)> {
 }
 
 /// The machine of a name: `titan-v`, or `titan-v+pcie5` for the same machine with another link, or
-/// `titan-v+no-codec-lane` where it differs otherwise; any number of these after each other.
+/// `titan-v+no-codec-lane` where it differs otherwise, or `titan-v+share-4` where four GPUs copy over its link
+/// at once; any number of these after each other.
 pub fn machine(name: &str) -> Result<Machine, ScenarioError> {
     BUNDLED.machine(name)
 }
@@ -169,6 +170,10 @@ impl Library<'_> {
         other: &str,
         machine: &str,
     ) -> Result<MachineFile, ScenarioError> {
+        let gpus = other.strip_prefix("share-").and_then(|gpus| gpus.parse().ok());
+        if let Some(gpus) = gpus.filter(|gpus| (1..=1024).contains(gpus)) {
+            return Ok(base.sharing_link(gpus, machine));
+        }
         let (file, what) = if let Some(link) = self.link(other)? {
             let what = link.link_name().unwrap_or(other).to_string();
             (link, what)

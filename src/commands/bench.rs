@@ -60,10 +60,8 @@ pub fn run(args: &Args) -> Result {
 
 /// The traces of these names; without one those that are bundled.
 fn traces(names: &[String], read: impl Fn(&str) -> Result<Trace>) -> Result<Vec<(String, Trace)>> {
-    let names = match names {
-        [] => scenarios::traces().map(str::to_string).collect(),
-        names => names.to_vec(),
-    };
+    let bundled = || scenarios::traces().map(str::to_string).collect();
+    let names = if names.is_empty() { bundled() } else { names.to_vec() };
     names.into_iter().map(|name| read(&name).map(|trace| (name, trace))).collect()
 }
 

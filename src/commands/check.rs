@@ -14,7 +14,7 @@ use runtime::network::Network;
 use scenarios::Budget;
 
 use crate::device_args::DeviceArgs;
-use crate::exit::{Exit, Result, ended};
+use crate::exit::{Result, unless};
 use crate::output::{Format, print, print_json};
 use crate::progress::Bar;
 use crate::signals::interrupted;
@@ -120,8 +120,6 @@ pub fn run(args: &Args) -> Result {
     if args.format == Format::Json {
         print_json(&result)?;
     }
-    if interrupted() {
-        return Err(ended(Exit::Interrupted, "interrupted; what is finished is shown"));
-    }
+    unless(interrupted(), "interrupted; what is finished is shown")?;
     Ok(failed?)
 }

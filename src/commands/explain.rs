@@ -42,16 +42,16 @@ pub fn run(args: &Args) -> Result {
         return Err(usage("--trace is for a plan: leave it away"));
     }
     let explained = |subject: &Subject, inputs: &Inputs, name: &str| {
-        explain(subject, inputs, [name, &problem.machine], &bar)
+        explain(subject, inputs, [name, &problem.machine()], &bar)
     };
     let explanation = match named {
         Named::Snapshot(figures) => {
             problem.network.none_for(name)?;
-            explain_snapshot(&figures, &read_machine(&problem.machine)?, *budget, Path::new(name))
+            explain_snapshot(&figures, &read_machine(&problem.machine())?, *budget, Path::new(name))
         }
         Named::Plan(plan) => {
             problem.network.none_for(name)?;
-            let machine = read_machine(&problem.machine)?;
+            let machine = read_machine(&problem.machine())?;
             let trace = computed_trace(&plan, Path::new(name), of_plan.as_deref())?;
             let about = format!("planned for {}", plan.machine.name);
             let inputs = Inputs::new((trace, about), machine, *budget, problem.conditions()?);

@@ -87,20 +87,16 @@ pub fn run(args: &Args) -> Result {
     let runs = Runs { warmup, iterations, seed, graph, fingerprint: !args.no_in_core };
     let subject = (&network, &trace, &machine);
     let execution = target.run(subject, &plan, runs, &args.inject, &Bar::new(&plan.method))?;
-    let in_core = match args.no_in_core {
-        true => None,
-        false => Some(target.run_in_core(subject, runs, &Bar::new("in-core"))?),
-    };
+    let in_core = || target.run_in_core(subject, runs, &Bar::new("in-core"));
+    let in_core = (!args.no_in_core).then(in_core).transpose()?;
     let compared = Compared::of(&plan, &execution, in_core.as_ref());
     write_or_show(output, execution.middle(), || {
         let predicted = predict(&plan, Some(&trace));
         args.format.show(&compared, || compared.text(&plan, &predicted, &execution, graph))
     })?;
-    match compared.same_bits {
-        Some(false) if args.inject.is_empty() => {
-            let what = "what outlives the iterations has other bits than in core";
-            Err(ended(Exit::NotProven, what))
-        }
-        _ => Ok(()),
+    if compared.same_bits == Some(false) && args.inject.is_empty() {
+        let what = "what outlives the iterations has other bits than in core";
+        return Err(ended(Exit::NotProven, what));
     }
+    Ok(())
 }

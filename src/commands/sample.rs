@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use codecs::CodecId;
-use experiments::tables::write_parquet;
+use experiments::Error;
+use experiments::tables::{read_parquet, write_parquet};
 use profiler::codec_samples::{Sampling, usual_codecs};
 use profiler::codec_timers::codec_timer;
 use schema::{Bytes, PendingFile};
 
 use crate::device_args::{DeviceKind, OnDevice};
-use crate::exit::{Exit, OrExit, Result, ended, usage};
+use crate::exit::{Exit, OrExit, Result, unless, usage};
 use crate::output::print;
 use crate::progress::Bar;
 
@@ -28,7 +29,7 @@ enum What {
 
 #[derive(clap::Args)]
 struct CodecsArgs {
-    /// Where to write the samples (.parquet)
+    /// Where to write the samples (.parquet); those that it holds are not taken again
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 
@@ -45,17 +46,17 @@ struct CodecsArgs {
         long,
         value_delimiter = ',',
         value_name = "SIZES",
-        default_value = "2MB,4MB,6MB,8MB,12MB,16MB,24MB,32MB"
+        default_value = "2MB,4MB,8MB,16MB,32MB"
     )]
     sizes: Vec<Bytes>,
 
     /// Shares of zeros from 20% to 90%, so many
-    #[arg(long, value_name = "COUNT", default_value_t = 15, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = clap::value_parser!(u32).range(2..=1000))]
     shares: u32,
 
     /// Runs of which the fastest counts, at most: what else the machine does only adds to times. Fewer where
     /// the fastest time came twice
-    #[arg(long, value_name = "COUNT", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
 
     /// Threads that a codec works with on the host
@@ -73,24 +74,19 @@ pub fn run(args: &Args) -> Result {
         return Err(usage("samples are written as Parquet: name the --output so"));
     }
     let CodecsArgs { output, on, sizes, shares, runs, threads, seed, .. } = args;
+    let done = if output.exists() { read_parquet(output).map_err(Error::StudyTable)? } else { Vec::new() };
     let file = PendingFile::create(output)?;
-    let codecs = match args.codecs.as_slice() {
-        [] => usual_codecs(on.kind == DeviceKind::Host),
-        codecs => codecs.to_vec(),
-    };
+    let usual = || usual_codecs(on.kind == DeviceKind::Host);
+    let codecs = if args.codecs.is_empty() { usual() } else { args.codecs.clone() };
     let mut timer = codec_timer(&on.target()?, &codecs, *threads)?;
     let bar = Bar::new("sample");
-    let sampling = Sampling { codecs: &codecs, sizes, shares: *shares, runs: *runs, seed: *seed };
+    let (shares, runs, seed) = (*shares, *runs, *seed);
+    let sampling = Sampling { codecs: &codecs, sizes, shares, runs, seed, done: &done };
     let (samples, all) = sampling.take_while(timer.as_mut(), &bar)?;
     drop(bar);
-    if samples.is_empty() {
-        return Err(ended(Exit::Interrupted, "interrupted before there was a sample"));
-    }
+    unless(samples.is_empty(), "interrupted before there was a sample")?;
     write_parquet(&samples, file).or_exit(Exit::Failed)?;
     let device = timer.device();
     print(format!("{} samples of {} codecs on {device}\n", samples.len(), codecs.len()))?;
-    match all {
-        true => Ok(()),
-        false => Err(ended(Exit::Interrupted, "interrupted; what was sampled by then is written")),
-    }
+    unless(!all, "interrupted; what was sampled by then is written")
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use experiments::study::{self, Options, Partition};
 
-use crate::exit::{Exit, Result, ended};
+use crate::exit::{Result, unless};
 use crate::output::{Format, print};
 use crate::progress::Bar;
 
@@ -19,6 +19,10 @@ pub struct Args {
     /// processes may share one
     #[arg(long, short, value_name = "FOLDER", required_unless_present = "list")]
     output: Option<PathBuf>,
+
+    /// So many GPUs copy over each machine's host link at once, and each has its share of it
+    #[arg(long, value_name = "GPUS")]
+    share_link: Option<u32>,
 
     /// List the points instead
     #[arg(long, conflicts_with_all = ["output", "status", "point", "partition", "also", "jobs"])]
@@ -53,7 +57,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result {
-    let study = study::read(&args.study)?;
+    let study = study::read(&args.study, args.share_link)?;
     if args.list {
         let points = study::list(&study);
         return args.format.show(&points, || study::list_text(&points));
@@ -75,8 +79,5 @@ pub fn run(args: &Args) -> Result {
     }
     let outcome = study::run(&study, &options, &bar)?;
     args.format.show(&outcome, || outcome.text.clone())?;
-    match outcome.interrupted {
-        true => Err(ended(Exit::Interrupted, "interrupted; what is done is kept")),
-        false => Ok(()),
-    }
+    unless(outcome.interrupted, "interrupted; what is done is kept")
 }

@@ -202,3 +202,32 @@ fn samples_become_models_with_which_plans_are_made() {
     let text = sandbox.fails("sample codecs -o samples.csv");
     assert!(text.contains("Parquet"), "{text}");
 }
+
+/// Samples that a file holds are not taken again: another run with the same file adds what lacks.
+#[test]
+fn samples_go_on_where_they_ended() {
+    let sandbox = Sandbox::new();
+    let sample = |codecs: &str, runs: u32| {
+        let small = format!("--sizes 8KB,16KB --shares 2 --runs {runs}");
+        sandbox.ok(&format!("sample codecs -o samples.parquet --codecs {codecs} {small}"));
+        experiments::tables::read_parquet::<profiler::codec_samples::CodecSample>(
+            &sandbox.path("samples.parquet"),
+        )
+        .expect("samples")
+    };
+    let first = sample("zvc", 5);
+    assert_eq!((first.len(), first[0].runs), (4, 5));
+    let both = sample("zvc,rle", 5);
+    let kept: Vec<_> = both.iter().filter(|sample| sample.codec == "zvc").cloned().collect();
+    assert_eq!((both.len(), kept), (8, first));
+    // Of fewer runs than settle a time, one goes on.
+    std::fs::remove_file(sandbox.path("samples.parquet")).expect("it is there");
+    let few = sample("zvc", 2);
+    let more = sample("zvc", 4);
+    assert!(
+        few.iter().all(|sample| sample.runs == 2) && more.iter().all(|sample| sample.runs == 4)
+    );
+    assert!(few.iter().zip(&more).all(|(few, more)| more.compress <= few.compress));
+    sandbox.write("samples.parquet", "no table");
+    sandbox.refuses("sample codecs -o samples.parquet", 2, "samples.parquet");
+}

@@ -24,7 +24,7 @@ fn what_the_time_is_made_of_is_shown_on_request() {
         let header = text.lines().find(|line| line.starts_with("method")).map(str::to_string);
         header.expect("a table").split("  ").filter(|name| !name.is_empty()).count()
     };
-    assert_eq!((shown(""), shown("--wide")), (7, 11));
+    assert_eq!((shown(""), shown("--wide")), (9, 14));
 }
 
 #[test]

@@ -96,3 +96,55 @@ fn a_question_has_one_bound_and_a_tie_has_no_loser() {
         assert!(compared["bound_ns"].as_u64().expect("a bound").abs_diff(of_row) <= 1, "{text}");
     }
 }
+
+/// Of GPUs that share a host link each has a share of it: a copy takes so many times as long, but for what it
+/// takes to begin.
+#[test]
+fn a_shared_link_is_as_slow_as_its_share() {
+    let sandbox = Sandbox::new();
+    let copies = |machine: &str, to: &str| -> Vec<u64> {
+        let problem = format!("tests/recordings/small.dtr.jsonl -m {machine} -b 90%");
+        sandbox.ok(&format!("plan {problem} --method swap-all -o {to}"));
+        let plan: serde_json::Value = serde_json::from_str(&sandbox.text(to)).expect("JSON");
+        let actions = plan["content"]["actions"].as_array().expect("a list").iter();
+        let copies = actions.filter(|a| !a["task"]["d2h"].is_null() || !a["task"]["h2d"].is_null());
+        copies.map(|action| action["duration_ns"].as_u64().expect("a time")).collect()
+    };
+    let alone = copies("titan-v", "alone.json");
+    let four = copies("titan-v --share-link 4", "four.json");
+    let latency = scenarios::machine("titan-v").expect("it is bundled").link.latency.0;
+    assert!(!alone.is_empty() && alone.len() == four.len());
+    for (alone, four) in alone.iter().zip(&four) {
+        let (bytes, of_four) = (alone - latency, four - latency);
+        assert!(of_four.abs_diff(4 * bytes) <= 4 + of_four / 1_000_000, "{alone} {four}");
+    }
+    assert_eq!(copies("titan-v --share-link 1", "one.json"), alone);
+    assert_eq!(copies("titan-v+share-4", "named.json"), four);
+    sandbox.ok("verify four.json --trace tests/recordings/small.dtr.jsonl");
+    sandbox.refuses(&format!("plan {SMALL}+share-0"), 2, "no link or variation `share-0`");
+
+    sandbox.write(
+        "links.toml",
+        "description = 'd'\n[[group]]\nnetworks = ['alexnet']\nbatches = [64]\nmachines = ['titan-v']\n\
+         links = ['own', 'pcie4', '8GB/s']\nmethods = ['swap-all']\n",
+    );
+    let points = sandbox.json("study links.toml --share-link 4 --list --format json");
+    let links: Vec<_> = points.as_array().expect("a list").iter().map(|p| &p["link"]).collect();
+    assert_eq!(links, ["own", "pcie4+share-4", "2.0 GB/s"]);
+    let text = sandbox.ok("study links.toml --share-link 4 -o out");
+    assert!(text.contains("pcie4+share-4") && text.contains("titan-v+share-4"), "{text}");
+}
+
+/// What one op needs at once is what its operands and workspace take, not the whole iteration's peak.
+#[test]
+fn no_op_of_a_small_network_needs_the_whole_peak() {
+    let sandbox = Sandbox::new();
+    let problem = "resnet18 --batch 64 -m titan-v -b 40% --evaluations 10 --format json";
+    let refused = sandbox.run(&format!("plan {problem}"));
+    assert_eq!(refused.code, 3, "{}", refused.stderr);
+    let json: serde_json::Value = serde_json::from_str(&refused.stdout).expect("JSON");
+    let [least, peak] = [&json["least_budget_bytes"], &json["in_core"]["peak_bytes"]]
+        .map(|bytes| bytes.as_u64().expect("an amount"));
+    assert!(least < peak / 2, "{least} of {peak}");
+    assert!(refused.stdout.contains("stem.norm_ip_grad"), "{}", refused.stdout);
+}

@@ -37,10 +37,14 @@ fn what_has_no_room_begins_and_ends_on_the_host() {
     let homes = plan.host_buffers.iter().filter(|host| host.at_start);
     let (count, ends) = (homes.count(), plan.host_buffers.iter().filter(|host| host.at_end));
     assert!(count > 0 && ends.count() == count);
+    assert_eq!(row["moved"]["tensors"], count);
     sandbox.ok("simulate plan.json -o timeline.json");
 
     let shown = sandbox.ok(&format!("compare {NETWORK} --budget {budget} --methods dtr,tide"));
-    let line = shown.lines().find(|line| line.contains("out/in GB: state")).expect("a line");
+    let line = shown
+        .lines()
+        .find(|line| line.contains("copies in each iteration: optimizer state"))
+        .expect("a line");
     assert!(line.starts_with("tide") && line.contains("of host memory"), "{line}");
 }
 

@@ -104,6 +104,24 @@ fn predicted_and_measured_of_one_plan_are_one_figure() {
     assert!(timeline.caption.contains("Predicted;") && timeline.caption.contains("Measured on"));
 }
 
+/// Whatever time the device does not compute is told of, also where no action says why.
+#[test]
+fn no_wait_is_called_none() {
+    let mut timeline = examples::timeline();
+    assert!(runs::stalls(&timeline).contains("for data"), "{}", runs::stalls(&timeline));
+    timeline.intervals.iter_mut().for_each(|interval| interval.stall = None);
+    let without_cause = runs::stalls(&timeline);
+    assert!(without_cause.contains("between ops"), "{without_cause}");
+    let run = Run { timeline: timeline.clone(), plan: None, trace: None };
+    let svg = runs::timelines(&[run])[0].pictures[0].svg();
+    assert!(svg.contains("class=\"si\"") && svg.contains("idle between ops"), "hatched");
+    timeline.intervals.retain(|interval| interval.action.0 == 0);
+    timeline.iteration = timeline.intervals[0].end + Nanos(100);
+    assert!(runs::stalls(&timeline).contains("under 0.1 % for the last copies"));
+    timeline.iteration = timeline.intervals[0].end;
+    assert_eq!(runs::stalls(&timeline), "Compute never waits.");
+}
+
 #[test]
 fn a_study_over_links_has_one_line_for_each_method() {
     let report = Report { settings: over_links(), ..Report::default() };
