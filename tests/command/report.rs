@@ -235,6 +235,9 @@ fn pages_are_shown_light_and_dark_wide_and_narrow() {
     sandbox.ok("study links.toml -o links");
     sandbox.ok("report links -o links-page --pdf");
     sandbox.ok("report plan.json -o plan-page");
+    let html = sandbox.text("links-page/index.html");
+    let first = html.split("<figure id=\"").nth(1).expect("there are figures");
+    assert!(first.starts_with("overhead-against-link") && first.contains("nvlink-c2c"), "{first}");
     let pdf = std::fs::read(sandbox.path("links-page/index.pdf")).expect("a PDF");
     assert!(pdf.starts_with(b"%PDF") && pdf.len() > 10_000, "{} bytes", pdf.len());
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
@@ -271,12 +274,12 @@ const LINKS: &str = r#"
 description = "Does a faster link help?"
 
 [[group]]
-name = "alexnet"
-networks = ["alexnet"]
-batches = [512]
-machines = ["pooch-x86"]
+name = "resnet18"
+networks = ["resnet18"]
+batches = [64]
+machines = ["titan-v"]
 links = ["pcie3", "pcie4", "pcie5", "nvlink2", "pcie6", "nvlink-c2c"]
-budgets = ["60%"]
-evaluations = 200
+budgets = ["70%"]
+evaluations = 50
 methods = ["swap-opt", "sqrt-n", "pooch"]
 "#;
