@@ -94,7 +94,7 @@ pub fn tightened(problem: &Problem, monitor: &dyn Monitor) -> Bound {
 pub(crate) fn tightened_while(problem: &Problem, proceed: &dyn Fn(u64, u64) -> bool) -> Bound {
     match resident(problem) {
         Bound::Time(time) => {
-            let more = problem.trace.total_time() + Nanos(problem.more_places(proceed));
+            let more = problem.trace.total_time() + Nanos(problem.more_places(proceed).extra);
             Bound::Time(time.max(more))
         }
         infeasible => or_moving(problem, infeasible),

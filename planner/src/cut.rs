@@ -61,6 +61,7 @@ use schema::{Bytes, OpId, TensorId};
 use crate::Problem;
 use crate::kept_load::{certain_load, used_bytes};
 use crate::relaxation::points::Points;
+use crate::runs::Rerun;
 pub(crate) use carried::{Carried, carried};
 pub(crate) use lazy::lazy;
 use place::{Place, Taken};
@@ -142,15 +143,23 @@ pub(crate) fn cuts(problem: &Problem) -> (Cuts, usize) {
     (search.look_around().unwrap_or(Cuts::Extra(search.extra)), search.best_at)
 }
 
-/// The bound of several places together where nothing is copied or compressed, in nanoseconds
-/// beyond the time of all ops. Told not to proceed, it says what it has.
-pub(crate) fn more_places(problem: &Problem, proceed: &dyn Fn(u64, u64) -> bool) -> u64 {
+/// What several places together say, where nothing is copied or compressed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Several {
+    /// The iteration takes at least this much, in nanoseconds, beyond the time of its ops.
+    pub extra: u64,
+    /// What they hold, carried out as late as can be. Nothing says that it fits.
+    pub sequences: Vec<Vec<Rerun>>,
+}
+
+/// What several places say. Told not to proceed, it says what it has.
+pub(crate) fn more_places(problem: &Problem, proceed: &dyn Fn(u64, u64) -> bool) -> Several {
     let mut search = Search::new(problem);
     let may = problem.allowed;
     if may.swap || may.compress || search.look_around().is_some() || search.extra == 0 {
-        return search.extra;
+        return Several { extra: search.extra, ..Several::default() };
     }
-    several::extra(problem, search.best_at, search.extra, proceed)
+    several::several(problem, search.best_at, search.extra, proceed)
 }
 
 /// What has been found so far.

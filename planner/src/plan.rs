@@ -7,7 +7,7 @@
 //! method decide again, for a smaller target.
 
 use schema::{Nanos, Plan};
-use simulator::ProvenPlan;
+use simulator::{Infeasible, ProvenPlan};
 
 use crate::bound::{Bound, resident, tightened_while};
 use crate::fit::{lower_where_it_fits, share};
@@ -72,8 +72,15 @@ fn fastest_or_moving(
     monitor: &dyn Monitor,
 ) -> Result<Plan> {
     let may_move = method.moves_state() && problem.allowed.swap;
-    if may_move && matches!(resident(problem), Bound::Infeasible { .. }) {
-        return moving::plan(method, problem, monitor);
+    if method.moves_state()
+        && let Bound::Infeasible { needed, op } = resident(problem)
+    {
+        // What no plan can do is not searched for.
+        let cause = Infeasible::Memory { needed, op };
+        return match may_move {
+            true => moving::plan(method, problem, monitor),
+            false => Err(PlanError::from_infeasible(cause, problem.budget)),
+        };
     }
     match fastest(method, problem, monitor) {
         Err(error) if may_move && error.short_by().is_some() => {

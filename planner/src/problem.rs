@@ -1,5 +1,6 @@
 //! What a plan is asked for.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,7 +12,7 @@ use schema::{
 use simulator::{CodecLane, Evaluator, GapId, Model, Policy, Treatment};
 
 use crate::codecs::{CodecOptions, CodecTable, is_transient};
-use crate::cut::{Cuts, cuts, more_places};
+use crate::cut::{Cuts, Several, cuts, more_places};
 use crate::feature_maps::feature_maps;
 use crate::relaxation::{Relaxation, relax};
 
@@ -41,7 +42,7 @@ pub struct Problem<'a> {
     relaxation: OnceLock<Relaxation>,
     trace_digest: Arc<OnceLock<Digest>>,
     cuts: OnceLock<(Bytes, Allowed, (Cuts, usize))>,
-    more_places: OnceLock<(Bytes, Allowed, Limits, u64)>,
+    more_places: OnceLock<(Bytes, Allowed, Limits, Several)>,
     evaluations_made: Arc<AtomicU64>,
 }
 
@@ -192,11 +193,14 @@ impl<'a> Problem<'a> {
     }
 
     /// What several places of the iteration say of the problem, found when first asked for.
-    pub(crate) fn more_places(&self, proceed: &dyn Fn(u64, u64) -> bool) -> u64 {
+    pub(crate) fn more_places(&self, proceed: &dyn Fn(u64, u64) -> bool) -> Cow<'_, Several> {
         let of = (self.budget, self.allowed, self.limits);
         let find = || (of.0, of.1, of.2, more_places(self, proceed));
-        let (budget, allowed, limits, found) = *self.more_places.get_or_init(find);
-        if of == (budget, allowed, limits) { found } else { more_places(self, proceed) }
+        let (budget, allowed, limits, found) = self.more_places.get_or_init(find);
+        match of == (*budget, *allowed, *limits) {
+            true => Cow::Borrowed(found),
+            false => Cow::Owned(more_places(self, proceed)),
+        }
     }
 
     /// How long it takes to run each op, and run it again, and to copy for each gap, out and in:

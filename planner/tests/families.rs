@@ -5,7 +5,9 @@ mod common;
 use common::for_each_case;
 use planner::families::{all, family};
 use planner::methods::{Method, Tide};
-use planner::{Allowed, CodecOptions, NoMonitor, PlanError, Problem, plan, tightened};
+use planner::{
+    Allowed, CodecOptions, NoMonitor, PlanError, Problem, least_budget, plan, tightened,
+};
 use schema::{Bytes, Document};
 use simulator::in_core;
 
@@ -29,6 +31,19 @@ fn what_is_no_family_or_option_is_refused() {
         assert!(family(name).is_err(), "{name}");
     }
     insta::assert_snapshot!(family("chain:ops=7").err().unwrap(), @"`ops=7` is no option of a family: write `seed=NUMBER` or `ops=NUMBER` (20 to 1000000)");
+}
+
+#[test]
+fn what_no_plan_can_do_is_refused_with_what_it_takes() {
+    let machine = scenarios::machine("titan-v").unwrap();
+    for of in all() {
+        let trace = family(&format!("{}:seed=3,ops=300", of.name)).unwrap();
+        let allowed = Allowed { swap: false, recompute: true, compress: false };
+        let problem = |budget| Problem::new(&trace, &machine, budget).with_allowed(allowed);
+        let least = least_budget(&problem(Bytes(0))).0;
+        let error = plan(&Tide, &problem(least - Bytes(1)), &NoMonitor).unwrap_err();
+        assert_eq!(error.short_by(), Some(Bytes(1)), "{}: {error}", of.name);
+    }
 }
 
 /// Any family, of few ops, on any machine: every method's plan is proven, as no other is returned, none

@@ -41,10 +41,12 @@ use std::collections::HashMap;
 
 use schema::{OpId, TensorId};
 
+use super::Several;
 use super::climb::{Climb, climb};
 use super::lazy::{loads, reruns};
 use crate::Problem;
 use crate::kept_load::{certain_load, used_bytes};
+use crate::runs::Rerun;
 
 /// For how long prices need not get better at a place that is tried: the first time, and once more.
 const PATIENCE: [usize; 2] = [6, 25];
@@ -59,6 +61,9 @@ const MOST_PLACES: usize = 16;
 /// are the ops around it: this part of all, in each direction.
 const WORTH: f64 = 200.0;
 const AROUND: usize = 128;
+
+/// What is held in the schedules that are made of shares: what has more than this.
+const HELD_FROM: [f64; 3] = [0.5, 0.2, 0.8];
 
 /// A share that the programme decides about. Places are named by their ops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -363,13 +368,19 @@ impl<'a> Programme<'a> {
         u64::try_from((bound.max(0) as u128).div_ceil(one as u128)).unwrap_or(u64::MAX)
     }
 
-    /// What is on the device, by op, if what is held is held and all else happens as late as can be.
-    fn load(&self, found: &Climb) -> Vec<u64> {
+    /// The schedule in which what has at least such a share is held, and all else happens as late as
+    /// can be.
+    fn schedule(&self, found: &Climb, share: f64) -> Vec<Rerun> {
         let held = |at: usize, tensor: TensorId| {
             let id = self.held[at * self.facts.maker.len() + tensor.index()];
-            id != NONE && found.shares[id as usize] > 0.5
+            id != NONE && found.shares[id as usize] > share
         };
-        loads(self.facts.problem, &reruns(self.facts.problem, &self.places, &held))
+        reruns(self.facts.problem, &self.places, &held)
+    }
+
+    /// What is on the device then, by op.
+    fn load(&self, found: &Climb) -> Vec<u64> {
+        loads(self.facts.problem, &self.schedule(found, 0.5))
     }
 
     /// What was found for all of these places but one, as prices of these: they give the same bound, or
@@ -435,14 +446,13 @@ impl<'a> Programme<'a> {
     }
 }
 
-/// What several places show, from a first one on, if that is more than what is known: what no plan
-/// can beat, in nanoseconds beyond the time of its ops.
-pub(super) fn extra(
+/// What several places show, from a first one on, if that is more than what is known.
+pub(super) fn several(
     problem: &Problem,
     first: usize,
     known: u64,
     proceed: &dyn Fn(u64, u64) -> bool,
-) -> u64 {
+) -> Several {
     let budget = problem.budget.0;
     let most = certain_load(problem).into_iter().max().unwrap_or(0);
     let facts = Facts::new(problem, known as f64 / most.saturating_sub(budget).max(1) as f64);
@@ -489,5 +499,6 @@ pub(super) fn extra(
         }
         extra = extra.max(raised);
     }
-    extra.max(known)
+    let sequences = HELD_FROM.map(|share| programme.schedule(&best, share)).to_vec();
+    Several { extra: extra.max(known), sequences }
 }

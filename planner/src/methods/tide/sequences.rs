@@ -1,11 +1,13 @@
 //! The search over sequences of runs.
 
+use std::borrow::Cow;
+
 use rayon::prelude::*;
 use simulator::Step;
 
 use super::options::policy;
 use super::packed::Packed;
-use crate::cut::{Carried, carried, lazy};
+use crate::cut::{Carried, Several, carried, lazy};
 use crate::fit::{share, shrunk};
 use crate::kept_load::certain_load;
 use crate::methods::Dtr;
@@ -16,9 +18,10 @@ use crate::{Allowed, Decided, PlanError, Progress};
 const SEEDS: [u64; 2] = [1, 2];
 
 /// Shares of the memory, in thousandths, for which is searched until something can be packed, and
-/// the part of the effort that this takes.
-const ROOMS: [(u64, u64); 8] =
-    [(1000, 1), (998, 4), (994, 4), (985, 4), (970, 4), (940, 4), (900, 4), (850, 4)];
+/// the part of the effort that this takes, in quarters. The first time it is not yet known what
+/// several places hold, where they say anything.
+const ROOMS: [(u64, u64); 9] =
+    [(1000, 1), (1000, 3), (998, 1), (994, 1), (985, 1), (970, 1), (940, 1), (900, 1), (850, 1)];
 
 /// The same for cuts that are carried out as they stand.
 const CUT_ROOMS: [u64; 3] = [1000, 980, 950];
@@ -79,6 +82,13 @@ impl Packed<'_> {
         }
     }
 
+    /// What several places say, and hold.
+    fn several_places(&self) -> Cow<'_, Several> {
+        let proceed =
+            |done, of| self.monitor.proceed(Progress { phase: "several places", done, of });
+        self.problem.more_places(&proceed)
+    }
+
     /// The op with most on the device.
     pub fn fullest(&self) -> usize {
         let load = certain_load(self.problem);
@@ -86,7 +96,8 @@ impl Packed<'_> {
     }
 
     /// Searches for the sequence that costs least, from what the cut at a place holds, from what DTR
-    /// runs again and from nothing.
+    /// runs again and from nothing; and where nothing is copied, once more from what several places
+    /// together hold, which is found meanwhile.
     pub fn search_sequences(&mut self, allowed: Allowed, place: usize, share_of_effort: u64) {
         let mut problem = self.problem.restricted_to(allowed);
         let policy = policy(&problem);
@@ -109,9 +120,21 @@ impl Packed<'_> {
         let total = problem.trace.total_time().0;
         let is_long = problem.trace.ops.len() > LONG;
         let mut enough = self.target;
-        for (room, part) in ROOMS {
+        for (round, (room, mut part)) in ROOMS.into_iter().enumerate() {
             if share(self.target, room) > enough {
                 continue;
+            }
+            match round {
+                0 if waits || allowed != self.problem.allowed => continue,
+                1 if waits || allowed != self.problem.allowed => part = 4,
+                1 => {
+                    let several = self.several_places();
+                    if self.is_within(total + several.extra) {
+                        return;
+                    }
+                    given.splice(0..0, several.sequences.iter().cloned());
+                }
+                _ => {}
             }
             let target = share(self.target, room);
             let proceed = |done: u64, of: u64| {
@@ -128,7 +151,7 @@ impl Packed<'_> {
                     budget: target.0 as i64,
                     given: &given,
                     seed: seed + room,
-                    effort: effort / part,
+                    effort: effort * part / 4,
                     copies: cuts.copies.unwrap_or(COPIES),
                     proceed: &proceed,
                 };
@@ -164,7 +187,7 @@ impl Packed<'_> {
             let fastest = found.first().map_or(u64::MAX, |found| total + found.cost);
             let good_enough = fastest.saturating_add(fastest / GOOD_ENOUGH);
             let better = self.time() < before;
-            if self.is_within(good_enough)
+            if (self.is_within(good_enough) && round > 0)
                 || (packs && !better && room < 1000)
                 || !self.monitor.proceed(Progress { phase: "addresses", done: 1, of: 1 })
             {
