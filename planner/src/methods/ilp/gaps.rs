@@ -13,7 +13,7 @@ use crate::recomputable::remade_until;
 
 /// Gaps that are left open at most, the largest. What becomes of more is settled by giving up what is
 /// cheapest per byte.
-const OPEN: usize = if cfg!(feature = "highs") { 150 } else { 40 };
+const OPEN: usize = if cfg!(feature = "highs") { 150 } else { 16 };
 
 /// A gap that covers at least one point.
 #[derive(Debug, Clone)]
