@@ -34,14 +34,24 @@ struct Variant {
     name: &'static str,
     machine: &'static str,
     swap: bool,
-    compress: bool,
+    codecs: Codecs,
 }
 
-const VARIANTS: [Variant; 4] = [
-    Variant { name: "recompute", machine: "titan-v", swap: false, compress: false },
-    Variant { name: "joint", machine: "titan-v", swap: true, compress: false },
-    Variant { name: "zvc", machine: "titan-v", swap: true, compress: true },
-    Variant { name: "pcie5", machine: "titan-v+pcie5", swap: true, compress: false },
+#[derive(Clone, Copy, PartialEq)]
+enum Codecs {
+    None,
+    Zvc,
+    /// All that there are, lossy ones among them.
+    All,
+}
+
+const VARIANTS: [Variant; 6] = [
+    Variant { name: "recompute", machine: "titan-v", swap: false, codecs: Codecs::None },
+    Variant { name: "joint", machine: "titan-v", swap: true, codecs: Codecs::None },
+    Variant { name: "zvc", machine: "titan-v", swap: true, codecs: Codecs::Zvc },
+    Variant { name: "pcie5", machine: "titan-v+pcie5", swap: true, codecs: Codecs::None },
+    Variant { name: "codecs", machine: "rtx-3090", swap: true, codecs: Codecs::All },
+    Variant { name: "in-place", machine: "titan-v", swap: false, codecs: Codecs::Zvc },
 ];
 
 /// What is asked for.
@@ -175,12 +185,14 @@ fn problem<'a>(
     budget: Bytes,
 ) -> Problem<'a> {
     let mut problem = Problem::new(trace, machine, budget);
-    if variant.compress {
+    let compress = variant.codecs != Codecs::None;
+    if compress {
         let mut models: CodecModels = scenarios::codec_models(machine);
-        models.models.retain(|model| model.codec == "zvc");
-        problem = problem.with_codecs(&models, CodecOptions { sparsity: Some(0.5), lossy: false });
+        let lossy = variant.codecs == Codecs::All;
+        models.models.retain(|model| lossy || model.codec == "zvc");
+        problem = problem.with_codecs(&models, CodecOptions { sparsity: Some(0.5), lossy });
     }
-    problem.allowed = Allowed { swap: variant.swap, recompute: true, compress: variant.compress };
+    problem.allowed = Allowed { swap: variant.swap, recompute: true, compress };
     problem
 }
 

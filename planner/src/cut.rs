@@ -60,7 +60,7 @@ use schema::{Bytes, OpId, TensorId};
 
 use crate::Problem;
 use crate::kept_load::{certain_load, used_bytes};
-use crate::relaxation::points::Points;
+use crate::points::Points;
 use crate::runs::Rerun;
 pub(crate) use carried::{Carried, carried};
 pub(crate) use lazy::lazy;

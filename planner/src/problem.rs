@@ -14,7 +14,6 @@ use simulator::{CodecLane, Evaluator, GapId, Model, Policy, Treatment};
 use crate::codecs::{CodecOptions, CodecTable, is_transient};
 use crate::cut::{Cuts, Several, cuts, more_places};
 use crate::feature_maps::feature_maps;
-use crate::relaxation::{Relaxation, relax};
 
 /// A trace, a machine and a budget, and what a method may do.
 #[derive(Debug, Clone)]
@@ -39,7 +38,6 @@ pub struct Problem<'a> {
     pub model: Model,
     /// The gaps that published methods decide about.
     pub feature_maps: Vec<GapId>,
-    relaxation: OnceLock<Relaxation>,
     trace_digest: Arc<OnceLock<Digest>>,
     cuts: OnceLock<(Bytes, Allowed, (Cuts, usize))>,
     more_places: OnceLock<(Bytes, Allowed, Limits, Several)>,
@@ -99,7 +97,6 @@ impl<'a> Problem<'a> {
             settings: BTreeMap::new(),
             model,
             feature_maps,
-            relaxation: OnceLock::new(),
             trace_digest: Arc::default(),
             cuts: OnceLock::new(),
             more_places: OnceLock::new(),
@@ -158,7 +155,7 @@ impl<'a> Problem<'a> {
 
     /// The problem of a method that may do less.
     pub fn restricted_to(&self, allowed: Allowed) -> Self {
-        Self { allowed, relaxation: OnceLock::new(), ..self.clone() }
+        Self { allowed, ..self.clone() }
     }
 
     /// An evaluator for this problem under a policy, with `target` bytes of device memory.
@@ -171,12 +168,6 @@ impl<'a> Problem<'a> {
     /// How many evaluations its evaluators, and those of its clones, have made so far.
     pub fn evaluations_made(&self) -> u64 {
         self.evaluations_made.load(Ordering::Relaxed)
-    }
-
-    /// The problem's [relaxation](relax), solved when it is first asked for. The problem must not
-    /// change from then on.
-    pub fn relaxation(&self) -> &Relaxation {
-        self.relaxation.get_or_init(|| relax(self))
     }
 
     /// Digest of the trace, worked out when it is first asked for: of a long trace that takes as

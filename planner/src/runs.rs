@@ -13,7 +13,8 @@
 //! rerun that reads nothing and makes the tensor. It says how the tensor left after its last reader
 //! before. A copy in stands where it starts, if there is time for it on its lane before its tensor
 //! is read (`lanes.rs`), and another item holds the tensor until it has been copied out, so that a
-//! sequence has room for its copies. When they really happen is the evaluator's to find.
+//! sequence has room for its copies; so it is with codecs on a lane of their own. When they really
+//! happen is the evaluator's to find.
 
 mod lanes;
 mod load;
@@ -22,10 +23,13 @@ mod repair;
 mod search;
 mod steps;
 
+use std::collections::HashMap;
+
 use lanes::Lanes;
 use load::Load;
 
 pub(crate) use parts::{Item, Parts, Way};
+pub(crate) use repair::Prices;
 pub(crate) use search::{Found, KEPT, Search, search};
 pub(crate) use steps::{Reruns, reruns_of, steps_of};
 
@@ -71,8 +75,10 @@ pub(crate) struct Runs<'a> {
     /// What reruns and items take of compute.
     cost: u64,
     lanes: Lanes,
-    /// The same of their codecs.
-    coded: u64,
+    /// What of the lanes' time was not in time when an item was put in, and the sum of those that are
+    /// there.
+    late: HashMap<Rerun, u64>,
+    stalls: u64,
     /// What was put in (true) or taken out since the journal was begun.
     journal: Vec<(bool, Rerun)>,
 }
@@ -111,7 +117,8 @@ impl<'a> Runs<'a> {
             reruns: Vec::new(),
             cost: 0,
             lanes: Lanes::default(),
-            coded: 0,
+            late: HashMap::new(),
+            stalls: 0,
             journal: Vec::new(),
         };
         for op in 0..ops {
@@ -140,6 +147,11 @@ impl<'a> Runs<'a> {
 
     pub fn cost(&self) -> u64 {
         self.cost
+    }
+
+    /// What reruns and items are likely to take, with what compute waits for.
+    pub fn guess(&self) -> f64 {
+        (self.cost + self.stalls) as f64
     }
 
     pub fn peak(&self) -> i64 {
@@ -290,13 +302,22 @@ impl<'a> Runs<'a> {
         let change = |sum: &mut u64, by: u64| *sum = if is_there { *sum + by } else { *sum - by };
         change(&mut self.cost, self.parts.time[op as usize]);
         let Some(item) = self.parts.item(op) else { return };
-        change(&mut self.coded, item.codec);
+        if let Some(late) = self.late.get(&(key, op)) {
+            change(&mut self.stalls, *late);
+        }
         let at = self.parts.clock[stage(key)];
-        let ([out, back], lanes) = (item.copies, &mut self.lanes);
-        match item.way {
-            Way::Out => lanes.out.change(at.saturating_sub(out), at, is_there),
-            Way::Copy | Way::CodecAndCopy(_) => lanes.back.change(at, at + back, is_there),
-            Way::Codec(_) => {}
+        let ([out, back], [code, decode], lanes) = (item.copies, item.codec, &mut self.lanes);
+        let is_copied = !matches!(item.way, Way::Codec(_));
+        let is_coded = code > 0 || decode > 0;
+        if item.holds {
+            // What is compressed leaves for the host from then on.
+            let first = if item.way == Way::Copy { at.saturating_sub(out) } else { at };
+            is_copied.then(|| lanes.out.change(first, first + out, is_there));
+            is_coded.then(|| lanes.codec.change(at.saturating_sub(code), at, is_there));
+        } else {
+            let first = if item.way == Way::Copy { at } else { at.saturating_sub(back) };
+            is_copied.then(|| lanes.back.change(first, first + back, is_there));
+            is_coded.then(|| lanes.codec.change(at, at + decode, is_there));
         }
     }
 
@@ -361,10 +382,10 @@ impl<'a> Runs<'a> {
                     (index > 0).then_some(made[index])
                 })
                 .collect();
-            // What is not copied in need not be copied out.
-            let held = self.parts.item(op).filter(|item| item.way == Way::Copy).and_then(|item| {
+            // What does not come back need not leave.
+            let held = self.parts.item(op).filter(|item| !item.holds).and_then(|item| {
                 let last = self.stay(item.tensor, key - 1).to;
-                self.op_at(last).filter(|op| self.parts.is_out(*op)).map(|op| (last, op))
+                self.op_at(last).filter(|op| self.parts.is_hold(*op)).map(|op| (last, op))
             });
             stack.extend(held);
             self.erase((key, op));
@@ -397,5 +418,9 @@ impl<'a> Runs<'a> {
     /// Forgets how it came here.
     pub fn settle(&mut self) {
         self.journal.clear();
+        if self.late.len() > 4 * self.reruns.len() {
+            let reruns = &self.reruns;
+            self.late.retain(|rerun, _| reruns.binary_search(rerun).is_ok());
+        }
     }
 }

@@ -72,8 +72,7 @@ fn a_first_plan_is_there_before_the_search_and_better_ones_follow() {
     assert!(!plan.settings.contains_key(INTERRUPTED));
     let heard = listener.heard();
     let first = heard.iter().position(|heard| matches!(heard, Heard::Found(_)));
-    // Where it does not compress, it searches over sequences of runs and solves no relaxation.
-    let searches = |heard: &Heard| matches!(heard, Heard::Phase("relaxed" | "sequences"));
+    let searches = |heard: &Heard| matches!(heard, Heard::Phase("sequences"));
     let searched = heard.iter().position(searches);
     assert!(first.is_some() && first < searched, "{heard:?}");
     let times: Vec<Nanos> = (heard.iter())

@@ -87,8 +87,8 @@ fn too_little_memory_is_an_error() {
     assert!(plan(&Ilp::ALL, &problem, &NoMonitor).is_err());
 }
 
-/// Longer traces, on which memory is looked at at some ops alone and most gaps are settled by the
-/// relaxation: the same decisions each time, and no plan slower than that of `tide`.
+/// Longer traces, on which memory is looked at at some ops alone and most gaps are settled
+/// beforehand: the same decisions each time, and no plan slower than that of `tide`.
 #[test]
 fn long_traces_are_settled_in_part() {
     let (mut decided, mut planned) = (0, 0);

@@ -7,12 +7,12 @@ use schema::TensorId;
 use super::ways::{CODE, DECODE, IN, LOST, MEMORY, OUT, SPENT};
 use super::{Place, Search, extra_at};
 use crate::Problem;
-use crate::runs::{Parts, Rerun, Reruns, Way};
+use crate::runs::{Parts, Prices, Rerun, Reruns, Way};
 
 /// So many of the best choices that fit are carried out, and of those that do not.
 const CHOICES: usize = 3;
 
-/// A copy's price against compute's is no less and no more than this.
+/// A lane's price against compute's is no less and no more than this.
 const PRICES: (f64, f64) = (0.02, 20.0);
 
 /// What a cut says of schedules.
@@ -21,9 +21,8 @@ pub(crate) struct Carried {
     /// A few of the best choices, those first that fit at the place. Nothing says that they fit
     /// elsewhere.
     pub sequences: Vec<Vec<Rerun>>,
-    /// What a nanosecond of copies out and in is worth against one of compute, at the prices that
-    /// show most.
-    pub copies: Option<[f64; 2]>,
+    /// What a nanosecond of each lane is worth against one of compute, at the prices that show most.
+    pub lanes: Option<Prices>,
 }
 
 /// What a choice does with a tensor.
@@ -46,7 +45,8 @@ pub(crate) fn carried(problem: &Problem, parts: &Parts, place: usize) -> Carried
         if taken.least > most {
             let price = |row: usize| prices[row] as f64 / prices[SPENT].max(1) as f64;
             most = taken.least;
-            carried.copies = Some([OUT, IN].map(|row| price(row).clamp(PRICES.0, PRICES.1)));
+            let lanes = [OUT, IN, CODE, DECODE];
+            carried.lanes = Some(lanes.map(|row| price(row).clamp(PRICES.0, PRICES.1)));
         }
         let mut had = vec![Had::Not; problem.model.tensors()];
         at.had(prices, |tensor, way| {

@@ -27,8 +27,7 @@ use programme::SOLVER;
 /// - The link carries between two points no more than there is time, one direction beside the
 ///   other. A tensor is absent once it has left as a whole and until it begins to come back, each
 ///   by a point of its own; nothing leaves before it is made or returns before it has left. Where
-///   that would be too many variables, treatments stay whole, and copies are flows as in the
-///   [relaxation](crate::relax).
+///   that would be too many variables, treatments stay whole, and copies are flows.
 /// - An op is run again between two points. What it reads must be there, back by then, or is run
 ///   again, too, and so on for tensors that are dead by then.
 ///
@@ -40,8 +39,8 @@ use programme::SOLVER;
 /// (a warm start that any solver takes), and which stands where none does. How far a plan is from
 /// optimal is what its bound says.
 ///
-/// Of more gaps than a solver can do, those are settled beforehand about which the relaxation is
-/// surest (relax and fix). The search is limited by a count of nodes, not by a clock, so that the
+/// Of more gaps than a solver can do, all but the largest are settled beforehand, by giving up what
+/// is cheapest per byte. The search is limited by a count of nodes, not by a clock, so that the
 /// same problem gives the same plan. The solver is `microlp`, or HiGHS with the feature `highs`.
 ///
 /// The programmes of the literature are this one with less allowed:

@@ -1,13 +1,14 @@
-//! When copies have time, in the time of compute.
+//! When copies and codecs have time, in the time of compute.
 
-/// The lanes of copies out and in.
+/// The lanes of copies out and in, and of codecs.
 #[derive(Default)]
 pub(super) struct Lanes {
     pub out: Lane,
     pub back: Lane,
+    pub codec: Lane,
 }
 
-/// Times that copies take of a lane, from a start to an end, in their order.
+/// Times that are taken of a lane, from a start to an end, in their order.
 #[derive(Default)]
 pub(super) struct Lane {
     taken: Vec<(u64, u64)>,

@@ -15,21 +15,21 @@ pub(crate) enum Way {
     Codec(u8),
     /// A codec, whose compressed form was copied out and in.
     CodecAndCopy(u8),
-    /// None: it stands where its tensor has been copied out, and holds it until then.
-    Out,
 }
 
-/// One tensor's way back, which stands in a sequence like a rerun that reads nothing.
+/// One tensor's way back, which stands in a sequence like a rerun that reads nothing; or what holds
+/// the tensor until it has left by that way, which stands there like a run that reads it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Item {
     pub tensor: u32,
     pub way: Way,
+    pub holds: bool,
     /// What is on the device of the tensor while it is away.
     pub small: i64,
-    /// Time of the copies out and in; of an item that holds, of the copy out alone.
+    /// Time of the copies out and in.
     pub copies: [u64; 2],
-    /// Time on the lane of codecs, where they have one.
-    pub codec: u64,
+    /// Time of both runs of the codec, where codecs have a lane.
+    pub codec: [u64; 2],
 }
 
 /// What a run has to do with, of what comes and goes.
@@ -74,6 +74,7 @@ pub(crate) struct Parts {
     pub clock: Vec<u64>,
     /// What has been copied out stays on the host.
     pub copies_stay: bool,
+    pub has_codecs: bool,
     ops: usize,
 }
 
@@ -120,6 +121,7 @@ impl Parts {
             all_items: Vec::new(),
             clock,
             copies_stay: policy.copies_stay,
+            has_codecs: problem.allowed.compress && !problem.codecs.costs.is_empty(),
             bytes,
             maker,
             remaker,
@@ -136,12 +138,10 @@ impl Parts {
                 }
             }
             let end = parts.near.len() as u32;
-            if end > begin && problem.allowed.swap {
+            for way in begin..end {
+                let item = *parts.item(way).expect("one of the items just added");
                 parts.add(0, first.unwrap_or(0), usize::MAX);
-                let out = parts.all_items[parts.all_items.len() - (end - begin) as usize].copies;
-                let item =
-                    Item { tensor: tensor as u32, way: Way::Out, small: 0, copies: out, codec: 0 };
-                parts.all_items.push(item);
+                parts.all_items.push(Item { holds: true, small: 0, ..item });
             }
             parts.items.push(begin..end);
         }
@@ -160,8 +160,9 @@ impl Parts {
         parts.first.push(Operands { reads: at_end, ..Operands::default() });
         parts.again.push(Operands::default());
         for item in &parts.all_items {
-            let (holds, tensor) = (item.way == Way::Out, vec![item.tensor]);
-            let (reads, writes) = if holds { (tensor, Vec::new()) } else { (Vec::new(), tensor) };
+            let tensor = vec![item.tensor];
+            let (reads, writes) =
+                if item.holds { (tensor, Vec::new()) } else { (Vec::new(), tensor) };
             parts.again.push(Operands { reads, writes, ..Operands::default() });
         }
         let is_made = |t: u32| held[t as usize] && model.producer(TensorId(t)).is_some();
@@ -229,13 +230,13 @@ impl Parts {
         items.find(|item| self.item(*item).is_some_and(|item| item.way == way))
     }
 
-    /// Where a tensor can be copied out: the item that holds it until it has been.
-    pub fn out_of(&self, tensor: u32) -> u32 {
-        self.items[tensor as usize].end
+    /// What holds a tensor until it has left for an item to bring it back.
+    pub fn hold_of(&self, item: u32, tensor: u32) -> u32 {
+        item + self.items[tensor as usize].len() as u32
     }
 
-    pub fn is_out(&self, op: u32) -> bool {
-        self.item(op).is_some_and(|item| item.way == Way::Out)
+    pub fn is_hold(&self, op: u32) -> bool {
+        self.item(op).is_some_and(|item| item.holds)
     }
 
     /// Whether some op makes a tensor, or it may leave and be brought back.
@@ -259,9 +260,10 @@ fn items(problem: &Problem, tensor: u32) -> Vec<(Item, u64)> {
             .map(|direction| link.copy_time(direction, bytes).0)
     };
     let mut all = Vec::new();
+    let item = |way, small, copies, codec| Item { tensor, way, holds: false, small, copies, codec };
     if may.swap {
         let copies = copies(problem.trace.tensors[tensor as usize].bytes);
-        all.push((Item { tensor, way: Way::Copy, small: 0, copies, codec: 0 }, 0));
+        all.push((item(Way::Copy, 0, copies, [0, 0]), 0));
     }
     let codecs = if may.compress { problem.codecs.costs.len() as u8 } else { 0 };
     let lane = problem.codecs.costs.lane();
@@ -269,12 +271,10 @@ fn items(problem: &Problem, tensor: u32) -> Vec<(Item, u64)> {
         let Some(cost) = problem.codecs.costs.cost(number, TensorId(tensor)) else { continue };
         let runs = (cost.compress + cost.decompress).0;
         let time = lane.map_or(runs, |lane| (runs as f64 * lane.taken()) as u64);
-        let (codec, small) = (lane.map_or(0, |_| runs), cost.reserved.0 as i64);
-        let way = Way::Codec(number);
-        all.push((Item { tensor, way, small, copies: [0, 0], codec }, time));
+        let codec = lane.map_or([0, 0], |_| [cost.compress.0, cost.decompress.0]);
+        all.push((item(Way::Codec(number), cost.reserved.0 as i64, [0, 0], codec), time));
         if may.swap {
-            let (way, copies) = (Way::CodecAndCopy(number), copies(cost.reserved));
-            all.push((Item { tensor, way, small: 0, copies, codec }, time));
+            all.push((item(Way::CodecAndCopy(number), 0, copies(cost.reserved), codec), time));
         }
     }
     all

@@ -1,6 +1,6 @@
 //! Making a sequence fit: reruns are put in until no run takes more than the budget.
 
-use super::{Key, NOTHING, Runs, Way, first_run, stage};
+use super::{Key, NOTHING, Rerun, Runs, Way, first_run, stage};
 use crate::split_mix::SplitMix;
 
 /// How a repair weighs what it may give up.
@@ -16,13 +16,15 @@ pub(super) struct Weights {
     /// average that giving up has cost; none: whatever the cheapest is, inputs are held only where
     /// there is room.
     pub holding: Option<f64>,
-    /// What a nanosecond of copies out and in costs, against one of compute.
-    pub copies: [f64; 2],
-    /// The lane of codecs is full when it is taken for this part of the time.
-    pub full: f64,
-    /// Tensors are there while they are copied.
-    pub lanes: bool,
+    /// What a nanosecond of each lane costs, against one of compute.
+    pub lanes: Prices,
+    /// Tensors are there while they are copied or a codec works on them.
+    pub slow: bool,
 }
+
+/// What a nanosecond of copies out and in, of compressions and of decompressions costs, where these
+/// have a lane, against one of compute.
+pub(crate) type Prices = [f64; 4];
 
 /// How a number counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,9 +51,6 @@ const LOOKED_AT: usize = 8192;
 /// What looking at an item as one way back counts for, in tensors and ops looked at.
 const PER_ITEM: u64 = 2;
 
-/// What a nanosecond of codecs beside compute costs while their lane has time left.
-const CODEC: f64 = 0.02;
-
 /// What a repair needs again and again.
 #[derive(Default)]
 pub(super) struct Room {
@@ -74,6 +73,18 @@ struct Choice {
     by: u32,
     before: Key,
     unit: f64,
+    /// The item that brings it back until now, of which something is there.
+    instead_of: Option<Rerun>,
+}
+
+/// When a tensor that leaves is gone, and when it begins to be back; none where its lanes have no time
+/// for that.
+#[derive(Default)]
+struct Slots {
+    gone: Option<u64>,
+    back: Option<u64>,
+    /// By lane, whether it has time.
+    in_time: [bool; 4],
 }
 
 impl Runs<'_> {
@@ -102,21 +113,24 @@ impl Runs<'_> {
             steps += 1.0;
             price += (choice.unit - price) / steps;
             let fullest = self.load.fullest();
+            if let Some(item) = choice.instead_of {
+                self.erase_with_needless(item);
+            }
             if self.parts.item(choice.by).is_some() {
-                if !self.bring_back(choice.by, fullest, choice.before, weights) {
+                if !self.bring_back(choice.by, fullest, choice.before, weights.slow) {
                     return false;
                 }
                 continue;
             }
             let held = weights.holding.map(|part| part * price);
-            let lanes = self.prices(weights);
+            let lanes = weights.lanes;
             self.chain(choice.by, choice.before, budget, (held, lanes), f64::MAX, room);
             for at in 0..room.chain.len() {
                 let by = room.chain[at];
                 let done = match self.parts.item(by).map(|item| item.tensor) {
                     Some(tensor) => {
                         let last = self.stay(tensor, choice.before - 1).to;
-                        self.bring_back(by, last, choice.before, weights)
+                        self.bring_back(by, last, choice.before, weights.slow)
                     }
                     None => match self.key_before(choice.before) {
                         Some(key) => self.insert((key, by)),
@@ -148,17 +162,27 @@ impl Runs<'_> {
             room.above = above;
         }
         let held = weights.holding.map(|part| part * price);
-        let lanes = self.prices(weights);
+        let lanes = weights.lanes;
         let mut best: Option<Choice> = None;
         let apart = self.parts.leaving.len().div_ceil(LOOKED_AT).max(1);
         let first = if apart > 1 { random.below(apart as u64) as usize } else { 0 };
         room.work += (self.parts.leaving.len() / apart) as u64 / 8;
         for tensor in self.parts.leaving.iter().skip(first).step_by(apart) {
-            let Some((since, before)) = self.absent_at(*tensor, fullest) else { continue };
+            let absent =
+                self.absent_at(*tensor, fullest).map(|(since, before)| (since, before, None));
+            let Some((since, before, instead_of)) =
+                absent.or_else(|| self.small_at(*tensor, fullest))
+            else {
+                continue;
+            };
             if weights.skipped > 0 && random.below(100) < weights.skipped {
                 continue;
             }
-            let whole = self.parts.bytes[*tensor as usize];
+            let small = |by| self.parts.item(by).map_or(0, |item| item.small);
+            let (there, until_now) = instead_of
+                .map_or((self.parts.bytes[*tensor as usize], 0.0), |(_, by)| {
+                    (small(by), self.price(by, lanes))
+                });
             let mut stretch = 1.0;
             if weights.stretch != Stretch::Not {
                 let begin = stage(since);
@@ -176,51 +200,45 @@ impl Runs<'_> {
                 if !self.may_rerun(by, stage(before)) {
                     continue;
                 }
+                let relief = there - small(by);
+                if relief <= 0 {
+                    continue;
+                }
                 let item = self.parts.item(by);
-                let relief = whole - item.map_or(0, |item| item.small);
                 let benefit = relief.min(excess) as f64 * stretch;
                 let most = best.as_ref().map_or(f64::MAX, |best| best.score * benefit / noise);
+                let most = most + until_now;
                 let time = match item {
                     Some(_) => {
                         room.work += PER_ITEM;
-                        let (start, end) = self.times(by, since, fullest, before);
-                        let late = |is_in_time, price: f64| {
-                            if is_in_time { price } else { price.max(1.0) }
+                        let slots = self.times(by, since, fullest, before);
+                        let late = |lane: usize| match slots.in_time[lane] {
+                            true => lanes[lane],
+                            false => lanes[lane].max(1.0),
                         };
-                        let [out, back] = weights.copies;
-                        let lanes =
-                            [late(end.is_some(), out), late(start.is_some(), back), lanes[2]];
-                        Some(self.price(by, lanes))
+                        Some(self.price(by, std::array::from_fn(late)))
                     }
                     None => self.chain(by, before, budget, (held, lanes), most, room),
                 };
-                let Some(time) = time else { continue };
+                let Some(time) = time.map(|time| time - until_now) else { continue };
                 let score = time.max(0.5) * noise / benefit;
                 if best.as_ref().is_none_or(|best| score < best.score) {
                     let stages = (stage(before) - stage(since)).max(1) as f64;
-                    let unit = time / (whole as f64 * stages);
-                    best = Some(Choice { score, by, before, unit });
+                    let unit = time.max(0.0) / (there as f64 * stages);
+                    best = Some(Choice { score, by, before, unit, instead_of });
                 }
             }
         }
         best
     }
 
-    /// What a nanosecond of each lane costs, against one of compute: codecs', while their lane has
-    /// time left, next to nothing, and then as much as compute, which waits.
-    fn prices(&self, weights: Weights) -> [f64; 3] {
-        let all = self.parts.clock[self.parts.ops()] + self.cost;
-        let [out, back] = weights.copies;
-        let codec = if (self.coded as f64) < weights.full * all as f64 { CODEC } else { 1.0 };
-        [out, back, codec]
-    }
-
     /// What an item costs, in nanoseconds of compute.
-    fn price(&self, item: u32, [out, back, codec]: [f64; 3]) -> f64 {
+    fn price(&self, item: u32, [out, back, code, decode]: Prices) -> f64 {
         let time = self.parts.time[item as usize] as f64;
         let Some(of) = self.parts.item(item) else { return time };
         let out = if self.is_copied(item) { 0.0 } else { out * of.copies[0] as f64 };
-        time + out + back * of.copies[1] as f64 + codec * of.codec as f64
+        let codec = code * of.codec[0] as f64 + decode * of.codec[1] as f64;
+        time + out + back * of.copies[1] as f64 + codec
     }
 
     /// Whether the host has what an item is to bring back.
@@ -233,56 +251,91 @@ impl Runs<'_> {
         })
     }
 
-    /// The latest start of an item's copy in, and the earliest end of its copy out, that leave out a
-    /// moment and for which there is time.
-    fn times(
-        &self,
-        item: u32,
-        since: Key,
-        relieved: Key,
-        before: Key,
-    ) -> (Option<u64>, Option<u64>) {
+    /// When a tensor that an item brings back has left, if it is not to be there at a moment, and
+    /// when it begins to be back, as far as the lanes have time.
+    fn times(&self, item: u32, since: Key, relieved: Key, before: Key) -> Slots {
         let clock = |stage: usize| self.parts.clock[stage.min(self.parts.ops())];
-        let [out, back] = self.parts.item(item).map_or([0, 0], |item| item.copies);
+        let of = self.parts.item(item);
+        let ([out, back], [code, decode]) =
+            of.map_or(([0, 0], [0, 0]), |item| (item.copies, item.codec));
         let after = (clock(stage(relieved) + 1), clock(stage(before)));
         let ahead = (clock(stage(since) + 1), clock(stage(relieved)));
-        let end = match self.is_copied(item) {
-            true => Some(ahead.0),
-            false => self.lanes.out.earliest(out, ahead),
+        let (lanes, is_coded) = (&self.lanes, code > 0 || decode > 0);
+        let coded = if is_coded { lanes.codec.earliest(code, ahead) } else { Some(ahead.0) };
+        let decoded = if is_coded { lanes.codec.latest(decode, after) } else { Some(after.1) };
+        let is_copied = of.is_some_and(|of| !matches!(of.way, Way::Codec(_)));
+        let out = match is_copied && !self.is_copied(item) {
+            true => lanes.out.earliest(out, (coded.unwrap_or(ahead.0), ahead.1)),
+            false => Some(ahead.0),
         };
-        (self.lanes.back.latest(back, after), end)
+        let back = match is_copied {
+            true => lanes.back.latest(back, (after.0, decoded.unwrap_or(after.1))),
+            false => Some(after.1),
+        };
+        let in_time = [out, back, coded, decoded].map(|time| time.is_some());
+        // A compressed form has little weight on its way.
+        match of.is_some_and(|of| of.way == Way::Copy) {
+            true => Slots { in_time, gone: out, back },
+            false => Slots { in_time, gone: coded, back: decoded },
+        }
+    }
+
+    /// Puts each item, of which nothing is known but what it brings back, where the lanes have time
+    /// for it.
+    pub(super) fn spread(&mut self, place: usize) {
+        let items = self.reruns.iter().copied();
+        let items: Vec<Rerun> = items.filter(|(_, op)| self.parts.item(*op).is_some()).collect();
+        for (key, by) in items.into_iter().rev() {
+            let Some(item) = self.parts.item(by) else { continue };
+            let readers = &self.readers[item.tensor as usize];
+            let before = readers.get(readers.partition_point(|reader| *reader < key)).copied();
+            let since = self.stay(item.tensor, key - 1).to;
+            let relieved = first_run(place);
+            let Some(before) = before else { continue };
+            if since < relieved && relieved < key {
+                self.erase((key, by));
+                if !self.bring_back(by, relieved, before, true) {
+                    self.insert((key, by));
+                }
+            }
+        }
     }
 
     /// Puts an item in that brings a tensor back for a run, and relieves another before that; and
-    /// before that what holds the tensor until it has been copied out.
-    fn bring_back(&mut self, by: u32, relieved: Key, before: Key, weights: Weights) -> bool {
+    /// before that what holds the tensor until it has left.
+    fn bring_back(&mut self, by: u32, relieved: Key, before: Key, is_slow: bool) -> bool {
         let Some(item) = self.parts.item(by) else { return false };
         let stay = self.stay(item.tensor, relieved);
         let readers = &self.readers[item.tensor as usize];
         let since = readers[..readers.partition_point(|reader| *reader <= relieved)].last();
         let since = since.map_or(stay.from, |reader| (*reader).max(stay.from));
-        let (start, end) = match weights.lanes {
-            true => self.times(by, since, relieved, before),
-            false => (None, None),
-        };
+        let mut slots = self.times(by, since, relieved, before);
+        if !is_slow {
+            slots = Slots { in_time: slots.in_time, ..Slots::default() };
+        }
         let clock = &self.parts.clock;
-        let at = start.map_or(usize::MAX, |start| clock.partition_point(|c| *c <= start) - 1);
+        let at = slots.back.map_or(usize::MAX, |start| clock.partition_point(|c| *c <= start) - 1);
         let at = at.max(stage(relieved) + 1);
-        let until = end.map(|end| clock.partition_point(|c| *c < end));
+        let until = slots.gone.map(|end| clock.partition_point(|c| *c < end));
         let key = match at < stage(before) {
             true => self.key_before(first_run(at)),
             false => self.key_before(before),
         };
         let Some(key) = key else { return false };
-        let holds = item.way == Way::Copy && !self.is_copied(by) && stage(since) < stage(relieved);
-        let out = self.parts.out_of(item.tensor);
+        let takes_time = item.way == Way::Copy || item.codec[0] > 0;
+        let holds = takes_time && !self.is_copied(by) && stage(since) < stage(relieved);
+        let hold = self.parts.hold_of(by, item.tensor);
+        let lanes = [item.copies, item.codec].concat();
+        let late = (slots.in_time.iter().zip(lanes)).filter(|(is_in_time, _)| !**is_in_time);
+        let late: u64 = late.map(|(_, time)| time).sum();
+        self.late.insert((key, by), late);
         if !self.insert((key, by)) {
             return false;
         }
         if let (true, Some(until)) = (holds, until) {
             let next = if until < stage(relieved) { first_run(until) } else { relieved };
             let Some(key) = self.key_before(next).filter(|key| *key > since) else { return true };
-            self.insert((key, out));
+            self.insert((key, hold));
         }
         true
     }
@@ -313,6 +366,20 @@ impl Runs<'_> {
         Some((since, before))
     }
 
+    /// Where only a compressed form of a tensor is there at a run: the last run before that uses the
+    /// tensor, the next, and the item that brings it back for that.
+    fn small_at(&self, tensor: u32, at: Key) -> Option<(Key, Key, Option<Rerun>)> {
+        let made = &self.made[tensor as usize];
+        let (next, by) = *made.get(made.partition_point(|(run, _)| *run <= at))?;
+        if self.parts.item(by).is_none_or(|item| item.small == 0) || made[0].0 >= at {
+            return None;
+        }
+        let stay = self.stay(tensor, at);
+        let readers = &self.readers[tensor as usize];
+        let before = *readers.get(readers.partition_point(|reader| *reader < next))?;
+        (stay.to < at && stay.from < at).then_some((stay.to, before, Some((next, by))))
+    }
+
     /// The reruns that it takes to have an op's outputs just before a run, inputs first, are put
     /// into the room. Returns what they cost, or nothing where that is more than `most` or cannot
     /// be. Inputs that are gone by then are held where there is room for them, or that costs less
@@ -322,7 +389,7 @@ impl Runs<'_> {
         op: u32,
         before: Key,
         budget: i64,
-        (held, lanes): (Option<f64>, [f64; 3]),
+        (held, lanes): (Option<f64>, Prices),
         most: f64,
         room: &mut Room,
     ) -> Option<f64> {

@@ -1,7 +1,7 @@
 //! The search for the sequence that costs least.
 
-use super::repair::{Room, Stretch, Weights};
-use super::{Key, Parts, Rerun, Runs, stage};
+use super::repair::{Prices, Room, Stretch, Weights};
+use super::{Item, Key, Parts, Rerun, Runs, stage};
 use crate::split_mix::SplitMix;
 
 /// A sequence that fits: what it costs, and its reruns and items.
@@ -23,6 +23,10 @@ const MOST_RUINED: f64 = 50.0;
 /// One in so many repairs, of starts and of rounds, may hold inputs at a price where there is no room.
 const HOLDING: u64 = 4;
 
+/// How much slower a round may be expected to be than the sequence from which it comes to be judged
+/// all the same, as a part of what the first sequence costs.
+const GUESS: f64 = 0.03;
+
 /// So many rounds pass between two looks at whether to go on.
 const LOOK: u64 = 64;
 
@@ -39,10 +43,12 @@ pub(crate) struct Search<'a> {
     /// Sequences to begin with, beside some made of nothing.
     pub given: &'a [Vec<Rerun>],
     pub seed: u64,
+    /// The op at which what is given has all away that is to be.
+    pub place: usize,
     /// Work, so that the same seed finds the same.
     pub effort: u64,
-    /// What a nanosecond of copies out and in costs, against one of compute.
-    pub copies: [f64; 2],
+    /// What a nanosecond of each lane costs, against one of compute.
+    pub lanes: Prices,
     /// Whether to go on, given the work done and the effort.
     pub proceed: &'a (dyn Fn(u64, u64) -> bool + Sync),
 }
@@ -72,13 +78,20 @@ pub(crate) fn search(parts: &Parts, search: Search, mut judge: Option<Judge>) ->
             cost
         }
     };
-    for start in 0..given.len() + STARTS {
+    let starts = (given.iter().map(|reruns| (reruns.as_slice(), true)))
+        .filter(|(reruns, _)| parts.has_codecs && !reruns.iter().any(|(_, op)| parts.is_hold(*op)))
+        .chain(given.iter().map(|reruns| (reruns.as_slice(), false)))
+        .chain((0..STARTS).map(|_| (&[][..], false)));
+    let mut fastest: Option<(u64, Runs)> = None;
+    for (start, (reruns, is_spread)) in starts.enumerate() {
         if room.work > effort / 3 && !found.is_empty() || room.work > 4 * effort {
             break;
         }
-        let given = given.get(start);
-        let mut runs = Runs::with(parts, given.map_or(&[], |reruns| reruns));
-        let first = given.is_some() || start == 0;
+        let mut runs = Runs::with(parts, reruns);
+        if is_spread {
+            runs.spread(search.place);
+        }
+        let first = start == 0 || !reruns.is_empty();
         room.until = if found.is_empty() { 4 * effort } else { room.work + effort / 6 };
         let weights = search.weights(&mut random, !first);
         if runs.repair(budget, limit, weights, &mut random, &mut room) {
@@ -89,16 +102,17 @@ pub(crate) fn search(parts: &Parts, search: Search, mut judge: Option<Judge>) ->
             {
                 limit = (cost + cost / 2).min(limit);
                 keep(&mut found, cost, &runs);
+                fastest = Some((cost, runs));
             }
         }
         if !proceed(room.work, effort) {
             return found;
         }
     }
-    let Some(mut best) = found.last().map(|best| best.cost) else { return found };
+    let Some((mut best, mut runs)) = fastest else { return found };
     let mut current = best;
-    let mut runs = Runs::with(parts, &found[found.len() - 1].reruns);
     let begin = room.work;
+    let mut guessed = runs.guess();
     let first = best as f64;
     let mut rounds = 0u64;
     while room.work < effort && best > 0 {
@@ -114,17 +128,23 @@ pub(crate) fn search(parts: &Parts, search: Search, mut judge: Option<Judge>) ->
         let weights = search.weights(&mut random, true);
         let slack = limit * 1.01;
         room.until = room.work + effort / 20;
-        let fits = runs.repair(budget, slack as u64, weights, &mut random, &mut room);
+        let mut fits = runs.repair(budget, slack as u64, weights, &mut random, &mut room);
         if fits {
             let touched = runs.touched();
             runs.prune(touched, budget, &mut random, &mut room);
         }
         room.work += PER_RERUN * runs.mark() as u64;
+        let guess = runs.guess();
+        if parts.has_codecs {
+            // What is likely to be slower is seldom worth the judge's time.
+            fits &= guess < guessed - GUESS * first * random.unit().max(1e-12).ln();
+        }
         let cost = if fits { cost_of(&runs, limit, &mut room) } else { None };
         match cost.filter(|cost| *cost as f64 <= limit) {
             None => runs.back_to(0),
             Some(cost) => {
                 current = cost;
+                guessed = guess;
                 if cost < best {
                     best = cost;
                     keep(&mut found, cost, &runs);
@@ -145,15 +165,18 @@ fn keep(found: &mut Vec<Found>, cost: u64, runs: &Runs) {
 impl Search<'_> {
     /// The weights of one repair.
     fn weights(&self, random: &mut SplitMix, rough: bool) -> Weights {
-        let copies = if rough { [0.3, 1.0, 3.0][random.below(3) as usize] } else { 1.0 };
+        let factor = if rough { [0.3, 1.0, 3.0][random.below(3) as usize] } else { 1.0 };
+        let [out, back, code, decode] = self.lanes;
         Weights {
             noise: if rough { [0.1, 0.3, 1.0][random.below(3) as usize] } else { 0.0 },
             stretch: [Stretch::Not, Stretch::AsItsRoot, Stretch::Fully][random.below(3) as usize],
             skipped: if rough { [0, 10, 30][random.below(3) as usize] } else { 0 },
             holding: (random.below(HOLDING) == 0).then_some(1.0),
-            copies: self.copies.map(|price| price * copies),
-            full: 0.7 + 0.5 * random.unit(),
-            lanes: random.below(6) > 0,
+            lanes: {
+                let codecs = factor * (0.5 + 1.5 * random.unit());
+                [out * factor, back * factor, code * codecs, decode * codecs]
+            },
+            slow: random.below(6) > 0,
         }
     }
 }
@@ -212,15 +235,16 @@ impl Runs<'_> {
         let mut by_time: Vec<(u64, Rerun)> = (some.into_iter())
             .map(|(key, op)| {
                 let time = self.parts.time[op as usize] as f64;
-                let copies = self.parts.item(op).map_or(0, |item| item.copies[1]) as f64;
-                let time = (time + copies) * (0.7 + 0.6 * random.unit());
+                let back = |item: &Item| (item.copies[1] + item.codec[1]) as f64;
+                let time =
+                    (time + self.parts.item(op).map_or(0.0, back)) * (0.7 + 0.6 * random.unit());
                 (time as u64, (key, op))
             })
             .collect();
         by_time.sort_unstable_by(|a, b| b.cmp(a));
         room.work += PER_RERUN * by_time.len() as u64;
         for (_, rerun) in by_time {
-            if !self.is_there(rerun.0) || self.parts.is_out(rerun.1) {
+            if !self.is_there(rerun.0) || self.parts.is_hold(rerun.1) {
                 continue;
             }
             let mark = self.mark();

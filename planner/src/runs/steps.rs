@@ -36,7 +36,7 @@ pub(crate) fn steps_of(problem: &Problem, parts: &Parts, reruns: &[Rerun]) -> Ve
         }
         while let Some((_, again)) = earlier.next_if(|(key, _)| stage(*key) == op) {
             match parts.item(*again) {
-                Some(Item { way: Way::Out, .. }) => {}
+                Some(Item { holds: true, .. }) => {}
                 Some(item) => {
                     // What nothing reads need not come back.
                     let tensor = &mut leaves[item.tensor as usize];
@@ -68,7 +68,7 @@ fn leave(problem: &Problem, op: OpId, at: usize, leaves: &mut [Leaves], steps: &
     for tensor in reads.iter().chain(writes) {
         let compress = |codec, swapped| Step::Compress { tensor: *tensor, codec, swapped };
         match std::mem::replace(&mut leaves[tensor.index()], Leaves::Not) {
-            Leaves::Not | Leaves::By(Way::Out) => {}
+            Leaves::Not => {}
             Leaves::Dropped => steps.push(Step::Drop(*tensor)),
             Leaves::By(Way::Copy) => steps.push(Step::SwapOut(*tensor)),
             Leaves::By(Way::Codec(codec)) => steps.push(compress(codec, false)),

@@ -1,18 +1,19 @@
 //! The gaps that a programme decides about, and those that are settled before.
 
+use std::cmp::Reverse;
+
+use schema::Bytes;
 use simulator::{GapId, Treatment};
 
 use crate::Problem;
-use crate::methods::tide::options::{share, treatments};
+use crate::methods::tide::options::{Options, treatments};
+use crate::methods::tide::quick;
+use crate::points::Points;
 use crate::recomputable::remade_until;
-use crate::relaxation::points::Points;
 
-/// Gaps that are left open at most. Of more, those are settled about which the relaxation is
-/// surest ("relax and fix").
-const OPEN: usize = if cfg!(feature = "highs") { 150 } else { 40 };
-
-/// From this share on, the relaxation is sure.
-const SURE: f64 = 0.99;
+/// Gaps that are left open at most, the largest. What becomes of more is settled by giving up what is
+/// cheapest per byte.
+const OPEN: usize = if cfg!(feature = "highs") { 150 } else { 16 };
 
 /// A gap that covers at least one point.
 #[derive(Debug, Clone)]
@@ -29,7 +30,7 @@ pub(super) struct Item {
 }
 
 /// The gaps that may be treated otherwise than kept.
-pub(super) fn items(problem: &Problem, points: &Points) -> Vec<Item> {
+pub(super) fn items(problem: &Problem, points: &Points, target: Bytes) -> Vec<Item> {
     let until = remade_until(problem);
     let item = |(gap, of): (GapId, &simulator::Gap)| {
         let first = points.after(of.after);
@@ -42,29 +43,21 @@ pub(super) fn items(problem: &Problem, points: &Points) -> Vec<Item> {
     };
     let mut items: Vec<Item> = problem.model.gaps().iter().enumerate().filter_map(item).collect();
     if items.len() > OPEN {
-        settle(problem, &mut items);
+        settle(problem, target, &mut items);
     }
     items
 }
 
-/// Settles all but the gaps about which the relaxation is least sure.
-fn settle(problem: &Problem, items: &mut Vec<Item>) {
-    let relaxation = problem.relaxation();
-    let likeliest = |item: &Item| {
-        let shares = &relaxation.gaps[item.gap];
-        let keep = (share(shares, Treatment::Keep), None);
-        let others = item.options.iter().map(|t| (share(shares, *t), Some(*t)));
-        others.fold(keep, |best, other| if other.0 > best.0 { other } else { best })
-    };
-    let mut sureness: Vec<(f64, usize)> =
-        items.iter().enumerate().map(|(index, item)| (likeliest(item).0, index)).collect();
-    sureness.sort_by(|(a, i), (b, j)| a.total_cmp(b).then(i.cmp(j)));
-    for (rank, (sure, index)) in sureness.into_iter().enumerate() {
-        if rank >= OPEN || sure >= SURE {
-            let item = &mut items[index];
-            item.options = likeliest(item).1.into_iter().collect();
-            item.settled = true;
-        }
+/// Settles all but the largest gaps; where nothing fits so, they are kept.
+fn settle(problem: &Problem, target: Bytes, items: &mut Vec<Item>) {
+    let settled = quick::start(problem, target, &Options::new(problem, target))
+        .unwrap_or_else(|_| problem.keep_all());
+    let mut by_size: Vec<usize> = (0..items.len()).collect();
+    by_size.sort_by_key(|index| (Reverse(problem.model.gaps()[items[*index].gap].bytes), *index));
+    for index in by_size.into_iter().skip(OPEN) {
+        let item = &mut items[index];
+        item.options.retain(|option| *option == settled[item.gap]);
+        item.settled = true;
     }
     items.retain(|item| !item.options.is_empty());
 }

@@ -9,7 +9,7 @@ use crate::Problem;
 use crate::kept_load::kept_load;
 use crate::methods::ilp::gaps::{Item, items};
 use crate::methods::ilp::programme::{Programme, Row, Solution, Variable};
-use crate::relaxation::{last_uses, points::Points};
+use crate::points::Points;
 
 /// With at most so many ops, memory is looked at whenever one starts; else at so many points.
 const EVERY_OP: usize = 32;
@@ -29,7 +29,6 @@ pub(super) struct Model<'a> {
     chosen: Vec<Chosen>,
     /// By tensor, the items that are its gaps.
     gaps_of: BTreeMap<TensorId, Vec<usize>>,
-    last_use: Vec<u32>,
     /// Copies are of whole tensors.
     whole: bool,
     every_op: bool,
@@ -73,7 +72,7 @@ impl<'a> Model<'a> {
             true => Points::all(problem, &load),
             false => Points::new(problem, &load, POINTS),
         };
-        let items = items(problem, &points);
+        let items = items(problem, &points, target);
         let mut gaps_of: BTreeMap<TensorId, Vec<usize>> = BTreeMap::new();
         for (index, item) in items.iter().enumerate() {
             let tensor = problem.model.gaps()[item.gap].tensor;
@@ -88,7 +87,6 @@ impl<'a> Model<'a> {
             chosen: vec![Chosen::default(); items.len()],
             items,
             gaps_of,
-            last_use: last_uses(problem),
             whole,
             every_op,
             unit: (points.start[count] / 100.0).max(1.0),
@@ -349,7 +347,8 @@ impl<'a> Model<'a> {
         for tensor in inputs {
             let Some(maker) = self.problem.model.producer(tensor) else { continue };
             let items = self.gaps_of.get(&tensor).cloned().unwrap_or_default();
-            let dead = self.last_use[tensor.index()] as usize <= before;
+            let last = self.problem.model.last_use(tensor);
+            let dead = last.is_some_and(|last| last.index() <= before);
             let open = |index: &usize| {
                 let item = &self.items[*index];
                 // The gap that opens at the point before is open when the rerun begins.

@@ -1,16 +1,41 @@
-//! One chain of simulated annealing over treatments.
+//! Simulated annealing over treatments (Kirkpatrick et al., 1983), for short traces.
+//!
+//! Several chains change one to three treatments of gaps at a time, beginning with what is cheapest
+//! per byte. Where memory does not suffice, the excess has a price, which rises while everything tried
+//! is too large and falls while everything fits (strategic oscillation, Glover 1977). Where little
+//! fits and copies cross each other, that still finds plans which sequences of runs do not.
 
+use rayon::prelude::*;
 use schema::{Bytes, Nanos};
 use simulator::{Cutoff, Evaluator, GapId, Treatment};
 
-use crate::split_mix::SplitMix;
-use crate::{Monitor, Problem, Progress, Relaxation};
-
-use super::moves;
 use super::options::{Options, policy};
+use super::packed::Packed;
+use super::{moves, quick};
+use crate::fit::share;
+use crate::split_mix::SplitMix;
+use crate::{Monitor, Problem, Progress};
 
 /// Evaluations between two looks at the price of memory and at whoever waits.
 const ROUND: u64 = 64;
+
+/// Chains: the seed, and the temperature at which each begins, in millionths of the iteration.
+const CHAINS: [(u64, f64); 4] = [(1, 10.0), (2, 50.0), (3, 300.0), (4, 4000.0)];
+
+/// If none of their plans has addresses, shares of the memory, in thousandths, for which is searched.
+const ROOMS: [[u64; 2]; 4] = [[998, 994], [985, 970], [950, 925], [900, 860]];
+
+/// It is not, where a plan is slower than the best found by no more than this part.
+const GOOD_ENOUGH: u64 = 2000;
+
+/// Part of a chain's evaluations that it may make then.
+const REPAIR: u64 = 4;
+
+/// Part of a search's evaluations that a chain makes, where that is not too few.
+const BESIDE: u64 = 8;
+
+/// So many are not too few.
+const FEWEST: u64 = 10_000;
 
 /// Weight of the mean excess over all positions beside the largest: while the peak is the same,
 /// fewer and smaller peaks are better.
@@ -56,25 +81,34 @@ pub(super) struct Chain<'a> {
     total: f64,
 }
 
-/// What is known of a problem before a chain begins.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Known {
-    /// No plan is faster.
-    bound: Nanos,
-    /// Nanoseconds that a byte of memory is worth.
-    price: f64,
-}
-
-impl Known {
-    /// The bound, and the relaxation's price.
-    pub fn new(bound: Nanos, relaxation: &Relaxation) -> Self {
-        Self { bound, price: relaxation.price }
-    }
-
-    /// A guess, while nobody has solved the relaxation: all memory is worth a tenth of the time.
-    pub fn guess(problem: &Problem) -> Self {
-        let total = problem.trace.total_time();
-        Self { bound: total, price: 0.1 * total.0 as f64 / problem.budget.0.max(1) as f64 }
+impl Packed<'_> {
+    /// Searches over treatments of gaps.
+    pub fn anneal(&mut self, bound: Nanos) {
+        let (problem, target, options) = (self.problem, self.target, self.options);
+        let start = quick::start(problem, target, options).unwrap_or_else(|_| problem.keep_all());
+        let shorter = (problem.limits.evaluations / FEWEST).clamp(1, BESIDE);
+        let monitor = self.monitor;
+        // Threads that nobody asked for would slow each other down; each chain is deterministic.
+        let chains = CHAINS.par_iter().map(|(seed, heat)| {
+            let chain = Chain::new(problem, target, bound, start.clone());
+            chain.shorter(shorter).run(options, *seed, *heat, monitor)
+        });
+        let Some((shortest, fastest)) = self.pack(chains.collect::<Vec<_>>().concat()) else {
+            return;
+        };
+        // What fits byte for byte need not fit address for address. Then less memory is used until
+        // it does, which takes time; the search goes on from its best for a little less.
+        for rooms in ROOMS {
+            let done = Progress { phase: "addresses", done: 1000 - rooms[0], of: 1000 };
+            if self.is_within(shortest + shortest / GOOD_ENOUGH) || !monitor.proceed(done) {
+                return;
+            }
+            let chains = rooms.par_iter().map(|room| {
+                let chain = Chain::new(problem, share(target, *room), bound, fastest.clone());
+                chain.shorter(REPAIR * shorter).run(options, *room, 1000.0, monitor)
+            });
+            self.pack(chains.collect::<Vec<_>>().concat());
+        }
     }
 }
 
@@ -82,18 +116,18 @@ impl<'a> Chain<'a> {
     pub fn new(
         problem: &'a Problem,
         target: Bytes,
-        known: Known,
+        bound: Nanos,
         treatments: Vec<Treatment>,
     ) -> Self {
         let total = problem.trace.total_time().0 as f64;
-        // Where the relaxation sees no need for memory, a gigabyte is worth a ten-thousandth.
-        let price = 1.5 * known.price.max(total * 1e-4 / 1e9);
+        // All memory is worth a part of the time.
+        let price = 0.15 * total / problem.budget.0.max(1) as f64;
         Self {
             evaluator: problem.evaluator(policy(problem), target),
             treatments,
             found: Vec::with_capacity(REMEMBERED),
             evaluations: problem.evaluations(),
-            bound: known.bound.0,
+            bound: bound.0,
             price,
             least_price: 0.3 * price,
             worst: Cost { time: 5.0 * total, excess: 50.0 * problem.budget.0 as f64 },

@@ -1,16 +1,15 @@
-//! What may become of each gap, and what the relaxation would make of it.
+//! What may become of each gap.
 
 use schema::Bytes;
 use simulator::{GapId, Policy, Treatment};
 
+use crate::Problem;
 use crate::kept_load::kept_load;
 use crate::recomputable::{recomputable_in_time, remade_until};
-use crate::relaxation::largest_gaps;
 use crate::split_mix::SplitMix;
-use crate::{Problem, Relaxation, Shares};
 
-/// From this share on, the relaxation is sure of a treatment.
-const SURE: f64 = 0.99;
+/// Gaps that together are smaller than this part of the budget, in thousandths, are kept.
+const SMALL_PERMILLE: u64 = 1;
 
 /// When copies start. What has been copied stays on the host where there is room for all that may
 /// ever be there, so that a search need not weigh that.
@@ -19,12 +18,10 @@ pub(super) fn policy(problem: &Problem) -> Policy {
     if all <= problem.host_budget.0 { Policy::EARLY_COPIES_STAY } else { Policy::EARLY }
 }
 
-/// The gaps that a search moves, each with the treatments that it may have.
+/// The gaps that matter, each with the treatments that it may have.
 #[derive(Clone)]
-pub(super) struct Options {
+pub(in crate::methods) struct Options {
     moved: Vec<(GapId, Vec<Treatment>)>,
-    /// Places in that list of gaps about which the relaxation is not sure.
-    unsure: Vec<usize>,
     /// The bytes of the gaps in that list up to each.
     cumulated: Vec<u64>,
 }
@@ -42,7 +39,7 @@ impl Options {
             let inside = full.partition_point(|op| *op <= gap.after.index());
             (full.get(inside)).is_some_and(|op| gap.before.is_none_or(|end| *op < end.index()))
         };
-        let large = largest_gaps(problem, usize::MAX);
+        let large = large_gaps(problem);
         let decided = (0..large.len()).filter(|gap| large[*gap]).filter(matters);
         let until = remade_until(problem);
         let with_options = decided.map(|gap| (gap, treatments(problem, &until, gap)));
@@ -54,7 +51,7 @@ impl Options {
             sum
         });
         let cumulated = up_to.collect();
-        Self { moved, unsure: Vec::new(), cumulated }
+        Self { moved, cumulated }
     }
 
     /// The gaps with what each may become.
@@ -73,21 +70,6 @@ impl Options {
         without
     }
 
-    /// The gaps.
-    pub fn gaps(&self) -> Vec<GapId> {
-        self.moved.iter().map(|(gap, _)| *gap).collect()
-    }
-
-    /// From now on, half of the other draws are among the gaps about which a relaxation is not
-    /// sure: there the search has most to find, and on long traces they are few.
-    pub fn look_at_unsure(&mut self, relaxation: &Relaxation) {
-        let unsure = |(gap, options): &(GapId, Vec<Treatment>)| {
-            let shares = &relaxation.gaps[*gap];
-            shares.decided && options.iter().all(|treatment| share(shares, *treatment) < SURE)
-        };
-        self.unsure = (0..self.moved.len()).filter(|at| unsure(&self.moved[*at])).collect();
-    }
-
     /// A place in the list, at random: of five draws, one gives gaps chances by their bytes.
     pub fn draw(&self, random: &mut SplitMix) -> usize {
         if let Some(total @ 1..) = self.cumulated.last()
@@ -95,9 +77,6 @@ impl Options {
         {
             let drawn = random.below(*total);
             return self.cumulated.partition_point(|up_to| *up_to <= drawn);
-        }
-        if !self.unsure.is_empty() && random.below(2) == 0 {
-            return self.unsure[random.below(self.unsure.len() as u64) as usize];
         }
         random.below(self.moved.len() as u64) as usize
     }
@@ -107,25 +86,25 @@ impl Options {
         self.moved.is_empty()
     }
 
-    /// Each gap treated as the relaxation treats its largest part; where it does not decide, as
-    /// elsewhere.
-    pub fn rounded(
-        &self,
-        problem: &Problem,
-        relaxation: &Relaxation,
-        elsewhere: Option<&[Treatment]>,
-    ) -> Vec<Treatment> {
-        let mut treatments = elsewhere.map_or_else(|| problem.keep_all(), <[Treatment]>::to_vec);
-        for (gap, options) in self.moved.iter().filter(|(gap, _)| relaxation.gaps[*gap].decided) {
-            let share = |treatment: &Treatment| share(&relaxation.gaps[*gap], *treatment);
-            let largest = options
-                .iter()
-                .copied()
-                .reduce(|best, other| if share(&other) > share(&best) { other } else { best });
-            treatments[*gap] = largest.unwrap_or(Treatment::Keep);
-        }
-        treatments
+    /// The gaps.
+    pub fn gaps(&self) -> Vec<GapId> {
+        self.moved.iter().map(|(gap, _)| *gap).collect()
     }
+}
+
+/// Whether each gap is large enough to be decided about.
+fn large_gaps(problem: &Problem) -> Vec<bool> {
+    let gaps = problem.model.gaps();
+    let mut order: Vec<GapId> = (0..gaps.len()).collect();
+    order.sort_by_key(|gap| (gaps[*gap].bytes, *gap));
+    let small = problem.budget.0 / 1000 * SMALL_PERMILLE;
+    let mut large = vec![true; gaps.len()];
+    let mut total = 0;
+    for gap in order {
+        total += gaps[gap].bytes.0;
+        large[gap] = total > small;
+    }
+    large
 }
 
 /// What may become of a gap, `Keep` first, given until when tensors can be [made again](remade_until).
@@ -149,21 +128,4 @@ pub(in crate::methods) fn treatments(
         }
     }
     options
-}
-
-/// How much of a gap the relaxation treats like this.
-pub(in crate::methods) fn share(shares: &Shares, treatment: Treatment) -> f64 {
-    let of = |list: &[(u8, f64)], codec| {
-        list.iter().filter(|(c, _)| *c == codec).map(|(_, share)| share).sum::<f64>()
-    };
-    match treatment {
-        Treatment::Keep => 1.0 - shares.gone(),
-        Treatment::Swap
-        | Treatment::SwapEachTime
-        | Treatment::SwapAtNoCost
-        | Treatment::SwapCompressedOnHost(_) => shares.swap,
-        Treatment::Recompute | Treatment::RecomputeEachTime => shares.recompute,
-        Treatment::SwapCompressed(codec) => of(&shares.swap_compressed, codec),
-        Treatment::Compress(codec) => of(&shares.compress, codec),
-    }
 }

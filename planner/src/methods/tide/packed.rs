@@ -1,7 +1,7 @@
 //! The best plan so far.
 
 use schema::{Bytes, Nanos};
-use simulator::Treatment;
+use simulator::{Infeasible, Treatment};
 
 use super::anneal::Found;
 use super::options::{Options, policy};
@@ -10,7 +10,7 @@ use crate::fit::{lower_where_it_fits, share, shrunk};
 use crate::lower::{Effort, lower_with};
 use crate::{Decided, Monitor, PlanError, Problem, Result};
 
-/// Of what a search has found, so many of the best are tried until one can be packed.
+/// Of what annealing has found, so many of the best are tried until one can be packed.
 const TRIED: usize = 4;
 
 /// How often the first plan is made for less memory.
@@ -20,9 +20,11 @@ const ROOMS: usize = 6;
 pub(super) struct Packed<'a> {
     pub(super) problem: &'a Problem<'a>,
     pub(super) target: Bytes,
-    options: &'a Options,
+    pub(super) options: &'a Options,
     pub(super) monitor: &'a dyn Monitor,
     best: Option<(u64, Decided)>,
+    /// The first decisions that fit byte for byte, if their buffers found no addresses.
+    loose: Option<Decided>,
 }
 
 impl<'a> Packed<'a> {
@@ -32,42 +34,47 @@ impl<'a> Packed<'a> {
         options: &'a Options,
         monitor: &'a dyn Monitor,
     ) -> Self {
-        Self { problem, target, options, monitor, best: None }
+        Self { problem, target, options, monitor, best: None, loose: None }
     }
 
-    /// Makes the first plan, and returns the decisions with which a search may begin. What fits
-    /// byte for byte need not fit address for address; then it is others, for less memory, that
-    /// become the plan.
-    pub fn first(&mut self) -> Option<Found> {
-        let first = quick::start(self.problem, self.target, self.options);
-        self.first_of(self.options, first.clone());
-        if self.best.is_some() {
-            return first;
+    /// Makes the first plan: what is cheapest per byte is given up. What fits byte for byte need not
+    /// fit address for address; then it is others, for less memory, that become the plan.
+    ///
+    /// # Errors
+    ///
+    /// Why nothing fits, where nothing does.
+    pub fn first(&mut self) -> std::result::Result<(), Infeasible> {
+        let first = self.first_of(self.options);
+        if self.best.is_none() {
+            // What is never copied is easier to give addresses.
+            _ = self.first_of(&self.options.without_copies());
         }
-        // What is never copied is easier to give addresses.
-        let alone = self.options.without_copies();
-        let second = quick::start(self.problem, self.target, &alone);
-        self.first_of(&alone, second.clone());
-        first.or(second)
+        first
     }
 
-    fn first_of(&mut self, options: &Options, start: Option<Found>) {
-        let (mut room, mut start) = (self.target, start);
-        for _ in 0..ROOMS {
-            let Some((_, treatments)) = start else { break };
-            let decided = decided(self.problem, self.options, treatments);
+    fn first_of(&mut self, options: &Options) -> std::result::Result<(), Infeasible> {
+        let mut room = self.target;
+        for attempt in 0..ROOMS {
+            let treatments = match quick::start(self.problem, room, options) {
+                Ok(treatments) => treatments,
+                Err(_) if attempt > 0 => break,
+                Err(cause) => return Err(cause),
+            };
+            let decided = self.decided(treatments);
             match lower_with(self.problem, self.target, &decided, Effort::Little) {
                 Ok(plan) => {
                     let decided = decided.taken_from("the cheapest per byte");
-                    return self.keep(plan.predicted.iteration, decided);
+                    self.keep(plan.predicted.iteration, decided);
+                    break;
                 }
                 Err(PlanError::Fragmented { short_by, budget }) => {
                     room = share(shrunk(room, budget, short_by), 985);
+                    self.loose.get_or_insert(decided);
                 }
                 Err(_) => break,
             }
-            start = quick::start(self.problem, room, options);
         }
+        Ok(())
     }
 
     fn keep(&mut self, time: Nanos, decided: Decided) {
@@ -75,25 +82,38 @@ impl<'a> Packed<'a> {
         self.best = Some((time.0, decided));
     }
 
-    /// Lowers the first few of what was found, which has the fastest first, and keeps the fastest
-    /// plan.
-    pub fn pack(&mut self, found: impl Iterator<Item = Found>) {
-        for (time, treatments) in found.take(TRIED) {
-            if self.is_within(time) {
+    /// Lowers the first few of what annealing has found, the fastest first, and returns the fastest.
+    pub(super) fn pack(&mut self, mut found: Vec<Found>) -> Option<Found> {
+        // Stable: of equals, the first chain's comes first.
+        found.sort_by_key(|(time, _)| *time);
+        for (time, treatments) in found.iter().take(TRIED) {
+            if self.is_within(*time) {
                 break;
             }
-            let decided = decided(self.problem, self.options, treatments);
+            let decided = self.decided(treatments.clone());
             _ = self.lower(decided.taken_from("annealing"));
         }
+        found.into_iter().next()
+    }
+
+    /// Treatments as decisions about all gaps that were considered.
+    fn decided(&self, treatments: Vec<Treatment>) -> Decided {
+        Decided::new(treatments, policy(self.problem), self.options.gaps())
     }
 
     /// Keeps what is decided if its plan is the fastest.
     pub(super) fn lower(&mut self, decided: Decided) -> Result<()> {
-        let time = lower_where_it_fits(self.problem, self.target, &decided)?.predicted.iteration;
-        if !self.is_within(time.0) {
-            self.keep(time, decided);
+        match lower_where_it_fits(self.problem, self.target, &decided) {
+            Ok(plan) if self.is_within(plan.predicted.iteration.0) => Ok(()),
+            Ok(plan) => {
+                self.keep(plan.predicted.iteration, decided);
+                Ok(())
+            }
+            Err(error) => {
+                self.loose.get_or_insert(decided);
+                Err(error)
+            }
         }
-        Ok(())
     }
 
     /// Whether there is a plan that takes no longer than this.
@@ -106,15 +126,14 @@ impl<'a> Packed<'a> {
         self.best.as_ref().map_or(u64::MAX, |(best, _)| *best)
     }
 
+    /// The decisions of the fastest plan, if there is any, or else some that may have addresses where
+    /// there is less to use.
+    pub fn take_whatever_fits(&mut self) -> Option<Decided> {
+        self.take().or_else(|| self.loose.take())
+    }
+
     /// The decisions of the fastest plan, if there is any.
     pub fn take(&mut self) -> Option<Decided> {
         self.best.take().map(|(_, decided)| decided)
     }
-}
-
-/// Treatments as decisions about all gaps that were considered.
-pub(super) fn decided(problem: &Problem, options: &Options, treatments: Vec<Treatment>) -> Decided {
-    let considered = options.gaps();
-    let policy = policy(problem);
-    Decided::new(treatments, policy, considered)
 }

@@ -1,4 +1,4 @@
-//! A first plan's decisions, without the relaxation.
+//! A first plan's decisions.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -7,7 +7,6 @@ use std::ops::Range;
 use schema::{Bytes, Direction, OpId};
 use simulator::{Evaluator, Infeasible, Profile, Treatment};
 
-use super::anneal::Found;
 use super::options::{Options, policy};
 use crate::Problem;
 use crate::kept_load::kept_load;
@@ -21,30 +20,34 @@ const CHAIN: usize = 24;
 /// What a byte over the link costs against one of compute, while the link has time.
 const HIDDEN: f64 = 0.05;
 
-/// Decisions that fit, with the time that they take; none if this does not find any.
+/// Decisions that fit, or why the last that were tried do not.
 ///
 /// Where the most is on the device, the gap is given up that is the cheapest per byte, in compute's
 /// time or the link's, until nothing is too much anywhere. What recomputation itself needs is found
 /// out by evaluating: then the same is done for less memory.
-pub(super) fn start(problem: &Problem, target: Bytes, options: &Options) -> Option<Found> {
+pub(in crate::methods) fn start(
+    problem: &Problem,
+    target: Bytes,
+    options: &Options,
+) -> Result<Vec<Treatment>, Infeasible> {
     let mut evaluator = problem.evaluator(policy(problem), target);
     let load = kept_load(problem);
-    let mut room = target;
-    for attempt in 0..ATTEMPTS {
+    let (mut room, mut attempt) = (target, 0);
+    loop {
         let treatments = Greedy::new(problem, &evaluator, options, &load, room).run();
         match evaluator.evaluate(&treatments) {
-            Ok(outcome) => return Some((outcome.iteration.0, treatments)),
-            Err(Infeasible::Memory { needed, .. }) => {
+            Ok(_) => return Ok(treatments),
+            Err(Infeasible::Memory { needed, .. }) if attempt + 1 < ATTEMPTS => {
                 let excess = needed.saturating_sub(target);
                 // Half of it often is enough, because other reruns follow; each time a little more.
                 let part = Bytes(excess.0 / 2 + excess.0 * attempt / ATTEMPTS);
                 let less = part.max(Bytes(target.0 / 100));
                 room = room.saturating_sub(less);
+                attempt += 1;
             }
-            Err(_) => return None,
+            Err(cause) => return Err(cause),
         }
     }
-    None
 }
 
 /// A gap that may be given up.

@@ -26,8 +26,9 @@ const ROOMS: [(u64, u64); 9] =
 /// The same for cuts that are carried out as they stand.
 const CUT_ROOMS: [u64; 3] = [1000, 980, 950];
 
-/// Work per evaluation that the limits allow, where nothing is copied and where something may be.
-const WORK: [u64; 2] = [50, 40];
+/// Work per evaluation that the limits allow, where nothing is copied, where something may be, and
+/// where something may be compressed.
+const WORK: [u64; 3] = [50, 40, 120];
 
 /// That is for traces of so many ops where something may be copied; less for longer ones, and more
 /// for shorter.
@@ -43,8 +44,8 @@ const LONG: usize = 20_000;
 /// A plan is good enough that is slower than what a search found by no more than this part.
 const GOOD_ENOUGH: u64 = 2000;
 
-/// A copy's price against compute's, where no cut says one.
-const COPIES: [f64; 2] = [0.1, 0.1];
+/// A lane's price against compute's, where no cut says one.
+const PRICE: f64 = 0.1;
 
 impl Packed<'_> {
     /// What the cut at a place says, for shares of the memory.
@@ -55,7 +56,7 @@ impl Packed<'_> {
             return carried(&problem, parts, place);
         }
         let sequences = lazy(&problem).into_iter().flatten().collect();
-        Carried { sequences, copies: None }
+        Carried { sequences, lanes: None }
     }
 
     /// Carries out the cuts that bound the problem, as they stand. That takes milliseconds, and
@@ -111,7 +112,8 @@ impl Packed<'_> {
             given.extend(Dtr::run(&problem, self.target).map(|run| reruns_of(&run.steps)));
         }
         problem.budget = budget;
-        let mut effort = problem.limits.evaluations * WORK[usize::from(waits)] / share_of_effort;
+        let kind = if allowed.compress { 2 } else { usize::from(waits) };
+        let mut effort = problem.limits.evaluations * WORK[kind] / share_of_effort;
         if waits {
             // What a round takes grows with the trace.
             let ops = (problem.trace.ops.len() as u64).clamp(OPS / 2, 3 * OPS);
@@ -151,8 +153,9 @@ impl Packed<'_> {
                     budget: target.0 as i64,
                     given: &given,
                     seed: seed + room,
+                    place,
                     effort: effort * part / 4,
-                    copies: cuts.copies.unwrap_or(COPIES),
+                    lanes: cuts.lanes.unwrap_or([PRICE; 4]),
                     proceed: &proceed,
                 };
                 search(&parts, how, waits.then_some(&mut judge))

@@ -1,11 +1,10 @@
-//! The moments at which the relaxation looks at memory.
+//! The moments at which memory is looked at.
 
 use schema::OpId;
 
 use crate::Problem;
 
-/// The starts of some ops, in order, and what would be on the device then if nothing left. Any
-/// choice of ops gives a valid relaxation; more give a tighter one.
+/// The starts of some ops, in order, and what would be on the device then if nothing left.
 #[derive(Debug, Clone)]
 pub(crate) struct Points {
     /// The ops.
