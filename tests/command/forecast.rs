@@ -64,7 +64,8 @@ fn recordings_that_lack_something_are_refused_with_a_remedy() {
     sandbox.refuses(&format!("forecast {file}"), 2, "fw_latency is `slow`");
     sandbox.write(&file, &whole.replace("0.750,", ""));
     sandbox.refuses(&format!("forecast {file}"), 2, "fields for 13 columns");
-    sandbox.refuses("forecast tests/recordings/small.et.json -m t4", 2, "has no times");
+    sandbox.write("alone.et.json", &sandbox.text("tests/recordings/small.et.json"));
+    sandbox.refuses("forecast alone.et.json -m t4", 2, "has no times");
     sandbox.refuses(
         "forecast tests/recordings/small.dtr.jsonl -m t4",
         2,

@@ -104,8 +104,8 @@ fn a_table_of_op_times_becomes_a_trace_of_all_its_layers() {
     insta::assert_snapshot!("op-times", run.stderr);
     let of = sandbox.json(&format!("import {file} --format json"));
     assert_eq!(of["kind"], "op-times");
-    // An embedding, and four layers of a norm, two products and an activation; forward and backward.
-    assert_eq!(of["ops"], 2 * (1 + 4 * 4));
+    // An embedding, and four layers of a norm, two products and an activation; forward and backward; the loss.
+    assert_eq!(of["ops"], 2 * (1 + 4 * 4) + 1);
     let layer: f64 = 0.037 + 0.750 + 0.060 + 0.740 + 0.045 + 0.038 + 1.555 + 0.080 + 1.576;
     let all = (4.0 * layer + 0.040 + 0.160) * 1e6;
     assert_eq!(of["time_ns"].as_f64().map(f64::round), Some(all.round()));

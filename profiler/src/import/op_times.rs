@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use networks::Saved;
-use schema::{Bytes, InPlace, Nanos, Op, OpId, Phase, Role, Tensor, TensorId, Trace};
+use schema::{Bytes, InPlace, Nanos, Op, OpKind, Phase, Role, Tensor, TensorId, Trace};
 
 use super::error::ImportError;
 use super::recorded::functions::{Row, Table, field};
@@ -33,7 +33,7 @@ pub(super) fn import(
             .to_string(),
         "rows that launch nothing are left out; what a backward op needs is told from its name"
             .into(),
-        "neither the loss nor the optimizer is in the table".into(),
+        "neither the loss, which takes no time here, nor the optimizer is in the table".into(),
     ];
     match labels {
         Some(_) => notes.push(format!("the table's layer stands for {} alike", table.copies)),
@@ -208,13 +208,15 @@ impl<'a> Graph<'a> {
             let forward = &self.ops[of.op];
             let name = format!("{} backward", forward.name);
             let mut op = Op::new(&name, (forward.kind, Phase::Backward), of.duration);
-            let place = OpId::from_index(self.ops.len());
             let own = match gradients.get(&of.output) {
                 Some(known) => *known,
-                // The loss, which is not in the table, makes it.
+                // The loss, which is not in the table, makes it in no time.
                 None => {
                     let id = self.gradient(of.output);
-                    self.tensors[id.index()].appears_before = Some(place);
+                    let name = format!("loss of {}", self.tensors[of.output.index()].name);
+                    let mut loss = Op::new(name, (OpKind::Loss, Phase::Backward), Nanos::ZERO);
+                    (loss.reads, loss.writes) = (vec![of.output], vec![id]);
+                    self.ops.push(loss);
                     id
                 }
             };
