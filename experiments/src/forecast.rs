@@ -31,6 +31,8 @@ pub struct Known {
     pub timed: Vec<Timed>,
     /// The forward phase, the backward phase, and what comes after, with what they took.
     pub phases: [Timed; 3],
+    /// What the ops of the forward phase took alone, where they were timed so.
+    pub forward_alone: Nanos,
     /// The whole iteration.
     pub iteration: Nanos,
     /// The most memory, modelled and recorded, where they are known.
@@ -93,6 +95,10 @@ pub struct Forecast {
     pub predicted_peak_bytes: Option<u64>,
     /// The most that was recorded.
     pub recorded_peak_bytes: Option<u64>,
+    /// Whether the recorded forward phase takes far longer than its ops alone: something else is in it, such as
+    /// memory that had been given back before it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub forward_beyond_ops: bool,
     /// What most arithmetic is.
     #[serde(skip)]
     pub arithmetic: Arithmetic,
@@ -123,12 +129,17 @@ pub fn forecast(known: &Known, by: &Efficiencies, seen: bool) -> Forecast {
         backward: of(backward),
         sum_of_ops: (sum.1 > 0)
             .then_some(Times { predicted_ns: Nanos(sum.0), recorded_ns: Nanos(sum.1) }),
+        forward_beyond_ops: known.forward_alone > Nanos::ZERO
+            && forward.recorded.0 as f64 > BEYOND * known.forward_alone.0 as f64,
         arithmetic: known.arithmetic(),
         predicted_peak_bytes: known.peaks[0],
         recorded_peak_bytes: known.peaks[1],
         seen,
     }
 }
+
+/// How many times what its ops take alone a phase takes where something else is in it.
+const BEYOND: f64 = 1.4;
 
 fn times(timed: &Timed, by: &Efficiencies) -> Times {
     Times { predicted_ns: timed.modelled(by), recorded_ns: timed.recorded }
@@ -163,7 +174,7 @@ pub fn table(forecasts: &[Forecast]) -> String {
             of.iteration.predicted_ns.to_string(),
             of.iteration.recorded_ns.to_string(),
             percent(of.error),
-            part(of.forward),
+            part(of.forward) + if of.forward_beyond_ops { " *" } else { "" },
             part(of.backward),
             part(of.sum_of_ops),
             memory,
@@ -179,6 +190,14 @@ pub fn table(forecasts: &[Forecast]) -> String {
     for arithmetic in Arithmetic::ALL {
         let of = forecasts.iter().filter(|of| of.arithmetic == arithmetic);
         text += &band(&format!("  {}", arithmetic.name()), of.map(|of| of.error).collect());
+    }
+    let clean = forecasts.iter().filter(|of| !of.forward_beyond_ops);
+    let clean: Vec<f64> = clean.map(|of| of.error).collect();
+    if clean.len() < forecasts.len() {
+        text += &band(
+            "  without those whose forward phase was recorded as over 1.4 times its ops (*)",
+            clean,
+        );
     }
     text += &band("forward", all(|of| of.forward.map(|times| times.error())));
     text += &band("backward", all(|of| of.backward.map(|times| times.error())));

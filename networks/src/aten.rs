@@ -110,6 +110,13 @@ impl Call {
         // Of so many bytes for each element of what it is about.
         let count = self.input(0).count();
         let each = |kind, class, bytes: u64| memory(kind, class, count.saturating_mul(bytes));
+        // A block of threads has a channel.
+        let channels = |widths: u64| {
+            let bytes = count.saturating_mul(widths * self.width());
+            let class = Class::batch_norm(self.width(), pass);
+            let work = Work::new(OpKind::Normalisation, class, 0, bytes);
+            Some(vec![Work { parts: self.input(0).extent(1), ..work }])
+        };
         let width = self.width();
         match name {
             _ if VIEWS.split(' ').any(|view| view == name) => Some(vec![]),
@@ -146,15 +153,11 @@ impl Call {
             | "native_batch_norm"
             | "miopen_batch_norm"
             | "_batch_norm_with_update"
-            | "batch_norm" => {
-                each(OpKind::Normalisation, Class::batch_norm(width, pass), 3 * width)
-            }
+            | "batch_norm" => channels(3),
             "cudnn_batch_norm_backward"
             | "native_batch_norm_backward"
             | "batch_norm_backward"
-            | "miopen_batch_norm_backward" => {
-                each(OpKind::Normalisation, Class::batch_norm(width, pass), 5 * width)
-            }
+            | "miopen_batch_norm_backward" => channels(5),
             "native_layer_norm" | "layer_norm" | "native_group_norm" | "_fused_rms_norm" => {
                 each(OpKind::Normalisation, Class::RowNorm(pass), 2 * width)
             }

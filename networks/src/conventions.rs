@@ -41,6 +41,8 @@ pub struct Conventions {
     /// copy where the output is laid over it; a GELU that a model writes out what its steps make
     /// ([`Network::writes_gelu_out`]). Else one kernel computes each, from its input or its output.
     pub module_activations: bool,
+    /// ReLU that is not in place keeps its input; else its output.
+    pub relu_keeps_input: bool,
     /// A layer's parameters are updated by one op; else each by its own.
     pub joint_updates: bool,
     /// The loss, and without an optimizer the gradients, are there when the iteration has ended.
@@ -70,11 +72,15 @@ impl Conventions {
         joint_gradients: true,
         prunes: false,
         module_activations: true,
+        relu_keeps_input: false,
         joint_updates: true,
         keeps_results: false,
         blobs: false,
         uniform: true,
     };
+
+    /// PyTorch of 2020 (1.5), of which the older recordings are.
+    pub const PYTORCH_1_5: Self = Self { relu_keeps_input: true, ..Self::PYTORCH };
 
     /// Caffe: as [`Conventions::PYTORCH`], but that each blob has its data and its diff for the whole
     /// iteration, and each parameter a diff and a history (`blob.hpp`, `sgd_solver.cpp`). ReLU is in place;
@@ -97,6 +103,7 @@ impl Conventions {
         joint_gradients: false,
         prunes: true,
         module_activations: false,
+        relu_keeps_input: false,
         joint_updates: false,
         keeps_results: true,
         blobs: false,
@@ -118,8 +125,12 @@ impl Conventions {
     }
 
     /// Whether the backward of an activation reads its output, or its input.
-    pub(crate) fn reads_output(&self, activation: Activation) -> bool {
-        let keeps_input = self.module_activations && activation == Activation::Relu6;
+    pub(crate) fn reads_output(&self, activation: Activation, in_place: bool) -> bool {
+        let keeps_input = match activation {
+            Activation::Relu6 => self.module_activations,
+            Activation::Relu => self.relu_keeps_input && !in_place,
+            _ => false,
+        };
         activation.backward_reads_output() && !keeps_input
     }
 
@@ -177,7 +188,7 @@ impl Conventions {
         let forward = part == Part::Forward;
         match (compute, self.joint_gradients) {
             (Compute::Activation(activation), true) if forward => {
-                options.in_place && self.reads_output(*activation)
+                options.in_place && self.reads_output(*activation, true)
             }
             (Compute::Add, true) => !forward || options.in_place && !self.blobs,
             (Compute::BatchNorm, _) => self.blobs && !forward,

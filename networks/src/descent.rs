@@ -11,8 +11,7 @@ const BEGIN: f64 = 0.7;
 /// Each share that is tried is so many times the one before, from the smallest on.
 const STEP: f64 = 1.04;
 const SMALLEST: f64 = 0.01;
-/// What a kernel takes that has nothing to do; classes take so many of it.
-const LAUNCH_NS: u64 = 2_000;
+/// Launches that a kernel of a class takes beside its work.
 const LAUNCHES: [f64; 7] = [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0];
 
 /// What all ops have in common, and what is tried of it.
@@ -30,6 +29,10 @@ const COMMON: &[Common] = &[
     (|of, value| of.waves = value, &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]),
     (|of, value| of.sides = value, &[0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]),
     (|of, value| of.cached = value, &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5]),
+    (|of, value| of.convolution_sides = value, &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]),
+    (|of, value| of.parts = value, &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0]),
+    (|of, value| of.winograd = value, &[1.0, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2.0]),
+    (|of, value| of.untuned = value, &[0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8, 0.9, 1.0]),
     (
         |of, value| of.dispatch_ns = value as u64,
         &[4e3, 6e3, 8e3, 12e3, 16e3, 20e3, 25e3, 30e3, 40e3, 50e3],
@@ -70,8 +73,11 @@ impl Whole {
 /// Fits shares of all classes that are in what was timed, and what ops have in common. Other classes keep
 /// what `from` says.
 pub fn fit_timed(timed: &[Timed], from: &Efficiencies) -> Efficiencies {
-    let mut fitted = Efficiencies { without: BTreeMap::new(), ..from.clone() };
-    fitted.band.clear();
+    let mut fitted = Efficiencies {
+        class: from.class.clone(),
+        recordings: from.recordings.clone(),
+        ..Efficiencies::assumed()
+    };
     let timed: Vec<&Timed> = timed.iter().filter(|timed| timed.recorded.0 > 0).collect();
     let mut counts: BTreeMap<Class, u64> = BTreeMap::new();
     for (work, times) in timed.iter().flat_map(|timed| &timed.works) {
@@ -87,10 +93,6 @@ pub fn fit_timed(timed: &[Timed], from: &Efficiencies) -> Efficiencies {
             .class
             .insert(*class, Efficiency { compute: BEGIN, bandwidth: BEGIN, kernels: 1.0, source });
     }
-    (fitted.half_depth, fitted.unit_half_depth) = (16.0, 64.0);
-    fitted.convolution_half_depth = 16.0;
-    (fitted.waves, fitted.sides) = (0.5, 0.5);
-    (fitted.launch_ns, fitted.dispatch_ns, fitted.cached) = (LAUNCH_NS, 12_000, 0.0);
     let weights = weights(&timed);
     let classes: Vec<Class> = counts.into_keys().collect();
     let mut cost = descend(&timed, &weights, &classes, &mut fitted, 4);

@@ -40,7 +40,12 @@ fn one() -> f64 {
 ///
 /// The model: an op takes a launch for each kernel and the larger of its arithmetic and its traffic,
 /// `max(flops / (compute · busy · peak), bytes / (bandwidth · peak))`, with the class's shares `compute` and
-/// `bandwidth`; `busy` says what of the arithmetic units a product keeps busy. Where a machine states
+/// `bandwidth` (Williams et al., *Roofline*, CACM 2009); `busy` says what of the arithmetic units a product
+/// keeps busy. Of a product of `m x k` and `k x n` that is, at the best number `s` of cuts of its sum,
+/// `(w / ceil(w))^waves · (k/s) / (k/s + half_depth) · (min(m, n, 128) / 128)^sides`, with `w` tiles of
+/// 128 x 128 for each multiprocessor; of a convolution, as the product that it is,
+/// `k / (k + convolution_half_depth) · (min(m, n, 128) / 128)^convolution_sides`. What is done in parts, one
+/// for each channel say, has `(parts / multiprocessors)^parts` of its bandwidth where parts are fewer. Where a machine states
 /// what a large product or element-wise op reaches, the peaks are those at which these take just that.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -64,9 +69,25 @@ pub struct Efficiencies {
     /// Exponent of the share of a tile that the result fills.
     #[serde(default)]
     pub sides: f64,
+    /// The same of a convolution's, for which libraries have narrower tiles.
+    #[serde(default)]
+    pub convolution_sides: f64,
+    /// Exponent of the share of multiprocessors that have one of an op's parts.
+    #[serde(default)]
+    pub parts: f64,
     /// What share of traffic the cache of a device spares an op whose operands fit.
     #[serde(default)]
     pub cached: f64,
+    /// What the gradients of convolutions of 32-bit floats, but those of 3x3, reach of their share where a
+    /// device has matrix units for these: libraries tune their kernels for the units, and the others
+    /// are those of older devices.
+    #[serde(default = "one")]
+    pub untuned: f64,
+    /// How many times as fast convolutions of 3x3 with a step of one are on vector units where a device has
+    /// matrix units (of Volta's generation and later): libraries do them by Winograd's way there
+    /// (Lavin and Gray, *Fast Algorithms for Convolutional Neural Networks*, 2016).
+    #[serde(default = "one")]
+    pub winograd: f64,
     /// What was fitted on.
     #[serde(default)]
     pub recordings: Vec<String>,
@@ -173,7 +194,11 @@ pub struct Without {
     pub unit_half_depth: f64,
     pub waves: f64,
     pub sides: f64,
+    pub convolution_sides: f64,
+    pub parts: f64,
     pub cached: f64,
+    pub untuned: f64,
+    pub winograd: f64,
     /// Shares of operations and of bandwidth, and launches.
     pub class: BTreeMap<Class, [f64; 3]>,
 }
@@ -229,17 +254,22 @@ impl Efficiencies {
                 ));
             }
         }
-        if !(0.0..=0.9).contains(&read.cached) {
-            return wrong("cached is from 0 to 0.9".to_string());
+        if !(0.0..=0.9).contains(&read.cached)
+            || !(0.1..=1.0).contains(&read.untuned)
+            || !(1.0..=4.0).contains(&read.winograd)
+        {
+            return wrong(
+                "cached is from 0 to 0.9, untuned from 0.1 to 1, winograd from 1 to 4".to_string(),
+            );
         }
-        let exponents = [read.waves, read.sides];
+        let exponents = [read.waves, read.sides, read.convolution_sides, read.parts];
         let depths = [read.half_depth, read.convolution_half_depth, read.unit_half_depth];
         if depths.iter().any(|depth| !(0.0..=1e4).contains(depth))
             || exponents.iter().any(|exponent| !(0.0..=4.0).contains(exponent))
             || read.launch_ns.max(read.dispatch_ns) > 1_000_000_000
         {
             return wrong(
-                "half_depth is from 0 to 10000, waves and sides from 0 to 4, launch_ns and dispatch_ns at \
+                "half_depth is from 0 to 10000, waves, sides and parts from 0 to 4, launch_ns and dispatch_ns at \
                  most a second"
                     .to_string(),
             );
@@ -256,8 +286,8 @@ impl Efficiencies {
         let globals = |of: &Self| {
             format!(
                 "launch_ns = {}\ndispatch_ns = {}\nhalf_depth = {}\n\
-                 convolution_half_depth = {}\nunit_half_depth = {}\nwaves = {}\nsides = {}\n\
-                 cached = {}\n",
+                 convolution_half_depth = {}\nunit_half_depth = {}\nwaves = {}\nsides = {}\nconvolution_sides = {}\nparts = {}\n\
+                 cached = {}\nuntuned = {}\nwinograd = {}\n",
                 of.launch_ns,
                 of.dispatch_ns,
                 of.half_depth,
@@ -265,7 +295,11 @@ impl Efficiencies {
                 of.unit_half_depth,
                 of.waves,
                 of.sides,
-                of.cached
+                of.convolution_sides,
+                of.parts,
+                of.cached,
+                of.untuned,
+                of.winograd
             )
         };
         text += &globals(self);
@@ -311,6 +345,8 @@ impl Efficiencies {
             (of.half_depth, of.waves, of.sides) = (fit.half_depth, fit.waves, fit.sides);
             (of.unit_half_depth, of.cached) = (fit.unit_half_depth, fit.cached);
             of.convolution_half_depth = fit.convolution_half_depth;
+            (of.untuned, of.parts) = (fit.untuned, fit.parts);
+            (of.convolution_sides, of.winograd) = (fit.convolution_sides, fit.winograd);
             for (name, efficiency) in &mut of.class {
                 if let Some([compute, bandwidth, kernels]) = fit.class.get(name) {
                     (efficiency.compute, efficiency.bandwidth) = (*compute, *bandwidth);
@@ -326,7 +362,8 @@ impl Efficiencies {
         let class = fit.class.iter();
         let class = class.map(|(class, of)| (*class, of.shares())).collect();
         let Self { launch_ns, dispatch_ns, half_depth, unit_half_depth, .. } = *fit;
-        let Self { convolution_half_depth, waves, sides, cached, .. } = *fit;
+        let Self { convolution_half_depth, convolution_sides, parts, .. } = *fit;
+        let Self { waves, sides, cached, untuned, winograd, .. } = *fit;
         let without = Without {
             launch_ns,
             dispatch_ns,
@@ -335,7 +372,11 @@ impl Efficiencies {
             unit_half_depth,
             waves,
             sides,
+            convolution_sides,
+            parts,
             cached,
+            untuned,
+            winograd,
             class,
         };
         self.without.insert(device.to_string(), without);
@@ -353,15 +394,28 @@ impl Efficiencies {
     /// multiprocessors idle. Long sums may be cut to make more tiles, each a shorter sum.
     fn busy(&self, work: &Work, device: &DeviceCompute) -> f64 {
         let Some(ProductExtents { count, rows, columns, depth }) = work.product else { return 1.0 };
+        const TILE: u64 = 128;
+        let narrow = rows.min(columns).clamp(1, TILE) as f64 / TILE as f64;
         if work.kind == OpKind::Convolution {
-            return depth as f64 / (depth as f64 + self.convolution_half_depth);
+            let deep = depth as f64 / (depth as f64 + self.convolution_half_depth);
+            let units = device.tf32_flops.is_some() || device.f16_flops / 4 >= device.f32_flops;
+            let tuned = match work.class {
+                _ if work.units != Units::Vectors => 1.0,
+                Class::Square(_) if units => self.winograd,
+                Class::Pointwise(Pass::Parameters | Pass::Input)
+                | Class::Window(Pass::Parameters | Pass::Input)
+                    if device.tf32_flops.is_some() =>
+                {
+                    self.untuned
+                }
+                _ => 1.0,
+            };
+            return deep * narrow.powf(self.convolution_sides) * tuned;
         }
         let half_depth = match work.units {
             Units::Vectors => self.half_depth,
             _ => self.unit_half_depth,
         };
-        const TILE: u64 = 128;
-        let narrow = rows.min(columns).clamp(1, TILE) as f64 / TILE as f64;
         let tiles = count as f64 * rows.div_ceil(TILE) as f64 * columns.div_ceil(TILE) as f64;
         let share = |cuts: f64| {
             let terms = depth as f64 / cuts;
@@ -406,6 +460,12 @@ impl Efficiencies {
         let cache = device.l2_cache.map_or(0.0, |cache| cache.0 as f64);
         let bytes = work.bytes as f64;
         let bytes = bytes - self.cached * bytes.min(cache);
+        // A part is one multiprocessor's, and the others have nothing to do.
+        let parts = match (work.parts, device.multiprocessors) {
+            (1.., Some(count)) => (work.parts as f64 / f64::from(count.max(1))).min(1.0),
+            _ => 1.0,
+        };
+        let bandwidth = bandwidth * parts.powf(self.parts);
         (arithmetic, bytes / (bandwidth * self.memory(device)))
     }
 

@@ -38,7 +38,54 @@ pub struct Passes {
     pub accumulate: Vec<Work>,
 }
 
+/// What of a function PyTorch keeps for its backward pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Saved {
+    /// Nothing.
+    Nothing,
+    /// What it takes.
+    Inputs,
+    /// What it makes.
+    Output,
+    /// A byte an element.
+    Mask,
+}
+
 impl Function {
+    /// Bytes of what it makes.
+    pub fn bytes(&self) -> u64 {
+        elements(&self.output).saturating_mul(self.width)
+    }
+
+    /// The name without regard to how a module and a function write it.
+    fn plain(&self) -> String {
+        self.name.to_ascii_lowercase()
+    }
+
+    /// Elements of the parameters that a module has and that are none of what it takes.
+    pub fn parameters(&self) -> Vec<u64> {
+        let last = |shape: Option<&Vec<u64>>| shape.and_then(|of| of.last()).copied().unwrap_or(1);
+        let (depth, columns) = (last(self.inputs.first()), last(Some(&self.output)));
+        match self.plain().as_str() {
+            "linear" => vec![depth.saturating_mul(columns), columns],
+            "layernorm" | "groupnorm" => vec![depth, depth],
+            "embedding" if self.inputs.len() < 2 => vec![self.rows.saturating_mul(columns)],
+            _ => vec![],
+        }
+    }
+
+    /// What is kept for its backward pass.
+    pub fn saves(&self) -> Saved {
+        let tensors = self.inputs.iter().filter(|shape| **shape != [1]).count();
+        match self.plain().as_str() {
+            "softmax" | "log_softmax" | "tanh" | "sigmoid" => Saved::Output,
+            "dropout" => Saved::Mask,
+            "add" | "sub" | "iadd" | "neg" | "contiguous" | "reshape" | "clone" => Saved::Nothing,
+            "mul" | "div" | "truediv" if tensors < 2 => Saved::Nothing,
+            _ => Saved::Inputs,
+        }
+    }
+
     /// The kernels that it launches.
     pub fn passes(&self) -> Passes {
         let count = elements(&self.output);
@@ -54,7 +101,7 @@ impl Function {
         };
         let two = inputs.iter().filter(whole).count() > 1;
         let [ew, back] = [Pass::Forward, Pass::Input].map(Class::Elementwise);
-        let mut passes = match self.name.to_ascii_lowercase().as_str() {
+        let mut passes = match self.plain().as_str() {
             "linear" => {
                 let depth = inputs[0].last().copied().unwrap_or(1);
                 let columns = self.output.last().copied().unwrap_or(1);

@@ -75,7 +75,9 @@ pub(crate) fn rules(
         ),
         Compute::Embedding => vec![op(Part::Table, &[Input(0), Gradient], &[Parameters])],
         Compute::BatchNorm | Compute::RowNorm => whole(&[Input(0), Weight, Kept]),
-        Compute::Activation(activation) if by.reads_output(*activation) => whole(&[Output]),
+        Compute::Activation(activation) if by.reads_output(*activation, options.in_place) => {
+            whole(&[Output])
+        }
         Compute::Activation(_) => whole(&[Input(0), Kept]),
         Compute::Softmax => whole(&[Output]),
         Compute::Attention { .. } => whole(&[Inputs, Output, Kept]),

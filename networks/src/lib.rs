@@ -8,6 +8,7 @@
 //! roofline; the runtime gives them kernels.
 
 mod accumulate;
+mod assumed;
 mod aten;
 mod builder;
 mod class;
@@ -47,7 +48,7 @@ pub use efficiency::{
 };
 pub use error::{LayerProblem, NetworkError};
 pub use fit::{Fit, Residual, Sample, Timed, fit_efficiencies, residual, timed_ops};
-pub use functions::{Function, Passes};
+pub use functions::{Function, Passes, Saved};
 pub use initial::Initial;
 pub use layer::{LayerId, Network, Window};
 pub use lower::{Lowered, SEED_CELLS};

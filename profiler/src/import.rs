@@ -7,6 +7,8 @@
 //!   Rematerialization*, ICLR 2021): a log of calls, references and releases, which is replayed.
 //! - [`Format::Opgraph`], a profile per op as MONeT makes them (Shah et al., *Memory Optimization
 //!   for Deep Networks*, ICLR 2021): a graph whose lifetimes follow from who reads what.
+//! - [`Format::OpTimes`], a table of what the functions of a network's graph took (Lee et al.,
+//!   *Forecasting GPU Performance for Deep Learning Training and Inference*, ASPLOS 2025).
 //!
 //! And of PyTorch, as it writes them or in gzip or a tar archive:
 //!
@@ -22,6 +24,7 @@ mod figures;
 mod json;
 mod kineto;
 mod op_kind;
+mod op_times;
 mod opgraph;
 mod recorded;
 mod reserved;
@@ -53,12 +56,20 @@ pub enum Format {
     ExecutionTrace,
     /// A snapshot of PyTorch's CUDA memory (`torch.cuda.memory._dump_snapshot`).
     MemorySnapshot,
+    /// A table of op times, as NeuSight's labels come.
+    OpTimes,
 }
 
 impl Format {
     /// All kinds of recordings.
-    pub const ALL: [Self; 5] =
-        [Self::Dtr, Self::Opgraph, Self::Kineto, Self::ExecutionTrace, Self::MemorySnapshot];
+    pub const ALL: [Self; 6] = [
+        Self::Dtr,
+        Self::Opgraph,
+        Self::Kineto,
+        Self::ExecutionTrace,
+        Self::MemorySnapshot,
+        Self::OpTimes,
+    ];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -68,6 +79,7 @@ impl Format {
             Self::Kineto => "kineto",
             Self::ExecutionTrace => "execution-trace",
             Self::MemorySnapshot => "memory-snapshot",
+            Self::OpTimes => "op-times",
         }
     }
 }
@@ -81,7 +93,8 @@ impl fmt::Display for Format {
 /// A text that names no kind of recording.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not a kind of recording: write dtr, opgraph, kineto, execution-trace or memory-snapshot"
+    "`{0}` is not a kind of recording: write dtr, opgraph, kineto, execution-trace, memory-snapshot or \
+     op-times"
 )]
 pub struct ParseFormatError(String);
 
@@ -101,6 +114,9 @@ pub fn detect(bytes: impl AsRef<[u8]>) -> Option<Format> {
     // What Python's pickle writes since its second protocol.
     if matches!(bytes, [0x80, 2..=5, ..]) {
         return Some(Format::MemorySnapshot);
+    }
+    if is_op_times(bytes) {
+        return Some(Format::OpTimes);
     }
     let text = String::from_utf8_lossy(bytes);
     let has = |part: &str| text.contains(part);
@@ -206,6 +222,7 @@ pub fn import(
         Format::Kineto => kineto::import(&bytes, file, options)?,
         Format::ExecutionTrace => execution_trace::import(&bytes, file, options)?,
         Format::MemorySnapshot => snapshot::import(&bytes, file)?,
+        Format::OpTimes => of_trace(format, op_times::import(&bytes, file, options)?),
     };
     if let Some(trace) = &recording.trace {
         trace.check().map_err(|why| ImportError::Invalid(file.into(), why))?;

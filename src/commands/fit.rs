@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> Result {
     for file in list.files(folder, beside) {
         known.extend(read(&file, &list, None)?);
     }
-    let fitted = fitted(&known, &Efficiencies::bundled());
+    let fitted = fitted(&known, &Efficiencies::assumed());
     if let Some(output) = output {
         output.finish(fitted.efficiencies.to_toml().as_bytes())?;
     }

@@ -15,16 +15,16 @@ use crate::output::{Format, print_json, tell};
 ///
 /// Recordings are told apart by what is in them, and read from gzip and tar archives as they are: of
 /// PyTorch, files of torch.profiler (`kineto`), execution traces (`execution-trace`) and snapshots of
-/// the CUDA allocator (`memory-snapshot`, which make no trace); op logs of the DTR prototype (`dtr`) and
-/// per-op profiles of MONeT (`opgraph`).
+/// the CUDA allocator (`memory-snapshot`, which make no trace); op logs of the DTR prototype (`dtr`),
+/// per-op profiles of MONeT (`opgraph`) and tables of op times (`op-times`, with their labels beside).
 #[derive(clap::Args)]
 pub struct Args {
     /// The recording; `-` is the standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The kind of recording: kineto, execution-trace, memory-snapshot, dtr or opgraph [default: as
-    /// the file looks]
+    /// The kind of recording: kineto, execution-trace, memory-snapshot, dtr, opgraph or op-times
+    /// [default: as the file looks]
     #[arg(long, value_name = "KIND")]
     from: Option<Kind>,
 

@@ -64,13 +64,41 @@ fn recordings_that_lack_something_are_refused_with_a_remedy() {
     sandbox.refuses(&format!("forecast {file}"), 2, "fw_latency is `slow`");
     sandbox.write(&file, &whole.replace("0.750,", ""));
     sandbox.refuses(&format!("forecast {file}"), 2, "fields for 13 columns");
-    sandbox.refuses("forecast tests/recordings/small.et.json -m t4", 2, "has no times");
+    sandbox.write("alone.et.json", &sandbox.text("tests/recordings/small.et.json"));
+    sandbox.refuses("forecast alone.et.json -m t4", 2, "has no times");
     sandbox.refuses(
         "forecast tests/recordings/small.dtr.jsonl -m t4",
         2,
         "name its network and batch in a list",
     );
     sandbox.refuses("forecast none.csv", 2, "none.csv");
+}
+
+#[test]
+fn what_cannot_be_forecast_does_not_stop_the_rest() {
+    let (sandbox, file) = with_table("NVIDIA_L4");
+    sandbox.write("notes.txt", "not a recording\n");
+    let run = sandbox.run(&format!("forecast notes.txt {file} none.csv --format json"));
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let all: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(all.as_array().map(Vec::len), Some(1), "{all}");
+    assert!(
+        run.stderr.contains("left out: notes.txt") && run.stderr.contains("none.csv"),
+        "{}",
+        run.stderr
+    );
+}
+
+/// An execution trace has the times of the profile beside it.
+#[test]
+fn an_execution_trace_is_forecast_with_the_profile_of_its_run() {
+    let sandbox = Sandbox::new();
+    for kind in ["et", "kineto"] {
+        let text = sandbox.text(&format!("tests/recordings/small.{kind}.json"));
+        sandbox.write(&format!("run.{kind}.json"), &text);
+    }
+    let of = &sandbox.json("forecast run.et.json -m t4 --format json")[0];
+    assert!(number(of, "recorded_ns") > 0.0 && number(of, "predicted_ns") > 0.0, "{of}");
 }
 
 #[test]

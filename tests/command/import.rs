@@ -1,6 +1,6 @@
 //! Importing recordings.
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, repository};
 
 #[test]
 fn both_kinds_of_recording_are_told_apart_and_summed_up() {
@@ -87,4 +87,33 @@ fn each_kind_has_the_same_fields_as_json() {
         }
         assert!(summary["notes"].is_array());
     }
+}
+
+/// A table of op times has one layer, which the labels beside it say how often there is.
+#[test]
+fn a_table_of_op_times_becomes_a_trace_of_all_its_layers() {
+    let sandbox = Sandbox::new();
+    for end in ["csv", "json"] {
+        let from = repository().join(format!("tests/recordings/small-train-8-2.{end}"));
+        let text = std::fs::read_to_string(from).expect("it is there");
+        sandbox.write(&format!("small-train-8-2.{end}"), &text);
+    }
+    let file = "small-train-8-2.csv";
+    let run = sandbox.run(&format!("import {file} -o trace.json"));
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    insta::assert_snapshot!("op-times", run.stderr);
+    let of = sandbox.json(&format!("import {file} --format json"));
+    assert_eq!(of["kind"], "op-times");
+    // An embedding, and four layers of a norm, two products and an activation; forward and backward; the loss.
+    assert_eq!(of["ops"], 2 * (1 + 4 * 4) + 1);
+    let layer: f64 = 0.037 + 0.750 + 0.060 + 0.740 + 0.045 + 0.038 + 1.555 + 0.080 + 1.576;
+    let all = (4.0 * layer + 0.040 + 0.160) * 1e6;
+    assert_eq!(of["time_ns"].as_f64().map(f64::round), Some(all.round()));
+    // Weights, biases, and the samples.
+    let weights = 4 * (2 * 1024 + 2 * 1024 * 4096 + 4096 + 1024) * 4;
+    assert_eq!(of["constant_bytes"], weights + 2 * 512 * 8);
+    let shown = sandbox.ok("compare trace.json -m titan-v -b 70% --methods tide,in-core");
+    assert!(shown.contains("tide"), "{shown}");
+    let refused = sandbox.fails(&format!("import {file} --step 1"));
+    assert!(refused.contains("--step does not apply"), "{refused}");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use networks::{Arithmetic, Band, Class, Efficiencies, Timed, Units, fit_timed};
-use schema::BytesPerSec;
+use schema::{BytesPerSec, Digest};
 
 use super::{Forecast, Known, forecast, table};
 
@@ -15,6 +15,10 @@ pub struct Fitted {
     pub without_device: Vec<Forecast>,
     /// The same where a product and an element-wise op had been measured on it.
     pub measured: Vec<Forecast>,
+    /// Those of [`Self::without_device`] that [`Self::measured`] has.
+    pub unmeasured: Vec<Forecast>,
+    /// Recordings by a fit on those whose names hash to the other half.
+    pub halves: Vec<Forecast>,
     /// Each recording by a fit that has not seen its network on any device.
     pub without_network: Vec<Forecast>,
     /// Each recording by the fit on all.
@@ -39,7 +43,7 @@ pub fn fitted(known: &[Known], from: &Efficiencies) -> Fitted {
     all.recordings = fitted_on.map(Known::title).collect();
     let device = |of: &Known| of.machine.device.name.clone();
     let whole = |of: &&Known| of.iteration.0 > 0;
-    let (mut without_device, mut measured) = (Vec::new(), Vec::new());
+    let (mut without_device, mut measured, mut unmeasured) = (Vec::new(), Vec::new(), Vec::new());
     let devices: BTreeSet<String> = known.iter().map(device).collect();
     for name in devices {
         let without = fit(&|of| device(of) != name);
@@ -48,6 +52,7 @@ pub fn fitted(known: &[Known], from: &Efficiencies) -> Fitted {
         let wholes = || own.iter().copied().filter(whole);
         without_device.extend(wholes().map(|of| forecast(of, &without, true)));
         let Some((products, elementwise)) = rates(&own) else { continue };
+        unmeasured.extend(wholes().map(|of| forecast(of, &without, true)));
         measured.extend(wholes().map(|of| {
             let mut of = of.clone();
             for timed in of.phases.iter_mut().chain(&mut of.timed) {
@@ -64,7 +69,14 @@ pub fn fitted(known: &[Known], from: &Efficiencies) -> Fitted {
         let own = known.iter().filter(|of| of.network == name).filter(whole);
         without_network.extend(own.map(|of| forecast(of, &without, true)));
     }
+    let mut halves = Vec::new();
+    for half in [false, true] {
+        let by = fit(&|of| is_odd(of) != half);
+        let own = known.iter().filter(|of| is_odd(of) == half).filter(whole);
+        halves.extend(own.map(|of| forecast(of, &by, true)));
+    }
     // What the bundled ones were fitted on tells nothing of how they do elsewhere.
+    let from = &Efficiencies::bundled();
     let unseen = |of: &&Known| {
         let device = &of.machine.device.name;
         !from.recordings.iter().any(|recording| recording.ends_with(device.as_str()))
@@ -84,8 +96,26 @@ pub fn fitted(known: &[Known], from: &Efficiencies) -> Fitted {
         }
     }
     let seen = known.iter().filter(whole).map(|of| forecast(of, &all, true)).collect();
-    Fitted { efficiencies: all, without_device, measured, without_network, seen, bundled }
+    Fitted {
+        efficiencies: all,
+        without_device,
+        measured,
+        unmeasured,
+        halves,
+        without_network,
+        seen,
+        bundled,
+    }
 }
+
+/// In which half a recording is: whether the last digit of the digest of its network, batch and machine is odd.
+fn is_odd(known: &Known) -> bool {
+    let digest = Digest::of_bytes(known.title().as_bytes()).to_string();
+    digest.ends_with(|last: char| last.to_digit(16).is_some_and(|digit| digit % 2 == 1))
+}
+
+/// Operations of a product, and bytes of an element-wise op, from which on they are large.
+const LARGE: [u64; 2] = [20_000_000_000, 64 << 20];
 
 /// What the largest product and the largest element-wise op of a device's recordings reach.
 fn rates(known: &[&Known]) -> Option<(u64, u64)> {
@@ -97,7 +127,7 @@ fn rates(known: &[&Known]) -> Option<(u64, u64)> {
             Class::Elementwise(_) => (1, work.bytes),
             _ => continue,
         };
-        if found[place].is_none_or(|(most, _)| amount > most) {
+        if amount > found[place].map_or(LARGE[place], |(most, _)| most) {
             found[place] = Some((amount, amount as f64 / (timed.recorded.0.max(1) as f64 * 1e-9)));
         }
     }
@@ -116,7 +146,12 @@ impl Fitted {
             let summary: String = summary.map(|line| format!("  {line}\n")).collect();
             format!("{name}:\n{summary}")
         };
-        text += &of("with a product and an element-wise op measured on it", &self.measured);
+        text += &of("with a large product and element-wise op measured on it", &self.measured);
+        text += &of("the same without them", &self.unmeasured);
+        text += &of(
+            "by a fit on those whose digests end with a digit of the other parity",
+            &self.halves,
+        );
         text += &of("by a fit that has not seen the network", &self.without_network);
         text += &of("by the fit on all", &self.seen);
         text += &of(

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use networks::{Conventions, Network, Optimizer, Sample, Timed, Work, modelled_trace, timed_ops};
+use networks::{
+    Conventions, Network, Optimizer, Sample, Timed, Work, modelled_trace_by, timed_ops,
+};
 use profiler::import::{
     Beside, Format, ImportOptions, InPlaceOps, Recorded, detect, import_trace, is_op_times,
     recorded, unpack,
@@ -102,26 +104,38 @@ pub fn read(path: &Path, list: &List, machine: Option<&str>) -> Result<Vec<Known
     }
 }
 
-/// The same of several files, each of which is to say how long an iteration took.
+/// The same of several files that say how long an iteration took; and a line for each that cannot be read or
+/// does not say so.
 ///
 /// # Errors
-/// Where one does not, too.
-pub fn read_all(paths: &[PathBuf], list: &List, machine: Option<&str>) -> Result<Vec<Known>> {
-    let mut known = Vec::new();
+/// Where none does.
+pub fn read_all(
+    paths: &[PathBuf],
+    list: &List,
+    machine: Option<&str>,
+) -> Result<(Vec<Known>, String)> {
+    let (mut known, mut left_out) = (Vec::new(), Vec::new());
     for path in paths {
-        let mut found = read(path, list, machine)?;
-        found.retain(|of| of.iteration > Nanos::ZERO);
-        if found.is_empty() {
-            return Err(Error::Forecast(
-                path.clone(),
-                "does not say how long an iteration took, or what it \
-                is of: put its times beside it, or name its network and batch in a list (--list)"
-                    .into(),
-            ));
+        let found = read(path, list, machine).and_then(|mut found| {
+            found.retain(|of| of.iteration > Nanos::ZERO);
+            let untimed = "does not say how long an iteration took, or what it is of: put its times beside \
+                           it, or name its network and batch in a list (--list)";
+            if found.is_empty() { Err(Error::Forecast(path.clone(), untimed.into())) } else { Ok(found) }
+        });
+        match found {
+            Ok(found) => known.extend(found),
+            Err(error) => left_out.push(error),
         }
-        known.extend(found);
     }
-    Ok(known)
+    if known.is_empty() && !left_out.is_empty() {
+        return Err(left_out.swap_remove(0));
+    }
+    let line = |error: &Error| {
+        let causes = std::iter::successors(std::error::Error::source(error), |of| of.source());
+        let causes: String = causes.map(|cause| format!(": {cause}")).collect();
+        format!("left out: {error}{causes}\n")
+    };
+    Ok((known, left_out.iter().map(line).collect()))
 }
 
 struct Reader<'a> {
@@ -184,13 +198,42 @@ impl Reader<'_> {
             let run = read.runs.iter().find(|run| run.name == stem)?;
             Some((run, read.device.as_str()))
         });
-        let Some((run, device)) = run else {
+        let Some((run, device)) = run else { return self.beside_profile(bytes) };
+        self.run(bytes, run, device)
+    }
+
+    /// An execution trace with the times of the profile beside it that was written of the same run.
+    fn beside_profile(&self, bytes: &[u8]) -> Result<Known> {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let profile = ["_et.", ".et."].into_iter().find_map(|et| {
+            let profile = self.path.with_file_name(name.replace(et, &et.replace("et", "kineto")));
+            (name.contains(et) && profile.exists()).then_some(profile)
+        });
+        let Some(profile) = profile else {
             return Err(self.lacks(
-                "has no times: an execution trace needs the summary.json of its runs beside it, or \
-                 name a profile of the run",
+                "has no times: an execution trace needs the summary.json of its runs or its profile \
+                 beside it, named as `run.et.json` and `run.kineto.json` are",
             ));
         };
-        self.run(bytes, run, device)
+        let packed = read_bytes(&profile)?;
+        let tf32 = unpack(&packed, &profile)?.windows(4).any(|of| of == b"tf32");
+        let times = Some((packed, profile));
+        let trace =
+            import_trace(bytes, self.path, None, &ImportOptions { times, ..Default::default() })?;
+        let of = recorded(bytes, self.path, &Beside { labels: None, tf32 })?;
+        let phase = |phase| {
+            let ops = trace.ops.iter().filter(|op| place(op.phase) == place(phase));
+            Some(ops.map(|op| op.duration).sum())
+        };
+        let of = Recorded {
+            iteration: Some(trace.total_time()),
+            forward: phase(Phase::Forward),
+            backward: phase(Phase::Backward),
+            kernels_only: true,
+            ..of
+        };
+        let machine = self.machine(&[&trace.provenance.device])?;
+        Ok(self.named(of, &self.stem(), machine))
     }
 
     fn run(&self, bytes: &[u8], run: &Run, device: &str) -> Result<Known> {
@@ -277,7 +320,8 @@ impl Reader<'_> {
             known.phases[place(op.phase)].recorded += op.duration;
         }
         known.iteration = trace.total_time();
-        let modelled = modelled_trace(&network, &machine)?;
+        // Such recordings are of that time.
+        let modelled = modelled_trace_by(&network, &Conventions::PYTORCH_1_5, &machine)?;
         // Both with what frameworks do in place.
         let alias = ImportOptions { in_place: InPlaceOps::Alias, ..ImportOptions::default() };
         let trace = import_trace(bytes, self.path, None, &alias)?;
@@ -295,7 +339,7 @@ impl Reader<'_> {
             recording: 0,
         };
         let mut phases = [empty(), empty(), empty()];
-        let mut timed = Vec::new();
+        let (mut timed, mut forward_alone) = (Vec::new(), Nanos::ZERO);
         for op in of.ops.iter().filter(|op| !op.works.is_empty()) {
             let phase = &mut phases[place(op.phase)];
             phase.works.extend(op.works.iter().map(|work| (*work, op.times)));
@@ -303,6 +347,9 @@ impl Reader<'_> {
                 phase.dispatched = phase.dispatched.saturating_add(op.times);
             }
             if let Some(recorded) = op.recorded {
+                if op.phase == Phase::Forward {
+                    forward_alone += Nanos(recorded.0.saturating_mul(op.times.into()));
+                }
                 let works = op.works.iter().map(|work| (*work, 1)).collect();
                 timed.push(Timed { works, recorded, ..empty() });
             }
@@ -325,6 +372,7 @@ impl Reader<'_> {
             held_back,
             timed,
             phases,
+            forward_alone: if of.kernels_only { Nanos::ZERO } else { forward_alone },
             iteration: of.iteration.unwrap_or_default(),
             peaks: [None, of.peak],
         }

@@ -1,6 +1,6 @@
 //! Recordings as what their times follow from: which kernels of what size each op launched.
 
-mod functions;
+pub(super) mod functions;
 mod nodes;
 mod spans;
 
