@@ -108,7 +108,7 @@ def tidegate(module: fx.GraphModule, inputs: list, options: dict | None = None, 
             raise  # Dynamo's own way to begin anew.
         except Exception as error:  # noqa: BLE001 - whatever fails, the model can be trained without a plan.
             _without(planned, chosen, _words(error), error)
-            return default_partition(joint_module, joint_inputs, **given)
+            return _everything_saved(joint_module, joint_inputs, **given)
 
     def without_backward(alone: fx.GraphModule, given: object) -> Callable:
         planned.reason = "there is no backward"
@@ -136,9 +136,19 @@ def unplanned(module: fx.GraphModule, inputs: list) -> Callable:
 
     def partition(joint_module: fx.GraphModule, joint_inputs: object, **given: object) -> tuple:
         rewrite(joint_module)
-        return default_partition(joint_module, joint_inputs, **given)
+        return _everything_saved(joint_module, joint_inputs, **given)
 
     return aot_autograd(fw_compiler=boxed, partition_fn=partition)(module, inputs)
+
+
+def _everything_saved(module: fx.GraphModule, inputs: object, **given: object) -> tuple:
+    """PyTorch's default partition, without the forward's random calls that it leaves in backward: they would draw once more."""
+    forward, backward = default_partition(module, inputs, **given)
+    for node in reversed(backward.graph.nodes):
+        if not node.users and torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+            backward.graph.erase_node(node)
+    backward.recompile()
+    return forward, backward
 
 
 # Inductor's own layouts would change strides that a plan was made for, its own order that of calls; and a random op that

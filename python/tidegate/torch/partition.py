@@ -183,12 +183,13 @@ class Partition:
         value = nodes[0].meta["val"]
         whole = len(nodes) == 1 and value.storage_offset() == 0
         size, stride = (value.size(), value.stride()) if whole else ((storage.bytes // value.element_size(),), (1,))
+        dtype = storage.dtype if whole else value.dtype
         given = (
-            self._here(self.pool), self.host[action.host]["address"], list(size), list(stride), value.dtype, value.device,
+            self._here(self.pool), self.host[action.host]["address"], list(size), list(stride), dtype, value.device,
             self.number, action.number, self._after(action),
         )  # fmt: skip
         with self.fakes:
-            fake = torch.empty_strided(size, stride, dtype=value.dtype, device=value.device)
+            fake = torch.empty_strided(size, stride, dtype=dtype, device=value.device)
         made = self._call(_OPS.reload.default, given, fake)
         self.arriving.add(action.number)
         for node in nodes:
