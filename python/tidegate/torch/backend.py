@@ -17,10 +17,11 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import TorchDynamoException
 from torch._inductor import config as inductor_config
 from torch._functorch.partitioners import default_partition
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from tidegate import Error, Plan, PlanError, Trace
 
-from . import cache, document, firststep, machine, planning, together
+from . import cache, document, firststep, left_out, machine, planning, together
 from .graph import Joint, Unsupported
 from .measure import failure
 from .partition import Partition
@@ -100,18 +101,25 @@ def tidegate(module: fx.GraphModule, inputs: list, options: dict | None = None, 
         chosen.allow = chosen.allow or "keep,recompute"
         if "swap" in chosen.allow:
             raise ValueError("allow: nothing can be swapped with `inner` inductor; leave `swap` out, or take `inner` eager")
+    left_out.listen(tidegate)
     planned = Planned(name=f"graph {len(_LAST)}")
     _LAST.append(planned)
     compiled = _compiled(module, inputs, chosen, planned)
     return compiled if planned.plan is None else torch._dynamo.disable(_Trained(module, compiled, chosen, planned))
 
 
+left_out.listen(tidegate)
+
+
 def _compiled(module: fx.GraphModule, inputs: list, chosen: Options, planned: Planned) -> Callable:
     """The graph under a plan, or without one where there is a reason."""
     given_memory = together.memory(inputs)  # Not the inputs: what the compiler keeps would keep them.
+    untested = _untested(inputs)
 
     def partition(joint_module: fx.GraphModule, joint_inputs: object, **given: Any) -> tuple:  # noqa: ANN401
         try:
+            if untested:
+                raise Unsupported(untested)
             planned.modules = _plan(joint_module, given["num_fwd_outputs"], given_memory, chosen, planned)
             return planned.modules
         except TorchDynamoException:
@@ -136,6 +144,14 @@ def _compiled(module: fx.GraphModule, inputs: list, chosen: Options, planned: Pl
         return module
     # A captured graph need not be eager's, and nothing has compared them; who wants ops fused has asked for it.
     return compiled if planned.plan is not None or chosen.inner == "inductor" else module
+
+
+def _untested(inputs: list) -> str | None:
+    """Why no plan is made for a graph whatever it computes."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return "there is a process group, and training over several processes, as DDP and FSDP do, is not tested"
+    classes = sorted({type(leaf).__name__ for leaf in inputs if is_traceable_wrapper_subclass(leaf)})
+    return f"inputs or parameters of classes that are several tensors ({', '.join(classes)})" if classes else None
 
 
 def unplanned(module: fx.GraphModule, inputs: list) -> Callable:

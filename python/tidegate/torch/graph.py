@@ -124,6 +124,9 @@ class Joint:
                 raise Unsupported(f"a call of kind {node.op} ({node.name})")
         self._order()
         self._hold()
+        devices = sorted({str(storage.device) for storage in self.storages if storage.device.type != "cpu"})
+        if len(devices) > 1 or self.device.type not in ("cpu", "cuda"):
+            raise Unsupported(f"a graph on {' and '.join(devices)}: plans are for one device, cpu or cuda")
 
     @property
     def device(self) -> torch.device:

@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 
 from .graph import Joint, Storage
@@ -138,8 +137,7 @@ def _open() -> list[Place]:
 
 def memory(values: object) -> dict[int, int]:
     """Bytes of the memory of all tensors, by its address."""
-    leaves = (leaf for leaf in pytree.tree_leaves(values) if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided)
-    leaves = (leaf for leaf in leaves if not isinstance(leaf, FakeTensor))
+    leaves = (leaf for leaf in pytree.tree_leaves(values) if type(leaf) in (torch.Tensor, torch.nn.Parameter) and leaf.layout == torch.strided)
     return {leaf.untyped_storage().data_ptr(): leaf.untyped_storage().nbytes() for leaf in leaves}
 
 
