@@ -230,3 +230,35 @@ def test_where_eager_does_not_fit_it_saves_in_host_memory(monkeypatch):
     for refused, said in (((2,), "bit for bit eager's"), ((2, 3), "not compared: a step in eager does not fit the device")):
         calls.clear()
         assert firststep.compare(module, module.forward, None, (given,), fused=False) == said
+
+
+def test_random_calls_that_backward_does_not_need_are_made_once():
+    """Interpolation as several ops has other bits than eager's, so that the graph without a plan is run, too."""
+
+    class Noisy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Conv2d(4, 4, 3, padding=1) for _ in range(4))
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x).sin() + torch.rand(1)
+            return nn.functional.interpolate(x, scale_factor=0.7, mode="bilinear").square().mean()
+
+    planned(Noisy(), budget="90%")(torch.randn(4, 4, 24, 24)).backward()
+    assert "rounding" in tt.last_plans()[0].checked or "bit for bit" in tt.last_plans()[0].checked
+
+
+def test_batch_norms_of_mixed_precision_are_swapped():
+    module = nn.Sequential(*(nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU()) for _ in range(5)))
+    step, given, gradients = planned(module, allow="keep,swap", evaluations=1000), torch.randn(8, 4, 24, 24), []
+    start = {key: value.clone() for key, value in module.state_dict().items()}
+    for call in (module, step):
+        module.zero_grad()
+        module.load_state_dict(start)
+        with torch.autocast("cpu", torch.bfloat16):
+            call(given).square().mean().backward()
+        gradients.append([parameter.grad.clone() for parameter in module.parameters()])
+    assert all(map(torch.equal, *gradients)) and tt.last_plans()[0].checked == "bit for bit eager's"
+    sizes = {tensor["dtype"] for tensor in tt.last_plans()[0].trace.tensors if tensor["bytes"] == 16}
+    assert sizes == {"f32"}

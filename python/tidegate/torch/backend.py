@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import functools
+import dataclasses
 import json
 import time
 import warnings
@@ -17,10 +17,11 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import TorchDynamoException
 from torch._inductor import config as inductor_config
 from torch._functorch.partitioners import default_partition
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from tidegate import Error, Plan, PlanError, Trace
 
-from . import cache, document, firststep, machine, planning
+from . import cache, document, firststep, left_out, machine, planning, together
 from .graph import Joint, Unsupported
 from .measure import failure
 from .partition import Partition
@@ -57,6 +58,9 @@ class Planned:
     seconds: dict[str, float] = field(default_factory=dict)
     costs: Costs | None = None
     modules: tuple[fx.GraphModule, fx.GraphModule] | None = field(default=None, repr=False)
+    # Where it is among the graphs of its iteration, and what of those its plan counts.
+    place: together.Place = field(default_factory=together.Place, repr=False)
+    others: together.Others = field(default_factory=together.Others)
 
 
 _LAST: list[Planned] = []
@@ -97,26 +101,39 @@ def tidegate(module: fx.GraphModule, inputs: list, options: dict | None = None, 
         chosen.allow = chosen.allow or "keep,recompute"
         if "swap" in chosen.allow:
             raise ValueError("allow: nothing can be swapped with `inner` inductor; leave `swap` out, or take `inner` eager")
+    left_out.listen(tidegate)
     planned = Planned(name=f"graph {len(_LAST)}")
     _LAST.append(planned)
+    compiled = _compiled(module, inputs, chosen, planned)
+    return compiled if planned.plan is None else torch._dynamo.disable(_Trained(module, compiled, chosen, planned))
+
+
+left_out.listen(tidegate)
+
+
+def _compiled(module: fx.GraphModule, inputs: list, chosen: Options, planned: Planned) -> Callable:
+    """The graph under a plan, or without one where there is a reason."""
+    given_memory = together.memory(inputs)  # Not the inputs: what the compiler keeps would keep them.
+    untested = _untested(inputs)
 
     def partition(joint_module: fx.GraphModule, joint_inputs: object, **given: Any) -> tuple:  # noqa: ANN401
         try:
-            planned.modules = _plan(joint_module, given["num_fwd_outputs"], chosen, planned)
+            if untested:
+                raise Unsupported(untested)
+            planned.modules = _plan(joint_module, given["num_fwd_outputs"], given_memory, chosen, planned)
             return planned.modules
         except TorchDynamoException:
             raise  # Dynamo's own way to begin anew.
         except Exception as error:  # noqa: BLE001 - whatever fails, the model can be trained without a plan.
             _without(planned, chosen, _words(error), error)
-            return default_partition(joint_module, joint_inputs, **given)
+            return _everything_saved(joint_module, joint_inputs, **given)
 
     def without_backward(alone: fx.GraphModule, given: object) -> Callable:
         planned.reason = "there is no backward"
         return boxed(alone, given)
 
-    compilers = _compilers(chosen)
     try:
-        compiled = aot_autograd(partition_fn=partition, inference_compiler=without_backward, **compilers)(module, inputs)
+        compiled = aot_autograd(partition_fn=partition, inference_compiler=without_backward, **_compilers(chosen, planned))(module, inputs)
     except TorchDynamoException:
         raise
     except Exception as error:  # noqa: BLE001
@@ -125,10 +142,16 @@ def tidegate(module: fx.GraphModule, inputs: list, options: dict | None = None, 
         if planned.reason is None:
             _without(planned, chosen, _words(error), error)
         return module
-    if planned.plan is None:
-        # A captured graph need not be eager's, and nothing has compared them; who wants ops fused has asked for it.
-        return compiled if chosen.inner == "inductor" else module
-    return torch._dynamo.disable(_Checked(module, compiled, chosen, planned)) if chosen.check_first_step else compiled
+    # A captured graph need not be eager's, and nothing has compared them; who wants ops fused has asked for it.
+    return compiled if planned.plan is not None or chosen.inner == "inductor" else module
+
+
+def _untested(inputs: list) -> str | None:
+    """Why no plan is made for a graph whatever it computes."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return "there is a process group, and training over several processes, as DDP and FSDP do, is not tested"
+    classes = sorted({type(leaf).__name__ for leaf in inputs if is_traceable_wrapper_subclass(leaf)})
+    return f"inputs or parameters of classes that are several tensors ({', '.join(classes)})" if classes else None
 
 
 def unplanned(module: fx.GraphModule, inputs: list) -> Callable:
@@ -136,9 +159,19 @@ def unplanned(module: fx.GraphModule, inputs: list) -> Callable:
 
     def partition(joint_module: fx.GraphModule, joint_inputs: object, **given: object) -> tuple:
         rewrite(joint_module)
-        return default_partition(joint_module, joint_inputs, **given)
+        return _everything_saved(joint_module, joint_inputs, **given)
 
     return aot_autograd(fw_compiler=boxed, partition_fn=partition)(module, inputs)
+
+
+def _everything_saved(module: fx.GraphModule, inputs: object, **given: object) -> tuple:
+    """PyTorch's default partition, without the forward's random calls that it leaves in backward: they would draw once more."""
+    forward, backward = default_partition(module, inputs, **given)
+    for node in reversed(backward.graph.nodes):
+        if not node.users and torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+            backward.graph.erase_node(node)
+    backward.recompile()
+    return forward, backward
 
 
 # Inductor's own layouts would change strides that a plan was made for, its own order that of calls; and a random op that
@@ -146,9 +179,18 @@ def unplanned(module: fx.GraphModule, inputs: list) -> Callable:
 _INDUCTOR = {"layout_optimization": False, "reorder_for_peak_memory": False, "fallback_random": True}
 
 
-def _compilers(chosen: Options) -> dict:
+def _compilers(chosen: Options, planned: Planned) -> dict:
+    def closing(compiled: Callable) -> Callable:
+        def backward(given: list) -> Any:  # noqa: ANN401
+            results = compiled(given)
+            planned.place.close()
+            return results
+
+        backward._boxed_call = True
+        return backward
+
     if chosen.inner == "eager":
-        return {"fw_compiler": boxed}
+        return {"fw_compiler": boxed, "bw_compiler": lambda module, inputs: closing(boxed(module, inputs))}
     if chosen.inner != "inductor":
         raise ValueError(f"inner: there is no compiler `{chosen.inner}`: eager or inductor")
     from torch._inductor.compile_fx import compile_fx_inner
@@ -160,31 +202,42 @@ def _compilers(chosen: Options) -> dict:
 
     with inductor_config.patch(_INDUCTOR):
         table = select_decomp_table()
-    backward = functools.partial(fused, is_backward=True)
+    backward = lambda module, inputs, **given: closing(fused(module, inputs, is_backward=True, **given))  # noqa: E731
     return {"fw_compiler": fused, "bw_compiler": backward, "decompositions": table}
 
 
-class _Checked:
-    """A compiled graph whose first step with gradients is compared with eager."""
+class _Trained:
+    """A compiled graph whose first step with gradients is compared with eager, and which is planned anew among others."""
 
     def __init__(self, module: fx.GraphModule, compiled: Callable, chosen: Options, planned: Planned):
         self.module, self.compiled, self.chosen, self.planned = module, compiled, chosen, planned
 
     def __call__(self, *inputs: object) -> object:
-        if self.planned.checked is None and torch.is_grad_enabled():
-            try:
-                with _clock(self.planned, "checking"):
-                    self.planned.checked = firststep.compare(
-                        self.module, self.compiled, lambda: unplanned(self.module, list(inputs)), inputs,
-                        fused=self.chosen.inner == "inductor",
-                    )  # fmt: skip
-                if self.planned.checked.startswith("not"):
-                    warnings.warn(f"tidegate: {self.planned.name}: its first step was {self.planned.checked}", stacklevel=2)
-            except Exception as error:  # noqa: BLE001 - what cannot be compared is not used either.
-                self.planned.checked = _words(error)
-                self.compiled = self.module
-                _without(self.planned, self.chosen, self.planned.checked, error)
-        return self.compiled(*inputs)
+        planned, trained = self.planned, torch.is_grad_enabled()
+        if trained and planned.plan is not None and planned.place.due:
+            planned.place.settled, planned.checked = True, None
+            self.compiled = _compiled(self.module, list(inputs), self.chosen, planned)
+        if trained and planned.plan is not None and planned.checked is None and self.chosen.check_first_step:
+            self._check(inputs)
+        outputs = self.compiled(*inputs)
+        if trained and planned.plan is not None:
+            planned.place.opened(inputs, outputs)
+        return outputs
+
+    def _check(self, inputs: tuple) -> None:
+        planned = self.planned
+        try:
+            with _clock(planned, "checking"):
+                planned.checked = firststep.compare(
+                    self.module, self.compiled, lambda: unplanned(self.module, list(inputs)), inputs,
+                    fused=self.chosen.inner == "inductor",
+                )  # fmt: skip
+            if planned.checked.startswith("not"):
+                warnings.warn(f"tidegate: {planned.name}: its first step was {planned.checked}", stacklevel=3)
+        except Exception as error:  # noqa: BLE001 - what cannot be compared is not used either.
+            planned.checked = _words(error)
+            self.compiled = self.module
+            _without(planned, self.chosen, planned.checked, error)
 
 
 def _words(error: Exception) -> str:
@@ -200,31 +253,59 @@ def _without(planned: Planned, chosen: Options, reason: str, error: Exception) -
     warnings.warn(f"tidegate: {planned.name} is trained without a plan: {reason}", stacklevel=3)
 
 
-def _plan(module: fx.GraphModule, forward_outputs: int, chosen: Options, planned: Planned) -> tuple:
+def _plan(module: fx.GraphModule, forward_outputs: int, given_memory: dict[int, int], chosen: Options, planned: Planned) -> tuple:
     rewrite(module)
     joint = Joint(module, forward_outputs)
+    graph = [document.graph_digest(joint), machine.conditions(joint.device), cache.VERSION]
+
+    def measured() -> str:
+        with _clock(planned, "measuring"):
+            return json.dumps(dataclasses.asdict(measure(joint)))
+
+    planned.costs = Costs(**json.loads(cache.kept([*graph, "costs"], measured)))
+    provenance = {"origin": "measured", "device": planned.costs.device, "source": "tidegate.torch"}
+
+    def read(costs: Costs) -> Trace:
+        return planning.read(document.document(joint, planned.name, costs, provenance))
+
+    trace, budget, place = read(planned.costs), chosen.budget, planned.place
+    place.in_core = trace.in_core_peak_bytes
+    place.sizes(joint)
+    planned.others = others = place.others(given_memory, _share(budget))
+    if others.in_core > place.in_core:
+        trace = read(others.count(joint, planned.costs))
+        budget = int((_share(budget) or 0) * others.in_core) or budget
+    # Graphs before it took what they liked, and make room when all are planned once more.
+    first = bool(place.before) and not place.settled
+    strict = chosen.strict and not first
 
     def make() -> str:
-        with _clock(planned, "measuring"):
-            planned.costs = measure(joint)
-            place = machine.named(chosen.machine, joint.device)
-        provenance = {"origin": "measured", "device": planned.costs.device, "source": "tidegate.torch"}
-        trace = planning.read(document.document(joint, planned.name, planned.costs, provenance))
+        here = machine.named(chosen.machine, joint.device)
         with _clock(planned, "planning"):
-            plan, planned.note = planning.plan(
-                trace, place, chosen.budget, chosen.method, chosen.allow, chosen.evaluations, strict=chosen.strict
-            )
-        return json.dumps({"trace": trace.to_json(), "plan": plan.to_json(), "note": planned.note})
+            plan, note = planning.plan(trace, here, budget, chosen.method, chosen.allow, chosen.evaluations, strict=strict)
+        return json.dumps({"trace": trace.to_json(), "plan": plan.to_json(), "note": note})
 
-    asked = [document.graph_digest(joint), machine.conditions(joint.device), cache.VERSION]
-    asked += [str(value) for value in (chosen.machine, chosen.budget, chosen.method, chosen.allow, chosen.evaluations, chosen.strict)]
+    asked = [*graph, str(others)]
+    asked += [str(value) for value in (chosen.machine, budget, chosen.method, chosen.allow, chosen.evaluations, strict)]
     made = json.loads(cache.kept(asked, make))
-    modules = Partition(joint, json.loads(made["plan"])).modules()
+    partition = Partition(joint, json.loads(made["plan"]))
+    modules = partition.modules()
+    place.kept = partition.kept_bytes
     planned.trace, planned.note = Trace.from_json(made["trace"]), made["note"]
     planned.plan = Plan.from_json(made["plan"], planned.trace)
-    if planned.note:
+    if not planned.note:
+        place.budget = planned.plan.budget_bytes
+    elif not first:
         warnings.warn(f"tidegate: {planned.name}: {planned.note}", stacklevel=2)
     return modules
+
+
+def _share(budget: str | int) -> float | None:
+    """A budget that is a share, as a number."""
+    text = str(budget).strip()
+    with contextlib.suppress(ValueError):
+        return float(text[:-1]) / 100 if text.endswith("%") else None
+    return None
 
 
 @contextlib.contextmanager

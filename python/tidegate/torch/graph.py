@@ -124,6 +124,9 @@ class Joint:
                 raise Unsupported(f"a call of kind {node.op} ({node.name})")
         self._order()
         self._hold()
+        devices = sorted({str(storage.device) for storage in self.storages if storage.device.type != "cpu"})
+        if len(devices) > 1 or self.device.type not in ("cpu", "cuda"):
+            raise Unsupported(f"a graph on {' and '.join(devices)}: plans are for one device, cpu or cuda")
 
     @property
     def device(self) -> torch.device:
@@ -230,6 +233,17 @@ class Joint:
             return [self.storage[node]]
         return [self._by_memory[leaf.untyped_storage()._cdata] for leaf in tensors(node.meta.get("val"))]
 
+    def _widen(self, op: Op) -> None:
+        """Gives a batch's statistics the type that they have on the processor where the input is narrower than the parameters.
+
+        PyTorch's fake tensors have the input's there.
+        """
+        values = [node.meta["val"] for node in op.node.args[1:5] if isinstance(node, fx.Node)]
+        for storage in {self.storage[part] for part in op.parts if part.args[1] in (1, 2)}:
+            if storage.device.type == "cpu" and values and values[0].dtype.itemsize > storage.dtype.itemsize:
+                storage.bytes = storage.bytes // storage.dtype.itemsize * torch.float32.itemsize
+                storage.dtype = torch.float32
+
     def _order(self) -> None:
         """Forward before backward, each in the graph's order."""
         self.ops.sort(key=lambda op: not op.forward)
@@ -258,6 +272,7 @@ class Joint:
         for op in self.ops:
             op.mutates = [storage for storage in op.reads if changed.get(storage) is op]
             if op.statistics:
+                self._widen(op)
                 # A rerun makes the output and the statistics of the batch anew, and leaves the running ones alone.
                 running = {self.storage[node] for node in op.node.args[3:5] if isinstance(node, fx.Node)}
                 made = {self.storage[part] for part in op.parts if part.args[1] in op.statistics}

@@ -10,7 +10,7 @@ from torch import fx
 from torch._prims.rng_prims import run_and_save_rng_state, run_with_rng_state
 
 from . import offload, schedule
-from .graph import Joint, Op, Storage, Unsupported
+from .graph import Joint, Op, Storage, Unsupported, tensors
 
 _OPS = torch.ops.tidegate
 _FUNCTIONAL = torch.ops.aten._native_batch_norm_legit_functional.default
@@ -183,12 +183,13 @@ class Partition:
         value = nodes[0].meta["val"]
         whole = len(nodes) == 1 and value.storage_offset() == 0
         size, stride = (value.size(), value.stride()) if whole else ((storage.bytes // value.element_size(),), (1,))
+        dtype = storage.dtype if whole else value.dtype
         given = (
-            self._here(self.pool), self.host[action.host]["address"], list(size), list(stride), value.dtype, value.device,
+            self._here(self.pool), self.host[action.host]["address"], list(size), list(stride), dtype, value.device,
             self.number, action.number, self._after(action),
         )  # fmt: skip
         with self.fakes:
-            fake = torch.empty_strided(size, stride, dtype=value.dtype, device=value.device)
+            fake = torch.empty_strided(size, stride, dtype=dtype, device=value.device)
         made = self._call(_OPS.reload.default, given, fake)
         self.arriving.add(action.number)
         for node in nodes:
@@ -254,10 +255,20 @@ class Partition:
         if self.swaps:
             self._call(_OPS.release.default, (self._here(self.pool), self.number))
         saved = list(self.backward.given)
+        self.kept_bytes = self._kept(saved)
         self._close(self.backward, results)
         self._close(self.forward, [*self.results, *saved])
         made = [fx.GraphModule(self.joint.module, side.graph) for side in (self.forward, self.backward)]
         return made[0], made[1]
+
+    def _kept(self, saved: list[fx.Node]) -> int:
+        """Bytes that are saved for backward and that nobody else has."""
+        known = [node for node in (*self.forward.graph.find_nodes(op="placeholder"), *self.results, self.pool) if isinstance(node, fx.Node)]
+        memory = lambda nodes: {  # noqa: E731
+            leaf.untyped_storage()._cdata: leaf.untyped_storage().nbytes() for node in nodes for leaf in tensors(node.meta.get("val"))
+        }
+        others = memory(known)
+        return sum(size for key, size in memory(saved).items() if key not in others)
 
     def _close(self, side: _Side, results: list) -> None:
         side.graph.erase_node(side.anchor)
