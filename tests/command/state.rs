@@ -54,3 +54,36 @@ fn a_host_without_room_or_a_plan_that_may_not_copy_is_told_so() {
     let kept = sandbox.fails(&format!("{command} --allow keep,recompute"));
     assert!(kept.contains("on the device at once"), "{kept}");
 }
+
+/// Titan V with another figure.
+fn machine(sandbox: &Sandbox, figure: &str, value: &str) -> String {
+    let [table, field] = figure.split('.').collect::<Vec<_>>()[..] else { panic!("{figure}") };
+    let text = format!(
+        "inherits = \"titan-v\"\ndescription = \"d\"\n[{table}]\n{field} = \"{value}\"\n\
+         [sources]\n{figure} = \"assumed\"\n"
+    );
+    sandbox.write("machine.toml", &text);
+    NETWORK.replace("titan-v", "machine.toml")
+}
+
+/// What has no way to the host is planned for without one where that will do, and else refused with a reason.
+#[test]
+fn machines_without_a_way_to_the_host() {
+    let sandbox = Sandbox::new();
+    let budget = budget(&sandbox);
+    for (figure, value, reason) in [
+        ("host.memory", "0GB", "the host would hold"),
+        ("link.h2d", "1B/s", "2^50"),
+    ] {
+        let network = machine(&sandbox, figure, value);
+        let failure = sandbox.fails(&format!("plan {network} --budget {budget}"));
+        assert!(failure.contains(reason), "{figure}: {failure}");
+        let found = sandbox.json(&format!("compare {network} --budget 97% --methods tide --format json"));
+        assert_eq!(found["methods"][0]["status"], "ok", "{figure}: {found}");
+        assert_eq!(found["methods"][0]["moved"], Value::Null, "{figure}: {found}");
+    }
+    let network = machine(&sandbox, "link.h2d", "0GB/s");
+    sandbox.refuses(&format!("plan {network} --budget {budget}"), 2, "machine.toml");
+    let unknown = NETWORK.replace("adam", "lion");
+    sandbox.refuses(&format!("plan {unknown} --budget {budget}"), 2, "adam-8bit");
+}
