@@ -160,12 +160,13 @@ fn sets(problem: &Problem, movable: &[TensorId]) -> Result<Vec<Vec<TensorId>>> {
         return Err(PlanError::Impossible(Infeasible::HostMemory { needed: Bytes(moved[fewest]) }));
     }
     check_times(problem, movable)?;
+    // Of those that the host holds.
+    let most = moved.partition_point(|sum| *sum <= problem.host_budget.0) - 1;
     let mut counts = vec![fewest];
     for level in 0..=HALVINGS {
-        let wanted = moved[fewest] + ((moved[movable.len()] - moved[fewest]) >> level);
+        let wanted = moved[fewest] + ((moved[most] - moved[fewest]) >> level);
         counts.push(moved.partition_point(|sum| *sum < wanted));
     }
-    counts.retain(|count| moved[*count] <= problem.host_budget.0);
     counts.sort_unstable();
     counts.dedup();
     Ok(counts.into_iter().map(|count| movable[..count].to_vec()).collect())
