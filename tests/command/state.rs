@@ -71,14 +71,14 @@ fn machine(sandbox: &Sandbox, figure: &str, value: &str) -> String {
 fn machines_without_a_way_to_the_host() {
     let sandbox = Sandbox::new();
     let budget = budget(&sandbox);
-    for (figure, value, reason) in [
-        ("host.memory", "0GB", "the host would hold"),
-        ("link.h2d", "1B/s", "2^50"),
-    ] {
+    for (figure, value, reason) in
+        [("host.memory", "0GB", "the host would hold"), ("link.h2d", "1B/s", "2^50")]
+    {
         let network = machine(&sandbox, figure, value);
         let failure = sandbox.fails(&format!("plan {network} --budget {budget}"));
         assert!(failure.contains(reason), "{figure}: {failure}");
-        let found = sandbox.json(&format!("compare {network} --budget 97% --methods tide --format json"));
+        let found =
+            sandbox.json(&format!("compare {network} --budget 97% --methods tide --format json"));
         assert_eq!(found["methods"][0]["status"], "ok", "{figure}: {found}");
         assert_eq!(found["methods"][0]["moved"], Value::Null, "{figure}: {found}");
     }

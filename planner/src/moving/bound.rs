@@ -6,8 +6,8 @@
 //! copy in that begins then, or, of what an op makes, by running that op again. What that op reads has
 //! to come from somewhere, too: a tensor that nothing else wants is shared out among the ops that might read
 //! it again, so that a rerun brings back what it makes less its share of what it reads. What is
-//! not run again was on the device or the host when the stretch began, beside all else that outlives the
-//! iteration, and the host has its limit. And of the constants that a stretch changes, all but so many bytes
+//! not run again was on the device or the host when the stretch began, beside all that no op makes, and the
+//! host has its limit. And of the constants that a stretch changes, all but so many bytes
 //! leave by a copy.
 //!
 //! The copies run one after the other on their lanes, reruns and ops on compute; so a stretch takes at least
@@ -86,7 +86,7 @@ struct Stretch<'a> {
     /// Bytes and number of the tensors that are read and were there before, and of those that change.
     wanted: (u64, u64),
     leaving: (u64, u64),
-    /// Bytes of what is there when it begins: what outlives the iteration, and what is read.
+    /// Bytes of what has to be somewhere when it begins, or to be made again: constants, and what is read.
     there: u64,
 }
 
@@ -97,9 +97,7 @@ impl<'a> Stretch<'a> {
         let op = &problem.trace.ops[begin];
         let over = op.in_place.iter().map(|pair| bytes(&pair.input).min(bytes(&pair.output)));
         let made = op.writes.iter().map(bytes).sum::<u64>().saturating_sub(over.sum());
-        let outlives = |id: &TensorId| problem.model.last_use(*id).is_none();
-        let is_made =
-            |id: &TensorId| problem.model.producer(*id).is_none_or(|op| op.index() < begin);
+        let is_constant = |id: &TensorId| problem.model.producer(*id).is_none();
         let tensors = (0..none.len()).map(TensorId::from_index);
         Self {
             problem,
@@ -110,7 +108,7 @@ impl<'a> Stretch<'a> {
             changed: none,
             wanted: (0, 0),
             leaving: (0, 0),
-            there: tensors.filter(outlives).filter(is_made).map(|id| bytes(&id)).sum(),
+            there: tensors.filter(is_constant).map(|id| bytes(&id)).sum(),
         }
     }
 
@@ -121,7 +119,7 @@ impl<'a> Stretch<'a> {
             let bytes = trace.tensors[id.index()].bytes.0;
             if self.was_there(*id) && !std::mem::replace(&mut self.read[id.index()], true) {
                 self.wanted = (self.wanted.0 + bytes, self.wanted.1 + 1);
-                self.there += if model.last_use(*id).is_some() { bytes } else { 0 };
+                self.there += if model.producer(*id).is_some() { bytes } else { 0 };
             }
             let changes = model.changes(OpId::from_index(op), *id);
             if changes && !std::mem::replace(&mut self.changed[id.index()], true) {
@@ -141,9 +139,7 @@ impl<'a> Stretch<'a> {
         let bytes = |id: TensorId| trace.tensors[id.index()].bytes.0;
         // Of what only reruns read: how many of them do. An op is later than those that make what it reads.
         let mut readers = vec![0u64; trace.tensors.len()];
-        let is_passing =
-            |id: TensorId| model.producer(id).is_some() && model.last_use(id).is_some();
-        let is_more = |id: TensorId| is_passing(id) && !self.read[id.index()];
+        let is_more = |id: TensorId| model.producer(id).is_some() && !self.read[id.index()];
         let mut again = Vec::new();
         for op in (0..self.begin).rev().map(OpId::from_index) {
             let of = &trace.ops[op.index()];
