@@ -4,7 +4,7 @@
 //!
 //! This is put together from two parts, so that any search that knows nothing of it serves. First is
 //! decided which tensors have their homes on the host: those that no op uses, then those whose copies cost
-//! least; as few as leave every op enough, and more as long as that makes the iteration faster. A method then plans the [rest](rest): the trace without these tensors, whose ops
+//! least; as few as leave every op enough, or more where that makes the iteration faster. A method then plans the [rest](rest): the trace without these tensors, whose ops
 //! have room set aside for them, on a link that is slower by what they take of it. What it decides is
 //! carried out [with them](visits), and timed with all copies as they are. So what a method decides about
 //! activations rests on an estimate of what the link has left; the plan's times do not.
@@ -30,9 +30,6 @@ const HALVINGS: u32 = 6;
 /// A set is tried with this part of a search's evaluations; the best is planned with all.
 const TRIAL: u64 = 10;
 
-/// After so many sets in a row that are no faster, none with more tensors is tried.
-const PATIENCE: usize = 2;
-
 /// Of what was put together, so many are tried until one can be packed.
 const PACKED: usize = 4;
 
@@ -45,21 +42,15 @@ pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor
     let sets = sets(problem, &movable)?;
     let trial = problem.clone().with_evaluations((problem.limits.evaluations / TRIAL).max(1));
     let mut best: Option<(Nanos, &Vec<TensorId>, Plan)> = None;
-    let (mut failure, mut waited) = (None, 0);
+    let mut failure = None;
     for homes in &sets {
         match plan_with(method, &trial, homes, monitor) {
             Ok(plan) if best.as_ref().is_none_or(|(t, ..)| plan.predicted.iteration < *t) => {
                 monitor.found(plan.predicted.iteration);
-                (best, waited) = (Some((plan.predicted.iteration, homes, plan)), 0);
+                best = Some((plan.predicted.iteration, homes, plan));
             }
             Err(PlanError::Interrupted) => break,
-            other => {
-                waited += usize::from(best.is_some());
-                failure = failure.or(other.err());
-            }
-        }
-        if waited == PATIENCE {
-            break;
+            other => failure = failure.or(other.err()),
         }
     }
     let Some((time, homes, plan)) = best else {
