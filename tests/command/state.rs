@@ -74,7 +74,8 @@ fn machines_without_a_way_to_the_host() {
     let network = on_machine(&sandbox, "host.memory", "0GB");
     sandbox.refuses(&format!("plan {network} --budget {budget}"), 3, "the host would hold");
     let whole = format!("compare {network} --budget 97% --methods tide --format json");
-    let row = &sandbox.json(&whole)["methods"][0];
+    let found = sandbox.json(&whole);
+    let row = &found["methods"][0];
     assert_eq!((&row["status"], &row["moved"]), (&"ok".into(), &Value::Null), "{row}");
     for (bandwidth, code, said) in [
         ("1B/s", 3, "correct the link's bandwidth"),
