@@ -3,9 +3,8 @@
 //! it has changed.
 //!
 //! This is put together from two parts, so that any search that knows nothing of it serves. First is
-//! decided which tensors have their homes on the host: those that no op uses, then what only updates use,
-//! then what is used least often; as few as leave every op enough, and more as long as that makes the
-//! iteration faster. A method then plans the [rest](rest): the trace without these tensors, whose ops
+//! decided which tensors have their homes on the host: those that no op uses, then those whose copies cost
+//! least; as few as leave every op enough, or more where that makes the iteration faster. A method then plans the [rest](rest): the trace without these tensors, whose ops
 //! have room set aside for them, on a link that is slower by what they take of it. What it decides is
 //! carried out [with them](visits), and timed with all copies as they are. So what a method decides about
 //! activations rests on an estimate of what the link has left; the plan's times do not.
@@ -13,6 +12,8 @@
 pub(crate) mod bound;
 mod rest;
 mod visits;
+
+use std::collections::BTreeMap;
 
 use schema::{Bytes, Direction, Nanos, Phase, Plan, Role, TensorId};
 use simulator::Infeasible;
@@ -23,15 +24,11 @@ use crate::method::Method;
 use crate::{Allowed, Decided, Monitor, PlanError, Problem, Result};
 use rest::Rest;
 
-/// Between the fewest tensors that have to move and all that only updates use, and from there to all,
-/// so many sets are tried.
-const LEVELS: u64 = 4;
+/// Of what need not move, all, half, a quarter and so on are tried, with so many steps.
+const HALVINGS: u32 = 6;
 
 /// A set is tried with this part of a search's evaluations; the best is planned with all.
 const TRIAL: u64 = 10;
-
-/// After so many sets in a row that are no faster, none with more tensors is tried.
-const PATIENCE: usize = 2;
 
 /// Of what was put together, so many are tried until one can be packed.
 const PACKED: usize = 4;
@@ -45,21 +42,15 @@ pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor
     let sets = sets(problem, &movable)?;
     let trial = problem.clone().with_evaluations((problem.limits.evaluations / TRIAL).max(1));
     let mut best: Option<(Nanos, &Vec<TensorId>, Plan)> = None;
-    let (mut failure, mut waited) = (None, 0);
+    let mut failure = None;
     for homes in &sets {
         match plan_with(method, &trial, homes, monitor) {
             Ok(plan) if best.as_ref().is_none_or(|(t, ..)| plan.predicted.iteration < *t) => {
                 monitor.found(plan.predicted.iteration);
-                (best, waited) = (Some((plan.predicted.iteration, homes, plan)), 0);
+                best = Some((plan.predicted.iteration, homes, plan));
             }
             Err(PlanError::Interrupted) => break,
-            other => {
-                waited += usize::from(best.is_some());
-                failure = failure.or(other.err());
-            }
-        }
-        if waited == PATIENCE {
-            break;
+            other => failure = failure.or(other.err()),
         }
     }
     let Some((time, homes, plan)) = best else {
@@ -72,15 +63,19 @@ pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor
 }
 
 /// What may move, the first to do so first: parameters and the optimizer's state that the caller does not
-/// hold. What only updates use costs a way in and a way back; what is used more often, more ways.
+/// hold. First comes what costs least for its bytes: the time of its copies, in for the updates and once
+/// more where others use it, and out, and twice what of the way out is left to do when the last op has
+/// ended. Of what costs the same, the first few are spread over the time in which it is used, so that the link
+/// has something to do all along and never too much at once.
 fn movable(problem: &Problem) -> Vec<TensorId> {
     let trace = problem.trace;
-    let mut uses = vec![(0, 0, usize::MAX); trace.tensors.len()];
+    let begins = begins(problem);
+    let mut uses = vec![(0u32, 0u32, usize::MAX, 0); trace.tensors.len()];
     for (index, op) in trace.ops.iter().enumerate() {
         for tensor in &op.reads {
-            let (updates, others, first) = &mut uses[tensor.index()];
+            let (updates, others, first, last) = &mut uses[tensor.index()];
             *if op.phase == Phase::Update { &mut *updates } else { &mut *others } += 1;
-            *first = index.min(*first);
+            (*first, *last) = (index.min(*first), index);
         }
     }
     let is_movable = |id: &TensorId| {
@@ -89,13 +84,47 @@ fn movable(problem: &Problem) -> Vec<TensorId> {
         let is_there = problem.model.producer(*id).is_none() && !problem.model.is_held(*id);
         is_state && is_there && tensor.bytes > Bytes::ZERO
     };
-    let mut movable: Vec<TensorId> =
-        (0..trace.tensors.len()).map(TensorId::from_index).filter(is_movable).collect();
-    movable.sort_by_key(|id| {
-        let (updates, others, first) = uses[id.index()];
-        (others, updates, first, *id)
+    let movable = (0..trace.tensors.len()).map(TensorId::from_index).filter(is_movable);
+    let mut movable: Vec<_> = movable.map(|id| (id, uses[id.index()])).collect();
+    let is_used = |first: usize| first < trace.ops.len();
+    // The time in which what is used as often begins to be used.
+    let mut spans: BTreeMap<(u32, u32), (u64, u64)> = BTreeMap::new();
+    for (_, (updates, others, first, _)) in movable.iter().filter(|(_, used)| is_used(used.2)) {
+        let (begin, end) = spans.entry((*updates, *others)).or_insert((u64::MAX, 0));
+        (*begin, *end) = (begins[*first].min(*begin), begins[*first].max(*end));
+    }
+    movable.sort_by_cached_key(|(id, (updates, others, first, last))| {
+        if !is_used(*first) {
+            return (0, 0, 0, *id);
+        }
+        let bytes = trace.tensors[id.index()].bytes;
+        let [out, back] = [Direction::D2h, Direction::H2d]
+            .map(|way| u128::from(problem.machine.link.copy_time(way, bytes).0));
+        let left = u128::from(begins[trace.ops.len()] - begins[last + 1]);
+        let ways = u128::from(*updates > 0) + u128::from(*others > 0);
+        // In halves of what a way in and a way out cost.
+        let cost = 2 * (back * ways + out + 2 * out.saturating_sub(left)) / (out + back).max(1);
+        (cost, place_in(spans[&(*updates, *others)], begins[*first]), *first, *id)
     });
-    movable
+    movable.into_iter().map(|(id, _)| id).collect()
+}
+
+/// When each op begins, where all run one after the other, and when the last has ended.
+fn begins(problem: &Problem) -> Vec<u64> {
+    let ends = problem.trace.ops.iter().scan(0, |sum, op| {
+        *sum += op.duration.0;
+        Some(*sum)
+    });
+    std::iter::once(0).chain(ends).collect()
+}
+
+/// The place of a moment of a time among moments that are to be spread over it: halves before quarters,
+/// and so on. First and last come last: what is needed as the time begins waits for its copy, and nothing
+/// runs beside what leaves at its end.
+fn place_in((begin, end): (u64, u64), moment: u64) -> u16 {
+    let share =
+        u128::from(moment - begin) * u128::from(u16::MAX) / u128::from((end - begin).max(1));
+    (share as u16).reverse_bits().wrapping_sub(1)
 }
 
 /// The sets of tensors to try, each the first few of those that may move.
@@ -122,20 +151,13 @@ fn sets(problem: &Problem, movable: &[TensorId]) -> Result<Vec<Vec<TensorId>>> {
         return Err(PlanError::Impossible(Infeasible::HostMemory { needed: Bytes(moved[fewest]) }));
     }
     check_times(problem, movable)?;
-    let only_updates = movable.partition_point(|id| {
-        let reads = |op: &&schema::Op| op.reads.contains(id);
-        problem.trace.ops.iter().filter(reads).all(|op| op.phase == Phase::Update)
-    });
+    // Of those that the host holds.
+    let most = moved.partition_point(|sum| *sum <= problem.host_budget.0) - 1;
     let mut counts = vec![fewest];
-    for (from, to) in
-        [(fewest, only_updates.max(fewest)), (only_updates.max(fewest), movable.len())]
-    {
-        for level in 1..=LEVELS {
-            let wanted = moved[from] + (moved[to] - moved[from]) * level / LEVELS;
-            counts.push(moved.partition_point(|sum| *sum < wanted));
-        }
+    for level in 0..=HALVINGS {
+        let wanted = moved[fewest] + ((moved[most] - moved[fewest]) >> level);
+        counts.push(moved.partition_point(|sum| *sum < wanted));
     }
-    counts.retain(|count| moved[*count] <= problem.host_budget.0);
     counts.sort_unstable();
     counts.dedup();
     Ok(counts.into_iter().map(|count| movable[..count].to_vec()).collect())

@@ -91,6 +91,19 @@ fn the_bound_counts_what_comes_in_and_goes_out() {
     assert!(tide(&problem).expect("a plan").predicted.iteration >= least);
 }
 
+/// As the backward phase begins, 10 MB are wanted then or later, and its first op leaves 4 MB of the device and
+/// the host has 4 MB: over any link, both activations are made again.
+#[test]
+fn the_bound_counts_what_neither_device_nor_host_holds() {
+    let (trace, machine) = (trained(), machine(1000 * LINK));
+    let problem = Problem::new(&trace, &machine, Bytes(5 * MB)).with_host_budget(Bytes(4 * MB));
+    let Bound::Time(least) = moving_bound(&problem) else { panic!("constants have room") };
+    assert!(least.0 >= 8 * MS - 10, "{least}");
+    let roomy = problem.with_host_budget(Bytes(64 * MB));
+    let Bound::Time(least) = moving_bound(&roomy) else { panic!("there is a plan") };
+    assert!(least.0 < 7 * MS, "{least}");
+}
+
 #[test]
 fn why_there_is_no_plan() {
     let (trace, machine) = (trained(), machine(LINK));

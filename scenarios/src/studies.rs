@@ -33,8 +33,17 @@ macro_rules! embed {
     };
 }
 
-const BUNDLED: &[(&str, &str)] =
-    embed!("batches", "comet", "cswap", "host-memory", "ibp", "links", "pooch", "smallest-gpu");
+const BUNDLED: &[(&str, &str)] = embed!(
+    "batches",
+    "comet",
+    "cswap",
+    "host-memory",
+    "ibp",
+    "links",
+    "pooch",
+    "smallest-gpu",
+    "state"
+);
 
 /// The names of the studies that come with tidegate, ascending.
 pub fn studies() -> impl Iterator<Item = &'static str> {

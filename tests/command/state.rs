@@ -58,3 +58,36 @@ fn a_host_without_room_or_a_plan_that_may_not_copy_is_told_so() {
     let kept = sandbox.fails(&format!("{command} --allow keep,recompute"));
     assert!(kept.contains("on the device at once"), "{kept}");
 }
+
+/// The network on a Titan V with another figure.
+fn on_machine(sandbox: &Sandbox, figure: &str, value: &str) -> String {
+    let (table, field) = figure.split_once('.').expect("a figure of a table");
+    let text = format!(
+        "inherits = \"titan-v\"\ndescription = \"d\"\n[{table}]\n{field} = \"{value}\"\n\
+         [sources]\n{figure} = \"assumed\"\n"
+    );
+    sandbox.write("machine.toml", &text);
+    NETWORK.replace("titan-v", "machine.toml")
+}
+
+/// What has no way to the host is planned for without one where that will do, and else refused with a reason.
+#[test]
+fn machines_without_a_way_to_the_host() {
+    let sandbox = Sandbox::new();
+    let budget = budget(&sandbox);
+    let network = on_machine(&sandbox, "host.memory", "0GB");
+    sandbox.refuses(&format!("plan {network} --budget {budget}"), 3, "the host would hold");
+    let whole = format!("compare {network} --budget 97% --methods tide --format json");
+    let found = sandbox.json(&whole);
+    let row = &found["methods"][0];
+    assert_eq!((&row["status"], &row["moved"]), (&"ok".into(), &Value::Null), "{row}");
+    for (bandwidth, code, said) in [
+        ("1B/s", 3, "correct the link's bandwidth"),
+        ("0GB/s", 2, "link.h2d must lie between 1 byte/s"),
+    ] {
+        let network = on_machine(&sandbox, "link.h2d", bandwidth);
+        sandbox.refuses(&format!("plan {network} --budget {budget}"), code, said);
+    }
+    let unknown = NETWORK.replace("adam", "lion");
+    sandbox.refuses(&format!("plan {unknown} --budget {budget}"), 2, "adam-8bit");
+}

@@ -318,6 +318,9 @@ pub fn options_text(options: &NetworkOptions, point: &Point) -> String {
     texts.extend(options.activation.map(|activation| activation.name().to_string()));
     texts.extend(options.dtype.map(|dtype| format!("{dtype:?}").to_lowercase()));
     texts.extend(options.optimizer.map(|optimizer| format!("{optimizer:?}").to_lowercase()));
+    if options.update_in_backward {
+        texts.push("updates in the backward phase".into());
+    }
     if options.in_place != defaults.in_place {
         texts.push("out of place".into());
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use planner::{CodecOptions, Decided, PlanError, Problem, bound, lower};
+use planner::{CodecOptions, Decided, PlanError, Problem, bound, lower, moving_bound};
 use schema::{
     Bandwidth, Bytes, BytesPerSec, Choice, CodecModel, CodecModels, Compute, Device, Document,
     Fidelity, Host, InPlace, Link, Machine, Nanos, Op, OpId, OpKind, Phase, Plan, Rerun, Role,
@@ -330,6 +330,7 @@ fn plan_of(
     let machine = machine(random);
     let policy = policy(random);
     let mut problem = problem(random, &trace, &machine);
+    let mut whole = problem.clone();
     if moves {
         let is_movable = |id: &TensorId| {
             problem.model.producer(*id).is_none() && !trace.tensors[id.index()].held
@@ -356,8 +357,9 @@ fn plan_of(
         Err(PlanError::Fragmented { .. }) => return Ok(None),
         Err(error) => return Err(format!("evaluated, but not lowered: {error}")),
     };
-    let bound = bound(&problem);
-    match !moves && bound.time().is_none_or(|time| plan.predicted.iteration < time) {
+    whole.budget = problem.budget;
+    let bound = if moves { moving_bound(&whole) } else { bound(&problem) };
+    match bound.time().is_none_or(|time| plan.predicted.iteration < time) {
         true => Err(format!("{} beats {bound:?}", plan.predicted.iteration)),
         false => Ok(Some((plan, trace, outcome))),
     }

@@ -114,6 +114,7 @@ impl Checker<'_> {
             optimizer: self.one(table.optimizer, |name, _| values::optimizer(name))?,
             frames: table.frames,
             sequence: table.sequence,
+            update_in_backward: table.update_in_backward.unwrap_or_default(),
             ..NetworkOptions::default()
         };
         let options = NetworkOptions {
@@ -314,6 +315,7 @@ fn combinations(table: &GroupTable) -> Checked<()> {
             ("activation", table.activation.is_some()),
             ("dtype", table.dtype.is_some()),
             ("optimizer", table.optimizer.is_some()),
+            ("update_in_backward", table.update_in_backward.is_some()),
             ("frames", table.frames.is_some()),
             ("sequence", table.sequence.is_some()),
             ("in_place", table.in_place.is_some()),

@@ -68,6 +68,7 @@ group_table! {
     activation: Option<Spanned<String>>,
     dtype: Option<Spanned<String>>,
     optimizer: Option<Spanned<String>>,
+    update_in_backward: Option<bool>,
     framework: Option<Spanned<String>>,
     powers_of_two: Option<bool>,
     frames: Option<u32>,
