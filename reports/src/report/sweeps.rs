@@ -179,6 +179,16 @@ impl Sweep<'_> {
             lines.names.dedup();
         }
         let table = table(&lines, what);
+        let asked = |name: &&str| {
+            points.iter().any(|(_, s)| s.methods.iter().any(|method| method.method == **name))
+        };
+        let shown = |name: &str| lines.series.iter().any(|series| series.name == name);
+        let without = names.iter().map(String::as_str).filter(|name| !shown(name)).filter(asked);
+        let without: Vec<&str> = without.collect();
+        let without = match without.as_slice() {
+            [] => String::new(),
+            names => format!(" Without any plan: {}.", names.join(", ")),
+        };
         let mut op_times: Vec<_> = points.iter().map(|(_, s)| s.op_times.as_str()).collect();
         op_times.dedup();
         Some(Figure::new(
@@ -187,7 +197,7 @@ impl Sweep<'_> {
             format!(
                 "Each mark is a plan made anew for that {what}; lower is better, and lines that \
                  cross tell from where on another method is the better choice. A line ends where its \
-                 method finds no plan. No plan can lie below the bound. Predicted; {}.",
+                 method finds no plan.{without} No plan can lie below the bound. Predicted; {}.",
                 op_times.join("; ")
             ),
             vec![lines.picture()],

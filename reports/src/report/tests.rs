@@ -285,10 +285,12 @@ fn a_study_over_links_begins_with_its_chart() {
     let mut settings = over_links();
     for (setting, link) in settings.iter_mut().zip(["", "pcie4", "pcie5", "nvlink"]) {
         setting.link = link.into();
+        setting.methods.push(examples::infeasible_as("ilp", 100));
     }
     let report = Report { settings, ..Report::default() };
     let figures = report.figures();
     assert_eq!(figures[0].id, "overhead-against-link");
+    assert!(figures[0].caption.contains("finds no plan. Without any plan: ilp. No plan can"));
     let svg = figures[0].pictures[0].svg();
     for name in ["own", "pcie4", "pcie5", "nvlink", "bound"] {
         assert!(
