@@ -43,4 +43,4 @@ pub use report::{
     Figure, Predictions, Report, Run, Search, Setting, Sought, frontier_figure, held_out,
 };
 pub use timeline_svg::timeline_svg;
-pub use trained::Trained;
+pub use trained::{Applied, Trained};
