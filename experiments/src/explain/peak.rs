@@ -155,17 +155,15 @@ fn peak(at: String, trace: &Trace, mut pieces: Vec<Piece>) -> Peak {
     Peak { at, kinds, layers, largest: largest.collect() }
 }
 
-/// What a tensor's name begins with; numbers of equal blocks are one.
+/// What a tensor's name begins with: a recording numbers ops behind their names, and numbers at the end of
+/// a name are those of equal blocks.
 fn layer(name: &str) -> String {
-    let first = name.split('.').next().unwrap_or(name);
-    let mut text = String::new();
-    for c in first.chars() {
-        let c = if c.is_ascii_digit() { '*' } else { c };
-        if c != '*' || !text.ends_with('*') {
-            text.push(c);
-        }
-    }
-    text
+    let is_digit = |c: char| c.is_ascii_digit();
+    let numbered = name.match_indices(' ').find(|(at, _)| name[at + 1..].starts_with(is_digit));
+    let first = numbered.map_or(name, |(at, _)| &name[..at]);
+    let first = first.split('.').next().unwrap_or(first);
+    let block = first.trim_end_matches(is_digit);
+    if block.len() < first.len() { format!("{block}*") } else { first.to_string() }
 }
 
 /// Pieces by what they are, the largest first.
@@ -200,6 +198,9 @@ mod tests {
     fn equal_blocks_are_one_layer() {
         assert_eq!(layer("h12.attention.q.weight"), "h*");
         assert_eq!(layer("layer1.0.conv"), "layer*");
+        assert_eq!(layer("aten::conv2d 15 after aten::relu_"), "aten::conv2d");
+        let before = "memory from before the iteration";
+        assert_eq!(layer(before), before);
         assert_eq!(layer("loss"), "loss");
     }
 }

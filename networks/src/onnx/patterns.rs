@@ -194,14 +194,9 @@ impl<'a> Search<'a> {
                 })
             }
             Pattern::Op(names, operands) => {
-                let node = self.maker(name).or_else(|| self.maker(self.behind(name)));
-                let node = match node {
-                    Some(node) if names.contains(&node.op_type) => node,
-                    _ => match self.maker(self.behind(name)) {
-                        Some(node) if names.contains(&node.op_type) => node,
-                        _ => return false,
-                    },
-                };
+                let makers = [name, self.behind(name)].map(|name| self.maker(name));
+                let node = makers.into_iter().flatten().find(|node| names.contains(&node.op_type));
+                let Some(node) = node else { return false };
                 if node.input.len() < operands.len() {
                     return false;
                 }
