@@ -10,7 +10,7 @@ use schema::{Bytes, OpId, Plan};
 use crate::problem::{self, SEED, Subject, sz, zvc};
 
 const IMAGES: Images = Images { side: 12, channels: 1, noise: 0.3, seed: 7 };
-const COURSE: Course = Course { epochs: 2, batches: 50, test_batches: 3 };
+const COURSE: Course = Course { epochs: 2, batches: 150, test_batches: 3 };
 
 fn options() -> HostOptions {
     HostOptions { seed: SEED, ..HostOptions::new(problem::link(50_000)) }
