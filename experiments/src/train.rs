@@ -1,30 +1,35 @@
 //! One small network, trained under one memory budget in several ways: what codecs do to loss and
 //! accuracy.
 //!
-//! The network tells ten kinds of stripes apart under noise: six convolutions and a linear layer. Every way
+//! The network tells ten kinds of stripes apart under noise: twelve convolutions and a linear layer. Every way
 //! begins with the same weights and sees the same images.
 
+mod forms;
 mod statistics;
 mod table;
 mod trainer;
 mod ways;
 
-use codecs::CodecId;
+use networks::Efficiencies;
 use planner::{Monitor, PlanError};
-use profiler::codec_samples::Sampling;
-use profiler::machine::measure_machine;
-use profiler::profile::{Measuring, measure_ops};
+use profiler::MeasureError;
+use profiler::device::Target;
 use reports::Trained;
+use runtime::network::{Measured, Network};
+use runtime::profile::zeros;
 use runtime::training::{Constants, Course, Images, classifier};
-use scenarios::Budget;
-use schema::{Bytes, CodecModels};
+use scenarios::{Budget, codec_models, machine};
+use schema::{Bytes, Machine, Origin, Provenance, Trace};
 
-use crate::fits::sample_and_fit;
 use crate::{Error, Result};
 use trainer::Trainer;
 
 pub use table::Summary;
 pub use ways::Way;
+
+/// The machine that plans are made for, whatever trains: the GPU of CSWAP+, whose codecs have stated rates.
+/// Times and rates are models, so that no clock has a say in what is learnt.
+const PLANNED_FOR: &str = "cswap-v100";
 
 /// Rows and columns of the images, their colours, and the noise: enough of it that a few hundred
 /// iterations do not tell all images right, so that lines can differ.
@@ -34,10 +39,6 @@ const NOISE: f32 = 2.0;
 
 /// Batches of other images that the network is tested with after each epoch.
 const TEST_BATCHES: usize = 10;
-
-/// Sizes of the tensors that codecs are sampled on: those of this network. Few, for it is the curves
-/// that are looked at, and times only beside them.
-const TENSORS: [Bytes; 3] = [Bytes(64 << 10), Bytes(256 << 10), Bytes(1 << 20)];
 
 /// Which ways the network is trained in, and how long.
 pub struct Asked {
@@ -53,8 +54,10 @@ pub struct Asked {
     pub budget: Budget,
     /// The longest interval in which COMET's bounds are set anew, in iterations.
     pub refresh: u32,
-    /// Codecs to choose from; where none is named, those that the ways need.
-    pub sampled: Vec<CodecId>,
+    /// How many trainings there are of each way.
+    pub seeds: u64,
+    /// What the first one's weights and images are drawn from; the others' follow it.
+    pub seed: u64,
 }
 
 /// What came of all ways.
@@ -72,56 +75,97 @@ struct Done {
     outcome: std::result::Result<(Trained, Constants), PlanError>,
 }
 
-/// Measures, plans and trains the network in each way.
+/// Plans and trains the network in each way, seed after seed.
 ///
 /// # Errors
 /// If anything fails but to find a plan.
-pub fn train(asked: &Asked, how: &Measuring, monitor: &dyn Monitor) -> Result<Trainings> {
-    let Asked { ways, batch, epochs, batches, budget, refresh, .. } = asked;
-    for (index, way) in ways.iter().enumerate() {
-        if ways[..index].contains(way) {
+pub fn train(asked: &Asked, target: &Target, monitor: &dyn Monitor) -> Result<Trainings> {
+    for (index, way) in asked.ways.iter().enumerate() {
+        if asked.ways[..index].contains(way) {
             return Err(Error::Twice("--ways", way.name().into()));
         }
     }
-    let images = Images { side: SIDE, channels: COLOURS, noise: NOISE, seed: how.seed };
-    let network = classifier(&images, *batch)?;
-    how.target.room_to_train(&network)?;
-    let models = codec_models(asked, how, monitor)?;
-    let machine = measure_machine(how, monitor)?.machine;
-    let (trace, _) = measure_ops(&network, "tidegate train".into(), how, &machine, monitor)?;
+    let machine = machine(PLANNED_FOR).expect("bundled");
+    let mut seeds = Vec::new();
+    for seed in asked.seed..asked.seed.saturating_add(asked.seeds) {
+        seeds.push(one_seed(asked, (target, &machine), seed, monitor)?);
+    }
+    Ok(Trainings::of(asked, &machine, seeds))
+}
+
+/// What came of one seed, and of what.
+struct Seed {
+    network: String,
+    peak: Bytes,
+    budget: Bytes,
+    done: Vec<Done>,
+}
+
+fn one_seed(
+    asked: &Asked,
+    (target, machine): (&Target, &Machine),
+    seed: u64,
+    monitor: &dyn Monitor,
+) -> Result<Seed> {
+    let images = Images { side: SIDE, channels: COLOURS, noise: NOISE, seed };
+    let network = classifier(&images, asked.batch)?;
+    target.room_to_train(&network)?;
+    let trace = modelled(&network, machine, seed)?;
     let peak = simulator::in_core(&trace).peak;
     let trainer = Trainer {
-        target: &how.target,
+        target,
         monitor,
         network: &network,
         trace: &trace,
-        machine: &machine,
-        models: &models,
+        machine,
+        models: &codec_models(machine),
         images,
-        course: Course { epochs: *epochs, batches: *batches, test_batches: TEST_BATCHES },
-        budget: Budget::resolve(Some(*budget), &machine, peak),
-        refresh: *refresh,
-        seed: how.seed,
+        course: Course { epochs: asked.epochs, batches: asked.batches, test_batches: TEST_BATCHES },
+        budget: Budget::resolve(Some(asked.budget), machine, peak),
+        refresh: asked.refresh,
+        seed,
     };
-    let train = |way: &Way| {
-        let outcome = match way.train(&trainer) {
-            Ok(trained) => Ok(trained),
-            Err(Error::Plan(error)) => Err(error),
-            Err(error) => return Err(error),
-        };
-        Ok(Done { way: *way, outcome })
+    let train = |way: &Way| match way.train(&trainer) {
+        Ok(trained) => Ok(Done { way: *way, outcome: Ok(trained) }),
+        Err(Error::Plan(error)) => Ok(Done { way: *way, outcome: Err(error) }),
+        Err(error) => Err(error),
     };
-    let done = ways.iter().map(train).collect::<Result<Vec<_>>>()?;
-    let lossless_equal = lossless(&done);
-    let text = table::text(&trainer, peak, &done, lossless_equal);
-    let no_plan = done.iter().find_map(|done| done.outcome.as_ref().err().cloned());
-    let ways = done.into_iter().filter_map(|done| Some(done.outcome.ok()?.0)).collect();
-    let (in_core_peak_bytes, budget_bytes) = (peak, trainer.budget);
-    let summary = Summary { in_core_peak_bytes, budget_bytes, lossless_equal, ways };
-    Ok(Trainings { summary, text, no_plan })
+    let done = asked.ways.iter().map(train).collect::<Result<Vec<_>>>()?;
+    Ok(Seed { network: network.name.clone(), peak, budget: trainer.budget, done })
+}
+
+/// The network's trace with modelled times, and with the zeros of its first iteration, counted.
+fn modelled(network: &Network, machine: &Machine, seed: u64) -> Result<Trace> {
+    let (efficiencies, on) = (Efficiencies::bundled(), &machine.device.compute);
+    let measured = Measured {
+        durations: network.ops().iter().map(|op| efficiencies.time(&op.work, on)).collect(),
+        sparsity: zeros(network, 1, seed).map_err(MeasureError::from)?,
+    };
+    let of = Provenance::new(Origin::Modelled, machine.device.name.clone(), "tidegate train");
+    Ok(network.trace(&measured, of))
 }
 
 impl Trainings {
+    fn of(asked: &Asked, machine: &Machine, seeds: Vec<Seed>) -> Self {
+        let equal = seeds.iter().filter_map(|seed| lossless(&seed.done));
+        let lossless_equal = equal.reduce(|all, one| all && one);
+        let text = table::text(asked, machine, &seeds, lossless_equal);
+        let first = seeds.first();
+        let (in_core_peak_bytes, budget_bytes) =
+            first.map_or((Bytes::ZERO, Bytes::ZERO), |seed| (seed.peak, seed.budget));
+        let mut ways = Vec::new();
+        let mut no_plan = None;
+        for done in seeds.into_iter().flat_map(|seed| seed.done) {
+            match done.outcome {
+                Ok((trained, _)) => ways.push(trained),
+                Err(error) => no_plan = no_plan.or(Some(error)),
+            }
+        }
+        let spread = table::spreads(asked, &ways);
+        let summary = Summary { in_core_peak_bytes, budget_bytes, lossless_equal, spread, ways };
+        Self { summary, text, no_plan }
+    }
+
     /// # Errors
     /// If a lossless codec changed what was learnt, or a way has no plan.
     pub fn end(&self) -> Result<()> {
@@ -131,22 +175,6 @@ impl Trainings {
             _ => Ok(()),
         }
     }
-}
-
-/// Models of the codecs that the ways need, or of those that were named.
-fn codec_models(asked: &Asked, how: &Measuring, monitor: &dyn Monitor) -> Result<CodecModels> {
-    let needed = asked.ways.iter().flat_map(|way| way.codecs());
-    let codecs: Vec<CodecId> = match asked.sampled.as_slice() {
-        [] => needed.map(|name| name.parse().expect("a test reads them all")).collect(),
-        named => named.to_vec(),
-    };
-    if codecs.is_empty() {
-        let (device, source) = ("none".into(), "none".into());
-        return Ok(CodecModels { device, source, models: Vec::new() });
-    }
-    let sampling =
-        Sampling { codecs: &codecs, sizes: &TENSORS, shares: 7, runs: 2, seed: 0, done: &[] };
-    Ok(sample_and_fit(&sampling, &how.target, monitor)?.1)
 }
 
 /// Whether ways that lose nothing learnt the same: losses, accuracies and weights, bit for bit. None
@@ -165,11 +193,11 @@ fn lossless(done: &[Done]) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schema::Nanos;
 
     fn done(way: Way, losses: &[f32], accuracy: f64) -> Done {
         let trained = Trained {
             way: way.name().into(),
+            seed: 1,
             method: "sc".into(),
             codecs: Vec::new(),
             losses: losses.into(),
@@ -177,9 +205,9 @@ mod tests {
             accuracies: vec![accuracy],
             in_core_iterations: 0,
             arena_bytes: Bytes(1),
-            iteration_ns: Nanos(1),
             copied_bytes: Bytes(0),
             fallbacks: 0,
+            applied: Vec::new(),
             notes: Vec::new(),
         };
         Done { way, outcome: Ok((trained, Constants::default())) }

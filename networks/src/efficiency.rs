@@ -485,7 +485,8 @@ impl Efficiencies {
         arithmetic.max(movement) + beside + launch * self.share_of(work.class)[2]
     }
 
-    pub(crate) fn time(&self, work: &Work, device: &DeviceCompute) -> Nanos {
+    /// The time of an op that does such work on a device.
+    pub fn time(&self, work: &Work, device: &DeviceCompute) -> Nanos {
         // A time beyond the range of `u64` becomes its end, which no trace may hold.
         Nanos((self.secs(work, device) * 1e9).round() as u64)
     }

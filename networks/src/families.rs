@@ -16,7 +16,7 @@ pub(super) use efficientnet::efficientnet_b0;
 pub(super) use inception::inception_v4;
 pub(super) use mobilenet::{mobilenet_v1, mobilenet_v2};
 pub(super) use plain::{alexnet, alexnet_caffe, plain20, vgg16};
-pub(super) use resnet::{resnet, resnet_small, resnext101_3d};
+pub(super) use resnet::{Block, resnet, resnet_small, resnext101_3d};
 pub(super) use sizes::TRANSFORMERS;
 pub(super) use squeezenet::squeezenet;
 pub(super) use unet::unet;

@@ -1,7 +1,7 @@
 //! The networks that come with tidegate, by name.
 
 use super::error::NetworkError;
-use super::families::{self, Data, TRANSFORMERS};
+use super::families::{self, Block, Data, TRANSFORMERS};
 use super::layer::Network;
 use super::options::NetworkOptions;
 use crate::suggest::closest;
@@ -57,22 +57,25 @@ const ENTRIES: &[Entry] = &[
         families::plain20(n, o, Data::Cifar10)
     }),
     entry("resnet101", "ResNet-101, ImageNet", IMAGES, |n, o| {
-        families::resnet(n, o, Data::ImageNet, [3, 4, 23, 3], true)
+        families::resnet(n, o, Data::ImageNet, [3, 4, 23, 3], Block::Bottleneck)
     }),
     entry("resnet18", "ResNet-18, ImageNet", IMAGES, |n, o| {
-        families::resnet(n, o, Data::ImageNet, [2, 2, 2, 2], false)
+        families::resnet(n, o, Data::ImageNet, [2, 2, 2, 2], Block::Basic)
     }),
     entry("resnet18-cifar10", "ResNet-18, CIFAR10", IMAGES, |n, o| {
-        families::resnet(n, o, Data::Cifar10, [2, 2, 2, 2], false)
+        families::resnet(n, o, Data::Cifar10, [2, 2, 2, 2], Block::Basic)
     }),
     entry("resnet32", "ResNet-32 for CIFAR10 (three stages of five blocks)", IMAGES, |n, o| {
         families::resnet_small(n, o, 5)
     }),
     entry("resnet50", "ResNet-50, ImageNet", IMAGES, |n, o| {
-        families::resnet(n, o, Data::ImageNet, [3, 4, 6, 3], true)
+        families::resnet(n, o, Data::ImageNet, [3, 4, 6, 3], Block::Bottleneck)
+    }),
+    entry("resnet50-caffe", "ResNet-50 as Caffe has it, ImageNet", IMAGES, |n, o| {
+        families::resnet(n, o, Data::ImageNet, [3, 4, 6, 3], Block::CaffeBottleneck)
     }),
     entry("resnet50-cifar10", "ResNet-50, CIFAR10", IMAGES, |n, o| {
-        families::resnet(n, o, Data::Cifar10, [3, 4, 6, 3], true)
+        families::resnet(n, o, Data::Cifar10, [3, 4, 6, 3], Block::Bottleneck)
     }),
     entry(
         "resnext101-3d",

@@ -30,15 +30,14 @@ fn gigabytes(name: &str) -> (f64, f64) {
     (simulator::in_core(&trace).peak.0 as f64 / 1e9, compressed as f64 / 1e9)
 }
 
-/// Table 1 prints 2.17 and 17.29 GB in core, and 6.91 and 5.14 GB of activations of convolutions. The ResNet-50
-/// here halves images in its windows of 3 x 3, which is 0.27 GB more than in those of 1 x 1 before.
+/// Table 1 prints 2.17 and 17.29 GB in core, and 6.91 and 5.14 GB of activations of convolutions.
 #[test]
 fn table_1_comes_out_of_blobs() {
     let (alexnet, _) = gigabytes("alexnet-caffe");
     let (vgg, of_vgg) = gigabytes("vgg16");
-    let (_, of_resnet) = gigabytes("resnet50");
+    let (_, of_resnet) = gigabytes("resnet50-caffe");
     assert!((alexnet / 2.17 - 1.0).abs() < 0.15, "{alexnet}");
     assert!((vgg / 17.29 - 1.0).abs() < 0.03, "{vgg}");
     assert!((6.6..=7.0).contains(&of_vgg), "{of_vgg}");
-    assert!((4.9..=5.75).contains(&of_resnet), "{of_resnet}");
+    assert!((4.9..=5.6).contains(&of_resnet), "{of_resnet}");
 }

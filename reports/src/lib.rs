@@ -44,4 +44,4 @@ pub use report::{
 };
 pub use text::tensors;
 pub use timeline_svg::timeline_svg;
-pub use trained::Trained;
+pub use trained::{Applied, Trained};

@@ -85,6 +85,7 @@ fn parameter_counts_are_those_of_the_authors() {
         ("resnet18", 11_689_512),
         ("resnet32", 464_154),
         ("resnet50", 25_557_032),
+        ("resnet50-caffe", 25_557_032),
         ("squeezenet", 1_235_496),
         ("stories260k", 260_032),
         ("vgg16", 138_357_544),

@@ -1,12 +1,13 @@
 //! What COMET collects of a network in training.
 
-use codecs::{CodecId, Dims, ErrorBound, Layout, TensorView, codec};
 use planner::methods::{Comet, LayerStatistics, loss_weight};
 use runtime::device::Device;
 use runtime::network::{Network, Step};
 use runtime::profile::InCore;
 use runtime::training::{Images, TrainingError, look_inside};
-use schema::{Dtype, OpId, Phase, TensorId, Trace};
+use schema::{OpId, OpKind, Phase, TensorId, Trace};
+
+use super::forms::by_sz;
 
 /// What the next plan follows from.
 #[derive(Default)]
@@ -37,24 +38,26 @@ pub(super) fn collect(
     let bounds = comet.bounds(trace);
     let mut permille = vec![None; bounds.len()];
     look_inside(device, network, images, |id, in_core| {
-        for made in network.op(id).writes.iter().filter(|_| network.op(id).phase == Phase::Forward)
-        {
-            let bound = bounds[made.index()].and_then(ErrorBound::new);
-            permille[made.index()] =
-                bound.zip(in_core.get(*made)).and_then(|(bound, data)| share(bound, data));
+        for made in network.op(id).writes.iter().filter(|made| is_compressed(network, id, **made)) {
+            let wanted = bounds[made.index()].zip(in_core.get(*made));
+            permille[made.index()] = wanted.and_then(|(bound, data)| {
+                let small = by_sz(bound, data)?.0 as usize;
+                Some((small * 1000).div_ceil(4 * data.len().max(1)) as u32)
+            });
         }
     })?;
     Ok(Collected { comet, bounds, permille })
 }
 
-/// What SZ makes of some numbers, in thousandths of their size.
-fn share(bound: ErrorBound, data: &[f32]) -> Option<u32> {
-    let bytes: Vec<u8> = data.iter().flat_map(|value| value.to_le_bytes()).collect();
-    let sz = codec(CodecId::Sz { bound, dims: Dims::One }).ok()?;
-    let layout = Layout::new(Dtype::F32, &[data.len()]).ok()?;
-    let mut payload = vec![0; sz.worst_case(&layout)];
-    let length = sz.compress(TensorView::new(&layout, &bytes).ok()?, &mut payload).ok()?;
-    Some((length * 1000).div_ceil(bytes.len().max(1)) as u32)
+/// Whether an op makes what COMET compresses: what a convolution makes, or the layer in place on that.
+fn is_compressed(network: &Network, id: OpId, made: TensorId) -> bool {
+    let forward = || network.ops().iter().filter(|op| op.phase == Phase::Forward);
+    let is_over = |tensor| forward().any(|op| op.in_place.is_some_and(|pair| pair.input == tensor));
+    let of_convolution = |tensor| {
+        forward().any(|op| op.work.kind == OpKind::Convolution && op.writes.contains(&tensor))
+    };
+    let below = network.op(id).in_place.map_or(made, |pair| pair.input);
+    network.op(id).phase == Phase::Forward && of_convolution(below) && !is_over(made)
 }
 
 /// Those of the convolution whose weights' gradient the op just made; nothing for other ops.
@@ -95,7 +98,7 @@ mod tests {
             in_core.run(id).expect("it runs");
             layers.extend(of_op(&network, id, &in_core));
         }
-        assert_eq!(layers.len(), 6);
+        assert_eq!(layers.len(), 12);
         for (tensor, layer) in layers {
             let name = &network.tensor(tensor).name;
             assert_eq!(layer.batch, 2, "{name}");

@@ -3,12 +3,13 @@
 use planner::methods::Method;
 use planner::{Limits, Monitor, NoMonitor, Problem, Progress, ProvenPlan};
 use profiler::device::Target;
-use reports::Trained;
+use reports::{Applied, Trained};
 use runtime::device::Device;
 use runtime::network::Network;
 use runtime::training::{Constants, Course, Curves, Images, TrainingError, train};
-use schema::{Bytes, CodecModels, Machine, Nanos, Plan, Trace};
+use schema::{Bytes, CodecModels, Machine, Plan, Trace};
 
+use super::forms;
 use crate::{CodecInputs, Conditions, Error, Result};
 
 /// What is trained, and under which conditions.
@@ -18,7 +19,7 @@ pub struct Trainer<'a> {
     pub network: &'a Network,
     pub trace: &'a Trace,
     pub machine: &'a Machine,
-    /// Of all codecs that were sampled.
+    /// Of all codecs.
     pub models: &'a CodecModels,
     pub images: Images,
     pub course: Course,
@@ -59,6 +60,7 @@ pub struct Training<'a> {
     in_core_iterations: usize,
     arena: Bytes,
     fallbacks: u64,
+    applied: Vec<Applied>,
 }
 
 impl<'a> Training<'a> {
@@ -73,6 +75,7 @@ impl<'a> Training<'a> {
             in_core_iterations: 0,
             arena: Bytes::ZERO,
             fallbacks: 0,
+            applied: Vec::new(),
         }
     }
 
@@ -90,12 +93,25 @@ impl<'a> Training<'a> {
         (self.arena, self.fallbacks) = (Bytes::ZERO, 0);
     }
 
-    /// Goes on under a plan up to an iteration.
+    /// Goes on under a plan up to an iteration, and looks at the end of each epoch what its codecs make of
+    /// the batch that ran last.
     pub fn under(&mut self, plan: &Plan, until: usize) -> Result<()> {
-        self.under_then(plan, until, |_| Ok(()))
+        let Trainer { network, images, course, .. } = self.trainer;
+        let until = until.min(course.iterations());
+        while self.iterations() < until {
+            let epoch = (self.iterations() / course.batches + 1) * course.batches;
+            let to = epoch.min(until);
+            let look = to == epoch && !plan.codecs.is_empty();
+            let applied = self.under_then(plan, to, |device| match look {
+                true => forms::applied(device, network, plan, (images, course.batches - 1), to),
+                false => Ok(Vec::new()),
+            })?;
+            self.applied.extend(applied);
+        }
+        Ok(())
     }
 
-    /// The same, and looks at the device at the end.
+    /// The same without a look at epochs, and looks at the device at the end.
     pub fn under_then<R>(
         &mut self,
         plan: &Plan,
@@ -133,10 +149,8 @@ impl<'a> Training<'a> {
 
     /// What became of the network, and its constants.
     pub fn finish(self, notes: Vec<String>) -> Result<(Trained, Constants)> {
-        let Curves { losses, accuracies, iterations, copied } = self.curves;
+        let Curves { losses, accuracies, copied, .. } = self.curves;
         let in_core = self.in_core_iterations;
-        let mut times = iterations[in_core..].to_vec();
-        times.sort_unstable();
         let copied = &copied[in_core..];
         let sum: Bytes = copied.iter().copied().sum();
         let epochs = losses.chunks(self.trainer.course.batches);
@@ -145,6 +159,7 @@ impl<'a> Training<'a> {
         };
         let trained = Trained {
             way: self.way.into(),
+            seed: self.trainer.seed,
             method: self.method,
             codecs: self.codecs,
             epoch_losses: epochs.map(mean).collect(),
@@ -152,9 +167,9 @@ impl<'a> Training<'a> {
             accuracies,
             in_core_iterations: in_core,
             arena_bytes: self.arena,
-            iteration_ns: times.get(times.len() / 2).copied().unwrap_or(Nanos::ZERO),
             copied_bytes: Bytes(sum.0 / copied.len().max(1) as u64),
             fallbacks: self.fallbacks,
+            applied: self.applied,
             notes,
         };
         Ok((trained, self.constants.ok_or(Error::NothingTrained)?))

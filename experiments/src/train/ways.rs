@@ -66,16 +66,6 @@ impl Way {
         matches!(self, Self::InCore | Self::Zvc)
     }
 
-    /// What it chooses codecs from where nobody named any.
-    pub fn codecs(self) -> &'static [&'static str] {
-        match self {
-            Self::InCore => &[],
-            Self::Zvc => &["zvc"],
-            Self::Zfp => &["zfp:4", "zfp:8", "zfp:16"],
-            Self::Sz => &["sz:1e-6", "sz:1e-5", "sz:1e-4", "sz:1e-3", "sz:1e-2", "sz:1e-1"],
-        }
-    }
-
     /// Trains the network.
     ///
     /// # Errors
@@ -161,19 +151,24 @@ fn sz(trainer: &Trainer, mut training: Training) -> Outcome {
         let until = usize::try_from(refresh.next()).unwrap_or(usize::MAX);
         let last = until.min(trainer.course.iterations()).saturating_sub(1);
         let batch = last % trainer.course.batches.max(1);
+        training.under(&plan, until)?;
+        if training.is_done() {
+            break;
+        }
         let collected = training.under_then(&plan, until, |device| {
             collect(device, (trainer.network, trainer.trace), (&trainer.images, batch))
         })?;
-        if training.is_done() {
-            break;
+        let layers = collected.comet.statistics.iter().flatten();
+        refresh.refresh(layers.map(|layer| layer.error_bound()).collect());
+        let exact = at_bounds(&models, &collected);
+        if exact.models.is_empty() {
+            // No layer has a gradient to go by, as where the loss is no number any more: what is in force stays.
+            continue;
         }
         if set.is_empty() {
             training.begin_budget();
         }
         set.push(training.iterations().to_string());
-        let layers = collected.comet.statistics.iter().flatten();
-        refresh.refresh(layers.map(|layer| layer.error_bound()).collect());
-        let exact = at_bounds(&models, &collected);
         plan = trainer.plan(&collected.comet, &trainer.problem(&exact))?;
     }
     let bounds = refresh.bounds().iter().copied().flatten();
@@ -201,7 +196,7 @@ fn parameter(model: &CodecModel) -> f64 {
 }
 
 /// A model of SZ at each bound that a tensor has, with the size that was found there and the times of
-/// the sampled bound that is nearest.
+/// the modelled bound that is nearest.
 fn at_bounds(models: &CodecModels, collected: &Collected) -> CodecModels {
     let mut exact: Vec<CodecModel> = Vec::new();
     for (bound, permille) in collected.bounds.iter().zip(&collected.permille) {
@@ -228,21 +223,4 @@ fn larger(a: SizeModel, b: SizeModel) -> SizeModel {
         _ => 0,
     };
     if share(&a) < share(&b) { b } else { a }
-}
-
-#[cfg(test)]
-mod tests {
-    use codecs::CodecId;
-
-    use super::*;
-
-    #[test]
-    fn all_codecs_of_all_ways_are_there() {
-        for way in Way::ALL {
-            for codec in way.codecs() {
-                let id: CodecId = codec.parse().expect("a codec");
-                assert_eq!(id.name(), way.name());
-            }
-        }
-    }
 }

@@ -8,14 +8,24 @@ use crate::error::NetworkError;
 use crate::layer::{LayerId, Movement, Network, Window};
 use crate::options::{NetworkOptions, Optimizer};
 
-/// ResNet of `blocks` blocks a stage as torchvision has it, with the step in the 3x3 convolution:
-/// bottlenecks or basic blocks. For 32 x 32 images the stem is one 3x3 convolution.
+/// What a residual network has in a block.
+#[derive(Clone, Copy)]
+pub enum Block {
+    /// Two convolutions of 3 x 3.
+    Basic,
+    /// One of 3 x 3 between two of 1 x 1, with the step in the middle, as torchvision has it.
+    Bottleneck,
+    /// The same with the step in the first, as the paper's models for Caffe have it.
+    CaffeBottleneck,
+}
+
+/// ResNet of `blocks` blocks a stage. For 32 x 32 images the stem is one 3x3 convolution.
 pub fn resnet(
     name: &str,
     o: &NetworkOptions,
     data: Data,
     blocks: [u64; 4],
-    bottleneck: bool,
+    of: Block,
 ) -> Result<Network, NetworkError> {
     let (mut b, mut x) = images(name, o, data.extent(o))?;
     let stem = if data == Data::ImageNet { [7, 2, 3] } else { [3, 1, 1] };
@@ -27,10 +37,13 @@ pub fn resnet(
         for block in 0..count {
             let stride = if stage > 1 && block == 0 { 2 } else { 1 };
             let name = format!("layer{stage}.{block}");
-            let steps = if bottleneck {
-                vec![(width, [1, 1, 0]), (width, [3, stride, 1]), (4 * width, [1, 1, 0])]
-            } else {
-                vec![(width, [3, stride, 1]), (width, [3, 1, 1])]
+            let (first, second) = match of {
+                Block::CaffeBottleneck => (stride, 1),
+                _ => (1, stride),
+            };
+            let steps = match of {
+                Block::Basic => vec![(width, [3, stride, 1]), (width, [3, 1, 1])],
+                _ => vec![(width, [1, first, 0]), (width, [3, second, 1]), (4 * width, [1, 1, 0])],
             };
             x = residual_block(&mut b, &name, x, &steps, stride)?;
         }

@@ -6,7 +6,7 @@ use super::table::Table;
 use crate::Trained;
 use crate::text::percent;
 
-/// Loss and accuracy, a line for each way.
+/// Loss and accuracy, a line for each way: the mean of its seeds.
 pub(super) fn figures(trainings: &[Trained]) -> Vec<Figure> {
     if trainings.is_empty() {
         return Vec::new();
@@ -14,17 +14,19 @@ pub(super) fn figures(trainings: &[Trained]) -> Vec<Figure> {
     let loss = figure(
         trainings,
         ["training-loss", "Loss by epoch", "mean loss of an epoch (square-root scale)"],
-        "The mean loss of each epoch's iterations; lower is better. Every way had the same weights \
+        "The mean loss of each epoch's iterations; lower is better, and a mean of all seeds. Every way had the same weights \
          to begin with and the same images, so that lines differ only by what codecs lost. Lines of \
          lossless codecs lie on each other.",
-        |way| way.epoch_losses.iter().map(|loss| (*loss, format!("{loss:.4}"))).collect(),
+        |way| way.epoch_losses.clone(),
+        |loss| format!("{loss:.4}"),
     );
     let accuracy = figure(
         trainings,
         ["training-accuracy", "Accuracy by epoch", "told right (%, square-root scale)"],
         "The share of images whose class the network tells, of images that it was not trained with, \
          after each epoch; higher is better. Guessing is right for one in ten.",
-        |way| way.accuracies.iter().map(|share| (100.0 * share, percent(*share))).collect(),
+        |way| way.accuracies.iter().map(|share| 100.0 * share).collect(),
+        |share| percent(share / 100.0),
     );
     vec![loss, accuracy]
 }
@@ -33,17 +35,27 @@ fn figure(
     trainings: &[Trained],
     [id, title, y_axis]: [&str; 3],
     caption: &str,
-    values: impl Fn(&Trained) -> Vec<(f64, String)>,
+    values: impl Fn(&Trained) -> Vec<f64>,
+    text: impl Fn(f64) -> String,
 ) -> Figure {
-    let series = trainings.iter().enumerate().map(|(style, way)| {
-        let values = values(way).into_iter().enumerate();
-        let points = values.map(|(index, (y, text))| Point {
-            x: (index + 1) as f64,
+    let mut ways: Vec<&str> = Vec::new();
+    for way in trainings {
+        if !ways.contains(&way.way.as_str()) {
+            ways.push(&way.way);
+        }
+    }
+    let series = ways.into_iter().enumerate().map(|(style, name)| {
+        let seeds = trainings.iter().filter(|way| way.way == name).map(&values);
+        let seeds: Vec<Vec<f64>> = seeds.collect();
+        let epochs = 0..seeds.iter().map(Vec::len).min().unwrap_or(0);
+        let mean = |epoch| seeds.iter().map(|of| of[epoch]).sum::<f64>() / seeds.len() as f64;
+        let points = epochs.map(|epoch| Point {
+            x: (epoch + 1) as f64,
             // A loss that left the finite numbers has no place on paper.
-            y: Some(y).filter(|y| y.is_finite()),
-            title: format!("{}, epoch {}: {text}", way.way, index + 1),
+            y: Some(mean(epoch)).filter(|y| y.is_finite()),
+            title: format!("{name}, epoch {}: {}", epoch + 1, text(mean(epoch))),
         });
-        Series { name: way.way.clone(), style, points: points.collect() }
+        Series { name: name.into(), style, points: points.collect() }
     });
     let lines = Lines {
         name: title.into(),
@@ -60,26 +72,28 @@ pub(super) fn table(trainings: &[Trained]) -> Table {
     let row = |way: &Trained| {
         vec![
             ("way", way.way.clone()),
+            ("seed", way.seed.to_string()),
             ("method", way.method.clone()),
             ("loss, last epoch", format!("{:.4}", way.final_loss())),
             ("accuracy", percent(way.final_accuracy())),
             ("arena", way.arena_bytes.to_string()),
-            ("iteration", way.iteration_ns.to_string()),
+            ("ratio", way.ratio().map_or("-".into(), |ratio| format!("{ratio:.2}x"))),
             ("copied", way.copied_bytes.to_string()),
             ("fallbacks", way.fallbacks.to_string()),
         ]
     };
-    Table::of("Ways to train", 2, trainings.iter().map(row))
+    Table::of("Ways to train", 3, trainings.iter().map(row))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schema::{Bytes, Nanos};
+    use schema::Bytes;
 
     fn trained(way: &str, losses: [f64; 2]) -> Trained {
         Trained {
             way: way.into(),
+            seed: 1,
             method: "sc".into(),
             codecs: vec!["zvc".into()],
             losses: losses.map(|loss| loss as f32).into(),
@@ -87,9 +101,9 @@ mod tests {
             accuracies: vec![0.25, 0.5],
             in_core_iterations: 0,
             arena_bytes: Bytes(1000),
-            iteration_ns: Nanos(2000),
             copied_bytes: Bytes(300),
             fallbacks: 0,
+            applied: Vec::new(),
             notes: Vec::new(),
         }
     }

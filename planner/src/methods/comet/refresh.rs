@@ -46,8 +46,9 @@ impl Refresh {
         &self.bounds
     }
 
-    /// Sets the bounds anew, which is due at [`Refresh::next`].
-    pub fn refresh(&mut self, bounds: Vec<Option<f64>>) {
+    /// Sets the bounds anew, which is due at [`Refresh::next`]. What is no number over 0 is no bound.
+    pub fn refresh(&mut self, mut bounds: Vec<Option<f64>>) {
+        bounds.iter_mut().for_each(|bound| *bound = bound.filter(|b| b.is_finite() && *b > 0.0));
         // A layer that has no bound and had none has settled; one that has just got one has not.
         let moved = |(old, new): (&Option<f64>, &Option<f64>)| match (old, new) {
             (Some(old), Some(new)) => !(1.0 / SETTLED..=SETTLED).contains(&(new / old)),
@@ -76,6 +77,15 @@ mod tests {
         assert_eq!(refresh.interval(), 1000);
         refresh.refresh(vec![Some(1.0), Some(1.0)]);
         assert_eq!(refresh.interval(), 500);
+    }
+
+    #[test]
+    fn what_is_no_number_is_no_bound() {
+        let mut refresh = Refresh::default();
+        for _ in 0..2 {
+            refresh.refresh(set(&[f64::NAN, f64::INFINITY, 0.0, -1.0]));
+            assert_eq!((refresh.bounds(), refresh.interval()), (&[None; 4][..], 1000));
+        }
     }
 
     #[test]
