@@ -171,8 +171,8 @@ fn a_network_is_profiled_with_codecs_and_planned_with_them() {
 #[test]
 fn a_network_trains_under_a_budget() {
     let sandbox = Sandbox::new();
-    let command = "train --device cuda --ways in-core,zvc --epochs 1 --batches 1 --batch 8 --warmup 0 \
-                   --repeats 1 -b 90% --format json";
+    let command = "train --device cuda --ways in-core,zvc --epochs 1 --batches 1 --batch 8 -b 90% \
+                   --format json";
     let Some(run) = sandbox.run_on_stand_in(command, &[], &SMALL) else { return };
     assert_eq!(run.code, 0, "{}", run.stderr);
     let summary: Value = serde_json::from_str(&run.stdout).expect("JSON");

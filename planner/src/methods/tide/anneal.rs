@@ -37,6 +37,10 @@ const BESIDE: u64 = 8;
 /// So many are not too few.
 const FEWEST: u64 = 10_000;
 
+/// A chain may always evaluate so many ops, which takes milliseconds, however few evaluations the limits
+/// allow.
+const CHEAP: u64 = 100_000;
+
 /// Weight of the mean excess over all positions beside the largest: while the peak is the same,
 /// fewer and smaller peaks are better.
 const MEAN_EXCESS: f64 = 4.0;
@@ -126,7 +130,7 @@ impl<'a> Chain<'a> {
             evaluator: problem.evaluator(policy(problem), target),
             treatments,
             found: Vec::with_capacity(REMEMBERED),
-            evaluations: problem.evaluations(),
+            evaluations: problem.evaluations().max(CHEAP / problem.trace.ops.len().max(1) as u64),
             bound: bound.0,
             price,
             least_price: 0.3 * price,
