@@ -44,9 +44,8 @@ fn one() -> f64 {
 /// keeps busy. Of a product of `m x k` and `k x n` that is, at the best number `s` of cuts of its sum,
 /// `(w / ceil(w))^waves · (k/s) / (k/s + half_depth) · (min(m, n, 128) / 128)^sides`, with `w` tiles of
 /// 128 x 128 for each multiprocessor; of a convolution, as the product that it is,
-/// `k / (k + convolution_half_depth) · (min(m, n, 128) / 128)^convolution_sides`. What is done in parts, one
-/// for each channel say, has `(parts / multiprocessors)^parts` of its bandwidth where parts are fewer. Where a machine states
-/// what a large product or element-wise op reaches, the peaks are those at which these take just that.
+/// `k / (k + convolution_half_depth) · (min(m, n, 128) / 128)^convolution_sides`. Where a machine
+/// states what a large product or element-wise op reaches, the peaks are those at which these take just that.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Efficiencies {
@@ -72,9 +71,6 @@ pub struct Efficiencies {
     /// The same of a convolution's, for which libraries have narrower tiles.
     #[serde(default)]
     pub convolution_sides: f64,
-    /// Exponent of the share of multiprocessors that have one of an op's parts.
-    #[serde(default)]
-    pub parts: f64,
     /// What share of traffic the cache of a device spares an op whose operands fit.
     #[serde(default)]
     pub cached: f64,
@@ -195,7 +191,6 @@ pub struct Without {
     pub waves: f64,
     pub sides: f64,
     pub convolution_sides: f64,
-    pub parts: f64,
     pub cached: f64,
     pub untuned: f64,
     pub winograd: f64,
@@ -262,14 +257,14 @@ impl Efficiencies {
                 "cached is from 0 to 0.9, untuned from 0.1 to 1, winograd from 1 to 4".to_string(),
             );
         }
-        let exponents = [read.waves, read.sides, read.convolution_sides, read.parts];
+        let exponents = [read.waves, read.sides, read.convolution_sides];
         let depths = [read.half_depth, read.convolution_half_depth, read.unit_half_depth];
         if depths.iter().any(|depth| !(0.0..=1e4).contains(depth))
             || exponents.iter().any(|exponent| !(0.0..=4.0).contains(exponent))
             || read.launch_ns.max(read.dispatch_ns) > 1_000_000_000
         {
             return wrong(
-                "half_depth is from 0 to 10000, waves, sides and parts from 0 to 4, launch_ns and dispatch_ns at \
+                "half_depth is from 0 to 10000, waves and sides from 0 to 4, launch_ns and dispatch_ns at \
                  most a second"
                     .to_string(),
             );
@@ -286,7 +281,7 @@ impl Efficiencies {
         let globals = |of: &Self| {
             format!(
                 "launch_ns = {}\ndispatch_ns = {}\nhalf_depth = {}\n\
-                 convolution_half_depth = {}\nunit_half_depth = {}\nwaves = {}\nsides = {}\nconvolution_sides = {}\nparts = {}\n\
+                 convolution_half_depth = {}\nunit_half_depth = {}\nwaves = {}\nsides = {}\nconvolution_sides = {}\n\
                  cached = {}\nuntuned = {}\nwinograd = {}\n",
                 of.launch_ns,
                 of.dispatch_ns,
@@ -296,7 +291,6 @@ impl Efficiencies {
                 of.waves,
                 of.sides,
                 of.convolution_sides,
-                of.parts,
                 of.cached,
                 of.untuned,
                 of.winograd
@@ -345,7 +339,7 @@ impl Efficiencies {
             (of.half_depth, of.waves, of.sides) = (fit.half_depth, fit.waves, fit.sides);
             (of.unit_half_depth, of.cached) = (fit.unit_half_depth, fit.cached);
             of.convolution_half_depth = fit.convolution_half_depth;
-            (of.untuned, of.parts) = (fit.untuned, fit.parts);
+            of.untuned = fit.untuned;
             (of.convolution_sides, of.winograd) = (fit.convolution_sides, fit.winograd);
             for (name, efficiency) in &mut of.class {
                 if let Some([compute, bandwidth, kernels]) = fit.class.get(name) {
@@ -362,7 +356,7 @@ impl Efficiencies {
         let class = fit.class.iter();
         let class = class.map(|(class, of)| (*class, of.shares())).collect();
         let Self { launch_ns, dispatch_ns, half_depth, unit_half_depth, .. } = *fit;
-        let Self { convolution_half_depth, convolution_sides, parts, .. } = *fit;
+        let Self { convolution_half_depth, convolution_sides, .. } = *fit;
         let Self { waves, sides, cached, untuned, winograd, .. } = *fit;
         let without = Without {
             launch_ns,
@@ -373,7 +367,6 @@ impl Efficiencies {
             waves,
             sides,
             convolution_sides,
-            parts,
             cached,
             untuned,
             winograd,
@@ -460,12 +453,6 @@ impl Efficiencies {
         let cache = device.l2_cache.map_or(0.0, |cache| cache.0 as f64);
         let bytes = work.bytes as f64;
         let bytes = bytes - self.cached * bytes.min(cache);
-        // A part is one multiprocessor's, and the others have nothing to do.
-        let parts = match (work.parts, device.multiprocessors) {
-            (1.., Some(count)) => (work.parts as f64 / f64::from(count.max(1))).min(1.0),
-            _ => 1.0,
-        };
-        let bandwidth = bandwidth * parts.powf(self.parts);
         (arithmetic, bytes / (bandwidth * self.memory(device)))
     }
 
