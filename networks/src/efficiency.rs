@@ -9,6 +9,7 @@ use schema::{
 use serde::{Deserialize, Serialize};
 
 use super::accumulate::accumulated;
+use super::band::{Arithmetic, Band};
 use super::class::{Class, Pass};
 use super::conventions::Conventions;
 use super::error::NetworkError;
@@ -99,85 +100,6 @@ pub struct Efficiencies {
     pub without: BTreeMap<String, Without>,
 }
 
-/// How far forecasts are off.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Band {
-    /// Half of them are off by no more than that share.
-    pub half: f64,
-    /// Nine of ten are.
-    pub nine_of_ten: f64,
-    /// How many they are.
-    pub forecasts: u32,
-}
-
-/// What most arithmetic of an iteration is, by which forecasts are more or less certain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arithmetic {
-    /// Matrix products of 32 bits.
-    Products,
-    /// Convolutions of 32 bits, for which libraries choose among algorithms.
-    Convolutions,
-    /// On matrix units.
-    MatrixUnits,
-}
-
-impl Arithmetic {
-    /// All.
-    pub const ALL: [Self; 3] = [Self::Products, Self::Convolutions, Self::MatrixUnits];
-
-    /// That of some works.
-    pub fn of<'a>(works: impl Iterator<Item = &'a Work>) -> Self {
-        let mut flops = [0.0; 3];
-        for work in works {
-            let kind = match (work.units, work.kind) {
-                (Units::Vectors, OpKind::Convolution) => Self::Convolutions,
-                (Units::Vectors, _) => Self::Products,
-                _ => Self::MatrixUnits,
-            };
-            flops[kind as usize] += work.flops as f64;
-        }
-        let most = Self::ALL.into_iter().rev();
-        most.max_by(|a, b| flops[*a as usize].total_cmp(&flops[*b as usize]))
-            .unwrap_or(Self::Products)
-    }
-
-    /// Its name in files.
-    pub fn name(self) -> &'static str {
-        ["products", "convolutions", "matrix-units"][self as usize]
-    }
-}
-
-impl Band {
-    /// That of some relative errors; none where there are none.
-    pub fn of(errors: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut errors: Vec<f64> = errors.into_iter().map(f64::abs).collect();
-        errors.sort_by(f64::total_cmp);
-        let last = errors.len().checked_sub(1)?;
-        let at = |share: f64| {
-            let place = share * last as f64;
-            let (low, high) = (errors[place.floor() as usize], errors[place.ceil() as usize]);
-            (1e4 * (low + (high - low) * place.fract())).round() / 1e4
-        };
-        Some(Self { half: at(0.5), nine_of_ten: at(0.9), forecasts: errors.len() as u32 })
-    }
-}
-
-impl Band {
-    /// As its text, to a tenth of a per cent.
-    pub fn in_tenths(&self) -> String {
-        let (half, most) = (100.0 * self.half, 100.0 * self.nine_of_ten);
-        format!("half within {half:.1} %, nine of ten within {most:.1} %")
-    }
-}
-
-impl std::fmt::Display for Band {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (half, most) = (100.0 * self.half, 100.0 * self.nine_of_ten);
-        write!(f, "half of such forecasts within {half:.0} %, nine of ten within {most:.0} %")
-    }
-}
-
 /// The figures of a fit that has not seen a device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -215,8 +137,8 @@ impl Efficiencies {
     }
 
     /// Those that `tidegate fit` makes of the recordings at hand, which forecasts are made with. Modelled traces
-    /// keep [`Self::bundled`], as these are not clearly better for convolutions on a device that they have
-    /// not seen.
+    /// keep [`Self::bundled`], as these are better for convolutions on a device that they have not seen, but worse
+    /// for matrix units.
     pub fn fitted() -> Self {
         static FITTED: LazyLock<Efficiencies> = LazyLock::new(|| {
             let text = include_str!("../fitted-efficiencies.toml");
@@ -338,8 +260,7 @@ impl Efficiencies {
             (of.launch_ns, of.dispatch_ns) = (fit.launch_ns, fit.dispatch_ns);
             (of.half_depth, of.waves, of.sides) = (fit.half_depth, fit.waves, fit.sides);
             (of.unit_half_depth, of.cached) = (fit.unit_half_depth, fit.cached);
-            of.convolution_half_depth = fit.convolution_half_depth;
-            of.untuned = fit.untuned;
+            (of.convolution_half_depth, of.untuned) = (fit.convolution_half_depth, fit.untuned);
             (of.convolution_sides, of.winograd) = (fit.convolution_sides, fit.winograd);
             for (name, efficiency) in &mut of.class {
                 if let Some([compute, bandwidth, kernels]) = fit.class.get(name) {
@@ -353,8 +274,7 @@ impl Efficiencies {
 
     /// Keeps what a fit gives that has not seen a device.
     pub fn keep_without(&mut self, device: &str, fit: &Self) {
-        let class = fit.class.iter();
-        let class = class.map(|(class, of)| (*class, of.shares())).collect();
+        let class = fit.class.iter().map(|(class, of)| (*class, of.shares())).collect();
         let Self { launch_ns, dispatch_ns, half_depth, unit_half_depth, .. } = *fit;
         let Self { convolution_half_depth, convolution_sides, .. } = *fit;
         let Self { waves, sides, cached, untuned, winograd, .. } = *fit;
@@ -451,8 +371,7 @@ impl Efficiencies {
         let arithmetic = work.flops as f64 / (compute * busy * peak);
         // What the op before has left in the cache is not fetched, and what the next takes not written.
         let cache = device.l2_cache.map_or(0.0, |cache| cache.0 as f64);
-        let bytes = work.bytes as f64;
-        let bytes = bytes - self.cached * bytes.min(cache);
+        let bytes = work.bytes as f64 - self.cached * (work.bytes as f64).min(cache);
         (arithmetic, bytes / (bandwidth * self.memory(device)))
     }
 
