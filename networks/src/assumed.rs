@@ -22,7 +22,6 @@ impl Efficiencies {
             waves: 0.5,
             sides: 0.5,
             convolution_sides: 0.4,
-            parts: 0.2,
             cached: 0.0,
             untuned: 0.55,
             winograd: 1.4,

@@ -110,12 +110,9 @@ impl Call {
         // Of so many bytes for each element of what it is about.
         let count = self.input(0).count();
         let each = |kind, class, bytes: u64| memory(kind, class, count.saturating_mul(bytes));
-        // A block of threads has a channel.
-        let channels = |widths: u64| {
-            let bytes = count.saturating_mul(widths * self.width());
+        let channels = |widths| {
             let class = Class::batch_norm(self.width(), pass);
-            let work = Work::new(OpKind::Normalisation, class, 0, bytes);
-            Some(vec![Work { parts: self.input(0).extent(1), ..work }])
+            each(OpKind::Normalisation, class, widths * self.width())
         };
         let width = self.width();
         match name {

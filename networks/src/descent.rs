@@ -14,6 +14,12 @@ const SMALLEST: f64 = 0.01;
 /// Launches that a kernel of a class takes beside its work.
 const LAUNCHES: [f64; 7] = [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0];
 
+/// What all ops have in common stays as it is assumed unless another figure fits better by that share. Without the
+/// devices or networks that tell a figure, the rest fits about as well with any, and the least of gains
+/// would take it far from what those do that were left out. Of 0, 0.002, 0.005 and 0.01, this had the smallest errors of
+/// devices left out of the one half of the recordings that it was chosen on.
+const GAIN: f64 = 0.002;
+
 /// What all ops have in common, and what is tried of it.
 type Common = (fn(&mut Efficiencies, f64), &'static [f64]);
 const COMMON: &[Common] = &[
@@ -30,7 +36,6 @@ const COMMON: &[Common] = &[
     (|of, value| of.sides = value, &[0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]),
     (|of, value| of.cached = value, &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5]),
     (|of, value| of.convolution_sides = value, &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]),
-    (|of, value| of.parts = value, &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0]),
     (|of, value| of.winograd = value, &[1.0, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2.0]),
     (|of, value| of.untuned = value, &[0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8, 0.9, 1.0]),
     (
@@ -104,7 +109,7 @@ pub fn fit_timed(timed: &[Timed], from: &Efficiencies) -> Efficiencies {
                 let mut other = fitted.clone();
                 set(&mut other, *value);
                 let its = descend(&timed, &weights, &classes, &mut other, 1);
-                if its < cost * (1.0 - 1e-6) {
+                if its < cost * (1.0 - GAIN) {
                     (cost, fitted) = (its, other);
                 }
             }

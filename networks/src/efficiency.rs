@@ -9,6 +9,7 @@ use schema::{
 use serde::{Deserialize, Serialize};
 
 use super::accumulate::accumulated;
+use super::band::{Arithmetic, Band};
 use super::class::{Class, Pass};
 use super::conventions::Conventions;
 use super::error::NetworkError;
@@ -44,9 +45,8 @@ fn one() -> f64 {
 /// keeps busy. Of a product of `m x k` and `k x n` that is, at the best number `s` of cuts of its sum,
 /// `(w / ceil(w))^waves · (k/s) / (k/s + half_depth) · (min(m, n, 128) / 128)^sides`, with `w` tiles of
 /// 128 x 128 for each multiprocessor; of a convolution, as the product that it is,
-/// `k / (k + convolution_half_depth) · (min(m, n, 128) / 128)^convolution_sides`. What is done in parts, one
-/// for each channel say, has `(parts / multiprocessors)^parts` of its bandwidth where parts are fewer. Where a machine states
-/// what a large product or element-wise op reaches, the peaks are those at which these take just that.
+/// `k / (k + convolution_half_depth) · (min(m, n, 128) / 128)^convolution_sides`. Where a machine
+/// states what a large product or element-wise op reaches, the peaks are those at which these take just that.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Efficiencies {
@@ -72,9 +72,6 @@ pub struct Efficiencies {
     /// The same of a convolution's, for which libraries have narrower tiles.
     #[serde(default)]
     pub convolution_sides: f64,
-    /// Exponent of the share of multiprocessors that have one of an op's parts.
-    #[serde(default)]
-    pub parts: f64,
     /// What share of traffic the cache of a device spares an op whose operands fit.
     #[serde(default)]
     pub cached: f64,
@@ -103,85 +100,6 @@ pub struct Efficiencies {
     pub without: BTreeMap<String, Without>,
 }
 
-/// How far forecasts are off.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Band {
-    /// Half of them are off by no more than that share.
-    pub half: f64,
-    /// Nine of ten are.
-    pub nine_of_ten: f64,
-    /// How many they are.
-    pub forecasts: u32,
-}
-
-/// What most arithmetic of an iteration is, by which forecasts are more or less certain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arithmetic {
-    /// Matrix products of 32 bits.
-    Products,
-    /// Convolutions of 32 bits, for which libraries choose among algorithms.
-    Convolutions,
-    /// On matrix units.
-    MatrixUnits,
-}
-
-impl Arithmetic {
-    /// All.
-    pub const ALL: [Self; 3] = [Self::Products, Self::Convolutions, Self::MatrixUnits];
-
-    /// That of some works.
-    pub fn of<'a>(works: impl Iterator<Item = &'a Work>) -> Self {
-        let mut flops = [0.0; 3];
-        for work in works {
-            let kind = match (work.units, work.kind) {
-                (Units::Vectors, OpKind::Convolution) => Self::Convolutions,
-                (Units::Vectors, _) => Self::Products,
-                _ => Self::MatrixUnits,
-            };
-            flops[kind as usize] += work.flops as f64;
-        }
-        let most = Self::ALL.into_iter().rev();
-        most.max_by(|a, b| flops[*a as usize].total_cmp(&flops[*b as usize]))
-            .unwrap_or(Self::Products)
-    }
-
-    /// Its name in files.
-    pub fn name(self) -> &'static str {
-        ["products", "convolutions", "matrix-units"][self as usize]
-    }
-}
-
-impl Band {
-    /// That of some relative errors; none where there are none.
-    pub fn of(errors: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut errors: Vec<f64> = errors.into_iter().map(f64::abs).collect();
-        errors.sort_by(f64::total_cmp);
-        let last = errors.len().checked_sub(1)?;
-        let at = |share: f64| {
-            let place = share * last as f64;
-            let (low, high) = (errors[place.floor() as usize], errors[place.ceil() as usize]);
-            (1e4 * (low + (high - low) * place.fract())).round() / 1e4
-        };
-        Some(Self { half: at(0.5), nine_of_ten: at(0.9), forecasts: errors.len() as u32 })
-    }
-}
-
-impl Band {
-    /// As its text, to a tenth of a per cent.
-    pub fn in_tenths(&self) -> String {
-        let (half, most) = (100.0 * self.half, 100.0 * self.nine_of_ten);
-        format!("half within {half:.1} %, nine of ten within {most:.1} %")
-    }
-}
-
-impl std::fmt::Display for Band {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (half, most) = (100.0 * self.half, 100.0 * self.nine_of_ten);
-        write!(f, "half of such forecasts within {half:.0} %, nine of ten within {most:.0} %")
-    }
-}
-
 /// The figures of a fit that has not seen a device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -195,7 +113,6 @@ pub struct Without {
     pub waves: f64,
     pub sides: f64,
     pub convolution_sides: f64,
-    pub parts: f64,
     pub cached: f64,
     pub untuned: f64,
     pub winograd: f64,
@@ -220,8 +137,8 @@ impl Efficiencies {
     }
 
     /// Those that `tidegate fit` makes of the recordings at hand, which forecasts are made with. Modelled traces
-    /// keep [`Self::bundled`], as these are not clearly better for convolutions on a device that they have
-    /// not seen.
+    /// keep [`Self::bundled`], as these are better for convolutions on a device that they have not seen, but worse
+    /// for matrix units.
     pub fn fitted() -> Self {
         static FITTED: LazyLock<Efficiencies> = LazyLock::new(|| {
             let text = include_str!("../fitted-efficiencies.toml");
@@ -262,14 +179,14 @@ impl Efficiencies {
                 "cached is from 0 to 0.9, untuned from 0.1 to 1, winograd from 1 to 4".to_string(),
             );
         }
-        let exponents = [read.waves, read.sides, read.convolution_sides, read.parts];
+        let exponents = [read.waves, read.sides, read.convolution_sides];
         let depths = [read.half_depth, read.convolution_half_depth, read.unit_half_depth];
         if depths.iter().any(|depth| !(0.0..=1e4).contains(depth))
             || exponents.iter().any(|exponent| !(0.0..=4.0).contains(exponent))
             || read.launch_ns.max(read.dispatch_ns) > 1_000_000_000
         {
             return wrong(
-                "half_depth is from 0 to 10000, waves, sides and parts from 0 to 4, launch_ns and dispatch_ns at \
+                "half_depth is from 0 to 10000, waves and sides from 0 to 4, launch_ns and dispatch_ns at \
                  most a second"
                     .to_string(),
             );
@@ -286,7 +203,7 @@ impl Efficiencies {
         let globals = |of: &Self| {
             format!(
                 "launch_ns = {}\ndispatch_ns = {}\nhalf_depth = {}\n\
-                 convolution_half_depth = {}\nunit_half_depth = {}\nwaves = {}\nsides = {}\nconvolution_sides = {}\nparts = {}\n\
+                 convolution_half_depth = {}\nunit_half_depth = {}\nwaves = {}\nsides = {}\nconvolution_sides = {}\n\
                  cached = {}\nuntuned = {}\nwinograd = {}\n",
                 of.launch_ns,
                 of.dispatch_ns,
@@ -296,7 +213,6 @@ impl Efficiencies {
                 of.waves,
                 of.sides,
                 of.convolution_sides,
-                of.parts,
                 of.cached,
                 of.untuned,
                 of.winograd
@@ -344,8 +260,7 @@ impl Efficiencies {
             (of.launch_ns, of.dispatch_ns) = (fit.launch_ns, fit.dispatch_ns);
             (of.half_depth, of.waves, of.sides) = (fit.half_depth, fit.waves, fit.sides);
             (of.unit_half_depth, of.cached) = (fit.unit_half_depth, fit.cached);
-            of.convolution_half_depth = fit.convolution_half_depth;
-            (of.untuned, of.parts) = (fit.untuned, fit.parts);
+            (of.convolution_half_depth, of.untuned) = (fit.convolution_half_depth, fit.untuned);
             (of.convolution_sides, of.winograd) = (fit.convolution_sides, fit.winograd);
             for (name, efficiency) in &mut of.class {
                 if let Some([compute, bandwidth, kernels]) = fit.class.get(name) {
@@ -359,10 +274,9 @@ impl Efficiencies {
 
     /// Keeps what a fit gives that has not seen a device.
     pub fn keep_without(&mut self, device: &str, fit: &Self) {
-        let class = fit.class.iter();
-        let class = class.map(|(class, of)| (*class, of.shares())).collect();
+        let class = fit.class.iter().map(|(class, of)| (*class, of.shares())).collect();
         let Self { launch_ns, dispatch_ns, half_depth, unit_half_depth, .. } = *fit;
-        let Self { convolution_half_depth, convolution_sides, parts, .. } = *fit;
+        let Self { convolution_half_depth, convolution_sides, .. } = *fit;
         let Self { waves, sides, cached, untuned, winograd, .. } = *fit;
         let without = Without {
             launch_ns,
@@ -373,7 +287,6 @@ impl Efficiencies {
             waves,
             sides,
             convolution_sides,
-            parts,
             cached,
             untuned,
             winograd,
@@ -458,14 +371,7 @@ impl Efficiencies {
         let arithmetic = work.flops as f64 / (compute * busy * peak);
         // What the op before has left in the cache is not fetched, and what the next takes not written.
         let cache = device.l2_cache.map_or(0.0, |cache| cache.0 as f64);
-        let bytes = work.bytes as f64;
-        let bytes = bytes - self.cached * bytes.min(cache);
-        // A part is one multiprocessor's, and the others have nothing to do.
-        let parts = match (work.parts, device.multiprocessors) {
-            (1.., Some(count)) => (work.parts as f64 / f64::from(count.max(1))).min(1.0),
-            _ => 1.0,
-        };
-        let bandwidth = bandwidth * parts.powf(self.parts);
+        let bytes = work.bytes as f64 - self.cached * (work.bytes as f64).min(cache);
         (arithmetic, bytes / (bandwidth * self.memory(device)))
     }
 

@@ -10,6 +10,7 @@
 mod accumulate;
 mod assumed;
 mod aten;
+mod band;
 mod builder;
 mod class;
 mod conventions;
@@ -38,13 +39,13 @@ mod work;
 pub const SAMPLES: &str = include_str!("../efficiency-samples.toml");
 
 pub use aten::{Call, Operand};
+pub use band::{Arithmetic, Band};
 pub use builder::{Builder, Built};
 pub use class::{Class, Pass};
 pub use conventions::Conventions;
 pub use descent::fit_timed;
 pub use efficiency::{
-    Arithmetic, Band, Efficiencies, Efficiency, modelled_trace, modelled_trace_by,
-    modelled_trace_of,
+    Efficiencies, Efficiency, modelled_trace, modelled_trace_by, modelled_trace_of,
 };
 pub use error::{LayerProblem, NetworkError};
 pub use fit::{Fit, Residual, Sample, Timed, fit_efficiencies, residual, timed_ops};

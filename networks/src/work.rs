@@ -21,8 +21,6 @@ pub struct Work {
     pub bytes: u64,
     /// Of kernels that run after it and are part of the same op: the sum that is a bias's gradient.
     pub beside: u64,
-    /// Of how many parts, each of which one multiprocessor does; 0: of as many as there are.
-    pub parts: u64,
     /// For products: their sizes.
     pub product: Option<ProductExtents>,
     /// Which units do the arithmetic.
@@ -60,16 +58,7 @@ const MULTIPLY_ADD: u64 = 2;
 
 impl Work {
     pub(crate) fn new(kind: OpKind, class: Class, flops: u64, bytes: u64) -> Self {
-        Self {
-            kind,
-            class,
-            flops,
-            bytes,
-            beside: 0,
-            parts: 0,
-            product: None,
-            units: Units::Vectors,
-        }
+        Self { kind, class, flops, bytes, beside: 0, product: None, units: Units::Vectors }
     }
 
     /// The same as a product of these sizes on these units.
@@ -301,15 +290,12 @@ impl Costs<'_> {
                 product.of_product(extents(network, id, Part::Forward), self.units())
             }
             // Statistics in a pass of their own.
-            Compute::BatchNorm => Work {
-                parts: layer.shape[1],
-                ..work(
-                    OpKind::Normalisation,
-                    Class::batch_norm(sizes.width, pass),
-                    per_output(8),
-                    sizes.bytes(1, 2),
-                )
-            },
+            Compute::BatchNorm => work(
+                OpKind::Normalisation,
+                Class::batch_norm(sizes.width, pass),
+                per_output(8),
+                sizes.bytes(1, 2),
+            ),
             Compute::RowNorm => {
                 work(OpKind::Normalisation, Class::RowNorm(pass), per_output(8), bytes)
             }
