@@ -11,7 +11,7 @@ for page in check:docs/validation.md train:docs/codecs.md fit:docs/validation.md
   command=${page%%:*} file=${page#*:}
   arguments=()
   [ "$command" = fit ] && arguments=("${fit[@]}")
-  [ "$command" = train ] && arguments=(--seeds 5 --batch 8)
+  [ "$command" = train ] && arguments=(--seeds 5)
   output=$(./target/release/tidegate "$command" "${arguments[@]}")
   {
     sed "/^<!-- $command -->\$/q" "$file"

@@ -69,8 +69,9 @@ pub enum TrainingError {
 }
 
 /// A small network for such images: twelve convolutions, halved by pooling after eight and ten of them, and a
-/// linear layer. Eight alike at first, so that no one of them needs most of the memory at a time. Activations
-/// are in place, as COMET's Caffe has them.
+/// linear layer. Eight alike at first, so that no one of them needs most of the memory at a time. Without the
+/// batch norms behind the eighth, tenth and twelfth so deep a network stays at chance for long. Activations are
+/// in place, as COMET's Caffe has them.
 ///
 /// # Errors
 /// If the images are too small for two poolings.
@@ -83,8 +84,11 @@ pub fn classifier(images: &Images, batch: usize) -> Result<Network, NotTrainable
     for (number, channels) in (1..).zip([8, 8, 8, 8, 8, 8, 8, 8, 16, 16, 32, 32]) {
         let window = Window::square(3, 1, 1);
         x = net.convolution(&format!("conv{number}"), x, channels, window, 1, true)?;
+        if let 8 | 10 | 12 = number {
+            x = net.batch_norm(&format!("norm{number}"), x)?;
+        }
         x = net.activation(&format!("relu{number}"), x, Activation::Relu)?;
-        if number == 8 || number == 10 {
+        if let 8 | 10 = number {
             x = net.max_pool(&format!("pool{number}"), x, Window::square(2, 2, 0))?;
         }
     }

@@ -117,5 +117,11 @@ fn what_cannot_be_trained_is_named() {
     let tight = sandbox.run(&format!("{short} --ways in-core,zvc -b 20%"));
     assert_eq!(tight.code, 3, "{}", tight.stderr);
     assert!(tight.stdout.contains("lacks"), "{}", tight.stdout);
+    let seeds =
+        sandbox.run(&format!("{short} --batch 8 --ways in-core,zvc -b 20% --seeds 2 --seed 7"));
+    for seed in [7, 8] {
+        let said = format!("zvc has no plan with seed {seed}, ");
+        assert!(seeds.stdout.contains(&said), "{}", seeds.stdout);
+    }
     sandbox.refuses(&format!("{short} --ways zvc,in-core,zvc"), 2, "`zvc` twice");
 }

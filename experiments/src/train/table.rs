@@ -1,5 +1,6 @@
 //! What came of a training, in text and for programs.
 
+use planner::PlanError;
 use reports::{Trained, columns};
 use schema::{Bytes, Machine};
 use serde::Serialize;
@@ -132,8 +133,26 @@ pub(super) fn text(
     for note in first.iter().flat_map(|way| &way.notes) {
         text.push_str(&format!("{note}\n"));
     }
+    text.push_str(&without_plan(seeds));
     text.push_str(&against_in_core(&spread));
     text
+}
+
+/// Which trainings there were not: means are over the others.
+fn without_plan(seeds: &[Seed]) -> String {
+    let of = |seed: &Seed| -> String {
+        let short =
+            seed.done.iter().filter_map(|done| Some((done.way, done.outcome.as_ref().err()?)));
+        let line = |(way, error): (Way, &PlanError)| {
+            format!(
+                "{} has no plan with seed {}, and its line is without: {error}\n",
+                way.name(),
+                seed.seed
+            )
+        };
+        short.map(line).collect()
+    };
+    seeds.iter().map(of).collect()
 }
 
 fn ways(asked: &Asked, seeds: &[Seed], spread: &[Spread]) -> Vec<Vec<String>> {
@@ -144,8 +163,12 @@ fn ways(asked: &Asked, seeds: &[Seed], spread: &[Spread]) -> Vec<Vec<String>> {
         let trained = || all().filter_map(|done| Some(&done.outcome.as_ref().ok()?.0));
         if let Some(of) = spread.iter().find(|spread| spread.way == way.name()) {
             let sum: u64 = trained().map(|t| t.fallbacks).sum();
+            let some = of.seeds < seeds.len();
             rows.push(vec![
-                of.way.clone(),
+                match some {
+                    true => format!("{} ({} of {})", of.way, of.seeds, seeds.len()),
+                    false => of.way.clone(),
+                },
                 of.loss.text(|loss| format!("{loss:.4}"), ""),
                 of.accuracy.text(|share| format!("{:.1}", 100.0 * share), " %"),
                 of.ratio.map_or("-".into(), |ratio| ratio.text(|x| format!("{x:.2}"), "x")),
@@ -154,6 +177,7 @@ fn ways(asked: &Asked, seeds: &[Seed], spread: &[Spread]) -> Vec<Vec<String>> {
                 trained().map(|t| t.arena_bytes).max().unwrap_or(Bytes::ZERO).to_string(),
                 trained().map(|t| t.copied_bytes).max().unwrap_or(Bytes::ZERO).to_string(),
             ]);
+            continue;
         }
         let short = all().find_map(|done| done.outcome.as_ref().err());
         rows.extend(short.map(|error| {
@@ -224,6 +248,8 @@ fn against_in_core(spread: &[Spread]) -> String {
     let own = named(Way::InCore.name()).and_then(|way| Some((way, way.accuracy.deviation?)));
     let Some((in_core, deviation)) = own else { return String::new() };
     let lossy = [Way::Zfp, Way::Sz].into_iter().filter_map(|way| named(way.name()));
+    // Means over other seeds are of other images.
+    let lossy = lossy.filter(|of| of.seeds == in_core.seeds);
     let line = |of: &Spread| {
         let points = 100.0 * (of.accuracy.mean - in_core.accuracy.mean);
         let is = if points.abs() <= 100.0 * deviation { "within" } else { "more than" };

@@ -132,9 +132,9 @@ fn zfp(trainer: &Trainer, mut training: Training) -> Outcome {
     training.finish(vec![note])
 }
 
-/// What a plan reserves beside what SZ made of a tensor when bounds were set, in thousandths: later
-/// batches do better or worse.
-const MARGIN_PERMILLE: u32 = 100;
+/// What a plan reserves beside what SZ made of a tensor when bounds were set, in thousandths, as later
+/// batches do better or worse: the most for which there is a plan.
+const MARGINS: [u32; 4] = [0, 100, 300, 1000];
 
 /// In-core until there are statistics, and then within bounds that follow from them, set anew as
 /// [`Refresh`] says.
@@ -160,16 +160,19 @@ fn sz(trainer: &Trainer, mut training: Training) -> Outcome {
         })?;
         let layers = collected.comet.statistics.iter().flatten();
         refresh.refresh(layers.map(|layer| layer.error_bound()).collect());
-        let exact = at_bounds(&models, &collected);
-        if exact.models.is_empty() {
+        let exact = |margin| at_bounds(&models, &collected, margin);
+        if exact(0).models.is_empty() {
             // No layer has a gradient to go by, as where the loss is no number any more: what is in force stays.
             continue;
         }
+        let planned = |margin| trainer.plan(&collected.comet, &trainer.problem(&exact(margin)));
+        let [tight, wider @ ..] = MARGINS;
+        let roomy = wider.into_iter().rev().find_map(|margin| planned(margin).ok());
+        plan = roomy.map_or_else(|| planned(tight), Ok)?;
         if set.is_empty() {
             training.begin_budget();
         }
         set.push(training.iterations().to_string());
-        plan = trainer.plan(&collected.comet, &trainer.problem(&exact))?;
     }
     let bounds = refresh.bounds().iter().copied().flatten();
     let least = bounds.clone().reduce(f64::min);
@@ -197,13 +200,13 @@ fn parameter(model: &CodecModel) -> f64 {
 
 /// A model of SZ at each bound that a tensor has, with the size that was found there and the times of
 /// the modelled bound that is nearest.
-fn at_bounds(models: &CodecModels, collected: &Collected) -> CodecModels {
+fn at_bounds(models: &CodecModels, collected: &Collected, margin_permille: u32) -> CodecModels {
     let mut exact: Vec<CodecModel> = Vec::new();
     for (bound, permille) in collected.bounds.iter().zip(&collected.permille) {
         let Some((bound, permille)) = bound.zip(*permille) else { continue };
         let distance = |model: &&CodecModel| (parameter(model) / bound).ln().abs();
         let nearest = models.models.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
-        let size = SizeModel::Rate { permille, margin_permille: MARGIN_PERMILLE };
+        let size = SizeModel::Rate { permille, margin_permille };
         match exact.iter_mut().find(|model| model.parameter == Some(bound)) {
             // Tensors of one bound share a codec: the one that shrinks least says how much.
             Some(model) => model.size = larger(model.size, size),

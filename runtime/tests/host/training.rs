@@ -33,8 +33,8 @@ fn a_network_is_trained_alike_in_core_and_compressed() {
     let iterations = COURSE.epochs * COURSE.batches;
     assert_eq!((in_core.losses.len(), in_core.iterations.len()), (iterations, iterations));
     assert_eq!(in_core.accuracies.len(), COURSE.epochs);
-    // So short a course is not enough to tell images apart.
-    assert!(in_core.losses.iter().all(|loss| loss.is_finite()), "{:?}", in_core.losses);
+    // One of ten is chance.
+    assert!(in_core.accuracies[1] > 0.5, "{:?}", in_core.accuracies);
 
     let (lossless, memory) = learn(&subject, &plan("sc", 85, Some(&zvc)));
     assert_eq!(lossless.losses, in_core.losses);
@@ -45,7 +45,7 @@ fn a_network_is_trained_alike_in_core_and_compressed() {
 
     let (lossy, _) = learn(&subject, &plan("comet", 85, Some(&sz)));
     assert_ne!(lossy.losses, in_core.losses);
-    assert!(lossy.losses.iter().all(|loss| loss.is_finite()), "{:?}", lossy.losses);
+    assert!(lossy.accuracies[1] > 0.5, "{:?}", lossy.accuracies);
 }
 
 #[test]
