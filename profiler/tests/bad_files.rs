@@ -156,7 +156,7 @@ fn formats_are_named_and_detected() {
         assert_eq!(format.to_string().parse(), Ok(format));
     }
     let unknown = "onnx".parse::<Format>().expect_err("unknown");
-    insta::assert_snapshot!(unknown, @"`onnx` is not a kind of recording: write dtr, opgraph, kineto, execution-trace or memory-snapshot");
+    insta::assert_snapshot!(unknown, @"`onnx` is not a kind of recording: write dtr, opgraph, kineto, execution-trace, memory-snapshot or op-times");
     assert_eq!(profiler::import::detect(LOG), Some(Format::Dtr));
     assert_eq!(profiler::import::detect(&GRAPH[..60]), Some(Format::Opgraph));
     assert_eq!(profiler::import::detect(""), None);
