@@ -57,25 +57,17 @@ pub fn run(args: &Args) -> Result {
         known.extend(read(&file, &list, None)?);
     }
     let fitted = fitted(&known, &Efficiencies::assumed());
-    if let Some(output) = output {
-        output.finish(fitted.efficiencies.to_toml().as_bytes())?;
-    }
+    output.map(|output| output.finish(fitted.efficiencies.to_toml().as_bytes())).transpose()?;
     print(fitted.text())
 }
 
 /// Fits codec models, shows how far each method is off, and writes.
 fn fit_codecs(samples: &Path, output: Option<PendingFile>, plots: Option<&Path>) -> Result {
-    if let Some(folder) = plots {
-        make_folder(folder)?;
-    }
+    plots.map(make_folder).transpose()?;
     let rows = read_parquet(samples).or_exit(Exit::Usage)?;
     let fits = fit_models(&rows, samples)?;
-    if let Some(folder) = plots {
-        fits.plot(folder)?;
-    }
-    if let Some(output) = output {
-        output.finish(fits.models.to_json().as_bytes())?;
-    }
+    plots.map(|folder| fits.plot(folder)).transpose()?;
+    output.map(|output| output.finish(fits.models.to_json().as_bytes())).transpose()?;
     print("relative absolute error on held-out samples; * is used:\n")?;
     print(columns(&fits.table()))
 }

@@ -49,8 +49,6 @@ pub fn run(args: &Args) -> Result {
         add(input, &mut traces, &mut report)?;
     }
     let (page, figures) = page.finish(&report)?;
-    if args.pdf {
-        pdf(&page)?;
-    }
+    args.pdf.then(|| pdf(&page)).transpose()?;
     print(format!("{}: {figures} figures\n", page.display()))
 }
