@@ -147,13 +147,18 @@ fn what_no_report_can_be_made_from_is_refused() {
     }
 }
 
-/// The browsers that take `--dump-dom`, by the names that distributions give them.
+/// A browser that takes `--dump-dom`, by the names that distributions give it; where there is none it says that
+/// the test skips.
 fn browser() -> Option<&'static str> {
     let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-    names.into_iter().find(|name| {
+    let found = names.into_iter().find(|name| {
         let version = Command::new(name).arg("--version").output();
         version.is_ok_and(|output| output.status.success())
-    })
+    });
+    if found.is_none() {
+        eprintln!("skipped: no chromium is installed");
+    }
+    found
 }
 
 fn browse(browser: &str, folder: &Path, arguments: &[&str]) -> String {
@@ -187,10 +192,7 @@ const MEASURE: &str = "<script>addEventListener('load', () => {
 
 #[test]
 fn every_figure_is_there_in_a_browser() {
-    let Some(browser) = browser() else {
-        eprintln!("skipped: no chromium is installed");
-        return;
-    };
+    let Some(browser) = browser() else { return };
     let sandbox = inputs();
     sandbox.ok(&format!("{REPORT} out"));
     sandbox.write("measuring.html", &sandbox.text("out/index.html").replace("</body>", MEASURE));
@@ -226,10 +228,7 @@ fn every_figure_is_there_in_a_browser() {
 /// and dark, wide and narrow, stay in cargo's folder for what tests put out, to be looked at.
 #[test]
 fn pages_are_shown_light_and_dark_wide_and_narrow() {
-    let Some(browser) = browser() else {
-        eprintln!("skipped: no chromium is installed");
-        return;
-    };
+    let Some(browser) = browser() else { return };
     let sandbox = inputs();
     sandbox.write("links.toml", LINKS);
     sandbox.ok("study links.toml -o links");

@@ -8,8 +8,7 @@ mod packed;
 pub(super) mod quick;
 mod sequences;
 
-use schema::{Bytes, OpId};
-use simulator::Infeasible;
+use schema::Bytes;
 
 use crate::method::{About, Method};
 use crate::{Allowed, Decided, Monitor, PlanError, Problem, Progress, Result, bound};
@@ -92,7 +91,8 @@ impl Method for Tide {
         if !monitor.proceed(Progress { phase: "nothing fits", done: 1, of: 1 }) {
             return Err(PlanError::Interrupted);
         }
-        let cause = first.err().unwrap_or(Infeasible::Memory { needed: target, op: OpId(0) });
+        // What fits has been handed on, whether it has addresses or not.
+        let Err(cause) = first else { return Err(PlanError::Interrupted) };
         Err(PlanError::from_infeasible(cause, problem.budget))
     }
 

@@ -67,11 +67,11 @@ impl<'a> Packed<'a> {
                     self.keep(plan.predicted.iteration, decided);
                     break;
                 }
-                Err(PlanError::Fragmented { short_by, budget }) => {
-                    room = share(shrunk(room, budget, short_by), 985);
+                Err(error) => {
                     self.loose.get_or_insert(decided);
+                    let PlanError::Fragmented { short_by, budget } = error else { break };
+                    room = share(shrunk(room, budget, short_by), 985);
                 }
-                Err(_) => break,
             }
         }
         Ok(())
