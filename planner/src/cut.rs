@@ -124,6 +124,9 @@ pub(crate) fn needed_at_least(problem: &Problem, moves: bool) -> (Bytes, OpId) {
     let end: u64 = (0..trace.tensors.len()).filter(ends_there).map(bytes).sum();
     let mut most = (end, ops.saturating_sub(1));
     for (index, op) in trace.ops.iter().enumerate() {
+        if moves && problem.update_time_there(OpId::from_index(index)).is_some() {
+            continue;
+        }
         let used = op.reads.iter().map(|tensor| tensor.index()).filter(|t| constants[*t]);
         let needed = used_bytes(problem, index) + all - used.map(bytes).sum::<u64>();
         if needed > most.0 {

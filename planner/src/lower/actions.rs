@@ -9,12 +9,13 @@ use simulator::{Evaluator, Materialised, Record, RecordedCopy, Work};
 use crate::Problem;
 use crate::lower::buffers::Layout;
 
-/// Which action of the recording: a run, a copy out or a copy in.
+/// Which action of the recording: a run, a copy out, a copy in or an update on the host.
 #[derive(Clone, Copy)]
 enum Source {
     Run(usize),
     Out(usize),
     Back(usize),
+    There(usize),
 }
 
 /// Actions without `after`; buffers as in the layout.
@@ -29,6 +30,7 @@ pub(super) fn actions(
         .map(|i| (record.run_events[i].0, Source::Run(i)))
         .chain(copied(record).map(|(i, c)| (c.events.0, Source::Out(i))))
         .chain(record.backs.iter().enumerate().map(|(i, c)| (c.events.0, Source::Back(i))))
+        .chain(record.updates.iter().enumerate().map(|(i, u)| (u.events.0, Source::There(i))))
         .collect();
     sources.sort_unstable_by_key(|(event, _)| *event);
     let mut ids = Ids::new(record);
@@ -76,6 +78,8 @@ impl Ids {
             Source::Run(i) => self.runs[i] = id,
             Source::Out(i) => self.outs[i] = id,
             Source::Back(i) => self.backs[i] = id,
+            // Nothing is paced by one.
+            Source::There(_) => {}
         }
     }
 }
@@ -89,6 +93,7 @@ fn bare_action(
     ids: &Ids,
 ) -> Action {
     let gate = |gate: Option<u32>| gate.map(|run| ids.runs[run as usize]).into_iter().collect();
+    let mut there = Vec::new();
     let (task, duration, not_before, host) = match source {
         Source::Run(i) => {
             let run = record.positions[i];
@@ -121,9 +126,15 @@ fn bare_action(
             let time = copy_time(evaluator, Direction::H2d, copy);
             (Task::H2d(copy.tensor), time, gate(copy.gate), Some(copy.swap as usize))
         }
+        Source::There(i) => {
+            let update = &record.updates[i];
+            there.extend(update.swaps.iter().map(|swap| HostBufferId(*swap)));
+            (Task::Run(update.op), update.duration, gate(update.gate), None)
+        }
     };
-    let on = match task {
-        Task::Run(op) | Task::Recompute(op) => problem.trace.ops[op.index()].on,
+    let on = match (task, source) {
+        (_, Source::There(_)) => Processor::Host,
+        (Task::Run(op) | Task::Recompute(op), _) => problem.trace.ops[op.index()].on,
         _ => Processor::Device,
     };
     Action {
@@ -137,7 +148,7 @@ fn bare_action(
         holds: Vec::new(),
         in_place: Vec::new(),
         host: host.map(HostBufferId::from_index),
-        there: Vec::new(),
+        there,
     }
 }
 
