@@ -45,7 +45,8 @@ fn random_plans(seed: u64) -> (Trace, Vec<(&'static str, Plan)>) {
     problem.budget = Bytes(peak * (50 + random.below(80)) / 100);
     problem.limits.evaluations = 60;
     let slow = seed.is_multiple_of(setting("TIDEGATE_SLOW_EVERY", 8).max(1));
-    let methods = all().into_iter().filter(|method| slow || !method.only_on_request());
+    let is_quick = |m: &dyn Method| !m.only_on_request() || m.offloads().is_some();
+    let methods = all().into_iter().filter(|method| slow || is_quick(method.as_ref()));
     let bound = bound(&problem).time();
     let planned = |method: Box<dyn Method>| {
         let at = || format!("seed {seed}, {}", method.name());
