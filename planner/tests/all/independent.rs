@@ -21,10 +21,10 @@
 
 use std::collections::BTreeMap;
 
-use checker::{Fallback, Mutation, Prepared, Wanted};
 use crate::common::judge::{self, Tally};
 use crate::common::random::{self, Random};
 use crate::common::{seeds, setting};
+use checker::{Fallback, Mutation, Prepared, Wanted};
 use networks::{NetworkOptions, Optimizer, modelled_trace, network};
 use planner::methods::{Method, all, by_name};
 use planner::{CodecOptions, NoMonitor, PlanError, Problem, bound, plan};

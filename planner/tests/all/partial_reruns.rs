@@ -1,9 +1,9 @@
 //! Ops that say what they change, what a rerun has to do with, and what they draw from: batch norm, by
 //! hand.
 
-use checker::{Prepared, Wanted};
 use crate::common::build::{op, tensor, trace};
 use crate::common::random::{self, Random};
+use checker::{Prepared, Wanted};
 use planner::methods::by_name;
 use planner::{Allowed, Bound, NoMonitor, PlanError, Problem, bound, plan};
 use schema::{Bytes, Machine, Op, OpId, OpKind, Phase, Rerun, Role, Task, TensorId, Trace};

@@ -1,9 +1,9 @@
 //! Explicit schedules: what they may say, and that their plans are safe.
 
-use checker::{Fallback, Prepared, Wanted};
 use crate::common::chain;
 use crate::common::judge;
 use crate::common::random::{self, Random};
+use checker::{Fallback, Prepared, Wanted};
 use planner::{Decided, PlanError, Problem, bound, lower};
 use schema::{Bytes, OpId, TensorId, Trace};
 use simulator::{Infeasible, Policy, ProvenPlan, Step, StepProblem};

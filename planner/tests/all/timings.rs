@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use checker::{Fallback, Prepared, Wanted};
 use crate::common::random::{self, Random};
 use crate::common::{for_each_case, judge};
+use checker::{Fallback, Prepared, Wanted};
 use schema::{Bytes, Plan, Task, Trace};
 use simulator::{Outcome, ProvenPlan, check_contract, prove};
 
