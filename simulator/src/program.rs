@@ -66,12 +66,7 @@ impl Program {
                 let rest = &mut program.gives_back[pair.input.index()];
                 *rest = rest.saturating_sub(shared);
             }
-            program.push(
-                plan.lane(action.task),
-                action.duration.0,
-                after.map(|id| id.0),
-                allocates,
-            );
+            program.push(plan.lane(action), action.duration.0, after.map(|id| id.0), allocates);
         }
         program.at_start = buffers.iter().filter(|b| b.at_start).map(|b| b.bytes.0).sum();
         program.find_last_uses(

@@ -1,8 +1,8 @@
 //! The actions of a recording, in the order in which they start.
 
 use schema::{
-    Action, ActionId, BufferId, Direction, HostBufferId, InPlaceBuffers, Nanos, OpId, Task,
-    TensorId,
+    Action, ActionId, BufferId, Direction, HostBufferId, InPlaceBuffers, Nanos, OpId, Processor,
+    Task, TensorId,
 };
 use simulator::{Evaluator, Materialised, Record, RecordedCopy, Work};
 
@@ -122,8 +122,13 @@ fn bare_action(
             (Task::H2d(copy.tensor), time, gate(copy.gate), Some(copy.swap as usize))
         }
     };
+    let on = match task {
+        Task::Run(op) | Task::Recompute(op) => problem.trace.ops[op.index()].on,
+        _ => Processor::Device,
+    };
     Action {
         task,
+        on,
         duration: Nanos(duration.0),
         after: Vec::new(),
         not_before,
@@ -132,6 +137,7 @@ fn bare_action(
         holds: Vec::new(),
         in_place: Vec::new(),
         host: host.map(HostBufferId::from_index),
+        there: Vec::new(),
     }
 }
 

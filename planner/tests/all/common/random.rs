@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use planner::{CodecOptions, Decided, PlanError, Problem, bound, lower, moving_bound};
 use schema::{
     Bandwidth, Bytes, BytesPerSec, Choice, CodecModel, CodecModels, Compute, Device, Document,
-    Fidelity, Host, InPlace, Link, Machine, Nanos, Op, OpId, OpKind, Phase, Plan, Rerun, Role,
-    SizeModel, Tensor, TensorId, TimeModel, Trace,
+    Fidelity, Host, InPlace, Link, Machine, Nanos, Op, OpId, OpKind, Phase, Plan, Processor, Rerun,
+    Role, SizeModel, Tensor, TensorId, TimeModel, Trace,
 };
 use simulator::{OffloadStart, Outcome, Policy, PrefetchGate, Treatment};
 
@@ -322,6 +322,16 @@ pub fn moving_plan(random: &mut Random) -> Result<Option<(Plan, Trace, Outcome)>
     plan_of(random, trace, true)
 }
 
+/// The same of a trace of whose ops some run on the net.
+pub fn net_plan(random: &mut Random) -> Result<Option<(Plan, Trace, Outcome)>, String> {
+    let mut trace = training(random, 24);
+    let runs = |op: &&mut Op| op.phase != Phase::Update;
+    for op in trace.ops.iter_mut().filter(runs) {
+        op.on = random.of(&[Processor::Device, Processor::Net]);
+    }
+    plan_of(random, trace, false)
+}
+
 fn plan_of(
     random: &mut Random,
     trace: Trace,
@@ -358,6 +368,10 @@ fn plan_of(
         Err(error) => return Err(format!("evaluated, but not lowered: {error}")),
     };
     whole.budget = problem.budget;
+    if trace.ops.iter().any(|op| op.on == Processor::Net) {
+        // Bounds add up the times of all ops.
+        return Ok(Some((plan, trace, outcome)));
+    }
     let bound = if moves { moving_bound(&whole) } else { bound(&problem) };
     match bound.time().is_none_or(|time| plan.predicted.iteration < time) {
         true => Err(format!("{} beats {bound:?}", plan.predicted.iteration)),
