@@ -8,7 +8,7 @@ use runtime::network::Network;
 use runtime::profile::{InCore, share_of_zeros};
 use schema::{Bytes, Dtype, OpId, Phase, Trace};
 
-use crate::tables::read_parquet;
+use crate::tables::{Cell, Kind, Table, Value, read_parquet, table};
 use crate::{Error, Result};
 
 /// The share of zeros of one tensor after an epoch of training.
@@ -25,6 +25,14 @@ pub struct TensorZeros {
     /// Share of its values that are zero, in the epoch's last iteration.
     pub zeros: f64,
 }
+
+table!(TensorZeros {
+    epoch: u32 = "epoch",
+    tensor: u32 = "tensor",
+    name: String = "name",
+    bytes: Bytes = "bytes",
+    zeros: f64 = "zeros",
+});
 
 /// How long a network is watched.
 #[derive(Debug, Clone, Copy)]

@@ -13,6 +13,7 @@ mod codec_cost;
 mod codec_models;
 pub mod digest;
 pub mod file;
+mod file_error;
 mod ids;
 mod json_schema;
 mod link;
