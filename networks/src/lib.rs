@@ -55,7 +55,7 @@ pub use layer::{LayerId, Network, Window};
 pub use lower::{Lowered, SEED_CELLS};
 pub use onnx::network_from_onnx;
 pub use registry::{NetworkInfo, network, networks};
-pub use schema::{Activation, Extents, Lora, NetworkOptions, Optimizer};
+pub use schema::{Activation, Extents, Lora, NetworkOptions, Optimizer, Tf32};
 pub use sparsity::sparsity;
 pub use tape::{Measured, Op, Part, Step, Tape, Tensor};
 pub use toml_file::network_from_toml;
