@@ -59,7 +59,7 @@ pub use lower::{Lowered, SEED_CELLS};
 pub use onnx::network_from_onnx;
 pub use part::Part;
 pub use registry::{network, networks};
-pub use schema::{Activation, Extents, Lora, NetworkOptions, Optimizer};
+pub use schema::{Activation, Extents, Lora, NetworkOptions, Optimizer, Tf32};
 pub use sparsity::sparsity;
 pub use tape::{Measured, Op, Step, Tape, Tensor};
 pub use toml_file::network_from_toml;

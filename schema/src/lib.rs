@@ -48,7 +48,7 @@ pub use plan::{
 };
 pub use plan_series::{EpochPlan, PlanSeries};
 pub use printable::printable;
-pub use recipe::{Activation, Extents, Framework, Lora, NetworkOptions, Optimizer, Recipe};
+pub use recipe::{Activation, Extents, Framework, Lora, NetworkOptions, Optimizer, Recipe, Tf32};
 pub use temporary::{is_temporary, remove_temporary_files};
 pub use timeline::{Basis, InCore, Interval, MemoryPoint, Stall, StallCause, Timeline};
 pub use trace::{
