@@ -440,8 +440,21 @@ pub enum OpKind {
     Loss,
     /// The optimizer's step.
     Optimizer,
+    /// Every rank gets what each has its share of.
+    AllGather,
+    /// Every rank gets its share of the sum over all.
+    ReduceScatter,
+    /// Every rank gets the sum over all.
+    AllReduce,
     /// Anything else.
     Other,
+}
+
+impl OpKind {
+    /// Whether ranks do it together, over the network.
+    pub fn is_collective(self) -> bool {
+        matches!(self, Self::AllGather | Self::ReduceScatter | Self::AllReduce)
+    }
 }
 
 impl Trace {

@@ -10,7 +10,7 @@ use runtime::device::Fault;
 use schema::{Document, PendingFile, Plan, Trace};
 use simulator::predict;
 
-use crate::device_args::{OnDevice, at_least_one};
+use crate::device_args::OnDevice;
 use crate::exit::{Exit, Result, ended, usage};
 use crate::output::{Format, write_or_show};
 use crate::progress::Bar;

@@ -28,6 +28,7 @@ mod onnx;
 mod outputs;
 mod plan;
 mod policies;
+mod ranks;
 mod recordings;
 mod report;
 mod sandbox;

@@ -210,6 +210,7 @@ pub fn machine(random: &mut Random) -> Machine {
             both_directions: random.of(&[1.0, 1.0, 0.9, 0.5]),
             beside_copy: codecs.of(&[1.0, 1.0, 0.8, 0.4]),
         },
+        network: None,
         sources: BTreeMap::new(),
     }
 }

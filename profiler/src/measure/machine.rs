@@ -59,6 +59,7 @@ pub fn host_machine(
         },
         host: Host { memory: half },
         link: Link { beside_copy: contention.beside_copy(), ..link },
+        network: None,
         sources: sources.into_iter().map(|(n, s)| (n.to_string(), s)).collect(),
     }
 }
@@ -115,6 +116,7 @@ pub fn cuda_machine(
         },
         host: Host { memory: host_memory },
         link: Link { beside_copy: contention.beside_copy(), ..link },
+        network: None,
         sources: sources.into_iter().map(|(n, s)| (n.to_string(), s)).collect(),
     }
 }
