@@ -43,7 +43,7 @@ impl Ranks<'_> {
         // After which op each gradient is there for good.
         let mut touched = BTreeMap::new();
         for (index, op) in trace.ops.iter().enumerate().filter(|(_, op)| !is_update(op)) {
-            op.reads.iter().chain(&op.writes).for_each(|t| drop(touched.insert(*t, index)));
+            touched.extend(op.reads.iter().chain(&op.writes).map(|t| (*t, index)));
         }
         let mut ready: BTreeMap<usize, Vec<&Updated>> = BTreeMap::new();
         for (index, of) in
@@ -233,7 +233,7 @@ impl Rank<'_> {
             });
             sum = total;
         }
-        gradients.iter().for_each(|gradient| drop(self.sums.insert(*gradient, sum)));
+        self.sums.extend(gradients.iter().map(|gradient| (*gradient, sum)));
         self.gradients.push(sum);
         if self.bytes(&self.gradients) >= BUCKET {
             self.flush_gradients();

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use experiments::compared::Compared;
+use experiments::option_text::at_least_one;
 use experiments::plan_trace::{machine_of, modelled_trace_of};
 use experiments::recipes::network_of;
 use profiler::runs::Runs;
