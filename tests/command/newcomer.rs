@@ -106,6 +106,9 @@ fn whoever_prints_how_long_compute_waits_prints_the_same() {
         let shares: f64 = waits.filter_map(share).sum();
         let all = 100.0 * stall as f64 / timeline["iteration_ns"].as_f64().expect("a time");
         assert!((shares - all).abs() < 0.3, "{shares} % of {all} %: {text}");
+        sandbox.ok("report plan.json -o page");
+        let page = sandbox.text("page/index.html");
+        assert_eq!(page.contains("Compute never waits"), stall == 0, "{method} waits {stall} ns");
     }
 }
 
