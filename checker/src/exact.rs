@@ -23,6 +23,7 @@ pub(crate) fn check(prepared: &Prepared) -> Result<(), Wrong> {
     check_changes(prepared, &order)?;
     check_addresses(prepared, &order, &uses)?;
     check_host(prepared, &order)?;
+    check_changes_there(prepared, &order)?;
     let mut machine = Machine::new(prepared);
     machine.run_in_order(Fallback::Never)?;
     let falls_back = |does: &Does| matches!(does, Does::Compress { fallback: Some(_), .. });
@@ -96,6 +97,29 @@ fn check_changes(prepared: &Prepared, order: &Order) -> Result<(), Wrong> {
     Ok(())
 }
 
+/// The same of what an op changes on the host, which copies and other ops there read.
+fn check_changes_there(prepared: &Prepared, order: &Order) -> Result<(), Wrong> {
+    let mut readers = vec![Vec::new(); prepared.plan.host_buffers.len()];
+    for (id, action) in prepared.actions.iter().enumerate() {
+        prepared.there_of(id).iter().for_each(|read| readers[read.buffer].push(id));
+        if let Does::H2d { host } = action.does {
+            readers[host].push(id);
+        }
+    }
+    for action in 0..prepared.actions.len() {
+        for read in prepared.there_of(action).iter().filter(|read| read.ends == Ends::Changed) {
+            let is_beside =
+                |other: &&usize| **other != action && !are_ordered(order, action, **other);
+            if let Some(other) = readers[read.buffer].iter().find(is_beside) {
+                let what =
+                    format!("actions[{other}] may read host buffer {} meanwhile", read.buffer);
+                return Err(Wrong::at(Rule::ChangedBeside, action, what));
+            }
+        }
+    }
+    Ok(())
+}
+
 fn are_ordered(order: &Order, a: usize, b: usize) -> bool {
     order.is_before(a, b) || order.is_before(b, a)
 }
@@ -134,6 +158,7 @@ fn check_host(prepared: &Prepared, order: &Order) -> Result<(), Wrong> {
     let mut uses: Vec<Vec<usize>> = vec![Vec::new(); hosts.len()];
     let mut fills: Vec<Vec<usize>> = vec![Vec::new(); hosts.len()];
     for (id, action) in prepared.actions.iter().enumerate() {
+        prepared.there_of(id).iter().for_each(|read| uses[read.buffer].push(id));
         let (host, fills_it) = match action.does {
             Does::D2h { host } | Does::Compress { fallback: Some(host), .. } => (host, true),
             Does::H2d { host } | Does::Decompress { fallback: Some(host), .. } => (host, false),

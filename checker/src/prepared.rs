@@ -17,6 +17,8 @@ pub struct Prepared<'p> {
     pub(crate) actions: Vec<Prepare>,
     pub(crate) reads: Vec<Read>,
     pub(crate) writes: Vec<Write>,
+    /// The host buffers that ops on the host's processor read.
+    pub(crate) there: Vec<Read>,
     /// The actions of each lane, in order.
     pub(crate) lanes: [Vec<u32>; Lane::COUNT],
     pub(crate) codecs: Vec<Codec>,
@@ -31,11 +33,15 @@ pub(crate) struct Prepare {
     pub(crate) reads: (u32, u32),
     /// Its part of the list of writes.
     pub(crate) writes: (u32, u32),
+    /// Its part of the list of what it reads on the host.
+    pub(crate) there: (u32, u32),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Does {
     Op,
+    /// An op on the host's processor.
+    There,
     D2h {
         host: usize,
     },
@@ -113,6 +119,7 @@ impl<'p> Prepared<'p> {
             actions: Vec::with_capacity(plan.actions.len()),
             reads: Vec::new(),
             writes: Vec::new(),
+            there: Vec::new(),
             lanes: Default::default(),
             codecs: plan.codecs.iter().map(codec).collect(),
         };
@@ -154,6 +161,11 @@ impl<'p> Prepared<'p> {
     pub(crate) fn writes_of(&self, action: usize) -> &[Write] {
         let (from, to) = self.actions[action].writes;
         &self.writes[from as usize..to as usize]
+    }
+
+    pub(crate) fn there_of(&self, action: usize) -> &[Read] {
+        let (from, to) = self.actions[action].there;
+        &self.there[from as usize..to as usize]
     }
 
     pub(crate) fn device_memory(&self) -> Memory {
@@ -214,29 +226,40 @@ impl<'p> Prepared<'p> {
         }
     }
 
-    /// Each op runs once, in order, and again only after that.
+    /// Each op runs once, where it may, in the trace's order among those that run there, and again only
+    /// after that.
     fn check_ops(&self) -> Result<(), Wrong> {
-        use schema::Task;
-        let mut next = 0;
+        use schema::{Processor, Task};
+        let mut has_run = vec![false; self.wanted.ops.len()];
+        let mut last: Vec<(Processor, usize)> = Vec::new();
         for (id, action) in self.plan.actions.iter().enumerate() {
-            match action.task {
-                Task::Run(op) if op.index() != next => {
-                    let what = format!("{op} runs where op {next} should");
-                    return Err(Wrong::at(Rule::EachOpOnce, id, what));
-                }
-                Task::Run(_) => next += 1,
-                Task::Recompute(op) if op.index() >= next => {
-                    return Err(Wrong::at(Rule::Rerun, id, format!("{op} has not run yet")));
-                }
-                Task::Recompute(op) if !self.wanted.ops[op.index()].is_rerunnable => {
-                    return Err(Wrong::at(Rule::Rerun, id, format!("{op} may not run again")));
-                }
-                _ => {}
+            let (Task::Run(op) | Task::Recompute(op)) = action.task else { continue };
+            let work = &self.wanted.ops[op.index()];
+            let is_there = action.on == Processor::Host && work.may_be_there;
+            if action.on != work.on && !is_there {
+                let what = format!("{op} may not run on {:?}", action.on);
+                return Err(Wrong::at(Rule::EachOpOnce, id, what));
             }
+            if matches!(action.task, Task::Recompute(_)) {
+                let why = match (has_run[op.index()], work.is_rerunnable) {
+                    (false, _) => "has not run yet",
+                    (true, false) => "may not run again",
+                    (true, true) => continue,
+                };
+                return Err(Wrong::at(Rule::Rerun, id, format!("{op} {why}")));
+            }
+            let before = last.iter().filter(|(on, _)| *on == action.on).map(|(_, op)| *op).max();
+            if has_run[op.index()] || before.is_some_and(|before| op.index() < before) {
+                let what = format!("{op} runs out of its turn");
+                return Err(Wrong::at(Rule::EachOpOnce, id, what));
+            }
+            has_run[op.index()] = true;
+            last.retain(|(on, _)| *on != action.on);
+            last.push((action.on, op.index()));
         }
-        match next < self.wanted.ops.len() {
-            true => Err(Wrong::of(Rule::EachOpOnce, format!("op {next} does not run"))),
-            false => Ok(()),
+        match has_run.iter().position(|ran| !ran) {
+            Some(op) => Err(Wrong::of(Rule::EachOpOnce, format!("op {op} does not run"))),
+            None => Ok(()),
         }
     }
 

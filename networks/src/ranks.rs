@@ -9,7 +9,8 @@
 use std::collections::BTreeMap;
 
 use schema::{
-    Bytes, InPlace, Nanos, NetLink, Op, OpKind, Phase, Role, Shard, Tensor, TensorId, Trace,
+    Bytes, InPlace, Nanos, NetLink, Op, OpKind, Phase, Processor, Role, Shard, Tensor, TensorId,
+    Trace,
 };
 
 /// What goes over the network at once, at least, where more is waiting: a bucket of PyTorch's (Li et al. 2020,
@@ -62,11 +63,17 @@ impl Ranks<'_> {
             gradients: Vec::new(),
             parameters: Vec::new(),
         };
-        let mut windows = self.windows(&trace).into_iter().peekable();
-        let mut gathered = BTreeMap::new();
+        let windows = self.windows(&trace);
+        let (mut at, mut gathered, mut ahead) = (0, BTreeMap::new(), BTreeMap::new());
         for (index, op) in trace.ops.iter().enumerate() {
-            if let Some(window) = windows.next_if(|window| window.first == index) {
-                gathered = rank.gather(&window, op.phase);
+            if windows.get(at).is_some_and(|window| window.first == index) {
+                if at == 0 {
+                    ahead = rank.gather(&windows[at], op.phase);
+                }
+                at += 1;
+                // While a window computes, the next is gathered.
+                let next = windows.get(at).map(|window| rank.gather(window, op.phase));
+                gathered = std::mem::replace(&mut ahead, next.unwrap_or_default());
             }
             if is_update(op) {
                 rank.update(op, &updates[index]);
@@ -194,7 +201,8 @@ impl Rank<'_> {
         };
         let time = self.by.network.ring_time(self.by.count, bytes).0.saturating_mul(rounds);
         let name = self.tensors[first.index()].name.trim_end_matches(".share");
-        self.ops.push(Op::new(format!("{what}.{name}"), kind, Nanos(time)));
+        let op = Op::new(format!("{what}.{name}"), kind, Nanos(time));
+        self.ops.push(Op { on: Processor::Net, ..op });
         self.ops.last_mut().expect("just pushed")
     }
 

@@ -144,9 +144,9 @@ fn twice_the_parameters_go_over_the_network_and_three_times_in_the_last_stage() 
     }
 }
 
-/// Nothing but what gathers and updates reads a share, and what is gathered is there for a window alone.
+/// Nothing but what gathers and updates reads a share, and what is gathered is there for its window and the one before.
 #[test]
-fn whole_parameters_are_there_for_a_window_alone() {
+fn whole_parameters_are_there_for_a_window_and_the_one_before() {
     let rank = trace("gpt2", &options(4, Some(Shard::Zero3)));
     let made = made(&rank);
     let is_parameter = |t: &TensorId| rank.tensors[t.index()].role == Role::Parameter;
@@ -166,7 +166,7 @@ fn whole_parameters_are_there_for_a_window_alone() {
         op.reads.iter().filter(|t| is_parameter(t) && made[t.index()]).copied().collect::<Vec<_>>()
     };
     let largest = rank.ops.iter().map(|op| bytes(&rank, &of_op(op))).max().expect("there are ops");
-    assert!((largest..=largest.max(BUCKET.0)).contains(&most), "{most} for {largest}");
+    assert!((largest..=2 * largest.max(BUCKET.0)).contains(&most), "{most} for {largest}");
 }
 
 /// What changes in place changes on all ranks: updates their share, and then a gathering what the others have.

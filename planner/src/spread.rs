@@ -148,7 +148,7 @@ pub fn replays(plan: &Plan, spread: Spread, count: u32) -> Replays {
         .map(|_| {
             let link = spread.draw(&mut random);
             for (duration, action) in durations.iter_mut().zip(&plan.actions) {
-                let is_copy = matches!(plan.lane(action.task), Lane::D2h | Lane::H2d);
+                let is_copy = matches!(plan.lane(action), Lane::D2h | Lane::H2d);
                 let factor = spread.draw(&mut random) * if is_copy { link } else { 1.0 };
                 *duration = scaled(action.duration, factor).0;
             }

@@ -9,7 +9,7 @@ use planner::methods::by_name;
 use planner::{
     Allowed, Bound, NoMonitor, PlanError, Problem, bound, least_budget, moving_bound, plan,
 };
-use schema::{Bytes, OpKind, Phase, Plan, Role, TensorId, Trace};
+use schema::{Bytes, OpKind, Phase, Plan, Processor, Role, Task, TensorId, Trace};
 use simulator::Infeasible;
 
 /// In bytes: whole steps of addresses.
@@ -145,4 +145,80 @@ fn what_the_caller_holds_does_not_move() {
         }
     }
     assert!(refused > 0);
+}
+
+/// The processor of the host updates a megabyte that is read or written in so much time.
+fn updating(machine: &schema::Machine, per_megabyte: u64) -> schema::Machine {
+    let mut machine = machine.clone();
+    machine.host.updates = Some(schema::BytesPerSec(MB * 1_000_000_000 / per_megabyte));
+    machine
+}
+
+fn made_by(method: &str, problem: &Problem) -> Result<Plan, PlanError> {
+    let method = by_name(method).expect("it is there");
+    plan(method.as_ref(), problem, &NoMonitor).map(|plan| plan.into_plan())
+}
+
+fn copied(plan: &Plan, of: &[u32]) -> [usize; 2] {
+    let is_of = |id: TensorId| of.contains(&id.0);
+    let count = |is: &dyn Fn(Task) -> bool| plan.actions.iter().filter(|a| is(a.task)).count();
+    [
+        count(&|task| matches!(task, Task::D2h(id) if is_of(id))),
+        count(&|task| matches!(task, Task::H2d(id) if is_of(id))),
+    ]
+}
+
+/// The state is never on the device and never copied; gradients leave and parameters come in.
+#[test]
+fn zero_offload_updates_on_the_host() {
+    let trace = trained();
+    let machine = updating(&machine(LINK), MS / 4);
+    // 9 MB are read and 4 changed, in updates of 2.25 ms.
+    for (method, parameters_in) in [("zero-offload", 2), ("zero-infinity", 4)] {
+        let problem = Problem::new(&trace, &machine, Bytes(6 * MB));
+        let plan = made_by(method, &problem).unwrap_or_else(|error| panic!("{method}: {error}"));
+        assert_eq!(copied(&plan, &[2, 3]), [0, 0], "{method}: states");
+        assert_eq!(copied(&plan, &[6, 7]), [2, 0], "{method}: gradients");
+        assert_eq!(copied(&plan, &[0, 1]), [0, parameters_in], "{method}: parameters");
+        let there = plan.actions.iter().filter(|action| action.on == Processor::Host);
+        let times: Vec<u64> = there.map(|action| action.duration.0).collect();
+        assert_eq!(times, [9 * MS / 4, 9 * MS / 4], "{method}");
+        assert!(plan.predicted.bound.is_some_and(|least| least <= plan.predicted.iteration));
+        // The ops of the device, the last gradient on its way, and two updates after that.
+        let most = 4 * MS + 2 * MS + 9 * MS / 2 + 3 * MS;
+        assert!(plan.predicted.iteration.0 <= most, "{method}: {}", plan.predicted.iteration);
+        assert_eq!(homes(&plan).len(), 4);
+    }
+}
+
+#[test]
+fn zero_offload_says_what_lacks() {
+    let (trace, slow) = (trained(), machine(LINK));
+    let error = made_by("zero-offload", &Problem::new(&trace, &slow, Bytes(8 * MB)));
+    assert_eq!(error.expect_err("no rate"), PlanError::NoUpdatesThere);
+    let machine = updating(&slow, MS);
+    let inference = family_of("dense:seed=3,ops=20").expect("a family");
+    let error = made_by("zero-offload", &Problem::new(&inference, &machine, Bytes(1 << 40)));
+    assert!(matches!(error, Err(PlanError::NotApplicable { .. })), "{error:?}");
+    let small = Problem::new(&trace, &machine, Bytes(2 * MB));
+    assert!(made_by("zero-offload", &small).expect_err("no room").short_by().is_some());
+    let host = Problem::new(&trace, &machine, Bytes(8 * MB)).with_host_budget(Bytes(5 * MB));
+    let error = made_by("zero-offload", &host).expect_err("the host has no room");
+    assert!(matches!(error, PlanError::Impossible(Infeasible::HostMemory { .. })), "{error}");
+}
+
+/// Over a slow link with a fast processor on the host, tide has the updates there, and the other way round
+/// not; the bound holds for both.
+#[test]
+fn tide_updates_where_it_is_faster() {
+    let trace = trained();
+    for (link, per_megabyte, there) in [(LINK / 4, MS / 100, true), (100 * LINK, 10 * MS, false)] {
+        let machine = updating(&machine(link), per_megabyte);
+        let problem = Problem::new(&trace, &machine, Bytes(6 * MB));
+        let plan = tide(&problem).expect("a plan");
+        let updates = plan.actions.iter().filter(|action| action.on == Processor::Host);
+        assert_eq!(updates.count() > 0, there, "{}", plan.predicted.iteration);
+        let Bound::Time(least) = moving_bound(&problem) else { panic!("there is a plan") };
+        assert!(least <= plan.predicted.iteration);
+    }
 }

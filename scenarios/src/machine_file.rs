@@ -75,6 +75,8 @@ struct ComputeTable {
 struct HostTable {
     #[serde(default, deserialize_with = "amount")]
     memory: Option<Bytes>,
+    #[serde(default, deserialize_with = "amount")]
+    updates: Option<BytesPerSec>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -171,7 +173,7 @@ impl MachineFile {
                     beside_codec: Some(compute.beside_codec),
                 },
             },
-            host: HostTable { memory: Some(host.memory) },
+            host: HostTable { memory: Some(host.memory), updates: host.updates },
             link: LinkTable {
                 name: Some(link.name),
                 d2h: Some(link.d2h),
@@ -191,7 +193,7 @@ impl MachineFile {
     }
 
     /// Every figure of a machine by its field's name, and whether this file states it.
-    pub(crate) fn figures(&self) -> [(&'static str, bool); 20] {
+    pub(crate) fn figures(&self) -> [(&'static str, bool); 21] {
         let (device, compute, link) = (&self.device, &self.device.compute, &self.link);
         [
             ("device.memory", device.memory.is_some()),
@@ -207,6 +209,7 @@ impl MachineFile {
             ("device.compute.codec_lane", compute.codec_lane.is_some()),
             ("device.compute.beside_codec", compute.beside_codec.is_some()),
             ("host.memory", self.host.memory.is_some()),
+            ("host.updates", self.host.updates.is_some()),
             ("link.d2h", link.d2h.is_some()),
             ("link.h2d", link.h2d.is_some()),
             ("link.latency", link.latency.is_some()),
@@ -287,7 +290,10 @@ impl MachineFile {
                     beside_codec: compute.beside_codec.or(base_compute.beside_codec),
                 },
             },
-            host: HostTable { memory: self.host.memory.or(base.host.memory) },
+            host: HostTable {
+                memory: self.host.memory.or(base.host.memory),
+                updates: self.host.updates.or(base.host.updates),
+            },
             link: LinkTable {
                 name: self.link.name.or(base.link.name),
                 d2h: self.link.d2h.or(base.link.d2h),
@@ -342,7 +348,10 @@ impl MachineFile {
                     beside_codec: compute.beside_codec.unwrap_or(1.0),
                 },
             },
-            host: Host { memory: needed.field(self.host.memory, "host", "memory", "\"64GiB\"")? },
+            host: Host {
+                memory: needed.field(self.host.memory, "host", "memory", "\"64GiB\"")?,
+                updates: self.host.updates,
+            },
             link: Link {
                 name: needed.field(link.name, "link", "name", "\"PCIe 3 x16\"")?,
                 d2h: needed.field(link.d2h, "link", "d2h", "\"12GB/s\"")?,

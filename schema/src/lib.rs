@@ -53,7 +53,8 @@ pub use recipe::{Activation, Extents, Framework, Lora, NetworkOptions, Optimizer
 pub use temporary::{is_temporary, remove_temporary_files};
 pub use timeline::{Basis, InCore, Interval, MemoryPoint, Stall, StallCause, Timeline};
 pub use trace::{
-    Dtype, Home, InPlace, Op, OpKind, Origin, Phase, Provenance, Rerun, Role, Tensor, Trace,
+    Dtype, Home, InPlace, Op, OpKind, Origin, Phase, Processor, Provenance, Rerun, Role, Tensor,
+    Trace,
 };
 pub use units::{Bytes, BytesPerSec, Nanos, ParseUnitError};
 pub use untimed::Untimed;

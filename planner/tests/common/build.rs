@@ -19,6 +19,7 @@ pub fn trace(network: &str, tensors: Vec<Tensor>, ops: Vec<Op>) -> Trace {
 pub fn machine(bytes_per_sec: u64) -> Machine {
     let mut machine = random::machine(&mut Random::new(0));
     machine.link = link(bytes_per_sec);
+    machine.host.updates = None;
     machine
 }
 

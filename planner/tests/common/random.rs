@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use planner::{CodecOptions, Decided, PlanError, Problem, bound, lower, moving_bound};
 use schema::{
     Bandwidth, Bytes, BytesPerSec, Choice, CodecModel, CodecModels, Compute, Device, Document,
-    Fidelity, Host, InPlace, Link, Machine, Nanos, Op, OpId, OpKind, Phase, Plan, Rerun, Role,
-    SizeModel, Tensor, TensorId, TimeModel, Trace,
+    Fidelity, Host, InPlace, Link, Machine, Nanos, Op, OpId, OpKind, Phase, Plan, Processor, Rerun,
+    Role, SizeModel, Tensor, TensorId, TimeModel, Trace,
 };
 use simulator::{OffloadStart, Outcome, Policy, PrefetchGate, Treatment};
 
@@ -201,7 +201,10 @@ pub fn machine(random: &mut Random) -> Machine {
                 beside_codec: codecs.of(&[1.0, 1.0, 0.7, 0.35]),
             },
         },
-        host: Host { memory: Bytes(1 << 40) },
+        host: Host {
+            updates: Some(BytesPerSec(1_000_000_000 * (1 + codecs.below(40)))),
+            ..Host::new(Bytes(1 << 40))
+        },
         link: Link {
             name: "none".into(),
             d2h: bandwidth(random),
@@ -323,6 +326,30 @@ pub fn moving_plan(random: &mut Random) -> Result<Option<(Plan, Trace, Outcome)>
     plan_of(random, trace, true)
 }
 
+/// Some of the updates that the host's processor may run where these tensors have their homes there.
+fn updates(problem: &Problem, homes: &[TensorId], random: &mut Random) -> Vec<OpId> {
+    let may = |op: &OpId| {
+        let mut read = problem.model.reads(*op);
+        let may_be_there = |id: TensorId| match problem.model.producer(id) {
+            Some(_) => !problem.model.is_held(id),
+            None => homes.contains(&id),
+        };
+        problem.update_time_there(*op).is_some() && read.all(may_be_there)
+    };
+    let ops = (0..problem.trace.ops.len()).map(OpId::from_index).filter(may);
+    ops.filter(|_| random.one_in(2)).collect()
+}
+
+/// The same of a trace of whose ops some run on the net.
+pub fn net_plan(random: &mut Random) -> Result<Option<(Plan, Trace, Outcome)>, String> {
+    let mut trace = training(random, 24);
+    let runs = |op: &&mut Op| op.phase != Phase::Update;
+    for op in trace.ops.iter_mut().filter(runs) {
+        op.on = random.of(&[Processor::Device, Processor::Net]);
+    }
+    plan_of(random, trace, false)
+}
+
 fn plan_of(
     random: &mut Random,
     trace: Trace,
@@ -342,7 +369,8 @@ fn plan_of(
         if homes.is_empty() {
             return Ok(None);
         }
-        problem = problem.with_homes(&homes);
+        let there = updates(&problem, &homes, &mut random.aside());
+        problem = problem.with_homes(&homes).with_updates_there(&there);
     }
     let treatments = treatments(random, &problem);
     let unlimited = problem.evaluator(policy, problem.budget).evaluate(&treatments);
@@ -359,6 +387,10 @@ fn plan_of(
         Err(error) => return Err(format!("evaluated, but not lowered: {error}")),
     };
     whole.budget = problem.budget;
+    if trace.ops.iter().any(|op| op.on == Processor::Net) {
+        // Bounds add up the times of all ops.
+        return Ok(Some((plan, trace, outcome)));
+    }
     let bound = if moves { moving_bound(&whole) } else { bound(&problem) };
     match bound.time().is_none_or(|time| plan.predicted.iteration < time) {
         true => Err(format!("{} beats {bound:?}", plan.predicted.iteration)),

@@ -25,7 +25,7 @@ impl Urgency {
     pub fn of(lane: Lane) -> Self {
         match lane {
             Lane::Compute => Self::Low,
-            Lane::D2h | Lane::H2d | Lane::Codec => Self::High,
+            _ => Self::High,
         }
     }
 }
