@@ -24,7 +24,8 @@ const LEARNING_RATE: f32 = 1e-3;
 /// If the file cannot be read.
 pub fn recipe(network: &str, conventions: Framework, options: NetworkOptions) -> Result<Recipe> {
     if options.ranks > 1 && conventions != Framework::Pytorch {
-        let why = "are PyTorch's: leave --conventions away".into();
+        let why = "are for PyTorch's ops, which only plans have: leave ranks or --conventions away";
+        let why = why.into();
         return Err(NetworkError::Option { network: network.into(), option: "ranks", why }.into());
     }
     let file = is_file(network).then(|| read_bytes(Path::new(network))).transpose()?;
