@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use schema::{
-    Bandwidth, Bytes, BytesPerSec, Compute, Device, Document, Host, Link, Machine, Nanos,
+    Bandwidth, Bytes, BytesPerSec, Compute, Device, Document, Host, Link, Machine, Nanos, NetLink,
 };
 use serde::Deserialize;
 
@@ -26,6 +26,8 @@ pub(crate) struct MachineFile {
     host: HostTable,
     #[serde(default)]
     link: LinkTable,
+    #[serde(default)]
+    network: NetworkTable,
     /// As written: `device.memory = "..."` is a table within a table.
     #[serde(default, rename = "sources")]
     written_sources: toml::Table,
@@ -91,6 +93,20 @@ struct LinkTable {
     beside_copy: Option<f64>,
 }
 
+/// What a message between ranks costs on top of its bytes where only a bandwidth is stated.
+const NET_LATENCY: Nanos = Nanos(5_000);
+
+/// The link to other ranks, of which a machine may have none.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NetworkTable {
+    name: Option<String>,
+    #[serde(default, deserialize_with = "amount")]
+    bandwidth: Option<BytesPerSec>,
+    #[serde(default, deserialize_with = "amount")]
+    latency: Option<Nanos>,
+}
+
 /// What a link file states.
 const LINK_FIGURES: [&str; 4] = ["link.d2h", "link.h2d", "link.latency", "link.both_directions"];
 
@@ -130,7 +146,7 @@ impl MachineFile {
     /// A machine as a file that states all of its figures. What a document says of its link as a whole, it
     /// says of each of the link's figures, so that another link takes its own sources along.
     pub(crate) fn of(machine: Machine) -> Self {
-        let Machine { name: _, description, device, host, link, mut sources } = machine;
+        let Machine { name: _, description, device, host, link, network, mut sources } = machine;
         let compute = device.compute;
         if let Some(source) = sources.remove("link") {
             for figure in LINK_FIGURES {
@@ -166,13 +182,18 @@ impl MachineFile {
                 both_directions: Some(link.both_directions),
                 beside_copy: Some(link.beside_copy),
             },
+            network: network.map_or_else(NetworkTable::default, |network| NetworkTable {
+                name: Some(network.name),
+                bandwidth: Some(network.bytes_per_sec),
+                latency: Some(network.latency),
+            }),
             written_sources: toml::Table::new(),
             sources,
         }
     }
 
     /// Every figure of a machine by its field's name, and whether this file states it.
-    pub(crate) fn figures(&self) -> [(&'static str, bool); 19] {
+    pub(crate) fn figures(&self) -> [(&'static str, bool); 21] {
         let (device, compute, link) = (&self.device, &self.device.compute, &self.link);
         [
             ("device.memory", device.memory.is_some()),
@@ -194,6 +215,8 @@ impl MachineFile {
             ("link.latency", link.latency.is_some()),
             ("link.both_directions", link.both_directions.is_some()),
             ("link.beside_copy", link.beside_copy.is_some()),
+            ("network.bandwidth", self.network.bandwidth.is_some()),
+            ("network.latency", self.network.latency.is_some()),
         ]
     }
 
@@ -220,6 +243,19 @@ impl MachineFile {
         }
         let title = self.description.as_deref().unwrap_or(machine);
         self.description = Some(format!("{title}; its link shared by {gpus} GPUs"));
+        self
+    }
+
+    /// The machine with so fast a network between ranks.
+    pub(crate) fn with_network(mut self, bandwidth: BytesPerSec, machine: &str) -> Self {
+        let title = self.description.as_deref().unwrap_or(machine);
+        self.description = Some(format!("{title}; ranks over a network of {bandwidth}"));
+        let name = Some(format!("{bandwidth} between ranks"));
+        self.network =
+            NetworkTable { name, bandwidth: Some(bandwidth), latency: Some(NET_LATENCY) };
+        for (figure, source) in [("bandwidth", "stated"), ("latency", "assumed")] {
+            self.sources.insert(format!("network.{figure}"), source.into());
+        }
         self
     }
 
@@ -266,6 +302,11 @@ impl MachineFile {
                 both_directions: self.link.both_directions.or(base.link.both_directions),
                 beside_copy: self.link.beside_copy.or(base.link.beside_copy),
             },
+            network: NetworkTable {
+                name: self.network.name.or(base.network.name),
+                bandwidth: self.network.bandwidth.or(base.network.bandwidth),
+                latency: self.network.latency.or(base.network.latency),
+            },
             written_sources: toml::Table::new(),
             sources,
         }
@@ -275,7 +316,7 @@ impl MachineFile {
     /// says otherwise, as CSWAP+ assumes; if they do not, they do not slow compute unless it says
     /// so, and neither do copies.
     pub(crate) fn finish(self, name: String, file: &Path) -> Result<Machine, ScenarioError> {
-        let (device, link) = (self.device, self.link);
+        let (device, link, network) = (self.device, self.link, self.network);
         let compute = device.compute;
         let needed = Needed { file };
         let machine = Machine {
@@ -323,6 +364,19 @@ impl MachineFile {
                     "1.0",
                 )?,
                 beside_copy: link.beside_copy.unwrap_or(1.0),
+            },
+            network: match network {
+                NetworkTable { name: None, bandwidth: None, latency: None } => None,
+                NetworkTable { name, bandwidth, latency } => Some(NetLink {
+                    name: needed.field(name, "network", "name", "\"NVLink 3\"")?,
+                    bytes_per_sec: needed.field(
+                        bandwidth,
+                        "network",
+                        "bandwidth",
+                        "\"300GB/s\"",
+                    )?,
+                    latency: needed.field(latency, "network", "latency", "\"5us\"")?,
+                }),
             },
             sources: self.sources,
         };

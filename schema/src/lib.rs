@@ -18,6 +18,7 @@ mod ids;
 mod json_schema;
 mod link;
 mod machine;
+mod net_link;
 mod pending;
 mod plan;
 mod plan_series;
@@ -41,6 +42,7 @@ pub use ids::{ActionId, BufferId, CodecId, HostBufferId, OpId, TensorId};
 pub use json_schema::json_schema;
 pub use link::{Bandwidth, BandwidthPoint, Direction, Link};
 pub use machine::{Compute, Device, Host, Machine};
+pub use net_link::NetLink;
 pub use pending::PendingFile;
 pub use plan::{
     Action, Buffer, Choice, Decision, HostBuffer, InPlaceBuffers, Lane, Plan, Predicted, Reference,
@@ -48,7 +50,9 @@ pub use plan::{
 };
 pub use plan_series::{EpochPlan, PlanSeries};
 pub use printable::printable;
-pub use recipe::{Activation, Extents, Framework, Lora, NetworkOptions, Optimizer, Recipe, Tf32};
+pub use recipe::{
+    Activation, Extents, Framework, Lora, NetworkOptions, Optimizer, Recipe, Shard, Tf32,
+};
 pub use temporary::{is_temporary, remove_temporary_files};
 pub use timeline::{Basis, InCore, Interval, MemoryPoint, Stall, StallCause, Timeline};
 pub use trace::{

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::file::{Malformed, malformed};
 use crate::link::{full_speed, is_full_speed};
-use crate::{Bytes, BytesPerSec, Document, Link, Nanos};
+use crate::{Bytes, BytesPerSec, Document, Link, Nanos, NetLink};
 
 /// One device, its host and the link between them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,6 +23,9 @@ pub struct Machine {
     pub host: Host,
     /// The link between them.
     pub link: Link,
+    /// The link to devices of other ranks, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetLink>,
     /// Where each figure comes from, by the name of its field (`device.memory`, `link.d2h`).
     pub sources: BTreeMap<String, String>,
 }
@@ -122,7 +125,8 @@ impl Document for Machine {
     const VERSION: u32 = 1;
 
     fn check(&self) -> Result<(), Malformed> {
-        if let Some((field, why)) = self.link.problem() {
+        let network = self.network.as_ref().and_then(NetLink::problem);
+        if let Some((field, why)) = self.link.problem().or(network) {
             return malformed(format!("{field} {why}"));
         }
         let compute = &self.device.compute;

@@ -360,6 +360,17 @@ impl Op {
             || processor == Processor::Host && self.on == Processor::Device && is_update
     }
 
+    /// How long it takes of the device's own time: what is on the net goes on beside that.
+    pub fn device_time(&self) -> Nanos {
+        if self.on == Processor::Net { Nanos::ZERO } else { self.duration }
+    }
+
+    /// The same of a rerun.
+    pub fn device_time_again(&self) -> Nanos {
+        let again = self.recompute.unwrap_or(self.duration);
+        if self.on == Processor::Net { Nanos::ZERO } else { again }
+    }
+
     /// What a rerun reads.
     pub fn reads_again(&self) -> &[TensorId] {
         self.rerun.as_ref().map_or(&self.reads, |rerun| &rerun.reads)
@@ -472,14 +483,37 @@ pub enum OpKind {
     Loss,
     /// The optimizer's step.
     Optimizer,
+    /// Every rank gets what each has its share of.
+    AllGather,
+    /// Every rank gets its share of the sum over all.
+    ReduceScatter,
+    /// Every rank gets the sum over all.
+    AllReduce,
     /// Anything else.
     Other,
+}
+
+impl OpKind {
+    /// Whether ranks do it together, over the network.
+    pub fn is_collective(self) -> bool {
+        matches!(self, Self::AllGather | Self::ReduceScatter | Self::AllReduce)
+    }
 }
 
 impl Trace {
     /// Time of all ops, one after another: the iteration without a memory limit.
     pub fn total_time(&self) -> Nanos {
         self.ops.iter().map(|op| op.duration).sum()
+    }
+
+    /// Time of all ops of the device, one after another: no plan is faster.
+    pub fn device_time(&self) -> Nanos {
+        self.ops.iter().map(Op::device_time).sum()
+    }
+
+    /// Time of all ops on the net, one after another: no plan is faster.
+    pub fn net_time(&self) -> Nanos {
+        self.ops.iter().map(|op| op.duration.saturating_sub(op.device_time())).sum()
     }
 
     /// Bytes of the tensors that exist without an op having made them: parameters and inputs.

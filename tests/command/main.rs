@@ -29,6 +29,7 @@ mod onnx;
 mod outputs;
 mod plan;
 mod policies;
+mod ranks;
 mod recordings;
 mod report;
 mod sandbox;

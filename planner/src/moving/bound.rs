@@ -46,11 +46,11 @@ pub fn bound(problem: &Problem) -> Bound {
     }
     let ops = (0..trace.ops.len()).map(OpId::from_index);
     let here = ops.filter(|op| problem.update_time_there(*op).is_none());
-    let total = here.map(|op| trace.ops[op.index()].duration.0).sum::<u64>();
+    let total = here.map(|op| trace.ops[op.index()].device_time().0).sum::<u64>();
     if problem.allowed.compress || !problem.allowed.swap {
         return Bound::Time(Nanos(total));
     }
-    Bound::Time(Nanos(stretches(problem).max(total)))
+    Bound::Time(Nanos(stretches(problem).max(total).max(trace.net_time().0)))
 }
 
 /// The least time of the best stretches.
@@ -122,7 +122,7 @@ impl<'a> Stretch<'a> {
         if self.problem.update_time_there(OpId::from_index(op)).is_some() {
             return;
         }
-        self.time += trace.ops[op].duration.0;
+        self.time += trace.ops[op].device_time().0;
         for id in &trace.ops[op].reads {
             let bytes = trace.tensors[id.index()].bytes.0;
             if self.was_there(*id) && !std::mem::replace(&mut self.read[id.index()], true) {

@@ -60,6 +60,7 @@ pub fn host_machine(
         // Updates are element by element, too, and the processor is the same.
         host: Host { updates: Some(roofline.memory_bandwidth), ..Host::new(half) },
         link: Link { beside_copy: contention.beside_copy(), ..link },
+        network: None,
         sources: sources.into_iter().map(|(n, s)| (n.to_string(), s)).collect(),
     }
 }
@@ -118,6 +119,7 @@ pub fn cuda_machine(
         },
         host: Host::new(host_memory),
         link: Link { beside_copy: contention.beside_copy(), ..link },
+        network: None,
         sources: sources.into_iter().map(|(n, s)| (n.to_string(), s)).collect(),
     }
 }

@@ -62,6 +62,7 @@ pub fn machine(codec_lane: bool) -> Machine {
         },
         host: Host::new(Bytes(1 << 30)),
         link: link(500),
+        network: None,
         sources: BTreeMap::new(),
     }
 }

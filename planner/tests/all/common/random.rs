@@ -213,6 +213,7 @@ pub fn machine(random: &mut Random) -> Machine {
             both_directions: random.of(&[1.0, 1.0, 0.9, 0.5]),
             beside_copy: codecs.of(&[1.0, 1.0, 0.8, 0.4]),
         },
+        network: None,
         sources: BTreeMap::new(),
     }
 }
@@ -386,10 +387,6 @@ fn plan_of(
         Err(error) => return Err(format!("evaluated, but not lowered: {error}")),
     };
     whole.budget = problem.budget;
-    if trace.ops.iter().any(|op| op.on == Processor::Net) {
-        // Bounds add up the times of all ops.
-        return Ok(Some((plan, trace, outcome)));
-    }
     let bound = if moves { moving_bound(&whole) } else { bound(&problem) };
     match bound.time().is_none_or(|time| plan.predicted.iteration < time) {
         true => Err(format!("{} beats {bound:?}", plan.predicted.iteration)),
