@@ -25,7 +25,7 @@ use crate::sources::shared;
 pub use list::{Asked, list, list_text};
 pub use partition::Partition;
 pub use printed::{Assumptions, Printed};
-pub use run::{Options, Outcome, run, run_point, task};
+pub use run::{FIGURES, Options, Outcome, run, run_point, task};
 pub use status::{Status, status};
 
 /// A bundled study, or one from a file; on machines whose link so many GPUs share.

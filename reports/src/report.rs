@@ -13,6 +13,7 @@ mod lines;
 mod memory;
 mod methods;
 mod plot;
+mod printed;
 mod runs;
 mod searches;
 mod setting;
@@ -26,6 +27,7 @@ use std::collections::BTreeMap;
 use crate::{Checked, Explanation, Picture, Trained};
 pub use frontier::frontier_figure;
 pub use held_out::{Predictions, held_out};
+pub use printed::PrintedNumber;
 pub use runs::Run;
 pub use searches::{Search, Sought};
 pub use setting::Setting;
@@ -49,6 +51,8 @@ pub struct Report {
     pub checks: Vec<Checked>,
     /// Ways in which one network was trained.
     pub trainings: Vec<Trained>,
+    /// Numbers that papers print.
+    pub printed: Vec<PrintedNumber>,
 }
 
 /// A figure of a report: one picture, or several that are read together.
@@ -91,6 +95,7 @@ impl Report {
         let names = self.methods();
         let mut figures = Vec::new();
         // What was asked for comes first: what a study varies, what a plan does with memory.
+        figures.extend(printed::figures(&self.printed));
         figures.extend(checks::figure(&self.checks));
         figures.extend(trainings::figures(&self.trainings));
         figures.extend(sweeps::figures(&self.settings, &names));

@@ -27,7 +27,7 @@ pub struct Args {
     /// What plans make of the network's memory, one after the other
     #[arg(
         long,
-        value_parser = Way::ALL.map(|way| PossibleValue::new(way.name()).help(way.about())),
+        value_parser = Way::ALL.map(|(_, name, about)| PossibleValue::new(name).help(about)),
         value_delimiter = ',',
         value_name = "WAYS",
         default_value = "in-core,zvc,zfp,sz"
