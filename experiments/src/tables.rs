@@ -91,4 +91,11 @@ table!(TensorZeros {
     name: String = "name",
     bytes: Bytes = "bytes",
     zeros: f64 = "zeros",
+    value: Option<f64> = "value",
+    step: Option<f64> = "step",
+    runs: Option<f64> = "runs",
+    deviation: Option<f64> = "deviation",
+    sz_tenth: Option<Bytes> = "sz_1e-1_bytes",
+    sz_hundredth: Option<Bytes> = "sz_1e-2_bytes",
+    sz_thousandth: Option<Bytes> = "sz_1e-3_bytes",
 });

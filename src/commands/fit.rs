@@ -6,6 +6,7 @@ use experiments::fits::fit_models;
 use experiments::forecast::{List, fitted, read};
 use experiments::page::make_folder;
 use experiments::tables::read_parquet;
+use experiments::textures::sizes;
 use networks::Efficiencies;
 use reports::columns;
 use schema::{Document, PendingFile};
@@ -18,11 +19,11 @@ use crate::output::print;
 /// With recordings: prints how far forecasts of each are off that have not seen its device, or its network
 /// on any device; `--efficiencies` of `plan` and `compare` uses the result. With samples of codecs:
 /// prints how far each method is off on samples that it has not seen, and uses the best;
-/// `--codec-models` uses the result.
+/// `--codec-models` uses the result. With zeros.parquet of `profile --epochs`: how far SZ's sizes are off.
 #[derive(clap::Args)]
 pub struct Args {
     /// A TOML file that names recordings, their machines and their networks, as
-    /// networks/efficiency-samples.toml does; or a Parquet file that `sample codecs` wrote
+    /// networks/efficiency-samples.toml does; or a Parquet file of `sample codecs` or `profile`
     #[arg(value_name = "SAMPLES")]
     samples: PathBuf,
 
@@ -35,7 +36,7 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
 
-    /// Where to write the efficiencies (.toml) or the codec models (.json)
+    /// Where to write the efficiencies (.toml), the codec models (.json) or SZ's size model (.toml)
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -63,6 +64,10 @@ pub fn run(args: &Args) -> Result {
 
 /// Fits codec models, shows how far each method is off, and writes.
 fn fit_codecs(samples: &Path, output: Option<PendingFile>, plots: Option<&Path>) -> Result {
+    if let Some(sizes) = sizes(samples) {
+        output.map(|output| output.finish(sizes.toml.as_bytes())).transpose()?;
+        return print(sizes.text);
+    }
     plots.map(make_folder).transpose()?;
     let rows = read_parquet(samples).or_exit(Exit::Usage)?;
     let fits = fit_models(&rows, samples)?;
