@@ -18,8 +18,8 @@ const MARGIN_PERMILLE: u32 = 100;
 pub struct Sizes {
     /// The errors, for people.
     pub text: String,
-    /// A model fitted to all of these activations, as `scenarios/codecs/gpu.toml` has it.
-    pub toml: String,
+    /// A model fitted to all of these activations, as codec models have it.
+    pub json: String,
 }
 
 /// Of a file that `profile --epochs` wrote; nothing of any other, or of one without sizes.
@@ -31,8 +31,9 @@ pub fn sizes(file: &Path) -> Option<Sizes> {
     };
     let all: Vec<CodedSample> = samples.iter().map(|(_, sample)| *sample).collect();
     let half = fit_coded(&of(false), MARGIN_PERMILLE);
-    let mut lines =
-        vec![["model of SZ's sizes", "samples", "median", "nine in ten", "together"].map(String::from)];
+    let mut lines = vec![
+        ["model of SZ's sizes", "samples", "median", "nine in ten", "together"].map(String::from),
+    ];
     lines.extend(bundled().map(|model| line("bundled, of other networks", &model, &all)));
     lines.extend(half.map(|model| line("of half of the layers, on the other", &model, &of(true))));
     let lines: Vec<Vec<String>> = lines.into_iter().map(Vec::from).collect();
@@ -41,7 +42,7 @@ pub fn sizes(file: &Path) -> Option<Sizes> {
         columns(&lines)
     );
     let model = fit_coded(&all, MARGIN_PERMILLE)?;
-    Some(Sizes { text, toml: toml::to_string(&model).ok()? })
+    Some(Sizes { text, json: serde_json::to_string(&SizeModel::Coded(model)).ok()? })
 }
 
 /// The model that comes with tidegate.

@@ -118,9 +118,8 @@ impl Sums {
             self.squares[at][at] += 1e-9 * self.weights;
         }
         for at in 0..COSTS {
-            let pivot = (at..COSTS).max_by(|a, b| {
-                self.squares[*a][at].abs().total_cmp(&self.squares[*b][at].abs())
-            })?;
+            let pivot = (at..COSTS)
+                .max_by(|a, b| self.squares[*a][at].abs().total_cmp(&self.squares[*b][at].abs()))?;
             self.squares.swap(at, pivot);
             self.products.swap(at, pivot);
             let (own, wanted) = (self.squares[at], self.products[at]);
@@ -158,7 +157,8 @@ mod tests {
                 step: 10.0 * of(0.414) + 0.01,
                 runs: 0.25 * of(0.732),
             };
-            let sample = CodedSample { bound: 0.02, zeros: 0.5, texture, deviation: 1.0, ratio: 1.0 };
+            let sample =
+                CodedSample { bound: 0.02, zeros: 0.5, texture, deviation: 1.0, ratio: 1.0 };
             CodedSample { ratio: sample.expected(&truth), ..sample }
         };
         let samples: Vec<CodedSample> = (1..400).map(sample).collect();

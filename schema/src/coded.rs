@@ -95,7 +95,8 @@ impl CodedSize {
     /// The expected size, in thousandths of 32 bits for each value.
     pub fn permille(&self, bound: f64, zeros: f64, texture: Option<Texture>) -> f64 {
         let [value, step, runs] = self.typical_permille.map(|permille| f64::from(permille) / 1e3);
-        let texture = texture.unwrap_or(Texture { value, step, runs: runs * zeros * (1.0 - zeros) });
+        let texture =
+            texture.unwrap_or(Texture { value, step, runs: runs * zeros * (1.0 - zeros) });
         let size = |parts: CodedParts| {
             let (below, near) = parts.between();
             let [low, high] = [below, below + 1].map(|at| f64::from(self.value_permille[at]));

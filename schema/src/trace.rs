@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::file::malformed;
 use crate::{
-    Bytes, Digest, Document, Malformed, Nanos, OpId, Recipe, TensorId, Texture, trace_check, untimed,
+    Bytes, Digest, Document, Malformed, Nanos, OpId, Recipe, TensorId, Texture, trace_check,
+    untimed,
 };
 
 /// One training iteration (or inference step) of one network on one device: which ops ran in

@@ -16,10 +16,9 @@ use crate::output::print;
 
 /// Fit models to samples: of codecs, or the efficiencies that modelled op times rest on
 ///
-/// With recordings: prints how far forecasts of each are off that have not seen its device, or its network
-/// on any device; `--efficiencies` of `plan` and `compare` uses the result. With samples of codecs:
-/// prints how far each method is off on samples that it has not seen, and uses the best;
-/// `--codec-models` uses the result. With zeros.parquet of `profile --epochs`: how far SZ's sizes are off.
+/// With recordings: prints how far forecasts of each are off that have not seen its device, or its network on any
+/// device; `--efficiencies` of `plan` and `compare` uses the result. With samples of codecs: how far each method is off on
+/// samples that it has not seen; `--codec-models` uses the best. With zeros.parquet of `profile --epochs`: SZ's sizes.
 #[derive(clap::Args)]
 pub struct Args {
     /// A TOML file that names recordings, their machines and their networks, as
@@ -36,7 +35,7 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
 
-    /// Where to write the efficiencies (.toml), the codec models (.json) or SZ's size model (.toml)
+    /// Where to write the efficiencies (.toml), codec models or SZ's size model (.json)
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -65,7 +64,7 @@ pub fn run(args: &Args) -> Result {
 /// Fits codec models, shows how far each method is off, and writes.
 fn fit_codecs(samples: &Path, output: Option<PendingFile>, plots: Option<&Path>) -> Result {
     if let Some(sizes) = sizes(samples) {
-        output.map(|output| output.finish(sizes.toml.as_bytes())).transpose()?;
+        output.map(|output| output.finish(sizes.json.as_bytes())).transpose()?;
         return print(sizes.text);
     }
     plots.map(make_folder).transpose()?;
@@ -73,6 +72,6 @@ fn fit_codecs(samples: &Path, output: Option<PendingFile>, plots: Option<&Path>)
     let fits = fit_models(&rows, samples)?;
     plots.map(|folder| fits.plot(folder)).transpose()?;
     output.map(|output| output.finish(fits.models.to_json().as_bytes())).transpose()?;
-    print("relative absolute error on held-out samples; * is used:\n")?;
-    print(columns(&fits.table()))
+    let table = columns(&fits.table());
+    print(format!("relative absolute error on held-out samples; * is used:\n{table}"))
 }

@@ -68,13 +68,13 @@ fn zeros_are_counted_by_tensor_and_epoch() {
     let (texture, deviation) = relu.texture().expect("it was looked at");
     assert!(texture.runs > 0.0 && texture.runs <= relu.zeros && deviation > 0.0, "{relu:?}");
     assert!(relu.sizes().windows(2).all(|pair| pair[0].1 < pair[1].1), "{relu:?}");
-    let fitted = sandbox.ok("fit p/zeros.parquet -o sz.toml");
+    let fitted = sandbox.ok("fit p/zeros.parquet -o sz.json");
     for part in ["bundled, of other networks", "of half of the layers, on the other"] {
         let line = fitted.lines().find(|line| line.starts_with(part)).expect("a line");
         let median = line.split_whitespace().rev().nth(4).and_then(|text| text.parse::<f64>().ok());
         assert!(median.is_some_and(|percent| percent < 25.0), "{fitted}");
     }
-    assert!(sandbox.text("sz.toml").contains("value_permille"), "no model");
+    assert!(sandbox.text("sz.json").contains("value_permille"), "no model");
 
     // A training is planned with what was counted, epoch by epoch; not with another network's.
     let planned =

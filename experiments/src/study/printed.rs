@@ -66,8 +66,11 @@ impl Printed {
             Value::Bounds(bounds) => bounds,
         };
         let place = (self.paper.clone(), at.to_string());
-        (self.assumptions == Assumptions::Base).then(|| {
-            PrintedNumber { place, what: what.into(), printed, predicted: self.predicted }
+        (self.assumptions == Assumptions::Base).then(|| PrintedNumber {
+            place,
+            what: what.into(),
+            printed,
+            predicted: self.predicted,
         })
     }
 

@@ -50,8 +50,11 @@ impl Outcome {
     /// Writes the paper's numbers into the folder, where there are any.
     fn keep(self, folder: &Path) -> Result<Self> {
         if !self.figures.is_empty() {
-            std::fs::create_dir_all(folder)
-                .map_err(|source| FileError::Io { verb: "write", path: folder.into(), source })?;
+            std::fs::create_dir_all(folder).map_err(|source| FileError::Io {
+                verb: "write",
+                path: folder.into(),
+                source,
+            })?;
             let text = serde_json::to_string_pretty(&self).expect("numbers and texts");
             PendingFile::create(&folder.join(FIGURES))?.finish(text.as_bytes())?;
         }

@@ -41,7 +41,8 @@ impl PrintedNumber {
 /// How many numbers have a prediction, in a sentence.
 pub(super) fn sentence(numbers: &[PrintedNumber]) -> Option<String> {
     let predicted = numbers.iter().filter(|number| number.predicted.is_some()).count();
-    let text = || format!("Of {} numbers that are printed, {predicted} are predicted.", numbers.len());
+    let text =
+        || format!("Of {} numbers that are printed, {predicted} are predicted.", numbers.len());
     (!numbers.is_empty()).then(text)
 }
 
@@ -92,7 +93,10 @@ mod tests {
         let titles: Vec<_> = figures.iter().map(|figure| figure.title.as_str()).collect();
         assert_eq!(titles, ["comet, table 1: paper against predicted"]);
         let svg = figures[0].pictures[0].svg();
-        assert!(svg.contains("10.8 predicted, 13.5 printed") && svg.contains("as printed"), "{svg}");
+        assert!(
+            svg.contains("10.8 predicted, 13.5 printed") && svg.contains("as printed"),
+            "{svg}"
+        );
         assert!(svg.contains("5 predicted, 0 to 2.5 printed"), "{svg}");
     }
 }

@@ -114,12 +114,7 @@ struct Leaf {
 }
 
 impl Leaf {
-    fn new(
-        mean: [f32; 3],
-        angle: f32,
-        (at, radius): ([f32; 2], f32),
-        random: &mut Random,
-    ) -> Self {
+    fn new(mean: [f32; 3], angle: f32, (at, radius): ([f32; 2], f32), random: &mut Random) -> Self {
         let (sin, cos) = (angle + random.uniform(0.4)).sin_cos();
         let grey = random.uniform(1.6);
         let colour = mean.map(|mean| mean + grey + random.uniform(0.5));
@@ -164,7 +159,8 @@ mod tests {
             let mut sum = 0.0;
             for image in (0..8).map(|seed| scene(3, seed)) {
                 let rows = image.chunks(64).flat_map(|row| row.iter().zip(&row[distance..]));
-                sum += rows.map(|(a, b)| f64::from((a - b) * (a - b))).sum::<f64>() / image.len() as f64;
+                sum += rows.map(|(a, b)| f64::from((a - b) * (a - b))).sum::<f64>()
+                    / image.len() as f64;
             }
             sum / 8.0
         };
@@ -177,7 +173,8 @@ mod tests {
         assert_eq!(scene(1, 5), scene(1, 5));
         assert_ne!(scene(1, 5), scene(1, 6));
         let mean = |class| {
-            let images: Vec<f32> = (0..6).flat_map(|seed| scene(class, seed)[..64 * 64].to_vec()).collect();
+            let images: Vec<f32> =
+                (0..6).flat_map(|seed| scene(class, seed)[..64 * 64].to_vec()).collect();
             images.iter().sum::<f32>() / images.len() as f32
         };
         assert!((mean(1) - mean(2)).abs() > 0.05, "{} {}", mean(1), mean(2));
