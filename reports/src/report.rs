@@ -15,6 +15,7 @@ mod lines;
 mod memory;
 mod methods;
 mod plot;
+mod printed;
 mod runs;
 mod searches;
 mod setting;
@@ -31,6 +32,7 @@ pub use figure::Figure;
 pub use frontier::frontier_figure;
 pub use held_out::{Predictions, held_out};
 pub use inputs::Report;
+pub use printed::PrintedNumber;
 pub use runs::Run;
 pub use searches::{Search, Sought};
 pub use setting::Setting;
@@ -41,6 +43,7 @@ impl Report {
         let names = self.methods();
         let mut figures = Vec::new();
         // What was asked for comes first: what a study varies, what a plan does with memory.
+        figures.extend(printed::figures(&self.printed));
         figures.extend(checks::figure(&self.checks));
         figures.extend(trainings::figures(&self.trainings));
         figures.extend(sweeps::figures(&self.settings, &names));

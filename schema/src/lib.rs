@@ -11,6 +11,7 @@
 
 mod codec_cost;
 mod codec_models;
+mod coded;
 pub mod digest;
 pub mod file;
 mod file_error;
@@ -36,6 +37,7 @@ pub use codec_models::{
     CodecModel, CodecModels, CodecRef, Fidelity, ModelBasis, RatioBand, SizeModel, TimeModel,
     TimePoint,
 };
+pub use coded::{CodedParts, CodedSize, Texture};
 pub use digest::Digest;
 pub use file::{Document, FileError, Malformed};
 pub use ids::{ActionId, BufferId, CodecId, HostBufferId, OpId, TensorId};

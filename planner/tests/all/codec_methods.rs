@@ -279,7 +279,10 @@ fn comet_compresses_a_tensor_of_each_convolution_within_its_bound() {
         .map(|gap| problem.model.gaps()[*gap].tensor.index())
         .collect();
     (statistics[maps[0]], statistics[maps[1]]) = (layer(1.0), layer(0.1));
-    assert_eq!(decided(&Comet { statistics }, &problem), ["sz(0.01)", "sz(0.0001)"]);
+    assert_eq!(
+        decided(&Comet { statistics, ..Comet::default() }, &problem),
+        ["sz(0.01)", "sz(0.0001)"]
+    );
     let plan = plan(&Comet::default(), &problem, &NoMonitor).expect("fits");
     assert!(plan.decisions.iter().all(|decision| decision.choice == Choice::Compress));
 }

@@ -1,5 +1,6 @@
 //! What a report is about.
 
+use super::printed::PrintedNumber;
 use super::runs::Run;
 use super::searches::Search;
 use super::setting::Setting;
@@ -23,6 +24,8 @@ pub struct Report {
     pub checks: Vec<Checked>,
     /// Ways in which one network was trained.
     pub trainings: Vec<Trained>,
+    /// Numbers that papers print.
+    pub printed: Vec<PrintedNumber>,
 }
 
 impl Report {

@@ -62,7 +62,7 @@ impl Case {
             batch: self.input.n as u32,
             nonzero,
         };
-        let bound = layer.error_bound().expect("there are gradients");
+        let bound = layer.error_bound(ACCEPTABLE).expect("there are gradients");
         let altered = self.gradient(&through_sz(&x, bound), &dy);
         let squares = exact.iter().zip(altered).map(|(exact, altered)| (altered - exact).powi(2));
         (squares.sum::<f64>() / exact.len() as f64).sqrt() / (ACCEPTABLE * mean)
