@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use experiments::option_text::{float, framework, image, lora, named};
 use experiments::recipes::{modelled, recipe};
-use networks::{Activation, Extents, Lora, NetworkOptions, Optimizer, Shard};
+use networks::suggest::instead;
+use networks::{Activation, Extents, Lora, NetworkOptions, Optimizer, Shard, Tf32};
 use schema::{Dtype, Framework, Machine, Recipe, Trace};
 
 use crate::exit::{Result, usage};
@@ -41,6 +42,10 @@ pub struct NetworkArgs {
     /// Element type: f32, f16 or bf16
     #[arg(long, value_name = "TYPE", value_parser = float())]
     pub dtype: Option<Dtype>,
+
+    /// What of f32 a GPU may do in TF32: none, convolutions (as PyTorch by itself) or all
+    #[arg(long, value_name = "WHAT", value_parser = named(Tf32::from_name, "none convolutions all"))]
+    pub tf32: Option<Tf32>,
 
     /// Optimizer: none, sgd, momentum, adam (adamw keeps and updates as much) or adam-8bit
     #[arg(long, value_name = "NAME", value_parser = named(
@@ -149,6 +154,7 @@ impl NetworkArgs {
             sequence: self.sequence,
             activation: self.activation,
             dtype: self.dtype,
+            tf32: self.tf32.unwrap_or_default(),
             optimizer: self.optimizer,
             in_place: !self.out_of_place,
             pool_indices: self.pool_indices,

@@ -16,28 +16,34 @@ pub(crate) struct Uses {
     pub(crate) by: Vec<usize>,
 }
 
-pub(crate) fn check(prepared: &Prepared) -> Result<(), Wrong> {
-    let order = Order::of(prepared.plan);
-    let uses = uses_of_buffers(prepared)?;
-    check_reads(prepared, &order, &uses)?;
-    check_changes(prepared, &order)?;
-    check_addresses(prepared, &order, &uses)?;
-    check_host(prepared, &order)?;
-    check_changes_there(prepared, &order)?;
-    let mut machine = Machine::new(prepared);
-    machine.run_in_order(Fallback::Never)?;
-    let falls_back = |does: &Does| matches!(does, Does::Compress { fallback: Some(_), .. });
-    if !prepared.actions.iter().any(|action| falls_back(&action.does)) {
-        return Ok(());
+impl Prepared<'_> {
+    /// Whether the plan computes its trace under every timing.
+    ///
+    /// # Errors
+    /// Names a rule that some timing breaks.
+    pub fn check(&self) -> Result<(), Wrong> {
+        let order = Order::of(self.plan);
+        let uses = uses_of_buffers(self)?;
+        check_reads(self, &order, &uses)?;
+        check_changes(self, &order)?;
+        check_addresses(self, &order, &uses)?;
+        check_host(self, &order)?;
+        check_changes_there(self, &order)?;
+        let mut machine = Machine::new(self);
+        machine.run_in_order(Fallback::Never)?;
+        let falls_back = |does: &Does| matches!(does, Does::Compress { fallback: Some(_), .. });
+        if !self.actions.iter().any(|action| falls_back(&action.does)) {
+            return Ok(());
+        }
+        machine.run_in_order(Fallback::Always)?;
+        // Of any two compressions, each falls back while the other does not: their places differ in a
+        // bit.
+        for bit in 0..self.actions.len().ilog2() + 1 {
+            machine.run_in_order(Fallback::ByBit { bit, is_set: true })?;
+            machine.run_in_order(Fallback::ByBit { bit, is_set: false })?;
+        }
+        Ok(())
     }
-    machine.run_in_order(Fallback::Always)?;
-    // Of any two compressions, each falls back while the other does not: their places differ in a
-    // bit.
-    for bit in 0..prepared.actions.len().ilog2() + 1 {
-        machine.run_in_order(Fallback::ByBit { bit, is_set: true })?;
-        machine.run_in_order(Fallback::ByBit { bit, is_set: false })?;
-    }
-    Ok(())
 }
 
 /// Who fills and uses each device buffer. Each is filled by one action, or before all of them.

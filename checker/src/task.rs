@@ -1,14 +1,51 @@
 //! What each task wants of its action's operands.
 
 use schema::{
-    Action, Buffer, BufferId, CodecId, HostBuffer, HostBufferId, OpId, Processor, Task, TensorId,
+    Action, Buffer, BufferId, CodecId, CodecRef, HostBuffer, HostBufferId, OpId, Plan, Processor,
+    Task, TensorId,
 };
 
-use crate::prepared::{Does, Ends, Fills, Prepare, Prepared, Read, Write};
+use crate::prepared::{Codec, Does, Ends, Fills, Prepare, Prepared, Read, Write};
+use crate::wanted::Wanted;
 use crate::wrong::{Rule, Wrong};
 
+impl<'p> Prepared<'p> {
+    /// Reads a well-formed plan.
+    ///
+    /// # Errors
+    /// Where an action does not have what its task or op wants, memory lies outside of its arena or
+    /// is smaller than what it holds, or the plan does not run each op once.
+    pub fn new(plan: &'p Plan, wanted: &'p Wanted) -> Result<Self, Wrong> {
+        let codec = |codec: &CodecRef| Codec {
+            varies: codec.fidelity.size_varies(),
+            is_lossy: codec.fidelity != schema::Fidelity::Lossless,
+        };
+        let mut prepared = Self {
+            plan,
+            wanted,
+            actions: Vec::with_capacity(plan.actions.len()),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            there: Vec::new(),
+            lanes: Default::default(),
+            codecs: plan.codecs.iter().map(codec).collect(),
+        };
+        prepared.check_memory()?;
+        for id in 0..plan.actions.len() {
+            prepare(&mut prepared, id)?;
+            let lane = prepared.actions[id].lane;
+            prepared.lanes[lane].push(id as u32);
+        }
+        prepared.check_ops()?;
+        prepared.check_outliving()?;
+        prepared.check_homes()?;
+        prepared.check_held()?;
+        Ok(prepared)
+    }
+}
+
 /// Adds an action to the lists.
-pub(crate) fn prepare(prepared: &mut Prepared, id: usize) -> Result<(), Wrong> {
+fn prepare(prepared: &mut Prepared, id: usize) -> Result<(), Wrong> {
     let plan = prepared.plan;
     let action = &plan.actions[id];
     let (reads, writes) = (prepared.reads.len() as u32, prepared.writes.len() as u32);

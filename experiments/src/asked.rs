@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use networks::{Arithmetic, Conventions, Efficiencies};
+use networks::{Arithmetic, Conventions};
 use profiler::import::InPlaceOps;
 use schema::{Machine, Nanos, Origin, Provenance, Recipe, Trace};
 
@@ -84,15 +84,9 @@ impl Asked<'_> {
     /// How far modelled times of a network on a machine are off, in brackets.
     fn band(&self, recipe: &Recipe, machine: &Machine) -> Result<String> {
         let tape = described(recipe)?.lower(&Conventions::PYTORCH).tape;
-        let arithmetic = Arithmetic::of(tape.ops().iter().map(|op| &op.work));
-        let band = match self.efficiencies {
-            Some(_) => {
-                efficiencies(self.efficiencies)?.band_for(&machine.device.compute, arithmetic)
-            }
-            None => {
-                Efficiencies::fitted().band.get(&format!("{}-bundled", arithmetic.name())).copied()
-            }
-        };
+        let device = &machine.device.compute;
+        let arithmetic = Arithmetic::of(tape.ops().iter().map(|op| &op.work), device);
+        let band = efficiencies(self.efficiencies)?.band_for(device, arithmetic);
         Ok(band.map_or_else(String::new, |band| format!(" ({band})")))
     }
 

@@ -7,7 +7,7 @@ use networks::{Conventions, Efficiencies, Network, NetworkError, modelled_trace_
 use schema::file::{read_bytes, read_text};
 use schema::{
     Activation, Bytes, Digest, Dtype, Framework, Machine, NetworkOptions, Optimizer, Recipe, Role,
-    Shard, Tensor, Trace,
+    Shard, Tensor, Tf32, Trace,
 };
 use serde::Deserialize;
 
@@ -137,7 +137,14 @@ pub fn description(recipe: &Recipe, machine: Option<&Machine>) -> Result<String>
         }
         _ => "",
     };
-    parts.push(format!("{}{with}", dtype.name()));
+    let units = machine.is_some_and(|machine| machine.device.compute.tf32_flops.is_some());
+    let tf32 = match options.tf32 {
+        _ if !units || dtype != Dtype::F32 || recipe.conventions != Framework::Pytorch => "",
+        Tf32::Convolutions if convolves(&network) => " (convolutions in TF32)",
+        Tf32::All => " (products in TF32)",
+        _ => "",
+    };
+    parts.push(format!("{}{tf32}{with}", dtype.name()));
     parts.push(match network.optimizer() {
         Optimizer::None => "no optimizer".into(),
         optimizer if options.update_in_backward => {
@@ -174,6 +181,13 @@ pub fn description(recipe: &Recipe, machine: Option<&Machine>) -> Result<String>
         );
     }
     Ok(text)
+}
+
+fn convolves(network: &Network) -> bool {
+    let is_one = |layer: &Layer| {
+        matches!(layer.compute, Compute::Convolution { .. } | Compute::Deconvolution { .. })
+    };
+    network.graph().iter().any(is_one)
 }
 
 /// Whether a machine's GPU is older than NVIDIA's Ampere, the first of theirs with units for bf16.

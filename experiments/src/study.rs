@@ -26,7 +26,7 @@ use crate::{Error, Result};
 pub use list::{Asked, list, list_text};
 pub use partition::Partition;
 pub use printed::{Assumptions, Printed};
-pub use run::{Options, Outcome, run, run_point, task};
+pub use run::{FIGURES, Options, Outcome, run, run_point, task};
 pub use status::{Status, status};
 
 /// What all points of a study are to have in place of their own.

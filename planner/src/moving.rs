@@ -113,7 +113,7 @@ pub(crate) fn offloaded(
     }
     let updates = updatable(problem, &movable(problem));
     if updates.is_empty() {
-        let what = "optimizer's updates of what the caller does not hold, one for each parameter,";
+        let what = "optimizer's updates of parameters and state that the caller does not hold";
         return Err(PlanError::NotApplicable { what });
     }
     let homes = homes_of(problem, &updates);

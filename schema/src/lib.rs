@@ -11,8 +11,10 @@
 
 mod codec_cost;
 mod codec_models;
+mod coded;
 pub mod digest;
 pub mod file;
+mod file_error;
 mod ids;
 mod json_schema;
 mod link;
@@ -35,6 +37,7 @@ pub use codec_models::{
     CodecModel, CodecModels, CodecRef, Fidelity, ModelBasis, RatioBand, SizeModel, TimeModel,
     TimePoint,
 };
+pub use coded::{CodedParts, CodedSize, Texture};
 pub use digest::Digest;
 pub use file::{Document, FileError, Malformed};
 pub use ids::{ActionId, BufferId, CodecId, HostBufferId, OpId, TensorId};
@@ -49,7 +52,9 @@ pub use plan::{
 };
 pub use plan_series::{EpochPlan, PlanSeries};
 pub use printable::printable;
-pub use recipe::{Activation, Extents, Framework, Lora, NetworkOptions, Optimizer, Recipe, Shard};
+pub use recipe::{
+    Activation, Extents, Framework, Lora, NetworkOptions, Optimizer, Recipe, Shard, Tf32,
+};
 pub use temporary::{is_temporary, remove_temporary_files};
 pub use timeline::{Basis, InCore, Interval, MemoryPoint, Stall, StallCause, Timeline};
 pub use trace::{

@@ -41,6 +41,9 @@ pub struct NetworkOptions {
     /// Element type of activations, parameters and gradients.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dtype: Option<Dtype>,
+    /// What of 32 bits may run on matrix units that take it as TF32, where a GPU has them.
+    #[serde(skip_serializing_if = "Tf32::is_pytorchs")]
+    pub tf32: Tf32,
     /// What the optimizer keeps for each parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optimizer: Option<Optimizer>,
@@ -134,6 +137,7 @@ impl Default for NetworkOptions {
             frames: None,
             sequence: None,
             dtype: None,
+            tf32: Tf32::default(),
             optimizer: None,
             in_place: true,
             pool_indices: false,
@@ -179,6 +183,36 @@ impl Shard {
             Self::Zero2 => "zero2",
             Self::Zero3 => "zero3",
         }
+    }
+}
+
+/// What of 32 bits may run on matrix units that take it as TF32: with a mantissa of 10 bits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tf32 {
+    /// Nothing.
+    None,
+    /// Convolutions, as PyTorch has it since 1.12 where nobody chooses
+    /// (`torch.backends.cudnn.allow_tf32`, and not `torch.backends.cuda.matmul.allow_tf32`).
+    #[default]
+    Convolutions,
+    /// Convolutions and matrix products.
+    All,
+}
+
+impl Tf32 {
+    /// The name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        ["none", "convolutions", "all"][self as usize]
+    }
+
+    /// The choice of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::None, Self::Convolutions, Self::All].into_iter().find(|of| of.name() == name)
+    }
+
+    fn is_pytorchs(&self) -> bool {
+        *self == Self::default()
     }
 }
 

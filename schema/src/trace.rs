@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::file::malformed;
 use crate::{
-    Bytes, Digest, Document, Malformed, Nanos, OpId, Recipe, TensorId, trace_check, untimed,
+    Bytes, Digest, Document, Malformed, Nanos, OpId, Recipe, TensorId, Texture, trace_check,
+    untimed,
 };
 
 /// One training iteration (or inference step) of one network on one device: which ops ran in
@@ -121,6 +122,9 @@ pub struct Tensor {
     /// Share of elements that are zero, from 0 to 1, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sparsity: Option<f64>,
+    /// How its values lie, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub texture: Option<Texture>,
     /// Whether the caller holds it: from when it is there, or is made, until it is used for the last
     /// time, or to the end of the iteration if it outlives that, it stays on the device as itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -141,6 +145,7 @@ impl Tensor {
             home: Home::Device,
             appears_before: None,
             sparsity: None,
+            texture: None,
             held: false,
             key: None,
         }

@@ -76,6 +76,9 @@ impl Checker<'_> {
             if tensor.sparsity.is_some_and(|s| !(0.0..=1.0).contains(&s)) {
                 return error("sparsity", "is a share from 0 to 1");
             }
+            if tensor.texture.is_some_and(|texture| !texture.is_one()) {
+                return error("texture", "has two magnitudes and a share from 0 to 1");
+            }
             if let Some(op) = tensor.appears_before {
                 if op.index() >= self.trace.ops.len() {
                     return error("appears_before", "is not an op of the trace");

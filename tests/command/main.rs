@@ -20,6 +20,7 @@ mod frontier;
 mod import;
 mod limits;
 mod lists;
+mod map;
 mod measured;
 mod misuse;
 mod modelled;

@@ -321,6 +321,8 @@ pub fn command(name: &str, options: &NetworkOptions) -> String {
     }
     option(options.activation.map(|activation| activation.name().into()), "activation");
     option(options.dtype.map(|dtype| dtype.name().into()), "dtype");
+    let tf32 = Some(options.tf32).filter(|what| *what != usual.tf32);
+    option(tf32.map(|what| what.name().into()), "tf32");
     option(options.optimizer.map(|optimizer| optimizer.name().into()), "optimizer");
     option(options.shard.map(|stage| stage.name().into()), "shard");
     let lora = options.lora.as_ref();

@@ -247,7 +247,8 @@ fn against_in_core(spread: &[Spread]) -> String {
     let named = |name: &str| spread.iter().find(|of| of.way == name);
     let own = named(Way::InCore.name()).and_then(|way| Some((way, way.accuracy.deviation?)));
     let Some((in_core, deviation)) = own else { return String::new() };
-    let lossy = [Way::Zfp, Way::Sz].into_iter().filter_map(|way| named(way.name()));
+    let lossy = Way::ALL.into_iter().filter(|(way, ..)| !way.is_lossless());
+    let lossy = lossy.filter_map(|(_, name, _)| named(name));
     // Means over other seeds are of other images.
     let lossy = lossy.filter(|of| of.seeds == in_core.seeds);
     let line = |of: &Spread| {

@@ -1,6 +1,6 @@
 //! What a method decided about the rest, together with the tensors that have their homes on the host.
 
-use schema::{Bytes, TensorId};
+use schema::{Bytes, OpId, TensorId};
 use simulator::{Infeasible, Materialised, Profile, Record, Step, Work};
 
 use crate::fit::share;
@@ -73,24 +73,55 @@ fn carried_out(moving: &Problem, decided: &Decided, steps: Vec<Step>) -> Decided
 
 /// The steps in which what an update on the host reads leaves for there as soon as the device is done
 /// with it: to the rest, which has no such updates, it was of no more use then.
-fn for_updates_there(moving: &Problem, mut steps: Vec<Step>) -> Vec<Step> {
-    let mut read_there = vec![0; moving.trace.tensors.len()];
-    for (index, op) in moving.trace.ops.iter().enumerate() {
-        if moving.model.runs_there(schema::OpId::from_index(index)) {
+fn for_updates_there(moving: &Problem, steps: Vec<Step>) -> Vec<Step> {
+    let Problem { trace, model, .. } = moving;
+    let mut read_there = vec![0; trace.tensors.len()];
+    for (index, op) in trace.ops.iter().enumerate() {
+        if model.runs_there(OpId::from_index(index)) {
             op.reads.iter().for_each(|id| read_there[id.index()] = index);
         }
     }
+    // Ops of the device come before all updates there.
+    let waits = |id: TensorId, due: usize| {
+        let read = read_there[id.index()];
+        model.producer(id).is_some() && read > 0 && due <= read
+    };
+    let mut last_use = vec![None; trace.tensors.len()];
+    let mut all = Vec::with_capacity(steps.len());
     let mut due = 0;
-    for step in &mut steps {
-        match *step {
-            Step::Run(op) => due = op.index() + 1,
-            Step::Drop(id) if due <= read_there[id.index()] && read_there[id.index()] > 0 => {
-                *step = Step::SwapOut(id);
+    for (at, step) in steps.into_iter().enumerate() {
+        let used = match step {
+            Step::Run(op) => {
+                due = op.index() + 1;
+                let of = &trace.ops[op.index()];
+                if model.runs_there(op) { [&[][..], &[]] } else { [&of.reads[..], &of.writes] }
             }
-            _ => {}
+            Step::Again(op) => {
+                let of = &trace.ops[op.index()];
+                [of.reads_again(), of.writes_again()]
+            }
+            _ => [&[][..], &[]],
+        };
+        for id in used.into_iter().flatten().filter(|id| waits(**id, due)) {
+            last_use[id.index()] = Some(at);
+        }
+        all.push(match step {
+            Step::Drop(id) if waits(id, due) => Step::SwapOut(id),
+            step => step,
+        });
+        if let Some(Step::SwapOut(id)) = all.last() {
+            last_use[id.index()] = None;
         }
     }
-    steps
+    // What the steps leave to be given back after its last use.
+    let mut leaves: Vec<Vec<Step>> = vec![Vec::new(); all.len()];
+    for (index, at) in last_use.into_iter().enumerate() {
+        if let Some(at) = at {
+            leaves[at].push(Step::SwapOut(TensorId::from_index(index)));
+        }
+    }
+    let steps = all.into_iter().zip(leaves);
+    steps.flat_map(|(step, leaves)| std::iter::once(step).chain(leaves)).collect()
 }
 
 /// A record as explicit steps, which need no codecs.

@@ -1,6 +1,6 @@
 //! Loss and accuracy of a network that was trained in several ways.
 
-use super::Figure;
+use super::figure::Figure;
 use super::lines::{Lines, Point, Series};
 use super::table::Table;
 use crate::Trained;

@@ -7,8 +7,8 @@ use codecs::CodecId;
 use codecs::kernels::{self, Launch, Launches};
 use schema::{ActionId, CodecRef, Direction, Lane, OpId, Plan, TensorId};
 
+use super::HostWork;
 use super::launches::{Argument, Cells, Means, NoKernel, OpOperands, args, launches};
-use super::{HostWork, Zeros};
 use crate::device::DeviceError;
 use crate::device::script::{CodecWork, CopyWork, OpWork, Place, Script, Work};
 use crate::network::Network;
@@ -83,8 +83,6 @@ pub struct Commands {
     pub staging: [u64; Lane::COUNT],
     /// Compressed forms of an iteration.
     pub forms: usize,
-    /// Where zeros are counted, if they are.
-    pub zeros: Option<Zeros>,
 }
 
 /// What kernels may use.
@@ -184,7 +182,7 @@ impl Commands {
         let control_bytes = Control::bytes(script.forms);
         let (issues, forms) = (issues.collect(), script.forms);
         let staging = script.scratch.map(|scratch| scratch.raw as u64);
-        Ok(Self { issues, control_bytes, scratch, staging, forms, zeros: None })
+        Ok(Self { issues, control_bytes, scratch, staging, forms })
     }
 }
 
