@@ -9,7 +9,7 @@ use runtime::profile::{InCore, share_of_zeros};
 use runtime::training::Scenes;
 use schema::{Bytes, Dtype, OpId, Phase, Texture, Trace};
 
-use crate::tables::read_parquet;
+use crate::tables::{Cell, Kind, Table, Value, read_parquet, table};
 use crate::train::by_sz;
 use crate::{Error, Result};
 
@@ -83,6 +83,21 @@ fn deviation(data: &[f32]) -> f64 {
     let mean = data.iter().map(|x| f64::from(*x)).sum::<f64>() / count;
     (data.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / count).sqrt()
 }
+
+table!(TensorZeros {
+    epoch: u32 = "epoch",
+    tensor: u32 = "tensor",
+    name: String = "name",
+    bytes: Bytes = "bytes",
+    zeros: f64 = "zeros",
+    value: Option<f64> = "value",
+    step: Option<f64> = "step",
+    runs: Option<f64> = "runs",
+    deviation: Option<f64> = "deviation",
+    sz_tenth: Option<Bytes> = "sz_1e-1_bytes",
+    sz_hundredth: Option<Bytes> = "sz_1e-2_bytes",
+    sz_thousandth: Option<Bytes> = "sz_1e-3_bytes",
+});
 
 /// How long a network is watched.
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::file::{Malformed, malformed};
 use crate::untimed::has_no_time;
-use crate::{InPlace, Nanos, Op, OpId, TensorId, Trace};
+use crate::{InPlace, Nanos, Op, OpId, Processor, TensorId, Trace};
 
 /// Sums of bytes stay far from the end of `u64`, so that a search may add several without a check.
 const LARGEST_SUM: u128 = 1 << 60;
@@ -119,6 +119,10 @@ impl Checker<'_> {
         self.check_list(id, "reads", &op.reads)?;
         self.check_list(id, "frees", &op.frees)?;
         self.check_rerun(id, op)?;
+        if op.on == Processor::Host {
+            let why = "is for plans to say: a trace has the device and the net";
+            return malformed(format!("ops[{}].on {why}", id.0));
+        }
         let not_there =
             |tensor: TensorId, when: &str| malformed(format!("ops[{}] uses {tensor} {when}", id.0));
         for &tensor in &op.reads {

@@ -52,11 +52,9 @@ pub fn run(args: &Args) -> Result {
     let list = List::read(&args.samples)?;
     let beside = args.samples.parent().unwrap_or(Path::new("."));
     let folder = args.folder.as_deref().unwrap_or(beside);
-    let mut known = Vec::new();
-    for file in list.files(folder, beside) {
-        known.extend(read(&file, &list, None)?);
-    }
-    let fitted = fitted(&known, &Efficiencies::assumed());
+    let read = |file: &PathBuf| read(file, &list, None);
+    let known = list.files(folder, beside).iter().map(read).collect::<experiments::Result<Vec<_>>>()?;
+    let fitted = fitted(&known.concat(), &Efficiencies::assumed());
     output.map(|output| output.finish(fitted.efficiencies.to_toml().as_bytes())).transpose()?;
     print(fitted.text())
 }

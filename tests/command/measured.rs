@@ -33,7 +33,7 @@ fn a_network_is_profiled_planned_run_and_reported() {
 
     plan(&sandbox, "-b 70% --method pooch");
     let shown = sandbox.ok(&format!("{RUN} --iterations 3 -o timeline.json"));
-    for part in ["iteration", "over in-core", "arena", "equal", "loss after the last"] {
+    for part in ["iteration", "over in-core", "memory", "equal", "loss after the last"] {
         assert!(shown.contains(part), "{part}\n{shown}");
     }
     let timeline: Value = serde_json::from_str(&sandbox.text("timeline.json")).expect("JSON");
@@ -259,7 +259,7 @@ fn a_check_runs_every_plan_and_says_how_well_they_were_predicted() {
     {
         assert!(shown.contains(part) || part == "Kendall's tau", "{part}\n{shown}");
     }
-    assert!(shown.contains("every arena was used up to the very byte"), "{shown}");
+    assert!(shown.contains("every plan took the very bytes"), "{shown}");
     let page = sandbox.text("page/index.html");
     assert!(page.contains("Predicted against measured iteration times"));
 }

@@ -156,7 +156,7 @@ fn without_plan(seeds: &[Seed]) -> String {
 }
 
 fn ways(asked: &Asked, seeds: &[Seed], spread: &[Spread]) -> Vec<Vec<String>> {
-    let head = ["way", "loss", "accuracy", "ratio", "spilled", "fallbacks", "arena", "copied"];
+    let head = ["way", "loss", "accuracy", "ratio", "spilled", "fallbacks", "memory", "copied"];
     let mut rows = vec![head.map(String::from).to_vec()];
     for way in &asked.ways {
         let all = || seeds.iter().flat_map(|seed| &seed.done).filter(|done| done.way == *way);

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::runs::stalls;
+use super::inputs::Report;
+use super::runs::{Run, stalls};
+use super::searches::{Search, Sought};
 use super::setting::Setting;
-use super::{Report, Run, Search, Sought};
 use crate::Explanation;
 use crate::text::percent;
 
