@@ -29,6 +29,7 @@ const KINDS: &[(&str, Change)] = &[
     ("recompute -> run", actions::recompute_to_run),
     ("task of another op or tensor", actions::other_task),
     ("codecs on the other lane", actions::flip_codec_lane),
+    ("an op on another processor", actions::other_processor),
     ("read another buffer of the tensor", operands::other_buffer),
     ("read a buffer of that size", operands::other_tensor),
     ("move an operand to another list", operands::move_operand),

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use networks::{Arithmetic, Conventions, Efficiencies};
+use networks::{Arithmetic, Conventions};
 use profiler::import::InPlaceOps;
-use schema::{Machine, Origin, Provenance, Recipe, Trace};
+use schema::{Machine, Nanos, Origin, Provenance, Recipe, Trace};
 
 use crate::recipes::{described, description, description_of, efficiencies, modelled};
 use crate::sources::{is_bundled, read_machine, read_trace};
@@ -66,6 +66,13 @@ impl Asked<'_> {
             None => (description_of(&trace) + "\n", String::new()),
         };
         let device = &machine.device.name;
+        let collectives = trace.ops.iter().filter(|op| op.kind.is_collective());
+        let sent: Nanos = collectives.map(|op| op.duration).sum();
+        let network = machine.network.as_ref().filter(|_| sent > Nanos::ZERO);
+        let sent = network.map(|network| {
+            format!("an iteration sends for {sent} over {}, beside compute\n", network.name)
+        });
+        let what = what + sent.as_deref().unwrap_or_default();
         let modelled = format!("{what}op times are modelled for {device}{band}: nothing was run");
         if self.speed.is_none() {
             return Ok((trace, modelled));
@@ -77,15 +84,9 @@ impl Asked<'_> {
     /// How far modelled times of a network on a machine are off, in brackets.
     fn band(&self, recipe: &Recipe, machine: &Machine) -> Result<String> {
         let tape = described(recipe)?.lower(&Conventions::PYTORCH).tape;
-        let arithmetic = Arithmetic::of(tape.ops().iter().map(|op| &op.work));
-        let band = match self.efficiencies {
-            Some(_) => {
-                efficiencies(self.efficiencies)?.band_for(&machine.device.compute, arithmetic)
-            }
-            None => {
-                Efficiencies::fitted().band.get(&format!("{}-bundled", arithmetic.name())).copied()
-            }
-        };
+        let device = &machine.device.compute;
+        let arithmetic = Arithmetic::of(tape.ops().iter().map(|op| &op.work), device);
+        let band = efficiencies(self.efficiencies)?.band_for(device, arithmetic);
         Ok(band.map_or_else(String::new, |band| format!(" ({band})")))
     }
 

@@ -42,7 +42,7 @@ pub struct Known {
 impl Known {
     fn arithmetic(&self) -> Arithmetic {
         let works = self.phases.iter().flat_map(|phase| &phase.works);
-        Arithmetic::of(works.map(|(work, _)| work))
+        Arithmetic::of(works.map(|(work, _)| work), &self.machine.device.compute)
     }
 
     fn title(&self) -> String {

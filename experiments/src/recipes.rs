@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use networks::{Conventions, Efficiencies, Network, modelled_trace_of};
+use networks::{Conventions, Efficiencies, Network, NetworkError, modelled_trace_of};
 use schema::file::{read_bytes, read_text};
 use schema::{
     Activation, Bytes, Digest, Dtype, Framework, Machine, NetworkOptions, Optimizer, Recipe, Role,
-    Tensor, Trace,
+    Shard, Tensor, Tf32, Trace,
 };
 use serde::Deserialize;
 
@@ -23,6 +23,11 @@ const LEARNING_RATE: f32 = 1e-3;
 /// # Errors
 /// If the file cannot be read.
 pub fn recipe(network: &str, conventions: Framework, options: NetworkOptions) -> Result<Recipe> {
+    if options.ranks > 1 && conventions != Framework::Pytorch {
+        let why = "are for PyTorch's ops, which only plans have: leave ranks or --conventions away";
+        let why = why.into();
+        return Err(NetworkError::Option { network: network.into(), option: "ranks", why }.into());
+    }
     let file = is_file(network).then(|| read_bytes(Path::new(network))).transpose()?;
     let file = file.map(|bytes| Digest::of_bytes(&bytes));
     Ok(Recipe { network: network.to_string(), file, conventions, options })
@@ -132,7 +137,14 @@ pub fn description(recipe: &Recipe, machine: Option<&Machine>) -> Result<String>
         }
         _ => "",
     };
-    parts.push(format!("{}{with}", dtype.name()));
+    let units = machine.is_some_and(|machine| machine.device.compute.tf32_flops.is_some());
+    let tf32 = match options.tf32 {
+        _ if !units || dtype != Dtype::F32 || recipe.conventions != Framework::Pytorch => "",
+        Tf32::Convolutions if convolves(&network) => " (convolutions in TF32)",
+        Tf32::All => " (products in TF32)",
+        _ => "",
+    };
+    parts.push(format!("{}{tf32}{with}", dtype.name()));
     parts.push(match network.optimizer() {
         Optimizer::None => "no optimizer".into(),
         optimizer if options.update_in_backward => {
@@ -152,6 +164,10 @@ pub fn description(recipe: &Recipe, machine: Option<&Machine>) -> Result<String>
         0 | 1 => format!("batch {}", network.batch()),
         passes => format!("{passes} passes of {}", network.batch()),
     });
+    if options.ranks > 1 {
+        let shard = options.shard.map_or("data parallel", Shard::name);
+        parts.push(format!("on each of {} ranks ({shard})", options.ranks));
+    }
     let mut text = format!("{}: {}", network.name(), parts.join(", "));
     for note in network.notes() {
         text += &format!("\nnote: {note}");
@@ -165,6 +181,13 @@ pub fn description(recipe: &Recipe, machine: Option<&Machine>) -> Result<String>
         );
     }
     Ok(text)
+}
+
+fn convolves(network: &Network) -> bool {
+    let is_one = |layer: &Layer| {
+        matches!(layer.compute, Compute::Convolution { .. } | Compute::Deconvolution { .. })
+    };
+    network.graph().iter().any(is_one)
 }
 
 /// Whether a machine's GPU is older than NVIDIA's Ampere, the first of theirs with units for bf16.

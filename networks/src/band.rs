@@ -1,6 +1,6 @@
 //! How far forecasts are off, by what most of their arithmetic is.
 
-use schema::OpKind;
+use schema::{Compute, OpKind};
 use serde::{Deserialize, Serialize};
 
 use super::work::{Units, Work};
@@ -32,10 +32,10 @@ impl Arithmetic {
     /// All.
     pub const ALL: [Self; 3] = [Self::Products, Self::Convolutions, Self::MatrixUnits];
 
-    /// That of some works.
-    pub fn of<'a>(works: impl Iterator<Item = &'a Work>) -> Self {
+    /// That of some works on a device.
+    pub fn of<'a>(works: impl Iterator<Item = &'a Work>, device: &Compute) -> Self {
         let mut flops = [0.0; 3];
-        for work in works {
+        for work in works.map(|work| work.on(device)) {
             let kind = match (work.units, work.kind) {
                 (Units::Vectors, OpKind::Convolution) => Self::Convolutions,
                 (Units::Vectors, _) => Self::Products,

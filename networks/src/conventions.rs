@@ -4,7 +4,7 @@ use schema::{Dtype, Framework};
 
 use super::layer::{Compute, Layer, Network};
 use super::options::{Activation, NetworkOptions, Optimizer};
-use super::tape::Part;
+use super::part::Part;
 
 /// What frameworks do differently with the same network: what is kept for the backward pass, which
 /// gradients are ops of their own, and how long tensors live. The lowering asks for nothing else,
@@ -53,6 +53,8 @@ pub struct Conventions {
     /// Everything is of the network's type. Else activations and gradients are of 32 bits, or of
     /// 16 where the options choose them, and parameters, statistics and the loss of 32.
     pub uniform: bool,
+    /// Arithmetic of 32 bits may be left to matrix units, as the options choose.
+    pub tf32: bool,
 }
 
 impl Conventions {
@@ -77,17 +79,18 @@ impl Conventions {
         keeps_results: false,
         blobs: false,
         uniform: true,
+        tf32: true,
     };
 
     /// PyTorch of 2020 (1.5), of which the older recordings are.
-    pub const PYTORCH_1_5: Self = Self { relu_keeps_input: true, ..Self::PYTORCH };
+    pub const PYTORCH_1_5: Self = Self { relu_keeps_input: true, tf32: false, ..Self::PYTORCH };
 
     /// Caffe: as [`Conventions::PYTORCH`], but that each blob has its data and its diff for the whole
     /// iteration, and each parameter a diff and a history (`blob.hpp`, `sgd_solver.cpp`). ReLU is in place;
     /// so is batch norm, which then keeps what it normalised in a blob of its own (`x_norm_`): its
     /// data are two here, and its diff one. A split's copies share their data (`split_layer.cpp`); their diffs
     /// are added up here in the blob that they are of.
-    pub const CAFFE: Self = Self { blobs: true, ..Self::PYTORCH };
+    pub const CAFFE: Self = Self { blobs: true, tf32: false, ..Self::PYTORCH };
 
     /// What the runtime that comes with tidegate runs: one kernel for each op.
     pub const TIDEGATE: Self = Self {
@@ -108,6 +111,7 @@ impl Conventions {
         keeps_results: true,
         blobs: false,
         uniform: false,
+        tf32: false,
     };
 
     /// Those of a framework whose ops no kernels here run, or of the runtime.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::class::Class;
-use super::efficiency::{Efficiencies, Efficiency};
+use super::efficiency::{Efficiencies, Efficiency, Full};
 use super::fit::Timed;
 
 /// Where every search begins, so that what it finds does not depend on what was found before.
@@ -36,7 +36,7 @@ const COMMON: &[Common] = &[
     (|of, value| of.sides = value, &[0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]),
     (|of, value| of.cached = value, &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5]),
     (|of, value| of.convolution_sides = value, &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]),
-    (|of, value| of.winograd = value, &[1.0, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2.0]),
+    (|of, value| of.winograd = value, &[1.5, 2.0, 2.25, 2.5, 3.0, 3.5, 4.0]),
     (|of, value| of.untuned = value, &[0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8, 0.9, 1.0]),
     (
         |of, value| of.dispatch_ns = value as u64,
@@ -44,20 +44,16 @@ const COMMON: &[Common] = &[
     ),
 ];
 
-/// What of a recorded time is one op's, at full efficiency.
+/// What of a recorded time is one op's.
 struct Part {
     class: Class,
-    arithmetic: f64,
-    movement: f64,
-    beside: f64,
-    launch: f64,
+    full: Full,
     times: f64,
 }
 
 impl Part {
-    fn secs(&self, [compute, bandwidth, kernels]: [f64; 3]) -> f64 {
-        let of = (self.arithmetic / compute).max(self.movement / bandwidth);
-        (of + self.beside + self.launch * kernels) * self.times
+    fn secs(&self, shares: [f64; 3]) -> f64 {
+        self.full.secs(shares) * self.times
     }
 }
 
@@ -85,8 +81,10 @@ pub fn fit_timed(timed: &[Timed], from: &Efficiencies) -> Efficiencies {
     };
     let timed: Vec<&Timed> = timed.iter().filter(|timed| timed.recorded.0 > 0).collect();
     let mut counts: BTreeMap<Class, u64> = BTreeMap::new();
-    for (work, times) in timed.iter().flat_map(|timed| &timed.works) {
-        *counts.entry(work.class).or_default() += u64::from(*times);
+    for timed in &timed {
+        for (work, times) in &timed.works {
+            *counts.entry(work.on(&timed.device).class).or_default() += u64::from(*times);
+        }
     }
     counts.remove(&Class::View);
     if counts.is_empty() {
@@ -224,17 +222,8 @@ fn tried(class: Class) -> &'static [usize] {
 
 fn whole(timed: &Timed, weight: f64, by: &Efficiencies) -> Whole {
     let part = |(work, times): &(crate::Work, u32)| {
-        let [compute, bandwidth, _] = by.share_of(work.class);
-        let (beside, launch) = by.beside_secs(work, &timed.device);
-        let (arithmetic, movement) = by.roofline_secs(work, &timed.device);
-        Part {
-            class: work.class,
-            arithmetic: arithmetic * compute,
-            movement: movement * bandwidth,
-            beside,
-            launch,
-            times: f64::from(*times),
-        }
+        let (class, full) = by.full(work, &timed.device);
+        Part { class, full, times: f64::from(*times) }
     };
     Whole {
         parts: timed.works.iter().map(part).collect(),

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use schema::{
-    Compute as DeviceCompute, Document, Machine, Nanos, Op, OpKind, Origin, Provenance, Role, Trace,
+    Compute as DeviceCompute, Document, Machine, Nanos, NetworkOptions, Op, OpKind, Origin,
+    Provenance, Role, Shard, Trace,
 };
 use serde::{Deserialize, Serialize};
 
@@ -14,9 +15,10 @@ use super::class::{Class, Pass};
 use super::conventions::Conventions;
 use super::error::NetworkError;
 use super::layer::Network;
+use super::ranks::Ranks;
 use super::sparsity::of_layers;
 use super::tape::{Measured, Tape};
-use super::work::{Costs, ProductExtents, Units, Work};
+use super::work::{self, Costs, ProductExtents, Units, Work};
 
 /// What share of a device's peak figures a class of ops reaches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,7 +47,8 @@ fn one() -> f64 {
 /// keeps busy. Of a product of `m x k` and `k x n` that is, at the best number `s` of cuts of its sum,
 /// `(w / ceil(w))^waves · (k/s) / (k/s + half_depth) · (min(m, n, 128) / 128)^sides`, with `w` tiles of
 /// 128 x 128 for each multiprocessor; of a convolution, as the product that it is,
-/// `k / (k + convolution_half_depth) · (min(m, n, 128) / 128)^convolution_sides`. Where a machine
+/// `k / (k + convolution_half_depth) · (min(m, n, 128) / 128)^convolution_sides`. By Winograd's way it is
+/// `flops / (winograd · compute · busy · peak)` and the transforms' traffic. Where a machine
 /// states what a large product or element-wise op reaches, the peaks are those at which these take just that.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -80,17 +83,17 @@ pub struct Efficiencies {
     /// are those of older devices.
     #[serde(default = "one")]
     pub untuned: f64,
-    /// How many times as fast convolutions of 3x3 with a step of one are on vector units where a device has
-    /// matrix units (of Volta's generation and later): libraries do them by Winograd's way there
-    /// (Lavin and Gray, *Fast Algorithms for Convolutional Neural Networks*, 2016).
+    /// By what Winograd's way divides the arithmetic of convolutions of 3x3 with a step of one on vector units, where
+    /// a device has matrix units, but none for 32 bits (of Volta's and Turing's generations; Lavin and Gray,
+    /// *Fast Algorithms for Convolutional Neural Networks*, 2016). Its transforms come on top; libraries take
+    /// what is faster. With units for TF32, kernels of 32 bits are mostly those of implicit products again.
     #[serde(default = "one")]
     pub winograd: f64,
     /// What was fitted on.
     #[serde(default)]
     pub recordings: Vec<String>,
     /// How far forecasts were off that had not seen the device, by [`Arithmetic::name`]; with
-    /// `-measured` behind it where a large product and a large element-wise op had been measured, and
-    /// `-bundled` for those that come with tidegate.
+    /// `-measured` behind it where a large product and a large element-wise op had been measured.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub band: BTreeMap<String, Band>,
     /// By class.
@@ -127,24 +130,13 @@ impl Efficiency {
 }
 
 impl Efficiencies {
-    /// Those that come with tidegate.
+    /// Those that come with tidegate: what `tidegate fit` makes of the recordings at hand.
     pub fn bundled() -> Self {
         static BUNDLED: LazyLock<Efficiencies> = LazyLock::new(|| {
             let text = include_str!("../efficiencies.toml");
             Efficiencies::from_toml(text).expect("a test reads the bundled efficiencies")
         });
         BUNDLED.clone()
-    }
-
-    /// Those that `tidegate fit` makes of the recordings at hand, which forecasts are made with. Modelled traces
-    /// keep [`Self::bundled`], as these are better for convolutions on a device that they have not seen, but worse
-    /// for matrix units.
-    pub fn fitted() -> Self {
-        static FITTED: LazyLock<Efficiencies> = LazyLock::new(|| {
-            let text = include_str!("../fitted-efficiencies.toml");
-            Efficiencies::from_toml(text).expect("a test reads the fitted efficiencies")
-        });
-        FITTED.clone()
     }
 
     /// Reads what [`Self::to_toml`] wrote.
@@ -311,10 +303,7 @@ impl Efficiencies {
         let narrow = rows.min(columns).clamp(1, TILE) as f64 / TILE as f64;
         if work.kind == OpKind::Convolution {
             let deep = depth as f64 / (depth as f64 + self.convolution_half_depth);
-            let units = device.tf32_flops.is_some() || device.f16_flops / 4 >= device.f32_flops;
             let tuned = match work.class {
-                _ if work.units != Units::Vectors => 1.0,
-                Class::Square(_) if units => self.winograd,
                 Class::Pointwise(Pass::Parameters | Pass::Input)
                 | Class::Window(Pass::Parameters | Pass::Input)
                     if device.tf32_flops.is_some() =>
@@ -342,7 +331,11 @@ impl Efficiencies {
             filled * terms / (terms + half_depth)
         };
         let cuts = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0].map(share);
-        cuts.into_iter().fold(f64::MIN_POSITIVE, f64::max) * narrow.powf(self.sides)
+        let aligned = match work.units {
+            Units::Half => alignment(rows | columns | depth).powf(UNALIGNED),
+            _ => 1.0,
+        };
+        cuts.into_iter().fold(f64::MIN_POSITIVE, f64::max) * narrow.powf(self.sides) * aligned
     }
 
     pub(crate) fn share_of(&self, class: Class) -> [f64; 3] {
@@ -357,38 +350,38 @@ impl Efficiencies {
         reached.unwrap_or(device.memory_bandwidth.0 as f64)
     }
 
-    /// Seconds that the arithmetic and the memory traffic of an op take, without its launch and what
-    /// runs beside.
-    pub(crate) fn roofline_secs(&self, work: &Work, device: &DeviceCompute) -> (f64, f64) {
-        let [compute, bandwidth, _] = self.share_of(work.class);
+    /// What an op takes on a device, by the class that it has there.
+    pub(crate) fn full(&self, work: &Work, device: &DeviceCompute) -> (Class, Full) {
+        let work = work.on(device);
         let peak = match (work.units, device.f32_products) {
             (Units::Half, _) => device.f16_flops as f64,
             (Units::Tf32, _) => device.tf32_flops.unwrap_or(device.f32_flops) as f64,
             (Units::Vectors, None) => device.f32_flops as f64,
             (Units::Vectors, Some(reached)) => reached as f64 / self.share_of(Class::Matrix)[0],
         };
-        let busy = self.busy(work, device);
-        let arithmetic = work.flops as f64 / (compute * busy * peak);
+        let memory = self.memory(device);
         // What the op before has left in the cache is not fetched, and what the next takes not written.
         let cache = device.l2_cache.map_or(0.0, |cache| cache.0 as f64);
         let bytes = work.bytes as f64 - self.cached * (work.bytes as f64).min(cache);
-        (arithmetic, bytes / (bandwidth * self.memory(device)))
-    }
-
-    /// Seconds of what runs beside, and of a launch.
-    pub(crate) fn beside_secs(&self, work: &Work, device: &DeviceCompute) -> (f64, f64) {
-        let elementwise = self.share_of(Class::Elementwise(Pass::Forward))[1];
-        let beside = work.beside as f64 / (elementwise * self.memory(device));
-        // A view is no kernel; it costs the host a little, the device nothing.
-        let launch = if work.class == Class::View { 0 } else { self.launch_ns };
-        (beside, launch as f64 * 1e-9)
+        let streamed = self.share_of(Class::Elementwise(Pass::Forward))[1] * memory;
+        let volta = work::has_matrix_units(device) && device.tf32_flops.is_none();
+        let is_square = matches!(work.class, Class::Square(_)) && work.units == Units::Vectors;
+        let full = Full {
+            arithmetic: work.flops as f64 / (self.busy(&work, device) * peak),
+            movement: bytes / memory,
+            winograd: (volta && is_square)
+                .then(|| (self.winograd, TRANSFORMED * work.bytes as f64 / streamed)),
+            beside: work.beside as f64 / streamed,
+            // A view is no kernel; it costs the host a little, the device nothing.
+            launch: if work.class == Class::View { 0.0 } else { self.launch_ns as f64 * 1e-9 },
+        };
+        (work.class, full)
     }
 
     /// Seconds of an op.
     pub(crate) fn secs(&self, work: &Work, device: &DeviceCompute) -> f64 {
-        let (arithmetic, movement) = self.roofline_secs(work, device);
-        let (beside, launch) = self.beside_secs(work, device);
-        arithmetic.max(movement) + beside + launch * self.share_of(work.class)[2]
+        let (class, full) = self.full(work, device);
+        full.secs(self.share_of(class))
     }
 
     /// The time of an op that does such work on a device.
@@ -397,6 +390,40 @@ impl Efficiencies {
         Nanos((self.secs(work, device) * 1e9).round() as u64)
     }
 }
+
+/// Seconds that an op takes where its class reaches all of a device's peak figures.
+pub(crate) struct Full {
+    arithmetic: f64,
+    movement: f64,
+    /// Where Winograd's way is open: by what it divides arithmetic, and what its transforms take.
+    winograd: Option<(f64, f64)>,
+    beside: f64,
+    launch: f64,
+}
+
+impl Full {
+    /// Seconds at a share of operations, a share of bandwidth, and launches.
+    pub fn secs(&self, [compute, bandwidth, kernels]: [f64; 3]) -> f64 {
+        let direct = self.arithmetic / compute;
+        let fewer = self.winograd.map(|(by, transforms)| direct / by + transforms);
+        let arithmetic = fewer.map_or(direct, |fewer| fewer.min(direct));
+        arithmetic.max(self.movement / bandwidth) + self.beside + self.launch * kernels
+    }
+}
+
+/// What share of 16 bytes rows of 16-bit floats fill whose lengths are these, or'ed, at worst.
+fn alignment(extents: u64) -> f64 {
+    (1 << extents.trailing_zeros().min(3)) as f64 / 8.0
+}
+
+/// Exponent of what products on matrix units keep of their speed where rows of an operand do not begin at
+/// multiples of 16 bytes. That they are slower NVIDIA's *Matrix Multiplication Background* says (tensor core
+/// requirements); by how much is assumed, as no recording that is fitted on has such products.
+const UNALIGNED: f64 = 0.5;
+
+/// Times that the transforms of a Winograd convolution of F(4x4, 3x3) move its operands: each is read or written as it
+/// is, and once in tiles of 6x6 for each 4x4 (Lavin and Gray 2016, section 4.3).
+const TRANSFORMED: f64 = 1.0 + 36.0 / 16.0;
 
 /// The trace of one training iteration of a network on a machine, by PyTorch's conventions and with
 /// times by the efficiencies that come with tidegate.
@@ -430,7 +457,8 @@ pub fn modelled_trace_of<K>(
     machine: &Machine,
     efficiencies: &Efficiencies,
 ) -> Result<Trace, NetworkError> {
-    let times = |op: &crate::Op<K>| efficiencies.time(&op.work, &machine.device.compute);
+    let device = &machine.device.compute;
+    let times = |op: &crate::Op<K>| efficiencies.time(&op.work, device);
     let shares = of_layers(network);
     let names = network.layers.iter().zip(shares);
     let by_name: BTreeMap<&str, f64> =
@@ -455,24 +483,67 @@ pub fn modelled_trace_of<K>(
     }
     // After the check, which makes sure that sums of times are in range.
     let works: Vec<Work> = tape.ops().iter().map(|op| op.work).collect();
-    trace.provenance.notes = notes(network, &trace.ops, &works, efficiencies);
-    let passes = network.options.accumulate;
-    if passes > 1 {
-        let costs = Costs { network, by: &Conventions::PYTORCH };
-        let width = network.dtype.bytes();
-        let add =
-            |bytes: u64| efficiencies.time(&costs.sum(bytes / width, 2), &machine.device.compute);
-        trace = accumulated(trace, passes, add);
-        if let Err(why) = trace.check() {
-            return Err(NetworkError::Invalid { network: network.name.clone(), why });
-        }
+    trace.provenance.notes = notes(network, &trace.ops, &works, efficiencies, device);
+    let options = &network.options;
+    if options.accumulate == 1 && options.ranks == 1 {
+        return Ok(trace);
+    }
+    let costs = Costs { network, by: &Conventions::PYTORCH };
+    let width = network.dtype.bytes();
+    let add = |bytes: u64| efficiencies.time(&costs.sum(bytes / width, 2), device);
+    // What is sharded is so in each pass; gradients that stay whole are added up before they are exchanged.
+    let in_each_pass = options.shard >= Some(Shard::Zero2);
+    if in_each_pass {
+        trace = rank_of(network, machine, efficiencies, trace, &add)?;
+    }
+    if options.accumulate > 1 {
+        trace = accumulated(trace, options.accumulate, add);
+    }
+    if options.ranks > 1 && !in_each_pass {
+        trace = rank_of(network, machine, efficiencies, trace, &add)?;
+    }
+    if let Err(why) = trace.check() {
+        return Err(NetworkError::Invalid { network: network.name.clone(), why });
     }
     Ok(trace)
 }
 
-fn notes(network: &Network, ops: &[Op], works: &[Work], by: &Efficiencies) -> Vec<String> {
+/// What one rank of several has and does, of the iteration of a device alone.
+fn rank_of(
+    network: &Network,
+    machine: &Machine,
+    efficiencies: &Efficiencies,
+    trace: Trace,
+    add: &dyn Fn(u64) -> Nanos,
+) -> Result<Trace, NetworkError> {
+    let wrong = |why: String| {
+        Err(NetworkError::Option { network: network.name.clone(), option: "ranks", why })
+    };
+    let Some(between) = &machine.network else {
+        return wrong(format!(
+            "exchange what they have over a network, of which {} says nothing: name one, such as --net-link \
+             nvlink3 or --net-link 25GB/s",
+            machine.name
+        ));
+    };
+    let update = |flops: u64, bytes: u64| {
+        let work = Work::new(OpKind::Optimizer, Class::Optimizer, flops, bytes);
+        efficiencies.time(&work, &machine.device.compute)
+    };
+    let NetworkOptions { ranks: count, shard, .. } = network.options;
+    let ranks = Ranks { count, shard, network: between, update: &update, add };
+    ranks.rank_of(trace).or_else(|why| wrong(format!("cannot be told of this network, with {why}")))
+}
+
+fn notes(
+    network: &Network,
+    ops: &[Op],
+    works: &[Work],
+    by: &Efficiencies,
+    device: &DeviceCompute,
+) -> Vec<String> {
     let assumed = |work: &Work| {
-        let efficiency = by.class.get(&work.class);
+        let efficiency = by.class.get(&work.on(device).class);
         efficiency.is_some_and(|efficiency| efficiency.source.starts_with("assumed"))
     };
     let time = |ops: &mut dyn Iterator<Item = &Op>| ops.map(|op| op.duration).sum::<Nanos>();

@@ -1,12 +1,12 @@
 //! How much an op computes and moves.
 
-use schema::{Dtype, OpKind};
+use schema::{Compute as DeviceCompute, Dtype, OpKind};
 
 use super::class::{Class, Pass};
 use super::conventions::Conventions;
 use super::layer::{self, Compute, Like, Network, Saves, elements};
-use super::options::{Activation, Optimizer};
-use super::tape::Part;
+use super::options::{Activation, Optimizer, Tf32};
+use super::part::Part;
 
 /// What an op has to do.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,21 +63,40 @@ impl Work {
 
     /// The same as a product of these sizes on these units.
     pub(crate) fn of_product(mut self, extents: ProductExtents, units: Units) -> Self {
-        self.units = units;
         // Channels of their own are no products of matrices.
-        let small = matches!(self.class, Class::Depthwise(_) | Class::Grouped(_));
-        self.product = Some(extents).filter(|_| !small);
-        self.class = match (units, self.class) {
-            (Units::Vectors, class) | (_, class @ (Class::Depthwise(_) | Class::Grouped(_))) => {
-                class
-            }
-            (Units::Half, Class::Matrix) => Class::Matrix16,
-            (Units::Tf32, Class::Matrix) => Class::MatrixTf32,
-            (Units::Half, _) => Class::Convolution16,
-            (Units::Tf32, _) => Class::ConvolutionTf32,
-        };
+        if !matches!(self.class, Class::Depthwise(_) | Class::Grouped(_)) {
+            (self.units, self.product) = (units, Some(extents));
+        }
         self
     }
+
+    /// The same as a device does it: on matrix units where it has those that are allowed, and then with their class.
+    pub fn on(&self, device: &DeviceCompute) -> Self {
+        let units = match self.units {
+            Units::Tf32 if device.tf32_flops.is_none() => Units::Vectors,
+            units => units,
+        };
+        let class = match (units, self.kind, self.class) {
+            (Units::Half, _, Class::Matrix) => Class::Matrix16,
+            (Units::Tf32, _, Class::Matrix) => Class::MatrixTf32,
+            (Units::Half, OpKind::Convolution, _) => Class::Convolution16,
+            (Units::Tf32, OpKind::Convolution, _) => Class::ConvolutionTf32,
+            (_, _, class) => class,
+        };
+        // Half of the operands, read and written, go from one layout to the other and back (NCHW to NHWC, which
+        // kernels for matrix units want), as the kernels' names of a recorded ResNet-50 say.
+        let laid_out = self.kind == OpKind::Convolution
+            && self.product.is_some()
+            && units != Units::Vectors
+            && has_matrix_units(device);
+        let beside = if laid_out { self.beside.saturating_add(self.bytes) } else { self.beside };
+        Self { units, class, beside, ..*self }
+    }
+}
+
+/// Whether a device has matrix units: by how many times as fast 16 bits are.
+pub(crate) fn has_matrix_units(device: &DeviceCompute) -> bool {
+    device.tf32_flops.is_some() || device.f16_flops / 4 >= device.f32_flops
 }
 
 /// Sizes that the work of a layer follows from.
@@ -260,8 +279,15 @@ impl Costs<'_> {
         self.by.module_activations && self.network.writes_gelu_out
     }
 
-    fn units(&self) -> Units {
-        if self.network.dtype == Dtype::F32 { Units::Vectors } else { Units::Half }
+    fn units(&self, of: OpKind) -> Units {
+        match (self.network.dtype, self.network.options.tf32) {
+            // Kernels of attention take 32 bits as they are.
+            (Dtype::F32, _) if !self.by.tf32 || of == OpKind::Attention => Units::Vectors,
+            (Dtype::F32, Tf32::All) => Units::Tf32,
+            (Dtype::F32, Tf32::Convolutions) if of == OpKind::Convolution => Units::Tf32,
+            (Dtype::F32, _) => Units::Vectors,
+            _ => Units::Half,
+        }
     }
 
     /// The work of a layer's own op.
@@ -281,13 +307,18 @@ impl Costs<'_> {
             Compute::Convolution { .. } | Compute::Deconvolution { .. } => {
                 let class = convolution_class(network, id, pass);
                 let flops = product_flops(network, id);
-                work(OpKind::Convolution, class, flops, bytes)
-                    .of_product(extents(network, id, Part::Forward), self.units())
+                work(OpKind::Convolution, class, flops, bytes).of_product(
+                    extents(network, id, Part::Forward),
+                    self.units(OpKind::Convolution),
+                )
             }
             Compute::Linear | Compute::MatrixProduct { .. } => {
                 let flops = product_flops(network, id);
                 let product = work(OpKind::MatrixProduct, Class::Matrix, flops, bytes);
-                product.of_product(extents(network, id, Part::Forward), self.units())
+                product.of_product(
+                    extents(network, id, Part::Forward),
+                    self.units(OpKind::MatrixProduct),
+                )
             }
             // Statistics in a pass of their own.
             Compute::BatchNorm => work(
@@ -351,7 +382,7 @@ impl Costs<'_> {
             Compute::Attention { .. } => {
                 let flops = attention_flops(network, id);
                 Work {
-                    units: self.units(),
+                    units: self.units(OpKind::Attention),
                     ..work(OpKind::Attention, Class::Attention(pass), flops, bytes)
                 }
             }
@@ -396,7 +427,7 @@ impl Costs<'_> {
                 let bias = pass == Pass::Parameters && layer.parameters.len() > 1;
                 let beside = if bias { moved(1, 0) } else { 0 };
                 return Work { class, beside, ..work }
-                    .of_product(extents(network, id, part), self.units());
+                    .of_product(extents(network, id, part), forward.units);
             }
             Compute::BatchNorm => {
                 (work.class, work.bytes) = (Class::batch_norm(sizes.width, pass), moved(2, 3));

@@ -41,6 +41,9 @@ pub struct NetworkOptions {
     /// Element type of activations, parameters and gradients.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dtype: Option<Dtype>,
+    /// What of 32 bits may run on matrix units that take it as TF32, where a GPU has them.
+    #[serde(skip_serializing_if = "Tf32::is_pytorchs")]
+    pub tf32: Tf32,
     /// What the optimizer keeps for each parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optimizer: Option<Optimizer>,
@@ -76,6 +79,12 @@ pub struct NetworkOptions {
     /// Transformers: what is trained in place of the parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lora: Option<Lora>,
+    /// How many ranks train it together, each on a batch of its own.
+    #[serde(skip_serializing_if = "is_one")]
+    pub ranks: u32,
+    /// What each of these has only its share of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
 }
 
 fn is_true(value: &bool) -> bool {
@@ -128,6 +137,7 @@ impl Default for NetworkOptions {
             frames: None,
             sequence: None,
             dtype: None,
+            tf32: Tf32::default(),
             optimizer: None,
             in_place: true,
             pool_indices: false,
@@ -139,7 +149,70 @@ impl Default for NetworkOptions {
             training_batch_norm: false,
             extents: Extents::default(),
             lora: None,
+            ranks: 1,
+            shard: None,
         }
+    }
+}
+
+/// What each of several ranks has only its share of (Rajbhandari et al. 2020, *ZeRO: Memory Optimizations
+/// Toward Training Trillion Parameter Models*, section 5): each stage adds to the one before.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shard {
+    /// The optimizer's state.
+    Zero1,
+    /// And the gradients.
+    Zero2,
+    /// And the parameters.
+    Zero3,
+}
+
+impl Shard {
+    /// The stage of a name, as on the command line and in files.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Zero1, Self::Zero2, Self::Zero3].into_iter().find(|stage| stage.name() == name)
+    }
+
+    /// The name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Zero1 => "zero1",
+            Self::Zero2 => "zero2",
+            Self::Zero3 => "zero3",
+        }
+    }
+}
+
+/// What of 32 bits may run on matrix units that take it as TF32: with a mantissa of 10 bits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tf32 {
+    /// Nothing.
+    None,
+    /// Convolutions, as PyTorch has it since 1.12 where nobody chooses
+    /// (`torch.backends.cudnn.allow_tf32`, and not `torch.backends.cuda.matmul.allow_tf32`).
+    #[default]
+    Convolutions,
+    /// Convolutions and matrix products.
+    All,
+}
+
+impl Tf32 {
+    /// The name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        ["none", "convolutions", "all"][self as usize]
+    }
+
+    /// The choice of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::None, Self::Convolutions, Self::All].into_iter().find(|of| of.name() == name)
+    }
+
+    fn is_pytorchs(&self) -> bool {
+        *self == Self::default()
     }
 }
 

@@ -54,6 +54,6 @@ fn the_fitted_efficiencies_are_fitted_as_they_say() {
     let samples = repository().join("networks/efficiency-samples.toml");
     let (samples, folder) = (samples.display(), folder.display());
     sandbox.ok(&format!("fit {samples} --folder {folder} -o fitted.toml"));
-    let bundled = std::fs::read_to_string(repository().join("networks/fitted-efficiencies.toml"));
+    let bundled = std::fs::read_to_string(repository().join("networks/efficiencies.toml"));
     assert_eq!(sandbox.text("fitted.toml"), bundled.expect("it is there"));
 }

@@ -88,3 +88,23 @@ fn documents_without_recipes_are_still_read() {
     let shown = sandbox.ok("verify old-plan.json");
     assert!(shown.contains("computes"), "{shown}");
 }
+
+/// Convolutions are left to TF32 where a GPU has it and nobody says otherwise, as by PyTorch.
+#[test]
+fn f32_runs_in_tf32_where_it_is_chosen_and_there_are_units_for_it() {
+    let sandbox = Sandbox::new();
+    let in_core = |machine: &str, tf32: &str| {
+        let options = "-b 200% --methods in-core --format json";
+        let compared =
+            sandbox.json(&format!("compare resnet18 --batch 8 -m {machine} {tf32} {options}"));
+        compared["in_core"]["iteration_ns"].as_u64().expect("it has a time")
+    };
+    let [none, usual, all] =
+        ["none", "convolutions", "all"].map(|what| in_core("a100-sxm", &format!("--tf32 {what}")));
+    assert!(none > usual && usual >= all, "{none} {usual} {all}");
+    assert_eq!(in_core("a100-sxm", ""), usual);
+    assert_eq!(in_core("v100-sxm", "--tf32 all"), in_core("v100-sxm", "--tf32 none"));
+    let shown = sandbox.ok("compare resnet18 --batch 8 -m a100-sxm -b 200% --methods in-core");
+    assert!(shown.contains("f32 (convolutions in TF32)"), "{shown}");
+    sandbox.refuses("compare resnet18 --batch 8 -m a100-sxm --tf32 some", 2, "convolutions");
+}

@@ -188,6 +188,8 @@ fn action(
         writes: writes.to_vec(),
         holds: Vec::new(),
         in_place: Vec::new(),
+        there: Vec::new(),
+        on: schema::Processor::Device,
         host,
     }
 }

@@ -23,8 +23,6 @@ pub struct Fitted {
     pub without_network: Vec<Forecast>,
     /// Each recording by the fit on all.
     pub seen: Vec<Forecast>,
-    /// Those of devices that the bundled efficiencies have not seen, by these.
-    pub bundled: Vec<Forecast>,
 }
 
 /// Fits efficiencies to recordings, and once more without each device and without each network.
@@ -75,17 +73,7 @@ pub fn fitted(known: &[Known], from: &Efficiencies) -> Fitted {
         let own = known.iter().filter(|of| is_odd(of) == half).filter(whole);
         halves.extend(own.map(|of| forecast(of, &by, true)));
     }
-    // What the bundled ones were fitted on tells nothing of how they do elsewhere.
-    let from = &Efficiencies::bundled();
-    let unseen = |of: &&Known| {
-        let device = &of.machine.device.name;
-        !from.recordings.iter().any(|recording| recording.ends_with(device.as_str()))
-    };
-    let bundled = known.iter().filter(whole).filter(unseen).map(|of| forecast(of, from, false));
-    let bundled: Vec<Forecast> = bundled.collect();
-    for (behind, forecasts) in
-        [("", &without_device), ("-measured", &measured), ("-bundled", &bundled)]
-    {
+    for (behind, forecasts) in [("", &without_device), ("-measured", &measured)] {
         for arithmetic in Arithmetic::ALL {
             let of = forecasts.iter().filter(|of| of.arithmetic == arithmetic);
             // Nothing was measured of matrix units.
@@ -104,7 +92,6 @@ pub fn fitted(known: &[Known], from: &Efficiencies) -> Fitted {
         halves,
         without_network,
         seen,
-        bundled,
     }
 }
 
@@ -154,10 +141,6 @@ impl Fitted {
         );
         text += &of("by a fit that has not seen the network", &self.without_network);
         text += &of("by the fit on all", &self.seen);
-        text += &of(
-            "by the efficiencies of modelled traces, devices that they have not seen",
-            &self.bundled,
-        );
         text
     }
 }

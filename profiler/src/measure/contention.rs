@@ -18,6 +18,11 @@ pub trait Loads {
     fn product(&self) -> Option<&'static str> {
         None
     }
+
+    /// Operations of [`Load::Product`] and bytes that [`Load::Pass`] moves, where they are known.
+    fn amounts(&self) -> Option<[u64; 2]> {
+        None
+    }
 }
 
 impl Loads for runtime::device::host::HostLoads {
@@ -34,6 +39,10 @@ impl Loads for runtime::cuda::CudaLoads {
     fn product(&self) -> Option<&'static str> {
         Some(Self::product(self))
     }
+
+    fn amounts(&self) -> Option<[u64; 2]> {
+        Some(self.amounts)
+    }
 }
 
 /// What loads are measured beside.
@@ -47,6 +56,8 @@ pub struct Contention {
     pub loads: Vec<Slowed>,
     /// Whose product of matrices was measured, where that may be one or another.
     pub product: Option<&'static str>,
+    /// What the product computes and the activation moves in a second, where that is known.
+    pub rates: Option<[u64; 2]>,
 }
 
 /// A load beside others.
@@ -89,7 +100,11 @@ pub fn measure_contention(
         slowed.push(Slowed { load, alone, shares: beside.map(share) });
         progress();
     }
-    Ok(Contention { loads: slowed, product: loads.product() })
+    let rates = loads.amounts().map(|amounts| {
+        let alone = [Load::Product, Load::Pass].map(|load| slowed[load as usize].alone.0.max(1));
+        [0, 1].map(|of| (amounts[of] as f64 / (alone[of] as f64 * 1e-9)) as u64)
+    });
+    Ok(Contention { loads: slowed, product: loads.product(), rates })
 }
 
 impl Contention {
@@ -153,6 +168,10 @@ mod tests {
             Some("some library")
         }
 
+        fn amounts(&self) -> Option<[u64; 2]> {
+            Some([5_000, 700])
+        }
+
         fn time(&mut self, load: Load, beside: &[Load]) -> Result<Nanos> {
             assert!(!beside.contains(&load), "{load} beside itself");
             let slow = beside.contains(&Load::Codec) && load == Load::Pass;
@@ -167,6 +186,7 @@ mod tests {
         let contention = measure_contention(&mut Stated, 3, || done += 1).expect("it never fails");
         assert_eq!(done, Load::ALL.len());
         assert_eq!((contention.beside_codec(), contention.beside_copy()), (0.75, 0.95));
+        assert_eq!(contention.rates, Some([5_000_000_000, 700_000_000]));
         let of = |load: Load| contention.loads[load as usize].shares;
         assert_eq!(of(Load::Pass), [Some(0.5), Some(1.0), Some(1.0), Some(1.0)]);
         assert_eq!(of(Load::Codec), [None, Some(1.0), Some(1.0), Some(1.0)]);
@@ -182,6 +202,7 @@ mod tests {
         let of = |product, pass| Contention {
             loads: vec![slowed(Load::Product, product), slowed(Load::Pass, pass)],
             product: None,
+            rates: None,
         };
         assert_eq!(of(0.99, 0.96).beside_codec(), 1.0);
         assert_eq!(of(0.01, 0.02).beside_codec(), 0.1);

@@ -57,8 +57,10 @@ pub fn host_machine(
                 beside_codec: 1.0,
             },
         },
-        host: Host { memory: half },
+        // Updates are element by element, too, and the processor is the same.
+        host: Host { updates: Some(roofline.memory_bandwidth), ..Host::new(half) },
         link: Link { beside_copy: contention.beside_copy(), ..link },
+        network: None,
         sources: sources.into_iter().map(|(n, s)| (n.to_string(), s)).collect(),
     }
 }
@@ -88,6 +90,8 @@ pub fn cuda_machine(
             "device.compute.beside_codec",
             measured("the mean of a product of matrices and an activation beside a codec"),
         ),
+        ("device.compute.f32_products", measured("a product of large matrices")),
+        ("device.compute.elementwise", measured("an activation of a large tensor")),
         ("contention", measured(&contention.summary())),
         ("host.memory", measured("what the system and its control group had to give")),
         ("link", measured("copies from and to pinned memory, and memory that is not")),
@@ -108,13 +112,14 @@ pub fn cuda_machine(
                 tf32_flops: None,
                 multiprocessors: Some(facts.multiprocessors),
                 l2_cache: None,
-                f32_products: None,
-                elementwise: None,
+                f32_products: contention.rates.map(|[products, _]| products.max(1)),
+                elementwise: contention.rates.map(|[_, bytes]| BytesPerSec(bytes.max(1))),
                 beside_codec: contention.beside_codec(),
             },
         },
-        host: Host { memory: host_memory },
+        host: Host::new(host_memory),
         link: Link { beside_copy: contention.beside_copy(), ..link },
+        network: None,
         sources: sources.into_iter().map(|(n, s)| (n.to_string(), s)).collect(),
     }
 }
@@ -164,7 +169,7 @@ mod tests {
         let link = Link::constant("emulated", BytesPerSec(1_000_000));
         let roofline = Roofline { f32_flops: 1, memory_bandwidth: BytesPerSec(1) };
         let memory = memory_of_this_machine();
-        let contention = Contention { loads: Vec::new(), product: None };
+        let contention = Contention { loads: Vec::new(), product: None, rates: None };
         let machine = host_machine(link, roofline, &contention, memory, "test");
         assert_eq!(machine.check(), Ok(()));
     }

@@ -33,6 +33,8 @@ pub struct CudaLoads {
     host: Pinned,
     head_start: HeadStart,
     context: Context,
+    /// Operations of [`Load::Product`] and bytes that [`Load::Pass`] reads and writes.
+    pub amounts: [u64; 2],
 }
 
 enum Job {
@@ -168,6 +170,7 @@ impl CudaLoads {
             events: jobs.iter().map(each).collect::<Result<_, CudaError>>()?,
             host: Pinned::new(&context, Bytes(2 * tensor))?,
             head_start: HeadStart::new(&context)?,
+            amounts: [2 * (side as u64).pow(3), 2 * tensor],
             jobs,
             memory,
             context,

@@ -250,7 +250,8 @@ impl File {
 
     fn operands(&mut self, args: &Args) -> u32 {
         let operand = |(index, dims): (usize, &Dims)| {
-            let width = match args.types.get(index).map(Scalar::text) {
+            let kind = args.types.get(index).map(Scalar::text);
+            let width = match kind {
                 Some("TensorList") | None => 4,
                 Some(name) => element_bytes(name).unwrap_or(0),
             };
@@ -260,6 +261,7 @@ impl File {
             match dims {
                 Dims::Tensor(of) if !of.is_empty() => Operand::tensor(&shape(of), width),
                 Dims::Tensors(all) => Operand::list(all.iter().map(|of| shape(of)), width),
+                _ if kind == Some("TensorList") => Operand::list(std::iter::empty(), width),
                 _ => Operand::default(),
             }
         };

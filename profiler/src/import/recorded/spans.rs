@@ -6,9 +6,9 @@ use std::path::Path;
 use networks::{Call, Operand};
 use schema::{Nanos, Phase};
 
-use super::{Nested, Recorded, RecordedOp, dtype_of};
-use crate::import::Format;
+use super::ops::{Nested, Recorded, RecordedOp, dtype_of};
 use crate::import::error::ImportError;
+use crate::import::format::Format;
 use crate::import::kineto::file::File;
 use crate::import::kineto::units::{Nesting, link};
 use crate::import::kineto::{choose, device_name, levels, memory_of, part, step, windows};
@@ -35,6 +35,7 @@ pub(super) fn read(bytes: &[u8], path: &Path, tf32: bool) -> Result<Recorded, Im
     });
     let mut nested = Nested { calls: calls.collect(), children: vec![vec![]; file.spans.len()] };
     outputs_of_convolutions(&mut nested.calls);
+    parameters_of_optimizers(&mut nested.calls, windows.len());
     for span in 0..file.spans.len() {
         if let Some(parent) = nesting.parent(span) {
             nested.children[parent].push(span);
@@ -116,5 +117,20 @@ fn outputs_of_convolutions(calls: &mut [Call]) {
         };
         let found = known.get(&[input.shape.clone(), weight.shape.clone()]).cloned();
         call.outputs = vec![found.unwrap_or_else(same)];
+    }
+}
+
+/// A profile has no sizes of what lists hold that optimizers are given. They are those of the gradients that a step
+/// adds up.
+fn parameters_of_optimizers(calls: &mut [Call], steps: usize) {
+    let is_gradient = |call: &&Call| call.name == "torch::autograd::AccumulateGrad";
+    let gradients = calls.iter().filter(is_gradient).filter_map(|call| call.inputs.first());
+    let elements = gradients.map(|of| of.shape.iter().fold(1, |a: u64, b| a.saturating_mul(*b)));
+    let parameters = elements.fold(0, u64::saturating_add) / steps.max(1) as u64;
+    let updates = calls.iter_mut().filter(|call| {
+        ["aten::_foreach_", "aten::_fused_"].iter().any(|name| call.name.starts_with(name))
+    });
+    for list in updates.flat_map(|call| &mut call.inputs).filter(|input| input.shape == [0]) {
+        list.shape = vec![parameters];
     }
 }
