@@ -17,6 +17,7 @@ mod clocks;
 mod codec_lane;
 mod codecs;
 mod contract;
+mod cutoff;
 mod evaluator;
 mod figures;
 mod in_core;
@@ -42,6 +43,7 @@ pub use caching::{
 };
 pub use codecs::{CodecLane, Codecs};
 pub use contract::{ContractError, check_contract};
+pub use cutoff::Cutoff;
 pub use evaluator::{
     Awaited, Evaluator, Infeasible, Outcome, Record, RecordedCopy, RecordedUpdate,
 };

@@ -71,7 +71,7 @@ fn zeros_are_counted_by_tensor_and_epoch() {
     let fitted = sandbox.ok("fit p/zeros.parquet -o sz.json");
     for part in ["bundled, of other networks", "of half of the layers, on the other"] {
         let line = fitted.lines().find(|line| line.starts_with(part)).expect("a line");
-        let median = line.split_whitespace().rev().nth(4).and_then(|text| text.parse::<f64>().ok());
+        let median = line.split_whitespace().rev().nth(5).and_then(|text| text.parse::<f64>().ok());
         assert!(median.is_some_and(|percent| percent < 25.0), "{fitted}");
     }
     assert!(sandbox.text("sz.json").contains("value_permille"), "no model");

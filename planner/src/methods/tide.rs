@@ -1,5 +1,7 @@
 //! `tide`: keep, swap, recompute and compress, decided together.
 
+mod anneal;
+mod moves;
 pub(super) mod options;
 mod others;
 mod packed;
@@ -23,13 +25,19 @@ use packed::Packed;
 ///    stands in the sequence like a rerun, so that a plan may hold dead tensors, share reruns, drop
 ///    twice and copy in between, which one treatment per gap cannot say. With copies and codecs, what
 ///    is judged is the evaluator's iteration time, exact with all stalls.
-/// 3. What other methods decide that take little time is tried last, and sequences with less that is
+/// 3. On short traces with copies or codecs, a little annealing over treatments of gaps is done, too
+///    (`anneal.rs`).
+/// 4. What other methods decide that take little time is tried last, and sequences with less that is
 ///    allowed (`others.rs`).
 ///
 /// A search ends when its work is used up or its plan is as fast as the bound. Seeds are fixed: the
 /// same problem gives the same plan on any number of threads. Told to stop, the search ends with the
 /// best plan that it has. The plan's settings say where it is from.
 pub struct Tide;
+
+/// Traces of at most so many ops are annealed where something may be copied or compressed, too, which
+/// takes little time there.
+const ANNEALED_OPS: usize = 1000;
 
 impl Method for Tide {
     fn about(&self) -> About {
@@ -71,6 +79,9 @@ impl Method for Tide {
             best.try_cuts(problem.allowed, place);
         }
         best.search_sequences(problem.allowed, place, 1);
+        if copies && problem.trace.ops.len() <= ANNEALED_OPS && !best.is_within(least.0) {
+            best.anneal(least);
+        }
         if !best.is_within(least.0) {
             best.try_others();
         }

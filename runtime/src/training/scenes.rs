@@ -4,7 +4,7 @@ use crate::layers::cell_from_index;
 use crate::network::{Network, Random};
 use crate::profile::InCore;
 
-use schema::TensorId;
+use schema::{Dtype, TensorId};
 
 /// Leaves that fall on each other, smallest and largest radius and how many of the mean area cover an image: what
 /// occludes what makes the edges, areas without an edge and the `1 / f` spectrum that photographs have
@@ -36,7 +36,8 @@ impl Scenes {
         let input = inputs.find(|id| *id != labels && Some(*id) != network.dropout_seed())?;
         let pixels = network.tensor(input).elements / batch.max(1) / 3;
         let side = pixels.isqrt();
-        let fits = side >= 4 && network.tensor(input).elements == batch * 3 * side * side;
+        let is_image = network.tensor(input).dtype == Dtype::F32 && side >= 4;
+        let fits = is_image && network.tensor(input).elements == batch * 3 * side * side;
         fits.then_some(Self { input, labels, side, classes, seed })
     }
 

@@ -3,11 +3,15 @@
 use schema::{Bytes, Nanos};
 use simulator::{Infeasible, Treatment};
 
+use super::anneal::Found;
 use super::options::{Options, policy};
 use super::quick;
 use crate::fit::{lower_where_it_fits, share, shrunk};
 use crate::lower::{Effort, lower_with};
 use crate::{Decided, Monitor, PlanError, Problem, Result};
+
+/// Of what annealing has found, so many of the best are tried until one can be packed.
+const TRIED: usize = 4;
 
 /// How often the first plan is made for less memory.
 const ROOMS: usize = 6;
@@ -76,6 +80,20 @@ impl<'a> Packed<'a> {
     fn keep(&mut self, time: Nanos, decided: Decided) {
         self.monitor.found(time);
         self.best = Some((time.0, decided));
+    }
+
+    /// Lowers the first few of what annealing has found, the fastest first, and returns the fastest.
+    pub(super) fn pack(&mut self, mut found: Vec<Found>) -> Option<Found> {
+        // Stable: of equals, the first chain's comes first.
+        found.sort_by_key(|(time, _)| *time);
+        for (time, treatments) in found.iter().take(TRIED) {
+            if self.is_within(*time) {
+                break;
+            }
+            let decided = self.decided(treatments.clone());
+            _ = self.lower(decided.taken_from("annealing"));
+        }
+        found.into_iter().next()
     }
 
     /// Treatments as decisions about all gaps that were considered.
