@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-const NETWORK: &str = "gpt2-characters --batch 2 --optimizer adam -m v100-sxm";
+const NETWORK: &str = "gpt2-characters --layers 2 --batch 2 --optimizer adam -m v100-sxm";
 const RANKS: &str = "--ranks 8 --net-link nvlink2";
 
 fn number(value: &Value) -> u64 {
@@ -55,7 +55,7 @@ fn a_rank_is_planned_proven_and_explained() {
             proven.starts_with("safe under every timing") && proven.contains("computes"),
             "{proven}"
         );
-        sandbox.ok("simulate plan.json");
+        assert!(sandbox.ok("simulate plan.json").contains("net busy"), "{shard}");
         let text = sandbox.ok(&format!("compare {problem} --methods tide"));
         assert!(text.contains(&format!("on each of 8 ranks ({shard})")), "{text}");
     }
