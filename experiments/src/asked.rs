@@ -70,7 +70,7 @@ impl Asked<'_> {
         let sent: Nanos = collectives.map(|op| op.duration).sum();
         let network = machine.network.as_ref().filter(|_| sent > Nanos::ZERO);
         let sent = network.map(|network| {
-            format!("an iteration sends for {sent} over {}, beside compute\n", network.name)
+            format!("collectives take {sent} over {}, beside compute\n", network.name)
         });
         let what = what + sent.as_deref().unwrap_or_default();
         let modelled = format!("{what}op times are modelled for {device}{band}: nothing was run");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use networks::layer::{Compute, Layer};
 use networks::{Conventions, Efficiencies, Network, NetworkError, modelled_trace_of};
 use schema::file::{read_bytes, read_text};
 use schema::{

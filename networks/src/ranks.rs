@@ -66,14 +66,15 @@ impl Ranks<'_> {
         let windows = self.windows(&trace);
         let (mut at, mut gathered, mut ahead) = (0, BTreeMap::new(), BTreeMap::new());
         for (index, op) in trace.ops.iter().enumerate() {
-            if windows.get(at).is_some_and(|window| window.first == index) {
-                if at == 0 {
-                    ahead = rank.gather(&windows[at], op.phase);
+            if let Some(window) = windows.get(at).filter(|window| window.first == index) {
+                gathered = std::mem::take(&mut ahead);
+                if gathered.is_empty() {
+                    gathered = rank.gather(window);
                 }
                 at += 1;
-                // While a window computes, the next is gathered.
-                let next = windows.get(at).map(|window| rank.gather(window, op.phase));
-                gathered = std::mem::replace(&mut ahead, next.unwrap_or_default());
+                // While a window computes, the next of the phase is gathered.
+                let next = windows.get(at).filter(|next| next.phase == window.phase);
+                ahead = next.map(|next| rank.gather(next)).unwrap_or_default();
             }
             if is_update(op) {
                 rank.update(op, &updates[index]);
@@ -207,7 +208,7 @@ impl Rank<'_> {
     }
 
     /// Gathers the parameters of a window: what each is there as, and which op reads it last.
-    fn gather(&mut self, window: &Window, phase: Phase) -> BTreeMap<TensorId, (TensorId, usize)> {
+    fn gather(&mut self, window: &Window) -> BTreeMap<TensorId, (TensorId, usize)> {
         let whole: BTreeMap<TensorId, (TensorId, usize)> = (window.last.iter())
             .map(|(parameter, last)| {
                 let of = &self.trace.tensors[parameter.index()];
@@ -218,7 +219,7 @@ impl Rank<'_> {
         let reads: Vec<TensorId> = whole.keys().copied().collect();
         let writes: Vec<TensorId> = whole.values().map(|(whole, _)| *whole).collect();
         let bytes = self.bytes(&writes);
-        let op = self.collective((OpKind::AllGather, phase), reads[0], bytes);
+        let op = self.collective((OpKind::AllGather, window.phase), reads[0], bytes);
         (op.reads, op.writes) = (reads, writes);
         whole
     }

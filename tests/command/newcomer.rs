@@ -46,8 +46,8 @@ fn a_budget_that_is_suggested_suffices() {
 #[test]
 fn what_would_do_is_less_than_in_core_where_a_plan_needs_less() {
     let sandbox = Sandbox::new();
-    let problem = "llama3.2-1b --batch 1 --sequence 512 --optimizer adam -m rtx-3090";
-    let asked = format!("compare {problem} -b 19GB --methods selective,in-core");
+    let problem = "gpt2 --batch 8 -m titan-v";
+    let asked = format!("compare {problem} -b 3GB --methods swap-all,in-core");
     let refused = sandbox.run(&asked);
     assert_eq!(refused.code, 3, "{}{}", refused.stdout, refused.stderr);
     let json = sandbox.run(&format!("{asked} --format json")).stdout;
@@ -58,7 +58,7 @@ fn what_would_do_is_less_than_in_core_where_a_plan_needs_less() {
     assert!(fixed < enough && enough < peak, "{fixed} {enough} {peak}");
     let said = format!("{} are parameters, optimizer state and inputs", schema::Bytes(fixed));
     assert!(refused.stdout.contains(&said), "{}", refused.stdout);
-    sandbox.ok(&format!("plan {problem} -b {enough}B --method selective"));
+    sandbox.ok(&format!("plan {problem} -b {enough}B --method swap-all"));
 }
 
 /// Element types and optimizers are understood as frameworks write them, and are said where nobody chose them.
@@ -74,7 +74,7 @@ fn names_of_frameworks_are_understood_and_defaults_are_said() {
     for said in ["parameters", "bf16", "adam", "tokens a sample", "batch 1"] {
         assert!(usual.contains(said), "{said}: {usual}");
     }
-    sandbox.refuses("plan alexnet --batch 8 -m titan-v -b 24", 2, "unit");
+    sandbox.refuses("plan alexnet --batch 8 -m titan-v -b 24", 2, "24 of what");
     let known = "plan resnet-50 --batch 32 -m titan-v";
     sandbox.refuses(known, 2, "resnet50");
     assert!(!sandbox.fails(known).contains("recorded trace"), "it is none");

@@ -2,7 +2,7 @@
 
 use schema::{ActionId, OpId, Plan, Processor, Task, TensorId};
 
-use super::Subject;
+use super::subject::Subject;
 
 pub(super) fn drop_after(s: &mut Subject) -> Option<()> {
     let action = s.action(|action| !action.after.is_empty())?;

@@ -2,7 +2,7 @@
 
 use schema::{Action, BufferId, Bytes, HostBufferId, InPlaceBuffers, Plan, Task};
 
-use super::Subject;
+use super::subject::Subject;
 
 /// Has a read name another buffer that serves in the stead of the first.
 fn replace_read(s: &mut Subject, serves: impl Fn(&Plan, usize, usize) -> bool) -> Option<()> {

@@ -6,7 +6,7 @@ use schema::{
     HostBufferId, Nanos, Plan, Task, TensorId,
 };
 
-use super::Subject;
+use super::subject::Subject;
 
 /// Has one to three ops read a copy of a constant instead of the constant. Whether the copy has the
 /// version that they need depends on when it was made; it may have been on the host, compressed,
