@@ -14,7 +14,7 @@ use schema::{Bytes, BytesPerSec, CodecModels, Link, Nanos};
 use crate::exit::usage;
 use crate::progress::Bar;
 use crate::signals::stop;
-use experiments::percent::{Percent, percent};
+use experiments::option_text::{at_least_one, bandwidth, whole};
 
 /// What measures and runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -156,29 +156,7 @@ impl DeviceArgs {
     }
 }
 
-/// A share in whole percent.
-fn whole(text: &str) -> Result<u8, String> {
-    let Percent(percent) = percent(1.0..=100.0)(text)?;
-    (percent.fract() == 0.0).then_some(percent as u8).ok_or_else(|| "write whole percent".into())
-}
-
 fn folder(text: &str) -> Result<PathBuf, String> {
     let folder = Some(PathBuf::from(text)).filter(|folder| folder.is_dir());
     folder.ok_or_else(|| "there is no such folder: name one with NVIDIA's libraries".into())
-}
-
-fn bandwidth(text: &str) -> Result<BytesPerSec, String> {
-    let amount = text.strip_suffix("/s").and_then(|amount| amount.parse::<Bytes>().ok());
-    let amount = amount.filter(|amount| (1_000..=1_000_000_000_000).contains(&amount.0));
-    amount.map(|amount| BytesPerSec(amount.0)).ok_or_else(|| {
-        "write a bandwidth with its unit, such as 400MB/s, from 1kB/s to 1TB/s".into()
-    })
-}
-
-/// How often something is done: once or more.
-pub fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) | Err(_) => Err("write a whole number from 1".into()),
-        Ok(count) => Ok(count),
-    }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use experiments::asked::Asked;
 use experiments::plan_trace::{check_plan, own_trace, trace_of};
-use experiments::sources::{self, read_machine, shared};
+use experiments::sources::{self, read_machine, with_links};
 use experiments::{Conditions, Inputs};
 use planner::{Allowed, Limits};
 use profiler::import::InPlaceOps;
@@ -151,9 +151,9 @@ impl SearchArgs {
 }
 
 impl ProblemArgs {
-    /// The machine's name, with its share of the link.
+    /// The machine's name, with its links.
     pub fn machine(&self) -> String {
-        shared(&self.machine, self.share_link)
+        with_links(&self.machine, self.share_link, self.network.ranks.net_link.as_deref())
     }
 
     /// Reads everything that the arguments name; without a budget, it is what the machine has.

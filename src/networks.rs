@@ -6,12 +6,12 @@ use clap::Args;
 use experiments::option_text::{float, framework, image, lora, named};
 use experiments::recipes::{modelled, recipe};
 use networks::suggest::instead;
-use networks::{Activation, Extents, Lora, NetworkOptions, Optimizer, Tf32};
+use networks::{Activation, Extents, Lora, NetworkOptions, Optimizer, Shard, Tf32};
 use schema::{Dtype, Framework, Machine, Recipe, Trace};
 
 use crate::exit::{Result, usage};
 
-pub use experiments::sources::{is_network, read_network};
+pub use experiments::sources::{is_network, must_be_network};
 
 /// What a user chooses about a network. What is absent is as the network's authors have it.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
@@ -70,6 +70,9 @@ pub struct NetworkArgs {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub accumulate: Option<u32>,
 
+    #[command(flatten)]
+    pub ranks: RankArgs,
+
     /// Low-rank adaptation in place of training parameters: its rank, and the layers that it is
     /// beside, such as 16 (of q and v) or 16:q,k,v,out
     #[arg(long, value_name = "RANK[:LAYERS]", value_parser = lora)]
@@ -121,13 +124,24 @@ pub struct NetworkArgs {
     pub efficiencies: Option<PathBuf>,
 }
 
-/// Refuses what is no network, with what was likely meant.
-pub fn must_be_network(name: &str) -> Result {
-    if is_network(name) {
-        return Ok(());
-    }
-    let meant = instead(name, networks::networks().map(|network| network.name));
-    Err(usage(format!("`{name}` is no network (see `list networks`) and no file of one: {meant}")))
+/// Several ranks that train a network together.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct RankArgs {
+    /// Ranks that train together, each on a batch of its own, over a network (--net-link)
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub ranks: Option<u32>,
+
+    /// What each rank has only its share of: zero1 (optimizer state), zero2 (gradients too) or zero3
+    /// (parameters too)
+    #[arg(long, value_name = "STAGE", requires = "ranks", value_parser = named(
+        Shard::from_name, "zero1 zero2 zero3"
+    ))]
+    pub shard: Option<Shard>,
+
+    /// The network between ranks: nvlink2, nvlink3, nvlink4, infiniband-hdr, infiniband-ndr, ethernet-100g, or
+    /// what a rank sends in a second, such as 25GB/s: as `titan-v+net-25GB/s`
+    #[arg(long, value_name = "NETWORK")]
+    pub net_link: Option<String>,
 }
 
 impl NetworkArgs {
@@ -158,6 +172,8 @@ impl NetworkArgs {
                 vocab: self.vocab,
             },
             lora: self.lora.clone(),
+            ranks: self.ranks.ranks.unwrap_or(defaults.ranks),
+            shard: self.ranks.shard,
         }
     }
 

@@ -47,9 +47,9 @@ impl Bar {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         what(&mut waiting);
         if let (Some(bar), Some((done, of))) = (&self.bar, waiting.position()) {
-            bar.set_message(waiting.what());
             bar.set_length(of);
             bar.set_position(done);
+            bar.set_message(waiting.what());
         }
         if self.lines
             && let Some(line) = waiting.line(self.begin.elapsed())

@@ -4,7 +4,7 @@ use schema::{CodecId, Lane};
 
 use crate::codec;
 use crate::memory::{Content, Form, Memory, Value};
-use crate::prepared::{Does, Ends, Fills, Prepared};
+use crate::prepared::{Does, Ends, Fills, Prepared, Read};
 use crate::random::Random;
 use crate::timing::Timing;
 use crate::wrong::{Rule, Wrong};
@@ -173,24 +173,17 @@ impl<'p> Machine<'p> {
         let (does, lane) = (prepared.actions[action].does, prepared.actions[action].lane);
         let mut carried = None;
         for read in prepared.reads_of(action) {
-            let value = whole(device, read.buffer, action, "buffer")?;
-            if read.version.is_some_and(|version| version != value.version) {
-                let (is, wants) = (value.version, read.version.unwrap_or_default());
-                let what = format!("buffer {} has version {is}, {wants} is wanted", read.buffer);
-                return Err(Wrong::at(Rule::Version, action, what));
+            carried = Some(begin_read(device, read, action, "buffer")?);
+        }
+        for read in prepared.there_of(action) {
+            let value = begin_read(host, read, action, "host buffer")?;
+            if value.form != Form::Raw {
+                return Err(Wrong::at(Rule::Form, action, "it reads another form on the host"));
             }
-            if read.ends == Ends::Changed {
-                if value.is_lossy {
-                    let what = format!("buffer {} changes after a lossy codec", read.buffer);
-                    return Err(Wrong::at(Rule::End, action, what));
-                }
-                device.set(read.buffer, Content::Changing(value));
-            }
-            carried = Some(value);
         }
         let mut falls_back = false;
         match does {
-            Does::Op => {}
+            Does::Op | Does::There => {}
             Does::D2h { host: to } => {
                 let value = carried.expect("a copy out reads a buffer");
                 if let Form::FellBack { .. } = value.form {
@@ -245,16 +238,7 @@ impl<'p> Machine<'p> {
         for read in prepared.reads_of(action) {
             match read.ends {
                 Ends::Replaced { .. } => {}
-                Ends::Changed => {
-                    let Content::Changing(value) = self.device.content(read.buffer) else {
-                        unreachable!("only the op that changes a buffer says that it is done");
-                    };
-                    if !self.device.is_intact(read.buffer) {
-                        return Err(lost(action, "buffer", read.buffer));
-                    }
-                    let value = Value { version: value.version + 1, ..value };
-                    self.device.set(read.buffer, Content::Whole(value));
-                }
+                Ends::Changed => end_change(&mut self.device, read.buffer, action, "buffer")?,
                 Ends::AsItWas => {
                     let value = whole(&self.device, read.buffer, action, "buffer")?;
                     let is_op = prepared.actions[action].does == Does::Op;
@@ -269,8 +253,19 @@ impl<'p> Machine<'p> {
                 }
             }
         }
+        for read in prepared.there_of(action) {
+            if read.ends == Ends::Changed {
+                end_change(&mut self.host, read.buffer, action, "host buffer")?;
+                continue;
+            }
+            let value = whole(&self.host, read.buffer, action, "host buffer")?;
+            if read.version.is_some_and(|version| version != value.version) {
+                let what = format!("host buffer {} changes meanwhile", read.buffer);
+                return Err(Wrong::at(Rule::ChangedBeside, action, what));
+            }
+        }
         let made = match prepared.actions[action].does {
-            Does::Op => None,
+            Does::Op | Does::There => None,
             Does::D2h { host } => self.end_copy_out(action, host, carried)?,
             Does::H2d { host } => Some(self.end_copy_in(action, host, carried)?),
             Does::Compress { codec, fallback } => {
@@ -440,6 +435,36 @@ impl<'p> Machine<'p> {
         }
         Ok(())
     }
+}
+
+/// What an op or a copy reads, as it starts. What it changes is nobody else's until it ends.
+fn begin_read(memory: &mut Memory, read: &Read, action: usize, what: &str) -> Result<Value, Wrong> {
+    let value = whole(memory, read.buffer, action, what)?;
+    if read.version.is_some_and(|version| version != value.version) {
+        let (is, wants) = (value.version, read.version.unwrap_or_default());
+        let what = format!("{what} {} has version {is}, {wants} is wanted", read.buffer);
+        return Err(Wrong::at(Rule::Version, action, what));
+    }
+    if read.ends == Ends::Changed {
+        if value.is_lossy {
+            let what = format!("{what} {} changes after a lossy codec", read.buffer);
+            return Err(Wrong::at(Rule::End, action, what));
+        }
+        memory.set(read.buffer, Content::Changing(value));
+    }
+    Ok(value)
+}
+
+/// What an op has changed is there in its next version.
+fn end_change(memory: &mut Memory, buffer: usize, action: usize, what: &str) -> Result<(), Wrong> {
+    let Content::Changing(value) = memory.content(buffer) else {
+        unreachable!("only the op that changes a buffer says that it is done");
+    };
+    if !memory.is_intact(buffer) {
+        return Err(lost(action, what, buffer));
+    }
+    memory.set(buffer, Content::Whole(Value { version: value.version + 1, ..value }));
+    Ok(())
 }
 
 /// The lane that goes on first; any of them where several do at once.

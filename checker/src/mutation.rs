@@ -4,10 +4,12 @@ mod actions;
 mod buffers;
 mod operands;
 mod stale;
+mod subject;
 
-use schema::{Action, Plan, Trace};
+use schema::{Plan, Trace};
 
 use crate::random::Random;
+use subject::Subject;
 
 /// One kind of change to a plan, by its place in the table of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +31,7 @@ const KINDS: &[(&str, Change)] = &[
     ("recompute -> run", actions::recompute_to_run),
     ("task of another op or tensor", actions::other_task),
     ("codecs on the other lane", actions::flip_codec_lane),
+    ("an op on another processor", actions::other_processor),
     ("read another buffer of the tensor", operands::other_buffer),
     ("read a buffer of that size", operands::other_tensor),
     ("move an operand to another list", operands::move_operand),
@@ -61,25 +64,6 @@ const KINDS: &[(&str, Change)] = &[
     ("read a copy of a constant", stale::copy_of_constant),
     ("read what a rerun makes", stale::run_again),
 ];
-
-/// What is changed, and what draws are made from.
-struct Subject<'a> {
-    plan: &'a mut Plan,
-    trace: &'a Trace,
-    random: &'a mut Random,
-}
-
-impl Subject<'_> {
-    /// One of the positions from 0 to before `end` that serve.
-    fn one_of(&mut self, end: usize, serves: impl Fn(&Plan, usize) -> bool) -> Option<usize> {
-        let from = self.random.below(end as u64) as usize;
-        (0..end).map(|i| (from + i) % end).find(|i| serves(self.plan, *i))
-    }
-
-    fn action(&mut self, serves: impl Fn(&Action) -> bool) -> Option<usize> {
-        self.one_of(self.plan.actions.len(), |plan, i| serves(&plan.actions[i]))
-    }
-}
 
 impl Mutation {
     /// All kinds.

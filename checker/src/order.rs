@@ -16,7 +16,7 @@ impl Order {
         let mut ended = vec![0u64; words * plan.actions.len()];
         let mut last_of_lane = [None; Lane::COUNT];
         for (id, action) in plan.actions.iter().enumerate() {
-            let lane = &mut last_of_lane[plan.lane(action.task).index()];
+            let lane = &mut last_of_lane[plan.lane(action).index()];
             let edges = action.after.iter().map(|on| on.index()).chain(*lane);
             let (known, own) = ended.split_at_mut(id * words);
             for on in edges {

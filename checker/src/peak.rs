@@ -1,27 +1,35 @@
 //! What a plan says of its memory, as far as its order alone says it.
+//!
+//! The ends of the arenas are where the highest buffers end. The peak depends on the timing, so it
+//! lies between what must be live during some action and the most that may be.
 
 use crate::exact::uses_of_buffers;
 use crate::order::Order;
 use crate::prepared::Prepared;
 use crate::wrong::{Rule, Wrong};
 
-/// The ends of the arenas are where the highest buffers end. The peak depends on the timing, so it
-/// lies between what must be live during some action and the most that may be.
-pub(crate) fn check(prepared: &Prepared) -> Result<(), Wrong> {
-    let plan = prepared.plan;
-    let wrong = |what: String| Err(Wrong::of(Rule::Predicted, what));
-    let ends = plan.buffers.iter().map(|b| (b.address, b.bytes.0));
-    if !is_end(ends, plan.predicted.arena.0) {
-        return wrong(format!("the arena does not end at {}", plan.predicted.arena));
-    }
-    let ends = plan.host_buffers.iter().map(|b| (b.address, b.bytes.0));
-    if !is_end(ends, plan.predicted.host_arena.0) {
-        return wrong(format!("the host arena does not end at {}", plan.predicted.host_arena));
-    }
-    let (least, most) = bounds(prepared)?;
-    match (least..=most).contains(&plan.predicted.peak.0) {
-        true => Ok(()),
-        false => wrong(format!("a peak lies between {least} and {most}")),
+impl Prepared<'_> {
+    /// Whether what the plan says of its memory is so: where its arenas end, and a peak that its
+    /// order allows.
+    ///
+    /// # Errors
+    /// Names the figure.
+    pub fn check_predicted(&self) -> Result<(), Wrong> {
+        let plan = self.plan;
+        let wrong = |what: String| Err(Wrong::of(Rule::Predicted, what));
+        let ends = plan.buffers.iter().map(|b| (b.address, b.bytes.0));
+        if !is_end(ends, plan.predicted.arena.0) {
+            return wrong(format!("the arena does not end at {}", plan.predicted.arena));
+        }
+        let ends = plan.host_buffers.iter().map(|b| (b.address, b.bytes.0));
+        if !is_end(ends, plan.predicted.host_arena.0) {
+            return wrong(format!("the host arena does not end at {}", plan.predicted.host_arena));
+        }
+        let (least, most) = bounds(self)?;
+        match (least..=most).contains(&plan.predicted.peak.0) {
+            true => Ok(()),
+            false => wrong(format!("a peak lies between {least} and {most}")),
+        }
     }
 }
 

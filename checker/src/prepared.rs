@@ -1,10 +1,7 @@
-//! A plan beside its trace, in flat lists, with what can be seen of each action alone.
+//! A plan beside its trace, in flat lists, and what can be seen of it without its order.
 
-use schema::{CodecId, CodecRef, Lane, Plan, TensorId};
+use schema::{CodecId, Lane, Plan, TensorId};
 
-use crate::exact;
-use crate::peak;
-use crate::task;
 use crate::wanted::Wanted;
 use crate::wrong::{Rule, Wrong};
 use crate::{codec, memory::Memory};
@@ -17,6 +14,8 @@ pub struct Prepared<'p> {
     pub(crate) actions: Vec<Prepare>,
     pub(crate) reads: Vec<Read>,
     pub(crate) writes: Vec<Write>,
+    /// The host buffers that ops on the host's processor read.
+    pub(crate) there: Vec<Read>,
     /// The actions of each lane, in order.
     pub(crate) lanes: [Vec<u32>; Lane::COUNT],
     pub(crate) codecs: Vec<Codec>,
@@ -31,11 +30,15 @@ pub(crate) struct Prepare {
     pub(crate) reads: (u32, u32),
     /// Its part of the list of writes.
     pub(crate) writes: (u32, u32),
+    /// Its part of the list of what it reads on the host.
+    pub(crate) there: (u32, u32),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Does {
     Op,
+    /// An op on the host's processor.
+    There,
     D2h {
         host: usize,
     },
@@ -96,56 +99,7 @@ pub(crate) struct Codec {
     pub(crate) is_lossy: bool,
 }
 
-impl<'p> Prepared<'p> {
-    /// Reads a well-formed plan.
-    ///
-    /// # Errors
-    /// Where an action does not have what its task or op wants, memory lies outside of its arena or
-    /// is smaller than what it holds, or the plan does not run each op once.
-    pub fn new(plan: &'p Plan, wanted: &'p Wanted) -> Result<Self, Wrong> {
-        let codec = |codec: &CodecRef| Codec {
-            varies: codec.fidelity.size_varies(),
-            is_lossy: codec.fidelity != schema::Fidelity::Lossless,
-        };
-        let mut prepared = Self {
-            plan,
-            wanted,
-            actions: Vec::with_capacity(plan.actions.len()),
-            reads: Vec::new(),
-            writes: Vec::new(),
-            lanes: Default::default(),
-            codecs: plan.codecs.iter().map(codec).collect(),
-        };
-        prepared.check_memory()?;
-        for id in 0..plan.actions.len() {
-            task::prepare(&mut prepared, id)?;
-            let lane = prepared.actions[id].lane;
-            prepared.lanes[lane].push(id as u32);
-        }
-        prepared.check_ops()?;
-        prepared.check_outliving()?;
-        prepared.check_homes()?;
-        prepared.check_held()?;
-        Ok(prepared)
-    }
-
-    /// Whether the plan computes its trace under every timing.
-    ///
-    /// # Errors
-    /// Names a rule that some timing breaks.
-    pub fn check(&self) -> Result<(), Wrong> {
-        exact::check(self)
-    }
-
-    /// Whether what the plan says of its memory is so: where its arenas end, and a peak that its
-    /// order allows.
-    ///
-    /// # Errors
-    /// Names the figure.
-    pub fn check_predicted(&self) -> Result<(), Wrong> {
-        peak::check(self)
-    }
-
+impl Prepared<'_> {
     pub(crate) fn reads_of(&self, action: usize) -> &[Read] {
         let (from, to) = self.actions[action].reads;
         &self.reads[from as usize..to as usize]
@@ -154,6 +108,11 @@ impl<'p> Prepared<'p> {
     pub(crate) fn writes_of(&self, action: usize) -> &[Write] {
         let (from, to) = self.actions[action].writes;
         &self.writes[from as usize..to as usize]
+    }
+
+    pub(crate) fn there_of(&self, action: usize) -> &[Read] {
+        let (from, to) = self.actions[action].there;
+        &self.there[from as usize..to as usize]
     }
 
     pub(crate) fn device_memory(&self) -> Memory {
@@ -167,7 +126,7 @@ impl<'p> Prepared<'p> {
     }
 
     /// Buffers name tensors of the trace, are large enough for them, and lie in their arena.
-    fn check_memory(&self) -> Result<(), Wrong> {
+    pub(crate) fn check_memory(&self) -> Result<(), Wrong> {
         let plan = self.plan;
         for (i, b) in plan.buffers.iter().enumerate() {
             let named =
@@ -214,34 +173,45 @@ impl<'p> Prepared<'p> {
         }
     }
 
-    /// Each op runs once, in order, and again only after that.
-    fn check_ops(&self) -> Result<(), Wrong> {
-        use schema::Task;
-        let mut next = 0;
+    /// Each op runs once, where it may, in the trace's order among those that run there, and again only
+    /// after that.
+    pub(crate) fn check_ops(&self) -> Result<(), Wrong> {
+        use schema::{Processor, Task};
+        let mut has_run = vec![false; self.wanted.ops.len()];
+        let mut last: Vec<(Processor, usize)> = Vec::new();
         for (id, action) in self.plan.actions.iter().enumerate() {
-            match action.task {
-                Task::Run(op) if op.index() != next => {
-                    let what = format!("{op} runs where op {next} should");
-                    return Err(Wrong::at(Rule::EachOpOnce, id, what));
-                }
-                Task::Run(_) => next += 1,
-                Task::Recompute(op) if op.index() >= next => {
-                    return Err(Wrong::at(Rule::Rerun, id, format!("{op} has not run yet")));
-                }
-                Task::Recompute(op) if !self.wanted.ops[op.index()].is_rerunnable => {
-                    return Err(Wrong::at(Rule::Rerun, id, format!("{op} may not run again")));
-                }
-                _ => {}
+            let (Task::Run(op) | Task::Recompute(op)) = action.task else { continue };
+            let work = &self.wanted.ops[op.index()];
+            let is_there = action.on == Processor::Host && work.may_be_there;
+            if action.on != work.on && !is_there {
+                let what = format!("{op} may not run on {:?}", action.on);
+                return Err(Wrong::at(Rule::EachOpOnce, id, what));
             }
+            if matches!(action.task, Task::Recompute(_)) {
+                let why = match (has_run[op.index()], work.is_rerunnable) {
+                    (false, _) => "has not run yet",
+                    (true, false) => "may not run again",
+                    (true, true) => continue,
+                };
+                return Err(Wrong::at(Rule::Rerun, id, format!("{op} {why}")));
+            }
+            let before = last.iter().filter(|(on, _)| *on == action.on).map(|(_, op)| *op).max();
+            if has_run[op.index()] || before.is_some_and(|before| op.index() < before) {
+                let what = format!("{op} runs out of its turn");
+                return Err(Wrong::at(Rule::EachOpOnce, id, what));
+            }
+            has_run[op.index()] = true;
+            last.retain(|(on, _)| *on != action.on);
+            last.push((action.on, op.index()));
         }
-        match next < self.wanted.ops.len() {
-            true => Err(Wrong::of(Rule::EachOpOnce, format!("op {next} does not run"))),
-            false => Ok(()),
+        match has_run.iter().position(|ran| !ran) {
+            Some(op) => Err(Wrong::of(Rule::EachOpOnce, format!("op {op} does not run"))),
+            None => Ok(()),
         }
     }
 
     /// What outlives the iteration has a buffer that is there when it ends.
-    fn check_outliving(&self) -> Result<(), Wrong> {
+    pub(crate) fn check_outliving(&self) -> Result<(), Wrong> {
         let mut has_one = vec![false; self.wanted.tensors.len()];
         for buffer in self.plan.buffers.iter().filter(|b| b.at_end && b.compressed.is_none()) {
             if let Some(tensor) = buffer.tensor {
@@ -262,7 +232,7 @@ impl<'p> Prepared<'p> {
     }
 
     /// What an iteration leaves on the host is what the next begins with there.
-    fn check_homes(&self) -> Result<(), Wrong> {
+    pub(crate) fn check_homes(&self) -> Result<(), Wrong> {
         let hosts = &self.plan.host_buffers;
         let is_at = |address: u64, bytes: u64, tensor: TensorId, end: bool| {
             hosts.iter().any(|host| {
@@ -284,7 +254,7 @@ impl<'p> Prepared<'p> {
 
     /// What is held has one buffer from when it is there until it is read for the last time, or to
     /// the end.
-    fn check_held(&self) -> Result<(), Wrong> {
+    pub(crate) fn check_held(&self) -> Result<(), Wrong> {
         use schema::{Action, OpId, Task};
         let (plan, wanted) = (self.plan, self.wanted);
         let runs = |op: usize| {

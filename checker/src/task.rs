@@ -1,24 +1,100 @@
 //! What each task wants of its action's operands.
 
-use schema::{Action, Buffer, BufferId, CodecId, HostBuffer, HostBufferId, OpId, Task, TensorId};
+use schema::{
+    Action, Buffer, BufferId, CodecId, CodecRef, HostBuffer, HostBufferId, OpId, Plan, Processor,
+    Task, TensorId,
+};
 
-use crate::prepared::{Does, Ends, Fills, Prepare, Prepared, Read, Write};
+use crate::prepared::{Codec, Does, Ends, Fills, Prepare, Prepared, Read, Write};
+use crate::wanted::Wanted;
 use crate::wrong::{Rule, Wrong};
 
+impl<'p> Prepared<'p> {
+    /// Reads a well-formed plan.
+    ///
+    /// # Errors
+    /// Where an action does not have what its task or op wants, memory lies outside of its arena or
+    /// is smaller than what it holds, or the plan does not run each op once.
+    pub fn new(plan: &'p Plan, wanted: &'p Wanted) -> Result<Self, Wrong> {
+        let codec = |codec: &CodecRef| Codec {
+            varies: codec.fidelity.size_varies(),
+            is_lossy: codec.fidelity != schema::Fidelity::Lossless,
+        };
+        let mut prepared = Self {
+            plan,
+            wanted,
+            actions: Vec::with_capacity(plan.actions.len()),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            there: Vec::new(),
+            lanes: Default::default(),
+            codecs: plan.codecs.iter().map(codec).collect(),
+        };
+        prepared.check_memory()?;
+        for id in 0..plan.actions.len() {
+            prepare(&mut prepared, id)?;
+            let lane = prepared.actions[id].lane;
+            prepared.lanes[lane].push(id as u32);
+        }
+        prepared.check_ops()?;
+        prepared.check_outliving()?;
+        prepared.check_homes()?;
+        prepared.check_held()?;
+        Ok(prepared)
+    }
+}
+
 /// Adds an action to the lists.
-pub(crate) fn prepare(prepared: &mut Prepared, id: usize) -> Result<(), Wrong> {
+fn prepare(prepared: &mut Prepared, id: usize) -> Result<(), Wrong> {
     let plan = prepared.plan;
     let action = &plan.actions[id];
     let (reads, writes) = (prepared.reads.len() as u32, prepared.writes.len() as u32);
+    let there = prepared.there.len() as u32;
     let does = match action.task {
+        Task::Run(op) | Task::Recompute(op) if action.on == Processor::Host => {
+            prepare_there(prepared, id, action, op)?
+        }
         Task::Run(op) | Task::Recompute(op) => prepare_op(prepared, id, action, op)?,
         _ => prepare_transfer(prepared, id, action)?,
     };
     let reads = (reads, prepared.reads.len() as u32);
     let writes = (writes, prepared.writes.len() as u32);
-    let lane = plan.lane(action.task).index();
-    prepared.actions.push(Prepare { does, lane, reads, writes });
+    let lane = plan.lane(action).index();
+    let there = (there, prepared.there.len() as u32);
+    prepared.actions.push(Prepare { does, lane, reads, writes, there });
     Ok(())
+}
+
+/// An op on the host's processor reads each of its tensors, as itself, from one host buffer, changes
+/// there what it changes, and makes nothing.
+fn prepare_there(
+    prepared: &mut Prepared,
+    id: usize,
+    action: &Action,
+    op: OpId,
+) -> Result<Does, Wrong> {
+    let wrong = |what: String| Err(Wrong::at(Rule::Operands, id, what));
+    let Some(work) = prepared.wanted.ops.get(op.index()) else {
+        return wrong(format!("{op} is not in the trace"));
+    };
+    let on_device = [&action.reads, &action.writes, &action.holds];
+    if on_device.iter().any(|list| !list.is_empty()) || !work.writes.is_empty() {
+        return wrong(format!("{op} runs on the host and uses the device"));
+    }
+    let hosts = &prepared.plan.host_buffers;
+    for &(tensor, version) in &work.reads {
+        let is_there = |id: &&HostBufferId| hosts[id.index()].tensor == tensor;
+        let mut of_tensor = action.there.iter().filter(is_there);
+        let (Some(only), None) = (of_tensor.next(), of_tensor.next()) else {
+            return wrong(format!("{op} has no {tensor} to read on the host, or several"));
+        };
+        let ends = if work.changes.contains(&tensor) { Ends::Changed } else { Ends::AsItWas };
+        prepared.there.push(Read { buffer: only.index(), version: Some(version), ends });
+    }
+    match action.there.len() == work.reads.len() {
+        true => Ok(Does::There),
+        false => wrong(format!("{op} reads more on the host than it wants")),
+    }
 }
 
 /// An op reads each of its tensors, as itself, from a buffer, fills a buffer for each that it
@@ -141,7 +217,7 @@ fn prepare_transfer(prepared: &mut Prepared, id: usize, action: &Action) -> Resu
     let host = match does {
         Does::D2h { host } | Does::H2d { host } => Some(host),
         Does::Compress { fallback, .. } | Does::Decompress { fallback, .. } => fallback,
-        Does::Op => None,
+        Does::Op | Does::There => None,
     };
     if host.is_some_and(|host| plan.host_buffers[host].tensor != tensor) {
         return wrong(Rule::Operands, "the host buffer is another tensor's");

@@ -1,6 +1,6 @@
 //! What a trace wants of a plan.
 
-use schema::{InPlace, TensorId, Trace};
+use schema::{InPlace, Phase, Processor, TensorId, Trace};
 
 /// What a trace wants of a plan. One serves for any number of plans.
 #[derive(Debug)]
@@ -36,6 +36,10 @@ pub(crate) struct Work {
     pub(crate) in_place: Vec<InPlace>,
     pub(crate) workspace: u64,
     pub(crate) is_rerunnable: bool,
+    /// What runs it.
+    pub(crate) on: Processor,
+    /// It is an update, which the host's processor may run in the device's stead.
+    pub(crate) may_be_there: bool,
 }
 
 impl Wanted {
@@ -85,6 +89,11 @@ impl Wanted {
                 in_place: op.in_place.clone(),
                 workspace: op.workspace.0,
                 is_rerunnable: op.rerunnable,
+                on: op.on,
+                may_be_there: op.on == Processor::Device
+                    && op.phase == Phase::Update
+                    && !op.rerunnable
+                    && op.writes.is_empty(),
             });
             changes.iter().for_each(|tensor| tensors[tensor.index()].last_version += 1);
         }

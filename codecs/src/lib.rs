@@ -30,6 +30,7 @@ mod id;
 mod pack;
 mod registry;
 mod seal;
+mod texture;
 mod vector;
 mod words;
 
@@ -39,3 +40,4 @@ pub use id::{CodecId, Dims, ErrorBound, Rate};
 pub use layout::{Layout, TensorView};
 pub use registry::{Entry, all, codec};
 pub use seal::Seal;
+pub use texture::texture;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use networks::{Arithmetic, Conventions};
 use profiler::import::InPlaceOps;
-use schema::{Machine, Origin, Provenance, Recipe, Trace};
+use schema::{Machine, Nanos, Origin, Provenance, Recipe, Trace};
 
 use crate::recipes::{described, description, description_of, efficiencies, modelled};
 use crate::sources::{is_bundled, read_machine, read_trace};
@@ -66,6 +66,13 @@ impl Asked<'_> {
             None => (description_of(&trace) + "\n", String::new()),
         };
         let device = &machine.device.name;
+        let collectives = trace.ops.iter().filter(|op| op.kind.is_collective());
+        let sent: Nanos = collectives.map(|op| op.duration).sum();
+        let network = machine.network.as_ref().filter(|_| sent > Nanos::ZERO);
+        let sent = network.map(|network| {
+            format!("collectives take {sent} over {}, beside compute\n", network.name)
+        });
+        let what = what + sent.as_deref().unwrap_or_default();
         let modelled = format!("{what}op times are modelled for {device}{band}: nothing was run");
         if self.speed.is_none() {
             return Ok((trace, modelled));

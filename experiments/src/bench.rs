@@ -5,6 +5,7 @@ mod kernels;
 mod lookups;
 mod plan;
 mod replay;
+mod speed;
 mod synthetic;
 
 use reports::columns;

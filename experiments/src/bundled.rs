@@ -7,6 +7,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
 use crate::Result;
+use crate::study::Over;
 
 /// One line of a list; in JSON, its figures are fields of their own.
 pub struct Entry {
@@ -132,7 +133,7 @@ pub fn families() -> Vec<Entry> {
 /// If one cannot be read.
 pub fn studies() -> Result<Vec<Entry>> {
     let of = |name| {
-        let study = crate::study::read(name, None)?;
+        let study = crate::study::read(name, &Over::default())?;
         let points = study.points().count();
         let figures = vec![Figure::new(format!("{points} points"), "points", points)];
         Ok(entry(name, figures, study.description))

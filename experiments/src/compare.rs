@@ -9,7 +9,9 @@ use planner::{
     Monitor, NoMonitor, PlanError, Problem, ProvenPlan, least_budget, moving_bound, tightened,
 };
 use reports::{Comparison, MethodResult, Moved, Status};
-use schema::{Bytes, Choice, Document, InCore, Nanos, Plan, Reference, Role, Task, Trace};
+use schema::{
+    Bytes, Choice, Document, InCore, Nanos, Plan, Processor, Reference, Role, Task, Trace,
+};
 use simulator::{Infeasible, predict};
 
 use crate::{Error, Inputs, Result, Scatter};
@@ -189,6 +191,7 @@ fn moved(plan: &Plan, trace: &Trace) -> Option<Moved> {
         host: plan.predicted.host_arena,
         tensors: homes.len() as u64,
         bytes: homes.into_values().sum(),
+        updates: plan.actions.iter().filter(|a| a.on == Processor::Host).count() as u64,
         ..Moved::default()
     };
     for action in &plan.actions {

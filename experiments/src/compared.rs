@@ -128,9 +128,9 @@ impl Compared {
             let error = percent(predicted / measured - 1.0);
             row(["over in-core", &factor(measured), &factor(predicted), &error])
         }));
-        rows.push(bytes("arena", self.arena_bytes));
+        rows.push(bytes("memory", self.arena_bytes));
         rows.push(bytes("peak", self.peak_bytes));
-        rows.push(bytes("host arena", self.host_arena_bytes));
+        rows.push(bytes("host memory", self.host_arena_bytes));
         if self.outside_bytes > Bytes::ZERO {
             rows.push(row(["outside of them", &self.outside_bytes.to_string(), "-", "-"]));
         }

@@ -100,6 +100,9 @@ pub enum Error {
     /// Times cannot be carried over to a machine.
     #[error(transparent)]
     CarryOver(#[from] CarryOverError),
+    /// Ranks of what is no network as PyTorch runs it.
+    #[error("--ranks is for networks by PyTorch's ops, not for {0}: leave it away")]
+    RanksOf(String),
     /// What something in a study leads to.
     #[error("{0}")]
     At(Place, #[source] Box<Self>),
@@ -109,6 +112,9 @@ pub enum Error {
     /// There is no trace of a name; what to write instead.
     #[error("no network, no bundled trace and no file is called `{0}`: {1}")]
     NoTrace(String, String),
+    /// There is no network of a name; what to write instead.
+    #[error("`{0}` is no network (see `list networks`) and no file of one: {1}")]
+    NoNetwork(String, String),
     /// There is no method of a name; what to write instead.
     #[error("there is no method `{0}`: {1}")]
     NoMethod(String, String),

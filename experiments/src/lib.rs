@@ -42,6 +42,7 @@ pub mod sources;
 pub mod study;
 pub mod sufficient;
 pub mod tables;
+pub mod textures;
 pub mod train;
 pub mod waiting;
 pub mod zeros;

@@ -1,7 +1,9 @@
 //! How options of networks are written.
 
 use networks::suggest::instead;
-use schema::{Dtype, Framework, Lora};
+use schema::{Bytes, BytesPerSec, Dtype, Framework, Lora};
+
+use crate::percent::{Percent, percent};
 
 /// What is found under a name, of those that there are.
 pub fn named<T: 'static>(
@@ -47,4 +49,36 @@ pub fn lora(text: &str) -> Result<Lora, String> {
     let targets = targets.split(',').map(String::from).collect();
     let rank = rank.parse().map_err(|_| "write a rank, such as 16 or 16:q,k,v,out")?;
     Ok(Lora { rank, targets })
+}
+
+/// A share in whole percent.
+///
+/// # Errors
+/// Where it is none from 1 % to 100 %.
+pub fn whole(text: &str) -> Result<u8, String> {
+    let Percent(percent) = percent(1.0..=100.0)(text)?;
+    (percent.fract() == 0.0).then_some(percent as u8).ok_or_else(|| "write whole percent".into())
+}
+
+/// A bandwidth with its unit.
+///
+/// # Errors
+/// Where it is none that a link may have.
+pub fn bandwidth(text: &str) -> Result<BytesPerSec, String> {
+    let amount = text.strip_suffix("/s").and_then(|amount| amount.parse::<Bytes>().ok());
+    let amount = amount.filter(|amount| (1_000..=1_000_000_000_000).contains(&amount.0));
+    amount.map(|amount| BytesPerSec(amount.0)).ok_or_else(|| {
+        "write a bandwidth with its unit, such as 400MB/s, from 1kB/s to 1TB/s".into()
+    })
+}
+
+/// How often something is done: once or more.
+///
+/// # Errors
+/// Where it is no such number.
+pub fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("write a whole number from 1".into()),
+        Ok(count) => Ok(count),
+    }
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use networks::layer::{Compute, Layer};
-use networks::{Conventions, Efficiencies, Network, modelled_trace_of};
+use networks::{Conventions, Efficiencies, Network, NetworkError, modelled_trace_of};
 use schema::file::{read_bytes, read_text};
 use schema::{
     Activation, Bytes, Digest, Dtype, Framework, Machine, NetworkOptions, Optimizer, Recipe, Role,
-    Tensor, Tf32, Trace,
+    Shard, Tensor, Tf32, Trace,
 };
 use serde::Deserialize;
 
@@ -24,6 +24,11 @@ const LEARNING_RATE: f32 = 1e-3;
 /// # Errors
 /// If the file cannot be read.
 pub fn recipe(network: &str, conventions: Framework, options: NetworkOptions) -> Result<Recipe> {
+    if options.ranks > 1 && conventions != Framework::Pytorch {
+        let why = "are for PyTorch's ops, which only plans have: leave ranks or --conventions away";
+        let why = why.into();
+        return Err(NetworkError::Option { network: network.into(), option: "ranks", why }.into());
+    }
     let file = is_file(network).then(|| read_bytes(Path::new(network))).transpose()?;
     let file = file.map(|bytes| Digest::of_bytes(&bytes));
     Ok(Recipe { network: network.to_string(), file, conventions, options })
@@ -160,6 +165,10 @@ pub fn description(recipe: &Recipe, machine: Option<&Machine>) -> Result<String>
         0 | 1 => format!("batch {}", network.batch()),
         passes => format!("{passes} passes of {}", network.batch()),
     });
+    if options.ranks > 1 {
+        let shard = options.shard.map_or("data parallel", Shard::name);
+        parts.push(format!("on each of {} ranks ({shard})", options.ranks));
+    }
     let mut text = format!("{}: {}", network.name(), parts.join(", "));
     for note in network.notes() {
         text += &format!("\nnote: {note}");

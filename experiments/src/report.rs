@@ -14,6 +14,7 @@ use simulator::{check_contract, predict, prove};
 use crate::explain::{Subject, explain};
 use crate::plan_trace::{own_trace, trace_of};
 use crate::sources::read_trace;
+use crate::study::{FIGURES, Outcome, Printed};
 use crate::tables::read_parquet;
 use crate::{Conditions, Error, Inputs, Result};
 
@@ -58,10 +59,15 @@ impl<'a> Traces<'a> {
 /// # Errors
 /// If it holds none of these, or a plan does not hold.
 pub fn add(input: &Path, traces: &mut Traces, report: &mut Report) -> Result<()> {
-    if let Some(table) = study_table(input)? {
+    let figures = input.join(FIGURES);
+    let has_figures = figures.exists();
+    if let Some(table) = study_table(input, has_figures)? {
         study::add(read_parquet(&table).map_err(Error::StudyTable)?, report);
-        return Ok(());
+        if !has_figures {
+            return Ok(());
+        }
     }
+    let input = if has_figures { &figures } else { input };
     let text = read_text(input)?;
     let header: Header =
         serde_json::from_str(&text).map_err(|error| Error::NotJson(input.into(), error))?;
@@ -90,6 +96,11 @@ pub fn add(input: &Path, traces: &mut Traces, report: &mut Report) -> Result<()>
             let not = |error| Error::NoExplanation(input.into(), error);
             report.explanations.push(explanation.map_err(not)?);
         }
+        None if header.figures.is_some() => {
+            let outcome: Outcome =
+                serde_json::from_str(&text).map_err(|error| Error::NotJson(input.into(), error))?;
+            report.printed.extend(outcome.figures.iter().filter_map(Printed::number));
+        }
         None if header.in_core.is_some() && header.methods.is_some() => {
             let comparison: Comparison = serde_json::from_str(&text)
                 .map_err(|error| Error::NoComparison(input.into(), error))?;
@@ -116,14 +127,14 @@ fn no_report(input: &Path, why: &str) -> Error {
 }
 
 /// The table of a study's results, where that is what the input names.
-fn study_table(input: &Path) -> Result<Option<PathBuf>> {
+fn study_table(input: &Path, has_figures: bool) -> Result<Option<PathBuf>> {
     if !input.is_dir() {
         let is_table = input.extension().is_some_and(|extension| extension == "parquet");
         return Ok(is_table.then(|| input.to_path_buf()));
     }
     let table = input.join("results.parquet");
-    if table.exists() {
-        return Ok(Some(table));
+    if table.exists() || has_figures {
+        return Ok(table.exists().then_some(table));
     }
     let why = "holds no results.parquet: pass the folder of a study that has ended";
     Err(no_report(input, why))
@@ -136,6 +147,7 @@ struct Header {
     in_core: Option<serde::de::IgnoredAny>,
     explains: Option<serde::de::IgnoredAny>,
     methods: Option<serde::de::IgnoredAny>,
+    figures: Option<serde::de::IgnoredAny>,
 }
 
 /// What a plan's memory is made of, where its machine is a bundled one that has not changed since.

@@ -83,14 +83,28 @@ pub fn read_machine(name: &str) -> Result<Machine> {
     }
 }
 
-/// The name of a machine or link that so many GPUs share.
-pub fn shared(name: &str, gpus: Option<u32>) -> String {
-    gpus.map_or_else(|| name.into(), |gpus| format!("{name}+share-{gpus}"))
+/// The name of a machine or link that so many GPUs share, with that network between them.
+pub fn with_links(name: &str, gpus: Option<u32>, network: Option<&str>) -> String {
+    let shared = gpus.map(|gpus| format!("+share-{gpus}")).unwrap_or_default();
+    let network = network.map(|network| format!("+net-{network}")).unwrap_or_default();
+    format!("{name}{shared}{network}")
 }
 
 /// Whether a name is that of a bundled network, or of a file that describes one.
 pub fn is_network(name: &str) -> bool {
     networks::networks().any(|network| network.name == name) || is_file(name)
+}
+
+/// Refuses what is no network.
+///
+/// # Errors
+/// With what was likely meant.
+pub fn must_be_network(name: &str) -> Result<()> {
+    if is_network(name) {
+        return Ok(());
+    }
+    let meant = instead(name, networks::networks().map(|network| network.name));
+    Err(Error::NoNetwork(name.into(), meant))
 }
 
 /// Whether a name is that of a file that describes a network.

@@ -1,5 +1,5 @@
 //! Tables as Parquet and CSV: the results of studies, one [`Row`] for each planned point; samples of
-//! codecs, one [`CodecSample`] for each tensor; and shares of zeros, one [`TensorZeros`] for each tensor
+//! codecs, one [`CodecSample`] for each tensor; and shares of zeros, one [`crate::zeros::TensorZeros`] for each tensor
 //! and epoch.
 //!
 //! *Invariants: only this module knows Parquet. A table is what its rows are, in their order: the same rows
@@ -16,8 +16,7 @@ use profiler::codec_samples::CodecSample;
 use reports::Status;
 use schema::{Bytes, BytesPerSec, Nanos};
 
-use crate::zeros::TensorZeros;
-use cell::{Cell, Value, table};
+pub(crate) use cell::{Cell, Value, table};
 
 pub use cell::{Kind, Table};
 pub use error::TableError;
@@ -83,12 +82,4 @@ table!(CodecSample {
     compressed: Bytes = "compressed_bytes",
     compress: Nanos = "compress_ns",
     decompress: Nanos = "decompress_ns",
-});
-
-table!(TensorZeros {
-    epoch: u32 = "epoch",
-    tensor: u32 = "tensor",
-    name: String = "name",
-    bytes: Bytes = "bytes",
-    zeros: f64 = "zeros",
 });

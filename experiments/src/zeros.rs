@@ -1,4 +1,4 @@
-//! How much of each tensor is zero, epoch by epoch.
+//! How much of each tensor is zero and how smooth the rest is, epoch by epoch, and what SZ makes of it.
 
 use std::path::{Path, PathBuf};
 
@@ -6,9 +6,11 @@ use planner::{Monitor, Progress};
 use profiler::MeasureError;
 use runtime::network::Network;
 use runtime::profile::{InCore, share_of_zeros};
-use schema::{Bytes, Dtype, OpId, Phase, Trace};
+use runtime::training::Scenes;
+use schema::{Bytes, Dtype, OpId, Phase, Texture, Trace};
 
-use crate::tables::read_parquet;
+use crate::tables::{Cell, Kind, Table, Value, read_parquet, table};
+use crate::train::by_sz;
 use crate::{Error, Result};
 
 /// The share of zeros of one tensor after an epoch of training.
@@ -24,20 +26,92 @@ pub struct TensorZeros {
     pub bytes: Bytes,
     /// Share of its values that are zero, in the epoch's last iteration.
     pub zeros: f64,
+    /// The others' magnitude, as [`Texture`] has it; files of an older tidegate have none of this.
+    pub value: Option<f64>,
+    /// Its step.
+    pub step: Option<f64>,
+    /// Its runs.
+    pub runs: Option<f64>,
+    /// Standard deviation of all values.
+    pub deviation: Option<f64>,
+    /// What SZ makes of it within a tenth of the deviation.
+    pub sz_tenth: Option<Bytes>,
+    /// Within a hundredth.
+    pub sz_hundredth: Option<Bytes>,
+    /// Within a thousandth.
+    pub sz_thousandth: Option<Bytes>,
 }
+
+impl TensorZeros {
+    /// How its values lie, with their standard deviation.
+    pub fn texture(&self) -> Option<(Texture, f64)> {
+        let Self { value, step, runs, deviation, .. } = *self;
+        Some((Texture { value: value?, step: step?, runs: runs? }, deviation?))
+    }
+
+    /// What SZ made of it, each with the error bound.
+    pub fn sizes(&self) -> Vec<(f64, Bytes)> {
+        let deviation = self.deviation.unwrap_or(0.0);
+        let all = [(1e-1, self.sz_tenth), (1e-2, self.sz_hundredth), (1e-3, self.sz_thousandth)];
+        all.into_iter().filter_map(|(share, size)| Some((share * deviation, size?))).collect()
+    }
+
+    fn of(epoch: u32, tensor: u32, name: &str, data: &[f32]) -> Self {
+        let texture = codecs::texture(data);
+        let deviation = deviation(data);
+        let [sz_tenth, sz_hundredth, sz_thousandth] =
+            [1e-1, 1e-2, 1e-3].map(|share| by_sz(share * deviation, data));
+        Self {
+            epoch,
+            tensor,
+            name: name.into(),
+            bytes: Bytes(size_of_val(data) as u64),
+            zeros: share_of_zeros(data),
+            value: Some(texture.value),
+            step: Some(texture.step),
+            runs: Some(texture.runs),
+            deviation: Some(deviation),
+            sz_tenth,
+            sz_hundredth,
+            sz_thousandth,
+        }
+    }
+}
+
+fn deviation(data: &[f32]) -> f64 {
+    let count = data.len().max(1) as f64;
+    let mean = data.iter().map(|x| f64::from(*x)).sum::<f64>() / count;
+    (data.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / count).sqrt()
+}
+
+table!(TensorZeros {
+    epoch: u32 = "epoch",
+    tensor: u32 = "tensor",
+    name: String = "name",
+    bytes: Bytes = "bytes",
+    zeros: f64 = "zeros",
+    value: Option<f64> = "value",
+    step: Option<f64> = "step",
+    runs: Option<f64> = "runs",
+    deviation: Option<f64> = "deviation",
+    sz_tenth: Option<Bytes> = "sz_1e-1_bytes",
+    sz_hundredth: Option<Bytes> = "sz_1e-2_bytes",
+    sz_thousandth: Option<Bytes> = "sz_1e-3_bytes",
+});
 
 /// How long a network is watched.
 #[derive(Debug, Clone, Copy)]
 pub struct Course {
     /// How many epochs.
     pub epochs: u32,
-    /// Iterations of an epoch, all on the same random batch.
+    /// Iterations of an epoch: on a batch of [`Scenes`] each where the network takes images and tells classes, else on one
+    /// random batch.
     pub iterations: u32,
     /// Seed of weights, samples, labels and dropout.
     pub seed: u64,
 }
 
-/// Trains a network on this machine's processor and counts zeros: of each tensor of floats that the
+/// Trains a network on this machine's processor and looks at values: of each tensor of floats that the
 /// forward pass makes, in the last iteration of each epoch.
 ///
 /// # Errors
@@ -48,6 +122,7 @@ pub fn zeros_by_epoch(
     monitor: &dyn Monitor,
 ) -> Result<Vec<TensorZeros>> {
     let mut in_core = InCore::new(network, course.seed)?;
+    let scenes = Scenes::of(network, course.seed);
     let mut rows = Vec::new();
     let of = u64::from(course.epochs) * u64::from(course.iterations);
     for iteration in 0..of {
@@ -56,6 +131,9 @@ pub fn zeros_by_epoch(
         }
         if let Some(cells) = network.dropout_seed().and_then(|seed| in_core.get_mut(seed)) {
             network.reseed(course.seed, iteration, cells);
+        }
+        if let Some(scenes) = scenes {
+            scenes.hand_in(&mut in_core, iteration);
         }
         let epoch = (iteration / u64::from(course.iterations)) as u32;
         let is_last = (iteration + 1) % u64::from(course.iterations) == 0;
@@ -68,13 +146,8 @@ pub fn zeros_by_epoch(
                     let floats = in_core
                         .get(*tensor)
                         .filter(|_| matches!(about.dtype, Dtype::F32 | Dtype::Bf16));
-                    rows.extend(floats.map(|data| TensorZeros {
-                        epoch,
-                        tensor: tensor.0,
-                        name: about.name.clone(),
-                        bytes: Bytes(size_of_val(data) as u64),
-                        zeros: share_of_zeros(data),
-                    }));
+                    let row = |data| TensorZeros::of(epoch, tensor.0, &about.name, data);
+                    rows.extend(floats.map(row));
                 }
             }
             in_core.free(id);
@@ -125,7 +198,10 @@ pub fn apply(zeros: &Zeros, (epoch, end): (u32, u32), trace: &mut Trace) -> Resu
     for row in rows.iter().filter(|row| row.epoch == at) {
         let tensor = trace.tensors.get_mut(row.tensor as usize);
         match tensor.filter(|tensor| tensor.name == row.name && tensor.bytes == row.bytes) {
-            Some(tensor) => tensor.sparsity = Some(row.zeros),
+            Some(tensor) => {
+                tensor.sparsity = Some(row.zeros);
+                tensor.texture = row.texture().map(|(texture, _)| texture);
+            }
             None => {
                 let TensorZeros { tensor, name, bytes, .. } = row.clone();
                 return Err(Error::OtherTensors { file: file.clone(), tensor, name, bytes });

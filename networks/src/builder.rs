@@ -48,6 +48,16 @@ impl Builder {
         if !(0.0..=1.0).contains(&options.progress) {
             return wrong("progress", "is a share of the training from 0 to 1");
         }
+        let optimizer = options.optimizer.unwrap_or(optimizer);
+        match (options.ranks, options.shard) {
+            (0 | 65_537.., _) => return wrong("ranks", "must lie between 1 and 65536"),
+            (1, Some(_)) => return wrong("shard", "is among several ranks: state how many"),
+            (2.., _) if optimizer == Optimizer::None => {
+                let why = "add up gradients for an optimizer: choose one";
+                return wrong("ranks", why);
+            }
+            _ => {}
+        }
         let dtype = options.dtype.unwrap_or(dtype);
         if !matches!(dtype, Dtype::F32 | Dtype::F16 | Dtype::Bf16) {
             return wrong("dtype", "must be f32, f16 or bf16: networks train in these");
@@ -56,7 +66,7 @@ impl Builder {
             name: name.to_string(),
             batch: options.batch / passes,
             dtype,
-            optimizer: options.optimizer.unwrap_or(optimizer),
+            optimizer,
             options: options.clone(),
             layers: Vec::new(),
             parameters: Vec::new(),

@@ -4,7 +4,7 @@ use schema::{Dtype, Framework};
 
 use super::layer::{Compute, Layer, Network};
 use super::options::{Activation, NetworkOptions, Optimizer};
-use super::tape::Part;
+use super::part::Part;
 
 /// What frameworks do differently with the same network: what is kept for the backward pass, which
 /// gradients are ops of their own, and how long tensors live. The lowering asks for nothing else,

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use schema::{
-    Compute as DeviceCompute, Document, Machine, Nanos, Op, OpKind, Origin, Provenance, Role, Trace,
+    Compute as DeviceCompute, Document, Machine, Nanos, NetworkOptions, Op, OpKind, Origin,
+    Provenance, Role, Shard, Trace,
 };
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,7 @@ use super::class::{Class, Pass};
 use super::conventions::Conventions;
 use super::error::NetworkError;
 use super::layer::Network;
+use super::ranks::Ranks;
 use super::sparsity::of_layers;
 use super::tape::{Measured, Tape};
 use super::work::{self, Costs, ProductExtents, Units, Work};
@@ -482,17 +484,55 @@ pub fn modelled_trace_of<K>(
     // After the check, which makes sure that sums of times are in range.
     let works: Vec<Work> = tape.ops().iter().map(|op| op.work).collect();
     trace.provenance.notes = notes(network, &trace.ops, &works, efficiencies, device);
-    let passes = network.options.accumulate;
-    if passes > 1 {
-        let costs = Costs { network, by: &Conventions::PYTORCH };
-        let width = network.dtype.bytes();
-        let add = |bytes: u64| efficiencies.time(&costs.sum(bytes / width, 2), device);
-        trace = accumulated(trace, passes, add);
-        if let Err(why) = trace.check() {
-            return Err(NetworkError::Invalid { network: network.name.clone(), why });
-        }
+    let options = &network.options;
+    if options.accumulate == 1 && options.ranks == 1 {
+        return Ok(trace);
+    }
+    let costs = Costs { network, by: &Conventions::PYTORCH };
+    let width = network.dtype.bytes();
+    let add = |bytes: u64| efficiencies.time(&costs.sum(bytes / width, 2), device);
+    // What is sharded is so in each pass; gradients that stay whole are added up before they are exchanged.
+    let in_each_pass = options.shard >= Some(Shard::Zero2);
+    if in_each_pass {
+        trace = rank_of(network, machine, efficiencies, trace, &add)?;
+    }
+    if options.accumulate > 1 {
+        trace = accumulated(trace, options.accumulate, add);
+    }
+    if options.ranks > 1 && !in_each_pass {
+        trace = rank_of(network, machine, efficiencies, trace, &add)?;
+    }
+    if let Err(why) = trace.check() {
+        return Err(NetworkError::Invalid { network: network.name.clone(), why });
     }
     Ok(trace)
+}
+
+/// What one rank of several has and does, of the iteration of a device alone.
+fn rank_of(
+    network: &Network,
+    machine: &Machine,
+    efficiencies: &Efficiencies,
+    trace: Trace,
+    add: &dyn Fn(u64) -> Nanos,
+) -> Result<Trace, NetworkError> {
+    let wrong = |why: String| {
+        Err(NetworkError::Option { network: network.name.clone(), option: "ranks", why })
+    };
+    let Some(between) = &machine.network else {
+        return wrong(format!(
+            "exchange what they have over a network, of which {} says nothing: name one, such as --net-link \
+             nvlink3 or --net-link 25GB/s",
+            machine.name
+        ));
+    };
+    let update = |flops: u64, bytes: u64| {
+        let work = Work::new(OpKind::Optimizer, Class::Optimizer, flops, bytes);
+        efficiencies.time(&work, &machine.device.compute)
+    };
+    let NetworkOptions { ranks: count, shard, .. } = network.options;
+    let ranks = Ranks { count, shard, network: between, update: &update, add };
+    ranks.rank_of(trace).or_else(|why| wrong(format!("cannot be told of this network, with {why}")))
 }
 
 fn notes(

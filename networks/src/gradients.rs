@@ -4,7 +4,7 @@
 use super::conventions::Conventions;
 use super::layer::{Compute, Layer, Saves, elements};
 use super::options::NetworkOptions;
-use super::tape::Part;
+use super::part::Part;
 
 /// Something that a backward op of a layer reads, or makes the gradient of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,8 @@ use super::conventions::Conventions;
 use super::initial::Initial;
 use super::layer::{Compute, Layer, LayerId, Like, Network, Other, elements};
 use super::options::Activation;
-use super::tape::{Part, Step, Tape, Tensor};
+use super::part::Part;
+use super::tape::{Step, Tape, Tensor};
 use super::work::{Costs, Work, depth};
 
 /// What a network calls the input that counts its tokens.

@@ -6,7 +6,7 @@ use super::class::{Class, Pass};
 use super::conventions::Conventions;
 use super::layer::{self, Compute, Like, Network, Saves, elements};
 use super::options::{Activation, Optimizer, Tf32};
-use super::tape::Part;
+use super::part::Part;
 
 /// What an op has to do.
 #[derive(Debug, Clone, Copy, PartialEq)]

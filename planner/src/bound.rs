@@ -77,7 +77,10 @@ pub(crate) fn resident(problem: &Problem) -> Bound {
     match problem.cuts().0 {
         Cuts::Needs(needed, op) => Bound::Infeasible { needed, op },
         Cuts::Extra(extra) => match by_bytes(problem) {
-            Bound::Time(time) => Bound::Time(time.max(problem.trace.total_time() + Nanos(extra))),
+            Bound::Time(time) => {
+                let trace = problem.trace;
+                Bound::Time(time.max(trace.device_time() + Nanos(extra)).max(trace.net_time()))
+            }
             infeasible => infeasible,
         },
     }
@@ -94,7 +97,7 @@ pub fn tightened(problem: &Problem, monitor: &dyn Monitor) -> Bound {
 pub(crate) fn tightened_while(problem: &Problem, proceed: &dyn Fn(u64, u64) -> bool) -> Bound {
     match resident(problem) {
         Bound::Time(time) => {
-            let more = problem.trace.total_time() + Nanos(problem.more_places(proceed).extra);
+            let more = problem.trace.device_time() + Nanos(problem.more_places(proceed).extra);
             Bound::Time(time.max(more))
         }
         infeasible => or_moving(problem, infeasible),
@@ -103,7 +106,7 @@ pub(crate) fn tightened_while(problem: &Problem, proceed: &dyn Fn(u64, u64) -> b
 
 /// The bound of which the head of this file speaks.
 fn by_bytes(problem: &Problem) -> Bound {
-    let compute = problem.trace.total_time().0;
+    let compute = problem.trace.device_time().0;
     let mut excess = excess_by_op(problem);
     excess.retain(|excess| excess.bytes > 0);
     excess.sort_by_key(|excess| (std::cmp::Reverse(excess.bytes), excess.op));
@@ -141,14 +144,14 @@ impl Excess {
 }
 
 fn excess_by_op(problem: &Problem) -> Vec<Excess> {
-    let total = problem.trace.total_time().0;
+    let total = problem.trace.device_time().0;
     let mut before = 0;
     let loads = certain_load(problem).into_iter().zip(&problem.trace.ops).enumerate();
     let excess = loads.map(|(index, (load, op))| {
-        let after = total - before - op.duration.0;
+        let after = total - before - op.device_time().0;
         let bytes = load.saturating_sub(problem.budget.0);
         let excess = Excess { op: index, bytes, before, after };
-        before += op.duration.0;
+        before += op.device_time().0;
         excess
     });
     excess.collect()
@@ -161,7 +164,7 @@ fn extra_time(problem: &Problem, excess: &Excess) -> Option<u64> {
     let reruns = reruns(problem, &open);
     let codecs = codec_runs(problem, &open);
     let ways = Ways::new(reruns, codecs, problem.codecs.costs.lane());
-    let ops = problem.trace.total_time().0;
+    let ops = problem.trace.device_time().0;
     let bytes = open.iter().map(|gap| problem.model.gaps()[*gap].bytes.0).sum();
     let absent = |extra: u64| -> f64 {
         over_link(problem, excess, (open.len(), bytes), extra) + ways.brought_back(ops, extra)
@@ -275,7 +278,7 @@ fn rerun_gaps<'a>(
 
 pub(crate) fn time_again(problem: &Problem, op: OpId) -> u64 {
     let op = &problem.trace.ops[op.index()];
-    op.recompute.unwrap_or(op.duration).0
+    op.device_time_again().0
 }
 
 /// Ops whose outputs are among the open gaps: time to run each again and bytes that come back by

@@ -47,7 +47,8 @@ impl CodecTable {
             let stated = options.sparsity.filter(|_| transient);
             // A lossy codec makes dense tensors smaller, too.
             let dense = (model.fidelity != Fidelity::Lossless).then_some(0.0);
-            model.cost(tensor.bytes, tensor.sparsity.or(stated).or(dense), tensor.dtype)
+            let zeros = tensor.sparsity.or(stated).or(dense);
+            model.cost_of(tensor.bytes, (zeros, tensor.texture), tensor.dtype)
         };
         let costs = allowed.iter().flat_map(|m| trace.tensors.iter().map(|t| cost(m, t)));
         Self {

@@ -124,6 +124,9 @@ pub(crate) fn needed_at_least(problem: &Problem, moves: bool) -> (Bytes, OpId) {
     let end: u64 = (0..trace.tensors.len()).filter(ends_there).map(bytes).sum();
     let mut most = (end, ops.saturating_sub(1));
     for (index, op) in trace.ops.iter().enumerate() {
+        if moves && problem.update_time_there(OpId::from_index(index)).is_some() {
+            continue;
+        }
         let used = op.reads.iter().map(|tensor| tensor.index()).filter(|t| constants[*t]);
         let needed = used_bytes(problem, index) + all - used.map(bytes).sum::<u64>();
         if needed > most.0 {
@@ -178,7 +181,7 @@ impl<'a> Search<'a> {
     fn new(problem: &'a Problem<'a>) -> Self {
         let mut start = vec![0];
         for op in &problem.trace.ops {
-            start.push(start[start.len() - 1] + op.duration.0);
+            start.push(start[start.len() - 1] + op.device_time().0);
         }
         Self { problem, ways: Ways::new(problem), start, extra: 0, best_at: 0, work: WORK }
     }
@@ -249,8 +252,8 @@ fn extra_at(
     work: &mut usize,
     mut tell: impl FnMut(&Place, &Rows, &Taken),
 ) -> u64 {
-    let again = |op: &schema::Op| op.recompute.unwrap_or(op.duration).0;
-    let time = problem.trace.total_time().0 + problem.trace.ops.iter().map(again).sum::<u64>();
+    let again = |op: &schema::Op| op.device_time_again().0;
+    let time = problem.trace.device_time().0 + problem.trace.ops.iter().map(again).sum::<u64>();
     let mut prices = Prices::new(time, problem.budget.0);
     // All is there, all away, all made again.
     let mut memory = [0; ROWS];

@@ -32,6 +32,12 @@ pub enum PlanError {
         /// `swap` or `recompute`.
         what: &'static str,
     },
+    /// The method has the host's processor run updates, and nobody says how fast it does.
+    #[error(
+        "the method has the host's processor run the optimizer's updates, and the machine says nothing \
+         of how fast it does: state `host.updates` in its file, in bytes per second"
+    )]
+    NoUpdatesThere,
     /// The method is for traces of another kind.
     #[error("the method needs {what}, which the trace does not have: choose another method")]
     NotApplicable { what: &'static str },

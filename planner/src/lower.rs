@@ -91,6 +91,8 @@ pub(crate) fn lower_with(
 fn decisions(problem: &Problem, decided: &Decided) -> Vec<Decision> {
     let decision = |gap: &simulator::GapId| {
         let (choice, codec) = match decided.treatments[*gap] {
+            // What an update on the host has read is there.
+            _ if problem.model.runs_there(problem.model.gaps()[*gap].after) => (Choice::Swap, None),
             Treatment::Keep => (Choice::Keep, None),
             Treatment::Recompute | Treatment::RecomputeEachTime => (Choice::Recompute, None),
             Treatment::Swap | Treatment::SwapEachTime | Treatment::SwapAtNoCost => {

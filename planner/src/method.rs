@@ -22,6 +22,15 @@ pub struct About {
     pub source: &'static str,
 }
 
+/// What the host has in every plan of a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offload {
+    /// The optimizer's state and the updates, which its processor runs. Parameters come in once.
+    Updates,
+    /// The same, and the parameters, which come in for each of their uses.
+    Parameters,
+}
+
 /// A way to decide.
 pub trait Method: Sync {
     /// What it is, for people.
@@ -47,7 +56,7 @@ pub trait Method: Sync {
     }
 
     /// Whether a comparison leaves it out unless it is named: it takes long, and seldom beats what
-    /// it starts from.
+    /// it starts from, or it is for few traces.
     fn only_on_request(&self) -> bool {
         false
     }
@@ -56,6 +65,11 @@ pub trait Method: Sync {
     /// device has no room for all of it.
     fn moves_state(&self) -> bool {
         false
+    }
+
+    /// What is on the host in all of its plans, whether or not the device has room for it.
+    fn offloads(&self) -> Option<Offload> {
+        None
     }
 
     /// Whether the batches that it trains with are powers of two.

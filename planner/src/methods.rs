@@ -23,8 +23,9 @@ mod swapadvisor;
 mod tide;
 mod vdnn;
 mod vdnn_host;
+mod zero;
 
-pub use crate::method::{About, Method};
+pub use crate::method::{About, Method, Offload};
 pub use budget_split::BudgetSplit;
 pub use capuchin::Capuchin;
 pub use checkpoints::SqrtN;
@@ -51,6 +52,7 @@ pub use swapadvisor::SwapAdvisor;
 pub use tide::Tide;
 pub use vdnn::Vdnn;
 pub use vdnn_host::VdnnHost;
+pub use zero::Zero;
 
 /// All methods, in the order in which they are listed.
 pub fn all() -> Vec<Box<dyn Method>> {
@@ -74,6 +76,8 @@ pub fn all() -> Vec<Box<dyn Method>> {
         Box::new(BudgetSplit),
         Box::new(Dtr),
         Box::new(VdnnHost),
+        Box::new(Zero::OFFLOAD),
+        Box::new(Zero::INFINITY),
         Box::new(StaticCompression::default()),
         Box::new(Cswap::Lossless),
         Box::new(Cswap::Plus { parameter: None }),

@@ -8,6 +8,9 @@
 //! have room set aside for them, on a link that is slower by what they take of it. What it decides is
 //! carried out [with them](visits), and timed with all copies as they are. So what a method decides about
 //! activations rests on an estimate of what the link has left; the plan's times do not.
+//!
+//! Where the host's processor runs updates, all, half and a quarter of them are tried there: their
+//! gradients leave, and the optimizer's state stays where it is.
 
 pub(crate) mod bound;
 mod rest;
@@ -15,14 +18,15 @@ mod visits;
 
 use std::collections::BTreeMap;
 
-use schema::{Bytes, Direction, Nanos, Phase, Plan, Role, TensorId};
+use schema::{Bytes, Direction, Nanos, OpId, Phase, Plan, Processor, Role, TensorId};
 use simulator::Infeasible;
 
 use crate::cut::needed_at_least;
 use crate::fit::{lower_where_it_fits, share};
-use crate::method::Method;
+use crate::method::{Method, Offload, needs_swap};
 use crate::{Allowed, Decided, Monitor, PlanError, Problem, Result};
 use rest::Rest;
+use visits::Stays;
 
 /// Of what need not move, all, half, a quarter and so on are tried, with so many steps.
 const HALVINGS: u32 = 6;
@@ -33,33 +37,120 @@ const TRIAL: u64 = 10;
 /// Of what was put together, so many are tried until one can be packed.
 const PACKED: usize = 4;
 
+/// Of the updates that the host's processor may run, all, a half and a quarter are tried there.
+const SHARES: [usize; 3] = [1, 2, 4];
+
+/// What a plan has on the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct There {
+    homes: Vec<TensorId>,
+    /// What the host's processor runs.
+    updates: Vec<OpId>,
+}
+
 /// Plans with homes on the host, as a method decides about the rest.
 ///
 /// # Errors
 /// If no set of them leaves enough memory, the host does not hold them, or the method has no plan.
 pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Result<Plan> {
     let movable = movable(problem);
-    let sets = sets(problem, &movable)?;
+    let updatable = updatable(problem, &movable);
+    let mut tried = sets(problem, &movable, &[]);
+    for share in SHARES {
+        let updates: Vec<OpId> = updatable.iter().copied().step_by(share).collect();
+        if updates.is_empty() {
+            break;
+        }
+        let more = sets(problem, &movable, &updates).map(|sets| {
+            // The fewest and the most, and one between.
+            let places = [0, sets.len() / 2, sets.len() - 1];
+            let mut some: Vec<There> = places.iter().map(|at| sets[*at].clone()).collect();
+            some.dedup();
+            some
+        });
+        match (&mut tried, more) {
+            (Ok(sets), Ok(more)) => sets.extend(more),
+            (Err(_), Ok(more)) => tried = Ok(more),
+            (_, Err(_)) => {}
+        }
+    }
+    let sets = tried?;
     let trial = problem.clone().with_evaluations((problem.limits.evaluations / TRIAL).max(1));
-    let mut best: Option<(Nanos, &Vec<TensorId>, Plan)> = None;
+    let mut best: Option<(Nanos, &There, Plan)> = None;
     let mut failure = None;
-    for homes in &sets {
-        match plan_with(method, &trial, homes, monitor) {
+    for there in &sets {
+        match plan_with(method, &trial, there, Stays::Some, monitor) {
             Ok(plan) if best.as_ref().is_none_or(|(t, ..)| plan.predicted.iteration < *t) => {
                 monitor.found(plan.predicted.iteration);
-                best = Some((plan.predicted.iteration, homes, plan));
+                best = Some((plan.predicted.iteration, there, plan));
             }
             Err(PlanError::Interrupted) => break,
             other => failure = failure.or(other.err()),
         }
     }
-    let Some((time, homes, plan)) = best else {
+    let Some((time, there, plan)) = best else {
         return Err(failure.unwrap_or(PlanError::Interrupted));
     };
-    match plan_with(method, problem, homes, monitor) {
+    match plan_with(method, problem, there, Stays::Some, monitor) {
         Ok(longer) if longer.predicted.iteration < time => Ok(longer),
         _ => Ok(plan),
     }
+}
+
+/// Plans in which the host's processor runs all updates that it may, as a method decides about the rest.
+///
+/// # Errors
+/// If it may run none, or all but what the method has there does not fit.
+pub(crate) fn offloaded(
+    method: &dyn Method,
+    offload: Offload,
+    problem: &Problem,
+    monitor: &dyn Monitor,
+) -> Result<Plan> {
+    needs_swap(problem)?;
+    if problem.machine.host.updates.is_none() {
+        return Err(PlanError::NoUpdatesThere);
+    }
+    let updates = updatable(problem, &movable(problem));
+    if updates.is_empty() {
+        let what = "optimizer's updates of parameters and state that the caller does not hold";
+        return Err(PlanError::NotApplicable { what });
+    }
+    let homes = homes_of(problem, &updates);
+    let there = There { homes, updates };
+    check_times(problem, &there.homes)?;
+    plan_with(method, problem, &there, Stays::All(offload == Offload::Updates), monitor)
+}
+
+/// The updates that the host's processor may run, in the order of the trace: all that they read and no op
+/// makes may move.
+fn updatable(problem: &Problem, movable: &[TensorId]) -> Vec<OpId> {
+    let ops = (0..problem.trace.ops.len()).map(OpId::from_index);
+    let may_move = |id: &TensorId| {
+        let is_made = problem.model.producer(*id).is_some();
+        if is_made { !problem.model.is_held(*id) } else { movable.contains(id) }
+    };
+    let is_first = |op: &OpId| problem.trace.ops[..op.index()].iter().all(is_update);
+    let may = |op: &OpId| {
+        problem.update_time_there(*op).is_some()
+            && !is_first(op)
+            && problem.model.reads(*op).all(|id| may_move(&id))
+    };
+    ops.filter(may).collect()
+}
+
+fn is_update(op: &schema::Op) -> bool {
+    op.may_run_on(Processor::Host)
+}
+
+/// What updates read and no op makes.
+fn homes_of(problem: &Problem, updates: &[OpId]) -> Vec<TensorId> {
+    let read = updates.iter().flat_map(|op| problem.model.reads(*op));
+    let mut homes: Vec<TensorId> =
+        read.filter(|id| problem.model.producer(*id).is_none()).collect();
+    homes.sort_unstable();
+    homes.dedup();
+    homes
 }
 
 /// What may move, the first to do so first: parameters and the optimizer's state that the caller does not
@@ -127,12 +218,23 @@ fn place_in((begin, end): (u64, u64), moment: u64) -> u16 {
     (share as u16).reverse_bits().wrapping_sub(1)
 }
 
-/// The sets of tensors to try, each the first few of those that may move.
-fn sets(problem: &Problem, movable: &[TensorId]) -> Result<Vec<Vec<TensorId>>> {
+/// The sets of tensors to try, where the host's processor runs these updates: each what they need there,
+/// and the first few of the others that may move.
+fn sets(problem: &Problem, movable: &[TensorId], updates: &[OpId]) -> Result<Vec<There>> {
     let bytes = |id: &TensorId| problem.trace.tensors[id.index()].bytes.0;
+    let mut all = homes_of(problem, updates);
+    let least = all.len();
+    all.extend(
+        movable
+            .iter()
+            .filter(|id| all[..least].binary_search(id).is_err())
+            .copied()
+            .collect::<Vec<_>>(),
+    );
+    let (movable, updating) = (&all[..], problem.clone().with_updates_there(updates));
     let fits = |count: usize| {
-        let rest = Rest::new(problem, &movable[..count]);
-        rest.needed() <= problem.budget.0
+        let rest = Rest::new(&updating, &movable[..count]);
+        count >= least && rest.needed() <= problem.budget.0
     };
     let fewest = fewest(movable.len(), fits).max(1);
     let (needed, op) = needed_at_least(problem, true);
@@ -160,7 +262,9 @@ fn sets(problem: &Problem, movable: &[TensorId]) -> Result<Vec<Vec<TensorId>>> {
     }
     counts.sort_unstable();
     counts.dedup();
-    Ok(counts.into_iter().map(|count| movable[..count].to_vec()).collect())
+    let there =
+        |count: usize| There { homes: movable[..count].to_vec(), updates: updates.to_vec() };
+    Ok(counts.into_iter().map(there).collect())
 }
 
 /// The least number that serves, where more serve as well; one more than there are where none does.
@@ -186,20 +290,30 @@ fn check_times(problem: &Problem, movable: &[TensorId]) -> Result<()> {
         // Reruns read it as well.
         ways.iter().map(|time| u128::from(time.0)).sum::<u128>() * 2 * reads[id.index()]
     });
-    match problem.once() + copied.sum::<u128>() > u128::from(Nanos::MOST.0) {
+    let ops = (0..problem.trace.ops.len()).map(OpId::from_index);
+    let updates = ops.filter_map(|op| problem.update_time_there(op)).map(|time| u128::from(time.0));
+    let updates = updates.sum::<u128>();
+    match problem.once() + updates + copied.sum::<u128>() > u128::from(Nanos::MOST.0) {
         true => Err(PlanError::TooLong),
         false => Ok(()),
     }
 }
 
-/// The fastest plan in which these tensors have their homes on the host.
+/// The fastest plan that has this on the host, where the method decides about the rest.
 fn plan_with(
     method: &dyn Method,
     problem: &Problem,
-    homes: &[TensorId],
+    There { homes, updates }: &There,
+    stays: Stays,
     monitor: &dyn Monitor,
 ) -> Result<Plan> {
-    let rest = Rest::new(problem, homes);
+    let moving = problem.clone().with_homes(homes).with_updates_there(updates);
+    // What stays all the time takes memory all the time.
+    let is_away = |id: &&TensorId| {
+        stays != Stays::All(true) || problem.trace.tensors[id.index()].role != Role::Parameter
+    };
+    let away: Vec<TensorId> = homes.iter().filter(is_away).copied().collect();
+    let rest = Rest::new(&moving, &away);
     let (trace, machine) = (&rest.trace, rest.machine(problem));
     let mut inner = Problem::new(trace, &machine, problem.budget);
     let moved: Bytes = homes.iter().map(|id| problem.trace.tensors[id.index()].bytes).sum();
@@ -207,14 +321,13 @@ fn plan_with(
     // Compressed forms are not searched for beside what moves.
     let allowed = method.restricts(Allowed { compress: false, ..problem.allowed });
     (inner.allowed, inner.limits) = (allowed, problem.limits);
-    let moving = problem.clone().with_homes(homes);
     let mut failure = None;
     for permille in method.targets() {
         let decided = match method.decide(&inner, share(inner.budget, *permille), monitor) {
             Ok(decided) => decided,
             Err(error) => return Err(failure.unwrap_or(error)),
         };
-        let ways = visits::with_homes(&inner, &decided, &moving);
+        let ways = visits::with_homes(&inner, &decided, &moving, stays);
         let ways: Vec<Decided> =
             ways.map_err(|cause| PlanError::from_infeasible(cause, problem.budget))?;
         for decided in ways.iter().take(PACKED) {

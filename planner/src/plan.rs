@@ -71,6 +71,9 @@ fn fastest_or_moving(
     problem: &Problem,
     monitor: &dyn Monitor,
 ) -> Result<Plan> {
+    if let Some(offload) = method.offloads() {
+        return moving::offloaded(method, offload, problem, monitor);
+    }
     let may_move = method.moves_state() && problem.allowed.swap;
     if method.moves_state()
         && let Bound::Infeasible { needed, op } = resident(problem)

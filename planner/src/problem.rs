@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use schema::{
-    Bytes, Choice, CodecCost, CodecModels, Digest, Direction, Document, Machine, OpId, Reference,
-    TensorId, Trace,
+    Bytes, Choice, CodecCost, CodecModels, Digest, Direction, Document, Machine, Nanos, OpId,
+    Processor, Reference, TensorId, Trace,
 };
 use simulator::{CodecLane, Evaluator, GapId, Model, Policy, Treatment};
 
@@ -110,6 +110,25 @@ impl<'a> Problem<'a> {
         self.model = Model::with_homes(self.trace, homes);
         self.feature_maps = feature_maps(self.trace, &self.model);
         self.restricted_to(self.allowed)
+    }
+
+    /// The problem in which the host's processor runs these updates, where it runs any. What they change
+    /// has its home on the host.
+    pub fn with_updates_there(mut self, updates: &[OpId]) -> Self {
+        let timed = updates.iter().filter_map(|op| Some((*op, self.update_time_there(*op)?)));
+        let timed: Vec<_> = timed.collect();
+        self.model = self.model.with_updates_there(&timed);
+        self.restricted_to(self.allowed)
+    }
+
+    /// How long the host's processor takes for an op, if it may run that and runs any.
+    pub fn update_time_there(&self, op: OpId) -> Option<Nanos> {
+        let of = &self.trace.ops[op.index()];
+        let bytes = |id: &TensorId| self.trace.tensors[id.index()].bytes;
+        let read: Bytes = of.reads.iter().map(bytes).sum();
+        let changed = of.reads.iter().filter(|id| self.model.changes(op, **id)).map(bytes);
+        let time = || self.machine.host.update_time(read + changed.sum::<Bytes>());
+        of.may_run_on(Processor::Host).then(time).flatten()
     }
 
     /// The problem with as much pinned host memory.

@@ -3,7 +3,8 @@
 use std::f64::consts::TAU;
 
 use schema::{
-    Bandwidth, BytesPerSec, Direction, Document, Lane, Machine, Nanos, Plan, Reference, Task, Trace,
+    Bandwidth, BytesPerSec, Direction, Document, Lane, Machine, Nanos, Plan, Processor, Reference,
+    Task, Trace,
 };
 use simulator::replay::{Schedule, replay_with};
 use simulator::{Program, ProvenPlan, figures};
@@ -119,6 +120,7 @@ pub fn retimed(plan: ProvenPlan, problem: &Problem) -> Result<ProvenPlan> {
         let action = &plan.actions[index];
         let copy = |direction| machine.link.copy_time(direction, plan.moved_bytes(action));
         let duration = match action.task {
+            Task::Run(_) if action.on == Processor::Host => action.duration,
             Task::Run(op) => trace.ops[op.index()].duration,
             Task::Recompute(op) => {
                 let op = &trace.ops[op.index()];
@@ -148,7 +150,7 @@ pub fn replays(plan: &Plan, spread: Spread, count: u32) -> Replays {
         .map(|_| {
             let link = spread.draw(&mut random);
             for (duration, action) in durations.iter_mut().zip(&plan.actions) {
-                let is_copy = matches!(plan.lane(action.task), Lane::D2h | Lane::H2d);
+                let is_copy = matches!(plan.lane(action), Lane::D2h | Lane::H2d);
                 let factor = spread.draw(&mut random) * if is_copy { link } else { 1.0 };
                 *duration = scaled(action.duration, factor).0;
             }

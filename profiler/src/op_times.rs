@@ -28,7 +28,8 @@ impl OpTimes {
         let mut times = vec![Vec::with_capacity(timelines.len()); ops];
         for timeline in timelines {
             let copies = Busy::with_copies(timeline);
-            for interval in &timeline.intervals {
+            // What ran elsewhere says nothing of the device.
+            for interval in timeline.intervals.iter().filter(|i| i.lane != Lane::Host) {
                 if let Task::Run(op) = interval.task {
                     let taken = interval.end.saturating_sub(interval.start);
                     let beside = copies.before(interval.end) - copies.before(interval.start);

@@ -2,11 +2,12 @@
 //!
 //! [`fit_times`] fits the [methods](Method) to samples of one codec, tests each on samples that it
 //! has not seen and makes the best a [`schema::TimeModel`]; [`fit_size`] says
-//! how small a codec makes tensors. What is tested is what a plan uses: the document's lines, not
+//! how small a codec makes tensors, and [`fit_coded`] how small an entropy code does by their texture. What is tested is what a plan uses: the document's lines, not
 //! the regression behind them.
 //!
 //! Everything is a function of the samples in their order; nothing here reads a file or a clock.
 
+mod coded;
 mod document;
 mod error;
 mod lines;
@@ -22,6 +23,7 @@ mod validate;
 #[cfg(test)]
 mod tests;
 
+pub use coded::{CodedSample, fit_coded};
 pub use document::{TimesFit, fit_times};
 pub use error::FitError;
 pub use method::Method;

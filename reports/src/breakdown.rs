@@ -17,7 +17,7 @@ pub fn breakdown(timeline: &Timeline, arena: Bytes) -> String {
     let mut rows = vec![
         vec!["iteration".into(), timeline.iteration.to_string()],
         vec!["peak".into(), timeline.peak.to_string()],
-        vec!["arena".into(), arena.to_string()],
+        vec!["memory".into(), arena.to_string()],
         vec!["budget".into(), timeline.budget.to_string()],
     ];
     for lane in timeline.lanes() {

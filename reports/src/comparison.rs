@@ -145,6 +145,13 @@ pub struct Moved {
     /// What they take.
     #[serde(default)]
     pub bytes: Bytes,
+    /// Updates that the host's processor runs.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub updates: u64,
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Bytes that are copied in each iteration.

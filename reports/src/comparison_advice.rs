@@ -95,8 +95,17 @@ fn what_would_do(comparison: &Comparison) -> String {
             format!("--budget {megabytes}MB would do with {}", found.method)
         });
         let least = least_budget(comparison).map(|least| format!("no budget below {least} can do"));
-        let clauses: String =
-            [would_do, least].into_iter().flatten().map(|clause| format!("; {clause}")).collect();
+        let fixed = Some(comparison.in_core.fixed).filter(|fixed| fixed.0 > 0);
+        let fixed = fixed.map(|fixed| {
+            format!(
+                "{fixed} are parameters, optimizer state and inputs, which outlive the iteration"
+            )
+        });
+        let clauses: String = [fixed, would_do, least]
+            .into_iter()
+            .flatten()
+            .map(|clause| format!("; {clause}"))
+            .collect();
         return format!(
             "No method fits {budget}: {method} comes nearest and lacks {shortfall}{clauses}."
         );

@@ -1,6 +1,7 @@
 //! A comparison as plain text.
 
 use std::cmp::Ordering;
+use std::fmt::Write as _;
 
 use schema::{Bytes, Nanos};
 
@@ -172,7 +173,13 @@ fn moves(moved: &Moved) -> String {
     let kinds = kinds.into_iter().filter(|(_, copied)| *copied != Copied::default());
     let kinds: Vec<String> =
         kinds.map(|(name, Copied { d2h, h2d })| format!("{name} {d2h} out, {h2d} in")).collect();
-    format!("copies in each iteration: {}; {} of host memory", kinds.join("; "), moved.host)
+    let mut text = format!("copies in each iteration: {}; ", kinds.join("; "));
+    match moved.updates {
+        0 => {}
+        1 => text.push_str("1 update on the host; "),
+        more => write!(text, "{more} updates on the host; ").expect("writing to a string"),
+    }
+    text + &format!("{} of host memory", moved.host)
 }
 
 fn failure(method: &MethodResult) -> String {

@@ -40,7 +40,8 @@ pub use perfetto::perfetto;
 pub use picture::Picture;
 pub use png::{PngError, png};
 pub use report::{
-    Figure, Predictions, Report, Run, Search, Setting, Sought, frontier_figure, held_out,
+    Figure, Predictions, PrintedNumber, Report, Run, Search, Setting, Sought, frontier_figure,
+    held_out,
 };
 pub use text::tensors;
 pub use timeline_svg::timeline_svg;

@@ -63,6 +63,8 @@ fn name_lanes(events: &mut Events, timeline: &Timeline) {
             Lane::D2h => "d2h (copies out)",
             Lane::H2d => "h2d (copies in)",
             Lane::Codec => "codec",
+            Lane::Host => "host (updates)",
+            Lane::Net => "net",
         };
         events.metadata("thread_name", thread(lane), json!({ "name": name }));
         events.metadata("thread_sort_index", thread(lane), json!({ "sort_index": lane.index() }));
@@ -94,7 +96,7 @@ struct Flow {
 
 /// Ops and codecs read what was copied in.
 fn is_use(lane: Lane) -> bool {
-    matches!(lane, Lane::Compute | Lane::Codec)
+    matches!(lane, Lane::Compute | Lane::Codec | Lane::Net)
 }
 
 /// For each interval, the flows that touch it.

@@ -5,14 +5,17 @@ mod checks;
 mod conclusion;
 mod contents;
 mod decisions;
+mod figure;
 mod frontier;
 mod held_out;
 mod hidden;
 mod html;
+mod inputs;
 mod lines;
 mod memory;
 mod methods;
 mod plot;
+mod printed;
 mod runs;
 mod searches;
 mod setting;
@@ -23,67 +26,16 @@ mod trainings;
 
 use std::collections::BTreeMap;
 
-use crate::{Checked, Explanation, Picture, Trained};
+use inputs::FEW_SETTINGS;
+
+pub use figure::Figure;
 pub use frontier::frontier_figure;
 pub use held_out::{Predictions, held_out};
+pub use inputs::Report;
+pub use printed::PrintedNumber;
 pub use runs::Run;
 pub use searches::{Search, Sought};
 pub use setting::Setting;
-use table::Table;
-
-/// Beyond so many settings a figure for each would bury what they say together.
-const FEW_SETTINGS: usize = 4;
-
-/// What a report is about.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Report {
-    /// Whether something fits, and what would help.
-    pub explanations: Vec<Explanation>,
-    /// Single plans and timelines.
-    pub runs: Vec<Run>,
-    /// Methods side by side: comparisons, and the points of studies.
-    pub settings: Vec<Setting>,
-    /// Searches of studies for the largest batch or the smallest budget.
-    pub searches: Vec<Search>,
-    /// Plans that were run on a device.
-    pub checks: Vec<Checked>,
-    /// Ways in which one network was trained.
-    pub trainings: Vec<Trained>,
-}
-
-/// A figure of a report: one picture, or several that are read together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Figure {
-    /// A name for files and links, unique in its report.
-    pub id: String,
-    /// What it shows.
-    pub title: String,
-    /// What one sees, and what it rests on.
-    pub caption: String,
-    /// The pictures, one above the other.
-    pub pictures: Vec<Picture>,
-    /// What they show, or what explains it, for who reads rather than looks.
-    table: Option<Table>,
-}
-
-impl Figure {
-    fn new(id: &str, title: &str, caption: String, pictures: Vec<Picture>) -> Self {
-        Self { id: id.into(), title: title.into(), caption, pictures, table: None }
-    }
-
-    fn with_table(self, table: Table) -> Self {
-        Self { table: Some(table), ..self }
-    }
-
-    /// Each picture with the stem of the name of its file.
-    pub fn files(&self) -> Vec<(String, &Picture)> {
-        let stem = |index: usize| match self.pictures.len() {
-            1 => self.id.clone(),
-            _ => format!("{}-{}", self.id, (b'a' + index as u8 % 26) as char),
-        };
-        self.pictures.iter().enumerate().map(|(index, picture)| (stem(index), picture)).collect()
-    }
-}
 
 impl Report {
     /// All figures that the report has data for, in the page's order.
@@ -91,6 +43,7 @@ impl Report {
         let names = self.methods();
         let mut figures = Vec::new();
         // What was asked for comes first: what a study varies, what a plan does with memory.
+        figures.extend(printed::figures(&self.printed));
         figures.extend(checks::figure(&self.checks));
         figures.extend(trainings::figures(&self.trainings));
         figures.extend(sweeps::figures(&self.settings, &names));
@@ -145,28 +98,6 @@ impl Report {
             });
         missing.chain(sweeps::missing(&self.settings, &self.methods())).collect()
     }
-
-    /// All methods, in the order in which they first appear.
-    fn methods(&self) -> Vec<String> {
-        let mut names = methods_of(self.settings.iter());
-        for search in &self.searches {
-            if !names.contains(&search.method.method) {
-                names.push(search.method.method.clone());
-            }
-        }
-        names
-    }
-}
-
-/// The methods of settings, in the order in which they first appear.
-fn methods_of<'a>(settings: impl Iterator<Item = &'a Setting>) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for method in settings.flat_map(|setting| &setting.methods) {
-        if !names.contains(&method.method) {
-            names.push(method.method.clone());
-        }
-    }
-    names
 }
 
 /// Tells figures of one kind apart: `timeline-1`, `timeline-2`. A single one keeps its name. Of equal

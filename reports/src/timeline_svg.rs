@@ -12,11 +12,10 @@ use schema::{Basis, Nanos, OpId, Phase, Timeline};
 
 use crate::Picture;
 use crate::axis::{Unit, ticks};
-use canvas::{Canvas, X, wrapped};
+use canvas::{Canvas, RIGHT, X, wrapped};
 
 /// Space left of the plots, for their labels.
 const LEFT: f64 = 84.0;
-const RIGHT: f64 = 20.0;
 /// Narrower pictures have no room for their labels.
 const LEAST_WIDTH: u32 = 480;
 

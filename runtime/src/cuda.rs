@@ -34,6 +34,7 @@ mod offsets;
 mod places;
 mod probe;
 mod steps;
+mod version;
 mod zeros;
 
 use codecs::kernels::Program;
@@ -49,7 +50,6 @@ pub use libraries::Libraries;
 pub use library::{Library, VARIABLE as LIBRARIES_VARIABLE, look_in};
 pub use loads::CudaLoads;
 pub use probe::{CudaFacts, CudaProbe};
-pub use zeros::Zeros;
 
 const COMMON: &str = include_str!("cuda/kernels/common.cu");
 

@@ -59,6 +59,7 @@ impl Network {
         for (chosen, option) in [
             (described.optimizer() == networks::Optimizer::Adam8bit, "--optimizer adam-8bit"),
             (options.accumulate > 1, "--accumulate"),
+            (options.ranks > 1, "--ranks"),
             (options.lora.is_some(), "--lora"),
             (!options.master_weights, "--no-master-weights"),
         ] {

@@ -3,6 +3,7 @@
 
 mod constants;
 mod images;
+mod scenes;
 
 use networks::{Activation, Builder, NetworkOptions, Optimizer, Window};
 use schema::{Bytes, Dtype, Nanos, OpId, Phase, Task, TensorId, Timeline};
@@ -15,6 +16,7 @@ use crate::profile::InCore;
 
 pub use constants::Constants;
 pub use images::{Images, Part};
+pub use scenes::Scenes;
 
 /// How long a network is trained, and how it is tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

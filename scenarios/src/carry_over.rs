@@ -100,8 +100,11 @@ pub fn carry_over(
         });
         let (share, ratio) = match (ratio, factor) {
             (Some(ratio), _) => (&mut report.by_roofline, ratio),
-            (None, Some(factor)) => (&mut report.by_factor, 1.0 / factor),
-            (None, None) => (&mut report.unchanged, 1.0),
+            // A faster device has no faster network.
+            (None, Some(factor)) if !op.kind.is_collective() => {
+                (&mut report.by_factor, 1.0 / factor)
+            }
+            (None, _) => (&mut report.unchanged, 1.0),
         };
         share.ops += 1;
         share.time += op.duration;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use schema::{
-    Bandwidth, Bytes, BytesPerSec, Compute, Device, Document, Host, Link, Machine, Nanos,
+    Bandwidth, Bytes, BytesPerSec, Compute, Device, Document, Host, Link, Machine, Nanos, NetLink,
 };
 use serde::Deserialize;
 
@@ -26,6 +26,8 @@ pub(crate) struct MachineFile {
     host: HostTable,
     #[serde(default)]
     link: LinkTable,
+    #[serde(default)]
+    network: NetworkTable,
     /// As written: `device.memory = "..."` is a table within a table.
     #[serde(default, rename = "sources")]
     written_sources: toml::Table,
@@ -73,6 +75,8 @@ struct ComputeTable {
 struct HostTable {
     #[serde(default, deserialize_with = "amount")]
     memory: Option<Bytes>,
+    #[serde(default, deserialize_with = "amount")]
+    updates: Option<BytesPerSec>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -87,6 +91,20 @@ struct LinkTable {
     latency: Option<Nanos>,
     both_directions: Option<f64>,
     beside_copy: Option<f64>,
+}
+
+/// What a message between ranks costs on top of its bytes where only a bandwidth is stated.
+const NET_LATENCY: Nanos = Nanos(5_000);
+
+/// The link to other ranks, of which a machine may have none.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NetworkTable {
+    name: Option<String>,
+    #[serde(default, deserialize_with = "amount")]
+    bandwidth: Option<BytesPerSec>,
+    #[serde(default, deserialize_with = "amount")]
+    latency: Option<Nanos>,
 }
 
 /// What a link file states.
@@ -128,7 +146,7 @@ impl MachineFile {
     /// A machine as a file that states all of its figures. What a document says of its link as a whole, it
     /// says of each of the link's figures, so that another link takes its own sources along.
     pub(crate) fn of(machine: Machine) -> Self {
-        let Machine { name: _, description, device, host, link, mut sources } = machine;
+        let Machine { name: _, description, device, host, link, network, mut sources } = machine;
         let compute = device.compute;
         if let Some(source) = sources.remove("link") {
             for figure in LINK_FIGURES {
@@ -155,7 +173,7 @@ impl MachineFile {
                     beside_codec: Some(compute.beside_codec),
                 },
             },
-            host: HostTable { memory: Some(host.memory) },
+            host: HostTable { memory: Some(host.memory), updates: host.updates },
             link: LinkTable {
                 name: Some(link.name),
                 d2h: Some(link.d2h),
@@ -164,13 +182,18 @@ impl MachineFile {
                 both_directions: Some(link.both_directions),
                 beside_copy: Some(link.beside_copy),
             },
+            network: network.map_or_else(NetworkTable::default, |network| NetworkTable {
+                name: Some(network.name),
+                bandwidth: Some(network.bytes_per_sec),
+                latency: Some(network.latency),
+            }),
             written_sources: toml::Table::new(),
             sources,
         }
     }
 
     /// Every figure of a machine by its field's name, and whether this file states it.
-    pub(crate) fn figures(&self) -> [(&'static str, bool); 18] {
+    pub(crate) fn figures(&self) -> [(&'static str, bool); 21] {
         let (device, compute, link) = (&self.device, &self.device.compute, &self.link);
         [
             ("device.memory", device.memory.is_some()),
@@ -186,11 +209,14 @@ impl MachineFile {
             ("device.compute.codec_lane", compute.codec_lane.is_some()),
             ("device.compute.beside_codec", compute.beside_codec.is_some()),
             ("host.memory", self.host.memory.is_some()),
+            ("host.updates", self.host.updates.is_some()),
             ("link.d2h", link.d2h.is_some()),
             ("link.h2d", link.h2d.is_some()),
             ("link.latency", link.latency.is_some()),
             ("link.both_directions", link.both_directions.is_some()),
             ("link.beside_copy", link.beside_copy.is_some()),
+            ("network.bandwidth", self.network.bandwidth.is_some()),
+            ("network.latency", self.network.latency.is_some()),
         ]
     }
 
@@ -217,6 +243,19 @@ impl MachineFile {
         }
         let title = self.description.as_deref().unwrap_or(machine);
         self.description = Some(format!("{title}; its link shared by {gpus} GPUs"));
+        self
+    }
+
+    /// The machine with so fast a network between ranks.
+    pub(crate) fn with_network(mut self, bandwidth: BytesPerSec, machine: &str) -> Self {
+        let title = self.description.as_deref().unwrap_or(machine);
+        self.description = Some(format!("{title}; ranks over a network of {bandwidth}"));
+        let name = Some(format!("{bandwidth} between ranks"));
+        self.network =
+            NetworkTable { name, bandwidth: Some(bandwidth), latency: Some(NET_LATENCY) };
+        for (figure, source) in [("bandwidth", "stated"), ("latency", "assumed")] {
+            self.sources.insert(format!("network.{figure}"), source.into());
+        }
         self
     }
 
@@ -251,7 +290,10 @@ impl MachineFile {
                     beside_codec: compute.beside_codec.or(base_compute.beside_codec),
                 },
             },
-            host: HostTable { memory: self.host.memory.or(base.host.memory) },
+            host: HostTable {
+                memory: self.host.memory.or(base.host.memory),
+                updates: self.host.updates.or(base.host.updates),
+            },
             link: LinkTable {
                 name: self.link.name.or(base.link.name),
                 d2h: self.link.d2h.or(base.link.d2h),
@@ -259,6 +301,11 @@ impl MachineFile {
                 latency: self.link.latency.or(base.link.latency),
                 both_directions: self.link.both_directions.or(base.link.both_directions),
                 beside_copy: self.link.beside_copy.or(base.link.beside_copy),
+            },
+            network: NetworkTable {
+                name: self.network.name.or(base.network.name),
+                bandwidth: self.network.bandwidth.or(base.network.bandwidth),
+                latency: self.network.latency.or(base.network.latency),
             },
             written_sources: toml::Table::new(),
             sources,
@@ -269,7 +316,7 @@ impl MachineFile {
     /// says otherwise, as CSWAP+ assumes; if they do not, they do not slow compute unless it says
     /// so, and neither do copies.
     pub(crate) fn finish(self, name: String, file: &Path) -> Result<Machine, ScenarioError> {
-        let (device, link) = (self.device, self.link);
+        let (device, link, network) = (self.device, self.link, self.network);
         let compute = device.compute;
         let needed = Needed { file };
         let machine = Machine {
@@ -301,7 +348,10 @@ impl MachineFile {
                     beside_codec: compute.beside_codec.unwrap_or(1.0),
                 },
             },
-            host: Host { memory: needed.field(self.host.memory, "host", "memory", "\"64GiB\"")? },
+            host: Host {
+                memory: needed.field(self.host.memory, "host", "memory", "\"64GiB\"")?,
+                updates: self.host.updates,
+            },
             link: Link {
                 name: needed.field(link.name, "link", "name", "\"PCIe 3 x16\"")?,
                 d2h: needed.field(link.d2h, "link", "d2h", "\"12GB/s\"")?,
@@ -314,6 +364,19 @@ impl MachineFile {
                     "1.0",
                 )?,
                 beside_copy: link.beside_copy.unwrap_or(1.0),
+            },
+            network: match network {
+                NetworkTable { name: None, bandwidth: None, latency: None } => None,
+                NetworkTable { name, bandwidth, latency } => Some(NetLink {
+                    name: needed.field(name, "network", "name", "\"NVLink 3\"")?,
+                    bytes_per_sec: needed.field(
+                        bandwidth,
+                        "network",
+                        "bandwidth",
+                        "\"300GB/s\"",
+                    )?,
+                    latency: needed.field(latency, "network", "latency", "\"5us\"")?,
+                }),
             },
             sources: self.sources,
         };

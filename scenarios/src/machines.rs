@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use schema::{Document, Link, Machine};
+use schema::{BytesPerSec, Document, Link, Machine};
 
+use crate::amount::Amount;
 use crate::error::ScenarioError;
 use crate::machine_file::MachineFile;
 
@@ -52,7 +53,17 @@ const BUNDLED: Library<'static> = Library {
     ),
     measured: &[("h100-measured", include_str!("../measured/h100-measured.json"))],
     links: embed!("links": "nvlink-c2c", "nvlink2", "pcie3", "pcie4", "pcie5", "pcie6"),
-    variations: embed!("variations": "codec-lane", "no-codec-lane", "shared-codec-lane"),
+    variations: embed!("variations":
+        "codec-lane",
+        "net-ethernet-100g",
+        "net-infiniband-hdr",
+        "net-infiniband-ndr",
+        "net-nvlink2",
+        "net-nvlink3",
+        "net-nvlink4",
+        "no-codec-lane",
+        "shared-codec-lane",
+    ),
 };
 
 /// The machines that come with tidegate, by ascending name.
@@ -72,7 +83,8 @@ pub fn links() -> impl Iterator<Item = (&'static str, Link)> {
 
 /// The machine of a name: `titan-v`, or `titan-v+pcie5` for the same machine with another link, or
 /// `titan-v+no-codec-lane` where it differs otherwise, or `titan-v+share-4` where four GPUs copy over its link
-/// at once; any number of these after each other.
+/// at once, or `titan-v+net-25GB/s` where ranks of a training have so fast a network; any number of these after
+/// each other.
 pub fn machine(name: &str) -> Result<Machine, ScenarioError> {
     BUNDLED.machine(name)
 }
@@ -175,6 +187,9 @@ impl Library<'_> {
         let gpus = other.strip_prefix("share-").and_then(|gpus| gpus.parse().ok());
         if let Some(gpus) = gpus.filter(|gpus| (1..=1024).contains(gpus)) {
             return Ok(base.sharing_link(gpus, machine));
+        }
+        if let Some(bandwidth) = other.strip_prefix("net-").and_then(BytesPerSec::read) {
+            return Ok(base.with_network(bandwidth, machine));
         }
         let (file, what) = if let Some(link) = self.link(other)? {
             let what = link.link_name().unwrap_or(other).to_string();

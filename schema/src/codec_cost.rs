@@ -1,7 +1,7 @@
 //! What one tensor costs under a codec's model. All in integers, so that every machine plans alike.
 
 use crate::codec_models::{CodecModel, Fidelity, RatioBand, SizeModel, TimeModel};
-use crate::{Bytes, Dtype, Nanos};
+use crate::{Bytes, Dtype, Nanos, Texture};
 
 /// What a codec makes of one tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,16 @@ impl CodecModel {
         sparsity: Option<f64>,
         dtype: Option<Dtype>,
     ) -> Option<CodecCost> {
+        self.cost_of(bytes, (sparsity, None), dtype)
+    }
+
+    /// The same of a tensor whose texture may be known, too.
+    pub fn cost_of(
+        &self,
+        bytes: Bytes,
+        values: (Option<f64>, Option<Texture>),
+        dtype: Option<Dtype>,
+    ) -> Option<CodecCost> {
         let (width, float) = dtype.map_or((4, true), element);
         if self.fidelity != Fidelity::Lossless && !float {
             return None;
@@ -39,7 +49,7 @@ impl CodecModel {
             (Fidelity::FixedRate, SizeModel::Rate { permille, .. }) => {
                 fixed_rate(bytes, permille, width)?
             }
-            _ => self.size.reserved(bytes, sparsity, width)?,
+            _ => self.size.reserved(bytes, values, (self.parameter.unwrap_or(1.0), width))?,
         };
         if reserved >= bytes {
             return None;
@@ -75,7 +85,12 @@ impl SizeModel {
     ///
     /// The model speaks of 32-bit values. What a codec adds to each value, be it a bit of a mask
     /// or an index, is as long beside narrower ones, of which there are more.
-    fn reserved(&self, bytes: Bytes, sparsity: Option<f64>, width: u128) -> Option<Bytes> {
+    fn reserved(
+        &self,
+        bytes: Bytes,
+        (sparsity, texture): (Option<f64>, Option<Texture>),
+        (bound, width): (f64, u128),
+    ) -> Option<Bytes> {
         const MILLION: u128 = 1_000_000;
         // Sizes in thousandths of millionths of a byte, times the element's width.
         let (scaled, margin) = match *self {
@@ -87,12 +102,10 @@ impl SizeModel {
                 let each = u128::from(overhead_permille) * 4 * MILLION + dense * (values + beside);
                 (each, margin_permille)
             }
-            Self::Coded { zero_permille, dense_permille, margin_permille } => {
+            Self::Coded(coded) => {
                 let sparsity = sparsity.filter(|share| (0.0..=1.0).contains(share))?;
-                let dense = ((1.0 - sparsity) * 1e6).ceil() as u128;
-                let zeros = MILLION - dense.min(MILLION);
-                let each = u128::from(zero_permille) * zeros + u128::from(dense_permille) * dense;
-                (4 * each, margin_permille)
+                let each = (coded.permille(bound, sparsity, texture) * 1e6).ceil() as u128;
+                (4 * each, coded.margin_permille)
             }
             Self::Rate { permille, margin_permille } => {
                 // A rate is bits per value, however wide the value was.

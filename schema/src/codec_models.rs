@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::coded::CodedSize;
 use crate::file::{Malformed, malformed};
 use crate::{Bytes, Document, Nanos};
 
@@ -96,16 +97,9 @@ pub enum SizeModel {
         /// What a plan reserves on top, in thousandths of the expected size.
         margin_permille: u32,
     },
-    /// It depends on how many values are zero, and not on how wide they are: an entropy code. In
-    /// thousandths of 32 bits for each value.
-    Coded {
-        /// Cost of a zero.
-        zero_permille: u32,
-        /// Cost of another value.
-        dense_permille: u32,
-        /// What a plan reserves on top, in thousandths of the expected size.
-        margin_permille: u32,
-    },
+    /// It depends on zeros, on how smooth the values are and on the error bound, and not on how wide they are: an
+    /// entropy code of what a predictor leaves.
+    Coded(CodedSize),
     /// It is a fixed share of the tensor: a codec of fixed rate, or one whose size was found to be
     /// much the same on all data. What a codec of fixed rate makes of a sequence is counted in
     /// whole blocks of four values, each of a whole number of bits, and whole words of 64 bits, as
@@ -249,7 +243,7 @@ impl SizeModel {
     pub fn margin_permille(&self) -> u32 {
         match *self {
             Self::Sparsity { margin_permille, .. }
-            | Self::Coded { margin_permille, .. }
+            | Self::Coded(CodedSize { margin_permille, .. })
             | Self::Rate { margin_permille, .. } => margin_permille,
         }
     }
@@ -259,8 +253,9 @@ impl SizeModel {
             Self::Sparsity { overhead_permille, dense_permille, margin_permille } => {
                 ([overhead_permille, dense_permille], margin_permille)
             }
-            Self::Coded { zero_permille, dense_permille, margin_permille } => {
-                ([zero_permille, dense_permille], margin_permille)
+            Self::Coded(CodedSize { run_permille, value_permille, margin_permille, .. }) => {
+                let largest = value_permille.into_iter().max().unwrap_or(0);
+                ([run_permille, largest], margin_permille)
             }
             Self::Rate { permille, margin_permille } => ([permille, 0], margin_permille),
         };

@@ -11,12 +11,15 @@
 
 mod codec_cost;
 mod codec_models;
+mod coded;
 pub mod digest;
 pub mod file;
+mod file_error;
 mod ids;
 mod json_schema;
 mod link;
 mod machine;
+mod net_link;
 mod pending;
 mod plan;
 mod plan_series;
@@ -34,12 +37,14 @@ pub use codec_models::{
     CodecModel, CodecModels, CodecRef, Fidelity, ModelBasis, RatioBand, SizeModel, TimeModel,
     TimePoint,
 };
+pub use coded::{CodedParts, CodedSize, Texture};
 pub use digest::Digest;
 pub use file::{Document, FileError, Malformed};
 pub use ids::{ActionId, BufferId, CodecId, HostBufferId, OpId, TensorId};
 pub use json_schema::json_schema;
 pub use link::{Bandwidth, BandwidthPoint, Direction, Link};
 pub use machine::{Compute, Device, Host, Machine};
+pub use net_link::NetLink;
 pub use pending::PendingFile;
 pub use plan::{
     Action, Buffer, Choice, Decision, HostBuffer, InPlaceBuffers, Lane, Plan, Predicted, Reference,
@@ -47,11 +52,14 @@ pub use plan::{
 };
 pub use plan_series::{EpochPlan, PlanSeries};
 pub use printable::printable;
-pub use recipe::{Activation, Extents, Framework, Lora, NetworkOptions, Optimizer, Recipe, Tf32};
+pub use recipe::{
+    Activation, Extents, Framework, Lora, NetworkOptions, Optimizer, Recipe, Shard, Tf32,
+};
 pub use temporary::{is_temporary, remove_temporary_files};
 pub use timeline::{Basis, InCore, Interval, MemoryPoint, Stall, StallCause, Timeline};
 pub use trace::{
-    Dtype, Home, InPlace, Op, OpKind, Origin, Phase, Provenance, Rerun, Role, Tensor, Trace,
+    Dtype, Home, InPlace, Op, OpKind, Origin, Phase, Processor, Provenance, Rerun, Role, Tensor,
+    Trace,
 };
 pub use units::{Bytes, BytesPerSec, Nanos, ParseUnitError};
 pub use untimed::Untimed;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::file::{Malformed, malformed};
 use crate::link::{full_speed, is_full_speed};
-use crate::{Bytes, BytesPerSec, Document, Link};
+use crate::{Bytes, BytesPerSec, Document, Link, Nanos, NetLink};
 
 /// One device, its host and the link between them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,6 +23,9 @@ pub struct Machine {
     pub host: Host,
     /// The link between them.
     pub link: Link,
+    /// The link to devices of other ranks, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetLink>,
     /// Where each figure comes from, by the name of its field (`device.memory`, `link.d2h`).
     pub sources: BTreeMap<String, String>,
 }
@@ -90,6 +93,24 @@ pub struct Host {
     /// Memory that plans may use for what leaves the device.
     #[serde(rename = "memory_bytes")]
     pub memory: Bytes,
+    /// Bytes per second that its processor reads and writes in optimizers' updates: all that one reads, and
+    /// what it changes once more. Absent: plans have it run none.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "update_bytes_per_sec")]
+    pub updates: Option<BytesPerSec>,
+}
+
+impl Host {
+    /// As much memory, and a processor that runs no updates.
+    pub fn new(memory: Bytes) -> Self {
+        Self { memory, updates: None }
+    }
+
+    /// Time in which its processor reads and writes so many bytes in an update, where it runs any.
+    pub fn update_time(&self, bytes: Bytes) -> Option<Nanos> {
+        let speed = u128::from(self.updates?.0.max(1));
+        let nanos = (u128::from(bytes.0) * 1_000_000_000).div_ceil(speed);
+        Some(Nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+    }
 }
 
 impl Machine {
@@ -104,7 +125,8 @@ impl Document for Machine {
     const VERSION: u32 = 1;
 
     fn check(&self) -> Result<(), Malformed> {
-        if let Some((field, why)) = self.link.problem() {
+        let network = self.network.as_ref().and_then(NetLink::problem);
+        if let Some((field, why)) = self.link.problem().or(network) {
             return malformed(format!("{field} {why}"));
         }
         let compute = &self.device.compute;
@@ -120,6 +142,9 @@ impl Document for Machine {
         }
         if !(0.1..=1.0).contains(&compute.beside_codec) {
             return malformed("device.compute.beside_codec must lie between 0.1 and 1");
+        }
+        if self.host.updates == Some(BytesPerSec(0)) {
+            return malformed("host.update_bytes_per_sec must be over 0");
         }
         let largest = Bytes(1 << 60);
         if self.device.memory > largest || self.host.memory > largest {

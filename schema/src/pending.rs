@@ -4,8 +4,9 @@ use std::fs::{File, OpenOptions, read_link};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use crate::file_error::FileError;
+use crate::printable;
 use crate::temporary::{Temporary, live};
-use crate::{FileError, printable};
 
 /// A file that is about to be written. It is opened before the work whose result it will hold, so
 /// that a bad path fails at once.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::file::{Malformed, malformed};
 use crate::{
     ActionId, BufferId, Bytes, CodecId, CodecRef, Digest, Document, HostBufferId, Nanos, OpId,
-    Recipe, TensorId,
+    Processor, Recipe, TensorId,
 };
 
 /// A plan for one trace on one machine under one budget: which actions run on which lane, what
@@ -148,13 +148,18 @@ pub enum Lane {
     H2d,
     /// Codecs, where they run beside compute.
     Codec,
+    /// Ops on the host's processor.
+    Host,
+    /// Ops over a network to other devices.
+    Net,
 }
 
 impl Lane {
     /// How many lanes there are.
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = 6;
     /// All lanes, by index.
-    pub const ALL: [Self; Self::COUNT] = [Self::Compute, Self::D2h, Self::H2d, Self::Codec];
+    pub const ALL: [Self; Self::COUNT] =
+        [Self::Compute, Self::D2h, Self::H2d, Self::Codec, Self::Host, Self::Net];
 
     /// Position in [`Lane::ALL`].
     pub fn index(self) -> usize {
@@ -163,7 +168,7 @@ impl Lane {
 
     /// The name in documents.
     pub fn name(self) -> &'static str {
-        ["compute", "d2h", "h2d", "codec"][self.index()]
+        ["compute", "d2h", "h2d", "codec", "host", "net"][self.index()]
     }
 }
 
@@ -219,8 +224,11 @@ pub struct HostBuffer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Action {
-    /// What it does. This says its lane, too, by [`Plan::lane`].
+    /// What it does. This and `on` say its lane, by [`Plan::lane`].
     pub task: Task,
+    /// What an op runs on; absent: the device.
+    #[serde(default, skip_serializing_if = "Processor::is_device")]
+    pub on: Processor,
     /// How long it is predicted to take, alone on the machine.
     #[serde(rename = "duration_ns")]
     pub duration: Nanos,
@@ -249,6 +257,10 @@ pub struct Action {
     /// where decompression then finds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostBufferId>,
+    /// The host buffers that an op on the host's processor reads, of each tensor one, in place of
+    /// `reads`. What it changes in place it changes there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub there: Vec<HostBufferId>,
 }
 
 /// An output buffer that lies over an input buffer of the same action: both begin at one address,
@@ -283,7 +295,7 @@ pub enum Task {
 }
 
 impl Task {
-    /// The lane that runs it, where codecs have a lane of their own or have not.
+    /// The lane of the device that runs it, where codecs have a lane of their own or have not.
     pub fn lane(self, codec_lane: bool) -> Lane {
         match self {
             Self::Run(_) | Self::Recompute(_) => Lane::Compute,
@@ -341,8 +353,12 @@ impl Document for Plan {
 
 impl Plan {
     /// The lane of an action. Where codecs run is the plan's to say, for all of them.
-    pub fn lane(&self, task: Task) -> Lane {
-        task.lane(self.codec_lane)
+    pub fn lane(&self, action: &Action) -> Lane {
+        match action.on {
+            Processor::Device => action.task.lane(self.codec_lane),
+            Processor::Host => Lane::Host,
+            Processor::Net => Lane::Net,
+        }
     }
 
     /// Bytes that an action moves or works on: of a copy, what goes over the link; of a codec, the
@@ -444,11 +460,25 @@ impl Plan {
                 return unknown(field, buffer.to_string());
             }
         }
-        match action.host {
-            Some(host) if host.index() >= self.host_buffers.len() => {
-                unknown("host", host.to_string())
+        let hosts = action.there.iter().map(|b| ("there", *b));
+        for (field, host) in hosts.chain(action.host.map(|b| ("host", b))) {
+            if host.index() >= self.host_buffers.len() {
+                return unknown(field, host.to_string());
             }
-            _ => Ok(()),
         }
+        let is_op = matches!(action.task, Task::Run(_) | Task::Recompute(_));
+        if action.on != Processor::Device && !is_op {
+            return malformed(format!(
+                "actions[{}].on is for ops: copies and codecs are the device's",
+                id.0
+            ));
+        }
+        if action.on != Processor::Host && !action.there.is_empty() {
+            return malformed(format!(
+                "actions[{}].there is for ops on the host's processor",
+                id.0
+            ));
+        }
+        Ok(())
     }
 }

@@ -79,6 +79,12 @@ pub struct NetworkOptions {
     /// Transformers: what is trained in place of the parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lora: Option<Lora>,
+    /// How many ranks train it together, each on a batch of its own.
+    #[serde(skip_serializing_if = "is_one")]
+    pub ranks: u32,
+    /// What each of these has only its share of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
 }
 
 fn is_true(value: &bool) -> bool {
@@ -143,6 +149,39 @@ impl Default for NetworkOptions {
             training_batch_norm: false,
             extents: Extents::default(),
             lora: None,
+            ranks: 1,
+            shard: None,
+        }
+    }
+}
+
+/// What each of several ranks has only its share of (Rajbhandari et al. 2020, *ZeRO: Memory Optimizations
+/// Toward Training Trillion Parameter Models*, section 5): each stage adds to the one before.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shard {
+    /// The optimizer's state.
+    Zero1,
+    /// And the gradients.
+    Zero2,
+    /// And the parameters.
+    Zero3,
+}
+
+impl Shard {
+    /// The stage of a name, as on the command line and in files.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Zero1, Self::Zero2, Self::Zero3].into_iter().find(|stage| stage.name() == name)
+    }
+
+    /// The name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Zero1 => "zero1",
+            Self::Zero2 => "zero2",
+            Self::Zero3 => "zero3",
         }
     }
 }

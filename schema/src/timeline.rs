@@ -119,10 +119,12 @@ pub struct MemoryPoint {
 }
 
 impl Timeline {
-    /// The lanes that it has: the codec lane only where something ran on it.
+    /// The lanes that it has: those of compute and copies, and others only where something ran on
+    /// them.
     pub fn lanes(&self) -> impl Iterator<Item = Lane> {
-        let codecs = self.intervals.iter().any(|interval| interval.lane == Lane::Codec);
-        Lane::ALL.into_iter().filter(move |lane| *lane != Lane::Codec || codecs)
+        let always = [Lane::Compute, Lane::D2h, Lane::H2d];
+        let runs = |lane: Lane| self.intervals.iter().any(|interval| interval.lane == lane);
+        Lane::ALL.into_iter().filter(move |lane| always.contains(lane) || runs(*lane))
     }
 
     /// Total time for which the compute lane stood idle between its first start and the

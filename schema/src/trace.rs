@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::file::malformed;
 use crate::{
-    Bytes, Digest, Document, Malformed, Nanos, OpId, Recipe, TensorId, trace_check, untimed,
+    Bytes, Digest, Document, Malformed, Nanos, OpId, Recipe, TensorId, Texture, trace_check,
+    untimed,
 };
 
 /// One training iteration (or inference step) of one network on one device: which ops ran in
@@ -121,6 +122,9 @@ pub struct Tensor {
     /// Share of elements that are zero, from 0 to 1, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sparsity: Option<f64>,
+    /// How its values lie, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub texture: Option<Texture>,
     /// Whether the caller holds it: from when it is there, or is made, until it is used for the last
     /// time, or to the end of the iteration if it outlives that, it stays on the device as itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -141,6 +145,7 @@ impl Tensor {
             home: Home::Device,
             appears_before: None,
             sparsity: None,
+            texture: None,
             held: false,
             key: None,
         }
@@ -265,6 +270,10 @@ pub struct Op {
     pub kind: OpKind,
     /// Which phase of the iteration it belongs to.
     pub phase: Phase,
+    /// What runs it; absent: the device. An op on the net runs there, beside those of the device, and
+    /// uses tensors on the device. A plan may have the host run an update ([`Op::may_run_on`]).
+    #[serde(default, skip_serializing_if = "Processor::is_device")]
+    pub on: Processor,
     /// How long it takes; absent: to be modelled for a machine ([`crate::Untimed`]).
     #[serde(
         rename = "duration_ns",
@@ -330,6 +339,7 @@ impl Op {
             name: name.into(),
             kind,
             phase,
+            on: Processor::Device,
             duration,
             recompute: None,
             reads: Vec::new(),
@@ -347,6 +357,25 @@ impl Op {
         }
     }
 
+    /// Whether a plan may have it run on a processor: on its own, or, of an optimizer's update that makes
+    /// nothing and changes what it reads in place, on the host's.
+    pub fn may_run_on(&self, processor: Processor) -> bool {
+        let is_update = self.phase == Phase::Update && self.writes.is_empty() && !self.rerunnable;
+        self.on == processor
+            || processor == Processor::Host && self.on == Processor::Device && is_update
+    }
+
+    /// How long it takes of the device's own time: what is on the net goes on beside that.
+    pub fn device_time(&self) -> Nanos {
+        if self.on == Processor::Net { Nanos::ZERO } else { self.duration }
+    }
+
+    /// The same of a rerun.
+    pub fn device_time_again(&self) -> Nanos {
+        let again = self.recompute.unwrap_or(self.duration);
+        if self.on == Processor::Net { Nanos::ZERO } else { again }
+    }
+
     /// What a rerun reads.
     pub fn reads_again(&self) -> &[TensorId] {
         self.rerun.as_ref().map_or(&self.reads, |rerun| &rerun.reads)
@@ -360,6 +389,25 @@ impl Op {
     /// Whether its first run may change, in place, a tensor that it reads and no op writes.
     pub fn may_change(&self, tensor: TensorId) -> bool {
         self.mutates.as_ref().map_or(!self.rerunnable, |mutates| mutates.contains(&tensor))
+    }
+}
+
+/// What runs an op.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Processor {
+    /// The device.
+    #[default]
+    Device,
+    /// The host's processor.
+    Host,
+    /// The network to other devices.
+    Net,
+}
+
+impl Processor {
+    pub(crate) fn is_device(&self) -> bool {
+        *self == Self::Device
     }
 }
 
@@ -440,14 +488,37 @@ pub enum OpKind {
     Loss,
     /// The optimizer's step.
     Optimizer,
+    /// Every rank gets what each has its share of.
+    AllGather,
+    /// Every rank gets its share of the sum over all.
+    ReduceScatter,
+    /// Every rank gets the sum over all.
+    AllReduce,
     /// Anything else.
     Other,
+}
+
+impl OpKind {
+    /// Whether ranks do it together, over the network.
+    pub fn is_collective(self) -> bool {
+        matches!(self, Self::AllGather | Self::ReduceScatter | Self::AllReduce)
+    }
 }
 
 impl Trace {
     /// Time of all ops, one after another: the iteration without a memory limit.
     pub fn total_time(&self) -> Nanos {
         self.ops.iter().map(|op| op.duration).sum()
+    }
+
+    /// Time of all ops of the device, one after another: no plan is faster.
+    pub fn device_time(&self) -> Nanos {
+        self.ops.iter().map(Op::device_time).sum()
+    }
+
+    /// Time of all ops on the net, one after another: no plan is faster.
+    pub fn net_time(&self) -> Nanos {
+        self.ops.iter().map(|op| op.duration.saturating_sub(op.device_time())).sum()
     }
 
     /// Bytes of the tensors that exist without an op having made them: parameters and inputs.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::file::{Malformed, malformed};
 use crate::untimed::has_no_time;
-use crate::{InPlace, Nanos, Op, OpId, TensorId, Trace};
+use crate::{InPlace, Nanos, Op, OpId, Processor, TensorId, Trace};
 
 /// Sums of bytes stay far from the end of `u64`, so that a search may add several without a check.
 const LARGEST_SUM: u128 = 1 << 60;
@@ -76,6 +76,9 @@ impl Checker<'_> {
             if tensor.sparsity.is_some_and(|s| !(0.0..=1.0).contains(&s)) {
                 return error("sparsity", "is a share from 0 to 1");
             }
+            if tensor.texture.is_some_and(|texture| !texture.is_one()) {
+                return error("texture", "has two magnitudes and a share from 0 to 1");
+            }
             if let Some(op) = tensor.appears_before {
                 if op.index() >= self.trace.ops.len() {
                     return error("appears_before", "is not an op of the trace");
@@ -116,6 +119,10 @@ impl Checker<'_> {
         self.check_list(id, "reads", &op.reads)?;
         self.check_list(id, "frees", &op.frees)?;
         self.check_rerun(id, op)?;
+        if op.on == Processor::Host {
+            let why = "is for plans to say: a trace has the device and the net";
+            return malformed(format!("ops[{}].on {why}", id.0));
+        }
         let not_there =
             |tensor: TensorId, when: &str| malformed(format!("ops[{}] uses {tensor} {when}", id.0));
         for &tensor in &op.reads {

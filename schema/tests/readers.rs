@@ -115,7 +115,7 @@ fn times_may_be_left_out_until_they_are_needed() {
 #[test]
 fn a_plan_says_which_lane_its_codecs_run_on() {
     let lanes = |plan: &Plan| {
-        let codecs: Vec<_> = plan.actions.iter().map(|action| plan.lane(action.task)).collect();
+        let codecs: Vec<_> = plan.actions.iter().map(|action| plan.lane(action)).collect();
         (codecs.contains(&Lane::Codec), codecs.contains(&Lane::Compute))
     };
     let old = read::<Plan>(PLAN_WITH_CODECS).expect("readable");

@@ -19,7 +19,7 @@ impl HappensBefore {
     pub fn of(plan: &Plan) -> Self {
         let mut order = Self::default();
         for action in &plan.actions {
-            order.push(plan.lane(action.task), &action.after);
+            order.push(plan.lane(action), &action.after);
         }
         order
     }
@@ -29,7 +29,7 @@ impl HappensBefore {
     pub fn paced(plan: &Plan) -> (Self, Vec<Vec<ActionId>>) {
         let mut order = Self::default();
         let waits = plan.actions.iter().map(|action| {
-            let lane = plan.lane(action.task);
+            let lane = plan.lane(action);
             let waits = order.reduce(lane, &[&action.after[..], &action.not_before].concat());
             order.push(lane, &waits);
             waits

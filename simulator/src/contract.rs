@@ -11,8 +11,8 @@ mod forms;
 mod versions;
 
 use schema::{
-    Action, ActionId, Buffer, BufferId, Bytes, Digest, Document, HostBufferId, OpId, Plan, Task,
-    TensorId, Trace,
+    Action, ActionId, Buffer, BufferId, Bytes, Digest, Document, HostBufferId, OpId, Plan,
+    Processor, Task, TensorId, Trace,
 };
 
 use crate::Model;
@@ -115,24 +115,29 @@ pub fn check_contract(plan: &Plan, trace: &Trace) -> Result<(), ContractError> {
     buffers::check_held(plan, trace, &model)?;
     let mut forms = Forms::new(plan, trace, &model);
     let mut versions = Versions::new(plan, trace, &model);
-    let mut next = OpId(0);
+    let mut turns = Turns::new(trace);
     for (index, action) in plan.actions.iter().enumerate() {
         let id = ActionId::from_index(index);
         let wrong = |why| ContractError::Action { action: id, why };
         match action.task {
             Task::Run(op) | Task::Recompute(op) => {
                 let again = matches!(action.task, Task::Recompute(_));
-                contract.check_turn(op, next, again).map_err(wrong)?;
-                if !again {
-                    next = OpId(op.0 + 1);
+                turns.take(op, action.on, again).map_err(wrong)?;
+                if action.on == Processor::Host {
+                    contract.check_operands_there(action, op, &forms).map_err(wrong)?;
+                    versions.run_there(id, action, op)?;
+                } else {
+                    contract.check_operands(action, op, again).map_err(wrong)?;
+                    versions.run(id, action, op, again)?;
                 }
-                contract.check_operands(action, op, again).map_err(wrong)?;
-                versions.run(id, action, op, again)?;
             }
             Task::D2h(_) | Task::H2d(_) | Task::Compress(_) | Task::Decompress(_) => {
                 let moved = forms.moved(action).map_err(wrong)?;
                 for buffer in &action.reads {
                     versions.read(id, *buffer)?;
+                }
+                if let Moved::In(from, _) = moved {
+                    versions.read_there(id, from)?;
                 }
                 match moved {
                     Moved::Within(from, to) => versions.carry(from, to),
@@ -142,13 +147,55 @@ pub fn check_contract(plan: &Plan, trace: &Trace) -> Result<(), ContractError> {
             }
         }
     }
-    if next.index() < trace.ops.len() {
-        return Err(ContractError::NotRun { op: next });
-    }
+    turns.all_ran()?;
     let kept = plan.buffers.iter().enumerate().filter(|(_, buffer)| buffer.at_end);
     kept.map(|(index, _)| BufferId::from_index(index)).try_for_each(|b| versions.check_end(b))?;
     let kept = plan.host_buffers.iter().enumerate().filter(|(_, buffer)| buffer.at_end);
     kept.map(|(index, _)| HostBufferId::from_index(index)).try_for_each(|b| versions.check_home(b))
+}
+
+/// Which ops have run. Those of each processor run in the order of the trace; between processors, what
+/// they read and change orders them.
+struct Turns<'a> {
+    trace: &'a Trace,
+    ran: Vec<bool>,
+    /// Behind the last that ran on each processor.
+    next: [usize; 3],
+}
+
+impl<'a> Turns<'a> {
+    fn new(trace: &'a Trace) -> Self {
+        Self { trace, ran: vec![false; trace.ops.len()], next: [0; 3] }
+    }
+
+    /// An op runs on a processor: for the first time and in its turn, or again after that.
+    fn take(&mut self, op: OpId, on: Processor, again: bool) -> Result<(), String> {
+        let next = self.next[on as usize];
+        let only_there = |op: &usize| {
+            let of = &self.trace.ops[*op];
+            of.on == on && !self.ran[*op] && !of.may_run_on(Processor::Host)
+        };
+        let due = || (next..self.trace.ops.len()).find(only_there).unwrap_or(self.ran.len());
+        let early = || Err(format!("runs {op} where {} is due", OpId::from_index(due())));
+        let Some(of) = self.trace.ops.get(op.index()) else { return early() };
+        match again {
+            _ if !of.may_run_on(on) => Err(format!("runs {op} where the trace does not have it")),
+            true if !self.ran[op.index()] => Err(format!("runs {op} again before it ran")),
+            true if !of.rerunnable => Err(format!("runs {op} again, which cannot run again")),
+            true => Ok(()),
+            false if self.ran[op.index()] || op.index() < next || due() < op.index() => early(),
+            false => {
+                self.next[on as usize] = op.index() + 1;
+                self.ran[op.index()] = true;
+                Ok(())
+            }
+        }
+    }
+
+    fn all_ran(&self) -> Result<(), ContractError> {
+        let not_run = self.ran.iter().position(|ran| !ran);
+        not_run.map_or(Ok(()), |op| Err(ContractError::NotRun { op: OpId::from_index(op) }))
+    }
 }
 
 struct Contract<'a> {
@@ -161,17 +208,29 @@ impl Contract<'_> {
         &self.plan.buffers[id.index()]
     }
 
-    /// Ops run in order, and again only after they have run.
-    fn check_turn(&self, op: OpId, next: OpId, again: bool) -> Result<(), String> {
-        match again {
-            false if op != next || op.index() >= self.trace.ops.len() => {
-                Err(format!("runs {op} where {next} is due"))
-            }
-            true if op >= next => Err(format!("runs {op} again before it ran")),
-            true if !self.trace.ops[op.index()].rerunnable => {
-                Err(format!("runs {op} again, which cannot run again"))
-            }
-            _ => Ok(()),
+    /// An op on the host's processor runs on one host buffer for each tensor that it reads, which has
+    /// the tensor itself.
+    fn check_operands_there(
+        &self,
+        action: &Action,
+        id: OpId,
+        forms: &Forms<'_>,
+    ) -> Result<(), String> {
+        let Action { reads, writes, holds, in_place, .. } = action;
+        if !(reads.is_empty() && writes.is_empty() && holds.is_empty() && in_place.is_empty()) {
+            return Err("runs on the host's processor, and names buffers of the device".into());
+        }
+        let of = |host: &HostBufferId| self.plan.host_buffers[host.index()].tensor;
+        let mut there: Vec<TensorId> = action.there.iter().map(of).collect();
+        let mut wanted = self.trace.ops[id.index()].reads.clone();
+        there.sort_unstable();
+        wanted.sort_unstable();
+        if there != wanted {
+            return Err(format!("does not read the tensors that {id} reads"));
+        }
+        match action.there.iter().all(|host| forms.is_itself_there(*host)) {
+            true => Ok(()),
+            false => Err("reads a host buffer that has not the tensor itself".into()),
         }
     }
 

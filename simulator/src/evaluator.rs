@@ -135,8 +135,25 @@ pub struct Record {
     pub packings: Vec<Packing>,
     /// Who is where from when to when.
     pub residencies: Vec<Residency>,
+    /// What the host's processor runs, in order.
+    pub updates: Vec<RecordedUpdate>,
     /// (position, input, output): the output lies over the input.
     pub donations: Vec<(u32, TensorId, TensorId)>,
+}
+
+/// An update that the host's processor runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedUpdate {
+    /// The op.
+    pub op: OpId,
+    /// The run that must have ended because it comes before it in the trace.
+    pub gate: Option<u32>,
+    /// How long it takes.
+    pub duration: Nanos,
+    /// The swaps whose host buffers it works on, by their positions in [`Record::outs`].
+    pub swaps: Vec<u32>,
+    /// When it starts and ends in the order of events.
+    pub events: (u32, u32),
 }
 
 /// A run and the copies of a synchronous policy that it awaits.

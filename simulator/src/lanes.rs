@@ -43,9 +43,10 @@ pub(crate) struct Lanes {
     disturbed: [bool; Lane::COUNT],
 }
 
-/// The lane that a lane shares something with.
+/// The lane that a lane shares something with; itself, where it does with none.
 fn other(lane: Lane) -> Lane {
     match lane {
+        Lane::Host | Lane::Net => lane,
         Lane::Compute => Lane::Codec,
         Lane::Codec => Lane::Compute,
         Lane::D2h => Lane::H2d,
@@ -79,10 +80,12 @@ impl Lanes {
 
     /// The lane that ends next and when: the first in lane order among equals. None: all idle.
     pub fn next_end(&self) -> Option<(u64, Lane)> {
-        let [compute, d2h, h2d, codec] = self.end;
+        let [compute, d2h, h2d, codec, host, net] = self.end;
         let copy = if d2h <= h2d { (d2h, Lane::D2h) } else { (h2d, Lane::H2d) };
         let first = if compute <= copy.0 { (compute, Lane::Compute) } else { copy };
-        let (end, lane) = if first.0 <= codec { first } else { (codec, Lane::Codec) };
+        let first = if first.0 <= codec { first } else { (codec, Lane::Codec) };
+        let first = if first.0 <= host { first } else { (host, Lane::Host) };
+        let (end, lane) = if first.0 <= net { first } else { (net, Lane::Net) };
         (end != IDLE).then_some((end, lane))
     }
 

@@ -44,7 +44,9 @@ pub use caching::{
 pub use codecs::{CodecLane, Codecs};
 pub use contract::{ContractError, check_contract};
 pub use cutoff::Cutoff;
-pub use evaluator::{Awaited, Evaluator, Infeasible, Outcome, Record, RecordedCopy};
+pub use evaluator::{
+    Awaited, Evaluator, Infeasible, Outcome, Record, RecordedCopy, RecordedUpdate,
+};
 pub use figures::{Misstated, check_figures, figures};
 pub use in_core::in_core;
 pub use model::{Gap, GapId, Model, NO_OP};

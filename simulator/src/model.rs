@@ -1,6 +1,6 @@
 //! A trace as searches read it: flat arrays, and the gaps in which tensors may leave.
 
-use schema::{Bytes, Choice, Op, OpId, OpKind, Phase, TensorId, Trace};
+use schema::{Bytes, Choice, Nanos, Op, OpId, OpKind, Phase, TensorId, Trace};
 
 use crate::program::Lists;
 
@@ -65,6 +65,10 @@ pub struct Model {
     home_changes: Lists,
     /// Of those, the ones that an op uses last.
     pub(crate) goes_home_after: Lists,
+    /// Time of each op that the host's processor runs; empty where it runs none.
+    there: Vec<Option<u64>>,
+    /// By tensor: those of them that change it, in order.
+    changed_there: Lists,
     held: Vec<bool>,
     /// By op: bytes of what is held and there while it runs for the first time.
     held_bytes: Vec<u64>,
@@ -182,6 +186,8 @@ impl Model {
             at_home,
             home_changes,
             goes_home_after: goes_home,
+            there: Vec::new(),
+            changed_there: Lists::default(),
             held: trace.tensors.iter().map(|tensor| tensor.held).collect(),
             held_bytes,
             total: trace.ops.iter().map(|op| op.duration.0).sum(),
@@ -191,6 +197,48 @@ impl Model {
             gaps,
             recomputable,
         }
+    }
+
+    /// The model in which the host's processor runs these updates, each in so much time. What they change
+    /// has its home on the host. Those before which the device runs nothing it runs itself.
+    pub fn with_updates_there(mut self, updates: &[(OpId, Nanos)]) -> Self {
+        let ops = self.ops();
+        let mut there = vec![None; ops];
+        for (op, time) in updates {
+            there[op.index()] = Some(time.0);
+        }
+        let first = there.iter().position(Option::is_none).unwrap_or(ops);
+        there[..first].fill(None);
+        let (mut here, mut changed_there) = (Lists::default(), Lists::default());
+        for tensor in 0..self.tensors() {
+            let (on_host, on_device): (Vec<u32>, Vec<u32>) = (self.home_changes.get(tensor).iter())
+                .partition(|op| there[**op as usize].is_some());
+            here.push(on_device);
+            changed_there.push(on_host);
+        }
+        let run_there = self.duration.iter().zip(&there).filter(|(_, there)| there.is_some());
+        self.total -= run_there.map(|(time, _)| time).sum::<u64>();
+        (self.home_changes, self.changed_there, self.there) = (here, changed_there, there);
+        self
+    }
+
+    /// Whether the host's processor runs an op.
+    pub fn runs_there(&self, op: OpId) -> bool {
+        self.time_there(op.index()).is_some()
+    }
+
+    /// How long the host's processor takes for an op that it runs.
+    pub(crate) fn time_there(&self, op: usize) -> Option<u64> {
+        self.there.get(op).copied().flatten()
+    }
+
+    /// The last of the updates on the host that change a tensor before an op.
+    pub(crate) fn last_change_there(&self, tensor: u32, before: u32) -> Option<u32> {
+        if self.there.is_empty() {
+            return None;
+        }
+        let changes = self.changed_there.get(tensor as usize);
+        changes[..changes.partition_point(|op| *op < before)].last().copied()
     }
 
     /// All gaps, by the op after which they begin.
@@ -226,7 +274,8 @@ impl Model {
         constants.filter(|t| !self.at_home[*t]).map(|t| self.bytes[t]).sum()
     }
 
-    /// How often ops before this one change a tensor in place that has its home on the host.
+    /// How often ops of the device before this one change a tensor in place that has its home on the
+    /// host. What the host's processor changes it changes there.
     pub(crate) fn version(&self, tensor: u32, before: u32) -> u32 {
         self.home_changes.get(tensor as usize).partition_point(|op| *op < before) as u32
     }

@@ -107,7 +107,12 @@ impl Sequence {
         self.moves[position as usize].allocates = model.bytes[tensor as usize];
         self.moves[position as usize].gives_back = reserved;
         if let Some(swap) = packing.swap {
-            self.returns.push(Return { swap, before: position, left_after: packing.position });
+            self.returns.push(Return {
+                swap,
+                before: position,
+                left_after: packing.position,
+                updates: 0,
+            });
             self.moves[position as usize].copied_in = reserved;
         }
         self.open(tensor, position, Materialised::Written);

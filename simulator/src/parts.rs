@@ -158,6 +158,20 @@ impl Swap {
     }
 }
 
+/// An update that the host's processor runs on what is there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Update {
+    pub op: u32,
+    /// The position that comes before it in the trace, which has ended when it starts.
+    pub after: u32,
+    /// How many copies out have ended by then.
+    pub outs: u32,
+    /// Its part of the list of swaps whose host buffers it works on.
+    pub reads: (u32, u32),
+    /// Host memory that nothing needs after it.
+    pub gives_back: u64,
+}
+
 /// An output laid over an input that dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Donation {
@@ -174,4 +188,6 @@ pub(crate) struct Return {
     /// The position with which it has left the device: the swap's own, or a later one where it left
     /// again without a copy.
     pub left_after: u32,
+    /// How many updates on the host have ended by then.
+    pub updates: u32,
 }

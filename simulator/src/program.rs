@@ -1,6 +1,6 @@
 //! A plan as the replay reads it: flat arrays and nothing that it does not need.
 
-use schema::{Lane, Plan, Trace};
+use schema::{Lane, Plan, Processor, Trace};
 
 use crate::lanes::Speeds;
 
@@ -66,12 +66,7 @@ impl Program {
                 let rest = &mut program.gives_back[pair.input.index()];
                 *rest = rest.saturating_sub(shared);
             }
-            program.push(
-                plan.lane(action.task),
-                action.duration.0,
-                after.map(|id| id.0),
-                allocates,
-            );
+            program.push(plan.lane(action), action.duration.0, after.map(|id| id.0), allocates);
         }
         program.at_start = buffers.iter().filter(|b| b.at_start).map(|b| b.bytes.0).sum();
         program.find_last_uses(
@@ -102,6 +97,8 @@ impl Program {
         }
         let mut freed = vec![false; trace.tensors.len()];
         let tensors = trace.tensors.len();
+        // An op on the net begins when the device's ops before it have ended; the device waits for what it reads.
+        let (mut on_device, mut from_net) = (None, vec![None; tensors]);
         // Each op's workspace is one more buffer, which that op alone uses.
         for (index, op) in trace.ops.iter().enumerate() {
             let bytes = |t: &schema::TensorId| trace.tensors[t.index()].bytes.0;
@@ -112,7 +109,17 @@ impl Program {
                 program.gives_back[pair.input.index()] -= shared;
             }
             program.gives_back.push(op.workspace.0);
-            program.push(Lane::Compute, op.duration.0, None, allocates + op.workspace.0);
+            let (lane, after): (_, Vec<u32>) = match op.on {
+                Processor::Net => (Lane::Net, Vec::from_iter(on_device)),
+                _ => (Lane::Compute, op.reads.iter().filter_map(|t| from_net[t.index()]).collect()),
+            };
+            if lane == Lane::Compute {
+                on_device = Some(index as u32);
+            } else {
+                let filled = op.writes.iter().chain(op.mutates.iter().flatten());
+                filled.for_each(|t| from_net[t.index()] = Some(index as u32));
+            }
+            program.push(lane, op.duration.0, after, allocates + op.workspace.0);
             program.last_uses.push(op.frees.iter().map(|t| t.0).chain([(tensors + index) as u32]));
             op.frees.iter().for_each(|t| freed[t.index()] = true);
         }

@@ -83,6 +83,9 @@ pub fn prove(plan: &Plan) -> Result<(), Unsafe> {
         for buffer in &action.writes {
             device.note_fill(buffer.0, id)?;
         }
+        for buffer in &action.there {
+            host.note_use(buffer.0, id);
+        }
         check_in_place(plan, id, action)?;
         check_host(plan, id, action)?;
         match (action.task, action.host) {
@@ -105,7 +108,7 @@ pub fn prove(plan: &Plan) -> Result<(), Unsafe> {
         &order,
         plan.actions.iter().map(|a| match (a.task, a.host) {
             (Task::H2d(_) | Task::Decompress(_), Some(buffer)) => vec![buffer.0],
-            _ => Vec::new(),
+            _ => a.there.iter().map(|buffer| buffer.0).collect(),
         }),
     )?;
     host.check_sources(plan)?;
@@ -213,7 +216,7 @@ impl Space {
             begins_with: vec![None; count],
             filled_by: vec![None; count],
             last_use: vec![[None; Lane::COUNT]; count],
-            lanes: plan.actions.iter().map(|a| plan.lane(a.task)).collect(),
+            lanes: plan.actions.iter().map(|a| plan.lane(a)).collect(),
         }
     }
 
@@ -299,22 +302,25 @@ impl Space {
         Ok(())
     }
 
-    /// A copy in brings back what a copy out took; a decompression finds what a compression may
+    /// A copy in brings back what a copy out took, and an op reads that; a decompression finds what a compression may
     /// have put there.
     fn check_sources(&self, plan: &Plan) -> Result<(), Unsafe> {
         let by_codec = |action: &Option<ActionId>| {
             action.is_some_and(|id| matches!(plan.actions[id.index()].task, Task::Compress(_)))
         };
         for (index, action) in plan.actions.iter().enumerate() {
-            let Some(host) = action.host else { continue };
-            let filled = match action.task {
-                Task::H2d(_) => !by_codec(&self.filled_by[host.index()]),
-                Task::Decompress(_) => by_codec(&self.begins_with[host.index()]),
-                _ => true,
-            };
-            if !filled {
-                let user = ActionId::from_index(index);
-                return Err(Unsafe::NeverFilled { user, buffer: self.name(host.0) });
+            let copied = action.host.map(|host| (host, action.task));
+            let read = action.there.iter().map(|host| (*host, action.task));
+            for (host, task) in copied.into_iter().chain(read) {
+                let filled = match task {
+                    Task::D2h(_) | Task::Compress(_) => true,
+                    Task::Decompress(_) => by_codec(&self.begins_with[host.index()]),
+                    _ => !by_codec(&self.filled_by[host.index()]),
+                };
+                if !filled {
+                    let user = ActionId::from_index(index);
+                    return Err(Unsafe::NeverFilled { user, buffer: self.name(host.0) });
+                }
             }
         }
         Ok(())

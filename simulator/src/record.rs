@@ -1,10 +1,10 @@
 //! A timing as a value of its own.
 
-use schema::{Nanos, TensorId};
+use schema::{Nanos, OpId, TensorId};
 
 use crate::Model;
-use crate::evaluator::{Awaited, Outcome, Record, RecordedCopy};
-use crate::parts::Work;
+use crate::evaluator::{Awaited, Outcome, Record, RecordedCopy, RecordedUpdate};
+use crate::parts::{Update, Work};
 use crate::policy::{OffloadStart, Policy};
 use crate::sequence::Sequence;
 use crate::timing::{Span, Timing, same_layer};
@@ -57,6 +57,7 @@ impl Timing {
             backs: backs.collect(),
             packings: sequence.packings.clone(),
             residencies: sequence.residencies.clone(),
+            updates: self.updates_of(sequence),
             donations: (sequence.donations.iter())
                 .map(|d| (d.position, TensorId(d.input), TensorId(d.output)))
                 .collect(),
@@ -67,6 +68,18 @@ impl Timing {
             record.awaited.retain(|awaited| !in_layer(awaited.position));
         }
         record
+    }
+
+    fn updates_of(&self, sequence: &Sequence) -> Vec<RecordedUpdate> {
+        let updates = sequence.updates.iter().zip(&self.updates);
+        let recorded = |(update, at): (&Update, &Span)| RecordedUpdate {
+            op: OpId(update.op),
+            gate: self.run_before(sequence, update.after as usize + 1).map(|run| run as u32),
+            duration: Nanos(at.end - at.start),
+            swaps: sequence.swaps_of(update).to_vec(),
+            events: (at.start_event, at.end_event),
+        };
+        updates.map(recorded).collect()
     }
 
     /// What each codec of a lane of its own waits for because it is not to start earlier: the run

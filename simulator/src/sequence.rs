@@ -17,13 +17,14 @@
 mod copies;
 mod explicit;
 mod snapshots;
+mod updates;
 
 use schema::OpId;
 
 use crate::cutoff::Cutoff;
 use crate::evaluator::Infeasible;
 use crate::parts::{
-    Donation, Materialised, Packing, Position, Residency, Return, Swap, Treatment, Work,
+    Donation, Materialised, Packing, Position, Residency, Return, Swap, Treatment, Update, Work,
 };
 use crate::{Codecs, Model, NO_OP};
 
@@ -80,6 +81,9 @@ pub(crate) struct Sequence {
     /// In the order in which they are needed.
     pub returns: Vec<Return>,
     pub donations: Vec<Donation>,
+    /// What the host's processor runs, in order, and the swaps whose host buffers that works on.
+    pub updates: Vec<Update>,
+    pub updated: Vec<u32>,
     /// Only while recording.
     pub residencies: Vec<Residency>,
     pub recompute_ns: u64,
@@ -123,6 +127,8 @@ impl Sequence {
             codec_positions: Vec::new(),
             returns: Vec::new(),
             donations: Vec::new(),
+            updates: Vec::new(),
+            updated: Vec::new(),
             residencies: Vec::new(),
             recompute_ns: 0,
             codec_ns: 0,
@@ -181,7 +187,7 @@ impl Sequence {
 
     /// Whether compute runs one op after the other and awaits neither copies nor codecs.
     pub fn is_compute_alone(&self) -> bool {
-        self.swaps.is_empty() && self.packings.is_empty()
+        self.swaps.is_empty() && self.packings.is_empty() && self.updates.is_empty()
     }
 
     fn run(
@@ -196,6 +202,9 @@ impl Sequence {
             if is_gone(self.state[*tensor as usize]) {
                 self.bring_back(model, *tensor, op as u32)?;
             }
+        }
+        if model.time_there(op).is_some() {
+            return self.update_there(model, op, begin);
         }
         let packed = self.packings.len();
         if self.early_codecs && !codecs.is_empty() {

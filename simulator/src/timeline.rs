@@ -53,10 +53,10 @@ pub fn timeline(plan: &Plan, trace: Option<&Trace>, basis: Basis, events: &[Even
     for (index, follows) in followed_copies(plan).into_iter().enumerate() {
         let action = &plan.actions[index];
         let (start, end) = times[index];
-        let free = std::mem::replace(&mut lane_free[plan.lane(action.task).index()], end);
+        let free = std::mem::replace(&mut lane_free[plan.lane(action).index()], end);
         intervals.push(Interval {
             action: ActionId::from_index(index),
-            lane: plan.lane(action.task),
+            lane: plan.lane(action),
             task: action.task,
             label: label(action.task, trace),
             bytes: plan.moved_bytes(action),
@@ -114,6 +114,7 @@ fn followed_copies(plan: &Plan) -> Vec<Vec<ActionId>> {
             (Task::H2d(_), Some(host)) => follows[index].extend(filled_by[host.index()]),
             _ => {}
         }
+        follows[index].extend(action.there.iter().filter_map(|host| filled_by[host.index()]));
         if !matches!(action.task, Task::D2h(_) | Task::H2d(_)) {
             let copies = action.reads.iter().filter_map(|b| unread_copy[b.index()].take());
             follows[index].extend(copies);
@@ -136,10 +137,12 @@ fn stall(plan: &Plan, times: &[(Nanos, Nanos)], index: usize, free: Nanos) -> Op
         return None;
     }
     let other = &plan.actions[on.index()];
+    let changed_there = other.there.iter().any(|host| action.host == Some(*host));
     let gives_data = other.writes.iter().any(|b| action.reads.contains(b))
-        || matches!(
-            (other.task, action.task), (Task::D2h(_), Task::H2d(_)) if other.host == action.host
-        );
+        || matches!(other.task, Task::D2h(_))
+            && other.host.is_some_and(|h| action.there.contains(&h))
+        || matches!(action.task, Task::H2d(_))
+            && (changed_there || matches!(other.task, Task::D2h(_)) && other.host == action.host);
     let cause = if gives_data {
         StallCause::Data
     } else if action.not_before.contains(&on) {

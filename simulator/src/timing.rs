@@ -63,6 +63,8 @@ pub(crate) struct State {
     outs_ended: usize,
     backs_started: usize,
     pub backs_ended: usize,
+    updates_started: usize,
+    updates_ended: usize,
     /// Bytes whose copy out has ended while the run that reads them goes on.
     deferred: u64,
     stall: u64,
@@ -94,6 +96,7 @@ pub(crate) struct Timing {
     pub runs: Vec<Span>,
     pub outs: Vec<Span>,
     pub backs: Vec<Span>,
+    pub updates: Vec<Span>,
     /// The last return of each swap, after which the host does without.
     last_back: Vec<u32>,
 }
@@ -115,6 +118,7 @@ impl Timing {
             runs: Vec::new(),
             outs: Vec::new(),
             backs: Vec::new(),
+            updates: Vec::new(),
             last_back: Vec::new(),
         }
     }
@@ -165,6 +169,7 @@ impl Timing {
             self.start_out(copies, codecs, sequence);
             self.start_codec(model, sequence);
             self.start_back(copies, codecs, sequence)?;
+            self.start_update(model, sequence);
             let Some((end, lane)) = self.state.lanes.next_end() else { break };
             self.state.now = end;
             self.state.lanes.finish(lane, end);
@@ -174,9 +179,13 @@ impl Timing {
                 Lane::D2h => self.end_out(sequence),
                 Lane::H2d => self.end_back(sequence),
                 Lane::Codec => self.end_codec(model, sequence),
+                Lane::Host => self.end_update(sequence),
+                // What runs on the net is timed among the ops of the device.
+                Lane::Net => {}
             }
         }
         debug_assert_eq!(self.state.ended, sequence.positions.len(), "no wait is for ever");
+        debug_assert_eq!(self.state.updates_ended, sequence.updates.len());
         debug_assert!(
             !self.codec_lane || self.state.codecs_ended == sequence.codec_positions.len()
         );
@@ -215,9 +224,19 @@ impl Timing {
         self.runs.resize(sequence.positions.len(), Span::default());
         self.outs.resize(sequence.swaps.len(), Span::default());
         self.backs.resize(sequence.returns.len(), Span::default());
+        self.updates.resize(sequence.updates.len(), Span::default());
         self.last_back.resize(sequence.swaps.len(), 0);
         for (index, back) in sequence.returns.iter().enumerate() {
             self.last_back[back.swap as usize] = index as u32;
+        }
+        // What an update uses last is there until then.
+        for update in &sequence.updates {
+            for swap in sequence.swaps_of(update) {
+                let tensor = sequence.swaps[*swap as usize].tensor as usize;
+                if model.last_use[tensor] == update.op {
+                    self.last_back[*swap as usize] = u32::MAX;
+                }
+            }
         }
         if matches!(
             self.policy.prefetch,
@@ -375,7 +394,9 @@ impl Timing {
             return Ok(());
         }
         let before = next.before as usize;
-        if self.state.ended < self.gate_of(sequence, next) {
+        if self.state.ended < self.gate_of(sequence, next)
+            || self.state.updates_ended < next.updates as usize
+        {
             return Ok(());
         }
         let swap = &sequence.swaps[swap];
@@ -420,6 +441,30 @@ impl Timing {
             state.host -= of.host_bytes;
         }
         state.backs_ended += 1;
+    }
+
+    fn start_update(&mut self, model: &Model, sequence: &Sequence) {
+        let state = &mut self.state;
+        let Some(update) = sequence.updates.get(state.updates_started) else { return };
+        let is_due =
+            (update.after as usize) < state.ended && update.outs as usize <= state.outs_ended;
+        if !is_due || !state.lanes.is_idle(Lane::Host) {
+            return;
+        }
+        let time = model.time_there(update.op as usize).unwrap_or(0);
+        state.lanes.start(Lane::Host, state.now, time);
+        let span = &mut self.updates[state.updates_started];
+        (span.start, span.start_event) = (state.now, state.event);
+        state.event += 1;
+        state.updates_started += 1;
+    }
+
+    fn end_update(&mut self, sequence: &Sequence) {
+        let state = &mut self.state;
+        let span = &mut self.updates[state.updates_ended];
+        (span.end, span.end_event) = (state.now, state.event);
+        state.host -= sequence.updates[state.updates_ended].gives_back;
+        state.updates_ended += 1;
     }
 
     /// The position that runs now, or the next one while compute is idle; no further than the
@@ -556,6 +601,8 @@ impl State {
             outs_ended: 0,
             backs_started: 0,
             backs_ended: 0,
+            updates_started: 0,
+            updates_ended: 0,
             deferred: 0,
             stall: 0,
             event: 0,

@@ -54,9 +54,8 @@ pub fn run(args: &Args) -> Result {
         if !is_bundled(name) && !Path::new(name).exists() {
             must_be_network(name)?;
         }
-        let message = "is no network, and what happens to its values over epochs is not known";
-        let remedy = "name a network, or with --zeros what was counted";
-        return Err(usage(format!("`{name}` {message}: {remedy}")));
+        let why = "is no network, and what happens to its values over epochs is not known: name a network";
+        return Err(usage(format!("`{name}` {why}, or with --zeros what was counted")));
     }
     let zeros = args.zeros.as_deref().map(Zeros::read).transpose()?;
     if args.problem.network.progress.is_some() {

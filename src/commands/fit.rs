@@ -6,6 +6,7 @@ use experiments::fits::fit_models;
 use experiments::forecast::{List, fitted, read};
 use experiments::page::make_folder;
 use experiments::tables::read_parquet;
+use experiments::textures::sizes;
 use networks::Efficiencies;
 use reports::columns;
 use schema::{Document, PendingFile};
@@ -15,14 +16,13 @@ use crate::output::print;
 
 /// Fit models to samples: of codecs, or the efficiencies that modelled op times rest on
 ///
-/// With recordings: prints how far forecasts of each are off that have not seen its device, or its network
-/// on any device; `--efficiencies` of `plan` and `compare` uses the result. With samples of codecs:
-/// prints how far each method is off on samples that it has not seen, and uses the best;
-/// `--codec-models` uses the result.
+/// With recordings: prints how far forecasts of each are off that have not seen its device, or its network on any
+/// device; `--efficiencies` of `plan` and `compare` uses the result. With samples of codecs: how far each method is off on
+/// samples that it has not seen; `--codec-models` uses the best. With zeros.parquet of `profile --epochs`: SZ's sizes.
 #[derive(clap::Args)]
 pub struct Args {
     /// A TOML file that names recordings, their machines and their networks, as
-    /// networks/efficiency-samples.toml does; or a Parquet file that `sample codecs` wrote
+    /// networks/efficiency-samples.toml does; or a Parquet file of `sample codecs` or `profile`
     #[arg(value_name = "SAMPLES")]
     samples: PathBuf,
 
@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
 
-    /// Where to write the efficiencies (.toml) or the codec models (.json)
+    /// Where to write the efficiencies (.toml), codec models or SZ's size model (.json)
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -61,11 +61,15 @@ pub fn run(args: &Args) -> Result {
 
 /// Fits codec models, shows how far each method is off, and writes.
 fn fit_codecs(samples: &Path, output: Option<PendingFile>, plots: Option<&Path>) -> Result {
+    if let Some(sizes) = sizes(samples) {
+        output.map(|output| output.finish(sizes.json.as_bytes())).transpose()?;
+        return print(sizes.text);
+    }
     plots.map(make_folder).transpose()?;
     let rows = read_parquet(samples).or_exit(Exit::Usage)?;
     let fits = fit_models(&rows, samples)?;
     plots.map(|folder| fits.plot(folder)).transpose()?;
     output.map(|output| output.finish(fits.models.to_json().as_bytes())).transpose()?;
-    print("relative absolute error on held-out samples; * is used:\n")?;
-    print(columns(&fits.table()))
+    let table = columns(&fits.table());
+    print(format!("relative absolute error on held-out samples; * is used:\n{table}"))
 }

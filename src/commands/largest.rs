@@ -3,8 +3,8 @@
 use experiments::Conditions;
 use experiments::compare::method;
 use experiments::largest::{Largest, Question, largest_batch, smallest_budget};
-use experiments::sources::read_machine;
-use networks::{Conventions, NetworkOptions, modelled_trace_by};
+use experiments::recipes::{modelled, recipe};
+use experiments::sources::{read_machine, with_links};
 use planner::{Limits, methods};
 use reports::Status;
 use scenarios::Budget;
@@ -13,7 +13,7 @@ use schema::{Framework, Machine, Trace};
 use crate::codec_args::CodecArgs;
 use crate::exit::{Exit, Result, ended, usage};
 use crate::inputs::{InPlace, read_trace};
-use crate::networks::{NetworkArgs, is_network, must_be_network, read_network};
+use crate::networks::{NetworkArgs, is_network, must_be_network};
 use crate::output::Format;
 use crate::progress::Bar;
 
@@ -58,7 +58,8 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result {
     let method = method(&args.method)?;
-    let machine = read_machine(&args.machine)?;
+    let network = args.options.ranks.net_link.as_deref();
+    let machine = read_machine(&with_links(&args.machine, None, network))?;
     let limits = Limits { evaluations: args.evaluations };
     let conditions = Conditions::new(limits, args.codecs.read(&machine)?);
     let monitor = Bar::new(method.name());
@@ -81,11 +82,9 @@ pub fn run(args: &Args) -> Result {
         if framework == Framework::Tidegate {
             return Err(usage("--conventions: the search is for PyTorch's ops, or caffe's: leave it away"));
         }
-        let by = Conventions::of(framework);
-        let options = args.options.options(1);
         let trace = |batch| {
-            let options = NetworkOptions { batch, ..options.clone() };
-            Ok(modelled_trace_by(&read_network(&args.network, &options)?, by, &machine)?)
+            let recipe = recipe(&args.network, framework, args.options.options(batch))?;
+            modelled(&recipe, &machine, args.options.efficiencies.as_deref())
         };
         let budget = |peak| Budget::resolve(args.budget, &machine, peak);
         largest_batch(&question, (&trace, false), &budget, &monitor)?

@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(long, short, value_name = "BUDGET")]
     budget: Option<Budget>,
 
-    /// Also train for so many epochs on the host, and count the zeros of each tensor after each
+    /// Also train for so many epochs on the host, and look at each tensor's values after each
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     epochs: u32,
 
@@ -70,13 +70,11 @@ pub fn run(args: &Args) -> Result {
     let bar = Bar::new("profile");
     let machine_measured = measure_machine(&how, &bar)?;
     let codecs = args.device.sample(&how.target, &machine_measured.tensors, &bar)?;
-    let source = format!("{SOURCE} {}", args.name);
-    let (mut measured, times) =
-        measure_ops(&network, source, &how, &machine_measured.machine, &bar)?;
+    let (source, on) = (format!("{SOURCE} {}", args.name), &machine_measured.machine);
+    let (mut measured, times) = measure_ops(&network, source, &how, on, &bar)?;
     measured.provenance.recipe = Some(recipe);
-    let course =
-        Course { epochs: args.epochs, iterations: args.epoch_iterations, seed: args.device.seed };
-    let zeros = zeros_by_epoch(&network, course, &bar)?;
+    let (iterations, seed) = (args.epoch_iterations, args.device.seed);
+    let zeros = zeros_by_epoch(&network, Course { epochs: args.epochs, iterations, seed }, &bar)?;
     drop(bar);
     if !zeros.is_empty() {
         write_parquet(&zeros, file("zeros.parquet")?).or_exit(Exit::Failed)?;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use experiments::compared::Compared;
+use experiments::option_text::at_least_one;
 use experiments::plan_trace::{machine_of, modelled_trace_of};
 use experiments::recipes::network_of;
 use profiler::runs::Runs;
@@ -10,7 +11,7 @@ use runtime::device::Fault;
 use schema::{Document, PendingFile, Plan, Trace};
 use simulator::predict;
 
-use crate::device_args::{OnDevice, at_least_one};
+use crate::device_args::OnDevice;
 use crate::exit::{Exit, Result, ended, usage};
 use crate::output::{Format, write_or_show};
 use crate::progress::Bar;

@@ -42,20 +42,15 @@ struct CodecsArgs {
     codecs: Vec<CodecId>,
 
     /// Sizes of the tensors; CSWAP+ takes 20MB to 2000MB
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "SIZES",
-        default_value = "2MB,4MB,8MB,16MB,32MB"
-    )]
+    #[arg(long, value_delimiter = ',', value_name = "SIZES", default_value = "2MB,4MB,8MB,16MB")]
     sizes: Vec<Bytes>,
 
     /// Shares of zeros from 20% to 90%, so many
     #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = clap::value_parser!(u32).range(2..=1000))]
     shares: u32,
 
-    /// Runs of which the fastest counts, at most: what else the machine does only adds to times. Fewer where
-    /// the fastest time came twice
+    /// Runs of which the fastest counts, at most: what else the machine does only adds to times. Fewer, but
+    /// at least five, where the two fastest are within 1% of each other
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
 

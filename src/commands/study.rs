@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use experiments::study::{self, Options, Partition};
+use experiments::study::{self, Options, Over, Partition};
 
 use crate::exit::{Result, unless};
+use crate::networks::RankArgs;
 use crate::output::{Format, print};
 use crate::progress::Bar;
 
@@ -23,6 +24,9 @@ pub struct Args {
     /// So many GPUs copy over each machine's host link at once, and each has its share of it
     #[arg(long, value_name = "GPUS")]
     share_link: Option<u32>,
+
+    #[command(flatten)]
+    ranks: RankArgs,
 
     /// List the points instead
     #[arg(long, conflicts_with_all = ["output", "status", "point", "partition", "also", "jobs"])]
@@ -57,7 +61,8 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result {
-    let study = study::read(&args.study, args.share_link)?;
+    let (share_link, RankArgs { ranks, shard, net_link }) = (args.share_link, args.ranks.clone());
+    let study = study::read(&args.study, &Over { share_link, net_link, ranks, shard })?;
     if args.list {
         let points = study::list(&study);
         return args.format.show(&points, || study::list_text(&points));

@@ -16,9 +16,8 @@ use crate::progress::Bar;
 /// Train a small network under a memory budget with several codecs, and show what that does to
 /// loss and accuracy
 ///
-/// The network tells ten kinds of stripes apart under noise: twelve convolutions, three batch norms and a linear
-/// layer. Every way begins with the same weights and sees the same images. Plans are made for a GPU whose times and
-/// rates are stated, so that what is learnt is the same bits on every run.
+/// The network tells ten kinds of stripes apart under noise: twelve convolutions, three batch norms, a linear layer. Every
+/// way begins with the same weights and sees the same images; plans are by stated times, so that each run learns the same.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -27,7 +26,7 @@ pub struct Args {
     /// What plans make of the network's memory, one after the other
     #[arg(
         long,
-        value_parser = Way::ALL.map(|way| PossibleValue::new(way.name()).help(way.about())),
+        value_parser = Way::ALL.map(|(_, name, about)| PossibleValue::new(name).help(about)),
         value_delimiter = ',',
         value_name = "WAYS",
         default_value = "in-core,zvc,zfp,sz"

@@ -55,6 +55,13 @@ fn a_papers_figures_stand_beside_the_predicted_ones() {
     for part in ["zStd", "figure 12", "is not printed"] {
         assert!(ibp.contains(part), "{part}: {ibp}");
     }
+    // Each figure of a paper has its chart, from the study's folder.
+    sandbox.ok("report ibp comet -o page");
+    let page = sandbox.text("page/index.html");
+    for part in ["ibp, table 7: paper against predicted", "comet, table 1: paper against predicted"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
     let listed = sandbox.ok("list studies");
     assert!(listed.contains("What does Invariant Bit Packing's paper print"), "{listed}");
     assert!(comet.contains("Caffe"), "{comet}");

@@ -102,6 +102,8 @@ impl Case {
             holds: Vec::new(),
             in_place: Vec::new(),
             host: Some(HostBufferId(0)),
+            there: Vec::new(),
+            on: schema::Processor::Device,
         };
         let at = if before { 0 } else { 2 };
         let out = copy(Task::D2h(TensorId(0)), Vec::new(), vec![weight], Vec::new());

@@ -33,7 +33,7 @@ fn a_network_is_profiled_planned_run_and_reported() {
 
     plan(&sandbox, "-b 70% --method pooch");
     let shown = sandbox.ok(&format!("{RUN} --iterations 3 -o timeline.json"));
-    for part in ["iteration", "over in-core", "arena", "equal", "loss after the last"] {
+    for part in ["iteration", "over in-core", "memory", "equal", "loss after the last"] {
         assert!(shown.contains(part), "{part}\n{shown}");
     }
     let timeline: Value = serde_json::from_str(&sandbox.text("timeline.json")).expect("JSON");
@@ -62,6 +62,19 @@ fn zeros_are_counted_by_tensor_and_epoch() {
     // What a ReLU makes is neither dense nor empty.
     let relu = of_epoch(1).find(|row| row.name.contains("relu") || row.name.contains("act"));
     assert!(relu.is_some_and(|row| row.zeros > 0.05 && row.zeros < 0.95), "{relu:?}");
+
+    // How smooth they are tells what SZ makes of them: of what the model has not seen, too.
+    let relu = relu.expect("it is there");
+    let (texture, deviation) = relu.texture().expect("it was looked at");
+    assert!(texture.runs > 0.0 && texture.runs <= relu.zeros && deviation > 0.0, "{relu:?}");
+    assert!(relu.sizes().windows(2).all(|pair| pair[0].1 < pair[1].1), "{relu:?}");
+    let fitted = sandbox.ok("fit p/zeros.parquet -o sz.json");
+    for part in ["bundled, of other networks", "of half of the layers, on the other"] {
+        let line = fitted.lines().find(|line| line.starts_with(part)).expect("a line");
+        let median = line.split_whitespace().rev().nth(5).and_then(|text| text.parse::<f64>().ok());
+        assert!(median.is_some_and(|percent| percent < 25.0), "{fitted}");
+    }
+    assert!(sandbox.text("sz.json").contains("value_permille"), "no model");
 
     // A training is planned with what was counted, epoch by epoch; not with another network's.
     let planned =
@@ -246,7 +259,7 @@ fn a_check_runs_every_plan_and_says_how_well_they_were_predicted() {
     {
         assert!(shown.contains(part) || part == "Kendall's tau", "{part}\n{shown}");
     }
-    assert!(shown.contains("every arena was used up to the very byte"), "{shown}");
+    assert!(shown.contains("every plan took the very bytes"), "{shown}");
     let page = sandbox.text("page/index.html");
     assert!(page.contains("Predicted against measured iteration times"));
 }

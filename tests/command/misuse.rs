@@ -5,7 +5,7 @@ use crate::sandbox::Sandbox;
 
 /// What is before a word says what it is: `~` a name, `#` a whole number, `=` another value, `@` a file that
 /// must be there, `!` an option that must be there.
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "plan ~resnet18 --batch #4 !--machine ~titan-v --budget =100% --method ~swap-opt --dtype ~bf16 \
      --optimizer ~adam --evaluations #10 --format ~json",
     "plan ~resnet18-host !--machine ~titan-v --allow ~swap --in-place ~alias --host-budget =4GB",
@@ -15,6 +15,7 @@ const COMMANDS: [&str; 20] = [
     "largest ~alexnet !--machine ~titan-v --budget =1GB --method ~swap-all --activation ~relu",
     "largest ~resnet18 --device --batch #16 !--machine ~titan-v --method ~swap-all --conventions ~pytorch",
     "explain ~resnet18 --batch #8 !--machine ~p100 --image #64 --format ~json",
+    "compare ~alexnet --batch #8 !--machine ~v100-sxm !--ranks #4 --shard ~zero2 !--net-link ~nvlink2 --methods ~swap-all",
     "frontier ~resnet18-host !--machine ~titan-v --methods ~swap-all --budgets =100% --step =10%",
     "epochs ~alexnet --batch #64 !--machine ~titan-v --epochs =0..2 --method ~swap-all",
     "study ~smallest-gpu --list --format ~json",

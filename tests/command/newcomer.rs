@@ -41,6 +41,48 @@ fn a_budget_that_is_suggested_suffices() {
     }
 }
 
+/// A refusal says what of the memory outlives the iteration, which nothing but moving state makes less, and a budget
+/// that was planned with, below what the iteration takes in core.
+#[test]
+fn what_would_do_is_less_than_in_core_where_a_plan_needs_less() {
+    let sandbox = Sandbox::new();
+    let problem = "gpt2 --batch 8 -m titan-v";
+    let asked = format!("compare {problem} -b 3GB --methods swap-all,in-core");
+    let refused = sandbox.run(&asked);
+    assert_eq!(refused.code, 3, "{}{}", refused.stdout, refused.stderr);
+    let json = sandbox.run(&format!("{asked} --format json")).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let bytes = |of: &serde_json::Value| of.as_u64().expect("bytes");
+    let [fixed, peak] = ["fixed_bytes", "peak_bytes"].map(|field| bytes(&json["in_core"][field]));
+    let enough = bytes(&json["sufficient"]["budget_bytes"]);
+    assert!(fixed < enough && enough < peak, "{fixed} {enough} {peak}");
+    let said = format!("{} are parameters, optimizer state and inputs", schema::Bytes(fixed));
+    assert!(refused.stdout.contains(&said), "{}", refused.stdout);
+    sandbox.ok(&format!("plan {problem} -b {enough}B --method swap-all"));
+}
+
+/// Element types and optimizers are understood as frameworks write them, and are said where nobody chose them.
+#[test]
+fn names_of_frameworks_are_understood_and_defaults_are_said() {
+    let sandbox = Sandbox::new();
+    let header = |options: &str| {
+        let text = sandbox.ok(&format!("plan bert-tiny --batch 1 -m titan-v {options}"));
+        text.lines().next().expect("a header").to_string()
+    };
+    assert_eq!(header("--dtype fp16 --optimizer adamw"), header("--dtype f16 --optimizer adam"));
+    let usual = header("");
+    for said in ["parameters", "bf16", "adam", "tokens a sample", "batch 1"] {
+        assert!(usual.contains(said), "{said}: {usual}");
+    }
+    sandbox.refuses("plan alexnet --batch 8 -m titan-v -b 24", 2, "24 of what");
+    let known = "plan resnet-50 --batch 32 -m titan-v";
+    sandbox.refuses(known, 2, "resnet50");
+    assert!(!sandbox.fails(known).contains("recorded trace"), "it is none");
+    // As the guide has it: the smallest device for a batch.
+    sandbox.refuses("largest alexnet --device --batch 8", 2, "--machine");
+    sandbox.ok("largest alexnet --device --batch 8 --method swap-all -m titan-v");
+}
+
 /// What compute waits is one figure: the plan's, the timeline's, and the sum of what is printed by cause.
 #[test]
 fn whoever_prints_how_long_compute_waits_prints_the_same() {
@@ -64,6 +106,9 @@ fn whoever_prints_how_long_compute_waits_prints_the_same() {
         let shares: f64 = waits.filter_map(share).sum();
         let all = 100.0 * stall as f64 / timeline["iteration_ns"].as_f64().expect("a time");
         assert!((shares - all).abs() < 0.3, "{shares} % of {all} %: {text}");
+        sandbox.ok("report plan.json -o page");
+        let page = sandbox.text("page/index.html");
+        assert_eq!(page.contains("Compute never waits"), stall == 0, "{method} waits {stall} ns");
     }
 }
 

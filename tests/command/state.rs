@@ -70,6 +70,32 @@ fn on_machine(sandbox: &Sandbox, figure: &str, value: &str) -> String {
     NETWORK.replace("titan-v", "machine.toml")
 }
 
+/// Plans in which the host's processor runs the updates: proven, run as in core, and drawn with a lane of it.
+#[test]
+fn the_hosts_processor_updates() {
+    let sandbox = Sandbox::new();
+    let network = "stories260k --batch 8 --sequence 48 --optimizer adam";
+    for method in ["zero-offload", "zero-infinity"] {
+        let plan = format!("plan {network} -m rtx-4090 -b 100% --conventions tidegate --method {method}");
+        let found = sandbox.json(&format!("{plan} -o plan.json --format json"));
+        let row = &found["methods"][0];
+        assert_eq!(copied(&row["moved"], "state"), [0, 0], "{row}");
+        let [out, back] = copied(&row["moved"], "gradients");
+        assert!(out > 0 && back == 0 && row["moved"]["updates"].as_u64() > Some(0), "{row}");
+        sandbox.ok("verify plan.json");
+        sandbox.ok("simulate plan.json -o timeline.json");
+        let shown = sandbox.ok("run plan.json --warmup 0 --iterations 2");
+        let same = "bits of all that outlives the iterations: those of the runs in core";
+        assert!(shown.contains(same), "{method}\n{shown}");
+    }
+    let shown = sandbox.ok(&format!("compare {network} -m rtx-4090 --methods zero-offload"));
+    assert!(shown.contains("updates on the host; "), "{shown}");
+    let missing = format!("plan {network} -m titan-v --method zero-offload");
+    assert!(sandbox.fails(&missing).contains("state `host.updates`"));
+    let none = "plan stories260k --batch 8 --sequence 48 -m rtx-4090 --method zero-offload --optimizer none";
+    assert!(sandbox.fails(none).contains("optimizer's updates"));
+}
+
 /// What has no way to the host is planned for without one where that will do, and else refused with a reason.
 #[test]
 fn machines_without_a_way_to_the_host() {

@@ -87,6 +87,41 @@ fn people_see_tables_and_what_was_equal() {
     }
 }
 
+/// What the papers compare their own ways with.
+#[test]
+fn rates_and_bounds_go_as_they_are_named() {
+    let sandbox = Sandbox::new();
+    let ways = "in-core,zfp-rising,zfp-32,sz,sz-once,sz-5%";
+    let command = "train --epochs 3 --batches 4 --batch 16 --refresh 3 -b 80% --format json";
+    let shown = sandbox.json(&format!("{command} --ways {ways}"));
+    let all = shown["ways"].as_array().expect("a list");
+    let applied = |way: &str| -> Vec<(u64, f64)> {
+        let way = all.iter().find(|one| one["way"] == way).unwrap_or_else(|| panic!("{way}"));
+        let list = way["applied"].as_array().expect("a list").iter();
+        let parameter = |one: &Value| {
+            let name = one["codec"].as_str().expect("a name");
+            let text = name.split_once('(').expect("a parameter").1.trim_end_matches(')');
+            (number(&one["iterations"]), text.parse().expect("a number"))
+        };
+        list.map(parameter).collect()
+    };
+    let rising: Vec<f64> = applied("zfp-rising").into_iter().map(|(_, rate)| rate).collect();
+    assert!(rising.is_sorted() && rising[0] < rising[rising.len() - 1], "{rising:?}");
+    assert!(applied("zfp-32").iter().all(|(_, rate)| *rate == 8.0));
+    // Bounds that were set once are the same after both epochs; larger errors go with larger bounds.
+    let once = applied("sz-once");
+    let of = |all: &[(u64, f64)], at| -> Vec<f64> {
+        all.iter().filter(|(when, _)| *when == at).map(|(_, bound)| *bound).collect()
+    };
+    assert_eq!(of(&once, 4), of(&once, 12));
+    let (sz, wide) = (of(&applied("sz"), 4), of(&applied("sz-5%"), 4));
+    assert_eq!(sz, of(&once, 4), "until then they are the same");
+    assert!(sz.len() == wide.len() && !sz.is_empty(), "{shown}");
+    for (bound, wide) in sz.iter().zip(wide) {
+        assert!((wide / bound - 5.0).abs() < 1e-6, "{wide} for {bound}");
+    }
+}
+
 #[test]
 fn several_seeds_have_a_spread_and_each_is_what_it_is_alone() {
     let sandbox = Sandbox::new();

@@ -10,7 +10,6 @@
 
 mod codec_readers;
 mod mutate;
-mod onnx;
 mod readers;
 mod table_readers;
 mod watch;

@@ -19,7 +19,6 @@ use simulator::{Program, check_contract, in_core, predict, prove};
 
 use crate::codec_readers::{packed_rows, payloads, read_packed_rows, read_payload, tensor};
 use crate::mutate::Form;
-use crate::onnx;
 use crate::table_readers::{read_samples, read_table, rows, samples, table, zeros};
 
 pub struct Reader {
@@ -296,8 +295,9 @@ fn read_pytorch(bytes: &[u8]) -> bool {
     true
 }
 
+/// Many operators in few bytes, and what exporters write.
 fn onnx_models() -> Vec<Vec<u8>> {
-    [vec![onnx::model()], files("tests/command/onnx", "")].concat()
+    [files("tests/fuzz/onnx", ""), files("tests/command/onnx", "")].concat()
 }
 
 fn read_onnx(bytes: &[u8]) -> bool {

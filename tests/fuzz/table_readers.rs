@@ -50,6 +50,7 @@ pub fn zeros() -> Vec<TensorZeros> {
         name: format!("relu{}", tensor % 4),
         bytes: Bytes(4096),
         zeros: f64::from(tensor) / 20.0,
+        ..TensorZeros::default()
     };
     (0..20).map(row).collect()
 }

@@ -1,8 +1,8 @@
 //! Changes to what runs, when.
 
-use schema::{ActionId, OpId, Plan, Task, TensorId};
+use schema::{ActionId, OpId, Plan, Processor, Task, TensorId};
 
-use super::Subject;
+use super::subject::Subject;
 
 pub(super) fn drop_after(s: &mut Subject) -> Option<()> {
     let action = s.action(|action| !action.after.is_empty())?;
@@ -57,8 +57,8 @@ fn rename(plan: &mut Plan, new: impl Fn(usize) -> Option<usize>) {
 
 /// The place of the action before `action` on its lane, if it may go before that as edges go.
 fn place_before(plan: &Plan, action: usize) -> Option<usize> {
-    let lane = plan.lane(plan.actions[action].task);
-    let before = (0..action).rev().find(|i| plan.lane(plan.actions[*i].task) == lane)?;
+    let lane = plan.lane(&plan.actions[action]);
+    let before = (0..action).rev().find(|i| plan.lane(&plan.actions[*i]) == lane)?;
     let waits = |on: &ActionId| on.index() >= before;
     (!plan.actions[action].after.iter().any(waits)).then_some(before)
 }
@@ -137,4 +137,14 @@ pub(super) fn flip_codec_lane(s: &mut Subject) -> Option<()> {
     s.action(|action| matches!(action.task, Task::Compress(_) | Task::Decompress(_)))?;
     s.plan.codec_lane ^= true;
     Some(())
+}
+
+pub(super) fn other_processor(s: &mut Subject) -> Option<()> {
+    let action = s.action(|action| matches!(action.task, Task::Run(_) | Task::Recompute(_)))?;
+    let on = s.random.of(&[Processor::Device, Processor::Host, Processor::Net]);
+    let action = &mut s.plan.actions[action];
+    if on != Processor::Host {
+        action.there.clear();
+    }
+    (std::mem::replace(&mut action.on, on) != on).then_some(())
 }

@@ -2,7 +2,7 @@
 
 use schema::{Buffer, Bytes, CodecId, Fidelity, HostBuffer, Plan, Predicted, TensorId};
 
-use super::Subject;
+use super::subject::Subject;
 
 fn buffer_with(s: &mut Subject, serves: impl Fn(&Buffer) -> bool) -> Option<usize> {
     s.one_of(s.plan.buffers.len(), |plan, i| serves(&plan.buffers[i]))

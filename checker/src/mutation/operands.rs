@@ -1,8 +1,8 @@
 //! Changes to what actions name.
 
-use schema::{BufferId, Bytes, HostBufferId, InPlaceBuffers, Plan, Task};
+use schema::{Action, BufferId, Bytes, HostBufferId, InPlaceBuffers, Plan, Task};
 
-use super::Subject;
+use super::subject::Subject;
 
 /// Has a read name another buffer that serves in the stead of the first.
 fn replace_read(s: &mut Subject, serves: impl Fn(&Plan, usize, usize) -> bool) -> Option<()> {
@@ -120,26 +120,40 @@ pub(super) fn separate_pair(s: &mut Subject) -> Option<()> {
 /// Has an action name another host buffer, of the same tensor or of any.
 pub(super) fn replace_host(s: &mut Subject, of_tensor: bool) -> Option<()> {
     for _ in 0..20 {
-        let action = s.action(|action| action.host.is_some())?;
-        let old = s.plan.actions[action].host?.index();
+        let action = s.action(|action| named(action) > 0)?;
+        let place = s.random.below(named(&s.plan.actions[action]) as u64) as usize;
+        let old = host_at(&mut s.plan.actions[action], place)?.index();
         let serves = |plan: &Plan, other: usize| {
             let hosts = &plan.host_buffers;
             other != old && (!of_tensor || hosts[other].tensor == hosts[old].tensor)
         };
         if let Some(other) = s.one_of(s.plan.host_buffers.len(), serves) {
-            s.plan.actions[action].host = Some(HostBufferId::from_index(other));
+            *host_at(&mut s.plan.actions[action], place)? = HostBufferId::from_index(other);
             return Some(());
         }
     }
     None
 }
 
+/// How many host buffers an action names.
+fn named(action: &Action) -> usize {
+    usize::from(action.host.is_some()) + action.there.len()
+}
+
+/// One of them, by its place.
+fn host_at(action: &mut Action, place: usize) -> Option<&mut HostBufferId> {
+    action.host.iter_mut().chain(&mut action.there).nth(place)
+}
+
 pub(super) fn drop_host(s: &mut Subject) -> Option<()> {
     let is_codec = |task| matches!(task, Task::Compress(_) | Task::Decompress(_));
     let action = match s.random.one_in(2) {
         true => s.action(|action| action.host.is_some() && is_codec(action.task))?,
-        false => s.action(|action| action.host.is_some())?,
+        false => s.action(|action| named(action) > 0)?,
     };
-    s.plan.actions[action].host = None;
+    let action = &mut s.plan.actions[action];
+    if action.host.take().is_none() {
+        action.there.pop();
+    }
     Some(())
 }

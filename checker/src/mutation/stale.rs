@@ -6,7 +6,7 @@ use schema::{
     HostBufferId, Nanos, Plan, Task, TensorId,
 };
 
-use super::Subject;
+use super::subject::Subject;
 
 /// Has one to three ops read a copy of a constant instead of the constant. Whether the copy has the
 /// version that they need depends on when it was made; it may have been on the host, compressed,
@@ -188,6 +188,8 @@ fn action(
         writes: writes.to_vec(),
         holds: Vec::new(),
         in_place: Vec::new(),
+        there: Vec::new(),
+        on: schema::Processor::Device,
         host,
     }
 }

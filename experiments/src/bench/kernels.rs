@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::codecs::dtype_name;
 use super::lookups::{self, Lookups};
+use super::speed::gigabytes;
 use super::{Measured, table};
 use crate::Result;
 
@@ -147,10 +148,6 @@ pub fn row(codec: String, layout: &Layout, times: &CodecTimes, copied: f64) -> K
 /// Bytes per second of the fastest run.
 fn speed(bytes: Bytes, times: &[Nanos]) -> f64 {
     bytes.0 as f64 * 1e9 / fastest(times).0 as f64
-}
-
-pub(super) fn gigabytes(speed: u64) -> String {
-    format!("{:.1} GB/s", speed as f64 / 1e9)
 }
 
 impl Measured for KernelSpeed {

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::Measured;
 use super::codecs::dtype_name;
-use super::kernels::gigabytes;
+use super::speed::gigabytes;
 use crate::Result;
 
 /// Every row of a table in host memory, looked up once, in no order.

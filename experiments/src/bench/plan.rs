@@ -76,7 +76,7 @@ pub fn planning<M: Monitor>(
         }
     }
     let known = rows.len();
-    let roomy = Machine { host: schema::Host { memory: Bytes(u64::MAX >> 8) }, ..machine.clone() };
+    let roomy = Machine { host: schema::Host::new(Bytes(u64::MAX >> 8)), ..machine.clone() };
     for (ops, trace) in swept(most_ops) {
         for method in methods {
             rows.push(measure(&format!("synthetic {ops}"), &trace, &roomy, method.as_ref())?);

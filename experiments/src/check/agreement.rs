@@ -120,8 +120,8 @@ impl fmt::Display for Agreement {
             writeln!(f, "single actions are off, in the median: {}", kinds.join(", "))?;
         }
         match arenas_off {
-            0 => writeln!(f, "memory: every arena was used up to the very byte that was predicted"),
-            count => writeln!(f, "memory: {count} arenas were not used as predicted"),
+            0 => writeln!(f, "memory: every plan took the very bytes that were predicted"),
+            count => writeln!(f, "memory: {count} plans took other bytes than predicted"),
         }
     }
 }
@@ -155,7 +155,7 @@ mod tests {
         insta::assert_snapshot!(agreement.to_string(), @r"
         4 plans: predicted iteration times are off by 3.2 % in the median, by at most 33.3 % in nine of ten
         order of methods: Kendall's tau 0.600 over the 5 pairs whose predictions differ by more than the median error
-        memory: every arena was used up to the very byte that was predicted
+        memory: every plan took the very bytes that were predicted
         ");
     }
 

@@ -136,7 +136,7 @@ impl PlanRow {
     }
 }
 
-const HEADER: &str = "budget|method|measured|predicted|error|over in-core|predicted|arena|bits";
+const HEADER: &str = "budget|method|measured|predicted|error|over in-core|predicted|memory|bits";
 
 impl fmt::Display for CheckResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,7 +6,7 @@ use networks::NetworkOptions;
 use networks::layer::{Compute, Layer};
 use planner::{Limits, Monitor, least_budget};
 use reports::{Changes, Remedy};
-use schema::{Bytes, Dtype, Lora, Machine, Optimizer, Recipe, Trace};
+use schema::{Bytes, Dtype, Lora, Machine, Optimizer, Recipe, Shard, Trace};
 use simulator::{in_core, reserved_in_core};
 
 use super::Subject;
@@ -63,7 +63,7 @@ pub(super) fn remedies(
     if let Subject::Network(recipe, efficiencies) = subject {
         search.efficiencies = *efficiencies;
         search.networks(recipe, inputs, [name, machine])?;
-        search.larger(recipe, inputs, name)?;
+        search.larger(recipe, inputs, [name, machine])?;
     }
     let rank = |one: &Remedy| (!one.fits, one.changes, one.iteration.unwrap_or_default());
     search.found.sort_by(|one, other| rank(one).cmp(&rank(other)).then(one.what.cmp(&other.what)));
@@ -194,6 +194,12 @@ impl Search<'_> {
             let eight = Some(Optimizer::Adam8bit);
             way("an optimizer of 8 bits", Changes::Arithmetic, &|o| o.optimizer = eight);
         }
+        if options.ranks > 1 && options.shard < Some(Shard::Zero3) {
+            let all = Some(Shard::Zero3);
+            way("parameters, too, shared among the ranks (zero3)", Changes::Nothing, &|o| {
+                o.shard = all
+            });
+        }
         if let Some(passes) = self.passes(recipe, inputs)? {
             let what = format!("the batch in {passes} passes whose gradients are added up");
             // Statistics of fewer samples are others.
@@ -247,9 +253,16 @@ impl Search<'_> {
     }
 
     /// The smallest machine on which it fits as it is.
-    fn larger(&mut self, recipe: &Recipe, inputs: &Inputs, name: &str) -> Result<()> {
-        let here = &inputs.machine;
+    fn larger(&mut self, recipe: &Recipe, inputs: &Inputs, asked: [&str; 2]) -> Result<()> {
+        let (here, [name, named]) = (&inputs.machine, asked);
+        // Ranks keep their network.
+        let network = named.split('+').skip(1).find(|part| part.starts_with("net-"));
+        let with_network = |machine: Machine| match network {
+            Some(network) => scenarios::machine_with(machine.clone(), network).unwrap_or(machine),
+            None => machine,
+        };
         let mut machines: Vec<Machine> = scenarios::machines()
+            .map(with_network)
             .filter(|machine| machine.usable_memory() > here.usable_memory().max(inputs.budget))
             .collect();
         machines.sort_by_key(|machine| (machine.device.memory, machine.name.clone()));
@@ -257,7 +270,7 @@ impl Search<'_> {
         for alike in machines.chunk_by(|one, other| one.device.memory == other.device.memory) {
             let mut fitting = Vec::new();
             for machine in alike {
-                let trace = modelled(recipe, machine, self.efficiencies)?;
+                let Ok(trace) = modelled(recipe, machine, self.efficiencies) else { continue };
                 if reserved_in_core(&trace, Some(machine.usable_memory())).is_ok() {
                     fitting.push((trace.total_time(), machine, trace));
                 }
@@ -302,6 +315,7 @@ pub fn command(name: &str, options: &NetworkOptions) -> String {
         (options.extents.kv_heads, "kv-heads"),
         (options.extents.vocab, "vocab"),
         (Some(options.accumulate).filter(|passes| *passes > 1), "accumulate"),
+        (Some(options.ranks).filter(|ranks| *ranks > 1), "ranks"),
     ] {
         option(value.map(|value| value.to_string()), flag);
     }
@@ -310,6 +324,7 @@ pub fn command(name: &str, options: &NetworkOptions) -> String {
     let tf32 = Some(options.tf32).filter(|what| *what != usual.tf32);
     option(tf32.map(|what| what.name().into()), "tf32");
     option(options.optimizer.map(|optimizer| optimizer.name().into()), "optimizer");
+    option(options.shard.map(|stage| stage.name().into()), "shard");
     let lora = options.lora.as_ref();
     option(lora.map(|lora| format!("{}:{}", lora.rank, lora.targets.join(","))), "lora");
     let progress = Some(options.progress).filter(|share| *share != usual.progress);

@@ -9,7 +9,9 @@ use planner::{Allowed, CodecOptions, Limits, Monitor, methods};
 use profiler::import::InPlaceOps;
 use reports::MethodResult;
 use scenarios::{Budget, Find, LinkChoice, Place, Point, Study};
-use schema::{Bandwidth, Bytes, BytesPerSec, Digest, Document, Framework, InCore, Machine, Trace};
+use schema::{
+    Bandwidth, Bytes, BytesPerSec, Digest, Document, Framework, InCore, Machine, Shard, Trace,
+};
 use simulator::in_core;
 
 use crate::compressed_forms::CompressedForms;
@@ -251,7 +253,8 @@ impl Traces {
         let subject = point.subject;
         let speed = point.group.speed;
         let by = Conventions::of(point.group.framework);
-        let key = format!("{} {options:?} {by:?} {:?} {speed:?}", subject.name, machine.device);
+        let of = (&machine.device, &machine.network);
+        let key = format!("{} {options:?} {by:?} {of:?} {speed:?}", subject.name);
         if let Some(traced) = self.0.get(&key) {
             return Ok(traced.clone());
         }
@@ -318,6 +321,10 @@ pub fn options_text(options: &NetworkOptions, point: &Point) -> String {
     texts.extend(options.activation.map(|activation| activation.name().to_string()));
     texts.extend(options.dtype.map(|dtype| format!("{dtype:?}").to_lowercase()));
     texts.extend(options.optimizer.map(|optimizer| format!("{optimizer:?}").to_lowercase()));
+    if options.ranks > 1 {
+        let shard = options.shard.map_or("data parallel", Shard::name);
+        texts.push(format!("{} ranks ({shard})", options.ranks));
+    }
     if options.update_in_backward {
         texts.push("updates in the backward phase".into());
     }

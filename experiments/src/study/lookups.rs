@@ -135,11 +135,12 @@ pub fn others(study: &LookupStudy) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::Over;
 
     /// Figures by the beginnings of their names, with how far each may be off.
     #[test]
     fn tables_1_and_7_come_out() {
-        let study = crate::study::read("ibp", None).expect("bundled");
+        let study = crate::study::read("ibp", &Over::default()).expect("bundled");
         let study = study.lookups.expect("it is of lookups");
         let lines = lines(&study).expect("bundled");
         let mut held = 0;

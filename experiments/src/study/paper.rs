@@ -30,6 +30,8 @@ pub fn printed(study: &Study, paper: &Paper, rows: &[Row]) -> Vec<Printed> {
             let values = (figure.printed, Some(value));
             what_ifs.push(Printed::new(place, values, Assumptions::WhatIf, None, show));
         }
+        let missing = figure.missing.iter().map(|missing| format!("missing: {missing}"));
+        reasons.extend(missing.filter(|_| predicted.is_none()));
         let reason = Some(reasons.join("; ")).filter(|reason| !reason.is_empty());
         let place = (paper.name.as_str(), place);
         let values = (figure.printed, predicted);

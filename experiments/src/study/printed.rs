@@ -1,14 +1,14 @@
 //! Numbers that papers print, each beside the one that is predicted for it.
 
-use reports::columns;
+use reports::{PrintedNumber, columns};
 use scenarios::Value;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Numbers that differ by more than this share are marked.
 const TOLERANCE: f64 = 0.15;
 
 /// What a prediction rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Assumptions {
     /// The one set that holds for all of a study.
@@ -18,7 +18,7 @@ pub enum Assumptions {
 }
 
 /// A number that a paper prints, and its prediction.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Printed {
     /// The paper's name.
     pub paper: String,
@@ -56,6 +56,22 @@ impl Printed {
         let error = predicted.map(|predicted| error(printed, predicted));
         let paper = paper.into();
         Self { paper, figure, printed, predicted, error, assumptions, reason, texts }
+    }
+
+    /// The number for charts, where it is one of the base: its figure is what stands before the colon.
+    pub fn number(&self) -> Option<PrintedNumber> {
+        let (at, what) = self.figure.split_once(": ").unwrap_or(("numbers", &self.figure));
+        let printed = match self.printed {
+            Value::Number(number) => [number; 2],
+            Value::Bounds(bounds) => bounds,
+        };
+        let place = (self.paper.clone(), at.to_string());
+        (self.assumptions == Assumptions::Base).then(|| PrintedNumber {
+            place,
+            what: what.into(),
+            printed,
+            predicted: self.predicted,
+        })
     }
 
     /// Whether the prediction is there and near.

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use planner::Monitor;
 use scenarios::{LookupStudy, Study, Value};
-use serde::Serialize;
+use schema::{FileError, PendingFile};
+use serde::{Deserialize, Serialize};
 
 use super::case::{Case, case_at, cases};
 use super::lookups::{self, Line};
@@ -29,7 +30,7 @@ pub struct Options {
 }
 
 /// What a study comes to.
-#[derive(Default, Serialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// All of it, for people.
     #[serde(skip)]
@@ -40,6 +41,25 @@ pub struct Outcome {
     /// Whether it was ended before all its points had results.
     #[serde(skip)]
     pub interrupted: bool,
+}
+
+/// Beside a study's results: its [`Outcome`] for programs, from which reports are drawn.
+pub const FIGURES: &str = "figures.json";
+
+impl Outcome {
+    /// Writes the paper's numbers into the folder, where there are any.
+    fn keep(self, folder: &Path) -> Result<Self> {
+        if !self.figures.is_empty() {
+            std::fs::create_dir_all(folder).map_err(|source| FileError::Io {
+                verb: "write",
+                path: folder.into(),
+                source,
+            })?;
+            let text = serde_json::to_string_pretty(&self).expect("numbers and texts");
+            PendingFile::create(&folder.join(FIGURES))?.finish(text.as_bytes())?;
+        }
+        Ok(self)
+    }
 }
 
 /// A study of lookups, which has no points. What else a prediction rests on is its reason.
@@ -68,7 +88,7 @@ fn of_lookups(study: &Study, lookups: &LookupStudy) -> Result<Outcome> {
 /// If the folder cannot be written, or a point names what is not there.
 pub fn run(study: &Study, options: &Options, monitor: &dyn Monitor) -> Result<Outcome> {
     if let Some(lookups) = &study.lookups {
-        return of_lookups(study, lookups);
+        return of_lookups(study, lookups)?.keep(&options.folder);
     }
     let store = Store::open(&options.folder, &options.also)?;
     let cases = cases(study)?;
@@ -122,7 +142,7 @@ pub fn run(study: &Study, options: &Options, monitor: &dyn Monitor) -> Result<Ou
         text += &format!("\n{}, beside what is predicted here:\n\n{printed}", paper.title);
     }
     text += &format!("\n{folder}/results.parquet and .csv hold all figures of {count} points\n");
-    Ok(Outcome { text, figures, interrupted })
+    Outcome { text, figures, interrupted }.keep(&options.folder)
 }
 
 /// Plans one point, by its number from 0, and says that it has a result.

@@ -114,7 +114,7 @@ macro_rules! table {
 
             fn from_cells(
                 mut cells: impl Iterator<Item = Option<Value>>,
-            ) -> Result<Self, &'static str> {
+            ) -> std::result::Result<Self, &'static str> {
                 let mut row = Self::default();
                 $(row.$($field).+ = Cell::take(cells.next().flatten()).ok_or($name)?;)*
                 Ok(row)
@@ -123,4 +123,4 @@ macro_rules! table {
     };
 }
 
-pub(super) use table;
+pub(crate) use table;

@@ -45,7 +45,7 @@ pub(super) fn applied(
 }
 
 /// What SZ makes of some numbers within a bound.
-pub(super) fn by_sz(bound: f64, data: &[f32]) -> Option<Bytes> {
+pub(crate) fn by_sz(bound: f64, data: &[f32]) -> Option<Bytes> {
     let bound = ErrorBound::new(bound)?;
     compressed(codec(CodecId::Sz { bound, dims: Dims::One }).ok()?.as_ref(), data)
 }

@@ -27,6 +27,7 @@ pub(super) fn collect(
     device: &mut dyn Device,
     (network, trace): (&Network, &Trace),
     images: (&Images, usize),
+    acceptable: f64,
 ) -> Result<Collected, TrainingError> {
     let mut statistics = vec![None; network.tensors().len()];
     look_inside(device, network, images, |id, in_core| {
@@ -34,7 +35,7 @@ pub(super) fn collect(
             statistics[input.index()] = Some(layer);
         }
     })?;
-    let comet = Comet { statistics };
+    let comet = Comet { statistics, acceptable };
     let bounds = comet.bounds(trace);
     let mut permille = vec![None; bounds.len()];
     look_inside(device, network, images, |id, in_core| {

@@ -156,7 +156,7 @@ fn without_plan(seeds: &[Seed]) -> String {
 }
 
 fn ways(asked: &Asked, seeds: &[Seed], spread: &[Spread]) -> Vec<Vec<String>> {
-    let head = ["way", "loss", "accuracy", "ratio", "spilled", "fallbacks", "arena", "copied"];
+    let head = ["way", "loss", "accuracy", "ratio", "spilled", "fallbacks", "memory", "copied"];
     let mut rows = vec![head.map(String::from).to_vec()];
     for way in &asked.ways {
         let all = || seeds.iter().flat_map(|seed| &seed.done).filter(|done| done.way == *way);
@@ -247,7 +247,8 @@ fn against_in_core(spread: &[Spread]) -> String {
     let named = |name: &str| spread.iter().find(|of| of.way == name);
     let own = named(Way::InCore.name()).and_then(|way| Some((way, way.accuracy.deviation?)));
     let Some((in_core, deviation)) = own else { return String::new() };
-    let lossy = [Way::Zfp, Way::Sz].into_iter().filter_map(|way| named(way.name()));
+    let lossy = Way::ALL.into_iter().filter(|(way, ..)| !way.is_lossless());
+    let lossy = lossy.filter_map(|(_, name, _)| named(name));
     // Means over other seeds are of other images.
     let lossy = lossy.filter(|of| of.seeds == in_core.seeds);
     let line = |of: &Spread| {

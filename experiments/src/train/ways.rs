@@ -19,9 +19,30 @@ pub enum Way {
     /// Zero-value compression.
     Zvc,
     /// ZFP at a fixed rate.
-    Zfp,
+    Zfp(Rates),
     /// SZ within error bounds.
-    Sz,
+    Sz(Bounds),
+}
+
+/// How ZFP's rate goes over the epochs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rates {
+    /// As CSWAP+ has it (equations 1 and 2).
+    Falling,
+    /// The inverse schedule, with which its section 6.4 compares.
+    Rising,
+    /// The same for all epochs, in bits for four values, as in its figure 12.
+    Fixed(u32),
+}
+
+/// What error bounds COMET sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// The error of a gradient that is acceptable, in thousandths of the gradient (equation 1): 10 in the paper, which
+    /// tried 1 to 50 (section 5.2, figure 9).
+    permille: u32,
+    /// Set for the first time and never again: the static strategy of section 5.3.
+    once: bool,
 }
 
 /// Where no rate pays by Algorithm 1 of CSWAP+, the rate falls from one to the other of the paper's
@@ -31,34 +52,53 @@ const PAPERS: ParameterRange = ParameterRange { top: 64, bottom: 32 };
 type Outcome = Result<(Trained, Constants)>;
 
 impl Way {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::InCore, Self::Zvc, Self::Zfp, Self::Sz];
+    /// All of them, each with its name on the command line and what it does, in a sentence. Those of the papers themselves
+    /// come first, then what they compare them with.
+    pub const ALL: [(Self, &str, &str); 10] = [
+        (Self::InCore, "in-core", "Everything is kept, with as much memory as that takes"),
+        (
+            Self::Zvc,
+            "zvc",
+            "Inputs of convolutions are swapped, made smaller by zero-value compression: no value changes",
+        ),
+        (
+            Self::Zfp(Rates::Falling),
+            "zfp",
+            "The same by ZFP at a fixed rate, which falls from epoch to epoch as in CSWAP+",
+        ),
+        (
+            Self::Sz(Bounds { permille: 10, once: false }),
+            "sz",
+            "What convolutions make is kept, made smaller by SZ within COMET's error bounds",
+        ),
+        (Self::Zfp(Rates::Rising), "zfp-rising", "ZFP's rate rises instead of falling"),
+        (Self::Zfp(Rates::Fixed(64)), "zfp-64", "ZFP at 64 bits for four values all the time"),
+        (Self::Zfp(Rates::Fixed(32)), "zfp-32", "ZFP at 32 bits for four values all the time"),
+        (
+            Self::Sz(Bounds { permille: 10, once: true }),
+            "sz-once",
+            "COMET's error bounds are set once and never again",
+        ),
+        (
+            Self::Sz(Bounds { permille: 20, once: false }),
+            "sz-2%",
+            "COMET's error bounds for errors of gradients twice as large",
+        ),
+        (
+            Self::Sz(Bounds { permille: 50, once: false }),
+            "sz-5%",
+            "COMET's error bounds for errors of gradients five times as large",
+        ),
+    ];
 
     /// As it is named on the command line.
     pub fn name(self) -> &'static str {
-        ["in-core", "zvc", "zfp", "sz"][self as usize]
+        Self::ALL.into_iter().find(|(way, ..)| *way == self).map_or("", |(_, name, _)| name)
     }
 
     /// The way of a name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|way| way.name() == name)
-    }
-
-    /// What it does, in a sentence.
-    pub fn about(self) -> &'static str {
-        match self {
-            Self::InCore => "Everything is kept, with as much memory as that takes",
-            Self::Zvc => {
-                "Inputs of convolutions are swapped, made smaller by zero-value compression: no value \
-                 changes"
-            }
-            Self::Zfp => {
-                "The same by ZFP at a fixed rate, which falls from epoch to epoch as in CSWAP+"
-            }
-            Self::Sz => {
-                "What convolutions make is kept, made smaller by SZ within COMET's error bounds"
-            }
-        }
+        Self::ALL.into_iter().find(|(_, other, _)| *other == name).map(|(way, ..)| way)
     }
 
     /// Whether it changes no value.
@@ -75,8 +115,8 @@ impl Way {
         match self {
             Self::InCore => in_core(trainer, training),
             Self::Zvc => zvc(trainer, training),
-            Self::Zfp => zfp(trainer, training),
-            Self::Sz => sz(trainer, training),
+            Self::Zfp(rates) => zfp(trainer, training, rates),
+            Self::Sz(bounds) => sz(trainer, training, bounds),
         }
     }
 }
@@ -95,13 +135,18 @@ fn zvc(trainer: &Trainer, mut training: Training) -> Outcome {
 }
 
 /// A plan for each range of epochs with one rate.
-fn zfp(trainer: &Trainer, mut training: Training) -> Outcome {
+fn zfp(trainer: &Trainer, mut training: Training, schedule: Rates) -> Outcome {
     let method = StaticCompression::default();
     let rates = every_rate(&trainer.models_of("zfp"))?;
     let found = range_of(&method, &trainer.problem(&rates));
     let range = found.unwrap_or(PAPERS);
     let course = trainer.course;
-    let at = |epoch: usize| range.at(epoch as u32, course.epochs as u32);
+    let falling = |epoch: usize| range.at(epoch as u32, course.epochs as u32);
+    let at = |epoch: usize| match schedule {
+        Rates::Falling => falling(epoch),
+        Rates::Rising => falling(course.epochs - 1 - epoch),
+        Rates::Fixed(parameter) => parameter,
+    };
     let mut epoch = 0;
     while epoch < course.epochs {
         let parameter = at(epoch);
@@ -114,6 +159,9 @@ fn zfp(trainer: &Trainer, mut training: Training) -> Outcome {
         epoch += same;
         training.under(&plan, epoch * course.batches)?;
     }
+    if let Rates::Fixed(_) = schedule {
+        return training.finish(Vec::new());
+    }
     let because = match found {
         Some(_) => "the range in which compression pays by Algorithm 1 of CSWAP+",
         None => {
@@ -122,10 +170,12 @@ fn zfp(trainer: &Trainer, mut training: Training) -> Outcome {
         }
     };
     let note = format!(
-        "ZFP's rate falls from {} to {} bits for four values of 32 bits (equations 1 and 2 of \
-         CSWAP+), of {} to {}: {because}.",
+        "ZFP's rate {} from {} to {} bits for four values of 32 bits (equations 1 and 2 of \
+         CSWAP+{}), of {} to {}: {because}.",
+        if at(0) < at(course.epochs - 1) { "rises" } else { "falls" },
         at(0),
         at(course.epochs - 1),
+        if schedule == Rates::Rising { ", the other way round" } else { "" },
         range.top,
         range.bottom
     );
@@ -138,7 +188,8 @@ const MARGINS: [u32; 4] = [0, 100, 300, 1000];
 
 /// In-core until there are statistics, and then within bounds that follow from them, set anew as
 /// [`Refresh`] says.
-fn sz(trainer: &Trainer, mut training: Training) -> Outcome {
+fn sz(trainer: &Trainer, mut training: Training, of: Bounds) -> Outcome {
+    let acceptable = f64::from(of.permille) / 1000.0;
     let models = trainer.models_of("sz");
     // Where there is no plan with the loosest bound, better to know before anything is trained.
     let loosest = models.models.iter().max_by(|a, b| parameter(a).total_cmp(&parameter(b)));
@@ -148,7 +199,9 @@ fn sz(trainer: &Trainer, mut training: Training) -> Outcome {
     let mut refresh = Refresh::every(trainer.refresh);
     let mut set = Vec::new();
     while !training.is_done() {
-        let until = usize::try_from(refresh.next()).unwrap_or(usize::MAX);
+        let is_set = of.once && !set.is_empty();
+        let next = (!is_set).then(|| usize::try_from(refresh.next()).ok()).flatten();
+        let until = next.unwrap_or(usize::MAX);
         let last = until.min(trainer.course.iterations()).saturating_sub(1);
         let batch = last % trainer.course.batches.max(1);
         training.under(&plan, until)?;
@@ -156,10 +209,11 @@ fn sz(trainer: &Trainer, mut training: Training) -> Outcome {
             break;
         }
         let collected = training.under_then(&plan, until, |device| {
-            collect(device, (trainer.network, trainer.trace), (&trainer.images, batch))
+            let learns = (trainer.network, trainer.trace);
+            collect(device, learns, (&trainer.images, batch), acceptable)
         })?;
         let layers = collected.comet.statistics.iter().flatten();
-        refresh.refresh(layers.map(|layer| layer.error_bound()).collect());
+        refresh.refresh(layers.map(|layer| layer.error_bound(acceptable)).collect());
         let exact = |margin| at_bounds(&models, &collected, margin);
         if exact(0).models.is_empty() {
             // No layer has a gradient to go by, as where the loss is no number any more: what is in force stays.

@@ -1,7 +1,7 @@
 //! Sizes of transformers, as their authors publish them.
 
 use super::transformers::{Family, Size};
-use crate::registry::NetworkInfo;
+use crate::info::NetworkInfo;
 
 /// A transformer that comes with tidegate.
 pub struct Transformer {

@@ -7,7 +7,7 @@ use crate::gradients::{Operand, Rule, Rules, rules};
 use crate::initial::Initial;
 use crate::layer::{Compute, Like, Parameter};
 use crate::options::Optimizer;
-use crate::tape::Part;
+use crate::part::Part;
 
 impl Lowering<'_> {
     pub(super) fn backward(&mut self, id: usize) {

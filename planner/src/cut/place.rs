@@ -79,7 +79,7 @@ impl<'a> Place<'a> {
             if *node == u32::MAX {
                 *node = ops.len() as u32;
                 let op = &trace.ops[maker.index()];
-                ops.push(op.recompute.unwrap_or(op.duration).0);
+                ops.push(op.device_time_again().0);
                 stack.push(maker);
             }
             *node

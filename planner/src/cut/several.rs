@@ -157,7 +157,7 @@ impl<'a> Facts<'a> {
 
     fn time_again(&self, op: usize) -> u64 {
         let op = &self.problem.trace.ops[op];
-        op.recompute.unwrap_or(op.duration).0
+        op.device_time_again().0
     }
 
     fn bytes(&self, tensor: usize) -> u64 {

@@ -1,20 +1,21 @@
 //! The actions of a recording, in the order in which they start.
 
 use schema::{
-    Action, ActionId, BufferId, Direction, HostBufferId, InPlaceBuffers, Nanos, OpId, Task,
-    TensorId,
+    Action, ActionId, BufferId, Direction, HostBufferId, InPlaceBuffers, Nanos, OpId, Processor,
+    Task, TensorId,
 };
 use simulator::{Evaluator, Materialised, Record, RecordedCopy, Work};
 
 use crate::Problem;
 use crate::lower::buffers::Layout;
 
-/// Which action of the recording: a run, a copy out or a copy in.
+/// Which action of the recording: a run, a copy out, a copy in or an update on the host.
 #[derive(Clone, Copy)]
 enum Source {
     Run(usize),
     Out(usize),
     Back(usize),
+    There(usize),
 }
 
 /// Actions without `after`; buffers as in the layout.
@@ -29,6 +30,7 @@ pub(super) fn actions(
         .map(|i| (record.run_events[i].0, Source::Run(i)))
         .chain(copied(record).map(|(i, c)| (c.events.0, Source::Out(i))))
         .chain(record.backs.iter().enumerate().map(|(i, c)| (c.events.0, Source::Back(i))))
+        .chain(record.updates.iter().enumerate().map(|(i, u)| (u.events.0, Source::There(i))))
         .collect();
     sources.sort_unstable_by_key(|(event, _)| *event);
     let mut ids = Ids::new(record);
@@ -41,9 +43,25 @@ pub(super) fn actions(
     for (codec, run) in &record.codec_gates {
         actions[ids.runs[*codec as usize].index()].not_before.push(ids.runs[*run as usize]);
     }
+    pace_net(&mut actions);
     attach_buffers(problem, record, layout, &ids, &mut actions);
     await_copies(record, &ids, &mut actions);
     actions
+}
+
+/// What is on the net begins when the device's ops before it have ended, as a framework asks for it then: what
+/// it gathers for later comes no earlier than its place in the trace says.
+fn pace_net(actions: &mut [Action]) {
+    let mut before = None;
+    for (index, action) in actions.iter_mut().enumerate() {
+        match (action.on, action.task) {
+            (Processor::Net, _) => action.not_before.extend(before),
+            (Processor::Device, Task::Run(_) | Task::Recompute(_)) => {
+                before = Some(ActionId::from_index(index));
+            }
+            _ => {}
+        }
+    }
 }
 
 /// The copies out that are copied: what has its home on the host is there at the start.
@@ -76,6 +94,8 @@ impl Ids {
             Source::Run(i) => self.runs[i] = id,
             Source::Out(i) => self.outs[i] = id,
             Source::Back(i) => self.backs[i] = id,
+            // Nothing is paced by one.
+            Source::There(_) => {}
         }
     }
 }
@@ -89,6 +109,7 @@ fn bare_action(
     ids: &Ids,
 ) -> Action {
     let gate = |gate: Option<u32>| gate.map(|run| ids.runs[run as usize]).into_iter().collect();
+    let mut there = Vec::new();
     let (task, duration, not_before, host) = match source {
         Source::Run(i) => {
             let run = record.positions[i];
@@ -121,9 +142,20 @@ fn bare_action(
             let time = copy_time(evaluator, Direction::H2d, copy);
             (Task::H2d(copy.tensor), time, gate(copy.gate), Some(copy.swap as usize))
         }
+        Source::There(i) => {
+            let update = &record.updates[i];
+            there.extend(update.swaps.iter().map(|swap| HostBufferId(*swap)));
+            (Task::Run(update.op), update.duration, gate(update.gate), None)
+        }
+    };
+    let on = match (task, source) {
+        (_, Source::There(_)) => Processor::Host,
+        (Task::Run(op) | Task::Recompute(op), _) => problem.trace.ops[op.index()].on,
+        _ => Processor::Device,
     };
     Action {
         task,
+        on,
         duration: Nanos(duration.0),
         after: Vec::new(),
         not_before,
@@ -132,6 +164,7 @@ fn bare_action(
         holds: Vec::new(),
         in_place: Vec::new(),
         host: host.map(HostBufferId::from_index),
+        there,
     }
 }
 

@@ -32,9 +32,15 @@ pub(super) struct Layout {
 const NEVER: u32 = u32::MAX;
 
 pub(super) fn layout(problem: &Problem, record: &Record) -> Layout {
-    let mut back_of = vec![None; record.outs.len()];
+    // When each copy on the host is needed for the last time: to come back, or by an update there.
+    let mut needed = vec![None; record.outs.len()];
     for back in &record.backs {
-        back_of[back.swap as usize] = Some(back.events);
+        needed[back.swap as usize] = Some(back.events.1);
+    }
+    for update in &record.updates {
+        for swap in &update.swaps {
+            needed[*swap as usize] = needed[*swap as usize].max(Some(update.events.1));
+        }
     }
     let residencies = sorted_by_donor(record);
     let end = record.positions.len() as u32 - 1;
@@ -69,7 +75,7 @@ pub(super) fn layout(problem: &Problem, record: &Record) -> Layout {
         in_place,
         end,
     };
-    layout.add_host(problem, record, &back_of);
+    layout.add_host(problem, record, &needed);
     layout
 }
 
@@ -115,14 +121,14 @@ fn donations(record: &Record, residencies: &[Residency]) -> Vec<(u32, usize, usi
 }
 
 impl Layout {
-    fn add_host(&mut self, problem: &Problem, record: &Record, back_of: &[Option<(u32, u32)>]) {
+    fn add_host(&mut self, problem: &Problem, record: &Record, needed: &[Option<u32>]) {
         let raw = |tensor: TensorId| problem.trace.tensors[tensor.index()].bytes.0;
-        for (out, back) in record.outs.iter().zip(back_of) {
+        for (out, needed) in record.outs.iter().zip(needed) {
             let costs = &problem.codecs.costs;
             let small = (out.codec.and_then(|codec| costs.cost(codec, out.tensor)))
                 .or(out.there.and_then(|codec| costs.host_cost(codec, out.tensor)));
             let bytes = small.map_or(raw(out.tensor), |cost| cost.reserved.0);
-            let until = back.map_or(NEVER, |(_, end)| end + 1);
+            let until = needed.map_or(NEVER, |end| end + 1);
             let block = match out.home.map(|home| home.at_start) {
                 Some(true) => Block::new(bytes, 0, NEVER),
                 // It lies where the tensor has its home.

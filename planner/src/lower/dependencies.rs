@@ -19,7 +19,7 @@ pub(super) fn connect(plan: &mut Plan, model: &Model) {
     }
     for index in 0..plan.actions.len() {
         let action = &plan.actions[index];
-        let (id, lane) = (ActionId::from_index(index), plan.lane(action.task));
+        let (id, lane) = (ActionId::from_index(index), plan.lane(action));
         let mut after = Vec::new();
         for buffer in action.reads.iter().chain(&action.holds) {
             after.extend(device.filled_by[buffer.index()]);
@@ -39,8 +39,21 @@ pub(super) fn connect(plan: &mut Plan, model: &Model) {
             device.take(buffer.index(), &mut after);
             device.fill(buffer.index(), id, lane);
         }
+        for buffer in &action.there {
+            after.extend(host.filled_by[buffer.index()]);
+            after.extend(host.changed_by[buffer.index()]);
+            let tensor = plan.host_buffers[buffer.index()].tensor;
+            if let Task::Run(op) = action.task
+                && model.changes(op, tensor)
+            {
+                after.extend(host.last_use[buffer.index()].into_iter().flatten());
+                host.changed_by[buffer.index()] = Some(id);
+            }
+            host.last_use[buffer.index()][lane.index()] = Some(id);
+        }
         if let Some(buffer) = action.host {
             after.extend(host.filled_by[buffer.index()]);
+            after.extend(host.changed_by[buffer.index()]);
             match action.task {
                 Task::Compress(_) | Task::D2h(_) => {
                     // The copy of a compressed form goes where its compression may have put the

@@ -28,10 +28,18 @@ pub use refresh::{INTERVAL, Refresh};
 /// does to it, and here nothing does. Of the problem's error-bounded codecs the one with the loosest bound
 /// that does not exceed it is used (that very bound, where the problem has a codec for each layer), or the tightest
 /// where there is none such or the statistics are unknown, as they are for a trace alone.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Comet {
     /// Statistics of the convolution that reads a tensor itself, by tensor; empty: unknown.
     pub statistics: Vec<Option<LayerStatistics>>,
+    /// The share of the average of a gradient that its error may reach: [`ACCEPTABLE`] in the paper.
+    pub acceptable: f64,
+}
+
+impl Default for Comet {
+    fn default() -> Self {
+        Self { statistics: Vec::new(), acceptable: ACCEPTABLE }
+    }
 }
 
 /// COMET compresses between the layers; to overlap that with convolutions is what it leaves to
@@ -77,7 +85,7 @@ impl Comet {
     /// The error bound of each tensor that a convolution reads, or reads what is made of it, as
     /// far as it is known.
     pub fn bounds(&self, trace: &Trace) -> Vec<Option<f64>> {
-        let of = |layer: Option<LayerStatistics>| layer.and_then(|layer| layer.error_bound());
+        let of = |layer: Option<LayerStatistics>| layer?.error_bound(self.acceptable);
         let mut bounds: Vec<Option<f64>> = self.statistics.iter().map(|layer| of(*layer)).collect();
         bounds.resize(trace.tensors.len(), None);
         for op in trace.ops.iter().rev().filter(|op| op.phase == Phase::Forward && is_cheap(op)) {

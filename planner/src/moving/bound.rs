@@ -15,6 +15,9 @@
 //! the copies out. Stretches run one after the other. Any way to cut gives a bound; the best is found among
 //! some places.
 //!
+//! An update that the host's processor may run takes none of that time on the device, and reads and changes
+//! nothing there: whether a plan has it there is not asked.
+//!
 //! Where tensors may be compressed, fewer bytes than theirs may be on the way, and only ops count.
 
 use schema::{Bytes, Nanos, OpId, TensorId};
@@ -41,11 +44,13 @@ pub fn bound(problem: &Problem) -> Bound {
         let op = OpId::from_index(trace.ops.len().saturating_sub(1));
         return Bound::Infeasible { needed, op };
     }
-    let total = trace.total_time().0;
+    let ops = (0..trace.ops.len()).map(OpId::from_index);
+    let here = ops.filter(|op| problem.update_time_there(*op).is_none());
+    let total = here.map(|op| trace.ops[op.index()].device_time().0).sum::<u64>();
     if problem.allowed.compress || !problem.allowed.swap {
         return Bound::Time(Nanos(total));
     }
-    Bound::Time(Nanos(stretches(problem).max(total)))
+    Bound::Time(Nanos(stretches(problem).max(total).max(trace.net_time().0)))
 }
 
 /// The least time of the best stretches.
@@ -114,7 +119,10 @@ impl<'a> Stretch<'a> {
 
     fn add(&mut self, op: usize) {
         let Problem { trace, model, .. } = self.problem;
-        self.time += trace.ops[op].duration.0;
+        if self.problem.update_time_there(OpId::from_index(op)).is_some() {
+            return;
+        }
+        self.time += trace.ops[op].device_time().0;
         for id in &trace.ops[op].reads {
             let bytes = trace.tensors[id.index()].bytes.0;
             if self.was_there(*id) && !std::mem::replace(&mut self.read[id.index()], true) {

@@ -22,14 +22,24 @@ pub(super) struct Rest {
 }
 
 impl Rest {
+    /// The rest of a problem whose model says which updates the host's processor runs: they take no time
+    /// and no memory, and what they read has left.
     pub fn new(problem: &Problem, homes: &[TensorId]) -> Self {
         let mut trace = problem.trace.clone();
+        let is_there = |index: usize| problem.model.runs_there(schema::OpId::from_index(index));
+        for (_, op) in trace.ops.iter_mut().enumerate().filter(|(index, _)| is_there(*index)) {
+            op.reads.clear();
+            op.mutates = None;
+            op.workspace = Bytes::ZERO;
+            op.duration = Nanos::ZERO;
+        }
         let mut moves = vec![false; trace.tensors.len()];
         homes.iter().for_each(|id| moves[id.index()] = true);
         for id in homes {
             trace.tensors[id.index()].bytes = Bytes::ZERO;
         }
         let bytes = |id: &TensorId| problem.trace.tensors[id.index()].bytes.0;
+        let ops = trace.ops.clone();
         let read = |op: &Op| -> Vec<TensorId> {
             op.reads.iter().copied().filter(|id| moves[id.index()]).collect()
         };
@@ -41,15 +51,15 @@ impl Rest {
             .filter(|id| problem.model.producer(*id).is_none() && !moves[id.index()])
             .map(|id| bytes(&id))
             .sum();
-        let all: Vec<Vec<TensorId>> = problem.trace.ops.iter().map(read).collect();
+        let all: Vec<Vec<TensorId>> = ops.iter().map(read).collect();
         let next = next_of(&all, true);
         let previous = next_of(&all, false);
         // Updates at the end have the link to themselves, but for what they read.
-        let others = problem.trace.ops.iter().rposition(|op| op.phase != Phase::Update);
+        let others = ops.iter().rposition(|op| op.phase != Phase::Update);
         let last_other = others.unwrap_or(0);
         let mut coming_in = (Nanos::ZERO, Nanos::ZERO);
         let mut last: &[TensorId] = &[];
-        for (index, op) in problem.trace.ops.iter().enumerate() {
+        for (index, op) in ops.iter().enumerate() {
             let here = &all[index];
             let own: u64 = here.iter().map(bytes).sum();
             let ahead = next[index].map_or(0, |next| beside(&all[next], here));

@@ -1,10 +1,19 @@
 //! What a method decided about the rest, together with the tensors that have their homes on the host.
 
-use schema::{Bytes, TensorId};
+use schema::{Bytes, OpId, TensorId};
 use simulator::{Infeasible, Materialised, Profile, Record, Step, Work};
 
 use crate::fit::share;
 use crate::{Decided, Problem};
+
+/// Which tensors that have their homes on the host stay from one use to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stays {
+    /// Those for which there is room, as many as make it fastest.
+    Some,
+    /// All, or none.
+    All(bool),
+}
 
 /// Shares of the memory, in thousandths, that may be full where a tensor stays for its next use; what is
 /// left is for copies that come in early.
@@ -20,6 +29,7 @@ pub(super) fn with_homes(
     rest: &Problem,
     decided: &Decided,
     moving: &Problem,
+    stays: Stays,
 ) -> Result<Vec<Decided>, Infeasible> {
     let steps = match &decided.steps {
         Some(steps) => steps.clone(),
@@ -28,8 +38,13 @@ pub(super) fn with_homes(
             steps_of(rest, &evaluator.record(&decided.treatments)?)
         }
     };
+    let steps = for_updates_there(moving, steps);
     let visits = Visits::of(moving, &steps);
-    let everywhere = visits.steps(&steps, &vec![false; visits.stays.len()]);
+    if let Stays::All(stay) = stays {
+        let steps = visits.steps(moving, &steps, &vec![stay; visits.stays.len()]);
+        return Ok(vec![carried_out(moving, decided, steps)]);
+    }
+    let everywhere = visits.steps(moving, &steps, &vec![false; visits.stays.len()]);
     let mut unlimited = moving.evaluator(decided.policy, Bytes(1 << 60));
     let record = unlimited.record_steps(&everywhere)?;
     let load = load(moving, &record);
@@ -37,7 +52,7 @@ pub(super) fn with_homes(
     let (mut found, mut failure) = (Vec::new(), None);
     for full in FULL {
         let kept = visits.kept(moving, &load, share(moving.budget, full));
-        let steps = visits.steps(&steps, &kept);
+        let steps = visits.steps(moving, &steps, &kept);
         match evaluator.evaluate_steps(&steps) {
             Ok(outcome) => found.push((outcome.iteration, steps)),
             Err(cause) => failure = failure.or(Some(cause)),
@@ -45,14 +60,68 @@ pub(super) fn with_homes(
     }
     found.sort_by_key(|(time, _)| *time);
     found.dedup_by(|one, other| one.1 == other.1);
-    let whole = |(_, steps)| {
-        let way = Decided::from_steps(moving, steps, decided.policy);
-        Decided { from: decided.from, ..way }
-    };
     match (found.is_empty(), failure) {
         (true, Some(cause)) => Err(cause),
-        _ => Ok(found.into_iter().map(whole).collect()),
+        _ => Ok(found.into_iter().map(|(_, s)| carried_out(moving, decided, s)).collect()),
     }
+}
+
+fn carried_out(moving: &Problem, decided: &Decided, steps: Vec<Step>) -> Decided {
+    let way = Decided::from_steps(moving, steps, decided.policy);
+    Decided { from: decided.from, ..way }
+}
+
+/// The steps in which what an update on the host reads leaves for there as soon as the device is done
+/// with it: to the rest, which has no such updates, it was of no more use then.
+fn for_updates_there(moving: &Problem, steps: Vec<Step>) -> Vec<Step> {
+    let Problem { trace, model, .. } = moving;
+    let mut read_there = vec![0; trace.tensors.len()];
+    for (index, op) in trace.ops.iter().enumerate() {
+        if model.runs_there(OpId::from_index(index)) {
+            op.reads.iter().for_each(|id| read_there[id.index()] = index);
+        }
+    }
+    // Ops of the device come before all updates there.
+    let waits = |id: TensorId, due: usize| {
+        let read = read_there[id.index()];
+        model.producer(id).is_some() && read > 0 && due <= read
+    };
+    let mut last_use = vec![None; trace.tensors.len()];
+    let mut all = Vec::with_capacity(steps.len());
+    let mut due = 0;
+    for (at, step) in steps.into_iter().enumerate() {
+        let used = match step {
+            Step::Run(op) => {
+                due = op.index() + 1;
+                let of = &trace.ops[op.index()];
+                if model.runs_there(op) { [&[][..], &[]] } else { [&of.reads[..], &of.writes] }
+            }
+            Step::Again(op) => {
+                let of = &trace.ops[op.index()];
+                [of.reads_again(), of.writes_again()]
+            }
+            _ => [&[][..], &[]],
+        };
+        for id in used.into_iter().flatten().filter(|id| waits(**id, due)) {
+            last_use[id.index()] = Some(at);
+        }
+        all.push(match step {
+            Step::Drop(id) if waits(id, due) => Step::SwapOut(id),
+            step => step,
+        });
+        if let Some(Step::SwapOut(id)) = all.last() {
+            last_use[id.index()] = None;
+        }
+    }
+    // What the steps leave to be given back after its last use.
+    let mut leaves: Vec<Vec<Step>> = vec![Vec::new(); all.len()];
+    for (index, at) in last_use.into_iter().enumerate() {
+        if let Some(at) = at {
+            leaves[at].push(Step::SwapOut(TensorId::from_index(index)));
+        }
+    }
+    let steps = all.into_iter().zip(leaves);
+    steps.flat_map(|(step, leaves)| std::iter::once(step).chain(leaves)).collect()
 }
 
 /// A record as explicit steps, which need no codecs.
@@ -134,6 +203,7 @@ impl Visits {
         let mut last: Vec<Option<usize>> = vec![None; moving.trace.tensors.len()];
         for step in steps {
             let reads = match *step {
+                Step::Run(op) if moving.model.runs_there(op) => continue,
                 Step::Run(op) => &moving.trace.ops[op.index()].reads[..],
                 Step::Again(op) => moving.trace.ops[op.index()].reads_again(),
                 _ => continue,
@@ -179,13 +249,15 @@ impl Visits {
     }
 
     /// The schedule, in which a tensor leaves after each use from which it does not stay.
-    fn steps(&self, steps: &[Step], kept: &[bool]) -> Vec<Step> {
+    fn steps(&self, moving: &Problem, steps: &[Step], kept: &[bool]) -> Vec<Step> {
         let mut all = Vec::with_capacity(steps.len() + self.stays.len());
         let mut run = 0;
         for step in steps {
             all.push(*step);
-            if !matches!(step, Step::Run(_) | Step::Again(_)) {
-                continue;
+            match *step {
+                Step::Run(op) if !moving.model.runs_there(op) => {}
+                Step::Again(_) => {}
+                _ => continue,
             }
             let leaves = self.leaves[run].iter().filter(|(_, stay)| !stay.is_some_and(|s| kept[s]));
             all.extend(leaves.map(|(id, _)| Step::SwapOut(*id)));

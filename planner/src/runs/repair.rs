@@ -166,8 +166,11 @@ impl Runs<'_> {
         let mut best: Option<Choice> = None;
         let apart = self.parts.leaving.len().div_ceil(LOOKED_AT).max(1);
         let first = if apart > 1 { random.below(apart as u64) as usize } else { 0 };
-        room.work += (self.parts.leaving.len() / apart) as u64 / 8;
+        room.work += (self.parts.leaving.len() / apart) as u64 * (100 - weights.skipped) / 800;
         for tensor in self.parts.leaving.iter().skip(first).step_by(apart) {
+            if weights.skipped > 0 && random.below(100) < weights.skipped {
+                continue;
+            }
             let absent =
                 self.absent_at(*tensor, fullest).map(|(since, before)| (since, before, None));
             let Some((since, before, instead_of)) =
@@ -175,9 +178,6 @@ impl Runs<'_> {
             else {
                 continue;
             };
-            if weights.skipped > 0 && random.below(100) < weights.skipped {
-                continue;
-            }
             let small = |by| self.parts.item(by).map_or(0, |item| item.small);
             let (there, until_now) = instead_of
                 .map_or((self.parts.bytes[*tensor as usize], 0.0), |(_, by)| {

@@ -9,6 +9,8 @@ use crate::split_mix::SplitMix;
 pub(crate) struct Found {
     pub cost: u64,
     pub reruns: Vec<Rerun>,
+    /// Its buffers were given addresses.
+    pub is_packed: bool,
 }
 
 /// So many starts are made of nothing, beside those that are given.
@@ -19,6 +21,21 @@ const TEMPERATURES: [f64; 2] = [3e-3, 1e-4];
 
 /// So many reruns are taken out at once at most.
 const MOST_RUINED: f64 = 50.0;
+
+/// Where something is copied or compressed, no more than this part of all, or so many: stalls of other
+/// copies say little of what much else would take.
+const RUINED: (f64, f64) = (0.05, 3.0);
+
+/// There, of a hundred tensors, one of these is how many a repair does not look at, nine times in ten:
+/// what is cheapest by prices is seldom what copies have time for.
+const SKIPPED: [u64; 3] = [50, 80, 95];
+
+/// There, one in so many repairs has tensors on the device while they are copied. In the others what
+/// time copies have is left to the evaluator.
+const SLOW: u64 = 5;
+
+/// The part of the work that may go into addresses.
+const PACKING: u64 = 4;
 
 /// One in so many repairs, of starts and of rounds, may hold inputs at a price where there is no room.
 const HOLDING: u64 = 4;
@@ -49,35 +66,40 @@ pub(crate) struct Search<'a> {
     pub effort: u64,
     /// What a nanosecond of each lane costs, against one of compute.
     pub lanes: Prices,
+    /// What is slower than this need not have addresses.
+    pub packed: u64,
     /// Whether to go on, given the work done and the effort.
     pub proceed: &'a (dyn Fn(u64, u64) -> bool + Sync),
 }
 
-/// What says how much longer an iteration takes with a sequence than without reruns, if it fits;
-/// with the work that saying so takes.
-pub(crate) type Judge<'a> = &'a mut dyn FnMut(&[Rerun]) -> (Option<u64>, u64);
+/// What says of sequences in which something is copied or compressed what they take, with the work that
+/// saying so takes.
+pub(crate) trait Judge {
+    /// How much longer an iteration takes than without reruns, if it fits.
+    fn cost(&mut self, reruns: &[Rerun]) -> (Option<u64>, u64);
+
+    /// Whether its buffers have addresses.
+    fn packs(&mut self, reruns: &[Rerun]) -> (bool, u64);
+}
 
 /// Searches for the sequence that costs least: from given ones and some made of nothing, the best of
 /// which is ruined a little and repaired, again and again (ruin and recreate, Schrimpf et al.,
 /// 2000), where what costs a little more is now and then taken (simulated annealing). Where nothing
 /// is copied a sequence costs what its reruns take; else a judge says. Returns what was the best one
-/// after the other, the last few, the best last; nothing where nothing fits.
-pub(crate) fn search(parts: &Parts, search: Search, mut judge: Option<Judge>) -> Vec<Found> {
+/// after the other, the last few, the best last; nothing where nothing fits. What fits byte for byte
+/// need not fit address for address: the judge is asked of what comes by that is not as fast, too, and
+/// the fastest that does is returned as well.
+pub(crate) fn search(
+    parts: &Parts,
+    search: Search,
+    mut judge: Option<&mut dyn Judge>,
+) -> Vec<Found> {
     let Search { budget, given, effort, proceed, .. } = search;
     let mut random = SplitMix::new(search.seed);
     let mut room = Room::default();
     let mut found: Vec<Found> = Vec::new();
     let total: u64 = parts.clock[parts.ops()];
     let mut limit = total.saturating_mul(8);
-    let mut cost_of = |runs: &Runs, limit: f64, room: &mut Room| match &mut judge {
-        _ if runs.cost() as f64 > limit => None,
-        None => Some(runs.cost()),
-        Some(judge) => {
-            let (cost, work) = judge(runs.reruns());
-            room.work += work;
-            cost
-        }
-    };
     let starts = (given.iter().map(|reruns| (reruns.as_slice(), true)))
         .filter(|(reruns, _)| parts.has_codecs && !reruns.iter().any(|(_, op)| parts.is_hold(*op)))
         .chain(given.iter().map(|reruns| (reruns.as_slice(), false)))
@@ -97,7 +119,7 @@ pub(crate) fn search(parts: &Parts, search: Search, mut judge: Option<Judge>) ->
         if runs.repair(budget, limit, weights, &mut random, &mut room) {
             let all = runs.reruns().to_vec();
             runs.prune(all, budget, &mut random, &mut room);
-            if let Some(cost) = cost_of(&runs, f64::MAX, &mut room)
+            if let Some(cost) = cost_of(&runs, f64::MAX, &mut judge, &mut room)
                 && found.last().is_none_or(|best| cost < best.cost)
             {
                 limit = (cost + cost / 2).min(limit);
@@ -115,6 +137,7 @@ pub(crate) fn search(parts: &Parts, search: Search, mut judge: Option<Judge>) ->
     let mut guessed = runs.guess();
     let first = best as f64;
     let mut rounds = 0u64;
+    let (mut packing, mut packed, mut addressed) = (0, search.packed, None);
     while room.work < effort && best > 0 {
         rounds += 1;
         if rounds.is_multiple_of(LOOK) && !proceed(room.work, effort) {
@@ -124,8 +147,16 @@ pub(crate) fn search(parts: &Parts, search: Search, mut judge: Option<Judge>) ->
         let temperature = first * TEMPERATURES[0] * (TEMPERATURES[1] / TEMPERATURES[0]).powf(done);
         let limit = current as f64 - temperature * random.unit().max(1e-12).ln();
         runs.settle();
-        runs.ruin(&mut random);
-        let weights = search.weights(&mut random, true);
+        let mut weights = search.weights(&mut random, true);
+        let mut most = MOST_RUINED;
+        if judge.is_some() {
+            most = most.min((RUINED.0 * runs.reruns().len() as f64).max(RUINED.1));
+            weights.slow = random.below(SLOW) == 0;
+            if random.below(10) > 0 {
+                weights.skipped = SKIPPED[random.below(3) as usize];
+            }
+        }
+        runs.ruin(most, &mut random);
         let slack = limit * 1.01;
         room.until = room.work + effort / 20;
         let mut fits = runs.repair(budget, slack as u64, weights, &mut random, &mut room);
@@ -139,7 +170,7 @@ pub(crate) fn search(parts: &Parts, search: Search, mut judge: Option<Judge>) ->
             // What is likely to be slower is seldom worth the judge's time.
             fits &= guess < guessed - GUESS * first * random.unit().max(1e-12).ln();
         }
-        let cost = if fits { cost_of(&runs, limit, &mut room) } else { None };
+        let cost = if fits { cost_of(&runs, limit, &mut judge, &mut room) } else { None };
         match cost.filter(|cost| *cost as f64 <= limit) {
             None => runs.back_to(0),
             Some(cost) => {
@@ -149,17 +180,46 @@ pub(crate) fn search(parts: &Parts, search: Search, mut judge: Option<Judge>) ->
                     best = cost;
                     keep(&mut found, cost, &runs);
                 }
+                if let Some(judge) = &mut judge
+                    && cost < packed
+                    && packing <= (room.work - begin) / PACKING
+                {
+                    let (is_packed, work) = judge.packs(runs.reruns());
+                    packing += work;
+                    room.work += work;
+                    if is_packed {
+                        packed = cost;
+                        addressed = Some(Found { cost, reruns: runs.reruns().to_vec(), is_packed });
+                    }
+                }
             }
         }
     }
+    found.extend(addressed);
     found
+}
+
+/// What a sequence costs, if it fits and that is no more than a limit.
+fn cost_of(
+    runs: &Runs,
+    limit: f64,
+    judge: &mut Option<&mut dyn Judge>,
+    room: &mut Room,
+) -> Option<u64> {
+    if runs.cost() as f64 > limit {
+        return None;
+    }
+    let Some(judge) = judge else { return Some(runs.cost()) };
+    let (cost, work) = judge.cost(runs.reruns());
+    room.work += work;
+    cost
 }
 
 fn keep(found: &mut Vec<Found>, cost: u64, runs: &Runs) {
     if found.len() == KEPT {
         found.remove(0);
     }
-    found.push(Found { cost, reruns: runs.reruns().to_vec() });
+    found.push(Found { cost, reruns: runs.reruns().to_vec(), is_packed: false });
 }
 
 impl Search<'_> {
@@ -183,12 +243,12 @@ impl Search<'_> {
 
 impl Runs<'_> {
     /// Takes out some reruns that are near each other, by when they run or by what runs.
-    fn ruin(&mut self, random: &mut SplitMix) {
+    fn ruin(&mut self, most: f64, random: &mut SplitMix) {
         let all = self.reruns().len();
         if all == 0 {
             return;
         }
-        let count = (MOST_RUINED.powf(random.unit()) as usize).clamp(1, all);
+        let count = (most.powf(random.unit()) as usize).clamp(1, all);
         let center = random.below(all as u64) as usize;
         let (key, op) = self.reruns()[center];
         let place = |op: u32| self.parts.near[op as usize];

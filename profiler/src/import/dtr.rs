@@ -15,7 +15,7 @@ use schema::{Origin, Provenance, Trace};
 use self::line::{Instruction, Lines};
 use self::replay::{Replay, Replayed};
 use super::error::{DtrProblem, ImportError};
-use super::{ImportOptions, file_name};
+use super::recording::{ImportOptions, file_name};
 
 /// Imports a log; the caller checks the trace.
 pub(super) fn import(

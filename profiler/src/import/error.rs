@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use schema::Malformed;
 
-use super::Format;
+use super::format::Format;
 
 /// Why a recording cannot be imported. Nothing is left behind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -9,14 +9,16 @@ pub(super) mod file;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use schema::{Phase, Role};
+use schema::Phase;
 
 use self::file::{File, Node, TensorRef};
 use super::error::ImportError;
 use super::figures::{Figures, Step, TimedOps};
+use super::format::Format;
 use super::kineto::{TimedOp, Times, choose, times};
-use super::storages::{Storage, Unit, has_effects, is_in_place, tensors_and_ops};
-use super::{Format, ImportOptions, Recording, file_name, of_pytorch, unpack};
+use super::recording::{ImportOptions, Recording, file_name, of_pytorch};
+use super::storages::{Storage, Unit, has_effects, is_in_place, phases, tensors_and_ops};
+use super::unpack::unpack;
 
 /// Imports a file; the caller checks the trace.
 pub(super) fn import(
@@ -164,21 +166,8 @@ pub(super) fn outermost(nodes: &[Node], range: std::ops::Range<usize>) -> Vec<Ou
         };
         within.insert(node.id, (op, backward));
     }
-    let threads: HashSet<i64> =
-        ops.iter().filter(|(_, b)| *b).map(|(op, _)| op.node.thread).collect();
-    let first = ops.iter().position(|(_, backward)| *backward).unwrap_or(usize::MAX);
-    let last = ops.iter().rposition(|(_, backward)| *backward).unwrap_or(usize::MAX);
-    let with_phase = ops.into_iter().enumerate().map(|(index, (op, backward))| {
-        let beside = index > first && threads.contains(&op.node.thread);
-        let phase = match () {
-            () if backward => Phase::Backward,
-            () if index > last => Phase::Update,
-            () if beside => Phase::Backward,
-            () => Phase::Forward,
-        };
-        OuterOp { phase, ..op }
-    });
-    with_phase.collect()
+    let phases = phases(ops.iter().map(|(op, backward)| (*backward, op.node.thread)).collect());
+    ops.into_iter().zip(phases).map(|((op, _), phase)| OuterOp { phase, ..op }).collect()
 }
 
 /// Which instance of a storage each number stands for, op by op.
@@ -277,23 +266,9 @@ impl Replay {
             let from_host = |op: &usize| is_from_host(ops[*op].node);
             let appears = instance.made_by.filter(from_host);
             storage_of[index] = Some(storages.len());
-            storages.push(Storage {
-                name: match instance.made_by {
-                    Some(op) => format!("{} {op}", ops[op].node.name),
-                    None => "from before the iteration".into(),
-                },
-                bytes: instance.bytes,
-                role: match instance.made_by.map(|op| ops[op].phase) {
-                    None => Role::Parameter,
-                    Some(Phase::Forward) if appears.is_some() => Role::Input,
-                    Some(Phase::Forward) => Role::Activation,
-                    Some(Phase::Backward) => Role::Gradient,
-                    Some(Phase::Update) => Role::Workspace,
-                },
-                made_by: instance.made_by.filter(|_| appears.is_none()),
-                appears,
-                freed_by: instance.made_by.map(|_| instance.last_use),
-            });
+            let made = instance.made_by.map(|op| (op, ops[op].node.name.as_str(), ops[op].phase));
+            let freed_by = instance.made_by.map(|_| instance.last_use);
+            storages.push(Storage::new(instance.bytes, made, appears.is_some(), freed_by));
         }
         let of =
             |list: &[usize]| list.iter().filter_map(|one| storage_of[*one]).collect::<Vec<_>>();

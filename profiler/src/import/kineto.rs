@@ -8,6 +8,7 @@
 pub(super) mod file;
 mod flow;
 mod live;
+mod pairs;
 pub(super) mod units;
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,11 +19,13 @@ use schema::{Role, Tensor};
 
 use self::file::{File, Memory};
 use self::flow::{Flow, flow};
+use self::pairs::pair_up;
 use self::units::{KernelOp, Linked, Nesting, link};
 use super::error::ImportError;
-use super::figures::{Figures, Step, pair_up};
+use super::figures::{Figures, Step};
+use super::format::Format;
+use super::recording::{ImportOptions, Recording, of_pytorch};
 use super::storages::tensors_and_ops;
-use super::{Format, ImportOptions, Recording, of_pytorch};
 
 /// What one iteration is: a part of the time, and its number.
 pub(super) struct Window {

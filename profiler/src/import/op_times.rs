@@ -9,7 +9,7 @@ use schema::{Bytes, InPlace, Nanos, Op, OpKind, Phase, Role, Tensor, TensorId, T
 
 use super::error::ImportError;
 use super::recorded::functions::{Row, Table, field};
-use super::{ImportOptions, of_pytorch};
+use super::recording::{ImportOptions, of_pytorch};
 
 /// Imports a table, with the labels that lie beside it.
 pub(super) fn import(

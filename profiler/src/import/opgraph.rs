@@ -10,13 +10,13 @@ mod layout;
 
 use std::path::Path;
 
-use schema::{Bytes, InPlace, Op, OpId, Origin, Phase, Provenance, Role, Tensor, TensorId, Trace};
+use schema::{Bytes, InPlace, Op, Origin, Phase, Provenance, Role, Tensor, TensorId, Trace};
 
 use self::file::Record;
 use self::fixed::Piece;
 use self::layout::Layout;
 use super::error::ImportError;
-use super::{ImportOptions, file_name};
+use super::recording::{ImportOptions, file_name};
 
 /// Imports a graph; the caller checks the trace.
 pub(super) fn import(
@@ -129,15 +129,5 @@ impl Piece {
             Bytes(self.bytes),
             role,
         )
-    }
-}
-
-/// An op of the graph, for people: its name and id.
-fn title(record: &Record, index: usize) -> String {
-    let id = OpId::from_index(index);
-    if record.id == u64::from(id.0) {
-        format!("op {} ({})", record.id, record.name)
-    } else {
-        format!("op {} ({}, position {})", record.id, record.name, id.0)
     }
 }

@@ -9,8 +9,9 @@ use std::path::Path;
 use self::pickle::{Id, Pickle};
 use super::error::{ImportError, quoted};
 use super::figures::{Figures, Holder};
+use super::format::Format;
+use super::recording::Recording;
 use super::reserved::{Change, Segment, from_empty, resumed};
-use super::{Format, Recording};
 
 /// How many places are listed of those that hold memory at the peak.
 const LISTED: usize = 10;

@@ -1,7 +1,8 @@
 //! From ops over storages to a trace: what PyTorch's recordings have in common. A storage that an op
 //! changes in place is one tensor before and another after.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 
 use schema::{Bytes, InPlace, Nanos, Op, OpId, OpKind, Phase, Role, Tensor, TensorId};
 
@@ -19,6 +20,33 @@ pub(super) struct Storage {
     pub appears: Option<usize>,
     /// The op after which its memory is given back; absent: it outlives the iteration.
     pub freed_by: Option<usize>,
+}
+
+impl Storage {
+    /// What an op made, which has a place, a name and a phase, or what was there before the iteration.
+    /// What comes from the host is there until the end, in the forward phase as an input.
+    pub fn new(
+        bytes: u64,
+        made: Option<(usize, &str, Phase)>,
+        from_host: bool,
+        freed_by: Option<usize>,
+    ) -> Self {
+        let (name, role) = match made {
+            None => ("from before the iteration".into(), Role::Parameter),
+            Some((op, name, phase)) => {
+                let role = match phase {
+                    Phase::Forward if from_host => Role::Input,
+                    Phase::Forward => Role::Activation,
+                    Phase::Backward => Role::Gradient,
+                    Phase::Update => Role::Workspace,
+                };
+                (format!("{name} {op}"), role)
+            }
+        };
+        let by = made.map(|(op, ..)| op);
+        let (made_by, appears) = if from_host { (None, by) } else { (by, None) };
+        Self { name, bytes, role, made_by, appears, freed_by }
+    }
 }
 
 /// An op over storages.
@@ -101,6 +129,21 @@ fn kind_of(name: &str, phase: Phase) -> OpKind {
         Phase::Update => OpKind::Optimizer,
         _ => op_kind(name),
     }
+}
+
+/// The phases of ops, of which is known whether they run in one of autograd's nodes, and on which thread.
+/// Backward is what runs in such nodes, and beside them on their threads; what follows is the update.
+pub(super) fn phases<T: Copy + Eq + Hash>(ops: Vec<(bool, T)>) -> Vec<Phase> {
+    let threads: HashSet<T> = ops.iter().filter(|(b, _)| *b).map(|(_, thread)| *thread).collect();
+    let first = ops.iter().position(|(backward, _)| *backward).unwrap_or(usize::MAX);
+    let last = ops.iter().rposition(|(backward, _)| *backward).unwrap_or(usize::MAX);
+    let phase = |(index, (backward, thread)): (usize, &(bool, T))| match index {
+        _ if *backward => Phase::Backward,
+        _ if index > last => Phase::Update,
+        _ if index > first && threads.contains(thread) => Phase::Backward,
+        _ => Phase::Forward,
+    };
+    ops.iter().enumerate().map(phase).collect()
 }
 
 /// Whether an op writes over its first input, by its name: `aten::add_`, but not `aten::__and__`.

@@ -9,12 +9,12 @@ use super::error::ImportError;
 /// No recording is larger unpacked; a few bytes of gzip can be made to hold far more.
 const LARGEST: u64 = 1 << 30;
 
-/// The recording itself. An archive must hold one file that looks like one.
+/// What a file holds, without the packing around it. An archive must hold one file that looks like a recording.
 ///
 /// # Errors
 ///
 /// Where the packing is damaged, or an archive holds no recording or more than one.
-pub(super) fn unpack<'a>(bytes: &'a [u8], file: &Path) -> Result<Cow<'a, [u8]>, ImportError> {
+pub fn unpack<'a>(bytes: &'a [u8], file: &Path) -> Result<Cow<'a, [u8]>, ImportError> {
     let packed = |problem: String| ImportError::Packed(file.into(), problem);
     let bytes = inflate(bytes).map_err(packed)?;
     // Where the format's name stands in the header of the first file.
@@ -34,7 +34,7 @@ pub(super) fn unpack<'a>(bytes: &'a [u8], file: &Path) -> Result<Cow<'a, [u8]>, 
             Cow::Borrowed(_) => content,
             Cow::Owned(inflated) => inflated,
         };
-        if super::detect(&content).is_some() {
+        if super::format::detect(&content).is_some() {
             found.push((super::error::quoted(&name), content));
         }
     }

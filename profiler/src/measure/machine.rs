@@ -57,8 +57,10 @@ pub fn host_machine(
                 beside_codec: 1.0,
             },
         },
-        host: Host { memory: half },
+        // Updates are element by element, too, and the processor is the same.
+        host: Host { updates: Some(roofline.memory_bandwidth), ..Host::new(half) },
         link: Link { beside_copy: contention.beside_copy(), ..link },
+        network: None,
         sources: sources.into_iter().map(|(n, s)| (n.to_string(), s)).collect(),
     }
 }
@@ -115,8 +117,9 @@ pub fn cuda_machine(
                 beside_codec: contention.beside_codec(),
             },
         },
-        host: Host { memory: host_memory },
+        host: Host::new(host_memory),
         link: Link { beside_copy: contention.beside_copy(), ..link },
+        network: None,
         sources: sources.into_iter().map(|(n, s)| (n.to_string(), s)).collect(),
     }
 }

@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::Figure;
+use super::figure::Figure;
 use super::plot::{self, Drawn, GRID, Hovers, INK, WIDTH, legend_height, step, text_width};
 use crate::Picture;
 use crate::text::short;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::figure::Figure;
+use super::held_out::{Predictions, held_out};
 use super::table::Table;
-use super::{Figure, Predictions, held_out};
 use crate::Checked;
 use crate::text::percent;
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::runs::stalls;
+use super::inputs::Report;
+use super::runs::{Run, stalls};
+use super::searches::{Search, Sought};
 use super::setting::Setting;
-use super::{Report, Run, Search, Sought};
 use crate::Explanation;
 use crate::text::percent;
 
@@ -12,6 +13,7 @@ use crate::text::percent;
 pub(super) fn conclusion(report: &Report) -> Vec<String> {
     let mut sentences: Vec<String> =
         report.explanations.iter().flat_map(Explanation::sentences).collect();
+    sentences.extend(super::printed::sentence(&report.printed));
     match report.settings.as_slice() {
         [] => {}
         [setting] => sentences.push(one(setting)),

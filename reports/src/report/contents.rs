@@ -246,6 +246,8 @@ mod tests {
             holds: Vec::new(),
             in_place: Vec::new(),
             host: None,
+            there: Vec::new(),
+            on: schema::Processor::Device,
         };
         let weight = Buffer { at_start: true, at_end: true, ..buffer(Some(0), 0, 100) };
         let copy =

@@ -1,6 +1,6 @@
 //! Time against memory.
 
-use super::Figure;
+use super::figure::Figure;
 use super::lines::{BOUND, Lines, Point, Series};
 use crate::text::op_times;
 use crate::{Frontier, FrontierPoint};

@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use super::conclusion::conclusion;
+use super::figure::Figure;
+use super::inputs::Report;
 use super::setting::network_and_batch;
 use super::table::{Row, Table};
 use super::tables::tables;
-use super::{Figure, Report};
 use crate::picture::escaped;
 
 const STYLE: &str = include_str!("page.css");

@@ -2,8 +2,8 @@
 
 use schema::{Bytes, Nanos};
 
-use super::Figure;
 use super::bars::{Bar, Bars, Part};
+use super::figure::Figure;
 use super::plot::{BLUE, GREEN, GREY, ORANGE, PURPLE, SKY};
 use super::setting::Setting;
 use crate::MethodResult;

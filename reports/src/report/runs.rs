@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 
 use schema::{Basis, Choice, Lane, Nanos, OpId, Plan, StallCause, TensorId, Timeline, Trace};
 
-use super::Figure;
 use super::bars::{Bar, Bars, Part};
 use super::contents::{Contents, Piece};
+use super::figure::Figure;
 use super::hidden::Hidden;
 use super::plot::{BLUE, VERMILLION, WIDTH};
 use super::table::Table;

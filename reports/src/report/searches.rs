@@ -2,8 +2,8 @@
 
 use schema::Bytes;
 
-use super::Figure;
 use super::bars::{Bar, Bars, Part};
+use super::figure::Figure;
 use super::plot::of_style;
 use super::setting::Setting;
 use crate::text::percent;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Figure;
+use super::figure::Figure;
 use super::lines::{BOUND, Lines, Point, Series};
 use super::setting::Setting;
 use super::table::Table;

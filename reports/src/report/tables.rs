@@ -3,10 +3,12 @@
 use schema::{Bytes, Lane, Nanos, Task};
 
 use super::hidden::Hidden;
-use super::runs::FEW_RUNS;
+use super::inputs::{FEW_SETTINGS, Report, methods_of};
+use super::runs::{FEW_RUNS, Run};
+use super::searches::{Search, Sought};
 use super::setting::Setting;
 use super::table::{Row, Table};
-use super::{FEW_SETTINGS, Report, Run, Search, Sought, checks, methods_of, trainings};
+use super::{checks, trainings};
 use crate::text::{or_dash, percent, tensors};
 use crate::{Difference, MethodResult, Status, differences, task_name};
 

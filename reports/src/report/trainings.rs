@@ -1,6 +1,6 @@
 //! Loss and accuracy of a network that was trained in several ways.
 
-use super::Figure;
+use super::figure::Figure;
 use super::lines::{Lines, Point, Series};
 use super::table::Table;
 use crate::Trained;
@@ -76,7 +76,7 @@ pub(super) fn table(trainings: &[Trained]) -> Table {
             ("method", way.method.clone()),
             ("loss, last epoch", format!("{:.4}", way.final_loss())),
             ("accuracy", percent(way.final_accuracy())),
-            ("arena", way.arena_bytes.to_string()),
+            ("memory", way.arena_bytes.to_string()),
             ("ratio", way.ratio().map_or("-".into(), |ratio| format!("{ratio:.2}x"))),
             ("copied", way.copied_bytes.to_string()),
             ("fallbacks", way.fallbacks.to_string()),

@@ -47,6 +47,9 @@ const HATCHES: &str = "\
 <pattern id=\"si\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">\
 <path class=\"q\" d=\"M3 0V6\"/></pattern>";
 
+/// Space right of the plots.
+pub(super) const RIGHT: f64 = 20.0;
+
 /// The horizontal scale of both plots.
 #[derive(Clone, Copy)]
 pub(super) struct X {

@@ -3,7 +3,7 @@
 use schema::{Nanos, OpId, Phase, Timeline};
 
 use super::boxes::Kind;
-use super::canvas::{Canvas, X, text_width};
+use super::canvas::{Canvas, RIGHT, X, text_width};
 use super::lanes::with_waits;
 
 const LINE: f64 = 21.0;
@@ -17,7 +17,7 @@ pub(super) fn draw(
     scale: X,
     y: f64,
 ) -> f64 {
-    let (margin, right) = (super::RIGHT, scale.right);
+    let (margin, right) = (RIGHT, scale.right);
     let (mut x, mut y) = (margin, y + 10.0);
     for (class, name) in entries(timeline, phase_of, scale.pixel()) {
         let needed = SWATCH + 6.0 + text_width(name, 13.0) + 10.0;

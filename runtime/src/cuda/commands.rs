@@ -7,8 +7,8 @@ use codecs::CodecId;
 use codecs::kernels::{self, Launch, Launches};
 use schema::{ActionId, CodecRef, Direction, Lane, OpId, Plan, TensorId};
 
+use super::HostWork;
 use super::launches::{Argument, Cells, Means, NoKernel, OpOperands, args, launches};
-use super::{HostWork, Zeros};
 use crate::device::DeviceError;
 use crate::device::script::{CodecWork, CopyWork, OpWork, Place, Script, Work};
 use crate::network::Network;
@@ -83,8 +83,6 @@ pub struct Commands {
     pub staging: [u64; Lane::COUNT],
     /// Compressed forms of an iteration.
     pub forms: usize,
-    /// Where zeros are counted, if they are.
-    pub zeros: Option<Zeros>,
 }
 
 /// What kernels may use.
@@ -103,6 +101,12 @@ pub enum CommandError {
     /// An op without a kernel.
     #[error("op `{op}`: {source}; use `--device host`")]
     Op { op: String, source: NoKernel },
+    /// An update on the host's processor.
+    #[error(
+        "op `{op}` is an update that the plan has run on the host's processor, which no command to \
+         the GPU does: use `--device host`, or a method that updates on the device"
+    )]
+    ThereAlone { op: String },
     /// A codec without kernels for what the plan does with it.
     #[error("the plan compresses on the device with {codec}: leave that codec away")]
     Codec { codec: CodecRef, source: codecs::Error },
@@ -172,14 +176,13 @@ impl Commands {
         let scratch = writer.scratch;
         let issues =
             commands.into_iter().zip(script.waits).enumerate().map(|(index, (commands, waits))| {
-                let (action, lane) =
-                    (ActionId::from_index(index), plan.lane(plan.actions[index].task));
+                let (action, lane) = (ActionId::from_index(index), plan.lane(&plan.actions[index]));
                 Issue { action, lane, waits, commands }
             });
         let control_bytes = Control::bytes(script.forms);
         let (issues, forms) = (issues.collect(), script.forms);
         let staging = script.scratch.map(|scratch| scratch.raw as u64);
-        Ok(Self { issues, control_bytes, scratch, staging, forms, zeros: None })
+        Ok(Self { issues, control_bytes, scratch, staging, forms })
     }
 }
 
@@ -207,6 +210,9 @@ impl Writer<'_> {
 
     fn op(&mut self, work: &OpWork) -> Result<Vec<Command>, CommandError> {
         let op = self.network.op(work.op);
+        if work.there {
+            return Err(CommandError::ThereAlone { op: op.name.clone() });
+        }
         let cells = |(place, tensor): (&Place, &TensorId)| {
             let of = self.network.tensor(*tensor);
             let floats = Cells::new(At::Arena(place.begin as u64), of.elements);
@@ -276,7 +282,7 @@ impl Writer<'_> {
         };
         self.varies[form] = true;
         // The payload goes to scratch memory, where its worst case has room.
-        let lane = self.plan.lane(self.plan.actions[index].task);
+        let lane = self.plan.lane(&self.plan.actions[index]);
         let worst = self.script.codecs[work.packing.codec].worst_case(&work.packing.layout) as u64;
         let target = At::Scratch(lane, 0);
         let scratch = worst.next_multiple_of(256);
@@ -320,7 +326,7 @@ impl Writer<'_> {
         places: Places,
         then: Option<Command>,
     ) -> Vec<Command> {
-        let lane = self.plan.lane(self.plan.actions[index].task);
+        let lane = self.plan.lane(&self.plan.actions[index]);
         let room = &mut self.scratch[lane.index()];
         *room = (*room).max(places.scratch + made.scratch_bytes);
         let argument = |argument| match argument {

@@ -13,6 +13,7 @@ use codecs::kernels::Program;
 use cudarc::nvrtc::{Ptx, sys};
 
 use super::CudaError;
+use super::error::call;
 use super::library::{Nvrtc, nvrtc};
 
 /// Compiled kernels.
@@ -40,7 +41,7 @@ impl Compiled {
 /// [`CudaError::NoLibrary`] without NVRTC; [`CudaError::Call`] if it fails.
 pub fn architectures() -> Result<Vec<u32>, CudaError> {
     let own = &nvrtc()?.functions;
-    let done = |status| own.done(status).map_err(failed("asking NVRTC what it compiles for"));
+    let done = |status| own.done(status).map_err(call("asking NVRTC what it compiles for"));
     let mut count: c_int = 0;
     // SAFETY: it writes one number.
     done(unsafe { (own.nvrtcGetNumSupportedArchs)(&raw mut count) })?;
@@ -137,10 +138,6 @@ pub fn compile(program: &Program, architecture: &str) -> Result<Compiled, CudaEr
         false => open.text(own.nvrtcGetPTXSize, own.nvrtcGetPTX).map(Compiled::Virtual),
     }
     .map_err(refused)
-}
-
-fn failed(what: &'static str) -> impl Fn(String) -> CudaError + Copy {
-    move |why| CudaError::Call { what, why }
 }
 
 #[cfg(test)]

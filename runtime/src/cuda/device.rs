@@ -14,6 +14,7 @@ use super::libraries::{Libraries, Opened};
 use super::moments::Moments;
 use super::places::{Places, array};
 use super::steps::Steps;
+use super::zeros::Zeros;
 use super::{CudaError, blocks_of, programs};
 use crate::device::check::check;
 use crate::device::residents::{Resident, Residents, State};
@@ -113,9 +114,8 @@ pub fn open<'a>(
     let wanted = Means { blas: options.blas, dnn: options.dnn, ..Means::kernels(blocks) };
     let (opened, layers) = Opened::new(&context, &streams[Lane::Compute.index()], network, wanted)?;
     let mut commands = Commands::new(plan, network, Shares { layers, codecs }, opened.not_dnn())?;
-    if options.count_zeros {
-        commands.count_zeros(plan, network, blocks)?;
-    }
+    let zeros = options.count_zeros.then(|| commands.count_zeros(plan, network, blocks));
+    let zeros = zeros.transpose()?;
     let works = commands.issues.iter().flat_map(|issue| issue.host_work());
     let by_host = Arc::new(ByHost::new(works, commands.forms));
     let used: BTreeSet<&str> = launches(&commands).map(|launch| launch.program).collect();
@@ -137,6 +137,7 @@ pub fn open<'a>(
         moments: Moments::new(&context, &commands)?,
         context,
         commands,
+        zeros,
         residents,
         state: State::New,
         memory: MemoryUse::default(),
@@ -164,6 +165,8 @@ pub struct CudaDevice<'a> {
     plan: &'a Plan,
     trace: &'a Trace,
     pub(super) commands: Commands,
+    /// Where zeros are counted, if they are.
+    pub(super) zeros: Option<Zeros>,
     residents: Residents,
     state: State,
     memory: MemoryUse,
@@ -199,8 +202,7 @@ impl CudaDevice<'_> {
     /// If the driver fails.
     pub fn zeros(&self) -> Result<Vec<Option<f64>>, CudaError> {
         let tensors = self.network.tensors().len();
-        let Some(zeros) = self.commands.zeros.as_ref().filter(|_| self.state == State::Between)
-        else {
+        let Some(zeros) = self.zeros.as_ref().filter(|_| self.state == State::Between) else {
             return Ok(vec![None; tensors]);
         };
         let mut counts = zeros.nothing();

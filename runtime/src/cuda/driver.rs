@@ -26,8 +26,10 @@ use cudarc::driver::{CudaContext, DriverError, result};
 use schema::Bytes;
 
 use super::compile::{architecture, architectures};
-use super::error::LEAST;
-use super::{CudaError, Library, compile, library};
+use super::error::{LEAST, failed, text};
+use super::library::kinds::Library;
+use super::version::driver_version;
+use super::{CudaError, compile, library};
 pub(super) use blas::Blas;
 pub(super) use launch::Prepared;
 pub(super) use modules::Kernels;
@@ -54,7 +56,7 @@ impl Context {
     pub fn open(ordinal: usize) -> Result<Self, CudaError> {
         Library::Driver.require()?;
         let no_device = |error: DriverError| CudaError::NoDevice { why: text(error) };
-        let driver = identity::driver_version()?;
+        let driver = driver_version()?;
         if driver < OLDEST_DRIVER {
             return Err(CudaError::OldDriver { version: driver, least: OLDEST_DRIVER });
         }
@@ -232,13 +234,4 @@ impl Drop for Pinned {
             let _ = unsafe { result::free_host(self.begin) };
         }
     }
-}
-
-fn text(error: DriverError) -> String {
-    let text = error.error_string().ok().map(|text| text.to_string_lossy().into_owned());
-    text.unwrap_or_else(|| format!("{error:?}"))
-}
-
-pub(super) fn failed(what: &'static str) -> impl Fn(DriverError) -> CudaError + Copy {
-    move |error| CudaError::Call { what, why: text(error) }
 }

@@ -1,8 +1,9 @@
 //! Why CUDA cannot be used.
 
+use cudarc::driver::DriverError;
 use schema::Bytes;
 
-use super::Library;
+use super::library::kinds::Library;
 
 /// The least compute capability that kernels are written for.
 pub(super) const LEAST: (i32, i32) = (7, 0);
@@ -62,4 +63,20 @@ fn too_old(capability: (i32, i32), least: (i32, i32)) -> String {
         true => Library::Nvrtc.remedy(Some(12)),
         false => "use a newer device".into(),
     }
+}
+
+/// A call that failed, by what its library says.
+pub(super) fn call(what: &'static str) -> impl Fn(String) -> CudaError + Copy {
+    move |why| CudaError::Call { what, why }
+}
+
+/// A call that failed, by what the driver says.
+pub(super) fn failed(what: &'static str) -> impl Fn(DriverError) -> CudaError + Copy {
+    move |error| CudaError::Call { what, why: text(error) }
+}
+
+/// What the driver says.
+pub(super) fn text(error: DriverError) -> String {
+    let text = error.error_string().ok().map(|text| text.to_string_lossy().into_owned());
+    text.unwrap_or_else(|| format!("{error:?}"))
 }

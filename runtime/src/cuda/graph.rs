@@ -15,7 +15,8 @@ use cudarc::driver::sys::{
 };
 
 use super::CudaError;
-use super::driver::{Context, Event, Stream, failed};
+use super::driver::{Context, Event, Stream};
+use super::error::failed;
 
 #[derive(Debug)]
 pub(super) struct Graph {

@@ -15,7 +15,7 @@ impl CudaDevice<'_> {
     /// have not yet, which they may not do while a stream is captured.
     pub(super) fn hand_out(&mut self, state: State) -> Result<(), Interruption> {
         self.places.control.write(Control::STATUS, &[u64::MAX, 0])?;
-        if let Some(zeros) = &self.commands.zeros {
+        if let Some(zeros) = &self.zeros {
             self.places.control.write(zeros.at, &zeros.nothing())?;
         }
         if !self.as_graph || state == State::New {

@@ -52,6 +52,6 @@ impl Places {
 pub(super) fn array<T>(
     mut make: impl FnMut(usize) -> Result<T, CudaError>,
 ) -> Result<[T; Lane::COUNT], CudaError> {
-    let [a, b, c, d] = [0, 1, 2, 3].map(&mut make);
-    Ok([a?, b?, c?, d?])
+    let [a, b, c, d, e, f] = [0, 1, 2, 3, 4, 5].map(&mut make);
+    Ok([a?, b?, c?, d?, e?, f?])
 }

@@ -4,9 +4,9 @@ use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use schema::{Bytes, Direction, Nanos};
 
 use super::CudaError;
-use super::driver::identity::driver_version;
 use super::driver::{Context, DeviceMemory, Event, Pinned, Stream, Urgency};
 use super::head_start::HeadStart;
+use super::version::driver_version;
 
 /// Copies over a device's link without a plan, from and to pinned memory, and memory that is not.
 pub struct CudaProbe {

@@ -22,7 +22,7 @@ pub struct Zeros {
 
 impl Commands {
     /// Lets every op be followed by kernels of at most so many blocks of threads that count the
-    /// zeros of the floats that it wrote.
+    /// zeros of the floats that it wrote, and says where.
     ///
     /// # Errors
     /// Where the plan could not be carried out on any device.
@@ -31,7 +31,7 @@ impl Commands {
         plan: &Plan,
         network: &Network,
         blocks: u32,
-    ) -> Result<(), CommandError> {
+    ) -> Result<Zeros, CommandError> {
         let script = Script::new(plan, network)?;
         let at = self.control_bytes;
         let mut counted = Vec::new();
@@ -61,8 +61,7 @@ impl Commands {
             }
         }
         self.control_bytes = at + 8 * network.tensors().len() as u64;
-        self.zeros = Some(Zeros { at, counted });
-        Ok(())
+        Ok(Zeros { at, counted })
     }
 }
 

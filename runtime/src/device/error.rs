@@ -130,15 +130,14 @@ impl Interruption {
             Self::NoThread(why) => return RunFailure::NoThread { why },
             Self::Failed(action, source) => (action, source),
         };
-        let Some(task) = plan.actions.get(action.index()).map(|action| action.task) else {
-            return RunFailure::Unusable;
-        };
+        let Some(of) = plan.actions.get(action.index()) else { return RunFailure::Unusable };
+        let task = of.task;
         let name = match task {
             Task::Run(op) | Task::Recompute(op) => &trace.ops[op.index()].name,
             Task::D2h(id) | Task::H2d(id) | Task::Compress(id) | Task::Decompress(id) => {
                 &trace.tensors[id.index()].name
             }
         };
-        RunFailure::Action { action, lane: plan.lane(task), task, name: name.clone(), source }
+        RunFailure::Action { action, lane: plan.lane(of), task, name: name.clone(), source }
     }
 }

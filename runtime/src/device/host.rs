@@ -108,7 +108,12 @@ impl<'a> HostDevice<'a> {
         {
             return Err(DeviceError::HostMemory { needed: plan.host_budget, limit });
         }
-        let scratch = script.scratch.iter().map(|of| (of.small + of.raw) as u64).sum();
+        let scratch: usize = script.scratch.iter().map(|of| of.small + of.raw).sum();
+        // Ops beside compute work on cells of their own.
+        let works = |lane: &Lane| !script.queues[lane.index()].is_empty();
+        let beside: Vec<Lane> = [Lane::Host, Lane::Net].into_iter().filter(works).collect();
+        let cells = widened::cells(network);
+        let scratch = (scratch + beside.len() * cells * size_of::<f32>()) as u64;
         let needed = memory_needed(network, plan.budget.0).saturating_add(plan.host_budget.0);
         let needed = u64::saturating_add(needed, scratch);
         let what = format!("the plan for {}, both arenas and what ops work in,", plan.trace.name);
@@ -134,7 +139,9 @@ impl<'a> HostDevice<'a> {
             cells: Vec::new(),
         };
         let mut benches = script.scratch.each_ref().map(bench);
-        benches[Lane::Compute.index()].cells = vec![0.0; widened::cells(network)];
+        for lane in beside.into_iter().chain([Lane::Compute]) {
+            benches[lane.index()].cells = vec![0.0; cells];
+        }
         Ok(Self {
             plan,
             trace,

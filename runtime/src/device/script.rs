@@ -3,7 +3,8 @@
 use codecs::claims::codec_of;
 use codecs::{Codec, Layout};
 use schema::{
-    Action, ActionId, BufferId, CodecId, Direction, HostBufferId, Lane, OpId, Plan, Task, TensorId,
+    Action, ActionId, BufferId, CodecId, Direction, HostBufferId, Lane, OpId, Plan, Processor,
+    Task, TensorId,
 };
 use simulator::HappensBefore;
 
@@ -33,6 +34,8 @@ pub(crate) enum Work {
 #[derive(Debug)]
 pub(crate) struct OpWork {
     pub op: OpId,
+    /// Its operands are in the host's arena: the host's processor runs it.
+    pub there: bool,
     /// None for an input that an output lies over.
     pub reads: Vec<Option<Place>>,
     pub updates: Vec<Place>,
@@ -96,7 +99,7 @@ impl Script {
     pub fn new(plan: &Plan, network: &Network) -> Result<Self, DeviceError> {
         let mut queues: [Vec<u32>; Lane::COUNT] = Default::default();
         for (index, action) in plan.actions.iter().enumerate() {
-            queues[plan.lane(action.task).index()].push(index as u32);
+            queues[plan.lane(action).index()].push(index as u32);
         }
         let (order, waits) = HappensBefore::paced(plan);
         let mut writer = Writer {
@@ -156,6 +159,9 @@ impl Writer<'_> {
 
     fn op(&self, action: &Action, id: OpId) -> Result<OpWork, DeviceError> {
         let op = self.network.op(id);
+        if action.on == Processor::Host {
+            return self.op_there(action, id);
+        }
         let place = |buffers: &[BufferId], tensor: TensorId| {
             let holds = |b: &&BufferId| self.plan.buffers[b.index()].tensor == Some(tensor);
             let buffer =
@@ -187,10 +193,33 @@ impl Writer<'_> {
         let updated = |tensor: &TensorId| Ok(place(&action.reads, *tensor)?.1);
         Ok(OpWork {
             op: id,
+            there: false,
             reads: op.reads.iter().map(read).collect::<Result<_, _>>()?,
             updates: op.updates.iter().map(updated).collect::<Result<_, DeviceError>>()?,
             writes: op.writes.iter().map(written).collect::<Result<_, DeviceError>>()?,
             workspace,
+        })
+    }
+
+    /// An update that the host's processor runs, on host buffers.
+    fn op_there(&self, action: &Action, id: OpId) -> Result<OpWork, DeviceError> {
+        let op = self.network.op(id);
+        let place = |tensor: &TensorId| {
+            let is_of = |b: &&HostBufferId| self.plan.host_buffers[b.index()].tensor == *tensor;
+            let found = action.there.iter().find(is_of).map(|host| self.host(*host));
+            let element = self.network.tensor(*tensor).element_bytes();
+            let found = found.filter(|place| {
+                place.begin.is_multiple_of(4) && place.bytes.is_multiple_of(element)
+            });
+            found.ok_or(DeviceError::NoOperand { op: id, tensor: *tensor })
+        };
+        Ok(OpWork {
+            op: id,
+            there: true,
+            reads: op.reads.iter().map(|id| place(id).map(Some)).collect::<Result<_, _>>()?,
+            updates: op.updates.iter().map(place).collect::<Result<_, _>>()?,
+            writes: Vec::new(),
+            workspace: Place::NOTHING,
         })
     }
 
@@ -253,7 +282,7 @@ impl Writer<'_> {
         let needed = self.worst_case(&packing);
         let (raw, small) = (self.bytes(raw), self.bytes(small));
         if let Task::Compress(_) = action.task {
-            let scratch = &mut self.scratch[self.plan.lane(action.task).index()];
+            let scratch = &mut self.scratch[self.plan.lane(action).index()];
             scratch.small = scratch.small.max(needed);
         }
         Ok(CodecWork { packing, raw, small, host: action.host.map(|host| self.host(host)), form })

@@ -50,7 +50,7 @@ fn a_copy_that_does_not_arrive_is_named() {
         assert!(chain.contains("the link failed"), "{chain}");
         with_plan("swap-all", |_, trace, plan| {
             let copies = plan.actions.iter().enumerate();
-            let mut copies = copies.filter(|(_, other)| plan.lane(other.task) == of);
+            let mut copies = copies.filter(|(_, other)| plan.lane(other) == of);
             assert_eq!(copies.nth(number - 1).map(|(index, _)| index), Some(action.index()));
             let (Task::D2h(id) | Task::H2d(id)) = task else { return };
             assert!(chain.contains(&trace.tensors[id.index()].name), "{chain}");

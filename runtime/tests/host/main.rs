@@ -3,10 +3,13 @@
 mod bits;
 mod compressed;
 mod faults;
+mod gradient_error;
 mod interleavings;
 mod networks;
 mod problem;
 mod random_plans;
 mod reference;
 mod refusals;
+mod tape;
+mod trainable;
 mod training;

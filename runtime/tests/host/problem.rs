@@ -60,8 +60,9 @@ pub fn machine(codec_lane: bool) -> Machine {
                 beside_codec: 0.9,
             },
         },
-        host: Host { memory: Bytes(1 << 30) },
+        host: Host::new(Bytes(1 << 30)),
         link: link(500),
+        network: None,
         sources: BTreeMap::new(),
     }
 }

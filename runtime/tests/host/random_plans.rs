@@ -6,7 +6,7 @@ use planner::{CodecOptions, Decided, Problem, lower};
 use runtime::device::host::{HostDevice, HostOptions};
 use runtime::device::{Delays, Device};
 use runtime::network::Random;
-use schema::{Bytes, Choice, TensorId};
+use schema::{Bytes, BytesPerSec, Choice, OpId, Processor, TensorId};
 use simulator::{OffloadStart, Policy, PrefetchGate, Treatment};
 
 use crate::networks;
@@ -43,6 +43,17 @@ fn homes(problem: &Problem, random: &mut Random) -> Vec<TensorId> {
     constants.filter(|_| below(random, 2) == 0).collect()
 }
 
+/// Half of the updates that the host's processor may run with these homes.
+fn updates(problem: &Problem, homes: &[TensorId], random: &mut Random) -> Vec<OpId> {
+    let may = |op: &OpId| {
+        let mut read = problem.model.reads(*op);
+        let is_there = |id| problem.model.producer(id).is_some() || homes.contains(&id);
+        problem.update_time_there(*op).is_some() && read.all(is_there)
+    };
+    let ops = (0..problem.trace.ops.len()).map(OpId::from_index).filter(may);
+    ops.filter(|_| below(random, 2) == 0).collect()
+}
+
 fn policy(random: &mut Random) -> Policy {
     let offload = [OffloadStart::AfterLastUse, OffloadStart::WithLastUse];
     let prefetch = [
@@ -63,11 +74,12 @@ fn policy(random: &mut Random) -> Policy {
 fn random_plans_give_the_same_bits() {
     let cases = std::env::var("TIDEGATE_CASES").ok().and_then(|cases| cases.parse().ok());
     let cases: u64 = cases.unwrap_or(120);
-    let mut ran = 0;
+    let (mut ran, mut updated) = (0, 0);
     for name in ["alexnet", "vgg", "resnet", "unet", "transformer"] {
         let network = networks::small(name);
         let trace = problem::trace(&network);
-        let machine = problem::machine(true);
+        let mut machine = problem::machine(true);
+        machine.host.updates = Some(BytesPerSec(1_000_000_000));
         let whole = simulator::in_core(&trace);
         let expected = left_in_core(&network, SEED, ITERATIONS);
         let options = CodecOptions::default();
@@ -78,7 +90,9 @@ fn random_plans_give_the_same_bits() {
             let at = format!("{name}, seed {seed}");
             let random = &mut Random::new(seed);
             // In some, what outlives the iteration begins and ends it on the host.
-            let moving = problem.clone().with_homes(&homes(&problem, random));
+            let homes = homes(&problem, random);
+            let there = updates(&problem, &homes, random);
+            let moving = problem.clone().with_homes(&homes).with_updates_there(&there);
             let problem = if seed % 3 == 0 { &moving } else { &problem };
             let decided = Decided {
                 treatments: treatments(problem, random),
@@ -104,8 +118,10 @@ fn random_plans_give_the_same_bits() {
             assert_eq!(memory.arena, plan.predicted.arena, "{at}");
             assert_eq!(memory.host_arena, plan.predicted.host_arena, "{at}");
             ran += 1;
+            updated += plan.actions.iter().filter(|action| action.on == Processor::Host).count();
         }
     }
-    println!("{ran} plans ran");
+    println!("{ran} plans ran, with {updated} updates on the host");
+    assert!(updated > ran as usize / 10);
     assert!(ran > cases / 2, "only {ran} of {} plans ran", 5 * cases);
 }

@@ -48,6 +48,8 @@ pub struct Figure {
     pub over_group: Option<String>,
     /// What it is of several rows. Absent: the value that is farthest from what is printed.
     pub of: Option<Of>,
+    /// What it would take to predict it, where nothing does.
+    pub missing: Option<String>,
 }
 
 /// A number, or bounds of one.

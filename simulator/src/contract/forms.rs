@@ -54,6 +54,12 @@ impl<'a> Forms<'a> {
         }
     }
 
+    /// Whether a host buffer has its tensor itself.
+    pub fn is_itself_there(&self, host: HostBufferId) -> bool {
+        let of = &self.plan.host_buffers[host.index()];
+        of.compressed.is_none() && self.on_host[host.index()] == Some((None, of.bytes))
+    }
+
     fn buffer(&self, id: BufferId) -> &'a Buffer {
         &self.plan.buffers[id.index()]
     }

@@ -26,6 +26,9 @@ pub(super) struct Versions<'a> {
     changed_by: Vec<Option<ActionId>>,
     /// The last action of each lane that read a buffer of a tensor that changes.
     read_by: Vec<[Option<ActionId>; Lane::COUNT]>,
+    /// The same of host buffers.
+    changed_there_by: Vec<Option<ActionId>>,
+    read_there_by: Vec<[Option<ActionId>; Lane::COUNT]>,
 }
 
 impl<'a> Versions<'a> {
@@ -43,6 +46,8 @@ impl<'a> Versions<'a> {
             host: vec![0; plan.host_buffers.len()],
             changed_by: vec![None; plan.buffers.len()],
             read_by: vec![[None; Lane::COUNT]; plan.buffers.len()],
+            changed_there_by: vec![None; plan.host_buffers.len()],
+            read_there_by: vec![[None; Lane::COUNT]; plan.host_buffers.len()],
         }
     }
 
@@ -52,8 +57,49 @@ impl<'a> Versions<'a> {
         if let Some(update) = self.changed_by[buffer.index()] {
             self.check_order(update, id, update, tensor)?;
         }
-        let lane = self.plan.lane(self.plan.actions[id.index()].task);
+        let lane = self.plan.lane(&self.plan.actions[id.index()]);
         self.read_by[buffer.index()][lane.index()] = Some(id);
+        Ok(())
+    }
+
+    /// The same of a host buffer.
+    pub fn read_there(&mut self, id: ActionId, buffer: HostBufferId) -> Result<(), ContractError> {
+        let tensor = self.plan.host_buffers[buffer.index()].tensor;
+        if let Some(update) = self.changed_there_by[buffer.index()] {
+            self.check_order(update, id, update, tensor)?;
+        }
+        let lane = self.plan.lane(&self.plan.actions[id.index()]);
+        self.read_there_by[buffer.index()][lane.index()] = Some(id);
+        Ok(())
+    }
+
+    /// An op runs on the host's processor, on host buffers of the tensors that it reads, and changes
+    /// them where it may.
+    pub fn run_there(
+        &mut self,
+        id: ActionId,
+        action: &Action,
+        op: OpId,
+    ) -> Result<(), ContractError> {
+        for buffer in &action.there {
+            self.read_there(id, *buffer)?;
+            let tensor = self.plan.host_buffers[buffer.index()].tensor;
+            let changes = &self.changes[tensor.index()];
+            let needed = changes.partition_point(|change| *change < op) as u32;
+            let found = self.host[buffer.index()];
+            if found != needed {
+                return Err(ContractError::Version { action: id, tensor, found, needed });
+            }
+            if changes.binary_search(&op).is_ok() {
+                for other in self.read_there_by[buffer.index()].into_iter().flatten() {
+                    if other != id {
+                        self.check_order(other, id, id, tensor)?;
+                    }
+                }
+                self.host[buffer.index()] = needed + 1;
+                self.changed_there_by[buffer.index()] = Some(id);
+            }
+        }
         Ok(())
     }
 

@@ -16,13 +16,18 @@ const EACH_TIME: u32 = 1 << 30;
 /// A tensor leaves for where a swap has put it, with the end of a position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Departure {
-    swap: u32,
+    pub swap: u32,
     left_after: u32,
 }
 
 /// Whether a tensor is on the host, and is to be so again when it was back for another tensor.
 pub(super) fn is_away_each_time(state: u32) -> bool {
     !is_gone(state) && state != RESIDENT && state & SMALL == 0 && state & EACH_TIME != 0
+}
+
+/// The departure of a tensor that has left as itself.
+pub(super) fn departure_of(state: u32) -> usize {
+    (state & !EACH_TIME) as usize
 }
 
 impl Sequence {
@@ -32,7 +37,8 @@ impl Sequence {
         if state != RESIDENT {
             let Departure { swap, left_after } = self.departures[(state & !EACH_TIME) as usize];
             let origin = Materialised::CopiedIn(self.returns.len() as u32);
-            self.returns.push(Return { swap, before: position, left_after });
+            let updates = self.updates_before(model, tensor);
+            self.returns.push(Return { swap, before: position, left_after, updates });
             self.moves[position as usize].copied_in += model.bytes[tensor as usize];
             self.open(tensor, position, origin);
         }

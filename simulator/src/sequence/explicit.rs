@@ -137,7 +137,14 @@ impl Sequence {
             return Err(StepProblem::OutOfOrder { op, due: OpId(*due) });
         }
         self.inputs_are_there(&model.reads, op)?;
-        self.emit(model, op.0, false, op.0);
+        if model.runs_there(op) {
+            self.unpack_for_update(model, op.index());
+            let tensor = model.reads.get(op.index()).first().map_or(0, |tensor| *tensor);
+            let problem = StepProblem::NotCompressible { tensor: TensorId(tensor) };
+            self.hand_over(model, op.index()).map_err(|_| problem)?;
+        } else {
+            self.emit(model, op.0, false, op.0);
+        }
         *due += 1;
         Ok(())
     }

@@ -29,6 +29,8 @@ struct Lengths {
     packings: usize,
     returns: usize,
     donations: usize,
+    updates: usize,
+    updated: usize,
 }
 
 impl Sequence {
@@ -90,6 +92,8 @@ impl Sequence {
         self.codec_positions.truncate(codecs);
         self.returns.truncate(lengths.returns);
         self.donations.truncate(lengths.donations);
+        self.updates.truncate(lengths.updates);
+        self.updated.truncate(lengths.updated);
         self.burst.clear();
         self.stack.clear();
     }
@@ -107,6 +111,8 @@ impl Sequence {
             packings: self.packings.len(),
             returns: self.returns.len(),
             donations: self.donations.len(),
+            updates: self.updates.len(),
+            updated: self.updated.len(),
         };
         snapshot.carry = self.carry;
         snapshot.peak = self.peak;

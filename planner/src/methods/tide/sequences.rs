@@ -3,16 +3,17 @@
 use std::borrow::Cow;
 
 use rayon::prelude::*;
-use simulator::Step;
+use simulator::{Evaluator, Step};
 
 use super::options::policy;
 use super::packed::Packed;
 use crate::cut::{Carried, Several, carried, lazy};
 use crate::fit::{share, shrunk};
 use crate::kept_load::certain_load;
+use crate::lower::{Effort, lower_with};
 use crate::methods::Dtr;
-use crate::runs::{Found, KEPT, Parts, Rerun, Runs, Search, reruns_of, search, steps_of};
-use crate::{Allowed, Decided, PlanError, Progress};
+use crate::runs::{Found, Judge, KEPT, Parts, Rerun, Runs, Search, reruns_of, search, steps_of};
+use crate::{Allowed, Decided, PlanError, Problem, Progress};
 
 /// What the two searches draw from.
 const SEEDS: [u64; 2] = [1, 2];
@@ -37,6 +38,9 @@ const OPS: u64 = 2500;
 /// Work that it takes to evaluate a run of a sequence in which something is copied or compressed.
 const PER_RUN: u64 = 2;
 
+/// The same to look for addresses, once.
+const PER_BUFFER: u64 = 50;
+
 /// On traces of more ops than these, packing takes longer than searching: of what was found, the best
 /// alone is tried, and the next room is one in which what it lacks is there.
 const LONG: usize = 20_000;
@@ -46,6 +50,30 @@ const GOOD_ENOUGH: u64 = 2000;
 
 /// A lane's price against compute's, where no cut says one.
 const PRICE: f64 = 0.1;
+
+/// What the evaluator says of sequences, and the first look for addresses.
+struct Replayed<'a> {
+    problem: &'a Problem<'a>,
+    parts: &'a Parts,
+    evaluator: Evaluator<'a>,
+}
+
+impl Judge for Replayed<'_> {
+    fn cost(&mut self, reruns: &[Rerun]) -> (Option<u64>, u64) {
+        let steps = steps_of(self.problem, self.parts, reruns);
+        let time = self.evaluator.evaluate_steps(&steps).map(|found| found.iteration.0);
+        let total = self.problem.trace.total_time().0;
+        (time.ok().map(|time| time - total), PER_RUN * steps.len() as u64)
+    }
+
+    fn packs(&mut self, reruns: &[Rerun]) -> (bool, u64) {
+        let steps = steps_of(self.problem, self.parts, reruns);
+        let work = PER_BUFFER * steps.len() as u64;
+        let decided = Decided::from_steps(self.problem, steps, policy(self.problem));
+        let target = self.evaluator.budget();
+        (lower_with(self.problem, target, &decided, Effort::Little).is_ok(), work)
+    }
+}
 
 impl Packed<'_> {
     /// What the cut at a place says, for shares of the memory.
@@ -142,13 +170,10 @@ impl Packed<'_> {
             let proceed = |done: u64, of: u64| {
                 self.monitor.proceed(Progress { phase: "sequences", done: done.min(of), of })
             };
+            let packed = if is_long { 0 } else { self.time().saturating_sub(total) };
             let chains = SEEDS.par_iter().map(|seed| {
-                let mut evaluator = problem.evaluator(policy, target);
-                let mut judge = |reruns: &[Rerun]| {
-                    let steps = steps_of(&problem, &parts, reruns);
-                    let time = evaluator.evaluate_steps(&steps).map(|found| found.iteration.0);
-                    (time.ok().map(|time| time - total), PER_RUN * steps.len() as u64)
-                };
+                let evaluator = problem.evaluator(policy, target);
+                let mut judge = Replayed { problem: &problem, parts: &parts, evaluator };
                 let how = Search {
                     budget: target.0 as i64,
                     given: &given,
@@ -156,16 +181,24 @@ impl Packed<'_> {
                     place,
                     effort: effort * part / 4,
                     lanes: cuts.lanes.unwrap_or([PRICE; 4]),
+                    packed,
                     proceed: &proceed,
                 };
-                search(&parts, how, waits.then_some(&mut judge))
+                search(&parts, how, waits.then_some(&mut judge as &mut dyn Judge))
             });
             let mut found: Vec<Found> = chains.collect::<Vec<_>>().concat();
             // Stable: of equals, the first search's comes first.
             found.sort_by_key(|found| found.cost);
-            found.dedup_by(|one, other| one.reruns == other.reruns);
+            found.dedup_by(|other, one| {
+                let is_same = one.reruns == other.reruns;
+                one.is_packed |= is_same && other.is_packed;
+                is_same
+            });
             let (before, mut packs) = (self.time(), false);
-            for found in found.iter().take(if is_long { 1 } else { KEPT }) {
+            let some = if is_long { 1 } else { KEPT };
+            let tried =
+                found.iter().enumerate().filter(|(at, found)| *at < some || found.is_packed);
+            for (_, found) in tried {
                 let steps = steps_of(&problem, &parts, &found.reruns);
                 debug_assert!(
                     waits

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use schema::{Bytes, InPlace, Nanos, Op, OpId, OpKind, Phase, Role, Tensor, TensorId};
 
-use crate::import::InPlaceOps;
 use crate::import::error::{DtrProblem, quoted};
 use crate::import::op_kind::op_kind;
+use crate::import::recording::InPlaceOps;
 
 /// Sums beyond this are no real iteration's; a trace refuses them, too.
 const LARGEST_SUM: u64 = 1 << 60;

@@ -4,13 +4,13 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use schema::{OpKind, Phase, Role};
+use schema::{OpKind, Phase};
 
 use super::file::{File, Input, Memory};
 use super::live::{Blocks, GRAIN, Reader};
 use super::units::{KernelOp, Nesting};
 use crate::import::op_kind::op_kind;
-use crate::import::storages::{Storage, Unit, has_effects, is_in_place};
+use crate::import::storages::{Storage, Unit, has_effects, is_in_place, phases};
 
 /// One iteration.
 #[derive(Default)]
@@ -66,7 +66,7 @@ pub(super) fn flow(
     window: &Range<i64>,
     base: u64,
 ) -> Flow {
-    let phases = phases(ops);
+    let phases = phases(ops.iter().map(|op| (op.node.is_some(), op.thread)).collect());
     let mut walk = Walk {
         file,
         ops,
@@ -138,22 +138,6 @@ fn parameters(file: &File) -> HashSet<u32> {
     let accumulate = |name: u32| file.name(name).starts_with("torch::autograd::AccumulateGrad");
     let spans = file.spans.iter().filter(|span| accumulate(span.name));
     spans.flat_map(|span| span.inputs.iter().map(|input| input.shape)).collect()
-}
-
-/// Backward is what runs in autograd's nodes, and beside them on their threads; what follows is the
-/// update.
-fn phases(ops: &[KernelOp]) -> Vec<Phase> {
-    let is_backward = |op: &&KernelOp| op.node.is_some();
-    let threads: HashSet<u32> = ops.iter().filter(is_backward).map(|op| op.thread).collect();
-    let first = ops.iter().position(|op| is_backward(&op)).unwrap_or(usize::MAX);
-    let last = ops.iter().rposition(|op| is_backward(&op)).unwrap_or(usize::MAX);
-    let phase = |(index, op): (usize, &KernelOp)| match index {
-        _ if is_backward(&op) => Phase::Backward,
-        _ if index > last => Phase::Update,
-        _ if index > first && threads.contains(&op.thread) => Phase::Backward,
-        _ => Phase::Forward,
-    };
-    ops.iter().enumerate().map(phase).collect()
 }
 
 /// All of an iteration in order; an op before the memory that it takes at once.
@@ -390,23 +374,8 @@ impl Walk<'_> {
             let from_host = |op: &usize| phases[*op] == Phase::Forward && ops[*op].host_copies > 0;
             let appears = block.made_by.filter(from_host);
             storage_of[index] = Some(flow.storages.len());
-            flow.storages.push(Storage {
-                name: match block.made_by {
-                    Some(op) => format!("{} {op}", ops[op].name(file)),
-                    None => "from before the iteration".into(),
-                },
-                bytes: block.bytes,
-                role: match block.made_by.map(|op| phases[op]) {
-                    None => Role::Parameter,
-                    Some(Phase::Forward) if appears.is_some() => Role::Input,
-                    Some(Phase::Forward) => Role::Activation,
-                    Some(Phase::Backward) => Role::Gradient,
-                    Some(Phase::Update) => Role::Workspace,
-                },
-                made_by: block.made_by.filter(|_| appears.is_none()),
-                appears,
-                freed_by,
-            });
+            let made = block.made_by.map(|op| (op, ops[op].name(file), phases[op]));
+            flow.storages.push(Storage::new(block.bytes, made, appears.is_some(), freed_by));
         }
         for (op, of) in ops.iter().enumerate() {
             let name = of.name(file);

@@ -1,11 +1,10 @@
 //! Which memory each op's output occupies: one of its own, that of an input which it reads for the
 //! last time, or an input's together with it.
 
-use schema::{OpKind, Phase};
+use schema::{OpId, OpKind, Phase};
 
 use super::file::Record;
-use super::title;
-use crate::import::InPlaceOps;
+use crate::import::recording::InPlaceOps;
 
 /// Where outputs lie and how long they are needed. Outputs are named by the position of their op.
 pub(super) struct Layout {
@@ -194,4 +193,14 @@ fn resolve(current: &mut [usize], mut output: usize) -> usize {
         output = current[output];
     }
     output
+}
+
+/// An op of the graph, for people: its name and id.
+fn title(record: &Record, index: usize) -> String {
+    let id = OpId::from_index(index);
+    if record.id == u64::from(id.0) {
+        format!("op {} ({})", record.id, record.name)
+    } else {
+        format!("op {} ({}, position {})", record.id, record.name, id.0)
+    }
 }

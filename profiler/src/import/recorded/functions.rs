@@ -10,7 +10,7 @@ use networks::Function;
 use schema::{Nanos, Phase};
 use serde::Deserialize;
 
-use super::{Recorded, RecordedOp, dtype_of};
+use super::ops::{Recorded, RecordedOp, dtype_of};
 use crate::import::error::ImportError;
 
 /// What iterations took, in milliseconds.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::{Nested, Recorded, RecordedOp, dtype_of};
+use super::ops::{Nested, Recorded, RecordedOp, dtype_of};
 use crate::import::error::ImportError;
 use crate::import::execution_trace::file::File;
 use crate::import::execution_trace::{iterations, outermost};

@@ -6,9 +6,9 @@ use std::path::Path;
 use networks::{Call, Operand};
 use schema::{Nanos, Phase};
 
-use super::{Nested, Recorded, RecordedOp, dtype_of};
-use crate::import::Format;
+use super::ops::{Nested, Recorded, RecordedOp, dtype_of};
 use crate::import::error::ImportError;
+use crate::import::format::Format;
 use crate::import::kineto::file::File;
 use crate::import::kineto::units::{Nesting, link};
 use crate::import::kineto::{choose, device_name, levels, memory_of, part, step, windows};

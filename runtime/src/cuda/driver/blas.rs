@@ -9,6 +9,7 @@ use schema::Bytes;
 
 use super::{Context, DeviceMemory, Stream};
 use crate::cuda::CudaError;
+use crate::cuda::error::call;
 use crate::cuda::launches::BLAS_ARGUMENTS;
 use crate::cuda::library::{Cublas, cublas};
 
@@ -41,7 +42,7 @@ impl Blas {
     /// For a stream, which outlives it.
     pub fn new(context: &Context, stream: &Stream) -> Result<Self, CudaError> {
         let own = &cublas()?.functions;
-        let done = |status| own.done(status).map_err(failed("opening cuBLAS"));
+        let done = |status| own.done(status).map_err(call("opening cuBLAS"));
         context.bind()?;
         let mut raw = ptr::null_mut();
         // SAFETY: it writes one handle.
@@ -121,13 +122,9 @@ impl Blas {
                 }
             }
         };
-        own.done(multiplied).map_err(failed(match in_halves {
+        own.done(multiplied).map_err(call(match in_halves {
             true => "multiplying matrices of 16 bits",
             false => "multiplying matrices",
         }))
     }
-}
-
-fn failed(what: &'static str) -> impl Fn(String) -> CudaError + Copy {
-    move |why| CudaError::Call { what, why }
 }

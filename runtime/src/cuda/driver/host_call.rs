@@ -5,8 +5,9 @@ use std::ffi::c_void;
 
 use cudarc::driver::result;
 
-use super::{Pinned, Stream, failed};
+use super::{Pinned, Stream};
 use crate::cuda::CudaError;
+use crate::cuda::error::failed;
 
 pub(in crate::cuda) type PinnedPlace<'a> = (&'a Pinned, u64, u64);
 

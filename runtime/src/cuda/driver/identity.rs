@@ -4,11 +4,13 @@
 use std::ffi::c_int;
 
 use cudarc::driver::sys::CUdevice_attribute;
-use cudarc::driver::{DriverError, result, sys};
+use cudarc::driver::{DriverError, result};
 use schema::Bytes;
 
-use super::{Context, failed};
-use crate::cuda::{CudaError, Library};
+use super::Context;
+use crate::cuda::CudaError;
+use crate::cuda::error::{failed, text};
+use crate::cuda::library::kinds::Library;
 
 /// A device, as its driver has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +29,7 @@ pub struct DeviceFacts {
 /// [`CudaError`] without a driver, or if it sees no device.
 pub fn devices() -> Result<Vec<DeviceFacts>, CudaError> {
     Library::Driver.require()?;
-    let no_device = |error: DriverError| CudaError::NoDevice { why: super::text(error) };
+    let no_device = |error: DriverError| CudaError::NoDevice { why: text(error) };
     result::init().map_err(no_device)?;
     let count = result::device::get_count().map_err(no_device)?;
     (0..count).map(|ordinal| facts(ordinal).map_err(failed("asking what devices are"))).collect()
@@ -55,20 +57,4 @@ impl Context {
         let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| digits[part].to_string());
         Ok(format!("GPU-{}", parts.join("-")))
     }
-}
-
-/// The newest version of CUDA that the driver knows, major and minor. It needs no device to say so.
-pub fn driver_version() -> Result<(u32, u32), CudaError> {
-    let mut version: c_int = 0;
-    // SAFETY: the driver is loaded, and writes one number.
-    let asked = unsafe { sys::cuDriverGetVersion(&raw mut version) };
-    asked.result().map_err(failed("asking for the driver's version"))?;
-    let version = version.unsigned_abs();
-    Ok((version / 1000, version % 1000 / 10))
-}
-
-/// The driver's own version, such as `580.159.03`, where the system says it.
-pub fn kernel_module_version() -> Option<String> {
-    let version = std::fs::read_to_string("/sys/module/nvidia/version").ok()?;
-    Some(version.trim().to_owned()).filter(|version| !version.is_empty())
 }

@@ -7,8 +7,9 @@ use std::ptr;
 use codecs::kernels::Launch;
 use cudarc::driver::{CudaFunction, result};
 
-use super::{Kernels, Stream, failed};
+use super::{Kernels, Stream};
 use crate::cuda::CudaError;
+use crate::cuda::error::failed;
 
 /// No kernel has more arguments.
 const MOST_ARGUMENTS: usize = 64;

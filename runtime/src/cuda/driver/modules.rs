@@ -10,8 +10,9 @@ use std::thread;
 use codecs::kernels::Program;
 use cudarc::driver::{CudaContext, CudaFunction};
 
-use super::{Context, failed};
+use super::Context;
 use crate::cuda::CudaError;
+use crate::cuda::error::failed;
 
 pub(super) type Functions = BTreeMap<String, CudaFunction>;
 

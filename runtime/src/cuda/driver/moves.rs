@@ -4,8 +4,9 @@
 use cudarc::driver::result;
 use schema::Direction;
 
-use super::{DeviceMemory, Event, Pinned, Stream, failed};
+use super::{DeviceMemory, Event, Pinned, Stream};
 use crate::cuda::CudaError;
+use crate::cuda::error::failed;
 
 impl Stream {
     /// Fills memory of the device with a byte, later.

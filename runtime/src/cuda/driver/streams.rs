@@ -7,8 +7,9 @@ use cudarc::driver::sys::{CUevent, CUevent_flags, CUstream, cuEventElapsedTime};
 use cudarc::driver::{CudaEvent, CudaStream, result};
 use schema::{Direction, Lane};
 
-use super::{Context, DeviceMemory, Pinned, failed};
+use super::{Context, DeviceMemory, Pinned};
 use crate::cuda::CudaError;
+use crate::cuda::error::failed;
 
 /// Whose blocks of threads come first where multiprocessors become free. Blocks that run are not
 /// interrupted.
@@ -25,7 +26,7 @@ impl Urgency {
     pub fn of(lane: Lane) -> Self {
         match lane {
             Lane::Compute => Self::Low,
-            Lane::D2h | Lane::H2d | Lane::Codec => Self::High,
+            _ => Self::High,
         }
     }
 }

@@ -98,7 +98,7 @@ fn victims(plan: &Plan, trace: &Trace, fault: &Fault) -> (Vec<usize>, &'static s
             (all(&|action| compresses(action) && is_named(action)), "tensor that is compressed")
         }
         Fault::Delay { lane, number, .. } => {
-            (nth(all(&|a| plan.lane(task(a)) == *lane), *number), Lane::name(*lane))
+            (nth(all(&|a| plan.lane(&plan.actions[a]) == *lane), *number), Lane::name(*lane))
         }
     }
 }

@@ -75,8 +75,8 @@ impl Ledger {
         for buffer in &action.writes {
             self.insert(plan, *buffer)?;
         }
-        if let Some(host) = action.host {
-            self.use_host(plan, host)?;
+        for host in action.host.iter().chain(&action.there) {
+            self.use_host(plan, *host)?;
         }
         self.account.starts(&self.program, id.0);
         self.most = self.most.max(self.account.peak());

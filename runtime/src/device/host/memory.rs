@@ -8,7 +8,8 @@
 //! of the one have ended before the other comes to be; a buffer is filled before it is read, and by
 //! one action alone; a host buffer, too. So two actions that run at once share no addresses that
 //! either writes. Ops that change a tensor in place (which a plan states as reading it) are ordered
-//! against every other user of that buffer, which [`crate::device::check`] sees to. Within an
+//! against every other user of that buffer, on the host as on the device, which
+//! [`crate::device::check`] sees to. Within an
 //! action, operands are disjoint: what an output lies over is not handed out as an input
 //! ([`crate::device::script`]).
 //!
@@ -121,21 +122,26 @@ impl Memory {
         }
     }
 
+    /// The arena that has an op's operands.
+    fn arena(&self, work: &OpWork) -> &Arena {
+        if work.there { &self.host } else { &self.device }
+    }
+
     /// One of an op's operands.
-    pub fn read<'t>(&'t self, _turn: &'t mut Turn, place: Place) -> &'t [u8] {
+    pub fn read<'t>(&'t self, _turn: &'t mut Turn, work: &OpWork, place: Place) -> &'t [u8] {
         // SAFETY: the op's turn.
-        unsafe { self.device.shared(place) }
+        unsafe { self.arena(work).shared(place) }
     }
 
     /// One of an op's outputs.
-    pub fn write<'t>(&'t self, _turn: &'t mut Turn, place: Place) -> &'t mut [u8] {
+    pub fn write<'t>(&'t self, _turn: &'t mut Turn, work: &OpWork, place: Place) -> &'t mut [u8] {
         // SAFETY: the op's turn.
-        unsafe { self.device.exclusive(place) }
+        unsafe { self.arena(work).exclusive(place) }
     }
 
     /// What an op works on, all of it cells.
     pub fn operands<'t>(&'t self, _turn: &'t mut Turn, work: &OpWork) -> Operands<'t> {
-        let device = &self.device;
+        let device = self.arena(work);
         // SAFETY: the op's turn; reads, updates, writes and workspace do not overlap.
         unsafe {
             Operands {

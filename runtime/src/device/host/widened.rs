@@ -36,7 +36,7 @@ pub(super) fn with_operands<E>(
     let mut take = |turn: &mut Turn, place: Place| {
         let (own, others) = std::mem::take(&mut rest).split_at_mut(place.bytes / 2);
         rest = others;
-        widen(memory.read(turn, place), own);
+        widen(memory.read(turn, work, place), own);
         own
     };
     // What an output lies over is read from there.
@@ -55,6 +55,7 @@ pub(super) fn with_operands<E>(
     let plain = |place: &Place, narrow: &bool| if *narrow { Place::NOTHING } else { *place };
     let in_cells = OpWork {
         op: work.op,
+        there: work.there,
         reads: (work.reads.iter().zip(&reads))
             .map(|(place, narrow)| place.as_ref().map(|place| plain(place, narrow)))
             .collect(),
@@ -79,7 +80,7 @@ pub(super) fn with_operands<E>(
     for (place, _) in work.writes.iter().zip(writes).filter(|(_, narrow)| *narrow) {
         let (own, others) = made.split_at(place.bytes / 2);
         made = others;
-        narrow(own, memory.write(turn, *place));
+        narrow(own, memory.write(turn, work, *place));
     }
     Ok(())
 }

@@ -1,0 +1,84 @@
+//! How well zeros and smoothness tell what SZ makes of a network's activations.
+
+use std::path::Path;
+
+use regression::{CodedSample, fit_coded};
+use reports::columns;
+use schema::{CodedSize, SizeModel};
+
+use crate::tables::read_parquet;
+use crate::zeros::TensorZeros;
+
+/// Smaller tensors are told by what a block costs beside.
+const SMALLEST: u64 = 16 << 10;
+/// What plans reserve beside.
+const MARGIN_PERMILLE: u32 = 100;
+
+/// How far models of SZ's sizes are off on activations that they have not seen.
+pub struct Sizes {
+    /// The errors, for people.
+    pub text: String,
+    /// A model fitted to all of these activations, as codec models have it.
+    pub json: String,
+}
+
+/// Of a file that `profile --epochs` wrote; nothing of any other, or of one without sizes.
+pub fn sizes(file: &Path) -> Option<Sizes> {
+    let rows: Vec<TensorZeros> = read_parquet(file).ok()?;
+    let samples: Vec<(bool, CodedSample)> = rows.iter().flat_map(samples).collect();
+    let of = |half: bool| -> Vec<CodedSample> {
+        samples.iter().filter(|(is_odd, _)| *is_odd == half).map(|(_, sample)| *sample).collect()
+    };
+    let all: Vec<CodedSample> = samples.iter().map(|(_, sample)| *sample).collect();
+    let half = fit_coded(&of(false), MARGIN_PERMILLE);
+    let mut lines = vec![
+        ["model of SZ's sizes", "samples", "median", "nine in ten", "together"].map(String::from),
+    ];
+    lines.extend(bundled().map(|model| line("bundled, of other networks", &model, &all)));
+    lines.extend(half.map(|model| line("of half of the layers, on the other", &model, &of(true))));
+    let lines: Vec<Vec<String>> = lines.into_iter().map(Vec::from).collect();
+    let text = format!(
+        "how far ratios are off that zeros and smoothness tell, on activations that the model has not seen:\n{}",
+        columns(&lines)
+    );
+    let model = fit_coded(&all, MARGIN_PERMILLE)?;
+    Some(Sizes { text, json: serde_json::to_string(&SizeModel::Coded(model)).ok()? })
+}
+
+/// The model that comes with tidegate.
+fn bundled() -> Option<CodedSize> {
+    let machine = scenarios::machine("titan-v").ok()?;
+    scenarios::codec_models(&machine).models.into_iter().find_map(|model| match model.size {
+        SizeModel::Coded(coded) => Some(coded),
+        _ => None,
+    })
+}
+
+/// What SZ made of a tensor, each with the half that the tensor's layer belongs to.
+fn samples(row: &TensorZeros) -> Vec<(bool, CodedSample)> {
+    let Some((texture, deviation)) = row.texture().filter(|_| row.bytes.0 >= SMALLEST) else {
+        return Vec::new();
+    };
+    // A hash of the name, so that neighbours do not take turns (FNV-1a).
+    let hash = row.name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let sample = |(bound, size): (f64, schema::Bytes)| {
+        let ratio = size.0 as f64 / row.bytes.0 as f64;
+        let sample = CodedSample { bound, zeros: row.zeros, texture, deviation, ratio };
+        (hash >> 32 & 1 == 1, sample)
+    };
+    row.sizes().into_iter().filter(|(bound, _)| *bound > 0.0).map(sample).collect()
+}
+
+fn line(name: &str, model: &CodedSize, samples: &[CodedSample]) -> [String; 5] {
+    let mut off: Vec<f64> =
+        samples.iter().map(|s| (s.ratio / s.expected(model) - 1.0).abs()).collect();
+    off.sort_by(f64::total_cmp);
+    let at = |share: f64| off.get((off.len() as f64 * share) as usize).copied().unwrap_or(0.0);
+    let expected: f64 = samples.iter().map(|s| s.expected(model)).sum();
+    let real: f64 = samples.iter().map(|s| s.ratio).sum();
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let together = format!("{:+.1} %", 100.0 * (real / expected - 1.0));
+    [name.into(), samples.len().to_string(), percent(at(0.5)), percent(at(0.9)), together]
+}

@@ -1,0 +1,5 @@
+//! What experiments find, write and show.
+
+mod explained;
+mod shell;
+mod tables;

@@ -1,0 +1,125 @@
+//! Bounds against the best of *all* plans of tiny problems, not only of those that methods can
+//! express: dead tensors held, copies as early as they can be, ops run again for nobody's sake. Of so
+//! few ops, all are places where several are looked at together.
+//!
+//! `TIDEGATE_CASES=100000 cargo test --release -p tidegate-planner --test all optimum` runs more;
+//! `TIDEGATE_SEED=N` with `TIDEGATE_CASES=1` replays case N.
+
+use std::collections::BTreeMap;
+
+use crate::common::optimum::optimum;
+use crate::common::random::{self, Random};
+use crate::common::seeds;
+use planner::families::family;
+use planner::{
+    Allowed, Bound, CodecOptions, Monitor, NoMonitor, Problem, Progress, bound, least_budget,
+    tightened,
+};
+use schema::{Bytes, Trace};
+use simulator::{Policy, in_core};
+
+/// Problems whose search goes through more states than this are left aside.
+const MOST_STATES: usize = 40_000;
+
+const fn kind(swap: bool, recompute: bool, compress: bool) -> Allowed {
+    Allowed { swap, recompute, compress }
+}
+
+const KINDS: [(&str, Allowed); 6] = [
+    ("recompute", kind(false, true, false)),
+    ("swap", kind(true, false, false)),
+    ("joint", kind(true, true, false)),
+    ("compress", kind(false, false, true)),
+    ("no copies", kind(false, true, true)),
+    ("all", kind(true, true, true)),
+];
+
+fn small_trace(random: &mut Random, most_tensors: usize) -> Trace {
+    loop {
+        let trace = random::trace(random, 7);
+        if trace.ops.len() > 2 && (2..=most_tensors).contains(&trace.tensors.len()) {
+            return trace;
+        }
+    }
+}
+
+/// What there was of one kind: cases, those whose optimum takes more than the ops, of these those
+/// in which the bound does, too, and the sum of its shares of the optimum's overhead.
+#[derive(Debug, Default)]
+struct Count {
+    cases: u64,
+    slowed: u64,
+    binding: u64,
+    shares: f64,
+}
+
+#[test]
+fn no_plan_at_all_beats_the_bound() {
+    let seeds = seeds(600);
+    let cases = seeds.end - seeds.start;
+    let mut counts: BTreeMap<&str, Count> = BTreeMap::new();
+    for seed in seeds {
+        let random = &mut Random::new(seed);
+        let (kind, allowed) = KINDS[(seed % KINDS.len() as u64) as usize];
+        let trace = small_trace(random, if allowed.compress { 5 } else { 7 });
+        let mut machine = random::machine(random);
+        // The search knows no lane that slows another.
+        machine.link.both_directions = 1.0;
+        machine.link.beside_copy = 1.0;
+        machine.device.compute.beside_codec = 1.0;
+        let mut models = random::codec_models(random);
+        models.models.truncate(1);
+        let options = CodecOptions { sparsity: Some(0.5), lossy: random.one_in(2) };
+        let mut problem =
+            Problem::new(&trace, &machine, Bytes(1 << 40)).with_codecs(&models, options);
+        problem.allowed = allowed;
+        let kept = problem.evaluator(Policy::EARLY, problem.budget).evaluate(&problem.keep_all());
+        let most = kept.expect("memory is plenty").peak.0;
+        let fewest = least_budget(&problem).0.0.min(most);
+        problem.budget = Bytes(fewest + (most - fewest) * random.below(1000) / 1000);
+        let count = counts.entry(kind).or_default();
+        let Ok(optimum) = optimum(&problem, MOST_STATES) else { continue };
+        count.cases += 1;
+        let Some(optimum) = optimum else { continue };
+        let at = "replay with TIDEGATE_CASES=1 TIDEGATE_SEED=";
+        let Bound::Time(least) = tightened(&problem, &NoMonitor) else {
+            panic!("{kind}: {optimum} is possible, the bound says that nothing is\n{at}{seed}");
+        };
+        assert!(least <= optimum, "{kind}: {optimum} beats {least}\n{at}{seed}");
+        let [time, optimum] =
+            [least, optimum].map(|time| time.saturating_sub(trace.total_time()).0);
+        if optimum > 0 {
+            count.slowed += 1;
+            count.binding += u64::from(time > 0);
+            count.shares += time as f64 / optimum as f64;
+        }
+    }
+    eprintln!("{counts:#?}");
+    for (kind, count) in counts.iter().filter(|_| cases >= 600) {
+        assert!(count.slowed > 0 && count.binding * 5 > count.slowed, "{kind}: {count:?}");
+    }
+}
+
+struct Impatient;
+
+impl Monitor for Impatient {
+    fn proceed(&self, _: Progress) -> bool {
+        false
+    }
+}
+
+#[test]
+fn several_places_say_more_than_one_and_less_when_told_to_stop() {
+    let trace = family("second-order:seed=9,ops=300").unwrap();
+    let machine = scenarios::machine("titan-v").unwrap();
+    let budget = Bytes(in_core(&trace).peak.0 / 100 * 50);
+    let problem = || {
+        let problem = Problem::new(&trace, &machine, budget).with_evaluations(5000);
+        problem.with_allowed(kind(false, true, false))
+    };
+    let one = bound(&problem()).time().unwrap();
+    let stopped = tightened(&problem(), &Impatient).time().unwrap();
+    let several = tightened(&problem(), &NoMonitor).time().unwrap();
+    assert!(one <= stopped && stopped <= several && one < several, "{one} {stopped} {several}");
+    assert_eq!(tightened(&problem(), &NoMonitor).time(), Some(several));
+}

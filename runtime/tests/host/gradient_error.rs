@@ -1,0 +1,147 @@
+//! COMET's model of a gradient's error, against errors put into a real convolution's input.
+
+use codecs::{CodecId, Dims, ErrorBound, Layout, TensorView, codec};
+use planner::methods::{ACCEPTABLE, LayerStatistics, gradient_sigma, loss_weight};
+use runtime::layers::{Convolution, Shape, Window};
+use runtime::network::Random;
+use schema::Dtype;
+
+/// About normal.
+fn normal(random: &mut Random) -> f32 {
+    (0..12).map(|_| random.uniform(1.0)).sum::<f32>() / 2.0
+}
+
+/// One convolution, how many of its input's values are not zero, and how unequal the gradient of
+/// the loss is.
+struct Case {
+    convolution: Convolution,
+    input: Shape,
+    nonzero: f32,
+    /// Gradients are this power of normal values: the higher, the more a few outweigh the rest.
+    power: i32,
+}
+
+fn case(input: [usize; 4], out: usize, window: [usize; 3], nonzero: f32, power: i32) -> Case {
+    let [n, c, h, w] = input;
+    let input = Shape::image(n, c, h, w);
+    let window = Window::square(window[0], window[1], window[2]);
+    let convolution = Convolution::new(input, out, window, 1).expect("the window fits");
+    Case { convolution, input, nonzero, power }
+}
+
+impl Case {
+    /// An input and a gradient of the loss, and the share of the input's values that are not zero.
+    fn data(&self, least: f32, random: &mut Random) -> (Vec<f32>, Vec<f32>, f64) {
+        let sparse = |random: &mut Random| match random.uniform(1.0) < 2.0 * self.nonzero - 1.0 {
+            true => normal(random).abs() + least,
+            false => 0.0,
+        };
+        let x: Vec<f32> = (0..self.input.elements()).map(|_| sparse(random)).collect();
+        let outputs = 0..self.convolution.output().elements();
+        let dy: Vec<f32> = outputs.map(|_| normal(random).powi(self.power)).collect();
+        let nonzero = x.iter().filter(|x| **x != 0.0).count() as f64 / x.len() as f64;
+        (x, dy, nonzero)
+    }
+
+    fn gradient(&self, x: &[f32], dy: &[f32]) -> Vec<f64> {
+        let mut dw = vec![0.0; self.convolution.weights()];
+        let mut workspace = vec![0.0; self.convolution.workspace_floats()];
+        self.convolution.backward_weights((x, dy), &mut dw, None, &mut workspace);
+        dw.into_iter().map(f64::from).collect()
+    }
+
+    /// Standard deviation of the gradient's error over what equation 1 allows, where SZ keeps the
+    /// input within the layer's own bound.
+    fn share_of_allowed(&self, random: &mut Random) -> f64 {
+        let (x, dy, nonzero) = self.data(0.0, random);
+        let exact = self.gradient(&x, &dy);
+        let mean = exact.iter().map(|g| g.abs()).sum::<f64>() / exact.len() as f64;
+        let layer = LayerStatistics {
+            gradient: mean,
+            loss_gradient: loss_weight(&dy, self.convolution.output().plane()),
+            batch: self.input.n as u32,
+            nonzero,
+        };
+        let bound = layer.error_bound(ACCEPTABLE).expect("there are gradients");
+        let altered = self.gradient(&through_sz(&x, bound), &dy);
+        let squares = exact.iter().zip(altered).map(|(exact, altered)| (altered - exact).powi(2));
+        (squares.sum::<f64>() / exact.len() as f64).sqrt() / (ACCEPTABLE * mean)
+    }
+
+    /// Standard deviation of the gradient's error, predicted and measured, for an error bound.
+    fn sigma(&self, bound: f32, random: &mut Random) -> (f64, f64) {
+        let output = self.convolution.output();
+        let (x, dy, nonzero) = self.data(bound, random);
+        let weight = loss_weight(&dy, output.plane());
+        let batch = self.input.n as u32;
+        let predicted = gradient_sigma(weight, batch, nonzero, f64::from(bound));
+
+        let exact = self.gradient(&x, &dy);
+        let (mut squares, mut count) = (0.0, 0.0);
+        for _ in 0..4 {
+            // Zeros stay zeros, as COMET's codec has it.
+            let inject = |x: &f32| if *x == 0.0 { 0.0 } else { x + bound * random.uniform(1.0) };
+            let altered: Vec<f32> = x.iter().map(inject).collect();
+            for (exact, altered) in exact.iter().zip(self.gradient(&altered, &dy)) {
+                squares += (altered - exact).powi(2);
+                count += 1.0;
+            }
+        }
+        (predicted, (squares / count).sqrt())
+    }
+}
+
+fn cases() -> [(&'static str, Case); 7] {
+    [
+        ("dense", case([16, 8, 24, 24], 16, [3, 1, 1], 1.0, 1)),
+        ("half zeros", case([16, 8, 24, 24], 16, [3, 1, 1], 0.5, 1)),
+        ("mostly zeros", case([32, 8, 16, 16], 8, [3, 1, 0], 0.1, 1)),
+        ("a few gradients outweigh", case([32, 8, 16, 16], 8, [3, 1, 0], 0.5, 5)),
+        ("strided", case([16, 4, 31, 31], 16, [5, 2, 0], 0.5, 3)),
+        ("pointwise", case([16, 32, 14, 14], 32, [1, 1, 0], 0.5, 1)),
+        ("one sample", case([1, 16, 24, 24], 16, [3, 1, 1], 0.5, 1)),
+    ]
+}
+
+/// What SZ makes of an input within a bound.
+fn through_sz(x: &[f32], bound: f64) -> Vec<f32> {
+    let bound = ErrorBound::new(bound).expect("a layer's bound is above zero");
+    let sz = codec(CodecId::Sz { bound, dims: Dims::One }).expect("bundled");
+    let bytes: Vec<u8> = x.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let layout = Layout::new(Dtype::F32, &[x.len()]).expect("small");
+    let mut payload = vec![0; sz.worst_case(&layout)];
+    let view = TensorView::new(&layout, &bytes).expect("as long as its layout");
+    let length = sz.compress(view, &mut payload).expect("floats");
+    let mut back = vec![0; bytes.len()];
+    sz.decompress(&payload[..length], &layout, &mut back).expect("its own payload");
+    back.chunks_exact(4).map(|value| f32::from_le_bytes(value.try_into().expect("four"))).collect()
+}
+
+#[test]
+fn within_a_layers_bound_the_gradient_errs_by_a_hundredth_of_its_mean() {
+    let mut random = Random::new(2);
+    for (name, case) in &cases() {
+        let draws = 6;
+        let squares: f64 = (0..draws).map(|_| case.share_of_allowed(&mut random).powi(2)).sum();
+        let share = (squares / f64::from(draws)).sqrt();
+        println!("{name}: {share:.3} of what equation 1 allows");
+        assert!((share - 1.0).abs() < 0.05, "{name}: {share}");
+    }
+}
+
+#[test]
+fn the_predicted_error_of_a_gradient_is_that_of_errors_put_in() {
+    let cases = cases();
+    let mut random = Random::new(1);
+    for (name, case) in &cases {
+        for bound in [1e-1, 1e-2] {
+            let (predicted, measured) = case.sigma(bound, &mut random);
+            let off = predicted / measured - 1.0;
+            println!(
+                "{name}, bound {bound}: {predicted:.4e} predicted, {measured:.4e}, {:+.1} %",
+                100.0 * off
+            );
+            assert!(off.abs() < 0.1, "{name}, bound {bound}: {predicted} against {measured}");
+        }
+    }
+}

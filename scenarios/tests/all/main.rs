@@ -1,0 +1,4 @@
+//! Networks on machines, against recordings and publications.
+
+mod digests;
+mod networks;
