@@ -76,7 +76,8 @@ fn the_hosts_processor_updates() {
     let sandbox = Sandbox::new();
     let network = "stories260k --batch 8 --sequence 48 --optimizer adam";
     for method in ["zero-offload", "zero-infinity"] {
-        let plan = format!("plan {network} -m rtx-4090 -b 100% --conventions tidegate --method {method}");
+        let plan =
+            format!("plan {network} -m rtx-4090 -b 100% --conventions tidegate --method {method}");
         let found = sandbox.json(&format!("{plan} -o plan.json --format json"));
         let row = &found["methods"][0];
         assert_eq!(copied(&row["moved"], "state"), [0, 0], "{row}");
