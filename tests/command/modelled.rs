@@ -106,5 +106,9 @@ fn f32_runs_in_tf32_where_it_is_chosen_and_there_are_units_for_it() {
     assert_eq!(in_core("v100-sxm", "--tf32 all"), in_core("v100-sxm", "--tf32 none"));
     let shown = sandbox.ok("compare resnet18 --batch 8 -m a100-sxm -b 200% --methods in-core");
     assert!(shown.contains("f32 (convolutions in TF32)"), "{shown}");
-    sandbox.refuses("compare resnet18 --batch 8 -m a100-sxm --tf32 some", 2, "convolutions");
+    sandbox.refuses(
+        "compare resnet18 --batch 8 -m a100-sxm --tf32 some",
+        2,
+        "did you mean `none`?",
+    );
 }
