@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::Args;
 use experiments::option_text::{float, framework, image, lora, named};
 use experiments::recipes::{modelled, recipe};
-use networks::suggest::instead;
 use networks::{Activation, Extents, Lora, NetworkOptions, Optimizer, Shard, Tf32};
 use schema::{Dtype, Framework, Machine, Recipe, Trace};
 
