@@ -23,6 +23,10 @@ fn everything_that_comes_with_tidegate_is_listed_and_can_be_named() {
             let problem = match what {
                 "machines" => format!("resnet18-host -m {name} --methods in-core"),
                 "links" => format!("resnet18-host -m titan-v+{name} --methods in-core"),
+                // An optimizer, and a host that runs its updates.
+                "methods" if name.starts_with("zero-") => format!(
+                    "gpt2-characters --batch 1 --optimizer adam -m rtx-4090 -b 100% --methods {name}"
+                ),
                 "methods" => {
                     let codecs = "--codecs all --lossy --sparsity 50%";
                     format!("resnet18-host -m titan-v --methods {name} {codecs}")

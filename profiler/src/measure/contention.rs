@@ -102,7 +102,10 @@ pub fn measure_contention(
     }
     let rates = loads.amounts().map(|amounts| {
         let alone = [Load::Product, Load::Pass].map(|load| slowed[load as usize].alone.0.max(1));
-        [0, 1].map(|of| (amounts[of] as f64 / (alone[of] as f64 * 1e-9)) as u64)
+        let in_a_second = |amount: u64, alone: u64| {
+            u64::try_from(u128::from(amount) * 1_000_000_000 / u128::from(alone))
+        };
+        [0, 1].map(|of| in_a_second(amounts[of], alone[of]).unwrap_or(u64::MAX))
     });
     Ok(Contention { loads: slowed, product: loads.product(), rates })
 }
