@@ -141,7 +141,7 @@ mod tests {
         let texture = Texture { value: 1.0, step: 4.0, runs: 0.125 };
         assert_eq!(SIZE.permille(0.25, 0.5, Some(texture)), 12.5 + 45.0);
         assert_eq!(SIZE.permille(0.25, 1.0, Some(Texture { runs: 0.0, ..texture })), 0.0);
-        assert_eq!(SIZE.permille(0.25, 0.5, None), 0.125 * 100.0 + 0.5 * 60.0);
+        assert_eq!(SIZE.permille(0.25, 0.5, None), 0.125 * 100.0 + (0.5 + 0.125) * 40.0);
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl Packed<'_> {
         let mut effort = problem.limits.evaluations * WORK[kind] / share_of_effort;
         if waits {
             // What a round takes grows with the trace.
-            let ops = (problem.trace.ops.len() as u64).clamp(OPS / 2, 3 * OPS);
+            let ops = (problem.trace.ops.len() as u64).clamp(OPS / 4, 3 * OPS);
             effort = effort * OPS / ops;
         }
         let total = problem.trace.total_time().0;
