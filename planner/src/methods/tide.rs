@@ -37,7 +37,7 @@ pub struct Tide;
 
 /// Traces of at most so many ops are annealed where something may be copied or compressed, too, which
 /// takes little time there.
-const ANNEALED_OPS: usize = 128;
+const ANNEALED_OPS: usize = 1000;
 
 impl Method for Tide {
     fn about(&self) -> About {
