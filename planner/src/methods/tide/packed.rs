@@ -110,7 +110,10 @@ impl<'a> Packed<'a> {
                 Ok(())
             }
             Err(error) => {
-                self.loose.get_or_insert(decided);
+                // What takes too many bytes takes too many of a smaller target, too.
+                if matches!(error, PlanError::Fragmented { .. }) {
+                    self.loose.get_or_insert(decided);
+                }
                 Err(error)
             }
         }
