@@ -25,6 +25,8 @@ pub(super) struct Packed<'a> {
     best: Option<(u64, Decided)>,
     /// The first decisions that fit byte for byte, if their buffers found no addresses.
     loose: Option<Decided>,
+    /// Of what took too many bytes, why that is no plan which lacks least.
+    refused: Option<PlanError>,
 }
 
 impl<'a> Packed<'a> {
@@ -34,7 +36,7 @@ impl<'a> Packed<'a> {
         options: &'a Options,
         monitor: &'a dyn Monitor,
     ) -> Self {
-        Self { problem, target, options, monitor, best: None, loose: None }
+        Self { problem, target, options, monitor, best: None, loose: None, refused: None }
     }
 
     /// Makes the first plan: what is cheapest per byte is given up. What fits byte for byte need not
@@ -110,12 +112,23 @@ impl<'a> Packed<'a> {
                 Ok(())
             }
             Err(error) => {
-                // What takes too many bytes takes too many of a smaller target, too.
                 if matches!(error, PlanError::Fragmented { .. }) {
                     self.loose.get_or_insert(decided);
+                } else {
+                    // It takes too many bytes of a smaller target, too.
+                    self.refused = Some(self.nearest(error.clone()));
                 }
                 Err(error)
             }
+        }
+    }
+
+    /// This error, or that of what was refused before, whichever lacks less.
+    pub fn nearest(&mut self, error: PlanError) -> PlanError {
+        let lacks = |error: &PlanError| error.short_by().map_or(u64::MAX, |bytes| bytes.0);
+        match self.refused.take() {
+            Some(refused) if lacks(&refused) < lacks(&error) => refused,
+            _ => error,
         }
     }
 
