@@ -106,7 +106,7 @@ impl Method for Tide {
         }
         // What fits has been handed on, whether it has addresses or not.
         let Err(cause) = first else { return Err(PlanError::Interrupted) };
-        Err(PlanError::from_infeasible(cause, problem.budget))
+        Err(best.nearest(PlanError::from_infeasible(cause, problem.budget)))
     }
 
     fn moves_state(&self) -> bool {

@@ -26,6 +26,8 @@ pub(super) struct Packed<'a> {
     found: Vec<(u64, Decided)>,
     /// The first decisions that fit byte for byte, if their buffers found no addresses.
     loose: Option<Decided>,
+    /// Of what took too many bytes, why that is no plan which lacks least.
+    refused: Option<PlanError>,
 }
 
 impl<'a> Packed<'a> {
@@ -35,7 +37,7 @@ impl<'a> Packed<'a> {
         options: &'a Options,
         monitor: &'a dyn Monitor,
     ) -> Self {
-        Self { problem, target, options, monitor, found: Vec::new(), loose: None }
+        Self { problem, target, options, monitor, found: Vec::new(), loose: None, refused: None }
     }
 
     /// Makes the first plan: what is cheapest per byte is given up. What fits byte for byte need not
@@ -111,9 +113,23 @@ impl<'a> Packed<'a> {
                 Ok(())
             }
             Err(error) => {
-                self.loose.get_or_insert(decided);
+                if matches!(error, PlanError::Fragmented { .. }) {
+                    self.loose.get_or_insert(decided);
+                } else {
+                    // It takes too many bytes of a smaller target, too.
+                    self.refused = Some(self.nearest(error.clone()));
+                }
                 Err(error)
             }
+        }
+    }
+
+    /// This error, or that of what was refused before, whichever lacks less.
+    pub fn nearest(&mut self, error: PlanError) -> PlanError {
+        let lacks = |error: &PlanError| error.short_by().map_or(u64::MAX, |bytes| bytes.0);
+        match self.refused.take() {
+            Some(refused) if lacks(&refused) < lacks(&error) => refused,
+            _ => error,
         }
     }
 
