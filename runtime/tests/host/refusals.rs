@@ -118,6 +118,8 @@ fn plans_that_cannot_be_right_or_run_are_refused() {
     // Memory that nobody has.
     let mut plan = in_core;
     plan.budget = Bytes(1 << 58);
+    plan.buffers.iter_mut().for_each(|buffer| buffer.address += 1 << 57);
+    plan.predicted = predicted(&plan);
     let error = refused(&plan);
     assert!(matches!(error, DeviceError::NoRoom(_)), "{error:?}");
     // A codec that is not there.
