@@ -103,7 +103,8 @@ pub fn run(study: &Study, options: &Options, monitor: &dyn Monitor) -> Result<Ou
         .collect();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.unwrap_or(0)).build()?;
     let planned = pool.install(|| {
-        side_by_side(&missing, monitor, |(_, case), monitor| match monitor {
+        let name = |(index, _): &(usize, &Case)| format!("point {index}");
+        side_by_side(&missing, monitor, name, |(_, case), monitor| match monitor {
             Some(monitor) => match plan(&store, case, monitor) {
                 Err(error) if error.is_interruption() => Ok(None),
                 planned => planned.map(Some),
