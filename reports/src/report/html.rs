@@ -24,8 +24,8 @@ pub(super) fn page(report: &Report, figures: &[Figure]) -> String {
     let mut tables = tables(report);
     for explanation in &report.explanations {
         for (title, rows) in explanation.tables() {
-            let title = match report.explanations.len() {
-                1 => title,
+            let title = match (report.explanations.len(), report.runs.len()) {
+                (1, 0 | 1) => title[..1].to_uppercase() + &title[1..],
                 _ => format!("{}: {title}", explanation.explains),
             };
             tables.push(with_header(title, rows));
