@@ -32,6 +32,8 @@ pub struct Problem<'a> {
     pub limits: Limits,
     /// A plan of it is to tell it from others: what takes long beside the search is left out.
     pub(crate) is_rough: bool,
+    /// An iteration that takes longer is of no use: a method may give up that comes to that.
+    pub(crate) slowest: Nanos,
     /// What codecs make of tensors; none by default.
     pub codecs: CodecTable,
     /// What plans state of it among their settings; nothing by default.
@@ -96,6 +98,7 @@ impl<'a> Problem<'a> {
             allowed: Allowed { swap: true, recompute: true, compress: false },
             limits: Limits::default(),
             is_rough: false,
+            slowest: Nanos(u64::MAX),
             codecs: CodecTable::default(),
             settings: BTreeMap::new(),
             model,

@@ -31,7 +31,7 @@ use load::Load;
 pub(crate) use parts::{Item, Parts, Way};
 pub(crate) use repair::Prices;
 pub(crate) use search::{Found, Judge, KEPT, Search, search};
-pub(crate) use steps::{Reruns, reruns_of, steps_of};
+pub(crate) use steps::{Reruns, reruns_of, reruns_under, steps_of};
 
 /// When a run takes place: the op before which it does in the upper bits, and below a label that
 /// orders the reruns before that op. An op's own first run has the last label.

@@ -51,7 +51,7 @@ impl Dtr {
     /// # Errors
     ///
     /// If everything that is not locked has been evicted and an allocation still does not fit, or
-    /// the policy thrashes.
+    /// the policy thrashes, or takes longer than is of any use.
     pub fn run(problem: &Problem, budget: Bytes) -> Result<OnlineRun> {
         let run = runtime::Runtime::new(problem, budget).run();
         run.map_err(|cause| PlanError::from_infeasible(cause, problem.budget))

@@ -90,13 +90,24 @@ impl Method for Tide {
         if place != fullest {
             best.try_cuts(problem.allowed, place);
         }
+        let others_first =
+            copies && !problem.is_rough && problem.trace.ops.len() > others::LONG;
+        if others_first {
+            best.try_methods();
+            if best.is_within(least.0) {
+                return Ok(best.take());
+            }
+        }
         best.search_sequences(problem.allowed, place, 1);
         let may_anneal = copies && !problem.is_rough && problem.trace.ops.len() <= ANNEALED_OPS;
         if may_anneal && !best.is_within(least.0) {
             best.anneal(least);
         }
         if !best.is_within(least.0) {
-            best.try_others();
+            best.try_less();
+        }
+        if !others_first && !best.is_within(least.0) {
+            best.try_methods();
         }
         if let Some(found) = some(best.take_whatever_fits()) {
             return Ok(found);

@@ -1,10 +1,10 @@
 //! Sequences of runs as steps of an explicit schedule, and back.
 
 use schema::{OpId, TensorId};
-use simulator::Step;
+use simulator::{NO_OP, Step, Work};
 
 use super::{Item, LABEL_BITS, Parts, Rerun, SPACING, Way, stage};
-use crate::Problem;
+use crate::{Decided, Problem};
 
 /// How a tensor leaves after a stay.
 #[derive(Clone, Copy, PartialEq)]
@@ -106,4 +106,45 @@ pub(crate) fn reruns_of(steps: &[Step]) -> Vec<Rerun> {
         }
     }
     reruns.all
+}
+
+/// The reruns and items that carry out what a method decides. None where it does not fit the problem's
+/// budget, where a tensor comes back in a way that is none of the parts', or where state begins on the host.
+pub(crate) fn reruns_under(
+    problem: &Problem,
+    parts: &Parts,
+    decided: &Decided,
+) -> Option<Vec<Rerun>> {
+    let mut evaluator = problem.evaluator(decided.policy, problem.budget);
+    let record = match &decided.steps {
+        Some(steps) => evaluator.record_steps(steps),
+        None => evaluator.record(&decided.treatments),
+    };
+    let record = record.ok()?;
+    let mut copies: Vec<_> = record.backs.iter().filter(|back| back.codec.is_none()).collect();
+    copies.sort_by_key(|back| back.position);
+    let mut copies = copies.into_iter().peekable();
+    let (mut reruns, mut due) = (Reruns::default(), 0);
+    for (at, position) in record.positions.iter().enumerate() {
+        while let Some(back) = copies.next_if(|back| back.position as usize == at) {
+            if back.home.is_some() {
+                return None;
+            }
+            reruns.push(due, parts.item_of(back.tensor.0, Way::Copy)?);
+        }
+        match position.work {
+            Work::Run => due += usize::from(position.op != NO_OP),
+            Work::Again => reruns.push(due, position.op),
+            Work::Compress(_) => {}
+            Work::Decompress(packing) => {
+                let packing = &record.packings[packing as usize];
+                let way = match packing.swap {
+                    Some(_) => Way::CodecAndCopy(packing.codec),
+                    None => Way::Codec(packing.codec),
+                };
+                reruns.push(due, parts.item_of(packing.tensor, way)?);
+            }
+        }
+    }
+    Some(reruns.all)
 }

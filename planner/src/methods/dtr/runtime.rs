@@ -163,7 +163,7 @@ impl<'a> Runtime<'a> {
             }
             let pending = stack.pop().expect("it was just looked at");
             self.compute(&pending, due)?;
-            if self.steps.len() > 2 * limit {
+            if self.steps.len() > 2 * limit || self.clock > self.problem.slowest.0 {
                 let before = OpId((due.min(self.problem.trace.ops.len() - 1)) as u32);
                 return Err(Infeasible::TooManyRecomputations { before });
             }

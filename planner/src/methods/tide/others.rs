@@ -1,20 +1,22 @@
 //! What other methods decide.
 
+use rayon::prelude::*;
+use schema::Nanos;
+
 use super::packed::Packed;
 use crate::fit::share;
 use crate::method::Method;
-use crate::{Allowed, Decided};
+use crate::{Allowed, Decided, Problem, Result};
 
-/// Methods that take longer than `tide` on traces of more ops than these, and are not tried there, nor where
-/// a rough plan will do.
-const MOST_OPS: [(&str, usize); 6] = [
-    ("rotor", 3000),
-    ("rotor-offload", 3000),
-    ("swap-opt", 3000),
-    ("pooch", 3000),
-    ("swapadvisor", 3000),
-    ("capuchin", 5000),
-];
+/// On traces of more ops than these, other methods decide first, with less effort: what they find is
+/// where the search begins, which is too short there to find as much from nothing.
+pub(super) const LONG: usize = 3000;
+
+/// So many evaluations each of them may make there, and for a rough plan.
+const FEW: u64 = 200;
+
+/// So many of what they decide are begun from, the fastest.
+const BEGUN_FROM: usize = 3;
 
 /// On traces of at most so many ops, what cannot be faster is packed all the same: where it cannot
 /// be, its method decides for less memory, which by accident may be faster.
@@ -24,9 +26,8 @@ const SHORT: usize = 1000;
 const LESS_EFFORT: u64 = 4;
 
 impl Packed<'_> {
-    /// Tries sequences without codecs, reruns alone, and what all other methods decide that do not
-    /// take longer than this one: none of their plans is faster than what is kept then.
-    pub fn try_others(&mut self) {
+    /// Tries sequences without codecs and reruns alone, which searches with more choices may miss.
+    pub fn try_less(&mut self) {
         let allowed = self.problem.allowed;
         let place = self.fullest();
         if allowed.compress && (allowed.swap || allowed.recompute) {
@@ -37,28 +38,59 @@ impl Packed<'_> {
             let alone = Allowed { swap: false, recompute: true, compress: false };
             self.search_sequences(alone, place, LESS_EFFORT);
         }
-        let ops = if self.problem.is_rough { usize::MAX } else { self.problem.trace.ops.len() };
-        let is_quick = |name| !MOST_OPS.iter().any(|(slow, most)| *slow == name && ops > *most);
-        let is_tried = |method: &dyn Method| {
-            !method.only_on_request() && method.name() != "tide" && is_quick(method.name())
-        };
-        for method in crate::methods::all().iter().filter(|method| is_tried(method.as_ref())) {
-            self.try_method(method.as_ref());
+    }
+
+    /// Tries what all other methods decide that do not take long: none of their plans is faster than
+    /// what is kept then.
+    pub fn try_methods(&mut self) {
+        let mut problem = self.problem.clone();
+        let is_long = problem.trace.ops.len() > LONG;
+        if is_long || problem.is_rough {
+            problem.limits.evaluations = problem.limits.evaluations.min(FEW);
         }
+        if is_long {
+            problem.slowest = Nanos(self.time());
+        }
+        let is_tried =
+            |method: &dyn Method| !method.only_on_request() && method.name() != "tide";
+        let methods: Vec<_> =
+            crate::methods::all().into_iter().filter(|method| is_tried(method.as_ref())).collect();
+        let decided: Vec<_> = (methods.par_iter())
+            .map(|method| self.decided_by(method.as_ref(), &problem, 1000))
+            .collect();
+        for (method, decided) in methods.iter().zip(decided) {
+            self.try_method(method.as_ref(), &problem, decided);
+        }
+        self.others.sort_by_key(|(time, _)| *time);
+        self.others.truncate(BEGUN_FROM);
+    }
+
+    fn decided_by(
+        &self,
+        method: &dyn Method,
+        problem: &Problem,
+        permille: u64,
+    ) -> Result<Decided> {
+        let problem = problem.restricted_to(method.restricts(problem.allowed));
+        method.decide(&problem, share(self.target, permille), self.monitor)
     }
 
     /// Keeps what [`plan`](crate::plan) would make a method's own plan of, if that is faster.
-    fn try_method(&mut self, method: &dyn Method) {
-        let problem = self.problem.restricted_to(method.restricts(self.problem.allowed));
+    fn try_method(&mut self, method: &dyn Method, problem: &Problem, first: Result<Decided>) {
+        let is_long = problem.trace.ops.len() > SHORT;
+        let mut first = Some(first);
         let mut tried: Option<Decided> = None;
         for permille in method.targets() {
-            let target = share(self.target, *permille);
-            let Ok(decided) = method.decide(&problem, target, self.monitor) else { return };
+            let decided = first.take().unwrap_or_else(|| self.decided_by(method, problem, *permille));
+            let Ok(decided) = decided else { return };
             if tried.as_ref() == Some(&decided) {
                 continue;
             }
-            let is_long = problem.trace.ops.len() > SHORT;
-            match self.may_be_faster(&decided) {
+            let time = self.time_of(&decided);
+            if let Some(Some(time)) = time {
+                self.others.push((time, decided.clone()));
+            }
+            match time.map(|time| time.is_none_or(|time| time < self.time())) {
                 Some(false) if is_long => return,
                 Some(_) if self.lower(decided.clone().taken_from(method.name())).is_ok() => return,
                 _ => {}
@@ -67,18 +99,18 @@ impl Packed<'_> {
         }
     }
 
-    /// Whether a plan of some decisions may be faster than what is kept, if there may be one. With a
-    /// lane of codecs it may take less than is evaluated, and what is as recorded is not evaluated.
-    fn may_be_faster(&self, decided: &Decided) -> Option<bool> {
+    /// What decisions take, if they fit; `Some(None)` where that is not known. With a lane of codecs it may
+    /// be less than is evaluated, and what is as recorded is not evaluated.
+    fn time_of(&self, decided: &Decided) -> Option<Option<u64>> {
         let has_lane = self.problem.allowed.compress && self.problem.codecs.costs.lane().is_some();
         if decided.as_recorded || has_lane {
-            return Some(true);
+            return Some(None);
         }
         let mut evaluator = self.problem.evaluator(decided.policy, self.target);
         let outcome = match &decided.steps {
             Some(steps) => evaluator.evaluate_steps(steps),
             None => evaluator.evaluate(&decided.treatments),
         };
-        Some(outcome.ok()?.iteration.0 < self.time())
+        Some(Some(outcome.ok()?.iteration.0))
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct Packed<'a> {
     pub(super) monitor: &'a dyn Monitor,
     /// The fastest until then, one after the other.
     found: Vec<(u64, Decided)>,
+    /// What other methods decide, the fastest first, with its time: searches of sequences begin there.
+    pub(super) others: Vec<(u64, Decided)>,
     /// The first decisions that fit byte for byte, if their buffers found no addresses.
     loose: Option<Decided>,
     /// Of what took too many bytes, why that is no plan which lacks least.
@@ -37,7 +39,8 @@ impl<'a> Packed<'a> {
         options: &'a Options,
         monitor: &'a dyn Monitor,
     ) -> Self {
-        Self { problem, target, options, monitor, found: Vec::new(), loose: None, refused: None }
+        let (found, others) = (Vec::new(), Vec::new());
+        Self { problem, target, options, monitor, found, others, loose: None, refused: None }
     }
 
     /// Makes the first plan: what is cheapest per byte is given up. What fits byte for byte need not

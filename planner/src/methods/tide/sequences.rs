@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use rayon::prelude::*;
+use schema::Nanos;
 use simulator::{Evaluator, Step};
 
 use super::options::policy;
@@ -12,7 +13,7 @@ use crate::fit::{share, shrunk};
 use crate::kept_load::certain_load;
 use crate::lower::{Effort, lower_with};
 use crate::methods::Dtr;
-use crate::runs::{Found, Judge, KEPT, Parts, Rerun, Runs, Search, reruns_of, search, steps_of};
+use crate::runs::{Found, Judge, KEPT, Parts, Rerun, Runs, Search, reruns_of, reruns_under, search, steps_of};
 use crate::{Allowed, Decided, PlanError, Problem, Progress};
 
 /// What the two searches draw from.
@@ -50,6 +51,9 @@ const GOOD_ENOUGH: u64 = 2000;
 
 /// A lane's price against compute's, where no cut says one.
 const PRICE: f64 = 0.1;
+
+/// What DTR makes is no start where it takes so many times as long as an iteration in core.
+const THRASHES: u64 = 4;
 
 /// What the evaluator says of sequences, and the first look for addresses.
 struct Replayed<'a> {
@@ -136,8 +140,14 @@ impl Packed<'_> {
         problem.budget = self.target;
         let cuts = self.cuts_at(allowed, &parts, place, 1000);
         let mut given: Vec<Vec<Rerun>> = cuts.sequences;
+        let total = problem.trace.total_time().0;
         if allowed.recompute {
+            problem.slowest = Nanos(THRASHES.saturating_mul(total));
             given.extend(Dtr::run(&problem, self.target).map(|run| reruns_of(&run.steps)));
+        }
+        if allowed == self.problem.allowed {
+            let others = self.others.iter().filter_map(|(_, of)| reruns_under(&problem, &parts, of));
+            given.splice(0..0, others.collect::<Vec<_>>());
         }
         problem.budget = budget;
         let kind = if allowed.compress { 2 } else { usize::from(waits) };
@@ -147,7 +157,6 @@ impl Packed<'_> {
             let ops = (problem.trace.ops.len() as u64).clamp(OPS / 4, 3 * OPS);
             effort = effort * OPS / ops;
         }
-        let total = problem.trace.total_time().0;
         let is_long = problem.trace.ops.len() > LONG;
         let mut enough = self.target;
         for (round, (room, mut part)) in ROOMS.into_iter().enumerate() {
