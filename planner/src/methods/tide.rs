@@ -90,8 +90,7 @@ impl Method for Tide {
         if place != fullest {
             best.try_cuts(problem.allowed, place);
         }
-        let others_first =
-            copies && !problem.is_rough && problem.trace.ops.len() > others::LONG;
+        let others_first = copies && !problem.is_rough && problem.trace.ops.len() > others::LONG;
         if others_first {
             best.try_methods();
             if best.is_within(least.0) {

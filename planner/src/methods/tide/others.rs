@@ -51,8 +51,7 @@ impl Packed<'_> {
         if is_long {
             problem.slowest = Nanos(self.time());
         }
-        let is_tried =
-            |method: &dyn Method| !method.only_on_request() && method.name() != "tide";
+        let is_tried = |method: &dyn Method| !method.only_on_request() && method.name() != "tide";
         let methods: Vec<_> =
             crate::methods::all().into_iter().filter(|method| is_tried(method.as_ref())).collect();
         let decided: Vec<_> = (methods.par_iter())
@@ -65,12 +64,7 @@ impl Packed<'_> {
         self.others.truncate(BEGUN_FROM);
     }
 
-    fn decided_by(
-        &self,
-        method: &dyn Method,
-        problem: &Problem,
-        permille: u64,
-    ) -> Result<Decided> {
+    fn decided_by(&self, method: &dyn Method, problem: &Problem, permille: u64) -> Result<Decided> {
         let problem = problem.restricted_to(method.restricts(problem.allowed));
         method.decide(&problem, share(self.target, permille), self.monitor)
     }
@@ -81,7 +75,8 @@ impl Packed<'_> {
         let mut first = Some(first);
         let mut tried: Option<Decided> = None;
         for permille in method.targets() {
-            let decided = first.take().unwrap_or_else(|| self.decided_by(method, problem, *permille));
+            let decided =
+                first.take().unwrap_or_else(|| self.decided_by(method, problem, *permille));
             let Ok(decided) = decided else { return };
             if tried.as_ref() == Some(&decided) {
                 continue;

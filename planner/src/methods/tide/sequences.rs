@@ -13,7 +13,9 @@ use crate::fit::{share, shrunk};
 use crate::kept_load::certain_load;
 use crate::lower::{Effort, lower_with};
 use crate::methods::Dtr;
-use crate::runs::{Found, Judge, KEPT, Parts, Rerun, Runs, Search, reruns_of, reruns_under, search, steps_of};
+use crate::runs::{
+    Found, Judge, KEPT, Parts, Rerun, Runs, Search, reruns_of, reruns_under, search, steps_of,
+};
 use crate::{Allowed, Decided, PlanError, Problem, Progress};
 
 /// What the two searches draw from.
@@ -146,7 +148,8 @@ impl Packed<'_> {
             given.extend(Dtr::run(&problem, self.target).map(|run| reruns_of(&run.steps)));
         }
         if allowed == self.problem.allowed {
-            let others = self.others.iter().filter_map(|(_, of)| reruns_under(&problem, &parts, of));
+            let others =
+                self.others.iter().filter_map(|(_, of)| reruns_under(&problem, &parts, of));
             given.splice(0..0, others.collect::<Vec<_>>());
         }
         problem.budget = budget;
