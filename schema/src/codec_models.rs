@@ -1,7 +1,8 @@
 //! What codecs make of tensors on one device, and how long that takes.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::coded::CodedSize;
 use crate::file::{Malformed, malformed};
@@ -75,11 +76,27 @@ pub struct CodecModel {
     /// What comes back.
     pub fidelity: Fidelity,
     /// The size that it makes of a tensor.
+    #[serde(deserialize_with = "size")]
     pub size: SizeModel,
     /// The time that making a tensor smaller takes.
     pub compress: TimeModel,
     /// The time that bringing it back takes.
     pub decompress: TimeModel,
+}
+
+/// A size as it is written now, or as an older tidegate wrote that of an entropy code: a cost of each zero and one of
+/// each other value, which is what `sparsity` says of 32-bit values.
+fn size<'de, D: Deserializer<'de>>(from: D) -> Result<SizeModel, D::Error> {
+    let mut size = serde_json::Value::deserialize(from)?;
+    let of = |field| size.get("coded")?.get(field)?.as_u64();
+    if let (Some(zero), Some(dense)) = (of("zero_permille"), of("dense_permille")) {
+        let margin = of("margin_permille").unwrap_or(0);
+        let [overhead, dense] = [zero.min(dense), dense.saturating_sub(zero)];
+        size = serde_json::json!({ "sparsity": {
+            "overhead_permille": overhead, "dense_permille": dense, "margin_permille": margin,
+        }});
+    }
+    serde_json::from_value(size).map_err(D::Error::custom)
 }
 
 /// The size that a codec makes of a tensor of 32-bit values, in thousandths of the tensor's.

@@ -6,7 +6,8 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use schema::{
-    CodecModels, Document, FileError, Lane, Machine, Nanos, Plan, Timeline, Trace, Untimed,
+    CodecModels, Document, FileError, Lane, Machine, Nanos, Plan, SizeModel, Timeline, Trace,
+    Untimed,
 };
 
 const TRACE: &str = include_str!("gallery/trace-v1.json");
@@ -64,6 +65,22 @@ fn old_documents_are_read_and_written_back() {
     round_trip::<CodecModels>(CODEC_MODELS);
     round_trip::<Plan>(PLAN_WITH_CODECS);
     round_trip::<Timeline>(TIMELINE_WITH_CODECS);
+}
+
+/// An entropy code's size, which older documents have as a cost of zeros and one of the rest, is what it was.
+#[test]
+fn sizes_of_older_entropy_codes_are_read() {
+    let text = changed(
+        CODEC_MODELS,
+        r#""sparsity": { "overhead_permille": 32, "dense_permille": 1000"#,
+        r#""coded": { "zero_permille": 28, "dense_permille": 150"#,
+    );
+    let models: CodecModels = read(&text).expect("older sizes stay readable");
+    let size = models.models[0].size;
+    let SizeModel::Sparsity { overhead_permille, dense_permille, .. } = size else {
+        panic!("{size:?}");
+    };
+    assert_eq!((overhead_permille, overhead_permille + dense_permille), (28, 150));
 }
 
 /// What old documents say has not changed its meaning: fields that are absent have their defaults.
