@@ -1,10 +1,10 @@
 //! What ends the command from outside: Ctrl-C, `kill`, a terminal that is closed.
 //!
 //! No computation has to listen. A thread of its own hears the signal, removes temporary files and
-//! ends the process, unless a search runs that ends by itself with what it has; that is waited for a
-//! moment. A second signal is not waited for.
+//! ends the process, unless a search runs that ends by itself with what it has; that is waited for, with a
+//! word on a terminal where it takes longer than a moment. After a second signal nothing is waited for.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread::{Builder, sleep};
@@ -14,10 +14,7 @@ use runtime::device::Stop;
 use schema::remove_temporary_files;
 
 use crate::exit::Exit;
-
-/// How long a search may take to end: whoever interrupts is heard within two seconds.
-#[cfg(unix)]
-const GRACE: Duration = Duration::from_millis(1500);
+use crate::output::tell;
 
 static STOP: LazyLock<Stop> = LazyLock::new(Stop::default);
 /// Whether something runs that ends by itself when it is asked to.
@@ -62,7 +59,14 @@ fn hear(code: u8) {
     STOP.request();
     let waits = is_first && ENDS_ITSELF.load(Ordering::Acquire);
     let wait = || {
-        sleep(GRACE);
+        sleep(Duration::from_millis(1500));
+        if io::stderr().is_terminal() {
+            // A terminal may be what does not move: it holds nothing up.
+            let say = || tell("ending with what is done; once more, and it ends at once\n");
+            Builder::new().spawn(say).ok();
+        }
+        // A search may be about to place a large plan's buffers.
+        sleep(Duration::from_secs(8));
         end();
     };
     if !waits || Builder::new().spawn(wait).is_err() {

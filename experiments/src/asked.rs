@@ -44,7 +44,7 @@ impl Asked<'_> {
         }
         let from = self.recorded_on.map(read_machine).transpose()?;
         let carried = scenarios::carry_over(&recorded, from.as_ref(), machine, self.speed)?;
-        let what = description_of(&carried.0);
+        let what = description_of(&carried.0, None);
         Ok((carried.0, format!("{what}\n{}", carried.1)))
     }
 
@@ -63,7 +63,7 @@ impl Asked<'_> {
             Some(recipe) => {
                 (description(recipe, Some(machine))? + "\n", self.band(recipe, machine)?)
             }
-            None => (description_of(&trace) + "\n", String::new()),
+            None => (description_of(&trace, None) + "\n", String::new()),
         };
         let device = &machine.device.name;
         let collectives = trace.ops.iter().filter(|op| op.kind.is_collective());

@@ -151,6 +151,10 @@ impl<'a> Check<'a> {
         for (budget, method, planned) in self.plans(&trace, (peak, table.within_bytes), monitor)? {
             let share = 100.0 * budget.0 as f64 / peak.0.max(1) as f64;
             let mut row = PlanRow::new(share, method);
+            let run = |plan: &Plan| {
+                monitor.step(&format!("{}, {method} runs", subject.name));
+                target.run(on, plan, runs, &[], monitor)
+            };
             let Outcome { done, failures, .. } = &mut self.outcome;
             match (planned, failures.unless_lost()) {
                 (Err(error), _) => row.failed(&no_plan(&error), None),
@@ -158,7 +162,7 @@ impl<'a> Check<'a> {
                     failures.add(lost, target)?;
                     row.failed("device lost", None);
                 }
-                (Ok(plan), Ok(())) => match target.run(on, &plan, runs, &[], monitor) {
+                (Ok(plan), Ok(())) => match run(&plan) {
                     Err(error) => {
                         row.failed("not run", Some(failures.add(error.into(), target)?));
                     }
@@ -195,7 +199,10 @@ impl<'a> Check<'a> {
         };
         let all: Vec<_> =
             budgets.into_iter().flat_map(|bytes| methods.iter().map(move |m| (bytes, m))).collect();
-        side_by_side(&all, monitor, |(bytes, method), monitor| {
+        let name = |(bytes, method): &(Bytes, &Box<dyn Method>)| {
+            format!("{}, {} within {bytes}", trace.network, method.name())
+        };
+        side_by_side(&all, monitor, name, |(bytes, method), monitor| {
             let monitor = monitor.ok_or(Error::Interrupted("interrupted"))?;
             let problem = self.conditions.problem(trace, machine, *bytes);
             match plan(method.as_ref(), &problem, monitor) {

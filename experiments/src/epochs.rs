@@ -88,6 +88,7 @@ impl Training<'_> {
         let mut slide = None;
         let end = self.epochs.end;
         for epoch in self.epochs.clone() {
+            self.monitor.step(&format!("epoch {epoch}"));
             let (mut inputs, settings) = inputs(epoch)?;
             if let Some(zeros) = &self.zeros {
                 apply(zeros, (epoch, end), &mut inputs.trace)?;

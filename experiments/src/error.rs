@@ -147,8 +147,8 @@ pub enum Error {
     ManyBudgets(f64, f64),
     /// No engine runs this as one of its tasks.
     #[error(
-        "--point: neither HQ_TASK_ID nor SLURM_ARRAY_TASK_ID is set: write the point's number, such as \
-         `--point 0`"
+        "--point: none of HQ_ENTRY, HQ_TASK_ID and SLURM_ARRAY_TASK_ID is set: write the point's number, \
+         such as `--point 0`"
     )]
     NoTask,
     /// An engine's task has no number.

@@ -12,6 +12,7 @@ use simulator::in_core;
 
 use crate::compare::{Found, comparison, result_of};
 use crate::rates::range_of;
+use crate::recipes::description_of;
 use crate::{CompressedForms, Conditions, Error, Result, published_figures};
 
 /// What a method is asked for, apart from the trace and the budget.
@@ -256,6 +257,9 @@ pub struct Largest {
     device_memory_bytes: Option<Bytes>,
     /// The plan beside the iteration without a memory limit.
     pub comparison: Comparison,
+    /// What is trained.
+    #[serde(skip)]
+    what: String,
     /// What there is to say of it.
     #[serde(skip)]
     says: String,
@@ -291,7 +295,8 @@ impl Largest {
         }
         says += &published_figures("largest", method, network, named);
         let find = if device { "smallest-budget" } else { "largest-batch" };
-        Self { find, batch, device_memory_bytes, comparison, says }
+        let what = description_of(&trace, Some(machine));
+        Self { find, batch, device_memory_bytes, comparison, what, says }
     }
 
     /// That there is no plan.
@@ -303,6 +308,6 @@ impl Largest {
 
 impl fmt::Display for Largest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", reports::table(&self.comparison, true), self.says)
+        write!(f, "{}\n{}{}", self.what, reports::table(&self.comparison, true), self.says)
     }
 }

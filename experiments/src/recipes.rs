@@ -88,10 +88,11 @@ pub fn modelled(recipe: &Recipe, machine: &Machine, from: Option<&Path>) -> Resu
     Ok(trace)
 }
 
-/// What a trace trains: its network, as it is built again, or what the trace's tensors tell.
-pub fn description_of(trace: &Trace) -> String {
+/// What a trace trains: its network, as it is built again, or what the trace's tensors tell; with what the
+/// machine has no units for, where one is named.
+pub fn description_of(trace: &Trace, machine: Option<&Machine>) -> String {
     let recipe = trace.provenance.recipe.as_ref();
-    if let Some(Ok(text)) = recipe.map(|recipe| description(recipe, None)) {
+    if let Some(Ok(text)) = recipe.map(|recipe| description(recipe, machine)) {
         return text;
     }
     let of = |role: Role| trace.tensors.iter().filter(move |tensor| tensor.role == role);

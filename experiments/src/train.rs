@@ -127,10 +127,13 @@ fn one_seed(
         refresh: asked.refresh,
         seed,
     };
-    let train = |way: &Way| match way.train(&trainer) {
-        Ok(trained) => Ok(Done { way: *way, outcome: Ok(trained) }),
-        Err(Error::Plan(error)) => Ok(Done { way: *way, outcome: Err(error) }),
-        Err(error) => Err(error),
+    let train = |way: &Way| {
+        monitor.step(&format!("{} from seed {seed}", way.name()));
+        match way.train(&trainer) {
+            Ok(trained) => Ok(Done { way: *way, outcome: Ok(trained) }),
+            Err(Error::Plan(error)) => Ok(Done { way: *way, outcome: Err(error) }),
+            Err(error) => Err(error),
+        }
     };
     let done = asked.ways.iter().map(train).collect::<Result<Vec<_>>>()?;
     Ok(Seed { seed, network: network.name.clone(), peak, budget: trainer.budget, done })

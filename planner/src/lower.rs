@@ -7,6 +7,7 @@
 //! there. Dependencies that follow from others are left out.
 
 mod actions;
+mod beside;
 mod buffers;
 mod dependencies;
 mod pack;
@@ -51,7 +52,18 @@ pub(crate) fn lower_with(
     };
     let record = record.map_err(|cause| PlanError::from_infeasible(cause, problem.budget))?;
     let mut layout = buffers::layout(problem, &record);
-    let arena = pack::pack(&mut layout.device, problem.budget, effort);
+    let longer = beside::longer_lives(problem, &record, &layout.residencies, &layout.device)
+        .and_then(|mut blocks| {
+            let arena = pack::pack(&mut blocks, problem.budget, Effort::Little);
+            (arena <= problem.budget).then_some((arena, blocks))
+        });
+    let arena = match longer {
+        Some((arena, blocks)) => {
+            layout.device = blocks;
+            arena
+        }
+        None => pack::pack(&mut layout.device, problem.budget, effort),
+    };
     if arena > problem.budget {
         let short_by = arena - problem.budget;
         return Err(PlanError::Fragmented { short_by, budget: problem.budget });

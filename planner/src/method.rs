@@ -44,6 +44,17 @@ pub trait Method: Sync {
     /// Decisions that fit `target` bytes of device memory.
     fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided>;
 
+    /// The same decisions, and before them others that were its best on the way: who knows more of what they
+    /// are for than the problem says may find one of these better.
+    fn candidates(
+        &self,
+        problem: &Problem,
+        target: Bytes,
+        monitor: &dyn Monitor,
+    ) -> Result<Vec<Decided>> {
+        self.decide(problem, target, monitor).map(|decided| vec![decided])
+    }
+
     /// Shares of the budget, in thousandths, for which it decides, one after another, until its
     /// decisions can be lowered.
     fn targets(&self) -> &'static [u64] {

@@ -24,15 +24,16 @@ use simulator::Infeasible;
 use crate::cut::needed_at_least;
 use crate::fit::{lower_where_it_fits, share};
 use crate::method::{Method, Offload, needs_swap};
-use crate::{Allowed, Decided, Monitor, PlanError, Problem, Result};
+use crate::{Allowed, Monitor, PlanError, Problem, Result};
 use rest::Rest;
 use visits::Stays;
 
 /// Of what need not move, all, half, a quarter and so on are tried, with so many steps.
 const HALVINGS: u32 = 6;
 
-/// A set is tried with this part of a search's evaluations; the best is planned with all.
-const TRIAL: u64 = 10;
+/// Sets are tried in rounds, ever fewer with ever more of a search's evaluations (successive halving,
+/// Jamieson and Talwalkar 2016): which part each has of them, and how many sets of the fastest are left.
+const ROUNDS: [(u64, usize); 3] = [(100, usize::MAX), (10, 3), (1, 1)];
 
 /// Of what was put together, so many are tried until one can be packed.
 const PACKED: usize = 4;
@@ -75,26 +76,34 @@ pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor
         }
     }
     let sets = tried?;
-    let trial = problem.clone().with_evaluations((problem.limits.evaluations / TRIAL).max(1));
-    let mut best: Option<(Nanos, &There, Plan)> = None;
-    let mut failure = None;
-    for there in &sets {
-        match plan_with(method, &trial, there, Stays::Some, monitor) {
-            Ok(plan) if best.as_ref().is_none_or(|(t, ..)| plan.predicted.iteration < *t) => {
-                monitor.found(plan.predicted.iteration);
-                best = Some((plan.predicted.iteration, there, plan));
+    let (mut best, mut failure) = (None::<Plan>, None);
+    let mut left: Vec<&There> = sets.iter().collect();
+    'rounds: for (part, most) in ROUNDS {
+        left.truncate(most);
+        let evaluations = (problem.limits.evaluations / part).max(1);
+        let mut trial = problem.clone().with_evaluations(evaluations);
+        trial.is_rough = part > 1;
+        let mut tried = Vec::new();
+        for there in &left {
+            match plan_with(method, &trial, there, Stays::Some, monitor) {
+                Ok(plan) => {
+                    let time = plan.predicted.iteration;
+                    tried.push((time, *there));
+                    if best.as_ref().is_none_or(|best| time < best.predicted.iteration) {
+                        monitor.found(time);
+                        best = Some(plan);
+                    }
+                }
+                Err(PlanError::Interrupted) => break 'rounds,
+                Err(error) => failure = failure.or(Some(error)),
             }
-            Err(PlanError::Interrupted) => break,
-            other => failure = failure.or(other.err()),
+        }
+        if !tried.is_empty() {
+            tried.sort_by_key(|(time, _)| *time);
+            left = tried.into_iter().map(|(_, there)| there).collect();
         }
     }
-    let Some((time, there, plan)) = best else {
-        return Err(failure.unwrap_or(PlanError::Interrupted));
-    };
-    match plan_with(method, problem, there, Stays::Some, monitor) {
-        Ok(longer) if longer.predicted.iteration < time => Ok(longer),
-        _ => Ok(plan),
-    }
+    best.ok_or(failure.unwrap_or(PlanError::Interrupted))
 }
 
 /// Plans in which the host's processor runs all updates that it may, as a method decides about the rest.
@@ -320,17 +329,26 @@ fn plan_with(
     inner.host_budget = problem.host_budget.saturating_sub(moved);
     // Compressed forms are not searched for beside what moves.
     let allowed = method.restricts(Allowed { compress: false, ..problem.allowed });
-    (inner.allowed, inner.limits) = (allowed, problem.limits);
+    (inner.allowed, inner.limits, inner.is_rough) = (allowed, problem.limits, problem.is_rough);
     let mut failure = None;
     for permille in method.targets() {
-        let decided = match method.decide(&inner, share(inner.budget, *permille), monitor) {
-            Ok(decided) => decided,
+        let found = match method.candidates(&inner, share(inner.budget, *permille), monitor) {
+            Ok(found) => found,
             Err(error) => return Err(failure.unwrap_or(error)),
         };
-        let ways = visits::with_homes(&inner, &decided, &moving, stays);
-        let ways: Vec<Decided> =
-            ways.map_err(|cause| PlanError::from_infeasible(cause, problem.budget))?;
-        for decided in ways.iter().take(PACKED) {
+        // What is best for the rest, whose link is an estimate, need not be with all that moves.
+        let (mut ways, mut cause) = (Vec::new(), None);
+        for decided in &found {
+            match visits::with_homes(&inner, decided, &moving, stays) {
+                Ok(more) => ways.extend(more),
+                Err(why) => cause = Some(why),
+            }
+        }
+        if let (true, Some(cause)) = (ways.is_empty(), cause) {
+            return Err(PlanError::from_infeasible(cause, problem.budget));
+        }
+        ways.sort_by_key(|(time, _)| *time);
+        for (_, decided) in ways.iter().take(PACKED) {
             match lower_where_it_fits(&moving, moving.budget, decided) {
                 Ok(plan) => return Ok(plan),
                 Err(error) => failure = failure.or(Some(error)),

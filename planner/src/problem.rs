@@ -30,6 +30,8 @@ pub struct Problem<'a> {
     pub allowed: Allowed,
     /// How far a method may search.
     pub limits: Limits,
+    /// A plan of it is to tell it from others: what takes long beside the search is left out.
+    pub(crate) is_rough: bool,
     /// What codecs make of tensors; none by default.
     pub codecs: CodecTable,
     /// What plans state of it among their settings; nothing by default.
@@ -93,6 +95,7 @@ impl<'a> Problem<'a> {
             host_budget: machine.host.memory,
             allowed: Allowed { swap: true, recompute: true, compress: false },
             limits: Limits::default(),
+            is_rough: false,
             codecs: CodecTable::default(),
             settings: BTreeMap::new(),
             model,

@@ -104,6 +104,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--inner", default="eager", choices=["eager", "inductor"])
     parser.add_argument("--allow", default=None)
+    parser.add_argument("--evaluations", type=int, help="of plans, in a search")
     parser.add_argument("--machine", default="here")
     parser.add_argument("--profile", help="where to write a Chrome trace of the last budget's step, and of one without a plan")
     given = parser.parse_args()
@@ -143,7 +144,7 @@ def main() -> int:
             torch._dynamo.reset()
             tt.forget_plans()
             module.load_state_dict(start)
-            options = {"budget": budget, "machine": given.machine, "inner": given.inner, "allow": given.allow}
+            options = {"budget": budget, "machine": given.machine, "inner": given.inner, "allow": given.allow, "evaluations": given.evaluations}
             step = torch.compile(module, backend=tt.tidegate, options=options, dynamic=False)
             begin = device.now()
             measured = train(device, module, step, inputs, loss, given.steps)

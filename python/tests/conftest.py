@@ -1,7 +1,13 @@
 """What tests share: the examples' models are found, no plan of one run is kept for the next, one trace and its machine."""
 
+import os
 import sys
 from pathlib import Path
+
+# One thread a process: what is trained here is so small that more threads wait for each other, and as many processes as
+# there are cores run these tests. Read when PyTorch is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
 import pytest
 

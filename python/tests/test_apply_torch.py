@@ -20,11 +20,6 @@ def fresh(tmp_path, monkeypatch):
     torch._dynamo.reset()
     tt.forget_plans()
     torch.manual_seed(0)
-    # How much of the buffers that several threads take for one call is there at once differs from run to run.
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 class Convolutions(nn.Module):

@@ -37,6 +37,7 @@ def test_the_table_says_per_budget_what_was_said_and_what_came():
     assert planned.problem is None and planned.off == 0 and planned.off_unplanned == 0 and found.noise == 0
     assert planned.peak_bytes <= planned.planned_peak_bytes <= 0.6 * found.unplanned.planned_peak_bytes
     assert planned.step_s > 0 and planned.predicted_s > 0 and found.unplanned.predicted_s > 0
+    assert found.drift > 0 and "between the steps" in str(found)
     assert "budget" in refused.problem and refused.step_s is None and not found.applied
     text = str(found)
     header = next(line for line in text.splitlines() if line.startswith("budget"))
@@ -137,7 +138,7 @@ def test_the_page_shows_what_its_example_prints(capsys):
 
 
 def test_the_example_trains_two_networks_under_plans():
-    call = [sys.executable, "python/examples/train_under_a_plan.py", "resnet50", "gpt2", "--budget", "75%", "--steps", "4"]
+    call = [sys.executable, "python/examples/train_under_a_plan.py", "resnet50", "gpt2", "--budget", "75%", "--steps", "4", "--evaluations", "100"]
     done = subprocess.run(call, cwd=REPOSITORY, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("parameters against eager: same bits") == 4

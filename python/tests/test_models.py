@@ -14,7 +14,7 @@ from tidegate.torch import forget_plans, last_plans, tidegate  # noqa: E402
 from tidegate.torch.measure import Subject  # noqa: E402
 
 # These have so many parameters beside their activations that not every budget can be had.
-HEAVY = ("resnet18", "resnet50", "lstm")
+HEAVY = ("resnet50", "lstm")
 
 
 def trained(subject, run, steps=10):
@@ -28,29 +28,39 @@ def trained(subject, run, steps=10):
     return [*losses, *subject.model.state_dict().values()]
 
 
-@pytest.mark.parametrize("name", models.MODELS)
+# ResNet-18 has nothing that ResNet-50 has not.
+@pytest.mark.parametrize("name", sorted(models.MODELS.keys() - {"resnet18"}))
 @torch._dynamo.config.patch(allow_rnn=True)  # By itself Dynamo leaves recurrent layers out of graphs.
-@pytest.mark.filterwarnings("ignore:tidegate. graph 0. planned for")
+@pytest.mark.filterwarnings("ignore:tidegate. graph .. planned for")
 def test_steps_under_a_plan_leave_eagers_bits(name):
     torch.manual_seed(0)
     module, inputs, loss = models.MODELS[name]()
     start = copy.deepcopy(module.state_dict())
     subject = Subject(module, inputs, loss)
     eager, eager_peak = trained(subject, subject.forward), subject.peak(subject.forward)
+    torch._dynamo.reset()
+    forget_plans()
+    # Dynamo takes as long as the rest of a compiler, so that all budgets are given what it found once.
+    steps = {}
+
+    def each(graph, given):
+        for share in (0.8, 0.6, 0.45):
+            steps[share] = tidegate(graph, given, {"budget": f"{share:.0%}", "evaluations": 60})
+        return torch._dynamo.disable(lambda *given: steps[now](*given))
+
+    run = subject.compiled(each)
     # A recurrent layer of several steps in one kernel is many ops in a graph.
     same = torch.allclose if name == "lstm" else torch.equal
-    for share in (0.8, 0.6, 0.45):
-        torch._dynamo.reset()
-        forget_plans()
+    for number, now in enumerate((0.8, 0.6, 0.45)):
         module.load_state_dict(start)
-        run = subject.compiled(tidegate, {"budget": f"{share:.0%}", "evaluations": 100 if name == "lstm" else 300})
         assert all(same(a, b) for a, b in zip(trained(subject, run), eager))
-        (said,) = last_plans()
+        said = last_plans()[number]
         plan = said.plan
         assert said.checked.startswith("bit for bit that" if name == "lstm" else "bit for bit eager's")
         # Where a budget cannot be had, the least that was found is. Random states are taken off it.
-        assert name in HEAVY if said.note else plan.budget_bytes <= round(share * said.trace.in_core_peak_bytes)
+        assert name in HEAVY if said.note else plan.budget_bytes <= round(now * said.trace.in_core_peak_bytes)
         # Beside the tensors of the plan there are single numbers, such as the loss that is looked at, and random states.
         taken, states = subject.peak(run), sum(op.get("random_bytes", 0) for op in said.trace.ops)
         assert 0.97 * plan.peak_bytes <= taken <= min(plan.peak_bytes + 1024, plan.budget_bytes) + states
         assert taken < eager_peak
+    assert len(last_plans()) == 3

@@ -156,6 +156,11 @@ impl Changes {
 }
 
 impl Explanation {
+    /// Whether each address is known, as a plan states them, so that nothing about its memory is predicted.
+    fn is_planned(&self) -> bool {
+        (self.may_need_more, self.may_need_less) == (0.0, 0.0)
+    }
+
     /// The answer, in sentences.
     pub fn sentences(&self) -> Vec<String> {
         let Self { explains, machine, spare, memory, peak, .. } = self;
@@ -166,21 +171,24 @@ impl Explanation {
             Some(false) => ("does not fit", format!("{spare} are missing, {share}")),
             None => ("holds tensors of unknown need", format!("{spare} of it stay free")),
         };
-        let off = match (self.may_need_more, self.may_need_less) {
-            (0.0, 0.0) => "its addresses say so".to_string(),
-            (more, less) => format!(
+        let off = match self.is_planned() {
+            true => "its addresses say so".to_string(),
+            false => format!(
                 "predictions of this kind have been up to {} too low and {} too high",
-                percent(more),
-                percent(less)
+                percent(self.may_need_more),
+                percent(self.may_need_less)
             ),
         };
         let sure = match self.certainty {
             Certainty::Sure => format!("That is sure: {off}."),
             Certainty::Close => format!("That is close: {off}."),
         };
+        let holds = match self.is_planned() {
+            true => format!("it takes {reserved}"),
+            false => format!("PyTorch would hold {reserved} for it"),
+        };
         let mut sentences = vec![format!(
-            "{explains} {fits} on {machine}: PyTorch would hold {reserved} for it, of {budget} that it may \
-             have; {spare}. {sure}"
+            "{explains} {fits} on {machine}: {holds}, of {budget} that it may have; {spare}. {sure}"
         )];
         if let Some(largest) = peak.kinds.first() {
             let of = percent(largest.bytes.0 as f64 / allocated.0.max(1) as f64);
@@ -232,7 +240,10 @@ impl Explanation {
                 figure("the device's", device),
                 figure("beside PyTorch's tensors", outside),
                 figure("may be used", budget),
-                figure("reserved by PyTorch's allocator, as modelled", reserved),
+                match self.is_planned() {
+                    true => figure("to the end of the last buffer", reserved),
+                    false => figure("reserved by PyTorch's allocator, as modelled", reserved),
+                },
                 figure("needed at the peak", allocated),
                 figure("needed all the time", fixed),
             ],

@@ -105,7 +105,11 @@ fn read(
     let length = if path == Path::new("-") {
         take(&mut std::io::stdin().lock().take(LARGEST_FILE + 1))
     } else {
-        std::fs::File::open(path).and_then(|file| take(&mut file.take(LARGEST_FILE + 1)))
+        std::fs::File::open(path).and_then(|file| match file.metadata()?.len() {
+            // Refused before it is read; what has no length, as a pipe, while it is.
+            length if length > LARGEST_FILE => Ok(usize::MAX),
+            _ => take(&mut file.take(LARGEST_FILE + 1)),
+        })
     };
     match length {
         Ok(n) if n as u64 > LARGEST_FILE => Err(FileError::TooLarge { path: path.to_path_buf() }),

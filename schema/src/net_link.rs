@@ -22,8 +22,9 @@ impl NetLink {
     /// Time in which every one of `ranks` gets all of `bytes` of which each has its share (all-gather), or the
     /// sum of its share over all ranks (reduce-scatter): `(p - 1) alpha + (p - 1) / p n beta`, as each of p - 1
     /// messages has a share (Thakur, Rabenseifner and Gropp 2005, *Optimization of Collective Communication
-    /// Operations in MPICH*, sections 4.1 and 4.3). Here adding up costs nothing, as it goes on beside the
-    /// next message. Nothing costs nothing, and so does a rank alone.
+    /// Operations in MPICH*, on ring algorithms). What it says of bandwidth is what NCCL's tests hold measured times
+    /// against (`nccl-tests`, `doc/PERFORMANCE.md`). Here adding up costs nothing, as it goes on beside
+    /// the next message. Nothing costs nothing, and so does a rank alone.
     pub fn ring_time(&self, ranks: u32, bytes: Bytes) -> Nanos {
         let messages = u64::from(ranks.saturating_sub(1));
         if bytes == Bytes::ZERO || messages == 0 {

@@ -36,8 +36,8 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["point", "partition", "jobs"])]
     status: bool,
 
-    /// Plan one point alone, by its number from 0 [where only `--point` is written: HQ_TASK_ID or
-    /// SLURM_ARRAY_TASK_ID]
+    /// Plan one point alone, by its number from 0 [where only `--point` is written: that of HQ_ENTRY, HQ_TASK_ID
+    /// or SLURM_ARRAY_TASK_ID]
     #[arg(long, value_name = "NUMBER", num_args = 0..=1, conflicts_with_all = ["partition", "also", "jobs"])]
     point: Option<Option<usize>>,
 

@@ -13,7 +13,8 @@ fn half_of_what_in_core_needs_is_enough_to_run_what_was_planned_by_name() {
         "stories260k --batch 8 --sequence 48",
     ] {
         let sandbox = Sandbox::new();
-        let planned = format!("plan {network} -m titan-v -b 50% --conventions tidegate");
+        let planned =
+            format!("plan {network} -m titan-v -b 50% --conventions tidegate --evaluations 1000");
         sandbox.ok(&format!("{planned} -o plan.json"));
         let shown = sandbox.ok("run plan.json --warmup 0 --iterations 2");
         let same = "bits of all that outlives the iterations: those of the runs in core";
@@ -49,7 +50,7 @@ fn a_file_that_has_changed_is_not_the_network_that_was_planned() {
         )
     };
     sandbox.write("mine.toml", &layers(7));
-    let plan = "plan mine.toml --batch 4 -m titan-v --conventions tidegate -o plan.json";
+    let plan = "plan mine.toml --batch 4 -m titan-v --conventions tidegate --evaluations 1000 -o plan.json";
     sandbox.ok(plan);
     sandbox.ok("run plan.json --warmup 0 --iterations 1");
     sandbox.write("mine.toml", &layers(9));
@@ -74,11 +75,11 @@ fn documents_without_recipes_are_still_read() {
     provenance.as_object_mut().expect("an object").remove("recipe");
     provenance["settings"] = json!({ "network": "plain20", "options": OLD });
     sandbox.write("old.json", &trace.to_string());
-    sandbox.ok("plan old.json -m p/machine.json -b 70% -o plan.json");
+    sandbox.ok("plan old.json -m p/machine.json -b 70% --evaluations 1000 -o plan.json");
     let run = "run plan.json --trace old.json -m p/machine.json --warmup 0 --iterations 1";
     sandbox.ok(run);
 
-    sandbox.ok("plan plain20 --batch 8 --image 32 -m titan-v -o plan.json");
+    sandbox.ok("plan plain20 --batch 8 --image 32 -m titan-v --evaluations 1000 -o plan.json");
     let mut plan: Value = serde_json::from_str(&sandbox.text("plan.json")).expect("JSON");
     let content = plan["content"].as_object_mut().expect("an object");
     assert_eq!(content["recipe"]["conventions"], "pytorch");

@@ -80,7 +80,15 @@ fn names_of_frameworks_are_understood_and_defaults_are_said() {
     assert!(!sandbox.fails(known).contains("recorded trace"), "it is none");
     // As the guide has it: the smallest device for a batch.
     sandbox.refuses("largest alexnet --device --batch 8", 2, "--machine");
-    sandbox.ok("largest alexnet --device --batch 8 --method swap-all -m titan-v");
+    let largest = "largest alexnet --device --batch 8 --method swap-all -m titan-v";
+    for command in [largest, "epochs alexnet --batch 8 -m titan-v --epochs 0..1 --method swap-all"]
+    {
+        let text = sandbox.ok(command);
+        let header = text.lines().next().expect("a header");
+        for said in ["alexnet: 61,100,840 parameters", "f32", "momentum", "a sample", "batch 8"] {
+            assert!(header.contains(said), "{command}: {said}: {header}");
+        }
+    }
 }
 
 /// What compute waits is one figure: the plan's, the timeline's, and the sum of what is printed by cause.

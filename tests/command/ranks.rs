@@ -67,6 +67,75 @@ fn a_rank_is_planned_proven_and_explained() {
     );
 }
 
+/// State that moves is the rank's share, whether the host's processor updates it or copies bring it in.
+#[test]
+fn a_share_of_the_state_moves_to_the_host() {
+    let sandbox = Sandbox::new();
+    let network = NETWORK.replace("v100-sxm", "rtx-4090");
+    let mut out_before = u64::MAX;
+    for shard in ["zero1", "zero2", "zero3"] {
+        let problem = format!("{network} {RANKS} --shard {shard} -b 100% --evaluations 20");
+        let fixed = |row: &Value| number(&row["in_core"]["fixed_bytes"]);
+        for method in ["zero-offload", "zero-infinity"] {
+            let plan = format!("plan {problem} --method {method} -o plan.json --format json");
+            let found = sandbox.json(&plan);
+            let row = &found["methods"][0];
+            assert_eq!(row["status"], "ok", "{found}");
+            let moved = &row["moved"];
+            // Parameters are at home there, too.
+            let there = number(&moved["host_arena_bytes"]);
+            assert!(number(&moved["updates"]) > 0 && there >= number(&moved["bytes"]), "{row}");
+            assert!(number(&moved["bytes"]) <= fixed(&found), "no more than the share: {row}");
+            if method == "zero-offload" {
+                let out = number(&moved["gradients"]["d2h_bytes"]);
+                assert!(out > 0 && (out < out_before || shard == "zero3"), "{shard}: {row}");
+                out_before = out;
+            }
+            assert!(sandbox.ok("verify plan.json").starts_with("safe under every timing"));
+            assert!(sandbox.ok("simulate plan.json").contains("net busy"), "{shard}");
+        }
+    }
+}
+
+/// An ONNX file is a network like others.
+#[test]
+fn onnx_files_have_ranks() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.path("block.onnx");
+    std::fs::write(file, include_bytes!("onnx/block.onnx")).expect("the folder is there");
+    let network = "block.onnx --sequence 16 --batch 4 --optimizer adam -m v100-sxm -b 200%";
+    let fixed = |options: &str| {
+        let plan = format!("plan {network} {options} --method in-core -o plan.json --format json");
+        let found = sandbox.json(&plan);
+        assert_eq!(found["methods"][0]["status"], "ok", "{found}");
+        sandbox.ok("verify plan.json");
+        number(&found["in_core"]["fixed_bytes"])
+    };
+    let (alone, ranks) = (fixed(""), "--ranks 4 --net-link 25GB/s");
+    let [all, state, parameters] =
+        ["", "--shard zero1", "--shard zero3"].map(|shard| fixed(&format!("{ranks} {shard}")));
+    assert!(
+        alone == all && all > state && state > parameters,
+        "{alone} {all} {state} {parameters}"
+    );
+    let passes = fixed(&format!("{ranks} --shard zero2 --accumulate 2"));
+    assert_eq!(passes, state, "gradients do not outlive the iteration");
+    sandbox.refuses(&format!("plan {network} --ranks 4"), 2, "--net-link nvlink3");
+}
+
+/// With room to spare, no op waits for memory that a collective still reads.
+#[test]
+fn collectives_hold_nothing_up_where_there_is_room() {
+    let sandbox = Sandbox::new();
+    let found = sandbox.json(
+        "compare gpt2 --batch 1 --sequence 128 --optimizer adam -m rtx-3090 --ranks 4 --net-link 25GB/s \
+         --shard zero2 -b 1500MB --methods in-core --format json",
+    );
+    let [in_core, planned] =
+        [&found["in_core"], &found["methods"][0]].map(|of| number(&of["iteration_ns"]));
+    assert!(planned <= in_core, "{planned} for {in_core} ns in core");
+}
+
 /// Without a stage, ranks have all there is, and send twice their parameters.
 #[test]
 fn ranks_alone_are_data_parallel() {

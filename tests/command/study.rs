@@ -43,7 +43,9 @@ fn results(sandbox: &Sandbox, folder: &str) -> [Vec<u8>; 2] {
 fn spawn(sandbox: &Sandbox, arguments: &str, settings: &[(&str, &str)]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     command.args(arguments.split_whitespace()).current_dir(sandbox.path("."));
-    command.env_remove("HQ_TASK_ID").env_remove("SLURM_ARRAY_TASK_ID");
+    for setting in ["HQ_ENTRY", "HQ_TASK_ID", "SLURM_ARRAY_TASK_ID"] {
+        command.env_remove(setting);
+    }
     command.envs(settings.iter().copied()).stdout(Stdio::null());
     command.spawn().expect("it starts")
 }
@@ -168,9 +170,12 @@ fn points_are_listed_and_planned_one_by_one_by_many_processes_as_by_one() {
             spawn(&sandbox, &all, &[])
         };
         let task = "study study.toml -o many --point";
-        let by_task = |number: &String| match index % 2 {
+        // An entry of the list says which point it is, whichever task has got it.
+        let entry = |number: &String| listed[number.parse::<usize>().expect("one")].to_string();
+        let by_task = |number: &String| match index % 3 {
             0 => spawn(&sandbox, task, &[("SLURM_ARRAY_TASK_ID", number)]),
-            _ => spawn(&sandbox, task, &[("HQ_TASK_ID", number), ("SLURM_ARRAY_TASK_ID", "0")]),
+            1 => spawn(&sandbox, task, &[("HQ_TASK_ID", number), ("SLURM_ARRAY_TASK_ID", "0")]),
+            _ => spawn(&sandbox, task, &[("HQ_ENTRY", &entry(number)), ("HQ_TASK_ID", "0")]),
         };
         let processes: Vec<Child> = four.iter().flat_map(|n| [by_number(n), by_task(n)]).collect();
         for mut process in processes {

@@ -185,7 +185,7 @@ fn label(path: &str) -> String {
         words = words.replace(&format!("{unit}."), " ");
         words = words.strip_suffix(unit).map(String::from).unwrap_or(words);
     }
-    words.replace(['.', '_'], " ")
+    words.replace(['.', '_'], " ").replace("arena", "memory")
 }
 
 /// A value with the unit that its path names.

@@ -134,10 +134,16 @@ fn peak(at: String, trace: &Trace, mut pieces: Vec<Piece>) -> Peak {
         Some(tensor) => kind(tensor.role).into(),
         None => "workspace".into(),
     });
-    let mut layers = parts(&pieces, |piece| match tensor(piece) {
-        Some(tensor) => layer(&tensor.name),
-        None => "workspace".into(),
-    });
+    let by = |name: fn(&str) -> String| {
+        parts(&pieces, |piece| match tensor(piece) {
+            Some(tensor) => name(&tensor.name),
+            None => "workspace".into(),
+        })
+    };
+    let mut layers = by(layer);
+    if layers.len() > LISTED {
+        layers = by(kind_of_layer);
+    }
     let rest = layers.split_off(layers.len().min(LISTED));
     layers.extend((!rest.is_empty()).then(|| Part {
         what: format!("{} others", rest.len()),
@@ -155,15 +161,31 @@ fn peak(at: String, trace: &Trace, mut pieces: Vec<Piece>) -> Peak {
     Peak { at, kinds, layers, largest: largest.collect() }
 }
 
-/// What a tensor's name begins with: a recording numbers ops behind their names, and numbers at the end of
-/// a name are those of equal blocks.
-fn layer(name: &str) -> String {
-    let is_digit = |c: char| c.is_ascii_digit();
+/// A tensor's name without the number that a recording gives to an op behind its name.
+fn unnumbered(name: &str) -> &str {
     let numbered = name.match_indices(' ').find(|(at, _)| name[at + 1..].starts_with(is_digit));
-    let first = numbered.map_or(name, |(at, _)| &name[..at]);
-    let first = first.split('.').next().unwrap_or(first);
+    numbered.map_or(name, |(at, _)| &name[..at])
+}
+
+fn is_digit(c: char) -> bool {
+    c.is_ascii_digit()
+}
+
+/// The layer, or the block of layers, that a tensor's name begins with.
+fn layer(name: &str) -> String {
+    let name = unnumbered(name);
+    name.split_once('.').map_or(name, |(first, _)| first).into()
+}
+
+/// Numbers at the end of a block's name are those of equal blocks, whose like parts count together.
+fn kind_of_layer(name: &str) -> String {
+    let mut names = unnumbered(name).split('.');
+    let first = names.next().unwrap_or_default();
     let block = first.trim_end_matches(is_digit);
-    if block.len() < first.len() { format!("{block}*") } else { first.to_string() }
+    if block.len() == first.len() {
+        return first.into();
+    }
+    names.next().map_or(format!("{block}*"), |part| format!("{block}*.{part}"))
 }
 
 /// Pieces by what they are, the largest first.
@@ -196,11 +218,14 @@ mod tests {
 
     #[test]
     fn equal_blocks_are_one_layer() {
-        assert_eq!(layer("h12.attention.q.weight"), "h*");
-        assert_eq!(layer("layer1.0.conv"), "layer*");
-        assert_eq!(layer("aten::conv2d 15 after aten::relu_"), "aten::conv2d");
+        assert_eq!(layer("layer1.0.conv"), "layer1");
+        assert_eq!(kind_of_layer("h12.attention.q.weight"), "h*.attention");
+        assert_eq!(kind_of_layer("stem.conv"), "stem");
         let before = "memory from before the iteration";
-        assert_eq!(layer(before), before);
-        assert_eq!(layer("loss"), "loss");
+        for name in [layer, kind_of_layer] {
+            assert_eq!(name("aten::conv2d 15 after aten::relu_"), "aten::conv2d");
+            assert_eq!(name(before), before);
+            assert_eq!(name("loss"), "loss");
+        }
     }
 }

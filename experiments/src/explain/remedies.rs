@@ -115,6 +115,7 @@ impl Search<'_> {
                 least.saturating_sub(budget)
             )));
         }
+        self.monitor.step(&what);
         let found = result_of(method(by)?.as_ref(), &problem, self.monitor, &in_core(trace))?;
         let Ok(plan) = found.plan else {
             return Ok(none(found.row.reason.unwrap_or_default()));

@@ -36,7 +36,10 @@ impl<'a> Curves<'a> {
         let jobs: Vec<(usize, Asked)> = (0..problems.len())
             .flat_map(|point| self.asked().into_iter().map(move |asked| (point, asked)))
             .collect();
-        let answers = self.side_by_side(&jobs, |(point, asked), monitor| {
+        let name = |(point, asked): &(usize, Asked)| {
+            format!("{} within {}", named(asked), budgets[*point])
+        };
+        let answers = self.side_by_side(&jobs, name, |(point, asked), monitor| {
             Ok(Some(self.answer(*asked, &problems[*point], monitor)?))
         })?;
         let mut points: Vec<FrontierPoint> = (budgets.iter())
@@ -62,7 +65,7 @@ impl<'a> Curves<'a> {
         let limit = (self.inputs.in_core.iteration.0 as f64 * (1.0 + slowdown)).floor();
         let limit = Nanos(limit as u64);
         let asked = self.asked();
-        let found = self.side_by_side(&asked, |asked, monitor| {
+        let found = self.side_by_side(&asked, named, |asked, monitor| {
             Ok(Some(self.smallest_of(*asked, limit, points, monitor)?))
         })?;
         Ok(found.into_iter().flatten().collect())
@@ -72,9 +75,10 @@ impl<'a> Curves<'a> {
     fn side_by_side<Q: Sync, A: Send>(
         &self,
         questions: &[Q],
+        name: impl Fn(&Q) -> String + Sync,
         answer: impl Fn(&Q, &dyn Monitor) -> Result<Option<A>> + Sync,
     ) -> Result<Vec<Option<A>>> {
-        side_by_side(questions, self.monitor, |question, monitor| {
+        side_by_side(questions, self.monitor, name, |question, monitor| {
             match monitor.map_or(Err(Error::Interrupted("interrupted")), |m| answer(question, m)) {
                 Err(Error::Interrupted(_)) => Ok(None),
                 answered => answered,
@@ -145,4 +149,8 @@ impl<'a> Curves<'a> {
             }
         })
     }
+}
+
+fn named(asked: &Asked) -> String {
+    asked.map_or("bound", |method| method.name()).into()
 }

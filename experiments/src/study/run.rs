@@ -103,7 +103,8 @@ pub fn run(study: &Study, options: &Options, monitor: &dyn Monitor) -> Result<Ou
         .collect();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.unwrap_or(0)).build()?;
     let planned = pool.install(|| {
-        side_by_side(&missing, monitor, |(_, case), monitor| match monitor {
+        let name = |(index, _): &(usize, &Case)| format!("point {index}");
+        side_by_side(&missing, monitor, name, |(_, case), monitor| match monitor {
             Some(monitor) => match plan(&store, case, monitor) {
                 Err(error) if error.is_interruption() => Ok(None),
                 planned => planned.map(Some),
@@ -169,16 +170,28 @@ pub fn run_point(
     Ok(format!("{name}, point {number}, {method}: {outcome}; its result is in {folder}\n"))
 }
 
-/// The number of the task of a job array that this process is. Workers of HyperQueue may themselves be
-/// tasks of Slurm's, so that its number counts first.
+/// The number of the point that an engine has this process plan: that of the list's entry which HyperQueue was
+/// given, as tasks are numbered anew where the list has only some of the points; or else the task's own. Workers of
+/// HyperQueue may themselves be tasks of Slurm's, so that its number counts first.
 ///
 /// # Errors
 /// If it is none, or has no number from 0.
 pub fn task() -> Result<usize> {
+    let entry = std::env::var("HQ_ENTRY").ok();
+    let entry = entry.and_then(|json| serde_json::from_str::<Entry>(&json).ok());
+    if let Some(entry) = entry {
+        return Ok(entry.point);
+    }
     let set = |name| Some((name, std::env::var(name).ok()?));
     let (name, value) =
         ["HQ_TASK_ID", "SLURM_ARRAY_TASK_ID"].into_iter().find_map(set).ok_or(Error::NoTask)?;
     value.parse().map_err(|_| Error::NoTaskNumber(name, value))
+}
+
+/// An entry of the list that `study --list --format json` prints.
+#[derive(Deserialize)]
+struct Entry {
+    point: usize,
 }
 
 /// The row of a point: planned, unless this or another process has it already.

@@ -7,6 +7,7 @@ use schema::{
 use simulator::{Evaluator, Materialised, Record, RecordedCopy, Work};
 
 use crate::Problem;
+use crate::lower::beside::pace_net;
 use crate::lower::buffers::Layout;
 
 /// Which action of the recording: a run, a copy out, a copy in or an update on the host.
@@ -47,21 +48,6 @@ pub(super) fn actions(
     attach_buffers(problem, record, layout, &ids, &mut actions);
     await_copies(record, &ids, &mut actions);
     actions
-}
-
-/// What is on the net begins when the device's ops before it have ended, as a framework asks for it then: what
-/// it gathers for later comes no earlier than its place in the trace says.
-fn pace_net(actions: &mut [Action]) {
-    let mut before = None;
-    for (index, action) in actions.iter_mut().enumerate() {
-        match (action.on, action.task) {
-            (Processor::Net, _) => action.not_before.extend(before),
-            (Processor::Device, Task::Run(_) | Task::Recompute(_)) => {
-                before = Some(ActionId::from_index(index));
-            }
-            _ => {}
-        }
-    }
 }
 
 /// The copies out that are copied: what has its home on the host is there at the start.

@@ -39,6 +39,10 @@ pub struct Tide;
 /// takes little time there.
 const ANNEALED_OPS: usize = 1000;
 
+fn some(found: Vec<Decided>) -> Option<Vec<Decided>> {
+    (!found.is_empty()).then_some(found)
+}
+
 impl Method for Tide {
     fn about(&self) -> About {
         About {
@@ -49,6 +53,16 @@ impl Method for Tide {
     }
 
     fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
+        let mut found = self.candidates(problem, target, monitor)?;
+        Ok(found.pop().expect("candidates are at least one"))
+    }
+
+    fn candidates(
+        &self,
+        problem: &Problem,
+        target: Bytes,
+        monitor: &dyn Monitor,
+    ) -> Result<Vec<Decided>> {
         let options = Options::new(problem, target);
         let mut best = Packed::new(problem, target, &options, monitor);
         let fullest = best.fullest();
@@ -66,34 +80,33 @@ impl Method for Tide {
         };
         // What is as fast as a bound that takes no time to find needs no search.
         let least = bound(problem).time().unwrap_or_default();
-        if best.is_within(least.0)
-            && let Some(decided) = best.take()
-        {
-            return Ok(decided);
+        if best.is_within(least.0) {
+            return Ok(best.take());
         }
         if !monitor.proceed(Progress { phase: "first plan", done: 1, of: 1 }) {
-            return best.take().ok_or(PlanError::Interrupted);
+            return some(best.take()).ok_or(PlanError::Interrupted);
         }
         let place = problem.cuts().1;
         if place != fullest {
             best.try_cuts(problem.allowed, place);
         }
         best.search_sequences(problem.allowed, place, 1);
-        if copies && problem.trace.ops.len() <= ANNEALED_OPS && !best.is_within(least.0) {
+        let may_anneal = copies && !problem.is_rough && problem.trace.ops.len() <= ANNEALED_OPS;
+        if may_anneal && !best.is_within(least.0) {
             best.anneal(least);
         }
         if !best.is_within(least.0) {
             best.try_others();
         }
-        if let Some(decided) = best.take_whatever_fits() {
-            return Ok(decided);
+        if let Some(found) = some(best.take_whatever_fits()) {
+            return Ok(found);
         }
         if !monitor.proceed(Progress { phase: "nothing fits", done: 1, of: 1 }) {
             return Err(PlanError::Interrupted);
         }
         // What fits has been handed on, whether it has addresses or not.
         let Err(cause) = first else { return Err(PlanError::Interrupted) };
-        Err(PlanError::from_infeasible(cause, problem.budget))
+        Err(best.nearest(PlanError::from_infeasible(cause, problem.budget)))
     }
 
     fn moves_state(&self) -> bool {

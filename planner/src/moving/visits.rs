@@ -1,6 +1,6 @@
 //! What a method decided about the rest, together with the tensors that have their homes on the host.
 
-use schema::{Bytes, OpId, TensorId};
+use schema::{Bytes, Nanos, OpId, TensorId};
 use simulator::{Infeasible, Materialised, Profile, Record, Step, Work};
 
 use crate::fit::share;
@@ -19,7 +19,7 @@ pub(super) enum Stays {
 /// left is for copies that come in early.
 const FULL: [u64; 6] = [1000, 970, 920, 850, 700, 0];
 
-/// The ways to carry out what was decided about the rest, the fastest first. A tensor that has its home
+/// The ways to carry out what was decided about the rest, each with the time that it takes. A tensor that has its home
 /// on the host leaves after each use, unless it stays for the next: those first whose next use is soonest,
 /// as long as there is room.
 ///
@@ -30,7 +30,7 @@ pub(super) fn with_homes(
     decided: &Decided,
     moving: &Problem,
     stays: Stays,
-) -> Result<Vec<Decided>, Infeasible> {
+) -> Result<Vec<(Nanos, Decided)>, Infeasible> {
     let steps = match &decided.steps {
         Some(steps) => steps.clone(),
         None => {
@@ -42,27 +42,26 @@ pub(super) fn with_homes(
     let visits = Visits::of(moving, &steps);
     if let Stays::All(stay) = stays {
         let steps = visits.steps(moving, &steps, &vec![stay; visits.stays.len()]);
-        return Ok(vec![carried_out(moving, decided, steps)]);
+        return Ok(vec![(Nanos::ZERO, carried_out(moving, decided, steps))]);
     }
     let everywhere = visits.steps(moving, &steps, &vec![false; visits.stays.len()]);
     let mut unlimited = moving.evaluator(decided.policy, Bytes(1 << 60));
     let record = unlimited.record_steps(&everywhere)?;
     let load = load(moving, &record);
     let mut evaluator = moving.evaluator(decided.policy, moving.budget);
-    let (mut found, mut failure) = (Vec::new(), None);
+    let (mut found, mut failure): (Vec<(Nanos, _)>, _) = (Vec::new(), None);
     for full in FULL {
         let kept = visits.kept(moving, &load, share(moving.budget, full));
         let steps = visits.steps(moving, &steps, &kept);
         match evaluator.evaluate_steps(&steps) {
+            Ok(_) if found.iter().any(|(_, other)| *other == steps) => {}
             Ok(outcome) => found.push((outcome.iteration, steps)),
             Err(cause) => failure = failure.or(Some(cause)),
         }
     }
-    found.sort_by_key(|(time, _)| *time);
-    found.dedup_by(|one, other| one.1 == other.1);
     match (found.is_empty(), failure) {
         (true, Some(cause)) => Err(cause),
-        _ => Ok(found.into_iter().map(|(_, s)| carried_out(moving, decided, s)).collect()),
+        _ => Ok(found.into_iter().map(|(t, s)| (t, carried_out(moving, decided, s))).collect()),
     }
 }
 

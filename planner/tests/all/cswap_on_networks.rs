@@ -15,7 +15,7 @@ const SPEEDS: [f64; 2] = [1.0, 0.05];
 
 /// One in so many problems is planned.
 fn stride() -> usize {
-    if std::env::var_os("TIDEGATE_THOROUGH").is_some() { 1 } else { 31 }
+    if std::env::var_os("TIDEGATE_THOROUGH").is_some() { 1 } else { 151 }
 }
 
 #[test]

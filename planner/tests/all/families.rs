@@ -54,7 +54,7 @@ fn unbeaten() {
     let families: Vec<_> = all().map(|family| family.name).collect();
     let machines = ["titan-v", "titan-v+pcie5", "rtx-3090", "h100-sxm"];
     let machines = machines.map(|name| scenarios::machine(name).unwrap());
-    for_each_case(40, [8, 80, 8], |random, [slowed, plans, coded]| {
+    for_each_case(20, [4, 40, 4], |random, [slowed, plans, coded]| {
         let seed = random.next();
         let name = format!("{}:seed={seed},ops={}", random.of(&families), 20 + random.below(100));
         let (trace, machine) = (family(&name).unwrap(), &machines[random.below(4) as usize]);

@@ -146,17 +146,17 @@ fn mutants_of_random_plans_are_refused_or_as_good() {
             let name = format!("seed {seed}, {method}");
             // Few plans compress, and what is particular to them is to be seen, too.
             let often = if plan.codecs.is_empty() { 1 } else { 4 };
-            let count = often * setting("TIDEGATE_MUTANTS", 20);
+            let count = often * setting("TIDEGATE_MUTANTS", 8);
             all.add(mutants(&plan, &trace, count, &mut random, &name));
         }
         if let Ok(Some((plan, trace, _))) = random::plan(&mut Random::new(seed)) {
             let name = format!("seed {seed}, random decisions");
-            let count = 4 * setting("TIDEGATE_MUTANTS", 20);
+            let count = 4 * setting("TIDEGATE_MUTANTS", 8);
             all.add(mutants(&plan, &trace, count, &mut random, &name));
         }
         if let Ok(Some((plan, trace, _))) = random::moving_plan(&mut Random::new(seed)) {
             let name = format!("seed {seed}, state that moves");
-            let count = 4 * setting("TIDEGATE_MUTANTS", 20);
+            let count = 4 * setting("TIDEGATE_MUTANTS", 8);
             all.add(mutants(&plan, &trace, count, &mut random, &name));
         }
         all

@@ -42,21 +42,21 @@ fn recomputing_alone_no_other_method_is_faster() {
     let allowed = Allowed { swap: false, recompute: true, compress: false };
     let recomputes =
         |plan: &Plan| plan.actions.iter().any(|action| matches!(action.task, Task::Recompute(_)));
-    let tight = hold(400, allowed, recomputes);
-    assert!(tight > 40, "{tight} plans recompute");
+    let tight = hold(200, allowed, recomputes);
+    assert!(tight > 20, "{tight} plans recompute");
 }
 
 #[test]
 fn with_copies_no_other_method_is_faster() {
     let allowed = Allowed { swap: true, recompute: true, compress: false };
     let copies = |plan: &Plan| plan.actions.iter().any(|action| action.host.is_some());
-    let tight = hold(120, allowed, copies);
-    assert!(tight > 20, "{tight} plans copy");
+    let tight = hold(50, allowed, copies);
+    assert!(tight > 8, "{tight} plans copy");
 }
 
 #[test]
 fn with_codecs_no_other_method_is_faster() {
     let allowed = Allowed { swap: true, recompute: true, compress: true };
-    let tight = hold(60, allowed, |plan: &Plan| !plan.codecs.is_empty());
-    assert!(tight > 5, "{tight} plans compress");
+    let tight = hold(40, allowed, |plan: &Plan| !plan.codecs.is_empty());
+    assert!(tight > 2, "{tight} plans compress");
 }

@@ -57,6 +57,7 @@ class Planned:
     # Seconds that measuring, planning and the comparison with eager took.
     seconds: dict[str, float] = field(default_factory=dict)
     costs: Costs | None = None
+    joint: Joint | None = field(default=None, repr=False)
     modules: tuple[fx.GraphModule, fx.GraphModule] | None = field(default=None, repr=False)
     # Where it is among the graphs of its iteration, and what of those its plan counts.
     place: together.Place = field(default_factory=together.Place, repr=False)
@@ -255,7 +256,7 @@ def _without(planned: Planned, chosen: Options, reason: str, error: Exception) -
 
 def _plan(module: fx.GraphModule, forward_outputs: int, given_memory: dict[int, int], chosen: Options, planned: Planned) -> tuple:
     rewrite(module)
-    joint = Joint(module, forward_outputs)
+    planned.joint = joint = Joint(module, forward_outputs)
     graph = [document.graph_digest(joint), machine.conditions(joint.device), cache.VERSION]
 
     def measured() -> str:

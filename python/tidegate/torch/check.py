@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ import torch
 
 from .backend import forget_plans, last_plans, tidegate
 from .measure import Clock, Run, Subject, Times, bits, difference, duration, failure, many_graphs, size, table
+from .times import now
 
 
 @dataclass
@@ -35,6 +37,8 @@ class Check:
 
     `eager` is the model as it is, `unplanned` its captured graph with everything kept: what capture itself changes, of
     time and of bits, lies between these two, and slowdowns are over the second. `noise` is how far eager is off from itself.
+    `drift` is how much longer the ops of that graph took between the steps than when they were measured for plans: so much of
+    an error is the machine's. None on a GPU.
     """
 
     title: str
@@ -43,6 +47,7 @@ class Check:
     unplanned: Row
     noise: float
     rows: list[Row]
+    drift: float | None = None
 
     def to_dict(self) -> dict:
         """Everything, for JSON."""
@@ -59,6 +64,8 @@ class Check:
         rows = [self.eager, self.unplanned, *self.rows]
         lines = [head, *(_cells(row, self.unplanned) for row in rows if row.step_s)]
         said = f"eager against itself: {bits(self.noise)}; the middle half of its steps spreads over {duration(self.eager.spread_s or 0)}"
+        if self.drift is not None:
+            said += f"\nits ops between the steps: {self.drift - 1:+.1%} of the time that they took when plans were made"
         problems = [f"{row.budget}: {row.problem}" for row in rows if row.problem]
         return "\n".join([self.title, *self.notes, said, "", table(lines), *problems])
 
@@ -154,7 +161,7 @@ def check(
     add(eager, subject.forward, None)
     noise, eager.off = eager.off or 0.0, None
     with many_graphs():
-        base = None
+        base, graphs = None, []
         for row, asked in [(unplanned, {"budget": "200%", "method": "in-core"}), *zip(rows, ({"budget": b} for b in budgets))]:
             try:
                 clock.check()
@@ -163,17 +170,24 @@ def check(
             except Exception as error:  # noqa: BLE001 - each budget stands for itself, and its row says what failed.
                 row.problem = failure(error)
                 continue
-            base = state if row is unplanned else base
+            if row is unplanned:
+                base, graphs = state, last_plans()
             row.predicted_s, row.planned_peak_bytes = said.predicted_s, said.peak_bytes
             if said.graphs > 1 and len(notes) == len(subject.notes):
                 notes.append(f"{said.graphs} graphs: each is planned with what the others have there while it runs")
-        times = subject.seconds(runs, rounds, steps)
+        took: list[float] = []
+
+        def again():
+            if graphs and subject.device.type == "cpu":
+                took.append(sum(now(graph.joint) for graph in graphs) / sum(sum(graph.costs.times) for graph in graphs))
+
+        times = subject.seconds(runs, rounds, steps, again)
     subject.restore()
     for row in (eager, unplanned, *rows):
         if row.budget in times:
             found = Times.of(times[row.budget])
             row.step_s, row.spread_s = found.median_s, found.spread_s
-    return Check(_title(subject), notes, eager, unplanned, noise, rows)
+    return Check(_title(subject), notes, eager, unplanned, noise, rows, statistics.median(took) if took else None)
 
 
 def _title(subject: Subject) -> str:

@@ -10,6 +10,7 @@ import time
 from functools import cache
 
 import torch
+from torch._dispatch.python import no_python_dispatcher
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 import tidegate
@@ -54,8 +55,8 @@ def processor() -> str:
 @cache
 def _here(kind: str, index: int) -> tidegate.Machine:
     device = torch.device(kind, index) if kind == "cuda" else torch.device(kind)
-    # A compiler asks while its tensors are fake, and copies of those take no time.
-    with unset_fake_temporarily():
+    # A compiler asks while its tensors are fake, whose copies take no time, and its calls go by way of Python, which takes long.
+    with unset_fake_temporarily(), no_python_dispatcher():
         content = _measured(device)
     document = {"format": "tidegate/machine", "version": 1, "content": content}
     with tempfile.TemporaryDirectory() as folder:

@@ -122,14 +122,18 @@ class Subject:
         """The most bytes that are allocated at once in a step, with what outlives it."""
         return self.memory(run)[0]
 
-    def seconds(self, runs: Mapping[str, Run], rounds: int, steps: int) -> dict[str, list[float]]:
-        """Times of steps in sequence. Runs take turns, so that drift meets all of them alike; `TimeoutError` ends them early."""
+    def seconds(self, runs: Mapping[str, Run], rounds: int, steps: int, between: Callable = lambda: None) -> dict[str, list[float]]:
+        """Times of steps in sequence. Runs take turns, so that drift meets all of them alike; `TimeoutError` ends them early.
+
+        `between` is called after each round.
+        """
         found: dict[str, list[float]] = {name: [] for name in runs}
         with contextlib.suppress(TimeoutError):
             for _ in range(rounds):
                 for name, run in runs.items():
                     self.step(run)  # The first step after another run finds caches that are not its own.
                     found[name] += self._sequence(run, steps)
+                between()
         return {name: times for name, times in found.items() if times}
 
     def _sequence(self, run: Run, steps: int) -> list[float]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import fx
+from torch._dispatch.python import no_python_dispatcher
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils import _pytree as pytree
 
@@ -18,6 +19,9 @@ from .graph import Joint, Op, Unsupported
 from .machine import device_name
 
 REPEATS = 5
+# On the processor, as many more as there is time for: one run of a small graph says little on a machine that does other work, too.
+SECONDS = 0.5
+MOST = 40
 
 
 @dataclass
@@ -36,7 +40,8 @@ def measure(joint: Joint) -> Costs:
     """Runs the joint graph several times, op by op, with made-up inputs; where that does not fit the device, each op alone."""
     device = joint.device
     cards = [device] if device.type == "cuda" else []
-    with unset_fake_temporarily(), torch.no_grad(), torch.random.fork_rng(cards, device_type="cuda"):
+    # A compiler calls ops by way of Python, which takes longer than many of them.
+    with unset_fake_temporarily(), no_python_dispatcher(), torch.no_grad(), torch.random.fork_rng(cards, device_type="cuda"):
         if device.type != "cuda":
             return _on_cpu(joint)
         try:
@@ -50,24 +55,63 @@ def measure(joint: Joint) -> Costs:
 
 def _on_cpu(joint: Joint) -> Costs:
     inputs = materials(joint)
-    runs = []
-    for _ in range(REPEATS):
-        times = [0] * len(joint.ops)
+    order, runs = _sequences(joint, inputs)
+    times = dict(zip(order, _medians(runs), strict=True))
+    return Costs(device_name(joint.device), [times[op.index] for op in joint.ops], _workspaces_on_cpu(joint, inputs))
 
-        def timed(op: Op, call, times=times) -> object:  # noqa: ANN001
-            begin = time.perf_counter_ns()
-            made = call()
-            times[op.index] = time.perf_counter_ns() - begin
-            return made
 
-        interpret(joint, inputs, timed)
-        runs.append(times)
-    return Costs(device_name(joint.device), _medians(runs), _workspaces_on_cpu(joint, inputs))
+def now(joint: Joint) -> float:
+    """Nanoseconds that the ops of a graph on the processor take in sequence as of now, the median."""
+    with torch.no_grad(), torch.random.fork_rng([]):
+        return statistics.median(map(sum, _sequences(joint, materials(joint))[1]))
+
+
+def _sequences(joint: Joint, inputs: dict[fx.Node, object]) -> tuple[list[int], list[list[int]]]:
+    """The order of ops, and what each took in some runs."""
+    step, order, marks = _marked(joint)
+    given = [inputs[node] for node in joint.module.graph.find_nodes(op="placeholder")]
+    runs: list[list[int]] = []
+    collecting = gc.isenabled()
+    gc.disable()  # What the compiler has left would be looked through again and again.
+    try:
+        end = time.monotonic() + SECONDS
+        while len(runs) < REPEATS or (len(runs) < MOST and time.monotonic() < end):
+            marks.clear()
+            step(*given)
+            runs.append([after - before for before, after in zip(marks, marks[1:])])
+    finally:
+        if collecting:
+            gc.enable()
+    return order, runs[1:]  # The first run warms caches up.
+
+
+def _marked(joint: Joint) -> tuple[fx.GraphModule, list[int], list[int]]:
+    """The joint graph as code that notes the time before each op and at the end, as what a plan makes of it is code.
+
+    So an op's time has in it what comes with it: views of what it made, and memory that is given back after it.
+    """
+    marks: list[int] = []
+    order: list[int] = []
+    graph, copies = fx.Graph(), {}
+
+    def tidegate_mark() -> None:
+        marks.append(time.perf_counter_ns())
+
+    for node in joint.module.graph.nodes:
+        op = joint.op.get(node)
+        if op is not None and op.node is node:
+            order.append(op.index)
+        if node.op == "output" or (op is not None and op.node is node):
+            graph.call_function(tidegate_mark)
+        copies[node] = graph.node_copy(node, copies.__getitem__)
+    return fx.GraphModule(joint.module, graph), order, marks
 
 
 def _medians(runs: list[list[int]]) -> list[int]:
-    # The first run warms caches up.
-    return [max(1, int(statistics.median(times))) for times in zip(*runs[1:], strict=True)]
+    """Of each op, in such a proportion that they are the median run's together: what slows a run down meets other ops each time."""
+    medians = [statistics.median(times) for times in zip(*runs, strict=True)]
+    share = statistics.median(map(sum, runs)) / max(1, sum(medians))
+    return [max(1, int(share * median)) for median in medians]
 
 
 def _workspaces_on_cpu(joint: Joint, inputs: dict[fx.Node, object]) -> list[int]:

@@ -33,7 +33,15 @@ pub(super) fn conclusion(report: &Report) -> Vec<String> {
             n => format!("{n} timelines, side by side."),
         });
     }
-    sentences
+    sentences.iter().map(|sentence| begun(sentence)).collect()
+}
+
+/// A sentence with a large letter at its beginning, but for a name's.
+fn begun(sentence: &str) -> String {
+    match sentence.strip_prefix("the ") {
+        Some(rest) => format!("The {rest}"),
+        None => sentence.into(),
+    }
 }
 
 fn one(setting: &Setting) -> String {

@@ -81,7 +81,11 @@ pub(super) fn picture(method: &str, tensors: &[Decided]) -> Picture {
             let of_choice = tensors.iter().filter(|tensor| tensor.choice == choice);
             let bytes: u128 = of_choice.clone().map(|tensor| u128::from(tensor.bytes.0)).sum();
             let bytes = Bytes(u64::try_from(bytes).unwrap_or(u64::MAX));
-            (format!("{name}: {} tensors, {bytes}", of_choice.count()), colour)
+            let count = match of_choice.count() {
+                1 => "1 tensor".into(),
+                count => format!("{count} tensors"),
+            };
+            (format!("{name}: {count}, {bytes}"), colour)
         })
         .collect();
     let top = plot::legend_height(&legend, 16) + 40;

@@ -24,7 +24,10 @@ pub(super) fn page(report: &Report, figures: &[Figure]) -> String {
     let mut tables = tables(report);
     for explanation in &report.explanations {
         for (title, rows) in explanation.tables() {
-            let title = format!("{}: {title}", explanation.explains);
+            let title = match (report.explanations.len(), report.runs.len()) {
+                (1, 0 | 1) => title[..1].to_uppercase() + &title[1..],
+                _ => format!("{}: {title}", explanation.explains),
+            };
             tables.push(with_header(title, rows));
         }
     }
@@ -196,10 +199,9 @@ fn missing(page: &mut Page, report: &Report, figures: &[Figure]) {
     if missing.is_empty() {
         return;
     }
-    page.put(format_args!("<section>\n<h2>Not shown</h2>"));
-    page.put(format_args!("<ul>"));
+    page.put(format_args!("<details>\n<summary>Not shown</summary>\n<ul>"));
     for (title, why) in missing {
         page.put(format_args!("<li>{}: {}.</li>", escaped(&title), escaped(&why)));
     }
-    page.put(format_args!("</ul>\n</section>"));
+    page.put(format_args!("</ul>\n</details>"));
 }

@@ -103,10 +103,11 @@ impl<'a> HostDevice<'a> {
         let injection = Injection::new(plan, trace, &options.faults, options.delays)?;
         let residents = Residents::new(plan, trace)?;
         let script = Script::new(plan, network)?;
+        let (arena, host_arena) = arenas(plan);
         if let Some(limit) = options.host_memory
-            && plan.host_budget > limit
+            && host_arena > limit
         {
-            return Err(DeviceError::HostMemory { needed: plan.host_budget, limit });
+            return Err(DeviceError::HostMemory { needed: host_arena, limit });
         }
         let scratch: usize = script.scratch.iter().map(|of| of.small + of.raw).sum();
         // Ops beside compute work on cells of their own.
@@ -114,15 +115,15 @@ impl<'a> HostDevice<'a> {
         let beside: Vec<Lane> = [Lane::Host, Lane::Net].into_iter().filter(works).collect();
         let cells = widened::cells(network);
         let scratch = (scratch + beside.len() * cells * size_of::<f32>()) as u64;
-        let needed = memory_needed(network, plan.budget.0).saturating_add(plan.host_budget.0);
+        let needed = memory_needed(network, arena.0).saturating_add(host_arena.0);
         let needed = u64::saturating_add(needed, scratch);
         let what = format!("the plan for {}, both arenas and what ops work in,", plan.trace.name);
         room_for(&what, needed, SMALLER)?;
-        let arena = |bytes: Bytes| {
+        let room = |bytes: Bytes| {
             let made = usize::try_from(bytes.0).ok().and_then(Arena::new);
             made.ok_or_else(|| NoRoom::new(&what, bytes.0, SMALLER))
         };
-        let mut memory = Memory { device: arena(plan.budget)?, host: arena(plan.host_budget)? };
+        let mut memory = Memory { device: room(arena)?, host: room(host_arena)? };
         for (tensor, place) in residents.before() {
             let mut cells = vec![0.0; network.tensor(tensor).elements];
             network.initialise(tensor, options.seed, &mut cells);
@@ -176,6 +177,15 @@ impl<'a> HostDevice<'a> {
         }
         timeline
     }
+}
+
+/// How far a plan's buffers reach, on the device and on the host. Of a budget that is larger nothing is
+/// taken: writing its pages once would take longer than a small network's iterations.
+fn arenas(plan: &Plan) -> (Bytes, Bytes) {
+    let ends = plan.buffers.iter().map(|buffer| buffer.address.saturating_add(buffer.bytes.0));
+    let on_host = plan.host_buffers.iter();
+    let on_host = on_host.map(|buffer| buffer.address.saturating_add(buffer.bytes.0));
+    (Bytes(ends.max().unwrap_or(0)), Bytes(on_host.max().unwrap_or(0)))
 }
 
 /// What makes a plan need less memory.

@@ -115,9 +115,14 @@ fn plans_that_cannot_be_right_or_run_are_refused() {
     plan.predicted.peak -= Bytes(1);
     let error = refused(&plan);
     assert!(matches!(error, DeviceError::Misstated(_)), "{error:?}");
-    // Memory that nobody has.
+    // Of a budget that nobody has, no more is taken than the plan uses.
     let mut plan = in_core;
     plan.budget = Bytes(1 << 58);
+    let options = HostOptions::new(problem::link(1_000));
+    assert!(HostDevice::new(&subject.network, &subject.trace, &plan, &options).is_ok());
+    // Memory that nobody has.
+    plan.buffers.iter_mut().for_each(|buffer| buffer.address += 1 << 57);
+    plan.predicted = predicted(&plan);
     let error = refused(&plan);
     assert!(matches!(error, DeviceError::NoRoom(_)), "{error:?}");
     // A codec that is not there.

@@ -5,7 +5,8 @@ use crate::fit::share;
 use crate::method::Method;
 use crate::{Allowed, Decided};
 
-/// Methods that take longer than `tide` on traces of more ops than these, and are not tried there.
+/// Methods that take longer than `tide` on traces of more ops than these, and are not tried there, nor where
+/// a rough plan will do.
 const MOST_OPS: [(&str, usize); 6] = [
     ("rotor", 3000),
     ("rotor-offload", 3000),
@@ -36,7 +37,7 @@ impl Packed<'_> {
             let alone = Allowed { swap: false, recompute: true, compress: false };
             self.search_sequences(alone, place, LESS_EFFORT);
         }
-        let ops = self.problem.trace.ops.len();
+        let ops = if self.problem.is_rough { usize::MAX } else { self.problem.trace.ops.len() };
         let is_quick = |name| !MOST_OPS.iter().any(|(slow, most)| *slow == name && ops > *most);
         let is_tried = |method: &dyn Method| {
             !method.only_on_request() && method.name() != "tide" && is_quick(method.name())

@@ -22,9 +22,12 @@ pub(super) struct Packed<'a> {
     pub(super) target: Bytes,
     pub(super) options: &'a Options,
     pub(super) monitor: &'a dyn Monitor,
-    best: Option<(u64, Decided)>,
+    /// The fastest until then, one after the other.
+    found: Vec<(u64, Decided)>,
     /// The first decisions that fit byte for byte, if their buffers found no addresses.
     loose: Option<Decided>,
+    /// Of what took too many bytes, why that is no plan which lacks least.
+    refused: Option<PlanError>,
 }
 
 impl<'a> Packed<'a> {
@@ -34,7 +37,7 @@ impl<'a> Packed<'a> {
         options: &'a Options,
         monitor: &'a dyn Monitor,
     ) -> Self {
-        Self { problem, target, options, monitor, best: None, loose: None }
+        Self { problem, target, options, monitor, found: Vec::new(), loose: None, refused: None }
     }
 
     /// Makes the first plan: what is cheapest per byte is given up. What fits byte for byte need not
@@ -45,7 +48,7 @@ impl<'a> Packed<'a> {
     /// Why nothing fits, where nothing does.
     pub fn first(&mut self) -> std::result::Result<(), Infeasible> {
         let first = self.first_of(self.options);
-        if self.best.is_none() {
+        if self.found.is_empty() {
             // What is never copied is easier to give addresses.
             _ = self.first_of(&self.options.without_copies());
         }
@@ -79,7 +82,7 @@ impl<'a> Packed<'a> {
 
     fn keep(&mut self, time: Nanos, decided: Decided) {
         self.monitor.found(time);
-        self.best = Some((time.0, decided));
+        self.found.push((time.0, decided));
     }
 
     /// Lowers the first few of what annealing has found, the fastest first, and returns the fastest.
@@ -110,30 +113,45 @@ impl<'a> Packed<'a> {
                 Ok(())
             }
             Err(error) => {
-                self.loose.get_or_insert(decided);
+                if matches!(error, PlanError::Fragmented { .. }) {
+                    self.loose.get_or_insert(decided);
+                } else {
+                    // It takes too many bytes of a smaller target, too.
+                    self.refused = Some(self.nearest(error.clone()));
+                }
                 Err(error)
             }
         }
     }
 
+    /// This error, or that of what was refused before, whichever lacks less.
+    pub fn nearest(&mut self, error: PlanError) -> PlanError {
+        let lacks = |error: &PlanError| error.short_by().map_or(u64::MAX, |bytes| bytes.0);
+        match self.refused.take() {
+            Some(refused) if lacks(&refused) < lacks(&error) => refused,
+            _ => error,
+        }
+    }
+
     /// Whether there is a plan that takes no longer than this.
     pub fn is_within(&self, time: u64) -> bool {
-        self.best.as_ref().is_some_and(|(best, _)| *best <= time)
+        self.found.last().is_some_and(|(best, _)| *best <= time)
     }
 
     /// The time of the fastest plan so far, all the time there is if there is none.
     pub fn time(&self) -> u64 {
-        self.best.as_ref().map_or(u64::MAX, |(best, _)| *best)
+        self.found.last().map_or(u64::MAX, |(best, _)| *best)
     }
 
-    /// The decisions of the fastest plan, if there is any, or else some that may have addresses where
-    /// there is less to use.
-    pub fn take_whatever_fits(&mut self) -> Option<Decided> {
-        self.take().or_else(|| self.loose.take())
+    /// The decisions of the fastest plans, the fastest last, if there is any, or else some that may have
+    /// addresses where there is less to use.
+    pub fn take_whatever_fits(&mut self) -> Vec<Decided> {
+        let found = self.take();
+        if found.is_empty() { self.loose.take().into_iter().collect() } else { found }
     }
 
-    /// The decisions of the fastest plan, if there is any.
-    pub fn take(&mut self) -> Option<Decided> {
-        self.best.take().map(|(_, decided)| decided)
+    /// The decisions of the fastest plans, the fastest last, if there is any.
+    pub fn take(&mut self) -> Vec<Decided> {
+        self.found.drain(..).map(|(_, decided)| decided).collect()
     }
 }

@@ -218,12 +218,14 @@ impl Packed<'_> {
                     break;
                 }
             }
-            // With less room, what is found is hardly faster; but a plan that was made to fit with
-            // copies that start later may be slower than one of the next room.
+            // What no search makes fit into all that there is hardly fits into less. With less room,
+            // what is found is hardly faster; but a plan that was made to fit with copies that start
+            // later may be slower than one of the next room.
             let fastest = found.first().map_or(u64::MAX, |found| total + found.cost);
             let good_enough = fastest.saturating_add(fastest / GOOD_ENOUGH);
             let better = self.time() < before;
-            if (self.is_within(good_enough) && round > 0)
+            if (round == 1 && found.is_empty())
+                || (round > 0 && self.is_within(good_enough))
                 || (packs && !better && room < 1000)
                 || !self.monitor.proceed(Progress { phase: "addresses", done: 1, of: 1 })
             {
