@@ -15,8 +15,8 @@ use experiments::percent::share;
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Options of codecs")]
 pub struct CodecArgs {
-    /// What a method may compress with: `none`, `all`, or names such as zvc,lz4,zfp:8 (see `list
-    /// codecs`). `all` leaves out error bounds above 1e-3, such as sz:1e-2
+    /// What a method may compress with: `none`, `all`, or names such as zvc,zfp:8,sz:0.15 (see
+    /// `list codecs`). `all` leaves out error bounds above 1e-3, such as sz:1e-2
     #[arg(long, value_delimiter = ',', value_name = "CODECS", default_value = "none")]
     pub codecs: Vec<String>,
 

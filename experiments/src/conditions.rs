@@ -5,8 +5,8 @@ use networks::suggest::instead;
 use planner::{Allowed, CodecOptions, Limits, Problem};
 use scenarios::Budget;
 use schema::{
-    Bytes, CodecModel, CodecModels, Document, Fidelity, InCore, Machine, Reference, Role, Tensor,
-    Trace,
+    Bytes, CodecModel, CodecModels, Document, Fidelity, InCore, Machine, Reference, Role,
+    SizeModel, Tensor, Trace,
 };
 use simulator::in_core;
 
@@ -202,9 +202,17 @@ fn chosen(names: &[String], models: &CodecModels, lossy: bool) -> Result<Vec<Cod
         let may = |m: &&CodecModel| bound(m).is_none_or(|bound| bound <= 1e-3);
         return Ok(models.models.iter().filter(may).cloned().collect());
     }
+    let mut at_bounds = Vec::new();
     for name in names {
         let named: Vec<_> = models.models.iter().filter(|m| is_named(m, name)).collect();
         if named.is_empty() {
+            if let Some(model) = at_bound(models, name) {
+                if !lossy {
+                    return Err(Error::Lossy(name.clone()));
+                }
+                at_bounds.push(model);
+                continue;
+            }
             let known: Vec<_> = models.models.iter().map(argument).collect();
             return Err(Error::NoModel(
                 name.clone(),
@@ -216,7 +224,16 @@ fn chosen(names: &[String], models: &CodecModels, lossy: bool) -> Result<Vec<Cod
         }
     }
     let named = |m: &&CodecModel| names.iter().any(|name| is_named(m, name));
-    Ok(models.models.iter().filter(named).cloned().collect())
+    Ok(models.models.iter().filter(named).cloned().chain(at_bounds).collect())
+}
+
+/// The model of `sz:0.15` and the like: a model that tells sizes at every bound, at this one.
+fn at_bound(models: &CodecModels, name: &str) -> Option<CodecModel> {
+    let (codec, bound) = name.split_once(':')?;
+    let bound: f64 = bound.parse().ok().filter(|bound| *bound > 0.0 && *bound < f64::INFINITY)?;
+    let of = |m: &&CodecModel| m.codec == codec && matches!(m.size, SizeModel::Coded(_));
+    let model = models.models.iter().find(of)?;
+    Some(CodecModel { parameter: Some(bound), ..model.clone() })
 }
 
 /// Whether the text names the model: `zfp` names it at any rate, `zfp:8` at one.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use regression::{CodedSample, fit_coded};
 use reports::columns;
-use schema::{CodedSize, SizeModel};
+use schema::{CodedSize, Document, OpKind, Phase, SizeModel, Trace};
 
 use crate::tables::read_parquet;
 use crate::zeros::TensorZeros;
@@ -18,12 +18,13 @@ const MARGIN_PERMILLE: u32 = 100;
 pub struct Sizes {
     /// The errors, for people.
     pub text: String,
-    /// A model fitted to all of these activations, as codec models have it.
-    pub json: String,
+    /// A model fitted to all of these activations, as codec models have it; or zeros by layer and epoch, as TOML.
+    pub written: String,
 }
 
-/// Of a file that `profile --epochs` wrote; nothing of any other, or of one without sizes.
-pub fn sizes(file: &Path) -> Option<Sizes> {
+/// Of a file that `profile --epochs` wrote; nothing of any other, or of one without sizes. Zeros are to be written where
+/// `output` is a TOML file.
+pub fn sizes(file: &Path, output: Option<&Path>) -> Option<Sizes> {
     let rows: Vec<TensorZeros> = read_parquet(file).ok()?;
     let samples: Vec<(bool, CodedSample)> = rows.iter().flat_map(samples).collect();
     let of = |half: bool| -> Vec<CodedSample> {
@@ -41,8 +42,35 @@ pub fn sizes(file: &Path) -> Option<Sizes> {
         "how far ratios are off that zeros and smoothness tell, on activations that the model has not seen:\n{}",
         columns(&lines)
     );
+    if output.is_some_and(|output| output.extension().is_some_and(|of| of == "toml")) {
+        return Some(Sizes { text, written: zeros(file, &rows)? });
+    }
     let model = fit_coded(&all, MARGIN_PERMILLE)?;
-    Some(Sizes { text, json: serde_json::to_string(&SizeModel::Coded(model)).ok()? })
+    Some(Sizes { text, written: serde_json::to_string(&SizeModel::Coded(model)).ok()? })
+}
+
+/// Zeros of what activations and poolings make, by layer and epoch, as `networks/zeros.toml` has them. What network it
+/// was says the trace beside the file.
+fn zeros(file: &Path, rows: &[TensorZeros]) -> Option<String> {
+    let trace = Trace::read(&file.with_file_name("trace.json")).ok()?;
+    let name = trace.provenance.recipe.as_ref()?.network.clone();
+    let kinds = [OpKind::Activation, OpKind::Pooling];
+    let made = trace.ops.iter().filter(|op| kinds.contains(&op.kind) && op.phase == Phase::Forward);
+    let mut text = format!(
+        "[{}]\nsource = \"`profile {name} --batch {} --epochs {}`\"\n\n[{0}.zeros_permille]\n",
+        name.trim_end_matches("-cifar10"),
+        trace.batch?,
+        rows.iter().map(|row| row.epoch + 1).max()?,
+    );
+    for tensor in made.filter_map(|op| op.writes.first()) {
+        let of = rows.iter().filter(|row| row.tensor == tensor.0);
+        let shares: Vec<u32> = of.clone().map(|row| (1000.0 * row.zeros).round() as u32).collect();
+        let Some(row) = of.clone().next().filter(|_| shares.iter().any(|share| *share > 0)) else {
+            continue;
+        };
+        text += &format!("\"{}\" = {shares:?}\n", row.name);
+    }
+    Some(text)
 }
 
 /// The model that comes with tidegate.

@@ -89,8 +89,10 @@ impl Conventions {
     /// iteration, and each parameter a diff and a history (`blob.hpp`, `sgd_solver.cpp`). ReLU is in place;
     /// so is batch norm, which then keeps what it normalised in a blob of its own (`x_norm_`): its
     /// data are two here, and its diff one. A split's copies share their data (`split_layer.cpp`); their diffs
-    /// are added up here in the blob that they are of.
-    pub const CAFFE: Self = Self { blobs: true, tf32: false, ..Self::PYTORCH };
+    /// are added up here in the blob that they are of. Max pooling is Caffe's own whatever the engine, as cuDNN's would
+    /// not do with layers in place (`layer_factory.cpp`): it keeps where its maxima are (`max_idx_`) and no input.
+    pub const CAFFE: Self =
+        Self { blobs: true, index: Dtype::I32, positions: true, tf32: false, ..Self::PYTORCH };
 
     /// What the runtime that comes with tidegate runs: one kernel for each op.
     pub const TIDEGATE: Self = Self {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use networks::layer::Compute;
 use networks::{Conventions, Lowered, NetworkOptions, Op, Part, Step, network, networks};
-use schema::{Dtype, OpKind, Phase, Role};
+use schema::{Dtype, OpKind, Phase, Role, TensorId};
 
 /// Ops of the layers that frameworks have alike: copies and views are their own affair.
 fn shared<'a>(lowered: &'a Lowered, phase: Phase) -> impl Iterator<Item = (&'a str, &'a Op<Step>)> {
@@ -98,4 +98,13 @@ fn what_differs_is_what_the_conventions_say() {
     let bare = Conventions { statistics: false, ..own };
     assert_eq!(count(&bare, Part::Running), 0);
     assert_eq!(count(&bare, Part::Sum), 8);
+    // Caffe's max pooling keeps where its maxima are, in 32 bits each, and not its input.
+    let caffe = described.lower(&Conventions::CAFFE);
+    let ops = caffe.tape.ops();
+    let pooling = ops.iter().find(|op| op.name == "maxpool").expect("it has one");
+    let [pooled, positions] = pooling.writes[..] else { panic!("{:?}", pooling.writes) };
+    let bytes = |tensor: TensorId| caffe.tape.tensors()[tensor.index()].bytes();
+    assert_eq!(bytes(positions), bytes(pooled));
+    let backward = ops.iter().find(|op| op.name == "maxpool_ip_grad").expect("and its backward");
+    assert!(backward.reads.contains(&positions) && !backward.reads.contains(&pooling.reads[0]));
 }

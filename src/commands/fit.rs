@@ -35,7 +35,8 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
 
-    /// Where to write the efficiencies (.toml), codec models or SZ's size model (.json)
+    /// Where to write the efficiencies (.toml), codec models (.json); of zeros.parquet SZ's size model (.json), or
+    /// zeros by layer and epoch (.toml)
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -44,7 +45,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result {
     let output = args.output.as_deref().map(PendingFile::create).transpose()?;
     if args.samples.extension().is_some_and(|extension| extension == "parquet") {
-        return fit_codecs(&args.samples, output, args.plots.as_deref());
+        return fit_codecs(args, output);
     }
     if args.plots.is_some() {
         return Err(usage("--plots are of samples of codecs: name a Parquet file of them"));
@@ -60,9 +61,10 @@ pub fn run(args: &Args) -> Result {
 }
 
 /// Fits codec models, shows how far each method is off, and writes.
-fn fit_codecs(samples: &Path, output: Option<PendingFile>, plots: Option<&Path>) -> Result {
-    if let Some(sizes) = sizes(samples) {
-        output.map(|output| output.finish(sizes.json.as_bytes())).transpose()?;
+fn fit_codecs(args: &Args, output: Option<PendingFile>) -> Result {
+    let (samples, plots) = (args.samples.as_path(), args.plots.as_deref());
+    if let Some(sizes) = sizes(samples, args.output.as_deref()) {
+        output.map(|output| output.finish(sizes.written.as_bytes())).transpose()?;
         return print(sizes.text);
     }
     plots.map(make_folder).transpose()?;

@@ -21,6 +21,12 @@ fn a_comparison_with_codecs_says_what_they_rest_on() {
         (Some(0), Some(0))
     );
     assert!(field("sc", "codec_ns") > Some(0));
+    // What tells SZ's size at every bound is a model of each.
+    let comet = "plan vgg16-cifar10 --batch 8 -m titan-v --method comet --codecs sz:0.15";
+    sandbox.ok(&format!("{comet} --lossy -o sz.json"));
+    let plan: Value = serde_json::from_str(&sandbox.text("sz.json")).expect("JSON");
+    assert_eq!(plan["content"]["codecs"][0]["parameter"], 0.15);
+    assert!(sandbox.fails(comet).contains("--lossy"), "it changes values");
     // Without a share of zeros no lossless codec has a size, and the user is told.
     let unknown = sandbox.ok(&format!("compare {SMALL} --methods tide --codecs zvc"));
     assert!(unknown.contains("state --sparsity"), "{unknown}");

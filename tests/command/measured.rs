@@ -75,6 +75,11 @@ fn zeros_are_counted_by_tensor_and_epoch() {
         assert!(median.is_some_and(|percent| percent < 25.0), "{fitted}");
     }
     assert!(sandbox.text("sz.json").contains("value_permille"), "no model");
+    // Zeros by layer and epoch, as the networks that come with tidegate have them.
+    sandbox.ok("fit p/zeros.parquet -o zeros.toml");
+    let (toml, permille) = (sandbox.text("zeros.toml"), (1000.0 * relu.zeros).round());
+    let line = toml.lines().find(|line| line.starts_with(&format!("\"{}\"", relu.name)));
+    assert!(line.is_some_and(|line| line.ends_with(&format!(", {permille}]"))), "{toml}");
 
     // A training is planned with what was counted, epoch by epoch; not with another network's.
     let planned =

@@ -37,7 +37,8 @@ fn table_1_comes_out_of_blobs() {
     let (vgg, of_vgg) = gigabytes("vgg16");
     let (_, of_resnet) = gigabytes("resnet50-caffe");
     assert!((alexnet / 2.17 - 1.0).abs() < 0.15, "{alexnet}");
-    assert!((vgg / 17.29 - 1.0).abs() < 0.03, "{vgg}");
+    // Positions of maxima are in it, 0.78 GB.
+    assert!((vgg / 17.29 - 1.0).abs() < 0.05, "{vgg}");
     assert!((6.6..=7.0).contains(&of_vgg), "{of_vgg}");
     assert!((4.9..=5.6).contains(&of_resnet), "{of_resnet}");
 }
