@@ -69,6 +69,8 @@ pub struct Model {
     there: Vec<Option<u64>>,
     /// By tensor: those of them that change it, in order.
     changed_there: Lists,
+    /// By tensor: those of them that read it, in order.
+    read_there: Lists,
     held: Vec<bool>,
     /// By op: bytes of what is held and there while it runs for the first time.
     held_bytes: Vec<u64>,
@@ -188,6 +190,7 @@ impl Model {
             goes_home_after: goes_home,
             there: Vec::new(),
             changed_there: Lists::default(),
+            read_there: Lists::default(),
             held: trace.tensors.iter().map(|tensor| tensor.held).collect(),
             held_bytes,
             total: trace.ops.iter().map(|op| op.duration.0).sum(),
@@ -216,6 +219,14 @@ impl Model {
             here.push(on_device);
             changed_there.push(on_host);
         }
+        let mut read_there = vec![Vec::new(); self.tensors()];
+        for op in (0..ops).filter(|op| there[*op].is_some()) {
+            for tensor in self.reads.get(op) {
+                read_there[*tensor as usize].push(op as u32);
+            }
+        }
+        self.read_there = Lists::default();
+        read_there.into_iter().for_each(|reads| self.read_there.push(reads));
         let run_there = self.duration.iter().zip(&there).filter(|(_, there)| there.is_some());
         self.total -= run_there.map(|(time, _)| time).sum::<u64>();
         (self.home_changes, self.changed_there, self.there) = (here, changed_there, there);
@@ -239,6 +250,15 @@ impl Model {
         }
         let changes = self.changed_there.get(tensor as usize);
         changes[..changes.partition_point(|op| *op < before)].last().copied()
+    }
+
+    /// The last of the updates on the host that read a tensor from its home there before an op.
+    pub(crate) fn last_read_there(&self, tensor: u32, before: u32) -> Option<u32> {
+        if self.there.is_empty() {
+            return None;
+        }
+        let reads = self.read_there.get(tensor as usize);
+        reads[..reads.partition_point(|op| *op < before)].last().copied()
     }
 
     /// All gaps, by the op after which they begin.

@@ -149,6 +149,8 @@ pub struct Home {
     pub at_start: bool,
     /// How often the tensor had changed when it was copied.
     pub(crate) version: u32,
+    /// How many updates on the host have ended by then: they read what was there before.
+    pub(crate) updates: u32,
 }
 
 impl Swap {

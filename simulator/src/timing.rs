@@ -356,7 +356,8 @@ impl Timing {
             OffloadStart::WithLastUse if !swap.made_there => after < state.next,
             _ => after < state.ended && (!self.codec_lane || is_compressed(state, sequence, after)),
         };
-        if !state.lanes.is_idle(Lane::D2h) || !may_start {
+        let was_read = swap.home.is_none_or(|home| home.updates as usize <= state.updates_ended);
+        if !state.lanes.is_idle(Lane::D2h) || !may_start || !was_read {
             return;
         }
         state.lanes.start(Lane::D2h, state.now, copies.out(codecs, swap));

@@ -100,7 +100,13 @@ fn last_use_ends(record: &Record, residency: &Residency, end: u32) -> u32 {
     if residency.last == end {
         return NEVER;
     }
-    let run = record.run_events[residency.last as usize].1 + 1;
+    let ended = |position: u32| record.run_events[position as usize].1 + 1;
+    // What an update on the host is handed may leave with a codec's run, of another tensor on a lane of its
+    // own, which need not end after the last op that reads it.
+    let is_codec = |position: &u32| record.positions[*position as usize].is_codec();
+    let op = (residency.first..=residency.last).rev().find(|position| !is_codec(position));
+    let is_handed_over = residency.small.is_none() && is_codec(&residency.last);
+    let run = ended(residency.last).max(op.filter(|_| is_handed_over).map_or(0, ended));
     residency.copied_out.map_or(run, |swap| run.max(record.outs[swap as usize].events.1 + 1))
 }
 

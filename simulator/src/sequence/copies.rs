@@ -100,7 +100,7 @@ impl Sequence {
             out_after: 0,
             made_there: false,
             at_no_cost: false,
-            home: Some(Home { at_start: true, version: 0 }),
+            home: Some(Home { at_start: true, version: 0, updates: 0 }),
         });
         self.copied_by[tensor as usize] = id;
         self.depart(tensor, id, 0, Treatment::Swap);
@@ -155,7 +155,9 @@ impl Sequence {
             // Its room there is its own for the whole iteration.
             swap.host_bytes = 0;
             let version = model.version(swap.tensor, self.due);
-            swap.home = Some(Home { at_start: false, version });
+            let read = model.last_read_there(swap.tensor, self.due);
+            let updates = self.updates_until(read);
+            swap.home = Some(Home { at_start: false, version, updates });
         }
         self.close(swap.tensor, Some(id));
         self.moves[swap.out_after as usize].copied_out += swap.bytes;
@@ -185,6 +187,14 @@ impl Sequence {
         let departure = self.departures.len() as u32;
         self.departures.push(Departure { swap, left_after });
         self.state[tensor as usize] = departure | if each_time { EACH_TIME } else { 0 };
+    }
+
+    /// What is on the host has been used for the last time: for another's sake it comes back for no longer
+    /// than that.
+    pub(super) fn stays_home(&mut self, tensor: u32) {
+        if self.state[tensor as usize] != RESIDENT {
+            self.state[tensor as usize] |= EACH_TIME;
+        }
     }
 
     /// A tensor that was back for another's sake leaves again, for where it was.

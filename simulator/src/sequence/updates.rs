@@ -84,6 +84,9 @@ impl Sequence {
                 self.state[tensor as usize] = GONE;
             }
         }
+        for &tensor in model.goes_home_after.get(op) {
+            self.stays_home(tensor);
+        }
         self.updates.push(Update {
             op: op as u32,
             after: last,
@@ -97,7 +100,12 @@ impl Sequence {
 
     /// How many updates have ended when a tensor may come in.
     pub(super) fn updates_before(&self, model: &Model, tensor: u32) -> u32 {
-        let Some(last) = model.last_change_there(tensor, self.due) else { return 0 };
+        self.updates_until(model.last_change_there(tensor, self.due))
+    }
+
+    /// How many updates there are up to one of them.
+    pub(super) fn updates_until(&self, last: Option<u32>) -> u32 {
+        let Some(last) = last else { return 0 };
         self.updates.partition_point(|update| update.op <= last) as u32
     }
 
