@@ -148,3 +148,47 @@ pub(crate) fn reruns_under(
     }
     Some(reruns.all)
 }
+
+#[cfg(test)]
+mod tests {
+    use schema::Bytes;
+
+    use super::*;
+    use crate::methods::by_name;
+    use crate::runs::Parts;
+    use crate::{Monitor, NoMonitor};
+
+    /// What copies and computes again as a method decided fits as that does, and takes no longer to compute.
+    #[test]
+    fn what_methods_decide_is_carried_out_by_sequences_too() {
+        let machine = scenarios::machine("p100").expect("it is bundled");
+        let mut carried_out = 0;
+        for family in crate::families::all() {
+            let name = format!("{}:seed=3,ops=150", family.name);
+            let trace = crate::families::family(&name).expect("a family");
+            let peak = simulator::in_core(&trace).peak;
+            let problem = Problem::new(&trace, &machine, Bytes(peak.0 * 3 / 5));
+            for method in ["swap-opt", "pooch", "dtr", "capuchin"] {
+                let method = by_name(method).expect("a method");
+                let monitor: &dyn Monitor = &NoMonitor;
+                let Ok(decided) = method.decide(&problem, problem.budget, monitor) else {
+                    continue;
+                };
+                let parts = Parts::new(&problem, decided.policy);
+                let Some(reruns) = reruns_under(&problem, &parts, &decided) else { continue };
+                let steps = steps_of(&problem, &parts, &reruns);
+                let mut evaluator = problem.evaluator(decided.policy, problem.budget);
+                let of_method = match &decided.steps {
+                    Some(steps) => evaluator.evaluate_steps(steps),
+                    None => evaluator.evaluate(&decided.treatments),
+                };
+                let of_method = of_method.expect("it was recorded");
+                let outcome = evaluator.evaluate_steps(&steps);
+                let outcome = outcome.unwrap_or_else(|e| panic!("{name} {}: {e}", method.name()));
+                assert!(outcome.recompute <= of_method.recompute, "{name} {}", method.name());
+                carried_out += 1;
+            }
+        }
+        assert!(carried_out > 20, "{carried_out}");
+    }
+}

@@ -48,7 +48,8 @@ fn state_that_moves_is_neither_stale_nor_lost_under_any_timing() {
 fn rare_cases_of_state_that_moves() {
     for seed in [43_454, 59_323, 108_441, 111_911, 148_511] {
         let random = &mut Random::new(seed);
-        let Ok(Some((plan, trace, outcome))) = random::moving_plan(random) else { continue };
+        let planned = random::moving_plan(random).unwrap_or_else(|error| panic!("{seed}: {error}"));
+        let (plan, trace, outcome) = planned.unwrap_or_else(|| panic!("{seed} has no plan"));
         assert!(plan.actions.iter().any(|action| action.on == Processor::Host), "{seed}");
         check(plan, &trace, outcome, random).unwrap_or_else(|error| panic!("{seed}: {error}"));
     }

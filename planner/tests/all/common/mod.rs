@@ -34,6 +34,7 @@ pub fn for_each_case<const N: usize>(
             panic!("{problem}\nreplay with TIDEGATE_SEED={seed} TIDEGATE_CASES=1");
         }
     }
+    eprintln!("{cases} cases, of which {counts:?} hold what is looked for");
     let enough = counts.iter().zip(least).all(|(count, least)| *count >= least);
     assert!(cases < default || enough, "{counts:?} of {cases}, at least {least:?}");
 }
