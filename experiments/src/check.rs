@@ -197,15 +197,17 @@ impl<'a> Check<'a> {
             Some(budget) => vec![budget],
             None => self.budgets.iter().map(resolve).collect(),
         };
-        let all: Vec<_> =
-            budgets.into_iter().flat_map(|bytes| methods.iter().map(move |m| (bytes, m))).collect();
-        let name = |(bytes, method): &(Bytes, &Box<dyn Method>)| {
+        let all: Vec<_> = budgets
+            .into_iter()
+            .flat_map(|bytes| methods.iter().map(move |m| (bytes, m.as_ref())))
+            .collect();
+        let name = |(bytes, method): &(Bytes, &dyn Method)| {
             format!("{}, {} within {bytes}", trace.network, method.name())
         };
         side_by_side(&all, monitor, name, |(bytes, method), monitor| {
             let monitor = monitor.ok_or(Error::Interrupted("interrupted"))?;
             let problem = self.conditions.problem(trace, machine, *bytes);
-            match plan(method.as_ref(), &problem, monitor) {
+            match plan(*method, &problem, monitor) {
                 Err(PlanError::Interrupted) => Err(Error::Interrupted("interrupted")),
                 planned => Ok((*bytes, method.name(), planned)),
             }
