@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: training 
 
 import tidegate  # noqa: E402
 import tidegate.torch as tt  # noqa: E402
+from tidegate.torch import offload  # noqa: E402
 from torch import nn  # noqa: E402
 
 
@@ -146,6 +147,16 @@ def test_a_second_backward_is_refused_where_tensors_are_gone():
         result.backward(retain_graph=True)
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             result.backward()
+
+
+def test_a_pool_that_is_given_back_holds_what_copies_may_still_read():
+    number = offload.register(torch.device("cpu"), 64)
+    pool = torch.ops.tidegate.pool(number)
+    pool.fill_(7)
+    version = pool._version
+    torch.ops.tidegate.release(pool, number)
+    assert torch.equal(torch.ops.tidegate.pool(number), torch.full((64,), 7, dtype=torch.uint8))
+    assert pool._version > version
 
 
 def test_forward_without_backward_leaves_nothing_behind():

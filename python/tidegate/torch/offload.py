@@ -5,7 +5,7 @@ before it, and after the copies that it is to follow; compute waits for copies w
 same ops copy at once, to a second pool.
 
 A pool belongs to one forward and its backward: `pool` takes one that is free, or makes one, and `release` gives it back,
-which counts as a write, so that autograd refuses a second backward. A pool whose backward never comes is freed with the
+which counts as a write, though none is made, so that autograd refuses a second backward. A pool whose backward never comes is freed with the
 values that autograd saved.
 """
 
@@ -76,7 +76,8 @@ def _pool(plan: int) -> torch.Tensor:
 
 
 def _release(pool: torch.Tensor, plan: int) -> None:
-    pool[:1].zero_()
+    # No byte is written: the host is ahead of the device, whose copies may not have read the pool yet.
+    torch.autograd.graph.increment_version(pool)
     _LANES[plan].free.append(pool.detach())
 
 
