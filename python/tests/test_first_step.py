@@ -262,3 +262,30 @@ def test_batch_norms_of_mixed_precision_are_swapped():
     assert all(map(torch.equal, *gradients)) and tt.last_plans()[0].checked == "bit for bit eager's"
     sizes = {tensor["dtype"] for tensor in tt.last_plans()[0].trace.tensors if tensor["bytes"] == 16}
     assert sizes == {"f32"}
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 1 << 22])
+def test_distances_are_taken_piece_by_piece(monkeypatch, chunk):
+    monkeypatch.setattr(firststep, "CHUNK", chunk)
+    first, second = torch.arange(12.0).view(3, 4), torch.arange(12.0).view(3, 4)
+    assert firststep._distance(first, second) == 0.0
+    second[0, 1], second[2, 3] = 4.0, 15.0
+    assert firststep._distance(first, second) == pytest.approx(5.0)
+    first[1, 0] = second[1, 0] = float("nan")
+    assert firststep._distance(first, second) == pytest.approx(5.0)
+    second[1, 1] = float("nan")
+    assert firststep._distance(first, second) == float("inf")
+    empty = torch.empty(0, 4)
+    assert firststep._distance(empty, empty) == 0.0 and firststep._distance(empty, first) == float("inf")
+
+
+def test_a_graph_whose_bits_vary_now_and_then_is_known_by_running_it_again(monkeypatch):
+    module = fx.symbolic_trace(nn.Linear(3, 1, bias=False))
+    runs = iter([0, *[0] * 5, 1, *[0] * 20])
+    varying = lambda *given: module(*given) * (1 + next(runs) * 1e-7)  # noqa: E731
+    off = lambda *given: module(*given) * (1 + 2e-7)  # noqa: E731
+    given = (torch.randn(2, 3, requires_grad=True),)
+    said = firststep.compare(module, off, lambda: varying, given, fused=False)
+    assert said.startswith("that of a graph which gives other bits each time")
+    with pytest.raises(firststep.WrongGradients, match="another output 0"):
+        firststep.compare(module, off, lambda: module, given, fused=False)
