@@ -6,7 +6,9 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: capture i
 
 import tidegate  # noqa: E402
 import tidegate.torch as tt  # noqa: E402
+from tidegate.torch import times  # noqa: E402
 from torch import nn  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 
 def classifier():
@@ -111,3 +113,19 @@ def test_measured_times_are_of_this_device():
     capture = tt.trace(module, inputs, loss=loss)
     assert capture.trace.total_time_ns > 0
     assert all(op["duration_ns"] > 0 for op in capture.trace.ops)
+
+
+def test_an_op_that_is_timed_alone_is_given_numbers_that_another_op_has_really_made():
+    def index(given):
+        _, place = torch.max(given, 0)
+        return torch.ops.aten.add(place, given), torch.ops.aten.relu(given)
+
+    with torch._subclasses.FakeTensorMode():
+        module = make_fx(index)(torch.randn(9))
+    calls = {str(node.target): node for node in module.graph.find_nodes(op="call_function", target=torch.ops.aten.add.Tensor)}
+    (place, given), _ = times.operands(calls["aten.add.Tensor"], whole=True)
+    assert place.shape == () and given.shape == (9,)
+    drawn = {int(times.operands(calls["aten.add.Tensor"], whole=True)[0][0]) for _ in range(40)}
+    assert len(drawn) > 1 and drawn <= set(range(9))
+    (place, _), _ = times.operands(calls["aten.add.Tensor"], whole=False)
+    assert int(place) == 0
