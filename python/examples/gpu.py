@@ -7,6 +7,7 @@ STEP.txt with its tables and STEP.log with what was printed meanwhile; `summary.
 """
 
 import argparse
+import faulthandler
 import json
 import multiprocessing
 import os
@@ -27,26 +28,31 @@ import torch  # noqa: E402
 DEVICE = "cuda"
 
 
-def checked(name, size="full", budgets=("60%", "45%", "80%"), batch=None, **options):
-    """`check` of one of the models, with deterministic kernels: others differ from run to run."""
-    from tidegate.torch.check import check
-
-    torch.use_deterministic_algorithms(True, warn_only=True)
+def same_each_time():
+    """Takes kernels whose bits are the same each time; with `warn_only` attention would take one whose bits are not."""
+    torch.use_deterministic_algorithms(True)
     torch.utils.deterministic.fill_uninitialized_memory = False
     torch.backends.cudnn.deterministic = True
     torch.manual_seed(0)
+
+
+def checked(name, size="full", budgets=("60%", "45%", "80%"), batch=None, **options):
+    """`check` of one of the models."""
+    from tidegate.torch.check import check
+
+    same_each_time()
     module, inputs, loss = models.MODELS[name](size, DEVICE, batch)
     found = check(module, inputs, budgets, loss=loss, **{"seconds": 35, **options})
     return found.to_dict(), any(row.step_s for row in found.rows)
 
 
-def beside(name, inner="eager"):
+def beside(name, inner="eager", seconds=60):
     """`rivals` of one of the models, with the kernels that PyTorch takes by itself."""
     from tidegate.torch.rivals import rivals
 
     torch.manual_seed(0)
     module, inputs, loss = models.MODELS[name]("full", DEVICE)
-    found = rivals(module, inputs, loss, ["60%"], inner, shares=[0.5], seconds=60)
+    found = rivals(module, inputs, loss, ["60%"], inner, shares=[0.5], seconds=seconds)
     return found.to_dict(), any(row.step_s for row in found.rows if row.name.startswith("tidegate"))
 
 
@@ -55,7 +61,7 @@ def beyond(name, batch, share, steps=6):
     from tidegate.torch.check import planned
     from tidegate.torch.measure import Subject, failure
 
-    torch.manual_seed(0)
+    same_each_time()
     module, inputs, loss = models.MODELS[name]("full", DEVICE, batch)
     subject = Subject(module, inputs, loss)
     total = torch.cuda.get_device_properties(0).total_memory
@@ -107,17 +113,17 @@ def shown(found):
 STEPS = [
     ("smoke-unet", 60, lambda: checked("unet", "tiny", ["60%"], rounds=2, steps=3)),
     ("smoke-gpt2", 60, lambda: checked("gpt2", "tiny", ["60%"], rounds=2, steps=3)),
+    ("unet", 70, lambda: checked("unet")),
+    ("beyond-gpt2", 120, lambda: beyond("gpt2", 16, 0.5)),
+    ("gpt2", 90, lambda: checked("gpt2", seconds=55)),
     ("resnet50", 70, lambda: checked("resnet50", batch=128)),
     ("vit", 70, lambda: checked("vit")),
-    ("gpt2", 70, lambda: checked("gpt2")),
-    ("unet", 70, lambda: checked("unet")),
-    ("llama", 70, lambda: checked("llama")),
+    ("llama", 90, lambda: checked("llama", seconds=55)),
+    ("rivals-gpt2", 170, lambda: beside("gpt2", seconds=120)),
+    ("rivals-resnet50", 120, lambda: beside("resnet50", seconds=80)),
+    ("inductor-resnet50", 130, lambda: checked("resnet50", batch=128, inner="inductor", seconds=90)),
     ("bert", 70, lambda: checked("bert")),
-    ("rivals-resnet50", 100, lambda: beside("resnet50")),
-    ("rivals-gpt2", 100, lambda: beside("gpt2")),
-    ("beyond-gpt2", 70, lambda: beyond("gpt2", 16, 0.5)),
-    ("inductor-resnet50", 70, lambda: checked("resnet50", batch=128, inner="inductor")),
-    ("rivals-inductor-gpt2", 100, lambda: beside("gpt2", "inductor")),
+    ("rivals-inductor-gpt2", 170, lambda: beside("gpt2", "inductor", seconds=120)),
     ("lstm", 70, lambda: checked("lstm")),
 ]
 # So many seconds before its end a step is interrupted, to measure and write what it has until then.
@@ -133,6 +139,7 @@ def child(folder, name, work, limit):
     log = os.open(folder / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 1)
     os.dup2(log, 2)
+    faulthandler.enable()
     signal.signal(signal.SIGALRM, interrupted)
     signal.setitimer(signal.ITIMER_REAL, max(1, limit - LAST))
     try:
@@ -160,9 +167,10 @@ def main():
         return print(shown(json.loads(given.show.read_text())))
     if given.folder is None:
         parser.error("say which folder everything is written to")
-    import tidegate.torch  # noqa: F401 - once, before processes are made; nothing here touches the GPU yet.
+    # Once, before processes are made; nothing here touches the GPU yet.
+    import tidegate.torch  # noqa: F401
     import torchvision  # noqa: F401
-    import transformers  # noqa: F401
+    from transformers import BertForMaskedLM, GPT2LMHeadModel, LlamaForCausalLM  # noqa: F401
 
     given.folder.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + 60 * given.minutes
