@@ -64,3 +64,18 @@ def test_steps_under_a_plan_leave_eagers_bits(name):
         assert 0.97 * plan.peak_bytes <= taken <= min(plan.peak_bytes + 1024, plan.budget_bytes) + states
         assert taken < eager_peak
     assert len(last_plans()) == 3
+
+
+def test_losses_with_inductor_are_eagers_within_a_millionth():
+    torch.manual_seed(0)
+    module, inputs, loss = models.MODELS["gpt2"]()
+    start = copy.deepcopy(module.state_dict())
+    subject = Subject(module, inputs, loss)
+    eager = trained(subject, subject.forward)[:10]
+    torch._dynamo.reset()
+    forget_plans()
+    module.load_state_dict(start)
+    run = subject.compiled(tidegate, {"budget": "60%", "inner": "inductor", "evaluations": 60, "strict": True})
+    assert all(abs(a / b - 1) < 1e-6 for a, b in zip(trained(subject, run)[:10], eager))
+    (graph,) = last_plans()
+    assert graph.plan.peak_bytes <= 0.6 * graph.trace.in_core_peak_bytes

@@ -118,3 +118,16 @@ fn machines_without_a_way_to_the_host() {
     let unknown = NETWORK.replace("adam", "lion");
     sandbox.refuses(&format!("plan {unknown} --budget {budget}"), 2, "adam-8bit");
 }
+
+/// A plan whose state is on a host of terabytes, on this machine: nothing is begun.
+#[test]
+fn more_memory_than_is_here_is_refused_before_anything_runs() {
+    let sandbox = Sandbox::new();
+    let machine = "inherits = \"rtx-4090\"\ndescription = \"d\"\n[host]\nmemory = \"16TB\"\n\
+                   [sources]\n\"host.memory\" = \"assumed\"\n";
+    sandbox.write("machine.toml", machine);
+    let network = "gpt3-175b --batch 1 --sequence 64 --optimizer adam -m machine.toml";
+    let method = "--host-budget 15TB --conventions tidegate --method zero-infinity";
+    sandbox.ok(&format!("plan {network} -b 100% {method} -o plan.json"));
+    sandbox.refuses("run plan.json", 1, "of this machine's memory");
+}

@@ -55,7 +55,7 @@ impl Method for Zero {
         let kept = problem.keep_all();
         match problem.evaluator(Policy::EARLY, target).evaluate(&kept) {
             Ok(_) => Ok(Decided::about_feature_maps(problem, kept, Policy::EARLY)),
-            Err(_) => SqrtN.decide(problem, target, monitor),
+            Err(_) => SqrtN::KEPT.decide(problem, target, monitor),
         }
     }
 

@@ -51,6 +51,30 @@ fn revolve_runs_forward_as_often_as_binomial_checkpointing_needs() {
     assert_eq!(seen[..known.len()], known);
 }
 
+/// What square-root checkpointing keeps leaves the device, so that less memory will do.
+#[test]
+fn checkpoints_on_the_host_take_no_room() {
+    let trace = trace(&in_kib(Chain::uniform(16)));
+    let machine = machine(1);
+    let full = 16 * 40 + 40;
+    let least = |method| {
+        let fits = |budget: &u64| planned(method, &trace, &machine, budget * KIB).is_ok();
+        (40..=full).step_by(5).find(fits).expect("all of it is enough")
+    };
+    let (kept, offloaded) = (least("sqrt-n"), least("checkpoint-offload"));
+    assert!(offloaded < kept, "{offloaded} and {kept}");
+    let plan = planned("checkpoint-offload", &trace, &machine, offloaded * KIB).expect("it fits");
+    let count = |is: fn(&Task) -> bool| plan.actions.iter().filter(|a| is(&a.task)).count();
+    let (out, back) =
+        (count(|task| matches!(task, Task::D2h(_))), count(|task| matches!(task, Task::H2d(_))));
+    assert!(out > 0 && out == back && count(|task| matches!(task, Task::Recompute(_))) > 0);
+    let mut problem = Problem::new(&trace, &machine, Bytes(full * KIB));
+    problem.allowed.swap = false;
+    let method = by_name("checkpoint-offload").expect("it is listed");
+    let refused = planner::plan(method.as_ref(), &problem, &NoMonitor).err();
+    assert_eq!(refused, Some(PlanError::NotAllowed { what: "swap" }));
+}
+
 /// What both can do, the optimal programme does at least as well.
 #[test]
 fn rotor_is_never_slower_than_revolve() {

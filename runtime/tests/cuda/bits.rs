@@ -78,6 +78,7 @@ fn plans_of_a_chain() {
         ("swap-all", 60, false),
         ("superneurons", 70, false),
         ("sqrt-n", 80, false),
+        ("checkpoint-offload", 80, false),
         ("tide", 60, false),
     ];
     check(networks::small("vgg"), 1.0, &plain(), &methods);

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 
 use planner::methods::by_name;
+use planner::{NoMonitor, Problem};
 use runtime::cuda::commands::{CommandError, Commands, Shares};
 use runtime::cuda::launches::Means;
-use schema::ActionId;
+use schema::{ActionId, Bytes, BytesPerSec};
 use simulator::HappensBefore;
 
-use crate::problem::{Subject, zvc};
+use crate::networks;
+use crate::problem::{Subject, machine, zvc};
 
 const SHARES: Shares = Shares { layers: Means::kernels(16), codecs: 3 };
 
@@ -57,4 +59,18 @@ fn what_has_no_kernel_is_refused_before_anything_starts() {
     let error = Commands::new(&plan, &subject.network, SHARES, &BTreeSet::new())
         .expect_err("lz4 compresses on the host");
     assert!(matches!(&error, CommandError::Codec { codec, .. } if codec.codec == "lz4"), "{error}");
+}
+
+#[test]
+fn updates_on_the_hosts_processor_are_refused_before_anything_starts() {
+    let subject = Subject::new(networks::small("vgg"));
+    let mut machine = machine(false);
+    machine.host.updates = Some(BytesPerSec(10_000_000_000));
+    let problem = Problem::new(&subject.trace, &machine, Bytes(1 << 30));
+    let method = by_name("zero-offload").expect("a method");
+    let plan = planner::plan(method.as_ref(), &problem, &NoMonitor).expect("there is room");
+    let made = Commands::new(&plan.into_plan(), &subject.network, SHARES, &BTreeSet::new());
+    let error = made.expect_err("the device alone computes");
+    assert!(matches!(&error, CommandError::ThereAlone { .. }), "{error}");
+    assert!(error.to_string().contains("host"), "{error}");
 }
