@@ -289,3 +289,24 @@ def test_a_graph_whose_bits_vary_now_and_then_is_known_by_running_it_again(monke
     assert said.startswith("that of a graph which gives other bits each time")
     with pytest.raises(firststep.WrongGradients, match="another output 0"):
         firststep.compare(module, off, lambda: module, given, fused=False)
+
+
+class Mean(nn.Module):
+    """Of values that nearly cancel."""
+
+    def forward(self, x):
+        return (x * 1.0).mean()
+
+
+def test_fused_kernels_may_add_up_one_by_one_and_no_more():
+    torch.manual_seed(0)
+    values = torch.randn(1 << 14)
+    values = (values - values.double().mean().float()).requires_grad_()
+    module = fx.symbolic_trace(Mean())
+    one_by_one = lambda x: (x * 1.0).cumsum(0)[-1] / x.numel()  # noqa: E731
+    compare = lambda other: firststep.compare(module, other, lambda: module, (values,), fused=True)  # noqa: E731
+    assert not torch.equal(one_by_one(values), module(values))
+    assert compare(one_by_one).startswith("fused, and within rounding of eager's")
+    for off in (lambda x: module(x) + 1e-5, lambda x: module(x * (1 + 1e-4))):
+        with pytest.raises(firststep.WrongGradients, match="as far from eager's as rounding explains"):
+            compare(off)

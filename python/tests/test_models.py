@@ -66,9 +66,10 @@ def test_steps_under_a_plan_leave_eagers_bits(name):
     assert len(last_plans()) == 3
 
 
-def test_losses_with_inductor_are_eagers_within_a_millionth():
+@pytest.mark.parametrize("name", ["gpt2", "unet"])
+def test_losses_with_inductor_are_eagers_within_a_millionth(name):
     torch.manual_seed(0)
-    module, inputs, loss = models.MODELS["gpt2"]()
+    module, inputs, loss = models.MODELS[name]()
     start = copy.deepcopy(module.state_dict())
     subject = Subject(module, inputs, loss)
     eager = trained(subject, subject.forward)[:10]

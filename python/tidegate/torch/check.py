@@ -91,14 +91,14 @@ def _cells(row: Row, base: Row) -> list[str]:
 
 @dataclass
 class Planned:
-    """What the backend said of all graphs of one compiled model."""
+    """What the backend said of all graphs of one compiled model. Of fused kernels' times nothing is said."""
 
-    predicted_s: float
+    predicted_s: float | None
     peak_bytes: int
     graphs: int
 
     @classmethod
-    def last(cls) -> Planned:
+    def last(cls, *, fused: bool) -> Planned:
         """Of the graphs that were compiled since plans were last forgotten.
 
         # Errors
@@ -109,7 +109,8 @@ class Planned:
         if reasons or not graphs:
             raise ValueError(reasons[0] if reasons else "nothing was compiled")
         # What other graphs keep is part of a plan's peak.
-        return cls(sum(graph.plan.predicted_ns for graph in graphs) / 1e9, max(graph.plan.peak_bytes for graph in graphs), len(graphs))
+        predicted = None if fused else sum(graph.plan.predicted_ns for graph in graphs) / 1e9
+        return cls(predicted, max(graph.plan.peak_bytes for graph in graphs), len(graphs))
 
 
 def planned(subject: Subject, options: dict) -> tuple[Run, Planned]:
@@ -119,7 +120,7 @@ def planned(subject: Subject, options: dict) -> tuple[Run, Planned]:
     subject.step(run)
     if any(graph.place.due for graph in last_plans()):
         subject.step(run)  # Several graphs are planned once more when all are known.
-    return run, Planned.last()
+    return run, Planned.last(fused=options.get("inner") == "inductor")
 
 
 def check(

@@ -7,6 +7,8 @@ import json
 
 import tidegate
 
+from . import measure
+
 
 # Evaluations of one search unless said otherwise, times ops: what an evaluation takes grows with these, so that planning
 # takes some seconds for any network.
@@ -35,7 +37,8 @@ def plan(
     for room in ROOM:
         size = int(least * room)
         with contextlib.suppress(tidegate.PlanError):
-            return within(size), f"planned for {size / 1e6:,.1f} MB, as {budget} cannot be had: {refused}"
+            asked = budget if isinstance(budget, str) else measure.size(budget)
+            return within(size), f"planned for {measure.size(size)}, as {asked} cannot be had: {refused}"
     raise refused
 
 
