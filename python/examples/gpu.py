@@ -139,7 +139,7 @@ def child(folder, name, work, limit):
     log = os.open(folder / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    faulthandler.enable()
+    faulthandler.enable(2)
     signal.signal(signal.SIGALRM, interrupted)
     signal.setitimer(signal.ITIMER_REAL, max(1, limit - LAST))
     try:

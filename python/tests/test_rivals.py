@@ -43,7 +43,7 @@ def test_each_rival_has_ours_at_its_peak_beside_it():
     torch._dynamo.reset()
     found = rivals.rivals(*blocks(), ["80%"], shares=[0.5], rounds=1, steps=1, method="dtr")
     rows = {row.name: row for row in found.rows}
-    assert list(rows)[:4] == ["eager", "checkpoint per block", "save_on_cpu", "aot_eager"]
+    assert list(rows)[:5] == ["eager", "checkpoint per block", "tidegate at checkpoint per block", "save_on_cpu", "aot_eager"]
     ours = rows["tidegate at checkpoint per block"]
     assert ours.peak_bytes <= rows["checkpoint per block"].peak_bytes and ours.off == 0
     assert rows["tidegate 80%"].off == 0

@@ -180,7 +180,7 @@ def rivals(
     seconds: float | None = None,
     **options,
 ) -> Rivals:
-    """Measures all rivals, ours at each rival's peak, and ours under the budgets.
+    """Measures all rivals, ours at each rival's peak right after it, and ours under the budgets.
 
     # Errors
     `SubjectError` where no step can be trained. What fails of one row is said in that row, and what is not begun within `seconds`.
@@ -214,11 +214,11 @@ def rivals(
 
     with many_graphs():
         for name, build in ways(subject, inner, shares).items():
-            add(Row(name), build)
-        eager = rows[0].peak_bytes
-        for rival in list(rows[1:]):
-            if rival.peak_bytes and (eager is None or rival.peak_bytes < eager):
-                ours(Row(f"tidegate at {rival.name}", rival.name), rival.peak_bytes)
+            rival = Row(name)
+            add(rival, build)
+            eager = rows[0].peak_bytes
+            if rival is not rows[0] and rival.peak_bytes and (eager is None or rival.peak_bytes < eager):
+                ours(Row(f"tidegate at {name}", name), rival.peak_bytes)
         for budget in budgets:
             ours(Row(f"tidegate {budget}"), budget)
         for name, seconds in subject.seconds(runs, rounds, steps).items():
