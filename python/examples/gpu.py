@@ -46,7 +46,7 @@ def checked(name, size="full", budgets=("60%", "45%", "80%"), batch=None, **opti
     return found.to_dict(), any(row.step_s for row in found.rows)
 
 
-def beside(name, inner="eager", seconds=60):
+def beside(name, seconds, inner="eager"):
     """`rivals` of one of the models, with the kernels that PyTorch takes by itself."""
     from tidegate.torch.rivals import rivals
 
@@ -119,11 +119,11 @@ STEPS = [
     ("resnet50", 70, lambda: checked("resnet50", batch=128)),
     ("vit", 70, lambda: checked("vit")),
     ("llama", 90, lambda: checked("llama", seconds=55)),
-    ("rivals-gpt2", 170, lambda: beside("gpt2", seconds=120)),
-    ("rivals-resnet50", 120, lambda: beside("resnet50", seconds=80)),
+    ("rivals-gpt2", 170, lambda: beside("gpt2", 120)),
+    ("rivals-resnet50", 120, lambda: beside("resnet50", 80)),
     ("inductor-resnet50", 130, lambda: checked("resnet50", batch=128, inner="inductor", seconds=90)),
     ("bert", 70, lambda: checked("bert")),
-    ("rivals-inductor-gpt2", 170, lambda: beside("gpt2", "inductor", seconds=120)),
+    ("rivals-inductor-gpt2", 170, lambda: beside("gpt2", 120, "inductor")),
     ("lstm", 70, lambda: checked("lstm")),
 ]
 # So many seconds before its end a step is interrupted, to measure and write what it has until then.

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -142,3 +143,10 @@ def test_the_example_trains_two_networks_under_plans():
     done = subprocess.run(call, cwd=REPOSITORY, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("parameters against eager: same bits") == 4
+
+
+@pytest.mark.parametrize(("fused", "predicted"), [(False, 5e-9), (True, None)])
+def test_times_of_fused_kernels_are_not_predicted(fused, predicted, monkeypatch):
+    plan = types.SimpleNamespace(predicted_ns=5, peak_bytes=7)
+    monkeypatch.setattr(check_module, "last_plans", lambda: [types.SimpleNamespace(plan=plan, reason=None)])
+    assert check_module.Planned.last(fused=fused) == check_module.Planned(predicted, 7, 1)

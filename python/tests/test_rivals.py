@@ -12,7 +12,7 @@ pytest.importorskip("transformers")
 import models  # noqa: E402
 
 from tidegate.torch import rivals  # noqa: E402
-from tidegate.torch.measure import Subject, difference  # noqa: E402
+from tidegate.torch.measure import Subject, difference, many_graphs  # noqa: E402
 
 MODELS = Path(models.__file__)
 
@@ -49,6 +49,22 @@ def test_each_rival_has_ours_at_its_peak_beside_it():
     assert rows["tidegate 80%"].off == 0
     assert "host is the device's" in rows["save_on_cpu"].problem
     assert sum(line.startswith("at the peak of") for line in str(found).splitlines()) == sum(bool(row.beside and row.step_s) for row in found.rows)
+
+
+@pytest.mark.parametrize("dropout", [0.1, 0.0])
+def test_pytorchs_smaller_budgets_draw_other_numbers_for_dropout(dropout):
+    """What the documentation says of them: with nothing to draw, their gradients are eager's."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    drops = {"resid_pdrop": dropout, "embd_pdrop": dropout, "attn_pdrop": dropout}
+    config = GPT2Config(vocab_size=512, n_positions=64, n_embd=64, n_layer=4, n_head=4, use_cache=False, **drops)
+    subject = Subject(*models.language(config, GPT2LMHeadModel, 16, 64))
+    eager = subject.state(subject.forward)
+    with many_graphs():
+        off = [difference(subject.state(rivals.partitioned(subject, "aot_eager", share)), eager)[0] for share in (0.5, 0.25, 0.0)]
+    assert all(each > 0.5 for each in off) if dropout else off == [0.0] * 3
 
 
 def test_the_command_writes_what_it_found(tmp_path, capsys):

@@ -81,8 +81,6 @@ pub fn steps(on_host_device: bool) -> Vec<Step> {
 const CUDA: &str = "--device cuda -o . --repeats 9 --iterations 5";
 const METHODS: &str = "--methods swap-opt,pooch,dtr,tide -b 80%,60%,40%";
 
-const STATE: &str = "-b 60%,30% --methods tide";
-
 /// Ends with 9 where it finds something, which no command of ours does.
 const MEMCHECK: &[&str] =
     &["compute-sanitizer", "--tool", "memcheck", "--error-exitcode", "9", "--print-limit", "5"];
@@ -129,7 +127,7 @@ fn on_cuda() -> Vec<Step> {
             .checks("vit-l16:batch=24:dtype=bf16", CUDA, "-b 60% --methods dtr,tide"),
         step("state", 5)
             .shows("Adam's state and parameters on the host between their uses")
-            .checks("gpt2:batch=4:sequence=512:optimizer=adam", CUDA, STATE),
+            .checks("gpt2:batch=4:sequence=512:optimizer=adam", CUDA, "-b 60%,30% --methods tide"),
         step("too-large", 8)
             .shows("a batch that does not fit the device: profiled under a plan, planned, run")
             .does("profile", profile, Figures::None)

@@ -55,9 +55,8 @@ def compare(module: fx.GraphModule, compiled: Callable, unplanned: Callable[[], 
                 if not any(_differing(_step(graph, module, inputs), plain) for _ in range(AGAIN)):
                     raise WrongGradients(f"a step under the plan gives another {apart[0]} than the same graph gives without it")
                 said = "that of a graph which gives other bits each time"
-        samples = [_eager(module, inputs, _LastPlaces(seed)) for seed in range(SAMPLES)]
-        if fused:
-            samples.append(_eager(module, inputs, _LastPlaces(None)))
+        seeds = [*range(SAMPLES), None] if fused else range(SAMPLES)
+        samples = [_eager(module, inputs, lambda seed=seed: _LastPlaces(seed)) for seed in seeds]
     except torch.OutOfMemoryError:
         torch.cuda.empty_cache()
         return "not compared: a step in eager does not fit the device"
@@ -109,13 +108,14 @@ class _LastPlaces(TorchDispatchMode):
         for leaf in _tensors(made):
             if not leaf.is_floating_point() or leaf.element_size() == 1 or leaf.untyped_storage()._cdata in given:
                 continue
+            eps = torch.finfo(leaf.dtype).eps
             if self.seed is None:
-                leaf.add_(leaf.abs().mul_(torch.finfo(leaf.dtype).eps))
-            else:
-                if leaf.device not in self.generators:
-                    self.generators[leaf.device] = torch.Generator(leaf.device).manual_seed(self.seed)
-                up = torch.empty_like(leaf).bernoulli_(0.5, generator=self.generators[leaf.device])
-                leaf.mul_(up.mul_(2).sub_(1).mul_(torch.finfo(leaf.dtype).eps).add_(1))
+                leaf.add_(leaf.abs().mul_(eps))
+                continue
+            if leaf.device not in self.generators:
+                self.generators[leaf.device] = torch.Generator(leaf.device).manual_seed(self.seed)
+            up = torch.empty_like(leaf).bernoulli_(0.5, generator=self.generators[leaf.device])
+            leaf.mul_(up.mul_(2).sub_(1).mul_(eps).add_(1))
         return made
 
 
@@ -123,9 +123,9 @@ def _tensors(value: object) -> list[torch.Tensor]:
     return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided]
 
 
-def _eager(module: fx.GraphModule, inputs: tuple, places: _LastPlaces | None = None) -> Step:
+def _eager(module: fx.GraphModule, inputs: tuple, places: Callable = contextlib.nullcontext) -> Step:
     def step() -> Step:
-        with places or contextlib.nullcontext():
+        with places():
             return _step(module, module, inputs)
 
     try:

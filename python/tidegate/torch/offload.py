@@ -5,8 +5,8 @@ before it, and after the copies that it is to follow; compute waits for copies w
 same ops copy at once, to a second pool.
 
 A pool belongs to one forward and its backward: `pool` takes one that is free, or makes one, and `release` gives it back,
-which counts as a write, though none is made, so that autograd refuses a second backward. A pool whose backward never comes is freed with the
-values that autograd saved.
+which counts as a write, though none is made, so that autograd refuses a second backward. A pool whose backward never
+comes is freed with the values that autograd saved.
 """
 
 from __future__ import annotations

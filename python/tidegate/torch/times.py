@@ -232,7 +232,7 @@ def _likeness(node: fx.Node) -> str:
 
 
 def _alone(node: fx.Node, device: torch.device) -> tuple[int, int]:
-    arguments, keywords = operands(node, whole=True)
+    arguments, keywords = operands(node)
     times, workspace = [], 0
     for _ in range(REPEATS):
         torch.cuda.reset_peak_memory_stats(device)
@@ -249,8 +249,8 @@ def _alone(node: fx.Node, device: torch.device) -> tuple[int, int]:
     return max(1, int(statistics.median(times[1:]))), workspace
 
 
-def operands(node: fx.Node, *, whole: bool) -> tuple[tuple, dict]:
-    """Made-up values for all that a call takes; where `whole`, numbers that another call has made are really made by it.
+def operands(node: fx.Node) -> tuple[tuple, dict]:
+    """Made-up values for all that a call takes, but that one or two whole numbers of another call are really made by it.
 
     Attention says of its random state that it is on the device and keeps it in host memory, where backward reads it; and an
     index has to be one.
@@ -261,10 +261,10 @@ def operands(node: fx.Node, *, whole: bool) -> tuple[tuple, dict]:
             return leaf
         value = leaf.meta.get("val")
         few = isinstance(value, torch.Tensor) and value.numel() <= 2 and not value.dtype.is_floating_point
-        if not (whole and few and leaf.target is operator.getitem):
+        if not (few and leaf.target is operator.getitem):
             return material(leaf)
         maker, place = leaf.args
-        arguments, keywords = operands(maker, whole=False)
+        arguments, keywords = operands(maker)
         return maker.target(*arguments, **keywords)[place]
 
     return pytree.tree_map(operand, (tuple(node.args), dict(node.kwargs)))
