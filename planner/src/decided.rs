@@ -44,6 +44,15 @@ impl Decided {
         Self::new(treatments, policy, problem.feature_maps.clone())
     }
 
+    /// Whether a codec runs on the device.
+    pub(crate) fn compresses(&self) -> bool {
+        match &self.steps {
+            Some(steps) => steps.iter().any(|step| matches!(step, Step::Compress { .. })),
+            None => (self.treatments.iter())
+                .any(|t| matches!(t, Treatment::SwapCompressed(_) | Treatment::Compress(_))),
+        }
+    }
+
     /// Decisions that an explicit schedule carries out. What becomes of a tensor in a gap is read
     /// off the steps: swapped if it is copied out there, recomputed if it is dropped there, compressed
     /// if a codec makes it smaller there, kept if nothing of these.

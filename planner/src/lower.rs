@@ -10,14 +10,21 @@ mod actions;
 mod beside;
 mod buffers;
 mod dependencies;
+mod late;
 mod pack;
 
 use schema::{Bytes, Choice, Decision, Document, Plan, Predicted, Reference};
-use simulator::{Evaluator, Infeasible, Model, Treatment, figures};
+use simulator::{Evaluator, Infeasible, Model, PrefetchGate, Record, Treatment, figures};
+
+use buffers::Layout;
 
 use crate::decided::FROM;
 use crate::{Decided, PlanError, Problem, Result};
-pub(crate) use pack::Effort;
+pub(crate) use pack::{ALIGNMENT, Effort};
+
+/// By how much later copies in are taken to start, in thousandths of what they can be, until there are
+/// addresses: the later, the easier, and the less time they have to be late.
+const LATER: [u64; 3] = [0, 500, 950];
 
 /// Lowers decisions to a plan, as they play out with `target` bytes of device memory. The plan's
 /// addresses lie within the problem's budget.
@@ -51,18 +58,21 @@ pub(crate) fn lower_with(
         None => evaluator.record(&treatments),
     };
     let record = record.map_err(|cause| PlanError::from_infeasible(cause, problem.budget))?;
-    let mut layout = buffers::layout(problem, &record);
-    let longer = beside::longer_lives(problem, &record, &layout.residencies, &layout.device)
-        .and_then(|mut blocks| {
-            let arena = pack::pack(&mut blocks, problem.budget, Effort::Little);
-            (arena <= problem.budget).then_some((arena, blocks))
-        });
-    let arena = match longer {
-        Some((arena, blocks)) => {
-            layout.device = blocks;
-            arena
+    // What a policy starts with some op, or has an op wait for, keeps its place.
+    let policy = decided.policy;
+    let may_wait = policy.prefetch == PrefetchGate::AsMemoryAllows && !policy.synchronous;
+    let tries = if may_wait && !record.backs.is_empty() { &LATER[..] } else { &LATER[..1] };
+    let mut tries = tries.iter().peekable();
+    let (record, mut layout, arena) = loop {
+        let permille = *tries.next().expect("the last is taken");
+        let record = late::later(&record, permille);
+        let mut layout = buffers::layout(problem, &record);
+        let is_last = tries.peek().is_none();
+        let effort = if is_last { effort } else { Effort::Little };
+        let arena = addresses(problem, &record, &mut layout, effort);
+        if arena <= problem.budget || is_last {
+            break (record, layout, arena);
         }
-        None => pack::pack(&mut layout.device, problem.budget, effort),
     };
     if arena > problem.budget {
         let short_by = arena - problem.budget;
@@ -98,6 +108,19 @@ pub(crate) fn lower_with(
     dependencies::connect(&mut plan, model);
     plan.predicted = figures(&plan);
     Ok(plan)
+}
+
+/// Gives all on the device addresses, and returns where these end.
+fn addresses(problem: &Problem, record: &Record, layout: &mut Layout, effort: Effort) -> Bytes {
+    let blocks = beside::longer_lives(problem, record, &layout.residencies, &layout.device);
+    if let Some(mut blocks) = blocks {
+        let arena = pack::pack(&mut blocks, problem.budget, Effort::Little);
+        if arena <= problem.budget {
+            layout.device = blocks;
+            return arena;
+        }
+    }
+    pack::pack(&mut layout.device, problem.budget, effort)
 }
 
 fn decisions(problem: &Problem, decided: &Decided) -> Vec<Decision> {

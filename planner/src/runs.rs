@@ -28,9 +28,9 @@ use std::collections::HashMap;
 use lanes::Lanes;
 use load::Load;
 
-pub(crate) use parts::{Item, Parts, Way};
+pub(crate) use parts::{Item, Parts, Way, aligned};
 pub(crate) use repair::Prices;
-pub(crate) use search::{Found, Judge, KEPT, Search, search};
+pub(crate) use search::{Found, Judge, Search, search};
 pub(crate) use steps::{Reruns, reruns_of, reruns_under, steps_of};
 
 /// When a run takes place: the op before which it does in the upper bits, and below a label that

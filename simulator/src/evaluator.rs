@@ -73,9 +73,9 @@ impl Infeasible {
 pub struct Outcome {
     /// Time of the iteration, all lanes drained.
     pub iteration: Nanos,
-    /// Largest sum of live buffers. With a lane for codecs, a plan's may be a little larger, though
-    /// never larger than the budget: what waits here for memory that is set aside for a codec may
-    /// start earlier there, where its addresses are free.
+    /// Largest sum of live buffers. With copies, or a lane for codecs, a plan's may be a little larger,
+    /// though never larger than the budget: what waits here for memory may start earlier there, where
+    /// its addresses are free.
     pub peak: Bytes,
     /// Largest sum of host buffers.
     pub host_peak: Bytes,

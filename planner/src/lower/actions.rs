@@ -9,6 +9,7 @@ use simulator::{Evaluator, Materialised, Record, RecordedCopy, Work};
 use crate::Problem;
 use crate::lower::beside::pace_net;
 use crate::lower::buffers::Layout;
+use crate::lower::late::is_copied;
 
 /// Which action of the recording: a run, a copy out, a copy in or an update on the host.
 #[derive(Clone, Copy)]
@@ -53,10 +54,6 @@ pub(super) fn actions(
 /// The copies out that are copied: what has its home on the host is there at the start.
 fn copied(record: &Record) -> impl Iterator<Item = (usize, &RecordedCopy)> {
     record.outs.iter().enumerate().filter(|(_, out)| is_copied(out))
-}
-
-fn is_copied(out: &RecordedCopy) -> bool {
-    out.home.is_none_or(|home| !home.at_start)
 }
 
 /// The action of each run and copy.

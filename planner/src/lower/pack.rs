@@ -23,7 +23,7 @@ use skyline::Skyline;
 use taken::Taken;
 
 /// Addresses are multiples of this: what device allocators and vector instructions want.
-const ALIGNMENT: u64 = 256;
+pub(crate) const ALIGNMENT: u64 = 256;
 
 /// Blocks this small a share of the live bytes fit into what the large ones leave, and are placed
 /// once these have their places.
@@ -63,7 +63,7 @@ const TIMES: u64 = 4;
 const WASTE: u64 = 1000;
 
 /// How long to look for a way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Effort {
     /// Each order is tried once.
     Little,

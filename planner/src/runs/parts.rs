@@ -1,10 +1,11 @@
 //! What sequences of runs are made of.
 
-use schema::{InPlace, Op, OpId, TensorId};
+use schema::{Bytes, InPlace, Op, OpId, TensorId};
 use simulator::Policy;
 
 use super::{Key, first_run};
 use crate::Problem;
+use crate::lower::ALIGNMENT;
 
 /// A way back for a tensor that is not a rerun of its op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +56,8 @@ pub(crate) struct Parts {
     pub until: Vec<usize>,
     /// By op, itself; by item, the op with which its tensor comes to be or is used first.
     pub near: Vec<u32>,
-    /// By tensor.
+    /// By tensor, as all bytes here those of whole stretches of aligned addresses: what is not counted
+    /// would lack when addresses are found.
     pub bytes: Vec<i64>,
     /// By tensor: the op that makes it, if one does.
     pub maker: Vec<Option<u32>>,
@@ -89,7 +91,7 @@ impl Parts {
         let remaker = |t: usize| model.remade_by(TensorId::from_index(t)).map(|op| op.0);
         let remaker: Vec<Option<u32>> =
             (0..tensors).map(|t| remaker(t).filter(|_| !held[t])).collect();
-        let bytes: Vec<i64> = trace.tensors.iter().map(|t| t.bytes.0 as i64).collect();
+        let bytes: Vec<i64> = trace.tensors.iter().map(|t| aligned(t.bytes)).collect();
         let mut first_use: Vec<Option<u32>> = maker.clone();
         for (index, op) in trace.ops.iter().enumerate() {
             for tensor in &op.reads {
@@ -198,7 +200,7 @@ impl Parts {
             reads: comes,
             writes: made.into_iter().map(|t| t.0).collect(),
             in_place: pairs.iter().map(|pair| (pair.input.0, pair.output.0)).collect(),
-            workspace: op.workspace.0 as i64 + kept - shared.sum::<i64>(),
+            workspace: aligned(op.workspace) + kept - shared.sum::<i64>(),
         }
     }
 
@@ -252,6 +254,11 @@ impl Parts {
     }
 }
 
+/// The bytes that a block takes where each begins at an aligned address.
+pub(crate) fn aligned(bytes: Bytes) -> i64 {
+    bytes.0.next_multiple_of(ALIGNMENT) as i64
+}
+
 /// A tensor's ways back that are no reruns, each with what it takes of compute.
 fn items(problem: &Problem, tensor: u32) -> Vec<(Item, u64)> {
     let (may, link) = (problem.allowed, &problem.machine.link);
@@ -272,7 +279,7 @@ fn items(problem: &Problem, tensor: u32) -> Vec<(Item, u64)> {
         let runs = (cost.compress + cost.decompress).0;
         let time = lane.map_or(runs, |lane| (runs as f64 * lane.taken()) as u64);
         let codec = lane.map_or([0, 0], |_| [cost.compress.0, cost.decompress.0]);
-        all.push((item(Way::Codec(number), cost.reserved.0 as i64, [0, 0], codec), time));
+        all.push((item(Way::Codec(number), aligned(cost.reserved), [0, 0], codec), time));
         if may.swap {
             all.push((item(Way::CodecAndCopy(number), 0, copies(cost.reserved), codec), time));
         }

@@ -9,8 +9,6 @@ use crate::split_mix::SplitMix;
 pub(crate) struct Found {
     pub cost: u64,
     pub reruns: Vec<Rerun>,
-    /// Its buffers were given addresses.
-    pub is_packed: bool,
 }
 
 /// So many starts are made of nothing, beside those that are given.
@@ -34,9 +32,6 @@ const SKIPPED: [u64; 3] = [50, 80, 95];
 /// time copies have is left to the evaluator.
 const SLOW: u64 = 5;
 
-/// The part of the work that may go into addresses.
-const PACKING: u64 = 4;
-
 /// One in so many repairs, of starts and of rounds, may hold inputs at a price where there is no room.
 const HOLDING: u64 = 4;
 
@@ -51,7 +46,7 @@ const LOOK: u64 = 64;
 const PER_RERUN: u64 = 30;
 
 /// Of what was the best, so much is kept: what comes after may have addresses where the best has none.
-pub(crate) const KEPT: usize = 6;
+const KEPT: usize = 3;
 
 /// How far a search goes, and from where.
 #[derive(Clone, Copy)]
@@ -66,8 +61,6 @@ pub(crate) struct Search<'a> {
     pub effort: u64,
     /// What a nanosecond of each lane costs, against one of compute.
     pub lanes: Prices,
-    /// What is slower than this need not have addresses.
-    pub packed: u64,
     /// Whether to go on, given the work done and the effort.
     pub proceed: &'a (dyn Fn(u64, u64) -> bool + Sync),
 }
@@ -77,18 +70,13 @@ pub(crate) struct Search<'a> {
 pub(crate) trait Judge {
     /// How much longer an iteration takes than without reruns, if it fits.
     fn cost(&mut self, reruns: &[Rerun]) -> (Option<u64>, u64);
-
-    /// Whether its buffers have addresses.
-    fn packs(&mut self, reruns: &[Rerun]) -> (bool, u64);
 }
 
 /// Searches for the sequence that costs least: from given ones and some made of nothing, the best of
 /// which is ruined a little and repaired, again and again (ruin and recreate, Schrimpf et al.,
 /// 2000), where what costs a little more is now and then taken (simulated annealing). Where nothing
 /// is copied a sequence costs what its reruns take; else a judge says. Returns what was the best one
-/// after the other, the last few, the best last; nothing where nothing fits. What fits byte for byte
-/// need not fit address for address: the judge is asked of what comes by that is not as fast, too, and
-/// the fastest that does is returned as well.
+/// after the other, the last few, the best last; nothing where nothing fits.
 pub(crate) fn search(
     parts: &Parts,
     search: Search,
@@ -137,7 +125,6 @@ pub(crate) fn search(
     let mut guessed = runs.guess();
     let first = best as f64;
     let mut rounds = 0u64;
-    let (mut packing, mut packed, mut addressed) = (0, search.packed, None);
     while room.work < effort && best > 0 {
         rounds += 1;
         if rounds.is_multiple_of(LOOK) && !proceed(room.work, effort) {
@@ -180,22 +167,9 @@ pub(crate) fn search(
                     best = cost;
                     keep(&mut found, cost, &runs);
                 }
-                if let Some(judge) = &mut judge
-                    && cost < packed
-                    && packing <= (room.work - begin) / PACKING
-                {
-                    let (is_packed, work) = judge.packs(runs.reruns());
-                    packing += work;
-                    room.work += work;
-                    if is_packed {
-                        packed = cost;
-                        addressed = Some(Found { cost, reruns: runs.reruns().to_vec(), is_packed });
-                    }
-                }
             }
         }
     }
-    found.extend(addressed);
     found
 }
 
@@ -219,7 +193,7 @@ fn keep(found: &mut Vec<Found>, cost: u64, runs: &Runs) {
     if found.len() == KEPT {
         found.remove(0);
     }
-    found.push(Found { cost, reruns: runs.reruns().to_vec(), is_packed: false });
+    found.push(Found { cost, reruns: runs.reruns().to_vec() });
 }
 
 impl Search<'_> {

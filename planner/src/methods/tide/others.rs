@@ -97,7 +97,7 @@ impl Packed<'_> {
     /// What decisions take, if they fit; `Some(None)` where that is not known. With a lane of codecs it may
     /// be less than is evaluated, and what is as recorded is not evaluated.
     fn time_of(&self, decided: &Decided) -> Option<Option<u64>> {
-        let has_lane = self.problem.allowed.compress && self.problem.codecs.costs.lane().is_some();
+        let has_lane = self.problem.codecs.costs.lane().is_some() && decided.compresses();
         if decided.as_recorded || has_lane {
             return Some(None);
         }

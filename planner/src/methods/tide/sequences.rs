@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use rayon::prelude::*;
-use schema::Nanos;
+use schema::{Bytes, Nanos};
 use simulator::{Evaluator, Step};
 
 use super::options::policy;
@@ -11,10 +11,9 @@ use super::packed::Packed;
 use crate::cut::{Carried, Several, carried, lazy};
 use crate::fit::{share, shrunk};
 use crate::kept_load::certain_load;
-use crate::lower::{Effort, lower_with};
 use crate::methods::Dtr;
 use crate::runs::{
-    Found, Judge, KEPT, Parts, Rerun, Runs, Search, reruns_of, reruns_under, search, steps_of,
+    Found, Judge, Parts, Rerun, Runs, Search, aligned, reruns_of, reruns_under, search, steps_of,
 };
 use crate::{Allowed, Decided, PlanError, Problem, Progress};
 
@@ -22,7 +21,8 @@ use crate::{Allowed, Decided, PlanError, Problem, Progress};
 const SEEDS: [u64; 2] = [1, 2];
 
 /// Shares of the memory, in thousandths, for which is searched until something can be packed, and
-/// the part of the effort that this takes, in quarters. The first time it is not yet known what
+/// the part of the effort that this takes, in quarters. Where what is found lacks something, the next is one
+/// in which that is there. The first time it is not yet known what
 /// several places hold, where they say anything.
 const ROOMS: [(u64, u64); 9] =
     [(1000, 1), (1000, 3), (998, 1), (994, 1), (985, 1), (970, 1), (940, 1), (900, 1), (850, 1)];
@@ -41,15 +41,15 @@ const OPS: u64 = 2500;
 /// Work that it takes to evaluate a run of a sequence in which something is copied or compressed.
 const PER_RUN: u64 = 2;
 
-/// The same to look for addresses, once.
-const PER_BUFFER: u64 = 50;
-
 /// On traces of more ops than these, packing takes longer than searching: of what was found, the best
-/// alone is tried, and the next room is one in which what it lacks is there.
+/// alone is tried.
 const LONG: usize = 20_000;
 
 /// A plan is good enough that is slower than what a search found by no more than this part.
 const GOOD_ENOUGH: u64 = 2000;
+
+/// Of what was found, so many of the best are given addresses until one has some.
+const TRIED: usize = 3;
 
 /// A lane's price against compute's, where no cut says one.
 const PRICE: f64 = 0.1;
@@ -57,7 +57,7 @@ const PRICE: f64 = 0.1;
 /// What DTR makes is no start where it takes so many times as long as an iteration in core.
 const THRASHES: u64 = 4;
 
-/// What the evaluator says of sequences, and the first look for addresses.
+/// What the evaluator says of sequences.
 struct Replayed<'a> {
     problem: &'a Problem<'a>,
     parts: &'a Parts,
@@ -70,14 +70,6 @@ impl Judge for Replayed<'_> {
         let time = self.evaluator.evaluate_steps(&steps).map(|found| found.iteration.0);
         let total = self.problem.trace.total_time().0;
         (time.ok().map(|time| time - total), PER_RUN * steps.len() as u64)
-    }
-
-    fn packs(&mut self, reruns: &[Rerun]) -> (bool, u64) {
-        let steps = steps_of(self.problem, self.parts, reruns);
-        let work = PER_BUFFER * steps.len() as u64;
-        let decided = Decided::from_steps(self.problem, steps, policy(self.problem));
-        let target = self.evaluator.budget();
-        (lower_with(self.problem, target, &decided, Effort::Little).is_ok(), work)
     }
 }
 
@@ -182,18 +174,16 @@ impl Packed<'_> {
             let proceed = |done: u64, of: u64| {
                 self.monitor.proceed(Progress { phase: "sequences", done: done.min(of), of })
             };
-            let packed = if is_long { 0 } else { self.time().saturating_sub(total) };
             let chains = SEEDS.par_iter().map(|seed| {
                 let evaluator = problem.evaluator(policy, target);
                 let mut judge = Replayed { problem: &problem, parts: &parts, evaluator };
                 let how = Search {
-                    budget: target.0 as i64,
+                    budget: aligned(target),
                     given: &given,
                     seed: seed + room,
                     place,
                     effort: effort * part / 4,
                     lanes: cuts.lanes.unwrap_or([PRICE; 4]),
-                    packed,
                     proceed: &proceed,
                 };
                 search(&parts, how, waits.then_some(&mut judge as &mut dyn Judge))
@@ -201,34 +191,34 @@ impl Packed<'_> {
             let mut found: Vec<Found> = chains.collect::<Vec<_>>().concat();
             // Stable: of equals, the first search's comes first.
             found.sort_by_key(|found| found.cost);
-            found.dedup_by(|other, one| {
-                let is_same = one.reruns == other.reruns;
-                one.is_packed |= is_same && other.is_packed;
-                is_same
-            });
+            found.dedup_by(|other, one| other.reruns == one.reruns);
             let (before, mut packs) = (self.time(), false);
-            let some = if is_long { 1 } else { KEPT };
-            let tried =
-                found.iter().enumerate().filter(|(at, found)| *at < some || found.is_packed);
-            for (_, found) in tried {
+            let mut lacking = Bytes::ZERO;
+            for found in found.iter().take(if is_long { 1 } else { TRIED }) {
                 let steps = steps_of(&problem, &parts, &found.reruns);
                 debug_assert!(
                     waits
-                        || (problem.evaluator(policy, target).evaluate_steps(&steps))
-                            .map(|outcome| (outcome.peak.0, outcome.recompute.0))
-                            == Ok((Runs::with(&parts, &found.reruns).peak() as u64, found.cost)),
+                        || (problem.evaluator(policy, target).evaluate_steps(&steps)).is_ok_and(
+                            |outcome| {
+                                let peak = Runs::with(&parts, &found.reruns).peak();
+                                outcome.peak.0 as i64 <= peak && outcome.recompute.0 == found.cost
+                            }
+                        )
                 );
                 let decided = Decided::from_steps(&problem, steps, policy);
                 match self.lower(decided.taken_from("sequences of runs")) {
                     Ok(()) => packs = true,
-                    Err(PlanError::Fragmented { short_by, budget }) if is_long => {
-                        enough = shrunk(target, budget, short_by);
+                    Err(PlanError::Fragmented { short_by, budget }) => {
+                        lacking = lacking.max(shrunk(target, budget, short_by));
                     }
                     Err(_) => {}
                 }
                 if packs {
                     break;
                 }
+            }
+            if !packs && lacking > Bytes::ZERO {
+                enough = lacking;
             }
             // What no search makes fit into all that there is hardly fits into less. With less room,
             // what is found is hardly faster; but a plan that was made to fit with copies that start
