@@ -198,7 +198,7 @@ fn over_link(problem: &Problem, excess: &Excess, (open, bytes): (usize, u64), ex
     (out.min(back) * (1.0 + 1e-9) + slack * fastest(&link.d2h) / 1e9).min(swappable as f64)
 }
 
-pub(crate) fn fastest(bandwidth: &schema::Bandwidth) -> f64 {
+fn fastest(bandwidth: &schema::Bandwidth) -> f64 {
     let speeds = bandwidth.pinned.iter().map(|point| point.bytes_per_sec.0);
     speeds.max().unwrap_or(1) as f64
 }
@@ -353,6 +353,10 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
+    pub fn none() -> Self {
+        Self::new(Vec::new())
+    }
+
     pub fn new(mut runs: Vec<(u64, u64)>) -> Self {
         runs.sort_by(by_time_per_byte);
         let mut before = vec![(0, 0)];

@@ -9,8 +9,8 @@
 //! carried out [with them](visits), and timed with all copies as they are. So what a method decides about
 //! activations rests on an estimate of what the link has left; the plan's times do not.
 //!
-//! Where the host's processor runs updates, all, half and a quarter of them are tried there: their
-//! gradients leave, and the optimizer's state stays where it is.
+//! Where the host's processor runs updates, some of them are tried there, from as many as it has done
+//! when the device is done up to all: their gradients leave, and the optimizer's state stays where it is.
 
 pub(crate) mod bound;
 mod rest;
@@ -38,8 +38,12 @@ const ROUNDS: [(u64, usize); 3] = [(100, usize::MAX), (10, 3), (1, 1)];
 /// Of what was put together, so many are tried until one can be packed.
 const PACKED: usize = 4;
 
-/// Of the updates that the host's processor may run, all, a half and a quarter are tried there.
-const SHARES: [usize; 3] = [1, 2, 4];
+/// The host's processor is given updates as long as it is no further behind the device than so much, in
+/// sixteenths of what it takes for all.
+const BEHIND: [u64; 7] = [0, 1, 2, 3, 4, 8, 16];
+
+/// Of so many choices of updates there, those with which it is fastest, all sets are tried.
+const CHOSEN: usize = 2;
 
 /// What a plan has on the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,55 +59,104 @@ struct There {
 /// If no set of them leaves enough memory, the host does not hold them, or the method has no plan.
 pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Result<Plan> {
     let movable = movable(problem);
-    let updatable = updatable(problem, &movable);
-    let mut tried = sets(problem, &movable, &[]);
-    for share in SHARES {
-        let updates: Vec<OpId> = updatable.iter().copied().step_by(share).collect();
-        if updates.is_empty() {
-            break;
-        }
-        let more = sets(problem, &movable, &updates).map(|sets| {
-            // The fewest and the most, and one between.
-            let places = [0, sets.len() / 2, sets.len() - 1];
-            let mut some: Vec<There> = places.iter().map(|at| sets[*at].clone()).collect();
-            some.dedup();
-            some
-        });
-        match (&mut tried, more) {
-            (Ok(sets), Ok(more)) => sets.extend(more),
-            (Err(_), Ok(more)) => tried = Ok(more),
-            (_, Err(_)) => {}
+    // First without updates there.
+    let mut choices = given(problem, &updatable(problem, &movable));
+    choices.insert(0, Vec::new());
+    let (mut all, mut failure) = (Vec::new(), None);
+    for updates in &choices {
+        match sets(problem, &movable, updates) {
+            Ok(sets) => all.push(sets),
+            Err(error) => failure = failure.or(Some(error)),
         }
     }
-    let sets = tried?;
-    let (mut best, mut failure) = (None::<Plan>, None);
-    let mut left: Vec<&There> = sets.iter().collect();
-    'rounds: for (part, most) in ROUNDS {
-        left.truncate(most);
-        let evaluations = (problem.limits.evaluations / part).max(1);
-        let mut trial = problem.clone().with_evaluations(evaluations);
+    let mut trials = Trials { method, problem, monitor, best: None, failure };
+    // Of each choice of updates there the fewest and the most, and one between.
+    let (mut first, mut rest) = (Vec::new(), Vec::new());
+    for of in all {
+        let places = [0, of.len() / 2, of.len() - 1];
+        for (at, there) in of.into_iter().enumerate() {
+            let is_first = there.updates.is_empty() || places.contains(&at);
+            if is_first { &mut first } else { &mut rest }.push(there);
+        }
+    }
+    let mut left = trials.round(first, ROUNDS[0]);
+    let mut fastest: Vec<Vec<OpId>> = Vec::new();
+    for (_, there) in &left {
+        if fastest.len() < CHOSEN && !fastest.contains(&there.updates) {
+            fastest.push(there.updates.clone());
+        }
+    }
+    let is_near = |there: &There| fastest.contains(&there.updates);
+    let near = rest.into_iter().filter(is_near).collect();
+    left.extend(trials.round(near, ROUNDS[0]));
+    left.sort_by_key(|(time, _)| *time);
+    for round in &ROUNDS[1..] {
+        let sets = left.iter().map(|(_, there)| there.clone()).collect();
+        let tried = trials.round(sets, *round);
+        left = if tried.is_empty() { left } else { tried };
+    }
+    trials.best.ok_or(trials.failure.unwrap_or(PlanError::Interrupted))
+}
+
+/// Sets that are tried, and the best plan so far.
+struct Trials<'a> {
+    method: &'a dyn Method,
+    problem: &'a Problem<'a>,
+    monitor: &'a dyn Monitor,
+    best: Option<Plan>,
+    failure: Option<PlanError>,
+}
+
+impl Trials<'_> {
+    /// Tries so many sets at most with a part of the evaluations: those with a plan, the fastest first.
+    fn round(&mut self, mut sets: Vec<There>, (part, most): (u64, usize)) -> Vec<(Nanos, There)> {
+        sets.truncate(most);
+        let evaluations = (self.problem.limits.evaluations / part).max(1);
+        let mut trial = self.problem.clone().with_evaluations(evaluations);
         trial.is_rough = part > 1;
         let mut tried = Vec::new();
-        for there in &left {
-            match plan_with(method, &trial, there, Stays::Some, monitor) {
+        for there in sets {
+            match plan_with(self.method, &trial, &there, Stays::Some, self.monitor) {
                 Ok(plan) => {
                     let time = plan.predicted.iteration;
-                    tried.push((time, *there));
-                    if best.as_ref().is_none_or(|best| time < best.predicted.iteration) {
-                        monitor.found(time);
-                        best = Some(plan);
+                    tried.push((time, there));
+                    if self.best.as_ref().is_none_or(|best| time < best.predicted.iteration) {
+                        self.monitor.found(time);
+                        self.best = Some(plan);
                     }
                 }
-                Err(PlanError::Interrupted) => break 'rounds,
-                Err(error) => failure = failure.or(Some(error)),
+                // All that is tried after that is interrupted as well.
+                Err(PlanError::Interrupted) => break,
+                Err(error) => self.failure = self.failure.take().or(Some(error)),
             }
         }
-        if !tried.is_empty() {
-            tried.sort_by_key(|(time, _)| *time);
-            left = tried.into_iter().map(|(_, there)| there).collect();
-        }
+        tried.sort_by_key(|(time, _)| *time);
+        tried
     }
-    best.ok_or(failure.unwrap_or(PlanError::Interrupted))
+}
+
+/// Which updates to try on the host, of those that may be there: each as long as its processor is no
+/// further behind the device than so much, and no further than that when the device is done.
+fn given(problem: &Problem, updatable: &[OpId]) -> Vec<Vec<OpId>> {
+    let time = |op: &OpId| problem.update_time_there(*op).map_or(0, |time| time.0);
+    let all = updatable.iter().map(time).sum::<u64>();
+    let begins = begins(problem);
+    let given = BEHIND.iter().map(|part| {
+        let behind = u128::from(all) * u128::from(*part) / 16;
+        let within = |then: u64, than: u64| u128::from(then) <= u128::from(than) + behind;
+        let mut until = 0;
+        let is_given = |op: &&OpId| {
+            let begin = begins[op.index()];
+            let done = begin.max(until) + time(op);
+            let given = within(until, begin) && within(done, begins[begins.len() - 1]);
+            until = if given { done } else { until };
+            given
+        };
+        updatable.iter().filter(is_given).copied().collect()
+    });
+    let mut given: Vec<Vec<OpId>> = given.filter(|of: &Vec<OpId>| !of.is_empty()).collect();
+    given.dedup();
+    given
 }
 
 /// Plans in which the host's processor runs all updates that it may, as a method decides about the rest.

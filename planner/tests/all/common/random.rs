@@ -387,6 +387,9 @@ fn plan_of(
         Err(error) => return Err(format!("evaluated, but not lowered: {error}")),
     };
     whole.budget = problem.budget;
+    // Of plans in which nothing is compressed there is more to say.
+    let compresses = |action: &schema::Action| matches!(action.task, schema::Task::Compress(_));
+    whole.allowed.compress &= plan.actions.iter().any(compresses) || !moves;
     let bound = if moves { moving_bound(&whole) } else { bound(&problem) };
     match bound.time().is_none_or(|time| plan.predicted.iteration < time) {
         true => Err(format!("{} beats {bound:?}", plan.predicted.iteration)),
