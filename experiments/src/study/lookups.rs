@@ -1,8 +1,9 @@
 //! What a paper prints of lookups in tables, beside what is predicted here.
 
+use codecs::ibp::{ChunkSize, Metadata, RowCoder, cluster_index_bytes};
 use planner::inference::{
     Cache, Choice, Lookups, MAP_ENTRY_BYTES, Packing, Prediction, SECTOR_BYTES, Staging, choose,
-    mean_sectors, mean_unaligned_sectors,
+    mean_sectors, mean_unaligned_sectors, row_mask_bytes,
 };
 use reports::columns;
 use scenarios::{LookupFigure, LookupQuantity, LookupStudy, PackedTable};
@@ -33,6 +34,9 @@ pub fn lines(study: &LookupStudy) -> Result<Vec<Line<'_>>> {
 
 fn predicted(study: &LookupStudy, machine: &Machine, figure: &LookupFigure) -> Result<Option<f64>> {
     let Some(of) = figure.of else { return Ok(None) };
+    if let Some(value) = of_format(of, figure) {
+        return Ok(Some(value));
+    }
     let named = |table: &&PackedTable| figure.tables.contains(&table.name);
     let mut values: Vec<f64> = Vec::new();
     for table in study.tables.iter().filter(named) {
@@ -45,6 +49,29 @@ fn predicted(study: &LookupStudy, machine: &Machine, figure: &LookupFigure) -> R
     }
     let count = values.len() as f64;
     Ok((count > 0.0).then(|| values.iter().sum::<f64>() / count))
+}
+
+/// What the packed format alone comes to, whatever is in the rows.
+fn of_format(of: LookupQuantity, figure: &LookupFigure) -> Option<f64> {
+    let row_bytes = usize::try_from(figure.row_bytes?).ok()?;
+    match of {
+        LookupQuantity::Participation => {
+            // Of a row that is all invariant nothing else is left.
+            let metadata = Metadata::new(vec![u8::MAX; row_bytes], vec![0; row_bytes]).ok()?;
+            let chunk = ChunkSize::from_bytes(figure.chunk_bytes?).ok()?;
+            let coder = RowCoder::new(metadata, chunk).ok()?;
+            let bits = coder.compressed_bytes(&vec![0; row_bytes])?;
+            Some(100.0 * bits as f64 / row_bytes as f64)
+        }
+        LookupQuantity::NetSaved => {
+            let (rows, clusters) = (figure.rows?, figure.clusters?);
+            let metadata = (2 * row_bytes * clusters) as u64 + cluster_index_bytes(clusters, rows);
+            let table = rows as f64 * row_bytes as f64;
+            Some(figure.saved? - 100.0 * metadata as f64 / table)
+        }
+        LookupQuantity::RowMask => Some(row_mask_bytes(figure.rows?).0 as f64 / 1e6),
+        _ => None,
+    }
 }
 
 fn of_table(
@@ -92,6 +119,7 @@ fn of_table(
             let bandwidth = machine.link.h2d.at(Bytes(u64::MAX));
             moved * SECTOR_BYTES as f64 * 1e9 / bandwidth / packed.time.0 as f64
         }),
+        LookupQuantity::Participation | LookupQuantity::NetSaved | LookupQuantity::RowMask => None,
         LookupQuantity::Cached => table.cached.map(|cached| {
             let bytes = Bytes(cached.saturating_mul(table.row_bytes + MAP_ENTRY_BYTES));
             Cache { bytes, fixed: Bytes::ZERO }.rows(u64::MAX, packed_bytes) as f64

@@ -18,10 +18,17 @@ pub fn printed(study: &Study, paper: &Paper, rows: &[Row]) -> Vec<Printed> {
         let off = |predicted: f64| error(figure.printed, predicted);
         let mut reasons = Vec::new();
         for what_if in &study.what_ifs {
-            let groups: Option<Vec<String>> =
-                figure.groups.iter().map(|group| study.derived(group, what_if)).collect();
-            let Some(groups) = groups else { continue };
-            let other = Figure { groups, ..figure.clone() };
+            let derived = |group: &String| study.derived(group, what_if);
+            let groups: Option<Vec<String>> = figure.groups.iter().map(derived).collect();
+            let over_group = figure.over_group.as_ref().and_then(derived);
+            if groups.is_none() && over_group.is_none() {
+                continue;
+            }
+            let other = Figure {
+                groups: groups.unwrap_or_else(|| figure.groups.clone()),
+                over_group: over_group.or_else(|| figure.over_group.clone()),
+                ..figure.clone()
+            };
             let Some(value) = self::predicted(&other, rows) else { continue };
             if predicted.is_none_or(|base| off(value) < off(base)) {
                 reasons.push(format!("{}: {}", what_if.description, show(value)));
@@ -32,10 +39,12 @@ pub fn printed(study: &Study, paper: &Paper, rows: &[Row]) -> Vec<Printed> {
         }
         let missing = figure.missing.iter().map(|missing| format!("missing: {missing}"));
         reasons.extend(missing.filter(|_| predicted.is_none()));
+        reasons.extend(figure.contradicted.clone());
         let reason = Some(reasons.join("; ")).filter(|reason| !reason.is_empty());
         let place = (paper.name.as_str(), place);
         let values = (figure.printed, predicted);
-        base.push(Printed::new(place, values, Assumptions::Base, reason, show));
+        let printed = Printed::new(place, values, Assumptions::Base, reason, show);
+        base.push(Printed { input: figure.input, ..printed });
     }
     base.append(&mut what_ifs);
     base
@@ -49,10 +58,11 @@ fn text(quantity: Quantity, value: f64) -> String {
         | Quantity::Gain
         | Quantity::Reduction
         | Quantity::Latency
+        | Quantity::Saving
         | Quantity::Overhead => (1, " %"),
         Quantity::Ratio => (1, "x"),
-        Quantity::Speedup => (2, "x"),
-        Quantity::MemoryGb | Quantity::PeakGb => (2, " GB"),
+        Quantity::Speedup | Quantity::Scaling => (2, "x"),
+        Quantity::MemoryGb | Quantity::PeakGb | Quantity::RawGb => (2, " GB"),
         Quantity::PlanSeconds => (2, " s"),
         Quantity::Unpredicted => (2, " %"),
         Quantity::Kept
@@ -113,10 +123,13 @@ fn value(figure: &Figure, row: &Row, rows: &[Row]) -> Option<f64> {
         Quantity::Ratio => Some(row.compressed_raw?.0 as f64 / row.compressed_small?.0 as f64),
         Quantity::Batch => row.batch.map(f64::from).filter(|_| row.answer.status == Status::Ok),
         Quantity::PeakGb => row.answer.peak.map(|peak| peak.0 as f64 / 1e9),
+        Quantity::RawGb => Some(row.compressed_raw?.0 as f64 / 1e9),
         Quantity::Unpredicted => None,
         Quantity::Gain => Some(100.0 * (speedup(figure, row, rows)? - 1.0)),
         Quantity::Reduction => Some(100.0 * (1.0 - 1.0 / speedup(figure, row, rows)?)),
         Quantity::Speedup => speedup(figure, row, rows),
+        Quantity::Scaling => scaling(figure, row, rows),
+        Quantity::Saving => Some(100.0 * (1.0 - 1.0 / scaling(figure, row, rows)?)),
         Quantity::Faster => Some(f64::from(u8::from(speedup(figure, row, rows)? > 1.0))),
         Quantity::Latency => {
             let exposed =
@@ -132,15 +145,22 @@ fn speedup(figure: &Figure, row: &Row, rows: &[Row]) -> Option<f64> {
     Some(compared(figure, row, rows)?.answer.iteration?.ratio(row.answer.iteration?))
 }
 
+/// The row's throughput over that of the group that the figure is a ratio to.
+fn scaling(figure: &Figure, row: &Row, rows: &[Row]) -> Option<f64> {
+    Some(row.throughput()? / compared(figure, row, rows)?.throughput()?)
+}
+
 /// The row that the figure holds a row against.
 fn compared<'a>(figure: &Figure, row: &Row, rows: &'a [Row]) -> Option<&'a Row> {
     let over = figure.over.as_ref().unwrap_or(&figure.method);
     let groups = figure.over_group.clone().map_or(figure.groups.clone(), |g| vec![g]);
+    let same_batch = !matches!(figure.quantity, Quantity::Scaling | Quantity::Saving);
     rows.iter().find(|other| {
         is_of(figure, &groups, other)
             && other.answer.method == *over
             && (figure.over_group.is_some() || other.group == row.group)
             && (&other.network, &other.options) == (&row.network, &row.options)
-            && (&other.machine, other.batch) == (&row.machine, row.batch)
+            && other.machine == row.machine
+            && (other.batch == row.batch || !same_batch)
     })
 }

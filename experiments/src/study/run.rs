@@ -68,7 +68,9 @@ fn of_lookups(study: &Study, lookups: &LookupStudy) -> Result<Outcome> {
         let values = (Value::Number(figure.printed), predicted);
         let place = (study.name.as_str(), figure.what.clone());
         let show = |value: f64| format!("{}", (value * 100.0).round() / 100.0);
-        Printed::new(place, values, Assumptions::Base, figure.rests_on.clone(), show)
+        let rests_on = figure.rests_on.clone();
+        let printed = Printed::new(place, values, Assumptions::Base, rests_on, show);
+        Printed { input: figure.input, ..printed }
     };
     let figures: Vec<Printed> = lookups::lines(lookups)?.into_iter().map(printed).collect();
     let (name, title, machine) = (&study.name, &lookups.title, &lookups.machine);
