@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use reports::Status;
 use scenarios::{Figure, Of, Paper, Quantity, Study};
 
-use super::printed::{Assumptions, Printed, error};
+use super::printed::{Assumptions, Printed, TOLERANCE, error};
 use crate::tables::Row;
 
 /// Every number that the paper prints, then what the study's other assumptions make of them.
@@ -16,7 +16,7 @@ pub fn printed(study: &Study, paper: &Paper, rows: &[Row]) -> Vec<Printed> {
         let show = |value: f64| text(figure.quantity, value);
         let predicted = predicted(figure, rows);
         let off = |predicted: f64| error(figure.printed, predicted);
-        let mut reasons = Vec::new();
+        let (mut reasons, mut tried) = (Vec::new(), Vec::new());
         for what_if in &study.what_ifs {
             let derived = |group: &String| study.derived(group, what_if);
             let groups: Option<Vec<String>> = figure.groups.iter().map(derived).collect();
@@ -32,6 +32,8 @@ pub fn printed(study: &Study, paper: &Paper, rows: &[Row]) -> Vec<Printed> {
             let Some(value) = self::predicted(&other, rows) else { continue };
             if predicted.is_none_or(|base| off(value) < off(base)) {
                 reasons.push(format!("{}: {}", what_if.description, show(value)));
+            } else {
+                tried.push(what_if.description.clone());
             }
             let place = (paper.name.as_str(), format!("{place} ({})", what_if.description));
             let values = (figure.printed, Some(value));
@@ -40,6 +42,10 @@ pub fn printed(study: &Study, paper: &Paper, rows: &[Row]) -> Vec<Printed> {
         let missing = figure.missing.iter().map(|missing| format!("missing: {missing}"));
         reasons.extend(missing.filter(|_| predicted.is_none()));
         reasons.extend(figure.contradicted.clone());
+        let far = predicted.is_some_and(|value| off(value) > TOLERANCE);
+        if far && reasons.is_empty() && !tried.is_empty() {
+            reasons.push(format!("no nearer with {}", tried.join(", ")));
+        }
         let reason = Some(reasons.join("; ")).filter(|reason| !reason.is_empty());
         let place = (paper.name.as_str(), place);
         let values = (figure.printed, predicted);
@@ -63,7 +69,6 @@ fn text(quantity: Quantity, value: f64) -> String {
         Quantity::Ratio => (1, "x"),
         Quantity::Speedup | Quantity::Scaling => (2, "x"),
         Quantity::MemoryGb | Quantity::PeakGb | Quantity::RawGb => (2, " GB"),
-        Quantity::PlanSeconds => (2, " s"),
         Quantity::Unpredicted => (2, " %"),
         Quantity::Kept
         | Quantity::Swapped
@@ -118,7 +123,6 @@ fn value(figure: &Figure, row: &Row, rows: &[Row]) -> Option<f64> {
         Quantity::Recomputed => row.answer.recomputed.map(|count| count as f64),
         Quantity::MemoryGb => Some(row.in_core_peak.0 as f64 / 1e9),
         Quantity::Runs => Some(if row.answer.status == Status::Ok { 1.0 } else { 0.0 }),
-        Quantity::PlanSeconds => row.answer.plan_seconds,
         Quantity::Compressed => row.answer.compressed.map(|count| count as f64),
         Quantity::Ratio => Some(row.compressed_raw?.0 as f64 / row.compressed_small?.0 as f64),
         Quantity::Batch => row.batch.map(f64::from).filter(|_| row.answer.status == Status::Ok),
@@ -163,4 +167,45 @@ fn compared<'a>(figure: &Figure, row: &Row, rows: &'a [Row]) -> Option<&'a Row> 
             && other.machine == row.machine
             && (other.batch == row.batch || !same_batch)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use reports::MethodResult;
+    use schema::Nanos;
+
+    use super::*;
+
+    fn row(group: &str, batch: u32, iteration: u64) -> Row {
+        let answer = MethodResult {
+            method: "in-core".into(),
+            iteration: Some(Nanos(iteration)),
+            ..MethodResult::default()
+        };
+        let (group, batch) = (group.into(), Some(batch));
+        Row { group, batch, network: "resnet50".into(), answer, ..Row::default() }
+    }
+
+    #[test]
+    fn batches_scale_by_the_sample_and_what_was_tried_says_to_what_it_came() {
+        let methods = planner::methods::all();
+        let methods: Vec<&str> = methods.iter().map(|method| method.name()).collect();
+        let study = scenarios::study("comet", &methods).expect("bundled");
+        let paper = study.paper.as_ref().expect("it has one");
+        let of = |nearer: u64| {
+            let rows = [
+                row("small", 32, 32_000),
+                row("large", 512, 500_000),
+                row("small, from-8", 8, nearer),
+            ];
+            let figure = "ResNet-50, 1 GPU, throughput";
+            let all = printed(&study, paper, &rows);
+            all.into_iter().find(|printed| printed.figure.contains(figure)).expect("printed")
+        };
+        let near = of(9_000);
+        assert_eq!(near.predicted, Some(512.0 / 500_000.0 * 1000.0));
+        assert_eq!(near.reason.as_deref(), Some("batches from 8 on: 1.15x"));
+        let far = of(7_000);
+        assert_eq!(far.reason.as_deref(), Some("no nearer with batches from 8 on"));
+    }
 }

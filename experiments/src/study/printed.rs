@@ -5,7 +5,7 @@ use scenarios::Value;
 use serde::{Deserialize, Serialize};
 
 /// Numbers that differ by more than this share are marked.
-const TOLERANCE: f64 = 0.15;
+pub(super) const TOLERANCE: f64 = 0.15;
 
 /// What a prediction rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

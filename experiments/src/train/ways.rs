@@ -201,7 +201,7 @@ const MARGINS: [u32; 4] = [0, 100, 300, 1000];
 
 /// In-core until there are statistics, and then within bounds that follow from them, set anew as
 /// [`Refresh`] says.
-fn sz(trainer: &Trainer, mut training: Training, of: Bounds) -> Outcome {
+fn sz(trainer: &Trainer, training: Training, of: Bounds) -> Outcome {
     let models = trainer.models_of("sz");
     // Where there is no plan with the loosest bound, better to know before anything is trained.
     let loosest = models.models.iter().max_by(|a, b| parameter(a).total_cmp(&parameter(b)));

@@ -112,8 +112,6 @@ pub enum Quantity {
     MemoryGb,
     /// 1 where there is a plan, 0 where there is none.
     Runs,
-    /// How long planning took, in seconds.
-    PlanSeconds,
     /// What nothing here predicts: what a training on data that does not come with tidegate comes to,
     /// or what was measured on a device. In percent.
     Unpredicted,
