@@ -91,7 +91,8 @@ fn people_see_tables_and_what_was_equal() {
 #[test]
 fn a_batch_grows_where_the_budget_has_room_for_twice_as_much() {
     let sandbox = Sandbox::new();
-    let command = "train --ways in-core,sz-grown --epochs 3 --batches 8 --batch 16 --refresh 8";
+    let command =
+        "train --ways in-core,sz-grown --epochs 3 --batches 8 --batch 16 --refresh 8 --format json";
     let trained = |budget: &str| {
         let shown = sandbox.json(&format!("{command} --budget {budget}"));
         let [in_core, grown] = shown["ways"].as_array().expect("a list").as_slice() else {

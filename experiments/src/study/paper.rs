@@ -32,7 +32,7 @@ pub fn printed(study: &Study, paper: &Paper, rows: &[Row]) -> Vec<Printed> {
             let Some(value) = self::predicted(&other, rows) else { continue };
             if predicted.is_none_or(|base| off(value) < off(base)) {
                 reasons.push(format!("{}: {}", what_if.description, show(value)));
-            } else {
+            } else if predicted != Some(value) {
                 tried.push(what_if.description.clone());
             }
             let place = (paper.name.as_str(), format!("{place} ({})", what_if.description));
