@@ -13,6 +13,7 @@ use crate::Result;
 use crate::sources::read_machine;
 
 const LINK: Staging = Staging::ZeroCopy { link: true, cache: false };
+const PLAIN: Staging = Staging::ZeroCopy { link: false, cache: false };
 
 /// A number of the paper, and what is predicted for it.
 pub struct Line<'a> {
@@ -20,6 +21,17 @@ pub struct Line<'a> {
     pub figure: &'a LookupFigure,
     /// Absent where the paper does not print what it takes.
     pub predicted: Option<f64>,
+    /// What else may be supposed, and what is predicted then.
+    pub otherwise: Option<(&'static str, f64)>,
+}
+
+/// What a prediction rests on that the paper does not say, turned round.
+fn otherwise(of: LookupQuantity) -> Option<&'static str> {
+    match of {
+        LookupQuantity::Transfer => Some("plain rows read in aligned lines"),
+        LookupQuantity::Lookup | LookupQuantity::Gathered => Some("a host that gathers at no cost"),
+        _ => None,
+    }
 }
 
 /// Every figure of a study of lookups.
@@ -28,11 +40,23 @@ pub struct Line<'a> {
 /// If there is no such machine, or a table's lookups cannot be predicted.
 pub fn lines(study: &LookupStudy) -> Result<Vec<Line<'_>>> {
     let machine = read_machine(&study.machine)?;
-    let line = |figure| Ok(Line { figure, predicted: predicted(study, &machine, figure)? });
-    study.figures.iter().map(line).collect()
+    let mut lines = Vec::with_capacity(study.figures.len());
+    for figure in &study.figures {
+        let predicted = |is_otherwise| predicted(study, &machine, (figure, is_otherwise));
+        let otherwise = match figure.of.and_then(otherwise) {
+            Some(what) => predicted(true)?.map(|value| (what, value)),
+            None => None,
+        };
+        lines.push(Line { figure, predicted: predicted(false)?, otherwise });
+    }
+    Ok(lines)
 }
 
-fn predicted(study: &LookupStudy, machine: &Machine, figure: &LookupFigure) -> Result<Option<f64>> {
+fn predicted(
+    study: &LookupStudy,
+    machine: &Machine,
+    (figure, is_otherwise): (&LookupFigure, bool),
+) -> Result<Option<f64>> {
     let Some(of) = figure.of else { return Ok(None) };
     if let Some(value) = of_format(of, figure) {
         return Ok(Some(value));
@@ -40,12 +64,12 @@ fn predicted(study: &LookupStudy, machine: &Machine, figure: &LookupFigure) -> R
     let named = |table: &&PackedTable| figure.tables.contains(&table.name);
     let mut values: Vec<f64> = Vec::new();
     for table in study.tables.iter().filter(named) {
-        values.extend(of_table(study, machine, (of, table))?);
+        values.extend(of_table(study, machine, (of, table, is_otherwise))?);
     }
     if let Some(row_bytes) = figure.row_bytes {
         // At 90 % saved.
         let table = PackedTable { name: String::new(), row_bytes, ratio: 10.0, cached: None };
-        values.extend(of_table(study, machine, (of, &table))?);
+        values.extend(of_table(study, machine, (of, &table, is_otherwise))?);
     }
     let count = values.len() as f64;
     Ok((count > 0.0).then(|| values.iter().sum::<f64>() / count))
@@ -77,7 +101,7 @@ fn of_format(of: LookupQuantity, figure: &LookupFigure) -> Option<f64> {
 fn of_table(
     study: &LookupStudy,
     machine: &Machine,
-    (of, table): (LookupQuantity, &PackedTable),
+    (of, table, is_otherwise): (LookupQuantity, &PackedTable, bool),
 ) -> Result<Option<f64>> {
     let packed_bytes = table.row_bytes as f64 / table.ratio;
     let lookups = |gather| {
@@ -98,7 +122,8 @@ fn of_table(
         _ => sizes(packed_bytes, table.row_bytes),
     };
     let packing = Packing { chunk_bytes: 4, clusters: 1, metadata: Bytes::ZERO, sizes: spread };
-    let at_once = matches!(of, LookupQuantity::Copied).then_some(BytesPerSec(u64::MAX));
+    let at_once = is_otherwise || matches!(of, LookupQuantity::Copied);
+    let at_once = at_once.then_some(BytesPerSec(u64::MAX));
     let choice = choose(&lookups(at_once), &[packing])?;
     let over = |staging| {
         let [plain, packed] = [staging, LINK].map(|staging| staged(&choice, staging));
@@ -106,6 +131,7 @@ fn of_table(
     };
     let less = |over: f64| 100.0 * (1.0 - 1.0 / over);
     Ok(match of {
+        LookupQuantity::Transfer if is_otherwise => over(PLAIN),
         LookupQuantity::Transfer => over(Staging::Unaligned),
         LookupQuantity::Lookup => over(Staging::Bulk),
         LookupQuantity::Gathered | LookupQuantity::Copied => over(Staging::Bulk).map(less),
@@ -172,7 +198,7 @@ mod tests {
         let study = study.lookups.expect("it is of lookups");
         let lines = lines(&study).expect("bundled");
         let mut held = 0;
-        for Line { figure, predicted } in &lines {
+        for Line { figure, predicted, .. } in &lines {
             let most = match &figure.what {
                 what if what.starts_with("table 1:") => 0.10,
                 what if what.starts_with("table 7:") => 0.01,
