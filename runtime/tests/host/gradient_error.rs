@@ -187,13 +187,9 @@ fn so_it_does_in_a_network_that_learns() {
         look_inside(&mut device, network, (&IMAGES, batch), see).unwrap();
     }
     assert_eq!(layers.len(), 12);
-    let shares =
-        layers.iter().map(|(id, shares)| (&network.op(*id).name, root_mean_square(shares)));
-    let shares: Vec<_> = shares.collect();
-    shares
-        .iter()
-        .for_each(|(name, share)| println!("{name}: {share:.3} of what equation 1 allows"));
-    for (name, share) in shares {
+    for (id, shares) in &layers {
+        let (name, share) = (&network.op(*id).name, root_mean_square(shares));
+        println!("{name}: {share:.3} of what equation 1 allows");
         assert!((share - 1.0).abs() < 0.05, "{name}: {share}");
     }
 }
