@@ -12,7 +12,7 @@ use super::lookups::{self, Line};
 use super::partition::Partition;
 use super::printed::{self, Assumptions, Printed};
 use super::store::Store;
-use super::{conclusions, gains, paper, table};
+use super::{conclusions, paper, table};
 use crate::side_by_side::side_by_side;
 use crate::tables::Row;
 use crate::{Error, Result};
@@ -148,7 +148,6 @@ pub fn run(study: &Study, options: &Options, monitor: &dyn Monitor) -> Result<Ou
     text += &conclusions::conclusions(&found);
     let mut figures = Vec::new();
     if let Some(paper) = &study.paper {
-        text += &gains::gains(paper, &found);
         figures = paper::printed(study, paper, &found);
         let printed = printed::table(&figures);
         text += &format!("\n{}, beside what is predicted here:\n\n{printed}", paper.title);
