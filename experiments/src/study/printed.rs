@@ -116,19 +116,25 @@ pub fn table(printed: &[Printed]) -> String {
         let of_section: Vec<&Printed> =
             printed.iter().filter(|printed| printed.assumptions == assumptions).collect();
         let mut lines = vec![["figure", "paper", "predicted", ""].map(String::from).to_vec()];
-        let mut reasons = String::new();
+        let mut reasons: Vec<&String> = Vec::new();
         for printed in &of_section {
             let [paper, predicted] = printed.texts.clone();
             let mut mark = vec![if printed.holds() { "" } else { "differs" }.to_string()];
             if let Some(reason) = &printed.reason {
-                let number = 1 + reasons.lines().count();
-                reasons += &format!("  [{number}] {reason}\n");
-                mark.push(format!("[{number}]"));
+                // One that several have is told once.
+                let place = reasons.iter().position(|other| *other == reason);
+                let place = place.unwrap_or(reasons.len());
+                if place == reasons.len() {
+                    reasons.push(reason);
+                }
+                mark.push(format!("[{}]", place + 1));
             }
             let mark = mark.join(" ").trim().to_string();
             lines.push(vec![printed.figure.clone(), paper, predicted, mark]);
         }
-        (columns(&lines), count(&of_section), reasons)
+        let reasons = (1..).zip(reasons);
+        let reasons = reasons.map(|(number, reason)| format!("  [{number}] {reason}\n"));
+        (columns(&lines), count(&of_section), reasons.collect::<String>())
     };
     let (lines, count, reasons) = section(Assumptions::Base);
     let mut text = format!("{lines}\n{count}\n{reasons}");
@@ -169,6 +175,10 @@ mod tests {
         let text = table(&[Printed { input: true, ..near.clone() }, near.clone()]);
         let counted = "2 of 2 numbers within 15 %, 1 of them what assumptions are chosen by\n";
         assert!(text.contains(counted), "{text}");
+        let reason = Some("why".to_string());
+        let [first, second] =
+            [near.clone(), near.clone()].map(|of| Printed { reason: reason.clone(), ..of });
+        assert!(table(&[first, second]).ends_with("\n  [1] why\n"), "told once");
         let text = table(&[near, missing]);
         assert!(text.contains("1 of 2 numbers within 15 %; nothing predicts 1\n"), "{text}");
         assert!(text.contains("0 maps to 2.5 maps"), "{text}");
