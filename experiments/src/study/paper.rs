@@ -69,7 +69,7 @@ fn text(quantity: Quantity, value: f64) -> String {
         Quantity::Ratio => (1, "x"),
         Quantity::Speedup | Quantity::Scaling => (2, "x"),
         Quantity::MemoryGb | Quantity::PeakGb | Quantity::RawGb => (2, " GB"),
-        Quantity::Unpredicted => (2, " %"),
+        Quantity::Unpredicted => return value.to_string(),
         Quantity::Kept
         | Quantity::Swapped
         | Quantity::Recomputed

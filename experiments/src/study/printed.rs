@@ -119,7 +119,8 @@ pub fn table(printed: &[Printed]) -> String {
         let mut reasons: Vec<&String> = Vec::new();
         for printed in &of_section {
             let [paper, predicted] = printed.texts.clone();
-            let mut mark = vec![if printed.holds() { "" } else { "differs" }.to_string()];
+            let differs = printed.predicted.is_some() && !printed.holds();
+            let mut mark = vec![if differs { "differs" } else { "" }.to_string()];
             if let Some(reason) = &printed.reason {
                 // One that several have is told once.
                 let place = reasons.iter().position(|other| *other == reason);

@@ -313,6 +313,10 @@ fn go_on<'a>(
             CompressedForms::of(&plan, trainer.trace).sentence().trim_end(),
         ),
     };
+    if of.grows && notes.is_empty() {
+        let batch = trainer.network.batch;
+        notes.push(format!("The batch stays at {batch}: no epoch ended where bounds were set."));
+    }
     notes.insert(0, note);
     training.finish(notes)
 }

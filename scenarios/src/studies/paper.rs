@@ -113,7 +113,7 @@ pub enum Quantity {
     /// 1 where there is a plan, 0 where there is none.
     Runs,
     /// What nothing here predicts: what a training on data that does not come with tidegate comes to,
-    /// or what was measured on a device. In percent.
+    /// or what was measured on a device.
     Unpredicted,
 }
 
