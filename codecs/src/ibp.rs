@@ -18,6 +18,12 @@
 //! down: of a compressed chunk the bits that are not in the mask, highest first, of any other chunk
 //! all bits; padded with zeros to a whole word. A row that would not become smaller stays as it is.
 //! The paper ends a row at a byte, its authors' code at a word; this is the code's layout.
+//!
+//! # Where the kernels depart
+//!
+//! Decompression on a GPU reads rows by plain loads, where section 4.3 fetches the next lines asynchronously while
+//! it decompresses: a warp has several rows instead, whose loads overlap. Mask, Bitval and compressed rows are made
+//! on the host's processor, not on the GPU (section 4.1): that is done once a table.
 
 mod analysis;
 mod clusters;

@@ -2,7 +2,6 @@
 
 mod case;
 mod conclusions;
-mod gains;
 mod list;
 mod lookups;
 mod paper;

@@ -122,7 +122,12 @@ fn one_seed(
         machine,
         models: &codec_models(machine),
         images,
-        course: Course { epochs: asked.epochs, batches: asked.batches, test_batches: TEST_BATCHES },
+        course: Course {
+            epochs: asked.epochs,
+            batches: asked.batches,
+            test_batches: TEST_BATCHES,
+            after: 0,
+        },
         budget: Budget::resolve(Some(asked.budget), machine, peak),
         refresh: asked.refresh,
         seed,

@@ -17,7 +17,9 @@ mod transfer;
 
 pub use access::Access;
 pub use cache::{Cache, MAP_ENTRY_BYTES, MOST};
-pub use choose::{Choice, Limit, Lookups, Packing, Placement, Prediction, Staging, choose};
+pub use choose::{
+    Choice, Limit, Lookups, Packing, Placement, Prediction, Staging, choose, row_mask_bytes,
+};
 pub use error::InferenceError;
 pub use transfer::{
     FIGURE_7, GATHER, LINE_BYTES, SECTOR_BYTES, mean_sectors, mean_unaligned_sectors,

@@ -27,12 +27,24 @@ pub struct Course {
     pub batches: usize,
     /// Batches of other images that the network is tested with after each epoch.
     pub test_batches: usize,
+    /// Iterations before it, of a course that it follows.
+    pub after: usize,
 }
 
 impl Course {
-    /// Iterations of the whole course.
+    /// Iterations up to its end.
     pub fn iterations(&self) -> usize {
-        self.epochs * self.batches
+        self.after + self.epochs * self.batches
+    }
+
+    /// Which of an epoch's batches an iteration has.
+    pub fn batch_of(&self, iteration: usize) -> usize {
+        iteration.saturating_sub(self.after) % self.batches.max(1)
+    }
+
+    /// Iterations up to the end of the epoch of an iteration.
+    pub fn epoch_end(&self, iteration: usize) -> usize {
+        iteration - self.batch_of(iteration) + self.batches.max(1)
     }
 }
 
@@ -43,6 +55,8 @@ pub struct Curves {
     pub losses: Vec<f32>,
     /// After each epoch, the share of the test's images whose class the network tells.
     pub accuracies: Vec<f64>,
+    /// Iterations up to the end of each epoch.
+    pub epochs: Vec<usize>,
     /// The time of each iteration.
     pub iterations: Vec<Nanos>,
     /// What each iteration copied, out and in.
@@ -117,7 +131,7 @@ pub fn train(
 ) -> Result<(), TrainingError> {
     let mut lesson = Lesson::new(network, images)?;
     for iteration in curves.losses.len()..until.min(course.iterations()) {
-        lesson.fill(Part::Training, iteration % course.batches);
+        lesson.fill(Part::Training, course.batch_of(iteration));
         device.write(lesson.input, &lesson.pixels)?;
         device.write(lesson.labels, &lesson.classes)?;
         if let Some(seed) = network.dropout_seed() {
@@ -132,9 +146,10 @@ pub fn train(
         curves.iterations.push(timeline.iteration);
         curves.copied.push(copied(&timeline));
         progress(loss[0]);
-        if (iteration + 1) % course.batches == 0 {
+        if iteration + 1 == course.epoch_end(iteration) {
             let accuracy = lesson.test(device, course.test_batches)?;
             curves.accuracies.push(accuracy);
+            curves.epochs.push(iteration + 1);
         }
     }
     Ok(())

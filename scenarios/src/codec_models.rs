@@ -11,7 +11,8 @@ use crate::amount::amount;
 
 const BUNDLED: &str = include_str!("../codecs/gpu.toml");
 const HOST: &str = include_str!("../codecs/host.toml");
-const STATED: &str = include_str!("../codecs/cswap.toml");
+const STATED: [&str; 2] =
+    [include_str!("../codecs/comet.toml"), include_str!("../codecs/cswap.toml")];
 
 /// Where the second point of every line lies: so far out that rounding it shows nowhere.
 const LARGE: Bytes = Bytes(1 << 40);
@@ -67,6 +68,7 @@ struct StatedSources {
 #[serde(deny_unknown_fields)]
 struct StatedCodec {
     name: String,
+    /// Absent: at every parameter.
     parameter: Option<f64>,
     compress: HostRate,
     decompress: HostRate,
@@ -76,7 +78,9 @@ struct StatedCodec {
 impl StatedFile {
     /// A model with the times that are stated for its codec, where they are.
     fn apply(&self, mut model: CodecModel) -> CodecModel {
-        let is_it = |c: &&StatedCodec| c.name == model.codec && c.parameter == model.parameter;
+        let is_it = |c: &&StatedCodec| {
+            c.name == model.codec && (c.parameter.is_none() || c.parameter == model.parameter)
+        };
         let Some(codec) = self.codec.iter().find(is_it) else { return model };
         let launch = self.launch.expect("a test reads it");
         let times = |rate: &HostRate| {
@@ -145,9 +149,12 @@ pub fn codec_models(machine: &Machine) -> CodecModels {
     let times = |permille, source: &str| device.times(machine, permille, source);
     let mut models: Vec<CodecModel> = codec.into_iter().map(|codec| codec.model(times)).collect();
     let mut from = "its memory bandwidth and stated shares of it";
-    let stated: StatedFile = toml::from_str(STATED).expect("a test reads it");
+    let mut stated = STATED.into_iter().map(|file| {
+        let file: StatedFile = toml::from_str(file).expect("a test reads it");
+        file
+    });
     let name = machine.name.split('+').next().unwrap_or_default();
-    if stated.machines.iter().any(|machine| machine == name) {
+    if let Some(stated) = stated.find(|file| file.machines.iter().any(|of| of == name)) {
         from = "rates that are stated for it and, for other codecs, shares of its memory bandwidth";
         models = models.into_iter().map(|model| stated.apply(model)).collect();
     }

@@ -87,6 +87,33 @@ fn people_see_tables_and_what_was_equal() {
     }
 }
 
+/// COMET's batch, once its bounds are set: of as many images as have a plan, epochs as long as before.
+#[test]
+fn a_batch_grows_where_the_budget_has_room_for_twice_as_much() {
+    let sandbox = Sandbox::new();
+    let command =
+        "train --ways in-core,sz-grown --epochs 3 --batches 8 --batch 16 --refresh 8 --format json";
+    let trained = |budget: &str| {
+        let shown = sandbox.json(&format!("{command} --budget {budget}"));
+        let [in_core, grown] = shown["ways"].as_array().expect("a list").as_slice() else {
+            panic!("two of them")
+        };
+        let count = |way: &Value, of: &str| way[of].as_array().expect("a list").len();
+        assert_eq!((count(in_core, "losses"), count(in_core, "accuracies")), (24, 3));
+        assert_eq!((count(grown, "epoch_losses"), count(grown, "accuracies")), (3, 3));
+        let memory = grown["arena_bytes"].as_u64().expect("a number");
+        assert!(memory <= shown["budget_bytes"].as_u64().expect("a number"));
+        let notes = grown["notes"].as_array().expect("a list").last().expect("one");
+        (count(grown, "losses"), notes.as_str().expect("a text").to_string())
+    };
+    let (iterations, note) = trained("100%");
+    assert!(note.contains("After 8 iterations the batch grew from 16 to 32"), "{note}");
+    assert_eq!(iterations, 8 + 2 * 4);
+    let (iterations, note) = trained("60%");
+    assert!(note.contains("The batch stays at 16"), "{note}");
+    assert_eq!(iterations, 24);
+}
+
 /// What the papers compare their own ways with.
 #[test]
 fn rates_and_bounds_go_as_they_are_named() {

@@ -1,8 +1,9 @@
 //! What a paper prints of lookups in tables, beside what is predicted here.
 
+use codecs::ibp::{ChunkSize, Metadata, RowCoder, cluster_index_bytes};
 use planner::inference::{
     Cache, Choice, Lookups, MAP_ENTRY_BYTES, Packing, Prediction, SECTOR_BYTES, Staging, choose,
-    mean_sectors, mean_unaligned_sectors,
+    mean_sectors, mean_unaligned_sectors, row_mask_bytes,
 };
 use reports::columns;
 use scenarios::{LookupFigure, LookupQuantity, LookupStudy, PackedTable};
@@ -12,6 +13,7 @@ use crate::Result;
 use crate::sources::read_machine;
 
 const LINK: Staging = Staging::ZeroCopy { link: true, cache: false };
+const PLAIN: Staging = Staging::ZeroCopy { link: false, cache: false };
 
 /// A number of the paper, and what is predicted for it.
 pub struct Line<'a> {
@@ -19,6 +21,17 @@ pub struct Line<'a> {
     pub figure: &'a LookupFigure,
     /// Absent where the paper does not print what it takes.
     pub predicted: Option<f64>,
+    /// What else may be supposed, and what is predicted then.
+    pub otherwise: Option<(&'static str, f64)>,
+}
+
+/// What a prediction rests on that the paper does not say, turned round.
+fn otherwise(of: LookupQuantity) -> Option<&'static str> {
+    match of {
+        LookupQuantity::Transfer => Some("plain rows read in aligned lines"),
+        LookupQuantity::Lookup | LookupQuantity::Gathered => Some("a host that gathers at no cost"),
+        _ => None,
+    }
 }
 
 /// Every figure of a study of lookups.
@@ -27,30 +40,68 @@ pub struct Line<'a> {
 /// If there is no such machine, or a table's lookups cannot be predicted.
 pub fn lines(study: &LookupStudy) -> Result<Vec<Line<'_>>> {
     let machine = read_machine(&study.machine)?;
-    let line = |figure| Ok(Line { figure, predicted: predicted(study, &machine, figure)? });
-    study.figures.iter().map(line).collect()
+    let mut lines = Vec::with_capacity(study.figures.len());
+    for figure in &study.figures {
+        let predicted = |is_otherwise| predicted(study, &machine, (figure, is_otherwise));
+        let otherwise = match figure.of.and_then(otherwise) {
+            Some(what) => predicted(true)?.map(|value| (what, value)),
+            None => None,
+        };
+        lines.push(Line { figure, predicted: predicted(false)?, otherwise });
+    }
+    Ok(lines)
 }
 
-fn predicted(study: &LookupStudy, machine: &Machine, figure: &LookupFigure) -> Result<Option<f64>> {
+fn predicted(
+    study: &LookupStudy,
+    machine: &Machine,
+    (figure, is_otherwise): (&LookupFigure, bool),
+) -> Result<Option<f64>> {
     let Some(of) = figure.of else { return Ok(None) };
+    if let Some(value) = of_format(of, figure) {
+        return Ok(Some(value));
+    }
     let named = |table: &&PackedTable| figure.tables.contains(&table.name);
     let mut values: Vec<f64> = Vec::new();
     for table in study.tables.iter().filter(named) {
-        values.extend(of_table(study, machine, (of, table))?);
+        values.extend(of_table(study, machine, (of, table, is_otherwise))?);
     }
     if let Some(row_bytes) = figure.row_bytes {
         // At 90 % saved.
         let table = PackedTable { name: String::new(), row_bytes, ratio: 10.0, cached: None };
-        values.extend(of_table(study, machine, (of, &table))?);
+        values.extend(of_table(study, machine, (of, &table, is_otherwise))?);
     }
     let count = values.len() as f64;
     Ok((count > 0.0).then(|| values.iter().sum::<f64>() / count))
 }
 
+/// What the packed format alone comes to, whatever is in the rows.
+fn of_format(of: LookupQuantity, figure: &LookupFigure) -> Option<f64> {
+    let row_bytes = usize::try_from(figure.row_bytes?).ok()?;
+    match of {
+        LookupQuantity::Participation => {
+            // Of a row that is all invariant nothing else is left.
+            let metadata = Metadata::new(vec![u8::MAX; row_bytes], vec![0; row_bytes]).ok()?;
+            let chunk = ChunkSize::from_bytes(figure.chunk_bytes?).ok()?;
+            let coder = RowCoder::new(metadata, chunk).ok()?;
+            let bits = coder.compressed_bytes(&vec![0; row_bytes])?;
+            Some(100.0 * bits as f64 / row_bytes as f64)
+        }
+        LookupQuantity::NetSaved => {
+            let (rows, clusters) = (figure.rows?, figure.clusters?);
+            let metadata = (2 * row_bytes * clusters) as u64 + cluster_index_bytes(clusters, rows);
+            let table = rows as f64 * row_bytes as f64;
+            Some(figure.saved? - 100.0 * metadata as f64 / table)
+        }
+        LookupQuantity::RowMask => Some(row_mask_bytes(figure.rows?).0 as f64 / 1e6),
+        _ => None,
+    }
+}
+
 fn of_table(
     study: &LookupStudy,
     machine: &Machine,
-    (of, table): (LookupQuantity, &PackedTable),
+    (of, table, is_otherwise): (LookupQuantity, &PackedTable, bool),
 ) -> Result<Option<f64>> {
     let packed_bytes = table.row_bytes as f64 / table.ratio;
     let lookups = |gather| {
@@ -71,7 +122,8 @@ fn of_table(
         _ => sizes(packed_bytes, table.row_bytes),
     };
     let packing = Packing { chunk_bytes: 4, clusters: 1, metadata: Bytes::ZERO, sizes: spread };
-    let at_once = matches!(of, LookupQuantity::Copied).then_some(BytesPerSec(u64::MAX));
+    let at_once = is_otherwise || matches!(of, LookupQuantity::Copied);
+    let at_once = at_once.then_some(BytesPerSec(u64::MAX));
     let choice = choose(&lookups(at_once), &[packing])?;
     let over = |staging| {
         let [plain, packed] = [staging, LINK].map(|staging| staged(&choice, staging));
@@ -79,6 +131,7 @@ fn of_table(
     };
     let less = |over: f64| 100.0 * (1.0 - 1.0 / over);
     Ok(match of {
+        LookupQuantity::Transfer if is_otherwise => over(PLAIN),
         LookupQuantity::Transfer => over(Staging::Unaligned),
         LookupQuantity::Lookup => over(Staging::Bulk),
         LookupQuantity::Gathered | LookupQuantity::Copied => over(Staging::Bulk).map(less),
@@ -92,6 +145,7 @@ fn of_table(
             let bandwidth = machine.link.h2d.at(Bytes(u64::MAX));
             moved * SECTOR_BYTES as f64 * 1e9 / bandwidth / packed.time.0 as f64
         }),
+        LookupQuantity::Participation | LookupQuantity::NetSaved | LookupQuantity::RowMask => None,
         LookupQuantity::Cached => table.cached.map(|cached| {
             let bytes = Bytes(cached.saturating_mul(table.row_bytes + MAP_ENTRY_BYTES));
             Cache { bytes, fixed: Bytes::ZERO }.rows(u64::MAX, packed_bytes) as f64
@@ -144,7 +198,7 @@ mod tests {
         let study = study.lookups.expect("it is of lookups");
         let lines = lines(&study).expect("bundled");
         let mut held = 0;
-        for Line { figure, predicted } in &lines {
+        for Line { figure, predicted, .. } in &lines {
             let most = match &figure.what {
                 what if what.starts_with("table 1:") => 0.10,
                 what if what.starts_with("table 7:") => 0.01,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use reports::Status;
 use scenarios::{Figure, Of, Paper, Quantity, Study};
 
-use super::printed::{Assumptions, Printed, error};
+use super::printed::{Assumptions, Printed, TOLERANCE, error};
 use crate::tables::Row;
 
 /// Every number that the paper prints, then what the study's other assumptions make of them.
@@ -16,15 +16,24 @@ pub fn printed(study: &Study, paper: &Paper, rows: &[Row]) -> Vec<Printed> {
         let show = |value: f64| text(figure.quantity, value);
         let predicted = predicted(figure, rows);
         let off = |predicted: f64| error(figure.printed, predicted);
-        let mut reasons = Vec::new();
+        let (mut reasons, mut tried) = (Vec::new(), Vec::new());
         for what_if in &study.what_ifs {
-            let groups: Option<Vec<String>> =
-                figure.groups.iter().map(|group| study.derived(group, what_if)).collect();
-            let Some(groups) = groups else { continue };
-            let other = Figure { groups, ..figure.clone() };
+            let derived = |group: &String| study.derived(group, what_if);
+            let groups: Option<Vec<String>> = figure.groups.iter().map(derived).collect();
+            let over_group = figure.over_group.as_ref().and_then(derived);
+            if groups.is_none() && over_group.is_none() {
+                continue;
+            }
+            let other = Figure {
+                groups: groups.unwrap_or_else(|| figure.groups.clone()),
+                over_group: over_group.or_else(|| figure.over_group.clone()),
+                ..figure.clone()
+            };
             let Some(value) = self::predicted(&other, rows) else { continue };
             if predicted.is_none_or(|base| off(value) < off(base)) {
                 reasons.push(format!("{}: {}", what_if.description, show(value)));
+            } else if predicted != Some(value) {
+                tried.push(what_if.description.clone());
             }
             let place = (paper.name.as_str(), format!("{place} ({})", what_if.description));
             let values = (figure.printed, Some(value));
@@ -32,10 +41,16 @@ pub fn printed(study: &Study, paper: &Paper, rows: &[Row]) -> Vec<Printed> {
         }
         let missing = figure.missing.iter().map(|missing| format!("missing: {missing}"));
         reasons.extend(missing.filter(|_| predicted.is_none()));
+        reasons.extend(figure.contradicted.clone());
+        let far = predicted.is_some_and(|value| off(value) > TOLERANCE);
+        if far && reasons.is_empty() && !tried.is_empty() {
+            reasons.push(format!("no nearer with {}", tried.join(", ")));
+        }
         let reason = Some(reasons.join("; ")).filter(|reason| !reason.is_empty());
         let place = (paper.name.as_str(), place);
         let values = (figure.printed, predicted);
-        base.push(Printed::new(place, values, Assumptions::Base, reason, show));
+        let printed = Printed::new(place, values, Assumptions::Base, reason, show);
+        base.push(Printed { input: figure.input, ..printed });
     }
     base.append(&mut what_ifs);
     base
@@ -49,12 +64,12 @@ fn text(quantity: Quantity, value: f64) -> String {
         | Quantity::Gain
         | Quantity::Reduction
         | Quantity::Latency
+        | Quantity::Saving
         | Quantity::Overhead => (1, " %"),
         Quantity::Ratio => (1, "x"),
-        Quantity::Speedup => (2, "x"),
-        Quantity::MemoryGb | Quantity::PeakGb => (2, " GB"),
-        Quantity::PlanSeconds => (2, " s"),
-        Quantity::Unpredicted => (2, " %"),
+        Quantity::Speedup | Quantity::Scaling => (2, "x"),
+        Quantity::MemoryGb | Quantity::PeakGb | Quantity::RawGb => (2, " GB"),
+        Quantity::Unpredicted => return value.to_string(),
         Quantity::Kept
         | Quantity::Swapped
         | Quantity::Recomputed
@@ -108,15 +123,17 @@ fn value(figure: &Figure, row: &Row, rows: &[Row]) -> Option<f64> {
         Quantity::Recomputed => row.answer.recomputed.map(|count| count as f64),
         Quantity::MemoryGb => Some(row.in_core_peak.0 as f64 / 1e9),
         Quantity::Runs => Some(if row.answer.status == Status::Ok { 1.0 } else { 0.0 }),
-        Quantity::PlanSeconds => row.answer.plan_seconds,
         Quantity::Compressed => row.answer.compressed.map(|count| count as f64),
         Quantity::Ratio => Some(row.compressed_raw?.0 as f64 / row.compressed_small?.0 as f64),
         Quantity::Batch => row.batch.map(f64::from).filter(|_| row.answer.status == Status::Ok),
         Quantity::PeakGb => row.answer.peak.map(|peak| peak.0 as f64 / 1e9),
+        Quantity::RawGb => Some(row.compressed_raw?.0 as f64 / 1e9),
         Quantity::Unpredicted => None,
         Quantity::Gain => Some(100.0 * (speedup(figure, row, rows)? - 1.0)),
         Quantity::Reduction => Some(100.0 * (1.0 - 1.0 / speedup(figure, row, rows)?)),
         Quantity::Speedup => speedup(figure, row, rows),
+        Quantity::Scaling => scaling(figure, row, rows),
+        Quantity::Saving => Some(100.0 * (1.0 - 1.0 / scaling(figure, row, rows)?)),
         Quantity::Faster => Some(f64::from(u8::from(speedup(figure, row, rows)? > 1.0))),
         Quantity::Latency => {
             let exposed =
@@ -132,15 +149,63 @@ fn speedup(figure: &Figure, row: &Row, rows: &[Row]) -> Option<f64> {
     Some(compared(figure, row, rows)?.answer.iteration?.ratio(row.answer.iteration?))
 }
 
+/// The row's throughput over that of the group that the figure is a ratio to.
+fn scaling(figure: &Figure, row: &Row, rows: &[Row]) -> Option<f64> {
+    Some(row.throughput()? / compared(figure, row, rows)?.throughput()?)
+}
+
 /// The row that the figure holds a row against.
 fn compared<'a>(figure: &Figure, row: &Row, rows: &'a [Row]) -> Option<&'a Row> {
     let over = figure.over.as_ref().unwrap_or(&figure.method);
     let groups = figure.over_group.clone().map_or(figure.groups.clone(), |g| vec![g]);
+    let same_batch = !matches!(figure.quantity, Quantity::Scaling | Quantity::Saving);
     rows.iter().find(|other| {
         is_of(figure, &groups, other)
             && other.answer.method == *over
             && (figure.over_group.is_some() || other.group == row.group)
             && (&other.network, &other.options) == (&row.network, &row.options)
-            && (&other.machine, other.batch) == (&row.machine, row.batch)
+            && other.machine == row.machine
+            && (other.batch == row.batch || !same_batch)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use reports::MethodResult;
+    use schema::Nanos;
+
+    use super::*;
+
+    fn row(group: &str, batch: u32, iteration: u64) -> Row {
+        let answer = MethodResult {
+            method: "in-core".into(),
+            iteration: Some(Nanos(iteration)),
+            ..MethodResult::default()
+        };
+        let (group, batch) = (group.into(), Some(batch));
+        Row { group, batch, network: "resnet50".into(), answer, ..Row::default() }
+    }
+
+    #[test]
+    fn batches_scale_by_the_sample_and_what_was_tried_says_to_what_it_came() {
+        let methods = planner::methods::all();
+        let methods: Vec<&str> = methods.iter().map(|method| method.name()).collect();
+        let study = scenarios::study("comet", &methods).expect("bundled");
+        let paper = study.paper.as_ref().expect("it has one");
+        let of = |nearer: u64| {
+            let rows = [
+                row("small", 32, 32_000),
+                row("large", 512, 500_000),
+                row("small, from-8", 8, nearer),
+            ];
+            let figure = "ResNet-50, 1 GPU, throughput";
+            let all = printed(&study, paper, &rows);
+            all.into_iter().find(|printed| printed.figure.contains(figure)).expect("printed")
+        };
+        let near = of(9_000);
+        assert_eq!(near.predicted, Some(512.0 / 500_000.0 * 1000.0));
+        assert_eq!(near.reason.as_deref(), Some("batches from 8 on: 1.15x"));
+        let far = of(7_000);
+        assert_eq!(far.reason.as_deref(), Some("no nearer with batches from 8 on"));
+    }
 }

@@ -5,7 +5,7 @@ use scenarios::Value;
 use serde::{Deserialize, Serialize};
 
 /// Numbers that differ by more than this share are marked.
-const TOLERANCE: f64 = 0.15;
+pub(super) const TOLERANCE: f64 = 0.15;
 
 /// What a prediction rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +34,9 @@ pub struct Printed {
     pub assumptions: Assumptions,
     /// What was supposed otherwise and brought the prediction nearer, and to what; or what else it rests on.
     pub reason: Option<String>,
+    /// Whether the assumptions are chosen by it, so that it is no prediction.
+    #[serde(skip)]
+    pub input: bool,
     /// Both for people.
     #[serde(skip)]
     pub texts: [String; 2],
@@ -55,7 +58,7 @@ impl Printed {
         let texts = [text, predicted.map_or("none".into(), show)];
         let error = predicted.map(|predicted| error(printed, predicted));
         let paper = paper.into();
-        Self { paper, figure, printed, predicted, error, assumptions, reason, texts }
+        Self { paper, figure, printed, predicted, error, assumptions, reason, input: false, texts }
     }
 
     /// The number for charts, where it is one of the base: its figure is what stands before the colon.
@@ -90,34 +93,55 @@ pub fn error(printed: Value, predicted: f64) -> f64 {
     (predicted - nearest).abs() / unit
 }
 
+/// How many numbers come out, how many of these the assumptions are chosen by, and how many nothing predicts.
+fn count(printed: &[&Printed]) -> String {
+    let count = |holds: &dyn Fn(&Printed) -> bool| printed.iter().filter(|p| holds(p)).count();
+    let percent = TOLERANCE * 100.0;
+    let near = count(&Printed::holds);
+    let mut text = format!("{near} of {} numbers within {percent:.0} %", printed.len());
+    match count(&|printed| printed.input && printed.holds()) {
+        0 => {}
+        inputs => text += &format!(", {inputs} of them what assumptions are chosen by"),
+    }
+    match count(&|printed| printed.predicted.is_none()) {
+        0 => {}
+        missing => text += &format!("; nothing predicts {missing}"),
+    }
+    text
+}
+
 /// A line for each number, under those of the base what other assumptions come to, and a count.
 pub fn table(printed: &[Printed]) -> String {
     let section = |assumptions| {
         let of_section: Vec<&Printed> =
             printed.iter().filter(|printed| printed.assumptions == assumptions).collect();
         let mut lines = vec![["figure", "paper", "predicted", ""].map(String::from).to_vec()];
-        let mut reasons = String::new();
+        let mut reasons: Vec<&String> = Vec::new();
         for printed in &of_section {
             let [paper, predicted] = printed.texts.clone();
-            let mut mark = vec![if printed.holds() { "" } else { "differs" }.to_string()];
+            let differs = printed.predicted.is_some() && !printed.holds();
+            let mut mark = vec![if differs { "differs" } else { "" }.to_string()];
             if let Some(reason) = &printed.reason {
-                let number = 1 + reasons.lines().count();
-                reasons += &format!("  [{number}] {reason}\n");
-                mark.push(format!("[{number}]"));
+                // One that several have is told once.
+                let place = reasons.iter().position(|other| *other == reason);
+                let place = place.unwrap_or(reasons.len());
+                if place == reasons.len() {
+                    reasons.push(reason);
+                }
+                mark.push(format!("[{}]", place + 1));
             }
             let mark = mark.join(" ").trim().to_string();
             lines.push(vec![printed.figure.clone(), paper, predicted, mark]);
         }
-        let near = of_section.iter().filter(|printed| printed.holds()).count();
-        (columns(&lines), near, of_section.len(), reasons)
+        let reasons = (1..).zip(reasons);
+        let reasons = reasons.map(|(number, reason)| format!("  [{number}] {reason}\n"));
+        (columns(&lines), count(&of_section), reasons.collect::<String>())
     };
-    let percent = TOLERANCE * 100.0;
-    let (lines, near, count, reasons) = section(Assumptions::Base);
-    let mut text = format!("{lines}\n{near} of {count} numbers within {percent:.0} %\n{reasons}");
-    let (lines, near, count, _) = section(Assumptions::WhatIf);
-    if count > 0 {
-        text +=
-            &format!("\nWhat if:\n\n{lines}\n{near} of {count} numbers within {percent:.0} %\n");
+    let (lines, count, reasons) = section(Assumptions::Base);
+    let mut text = format!("{lines}\n{count}\n{reasons}");
+    let (lines, count, _) = section(Assumptions::WhatIf);
+    if printed.iter().any(|printed| printed.assumptions == Assumptions::WhatIf) {
+        text += &format!("\nWhat if:\n\n{lines}\n{count}\n");
     }
     text
 }
@@ -149,8 +173,15 @@ mod tests {
         let missing = printed(Value::Bounds([0.0, 2.5]), None);
         let text = serde_json::to_string(&missing).expect("it can be written");
         assert!(text.contains(r#""printed":[0.0,2.5],"predicted":null,"error":null"#), "{text}");
+        let text = table(&[Printed { input: true, ..near.clone() }, near.clone()]);
+        let counted = "2 of 2 numbers within 15 %, 1 of them what assumptions are chosen by\n";
+        assert!(text.contains(counted), "{text}");
+        let reason = Some("why".to_string());
+        let [first, second] =
+            [near.clone(), near.clone()].map(|of| Printed { reason: reason.clone(), ..of });
+        assert!(table(&[first, second]).ends_with("\n  [1] why\n"), "told once");
         let text = table(&[near, missing]);
-        assert!(text.contains("1 of 2 numbers within 15 %"), "{text}");
+        assert!(text.contains("1 of 2 numbers within 15 %; nothing predicts 1\n"), "{text}");
         assert!(text.contains("0 maps to 2.5 maps"), "{text}");
     }
 }

@@ -12,7 +12,7 @@ use super::lookups::{self, Line};
 use super::partition::Partition;
 use super::printed::{self, Assumptions, Printed};
 use super::store::Store;
-use super::{conclusions, gains, paper, table};
+use super::{conclusions, paper, table};
 use crate::side_by_side::side_by_side;
 use crate::tables::Row;
 use crate::{Error, Result};
@@ -64,13 +64,24 @@ impl Outcome {
 
 /// A study of lookups, which has no points. What else a prediction rests on is its reason.
 fn of_lookups(study: &Study, lookups: &LookupStudy) -> Result<Outcome> {
-    let printed = |Line { figure, predicted }| {
-        let values = (Value::Number(figure.printed), predicted);
-        let place = (study.name.as_str(), figure.what.clone());
-        let show = |value: f64| format!("{}", (value * 100.0).round() / 100.0);
-        Printed::new(place, values, Assumptions::Base, figure.rests_on.clone(), show)
-    };
-    let figures: Vec<Printed> = lookups::lines(lookups)?.into_iter().map(printed).collect();
+    let show = |value: f64| format!("{}", (value * 100.0).round() / 100.0);
+    let (mut figures, mut what_ifs) = (Vec::new(), Vec::new());
+    for Line { figure, predicted, otherwise } in lookups::lines(lookups)? {
+        let of = Value::Number(figure.printed);
+        let place = |what: String| (study.name.as_str(), what);
+        let mut reasons: Vec<String> = figure.rests_on.iter().cloned().collect();
+        if let Some((what, value)) = otherwise {
+            reasons.push(format!("with {what}: {}", show(value)));
+            let place = place(format!("{} ({what})", figure.what));
+            let values = (of, Some(value));
+            what_ifs.push(Printed::new(place, values, Assumptions::WhatIf, None, show));
+        }
+        let reason = Some(reasons.join("; ")).filter(|reason| !reason.is_empty());
+        let place = place(figure.what.clone());
+        let printed = Printed::new(place, (of, predicted), Assumptions::Base, reason, show);
+        figures.push(Printed { input: figure.input, ..printed });
+    }
+    figures.append(&mut what_ifs);
     let (name, title, machine) = (&study.name, &lookups.title, &lookups.machine);
     let text = format!(
         "{name}: {}\n\n{title}, beside what is predicted for {machine}:\n\n{}{}",
@@ -137,7 +148,6 @@ pub fn run(study: &Study, options: &Options, monitor: &dyn Monitor) -> Result<Ou
     text += &conclusions::conclusions(&found);
     let mut figures = Vec::new();
     if let Some(paper) = &study.paper {
-        text += &gains::gains(paper, &found);
         figures = paper::printed(study, paper, &found);
         let printed = printed::table(&figures);
         text += &format!("\n{}, beside what is predicted here:\n\n{printed}", paper.title);

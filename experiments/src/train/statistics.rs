@@ -18,11 +18,17 @@ pub(super) struct Collected {
     pub bounds: Vec<Option<f64>>,
     /// What SZ makes of it within that bound, in thousandths of its size.
     pub permille: Vec<Option<u32>>,
+    /// The bound as a share of the standard deviation of its values, of each that is compressed.
+    pub shares: Vec<f64>,
 }
 
 /// Two iterations beside the device with its weights, on the batch that it ran last (section 3.1 of
 /// COMET): one for the statistics, and one in which what is to be compressed is, so that the plan knows the ratio
 /// ("based on the previous compression ratio", section 3.4).
+///
+/// We depart from the paper in that it collects within the iteration, from what was decompressed: here both
+/// iterations run in core, as the plan's device has given back what they look at, so that statistics are those of
+/// activations without the codec's error, which is a hundredth of the gradients' size.
 pub(super) fn collect(
     device: &mut dyn Device,
     (network, trace): (&Network, &Trace),
@@ -37,17 +43,20 @@ pub(super) fn collect(
     })?;
     let comet = Comet { statistics, acceptable };
     let bounds = comet.bounds(trace);
-    let mut permille = vec![None; bounds.len()];
+    let (mut permille, mut shares) = (vec![None; bounds.len()], Vec::new());
     look_inside(device, network, images, |id, in_core| {
         for made in network.op(id).writes.iter().filter(|made| is_compressed(network, id, **made)) {
             let wanted = bounds[made.index()].zip(in_core.get(*made));
+            shares.extend(wanted.map(|(bound, data)| bound / deviation(data)));
             permille[made.index()] = wanted.and_then(|(bound, data)| {
                 let small = by_sz(bound, data)?.0 as usize;
                 Some((small * 1000).div_ceil(4 * data.len().max(1)) as u32)
             });
         }
     })?;
-    Ok(Collected { comet, bounds, permille })
+    shares.retain(|share| share.is_finite());
+    shares.sort_by(f64::total_cmp);
+    Ok(Collected { comet, bounds, permille, shares })
 }
 
 /// Whether an op makes what COMET compresses: what a convolution makes, or the layer in place on that.
@@ -64,7 +73,7 @@ fn is_compressed(network: &Network, id: OpId, made: TensorId) -> bool {
 /// Those of the convolution whose weights' gradient the op just made; nothing for other ops.
 fn of_op(network: &Network, id: OpId, in_core: &InCore) -> Option<(TensorId, LayerStatistics)> {
     let op = network.op(id);
-    let Step::ConvolutionWeights(_) = op.step else { return None };
+    let Step::ConvolutionWeights(convolution) = &op.step else { return None };
     let [input, gradient] = *op.reads.as_slice() else { return None };
     let weights = in_core.get(*op.writes.first()?)?;
     let (x, dy) = (in_core.get(input)?, in_core.get(gradient)?);
@@ -74,9 +83,16 @@ fn of_op(network: &Network, id: OpId, in_core: &InCore) -> Option<(TensorId, Lay
         gradient: mean(weights.iter().map(|g| f64::from(g.abs()))),
         loss_gradient: loss_weight(dy, dy.len() / (network.batch * channels).max(1)),
         batch: network.batch as u32,
-        nonzero: mean(x.iter().map(|x| if *x == 0.0 { 0.0 } else { 1.0 })),
+        nonzero: convolution.nonzero_share((x, dy)),
     };
     Some((input, layer))
+}
+
+/// The standard deviation of some numbers.
+fn deviation(data: &[f32]) -> f64 {
+    let values = || data.iter().map(|value| f64::from(*value));
+    let centre = mean(values());
+    mean(values().map(|value| (value - centre).powi(2))).sqrt()
 }
 
 fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
@@ -107,7 +123,7 @@ mod tests {
                 layer.gradient > 0.0 && layer.loss_gradient > 0.0 && layer.nonzero > 0.0,
                 "{name}: {layer:?}"
             );
-            assert_eq!(layer.nonzero == 1.0, name == "images", "{name}: {layer:?}");
+            assert!(layer.nonzero < 1.0, "{name}: padding is zero: {layer:?}");
         }
     }
 }

@@ -6,10 +6,10 @@ use profiler::device::Target;
 use reports::{Applied, Trained};
 use runtime::device::Device;
 use runtime::network::Network;
-use runtime::training::{Constants, Course, Curves, Images, TrainingError, train};
+use runtime::training::{Constants, Course, Curves, Images, TrainingError, classifier, train};
 use schema::{Bytes, CodecModels, Machine, Plan, Trace};
 
-use super::forms;
+use super::{forms, modelled};
 use crate::{CodecInputs, Conditions, Error, Result};
 
 /// What is trained, and under which conditions.
@@ -30,7 +30,40 @@ pub struct Trainer<'a> {
     pub seed: u64,
 }
 
+/// A network with another batch, and its trace.
+pub struct Larger {
+    network: Network,
+    trace: Trace,
+    times: usize,
+}
+
 impl<'a> Trainer<'a> {
+    /// What is trained, with a batch so many times as large. None where an epoch cannot be cut into such batches
+    /// or there is no memory to train it in.
+    pub fn larger(&self, times: usize) -> Result<Option<Larger>> {
+        if times == 0 || !self.course.batches.is_multiple_of(times) {
+            return Ok(None);
+        }
+        let network = classifier(&self.images, self.network.batch * times)?;
+        if self.target.room_to_train(&network).is_err() {
+            return Ok(None);
+        }
+        let trace = modelled(&network, self.machine, self.seed)?;
+        Ok(Some(Larger { network, trace, times }))
+    }
+
+    /// The training of that, which goes on after so many iterations: as many images an epoch as before.
+    pub fn on<'b>(&'b self, larger: &'b Larger, iterations: usize) -> Trainer<'b> {
+        let done = (iterations - self.course.after) / self.course.batches.max(1);
+        let course = Course {
+            epochs: self.course.epochs - done,
+            batches: self.course.batches / larger.times,
+            test_batches: self.course.test_batches.div_ceil(larger.times),
+            after: iterations,
+        };
+        Trainer { network: &larger.network, trace: &larger.trace, course, ..*self }
+    }
+
     /// The models of one codec at all its parameters.
     pub fn models_of(&self, codec: &str) -> CodecModels {
         let models = self.models.models.iter().filter(|model| model.codec == codec);
@@ -79,6 +112,19 @@ impl<'a> Training<'a> {
         }
     }
 
+    /// The same training, which goes on as another trainer has it.
+    pub fn by<'b>(self, trainer: &'b Trainer<'b>) -> Training<'b>
+    where
+        'a: 'b,
+    {
+        Training { trainer, ..self }
+    }
+
+    /// Whether an epoch has just ended.
+    pub fn is_between_epochs(&self) -> bool {
+        self.trainer.course.batch_of(self.iterations()) == 0
+    }
+
     pub fn iterations(&self) -> usize {
         self.curves.losses.len()
     }
@@ -99,7 +145,7 @@ impl<'a> Training<'a> {
         let Trainer { network, images, course, .. } = self.trainer;
         let until = until.min(course.iterations());
         while self.iterations() < until {
-            let epoch = (self.iterations() / course.batches + 1) * course.batches;
+            let epoch = course.epoch_end(self.iterations());
             let to = epoch.min(until);
             let look = to == epoch && !plan.codecs.is_empty();
             let applied = self.under_then(plan, to, |device| match look {
@@ -123,7 +169,7 @@ impl<'a> Training<'a> {
         let mut device = target.open((network, trace, machine), plan, (seed, false), &[])?;
         let device = device.as_mut();
         if let Some(constants) = &self.constants {
-            constants.write(device).map_err(TrainingError::from)?;
+            constants.write(device, network).map_err(TrainingError::from)?;
         }
         let mut done = self.curves.losses.len() as u64;
         let of = course.iterations() as u64;
@@ -149,20 +195,22 @@ impl<'a> Training<'a> {
 
     /// What became of the network, and its constants.
     pub fn finish(self, notes: Vec<String>) -> Result<(Trained, Constants)> {
-        let Curves { losses, accuracies, copied, .. } = self.curves;
+        let Curves { losses, accuracies, epochs, copied, .. } = self.curves;
         let in_core = self.in_core_iterations;
         let copied = &copied[in_core..];
         let sum: Bytes = copied.iter().copied().sum();
-        let epochs = losses.chunks(self.trainer.course.batches);
-        let mean = |epoch: &[f32]| {
-            epoch.iter().map(|loss| f64::from(*loss)).sum::<f64>() / epoch.len() as f64
+        let mean = |(begin, end): (usize, usize)| {
+            let epoch = losses.get(begin..end).unwrap_or_default();
+            epoch.iter().map(|loss| f64::from(*loss)).sum::<f64>() / epoch.len().max(1) as f64
         };
+        let begins = std::iter::once(0).chain(epochs.iter().copied());
+        let epoch_losses = begins.zip(epochs.iter().copied()).map(mean).collect();
         let trained = Trained {
             way: self.way.into(),
             seed: self.trainer.seed,
             method: self.method,
             codecs: self.codecs,
-            epoch_losses: epochs.map(mean).collect(),
+            epoch_losses,
             losses,
             accuracies,
             in_core_iterations: in_core,

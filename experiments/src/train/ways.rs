@@ -1,5 +1,6 @@
 //! Ways to train a network: what its plans are, and when they change.
 
+use planner::ProvenPlan;
 use planner::methods::{Comet, ParameterRange, Refresh, StaticCompression};
 use profiler::device::in_core_plan;
 use reports::Trained;
@@ -43,6 +44,13 @@ pub struct Bounds {
     permille: u32,
     /// Set for the first time and never again: the static strategy of section 5.3.
     once: bool,
+    /// When they are first set, the batch grows as far as there is a plan (section 3.4).
+    grows: bool,
+}
+
+impl Bounds {
+    /// As the paper has them, at a batch that stays.
+    const PAPERS: Self = Self { permille: 10, once: false, grows: false };
 }
 
 /// Where no rate pays by Algorithm 1 of CSWAP+, the rate falls from one to the other of the paper's
@@ -54,7 +62,7 @@ type Outcome = Result<(Trained, Constants)>;
 impl Way {
     /// All of them, each with its name on the command line and what it does, in a sentence. Those of the papers themselves
     /// come first, then what they compare them with.
-    pub const ALL: [(Self, &str, &str); 10] = [
+    pub const ALL: [(Self, &str, &str); 11] = [
         (Self::InCore, "in-core", "Everything is kept, with as much memory as that takes"),
         (
             Self::Zvc,
@@ -67,7 +75,7 @@ impl Way {
             "The same by ZFP at a fixed rate, which falls from epoch to epoch as in CSWAP+",
         ),
         (
-            Self::Sz(Bounds { permille: 10, once: false }),
+            Self::Sz(Bounds::PAPERS),
             "sz",
             "What convolutions make is kept, made smaller by SZ within COMET's error bounds",
         ),
@@ -75,19 +83,24 @@ impl Way {
         (Self::Zfp(Rates::Fixed(64)), "zfp-64", "ZFP at 64 bits for four values all the time"),
         (Self::Zfp(Rates::Fixed(32)), "zfp-32", "ZFP at 32 bits for four values all the time"),
         (
-            Self::Sz(Bounds { permille: 10, once: true }),
+            Self::Sz(Bounds { once: true, ..Bounds::PAPERS }),
             "sz-once",
             "COMET's error bounds are set once and never again",
         ),
         (
-            Self::Sz(Bounds { permille: 20, once: false }),
+            Self::Sz(Bounds { permille: 20, ..Bounds::PAPERS }),
             "sz-2%",
             "COMET's error bounds for errors of gradients twice as large",
         ),
         (
-            Self::Sz(Bounds { permille: 50, once: false }),
+            Self::Sz(Bounds { permille: 50, ..Bounds::PAPERS }),
             "sz-5%",
             "COMET's error bounds for errors of gradients five times as large",
+        ),
+        (
+            Self::Sz(Bounds { grows: true, ..Bounds::PAPERS }),
+            "sz-grown",
+            "The batch is doubled as often as the budget allows once COMET's bounds are set",
         ),
     ];
 
@@ -188,22 +201,44 @@ const MARGINS: [u32; 4] = [0, 100, 300, 1000];
 
 /// In-core until there are statistics, and then within bounds that follow from them, set anew as
 /// [`Refresh`] says.
-fn sz(trainer: &Trainer, mut training: Training, of: Bounds) -> Outcome {
-    let acceptable = f64::from(of.permille) / 1000.0;
+fn sz(trainer: &Trainer, training: Training, of: Bounds) -> Outcome {
     let models = trainer.models_of("sz");
     // Where there is no plan with the loosest bound, better to know before anything is trained.
     let loosest = models.models.iter().max_by(|a, b| parameter(a).total_cmp(&parameter(b)));
     let loosest = CodecModels { models: loosest.cloned().into_iter().collect(), ..models.clone() };
     trainer.plan(&Comet::default(), &trainer.problem(&loosest))?;
-    let mut plan = in_core_plan(trainer.trace, trainer.machine)?;
-    let mut refresh = Refresh::every(trainer.refresh);
-    let mut set = Vec::new();
+    let plan = in_core_plan(trainer.trace, trainer.machine)?;
+    let refresh = Refresh::every(trainer.refresh);
+    let so_far = SoFar { plan, refresh, set: Vec::new(), shares: Vec::new(), notes: Vec::new() };
+    go_on(trainer, training, (of, &models), so_far)
+}
+
+/// How far a training within COMET's bounds has come.
+struct SoFar {
+    plan: ProvenPlan,
+    refresh: Refresh,
+    /// After which iterations bounds were set.
+    set: Vec<String>,
+    /// Those in force as shares of standard deviations, ascending.
+    shares: Vec<f64>,
+    notes: Vec<String>,
+}
+
+/// To the end, at the trainer's batch or at one that is larger from some epoch on.
+fn go_on<'a>(
+    trainer: &'a Trainer<'a>,
+    mut training: Training<'a>,
+    (of, models): (Bounds, &CodecModels),
+    so_far: SoFar,
+) -> Outcome {
+    let acceptable = f64::from(of.permille) / 1000.0;
+    let SoFar { mut plan, mut refresh, mut set, mut shares, mut notes } = so_far;
     while !training.is_done() {
         let is_set = of.once && !set.is_empty();
         let next = (!is_set).then(|| usize::try_from(refresh.next()).ok()).flatten();
         let until = next.unwrap_or(usize::MAX);
         let last = until.min(trainer.course.iterations()).saturating_sub(1);
-        let batch = last % trainer.course.batches.max(1);
+        let batch = trainer.course.batch_of(last);
         training.under(&plan, until)?;
         if training.is_done() {
             break;
@@ -214,19 +249,51 @@ fn sz(trainer: &Trainer, mut training: Training, of: Bounds) -> Outcome {
         })?;
         let layers = collected.comet.statistics.iter().flatten();
         refresh.refresh(layers.map(|layer| layer.error_bound(acceptable)).collect());
-        let exact = |margin| at_bounds(&models, &collected, margin);
+        let exact = |margin| at_bounds(models, &collected, margin);
         if exact(0).models.is_empty() {
             // No layer has a gradient to go by, as where the loss is no number any more: what is in force stays.
             continue;
         }
-        let planned = |margin| trainer.plan(&collected.comet, &trainer.problem(&exact(margin)));
-        let [tight, wider @ ..] = MARGINS;
-        let roomy = wider.into_iter().rev().find_map(|margin| planned(margin).ok());
-        plan = roomy.map_or_else(|| planned(tight), Ok)?;
-        if set.is_empty() {
+        let planned = |trainer: &Trainer| {
+            let at = |margin| trainer.plan(&collected.comet, &trainer.problem(&exact(margin)));
+            let [tight, wider @ ..] = MARGINS;
+            let roomy = wider.into_iter().rev().find_map(|margin| at(margin).ok());
+            roomy.map_or_else(|| at(tight), Ok)
+        };
+        let is_first = set.is_empty();
+        set.push(training.iterations().to_string());
+        shares.clone_from(&collected.shares);
+        if is_first {
             training.begin_budget();
         }
-        set.push(training.iterations().to_string());
+        if of.grows && notes.is_empty() && training.is_between_epochs() {
+            // The largest that has a plan with what SZ made of this batch's tensors.
+            let mut found = None;
+            for times in std::iter::successors(Some(2usize), |times| times.checked_mul(2)) {
+                let Some(larger) = trainer.larger(times)? else { break };
+                let by = trainer.on(&larger, training.iterations());
+                let Ok(plan) = planned(&by) else { break };
+                found = Some((larger, plan));
+            }
+            let (batch, iterations) = (trainer.network.batch, training.iterations());
+            let Some((larger, larger_plan)) = found else {
+                notes.push(format!(
+                    "The batch stays at {batch}: after {iterations} iterations there is no plan within the budget \
+                     for one twice as large."
+                ));
+                plan = planned(trainer)?;
+                continue;
+            };
+            let by = trainer.on(&larger, iterations);
+            notes.push(format!(
+                "After {iterations} iterations the batch grew from {batch} to {}, the largest of its doubles that has \
+                 a plan within the budget; an epoch has as many images as before.",
+                by.network.batch
+            ));
+            let so_far = SoFar { plan: larger_plan, refresh, set, shares, notes };
+            return go_on(&by, training.by(&by), (of, models), so_far);
+        }
+        plan = planned(trainer)?;
     }
     let bounds = refresh.bounds().iter().copied().flatten();
     let least = bounds.clone().reduce(f64::min);
@@ -239,13 +306,28 @@ fn sz(trainer: &Trainer, mut training: Training, of: Bounds) -> Outcome {
         Some((least, greatest)) => format!(
             "COMET's first {} iterations ran in core, without the budget, for the statistics that its \
              error bounds follow from. Bounds were set after {} iterations, those of the layers at last \
-             from {least:.1e} to {greatest:.1e}, and applied as they are: {}",
+             from {least:.1e} to {greatest:.1e}{}, and applied as they are: {}",
             set[0],
             set.join(", "),
+            of_deviations(&shares),
             CompressedForms::of(&plan, trainer.trace).sentence().trim_end(),
         ),
     };
-    training.finish(vec![note])
+    if of.grows && notes.is_empty() {
+        let batch = trainer.network.batch;
+        notes.push(format!("The batch stays at {batch}: no epoch ended where bounds were set."));
+    }
+    notes.insert(0, note);
+    training.finish(notes)
+}
+
+/// What bounds are beside the values that they are of; nothing where that is not known.
+fn of_deviations(shares: &[f64]) -> String {
+    let (Some(least), Some(most)) = (shares.first(), shares.last()) else { return String::new() };
+    let [least, middle, most] = [*least, shares[shares.len() / 2], *most].map(|s| 100.0 * s);
+    format!(
+        " ({least:.1} to {most:.1} % of a tensor's standard deviation, {middle:.1} % in the middle)"
+    )
 }
 
 fn parameter(model: &CodecModel) -> f64 {

@@ -112,6 +112,11 @@ pub struct Choice {
     pub best: usize,
 }
 
+/// What says of each row of a table whether it is packed: a bit.
+pub fn row_mask_bytes(rows: u64) -> Bytes {
+    Bytes(rows.div_ceil(8))
+}
+
 /// Chooses, of several packings, the one with which a lookup takes least time in its fastest way;
 /// of those that take the same time the one that moves least, of those the one that packs rows
 /// smallest, and of those the first.
@@ -250,8 +255,8 @@ impl Lookups<'_> {
         let on_link = packed.filter(|_| link);
         let in_cache = packed.filter(|_| cache);
         let metadata = on_link.or(in_cache).map_or(Bytes::ZERO, |packed| packed.metadata);
-        // A bit for each row of the table; of cached rows the map says it.
-        let row_mask = on_link.map_or(Bytes::ZERO, |_| Bytes(self.rows.div_ceil(8)));
+        // Of cached rows the map says it.
+        let row_mask = on_link.map_or(Bytes::ZERO, |_| row_mask_bytes(self.rows));
         let row_bytes = in_cache.map_or(self.row_bytes as f64, |packed| packed.mean_bytes);
         let (cached_rows, hit_rate) = self.cached(metadata + row_mask, row_bytes);
         let misses = self.rows_per_lookup as f64 * (1.0 - hit_rate);

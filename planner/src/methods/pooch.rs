@@ -18,6 +18,10 @@ use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 /// that the iteration would take if X were swapped at no cost. Maps with r >= 1 stay swapped for
 /// good; of the others the one with the smallest r is recomputed; then r is evaluated anew.
 ///
+/// The paper measures ops and copies in iterations that swap all maps (section 4.2), each beside the others; here
+/// the times are those of the trace and of the machine, which are measured, or modelled, each alone: the simulation
+/// has copies wait for each other, and takes compute not to be slowed by them.
+///
 /// Where that would take more evaluations than the search may make we depart from the paper:
 /// several maps are recomputed between two evaluations of r, by ascending r, each only if the
 /// iteration gets faster by it.

@@ -18,7 +18,8 @@ use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 /// stay swapped. A binary tree has one level per map of `L_I`; at each of its leaves the maps of
 /// `L_O \ L_I` are switched to *keep* from the output layer on, as long as they fit. Where the
 /// tree has more leaves than the search may evaluate we depart from the paper: of each level only
-/// the best prefixes are kept (a beam), with the maps of the later levels swapped. Of classifications
+/// the best prefixes are kept (a beam), with the maps of the later levels swapped; with eight times as many the plans
+/// of the paper's ResNet50 on x86 are the same. Of classifications
 /// that take the same time the one that keeps the most maps is taken, as in the paper maps are kept as
 /// long as they fit.
 pub struct SwapOpt;

@@ -151,6 +151,19 @@ impl Convolution {
         }
     }
 
+    /// Of the squares of `dy` that enter the weights' gradient, each as often as a window reads an input, the
+    /// share that meets an input that is not zero: that of such inputs, were they spread over windows evenly.
+    pub fn nonzero_share(&self, (x, dy): (&[f32], &[f32])) -> f64 {
+        let there: Vec<f32> = x.iter().map(|x| if *x == 0.0 { 0.0 } else { 1.0 }).collect();
+        let squares: Vec<f32> = dy.iter().map(|dy| dy * dy).collect();
+        let (mut met, mut workspace) =
+            (vec![0.0; self.weights()], vec![0.0; self.workspace_floats()]);
+        self.backward_weights((&there, &squares), &mut met, None, &mut workspace);
+        let all: f64 = squares.iter().map(|square| f64::from(*square)).sum();
+        let met: f64 = met.iter().map(|met| f64::from(*met)).sum();
+        met / (all * self.rows() as f64)
+    }
+
     /// The gradient of the input, from the weights and the gradient of the output.
     pub fn backward_input(&self, (w, dy): (&[f32], &[f32]), dx: &mut [f32], workspace: &mut [f32]) {
         if self.is_depthwise() {

@@ -26,12 +26,17 @@ impl Constants {
         Ok(Self(constants))
     }
 
-    /// Gives them to a device, which goes on as the one that they are from would have.
+    /// Gives them to a device, which goes on as the one that they are from would have. Where its network has
+    /// another batch, what iterations are given is left out.
     ///
     /// # Errors
     /// As for [`Constants::read`].
-    pub fn write(&self, device: &mut dyn Device) -> Result<(), AccessError> {
-        self.0.iter().try_for_each(|(id, cells)| device.write(*id, cells))
+    pub fn write(&self, device: &mut dyn Device, network: &Network) -> Result<(), AccessError> {
+        let fits = |id: TensorId, cells: &[f32]| {
+            network.tensors().get(id.index()).is_some_and(|tensor| tensor.elements == cells.len())
+        };
+        let mut fitting = self.0.iter().filter(|(id, cells)| fits(*id, cells));
+        fitting.try_for_each(|(id, cells)| device.write(*id, cells))
     }
 }
 

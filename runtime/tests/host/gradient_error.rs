@@ -1,10 +1,17 @@
 //! COMET's model of a gradient's error, against errors put into a real convolution's input.
 
+use std::collections::BTreeMap;
+
 use codecs::{CodecId, Dims, ErrorBound, Layout, TensorView, codec};
 use planner::methods::{ACCEPTABLE, LayerStatistics, gradient_sigma, loss_weight};
+use runtime::device::host::{HostDevice, HostOptions};
 use runtime::layers::{Convolution, Shape, Window};
-use runtime::network::Random;
-use schema::Dtype;
+use runtime::network::{Random, Step};
+use runtime::profile::InCore;
+use runtime::training::{Course, Curves, Images, classifier, look_inside, train};
+use schema::{Dtype, OpId};
+
+use crate::problem::{self, SEED, Subject};
 
 /// About normal.
 fn normal(random: &mut Random) -> f32 {
@@ -43,29 +50,10 @@ impl Case {
         (x, dy, nonzero)
     }
 
-    fn gradient(&self, x: &[f32], dy: &[f32]) -> Vec<f64> {
-        let mut dw = vec![0.0; self.convolution.weights()];
-        let mut workspace = vec![0.0; self.convolution.workspace_floats()];
-        self.convolution.backward_weights((x, dy), &mut dw, None, &mut workspace);
-        dw.into_iter().map(f64::from).collect()
-    }
-
-    /// Standard deviation of the gradient's error over what equation 1 allows, where SZ keeps the
-    /// input within the layer's own bound.
+    /// Of one draw, see [`share_of_allowed`].
     fn share_of_allowed(&self, random: &mut Random) -> f64 {
-        let (x, dy, nonzero) = self.data(0.0, random);
-        let exact = self.gradient(&x, &dy);
-        let mean = exact.iter().map(|g| g.abs()).sum::<f64>() / exact.len() as f64;
-        let layer = LayerStatistics {
-            gradient: mean,
-            loss_gradient: loss_weight(&dy, self.convolution.output().plane()),
-            batch: self.input.n as u32,
-            nonzero,
-        };
-        let bound = layer.error_bound(ACCEPTABLE).expect("there are gradients");
-        let altered = self.gradient(&through_sz(&x, bound), &dy);
-        let squares = exact.iter().zip(altered).map(|(exact, altered)| (altered - exact).powi(2));
-        (squares.sum::<f64>() / exact.len() as f64).sqrt() / (ACCEPTABLE * mean)
+        let (x, dy, _) = self.data(0.0, random);
+        share_of_allowed(&self.convolution, (&x, &dy), self.input.n)
     }
 
     /// Standard deviation of the gradient's error, predicted and measured, for an error bound.
@@ -76,19 +64,47 @@ impl Case {
         let batch = self.input.n as u32;
         let predicted = gradient_sigma(weight, batch, nonzero, f64::from(bound));
 
-        let exact = self.gradient(&x, &dy);
+        let exact = gradient(&self.convolution, (&x, &dy));
         let (mut squares, mut count) = (0.0, 0.0);
         for _ in 0..4 {
             // Zeros stay zeros, as COMET's codec has it.
             let inject = |x: &f32| if *x == 0.0 { 0.0 } else { x + bound * random.uniform(1.0) };
             let altered: Vec<f32> = x.iter().map(inject).collect();
-            for (exact, altered) in exact.iter().zip(self.gradient(&altered, &dy)) {
+            for (exact, altered) in exact.iter().zip(gradient(&self.convolution, (&altered, &dy))) {
                 squares += (altered - exact).powi(2);
                 count += 1.0;
             }
         }
         (predicted, (squares / count).sqrt())
     }
+}
+
+fn gradient(convolution: &Convolution, (x, dy): (&[f32], &[f32])) -> Vec<f64> {
+    let mut dw = vec![0.0; convolution.weights()];
+    let mut workspace = vec![0.0; convolution.workspace_floats()];
+    convolution.backward_weights((x, dy), &mut dw, None, &mut workspace);
+    dw.into_iter().map(f64::from).collect()
+}
+
+/// Standard deviation of the gradient's error over what equation 1 allows, where SZ keeps the
+/// input within the layer's own bound.
+fn share_of_allowed(convolution: &Convolution, (x, dy): (&[f32], &[f32]), batch: usize) -> f64 {
+    let exact = gradient(convolution, (x, dy));
+    let mean = exact.iter().map(|g| g.abs()).sum::<f64>() / exact.len() as f64;
+    let layer = LayerStatistics {
+        gradient: mean,
+        loss_gradient: loss_weight(dy, convolution.output().plane()),
+        batch: batch as u32,
+        nonzero: convolution.nonzero_share((x, dy)),
+    };
+    let bound = layer.error_bound(ACCEPTABLE).expect("there are gradients");
+    let altered = gradient(convolution, (&through_sz(x, bound), dy));
+    let squares = exact.iter().zip(altered).map(|(exact, altered)| (altered - exact).powi(2));
+    (squares.sum::<f64>() / exact.len() as f64).sqrt() / (ACCEPTABLE * mean)
+}
+
+fn root_mean_square(shares: &[f64]) -> f64 {
+    (shares.iter().map(|share| share.powi(2)).sum::<f64>() / shares.len() as f64).sqrt()
 }
 
 fn cases() -> [(&'static str, Case); 7] {
@@ -121,9 +137,8 @@ fn through_sz(x: &[f32], bound: f64) -> Vec<f32> {
 fn within_a_layers_bound_the_gradient_errs_by_a_hundredth_of_its_mean() {
     let mut random = Random::new(2);
     for (name, case) in &cases() {
-        let draws = 6;
-        let squares: f64 = (0..draws).map(|_| case.share_of_allowed(&mut random).powi(2)).sum();
-        let share = (squares / f64::from(draws)).sqrt();
+        let draws: Vec<f64> = (0..6).map(|_| case.share_of_allowed(&mut random)).collect();
+        let share = root_mean_square(&draws);
         println!("{name}: {share:.3} of what equation 1 allows");
         assert!((share - 1.0).abs() < 0.05, "{name}: {share}");
     }
@@ -143,5 +158,38 @@ fn the_predicted_error_of_a_gradient_is_that_of_errors_put_in() {
             );
             assert!(off.abs() < 0.1, "{name}, bound {bound}: {predicted} against {measured}");
         }
+    }
+}
+
+const IMAGES: Images = Images { side: 24, channels: 3, noise: 1.0, seed: 5 };
+const BATCH: usize = 8;
+
+/// What the convolutions of a network that learns really read, with the gradients of the loss at what they make.
+#[test]
+fn so_it_does_in_a_network_that_learns() {
+    let subject = Subject::new(classifier(&IMAGES, BATCH).unwrap());
+    let Subject { network, trace } = &subject;
+    let plan = subject.plan("in-core", 105, false, None);
+    let options = HostOptions { seed: SEED, ..HostOptions::new(problem::link(50_000)) };
+    let mut device = HostDevice::new(network, trace, &plan, &options).unwrap();
+    let course = Course { epochs: 1, batches: 40, test_batches: 0, after: 0 };
+    let mut curves = Curves::default();
+    train(&mut device, network, &IMAGES, course, &mut curves, usize::MAX, |_| {}).unwrap();
+    let mut layers: BTreeMap<OpId, Vec<f64>> = BTreeMap::new();
+    for batch in 0..40 {
+        let see = |id: OpId, in_core: &InCore| {
+            let op = network.op(id);
+            let Step::ConvolutionWeights(convolution) = &op.step else { return };
+            let read = |number: usize| in_core.get(op.reads[number]).unwrap();
+            let share = share_of_allowed(convolution, (read(0), read(1)), BATCH);
+            layers.entry(id).or_default().push(share);
+        };
+        look_inside(&mut device, network, (&IMAGES, batch), see).unwrap();
+    }
+    assert_eq!(layers.len(), 12);
+    for (id, shares) in &layers {
+        let (name, share) = (&network.op(*id).name, root_mean_square(shares));
+        println!("{name}: {share:.3} of what equation 1 allows");
+        assert!((share - 1.0).abs() < 0.05, "{name}: {share}");
     }
 }

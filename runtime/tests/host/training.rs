@@ -10,7 +10,7 @@ use schema::{Bytes, OpId, Plan};
 use crate::problem::{self, SEED, Subject, sz, zvc};
 
 const IMAGES: Images = Images { side: 12, channels: 1, noise: 0.3, seed: 7 };
-const COURSE: Course = Course { epochs: 2, batches: 50, test_batches: 3 };
+const COURSE: Course = Course { epochs: 2, batches: 50, test_batches: 3, after: 0 };
 
 fn options() -> HostOptions {
     HostOptions { seed: SEED, ..HostOptions::new(problem::link(50_000)) }
@@ -53,7 +53,7 @@ fn looking_inside_changes_nothing() {
     let subject = Subject::new(classifier(&IMAGES, 4).unwrap());
     let Subject { network, trace } = &subject;
     let plan = subject.plan("in-core", 105, false, None);
-    let course = Course { epochs: 1, batches: 3, test_batches: 0 };
+    let course = Course { epochs: 1, batches: 3, test_batches: 0, after: 0 };
     let losses = |looks: bool| {
         let mut device = HostDevice::new(network, trace, &plan, &options()).unwrap();
         let mut curves = Curves::default();
@@ -82,13 +82,13 @@ fn training_goes_on_on_another_device() {
     let Subject { network, trace } = &subject;
     let roomy = subject.plan("in-core", 105, false, None);
     let tight = subject.plan("swap-all", 92, false, None);
-    let course = Course { epochs: 2, batches: 3, test_batches: 1 };
+    let course = Course { epochs: 2, batches: 3, test_batches: 1, after: 0 };
     let outcome = |plans: [&Plan; 2], change: usize| {
         let mut curves = Curves::default();
         let mut constants = None::<Constants>;
         for (plan, until) in plans.into_iter().zip([change, course.iterations()]) {
             let mut device = HostDevice::new(network, trace, plan, &options()).unwrap();
-            constants.iter().for_each(|constants| constants.write(&mut device).unwrap());
+            constants.iter().for_each(|of| of.write(&mut device, network).unwrap());
             train(&mut device, network, &IMAGES, course, &mut curves, until, |_| {}).unwrap();
             constants = Some(Constants::read(&mut device, network).unwrap());
         }

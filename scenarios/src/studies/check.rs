@@ -114,6 +114,7 @@ impl Checker<'_> {
             optimizer: self.one(table.optimizer, |name, _| values::optimizer(name))?,
             frames: table.frames,
             sequence: table.sequence,
+            ranks: self.one(table.ranks, |ranks, _| values::ranks(*ranks))?.unwrap_or(1),
             update_in_backward: table.update_in_backward.unwrap_or_default(),
             ..NetworkOptions::default()
         };
@@ -315,6 +316,7 @@ fn combinations(table: &GroupTable) -> Checked<()> {
             ("activation", table.activation.is_some()),
             ("dtype", table.dtype.is_some()),
             ("optimizer", table.optimizer.is_some()),
+            ("ranks", table.ranks.is_some()),
             ("update_in_backward", table.update_in_backward.is_some()),
             ("frames", table.frames.is_some()),
             ("sequence", table.sequence.is_some()),
@@ -329,6 +331,10 @@ fn combinations(table: &GroupTable) -> Checked<()> {
         }
     } else if table.recorded_on.is_some() {
         return beside("recorded_on", "networks are modelled for each machine: delete it");
+    }
+    let framework = table.framework.as_ref().map(|framework| framework.get_ref().as_str());
+    if table.ranks.is_some() && framework.is_some_and(|framework| framework != "pytorch") {
+        return beside("ranks", "only PyTorch's ops have collectives here: delete `framework`");
     }
     match find {
         Some("largest-batch") if !networks => {

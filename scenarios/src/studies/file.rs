@@ -68,6 +68,7 @@ group_table! {
     activation: Option<Spanned<String>>,
     dtype: Option<Spanned<String>>,
     optimizer: Option<Spanned<String>>,
+    ranks: Option<Spanned<u32>>,
     update_in_backward: Option<bool>,
     framework: Option<Spanned<String>>,
     powers_of_two: Option<bool>,

@@ -52,8 +52,19 @@ pub struct LookupFigure {
     pub tables: Vec<String>,
     /// Bytes of a row, where it is of no table.
     pub row_bytes: Option<u64>,
+    /// Rows, bytes of a chunk, clusters, and what packing saves in percent: what the format alone comes to is of these.
+    pub rows: Option<u64>,
+    #[allow(missing_docs, reason = "as `rows`")]
+    pub chunk_bytes: Option<usize>,
+    #[allow(missing_docs, reason = "as `rows`")]
+    pub clusters: Option<usize>,
+    #[allow(missing_docs, reason = "as `rows`")]
+    pub saved: Option<f64>,
     /// What else the prediction rests on, or why there is none.
     pub rests_on: Option<String>,
+    /// Whether the model is chosen by it, so that it is no prediction.
+    #[serde(default)]
+    pub input: bool,
 }
 
 /// How a figure follows from tables.
@@ -74,6 +85,12 @@ pub enum LookupQuantity {
     Gathered,
     /// Less time than a copy of rows that need not be gathered, in percent.
     Copied,
+    /// What a row's participation bits take of it, in percent.
+    Participation,
+    /// What is saved beside Mask, Bitval and cluster of each row, in percent.
+    NetSaved,
+    /// The mask of rows that are packed, in 1e6 bytes.
+    RowMask,
 }
 
 /// Another codec by the paper's own measurements: one figure for each column of its tables.

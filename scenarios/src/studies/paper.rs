@@ -42,7 +42,7 @@ pub struct Figure {
     /// The method.
     pub method: String,
     /// The method that it is a ratio to, for [`Quantity::Speedup`], `Gain`, `Reduction`,
-    /// `Latency` and `Faster`.
+    /// `Latency`, `Faster`, `Scaling` and `Saving`.
     pub over: Option<String>,
     /// The group of the rows that it is a ratio to, where it is another.
     pub over_group: Option<String>,
@@ -50,6 +50,11 @@ pub struct Figure {
     pub of: Option<Of>,
     /// What it would take to predict it, where nothing does.
     pub missing: Option<String>,
+    /// What else the paper prints, or its sources, that does not agree with it.
+    pub contradicted: Option<String>,
+    /// Whether the study's assumptions are chosen by it, so that it is no prediction.
+    #[serde(default)]
+    pub input: bool,
 }
 
 /// A number, or bounds of one.
@@ -91,6 +96,12 @@ pub enum Quantity {
     Batch,
     /// Largest sum of live buffers, in 1e9 bytes.
     PeakGb,
+    /// What tensors take that are compressed, in 1e9 bytes.
+    RawGb,
+    /// Throughput over that in another group, whatever the batches.
+    Scaling,
+    /// A sample's time less than in another group, whatever the batches, in percent of that.
+    Saving,
     /// Feature maps that stay on the device.
     Kept,
     /// Feature maps that are swapped.
@@ -101,10 +112,8 @@ pub enum Quantity {
     MemoryGb,
     /// 1 where there is a plan, 0 where there is none.
     Runs,
-    /// How long planning took, in seconds.
-    PlanSeconds,
     /// What nothing here predicts: what a training on data that does not come with tidegate comes to,
-    /// or what was measured on a device. In percent.
+    /// or what was measured on a device.
     Unpredicted,
 }
 

@@ -92,12 +92,14 @@ fn the_bundled_studies_can_be_read_and_a_misspelt_one_is_suggested() {
             assert!(named.into_iter().all(|g| groups.contains(&g.as_str())), "{}", figure.what);
         }
         for what_if in &study.what_ifs {
-            let figures = study.paper.iter().flat_map(|paper| &paper.figures);
-            let mut groups = figures.map(|figure| &figure.groups);
-            let derived =
-                |group: &Vec<String>| group.iter().all(|g| study.derived(g, what_if).is_some());
-            let derived = |group: &Vec<String>| !group.is_empty() && derived(group);
-            assert!(groups.any(derived), "{name}: nothing shows {}", what_if.name);
+            let mut figures = study.paper.iter().flat_map(|paper| &paper.figures);
+            let derived = |group: &String| study.derived(group, what_if).is_some();
+            let shows = figures.any(|figure| {
+                let groups = &figure.groups;
+                !groups.is_empty() && groups.iter().all(derived)
+                    || figure.over_group.as_ref().is_some_and(derived)
+            });
+            assert!(shows, "{name}: nothing shows {}", what_if.name);
         }
     }
     let error = study("link", &METHODS).expect_err("no such study");
@@ -187,6 +189,8 @@ fn broken_files_are_refused_with_file_line_and_remedy() {
         with("evaluations = 0"),
         with("dtype = 'int4'"),
         with("optimizer = 'lion'"),
+        with("ranks = 0"),
+        format!("{}\nframework = 'caffe'", with("ranks = 8")),
         with("activation = 'swish'"),
         with("sequence = 128"),
         with("images = [[0, 8]]"),

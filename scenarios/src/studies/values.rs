@@ -141,6 +141,13 @@ pub(super) fn epochs(count: u32) -> Checked<u32> {
     }
 }
 
+pub(super) fn ranks(count: u32) -> Checked<u32> {
+    match count {
+        1..=65_536 => Ok(count),
+        _ => Err(bad("ranks", count, "a training has 1 to 65536")),
+    }
+}
+
 pub(super) fn epoch(epoch: u32, epochs: Option<u32>) -> Checked<u32> {
     match epochs {
         Some(count) if epoch < count => Ok(epoch),

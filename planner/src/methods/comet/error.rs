@@ -19,7 +19,10 @@ pub struct LayerStatistics {
     pub batch: u32,
     /// `R`: share of the input's values that are not zero. The paper calls R the sparsity ratio in
     /// equation 3 and the share of nonzero values in equation 11; only the latter makes both say
-    /// the same.
+    /// the same. It counts all values alike, which takes for granted that zeros do not keep to where the
+    /// gradient of the loss is small, or large, and that no window reaches over the edge. In a network that
+    /// learns neither holds, so that a value counts here as often as it is read, and with the square of the gradient
+    /// that it meets.
     pub nonzero: f64,
 }
 
