@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from tidegate import Error, Plan, PlanError, Trace
 
-from . import cache, document, firststep, left_out, machine, planning, together
+from . import cache, document, firststep, left_out, machine, planning, recurrent, together
 from .graph import Joint, Unsupported
 from .measure import failure
 from .partition import Partition
@@ -56,6 +56,8 @@ class Planned:
     note: str | None = None
     # Seconds that measuring, planning and the comparison with eager took.
     seconds: dict[str, float] = field(default_factory=dict)
+    # Seconds within the graphs themselves, as they were last run.
+    inside: dict[str, float] = field(default_factory=dict)
     costs: Costs | None = None
     joint: Joint | None = field(default=None, repr=False)
     modules: tuple[fx.GraphModule, fx.GraphModule] | None = field(default=None, repr=False)
@@ -134,7 +136,8 @@ def _compiled(module: fx.GraphModule, inputs: list, chosen: Options, planned: Pl
         return boxed(alone, given)
 
     try:
-        compiled = aot_autograd(partition_fn=partition, inference_compiler=without_backward, **_compilers(chosen, planned))(module, inputs)
+        with recurrent.as_eager(inputs) if chosen.inner == "eager" else contextlib.nullcontext():
+            compiled = aot_autograd(partition_fn=partition, inference_compiler=without_backward, **_compilers(chosen, planned))(module, inputs)
     except TorchDynamoException:
         raise
     except Exception as error:  # noqa: BLE001
@@ -162,7 +165,8 @@ def unplanned(module: fx.GraphModule, inputs: list) -> Callable:
         rewrite(joint_module)
         return _everything_saved(joint_module, joint_inputs, **given)
 
-    return aot_autograd(fw_compiler=boxed, partition_fn=partition)(module, inputs)
+    with recurrent.as_eager(inputs):
+        return aot_autograd(fw_compiler=boxed, partition_fn=partition)(module, inputs)
 
 
 def _everything_saved(module: fx.GraphModule, inputs: object, **given: object) -> tuple:
@@ -181,17 +185,20 @@ _INDUCTOR = {"layout_optimization": False, "reorder_for_peak_memory": False, "fa
 
 
 def _compilers(chosen: Options, planned: Planned) -> dict:
-    def closing(compiled: Callable) -> Callable:
-        def backward(given: list) -> Any:  # noqa: ANN401
+    def watched(compiled: Callable, side: str) -> Callable:
+        def call(given: list) -> Any:  # noqa: ANN401
+            begin = time.perf_counter()
             results = compiled(given)
-            planned.place.close()
+            planned.inside[side] = time.perf_counter() - begin
+            if side == "backward":
+                planned.place.close()
             return results
 
-        backward._boxed_call = True
-        return backward
+        call._boxed_call = True
+        return call
 
     if chosen.inner == "eager":
-        return {"fw_compiler": boxed, "bw_compiler": lambda module, inputs: closing(boxed(module, inputs))}
+        return {f"{side[0]}w_compiler": lambda module, inputs, side=side: watched(boxed(module, inputs), side) for side in ("forward", "backward")}
     if chosen.inner != "inductor":
         raise ValueError(f"inner: there is no compiler `{chosen.inner}`: eager or inductor")
     from torch._inductor.compile_fx import compile_fx_inner
@@ -203,7 +210,7 @@ def _compilers(chosen: Options, planned: Planned) -> dict:
 
     with inductor_config.patch(_INDUCTOR):
         table = select_decomp_table()
-    backward = lambda module, inputs, **given: closing(fused(module, inputs, is_backward=True, **given))  # noqa: E731
+    backward = lambda module, inputs, **given: watched(fused(module, inputs, is_backward=True, **given), "backward")  # noqa: E731
     return {"fw_compiler": fused, "bw_compiler": backward, "decompositions": table}
 
 
