@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from tidegate import Error, Plan, PlanError, Trace
 
-from . import cache, document, firststep, left_out, machine, planning, recurrent, together
+from . import cache, document, firststep, left_out, machine, planning, recurrent, second, together
 from .graph import Joint, Unsupported
 from .measure import failure
 from .partition import Partition
@@ -227,10 +227,21 @@ class _Trained:
             self.compiled = _compiled(self.module, list(inputs), self.chosen, planned)
         if trained and planned.plan is not None and planned.checked is None and self.chosen.check_first_step:
             self._check(inputs)
+        if not trained or planned.plan is None:
+            return self.compiled(*inputs)
+        state = second.random_state(planned.joint)
         outputs = self.compiled(*inputs)
-        if trained and planned.plan is not None:
-            planned.place.opened(inputs, outputs)
+        planned.place.opened(inputs, outputs)
+        second.watch(outputs, second.Given(self.module, planned.joint, inputs, state, self._unplanned))
         return outputs
+
+    def _unplanned(self) -> None:
+        """Eager goes on: backward was asked to leave its graph."""
+        self.planned.place.close()
+        if self.planned.plan is not None:
+            self.compiled = self.module
+            reason = "its backward is to leave its graph, for a second one (`retain_graph`) or a second derivative (`create_graph`)"
+            _without(self.planned, self.chosen, reason, None)
 
     def _check(self, inputs: tuple) -> None:
         planned = self.planned
@@ -253,7 +264,7 @@ def _words(error: Exception) -> str:
     return str(error) if known else f"{type(error).__name__}: {failure(error)}"
 
 
-def _without(planned: Planned, chosen: Options, reason: str, error: Exception) -> None:
+def _without(planned: Planned, chosen: Options, reason: str, error: Exception | None) -> None:
     """Notes and says that a graph is trained without a plan, or raises."""
     planned.reason, planned.plan = reason, None
     if chosen.strict:
@@ -276,13 +287,14 @@ def _plan(module: fx.GraphModule, forward_outputs: int, given_memory: dict[int, 
     def read(costs: Costs) -> Trace:
         return planning.read(document.document(joint, planned.name, costs, provenance))
 
-    trace, budget, place = read(planned.costs), chosen.budget, planned.place
+    trace, budget, place, of = read(planned.costs), chosen.budget, planned.place, ""
     place.in_core = trace.in_core_peak_bytes
     place.sizes(joint)
     planned.others = others = place.others(given_memory, _share(budget))
     if others.in_core > place.in_core:
         trace = read(others.count(joint, planned.costs))
-        budget = int((_share(budget) or 0) * others.in_core) or budget
+        if _share(budget) is not None:
+            budget, of = int(_share(budget) * others.in_core), f" ({budget} of all graphs)"
     # Graphs before it took what they liked, and make room when all are planned once more.
     first = bool(place.before) and not place.settled
     strict = chosen.strict and not first
@@ -290,7 +302,7 @@ def _plan(module: fx.GraphModule, forward_outputs: int, given_memory: dict[int, 
     def make() -> str:
         here = machine.named(chosen.machine, joint.device)
         with _clock(planned, "planning"):
-            plan, note = planning.plan(trace, here, budget, chosen.method, chosen.allow, chosen.evaluations, strict=strict)
+            plan, note = planning.plan(trace, here, budget, chosen.method, chosen.allow, chosen.evaluations, strict=strict, of=of)
         return json.dumps({"trace": trace.to_json(), "plan": plan.to_json(), "note": note})
 
     asked = [*graph, str(others)]

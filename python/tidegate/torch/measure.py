@@ -233,7 +233,7 @@ def table(rows: list[list[str]], left: int = 1) -> str:
 
 def size(bytes_: float) -> str:
     """Bytes for people, decimal as everywhere in tidegate."""
-    for unit, power in (("GB", 9), ("MB", 6), ("kB", 3)):
+    for unit, power in (("GB", 9), ("MB", 6), ("KB", 3)):
         if bytes_ >= 10**power:
             return f"{bytes_ / 10**power:.3f} {unit}"
     return f"{bytes_:.0f} B"
