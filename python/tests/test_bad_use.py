@@ -58,6 +58,12 @@ def test_inputs_that_are_several_tensors():
     assert all(torch.equal(a.a, b.a) and torch.equal(a.b, b.b) for a, b in zip(mine, eagers, strict=True))
 
 
+def test_gradients_that_are_sparse():
+    module = nn.Sequential(nn.Embedding(64, 32, sparse=True), layers())
+    mine, eagers = trained_in_eager(module, (torch.randint(0, 64, (8, 8)),), "a tensor of layout sparse_coo")
+    assert all(torch.equal(a.to_dense(), b.to_dense()) for a, b in zip(mine, eagers, strict=True))
+
+
 def test_several_processes(tmp_path):
     torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path / 'group'}", rank=0, world_size=1)
     try:

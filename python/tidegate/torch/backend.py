@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from tidegate import Error, Plan, PlanError, Trace
 
-from . import cache, document, firststep, left_out, machine, planning, recurrent, second, together
+from . import cache, document, firststep, left_out, machine, planning, second, together, whole
 from .graph import Joint, Unsupported
 from .measure import failure
 from .partition import Partition
@@ -136,7 +136,7 @@ def _compiled(module: fx.GraphModule, inputs: list, chosen: Options, planned: Pl
         return boxed(alone, given)
 
     try:
-        with recurrent.as_eager(inputs) if chosen.inner == "eager" else contextlib.nullcontext():
+        with whole.as_eager(inputs) if chosen.inner == "eager" else contextlib.nullcontext():
             compiled = aot_autograd(partition_fn=partition, inference_compiler=without_backward, **_compilers(chosen, planned))(module, inputs)
     except TorchDynamoException:
         raise
@@ -165,7 +165,7 @@ def unplanned(module: fx.GraphModule, inputs: list) -> Callable:
         rewrite(joint_module)
         return _everything_saved(joint_module, joint_inputs, **given)
 
-    with recurrent.as_eager(inputs):
+    with whole.as_eager(inputs):
         return aot_autograd(fw_compiler=boxed, partition_fn=partition)(module, inputs)
 
 
@@ -231,8 +231,9 @@ class _Trained:
             return self.compiled(*inputs)
         state = second.random_state(planned.joint)
         outputs = self.compiled(*inputs)
-        planned.place.opened(inputs, outputs)
-        second.watch(outputs, second.Given(self.module, planned.joint, inputs, state, self._unplanned))
+        nodes = second.compiled_nodes(outputs)
+        planned.place.opened(inputs, outputs, nodes)
+        second.watch(nodes, second.Given(self.module, planned.joint, inputs, state, self._unplanned))
         return outputs
 
     def _unplanned(self) -> None:

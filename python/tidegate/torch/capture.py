@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 
 from tidegate import Machine, Trace
 
-from . import document, planning, recurrent, times
+from . import document, planning, times, whole
 from .graph import Joint, Unsupported
 from .rewrite import rewrite
 
@@ -60,7 +60,7 @@ def trace(
     place = Machine.load(machine) if isinstance(machine, str) else machine
     try:
         # Where times are another machine's, the kernels of this one's processor are not what they are modelled for.
-        with mode, recurrent.as_eager([*model.parameters()]) if place is None else contextlib.nullcontext():
+        with mode, whole.as_eager([*model.parameters()], recurrent=place is None):
             joint = _joint(model, example_inputs, loss)
     except Unsupported as error:
         raise ValueError(f"this iteration cannot be planned: {error}") from error

@@ -11,7 +11,7 @@ import operator
 import torch
 from torch import fx
 
-from . import recurrent
+from . import whole
 
 _ATEN = torch.ops.aten
 _WITH_UPDATE = _ATEN._batch_norm_with_update_functional.default
@@ -26,7 +26,7 @@ def rewrite(module: fx.GraphModule) -> None:
         forward = _forward_of(node)
         if forward is not None:
             _replace(module.graph, forward, node)
-    recurrent.notes(module)
+    whole.notes(module)
     module.recompile()
 
 

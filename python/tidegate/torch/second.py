@@ -37,19 +37,23 @@ def random_state(joint: Joint) -> torch.Tensor | None:
     return torch.cuda.get_rng_state(joint.device) if joint.device.type == "cuda" else torch.get_rng_state()
 
 
-def watch(outputs: object, given: Given) -> None:
-    """Lets backward from these outputs of a compiled graph be taken of eager's where its graph is to stay."""
+def compiled_nodes(outputs: object) -> list:
+    """The compiled graph's own nodes of autograd, of which these outputs are."""
     nodes = [leaf.grad_fn for leaf in pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor) and leaf.grad_fn is not None]
-    # Outputs that are views of one another are taken apart outside of the compiled graph's own node.
+    found = []
     for node in nodes:
-        nodes += [below for below, _ in node.next_functions if below is not None and len(nodes) < 32] if not _compiled(node) else []
-    for node in filter(_compiled, nodes):
+        if hasattr(getattr(node, "_forward_cls", None), "compiled_bw"):
+            found.append(node)
+        elif len(nodes) < 32:  # Outputs that are views of one another are taken apart outside of that node.
+            nodes += [below for below, _ in node.next_functions if below is not None]
+    return found
+
+
+def watch(nodes: list, given: Given) -> None:
+    """Lets backward from a compiled graph be taken of eager's where its graph is to stay."""
+    for node in nodes:
         node.metadata["tidegate"] = given
         _replace(node._forward_cls)
-
-
-def _compiled(node: object) -> bool:
-    return hasattr(getattr(node, "_forward_cls", None), "compiled_bw")
 
 
 def _replace(function: type) -> None:
@@ -77,7 +81,7 @@ def _eager(given: Given, node: object, said: object, gradients: tuple) -> tuple:
         if beside or not (op.statistics or all(written.held for written in op.writes)):
             raise PlanError(f"a second backward of a graph that changes what it reads ({storage.name})")
     if len(node.needs_input_grad) != len(given.inputs) or said.num_outputs_aliased:
-        raise PlanError("a second backward of a graph whose outputs are views of its inputs")
+        raise PlanError("a second backward of a graph whose outputs share memory with others or with inputs")
     differentiable = torch.is_grad_enabled()
     # What forward changes is changed already.
     inputs = [leaf.detach().clone() if isinstance(leaf, torch.Tensor) and not leaf.requires_grad else leaf for leaf in given.inputs]
