@@ -250,10 +250,10 @@ def test_inductor_computes_the_same_within_rounding():
     assert tt.last_plans()[0].checked.startswith("fused, and within rounding")
 
 
-@pytest.mark.parametrize("options", [{"inner": "fast"}, {"inner": "inductor", "allow": "keep,swap"}, {"machine": "no-such"}])
+@pytest.mark.parametrize("options", [{"inner": "fast"}, {"inner": "inductor", "allow": "keep,swap"}, {"machine": "no-such"}, {"bugdet": 1}])
 def test_options_that_mean_nothing_are_errors(options):
     kind, draw = MODELS["convolutions"]
-    with pytest.raises(Exception, match="inner|allow|no-such"):
+    with pytest.raises(Exception, match="inner|allow|no-such|there is no `bugdet`"):
         planned(kind(), **options)(draw())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from tidegate import Error, Plan, PlanError, Trace
 
-from . import cache, document, firststep, left_out, machine, planning, second, together, whole
+from . import cache, document, firststep, left_out, machine, packed, planning, second, together, whole
 from .graph import Joint, Unsupported
 from .measure import failure
 from .partition import Partition
@@ -98,12 +99,18 @@ def tidegate(module: fx.GraphModule, inputs: list, options: dict | None = None, 
     `tidegate.PlanError` where no plan fits or something is not supported, with `strict=True`; else such a graph is
     trained without a plan, with a warning that names the reason.
     """
+    unknown = sorted((options or {}).keys() - {each.name for each in dataclasses.fields(Options)})
+    if "codecs" in unknown:
+        raise ValueError("codecs: PyTorch has none to run; what `compress` in `allow` packs is lossless and needs none")
+    if unknown:
+        raise ValueError(f"options: there is no `{unknown[0]}`: {', '.join(each.name for each in dataclasses.fields(Options))}")
     chosen = Options(**(options or {}))
     if chosen.inner == "inductor":
         # Inductor orders calls by what they read and write, and what a copy waits for is neither.
         chosen.allow = chosen.allow or "keep,recompute"
-        if "swap" in chosen.allow:
-            raise ValueError("allow: nothing can be swapped with `inner` inductor; leave `swap` out, or take `inner` eager")
+        wrong = [choice for choice in ("swap", "compress") if choice in chosen.allow]
+        if wrong:
+            raise ValueError(f"allow: there is no `{wrong[0]}` with `inner` inductor; leave it out, or take `inner` eager")
     left_out.listen(tidegate)
     planned = Planned(name=f"graph {len(_LAST)}")
     _LAST.append(planned)
@@ -275,25 +282,32 @@ def _without(planned: Planned, chosen: Options, reason: str, error: Exception | 
 
 def _plan(module: fx.GraphModule, forward_outputs: int, given_memory: dict[int, int], chosen: Options, planned: Planned) -> tuple:
     rewrite(module)
-    planned.joint = joint = Joint(module, forward_outputs)
+    joint = Joint(module, forward_outputs)
     graph = [document.graph_digest(joint), machine.conditions(joint.device), cache.VERSION]
 
-    def measured() -> str:
-        with _clock(planned, "measuring"):
-            return json.dumps(dataclasses.asdict(measure(joint)))
+    def measured(form: Joint) -> Costs:
+        def times() -> str:
+            with _clock(planned, "measuring"):
+                return json.dumps(dataclasses.asdict(measure(form)))
 
-    planned.costs = Costs(**json.loads(cache.kept([*graph, "costs"], measured)))
-    provenance = {"origin": "measured", "device": planned.costs.device, "source": "tidegate.torch"}
+        return Costs(**json.loads(cache.kept([document.graph_digest(form), *graph[1:], "costs"], times)))
 
-    def read(costs: Costs) -> Trace:
-        return planning.read(document.document(joint, planned.name, costs, provenance))
+    costs = measured(joint)
+    forms = [(joint, costs)]
+    small = packed.form(joint) if "compress" in (chosen.allow or "") else None
+    if small is not None:
+        forms.append((small, packed.costs(forms[0], (small, measured(small)))))
+    provenance = {"origin": "measured", "device": costs.device, "source": "tidegate.torch"}
 
-    trace, budget, place, of = read(planned.costs), chosen.budget, planned.place, ""
-    place.in_core = trace.in_core_peak_bytes
+    def read(form: Joint, costs: Costs) -> Trace:
+        return planning.read(document.document(form, planned.name, costs, provenance))
+
+    traces, budget, place, of = [read(*form) for form in forms], chosen.budget, planned.place, ""
+    place.in_core = traces[0].in_core_peak_bytes
     place.sizes(joint)
     planned.others = others = place.others(given_memory, _share(budget))
     if others.in_core > place.in_core:
-        trace = read(others.count(joint, planned.costs))
+        traces = [read(form, others.count(form, costs)) for form, costs in forms]
         if _share(budget) is not None:
             budget, of = int(_share(budget) * others.in_core), f" ({budget} of all graphs)"
     # Graphs before it took what they liked, and make room when all are planned once more.
@@ -302,14 +316,27 @@ def _plan(module: fx.GraphModule, forward_outputs: int, given_memory: dict[int, 
 
     def make() -> str:
         here = machine.named(chosen.machine, joint.device)
-        with _clock(planned, "planning"):
-            plan, note = planning.plan(trace, here, budget, chosen.method, chosen.allow, chosen.evaluations, strict=strict, of=of)
-        return json.dumps({"trace": trace.to_json(), "plan": plan.to_json(), "note": note})
+        found, refused = [], []
+        for number, trace in enumerate(traces):
+            # A share is one of what the graph takes as it is.
+            share = _share(budget) if number else None
+            size = budget if share is None else int(share * place.in_core)
+            try:
+                with _clock(planned, "planning"):
+                    plan, note = planning.plan(trace, here, size, chosen.method, chosen.allow, chosen.evaluations, strict=strict, of=of)
+                found.append((note is not None, plan.predicted_ns, number, plan, note))
+            except PlanError as error:
+                refused.append(error)
+        if not found:
+            raise min(refused, key=lambda error: getattr(error, "least_budget_bytes", None) or math.inf)
+        *_, number, plan, note = min(found, key=lambda each: each[:3])
+        return json.dumps({"form": number, "trace": traces[number].to_json(), "plan": plan.to_json(), "note": note})
 
     asked = [*graph, str(others)]
     asked += [str(value) for value in (chosen.machine, budget, chosen.method, chosen.allow, chosen.evaluations, strict)]
     made = json.loads(cache.kept(asked, make))
-    partition = Partition(joint, json.loads(made["plan"]))
+    planned.joint, planned.costs = forms[made["form"]]
+    partition = Partition(planned.joint, json.loads(made["plan"]))
     modules = partition.modules()
     place.kept = partition.kept_bytes
     planned.trace, planned.note = Trace.from_json(made["trace"]), made["note"]

@@ -104,6 +104,7 @@ class Joint:
         self.storage: dict[fx.Node, Storage] = {}
         self.views: dict[fx.Node, Storage] = {}
         self.op: dict[fx.Node, Op] = {}
+        self.in_forward: dict[fx.Node, bool] = {}
         self._by_memory: dict[int, Storage] = {}
         self._keep: list[object] = []
         nodes = list(module.graph.nodes)
@@ -119,7 +120,8 @@ class Joint:
                 self._constant(node)
             elif node.op == "call_function":
                 tag = node.meta.get("partitioner_tag")
-                self._call(node, position <= last if tag is None else tag in ("is_forward", "must_be_in_forward"))
+                self.in_forward[node] = position <= last if tag is None else tag in ("is_forward", "must_be_in_forward")
+                self._call(node, self.in_forward[node])
             elif node.op != "output":
                 raise Unsupported(f"a call of kind {node.op} ({node.name})")
         self._order()
