@@ -1,12 +1,15 @@
 """What no plan is made for is said and trained in eager, or is an error: never a wrong gradient."""
 
+import contextlib
 import copy
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+import tidegate  # noqa: E402
 import tidegate.torch as tt  # noqa: E402
+from tidegate.torch.measure import difference  # noqa: E402
 from torch import nn  # noqa: E402
 
 OPTIONS = {"budget": "90%", "machine": "rtx-4090", "evaluations": 50}
@@ -55,6 +58,12 @@ def test_inputs_that_are_several_tensors():
     assert all(torch.equal(a.a, b.a) and torch.equal(a.b, b.b) for a, b in zip(mine, eagers, strict=True))
 
 
+def test_gradients_that_are_sparse():
+    module = nn.Sequential(nn.Embedding(64, 32, sparse=True), layers())
+    mine, eagers = trained_in_eager(module, (torch.randint(0, 64, (8, 8)),), "a tensor of layout sparse_coo")
+    assert all(torch.equal(a.to_dense(), b.to_dense()) for a, b in zip(mine, eagers, strict=True))
+
+
 def test_several_processes(tmp_path):
     torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path / 'group'}", rank=0, world_size=1)
     try:
@@ -64,11 +73,76 @@ def test_several_processes(tmp_path):
         torch.distributed.destroy_process_group()
 
 
-def test_a_second_derivative_is_refused():
-    step, given = compiled(layers()), torch.randn(8, 32, requires_grad=True)
-    with pytest.raises(RuntimeError, match="double backward|donated buffers which requires create_graph=False"):
-        (gradient,) = torch.autograd.grad(step(given).sum(), given, create_graph=True)
-        gradient.square().sum().backward()
+def penalty(step, given):
+    """A loss with the gradient of another one in it."""
+    given = given.detach().requires_grad_()
+    result = step(given).sum()
+    (gradient,) = torch.autograd.grad(result, given, create_graph=True)
+    return result + gradient.square().sum()
+
+
+class Penalised(nn.Module):
+    """Takes a gradient within its own forward."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = layers()
+
+    def forward(self, x):
+        return penalty(self.layers, x)
+
+
+def twice(step, given):
+    """Two losses of one output, each with a backward of its own; gives the second."""
+    output = step(given)
+    output[:, 0].square().mean().backward(retain_graph=True)
+    return output[:, 1].square().mean()
+
+
+def mixed():
+    return nn.Sequential(layers(), nn.BatchNorm1d(32), nn.Dropout(0.2), nn.Linear(32, 4))
+
+
+@pytest.mark.parametrize(
+    ("kind", "loss"), [(layers, penalty), (Penalised, lambda step, given: step(given)), (mixed, twice)], ids=["outside", "within", "two losses"]
+)
+def test_a_backward_that_is_to_leave_its_graph_is_eagers(kind, loss):
+    module, given = kind(), torch.randn(512, 32)
+    start = copy.deepcopy(module.state_dict())
+    with pytest.raises(tidegate.PlanError, match="leave its graph, for a second one"):
+        loss(compiled(module, strict=True), given)
+    torch._dynamo.reset()
+    tt.forget_plans()
+    found = []
+    step = compiled(module)
+    for call in (module, step):
+        module.load_state_dict(start)
+        for number in range(2):
+            module.zero_grad()
+            torch.manual_seed(number)
+            with pytest.warns(UserWarning, match="without a plan: its backward is to leave its graph") if (call, number) == (step, 0) else contextlib.nullcontext():
+                loss(call, given).backward()
+            left = [*(parameter.grad for parameter in module.parameters()), *module.buffers()]
+            found.append({str(number): leaf.clone() for number, leaf in enumerate(left)})
+    # In the step that finds it, gradients of two graphs are added up; from then on all is eager's.
+    assert difference(found[2], found[0])[0] < 1e-6 and difference(found[3], found[1]) == (0.0, "")
+
+
+def test_a_graph_that_changes_what_it_reads_has_no_second_backward():
+    class Shifted(nn.Linear):
+        def __init__(self):
+            super().__init__(32, 32)
+            self.register_buffer("shift", torch.ones(32))
+
+        def forward(self, x):
+            y = (super().forward(x) + self.shift).sin()
+            self.shift.mul_(0.5)
+            return y.sin()
+
+    step, given = compiled(Shifted(), budget="200%"), torch.randn(64, 32)
+    with pytest.warns(UserWarning, match="leave its graph"), pytest.raises(tidegate.PlanError, match="a second backward of a graph that changes what it reads"):
+        step(given).sum().backward(retain_graph=True)
+    step(given).sum().backward(retain_graph=True)
 
 
 def test_another_shape_later_is_trained_without_a_plan_where_shapes_become_dynamic():

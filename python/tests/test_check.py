@@ -125,7 +125,7 @@ def test_other_shapes_later_have_plans_of_their_own():
 
 
 def test_figures_are_written_for_people():
-    assert [measure.size(n) for n in (512, 2_500, 12_345_678, 5_686_000_000)] == ["512 B", "2.500 kB", "12.346 MB", "5.686 GB"]
+    assert [measure.size(n) for n in (512, 2_500, 12_345_678, 5_686_000_000)] == ["512 B", "2.500 KB", "12.346 MB", "5.686 GB"]
     assert [measure.duration(s) for s in (0.0123456, 1.5)] == ["12.346 ms", "1.500 s"]
     assert measure.table([["a", "b"], ["long", "1"]]) == "a     b\nlong  1"
 

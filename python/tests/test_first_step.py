@@ -114,8 +114,9 @@ def test_planted_faults_are_found(plant, allow, kind, monkeypatch):
 
 
 @torch._dynamo.config.patch(allow_rnn=True)
-def test_a_capture_that_is_not_eager_is_not_trained():
+def test_a_capture_that_is_not_eager_is_not_trained(monkeypatch):
     """PyTorch's own form of recurrent layers as many ops leaves dropout between layers out."""
+    monkeypatch.setattr("tidegate.torch.whole._forms", lambda _: [])
     module, given = nn.GRU(8, 8, 2, dropout=0.5), torch.randn(3, 2, 8)
     # No mode of eager's own: on the processor one kernel does all of a layer.
     step = torch.compile(lambda: module(given)[0].square().mean(), backend=tt.tidegate, options={"budget": "200%", "method": "in-core", "machine": "rtx-4090"})
@@ -232,8 +233,9 @@ def test_where_eager_does_not_fit_it_saves_in_host_memory(monkeypatch):
         assert firststep.compare(module, module.forward, None, (given,), fused=False) == said
 
 
-def test_random_calls_that_backward_does_not_need_are_made_once():
+def test_random_calls_that_backward_does_not_need_are_made_once(monkeypatch):
     """Interpolation as several ops has other bits than eager's, so that the graph without a plan is run, too."""
+    monkeypatch.setattr("tidegate.torch.whole._forms", lambda _: [])
 
     class Noisy(nn.Module):
         def __init__(self):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from tidegate import Error, Plan, PlanError, Trace
 
-from . import cache, document, firststep, left_out, machine, planning, together
+from . import cache, document, firststep, left_out, machine, packed, planning, second, together, whole
 from .graph import Joint, Unsupported
 from .measure import failure
 from .partition import Partition
@@ -56,6 +57,8 @@ class Planned:
     note: str | None = None
     # Seconds that measuring, planning and the comparison with eager took.
     seconds: dict[str, float] = field(default_factory=dict)
+    # Seconds within the graphs themselves, as they were last run.
+    inside: dict[str, float] = field(default_factory=dict)
     costs: Costs | None = None
     joint: Joint | None = field(default=None, repr=False)
     modules: tuple[fx.GraphModule, fx.GraphModule] | None = field(default=None, repr=False)
@@ -96,12 +99,18 @@ def tidegate(module: fx.GraphModule, inputs: list, options: dict | None = None, 
     `tidegate.PlanError` where no plan fits or something is not supported, with `strict=True`; else such a graph is
     trained without a plan, with a warning that names the reason.
     """
+    unknown = sorted((options or {}).keys() - {each.name for each in dataclasses.fields(Options)})
+    if "codecs" in unknown:
+        raise ValueError("codecs: PyTorch has none to run; what `compress` in `allow` packs is lossless and needs none")
+    if unknown:
+        raise ValueError(f"options: there is no `{unknown[0]}`: {', '.join(each.name for each in dataclasses.fields(Options))}")
     chosen = Options(**(options or {}))
     if chosen.inner == "inductor":
         # Inductor orders calls by what they read and write, and what a copy waits for is neither.
         chosen.allow = chosen.allow or "keep,recompute"
-        if "swap" in chosen.allow:
-            raise ValueError("allow: nothing can be swapped with `inner` inductor; leave `swap` out, or take `inner` eager")
+        wrong = [choice for choice in ("swap", "compress") if choice in chosen.allow]
+        if wrong:
+            raise ValueError(f"allow: there is no `{wrong[0]}` with `inner` inductor; leave it out, or take `inner` eager")
     left_out.listen(tidegate)
     planned = Planned(name=f"graph {len(_LAST)}")
     _LAST.append(planned)
@@ -134,7 +143,8 @@ def _compiled(module: fx.GraphModule, inputs: list, chosen: Options, planned: Pl
         return boxed(alone, given)
 
     try:
-        compiled = aot_autograd(partition_fn=partition, inference_compiler=without_backward, **_compilers(chosen, planned))(module, inputs)
+        with whole.as_eager(inputs) if chosen.inner == "eager" else contextlib.nullcontext():
+            compiled = aot_autograd(partition_fn=partition, inference_compiler=without_backward, **_compilers(chosen, planned))(module, inputs)
     except TorchDynamoException:
         raise
     except Exception as error:  # noqa: BLE001
@@ -162,7 +172,8 @@ def unplanned(module: fx.GraphModule, inputs: list) -> Callable:
         rewrite(joint_module)
         return _everything_saved(joint_module, joint_inputs, **given)
 
-    return aot_autograd(fw_compiler=boxed, partition_fn=partition)(module, inputs)
+    with whole.as_eager(inputs):
+        return aot_autograd(fw_compiler=boxed, partition_fn=partition)(module, inputs)
 
 
 def _everything_saved(module: fx.GraphModule, inputs: object, **given: object) -> tuple:
@@ -181,17 +192,20 @@ _INDUCTOR = {"layout_optimization": False, "reorder_for_peak_memory": False, "fa
 
 
 def _compilers(chosen: Options, planned: Planned) -> dict:
-    def closing(compiled: Callable) -> Callable:
-        def backward(given: list) -> Any:  # noqa: ANN401
+    def watched(compiled: Callable, side: str) -> Callable:
+        def call(given: list) -> Any:  # noqa: ANN401
+            begin = time.perf_counter()
             results = compiled(given)
-            planned.place.close()
+            planned.inside[side] = time.perf_counter() - begin
+            if side == "backward":
+                planned.place.close()
             return results
 
-        backward._boxed_call = True
-        return backward
+        call._boxed_call = True
+        return call
 
     if chosen.inner == "eager":
-        return {"fw_compiler": boxed, "bw_compiler": lambda module, inputs: closing(boxed(module, inputs))}
+        return {f"{side[0]}w_compiler": lambda module, inputs, side=side: watched(boxed(module, inputs), side) for side in ("forward", "backward")}
     if chosen.inner != "inductor":
         raise ValueError(f"inner: there is no compiler `{chosen.inner}`: eager or inductor")
     from torch._inductor.compile_fx import compile_fx_inner
@@ -203,7 +217,7 @@ def _compilers(chosen: Options, planned: Planned) -> dict:
 
     with inductor_config.patch(_INDUCTOR):
         table = select_decomp_table()
-    backward = lambda module, inputs, **given: closing(fused(module, inputs, is_backward=True, **given))  # noqa: E731
+    backward = lambda module, inputs, **given: watched(fused(module, inputs, is_backward=True, **given), "backward")  # noqa: E731
     return {"fw_compiler": fused, "bw_compiler": backward, "decompositions": table}
 
 
@@ -220,10 +234,22 @@ class _Trained:
             self.compiled = _compiled(self.module, list(inputs), self.chosen, planned)
         if trained and planned.plan is not None and planned.checked is None and self.chosen.check_first_step:
             self._check(inputs)
+        if not trained or planned.plan is None:
+            return self.compiled(*inputs)
+        state = second.random_state(planned.joint)
         outputs = self.compiled(*inputs)
-        if trained and planned.plan is not None:
-            planned.place.opened(inputs, outputs)
+        nodes = second.compiled_nodes(outputs)
+        planned.place.opened(inputs, outputs, nodes)
+        second.watch(nodes, second.Given(self.module, planned.joint, inputs, state, self._unplanned))
         return outputs
+
+    def _unplanned(self) -> None:
+        """Eager goes on: backward was asked to leave its graph."""
+        self.planned.place.close()
+        if self.planned.plan is not None:
+            self.compiled = self.module
+            reason = "its backward is to leave its graph, for a second one (`retain_graph`) or a second derivative (`create_graph`)"
+            _without(self.planned, self.chosen, reason, None)
 
     def _check(self, inputs: tuple) -> None:
         planned = self.planned
@@ -246,7 +272,7 @@ def _words(error: Exception) -> str:
     return str(error) if known else f"{type(error).__name__}: {failure(error)}"
 
 
-def _without(planned: Planned, chosen: Options, reason: str, error: Exception) -> None:
+def _without(planned: Planned, chosen: Options, reason: str, error: Exception | None) -> None:
     """Notes and says that a graph is trained without a plan, or raises."""
     planned.reason, planned.plan = reason, None
     if chosen.strict:
@@ -256,40 +282,61 @@ def _without(planned: Planned, chosen: Options, reason: str, error: Exception) -
 
 def _plan(module: fx.GraphModule, forward_outputs: int, given_memory: dict[int, int], chosen: Options, planned: Planned) -> tuple:
     rewrite(module)
-    planned.joint = joint = Joint(module, forward_outputs)
+    joint = Joint(module, forward_outputs)
     graph = [document.graph_digest(joint), machine.conditions(joint.device), cache.VERSION]
 
-    def measured() -> str:
-        with _clock(planned, "measuring"):
-            return json.dumps(dataclasses.asdict(measure(joint)))
+    def measured(form: Joint) -> Costs:
+        def times() -> str:
+            with _clock(planned, "measuring"):
+                return json.dumps(dataclasses.asdict(measure(form)))
 
-    planned.costs = Costs(**json.loads(cache.kept([*graph, "costs"], measured)))
-    provenance = {"origin": "measured", "device": planned.costs.device, "source": "tidegate.torch"}
+        return Costs(**json.loads(cache.kept([document.graph_digest(form), *graph[1:], "costs"], times)))
 
-    def read(costs: Costs) -> Trace:
-        return planning.read(document.document(joint, planned.name, costs, provenance))
+    costs = measured(joint)
+    forms = [(joint, costs)]
+    small = packed.form(joint) if "compress" in (chosen.allow or "") else None
+    if small is not None:
+        forms.append((small, packed.costs(forms[0], (small, measured(small)))))
+    provenance = {"origin": "measured", "device": costs.device, "source": "tidegate.torch"}
 
-    trace, budget, place = read(planned.costs), chosen.budget, planned.place
-    place.in_core = trace.in_core_peak_bytes
+    def read(form: Joint, costs: Costs) -> Trace:
+        return planning.read(document.document(form, planned.name, costs, provenance))
+
+    traces, budget, place, of = [read(*form) for form in forms], chosen.budget, planned.place, ""
+    place.in_core = traces[0].in_core_peak_bytes
     place.sizes(joint)
     planned.others = others = place.others(given_memory, _share(budget))
     if others.in_core > place.in_core:
-        trace = read(others.count(joint, planned.costs))
-        budget = int((_share(budget) or 0) * others.in_core) or budget
+        traces = [read(form, others.count(form, costs)) for form, costs in forms]
+        if _share(budget) is not None:
+            budget, of = int(_share(budget) * others.in_core), f" ({budget} of all graphs)"
     # Graphs before it took what they liked, and make room when all are planned once more.
     first = bool(place.before) and not place.settled
     strict = chosen.strict and not first
 
     def make() -> str:
         here = machine.named(chosen.machine, joint.device)
-        with _clock(planned, "planning"):
-            plan, note = planning.plan(trace, here, budget, chosen.method, chosen.allow, chosen.evaluations, strict=strict)
-        return json.dumps({"trace": trace.to_json(), "plan": plan.to_json(), "note": note})
+        found, refused = [], []
+        for number, trace in enumerate(traces):
+            # A share is one of what the graph takes as it is.
+            share = _share(budget) if number else None
+            size = budget if share is None else int(share * place.in_core)
+            try:
+                with _clock(planned, "planning"):
+                    plan, note = planning.plan(trace, here, size, chosen.method, chosen.allow, chosen.evaluations, strict=strict, of=of)
+                found.append((note is not None, plan.predicted_ns, number, plan, note))
+            except PlanError as error:
+                refused.append(error)
+        if not found:
+            raise min(refused, key=lambda error: getattr(error, "least_budget_bytes", None) or math.inf)
+        *_, number, plan, note = min(found, key=lambda each: each[:3])
+        return json.dumps({"form": number, "trace": traces[number].to_json(), "plan": plan.to_json(), "note": note})
 
     asked = [*graph, str(others)]
     asked += [str(value) for value in (chosen.machine, budget, chosen.method, chosen.allow, chosen.evaluations, strict)]
     made = json.loads(cache.kept(asked, make))
-    partition = Partition(joint, json.loads(made["plan"]))
+    planned.joint, planned.costs = forms[made["form"]]
+    partition = Partition(planned.joint, json.loads(made["plan"]))
     modules = partition.modules()
     place.kept = partition.kept_bytes
     planned.trace, planned.note = Trace.from_json(made["trace"]), made["note"]

@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 
 from tidegate import Machine, Trace
 
-from . import document, planning, times
+from . import document, planning, times, whole
 from .graph import Joint, Unsupported
 from .rewrite import rewrite
 
@@ -57,14 +57,15 @@ def trace(
     if any(parameter.is_meta for parameter in model.parameters()):
         mode = FakeTensorMode(allow_non_fake_inputs=True)
         model, example_inputs = _faked(mode, model, example_inputs)
+    place = Machine.load(machine) if isinstance(machine, str) else machine
     try:
-        with mode:
+        # Where times are another machine's, the kernels of this one's processor are not what they are modelled for.
+        with mode, whole.as_eager([*model.parameters()], recurrent=place is None):
             joint = _joint(model, example_inputs, loss)
     except Unsupported as error:
         raise ValueError(f"this iteration cannot be planned: {error}") from error
     for number, state in enumerate(_states(optimizer)):
         joint.hold(f"optimizer_state_{number}", state, "optimizer_state")
-    place = Machine.load(machine) if isinstance(machine, str) else machine
     costs = times.measure(joint) if place is None else None
     provenance = {"origin": "modelled", "device": place.device} if place else {"origin": "measured", "device": costs.device}
     provenance["source"] = "tidegate.torch"

@@ -38,7 +38,8 @@ class Check:
     `eager` is the model as it is, `unplanned` its captured graph with everything kept: what capture itself changes, of
     time and of bits, lies between these two, and slowdowns are over the second. `noise` is how far eager is off from itself.
     `drift` is how much longer the ops of that graph took between the steps than when they were measured for plans: so much of
-    an error is the machine's. None on a GPU.
+    an error is the machine's. `beside_s` is what a step of that graph takes beside its ops, which predictions have in them.
+    Both are None on a GPU, which computes meanwhile.
     """
 
     title: str
@@ -48,6 +49,7 @@ class Check:
     noise: float
     rows: list[Row]
     drift: float | None = None
+    beside_s: float | None = None
 
     def to_dict(self) -> dict:
         """Everything, for JSON."""
@@ -64,6 +66,8 @@ class Check:
         rows = [self.eager, self.unplanned, *self.rows]
         lines = [head, *(_cells(row, self.unplanned) for row in rows if row.step_s)]
         said = f"eager against itself: {bits(self.noise)}; the middle half of its steps spreads over {duration(self.eager.spread_s or 0)}"
+        if self.beside_s is not None:
+            said += f"\nbeside its ops a step takes {duration(self.beside_s)} where all is kept, which predictions have in them"
         if self.drift is not None:
             said += f"\nits ops between the steps: {self.drift - 1:+.1%} of the time that they took when plans were made"
         problems = [f"{row.budget}: {row.problem}" for row in rows if row.problem]
@@ -162,7 +166,7 @@ def check(
     add(eager, subject.forward, None)
     noise, eager.off = eager.off or 0.0, None
     with many_graphs():
-        base, graphs = None, []
+        base, graphs, beside = None, [], None
         for row, asked in [(unplanned, {"budget": "200%", "method": "in-core"}), *zip(rows, ({"budget": b} for b in budgets))]:
             try:
                 clock.check()
@@ -173,7 +177,9 @@ def check(
                 continue
             if row is unplanned:
                 base, graphs = state, last_plans()
-            row.predicted_s, row.planned_peak_bytes = said.predicted_s, said.peak_bytes
+                if subject.device.type == "cpu" and said.predicted_s is not None:
+                    beside = subject.beside(run, lambda: sum(sum(graph.inside.values()) for graph in graphs))
+            row.predicted_s, row.planned_peak_bytes = said.predicted_s and said.predicted_s + (beside or 0.0), said.peak_bytes
             if said.graphs > 1 and len(notes) == len(subject.notes):
                 notes.append(f"{said.graphs} graphs: each is planned with what the others have there while it runs")
         took: list[float] = []
@@ -188,7 +194,7 @@ def check(
         if row.budget in times:
             found = Times.of(times[row.budget])
             row.step_s, row.spread_s = found.median_s, found.spread_s
-    return Check(_title(subject), notes, eager, unplanned, noise, rows, statistics.median(took) if took else None)
+    return Check(_title(subject), notes, eager, unplanned, noise, rows, statistics.median(took) if took else None, beside)
 
 
 def _title(subject: Subject) -> str:

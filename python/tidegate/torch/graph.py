@@ -104,6 +104,7 @@ class Joint:
         self.storage: dict[fx.Node, Storage] = {}
         self.views: dict[fx.Node, Storage] = {}
         self.op: dict[fx.Node, Op] = {}
+        self.in_forward: dict[fx.Node, bool] = {}
         self._by_memory: dict[int, Storage] = {}
         self._keep: list[object] = []
         nodes = list(module.graph.nodes)
@@ -119,7 +120,8 @@ class Joint:
                 self._constant(node)
             elif node.op == "call_function":
                 tag = node.meta.get("partitioner_tag")
-                self._call(node, position <= last if tag is None else tag in ("is_forward", "must_be_in_forward"))
+                self.in_forward[node] = position <= last if tag is None else tag in ("is_forward", "must_be_in_forward")
+                self._call(node, self.in_forward[node])
             elif node.op != "output":
                 raise Unsupported(f"a call of kind {node.op} ({node.name})")
         self._order()
@@ -147,7 +149,7 @@ class Joint:
         return {inputs[each.mutated_input]: made for each, made in said if isinstance(each, InputMutationAOTOutput)}
 
     def _new(self, node: fx.Node, value: torch.Tensor, role: str) -> Storage:
-        memory = value.untyped_storage()
+        memory = _memory(node, value)
         known = self._by_memory.get(memory._cdata)
         if known is not None:
             return known
@@ -189,7 +191,7 @@ class Joint:
         if node.target is operator.getitem and node.args[0] in self.op:
             self._part(node, self.op[node.args[0]])
             return
-        made = [leaf for leaf in tensors(value) if leaf.untyped_storage()._cdata not in self._by_memory]
+        made = [leaf for leaf in tensors(value) if _memory(node, leaf)._cdata not in self._by_memory]
         mutable = _mutable(node)
         if not made and tensors(value) and not mutable:
             self.views[node] = self._new(node, tensors(value)[0], "activation")
@@ -281,6 +283,12 @@ class Joint:
                 op.again = ([each for each in op.reads if each not in running], [each for each in op.writes if each not in made])
             elif any(storage in changed for storage in op.reads):
                 op.rerunnable = False
+
+
+def _memory(node: fx.Node, value: torch.Tensor) -> torch.UntypedStorage:
+    if value.layout != torch.strided:
+        raise Unsupported(f"a tensor of layout {str(value.layout).removeprefix('torch.')} ({node.name})")
+    return value.untyped_storage()
 
 
 def _mutable(node: fx.Node) -> bool:

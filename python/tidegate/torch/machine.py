@@ -15,6 +15,9 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 import tidegate
 
+from . import offload
+
+_OPS = torch.ops.tidegate
 SIZES = [4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20]
 
 
@@ -75,20 +78,17 @@ def _measured(device: torch.device) -> dict:
     else:
         total, reserved = _host_bytes(), 0
     name = device_name(device)
-    out, back, both = _link(device)
+    out, back, latency = _link(device) if on_gpu else _copies_on_cpu(device)
     flops = _flops(device)
     link = {
         "name": "as measured",
         "d2h": {"pinned": out},
         "h2d": {"pinned": back},
-        "latency_ns": 5000 if on_gpu else 1000,
-        "both_directions": both,
-    }
-    if on_gpu:
-        link["beside_copy"] = _beside(device)
-    else:
+        "latency_ns": latency,
+        "both_directions": _both(device) if on_gpu else 0.5,
         # A copy on the CPU is made by the thread that computes: meanwhile nothing else is.
-        link["beside_copy"] = 0.1
+        "beside_copy": _beside(device) if on_gpu else 0.1,
+    }
     return {
         "name": "here",
         "description": f"{name}, as PyTorch has it",
@@ -127,11 +127,37 @@ def _seconds(device: torch.device, call, repeats: int = 5) -> float:  # noqa: AN
     return statistics.median(times[1:])
 
 
-def _link(device: torch.device) -> tuple[list[dict], list[dict], float]:
-    pinned = device.type == "cuda"
+def _copies_on_cpu(device: torch.device) -> tuple[list[dict], list[dict], int]:
+    """Copies by the ops that plans make them with, which take longer than small copies do; each of memory that was not
+    copied just before, as in a step."""
+    plan = offload.register(device, SIZES[-1])
+    pool = _OPS.pool(plan)
+
+    def nanoseconds(size: int) -> tuple[float, float]:
+        count = min(256, SIZES[-1] // size)
+        tensors = [torch.empty(size, dtype=torch.uint8) for _ in range(count)]
+
+        def out() -> None:
+            for number, tensor in enumerate(tensors):
+                _OPS.offload(tensor, pool, number * size, size, plan, number, [])
+                _OPS.wait([tensor], plan, [number])
+
+        def back() -> None:
+            for number in range(count):
+                _OPS.reload(pool, number * size, [size], [1], torch.uint8, device, plan, number, [])
+
+        return tuple(_seconds(device, call) / count * 1e9 for call in (out, back))
+
+    latency = min(nanoseconds(64))
+    found = [(size, *nanoseconds(size)) for size in SIZES]
+    rate = lambda size, time: {"bytes": size, "bytes_per_sec": int(size * 1e9 / max(time - latency, time / 10))}  # noqa: E731
+    return [rate(size, out) for size, out, _ in found], [rate(size, back) for size, _, back in found], int(latency)
+
+
+def _link(device: torch.device) -> tuple[list[dict], list[dict], int]:
     out, back = [], []
     for size in SIZES:
-        host = torch.empty(size, dtype=torch.uint8, pin_memory=pinned)
+        host = torch.empty(size, dtype=torch.uint8, pin_memory=True)
         there = torch.empty(size, dtype=torch.uint8, device=device)
         count = max(1, (8 << 20) // size)
 
@@ -141,7 +167,7 @@ def _link(device: torch.device) -> tuple[list[dict], list[dict], float]:
 
         out.append({"bytes": size, "bytes_per_sec": int(size * count / _seconds(device, lambda: copies(host, there)))})
         back.append({"bytes": size, "bytes_per_sec": int(size * count / _seconds(device, lambda: copies(there, host)))})
-    return out, back, _both(device) if pinned else 0.5
+    return out, back, 5000
 
 
 def _both(device: torch.device) -> float:

@@ -83,6 +83,15 @@ class Subject:
         self.restore()
         return state
 
+    def beside(self, run: Run, inside: Callable[[], float], steps: int = 11) -> float:
+        """Seconds of a step that are not `inside` of its graphs, the median: autograd, and what compilers put around graphs."""
+        times = []
+        for _ in range(steps):
+            begin = time.perf_counter()
+            self.step(run)
+            times.append(time.perf_counter() - begin - inside())
+        return statistics.median(times)
+
     def synchronize(self):
         """Waits for the device."""
         if self.device.type == "cuda":
@@ -224,7 +233,7 @@ def table(rows: list[list[str]], left: int = 1) -> str:
 
 def size(bytes_: float) -> str:
     """Bytes for people, decimal as everywhere in tidegate."""
-    for unit, power in (("GB", 9), ("MB", 6), ("kB", 3)):
+    for unit, power in (("GB", 9), ("MB", 6), ("KB", 3)):
         if bytes_ >= 10**power:
             return f"{bytes_ / 10**power:.3f} {unit}"
     return f"{bytes_:.0f} B"

@@ -125,7 +125,7 @@ def _wait(held: list[torch.Tensor], plan: int, actions: list[int]) -> None:
             stream.wait_event(lanes.events[action])
 
 
-_LIBRARY = torch.library.Library("tidegate", "DEF")
+LIBRARY = torch.library.Library("tidegate", "DEF")
 _SCHEMAS = {
     "pool(int plan) -> Tensor": _pool,
     "release(Tensor pool, int plan) -> ()": _release,
@@ -135,8 +135,8 @@ _SCHEMAS = {
     "wait(Tensor[] held, int plan, int[] actions) -> ()": _wait,
 }
 for _schema, _function in _SCHEMAS.items():
-    _LIBRARY.define(_schema)
-    _LIBRARY.impl(_schema.split("(")[0], _function, "CompositeExplicitAutograd")
+    LIBRARY.define(_schema)
+    LIBRARY.impl(_schema.split("(")[0], _function, "CompositeExplicitAutograd")
 
 
 def _fake_pool(plan: int) -> torch.Tensor:
@@ -147,8 +147,8 @@ def _fake_reload(pool, offset, size, stride, dtype, device, plan, action, after)
     return torch.empty_strided(size, stride, dtype=dtype, device=device)
 
 
-torch.library.register_fake("tidegate::pool", _fake_pool, lib=_LIBRARY)
-torch.library.register_fake("tidegate::reload", _fake_reload, lib=_LIBRARY)
+torch.library.register_fake("tidegate::pool", _fake_pool, lib=LIBRARY)
+torch.library.register_fake("tidegate::reload", _fake_reload, lib=LIBRARY)
 for _name in ("release", "offload", "wait"):
-    torch.library.register_fake(f"tidegate::{_name}", lambda *_arguments: None, lib=_LIBRARY)
+    torch.library.register_fake(f"tidegate::{_name}", lambda *_arguments: None, lib=LIBRARY)
     torch.fx.node.has_side_effect(getattr(torch.ops.tidegate, _name).default)

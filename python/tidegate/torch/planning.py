@@ -19,9 +19,9 @@ ROOM = (1.0, 1.02, 1.05, 1.1, 1.2, 1.5)
 
 def plan(
     trace: tidegate.Trace, place: tidegate.Machine, budget: str | int, method: str, allow: str | None, evaluations: int | None,
-    *, strict: bool,
+    *, strict: bool, of: str = "",
 ) -> tuple[tidegate.Plan, str | None]:  # fmt: skip
-    """The plan, and what is not as it was asked for. Codecs are not offered: PyTorch has none to run."""
+    """The plan, and what is not as it was asked for. `of` is what the budget is a share of, where it is more than the trace."""
 
     def within(size: str | int) -> tidegate.Plan:
         return tidegate.plan(trace, place, budget=size, method=method, allow=allow or "keep,swap,recompute",
@@ -38,7 +38,7 @@ def plan(
         size = int(least * room)
         with contextlib.suppress(tidegate.PlanError):
             asked = budget if isinstance(budget, str) else measure.size(budget)
-            return within(size), f"planned for {measure.size(size)}, as {asked} cannot be had: {refused}"
+            return within(size), f"planned for {measure.size(size)}, as {asked}{of} cannot be had: {refused}"
     raise refused
 
 

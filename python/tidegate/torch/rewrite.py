@@ -11,6 +11,8 @@ import operator
 import torch
 from torch import fx
 
+from . import whole
+
 _ATEN = torch.ops.aten
 _WITH_UPDATE = _ATEN._batch_norm_with_update_functional.default
 # Where the results of the one are among those of the other.
@@ -24,6 +26,7 @@ def rewrite(module: fx.GraphModule) -> None:
         forward = _forward_of(node)
         if forward is not None:
             _replace(module.graph, forward, node)
+    whole.notes(module)
     module.recompile()
 
 

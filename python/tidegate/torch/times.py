@@ -210,18 +210,18 @@ def _alone_on_cuda(joint: Joint, device: torch.device) -> Costs:
     """Each op on inputs of its own, which are freed after it; of ops that are alike, the first."""
     known: dict[str, tuple[int, int]] = {}
     for op in joint.ops:
-        key = _likeness(op.node)
+        key = likeness(op.node)
         if key not in known:
             try:
                 known[key] = _alone(op.node, device)
             except torch.OutOfMemoryError as error:
                 raise Unsupported(f"an op that does not fit the device alone ({op.node.name})") from error
-    found = [known[_likeness(op.node)] for op in joint.ops]
+    found = [known[likeness(op.node)] for op in joint.ops]
     note = "the graph does not fit the device, so that each op was timed alone"
     return Costs(device_name(device), [time for time, _ in found], [space for _, space in found], note)
 
 
-def _likeness(node: fx.Node) -> str:
+def likeness(node: fx.Node) -> str:
     """The same for two nodes whose calls differ in values of tensors alone."""
 
     def form(leaf: object) -> object:

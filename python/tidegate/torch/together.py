@@ -74,15 +74,14 @@ class Place:
         """Whether it is to be planned once more."""
         return self.closed and not self.settled and bool(self.before or self.after)
 
-    def opened(self, inputs: tuple, outputs: object) -> None:
-        """Its forward has run."""
+    def opened(self, inputs: tuple, outputs: object, nodes: list) -> None:
+        """Its forward has run, and made these nodes of autograd."""
         for other in _open():
             if other is not self and other not in self.after:
                 self.before += [other] if other not in self.before else []
                 other.after += [self] if self not in other.after else []
         self.given = memory(inputs)
         self.tensors = self.given | memory(outputs)
-        nodes = [leaf.grad_fn for leaf in pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor) and leaf.grad_fn is not None]
         self.node = weakref.ref(nodes[0]) if nodes else None
         _PLACES.add(self)
 

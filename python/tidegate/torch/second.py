@@ -1,0 +1,97 @@
+"""A backward that is to leave its graph: for a second backward over it, or a second derivative.
+
+A plan's backward gives memory back while it runs, and its calls have no derivative. So a graph of which that is asked is run
+once more, by eager, from the inputs and the random state that it had; what is asked is taken of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from tidegate import PlanError
+
+from .graph import Joint
+
+
+@dataclass
+class Given:
+    """What a graph is run once more from."""
+
+    module: fx.GraphModule
+    joint: Joint
+    inputs: tuple
+    state: torch.Tensor | None
+    # Called when that is asked for, before anything is run.
+    asked: Callable[[], None]
+
+
+def random_state(joint: Joint) -> torch.Tensor | None:
+    """The state of the generator that the graph draws from, if it draws."""
+    if not any(op.random for op in joint.ops):
+        return None
+    return torch.cuda.get_rng_state(joint.device) if joint.device.type == "cuda" else torch.get_rng_state()
+
+
+def compiled_nodes(outputs: object) -> list:
+    """The compiled graph's own nodes of autograd, of which these outputs are."""
+    nodes = [leaf.grad_fn for leaf in pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor) and leaf.grad_fn is not None]
+    found = []
+    for node in nodes:
+        if hasattr(getattr(node, "_forward_cls", None), "compiled_bw"):
+            found.append(node)
+        elif len(nodes) < 32:  # Outputs that are views of one another are taken apart outside of that node.
+            nodes += [below for below, _ in node.next_functions if below is not None]
+    return found
+
+
+def watch(nodes: list, given: Given) -> None:
+    """Lets backward from a compiled graph be taken of eager's where its graph is to stay."""
+    for node in nodes:
+        node.metadata["tidegate"] = given
+        _replace(node._forward_cls)
+
+
+def _replace(function: type) -> None:
+    """Has the compiled function's backward look whether its graph is to stay."""
+    planned = function.backward
+    if getattr(planned, "tidegate", False):
+        return
+
+    def backward(node, *gradients):  # noqa: ANN001, ANN202
+        given = node.metadata.get("tidegate")
+        if given is None or not torch._C._autograd._get_current_graph_task_keep_graph():
+            return planned(node, *gradients)
+        given.asked()
+        return _eager(given, node, function.metadata, gradients)
+
+    backward = torch._dynamo.disable(backward)  # Where a model takes gradients itself, its compiler looks at what they call.
+    backward.tidegate = True
+    function.backward = staticmethod(backward)
+
+
+def _eager(given: Given, node: object, said: object, gradients: tuple) -> tuple:
+    joint, first = given.joint, said.num_mutated_inp_runtime_indices
+    for storage, op in ((storage, op) for op in joint.ops for storage in op.mutates):
+        beside = [reader for reader in joint.ops if storage in reader.reads and reader is not op]
+        if beside or not (op.statistics or all(written.held for written in op.writes)):
+            raise PlanError(f"a second backward of a graph that changes what it reads ({storage.name})")
+    if len(node.needs_input_grad) != len(given.inputs) or said.num_outputs_aliased:
+        raise PlanError("a second backward of a graph whose outputs share memory with others or with inputs")
+    differentiable = torch.is_grad_enabled()
+    # What forward changes is changed already.
+    inputs = [leaf.detach().clone() if isinstance(leaf, torch.Tensor) and not leaf.requires_grad else leaf for leaf in given.inputs]
+    with torch.enable_grad(), torch.random.fork_rng([joint.device] if joint.device.type == "cuda" else [], device_type="cuda"):
+        if given.state is not None:
+            torch.cuda.set_rng_state(given.state, joint.device) if joint.device.type == "cuda" else torch.set_rng_state(given.state)
+        outputs = pytree.tree_leaves(given.module(*inputs))
+        asked = gradients[first : first + said.num_outputs]
+        roots = [(output, gradient) for output, gradient in zip(outputs, asked) if gradient is not None and getattr(output, "requires_grad", False)]
+        leaves = [leaf for leaf in inputs if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+        outputs, asked = zip(*roots)
+        found = iter(torch.autograd.grad(outputs, leaves, asked, create_graph=differentiable, allow_unused=True))
+    return tuple(next(found) if isinstance(leaf, torch.Tensor) and leaf.requires_grad else None for leaf in inputs)

@@ -1,0 +1,86 @@
+"""Calls that PyTorch captures in a form of its own, captured as eager computes them.
+
+PyTorch writes recurrent layers, interpolations and a few functions in Python as ops of other kinds, whose last bits are not
+eager's, and which leave out the dropout between recurrent layers. What eager calls is captured instead.
+
+Of eager's LSTM kernel on the processor, backward reads what forward noted for it, which forward leaves out where gradients are
+switched off, as they are while a captured graph runs, and whose size no fake tensor has. So the kernel has a name of its own
+here, under which it notes in any case, and its notes' size is that of a call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Iterator
+from functools import cache
+
+import torch
+from torch import fx
+from torch._dispatch.python import no_python_dispatcher
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+from .offload import LIBRARY
+from .times import likeness, operands
+
+_ATEN = torch.ops.aten
+_KEYS = (torch._C.DispatchKey.Autograd, torch._C.DispatchKey.CompositeImplicitAutograd)
+_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+_OTHERS = ("hardshrink", "softshrink", "multi_margin_loss", "multilabel_margin_loss_forward")
+_KERNEL = _ATEN.mkldnn_rnn_layer.default
+_NOTES = 3
+
+
+@cache
+def _forms(recurrent: bool) -> list[torch._ops.OpOverload]:
+    """The calls that have a form in Python."""
+    names = _RECURRENT if recurrent else (*_OTHERS, *(name for name in dir(_ATEN) if "upsample_" in name and "backward" not in name))
+    calls = (getattr(getattr(_ATEN, name), form) for name in names for form in getattr(_ATEN, name).overloads())
+    return [call for call in calls if _KEYS[0] in call.py_kernels]
+
+
+@contextlib.contextmanager
+def as_eager(inputs: list, recurrent: bool = True) -> Iterator[None]:
+    """Captures such calls as eager makes them; recurrent layers only where all inputs are on the processor, as those of other
+    devices are not tested."""
+    here = recurrent and all(leaf.device.type == "cpu" for leaf in inputs if isinstance(leaf, torch.Tensor))
+    calls = [*_forms(False), *(_forms(True) if here else [])]
+    forms = [(call, {key: call.py_kernels.pop(key) for key in _KEYS if key in call.py_kernels}) for call in calls]
+    try:
+        for call in calls:
+            call._dispatch_cache.clear()
+        yield
+    finally:
+        for call, form in forms:
+            call.py_kernels.update(form)
+            call._dispatch_cache.clear()
+
+
+def _layer(*given: object) -> tuple[torch.Tensor, ...]:
+    with torch.enable_grad(), torch._C._AutoDispatchBelowAutograd():
+        return _KERNEL(*given)
+
+
+LIBRARY.define("lstm_layer" + str(_KERNEL._schema).split("mkldnn_rnn_layer", 1)[1])
+LIBRARY.impl("lstm_layer", _layer, "CPU")
+torch.library.register_fake("tidegate::lstm_layer", _KERNEL, lib=LIBRARY)
+
+
+def notes(module: fx.GraphModule) -> None:
+    """Lets all LSTM layers of a graph note what backward reads, and says how large that is."""
+    sizes: dict[str, int] = {}
+    for node in module.graph.find_nodes(op="call_function", target=_KERNEL):
+        node.target = torch.ops.tidegate.lstm_layer.default
+        like = likeness(node)
+        if like not in sizes:
+            with unset_fake_temporarily(), no_python_dispatcher(), torch.random.fork_rng([]):
+                arguments, _ = operands(node)
+                sizes[like] = node.target(*arguments)[_NOTES].numel()
+        values = node.meta["val"]
+        with values[0].fake_mode:
+            noted = torch.empty(sizes[like], dtype=torch.uint8)
+        node.meta["val"] = (*values[:_NOTES], noted)
+        same = [part for part in node.users if part.target is operator.getitem and part.args[1] == _NOTES]
+        for part in same:
+            part.meta["val"] = noted
+            same += [user for user in part.users if user.target is _ATEN.detach.default]
