@@ -14,6 +14,7 @@ from torch import nn  # noqa: E402
 
 import tidegate.torch as tt  # noqa: E402
 from tidegate.torch import measure  # noqa: E402
+from tidegate.torch.graph import STATE_BYTES  # noqa: E402
 from tidegate.torch.measure import Subject, SubjectError, difference  # noqa: E402
 
 check_module = sys.modules["tidegate.torch.check"]
@@ -36,7 +37,9 @@ def test_the_table_says_per_budget_what_was_said_and_what_came():
     found = tt.check(model, inputs, ["60%", "1%"], loss=loss, rounds=1, steps=2, method="dtr")
     planned, refused = found.rows
     assert planned.problem is None and planned.off == 0 and planned.off_unplanned == 0 and found.noise == 0
-    assert planned.peak_bytes <= planned.planned_peak_bytes <= 0.6 * found.unplanned.planned_peak_bytes
+    # Beside the plan there is a generator's state for a moment, where what draws is run again.
+    assert planned.peak_bytes <= planned.planned_peak_bytes + STATE_BYTES["cpu"]
+    assert planned.planned_peak_bytes <= 0.6 * found.unplanned.planned_peak_bytes
     assert planned.step_s > 0 and planned.predicted_s > 0 and found.unplanned.predicted_s > 0
     assert found.drift > 0 and "between the steps" in str(found)
     assert "budget" in refused.problem and refused.step_s is None and not found.applied

@@ -292,12 +292,12 @@ def _plan(module: fx.GraphModule, forward_outputs: int, given_memory: dict[int, 
 
         return Costs(**json.loads(cache.kept([document.graph_digest(form), *graph[1:], "costs"], times)))
 
-    costs = measured(joint)
-    forms = [(joint, costs)]
+    planned.joint, planned.costs = joint, measured(joint)
+    forms = [(joint, planned.costs)]
     small = packed.form(joint) if "compress" in (chosen.allow or "") else None
     if small is not None:
         forms.append((small, packed.costs(forms[0], (small, measured(small)))))
-    provenance = {"origin": "measured", "device": costs.device, "source": "tidegate.torch"}
+    provenance = {"origin": "measured", "device": planned.costs.device, "source": "tidegate.torch"}
 
     def read(form: Joint, costs: Costs) -> Trace:
         return planning.read(document.document(form, planned.name, costs, provenance))
