@@ -3,8 +3,8 @@
 //! The evaluator's recording is the reference timeline: it gives every buffer an interval in the
 //! order of events. The intervals are [packed](pack) into addresses. Where two buffers share
 //! addresses, the later comes after all uses of the earlier; every such dependency agrees with
-//! the reference timeline, so the order has no circle and nothing starts later than predicted
-//! there. Dependencies that follow from others are left out.
+//! the reference timeline, in which copies in may be taken to start [later](late), so the order has
+//! no circle. Dependencies that follow from others are left out.
 
 mod actions;
 mod beside;
