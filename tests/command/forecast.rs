@@ -99,6 +99,10 @@ fn an_execution_trace_is_forecast_with_the_profile_of_its_run() {
     }
     let of = &sandbox.json("forecast run.et.json -m t4 --format json")[0];
     assert!(number(of, "recorded_ns") > 0.0 && number(of, "predicted_ns") > 0.0, "{of}");
+    // One of another run has other ops.
+    let other = sandbox.text("run.kineto.json").replace("\"aten::", "\"aten::other_");
+    sandbox.write("run.kineto.json", &other);
+    sandbox.refuses("forecast run.et.json -m t4", 2, "so it is of another run");
 }
 
 #[test]

@@ -6,8 +6,8 @@ use networks::{
     Conventions, Network, Optimizer, Sample, Timed, Work, modelled_trace_by, timed_ops,
 };
 use profiler::import::{
-    Beside, Format, ImportOptions, InPlaceOps, Recorded, detect, import_trace, is_op_times,
-    recorded, unpack,
+    Beside, Format, ImportOptions, InPlaceOps, Recorded, Recording, detect, import, import_trace,
+    is_op_times, recorded, unpack,
 };
 use schema::file::{read_bytes, read_text};
 use schema::{Dtype, Machine, Nanos, Phase};
@@ -217,9 +217,21 @@ impl Reader<'_> {
         };
         let packed = read_bytes(&profile)?;
         let tf32 = unpack(&packed, &profile)?.windows(4).any(|of| of == b"tf32");
-        let times = Some((packed, profile));
-        let trace =
-            import_trace(bytes, self.path, None, &ImportOptions { times, ..Default::default() })?;
+        let options =
+            ImportOptions { times: Some((packed, profile.clone())), ..Default::default() };
+        let Recording { trace: Some(trace), figures, .. } =
+            import(bytes, self.path, None, &options)?
+        else {
+            return Err(self.lacks("has no ops"));
+        };
+        if let Some(timed) = figures.timed_ops.filter(|timed| timed.of_another_run()) {
+            return Err(self.lacks(format!(
+                "has no times: {} has {} of its {} ops, so it is of another run; put its own profile beside it",
+                profile.display(),
+                timed.agree,
+                timed.ops
+            )));
+        }
         let of = recorded(bytes, self.path, &Beside { labels: None, tf32 })?;
         let phase = |phase| {
             let ops = trace.ops.iter().filter(|op| place(op.phase) == place(phase));

@@ -55,15 +55,16 @@ pub(super) fn import(
             let times = times(&profile, None);
             let times = times.map_err(ImportError::content(name, Format::Kineto))?;
             let agree = put_times(&mut ops, &times);
-            figures.timed_ops = Some(TimedOps { ops: ops.len() as u64, agree });
+            let timed = TimedOps { ops: ops.len() as u64, agree };
+            figures.timed_ops = Some(timed);
             notes.push(format!(
                 "{agree} of {} ops have the time of the op of that name in step {} of {}",
-                ops.len(),
+                timed.ops,
                 times.step,
                 file_name(name)
             ));
-            if agree < ops.len() as u64 {
-                let run = if agree * 2 < ops.len() as u64 { ": it is of another run" } else { "" };
+            if agree < timed.ops {
+                let run = if timed.of_another_run() { ": it is of another run" } else { "" };
                 notes.push(format!(
                     "what the profile does not have takes no time and cannot run again{run}"
                 ));

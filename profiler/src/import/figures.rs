@@ -73,6 +73,13 @@ pub struct TimedOps {
     pub agree: u64,
 }
 
+impl TimedOps {
+    /// Whether the profile has so few of the ops that it must be of another run.
+    pub fn of_another_run(self) -> bool {
+        self.agree * 2 < self.ops
+    }
+}
+
 /// Allocations of one place in the program that were live at the peak.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Holder {
