@@ -41,6 +41,12 @@ pub enum Error {
     /// A table cannot be read or written.
     #[error(transparent)]
     Table(#[from] TableError),
+    /// A trace of ops alone.
+    #[error(
+        "{0} has no tensors, so that nothing can be said of its memory: record it with record_shapes=True and \
+         profile_memory=True"
+    )]
+    NoTensors(String),
     /// A folder cannot be made.
     #[error("cannot make the folder {}", .0.display())]
     Folder(PathBuf, #[source] std::io::Error),

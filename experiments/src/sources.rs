@@ -24,8 +24,14 @@ const FAMILY: &str = "family:";
 /// Where ops of a file say no times, these are modelled for the machine.
 ///
 /// # Errors
-/// If there is none of this name, it cannot be read, or times lack and there is no machine.
+/// If there is none of this name, it cannot be read or has no tensors, or times lack and there is no machine.
 pub fn read_trace(name: &str, in_place: InPlaceOps, machine: Option<&Machine>) -> Result<Trace> {
+    let trace = read_any_trace(name, in_place, machine)?;
+    // Recordings may have been made without any.
+    if trace.tensors.is_empty() { Err(Error::NoTensors(name.into())) } else { Ok(trace) }
+}
+
+fn read_any_trace(name: &str, in_place: InPlaceOps, machine: Option<&Machine>) -> Result<Trace> {
     if scenarios::traces().any(|bundled| bundled == name) {
         return Ok(scenarios::trace(name)?);
     }

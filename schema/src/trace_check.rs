@@ -18,6 +18,9 @@ struct Checker<'a> {
 }
 
 pub(crate) fn check(trace: &Trace) -> Result<(), Malformed> {
+    if trace.ops.is_empty() {
+        return malformed("ops is empty: an iteration has an op");
+    }
     check_sums(trace)?;
     let count = trace.tensors.len();
     let mut checker = Checker {

@@ -271,4 +271,9 @@ fn times_that_no_iteration_takes_are_refused() {
         trace.check().map_err(said).unwrap_err(),
         @"the time of the whole trace exceeds 2^50 ns: no real iteration does"
     );
+    trace.ops.clear();
+    insta::assert_snapshot!(
+        trace.check().map_err(said).unwrap_err(),
+        @"ops is empty: an iteration has an op"
+    );
 }

@@ -89,6 +89,22 @@ fn what_cannot_be_explained_is_refused() {
     insta::assert_snapshot!(refused.map(|command| sandbox.fails(command)).concat());
 }
 
+/// A profile that was made without shapes and memory has times, and nothing that could be planned.
+#[test]
+fn a_recording_without_tensors_is_refused() {
+    let sandbox = Sandbox::new();
+    let whole = sandbox.text("tests/recordings/small.kineto.json");
+    sandbox.write(
+        "bare.json",
+        &whole.replace("\"[memory]\"", "\"[else]\"").replace("\"Input Dims\"", "\"Else\""),
+    );
+    sandbox.ok("import bare.json -o trace.json");
+    for command in ["explain bare.json -m t4", "plan trace.json -m t4", "compare trace.json -m t4"]
+    {
+        sandbox.refuses(command, 2, "record it with record_shapes=True and profile_memory=True");
+    }
+}
+
 /// PyTorch's own sample of a profile, in less memory than it took.
 #[test]
 fn a_real_profile_is_explained_in_less_memory() {

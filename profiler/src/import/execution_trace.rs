@@ -75,6 +75,12 @@ pub(super) fn import(
     }
     let mut replay = Replay::default();
     ops.retain(|op| replay.op(op));
+    if ops.is_empty() {
+        return Err(error("no op of it reads or makes a tensor: record a whole step".into()));
+    }
+    if file.of_host {
+        notes.push("nothing ran on a device: what lies in the host's memory is taken".into());
+    }
     let (storages, units) = replay.finish(&ops, options.times.is_some());
     figures.allocations =
         storages.iter().filter(|storage| storage.made_by.is_some()).count() as u64;

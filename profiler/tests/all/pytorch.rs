@@ -219,6 +219,23 @@ fn an_execution_trace_has_storages_and_perhaps_times() {
     assert_eq!(trace(&timed).total_time().0, 475_000);
 }
 
+/// One of a processor has nothing on a device.
+#[test]
+fn an_execution_trace_of_a_processor_has_storages_too() {
+    let text = String::from_utf8(small("small.et.json")).expect("a text");
+    let read = |text: &str| read(text.as_bytes(), &ImportOptions::default()).expect("whole");
+    let (device, host) = (read(&text), read(&text.replace("cuda:0", "cpu")));
+    // The input that was copied to the device counts where it came from, too.
+    let bytes = |of: &Recording| trace(of).tensors.iter().map(|of| of.bytes.0).sum::<u64>();
+    assert_eq!(bytes(&host), bytes(&device) + 65_536 * 4);
+    assert_eq!(trace(&host).ops.len(), trace(&device).ops.len());
+    let said = |of: &Recording| {
+        let mut notes = trace(of).provenance.notes.iter();
+        notes.any(|note| note.starts_with("nothing ran on a device"))
+    };
+    assert!(said(&host) && !said(&device));
+}
+
 /// Schema 1.0 has lists where 1.1 has objects and attributes.
 #[test]
 fn old_execution_traces_mean_the_same() {

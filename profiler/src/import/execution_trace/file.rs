@@ -80,6 +80,8 @@ pub(in crate::import) struct File {
     pub nodes: Vec<Node>,
     pub schema: String,
     pub malformed: u64,
+    /// Whether no tensor is on a device, so that those of the host are taken as if they were.
+    pub of_host: bool,
 }
 
 impl File {
@@ -95,7 +97,13 @@ impl File {
         }
         // Files list nodes as they end.
         nodes.sort_by_key(|node| (node.function.is_none(), node.function, node.id));
-        Ok(Self { nodes, schema: raw.schema.text().to_string(), malformed })
+        let mut tensors: Vec<&mut TensorRef> = nodes
+            .iter_mut()
+            .flat_map(|node| node.inputs.iter_mut().chain(&mut node.outputs))
+            .collect();
+        let of_host = !tensors.iter().any(|tensor| tensor.on_device);
+        tensors.iter_mut().for_each(|tensor| tensor.on_device |= of_host);
+        Ok(Self { nodes, schema: raw.schema.text().to_string(), malformed, of_host })
     }
 }
 
