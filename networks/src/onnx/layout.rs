@@ -196,7 +196,8 @@ impl Import<'_> {
         Ok(Tensor { strides, ..made })
     }
 
-    pub(super) fn slice(&mut self, n: Node<'_>) -> One {
+    /// A part, or nothing: what a rotation that covers all of a head leaves of it.
+    pub(super) fn slice(&mut self, n: Node<'_>) -> Made {
         let x = self.tensor(n, 0)?;
         let mut operands = Vec::new();
         for index in 1..5 {
@@ -204,7 +205,11 @@ impl Import<'_> {
         }
         let slices = n.slices(&x.shape, &operands);
         let slices = slices.ok_or_else(|| n.wrong(format!("takes no part of {:?}", x.shape)))?;
-        self.part(n, &x, &slices)
+        if slices.iter().any(|slice| slice.count == 0) {
+            let shape = slices.iter().map(|slice| slice.count).collect();
+            return Ok(vec![Value::Constant(Constant::of(shape, Vec::new(), true))]);
+        }
+        Ok(vec![Value::Layer(self.part(n, &x, &slices)?)])
     }
 
     /// One position of a dimension.

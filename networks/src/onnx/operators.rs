@@ -103,7 +103,7 @@ impl Import<'_> {
             "Transpose" => return self.transpose(n),
             "Expand" => return self.expand(n),
             "Concat" => return one(self.concat(n)),
-            "Slice" => return one(self.slice(n)),
+            "Slice" => return self.slice(n),
             "Split" | "SplitToSequence" => return self.split(n),
             "Tile" => return one(self.tile(n)),
             "DepthToSpace" | "SpaceToDepth" => return one(self.blocks(n)),
