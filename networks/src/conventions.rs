@@ -35,6 +35,9 @@ pub struct Conventions {
     /// The backward of a sum or an elementwise product is one op that makes all gradients; else a
     /// sum hands its gradient on, and each gradient of a product is an op.
     pub joint_gradients: bool,
+    /// The backward of a sum copies its gradient for one of the two inputs, as Caffe's does and MONeT's
+    /// profiles have it; else both are handed the same, which takes no time.
+    pub copies_sums: bool,
     /// Only what a parameter is below gets a gradient; else all but what the iteration is given.
     pub prunes: bool,
     /// Activations keep what the modules of a framework do: a clamp (ReLU6) its input, of which there is a
@@ -72,6 +75,7 @@ impl Conventions {
         fused_loss: true,
         fused_sums: true,
         joint_gradients: true,
+        copies_sums: false,
         prunes: false,
         module_activations: true,
         relu_keeps_input: false,
@@ -85,14 +89,23 @@ impl Conventions {
     /// PyTorch of 2020 (1.5), of which the older recordings are.
     pub const PYTORCH_1_5: Self = Self { relu_keeps_input: true, tf32: false, ..Self::PYTORCH };
 
+    /// The same as MONeT's profiles of it have it.
+    pub const MONET: Self = Self { copies_sums: true, ..Self::PYTORCH_1_5 };
+
     /// Caffe: as [`Conventions::PYTORCH`], but that each blob has its data and its diff for the whole
     /// iteration, and each parameter a diff and a history (`blob.hpp`, `sgd_solver.cpp`). ReLU is in place;
     /// so is batch norm, which then keeps what it normalised in a blob of its own (`x_norm_`): its
     /// data are two here, and its diff one. A split's copies share their data (`split_layer.cpp`); their diffs
     /// are added up here in the blob that they are of. Max pooling is Caffe's own whatever the engine, as cuDNN's would
     /// not do with layers in place (`layer_factory.cpp`): it keeps where its maxima are (`max_idx_`) and no input.
-    pub const CAFFE: Self =
-        Self { blobs: true, index: Dtype::I32, positions: true, tf32: false, ..Self::PYTORCH };
+    pub const CAFFE: Self = Self {
+        blobs: true,
+        index: Dtype::I32,
+        positions: true,
+        copies_sums: true,
+        tf32: false,
+        ..Self::PYTORCH
+    };
 
     /// What the runtime that comes with tidegate runs: one kernel for each op.
     pub const TIDEGATE: Self = Self {
@@ -106,6 +119,7 @@ impl Conventions {
         fused_loss: false,
         fused_sums: false,
         joint_gradients: false,
+        copies_sums: false,
         prunes: true,
         module_activations: false,
         relu_keeps_input: false,

@@ -6,7 +6,6 @@ use schema::{Compute as DeviceCompute, Machine, Nanos, Op, OpKind, Phase, Trace}
 
 use super::class::Class;
 use super::conventions::Conventions;
-use super::descent::fit_timed;
 use super::efficiency::Efficiencies;
 use super::layer::Network;
 use super::work::{ProductExtents, Units, Work};
@@ -19,51 +18,10 @@ pub struct Sample<'a> {
     /// The same network at the same batch. Without one only matrix products are compared, whose
     /// operations follow from the sizes of their operands.
     pub network: Option<&'a Network>,
+    /// How the framework that was recorded cuts the network into ops.
+    pub by: &'a Conventions,
     /// The machine that it was recorded on.
     pub machine: &'a Machine,
-}
-
-/// Fitted efficiencies, and how far off they leave each recording.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Fit {
-    /// The efficiencies.
-    pub efficiencies: Efficiencies,
-    /// One a sample, in their order.
-    pub residuals: Vec<Residual>,
-}
-
-/// How far modelled times are from recorded ones.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Residual {
-    /// The recorded network.
-    pub network: String,
-    /// The device.
-    pub device: String,
-    /// How many recorded ops were compared, of how many.
-    pub compared: (usize, usize),
-    /// Recorded time of the ops that were compared.
-    pub recorded: Nanos,
-    /// Their modelled time.
-    pub modelled: Nanos,
-    /// Median over the ops of |modelled - recorded| / recorded.
-    pub median_error: f64,
-}
-
-impl std::fmt::Display for Residual {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (compared, all) = self.compared;
-        let off = 100.0 * (self.modelled.0 as f64 / self.recorded.0.max(1) as f64 - 1.0);
-        write!(
-            f,
-            "{} on {}: {compared} of {all} ops, recorded {}, modelled {} ({off:+.1} %), \
-             median error of an op {:.1} %",
-            self.network,
-            self.device,
-            self.recorded,
-            self.modelled,
-            100.0 * self.median_error
-        )
-    }
 }
 
 /// Recorded time of ops, and what they are modelled by.
@@ -96,48 +54,6 @@ impl Timed {
     }
 }
 
-/// Fits efficiencies so that, over all samples, the sum of |ln(modelled / recorded)| is small,
-/// each op weighted by the root of its time and each recording alike. Classes that no sample has
-/// keep what `from` says.
-pub fn fit_efficiencies(samples: &[Sample<'_>], from: &Efficiencies) -> Fit {
-    let timed: Vec<Timed> = (samples.iter().enumerate())
-        .flat_map(|(recording, sample)| {
-            timed_ops(sample).into_iter().map(move |timed| Timed { recording, ..timed })
-        })
-        .collect();
-    let mut efficiencies = fit_timed(&timed, from);
-    efficiencies.recordings = samples.iter().map(Sample::title).collect();
-    let residuals = samples.iter().map(|sample| residual(sample, &efficiencies)).collect();
-    Fit { efficiencies, residuals }
-}
-
-impl Sample<'_> {
-    /// What was recorded, and on what.
-    pub fn title(&self) -> String {
-        format!("{} on {}", self.recorded.title(), self.machine.device.name)
-    }
-}
-
-/// How far modelled times are from a recording.
-pub fn residual(sample: &Sample<'_>, efficiencies: &Efficiencies) -> Residual {
-    let pairs = timed_ops(sample);
-    let times: Vec<(Nanos, Nanos)> =
-        pairs.iter().map(|pair| (pair.recorded, pair.modelled(efficiencies))).collect();
-    let error = |(recorded, modelled): &(Nanos, Nanos)| {
-        (modelled.0.abs_diff(recorded.0)) as f64 / recorded.0.max(1) as f64
-    };
-    let mut errors: Vec<f64> = times.iter().map(error).collect();
-    errors.sort_by(f64::total_cmp);
-    Residual {
-        network: sample.recorded.title(),
-        device: sample.machine.device.name.clone(),
-        compared: (pairs.len(), sample.recorded.ops.len()),
-        recorded: times.iter().map(|(recorded, _)| *recorded).sum(),
-        modelled: times.iter().map(|(_, modelled)| *modelled).sum(),
-        median_error: errors.get(errors.len() / 2).copied().unwrap_or(0.0),
-    }
-}
-
 /// Finds for recorded ops the modelled ones. Ops of one kind and phase come in one order in both;
 /// where the recording has one op for the two backward ops of a layer, both stand for it. Kinds
 /// that the recording has more or fewer of (additions of gradients, say) are left out.
@@ -152,7 +68,7 @@ pub fn timed_ops(sample: &Sample<'_>) -> Vec<Timed> {
         let sized = |op| product_from_sizes(sample.recorded, op).map(|work| pair(op, vec![work]));
         return products.filter_map(sized).collect();
     };
-    let tape = network.lower(&Conventions::PYTORCH).tape;
+    let tape = network.lower(sample.by).tape;
     // Modelled ops by kind and phase, with the layer that each belongs to.
     let mut modelled: BTreeMap<String, Vec<(String, Work)>> = BTreeMap::new();
     for op in tape.ops() {

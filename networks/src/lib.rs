@@ -51,7 +51,7 @@ pub use efficiency::{
     Efficiencies, Efficiency, modelled_trace, modelled_trace_by, modelled_trace_of,
 };
 pub use error::{LayerProblem, NetworkError};
-pub use fit::{Fit, Residual, Sample, Timed, fit_efficiencies, residual, timed_ops};
+pub use fit::{Sample, Timed, timed_ops};
 pub use functions::{Function, Passes, Saved};
 pub use info::NetworkInfo;
 pub use initial::Initial;

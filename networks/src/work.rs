@@ -462,9 +462,12 @@ impl Costs<'_> {
             Compute::Loss => (work.flops, work.bytes) = (sizes.output, moved(1, 1)),
             // What was repeated is summed up.
             Compute::Add if !by.joint_gradients => work.bytes = moved(1, 0),
-            // One input's gradient takes the place of the output's, the other is a copy.
-            Compute::Add => {
+            // One input's gradient takes the place of the output's, the other is a copy or the same.
+            Compute::Add if by.copies_sums => {
                 (work.flops, work.bytes) = (0, sizes.output.saturating_mul(2 * sizes.width));
+            }
+            Compute::Add => {
+                (work.class, work.flops, work.bytes) = (Class::View, 0, 0);
             }
             // Gradient times output comes first, as a kernel of its own.
             Compute::Softmax => {

@@ -44,8 +44,9 @@ mod tests {
     use super::*;
 
     /// The smallest document that is a trace.
-    const EMPTY: &str = r#"{"format":"tidegate/trace","version":1,"content":{"network":"none",
-        "provenance":{"origin":"modelled","device":"none","source":"test"},"tensors":[],"ops":[]}}"#;
+    const SMALL: &str = r#"{"format":"tidegate/trace","version":1,"content":{"network":"none",
+        "provenance":{"origin":"modelled","device":"none","source":"test"},"tensors":[],"ops":[
+        {"name":"op","kind":"other","phase":"forward","duration_ns":1,"reads":[],"writes":[]}]}}"#;
 
     #[test]
     fn the_table_holds_every_file_of_the_folder_and_each_is_a_trace() {
@@ -65,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_trace_is_found_by_its_name_and_a_misspelt_one_is_suggested() {
-        let traces = [("resnet18", EMPTY), ("broken", "{}")];
+        let traces = [("resnet18", SMALL), ("broken", "{}")];
         assert_eq!(find(&traces, "resnet18").expect("it is there").network, "none");
         let error = find(&traces, "resnet81").expect_err("no such trace").to_string();
         assert_eq!(error, "there is no trace `resnet81`: did you mean `resnet18`?");

@@ -318,14 +318,18 @@ impl Reader<'_> {
             }
             _ => None,
         };
-        let sample = Sample { recorded: &trace, network: network.as_ref(), machine: &machine };
+        let by = match detect(bytes) {
+            Some(Format::Opgraph) => &Conventions::MONET,
+            _ => &Conventions::PYTORCH,
+        };
+        let sample = Sample { recorded: &trace, network: network.as_ref(), by, machine: &machine };
         let timed = timed_ops(&sample);
         let none = Recorded { dtype: "f32", ..Recorded::default() };
         let name = network.as_ref().map_or(trace.network.as_str(), |network| network.name());
         let mut known = self.known(none, name.to_string(), batch, machine.clone());
         known.timed = timed;
         let Some(network) = network else { return Ok(known) };
-        for op in network.lower(&Conventions::PYTORCH).tape.ops() {
+        for op in network.lower(by).tape.ops() {
             known.phases[place(op.phase)].works.push((op.work, 1));
         }
         for op in &trace.ops {

@@ -7,7 +7,8 @@ use schema::{Dtype, Machine, OpKind, Origin, Phase, Role, Trace};
 
 use networks::{
     Activation, Conventions, Efficiencies, Extents, Lora, Network, NetworkOptions, Optimizer,
-    Sample, fit_efficiencies, modelled_trace, modelled_trace_of, network, networks, residual,
+    Sample, Timed, fit_timed, modelled_trace, modelled_trace_by, modelled_trace_of, network,
+    networks, timed_ops,
 };
 
 fn machine(name: &str) -> Machine {
@@ -349,6 +350,13 @@ fn outputs_have_op_for_op_the_bytes_of_the_recordings() {
     }
 }
 
+/// How far the modelled time of all ops is off.
+fn off(timed: &[Timed], by: &Efficiencies) -> f64 {
+    let modelled: f64 = timed.iter().map(|of| of.modelled(by).0 as f64).sum();
+    let recorded: f64 = timed.iter().map(|of| of.recorded.0 as f64).sum();
+    modelled / recorded - 1.0
+}
+
 #[test]
 fn modelled_times_are_near_the_recorded_ones() {
     let image = |height, width| NetworkOptions {
@@ -379,13 +387,13 @@ fn modelled_times_are_near_the_recorded_ones() {
     for (file, name, options, device, bound) in recordings {
         let Some((recorded, network)) = recording(file, name, &options) else { return };
         let machine = machine(device);
-        let sample = Sample { recorded: &recorded, network: Some(&network), machine: &machine };
-        let residual = residual(&sample, &Efficiencies::bundled());
-        eprintln!("{residual}");
-        let off = residual.modelled.0 as f64 / residual.recorded.0 as f64 - 1.0;
-        assert!(off.abs() <= bound, "{residual}");
+        let by = if device == "p100" { &Conventions::MONET } else { &Conventions::PYTORCH };
+        let sample = Sample { recorded: &recorded, network: Some(&network), by, machine: &machine };
+        let off = off(&timed_ops(&sample), &Efficiencies::bundled());
+        assert!(off.abs() <= bound, "{name}: {off}");
         if device == "p100" {
-            let modelled = modelled_trace(&network, &machine).expect("well formed").total_time();
+            let modelled =
+                modelled_trace_by(&network, by, &machine).expect("well formed").total_time();
             let off = modelled.0 as f64 / recorded.total_time().0 as f64 - 1.0;
             eprintln!("  all ops: {:+.1} %", 100.0 * off);
             assert!(off.abs() <= bound, "{name}: {off}");
@@ -405,12 +413,14 @@ fn fitting_finds_the_efficiencies_that_made_a_trace() {
     let network = built("alexnet", &batch(256));
     let tape = network.lower(&Conventions::PYTORCH).tape;
     let recorded = modelled_trace_of(&network, &tape, &machine, &other).expect("well formed");
-    let sample = Sample { recorded: &recorded, network: Some(&network), machine: &machine };
-    assert!(residual(&sample, &bundled).median_error > 0.15);
-    let fit = fit_efficiencies(&[sample], &bundled);
+    let by = &Conventions::PYTORCH;
+    let sample = Sample { recorded: &recorded, network: Some(&network), by, machine: &machine };
+    let timed = timed_ops(&sample);
+    assert!(off(&timed, &bundled).abs() > 0.15);
+    let fit = fit_timed(&timed, &bundled);
     // Shares are tried in steps of a twelfth.
-    assert!(fit.residuals[0].median_error < 0.05, "{}", fit.residuals[0]);
-    assert_eq!(fit, fit_efficiencies(&[sample], &bundled));
+    assert!(off(&timed, &fit).abs() < 0.05, "{}", off(&timed, &fit));
+    assert_eq!(fit, fit_timed(&timed, &bundled));
 }
 
 #[test]
