@@ -23,7 +23,7 @@ from pathlib import Path
 
 import torch
 
-from .check import planned
+from .check import beside_ops, planned
 from .measure import Clock, Run, Subject, Times, bits, difference, duration, failure, many_graphs, size, table
 
 SHARES = (0.75, 0.5, 0.25, 0.0)
@@ -48,11 +48,12 @@ class Row:
 
 @dataclass
 class Rivals:
-    """The rows in the order in which they were measured; as a string, their table."""
+    """The rows in the order in which they were measured; as a string, their table. `beside_s` is as `Check` has it."""
 
     title: str
     noise: float
     rows: list[Row]
+    beside_s: float | None = None
 
     def to_dict(self) -> dict:
         """Everything, for JSON."""
@@ -77,6 +78,8 @@ class Rivals:
                 ])  # fmt: skip
         problems = [f"{row.name}: {row.problem}" for row in self.rows if row.problem]
         head = f"{self.title}\neager against itself: {bits(self.noise)}"
+        if self.beside_s is not None:
+            head += f"\nbeside its ops a step of a plan takes {duration(self.beside_s)}, which predictions have in them"
         return "\n".join([head, "", table(lines), *problems, *self.verdicts()])
 
     def verdicts(self) -> Iterator[str]:
@@ -191,6 +194,7 @@ def rivals(
     clock = Clock(seconds)
     rows: list[Row] = []
     runs: dict[str, Run] = {}
+    beside: list[float | None] = []
 
     def add(row: Row, build: Callable[[], Run]):
         rows.append(row)
@@ -207,7 +211,10 @@ def rivals(
     def ours(row: Row, budget: str | int):
         def build() -> Run:
             run, said = planned(subject, {**options, "inner": inner, "budget": budget})
-            row.predicted_s, row.planned_peak_bytes = said.predicted_s, said.peak_bytes
+            row.planned_peak_bytes = said.peak_bytes
+            if not beside:
+                beside.append(beside_ops(subject, run, said))
+            row.predicted_s = said.predicted_s and said.predicted_s + (beside[0] or 0.0)
             return run
 
         add(row, build)
@@ -228,7 +235,7 @@ def rivals(
     subject.restore()
     device = torch.cuda.get_device_name(subject.device) if subject.device.type == "cuda" else "the processor"
     title = f"{type(model).__name__} on {device}, PyTorch {torch.__version__}, inner {inner}, {rounds} rounds of {steps} steps"
-    return Rivals(title, noise, rows)
+    return Rivals(title, noise, rows, beside[0] if beside else None)
 
 
 def made(text: str):
