@@ -16,6 +16,7 @@ import dataclasses
 import importlib
 import importlib.util
 import json
+import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -83,7 +84,7 @@ class Rivals:
         return "\n".join([head, "", table(lines), *problems, *self.verdicts()])
 
     def verdicts(self) -> Iterator[str]:
-        """One line for each rival: how ours at its peak compares."""
+        """One line for each rival: how ours at its peak compares; and one for what was predicted."""
         by_name = {row.name: row for row in self.rows}
         for row in self.rows:
             rival = by_name.get(row.beside or "")
@@ -92,6 +93,9 @@ class Rivals:
                 gap = row.step_s - rival.step_s
                 word = "as fast, within noise" if abs(gap) <= noise else "slower" if gap > 0 else "faster"
                 yield f"at the peak of {rival.name}: {gap / rival.step_s * 100:+.1f} % of its time, {word}"
+        off = [abs(row.predicted_s / row.step_s - 1) for row in self.rows if row.predicted_s and row.step_s]
+        if off:
+            yield f"predicted times of {len(off)} rows of ours: off by {statistics.median(off):.1%} in the median, {max(off):.1%} at most"
 
 
 def blocks(model: torch.nn.Module) -> list[torch.nn.Module]:
