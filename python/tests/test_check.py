@@ -115,18 +115,6 @@ def test_eval_mode_is_said_and_trained_as_it_is():
     assert "eval mode" in str(found) and found.rows[0].off == 0
 
 
-def test_other_shapes_later_have_plans_of_their_own():
-    model, (inputs,), loss = small()
-    tt.forget_plans()
-    for rows in (512, 384, 512):
-        subject = Subject(model, (inputs[:rows],), loss)
-        if rows == 512 and not tt.last_plans():
-            compiled = torch.compile(lambda given: loss(model(given)), backend=tt.tidegate, options={"budget": "60%", "method": "dtr"})
-        state = subject.state(lambda given=inputs[:rows]: compiled(given))
-        assert difference(state, subject.state(subject.forward)) == (0.0, "")
-    assert all(plan.plan or plan.reason for plan in tt.last_plans())
-
-
 def test_figures_are_written_for_people():
     assert [measure.size(n) for n in (512, 2_500, 12_345_678, 5_686_000_000)] == ["512 B", "2.500 KB", "12.346 MB", "5.686 GB"]
     assert [measure.duration(s) for s in (0.0123456, 1.5)] == ["12.346 ms", "1.500 s"]
@@ -145,7 +133,7 @@ def test_the_example_trains_two_networks_under_plans():
     call = [sys.executable, "python/examples/train_under_a_plan.py", "resnet50", "gpt2", "--budget", "75%", "--steps", "4", "--evaluations", "100"]
     done = subprocess.run(call, cwd=REPOSITORY, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("parameters against eager: same bits") == 4
+    assert done.stdout.count("after 4 steps") == done.stdout.count("are eager's bits") == 2
 
 
 @pytest.mark.parametrize(("fused", "predicted"), [(False, 5e-9), (True, None)])

@@ -111,7 +111,6 @@ def tidegate(module: fx.GraphModule, inputs: list, options: dict | None = None, 
         wrong = [choice for choice in ("swap", "compress") if choice in chosen.allow]
         if wrong:
             raise ValueError(f"allow: there is no `{wrong[0]}` with `inner` inductor; leave it out, or take `inner` eager")
-    left_out.listen(tidegate)
     planned = Planned(name=f"graph {len(_LAST)}")
     _LAST.append(planned)
     compiled = _compiled(module, inputs, chosen, planned)

@@ -127,6 +127,14 @@ def planned(subject: Subject, options: dict) -> tuple[Run, Planned]:
     return run, Planned.last(fused=options.get("inner") == "inductor")
 
 
+def beside_ops(subject: Subject, run: Run, said: Planned) -> float | None:
+    """What a step of the graphs that were compiled last takes beside their ops; None where nothing is added to predictions."""
+    graphs = last_plans()
+    if subject.device.type != "cpu" or said.predicted_s is None:
+        return None
+    return subject.beside(run, lambda: sum(sum(graph.inside.values()) for graph in graphs))
+
+
 def check(
     model: torch.nn.Module,
     inputs,
@@ -176,9 +184,7 @@ def check(
                 row.problem = failure(error)
                 continue
             if row is unplanned:
-                base, graphs = state, last_plans()
-                if subject.device.type == "cpu" and said.predicted_s is not None:
-                    beside = subject.beside(run, lambda: sum(sum(graph.inside.values()) for graph in graphs))
+                base, graphs, beside = state, last_plans(), beside_ops(subject, run, said)
             row.predicted_s, row.planned_peak_bytes = said.predicted_s and said.predicted_s + (beside or 0.0), said.peak_bytes
             if said.graphs > 1 and len(notes) == len(subject.notes):
                 notes.append(f"{said.graphs} graphs: each is planned with what the others have there while it runs")

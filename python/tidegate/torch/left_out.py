@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable
 
 from torch._dynamo import callback_handler, eval_frame
 from torch._dynamo.utils import counters
 
-_KNOWN: set[str] = set()
+_KNOWN: Counter[str] = Counter()
 
 
 def listen(backend: Callable) -> None:
-    """Looks at what each compilation left out, where models are compiled for the backend. `torch._dynamo.reset` ends it."""
-    _reasons()
-    if not any(getattr(known, "listens", False) for known in callback_handler.end_callbacks):
+    """Looks from now on at what each compilation left out, where models are compiled for the backend."""
 
-        def ended(_compilation: object) -> None:
-            asked = any(getattr(known, "compiler_fn", known) is backend for known in eval_frame.cached_backends.values())
-            for reason in _reasons():
-                if asked:
-                    warnings.warn(f"tidegate: a part of the model is in no graph, and is trained without a plan: {reason}", stacklevel=2)
+    def ended(_compilation: object) -> None:
+        asked = any(getattr(known, "compiler_fn", known) is backend for known in eval_frame.cached_backends.values())
+        for reason in _reasons():
+            if asked:
+                warnings.warn(f"tidegate: a part of the model is in no graph, and is trained without a plan: {reason}", stacklevel=2)
 
-        ended.listens = True
+    def cleared(clear: Callable = callback_handler.clear) -> None:
+        clear()
+        _reasons()
         callback_handler.register_end_callback(ended)
+
+    # `torch._dynamo.reset` clears the callbacks, and calls no backend of what is in no graph afterwards.
+    callback_handler.clear = cleared
+    _reasons()
+    callback_handler.register_end_callback(ended)
 
 
 def _reasons() -> list[str]:
-    """First lines of why Dynamo left something out, that were not known."""
-    found = [reason for kind in ("graph_break", "unimplemented") for reason in counters[kind] if reason not in _KNOWN]
-    _KNOWN.update(found)
+    """First lines of why Dynamo left something out since it was last asked."""
+    now = counters["graph_break"] + counters["unimplemented"]
+    found = [reason for reason, count in now.items() if count > _KNOWN[reason]]
+    _KNOWN.clear()
+    _KNOWN.update(now)
     lines = [[line.strip() for line in reason.splitlines() if line.strip()] for reason in found]
     return [" ".join(line.removeprefix("Explanation: ") for line in each[:2]) for each in lines if each]

@@ -2,6 +2,9 @@
 
 Tracing turns every batch norm into PyTorch's own kernels, where eager on CUDA takes cuDNN's: other bits, and slower. The
 form with a reserve chooses as eager does.
+
+Tracing makes a GRU's gates tensors of their own, where eager computes them in place in the tensor of all gates: a sigmoid then
+takes other elements together, and the last bits of those at the ends of rows differ. They are parts of one sum here.
 """
 
 from __future__ import annotations
@@ -26,8 +29,35 @@ def rewrite(module: fx.GraphModule) -> None:
         forward = _forward_of(node)
         if forward is not None:
             _replace(module.graph, forward, node)
+    _gates(module.graph)
     whole.notes(module)
     module.recompile()
+
+
+def _gates(graph: fx.Graph) -> None:
+    """Takes the sigmoids of a GRU's gates of the sum of all gates, as only recurrent cells split so that parts may be written to."""
+    sums: dict[tuple[fx.Node, fx.Node], fx.Node] = {}
+    for node in graph.find_nodes(op="call_function", target=_ATEN.add.Tensor):
+        parts = [each for each in node.args if isinstance(each, fx.Node) and each.target is operator.getitem]
+        splits = [part.args[0] for part in parts if part.args[0].target is _ATEN.unsafe_split.Tensor]
+        gate = len(splits) == 2 and not node.kwargs and {user.target for user in node.users} == {_ATEN.sigmoid.default}
+        if not gate or parts[0].args[1] != parts[1].args[1] or splits[0].args[1:] != splits[1].args[1:]:
+            continue
+        with graph.inserting_before(node):
+            key = (splits[0].args[0], splits[1].args[0])
+            if key not in sums:
+                sums[key] = _call(graph, node, _ATEN.add.Tensor, key)
+            _, size, dim = splits[0].args
+            part = _call(graph, node, _ATEN.slice.Tensor, (sums[key], dim, parts[0].args[1] * size, (parts[0].args[1] + 1) * size))
+        node.replace_all_uses_with(part)
+        graph.erase_node(node)
+
+
+def _call(graph: fx.Graph, like: fx.Node, target: torch._ops.OpOverload, given: tuple) -> fx.Node:
+    made = graph.call_function(target, given)
+    with like.meta["val"].fake_mode:
+        made.meta = {**like.meta, "val": target(*(each.meta["val"] if isinstance(each, fx.Node) else each for each in given))}
+    return made
 
 
 def _forward_of(backward: fx.Node) -> fx.Node | None:

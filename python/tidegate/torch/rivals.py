@@ -16,6 +16,7 @@ import dataclasses
 import importlib
 import importlib.util
 import json
+import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from pathlib import Path
 
 import torch
 
-from .check import planned
+from .check import beside_ops, planned
 from .measure import Clock, Run, Subject, Times, bits, difference, duration, failure, many_graphs, size, table
 
 SHARES = (0.75, 0.5, 0.25, 0.0)
@@ -48,11 +49,12 @@ class Row:
 
 @dataclass
 class Rivals:
-    """The rows in the order in which they were measured; as a string, their table."""
+    """The rows in the order in which they were measured; as a string, their table. `beside_s` is as `Check` has it."""
 
     title: str
     noise: float
     rows: list[Row]
+    beside_s: float | None = None
 
     def to_dict(self) -> dict:
         """Everything, for JSON."""
@@ -77,10 +79,12 @@ class Rivals:
                 ])  # fmt: skip
         problems = [f"{row.name}: {row.problem}" for row in self.rows if row.problem]
         head = f"{self.title}\neager against itself: {bits(self.noise)}"
+        if self.beside_s is not None:
+            head += f"\nbeside its ops a step of a plan takes {duration(self.beside_s)}, which predictions have in them"
         return "\n".join([head, "", table(lines), *problems, *self.verdicts()])
 
     def verdicts(self) -> Iterator[str]:
-        """One line for each rival: how ours at its peak compares."""
+        """One line for each rival: how ours at its peak compares; and one for what was predicted."""
         by_name = {row.name: row for row in self.rows}
         for row in self.rows:
             rival = by_name.get(row.beside or "")
@@ -89,6 +93,9 @@ class Rivals:
                 gap = row.step_s - rival.step_s
                 word = "as fast, within noise" if abs(gap) <= noise else "slower" if gap > 0 else "faster"
                 yield f"at the peak of {rival.name}: {gap / rival.step_s * 100:+.1f} % of its time, {word}"
+        off = [abs(row.predicted_s / row.step_s - 1) for row in self.rows if row.predicted_s and row.step_s]
+        if off:
+            yield f"predicted times of {len(off)} rows of ours: off by {statistics.median(off):.1%} in the median, {max(off):.1%} at most"
 
 
 def blocks(model: torch.nn.Module) -> list[torch.nn.Module]:
@@ -191,6 +198,7 @@ def rivals(
     clock = Clock(seconds)
     rows: list[Row] = []
     runs: dict[str, Run] = {}
+    beside: list[float | None] = []
 
     def add(row: Row, build: Callable[[], Run]):
         rows.append(row)
@@ -207,7 +215,10 @@ def rivals(
     def ours(row: Row, budget: str | int):
         def build() -> Run:
             run, said = planned(subject, {**options, "inner": inner, "budget": budget})
-            row.predicted_s, row.planned_peak_bytes = said.predicted_s, said.peak_bytes
+            row.planned_peak_bytes = said.peak_bytes
+            if not beside:
+                beside.append(beside_ops(subject, run, said))
+            row.predicted_s = said.predicted_s and said.predicted_s + (beside[0] or 0.0)
             return run
 
         add(row, build)
@@ -228,7 +239,7 @@ def rivals(
     subject.restore()
     device = torch.cuda.get_device_name(subject.device) if subject.device.type == "cuda" else "the processor"
     title = f"{type(model).__name__} on {device}, PyTorch {torch.__version__}, inner {inner}, {rounds} rounds of {steps} steps"
-    return Rivals(title, noise, rows)
+    return Rivals(title, noise, rows, beside[0] if beside else None)
 
 
 def made(text: str):

@@ -27,6 +27,7 @@ _ATEN = torch.ops.aten
 _KEYS = (torch._C.DispatchKey.Autograd, torch._C.DispatchKey.CompositeImplicitAutograd)
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 _OTHERS = ("hardshrink", "softshrink", "multi_margin_loss", "multilabel_margin_loss_forward")
+_DROPOUT = _ATEN.dropout.default
 _KERNEL = _ATEN.mkldnn_rnn_layer.default
 _NOTES = 3
 
@@ -44,16 +45,37 @@ def as_eager(inputs: list, recurrent: bool = True) -> Iterator[None]:
     """Captures such calls as eager makes them; recurrent layers only where all inputs are on the processor, as those of other
     devices are not tested."""
     here = recurrent and all(leaf.device.type == "cpu" for leaf in inputs if isinstance(leaf, torch.Tensor))
-    calls = [*_forms(False), *(_forms(True) if here else [])]
+    calls = [*_forms(False), *([*_forms(True), _DROPOUT] if here else [])]
     forms = [(call, {key: call.py_kernels.pop(key) for key in _KEYS if key in call.py_kernels}) for call in calls]
     try:
         for call in calls:
             call._dispatch_cache.clear()
+        if here:
+            _DROPOUT.py_kernels.update(dict.fromkeys(_KEYS, _dropout))
         yield
     finally:
         for call, form in forms:
             call.py_kernels.update(form)
             call._dispatch_cache.clear()
+
+
+def _dropout(values: torch.Tensor, p: float, train: bool) -> torch.Tensor:
+    if not train or not p or not values.numel():
+        return values
+    if p == 1:
+        return values * values.new_zeros(())
+    if _one_factor(p, values.dtype):
+        return _ATEN.native_dropout(values, p, True)[0]
+    mask = torch.empty_like(values, dtype=torch.bool).bernoulli_(1 - p)
+    return values * mask.to(values.dtype).div_(1 - p)
+
+
+@cache
+def _one_factor(p: float, dtype: torch.dtype) -> bool:
+    """Whether kept values are multiplied by the same number either way."""
+    with unset_fake_temporarily(), no_python_dispatcher():
+        precise = torch.float32 if dtype.itemsize < torch.float32.itemsize else dtype
+        return torch.ones((), dtype=dtype).div(1 - p).double().item() == torch.tensor(1 / (1 - p), dtype=precise).double().item()
 
 
 def _layer(*given: object) -> tuple[torch.Tensor, ...]:
