@@ -38,7 +38,7 @@ pub struct ProblemArgs {
     pub network: NetworkArgs,
 
     /// A machine (see `list machines`), one that differs such as `titan-v+pcie5` (see `list links`)
-    /// or `titan-v+no-codec-lane` (also codec-lane, shared-codec-lane), or a file (.toml or .json)
+    /// or `titan-v+no-codec-lane` (also codec-lane, shared-codec-lane, contended), or a file (.toml or .json)
     #[arg(long, short, value_name = "MACHINE")]
     pub machine: String,
 

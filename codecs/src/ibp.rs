@@ -26,6 +26,7 @@
 //! on the host's processor, not on the GPU (section 4.1): that is done once a table.
 
 mod analysis;
+mod citeseer;
 mod clusters;
 mod codec;
 mod compress;
@@ -40,6 +41,7 @@ mod table;
 mod table_parts;
 
 pub use analysis::{Analysis, analyse};
+pub use citeseer::citeseer;
 pub use clusters::{MAX_CLUSTERS, cluster_index_bytes, clusters_of};
 pub(crate) use codec::{ALIGN, Ibp, KIND_BYTES};
 pub use error::IbpError;

@@ -7,6 +7,7 @@ mod lookups;
 mod paper;
 mod partition;
 mod printed;
+mod profiled;
 mod run;
 mod status;
 mod store;

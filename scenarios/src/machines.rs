@@ -55,6 +55,7 @@ const BUNDLED: Library<'static> = Library {
     links: embed!("links": "nvlink-c2c", "nvlink2", "pcie3", "pcie4", "pcie5", "pcie6"),
     variations: embed!("variations":
         "codec-lane",
+        "contended",
         "net-ethernet-100g",
         "net-infiniband-hdr",
         "net-infiniband-ndr",

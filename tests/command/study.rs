@@ -326,6 +326,20 @@ fn numbers_of_a_paper_are_one_object_with_what_is_supposed_otherwise_apart() {
 }
 
 #[test]
+fn methods_decide_by_a_profile_of_swapping_everything_and_have_no_plan_where_that_has_none() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "mine.toml",
+        "description = 'd'\n[[group]]\nnetworks = ['resnet18']\nbatches = [64]\nmethods = ['pooch']\n\
+         machines = ['titan-v+contended']\nbudgets = ['60%', '1%']\nprofiled = true\n",
+    );
+    let text = sandbox.ok("study mine.toml -o out");
+    assert!(text.contains("decided on   a profile of swapping everything"), "{text}");
+    let statuses: Vec<_> = rows(&sandbox, "out").iter().map(|row| row.answer.status).collect();
+    assert_eq!(statuses, [Status::Ok, Status::Infeasible]);
+}
+
+#[test]
 fn the_largest_batch_fits_and_one_more_sample_does_not() {
     let sandbox = Sandbox::new();
     let question = "-m titan-v -b 2GB --method swap-all";

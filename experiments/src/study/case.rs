@@ -8,12 +8,14 @@ use networks::{Conventions, NetworkOptions, modelled_trace_by};
 use planner::{Allowed, CodecOptions, Limits, Monitor, methods};
 use profiler::import::InPlaceOps;
 use reports::MethodResult;
-use scenarios::{Budget, Find, LinkChoice, Place, Point, Study};
+use scenarios::{Budget, Find, Group, LinkChoice, Place, Point, Study};
 use schema::{
     Bandwidth, Bytes, BytesPerSec, Digest, Document, Framework, InCore, Machine, Shard, Trace,
 };
 use simulator::in_core;
 
+use super::profiled::profiled;
+use crate::compare::{Found, found_by};
 use crate::compressed_forms::CompressedForms;
 use crate::largest::{Budgeted, Question, largest_batch, smallest_budget};
 use crate::rates::{every_rate, slides};
@@ -32,6 +34,7 @@ pub struct Case {
     pub row: Row,
     machine: Machine,
     decided_on: Option<(Machine, Arc<Traced>)>,
+    profiled: bool,
     traced: Arc<Traced>,
     options: NetworkOptions,
     budget: Option<Budget>,
@@ -115,7 +118,7 @@ fn case(study: &Study, point: &Point, traces: &mut Traces) -> Result<Case> {
         budget,
         host_budget: machine.host.memory,
         answer: MethodResult { method: point.method.to_string(), ..MethodResult::default() },
-        decided_on: group.decided_on.as_ref().map(|(name, _)| name.clone()).unwrap_or_default(),
+        decided_on: decided_on_text(group),
         allowed: point.allow.name().into(),
         find: group.find.map(Find::name).unwrap_or_default().into(),
         evaluations: conditions.limits.evaluations,
@@ -143,6 +146,7 @@ fn case(study: &Study, point: &Point, traces: &mut Traces) -> Result<Case> {
         row,
         machine,
         decided_on,
+        profiled: group.profiled,
         traced,
         options,
         budget: point.budget,
@@ -182,7 +186,7 @@ impl Case {
                 smallest_budget(&question, self.traced.trace.clone(), monitor)?
             }
             None => Budgeted {
-                found: question.answer(&self.traced.trace, self.row.budget, monitor)?,
+                found: self.found(question, monitor)?,
                 trace: self.traced.trace.clone(),
                 in_core: self.traced.in_core,
                 budget: self.row.budget,
@@ -191,6 +195,27 @@ impl Case {
         let models = self.conditions.codecs.iter().flat_map(|codecs| &codecs.chosen.models);
         let margin = models.map(|model| model.size.margin_permille()).max().unwrap_or(0);
         Ok(answered(self.row.clone(), (answer, margin), begin.elapsed().as_secs_f64()))
+    }
+
+    /// The answer under a budget, decided by a profile where the group has methods decide so. Where there is none,
+    /// there is no plan.
+    fn found(&self, question: Question, monitor: &dyn Monitor) -> Result<Found> {
+        let (trace, budget) = (&self.traced.trace, self.row.budget);
+        if !self.profiled {
+            return question.answer(trace, budget, monitor);
+        }
+        let (machine, decided_for) = question.decided_on.unwrap_or((&self.machine, trace));
+        let problem = self.conditions.problem(decided_for, machine, budget);
+        match profiled(&problem, monitor) {
+            Ok((machine, profile)) => {
+                let decided_on = Some((&machine, &profile));
+                Question { decided_on, ..question }.answer(trace, budget, monitor)
+            }
+            Err(error) => {
+                let name = question.method.name();
+                found_by(name, &problem, &self.traced.in_core, || Err(error))
+            }
+        }
     }
 }
 
@@ -309,6 +334,13 @@ fn machine(point: &Point) -> Result<Machine> {
 
 fn is_file(name: &str) -> bool {
     Path::new(name).extension().is_some()
+}
+
+/// By which machine's times methods decide, where not by those of the one that carries plans out; for people.
+pub fn decided_on_text(group: &Group) -> String {
+    let machine = group.decided_on.as_ref().map(|(name, _)| name.clone());
+    let profile = group.profiled.then(|| "a profile of swapping everything".into());
+    machine.into_iter().chain(profile).collect::<Vec<String>>().join(", ")
 }
 
 /// The options that are not the network's own, for people.

@@ -5,7 +5,7 @@ use scenarios::{Budget, Find, Point, Study};
 use schema::Bytes;
 use serde::Serialize;
 
-use super::case::{options_of, options_text};
+use super::case::{decided_on_text, options_of, options_text};
 
 /// What one point asks.
 #[derive(Debug, Serialize)]
@@ -79,7 +79,7 @@ impl Asked {
             }),
             allowed: point.allow.name(),
             codecs: group.codecs.text(),
-            decided_on: group.decided_on.as_ref().map(|(name, _)| name.clone()),
+            decided_on: Some(decided_on_text(group)).filter(|text| !text.is_empty()),
             find: group.find.map(Find::name),
             method: point.method.to_string(),
         }

@@ -107,8 +107,11 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 fn is_of(figure: &Figure, groups: &[String], row: &Row) -> bool {
+    // A what-if's may be varied: `pooch-x86+contended`.
+    let machine = row.machine.split('+').next().unwrap_or_default();
+    let is_named = |name: &String| [machine, &row.machine].contains(&name.as_str());
     groups.contains(&row.group)
-        && (figure.machines.is_empty() || figure.machines.contains(&row.machine))
+        && (figure.machines.is_empty() || figure.machines.iter().any(is_named))
         && (figure.networks.is_empty() || figure.networks.contains(&row.network))
         && (figure.batches.is_empty() || row.batch.is_some_and(|b| figure.batches.contains(&b)))
 }

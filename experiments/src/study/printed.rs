@@ -93,7 +93,8 @@ pub fn error(printed: Value, predicted: f64) -> f64 {
     (predicted - nearest).abs() / unit
 }
 
-/// How many numbers come out, how many of these the assumptions are chosen by, and how many nothing predicts.
+/// How many numbers come out, how many of these the assumptions are chosen by, and how many nothing predicts, or
+/// differ and nothing that was tried says why.
 fn count(printed: &[&Printed]) -> String {
     let count = |holds: &dyn Fn(&Printed) -> bool| printed.iter().filter(|p| holds(p)).count();
     let percent = TOLERANCE * 100.0;
@@ -106,6 +107,11 @@ fn count(printed: &[&Printed]) -> String {
     match count(&|printed| printed.predicted.is_none()) {
         0 => {}
         missing => text += &format!("; nothing predicts {missing}"),
+    }
+    let unexplained = |p: &Printed| p.predicted.is_some() && !p.holds() && p.reason.is_none();
+    match count(&|printed| printed.assumptions == Assumptions::Base && unexplained(printed)) {
+        0 => {}
+        differ => text += &format!("; why {differ} differ is not known"),
     }
     text
 }
@@ -183,5 +189,7 @@ mod tests {
         let text = table(&[near, missing]);
         assert!(text.contains("1 of 2 numbers within 15 %; nothing predicts 1\n"), "{text}");
         assert!(text.contains("0 maps to 2.5 maps"), "{text}");
+        let text = table(&[printed(Value::Number(66.0), Some(29.0))]);
+        assert!(text.contains("0 of 1 numbers within 15 %; why 1 differ is not known\n"), "{text}");
     }
 }

@@ -15,17 +15,17 @@ use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 ///
 /// From the timeline of swapping everything (`start.rs` says what we do where the host lacks
 /// the memory) come `L_O` and `L_I` ([`Exposed`]). Maps in neither
-/// stay swapped. A binary tree has one level per map of `L_I`; at each of its leaves the maps of
-/// `L_O \ L_I` are switched to *keep* from the output layer on, as long as they fit. Where the
-/// tree has more leaves than the search may evaluate we depart from the paper: of each level only
-/// the best prefixes are kept (a beam), with the maps of the later levels swapped; with eight times as many the plans
-/// of the paper's ResNet50 on x86 are the same. Of classifications
+/// stay swapped. A binary tree has one level per map of `L_I`, from the output layer on; at each of its leaves the maps
+/// of `L_O \ L_I` are switched to *keep* from the output layer on, as long as they fit. Where the
+/// tree has more leaves than the search may evaluate we depart from the paper: it is walked in order, *keep* first,
+/// until `ENOUGH` classifications are evaluated, so that maps are kept from the output layer on and the others tried
+/// among those that leave first; with ten times as many the plans of table 3's ResNet50 are the same. Of classifications
 /// that take the same time the one that keeps the most maps is taken, as in the paper maps are kept as
 /// long as they fit.
 pub struct SwapOpt;
 
-/// How many prefixes of the tree a bounded search keeps on each level, if it may evaluate enough.
-const BEAM: u64 = 8;
+/// Classifications that are evaluated of a tree that is too large, if it may be so many, and its maps are not more.
+const ENOUGH: u64 = 3000;
 
 impl Method for SwapOpt {
     fn about(&self) -> About {
@@ -54,6 +54,8 @@ pub(super) struct Search<'a> {
     exposed: Exposed,
     start: Vec<Treatment>,
     best: (u64, Vec<Treatment>),
+    /// Evaluations after which the walk ends.
+    most: u64,
 }
 
 impl<'a> Search<'a> {
@@ -70,7 +72,7 @@ impl<'a> Search<'a> {
             .map_err(|cause| PlanError::from_infeasible(cause, problem.budget))?;
         let exposed = Exposed::of(problem, &problem.feature_maps, &record);
         let best = (record.outcome.iteration.0, start.clone());
-        Ok(Self { problem, monitor, evaluator, exposed, start, best })
+        Ok(Self { problem, monitor, evaluator, exposed, start, best, most: u64::MAX })
     }
 
     /// The fastest classification found.
@@ -80,33 +82,35 @@ impl<'a> Search<'a> {
         let scanned: Vec<GapId> =
             (self.exposed.outs.iter().rev().copied()).filter(|g| !levels.contains(g)).collect();
         let leaves = 1u64.checked_shl(levels.len() as u32).filter(|_| levels.len() < 63);
-        let whole_tree = leaves
-            .and_then(|leaves| leaves.checked_mul(1 + scanned.len() as u64))
-            .filter(|evaluations| *evaluations <= self.problem.evaluations());
-        match whole_tree {
-            Some(_) => {
-                let mut treatments = self.start.clone();
-                self.descend(&mut treatments, &levels, &scanned)?;
-            }
-            None => self.beam(&levels, &scanned)?,
+        let whole = leaves.and_then(|leaves| leaves.checked_mul(1 + scanned.len() as u64));
+        let may = self.problem.evaluations();
+        if whole.is_none_or(|whole| whole > may) {
+            let enough = ENOUGH.max(2 * (levels.len() + scanned.len()) as u64);
+            self.most = self.evaluator.evaluations() + enough.min(may);
         }
+        let mut treatments = self.start.clone();
+        self.descend(&mut treatments, &levels, &scanned)?;
         self.spare_recomputations()?;
         Ok(self.best.1.clone())
     }
 
-    /// Visits all leaves under a prefix, which is `treatments` for the levels above.
+    /// Visits the leaves under a prefix, which is `treatments` for the levels above and has been considered with all
+    /// below it swapped.
     fn descend(
         &mut self,
         treatments: &mut Vec<Treatment>,
         levels: &[GapId],
         scanned: &[GapId],
     ) -> Result<()> {
+        if self.evaluator.evaluations() >= self.most {
+            return Ok(());
+        }
         let Some((level, below)) = levels.split_first() else {
             return self.leaf(treatments, scanned);
         };
         treatments[*level] = Treatment::Keep;
         // A prefix that does not fit with all else swapped fits with nothing else.
-        if self.evaluate(treatments)?.is_some() {
+        if self.consider(treatments)?.is_some() {
             self.descend(treatments, below, scanned)?;
         }
         treatments[*level] = Treatment::Swap;
@@ -116,36 +120,11 @@ impl<'a> Search<'a> {
     /// Switches maps of `L_O \ L_I` to keep, from the output layer on, as long as they fit.
     fn leaf(&mut self, treatments: &[Treatment], scanned: &[GapId]) -> Result<()> {
         let mut treatments = treatments.to_vec();
-        self.consider(&treatments)?;
         for gap in scanned {
             treatments[*gap] = Treatment::Keep;
             if self.consider(&treatments)?.is_none() {
                 break;
             }
-        }
-        Ok(())
-    }
-
-    fn beam(&mut self, levels: &[GapId], scanned: &[GapId]) -> Result<()> {
-        let time = self.best.0;
-        let mut prefixes = vec![(time, self.start.clone())];
-        let width = self.problem.evaluations() / (levels.len() + scanned.len()).max(1) as u64;
-        let width = width.clamp(1, BEAM) as usize;
-        for level in levels {
-            let mut next = prefixes.clone();
-            for (_, prefix) in &prefixes {
-                let mut kept = prefix.clone();
-                kept[*level] = Treatment::Keep;
-                if let Some(time) = self.consider(&kept)? {
-                    next.push((time, kept));
-                }
-            }
-            next.sort_by_key(|(time, treatments)| (*time, Reverse(self.kept(treatments))));
-            next.truncate(width);
-            prefixes = next;
-        }
-        for (_, prefix) in prefixes {
-            self.leaf(&prefix, scanned)?;
         }
         Ok(())
     }

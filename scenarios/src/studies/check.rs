@@ -169,6 +169,7 @@ impl Checker<'_> {
             find: self.one(table.find, |name, _| values::find(name))?,
             evaluations: self.one(table.evaluations, |count, _| values::evaluations(*count))?,
             decided_on: self.one(table.decided_on, machine("decided_on"))?,
+            profiled: table.profiled.unwrap_or_default(),
             recorded_on: self.one(table.recorded_on, machine("recorded_on"))?,
             speed: self.one(table.speed, |factor, _| values::speed(*factor))?,
             codecs: GroupCodecs {
@@ -335,6 +336,9 @@ fn combinations(table: &GroupTable) -> Checked<()> {
     let framework = table.framework.as_ref().map(|framework| framework.get_ref().as_str());
     if table.ranks.is_some() && framework.is_some_and(|framework| framework != "pytorch") {
         return beside("ranks", "only PyTorch's ops have collectives here: delete `framework`");
+    }
+    if find.is_some() && table.profiled.is_some() {
+        return beside("profiled", "what is searched for is not swapped whole first: delete it");
     }
     match find {
         Some("largest-batch") if !networks => {

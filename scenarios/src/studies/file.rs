@@ -64,6 +64,7 @@ group_table! {
     evaluations: Option<Spanned<i64>>,
     decided_on: Option<Spanned<String>>,
     recorded_on: Option<Spanned<String>>,
+    profiled: Option<bool>,
     images: List<[u32; 2]>,
     activation: Option<Spanned<String>>,
     dtype: Option<Spanned<String>>,

@@ -60,11 +60,32 @@ pub struct LookupFigure {
     pub clusters: Option<usize>,
     #[allow(missing_docs, reason = "as `rows`")]
     pub saved: Option<f64>,
+    /// Shares of the rows from which is learned, in percent.
+    #[serde(default)]
+    pub percents: Vec<u64>,
+    /// What is asked of the model whose weights the rows are.
+    pub served: Option<Served>,
     /// What else the prediction rests on, or why there is none.
     pub rests_on: Option<String>,
     /// Whether the model is chosen by it, so that it is no prediction.
     #[serde(default)]
     pub input: bool,
+}
+
+/// A language model in 16 bits, all of whose weights each pass loads, and what is asked of it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Served {
+    /// Its weights.
+    pub parameters: f64,
+    /// Prompts at a time.
+    pub batch: f64,
+    /// Tokens of each.
+    pub prompt: f64,
+    /// Tokens that follow.
+    pub generated: f64,
+    /// Bytes of a token's keys and values, of all layers.
+    pub cache_bytes: f64,
 }
 
 /// How a figure follows from tables.
@@ -85,12 +106,16 @@ pub enum LookupQuantity {
     Gathered,
     /// Less time than a copy of rows that need not be gathered, in percent.
     Copied,
+    /// What that is of the time of a model's answers whose weights the rows are.
+    Inference,
     /// What a row's participation bits take of it, in percent.
     Participation,
     /// What is saved beside Mask, Bitval and cluster of each row, in percent.
     NetSaved,
     /// The mask of rows that are packed, in 1e6 bytes.
     RowMask,
+    /// Uncompressed over packed bytes of Citeseer's features, by what is learned from shares of its rows.
+    Sampled,
 }
 
 /// Another codec by the paper's own measurements: one figure for each column of its tables.

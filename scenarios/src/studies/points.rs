@@ -86,6 +86,8 @@ pub struct Group {
     pub evaluations: Option<u64>,
     /// The machine for which methods decide, where it is another than the one that carries it out.
     pub decided_on: Option<(String, Place)>,
+    /// Whether methods decide by what ops and copies take in iterations that swap everything.
+    pub profiled: bool,
     /// The machine that the traces were recorded on.
     pub recorded_on: Option<(String, Place)>,
     /// How much faster the machines compute than the traces say.
