@@ -1,8 +1,8 @@
 //! Traces and links that tests make up.
 
 use schema::{
-    Bandwidth, Bytes, BytesPerSec, Link, Nanos, Op, OpKind, Origin, Phase, Provenance, Role,
-    Tensor, TensorId, Trace,
+    Bytes, BytesPerSec, Link, Nanos, Op, OpKind, Origin, Phase, Provenance, Role, Tensor, TensorId,
+    Trace,
 };
 
 /// A tensor of a role and so many bytes, of which nothing else is known.
@@ -35,13 +35,5 @@ pub fn unchecked(network: &str, tensors: Vec<Tensor>, ops: Vec<Op>) -> Trace {
 /// A link that carries so many bytes a second in either direction, without latency, whose copies
 /// slow nothing.
 pub fn link(bytes_per_sec: u64) -> Link {
-    let bandwidth = Bandwidth::constant(BytesPerSec(bytes_per_sec));
-    Link {
-        name: "made up".into(),
-        d2h: bandwidth.clone(),
-        h2d: bandwidth,
-        latency: Nanos::ZERO,
-        both_directions: 1.0,
-        beside_copy: 1.0,
-    }
+    Link::constant("made up", BytesPerSec(bytes_per_sec))
 }

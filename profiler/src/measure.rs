@@ -15,7 +15,7 @@ pub use link::{Copies, LinkCurve, Timed, measure_link};
 pub use machine::{cuda_machine, host_machine, memory_of_this_machine};
 pub use roofline::{Roofline, measure_host};
 
-fn median(mut times: Vec<Nanos>) -> Option<Nanos> {
+pub(crate) fn median(mut times: Vec<Nanos>) -> Option<Nanos> {
     times.sort_unstable();
     times.get(times.len() / 2).copied()
 }

@@ -31,7 +31,7 @@ impl OpTimes {
             // What ran elsewhere says nothing of the device.
             for interval in timeline.intervals.iter().filter(|i| i.lane != Lane::Host) {
                 if let Task::Run(op) = interval.task {
-                    let taken = interval.end.saturating_sub(interval.start);
+                    let taken = interval.duration();
                     let beside = copies.before(interval.end) - copies.before(interval.start);
                     let lost = (beside.0 as f64 * (1.0 - beside_copy)) as u64;
                     times[op.index()].push(taken.saturating_sub(Nanos(lost)));
@@ -46,8 +46,7 @@ impl OpTimes {
     pub fn of(ops: usize, timelines: &[Timeline]) -> Self {
         let mut times = vec![Vec::with_capacity(timelines.len()); ops];
         for timeline in timelines {
-            let compute = timeline.intervals.iter().filter(|i| i.lane == Lane::Compute);
-            let starts: Vec<Nanos> = compute.map(|interval| interval.start).collect();
+            let starts: Vec<Nanos> = timeline.on(Lane::Compute).map(|i| i.start).collect();
             let ends = starts.iter().skip(1).chain([&timeline.iteration]);
             for ((op, start), end) in times.iter_mut().zip(&starts).zip(ends) {
                 op.push(end.saturating_sub(*start));
@@ -111,7 +110,5 @@ fn distance(times: &[Nanos]) -> f64 {
 }
 
 fn median(times: &[Nanos]) -> Nanos {
-    let mut times = times.to_vec();
-    times.sort_unstable();
-    times.get(times.len() / 2).copied().unwrap_or_default()
+    crate::measure::median(times.to_vec()).unwrap_or_default()
 }

@@ -14,40 +14,32 @@ pub fn breakdown(timeline: &Timeline, arena: Bytes) -> String {
     let share = |time: Nanos| {
         format!("{:.1} %", 100.0 * time.0 as f64 / timeline.iteration.0.max(1) as f64)
     };
+    let row = |what: &str, time: Nanos| vec![what.into(), time.to_string(), share(time)];
     let mut rows = vec![
         vec!["iteration".into(), timeline.iteration.to_string()],
         vec!["peak".into(), timeline.peak.to_string()],
         vec!["memory".into(), arena.to_string()],
         vec!["budget".into(), timeline.budget.to_string()],
     ];
-    for lane in timeline.lanes() {
-        let of_lane = timeline.intervals.iter().filter(|i| i.lane == lane);
-        let busy: Nanos = of_lane.map(|i| i.end.saturating_sub(i.start)).sum();
-        rows.push(vec![format!("{} busy", lane.name()), busy.to_string(), share(busy)]);
-    }
-    let again = timeline.intervals.iter().filter(|i| matches!(i.task, Task::Recompute(_)));
-    let again: Nanos = again.map(|i| i.end.saturating_sub(i.start)).sum();
-    rows.push(vec!["compute recomputes".into(), again.to_string(), share(again)]);
+    rows.extend(timeline.lanes().map(|lane| {
+        row(&format!("{} busy", lane.name()), timeline.time_of(|interval| interval.lane == lane))
+    }));
+    let again = timeline.time_of(|interval| matches!(interval.task, Task::Recompute(_)));
+    rows.push(row("compute recomputes", again));
     let is_codec = |task| matches!(task, Task::Compress(_) | Task::Decompress(_));
-    let on_compute = timeline.intervals.iter().filter(|i| i.lane == Lane::Compute);
-    let codecs = on_compute.filter(|i| is_codec(i.task));
-    let codecs: Nanos = codecs.map(|i| i.end.saturating_sub(i.start)).sum();
-    if codecs > Nanos::ZERO {
-        rows.push(vec!["compute runs codecs".into(), codecs.to_string(), share(codecs)]);
-    }
+    let codecs = timeline.time_of(|i| i.lane == Lane::Compute && is_codec(i.task));
+    rows.extend((codecs > Nanos::ZERO).then(|| row("compute runs codecs", codecs)));
     let mut rest = timeline.compute_idle();
     for (cause, name) in [
         (StallCause::Data, "compute waits for data"),
         (StallCause::Memory, "compute waits for memory"),
         (StallCause::Turn, "compute waits for its turn"),
     ] {
-        let stalls = timeline.intervals.iter().filter(|i| i.lane == Lane::Compute);
-        let stalls = stalls.filter_map(|i| i.stall).filter(|stall| stall.cause == cause);
-        let idle: Nanos = stalls.map(|stall| stall.idle).sum();
+        let idle = timeline.compute_waits(cause);
         rest = rest.saturating_sub(idle);
-        rows.push(vec![name.into(), idle.to_string(), share(idle)]);
+        rows.push(row(name, idle));
     }
-    rows.push(vec!["compute waits for the last copies".into(), rest.to_string(), share(rest)]);
+    rows.push(row("compute waits for the last copies", rest));
     text.push_str(&columns(&rows));
     text
 }

@@ -91,8 +91,7 @@ pub fn differences(predicted: &Timeline, measured: &Timeline) -> Vec<Difference>
         else {
             continue;
         };
-        let length = |interval: &Interval| interval.end.saturating_sub(interval.start);
-        let (predicted, took) = (length(before), length(interval));
+        let (predicted, took) = (before.duration(), interval.duration());
         if predicted != took {
             all.push(Difference {
                 action: interval.action,
@@ -136,7 +135,7 @@ fn beside(interval: &Interval, timeline: &Timeline, counts: impl Fn(Lane) -> boo
     let shared: u64 = others
         .map(|other| other.end.min(interval.end).saturating_sub(other.start.max(interval.start)).0)
         .sum();
-    2 * shared >= interval.end.saturating_sub(interval.start).0
+    2 * shared >= interval.duration().0
 }
 
 #[cfg(test)]

@@ -54,8 +54,7 @@ pub fn perfetto(timeline: &Timeline) -> String {
 
 fn name_lanes(events: &mut Events, timeline: &Timeline) {
     let basis = format!("{:?}", timeline.basis).to_lowercase();
-    let Timeline { method, trace, machine, .. } = timeline;
-    let process = format!("{method}: {} on {} ({basis})", trace.name, machine.name);
+    let process = format!("{} ({basis})", timeline.title());
     events.metadata("process_name", 0, json!({ "name": process }));
     for lane in timeline.lanes() {
         let name = match lane {
@@ -142,13 +141,12 @@ impl Events {
 
     fn complete(&mut self, interval: &Interval, waited_for: Option<&str>) {
         let name = Value::from(interval.label.as_str());
-        let duration = interval.end.saturating_sub(interval.start);
         self.line(format_args!(
             r#""ph":"X","cat":"{}","name":{name},"tid":{},"ts":{},"dur":{},"args":{}"#,
             kind(interval.task),
             thread(interval.lane),
             micros(interval.start),
-            micros(duration),
+            micros(interval.duration()),
             arguments(interval, waited_for),
         ));
     }
@@ -201,9 +199,8 @@ fn arguments(interval: &Interval, waited_for: Option<&str>) -> Value {
         | Task::Compress(tensor)
         | Task::Decompress(tensor) => {
             args.insert("bytes".into(), interval.bytes.0.into());
-            let duration = interval.end.saturating_sub(interval.start);
             let per_sec = u128::from(interval.bytes.0) * 1_000_000_000;
-            if let Some(bandwidth) = per_sec.checked_div(u128::from(duration.0)) {
+            if let Some(bandwidth) = per_sec.checked_div(u128::from(interval.duration().0)) {
                 let bandwidth = u64::try_from(bandwidth).unwrap_or(u64::MAX);
                 args.insert("bytes_per_sec".into(), bandwidth.into());
             }

@@ -57,12 +57,7 @@ pub(crate) fn timeline_picture(
     let lanes_end = lanes::draw(&mut canvas, timeline, phase_of, x, top);
     let bottom = memory::draw(&mut canvas, timeline, x, lanes_end + 32.0);
     time_axis(&mut canvas, x, top, bottom);
-    canvas.finish(width, bottom + 40.0, &title_text(timeline))
-}
-
-fn title_text(timeline: &Timeline) -> String {
-    let Timeline { method, trace, machine, .. } = timeline;
-    format!("{method}: {} on {}", trace.name, machine.name)
+    canvas.finish(width, bottom + 40.0, &timeline.title())
 }
 
 /// Returns where the title ends.
@@ -77,7 +72,7 @@ fn title(canvas: &mut Canvas, timeline: &Timeline, width: f64) -> f64 {
         timeline.compute_idle(),
     );
     let mut y = 8.0;
-    for (text, class, size) in [(title_text(timeline), "h", 17.0), (figures, "t", 13.0)] {
+    for (text, class, size) in [(timeline.title(), "h", 17.0), (figures, "t", 13.0)] {
         for line in wrapped(&text, size, width - 2.0 * RIGHT) {
             y += size + 6.0;
             canvas.text(RIGHT, y, class, &line);

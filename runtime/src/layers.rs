@@ -22,7 +22,7 @@ mod broadcast;
 mod concat;
 mod convolution;
 mod depthwise;
-mod dropout;
+pub(crate) mod dropout;
 mod embedding;
 #[cfg(test)]
 mod gradient_check;

@@ -169,14 +169,8 @@ mod tests {
         };
         let pinned = points.iter().map(point).collect();
         let bandwidth = Bandwidth { pinned, pageable: Vec::new() };
-        Link {
-            name: "test".into(),
-            d2h: bandwidth.clone(),
-            h2d: bandwidth,
-            latency: Nanos(10),
-            both_directions: 1.0,
-            beside_copy: 1.0,
-        }
+        let h2d = bandwidth.clone();
+        Link { d2h: bandwidth, h2d, latency: Nanos(10), ..Link::constant("test", BytesPerSec(1)) }
     }
 
     #[test]

@@ -86,6 +86,24 @@ pub struct Compute {
     pub beside_codec: f64,
 }
 
+impl Compute {
+    /// A device of one peak and one bandwidth, whose codecs run on the compute lane, of which nothing else is known.
+    pub fn new(flops: u64, memory_bandwidth: BytesPerSec) -> Self {
+        Self {
+            f32_flops: flops,
+            f16_flops: flops,
+            tf32_flops: None,
+            multiprocessors: None,
+            l2_cache: None,
+            f32_products: None,
+            elementwise: None,
+            memory_bandwidth,
+            codec_lane: false,
+            beside_codec: full_speed(),
+        }
+    }
+}
+
 /// The host of a machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

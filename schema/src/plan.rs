@@ -194,6 +194,13 @@ pub struct Buffer {
     pub at_end: bool,
 }
 
+impl Buffer {
+    /// A buffer for a tensor, or for workspace, that is there for a part of the iteration.
+    pub fn new(tensor: Option<TensorId>, address: u64, bytes: Bytes) -> Self {
+        Self { tensor, address, bytes, compressed: None, at_start: false, at_end: false }
+    }
+}
+
 /// A range of the pinned host arena during a part of the iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -218,6 +225,13 @@ pub struct HostBuffer {
     /// The tensor must be there when the iteration ends.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_end: bool,
+}
+
+impl HostBuffer {
+    /// A buffer for a tensor that is there for a part of the iteration.
+    pub fn new(tensor: TensorId, address: u64, bytes: Bytes) -> Self {
+        Self { tensor, address, bytes, compressed: None, at_start: false, at_end: false }
+    }
 }
 
 /// One action on one lane.
@@ -261,6 +275,25 @@ pub struct Action {
     /// `reads`. What it changes in place it changes there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub there: Vec<HostBufferId>,
+}
+
+impl Action {
+    /// An action on the device that waits for nothing and touches no memory.
+    pub fn new(task: Task, duration: Nanos) -> Self {
+        Self {
+            task,
+            on: Processor::Device,
+            duration,
+            after: Vec::new(),
+            not_before: Vec::new(),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            holds: Vec::new(),
+            in_place: Vec::new(),
+            host: None,
+            there: Vec::new(),
+        }
+    }
 }
 
 /// An output buffer that lies over an input buffer of the same action: both begin at one address,

@@ -118,7 +118,36 @@ pub struct MemoryPoint {
     pub in_flight: Bytes,
 }
 
+impl Interval {
+    /// How long it took.
+    pub fn duration(&self) -> Nanos {
+        self.end.saturating_sub(self.start)
+    }
+}
+
 impl Timeline {
+    /// Its method, trace and machine, in words.
+    pub fn title(&self) -> String {
+        format!("{}: {} on {}", self.method, self.trace.name, self.machine.name)
+    }
+
+    /// What ran on a lane.
+    pub fn on(&self, lane: Lane) -> impl Iterator<Item = &Interval> {
+        self.intervals.iter().filter(move |interval| interval.lane == lane)
+    }
+
+    /// How long all intervals of a kind took.
+    pub fn time_of(&self, is_of_kind: impl Fn(&Interval) -> bool) -> Nanos {
+        let of_kind = self.intervals.iter().filter(|interval| is_of_kind(interval));
+        of_kind.map(Interval::duration).sum()
+    }
+
+    /// How long compute stood idle before actions, for a cause.
+    pub fn compute_waits(&self, cause: StallCause) -> Nanos {
+        let stalls = self.on(Lane::Compute).filter_map(|interval| interval.stall);
+        stalls.filter(|stall| stall.cause == cause).map(|stall| stall.idle).sum()
+    }
+
     /// The lanes that it has: those of compute and copies, and others only where something ran on
     /// them.
     pub fn lanes(&self) -> impl Iterator<Item = Lane> {
@@ -130,11 +159,7 @@ impl Timeline {
     /// Total time for which the compute lane stood idle between its first start and the
     /// iteration's end.
     pub fn compute_idle(&self) -> Nanos {
-        // Files may hold any times, so that their sum may be too large for a number.
-        let busy = (self.intervals.iter().filter(|i| i.lane == Lane::Compute))
-            .map(|i| i.end.saturating_sub(i.start))
-            .fold(0u64, |sum, time| sum.saturating_add(time.0));
-        self.iteration.saturating_sub(Nanos(busy))
+        self.iteration.saturating_sub(self.time_of(|interval| interval.lane == Lane::Compute))
     }
 }
 
@@ -166,8 +191,7 @@ impl Document for Timeline {
             return malformed("memory exceeds 2^60: no real iteration does");
         }
         let idle = |i: &Interval| i.stall.map_or(0, |stall| u128::from(stall.idle.0));
-        let lasts = |i: &Interval| u128::from(i.end.saturating_sub(i.start).0);
-        let time: u128 = self.intervals.iter().map(|i| idle(i) + lasts(i)).sum();
+        let time: u128 = self.intervals.iter().map(|i| idle(i) + u128::from(i.duration().0)).sum();
         if time > LARGEST || u128::from(self.iteration.0) > LARGEST {
             return malformed("time exceeds 2^60: no real iteration does");
         }

@@ -75,35 +75,12 @@ impl Case {
         let weight = plan.actions[0].reads[0];
         let room = plan.buffers.iter().map(|b| b.address + b.bytes.0).max().unwrap_or(0);
         plan.host_budget = Bytes(4096);
-        plan.host_buffers = vec![HostBuffer {
-            tensor: TensorId(0),
-            address: 0,
-            bytes: Bytes(4096),
-            compressed: None,
-            at_start: false,
-            at_end: false,
-        }];
+        plan.host_buffers = vec![HostBuffer::new(TensorId(0), 0, Bytes(4096))];
         let back = BufferId::from_index(plan.buffers.len());
-        plan.buffers.push(Buffer {
-            tensor: Some(TensorId(0)),
-            address: room,
-            bytes: Bytes(4096),
-            compressed: None,
-            at_start: false,
-            at_end: false,
-        });
-        let copy = |task, after, reads, writes| Action {
-            task,
-            duration: Nanos(1000),
-            after,
-            not_before: Vec::new(),
-            reads,
-            writes,
-            holds: Vec::new(),
-            in_place: Vec::new(),
-            host: Some(HostBufferId(0)),
-            there: Vec::new(),
-            on: schema::Processor::Device,
+        plan.buffers.push(Buffer::new(Some(TensorId(0)), room, Bytes(4096)));
+        let copy = |task, after, reads, writes| {
+            let host = Some(HostBufferId(0));
+            Action { after, reads, writes, host, ..Action::new(task, Nanos(1000)) }
         };
         let at = if before { 0 } else { 2 };
         let out = copy(Task::D2h(TensorId(0)), Vec::new(), vec![weight], Vec::new());

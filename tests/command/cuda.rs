@@ -54,13 +54,11 @@ fn samples_of_kernels_are_fitted() {
     let sandbox = Sandbox::new();
     let command = "sample codecs --device cuda --codecs zvc,zfp:8 --sizes 4KiB,8KiB,16KiB --shares 8 \
                    --runs 1 -o samples.parquet";
-    let Some(run) = sandbox.run_on_stand_in(command, &[], &[]) else { return };
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    assert_eq!(run.stdout, "48 samples of 2 codecs on stand-in\n");
+    let Some(shown) = sandbox.ok_on_stand_in(command, &[], &[]) else { return };
+    assert_eq!(shown, "48 samples of 2 codecs on stand-in\n");
     let shown = sandbox.ok("fit samples.parquet -o models.json");
     assert!(shown.contains("zvc compress") && shown.contains("zfp:8 decompress"), "{shown}");
-    let models: Value = serde_json::from_str(&sandbox.text("models.json")).expect("JSON");
-    assert_eq!(models["content"]["device"], "stand-in");
+    assert_eq!(sandbox.content("models.json")["device"], "stand-in");
 
     let run =
         sandbox.run_on_stand_in("sample codecs --device cuda --codecs lz4 -o s.parquet", &[], &[]);
@@ -70,7 +68,7 @@ fn samples_of_kernels_are_fitted() {
 }
 
 /// Small enough for a CPU that does what a GPU would.
-const NETWORK: &str = r#"
+pub const NETWORK: &str = r#"
 input = [3, 12, 12]
 layer = [
   { name = "conv1", kind = "convolution", channels = 8, kernel = 3, padding = 1 },
@@ -91,16 +89,11 @@ fn a_network_is_profiled_planned_and_run() {
     let sandbox = Sandbox::new();
     sandbox.write("net.toml", NETWORK);
     let profile = "profile net.toml --batch 2 --device cuda --warmup 1 --repeats 1 -o p";
-    let Some(run) = sandbox.run_on_stand_in(profile, &[], &SMALL) else { return };
-    assert_eq!(run.code, 0, "{}", run.stderr);
+    let Some(shown) = sandbox.ok_on_stand_in(profile, &[], &SMALL) else { return };
     for part in ["pageable", "4.194 MB", "beside both copies", "activation"] {
-        assert!(run.stdout.contains(part), "{part}\n{}", run.stdout);
+        assert!(shown.contains(part), "{part}\n{shown}");
     }
-    let content = |name: &str| -> Value {
-        let document: Value = serde_json::from_str(&sandbox.text(name)).expect("JSON");
-        document["content"].clone()
-    };
-    let machine = content("p/machine.json");
+    let machine = sandbox.content("p/machine.json");
     let identity = machine["sources"]["device.name"].as_str().expect("a text");
     for part in ["GPU-00112233", "capability 9.0", "2 multiprocessors", "CUDA 12.0"] {
         assert!(identity.contains(part), "{identity}");
@@ -117,7 +110,7 @@ fn a_network_is_profiled_planned_and_run() {
         let sizes: Vec<_> = points.iter().filter_map(|point| point["bytes"].as_u64()).collect();
         assert_eq!(sizes, [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20]);
     }
-    let trace = content("p/trace.json");
+    let trace = sandbox.content("p/trace.json");
     let tensors = trace["tensors"].as_array().expect("a list");
     let relu = tensors.iter().find(|tensor| tensor["name"] == "relu1").expect("it is there");
     let sparsity = relu["sparsity"].as_f64().expect("it was counted");
@@ -126,9 +119,8 @@ fn a_network_is_profiled_planned_and_run() {
     sandbox.ok("plan p/trace.json -m p/machine.json -b 110% --method swap-all -o plan.json");
     let command = "run plan.json --trace p/trace.json -m p/machine.json --device cuda --iterations 1 \
                    --codec-sms 50%";
-    let run = sandbox.run_on_stand_in(command, &[], &SMALL).expect("there was one");
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(run.stdout.contains("loss after the last"), "{}", run.stdout);
+    let shown = sandbox.ok_on_stand_in(command, &[], &SMALL).expect("there was one");
+    assert!(shown.contains("loss after the last"), "{shown}");
     let wrong = sandbox.run(&format!("{command} --codec-sms 0%"));
     assert_eq!(wrong.code, 2, "{}", wrong.stderr);
 }
@@ -142,15 +134,10 @@ fn a_network_is_profiled_with_codecs_and_planned_with_them() {
     let profile =
         "profile net.toml --batch 2 --device cuda --warmup 1 --repeats 1 --sample zvc -o p";
     let memory = [("TIDEGATE_MEMORY", "4000000")];
-    let Some(run) = sandbox.run_on_stand_in(profile, &[], &memory) else { return };
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(run.stdout.contains("--codec-models p/codec-models.json"), "{}", run.stdout);
-    assert!(run.stdout.contains("compute beside a copy: at"), "{}", run.stdout);
-    let content = |name: &str| -> Value {
-        let document: Value = serde_json::from_str(&sandbox.text(name)).expect("JSON");
-        document["content"].clone()
-    };
-    let models = content("p/codec-models.json");
+    let Some(shown) = sandbox.ok_on_stand_in(profile, &[], &memory) else { return };
+    assert!(shown.contains("--codec-models p/codec-models.json"), "{shown}");
+    assert!(shown.contains("compute beside a copy: at"), "{shown}");
+    let models = sandbox.content("p/codec-models.json");
     assert_eq!(models["device"], "stand-in");
     assert_eq!(models["models"][0]["codec"], "zvc");
     let samples: Vec<profiler::codec_samples::CodecSample> =
@@ -159,7 +146,7 @@ fn a_network_is_profiled_with_codecs_and_planned_with_them() {
     let sizes: std::collections::BTreeSet<u64> =
         samples.iter().map(|sample| sample.bytes.0).collect();
     assert_eq!(sizes.into_iter().collect::<Vec<_>>(), [4 << 10, 16 << 10, 64 << 10]);
-    let link = &content("p/machine.json")["link"];
+    let link = &sandbox.content("p/machine.json")["link"];
     let beside_copy = link.get("beside_copy").map_or(Some(1.0), Value::as_f64).expect("a number");
     assert!((0.1..=1.0).contains(&beside_copy), "{link}");
     sandbox.ok("plan p/trace.json -m p/machine.json -b 110% --method cswap+ --codecs zvc \
@@ -173,9 +160,8 @@ fn a_network_trains_under_a_budget() {
     let sandbox = Sandbox::new();
     let command = "train --device cuda --ways in-core,zvc --epochs 1 --batches 1 --batch 8 -b 90% \
                    --format json";
-    let Some(run) = sandbox.run_on_stand_in(command, &[], &SMALL) else { return };
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    let summary: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let Some(shown) = sandbox.ok_on_stand_in(command, &[], &SMALL) else { return };
+    let summary: Value = serde_json::from_str(&shown).expect("JSON");
     assert_eq!(summary["lossless_equal"], true, "{summary}");
 }
 
@@ -224,15 +210,15 @@ fn a_network_that_does_not_fit_is_profiled_under_a_plan() {
     sandbox.write("net.toml", NETWORK);
     let memory = [("TIDEGATE_MEMORY", "3500000")];
     let profile = "profile net.toml --batch 160 --device cuda --warmup 1 --repeats 1 -o p";
-    let Some(run) = sandbox.run_on_stand_in(profile, &[], &memory) else { return };
-    assert_eq!(run.code, 0, "{}", run.stderr);
+    if sandbox.ok_on_stand_in(profile, &[], &memory).is_none() {
+        return;
+    }
     let trace = sandbox.text("p/trace.json");
     assert!(trace.contains(
         "Ops were timed, from start to end but for what copies slowed them by, under the "
     ));
     sandbox.ok("plan p/trace.json -m p/machine.json -b 70% --evaluations 100 -o plan.json");
     let run = "run plan.json --trace p/trace.json -m p/machine.json --device cuda --no-in-core --warmup 0 --iterations 1";
-    let run = sandbox.run_on_stand_in(run, &[], &memory).expect("there was one");
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(run.stdout.contains("equal"), "{}", run.stdout);
+    let shown = sandbox.ok_on_stand_in(run, &[], &memory).expect("there was one");
+    assert!(shown.contains("equal"), "{shown}");
 }

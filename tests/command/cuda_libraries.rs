@@ -29,9 +29,7 @@ fn loss_of(libraries: &[&str], dtype: &str, computed_by: &str) -> Option<String>
     sandbox.write("net.toml", NETWORK);
     stand_in(&[&["libcuda.so", "libnvrtc.so"], libraries].concat())?;
     let run = |arguments: &str| {
-        let run = sandbox.run_on_stand_in(arguments, libraries, &SMALL).expect("there was one");
-        assert_eq!(run.code, 0, "{arguments}: {}", run.stderr);
-        run.stdout
+        sandbox.ok_on_stand_in(arguments, libraries, &SMALL).expect("there was one")
     };
     let network = format!("net.toml --batch 2 --dtype {dtype}");
     let shown = run(&format!("profile {network} {QUICK} -o p"));
@@ -77,13 +75,7 @@ fn devices_and_libraries_are_listed() {
     let sandbox = Sandbox::new();
     let libraries = ["libcublas.so", "libcudnn.so"];
     let list = |format: &str, settings: &[(&str, &str)]| {
-        let run = sandbox.run_on_stand_in(
-            &format!("list devices --format {format}"),
-            &libraries,
-            settings,
-        )?;
-        assert_eq!(run.code, 0, "{}", run.stderr);
-        Some(run.stdout)
+        sandbox.ok_on_stand_in(&format!("list devices --format {format}"), &libraries, settings)
     };
     let Some(text) = list("text", &[]) else { return };
     let folder = stand_in(&["libcuda.so", "libnvrtc.so", "libcublas.so", "libcudnn.so"]).unwrap();
@@ -131,10 +123,7 @@ fn libraries_are_left_away_where_that_is_asked() {
     let check = "profile net.toml --batch 2 --device cuda --warmup 1 --repeats 1 -o p";
     let libraries = ["libcublas.so", "libcudnn.so"];
     let shown = |without: &str| {
-        let run =
-            sandbox.run_on_stand_in(&format!("{check} --without {without}"), &libraries, &SMALL)?;
-        assert_eq!(run.code, 0, "{}", run.stderr);
-        Some(run.stdout)
+        sandbox.ok_on_stand_in(&format!("{check} --without {without}"), &libraries, &SMALL)
     };
     let Some(text) = shown("cudnn") else { return };
     assert!(text.contains("computed by cuDNN: not wanted; cuBLAS: "), "{text}");

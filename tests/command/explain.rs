@@ -5,8 +5,7 @@ use serde_json::Value;
 use crate::sandbox::Sandbox;
 
 fn explained(sandbox: &Sandbox, arguments: &str) -> Value {
-    let text = sandbox.ok(&format!("explain {arguments} --format json"));
-    serde_json::from_str(&text).expect("JSON")
+    sandbox.json(&format!("explain {arguments} --format json"))
 }
 
 fn bytes(parts: &Value) -> u64 {
@@ -43,8 +42,7 @@ fn each_remedy_is_the_plan_that_its_command_makes() {
     for remedy in remedies.iter().filter(|remedy| remedy["fits"] == true) {
         let command = remedy["command"].as_str().expect("a text");
         let command = command.strip_prefix("tidegate ").expect("ours").replace(" -o plan.json", "");
-        let made: Value =
-            serde_json::from_str(&sandbox.ok(&format!("{command} --format json"))).expect("JSON");
+        let made = sandbox.json(&format!("{command} --format json"));
         assert_eq!(made["methods"][0]["iteration_ns"], remedy["iteration_ns"], "{command}");
     }
     // What fits comes first.

@@ -11,7 +11,7 @@ const SMALL: &str = "tests/recordings/small.dtr.jsonl -m titan-v -b 60%";
 #[test]
 fn unknown_names_are_refused_with_those_that_there_are() {
     let sandbox = Sandbox::new();
-    let refusals = [
+    insta::assert_snapshot!(sandbox.refusals([
         "plan resnet-50 --batch 32 -m titan-v",
         "plan a-network-of-mine -m titan-v",
         "plan resnet50 --batch 32 -m titan-v --optimizer adan",
@@ -22,16 +22,13 @@ fn unknown_names_are_refused_with_those_that_there_are() {
         "compare resnet18-host -m titan-v --methods pooch,poch",
         "compare resnet18-host -m titan-v --methods pooch,pooch",
         "list machine",
-    ];
-    let refusals =
-        refusals.map(|command| format!("$ tidegate {command}\n{}", sandbox.fails(command)));
-    insta::assert_snapshot!(refusals.join("\n"));
+    ]));
 }
 
 #[test]
 fn wrong_values_are_refused_with_the_remedy() {
     let sandbox = Sandbox::new();
-    let refusals = [
+    insta::assert_snapshot!(sandbox.refusals([
         "plan resnet18-host",
         "plan resnet18-host -m titan-v -b 16",
         "plan resnet18-host -m titan-v -b 16GX",
@@ -39,10 +36,7 @@ fn wrong_values_are_refused_with_the_remedy() {
         "plan resnet18-host -m titan-v --speed 0",
         "plan resnet18-host -m titan-v --allow keep,drop",
         "export timeline.json --to svg --width 10 -o x.svg",
-    ];
-    let refusals =
-        refusals.map(|command| format!("$ tidegate {command}\n{}", sandbox.fails(command)));
-    insta::assert_snapshot!(refusals.join("\n"));
+    ]));
 }
 
 #[test]
@@ -51,16 +45,13 @@ fn the_wrong_document_is_refused_by_name() {
     sandbox.ok(&format!("plan {SMALL} -o plan.json"));
     sandbox.write("newer.json", r#"{"format":"tidegate/plan","version":99,"content":{}}"#);
     sandbox.write("broken.json", r#"{"format":"tidegate/plan","version":1,"content":{"#);
-    let refusals = [
+    insta::assert_snapshot!(sandbox.refusals([
         "simulate absent.json",
         "verify newer.json",
         "verify broken.json",
         "export plan.json --to svg -o x.svg",
         "plan plan.json -m titan-v",
-    ];
-    let refusals =
-        refusals.map(|command| format!("$ tidegate {command}\n{}", sandbox.fails(command)));
-    insta::assert_snapshot!(refusals.join("\n"));
+    ]));
     assert_eq!(sandbox.files(), ["broken.json", "newer.json", "plan.json"]);
 }
 
@@ -94,18 +85,15 @@ fn times_that_no_number_holds_are_refused() {
     let copy = actions.iter_mut().find(|action| action["task"].get("h2d").is_some());
     copy.expect("it swaps")["duration_ns"] = (1u64 << 59).into();
     sandbox.write("plan.json", &plan.to_string());
-    let refused = sandbox.fails("simulate plan.json");
-    assert!(refused.starts_with("[exit 2]") && refused.contains("2^50 ns together"), "{refused}");
+    sandbox.refuses("simulate plan.json", 2, "2^50 ns together");
 
     let log = sandbox.text("tests/recordings/small.dtr.jsonl");
     sandbox.write("long.dtr.jsonl", &log.replacen(r#""TIME": "4"#, r#""TIME": "4000000000"#, 1));
-    let refused = sandbox.fails("plan long.dtr.jsonl -m titan-v");
-    assert!(refused.starts_with("[exit 2]") && refused.contains("exceeds 2^50 ns"), "{refused}");
+    sandbox.refuses("plan long.dtr.jsonl -m titan-v", 2, "exceeds 2^50 ns");
 
     // Copying each tensor takes years.
     sandbox.write("slow.toml", "inherits = \"p100\"\n[link]\nd2h = \"1B/s\"\nh2d = \"1B/s\"\n[sources]\nlink.d2h = \"made up\"\nlink.h2d = \"made up\"\n");
-    let refused = sandbox.fails("plan tests/recordings/small.dtr.jsonl -m slow.toml -b 60%");
-    assert!(refused.starts_with("[exit 3]") && refused.contains("2^50 ns"), "{refused}");
+    sandbox.refuses("plan tests/recordings/small.dtr.jsonl -m slow.toml -b 60%", 3, "2^50 ns");
 }
 
 #[test]

@@ -95,8 +95,7 @@ fn zeros_are_counted_by_tensor_and_epoch() {
     let verified = sandbox.ok("verify last.json --trace p/trace.json");
     assert!(verified.contains("computes"), "{verified}");
     std::fs::rename(sandbox.path("p/zeros.parquet"), sandbox.path("zeros.parquet")).expect("there");
-    let elsewhere = sandbox.fails("verify last.json --trace p/trace.json");
-    assert!(elsewhere.contains("p/zeros.parquet: put them there"), "{elsewhere}");
+    sandbox.refuses("verify last.json --trace p/trace.json", 2, "p/zeros.parquet: put them there");
 
     // A share that is none, and a file that is none.
     let zeros = experiments::zeros::TensorZeros { zeros: f64::NAN, ..rows[0].clone() };
@@ -104,8 +103,7 @@ fn zeros_are_counted_by_tensor_and_epoch() {
     experiments::tables::write_parquet(&[zeros], file).expect("written");
     sandbox.write("short.parquet", "PAR1");
     for name in ["nan.parquet", "short.parquet"] {
-        let refused = sandbox.fails(&format!("{planned} --zeros {name}"));
-        assert!(refused.starts_with("[exit 2]") && refused.contains(name), "{refused}");
+        sandbox.refuses(&format!("{planned} --zeros {name}"), 2, name);
     }
 
     sandbox.ok(&format!("profile plain20 --batch 3 --image 32 {QUICK} -o q"));

@@ -1,6 +1,8 @@
 //! Misspelt and misused commands, made of real ones at random: each is refused with what is wrong, and with
 //! what to do about it.
 
+use runtime::network::Random;
+
 use crate::sandbox::Sandbox;
 
 /// What is before a word says what it is: `~` a name, `#` a whole number, `=` another value, `@` a file that
@@ -30,41 +32,29 @@ const COMMANDS: [&str; 21] = [
     "table tests/tables/weights.bf16 !--row-bytes =128B !--machine ~titan-v !--rows-per-lookup #4",
 ];
 
-/// Numbers that only look random: SplitMix64.
-struct Draws(u64);
+fn below(draws: &mut Random, end: usize) -> usize {
+    (draws.next() % end as u64) as usize
+}
 
-impl Draws {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((bits ^ (bits >> 31)) % end as u64) as usize
-    }
+fn of<'a>(draws: &mut Random, choices: &[&'a str]) -> &'a str {
+    choices[below(draws, choices.len())]
+}
 
-    fn of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
-        choices[self.below(choices.len())]
-    }
-
-    /// The word with one letter swapped with the next, left out, written twice or another.
-    fn misspelt(&mut self, word: &str) -> String {
-        let letters: Vec<usize> = word
-            .char_indices()
-            .filter(|(_, c)| c.is_ascii_alphabetic())
-            .map(|(at, _)| at)
-            .collect();
-        loop {
-            let at = letters[self.below(letters.len())];
-            let (before, letter, after) = (&word[..at], &word[at..=at], &word[at + 1..]);
-            let wrong = match (self.below(4), after.chars().next()) {
-                (0, Some(next)) => format!("{before}{next}{letter}{}", &after[1..]),
-                (1, _) => format!("{before}{after}"),
-                (2, _) => format!("{before}{letter}{letter}{after}"),
-                _ => format!("{before}q{after}"),
-            };
-            if wrong != word {
-                return wrong;
-            }
+/// The word with one letter swapped with the next, left out, written twice or another.
+fn misspelt(draws: &mut Random, word: &str) -> String {
+    let letters = word.char_indices().filter(|(_, c)| c.is_ascii_alphabetic());
+    let letters: Vec<usize> = letters.map(|(at, _)| at).collect();
+    loop {
+        let at = letters[below(draws, letters.len())];
+        let (before, letter, after) = (&word[..at], &word[at..=at], &word[at + 1..]);
+        let wrong = match (below(draws, 4), after.chars().next()) {
+            (0, Some(next)) => format!("{before}{next}{letter}{}", &after[1..]),
+            (1, _) => format!("{before}{after}"),
+            (2, _) => format!("{before}{letter}{letter}{after}"),
+            _ => format!("{before}q{after}"),
+        };
+        if wrong != word {
+            return wrong;
         }
     }
 }
@@ -81,7 +71,7 @@ fn plain(word: &str) -> String {
     word.replacen(":~", ":", 1).trim_start_matches(['~', '#', '=', '@', '!']).to_string()
 }
 
-fn misuse(command: &str, draws: &mut Draws) -> Option<Misuse> {
+fn misuse(command: &str, draws: &mut Random) -> Option<Misuse> {
     let words: Vec<&str> = command.split_whitespace().collect();
     let mut plains: Vec<String> = words.iter().map(|word| plain(word)).collect();
     let of_kind = |wanted: &dyn Fn(&str) -> bool| -> Vec<usize> {
@@ -91,7 +81,7 @@ fn misuse(command: &str, draws: &mut Draws) -> Option<Misuse> {
         |option: &str| ["--methods", "--codecs", "--allow", "--budgets"].contains(&option);
     let is_option = |word: &str| word.trim_start_matches('!').starts_with("--");
     let has_value = |at: usize| at + 1 < words.len() && !is_option(words[at + 1]);
-    let kind = draws.below(9);
+    let kind = below(draws, 9);
     let places = match kind {
         0 | 1 => of_kind(&|word| word.contains('~')),
         2 => of_kind(&|word| word.starts_with('#')),
@@ -104,7 +94,7 @@ fn misuse(command: &str, draws: &mut Draws) -> Option<Misuse> {
     if places.is_empty() {
         return None;
     }
-    let at = places[draws.below(places.len())];
+    let at = places[below(draws, places.len())];
     let old = plains[at].clone();
     // The option that the word is the value of.
     let option = Some(plains[at - 1].clone()).filter(|before| before.starts_with("--"));
@@ -115,14 +105,14 @@ fn misuse(command: &str, draws: &mut Draws) -> Option<Misuse> {
             let mark = words[at].find('~').expect("it has one") + 1;
             let (before, name) = (old[..mark - 1].to_string(), old[mark - 1..].to_string());
             let name_alone = name.split(':').next().expect("a part").to_string();
-            let wrong = draws.misspelt(&name_alone);
+            let wrong = misspelt(draws, &name_alone);
             plains[at] = before + &name.replacen(&name_alone, &wrong, 1);
             named.push(wrong);
             suggested = Some(name_alone);
         }
-        2 => plains[at] = draws.of(&["x", "1.5", "-3", "99999999999999999999"]).into(),
+        2 => plains[at] = of(draws, &["x", "1.5", "-3", "99999999999999999999"]).into(),
         3 => {
-            plains[at] = draws.of(&["x", "-5%", "1/0", "%%"]).into();
+            plains[at] = of(draws, &["x", "-5%", "1/0", "%%"]).into();
             named.push("-5".into());
         }
         4 => {
@@ -134,7 +124,7 @@ fn misuse(command: &str, draws: &mut Draws) -> Option<Misuse> {
             named = vec![old];
         }
         6 => {
-            plains[at] = format!("--{}", draws.misspelt(&old[2..]));
+            plains[at] = format!("--{}", misspelt(draws, &old[2..]));
             named = vec![plains[at].clone()];
             suggested = Some(old);
         }
@@ -169,9 +159,9 @@ fn misspelt_and_misused_commands_are_refused_with_what_to_do() {
     let setting = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let cases = setting("TIDEGATE_CASES").unwrap_or(500);
     let seed = setting("TIDEGATE_SEED").unwrap_or(22);
-    let (mut draws, mut wrong, mut refused) = (Draws(seed), Vec::new(), 0);
+    let (mut draws, mut wrong, mut refused) = (Random::new(seed), Vec::new(), 0);
     while refused < cases {
-        let command = COMMANDS[draws.below(COMMANDS.len())];
+        let command = COMMANDS[below(&mut draws, COMMANDS.len())];
         let Some(misuse) = misuse(command, &mut draws) else { continue };
         refused += 1;
         let command = misuse.command.join(" ");

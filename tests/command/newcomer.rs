@@ -158,8 +158,8 @@ fn a_shared_link_is_as_slow_as_its_share() {
     let copies = |machine: &str, to: &str| -> Vec<u64> {
         let problem = format!("tests/recordings/small.dtr.jsonl -m {machine} -b 90%");
         sandbox.ok(&format!("plan {problem} --method swap-all -o {to}"));
-        let plan: serde_json::Value = serde_json::from_str(&sandbox.text(to)).expect("JSON");
-        let actions = plan["content"]["actions"].as_array().expect("a list").iter();
+        let plan = sandbox.content(to);
+        let actions = plan["actions"].as_array().expect("a list").iter();
         let copies = actions.filter(|a| !a["task"]["d2h"].is_null() || !a["task"]["h2d"].is_null());
         copies.map(|action| action["duration_ns"].as_u64().expect("a time")).collect()
     };

@@ -34,7 +34,7 @@ fn a_plan_is_exported_as_a_policy_and_read_back() {
 
     let compare = |file: &str| {
         let command = format!("compare {problem} --methods pooch --evaluations 200 --plan {file}");
-        json_of(&sandbox.ok(&format!("{command} --format json")))
+        sandbox.json(&format!("{command} --format json"))
     };
     let compared = compare("ops.json");
     let row = |name: &str| {

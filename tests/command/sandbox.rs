@@ -108,6 +108,18 @@ impl Sandbox {
         Some(Run::of(&mut command))
     }
 
+    /// The same of what must succeed; its standard output.
+    pub fn ok_on_stand_in(
+        &self,
+        arguments: &str,
+        libraries: &[&str],
+        settings: &[(&str, &str)],
+    ) -> Option<String> {
+        let run = self.run_on_stand_in(arguments, libraries, settings)?;
+        assert_eq!(run.code, 0, "tidegate {arguments}\n{}", run.stderr);
+        Some(run.stdout)
+    }
+
     /// Runs what must succeed and returns the standard output.
     pub fn ok(&self, arguments: &str) -> String {
         let run = self.run(arguments);
@@ -133,6 +145,31 @@ impl Sandbox {
         let run = self.run(arguments);
         assert_ne!(run.code, 0, "tidegate {arguments}\n{}", run.stdout);
         format!("[exit {}] {}", run.code, run.stderr)
+    }
+
+    /// The same of several, each under its command.
+    pub fn refusals<const N: usize>(&self, commands: [impl AsRef<str>; N]) -> String {
+        commands
+            .map(|command| {
+                format!("$ tidegate {}\n{}", command.as_ref(), self.fails(command.as_ref()))
+            })
+            .join("\n")
+    }
+
+    /// The names of all commands, from the help.
+    pub fn commands(&self) -> Vec<String> {
+        let help = self.ok("--help");
+        let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+        let listed = listed.take_while(|line| !line.is_empty());
+        let listed = listed.filter(|line| !line.starts_with("   "));
+        let names = listed.filter_map(|line| line.split_whitespace().next());
+        names.filter(|name| *name != "help").map(String::from).collect()
+    }
+
+    /// What the JSON of a document of the folder has in it.
+    pub fn content(&self, name: &str) -> Value {
+        let mut document: Value = serde_json::from_str(&self.text(name)).expect("JSON");
+        document["content"].take()
     }
 }
 

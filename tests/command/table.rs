@@ -67,7 +67,7 @@ fn what_is_no_table_is_refused_with_the_remedy() {
     sandbox.write("odd.bin", "thirteen byte");
     sandbox.write("counts.txt", "1\nmany\n");
     let rest = "-m ibp-a100 --rows-per-lookup 5";
-    let refusals = [
+    insta::assert_snapshot!(sandbox.refusals([
         format!("table absent.bin --row-bytes 4 {rest}"),
         format!("table empty.bin --row-bytes 4 {rest}"),
         format!("table odd.bin --row-bytes 4 {rest}"),
@@ -82,8 +82,5 @@ fn what_is_no_table_is_refused_with_the_remedy() {
         format!("{WEIGHTS} --rows-per-lookup 5 --clusters 0"),
         format!("{WEIGHTS} --rows-per-lookup 5 --rows 9000000000"),
         WEIGHTS.to_string(),
-    ];
-    let refusals =
-        refusals.map(|command| format!("$ tidegate {command}\n{}", sandbox.fails(&command)));
-    insta::assert_snapshot!(refusals.join("\n"));
+    ]));
 }

@@ -95,14 +95,8 @@ fn way(
     let host = HostBufferId::from_index(s.plan.host_buffers.len());
     let needs_host = way != 1 || varies;
     if needs_host {
-        s.plan.host_buffers.push(HostBuffer {
-            tensor,
-            address: end,
-            bytes: host_bytes,
-            compressed,
-            at_start: false,
-            at_end: false,
-        });
+        let buffer = HostBuffer::new(tensor, end, host_bytes);
+        s.plan.host_buffers.push(HostBuffer { compressed, ..buffer });
         s.plan.host_budget = s.plan.host_budget.max(Bytes(end + host_bytes.0));
     }
     let host = needs_host.then_some(host);
@@ -179,19 +173,8 @@ fn action(
     writes: &[BufferId],
     host: Option<HostBufferId>,
 ) -> Action {
-    Action {
-        task,
-        duration: Nanos(1),
-        after: Vec::new(),
-        not_before: Vec::new(),
-        reads: reads.to_vec(),
-        writes: writes.to_vec(),
-        holds: Vec::new(),
-        in_place: Vec::new(),
-        there: Vec::new(),
-        on: schema::Processor::Device,
-        host,
-    }
+    let (reads, writes) = (reads.to_vec(), writes.to_vec());
+    Action { reads, writes, host, ..Action::new(task, Nanos(1)) }
 }
 
 /// Puts an action in; edges follow their actions.
@@ -212,8 +195,7 @@ fn add_buffer(
 ) -> BufferId {
     let end = plan.buffers.iter().map(|b| b.address + b.bytes.0).max().unwrap_or_default();
     let address = end.next_multiple_of(256);
-    let (at_start, at_end) = (false, false);
-    plan.buffers.push(Buffer { tensor, address, bytes, compressed, at_start, at_end });
+    plan.buffers.push(Buffer { compressed, ..Buffer::new(tensor, address, bytes) });
     plan.budget = plan.budget.max(Bytes(address + bytes.0));
     BufferId::from_index(plan.buffers.len() - 1)
 }

@@ -18,6 +18,5 @@ mod optimum;
 mod partial_reruns;
 mod pooch_example;
 mod recordings;
-mod reruns;
 mod steps;
 mod timings;

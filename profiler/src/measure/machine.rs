@@ -45,16 +45,9 @@ pub fn host_machine(
             memory: half,
             reserved: Bytes::ZERO,
             compute: Compute {
-                f32_flops: roofline.f32_flops,
-                f16_flops: roofline.f32_flops,
-                memory_bandwidth: roofline.memory_bandwidth,
-                codec_lane: false,
-                tf32_flops: None,
-                multiprocessors: None,
-                l2_cache: None,
                 f32_products: Some(roofline.f32_flops),
                 elementwise: Some(roofline.memory_bandwidth),
-                beside_codec: 1.0,
+                ..Compute::new(roofline.f32_flops, roofline.memory_bandwidth)
             },
         },
         // Updates are element by element, too, and the processor is the same.
@@ -105,16 +98,12 @@ pub fn cuda_machine(
             memory: facts.memory,
             reserved: facts.memory.saturating_sub(facts.free),
             compute: Compute {
-                f32_flops: facts.f32_flops,
-                f16_flops: facts.f32_flops,
-                memory_bandwidth: BytesPerSec(facts.memory_bandwidth),
                 codec_lane: true,
-                tf32_flops: None,
                 multiprocessors: Some(facts.multiprocessors),
-                l2_cache: None,
                 f32_products: contention.rates.map(|[products, _]| products.max(1)),
                 elementwise: contention.rates.map(|[_, bytes]| BytesPerSec(bytes.max(1))),
                 beside_codec: contention.beside_codec(),
+                ..Compute::new(facts.f32_flops, BytesPerSec(facts.memory_bandwidth))
             },
         },
         host: Host::new(host_memory),

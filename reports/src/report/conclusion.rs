@@ -139,7 +139,7 @@ fn run(run: &Run) -> String {
     let timeline = &run.timeline;
     format!(
         "{}: an iteration takes {} with a peak of {} under a budget of {}. {}",
-        run.title(),
+        run.timeline.title(),
         timeline.iteration,
         timeline.peak,
         timeline.budget,

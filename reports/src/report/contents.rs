@@ -228,26 +228,13 @@ mod tests {
 
     /// `a` is made, copied out, and overwritten by `b`, whose op needs workspace.
     fn plan() -> Plan {
-        let buffer = |tensor: Option<u32>, address, bytes| Buffer {
-            tensor: tensor.map(TensorId),
-            address,
-            bytes: Bytes(bytes),
-            compressed: None,
-            at_start: false,
-            at_end: false,
+        let buffer = |tensor: Option<u32>, address, bytes| {
+            Buffer::new(tensor.map(TensorId), address, Bytes(bytes))
         };
         let action = |task, reads: &[u32], writes: &[u32]| Action {
-            task,
-            duration: Nanos(10),
-            after: Vec::new(),
-            not_before: Vec::new(),
             reads: reads.iter().copied().map(BufferId).collect(),
             writes: writes.iter().copied().map(BufferId).collect(),
-            holds: Vec::new(),
-            in_place: Vec::new(),
-            host: None,
-            there: Vec::new(),
-            on: schema::Processor::Device,
+            ..Action::new(task, Nanos(10))
         };
         let weight = Buffer { at_start: true, at_end: true, ..buffer(Some(0), 0, 100) };
         let copy =
@@ -263,14 +250,7 @@ mod tests {
                 buffer(Some(2), 100, 40),
                 buffer(None, 150, 30),
             ],
-            host_buffers: vec![HostBuffer {
-                tensor: TensorId(1),
-                address: 0,
-                bytes: Bytes(50),
-                compressed: None,
-                at_start: false,
-                at_end: false,
-            }],
+            host_buffers: vec![HostBuffer::new(TensorId(1), 0, Bytes(50))],
             actions: vec![
                 action(Task::Run(OpId(0)), &[0], &[1]),
                 copy,

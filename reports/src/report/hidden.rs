@@ -2,6 +2,8 @@
 
 use schema::{Lane, Nanos, Timeline};
 
+use crate::text::percent;
+
 /// A copy lane's busy time, and the part of it in which the compute lane is busy, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hidden {
@@ -25,13 +27,20 @@ impl Hidden {
         }
         Self { copying, hidden }
     }
+
+    /// The part as a share, in words.
+    pub fn text(self) -> String {
+        match self.copying {
+            Nanos::ZERO => "-".into(),
+            copying => percent(self.hidden.ratio(copying)),
+        }
+    }
 }
 
 /// When a lane is busy, in order and without overlap.
 fn spans(timeline: &Timeline, lane: Lane) -> Vec<(Nanos, Nanos)> {
-    let of_lane = timeline.intervals.iter().filter(|interval| interval.lane == lane);
-    let mut spans: Vec<_> =
-        of_lane.map(|i| (i.start, i.end)).filter(|(start, end)| start < end).collect();
+    let all = timeline.on(lane).map(|interval| (interval.start, interval.end));
+    let mut spans: Vec<_> = all.filter(|(start, end)| start < end).collect();
     spans.sort_unstable();
     let mut merged: Vec<(Nanos, Nanos)> = Vec::new();
     for (start, end) in spans {

@@ -41,7 +41,7 @@ pub(super) fn overhead(settings: &[Setting]) -> Option<Figure> {
         format!(
             "How much longer one iteration takes under each method's plan than without a memory \
              limit, and what that time goes to. Shorter is better.{without} Predicted; {}.",
-            op_times(settings)
+            Setting::all_op_times(settings)
         ),
     )
 }
@@ -72,12 +72,6 @@ fn titles(settings: &[Setting]) -> String {
         }
         several => format!("{} settings side by side", several.len()),
     }
-}
-
-fn op_times(settings: &[Setting]) -> String {
-    let mut all: Vec<_> = settings.iter().map(|setting| setting.op_times.as_str()).collect();
-    all.dedup();
-    all.join("; ")
 }
 
 fn overhead_of(setting: &Setting, method: &MethodResult, overhead: f64) -> Option<Bar> {

@@ -26,13 +26,8 @@ pub struct Run {
 }
 
 impl Run {
-    pub(super) fn title(&self) -> String {
-        let Timeline { method, trace, machine, .. } = &self.timeline;
-        format!("{method}: {} on {}", trace.name, machine.name)
-    }
-
     fn heading(&self, what: &str) -> String {
-        format!("{what}: {}, within {}", self.title(), self.timeline.budget)
+        format!("{what}: {}, within {}", self.timeline.title(), self.timeline.budget)
     }
 
     /// What its times rest on, as a sentence.
@@ -105,17 +100,12 @@ pub(super) fn timelines(runs: &[Run]) -> Vec<Figure> {
 
 /// How long compute waits, by cause, as a sentence.
 pub(super) fn stalls(timeline: &Timeline) -> String {
-    let of_compute = timeline.intervals.iter().filter(|i| i.lane == Lane::Compute);
-    let stalls: Vec<_> = of_compute.filter_map(|i| i.stall).collect();
     let names = [
         (StallCause::Data, "for data"),
         (StallCause::Memory, "for memory"),
         (StallCause::Turn, "for its turn"),
     ];
-    let idle = names.map(|(cause, name)| {
-        let of_cause = stalls.iter().filter(|stall| stall.cause == cause);
-        (of_cause.map(|stall| stall.idle.0 as f64).sum::<f64>(), name)
-    });
+    let idle = names.map(|(cause, name)| (timeline.compute_waits(cause).0 as f64, name));
     let known: f64 = idle.iter().map(|(time, _)| time).sum();
     let all = timeline.compute_idle().0 as f64;
     let last = (after_compute(timeline).0 as f64).min(all - known);
@@ -133,8 +123,8 @@ pub(super) fn stalls(timeline: &Timeline) -> String {
 
 /// How long the iteration goes on after compute has ended: the last copies take that.
 fn after_compute(timeline: &Timeline) -> Nanos {
-    let of_compute = timeline.intervals.iter().filter(|interval| interval.lane == Lane::Compute);
-    timeline.iteration.saturating_sub(of_compute.map(|i| i.end).max().unwrap_or_default())
+    let last = timeline.on(Lane::Compute).map(|interval| interval.end).max();
+    timeline.iteration.saturating_sub(last.unwrap_or_default())
 }
 
 /// A share that is more than nothing, as more than nothing.
@@ -246,7 +236,7 @@ pub(super) fn hidden(runs: &[Run]) -> Option<Figure> {
             let part = |kind, what: &str, time: schema::Nanos| Part {
                 kind,
                 value: time.as_millis_f64(),
-                title: format!("{}, {name}: {time} {what}", run.title()),
+                title: format!("{}, {name}: {time} {what}", run.timeline.title()),
             };
             bars.push(Bar {
                 heading: None,

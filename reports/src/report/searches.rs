@@ -193,8 +193,6 @@ fn figure(sought: Sought, searches: &[Search], names: &[String]) -> Option<Figur
     };
     let pictures =
         pictures.into_iter().map(|(name, searches)| picture(sought, &name, &searches, names));
-    let mut op_times: Vec<_> = searches.iter().map(|s| s.setting.op_times.as_str()).collect();
-    op_times.dedup();
     Some(Figure::new(
         sought.id(),
         sought.title(),
@@ -202,7 +200,7 @@ fn figure(sought: Sought, searches: &[Search], names: &[String]) -> Option<Figur
             "{} In brackets, how much longer an iteration takes under that plan than without a \
              memory limit: at the edge of what fits it may be slow. Predicted; {}.",
             sought.caption(),
-            op_times.join("; ")
+            Setting::all_op_times(searches.iter().map(|search| &search.setting))
         ),
         pictures.collect(),
     ))

@@ -189,8 +189,6 @@ impl Sweep<'_> {
             [] => String::new(),
             names => format!(" Without any plan: {}.", names.join(", ")),
         };
-        let mut op_times: Vec<_> = points.iter().map(|(_, s)| s.op_times.as_str()).collect();
-        op_times.dedup();
         Some(Figure::new(
             &format!("overhead-against-{id}"),
             &format!("Overhead against {what}: {rest}"),
@@ -198,7 +196,7 @@ impl Sweep<'_> {
                 "Each mark is a plan made anew for that {what}; lower is better, and lines that \
                  cross tell from where on another method is the better choice. A line ends where its \
                  method finds no plan.{without} No plan can lie below the bound. Predicted; {}.",
-                op_times.join("; ")
+                Setting::all_op_times(points.iter().map(|(_, setting)| *setting))
             ),
             vec![lines.picture()],
         )

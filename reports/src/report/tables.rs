@@ -94,17 +94,11 @@ fn settings_beside(settings: &[Setting]) -> Table {
 /// A few runs, a column each; of two, also the second over the first.
 fn runs_beside(runs: &[Run]) -> Table {
     let mut header = vec![String::new()];
-    header.extend(runs.iter().map(|run| run.title()));
+    header.extend(runs.iter().map(|run| run.timeline.title()));
     header.extend((runs.len() == 2).then(|| "second over first".into()));
-    let copied = |run: &Run, lane: Lane| {
-        let of_lane = run.timeline.intervals.iter().filter(|i| i.lane == lane);
-        Bytes(of_lane.fold(0, |sum, interval| sum.saturating_add(interval.bytes.0)))
-    };
-    let recomputing = |run: &Run| {
-        let all = run.timeline.intervals.iter();
-        let again = all.filter(|i| matches!(i.task, Task::Recompute(_)));
-        Nanos(again.fold(0, |sum, i| sum.saturating_add(i.end.saturating_sub(i.start).0)))
-    };
+    let copied =
+        |run: &Run, lane: Lane| run.timeline.on(lane).map(|interval| interval.bytes).sum::<Bytes>();
+    let recomputing = |run: &Run| run.timeline.time_of(|i| matches!(i.task, Task::Recompute(_)));
     let time = |name: &str, of: &dyn Fn(&Run) -> Nanos| {
         let times: Vec<Nanos> = runs.iter().map(of).collect();
         row(name, times.iter().map(|time| (time.0, time.to_string())).collect())
@@ -117,10 +111,7 @@ fn runs_beside(runs: &[Run]) -> Table {
         let cells = runs.iter().map(of).chain((runs.len() == 2).then(String::new));
         std::iter::once(name.to_string()).chain(cells).collect()
     };
-    let beside = |run: &Run, lane| {
-        let Hidden { copying, hidden } = Hidden::of(&run.timeline, lane);
-        if copying.0 == 0 { "-".into() } else { percent(hidden.ratio(copying)) }
-    };
+    let beside = |run: &Run, lane| Hidden::of(&run.timeline, lane).text();
     let rows = vec![
         words("basis", &|run| format!("{:?}", run.timeline.basis).to_lowercase()),
         time("iteration", &|run| run.timeline.iteration),
@@ -208,19 +199,15 @@ fn search(search: &Search) -> Vec<(&'static str, String)> {
 fn runs(runs: &[Run]) -> Table {
     let row = |run: &Run| {
         let timeline = &run.timeline;
-        let hidden = |lane| {
-            let Hidden { copying, hidden } = Hidden::of(timeline, lane);
-            if copying.0 == 0 { "-".into() } else { percent(hidden.ratio(copying)) }
-        };
         vec![
-            ("plan", run.title()),
+            ("plan", timeline.title()),
             ("basis", format!("{:?}", timeline.basis).to_lowercase()),
             ("iteration", timeline.iteration.to_string()),
             ("compute waits", timeline.compute_idle().to_string()),
             ("peak", timeline.peak.to_string()),
             ("budget", timeline.budget.to_string()),
-            ("copies out beside compute", hidden(Lane::D2h)),
-            ("copies in beside compute", hidden(Lane::H2d)),
+            ("copies out beside compute", Hidden::of(timeline, Lane::D2h).text()),
+            ("copies in beside compute", Hidden::of(timeline, Lane::H2d).text()),
         ]
     };
     Table::of("Timelines", 2, runs.iter().map(row))
@@ -241,6 +228,7 @@ fn differing((predicted, measured): (&Run, &Run)) -> Table {
             ("difference", format!("{sign}{}", Nanos(nanos))),
         ]
     };
-    let title = format!("Predicted against measured, what differs most: {}", measured.title());
+    let title =
+        format!("Predicted against measured, what differs most: {}", measured.timeline.title());
     Table::of(title, 3, differences.iter().take(MOST_DIFFERENT).map(row))
 }

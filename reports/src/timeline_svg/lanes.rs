@@ -22,12 +22,11 @@ pub(super) fn draw(
     for lane in timeline.lanes() {
         canvas.text(x.left - 10.0, y + HEIGHT / 2.0 + 4.5, "t e", lane.name());
         canvas.ground(x.left, y, x.right - x.left, HEIGHT);
-        let intervals = timeline.intervals.iter().filter(|interval| interval.lane == lane);
         let runs = |interval: &'_ Interval| Kind::of_task(interval.task, phase_of);
         // Copy lanes idle most of the time, and that costs nothing: only compute's waits matter.
         let bars: Vec<Bar<'_>> = match lane {
             Lane::Compute => with_waits(timeline, runs),
-            _ => intervals.map(|i| Bar::new(i, runs(i), i.start, i.end)).collect(),
+            _ => timeline.on(lane).map(|i| Bar::new(i, runs(i), i.start, i.end)).collect(),
         };
         for bar in merged(bars.into_iter(), x.pixel()) {
             match bar.count {
@@ -45,8 +44,7 @@ pub(super) fn with_waits<'a>(
     timeline: &'a Timeline,
     kind: impl Fn(&Interval) -> Kind,
 ) -> Vec<Bar<'a>> {
-    let mut of_compute: Vec<&Interval> =
-        timeline.intervals.iter().filter(|interval| interval.lane == Lane::Compute).collect();
+    let mut of_compute: Vec<&Interval> = timeline.on(Lane::Compute).collect();
     of_compute.sort_by_key(|interval| (interval.start, interval.end));
     let (mut bars, mut free) = (Vec::new(), Nanos::ZERO);
     for interval in &of_compute {

@@ -214,9 +214,7 @@ impl Writer<'_> {
             return Err(CommandError::ThereAlone { op: op.name.clone() });
         }
         let cells = |(place, tensor): (&Place, &TensorId)| {
-            let of = self.network.tensor(*tensor);
-            let floats = Cells::new(At::Arena(place.begin as u64), of.elements);
-            Cells { narrow: of.is_narrow(), ..floats }
+            Cells::of(self.network, *tensor, At::Arena(place.begin as u64))
         };
         let reads = work.reads.iter().zip(&op.reads);
         let reads: Vec<_> = reads

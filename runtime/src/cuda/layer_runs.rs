@@ -132,7 +132,7 @@ impl CudaLayers {
         let mut place = |tensor: &TensorId| {
             let about = network.tensor(*tensor);
             let at = places.next((about.elements * about.element_bytes()) as u64);
-            Cells { narrow: about.is_narrow(), ..Cells::new(at, about.elements) }
+            Cells::of(network, *tensor, at)
         };
         let reads: Vec<_> = op.reads.iter().map(|tensor| Some(place(tensor))).collect();
         let updates: Vec<_> = op.updates.iter().map(&mut place).collect();

@@ -57,10 +57,11 @@ impl Dropout {
     }
 }
 
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// How far SplitMix64's counter goes for each number.
+pub(crate) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The output function of SplitMix64 (Steele, Lea and Flood 2014), here of a counter.
-fn mix(mut bits: u64) -> u64 {
+pub(crate) fn mix(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^ (bits >> 31)

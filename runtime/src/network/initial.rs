@@ -4,6 +4,7 @@ use rayon::prelude::*;
 use schema::TensorId;
 
 use super::{Initial, Network, bf16};
+use crate::layers::dropout::{GOLDEN, mix};
 use crate::layers::{cell_from_index, cells_from_seed};
 
 /// Cells that one thread draws at once.
@@ -64,8 +65,6 @@ impl Network {
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-
 impl Random {
     /// The sequence of a seed.
     pub fn new(seed: u64) -> Self {
@@ -76,10 +75,7 @@ impl Random {
     #[expect(clippy::should_implement_trait, reason = "the sequence has no end")]
     pub fn next(&mut self) -> u64 {
         self.skip(1);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
+        mix(self.0)
     }
 
     /// Leaves out the next so many.

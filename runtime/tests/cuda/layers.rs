@@ -102,36 +102,29 @@ fn on_device(
     let op = network.op(id);
     let pair = op.in_place.filter(|_| in_place);
     let mut buffers: Vec<Vec<u8>> = Vec::new();
-    let mut add = |data: Vec<u8>, elements: usize| {
+    let mut add = |data: Vec<u8>| {
         buffers.push(data);
-        Cells::new(buffers.len() - 1, elements)
+        buffers.len() - 1
     };
-    let narrow = |tensor: &TensorId| network.tensor(*tensor).is_narrow();
+    let cells = |tensor: &TensorId, at| Cells::of(network, *tensor, at);
     let stored = |tensor: &TensorId| host.stored(*tensor);
-    let elements = |tensor: &TensorId| network.tensor(*tensor).elements;
     let mut reads = Vec::new();
     for tensor in &op.reads {
         let gone = pair.is_some_and(|pair| pair.input == *tensor);
-        let cells = || Cells { narrow: narrow(tensor), ..add(stored(tensor), elements(tensor)) };
-        reads.push((!gone).then(cells));
+        reads.push((!gone).then(|| cells(tensor, add(stored(tensor)))));
     }
-    let updates = op.updates.iter().map(|tensor| add(stored(tensor), elements(tensor)));
+    let updates = op.updates.iter().map(|tensor| cells(tensor, add(stored(tensor))));
     let updates: Vec<_> = updates.collect();
-    let writes: Vec<_> = op
-        .writes
-        .iter()
-        .map(|tensor| {
-            let elements = elements(tensor);
-            let bytes = network.tensor(*tensor).element_bytes() * elements;
-            let place = match pair.filter(|pair| pair.output == *tensor) {
-                Some(pair) => add(stored(&pair.input), elements),
-                None => add(vec![0xff; bytes], elements),
-            };
-            Cells { narrow: narrow(tensor), ..place }
-        })
-        .collect();
-    let workspace = add(vec![0xff; 4 * op.step.workspace_floats()], 0).at;
-    let scratch = add(Vec::new(), 0).at;
+    let writes = op.writes.iter().map(|tensor| {
+        let data = match pair.filter(|pair| pair.output == *tensor) {
+            Some(pair) => stored(&pair.input),
+            None => vec![0xff; stored(tensor).len()],
+        };
+        cells(tensor, add(data))
+    });
+    let writes: Vec<_> = writes.collect();
+    let workspace = add(vec![0xff; 4 * op.step.workspace_floats()]);
+    let scratch = add(Vec::new());
     let operands =
         OpOperands { reads: &reads, updates: &updates, writes: &writes, workspace, scratch };
     let Launches { launches, scratch_bytes } = launches(&op.step, id, &operands, means).unwrap();
@@ -235,10 +228,7 @@ fn layers_in_16_bits() {
 
 /// What is launched for each op of a network with these means, and its name.
 pub fn launches_of(network: &Network, means: Means) -> Vec<(String, Launches<Argument<usize>>)> {
-    let place = |tensor: &TensorId| {
-        let of = network.tensor(*tensor);
-        Cells { narrow: of.is_narrow(), ..Cells::new(0usize, of.elements) }
-    };
+    let place = |tensor: &TensorId| Cells::of(network, *tensor, 0usize);
     let of_op = |(index, op): (usize, &Op)| {
         let reads: Vec<_> = op.reads.iter().map(|tensor| Some(place(tensor))).collect();
         let updates: Vec<_> = op.updates.iter().map(place).collect();

@@ -13,3 +13,10 @@ mod refusals;
 mod tape;
 mod trainable;
 mod training;
+
+#[path = "../../../planner/tests/all/common/build.rs"]
+#[allow(dead_code, reason = "only what `random` needs is used here")]
+mod build;
+#[path = "../../../planner/tests/all/common/random.rs"]
+#[allow(dead_code, reason = "only its decisions are used here")]
+mod random;

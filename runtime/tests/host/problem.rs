@@ -8,9 +8,8 @@ use planner::{CodecOptions, NoMonitor, Problem};
 use runtime::network::{Measured, Network};
 use runtime::profile::zeros;
 use schema::{
-    Bandwidth, Bytes, BytesPerSec, CodecModel, CodecModels, Compute, Device, Fidelity, Host, Link,
-    Machine, ModelBasis, Nanos, Origin, Plan, Provenance, RatioBand, SizeModel, TimeModel,
-    TimePoint, Trace,
+    Bytes, BytesPerSec, CodecModel, CodecModels, Compute, Device, Fidelity, Host, Link, Machine,
+    ModelBasis, Nanos, Origin, Plan, Provenance, RatioBand, SizeModel, TimeModel, TimePoint, Trace,
 };
 
 use crate::networks;
@@ -28,15 +27,8 @@ pub fn trace(network: &Network) -> Trace {
 
 /// A link of so many megabytes per second.
 pub fn link(megabytes: u64) -> Link {
-    let bandwidth = Bandwidth::constant(BytesPerSec(megabytes * 1_000_000));
-    Link {
-        name: "test".into(),
-        d2h: bandwidth.clone(),
-        h2d: bandwidth,
-        latency: Nanos(1_000),
-        both_directions: 0.8,
-        beside_copy: 0.9,
-    }
+    let link = Link::constant("test", BytesPerSec(megabytes * 1_000_000));
+    Link { latency: Nanos(1_000), both_directions: 0.8, beside_copy: 0.9, ..link }
 }
 
 pub fn machine(codec_lane: bool) -> Machine {
@@ -48,16 +40,9 @@ pub fn machine(codec_lane: bool) -> Machine {
             memory: Bytes(1 << 30),
             reserved: Bytes(0),
             compute: Compute {
-                f32_flops: 2_000_000_000,
-                f16_flops: 2_000_000_000,
-                memory_bandwidth: BytesPerSec(10_000_000_000),
                 codec_lane,
-                tf32_flops: None,
-                multiprocessors: None,
-                l2_cache: None,
-                f32_products: None,
-                elementwise: None,
                 beside_codec: 0.9,
+                ..Compute::new(2_000_000_000, BytesPerSec(10_000_000_000))
             },
         },
         host: Host::new(Bytes(1 << 30)),

@@ -61,14 +61,8 @@ fn a_parameter_that_moves_while_it_is_updated_is_refused() {
             *treatment = Treatment::Swap;
         }
     }
-    let decided = |offload| Decided {
-        treatments: treatments.clone(),
-        policy: Policy { offload, ..Policy::EARLY },
-        considered: Vec::new(),
-        steps: None,
-        as_recorded: false,
-        from: None,
-    };
+    let decided =
+        |offload| Decided::new(treatments.clone(), Policy { offload, ..Policy::EARLY }, Vec::new());
     let options = HostOptions::new(problem::link(1_000));
     // Planning waits for the update, whenever copies may start.
     for offload in [OffloadStart::AfterLastUse, OffloadStart::WithLastUse] {

@@ -189,16 +189,9 @@ pub fn machine(random: &mut Random) -> Machine {
             memory: Bytes(1 << 40),
             reserved: Bytes::ZERO,
             compute: Compute {
-                f32_flops: 1,
-                f16_flops: 1,
-                memory_bandwidth: BytesPerSec(1),
                 codec_lane: codecs.one_in(2),
-                tf32_flops: None,
-                multiprocessors: None,
-                l2_cache: None,
-                f32_products: None,
-                elementwise: None,
                 beside_codec: codecs.of(&[1.0, 1.0, 0.7, 0.35]),
+                ..Compute::new(1, BytesPerSec(1))
             },
         },
         host: Host {
@@ -326,8 +319,16 @@ pub fn moving_plan(random: &mut Random) -> Result<Option<(Plan, Trace, Outcome)>
     plan_of(random, trace, true)
 }
 
+/// Most of the tensors that may begin and end the iteration on the host.
+pub fn homes(problem: &Problem, random: &mut Random) -> Vec<TensorId> {
+    let is_movable =
+        |id: &TensorId| problem.model.producer(*id).is_none() && !problem.model.is_held(*id);
+    let all = (0..problem.trace.tensors.len()).map(TensorId::from_index);
+    all.filter(|id| is_movable(id) && !random.one_in(4)).collect()
+}
+
 /// Some of the updates that the host's processor may run where these tensors have their homes there.
-fn updates(problem: &Problem, homes: &[TensorId], random: &mut Random) -> Vec<OpId> {
+pub fn updates(problem: &Problem, homes: &[TensorId], random: &mut Random) -> Vec<OpId> {
     let may = |op: &OpId| {
         let mut read = problem.model.reads(*op);
         let may_be_there = |id: TensorId| match problem.model.producer(id) {
@@ -360,12 +361,7 @@ fn plan_of(
     let mut problem = problem(random, &trace, &machine);
     let mut whole = problem.clone();
     if moves {
-        let is_movable = |id: &TensorId| {
-            problem.model.producer(*id).is_none() && !trace.tensors[id.index()].held
-        };
-        let mut homes: Vec<TensorId> =
-            (0..trace.tensors.len()).map(TensorId::from_index).filter(is_movable).collect();
-        homes.retain(|_| !random.one_in(4));
+        let homes = homes(&problem, random);
         if homes.is_empty() {
             return Ok(None);
         }

@@ -1,7 +1,9 @@
 //! Operands, arguments, and lists of launches.
 
 use codecs::kernels::Launch;
-use schema::{Bytes, OpId};
+use schema::{Bytes, OpId, TensorId};
+
+use crate::network::Network;
 
 /// Scratch memory begins at a multiple of this for each operand.
 pub(super) const ALIGNMENT: u64 = 256;
@@ -90,6 +92,12 @@ impl<A: Copy> Cells<A> {
     /// Floats or indices of 4 bytes.
     pub fn new(at: A, elements: usize) -> Self {
         Self { at, offset: 0, elements, narrow: false }
+    }
+
+    /// Those of a network's tensor.
+    pub fn of(network: &Network, tensor: TensorId, at: A) -> Self {
+        let about = network.tensor(tensor);
+        Self { narrow: about.is_narrow(), ..Self::new(at, about.elements) }
     }
 
     pub(super) fn address(&self) -> Argument<A> {

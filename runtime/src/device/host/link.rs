@@ -186,21 +186,14 @@ impl Drop for Transfer<'_> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use schema::{Bandwidth, BytesPerSec, Nanos};
+    use schema::{BytesPerSec, Nanos};
 
     use super::*;
 
     /// A link of so many bytes per second either way.
     pub fn link(bytes_per_sec: u64) -> Link {
-        let bandwidth = Bandwidth::constant(BytesPerSec(bytes_per_sec));
-        Link {
-            name: "test".into(),
-            d2h: bandwidth.clone(),
-            h2d: bandwidth,
-            latency: Nanos(100),
-            both_directions: 0.5,
-            beside_copy: 1.0,
-        }
+        let link = Link::constant("test", BytesPerSec(bytes_per_sec));
+        Link { latency: Nanos(100), both_directions: 0.5, ..link }
     }
 
     #[test]
