@@ -28,7 +28,7 @@ use std::collections::HashMap;
 use lanes::Lanes;
 use load::Load;
 
-pub(crate) use parts::{Item, Parts, Way, aligned};
+pub(crate) use parts::{Item, Parts, Way, whole};
 pub(crate) use repair::Prices;
 pub(crate) use search::{Found, Judge, Search, search};
 pub(crate) use steps::{Reruns, reruns_of, reruns_under, steps_of};

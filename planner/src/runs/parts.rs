@@ -255,8 +255,13 @@ impl Parts {
 }
 
 /// The bytes that a block takes where each begins at an aligned address.
-pub(crate) fn aligned(bytes: Bytes) -> i64 {
+fn aligned(bytes: Bytes) -> i64 {
     bytes.0.next_multiple_of(ALIGNMENT) as i64
+}
+
+/// The stretches of aligned addresses that so many bytes have whole.
+pub(crate) fn whole(bytes: Bytes) -> i64 {
+    (bytes.0 / ALIGNMENT * ALIGNMENT) as i64
 }
 
 /// A tensor's ways back that are no reruns, each with what it takes of compute.

@@ -13,7 +13,7 @@ use crate::fit::{share, shrunk};
 use crate::kept_load::certain_load;
 use crate::methods::Dtr;
 use crate::runs::{
-    Found, Judge, Parts, Rerun, Runs, Search, aligned, reruns_of, reruns_under, search, steps_of,
+    Found, Judge, Parts, Rerun, Runs, Search, reruns_of, reruns_under, search, steps_of, whole,
 };
 use crate::{Allowed, Decided, PlanError, Problem, Progress};
 
@@ -178,7 +178,7 @@ impl Packed<'_> {
                 let evaluator = problem.evaluator(policy, target);
                 let mut judge = Replayed { problem: &problem, parts: &parts, evaluator };
                 let how = Search {
-                    budget: aligned(target),
+                    budget: whole(target),
                     given: &given,
                     seed: seed + room,
                     place,
@@ -196,11 +196,9 @@ impl Packed<'_> {
             let mut lacking = Bytes::ZERO;
             for found in found.iter().take(if is_long { 1 } else { TRIED }) {
                 let steps = steps_of(&problem, &parts, &found.reruns);
-                // Of a target that is not aligned, what is found may lack the last bytes.
                 debug_assert!(
                     waits
-                        || (problem.evaluator(policy, target).evaluate_steps(&steps)).map_or(
-                            !target.0.is_multiple_of(aligned(Bytes(1)) as u64),
+                        || (problem.evaluator(policy, target).evaluate_steps(&steps)).is_ok_and(
                             |outcome| {
                                 let peak = Runs::with(&parts, &found.reruns).peak();
                                 outcome.peak.0 as i64 <= peak && outcome.recompute.0 == found.cost
