@@ -15,14 +15,57 @@ pub const SMALLER: &str = "choose a smaller batch, or smaller samples";
 
 /// A network in memory without a limit. Its ops are run one by one by the caller, who sees what
 /// they make: for statistics that a device does not keep, or for a forward pass alone.
+pub struct InCore<'a> {
+    slots: Slots<'a, Vec<f32>>,
+    workspace: Vec<f32>,
+}
+
+/// What holds a network's tensors: cells, or, where it is only counted, nothing.
 ///
 /// Memory that was given back is used again for tensors of the same size, as caching allocators do,
 /// so that only the first iteration meets memory that the operating system has yet to provide.
-pub struct InCore<'a> {
+pub(super) struct Slots<'a, T> {
     network: &'a Network,
-    tensors: Vec<Option<Vec<f32>>>,
-    spare: BTreeMap<usize, Vec<Vec<f32>>>,
-    workspace: Vec<f32>,
+    tensors: Vec<Option<T>>,
+    spare: BTreeMap<usize, Vec<T>>,
+}
+
+impl<'a, T> Slots<'a, T> {
+    /// Those of constants, of so many elements.
+    pub fn new(network: &'a Network, mut constant: impl FnMut(TensorId, usize) -> T) -> Self {
+        let tensors = network.tensors().iter().enumerate().map(|(index, tensor)| {
+            tensor.is_constant().then(|| constant(TensorId::from_index(index), tensor.elements))
+        });
+        Self { network, tensors: tensors.collect(), spare: BTreeMap::new() }
+    }
+
+    /// The slot of what an op writes: a new one, of so many elements, where no other serves.
+    pub fn output(&mut self, op: &Op, tensor: TensorId, new: impl FnOnce(usize) -> T) -> T {
+        // A result of the iteration before, such as the loss, gives way to its successor.
+        let before = self.tensors[tensor.index()].take();
+        let input = op.in_place.filter(|pair| pair.output == tensor).map(|pair| pair.input);
+        let elements = self.network.tensor(tensor).elements;
+        before
+            .or_else(|| input.and_then(|input| self.tensors[input.index()].take()))
+            .or_else(|| self.spare.get_mut(&elements).and_then(Vec::pop))
+            .unwrap_or_else(|| new(elements))
+    }
+
+    /// What a tensor is in from now on.
+    pub fn put(&mut self, tensor: TensorId, slot: T) {
+        self.tensors[tensor.index()] = Some(slot);
+    }
+
+    /// Gives back what nothing reads after an op.
+    pub fn free(&mut self, op: &Op) {
+        for tensor in &op.frees {
+            // An input that an output was laid over is gone already.
+            if let Some(slot) = self.tensors[tensor.index()].take() {
+                let elements = self.network.tensor(*tensor).elements;
+                self.spare.entry(elements).or_default().push(slot);
+            }
+        }
+    }
 }
 
 impl<'a> InCore<'a> {
@@ -33,23 +76,22 @@ impl<'a> InCore<'a> {
     pub fn new(network: &'a Network, seed: u64) -> Result<Self, NoRoom> {
         room_for(&network.name, Needs::of(network).in_core, SMALLER)?;
         let workspace = network.ops().iter().map(|op| op.step.workspace_floats()).max();
-        let tensors = network.tensors().iter().enumerate().map(|(index, tensor)| {
-            let mut data = tensor.is_constant().then(|| vec![0.0; tensor.elements])?;
-            network.initialise(TensorId::from_index(index), seed, &mut data);
-            Some(data)
+        let slots = Slots::new(network, |tensor, elements| {
+            let mut data = vec![0.0; elements];
+            network.initialise(tensor, seed, &mut data);
+            data
         });
-        let (tensors, workspace) = (tensors.collect(), vec![0.0; workspace.unwrap_or(0)]);
-        Ok(Self { network, tensors, spare: BTreeMap::new(), workspace })
+        Ok(Self { slots, workspace: vec![0.0; workspace.unwrap_or(0)] })
     }
 
     /// What a tensor holds; none where no op has made it, or it was freed.
     pub fn get(&self, tensor: TensorId) -> Option<&[f32]> {
-        self.tensors.get(tensor.index())?.as_deref()
+        self.slots.tensors.get(tensor.index())?.as_deref()
     }
 
     /// The same, to be changed.
     pub fn get_mut(&mut self, tensor: TensorId) -> Option<&mut [f32]> {
-        self.tensors.get_mut(tensor.index())?.as_deref_mut()
+        self.slots.tensors.get_mut(tensor.index())?.as_deref_mut()
     }
 
     /// Runs an op, whose inputs must be there.
@@ -57,10 +99,14 @@ impl<'a> InCore<'a> {
     /// # Errors
     /// If the network does not have it, an input is not there, or it fails.
     pub fn run(&mut self, id: OpId) -> Result<(), RunError> {
-        let ops = self.network.ops();
+        let network = self.slots.network;
+        let ops = network.ops();
         let op = ops.get(id.index()).ok_or(RunError::UnknownOp { op: id, count: ops.len() })?;
-        let mut writes: Vec<_> = op.writes.iter().map(|tensor| self.output(op, *tensor)).collect();
-        let updates = op.updates.iter().filter_map(|tensor| self.tensors[tensor.index()].take());
+        let new = |elements| vec![0.0; elements];
+        let mut writes: Vec<_> =
+            op.writes.iter().map(|tensor| self.slots.output(op, *tensor, new)).collect();
+        let updates =
+            op.updates.iter().filter_map(|tensor| self.slots.tensors[tensor.index()].take());
         let mut updates: Vec<_> = updates.collect();
         let mut workspace = std::mem::take(&mut self.workspace);
         let operands = Operands {
@@ -69,38 +115,24 @@ impl<'a> InCore<'a> {
             writes: writes.iter_mut().map(Vec::as_mut_slice).collect(),
             workspace: &mut workspace,
         };
-        let result = self.network.run_op(id, operands);
+        let result = network.run_op(id, operands);
         let made = op.writes.iter().zip(writes).chain(op.updates.iter().zip(updates));
-        made.for_each(|(tensor, data)| self.tensors[tensor.index()] = Some(data));
+        made.for_each(|(tensor, data)| self.slots.put(*tensor, data));
         self.workspace = workspace;
         result
     }
 
-    fn output(&mut self, op: &Op, tensor: TensorId) -> Vec<f32> {
-        // A result of the iteration before, such as the loss, gives way to its successor.
-        let before = self.tensors[tensor.index()].take();
-        let input = op.in_place.filter(|pair| pair.output == tensor).map(|pair| pair.input);
-        let elements = self.network.tensor(tensor).elements;
-        before
-            .or_else(|| input.and_then(|input| self.tensors[input.index()].take()))
-            .or_else(|| self.spare.get_mut(&elements).and_then(Vec::pop))
-            .unwrap_or_else(|| vec![0.0; elements])
-    }
-
     /// Gives back what nothing reads after an op.
     pub fn free(&mut self, id: OpId) {
-        for tensor in self.network.ops().get(id.index()).into_iter().flat_map(|op| &op.frees) {
-            // An input that an output was laid over is gone already.
-            if let Some(data) = self.tensors[tensor.index()].take() {
-                self.spare.entry(data.len()).or_default().push(data);
-            }
+        if let Some(op) = self.slots.network.ops().get(id.index()) {
+            self.slots.free(op);
         }
     }
 
     /// All that was allocated so far.
     #[cfg(test)]
     pub(super) fn allocated(&self) -> Bytes {
-        let held = self.tensors.iter().flatten().chain(self.spare.values().flatten());
+        let held = self.slots.tensors.iter().flatten().chain(self.slots.spare.values().flatten());
         let cells = held.map(Vec::len).sum::<usize>() + self.workspace.len();
         Bytes((cells * size_of::<f32>()) as u64)
     }

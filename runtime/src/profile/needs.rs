@@ -1,13 +1,11 @@
 //! The memory that an iteration in core takes, from the network's shapes alone.
 
-use std::collections::BTreeMap;
+use schema::{Origin, Provenance};
 
-use schema::TensorId;
+use super::in_core::Slots;
+use crate::network::{Measured, Network};
 
-use crate::network::{Network, Op};
-
-/// Bytes that an iteration takes which keeps everything. Sums that no 64 bits hold are as large as
-/// those can be.
+/// Bytes that an iteration takes which keeps everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
     /// What [`InCore`](super::InCore) allocates, however many iterations
@@ -23,77 +21,22 @@ pub struct Needs {
 impl Needs {
     /// Of a network.
     pub fn of(network: &Network) -> Self {
-        let largest = network.ops().iter().map(|op| op.step.workspace_floats()).max();
-        let mut walk = Walk {
-            network,
-            there: vec![false; network.tensors().len()],
-            spare: BTreeMap::new(),
-            allocated: bytes(largest.unwrap_or(0), 4),
-            live: 0,
-            peak: 0,
-        };
-        for (index, tensor) in network.tensors().iter().enumerate() {
-            if tensor.is_constant() {
-                walk.make(TensorId::from_index(index));
-            }
-        }
-        let constants = walk.live;
-        network.ops().iter().for_each(|op| walk.run(op));
-        let peak = walk.peak;
+        let untimed = Measured { durations: Vec::new(), sparsity: Vec::new() };
+        let provenance = Provenance::new(Origin::Modelled, "none", "its shapes");
+        let whole = simulator::in_core(&network.trace(&untimed, provenance));
+        let ops = network.ops();
+        let mut cells = ops.iter().map(|op| op.step.workspace_floats()).max().unwrap_or(0);
+        let mut slots = Slots::new(network, |_, elements| cells += elements);
         // What an iteration results in is still there in the next, of which a trace knows nothing.
-        network.ops().iter().for_each(|op| walk.run(op));
-        Self { in_core: walk.allocated, peak, constants }
-    }
-}
-
-fn bytes(elements: usize, width: usize) -> u64 {
-    (elements as u64).saturating_mul(width as u64)
-}
-
-/// What [`InCore`](super::InCore) does, without its memory.
-struct Walk<'a> {
-    network: &'a Network,
-    there: Vec<bool>,
-    /// How many pieces of so many cells were given back.
-    spare: BTreeMap<usize, usize>,
-    allocated: u64,
-    live: u64,
-    peak: u64,
-}
-
-impl Walk<'_> {
-    fn run(&mut self, op: &Op) {
-        for &tensor in &op.writes {
-            let input = op.in_place.filter(|pair| pair.output == tensor).map(|pair| pair.input);
-            match input {
-                _ if self.there[tensor.index()] => {}
-                Some(input) if self.there[input.index()] => {
-                    (self.there[input.index()], self.there[tensor.index()]) = (false, true);
-                }
-                _ => self.make(tensor),
+        for op in ops.iter().chain(ops) {
+            for tensor in &op.writes {
+                slots.output(op, *tensor, |elements| cells += elements);
+                slots.put(*tensor, ());
             }
+            slots.free(op);
         }
-        let workspace = bytes(op.step.workspace_floats(), 4);
-        self.peak = self.peak.max(self.live.saturating_add(workspace));
-        for tensor in &op.frees {
-            if std::mem::take(&mut self.there[tensor.index()]) {
-                let tensor = self.network.tensor(*tensor);
-                let stored = bytes(tensor.elements, tensor.element_bytes());
-                self.live = self.live.saturating_sub(stored);
-                *self.spare.entry(tensor.elements).or_default() += 1;
-            }
-        }
-    }
-
-    fn make(&mut self, id: TensorId) {
-        let tensor = self.network.tensor(id);
-        match self.spare.get_mut(&tensor.elements) {
-            Some(spare) if *spare > 0 => *spare -= 1,
-            _ => self.allocated = self.allocated.saturating_add(bytes(tensor.elements, 4)),
-        }
-        self.there[id.index()] = true;
-        let stored = bytes(tensor.elements, tensor.element_bytes());
-        self.live = self.live.saturating_add(stored);
+        let in_core = (cells as u64).saturating_mul(4);
+        Self { in_core, peak: whole.peak.0, constants: whole.fixed.0 }
     }
 }
 
