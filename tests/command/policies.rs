@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
 
-const NETWORK: &str = "resnet18 --batch 64";
+const NETWORK: &str = "resnet50 --batch 32";
 const SMALL: &str = "resnet18 --batch 16";
 
 fn json_of(text: &str) -> Value {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use reports::Status;
 use scenarios::{Figure, Of, Paper, Quantity, Study};
 
-use super::printed::{Assumptions, Printed, TOLERANCE, error};
+use super::printed::{Printed, error};
 use crate::tables::Row;
 
 /// Every number that the paper prints, then what the study's other assumptions make of them.
@@ -15,8 +15,7 @@ pub fn printed(study: &Study, paper: &Paper, rows: &[Row]) -> Vec<Printed> {
         let place = format!("{}: {}", figure.source, figure.what);
         let show = |value: f64| text(figure.quantity, value);
         let predicted = predicted(figure, rows);
-        let off = |predicted: f64| error(figure.printed, predicted);
-        let (mut reasons, mut tried) = (Vec::new(), Vec::new());
+        let mut others = Vec::new();
         for what_if in &study.what_ifs {
             let derived = |group: &String| study.derived(group, what_if);
             let groups: Option<Vec<String>> = figure.groups.iter().map(derived).collect();
@@ -29,28 +28,16 @@ pub fn printed(study: &Study, paper: &Paper, rows: &[Row]) -> Vec<Printed> {
                 over_group: over_group.or_else(|| figure.over_group.clone()),
                 ..figure.clone()
             };
-            let Some(value) = self::predicted(&other, rows) else { continue };
-            if predicted.is_none_or(|base| off(value) < off(base)) {
-                reasons.push(format!("{}: {}", what_if.description, show(value)));
-            } else if predicted != Some(value) {
-                tried.push(what_if.description.clone());
-            }
-            let place = (paper.name.as_str(), format!("{place} ({})", what_if.description));
-            let values = (figure.printed, Some(value));
-            what_ifs.push(Printed::new(place, values, Assumptions::WhatIf, None, show));
+            let value = self::predicted(&other, rows);
+            others.extend(value.map(|value| (what_if.description.clone(), value)));
         }
         let missing = figure.missing.iter().map(|missing| format!("missing: {missing}"));
-        reasons.extend(missing.filter(|_| predicted.is_none()));
-        reasons.extend(figure.contradicted.clone());
-        let far = predicted.is_some_and(|value| off(value) > TOLERANCE);
-        if far && reasons.is_empty() && !tried.is_empty() {
-            reasons.push(format!("no nearer with {}", tried.join(", ")));
-        }
-        let reason = Some(reasons.join("; ")).filter(|reason| !reason.is_empty());
-        let place = (paper.name.as_str(), place);
-        let values = (figure.printed, predicted);
-        let printed = Printed::new(place, values, Assumptions::Base, reason, show);
+        let missing = missing.filter(|_| predicted.is_none());
+        let stated = missing.chain(figure.contradicted.clone());
+        let (place, values) = ((paper.name.as_str(), place), (figure.printed, predicted));
+        let (printed, others) = Printed::with_others(place, values, others, stated, show);
         base.push(Printed { input: figure.input, ..printed });
+        what_ifs.extend(others);
     }
     base.append(&mut what_ifs);
     base

@@ -44,7 +44,7 @@ pub struct Printed {
 
 impl Printed {
     /// A number with its prediction, for people as `show` writes both.
-    pub fn new(
+    fn new(
         (paper, figure): (&str, String),
         (printed, predicted): (Value, Option<f64>),
         assumptions: Assumptions,
@@ -59,6 +59,37 @@ impl Printed {
         let error = predicted.map(|predicted| error(printed, predicted));
         let paper = paper.into();
         Self { paper, figure, printed, predicted, error, assumptions, reason, input: false, texts }
+    }
+
+    /// A number with its prediction, and what it comes to with each of what else was supposed. The reason of the first
+    /// is what brings it nearer, then what is `stated`; where it is far and neither is there, what was tried.
+    pub fn with_others(
+        (paper, figure): (&str, String),
+        (printed, predicted): (Value, Option<f64>),
+        others: Vec<(String, f64)>,
+        stated: impl IntoIterator<Item = String>,
+        show: impl Fn(f64) -> String + Copy,
+    ) -> (Self, Vec<Self>) {
+        let off = |value| error(printed, value);
+        let (mut reasons, mut tried, mut what_ifs) = (Vec::new(), Vec::new(), Vec::new());
+        for (what, value) in others {
+            let place = (paper, format!("{figure} ({what})"));
+            let values = (printed, Some(value));
+            what_ifs.push(Self::new(place, values, Assumptions::WhatIf, None, show));
+            if predicted.is_none_or(|base| off(value) < off(base)) {
+                reasons.push(format!("{what}: {}", show(value)));
+            } else if predicted != Some(value) {
+                tried.push(what);
+            }
+        }
+        reasons.extend(stated);
+        let far = predicted.is_some_and(|value| off(value) > TOLERANCE);
+        if far && reasons.is_empty() && !tried.is_empty() {
+            reasons.push(format!("no nearer with {}", tried.join(", ")));
+        }
+        let reason = Some(reasons.join("; ")).filter(|reason| !reason.is_empty());
+        let values = (printed, predicted);
+        (Self::new((paper, figure), values, Assumptions::Base, reason, show), what_ifs)
     }
 
     /// The number for charts, where it is one of the base: its figure is what stands before the colon.

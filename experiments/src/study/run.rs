@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::case::{Case, case_at, cases};
 use super::lookups::{self, Line};
 use super::partition::Partition;
-use super::printed::{self, Assumptions, Printed};
+use super::printed::{self, Printed};
 use super::store::Store;
 use super::{conclusions, paper, table};
 use crate::side_by_side::side_by_side;
@@ -62,24 +62,18 @@ impl Outcome {
     }
 }
 
-/// A study of lookups, which has no points. What else a prediction rests on is its reason.
+/// A study of lookups, which has no points.
 fn of_lookups(study: &Study, lookups: &LookupStudy) -> Result<Outcome> {
     let show = |value: f64| format!("{}", (value * 100.0).round() / 100.0);
     let (mut figures, mut what_ifs) = (Vec::new(), Vec::new());
     for Line { figure, predicted, otherwise } in lookups::lines(lookups)? {
-        let of = Value::Number(figure.printed);
-        let place = |what: String| (study.name.as_str(), what);
-        let mut reasons: Vec<String> = figure.rests_on.iter().cloned().collect();
-        if let Some((what, value)) = otherwise {
-            reasons.push(format!("with {what}: {}", show(value)));
-            let place = place(format!("{} ({what})", figure.what));
-            let values = (of, Some(value));
-            what_ifs.push(Printed::new(place, values, Assumptions::WhatIf, None, show));
-        }
-        let reason = Some(reasons.join("; ")).filter(|reason| !reason.is_empty());
-        let place = place(figure.what.clone());
-        let printed = Printed::new(place, (of, predicted), Assumptions::Base, reason, show);
+        let place = (study.name.as_str(), figure.what.clone());
+        let values = (Value::Number(figure.printed), predicted);
+        let others = otherwise.map(|(what, value)| (what.to_string(), value)).into_iter().collect();
+        let stated = figure.rests_on.clone();
+        let (printed, others) = Printed::with_others(place, values, others, stated, show);
         figures.push(Printed { input: figure.input, ..printed });
+        what_ifs.extend(others);
     }
     figures.append(&mut what_ifs);
     let (name, title, machine) = (&study.name, &lookups.title, &lookups.machine);
