@@ -67,7 +67,9 @@ def _replace(function: type) -> None:
         if given is None or not torch._C._autograd._get_current_graph_task_keep_graph():
             return planned(node, *gradients)
         given.asked()
-        return _eager(given, node, function.metadata, gradients)
+        # PyTorch 2.15 gives them as one list.
+        each = tuple(gradients[0]) if gradients and isinstance(gradients[0], list) else gradients
+        return _eager(given, node, function.metadata, each)
 
     backward = torch._dynamo.disable(backward)  # Where a model takes gradients itself, its compiler looks at what they call.
     backward.tidegate = True
