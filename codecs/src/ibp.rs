@@ -26,7 +26,6 @@
 //! on the host's processor, not on the GPU (section 4.1): that is done once a table.
 
 mod analysis;
-mod citeseer;
 mod clusters;
 mod codec;
 mod compress;
@@ -41,7 +40,6 @@ mod table;
 mod table_parts;
 
 pub use analysis::{Analysis, analyse};
-pub use citeseer::citeseer;
 pub use clusters::{MAX_CLUSTERS, cluster_index_bytes, clusters_of};
 pub(crate) use codec::{ALIGN, Ibp, KIND_BYTES};
 pub use error::IbpError;

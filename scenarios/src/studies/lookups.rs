@@ -60,9 +60,6 @@ pub struct LookupFigure {
     pub clusters: Option<usize>,
     #[allow(missing_docs, reason = "as `rows`")]
     pub saved: Option<f64>,
-    /// Shares of the rows from which is learned, in percent.
-    #[serde(default)]
-    pub percents: Vec<u64>,
     /// What is asked of the model whose weights the rows are.
     pub served: Option<Served>,
     /// What else the prediction rests on, or why there is none.
@@ -114,8 +111,6 @@ pub enum LookupQuantity {
     NetSaved,
     /// The mask of rows that are packed, in 1e6 bytes.
     RowMask,
-    /// Uncompressed over packed bytes of Citeseer's features, by what is learned from shares of its rows.
-    Sampled,
 }
 
 /// Another codec by the paper's own measurements: one figure for each column of its tables.
