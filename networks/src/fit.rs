@@ -1,4 +1,4 @@
-//! Fits efficiencies on recordings, and says how far the modelled times then are from them.
+//! Pairs recorded ops with modelled ones, which efficiencies are fitted on.
 
 use std::collections::BTreeMap;
 
