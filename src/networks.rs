@@ -101,10 +101,6 @@ pub struct NetworkArgs {
     #[arg(long)]
     pub out_of_place: bool,
 
-    /// Max pooling keeps indices instead of its input
-    #[arg(long)]
-    pub pool_indices: bool,
-
     /// Attention in three ops that keep the scores
     #[arg(long)]
     pub unfused_attention: bool,
@@ -156,7 +152,7 @@ impl NetworkArgs {
             tf32: self.tf32.unwrap_or_default(),
             optimizer: self.optimizer,
             in_place: !self.out_of_place,
-            pool_indices: self.pool_indices,
+            pool_indices: defaults.pool_indices,
             fused_attention: !self.unfused_attention,
             progress: self.progress.unwrap_or(defaults.progress),
             accumulate: self.accumulate.unwrap_or(defaults.accumulate),

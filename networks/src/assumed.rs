@@ -24,7 +24,6 @@ impl Efficiencies {
             convolution_sides: 0.4,
             cached: 0.0,
             untuned: 0.55,
-            winograd: 2.25,
             recordings: Vec::new(),
             band: BTreeMap::new(),
             class: Class::all().into_iter().map(of).collect(),

@@ -251,7 +251,7 @@ impl Call {
         let flops =
             [2, output.count(), per_group, window].iter().fold(1, |a: u64, b| a.saturating_mul(*b));
         let work = product(OpKind::Convolution, class, extents, self);
-        Some(Work { flops, bytes, ..work })
+        Some(Work { flops, bytes, ..work }.in_tiles(&output.shape[2..]))
     }
 
     fn matrices(&self, name: &str) -> Option<Vec<Work>> {

@@ -56,6 +56,9 @@ pub struct Conventions {
     /// Everything is of the network's type. Else activations and gradients are of 32 bits, or of
     /// 16 where the options choose them, and parameters, statistics and the loss of 32.
     pub uniform: bool,
+    /// Convolutions may go Winograd's way in kernels of their own for its transforms. Otherwise one kernel does all
+    /// of it: the libraries of 2020 were asked for what their heuristics said, which was that.
+    pub winograd_apart: bool,
     /// Arithmetic of 32 bits may be left to matrix units, as the options choose.
     pub tf32: bool,
 }
@@ -83,11 +86,13 @@ impl Conventions {
         keeps_results: false,
         blobs: false,
         uniform: true,
+        winograd_apart: true,
         tf32: true,
     };
 
     /// PyTorch of 2020 (1.5), of which the older recordings are.
-    pub const PYTORCH_1_5: Self = Self { relu_keeps_input: true, tf32: false, ..Self::PYTORCH };
+    pub const PYTORCH_1_5: Self =
+        Self { relu_keeps_input: true, winograd_apart: false, tf32: false, ..Self::PYTORCH };
 
     /// The same as MONeT's profiles of it have it.
     pub const MONET: Self = Self { copies_sums: true, ..Self::PYTORCH_1_5 };
@@ -127,6 +132,7 @@ impl Conventions {
         keeps_results: true,
         blobs: false,
         uniform: false,
+        winograd_apart: false,
         tf32: false,
     };
 

@@ -36,7 +36,6 @@ const COMMON: &[Common] = &[
     (|of, value| of.sides = value, &[0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]),
     (|of, value| of.cached = value, &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5]),
     (|of, value| of.convolution_sides = value, &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]),
-    (|of, value| of.winograd = value, &[1.5, 2.0, 2.25, 2.5, 3.0, 3.5, 4.0]),
     (|of, value| of.untuned = value, &[0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8, 0.9, 1.0]),
     (
         |of, value| of.dispatch_ns = value as u64,

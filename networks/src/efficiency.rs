@@ -47,8 +47,11 @@ fn one() -> f64 {
 /// keeps busy. Of a product of `m x k` and `k x n` that is, at the best number `s` of cuts of its sum,
 /// `(w / ceil(w))^waves · (k/s) / (k/s + half_depth) · (min(m, n, 128) / 128)^sides`, with `w` tiles of
 /// 128 x 128 for each multiprocessor; of a convolution, as the product that it is,
-/// `k / (k + convolution_half_depth) · (min(m, n, 128) / 128)^convolution_sides`. By Winograd's way it is
-/// `flops / (winograd · compute · busy · peak)` and the transforms' traffic. Where a machine
+/// `k / (k + convolution_half_depth) · (min(m, n, 128) / 128)^convolution_sides`. One of 3x3 with a step of one may
+/// go Winograd's way where a device has matrix units, but none for 32 bits (of Volta's and Turing's generations): a
+/// quarter of that and the traffic of transforms in kernels of their own (tiles of 4x4, rounded up to whole ones), or,
+/// but for the parameters' gradient, by 2.25 less in one kernel (tiles of 2x2). Libraries take what is fastest; with units
+/// for TF32, kernels of 32 bits are mostly those of implicit products again. Where a machine
 /// states what a large product or element-wise op reaches, the peaks are those at which these take just that.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -83,12 +86,6 @@ pub struct Efficiencies {
     /// are those of older devices.
     #[serde(default = "one")]
     pub untuned: f64,
-    /// By what Winograd's way divides the arithmetic of convolutions of 3x3 with a step of one on vector units, where
-    /// a device has matrix units, but none for 32 bits (of Volta's and Turing's generations; Lavin and Gray,
-    /// *Fast Algorithms for Convolutional Neural Networks*, 2016). Its transforms come on top; libraries take
-    /// what is faster. With units for TF32, kernels of 32 bits are mostly those of implicit products again.
-    #[serde(default = "one")]
-    pub winograd: f64,
     /// What was fitted on.
     #[serde(default)]
     pub recordings: Vec<String>,
@@ -118,7 +115,6 @@ pub struct Without {
     pub convolution_sides: f64,
     pub cached: f64,
     pub untuned: f64,
-    pub winograd: f64,
     /// Shares of operations and of bandwidth, and launches.
     pub class: BTreeMap<Class, [f64; 3]>,
 }
@@ -163,13 +159,8 @@ impl Efficiencies {
                 ));
             }
         }
-        if !(0.0..=0.9).contains(&read.cached)
-            || !(0.1..=1.0).contains(&read.untuned)
-            || !(1.0..=4.0).contains(&read.winograd)
-        {
-            return wrong(
-                "cached is from 0 to 0.9, untuned from 0.1 to 1, winograd from 1 to 4".to_string(),
-            );
+        if !(0.0..=0.9).contains(&read.cached) || !(0.1..=1.0).contains(&read.untuned) {
+            return wrong("cached is from 0 to 0.9, untuned from 0.1 to 1".to_string());
         }
         let exponents = [read.waves, read.sides, read.convolution_sides];
         let depths = [read.half_depth, read.convolution_half_depth, read.unit_half_depth];
@@ -196,7 +187,7 @@ impl Efficiencies {
             format!(
                 "launch_ns = {}\ndispatch_ns = {}\nhalf_depth = {}\n\
                  convolution_half_depth = {}\nunit_half_depth = {}\nwaves = {}\nsides = {}\nconvolution_sides = {}\n\
-                 cached = {}\nuntuned = {}\nwinograd = {}\n",
+                 cached = {}\nuntuned = {}\n",
                 of.launch_ns,
                 of.dispatch_ns,
                 of.half_depth,
@@ -206,8 +197,7 @@ impl Efficiencies {
                 of.sides,
                 of.convolution_sides,
                 of.cached,
-                of.untuned,
-                of.winograd
+                of.untuned
             )
         };
         text += &globals(self);
@@ -253,7 +243,7 @@ impl Efficiencies {
             (of.half_depth, of.waves, of.sides) = (fit.half_depth, fit.waves, fit.sides);
             (of.unit_half_depth, of.cached) = (fit.unit_half_depth, fit.cached);
             (of.convolution_half_depth, of.untuned) = (fit.convolution_half_depth, fit.untuned);
-            (of.convolution_sides, of.winograd) = (fit.convolution_sides, fit.winograd);
+            of.convolution_sides = fit.convolution_sides;
             for (name, efficiency) in &mut of.class {
                 if let Some([compute, bandwidth, kernels]) = fit.class.get(name) {
                     (efficiency.compute, efficiency.bandwidth) = (*compute, *bandwidth);
@@ -269,7 +259,7 @@ impl Efficiencies {
         let class = fit.class.iter().map(|(class, of)| (*class, of.shares())).collect();
         let Self { launch_ns, dispatch_ns, half_depth, unit_half_depth, .. } = *fit;
         let Self { convolution_half_depth, convolution_sides, .. } = *fit;
-        let Self { waves, sides, cached, untuned, winograd, .. } = *fit;
+        let Self { waves, sides, cached, untuned, .. } = *fit;
         let without = Without {
             launch_ns,
             dispatch_ns,
@@ -281,7 +271,6 @@ impl Efficiencies {
             convolution_sides,
             cached,
             untuned,
-            winograd,
             class,
         };
         self.without.insert(device.to_string(), without);
@@ -365,12 +354,24 @@ impl Efficiencies {
         let bytes = work.bytes as f64 - self.cached * (work.bytes as f64).min(cache);
         let streamed = self.share_of(Class::Elementwise(Pass::Forward))[1] * memory;
         let volta = work::has_matrix_units(device) && device.tf32_flops.is_none();
+        let arithmetic = work.flops as f64 / (self.busy(&work, device) * peak);
         let is_square = matches!(work.class, Class::Square(_)) && work.units == Units::Vectors;
+        let winograd = (volta && is_square).then(|| {
+            let whole_tiles = work.tiled_flops as f64 / work.flops.max(1) as f64;
+            Winograd {
+                fused: (work.class != Class::Square(Pass::Parameters)).then(|| {
+                    let columns = work.product.map_or(FUSED_COLUMNS, |product| product.columns);
+                    let filled = columns.clamp(1, FUSED_COLUMNS) as f64 / FUSED_COLUMNS as f64;
+                    1.0 / (FEWER_FUSED * filled)
+                }),
+                apart: (work.tiled_flops > 0)
+                    .then(|| (whole_tiles / FEWER, TRANSFORMED * work.bytes as f64 / streamed)),
+            }
+        });
         let full = Full {
-            arithmetic: work.flops as f64 / (self.busy(&work, device) * peak),
+            arithmetic,
             movement: bytes / memory,
-            winograd: (volta && is_square)
-                .then(|| (self.winograd, TRANSFORMED * work.bytes as f64 / streamed)),
+            winograd,
             beside: work.beside as f64 / streamed,
             // A view is no kernel; it costs the host a little, the device nothing.
             launch: if work.class == Class::View { 0.0 } else { self.launch_ns as f64 * 1e-9 },
@@ -395,18 +396,31 @@ impl Efficiencies {
 pub(crate) struct Full {
     arithmetic: f64,
     movement: f64,
-    /// Where Winograd's way is open: by what it divides arithmetic, and what its transforms take.
-    winograd: Option<(f64, f64)>,
+    /// Where Winograd's way is open.
+    winograd: Option<Winograd>,
     beside: f64,
     launch: f64,
+}
+
+/// The ways of Winograd that are open to a convolution.
+struct Winograd {
+    /// One kernel that makes tiles where it multiplies them: what share of the plain products' time it takes.
+    fused: Option<f64>,
+    /// Products of tiles, and transforms in kernels of their own: what share of the plain products' time the first
+    /// take, and the seconds of the second.
+    apart: Option<(f64, f64)>,
 }
 
 impl Full {
     /// Seconds at a share of operations, a share of bandwidth, and launches.
     pub fn secs(&self, [compute, bandwidth, kernels]: [f64; 3]) -> f64 {
         let direct = self.arithmetic / compute;
-        let fewer = self.winograd.map(|(by, transforms)| direct / by + transforms);
-        let arithmetic = fewer.map_or(direct, |fewer| fewer.min(direct));
+        let mut arithmetic = direct;
+        if let Some(Winograd { fused, apart }) = &self.winograd {
+            let apart = apart.map(|(share, transforms)| direct * share + transforms);
+            arithmetic = arithmetic.min(apart.unwrap_or(f64::INFINITY));
+            arithmetic = arithmetic.min(direct * fused.unwrap_or(1.0));
+        }
         arithmetic.max(self.movement / bandwidth) + self.beside + self.launch * kernels
     }
 }
@@ -421,8 +435,15 @@ fn alignment(extents: u64) -> f64 {
 /// requirements); by how much is assumed, as no recording that is fitted on has such products.
 const UNALIGNED: f64 = 0.5;
 
-/// Times that the transforms of a Winograd convolution of F(4x4, 3x3) move its operands: each is read or written as it
-/// is, and once in tiles of 6x6 for each 4x4 (Lavin and Gray 2016, section 4.3).
+/// By what F(4x4, 3x3) and F(2x2, 3x3) divide multiplications (Lavin and Gray 2016, sections 4.1 and 4.3).
+const FEWER: f64 = 4.0;
+const FEWER_FUSED: f64 = 2.25;
+
+/// Channels that a block of threads of the one kernel makes (section 5: 32 of them for 32 tiles).
+const FUSED_COLUMNS: u64 = 32;
+
+/// Times that the transforms of F(4x4, 3x3) move a convolution's operands: each is read or written as it is, and once in
+/// tiles of 6x6 for each 4x4.
 const TRANSFORMED: f64 = 1.0 + 36.0 / 16.0;
 
 /// The trace of one training iteration of a network on a machine, by PyTorch's conventions and with

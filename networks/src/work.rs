@@ -21,6 +21,9 @@ pub struct Work {
     pub bytes: u64,
     /// Of kernels that run after it and are part of the same op: the sum that is a bias's gradient.
     pub beside: u64,
+    /// Of convolutions of 3x3 with a step of one: the operations of as many outputs as whole tiles of 4x4 have,
+    /// which Winograd's way begins with.
+    pub tiled_flops: u64,
     /// For products: their sizes.
     pub product: Option<ProductExtents>,
     /// Which units do the arithmetic.
@@ -58,7 +61,20 @@ const MULTIPLY_ADD: u64 = 2;
 
 impl Work {
     pub(crate) fn new(kind: OpKind, class: Class, flops: u64, bytes: u64) -> Self {
-        Self { kind, class, flops, bytes, beside: 0, product: None, units: Units::Vectors }
+        let (units, tiled_flops) = (Units::Vectors, 0);
+        Self { kind, class, flops, bytes, beside: 0, tiled_flops, product: None, units }
+    }
+
+    /// The same of a convolution with outputs of this extent in space.
+    pub(crate) fn in_tiles(mut self, space: &[u64]) -> Self {
+        const SIDE: u64 = 4;
+        if matches!(self.class, Class::Square(_)) {
+            let share =
+                |extent: &u64| extent.next_multiple_of(SIDE) as f64 / (*extent).max(1) as f64;
+            self.tiled_flops =
+                (self.flops as f64 * space.iter().map(share).product::<f64>()) as u64;
+        }
+        self
     }
 
     /// The same as a product of these sizes on these units.
@@ -307,10 +323,11 @@ impl Costs<'_> {
             Compute::Convolution { .. } | Compute::Deconvolution { .. } => {
                 let class = convolution_class(network, id, pass);
                 let flops = product_flops(network, id);
-                work(OpKind::Convolution, class, flops, bytes).of_product(
-                    extents(network, id, Part::Forward),
-                    self.units(OpKind::Convolution),
-                )
+                let work = work(OpKind::Convolution, class, flops, bytes);
+                let work =
+                    if self.by.winograd_apart { work.in_tiles(&layer.shape[2..]) } else { work };
+                let extents = extents(network, id, Part::Forward);
+                work.of_product(extents, self.units(OpKind::Convolution))
             }
             Compute::Linear | Compute::MatrixProduct { .. } => {
                 let flops = product_flops(network, id);

@@ -50,8 +50,8 @@ pub struct NetworkOptions {
     /// Whether ReLU and residual additions write over their input, as frameworks let them. If
     /// not, each output is a tensor beside its input, as profiles list them.
     pub in_place: bool,
-    /// Whether max pooling keeps the indices of its maxima (64-bit, as PyTorch does) for its
-    /// backward, or keeps its input and finds them again.
+    /// Whether max pooling keeps the indices of its maxima (64-bit) for its backward, as PyTorch does, or
+    /// keeps its input and finds them again, as cuDNN does and so Chainer.
     pub pool_indices: bool,
     /// Whether attention is one op that keeps no scores (as FlashAttention), or three.
     pub fused_attention: bool,
@@ -140,7 +140,7 @@ impl Default for NetworkOptions {
             tf32: Tf32::default(),
             optimizer: None,
             in_place: true,
-            pool_indices: false,
+            pool_indices: true,
             fused_attention: true,
             progress: 0.0,
             accumulate: 1,

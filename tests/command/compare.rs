@@ -102,8 +102,8 @@ fn the_host_has_a_budget_too() {
 fn all_feature_maps_of_resnet50_are_decided_about() {
     let sandbox = Sandbox::new();
     let command = "compare resnet50 --batch 256 -m pooch-x86 --methods swap-all --format json";
-    // 53 convolutions, 49 activations and two poolings, down to the pooled features.
-    assert_eq!(sandbox.json(command)["methods"][0]["swapped"], 53 + 49 + 2);
+    // 53 convolutions, 49 activations and two poolings, down to the pooled features, and where the maxima were.
+    assert_eq!(sandbox.json(command)["methods"][0]["swapped"], 53 + 49 + 2 + 1);
 }
 
 #[test]

@@ -332,7 +332,6 @@ pub fn command(name: &str, options: &NetworkOptions) -> String {
     option(progress.map(|share| share.to_string()), "progress");
     for (chosen, flag) in [
         (!options.in_place, " --out-of-place"),
-        (options.pool_indices, " --pool-indices"),
         (!options.fused_attention, " --unfused-attention"),
         (!options.master_weights, " --no-master-weights"),
         (options.update_in_backward, " --update-in-backward"),

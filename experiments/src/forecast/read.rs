@@ -292,11 +292,12 @@ impl Reader<'_> {
     /// A recording whose file's name says what it is of.
     fn named(&self, of: Recorded, name: &str, machine: Machine) -> Known {
         let named = Named::of(name);
+        let from_nothing = of.peak_from_nothing;
         let mut known = self.known(of, named.network.clone(), named.batch, machine);
         let products = known.phases[0].works.iter().filter(|(work, _)| work.product.is_some());
         let flops = products.map(|(work, times)| work.flops.saturating_mul(u64::from(*times)));
         let flops = flops.fold(0, u64::saturating_add);
-        known.peaks[0] = named.peak(&known.dtype, flops);
+        known.peaks[0] = named.peak(&known.dtype, flops, from_nothing);
         known
     }
 
@@ -320,7 +321,7 @@ impl Reader<'_> {
         };
         let by = match detect(bytes) {
             Some(Format::Opgraph) => &Conventions::MONET,
-            _ => &Conventions::PYTORCH,
+            _ => &Conventions::PYTORCH_1_5,
         };
         let sample = Sample { recorded: &trace, network: network.as_ref(), by, machine: &machine };
         let timed = timed_ops(&sample);

@@ -1,7 +1,7 @@
 //! What `recordings/record.py` writes of its runs, and what names of recordings say.
 
 use networks::{Call, Conventions, NetworkOptions, Operand, Optimizer, Timed, modelled_trace};
-use schema::{Compute, Dtype, Nanos, Phase};
+use schema::{Compute, Dtype, Nanos, Phase, Role};
 use serde::Deserialize;
 use simulator::in_core;
 
@@ -119,8 +119,9 @@ impl Named {
     }
 
     /// The most memory that the network of this name needs in 32 bits with momentum, where its forward
-    /// phase is as much arithmetic as was recorded.
-    pub fn peak(&self, dtype: &str, forward_flops: u64) -> Option<u64> {
+    /// phase is as much arithmetic as was recorded. `from_nothing`: without what is there before the iteration,
+    /// parameters and momentum.
+    pub fn peak(&self, dtype: &str, forward_flops: u64, from_nothing: bool) -> Option<u64> {
         if dtype == "bf16" {
             return None;
         }
@@ -129,7 +130,6 @@ impl Named {
             sequence: self.sequence,
             dtype: Some(Dtype::F32),
             optimizer: Some(Optimizer::Momentum),
-            pool_indices: true,
             ..NetworkOptions::default()
         };
         let network = networks::network(&self.network.replace('_', "-"), &options).ok()?;
@@ -142,6 +142,11 @@ impl Named {
         }
         // Sizes are the same on every machine.
         let machine = scenarios::machine("a100-sxm").ok()?;
-        Some(in_core(&modelled_trace(&network, &machine).ok()?).peak.0)
+        let trace = modelled_trace(&network, &machine).ok()?;
+        let before = trace.tensors.iter().filter(|tensor| {
+            from_nothing && matches!(tensor.role, Role::Parameter | Role::OptimizerState)
+        });
+        let before: u64 = before.map(|tensor| tensor.bytes.0).sum();
+        Some(in_core(&trace).peak.0.saturating_sub(before))
     }
 }

@@ -364,7 +364,7 @@ pub fn options_text(options: &NetworkOptions, point: &Point) -> String {
         texts.push("out of place".into());
     }
     if options.pool_indices != defaults.pool_indices {
-        texts.push("pool indices".into());
+        texts.push("pooling without indices".into());
     }
     if options.fused_attention != defaults.fused_attention {
         texts.push("unfused attention".into());

@@ -8,7 +8,7 @@ use schema::{Document, Dtype};
 fn choices() -> [(&'static str, NetworkOptions); 4] {
     let default = NetworkOptions { batch: 4, ..NetworkOptions::default() };
     let (optimizer, dtype) = (Some(Optimizer::Adam), Some(Dtype::Bf16));
-    let kept = NetworkOptions { in_place: false, pool_indices: true, ..default.clone() };
+    let kept = NetworkOptions { in_place: false, pool_indices: false, ..default.clone() };
     [
         ("default", default.clone()),
         ("kept", NetworkOptions { fused_attention: false, progress: 0.5, ..kept }),

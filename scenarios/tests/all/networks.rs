@@ -286,7 +286,8 @@ fn vgg16_has_the_tensors_that_cswap_plus_prints() {
 
 #[test]
 fn resnet50_needs_what_pooch_prints() {
-    let trace_of = |size| trace("resnet50", &batch(size));
+    // Of Chainer, which leaves pooling to cuDNN.
+    let trace_of = |size| trace("resnet50", &NetworkOptions { pool_indices: false, ..batch(size) });
     // Feature maps are what the forward phase makes and the backward phase reads: the outputs of
     // 53 convolutions (for the normalisations), 49 activations, two poolings, and the loss.
     let trace = trace_of(512);
@@ -329,7 +330,7 @@ fn outputs_have_op_for_op_the_bytes_of_the_recordings() {
         [("vgg16-p100.opgraph.json", "vgg16"), ("resnet50-p100.opgraph.json", "resnet50")]
     {
         for in_place in [true, false] {
-            let options = NetworkOptions { in_place, ..batch(1) };
+            let options = NetworkOptions { in_place, pool_indices: false, ..batch(1) };
             let Some((recorded, network)) = recording(file, name, &options) else { return };
             let modelled = modelled_trace(&network, &machine("p100")).expect("well formed");
             // The profile has the masks of dropout in its workspaces.
@@ -361,13 +362,14 @@ fn off(timed: &[Timed], by: &Efficiencies) -> f64 {
 fn modelled_times_are_near_the_recorded_ones() {
     let image = |height, width| NetworkOptions {
         image: Some([height, width]),
-        pool_indices: true,
         ..NetworkOptions::default()
     };
+    // MONeT's pooling finds its maxima again.
+    let monet = || NetworkOptions { pool_indices: false, ..batch(1) };
     let recordings = [
         // File, network, options, machine, and how far the total may be off.
-        ("vgg16-p100.opgraph.json", "vgg16", batch(1), "p100", 0.15),
-        ("resnet50-p100.opgraph.json", "resnet50", batch(1), "p100", 0.15),
+        ("vgg16-p100.opgraph.json", "vgg16", monet(), "p100", 0.15),
+        ("resnet50-p100.opgraph.json", "resnet50", monet(), "p100", 0.15),
         (
             "inceptionv4.dtr.jsonl",
             "inceptionv4",
@@ -387,7 +389,7 @@ fn modelled_times_are_near_the_recorded_ones() {
     for (file, name, options, device, bound) in recordings {
         let Some((recorded, network)) = recording(file, name, &options) else { return };
         let machine = machine(device);
-        let by = if device == "p100" { &Conventions::MONET } else { &Conventions::PYTORCH };
+        let by = if device == "p100" { &Conventions::MONET } else { &Conventions::PYTORCH_1_5 };
         let sample = Sample { recorded: &recorded, network: Some(&network), by, machine: &machine };
         let off = off(&timed_ops(&sample), &Efficiencies::bundled());
         assert!(off.abs() <= bound, "{name}: {off}");

@@ -156,6 +156,7 @@ pub(super) fn read(
         forward: time(|labels| labels.fw_latency),
         backward: time(|labels| labels.bwall_latency),
         peak: None,
+        peak_from_nothing: false,
         kernels_only: false,
     })
 }

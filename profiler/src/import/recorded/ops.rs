@@ -22,6 +22,8 @@ pub struct Recorded {
     pub backward: Option<Nanos>,
     /// The most that was allocated.
     pub peak: Option<u64>,
+    /// Whether that is without what was allocated before the recording, which states no totals.
+    pub peak_from_nothing: bool,
     /// Whether the times are sums of kernels, so that what the host takes is in none of them.
     pub kernels_only: bool,
 }

@@ -83,6 +83,7 @@ pub(super) fn read(bytes: &[u8], path: &Path, tf32: bool) -> Result<Recorded, Im
         forward,
         backward,
         peak: steps[chosen].allocated_peak_bytes,
+        peak_from_nothing: memory.first().is_some_and(|first| first.allocated.is_none()),
         kernels_only: true,
         ops: all,
     })
