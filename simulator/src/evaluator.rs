@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use schema::{Bytes, CodecCost, Direction, Link, Nanos, OpId, TensorId};
 
-use crate::cutoff::Cutoff;
 use crate::lanes::Speeds;
 use crate::policy::Policy;
 use crate::sequence::{Sequence, StepError};
@@ -50,9 +49,6 @@ pub enum Infeasible {
     /// Recomputation runs away.
     #[error("more ops would be run again than is sensible, for {before} at the latest")]
     TooManyRecomputations { before: OpId },
-    /// They cost more than whoever evaluates is interested in ([`Evaluator::set_cutoff`]).
-    #[error("the decisions cost more than is of interest")]
-    BeyondCutoff,
     /// An explicit schedule has a step that cannot be taken.
     #[error(transparent)]
     Step(#[from] StepError),
@@ -334,11 +330,6 @@ impl<'a> Evaluator<'a> {
         self.run(treatments, unchanged, false)
     }
 
-    /// From the next evaluation on, what costs more than this is [`Infeasible::BeyondCutoff`].
-    pub fn set_cutoff(&mut self, cutoff: Cutoff) {
-        self.sequence.cutoff = cutoff;
-    }
-
     fn run(
         &mut self,
         treatments: &[Treatment],
@@ -397,41 +388,11 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// As [`Evaluator::evaluate`], as if there were as much memory as the decisions need at the
-    /// least: what they lead to, and the bytes beyond the budget.
-    pub fn evaluate_beyond(
-        &mut self,
-        treatments: &[Treatment],
-    ) -> Result<(Outcome, Bytes), Infeasible> {
-        match self.evaluate(treatments) {
-            Ok(outcome) => Ok((outcome, Bytes::ZERO)),
-            Err(Infeasible::Memory { needed, .. }) => {
-                // The sequence has been built; only its times are to be found.
-                let budget = std::mem::replace(&mut self.budget, needed);
-                self.timing.set_budget(needed.0);
-                let result = self.time_if_needed();
-                self.budget = budget;
-                self.timing.set_budget(budget.0);
-                Ok((result?, needed - self.budget))
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Bytes by which the positions exceed the budget, on the average.
-    pub fn mean_excess(&self) -> Bytes {
-        let over: u64 = self.sequence.load.iter().map(|l| l.saturating_sub(self.budget.0)).sum();
-        Bytes(over / self.sequence.load.len().max(1) as u64)
-    }
-
     /// Evaluates decisions from the start and returns all that a plan is made from.
     pub fn record(&mut self, treatments: &[Treatment]) -> Result<Record, Infeasible> {
         assert_eq!(treatments.len(), self.model.gaps().len(), "one treatment for each gap");
         self.last.clear();
-        let cutoff = std::mem::replace(&mut self.sequence.cutoff, Cutoff::NONE);
-        let outcome = self.run(treatments, 0, true);
-        self.sequence.cutoff = cutoff;
-        let outcome = outcome?;
+        let outcome = self.run(treatments, 0, true)?;
         Ok(self.timing.record(outcome, self.policy, self.model, &self.sequence))
     }
 }

@@ -17,7 +17,6 @@ mod clocks;
 mod codec_lane;
 mod codecs;
 mod contract;
-mod cutoff;
 mod evaluator;
 mod figures;
 mod in_core;
@@ -43,7 +42,6 @@ pub use caching::{
 };
 pub use codecs::{CodecLane, Codecs};
 pub use contract::{ContractError, check_contract};
-pub use cutoff::Cutoff;
 pub use evaluator::{
     Awaited, Evaluator, Infeasible, Outcome, Record, RecordedCopy, RecordedUpdate,
 };

@@ -21,7 +21,6 @@ mod updates;
 
 use schema::OpId;
 
-use crate::cutoff::Cutoff;
 use crate::evaluator::Infeasible;
 use crate::parts::{
     Donation, Materialised, Packing, Position, Residency, Return, Swap, Treatment, Update, Work,
@@ -90,8 +89,6 @@ pub(crate) struct Sequence {
     pub codec_ns: u64,
     /// The position up to which the last build found everything as it was.
     pub resumed_at: usize,
-    /// More than this need not be built.
-    pub cutoff: Cutoff,
     carry: u64,
     peak: (u64, u32),
     pub(crate) recording: bool,
@@ -133,7 +130,6 @@ impl Sequence {
             recompute_ns: 0,
             codec_ns: 0,
             resumed_at: 0,
-            cutoff: Cutoff::NONE,
             carry: 0,
             peak: (0, 0),
             recording: false,
@@ -173,9 +169,6 @@ impl Sequence {
                 self.save(op);
             }
             self.run(model, codecs, choices, op)?;
-            if self.cutoff.ends(self.recompute_ns, self.peak.0) {
-                return Err(Infeasible::BeyondCutoff);
-            }
         }
         self.end(model)
     }
@@ -303,9 +296,6 @@ impl Sequence {
                         self.recompute_ns += model.recompute[op as usize];
                     }
                 }
-            }
-            if self.cutoff.ends(self.recompute_ns, self.peak.0) {
-                return Err(Infeasible::BeyondCutoff);
             }
             if self.positions.len() > limit {
                 return Err(Infeasible::TooManyRecomputations { before: OpId(before) });

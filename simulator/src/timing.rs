@@ -45,10 +45,6 @@ pub(crate) struct State {
     pub lanes: Lanes,
     pub live: u64,
     pub peak: u64,
-    /// The most that was to fit the budget when something started, and whether anything had to wait
-    /// because it did not fit.
-    pub reached: u64,
-    pub waited: bool,
     pub host: u64,
     pub host_peak: u64,
     /// The next position of compute to start, and the first that has not ended.
@@ -129,14 +125,6 @@ impl Timing {
         self.speeds.beside_codec_permille = lane.beside_codec_permille;
     }
 
-    /// Another budget for the next run. It goes on from where no budget made a difference yet.
-    pub fn set_budget(&mut self, budget: u64) {
-        self.budget = budget;
-        let is_same = |(_, state): &(usize, State)| !state.waited && state.reached <= budget;
-        let kept = self.snapshots.partition_point(is_same);
-        self.snapshots.truncate(kept);
-    }
-
     pub fn iteration(&self) -> u64 {
         self.state.now
     }
@@ -212,7 +200,6 @@ impl Timing {
         if kept == 0 {
             self.state.live = model.at_start();
             self.state.peak = self.state.live;
-            self.state.reached = self.state.live;
             // What begins on the host is there without a copy.
             let homes = model.homes.len();
             (self.state.outs_started, self.state.outs_ended) = (homes, homes);
@@ -575,12 +562,8 @@ impl CopyTimes {
 
 impl State {
     /// Whether so many bytes more fit a budget.
-    pub fn fits(&mut self, bytes: u64, budget: u64) -> bool {
-        let wanted = self.live + bytes;
-        let fits = wanted <= budget;
-        self.waited |= !fits;
-        self.reached = self.reached.max(if fits { wanted } else { 0 });
-        fits
+    pub fn fits(&self, bytes: u64, budget: u64) -> bool {
+        self.live + bytes <= budget
     }
 
     fn new(speeds: Speeds) -> Self {
@@ -589,8 +572,6 @@ impl State {
             lanes: Lanes::new(speeds),
             live: 0,
             peak: 0,
-            reached: 0,
-            waited: false,
             host: 0,
             host_peak: 0,
             next: 0,

@@ -1,7 +1,5 @@
 //! `tide`: keep, swap, recompute and compress, decided together.
 
-mod anneal;
-mod moves;
 pub(super) mod options;
 mod others;
 mod packed;
@@ -14,6 +12,7 @@ use crate::method::{About, Method};
 use crate::{Allowed, Decided, Monitor, PlanError, Problem, Progress, Result, bound};
 use options::Options;
 use packed::Packed;
+use sequences::Course;
 
 /// Our own method: keep, swap, recompute and compress, decided together.
 ///
@@ -25,8 +24,8 @@ use packed::Packed;
 ///    stands in the sequence like a rerun, so that a plan may hold dead tensors, share reruns, drop
 ///    twice and copy in between, which one treatment per gap cannot say. With copies and codecs, what
 ///    is judged is the evaluator's iteration time, exact with all stalls.
-/// 3. On short traces with copies or codecs, a little annealing over treatments of gaps is done, too
-///    (`anneal.rs`).
+/// 3. On short traces with copies or codecs, the search goes on from the best, further from it and with some memory
+///    left free now and then.
 /// 4. What other methods decide that take little time is tried last, and sequences with less that is
 ///    allowed (`others.rs`).
 ///
@@ -35,9 +34,8 @@ use packed::Packed;
 /// best plan that it has. The plan's settings say where it is from.
 pub struct Tide;
 
-/// Traces of at most so many ops are annealed where something may be copied or compressed, too, which
-/// takes little time there.
-const ANNEALED_OPS: usize = 1000;
+/// On traces of at most so many ops, where something may be copied or compressed, the search roams, too.
+const SHORT: usize = 1000;
 
 fn some(found: Vec<Decided>) -> Option<Vec<Decided>> {
     (!found.is_empty()).then_some(found)
@@ -97,10 +95,10 @@ impl Method for Tide {
                 return Ok(best.take());
             }
         }
-        best.search_sequences(problem.allowed, place, 1);
-        let may_anneal = copies && !problem.is_rough && problem.trace.ops.len() <= ANNEALED_OPS;
-        if may_anneal && !best.is_within(least.0) {
-            best.anneal(least);
+        best.search_sequences(problem.allowed, place, Course::Whole);
+        let is_short = problem.trace.ops.len() <= SHORT;
+        if copies && is_short && !problem.is_rough && !best.is_within(least.0) {
+            best.search_sequences(problem.allowed, place, Course::Roaming);
         }
         if !best.is_within(least.0) {
             best.try_less();

@@ -39,6 +39,13 @@ const HOLDING: u64 = 4;
 /// all the same, as a part of what the first sequence costs.
 const GUESS: f64 = 0.03;
 
+/// A search that roams begins at so many times the temperature.
+const HOTTER: f64 = 10.0;
+
+/// In half of its repairs it leaves up to this part of the memory free: where memory is full to the brim at all times,
+/// nothing can move but by leaving first.
+const SPARE: f64 = 0.15;
+
 /// So many rounds pass between two looks at whether to go on.
 const LOOK: u64 = 64;
 
@@ -59,6 +66,9 @@ pub(crate) struct Search<'a> {
     pub place: usize,
     /// Work, so that the same seed finds the same.
     pub effort: u64,
+    /// Whether to begin with what is given alone, to go further from what is best, and to leave some memory free
+    /// now and then.
+    pub roams: bool,
     /// What a nanosecond of each lane costs, against one of compute.
     pub lanes: Prices,
     /// Whether to go on, given the work done and the effort.
@@ -91,7 +101,14 @@ pub(crate) fn search(
     let starts = (given.iter().map(|reruns| (reruns.as_slice(), true)))
         .filter(|(reruns, _)| parts.has_codecs && !reruns.iter().any(|(_, op)| parts.is_hold(*op)))
         .chain(given.iter().map(|reruns| (reruns.as_slice(), false)))
-        .chain((0..STARTS).map(|_| (&[][..], false)));
+        .chain(
+            (0..if search.roams && std::env::var("TG").unwrap_or_default().contains('0') {
+                0
+            } else {
+                STARTS
+            })
+                .map(|_| (&[][..], false)),
+        );
     let mut fastest: Option<(u64, Runs)> = None;
     for (start, (reruns, is_spread)) in starts.enumerate() {
         if room.work > effort / 3 && !found.is_empty() || room.work > 4 * effort {
@@ -124,6 +141,7 @@ pub(crate) fn search(
     let begin = room.work;
     let mut guessed = runs.guess();
     let first = best as f64;
+    let hottest = TEMPERATURES[0] * if search.roams { HOTTER } else { 1.0 };
     let mut rounds = 0u64;
     while room.work < effort && best > 0 {
         rounds += 1;
@@ -131,7 +149,7 @@ pub(crate) fn search(
             break;
         }
         let done = (room.work - begin) as f64 / (effort - begin) as f64;
-        let temperature = first * TEMPERATURES[0] * (TEMPERATURES[1] / TEMPERATURES[0]).powf(done);
+        let temperature = first * hottest * (TEMPERATURES[1] / hottest).powf(done);
         let limit = current as f64 - temperature * random.unit().max(1e-12).ln();
         runs.settle();
         let mut weights = search.weights(&mut random, true);
@@ -146,7 +164,11 @@ pub(crate) fn search(
         runs.ruin(most, &mut random);
         let slack = limit * 1.01;
         room.until = room.work + effort / 20;
-        let mut fits = runs.repair(budget, slack as u64, weights, &mut random, &mut room);
+        let spare = match search.roams && random.below(2) == 0 {
+            true => (budget as f64 * SPARE * random.unit()) as i64,
+            false => 0,
+        };
+        let mut fits = runs.repair(budget - spare, slack as u64, weights, &mut random, &mut room);
         if fits {
             let touched = runs.touched();
             runs.prune(touched, budget, &mut random, &mut room);

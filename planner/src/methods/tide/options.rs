@@ -6,7 +6,6 @@ use simulator::{GapId, Policy, Treatment};
 use crate::Problem;
 use crate::kept_load::kept_load;
 use crate::recomputable::{recomputable_in_time, remade_until};
-use crate::split_mix::SplitMix;
 
 /// Gaps that together are smaller than this part of the budget, in thousandths, are kept.
 const SMALL_PERMILLE: u64 = 1;
@@ -22,8 +21,6 @@ pub(super) fn policy(problem: &Problem) -> Policy {
 #[derive(Clone)]
 pub(in crate::methods) struct Options {
     moved: Vec<(GapId, Vec<Treatment>)>,
-    /// The bytes of the gaps in that list up to each.
-    cumulated: Vec<u64>,
 }
 
 impl Options {
@@ -43,15 +40,7 @@ impl Options {
         let decided = (0..large.len()).filter(|gap| large[*gap]).filter(matters);
         let until = remade_until(problem);
         let with_options = decided.map(|gap| (gap, treatments(problem, &until, gap)));
-        let moved: Vec<_> = with_options.filter(|(_, options)| options.len() > 1).collect();
-        let mut sum = 0;
-        let bytes = |(gap, _): &(GapId, _)| problem.model.gaps()[*gap].bytes.0;
-        let up_to = moved.iter().map(|option| {
-            sum += bytes(option);
-            sum
-        });
-        let cumulated = up_to.collect();
-        Self { moved, cumulated }
+        Self { moved: with_options.filter(|(_, options)| options.len() > 1).collect() }
     }
 
     /// The gaps with what each may become.
@@ -68,22 +57,6 @@ impl Options {
         let mut without = self.clone();
         without.moved.iter_mut().for_each(|(_, options)| options.retain(|option| !copies(option)));
         without
-    }
-
-    /// A place in the list, at random: of five draws, one gives gaps chances by their bytes.
-    pub fn draw(&self, random: &mut SplitMix) -> usize {
-        if let Some(total @ 1..) = self.cumulated.last()
-            && random.below(5) == 0
-        {
-            let drawn = random.below(*total);
-            return self.cumulated.partition_point(|up_to| *up_to <= drawn);
-        }
-        random.below(self.moved.len() as u64) as usize
-    }
-
-    /// Whether there is nothing to decide.
-    pub fn is_empty(&self) -> bool {
-        self.moved.is_empty()
     }
 
     /// The gaps.

@@ -4,6 +4,7 @@ use rayon::prelude::*;
 use schema::Nanos;
 
 use super::packed::Packed;
+use super::sequences::Course;
 use crate::fit::share;
 use crate::method::Method;
 use crate::{Allowed, Decided, Problem, Result};
@@ -22,9 +23,6 @@ const BEGUN_FROM: usize = 3;
 /// be, its method decides for less memory, which by accident may be faster.
 const SHORT: usize = 1000;
 
-/// The part of the effort that goes into reruns alone where a plan may copy or compress, too.
-const LESS_EFFORT: u64 = 4;
-
 impl Packed<'_> {
     /// Tries sequences without codecs and reruns alone, which searches with more choices may miss.
     pub fn try_less(&mut self) {
@@ -32,11 +30,11 @@ impl Packed<'_> {
         let place = self.fullest();
         if allowed.compress && (allowed.swap || allowed.recompute) {
             let without = Allowed { compress: false, ..allowed };
-            self.search_sequences(without, place, LESS_EFFORT);
+            self.search_sequences(without, place, Course::Little);
         }
         if allowed.recompute && (allowed.swap || allowed.compress) {
             let alone = Allowed { swap: false, recompute: true, compress: false };
-            self.search_sequences(alone, place, LESS_EFFORT);
+            self.search_sequences(alone, place, Course::Little);
         }
     }
 

@@ -3,15 +3,11 @@
 use schema::{Bytes, Nanos};
 use simulator::{Infeasible, Treatment};
 
-use super::anneal::Found;
 use super::options::{Options, policy};
 use super::quick;
 use crate::fit::{lower_where_it_fits, share, shrunk};
 use crate::lower::{Effort, lower_with};
 use crate::{Decided, Monitor, PlanError, Problem, Result};
-
-/// Of what annealing has found, so many of the best are tried until one can be packed.
-const TRIED: usize = 4;
 
 /// How often the first plan is made for less memory.
 const ROOMS: usize = 6;
@@ -88,20 +84,6 @@ impl<'a> Packed<'a> {
         self.found.push((time.0, decided));
     }
 
-    /// Lowers the first few of what annealing has found, the fastest first, and returns the fastest.
-    pub(super) fn pack(&mut self, mut found: Vec<Found>) -> Option<Found> {
-        // Stable: of equals, the first chain's comes first.
-        found.sort_by_key(|(time, _)| *time);
-        for (time, treatments) in found.iter().take(TRIED) {
-            if self.is_within(*time) {
-                break;
-            }
-            let decided = self.decided(treatments.clone());
-            _ = self.lower(decided.taken_from("annealing"));
-        }
-        found.into_iter().next()
-    }
-
     /// Treatments as decisions about all gaps that were considered.
     fn decided(&self, treatments: Vec<Treatment>) -> Decided {
         Decided::new(treatments, policy(self.problem), self.options.gaps())
@@ -139,6 +121,11 @@ impl<'a> Packed<'a> {
     /// Whether there is a plan that takes no longer than this.
     pub fn is_within(&self, time: u64) -> bool {
         self.found.last().is_some_and(|(best, _)| *best <= time)
+    }
+
+    /// The fastest so far.
+    pub fn best(&self) -> Option<&Decided> {
+        self.found.last().map(|(_, decided)| decided)
     }
 
     /// The time of the fastest plan so far, all the time there is if there is none.

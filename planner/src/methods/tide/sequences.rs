@@ -57,6 +57,27 @@ const PRICE: f64 = 0.1;
 /// What DTR makes is no start where it takes so many times as long as an iteration in core.
 const THRASHES: u64 = 4;
 
+/// How a search goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Course {
+    /// With all effort.
+    Whole,
+    /// From the best plan so far, further from it than a search from nothing, and with memory to spare.
+    Roaming,
+    /// With part of the effort: less is allowed.
+    Little,
+}
+
+impl Course {
+    /// Of the effort, one of so many parts.
+    fn part(self) -> u64 {
+        match self {
+            Self::Whole | Self::Roaming => 1,
+            Self::Little => 4,
+        }
+    }
+}
+
 /// What the evaluator says of sequences.
 struct Replayed<'a> {
     problem: &'a Problem<'a>,
@@ -125,7 +146,7 @@ impl Packed<'_> {
     /// Searches for the sequence that costs least, from what the cut at a place holds, from what DTR
     /// runs again and from nothing; and where nothing is copied, once more from what several places
     /// together hold, which is found meanwhile.
-    pub fn search_sequences(&mut self, allowed: Allowed, place: usize, share_of_effort: u64) {
+    pub fn search_sequences(&mut self, allowed: Allowed, place: usize, course: Course) {
         let mut problem = self.problem.restricted_to(allowed);
         let policy = policy(&problem);
         let parts = Parts::new(&problem, policy);
@@ -144,9 +165,12 @@ impl Packed<'_> {
                 self.others.iter().filter_map(|(_, of)| reruns_under(&problem, &parts, of));
             given.splice(0..0, others.collect::<Vec<_>>());
         }
+        if course == Course::Roaming {
+            given.splice(0..0, self.best().and_then(|best| reruns_under(&problem, &parts, best)));
+        }
         problem.budget = budget;
         let kind = if allowed.compress { 2 } else { usize::from(waits) };
-        let mut effort = problem.limits.evaluations * WORK[kind] / share_of_effort;
+        let mut effort = problem.limits.evaluations * WORK[kind] / course.part();
         if waits {
             // What a round takes grows with the trace.
             let ops = (problem.trace.ops.len() as u64).clamp(OPS / 4, 3 * OPS);
@@ -183,6 +207,7 @@ impl Packed<'_> {
                     seed: seed + room,
                     place,
                     effort: effort * part / 4,
+                    roams: course == Course::Roaming,
                     lanes: cuts.lanes.unwrap_or([PRICE; 4]),
                     proceed: &proceed,
                 };
