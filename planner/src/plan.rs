@@ -95,7 +95,7 @@ fn fastest_or_moving(
 
 /// The method's own plan, or that of a method that it includes, whichever is faster.
 fn fastest(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Result<Plan> {
-    let mut best = own_plan(method, problem, monitor);
+    let mut best = own_plan(method, problem, monitor).map(|(_, plan)| plan);
     for included in method.includes() {
         // What gives up, or may not do what it needs, has no plan of another's either.
         let no_answer = |error: &PlanError| {
@@ -122,8 +122,20 @@ fn fastest(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Res
     best
 }
 
+/// What a method decides itself, of which its plan is made: for another problem, which carries it out as it is.
+///
+/// # Errors
+/// As [`plan`]'s, but for the proof.
+pub fn decisions(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Result<Decided> {
+    own_plan(method, problem, &Cancellation::new(monitor)).map(|(decided, _)| decided)
+}
+
 /// Has the method decide for smaller targets until its decisions can be lowered.
-fn own_plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Result<Plan> {
+fn own_plan(
+    method: &dyn Method,
+    problem: &Problem,
+    monitor: &dyn Monitor,
+) -> Result<(Decided, Plan)> {
     let mut failure = None;
     let mut tried: Option<Decided> = None;
     for permille in method.targets() {
@@ -136,7 +148,7 @@ fn own_plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Re
             continue;
         }
         match lower_where_it_fits(problem, problem.budget, &decided) {
-            Ok(plan) => return Ok(plan),
+            Ok(plan) => return Ok((decided, plan)),
             Err(error) => {
                 failure.get_or_insert(error);
             }
