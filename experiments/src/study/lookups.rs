@@ -37,7 +37,7 @@ struct Supposed {
     unaligned: bool,
     /// How fast the host gathers rows; where it is not stated, as was published of another host.
     gather: Option<BytesPerSec>,
-    /// Whether what is loaded for a pass is loaded while the pass before computes.
+    /// Whether what is loaded for a pass, or a batch, is loaded while the one before computes.
     beside: bool,
     /// Whether chunks are filled up to whole words.
     words: bool,
@@ -68,7 +68,9 @@ fn otherwise(of: LookupQuantity) -> Vec<Supposed> {
     match of {
         Transfer => vec![aligned],
         Trained | TrainedLink => vec![aligned, half],
-        TrainedInTurn => vec![half],
+        TrainedInTurn => {
+            vec![half, Supposed { what: "rows fetched beside computing", beside: true, ..BASE }]
+        }
         Lookup | Gathered | Decoding => vec![free, threefold],
         Packed => vec![Supposed { what: "bytes moved as they are", sectors: false, ..BASE }],
         Inference => {

@@ -58,9 +58,10 @@ pub fn speedup(
             Way::Beside(_) if supposed.unaligned => Staging::Unaligned,
             _ => PLAIN,
         };
+        let in_turn = way == Way::InTurn && !supposed.beside;
         let of_step = |of: &Prediction| {
             let fetching = of.time.0 as f64 / 1e9;
-            if way == Way::InTurn { fetching + computing } else { fetching.max(computing) }
+            if in_turn { fetching + computing } else { fetching.max(computing) }
         };
         let packed = match way {
             Way::Beside(staging) => staging,
