@@ -73,8 +73,9 @@ impl<'a> Question<'a> {
                 result_of(slid.as_deref().unwrap_or(self.method), &problem, monitor, &in_core)
             }
             Some((machine, trace)) => {
-                let decided_for = Some(self.problem(trace, machine, budget));
-                let method = Alone { method: self.method, decided_for };
+                let elsewhere = self.problem(trace, machine, budget);
+                let decided = planner::decisions(self.method, &elsewhere, monitor);
+                let method = Alone { method: self.method, decided: Some(decided) };
                 result_of(&method, &problem, monitor, &in_core)
             }
         }
@@ -93,7 +94,7 @@ impl<'a> Question<'a> {
                 }
             }
         }
-        let alone = Alone { method: self.method, decided_for: None };
+        let alone = Alone { method: self.method, decided: None };
         let monitor = UntilFound { monitor, found: AtomicBool::new(false) };
         match (Question { method: &alone, ..self.probe() }).answer(trace, budget, &monitor) {
             Ok(found) => Ok(found.plan.is_ok()),
@@ -139,8 +140,8 @@ impl Monitor for UntilFound<'_> {
 /// A method without those that it includes: its own decisions are what is asked about.
 struct Alone<'a> {
     method: &'a dyn Method,
-    /// What it decides for, where that is another machine than the one that carries it out.
-    decided_for: Option<Problem<'a>>,
+    /// What it decided for another machine than the one that carries it out, or why there it has no plan.
+    decided: Option<std::result::Result<planner::Decided, PlanError>>,
 }
 
 impl Method for Alone<'_> {
@@ -158,7 +159,10 @@ impl Method for Alone<'_> {
         target: Bytes,
         monitor: &dyn Monitor,
     ) -> std::result::Result<planner::Decided, PlanError> {
-        self.method.decide(self.decided_for.as_ref().unwrap_or(problem), target, monitor)
+        match &self.decided {
+            Some(decided) => decided.clone(),
+            None => self.method.decide(problem, target, monitor),
+        }
     }
 
     fn targets(&self) -> &'static [u64] {

@@ -14,7 +14,7 @@ use simulator::{check_contract, predict, prove};
 use crate::explain::{Subject, explain};
 use crate::plan_trace::{own_trace, trace_of};
 use crate::sources::read_trace;
-use crate::study::{FIGURES, Outcome, Printed};
+use crate::study::{FIGURES, Outcome, Printed, counted};
 use crate::tables::read_parquet;
 use crate::{Conditions, Error, Inputs, Result};
 
@@ -99,6 +99,7 @@ pub fn add(input: &Path, traces: &mut Traces, report: &mut Report) -> Result<()>
         None if header.figures.is_some() => {
             let outcome: Outcome =
                 serde_json::from_str(&text).map_err(|error| Error::NotJson(input.into(), error))?;
+            report.counts.extend(counted(&outcome.figures));
             report.printed.extend(outcome.figures.iter().filter_map(Printed::number));
         }
         None if header.in_core.is_some() && header.methods.is_some() => {

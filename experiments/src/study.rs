@@ -25,7 +25,7 @@ use crate::{Error, Result};
 
 pub use list::{Asked, list, list_text};
 pub use partition::Partition;
-pub use printed::{Assumptions, Printed};
+pub use printed::{Assumptions, Printed, counted};
 pub use run::{FIGURES, Options, Outcome, run, run_point, task};
 pub use status::{Status, status};
 

@@ -42,7 +42,7 @@ pub use feature_maps::feature_maps;
 pub use lower::lower;
 pub use monitor::{Monitor, NoMonitor, Progress};
 pub use moving::bound::bound as moving_bound;
-pub use plan::{INTERRUPTED, plan};
+pub use plan::{INTERRUPTED, decisions, plan};
 pub use problem::{Allowed, Limits, Problem};
 pub use simulator::{ProvenPlan, Unproven};
 pub use spread::{Replays, Spread, SpreadError, replays, retimed, slower};

@@ -85,17 +85,23 @@ fn fastest_or_moving(
             false => Err(PlanError::from_infeasible(cause, problem.budget)),
         };
     }
-    match fastest(method, problem, monitor) {
+    match fastest(method, problem, monitor, None) {
         Err(error) if may_move && error.short_by().is_some() => {
             moving::plan(method, problem, monitor).map_err(|_| error)
         }
-        plan => plan,
+        plan => Ok(plan?.expect("nothing is known that is as fast")),
     }
 }
 
-/// The method's own plan, or that of a method that it includes, whichever is faster.
-fn fastest(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Result<Plan> {
-    let mut best = own_plan(method, problem, monitor);
+/// The method's own plan, or that of a method that it includes, whichever is faster; none where another plan is known
+/// that is as fast.
+fn fastest(
+    method: &dyn Method,
+    problem: &Problem,
+    monitor: &dyn Monitor,
+    known: Option<Nanos>,
+) -> Result<Option<Plan>> {
+    let mut best = own_plan(method, problem, monitor, known).map(|found| Some(found?.1));
     for included in method.includes() {
         // What gives up, or may not do what it needs, has no plan of another's either.
         let no_answer = |error: &PlanError| {
@@ -105,11 +111,12 @@ fn fastest(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Res
         if best.as_ref().is_err_and(no_answer) {
             break;
         }
-        let plan = fastest(included.as_ref(), problem, monitor);
+        let time = |plan: &Plan| plan.predicted.iteration;
+        let so_far = best.as_ref().ok().and_then(Option::as_ref).map(time);
+        let plan = fastest(included.as_ref(), problem, monitor, so_far.or(known));
         let better = match (&plan, &best) {
-            (Ok(plan), Ok(best)) => plan.predicted.iteration < best.predicted.iteration,
-            (Ok(_), Err(_)) => true,
-            (Err(_), Ok(_)) => false,
+            (Ok(Some(plan)), _) => so_far.is_none_or(|best| time(plan) < best),
+            (Ok(None), _) | (Err(_), Ok(_)) => false,
             // Of two failures, the one that came nearer says what would be needed.
             (Err(error), Err(best)) => {
                 error.short_by().is_some_and(|short| best.short_by().is_none_or(|b| short < b))
@@ -122,8 +129,23 @@ fn fastest(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Res
     best
 }
 
-/// Has the method decide for smaller targets until its decisions can be lowered.
-fn own_plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Result<Plan> {
+/// What a method decides itself, of which its plan is made: for another problem, which carries it out as it is.
+///
+/// # Errors
+/// As [`plan`]'s, but for the proof.
+pub fn decisions(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Result<Decided> {
+    let found = own_plan(method, problem, &Cancellation::new(monitor), None)?;
+    Ok(found.expect("nothing is known that is as fast").0)
+}
+
+/// Has the method decide for smaller targets until its decisions can be lowered, or would take no less time than a plan
+/// that is known: for less memory, they are taken to be no faster.
+fn own_plan(
+    method: &dyn Method,
+    problem: &Problem,
+    monitor: &dyn Monitor,
+    known: Option<Nanos>,
+) -> Result<Option<(Decided, Plan)>> {
     let mut failure = None;
     let mut tried: Option<Decided> = None;
     for permille in method.targets() {
@@ -135,8 +157,11 @@ fn own_plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Re
         if tried.as_ref() == Some(&decided) {
             continue;
         }
+        if known.is_some_and(|known| is_no_faster(problem, &decided, known)) {
+            return Ok(None);
+        }
         match lower_where_it_fits(problem, problem.budget, &decided) {
-            Ok(plan) => return Ok(plan),
+            Ok(plan) => return Ok(Some((decided, plan))),
             Err(error) => {
                 failure.get_or_insert(error);
             }
@@ -144,4 +169,15 @@ fn own_plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Re
         tried = Some(decided);
     }
     Err(failure.expect("there is at least one target"))
+}
+
+/// Whether decisions take no less than such a time, as far as that is known before they are lowered: codecs may run a
+/// little sooner than evaluated.
+fn is_no_faster(problem: &Problem, decided: &Decided, known: Nanos) -> bool {
+    let is_as_evaluated = decided.steps.is_none() && !decided.as_recorded && !decided.compresses();
+    let evaluated = || {
+        let mut evaluator = problem.evaluator(decided.policy, problem.budget);
+        evaluator.evaluate(&decided.treatments).map(|outcome| outcome.iteration)
+    };
+    is_as_evaluated && evaluated().is_ok_and(|time| time >= known)
 }

@@ -32,6 +32,7 @@ const BUNDLED: Library<'static> = Library {
         "h100-sxm",
         "h200",
         "ibp-a100",
+        "k40m",
         "l4",
         "l40s",
         "mi100",

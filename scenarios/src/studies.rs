@@ -20,7 +20,10 @@ use std::path::{Path, PathBuf};
 use crate::ScenarioError;
 
 pub use error::{StudyError, StudyProblem};
-pub use lookups::{LookupFigure, LookupQuantity, LookupStudy, OtherCodec, PackedTable, Served};
+pub use lookups::{
+    Graph, GraphTraining, LookupFigure, LookupQuantity, LookupStudy, OtherCodec, PackedTable,
+    Served,
+};
 pub use paper::{Figure, Of, Paper, Quantity, Value};
 pub use points::{
     Allow, Find, Group, GroupCodecs, LinkChoice, Place, Point, Study, Subject, WhatIf,

@@ -50,5 +50,6 @@ pub fn run(args: &Args) -> Result {
     }
     let (page, figures) = page.finish(&report)?;
     args.pdf.then(|| pdf(&page)).transpose()?;
-    print(format!("{}: {figures} figures\n", page.display()))
+    let counts: String = report.counts.iter().map(|count| format!("{count}\n")).collect();
+    print(format!("{counts}{}: {figures} figures\n", page.display()))
 }

@@ -1,7 +1,7 @@
 //! README and docs show what the commands print now.
 //!
 //! A block of kind `toml name.toml` is the file of that name. Every block of kind `console` is run, each line that begins with `$ ` as a command and what
-//! follows as its output, each page in a folder of its own from top to bottom. `TIDEGATE_UPDATE=1`
+//! follows as its output, or that of a file that it names after `>`, each page in a folder of its own from top to bottom. `TIDEGATE_UPDATE=1`
 //! writes what the commands print into the pages, and the picture beside them; `TIDEGATE_PAGE=guide` looks
 //! at the pages alone that have this in their name.
 
@@ -101,8 +101,16 @@ fn output_of(command: &str, sandbox: &Sandbox) -> String {
     let arguments = (command.strip_prefix("tidegate "))
         .or_else(|| command.strip_prefix("cargo run --release -- "))
         .unwrap_or_else(|| panic!("`{command}` is no command of ours"));
+    let (arguments, file) = match arguments.split_once(" > ") {
+        Some((arguments, file)) => (arguments, Some(file)),
+        None => (arguments, None),
+    };
     // On a slow machine, progress is told of.
     let run = sandbox.run(&format!("{arguments} --quiet"));
     assert_eq!(run.code, 0, "{command}\n{}", run.stderr);
+    if let Some(file) = file {
+        sandbox.write(file, &run.stdout);
+        return run.stderr;
+    }
     run.stdout + &run.stderr
 }

@@ -327,6 +327,31 @@ fn methods_decide_by_a_profile_of_swapping_everything_and_have_no_plan_where_tha
     assert_eq!(statuses, [Status::Ok, Status::Infeasible]);
 }
 
+/// PooCH, section 5.2: POWER9's plan fails on x86 at batch 640, where x86 has one of its own.
+#[test]
+fn what_is_decided_on_another_machine_is_its_plans_and_carried_out_as_it_is() {
+    let sandbox = Sandbox::new();
+    let group = |more: &str| {
+        format!(
+            "[[group]]\nnetworks = ['resnet50']\nmethods = ['pooch']\nbudgets = ['16GiB']\n{more}\n"
+        )
+    };
+    let groups = [
+        "name = 'own'\nbatches = [384]\nmachines = ['pooch-power9']",
+        "name = 'x86'\nbatches = [640]\nmachines = ['pooch-x86']",
+        "name = 'other'\nbatches = [384, 640]\nmachines = ['pooch-x86']\ndecided_on = 'pooch-power9'",
+    ];
+    let groups = groups.map(group).concat();
+    sandbox.write("mine.toml", &format!("description = 'd'\n{groups}"));
+    sandbox.ok("study mine.toml -o out");
+    let rows = rows(&sandbox, "out");
+    let statuses: Vec<_> = rows.iter().map(|row| row.answer.status).collect();
+    assert_eq!(statuses, [Status::Ok, Status::Ok, Status::Ok, Status::Infeasible]);
+    let [own, carried] = [&rows[0].answer, &rows[2].answer];
+    assert_eq!((own.kept, own.swapped), (carried.kept, carried.swapped));
+    assert!(carried.iteration > own.iteration, "over a link that is slower");
+}
+
 #[test]
 fn the_largest_batch_fits_and_one_more_sample_does_not() {
     let sandbox = Sandbox::new();

@@ -1,16 +1,20 @@
 //! What a paper prints of lookups in tables, beside what is predicted here.
 
+mod serving;
+mod training;
+
 use codecs::ibp::{ChunkSize, Metadata, RowCoder, cluster_index_bytes};
 use planner::inference::{
-    Cache, Choice, Lookups, MAP_ENTRY_BYTES, Packing, Prediction, SECTOR_BYTES, Staging, choose,
-    mean_sectors, mean_unaligned_sectors, row_mask_bytes,
+    Access, Cache, Choice, GATHER, Lookups, MAP_ENTRY_BYTES, Packing, Prediction, SECTOR_BYTES,
+    Staging, choose, mean_sectors, mean_unaligned_sectors, row_mask_bytes,
 };
 use reports::columns;
-use scenarios::{LookupFigure, LookupQuantity, LookupStudy, PackedTable, Served};
+use scenarios::{LookupFigure, LookupQuantity, LookupStudy, PackedTable};
 use schema::{Bytes, BytesPerSec, Machine};
 
 use crate::Result;
 use crate::sources::read_machine;
+use training::Way;
 
 const LINK: Staging = Staging::ZeroCopy { link: true, cache: false };
 const PLAIN: Staging = Staging::ZeroCopy { link: false, cache: false };
@@ -22,17 +26,62 @@ pub struct Line<'a> {
     /// Absent where the paper does not print what it takes.
     pub predicted: Option<f64>,
     /// What else may be supposed, and what is predicted then.
-    pub otherwise: Option<(&'static str, f64)>,
+    pub others: Vec<(String, f64)>,
 }
 
-/// What a prediction rests on that the paper does not say, turned round.
-fn otherwise(of: LookupQuantity) -> Option<&'static str> {
+/// What the predictions rest on that the paper does not say.
+#[derive(Debug, Clone, Copy)]
+struct Supposed {
+    what: &'static str,
+    /// Whether plain rows are read from wherever they begin.
+    unaligned: bool,
+    /// How fast the host gathers rows; where it is not stated, as was published of another host.
+    gather: Option<BytesPerSec>,
+    /// Whether what is loaded for a pass, or a batch, is loaded while the one before computes.
+    beside: bool,
+    /// Whether chunks are filled up to whole words.
+    words: bool,
+    /// The share of its arithmetic that the device has for training.
+    arithmetic: f64,
+    /// Whether the link moves whole sectors.
+    sectors: bool,
+}
+
+const BASE: Supposed = Supposed {
+    what: "",
+    unaligned: true,
+    gather: None,
+    beside: false,
+    words: true,
+    arithmetic: 1.0,
+    sectors: true,
+};
+
+/// What else may be supposed where a figure is of such a quantity.
+fn otherwise(of: LookupQuantity) -> Vec<Supposed> {
+    use LookupQuantity::*;
+    let aligned = Supposed { what: "plain rows read in aligned lines", unaligned: false, ..BASE };
+    let gather = |what, rate| Supposed { what, gather: Some(BytesPerSec(rate)), ..BASE };
+    let free = gather("a host that gathers at no cost", u64::MAX);
+    let threefold = gather("a host that gathers three times as fast", 3 * GATHER.0);
+    let half = Supposed { what: "half of the device's arithmetic", arithmetic: 0.5, ..BASE };
     match of {
-        LookupQuantity::Transfer => Some("plain rows read in aligned lines"),
-        LookupQuantity::Lookup | LookupQuantity::Gathered => Some("a host that gathers at no cost"),
-        LookupQuantity::Inference => Some("weights loaded beside computing"),
-        LookupQuantity::Participation => Some("no whole words, in which 50 bits take 64"),
-        _ => None,
+        Transfer => vec![aligned],
+        Trained | TrainedLink => vec![aligned, half],
+        TrainedInTurn => {
+            vec![half, Supposed { what: "rows fetched beside computing", beside: true, ..BASE }]
+        }
+        Lookup | Gathered | Decoding => vec![free, threefold],
+        Packed => vec![Supposed { what: "bytes moved as they are", sectors: false, ..BASE }],
+        Inference => {
+            vec![Supposed { what: "weights loaded beside computing", beside: true, ..BASE }]
+        }
+        Participation => vec![Supposed {
+            what: "no whole words, in which 50 bits take 64",
+            words: false,
+            ..BASE
+        }],
+        _ => Vec::new(),
     }
 }
 
@@ -44,12 +93,13 @@ pub fn lines(study: &LookupStudy) -> Result<Vec<Line<'_>>> {
     let machine = read_machine(&study.machine)?;
     let mut lines = Vec::with_capacity(study.figures.len());
     for figure in &study.figures {
-        let predicted = |is_otherwise| predicted(study, &machine, (figure, is_otherwise));
-        let otherwise = match figure.of.and_then(otherwise) {
-            Some(what) => predicted(true)?.map(|value| (what, value)),
-            None => None,
-        };
-        lines.push(Line { figure, predicted: predicted(false)?, otherwise });
+        let mut others = Vec::new();
+        for supposed in figure.of.map(otherwise).unwrap_or_default() {
+            let value = predicted(study, &machine, figure, supposed)?;
+            others.extend(value.map(|value| (supposed.what.to_string(), value)));
+        }
+        let predicted = predicted(study, &machine, figure, BASE)?;
+        lines.push(Line { figure, predicted, others });
     }
     Ok(lines)
 }
@@ -57,55 +107,42 @@ pub fn lines(study: &LookupStudy) -> Result<Vec<Line<'_>>> {
 fn predicted(
     study: &LookupStudy,
     machine: &Machine,
-    (figure, is_otherwise): (&LookupFigure, bool),
+    figure: &LookupFigure,
+    supposed: Supposed,
 ) -> Result<Option<f64>> {
     let Some(of) = figure.of else { return Ok(None) };
-    if let Some(value) = of_format(of, figure, is_otherwise) {
+    if let Some(value) = of_format(of, figure, supposed) {
         return Ok(Some(value));
     }
     let named = |table: &&PackedTable| figure.tables.contains(&table.name);
+    let tables: Vec<&PackedTable> = study.tables.iter().filter(named).collect();
+    if let Some(of) = Way::of(of) {
+        return training::speedup(study, machine, &tables, of, supposed);
+    }
     let mut values: Vec<f64> = Vec::new();
-    for table in study.tables.iter().filter(named) {
-        values.extend(of_table(study, machine, (of, table, is_otherwise))?);
+    for table in tables {
+        values.extend(of_table(study, machine, (of, table, supposed))?);
     }
     if let Some(row_bytes) = figure.row_bytes {
         // At 90 % saved.
-        let table = PackedTable { name: String::new(), row_bytes, ratio: 10.0, cached: None };
-        values.extend(of_table(study, machine, (of, &table, is_otherwise))?);
+        let table =
+            PackedTable { name: String::new(), row_bytes, ratio: 10.0, cached: None, graph: None };
+        values.extend(of_table(study, machine, (of, &table, supposed))?);
     }
     let count = values.len() as f64;
     let mean = (count > 0.0).then(|| values.iter().sum::<f64>() / count);
-    Ok(match &figure.served {
-        Some(served) => mean.map(|less| inference(served, machine, less, is_otherwise)),
-        None => mean,
-    })
-}
-
-/// By how much sooner a model answers, in percent, if loading its weights takes so much less: each pass first, or while
-/// the pass before computes. Computing takes what the device can do at best: the prompts' products at its arithmetic,
-/// and of each further token what its pass reads, weights and the keys and values so far, at its memory's bandwidth.
-fn inference(served: &Served, machine: &Machine, less: f64, beside: bool) -> f64 {
-    let Served { parameters, batch, prompt, generated, cache_bytes } = *served;
-    let device = &machine.device.compute;
-    let weights = 2.0 * parameters;
-    let loading = weights / machine.link.h2d.at(Bytes(u64::MAX));
-    let first = 2.0 * parameters * batch * prompt / device.f16_flops as f64;
-    let cache = batch * (prompt + generated / 2.0) * cache_bytes;
-    let next = (weights + cache) / device.memory_bandwidth.0 as f64;
-    let whole = |loading: f64| {
-        let pass =
-            |computing: f64| if beside { loading.max(computing) } else { loading + computing };
-        pass(first) + (generated - 1.0) * pass(next)
-    };
-    100.0 * (1.0 - whole(loading * (1.0 - less / 100.0)) / whole(loading))
+    let Some(less) = mean.filter(|_| !figure.served.is_empty()) else { return Ok(mean) };
+    let shares =
+        figure.served.iter().map(|served| serving::share(of, served, machine, less, supposed));
+    Ok(shares.reduce(f64::max))
 }
 
 /// What the packed format alone comes to, whatever is in the rows.
-fn of_format(of: LookupQuantity, figure: &LookupFigure, is_otherwise: bool) -> Option<f64> {
+fn of_format(of: LookupQuantity, figure: &LookupFigure, supposed: Supposed) -> Option<f64> {
     let row_bytes = usize::try_from(figure.row_bytes?).ok()?;
     match of {
         LookupQuantity::Participation => {
-            if is_otherwise {
+            if !supposed.words {
                 return Some(100.0 / 8.0 / figure.chunk_bytes? as f64);
             }
             // Of a row that is all invariant nothing else is left.
@@ -126,61 +163,72 @@ fn of_format(of: LookupQuantity, figure: &LookupFigure, is_otherwise: bool) -> O
     }
 }
 
+/// Looking up all rows of a table once.
+fn looked_up<'a>(study: &LookupStudy, machine: &'a Machine, table: &PackedTable) -> Lookups<'a> {
+    Lookups {
+        rows: study.rows,
+        row_bytes: table.row_bytes,
+        rows_per_lookup: study.rows,
+        access: Access::Uniform,
+        cache: Bytes::ZERO,
+        gather: None,
+        machine,
+    }
+}
+
+/// The bytes of a cache that holds so many rows as they are.
+fn cache_of(table: &PackedTable, rows: u64) -> Bytes {
+    Bytes(rows.saturating_mul(table.row_bytes + MAP_ENTRY_BYTES))
+}
+
+/// Packing by which rows come to so many bytes each.
+fn packed_to(sizes: Vec<u64>) -> Packing {
+    Packing { chunk_bytes: 4, clusters: 1, metadata: Bytes::ZERO, sizes }
+}
+
 fn of_table(
     study: &LookupStudy,
     machine: &Machine,
-    (of, table, is_otherwise): (LookupQuantity, &PackedTable, bool),
+    (of, table, supposed): (LookupQuantity, &PackedTable, Supposed),
 ) -> Result<Option<f64>> {
+    use LookupQuantity::*;
     let packed_bytes = table.row_bytes as f64 / table.ratio;
-    let lookups = |gather| {
-        let (rows, row_bytes) = (study.rows, table.row_bytes);
-        let access = planner::inference::Access::Uniform;
-        Lookups {
-            rows,
-            row_bytes,
-            rows_per_lookup: rows,
-            access,
-            cache: Bytes::ZERO,
-            gather,
-            machine,
-        }
-    };
     let spread = match of {
-        LookupQuantity::Mock => vec![packed_bytes as u64],
+        Mock => vec![packed_bytes as u64],
         _ => sizes(packed_bytes, table.row_bytes),
     };
-    let packing = Packing { chunk_bytes: 4, clusters: 1, metadata: Bytes::ZERO, sizes: spread };
-    let copied = matches!(of, LookupQuantity::Copied | LookupQuantity::Inference);
-    let at_once = is_otherwise || copied;
-    let at_once = at_once.then_some(BytesPerSec(u64::MAX));
-    let choice = choose(&lookups(at_once), &[packing])?;
+    let at_once = matches!(of, Copied | Inference).then_some(BytesPerSec(u64::MAX));
+    let lookups =
+        Lookups { gather: at_once.or(supposed.gather), ..looked_up(study, machine, table) };
+    let choice = choose(&lookups, &[packed_to(spread)])?;
     let over = |staging| {
         let [plain, packed] = [staging, LINK].map(|staging| staged(&choice, staging));
         Some(plain?.time.ratio(packed?.time))
     };
     let less = |over: f64| 100.0 * (1.0 - 1.0 / over);
     Ok(match of {
-        LookupQuantity::Transfer if is_otherwise => over(PLAIN),
-        LookupQuantity::Transfer => over(Staging::Unaligned),
-        LookupQuantity::Lookup => over(Staging::Bulk),
-        LookupQuantity::Gathered | LookupQuantity::Copied | LookupQuantity::Inference => {
-            over(Staging::Bulk).map(less)
-        }
+        Transfer if supposed.unaligned => over(Staging::Unaligned),
+        Transfer => over(PLAIN),
+        Packed if supposed.sectors => over(PLAIN).map(less),
+        Lookup => over(Staging::Bulk),
+        Gathered | Copied | Inference | Decoding | Prefill => over(Staging::Bulk).map(less),
         // Anywhere in memory, as elements of four bytes lie.
-        LookupQuantity::Aligned => {
+        Aligned => {
             let sectors = [mean_unaligned_sectors, mean_sectors].map(|of| of(4, table.row_bytes));
             Some(sectors[0] / sectors[1])
         }
-        LookupQuantity::Mock => staged(&choice, LINK).map(|packed| {
+        Mock => staged(&choice, LINK).map(|packed| {
             let moved = study.rows as f64 * mean_sectors(table.row_bytes, packed_bytes as u64);
             let bandwidth = machine.link.h2d.at(Bytes(u64::MAX));
             moved * SECTOR_BYTES as f64 * 1e9 / bandwidth / packed.time.0 as f64
         }),
-        LookupQuantity::Participation | LookupQuantity::NetSaved | LookupQuantity::RowMask => None,
-        LookupQuantity::Cached => table.cached.map(|cached| {
-            let bytes = Bytes(cached.saturating_mul(table.row_bytes + MAP_ENTRY_BYTES));
-            Cache { bytes, fixed: Bytes::ZERO }.rows(u64::MAX, packed_bytes) as f64
+        Packed | Saved => Some(less(table.ratio)),
+        Hundredth => table.graph.map(|graph| (graph.nodes / 100) as f64),
+        Cached => table.cached.map(|cached| {
+            let cache = Cache { bytes: cache_of(table, cached), fixed: Bytes::ZERO };
+            cache.rows(u64::MAX, packed_bytes) as f64
         }),
+        Participation | NetSaved | RowMask | Trained | TrainedLink | TrainedInTurn => None,
     })
 }
 
@@ -224,7 +272,7 @@ mod tests {
 
     /// Figures by the beginnings of their names, with how far each may be off.
     #[test]
-    fn tables_1_and_7_come_out() {
+    fn tables_1_and_7_and_training_come_out() {
         let study = crate::study::read("ibp", &Over::default()).expect("bundled");
         let study = study.lookups.expect("it is of lookups");
         let lines = lines(&study).expect("bundled");
@@ -232,15 +280,16 @@ mod tests {
         for Line { figure, predicted, .. } in &lines {
             let most = match &figure.what {
                 what if what.starts_with("table 1:") => 0.10,
-                what if what.starts_with("table 7:") => 0.01,
+                what if what.ends_with("packed rows cached") => 0.01,
+                what if what.starts_with("figure 8:") => 0.15,
                 what if what.starts_with("figure 7:") => 0.001,
                 _ => continue,
             };
             let predicted = predicted.expect("it is predicted");
-            let off = predicted / figure.printed - 1.0;
-            assert!(off.abs() <= most, "{}: {predicted}, {off:+.3}", figure.what);
+            let off = super::super::printed::error(figure.printed, predicted);
+            assert!(off <= most, "{}: {predicted}, {off:.3}", figure.what);
             held += 1;
         }
-        assert_eq!(held, 15);
+        assert_eq!(held, 18);
     }
 }

@@ -23,8 +23,17 @@ pub fn printed(study: &Study, paper: &Paper, rows: &[Row]) -> Vec<Printed> {
             if groups.is_none() && over_group.is_none() {
                 continue;
             }
+            let groups = groups.unwrap_or_else(|| figure.groups.clone());
+            // What is supposed otherwise may be the method.
+            let planned = rows.iter().filter(|row| groups.contains(&row.group));
+            let methods: Vec<&String> = planned.map(|row| &row.answer.method).collect();
+            let method = match methods.first() {
+                Some(other) if !methods.contains(&&figure.method) => (*other).clone(),
+                _ => figure.method.clone(),
+            };
             let other = Figure {
-                groups: groups.unwrap_or_else(|| figure.groups.clone()),
+                groups,
+                method,
                 over_group: over_group.or_else(|| figure.over_group.clone()),
                 ..figure.clone()
             };
@@ -53,7 +62,7 @@ fn text(quantity: Quantity, value: f64) -> String {
         | Quantity::Latency
         | Quantity::Saving
         | Quantity::Overhead => (1, " %"),
-        Quantity::Ratio => (1, "x"),
+        Quantity::Ratio | Quantity::Spared => (1, "x"),
         Quantity::Speedup | Quantity::Scaling => (2, "x"),
         Quantity::MemoryGb | Quantity::PeakGb | Quantity::RawGb => (2, " GB"),
         Quantity::Unpredicted => return value.to_string(),
@@ -86,6 +95,10 @@ fn predicted(figure: &Figure, rows: &[Row]) -> Option<f64> {
         Some(Of::Least) => means.into_iter().reduce(f64::min),
         Some(Of::Most) => means.into_iter().reduce(f64::max),
         Some(Of::Mean) => (!means.is_empty()).then(|| mean(&means)),
+        Some(Of::Harmonic) => {
+            let shares: Vec<f64> = means.iter().map(|mean| 1.0 / mean).collect();
+            (!shares.is_empty()).then(|| 1.0 / mean(&shares))
+        }
     }
 }
 
@@ -117,6 +130,7 @@ fn value(figure: &Figure, row: &Row, rows: &[Row]) -> Option<f64> {
         Quantity::Ratio => Some(row.compressed_raw?.0 as f64 / row.compressed_small?.0 as f64),
         Quantity::Batch => row.batch.map(f64::from).filter(|_| row.answer.status == Status::Ok),
         Quantity::PeakGb => row.answer.peak.map(|peak| peak.0 as f64 / 1e9),
+        Quantity::Spared => Some(row.in_core_peak.0 as f64 / row.answer.peak?.0 as f64),
         Quantity::RawGb => Some(row.compressed_raw?.0 as f64 / 1e9),
         Quantity::Unpredicted => None,
         Quantity::Gain => Some(100.0 * (speedup(figure, row, rows)? - 1.0)),

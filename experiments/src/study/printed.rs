@@ -34,8 +34,8 @@ pub struct Printed {
     pub assumptions: Assumptions,
     /// What was supposed otherwise and brought the prediction nearer, and to what; or what else it rests on.
     pub reason: Option<String>,
-    /// Whether the assumptions are chosen by it, so that it is no prediction.
-    #[serde(skip)]
+    /// Whether the assumptions are chosen by it, so that it is no prediction: said where it is so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub input: bool,
     /// Both for people.
     #[serde(skip)]
@@ -145,6 +145,13 @@ fn count(printed: &[&Printed]) -> String {
         differ => text += &format!("; why {differ} differ is not known"),
     }
     text
+}
+
+/// How many of a paper's numbers come out under its study's assumptions.
+pub fn counted(printed: &[Printed]) -> Option<String> {
+    let base = printed.iter().filter(|printed| printed.assumptions == Assumptions::Base);
+    let base: Vec<&Printed> = base.collect();
+    Some(format!("{}: {}", base.first()?.paper, count(&base)))
 }
 
 /// A line for each number, under those of the base what other assumptions come to, and a count.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use planner::Monitor;
-use scenarios::{LookupStudy, Study, Value};
+use scenarios::{LookupStudy, Study};
 use schema::{FileError, PendingFile};
 use serde::{Deserialize, Serialize};
 
@@ -66,10 +66,9 @@ impl Outcome {
 fn of_lookups(study: &Study, lookups: &LookupStudy) -> Result<Outcome> {
     let show = |value: f64| format!("{}", (value * 100.0).round() / 100.0);
     let (mut figures, mut what_ifs) = (Vec::new(), Vec::new());
-    for Line { figure, predicted, otherwise } in lookups::lines(lookups)? {
+    for Line { figure, predicted, others } in lookups::lines(lookups)? {
         let place = (study.name.as_str(), figure.what.clone());
-        let values = (Value::Number(figure.printed), predicted);
-        let others = otherwise.map(|(what, value)| (what.to_string(), value)).into_iter().collect();
+        let values = (figure.printed, predicted);
         let stated = figure.rests_on.clone();
         let (printed, others) = Printed::with_others(place, values, others, stated, show);
         figures.push(Printed { input: figure.input, ..printed });

@@ -13,7 +13,7 @@ use crate::text::percent;
 pub(super) fn conclusion(report: &Report) -> Vec<String> {
     let mut sentences: Vec<String> =
         report.explanations.iter().flat_map(Explanation::sentences).collect();
-    sentences.extend(super::printed::sentence(&report.printed));
+    sentences.extend(report.counts.iter().map(|count| format!("{count}.")));
     match report.settings.as_slice() {
         [] => {}
         [setting] => sentences.push(one(setting)),

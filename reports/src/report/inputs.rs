@@ -26,6 +26,8 @@ pub struct Report {
     pub trainings: Vec<Trained>,
     /// Numbers that papers print.
     pub printed: Vec<PrintedNumber>,
+    /// How many of each paper's are near what is predicted.
+    pub counts: Vec<String>,
 }
 
 impl Report {

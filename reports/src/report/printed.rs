@@ -38,14 +38,6 @@ impl PrintedNumber {
     }
 }
 
-/// How many numbers have a prediction, in a sentence.
-pub(super) fn sentence(numbers: &[PrintedNumber]) -> Option<String> {
-    let predicted = numbers.iter().filter(|number| number.predicted.is_some()).count();
-    let text =
-        || format!("Of {} numbers that are printed, {predicted} are predicted.", numbers.len());
-    (!numbers.is_empty()).then(text)
-}
-
 /// A figure for each place, in the order of the numbers, where any of its numbers is predicted.
 pub(super) fn figures(numbers: &[PrintedNumber]) -> Vec<Figure> {
     let mut places: Vec<&(String, String)> = Vec::new();

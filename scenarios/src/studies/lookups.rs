@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use super::paper::Value;
+
 /// What a study asks about lookups in tables, without any plan.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,9 +20,21 @@ pub struct LookupStudy {
     /// The paper's figures.
     #[serde(rename = "figure")]
     pub figures: Vec<LookupFigure>,
+    /// How networks are trained whose nodes' features the rows are.
+    pub training: Option<GraphTraining>,
     /// What the paper prints of other codecs.
     #[serde(default, rename = "other")]
     pub others: Vec<OtherCodec>,
+}
+
+/// How GraphSAGE is trained on neighbours that are drawn.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GraphTraining {
+    /// Neighbours that are drawn of each node, from a batch's nodes on: a layer each.
+    pub fanouts: Vec<u64>,
+    /// How wide the layers are before the last.
+    pub width: u64,
 }
 
 /// A table as a paper describes it.
@@ -35,6 +49,22 @@ pub struct PackedTable {
     pub ratio: f64,
     /// Rows that the paper's cache holds without packing.
     pub cached: Option<u64>,
+    /// The graph whose nodes' features the rows are.
+    pub graph: Option<Graph>,
+}
+
+/// A graph that a network is trained on.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Graph {
+    /// Its nodes.
+    pub nodes: u64,
+    /// Nodes of a batch.
+    pub batch: u64,
+    /// What nodes are told apart into.
+    pub classes: u64,
+    /// Bytes of a feature.
+    pub feature_bytes: u64,
 }
 
 /// A number that the paper prints.
@@ -43,8 +73,8 @@ pub struct PackedTable {
 pub struct LookupFigure {
     /// Where, and of what.
     pub what: String,
-    /// The number.
-    pub printed: f64,
+    /// The number, or bounds of it.
+    pub printed: Value,
     /// How it is worked out; absent where it cannot be.
     pub of: Option<LookupQuantity>,
     /// The tables of which it is the mean.
@@ -60,8 +90,10 @@ pub struct LookupFigure {
     pub clusters: Option<usize>,
     #[allow(missing_docs, reason = "as `rows`")]
     pub saved: Option<f64>,
-    /// What is asked of the model whose weights the rows are.
-    pub served: Option<Served>,
+    /// The models whose weights, or keys and values, the rows are, and what is asked of them: of several, the figure is
+    /// the greatest of what each comes to.
+    #[serde(default)]
+    pub served: Vec<Served>,
     /// What else the prediction rests on, or why there is none.
     pub rests_on: Option<String>,
     /// Whether the model is chosen by it, so that it is no prediction.
@@ -69,7 +101,7 @@ pub struct LookupFigure {
     pub input: bool,
 }
 
-/// A language model in 16 bits, all of whose weights each pass loads, and what is asked of it.
+/// A language model in 16 bits, and what is asked of it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Served {
@@ -83,6 +115,11 @@ pub struct Served {
     pub generated: f64,
     /// Bytes of a token's keys and values, of all layers.
     pub cache_bytes: f64,
+    /// The share of its weights that each pass loads.
+    pub loaded: f64,
+    /// Of how many tokens of each prompt a pass fetches keys and values from the host, where all lie there.
+    #[serde(default)]
+    pub fetched: f64,
 }
 
 /// How a figure follows from tables.
@@ -101,10 +138,27 @@ pub enum LookupQuantity {
     Lookup,
     /// Less time than that takes, in percent.
     Gathered,
+    /// What that is of the time of a model's answers whose keys and values the rows are.
+    Decoding,
+    /// Reading the prompts' share of that time, in percent.
+    Prefill,
     /// Less time than a copy of rows that need not be gathered, in percent.
     Copied,
     /// What that is of the time of a model's answers whose weights the rows are.
     Inference,
+    /// Less time than aligned reads of rows that are not packed, in percent.
+    Packed,
+    /// What packing saves, in percent.
+    Saved,
+    /// Rows that a cache of a hundredth of all rows holds.
+    Hundredth,
+    /// Throughput of training that fetches beside computing, with packed rows in host memory and in the cache over none
+    /// packed: the tables' geometric mean.
+    Trained,
+    /// The same with those in host memory alone.
+    TrainedLink,
+    /// The same of training that fetches before it computes, without a cache.
+    TrainedInTurn,
     /// What a row's participation bits take of it, in percent.
     Participation,
     /// What is saved beside Mask, Bitval and cluster of each row, in percent.
@@ -134,6 +188,11 @@ impl LookupStudy {
             return Some(format!(
                 "a figure is of `{name}`, and there is no table of that name: add it"
             ));
+        }
+        if self.training.is_none() && self.tables.iter().any(|table| table.graph.is_some()) {
+            return Some(
+                "a table is of a graph, and nothing says how it is trained: add `training`".into(),
+            );
         }
         let bad = |table: &&PackedTable| !(1.0..1e6).contains(&table.ratio) || table.row_bytes == 0;
         let bad = self.tables.iter().find(bad)?;

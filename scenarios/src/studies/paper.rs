@@ -98,6 +98,8 @@ pub enum Quantity {
     PeakGb,
     /// What tensors take that are compressed, in 1e9 bytes.
     RawGb,
+    /// Device memory that the iteration needs without a limit, over the largest sum of live buffers.
+    Spared,
     /// Throughput over that in another group, whatever the batches.
     Scaling,
     /// A sample's time less than in another group, whatever the batches, in percent of that.
@@ -123,6 +125,8 @@ pub enum Quantity {
 pub enum Of {
     /// The mean over networks, each the mean of its rows.
     Mean,
+    /// The harmonic mean over them: of factors by which something becomes less, what the mean of the shares comes to.
+    Harmonic,
     /// The greatest of the networks' means.
     Most,
     /// The least of them.

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::*;
 use networks::NetworkOptions;
 
-const METHODS: [&str; 13] = [
+const METHODS: [&str; 14] = [
     "in-core",
     "swap-all-unscheduled",
     "swap-all",
@@ -16,6 +16,7 @@ const METHODS: [&str; 13] = [
     "pooch",
     "sqrt-n",
     "tide",
+    "vdnn-all",
     "vdnn-conv",
     "vdnn++",
     "sc",
