@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from tidegate import Error, Plan, PlanError, Trace
 
-from . import cache, checkpointed, document, firststep, left_out, machine, packed, planning, second, together, whole
+from . import cache, checkpointed, document, firststep, left_out, machine, packed, planning, second, shapes, together, whole
 from .graph import Joint, Unsupported
 from .measure import failure
 from .partition import Partition
@@ -111,6 +111,7 @@ def tidegate(module: fx.GraphModule, inputs: list, options: dict | None = None, 
         wrong = [choice for choice in ("swap", "compress") if choice in chosen.allow]
         if wrong:
             raise ValueError(f"allow: there is no `{wrong[0]}` with `inner` inductor; leave it out, or take `inner` eager")
+    shapes.fix(module)
     planned = Planned(name=f"graph {len(_LAST)}")
     _LAST.append(planned)
     compiled = _compiled(module, inputs, chosen, planned)
