@@ -12,6 +12,7 @@ import tidegate.torch as tt  # noqa: E402
 from tidegate.torch import offload  # noqa: E402
 from tidegate.torch.measure import Subject, difference  # noqa: E402
 from torch import nn  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -135,6 +136,38 @@ def test_outputs_may_be_views_of_one_another():
     eager = train(module, loss(module), draw)
     module.load_state_dict(start)
     assert all(torch.equal(value, eager[key]) for key, value in train(module, loss(step), draw).items())
+
+
+class Checkpointed(nn.Module):
+    """Checkpoints of its own, with dropout in them."""
+
+    def __init__(self):
+        super().__init__()
+        part = lambda: nn.Sequential(nn.Linear(32, 32), nn.GELU(), nn.Dropout(0.2), nn.Linear(32, 32))  # noqa: E731
+        self.parts = nn.ModuleList(part() for _ in range(4))
+
+    def forward(self, x):
+        for part in self.parts:
+            x = x + checkpoint(part, x, use_reentrant=False)
+        return x.square().mean()
+
+
+@pytest.mark.parametrize("why", ["planned", "no plan", "a second backward"])
+def test_checkpoints_within_a_model_draw_the_same_numbers_again(why, monkeypatch):
+    if why == "no plan":
+        monkeypatch.setattr("tidegate.torch.backend.measure", lambda _: 1 / 0)
+    module, draw, left = Checkpointed(), lambda: torch.randn(64, 32), []
+    step = planned(module, budget="90%", strict=False)
+    start = {key: value.clone() for key, value in module.state_dict().items()}
+    for call in (module, step):
+        module.load_state_dict(start)
+        if why == "a second backward":
+            with warnings.catch_warnings(action="ignore"):
+                call(draw()).backward(retain_graph=True)
+        with warnings.catch_warnings(action="ignore" if why == "no plan" else "error"):
+            left.append(train(module, call, draw))
+    assert all(torch.equal(value, left[1][key]) for key, value in left[0].items())
+    assert (tt.last_plans()[0].checked == "bit for bit eager's") is (why != "no plan")
 
 
 def test_a_pool_that_is_given_back_holds_what_copies_may_still_read():

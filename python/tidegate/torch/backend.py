@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from tidegate import Error, Plan, PlanError, Trace
 
-from . import cache, document, firststep, left_out, machine, packed, planning, second, together, whole
+from . import cache, checkpointed, document, firststep, left_out, machine, packed, planning, second, shapes, together, whole
 from .graph import Joint, Unsupported
 from .measure import failure
 from .partition import Partition
@@ -111,6 +111,7 @@ def tidegate(module: fx.GraphModule, inputs: list, options: dict | None = None, 
         wrong = [choice for choice in ("swap", "compress") if choice in chosen.allow]
         if wrong:
             raise ValueError(f"allow: there is no `{wrong[0]}` with `inner` inductor; leave it out, or take `inner` eager")
+    shapes.fix(module)
     planned = Planned(name=f"graph {len(_LAST)}")
     _LAST.append(planned)
     compiled = _compiled(module, inputs, chosen, planned)
@@ -151,9 +152,9 @@ def _compiled(module: fx.GraphModule, inputs: list, chosen: Options, planned: Pl
             raise
         if planned.reason is None:
             _without(planned, chosen, _words(error), error)
-        return module
+        return checkpointed.as_eager(module)
     # A captured graph need not be eager's, and nothing has compared them; who wants ops fused has asked for it.
-    return compiled if planned.plan is not None or chosen.inner == "inductor" else module
+    return compiled if planned.plan is not None or chosen.inner == "inductor" else checkpointed.as_eager(module)
 
 
 def _untested(inputs: list) -> str | None:
@@ -225,6 +226,7 @@ class _Trained:
 
     def __init__(self, module: fx.GraphModule, compiled: Callable, chosen: Options, planned: Planned):
         self.module, self.compiled, self.chosen, self.planned = module, compiled, chosen, planned
+        self.eager = checkpointed.as_eager(module)
 
     def __call__(self, *inputs: object) -> object:
         planned, trained = self.planned, torch.is_grad_enabled()
@@ -239,14 +241,14 @@ class _Trained:
         outputs = self.compiled(*inputs)
         nodes = second.compiled_nodes(outputs)
         planned.place.opened(inputs, outputs, nodes)
-        second.watch(nodes, second.Given(self.module, planned.joint, inputs, state, self._unplanned))
+        second.watch(nodes, second.Given(self.eager, planned.joint, inputs, state, self._unplanned))
         return outputs
 
     def _unplanned(self) -> None:
         """Eager goes on: backward was asked to leave its graph."""
         self.planned.place.close()
         if self.planned.plan is not None:
-            self.compiled = self.module
+            self.compiled = self.eager
             reason = "its backward is to leave its graph, for a second one (`retain_graph`) or a second derivative (`create_graph`)"
             _without(self.planned, self.chosen, reason, None)
 
@@ -255,14 +257,14 @@ class _Trained:
         try:
             with _clock(planned, "checking"):
                 planned.checked = firststep.compare(
-                    self.module, self.compiled, lambda: unplanned(self.module, list(inputs)), inputs,
+                    self.eager, self.compiled, lambda: unplanned(self.module, list(inputs)), inputs,
                     fused=self.chosen.inner == "inductor",
                 )  # fmt: skip
             if planned.checked.startswith("not"):
                 warnings.warn(f"tidegate: {planned.name}: its first step was {planned.checked}", stacklevel=3)
         except Exception as error:  # noqa: BLE001 - what cannot be compared is not used either.
             planned.checked = _words(error)
-            self.compiled = self.module
+            self.compiled = self.eager
             _without(planned, self.chosen, planned.checked, error)
 
 

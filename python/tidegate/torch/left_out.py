@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -15,17 +16,26 @@ _KNOWN: Counter[str] = Counter()
 def listen(backend: Callable) -> None:
     """Looks from now on at what each compilation left out, where models are compiled for the backend."""
 
+    def said(reasons: list[str]) -> None:
+        if any(getattr(known, "compiler_fn", known) is backend for known in eval_frame.cached_backends.values()):
+            for reason in reasons:
+                warnings.warn(f"tidegate: a part of the model is in no graph, and is trained without a plan: {reason}", stacklevel=3)
+
     def ended(_compilation: object) -> None:
-        asked = any(getattr(known, "compiler_fn", known) is backend for known in eval_frame.cached_backends.values())
-        for reason in _reasons():
-            if asked:
-                warnings.warn(f"tidegate: a part of the model is in no graph, and is trained without a plan: {reason}", stacklevel=2)
+        said(_reasons())
+
+    def logged(record: logging.LogRecord) -> bool:
+        """That Dynamo captures no more of a function is a line in its log, and nothing else."""
+        if str(record.msg).startswith("torch._dynamo hit config."):
+            said([" ".join(line.strip() for line in record.getMessage().splitlines()[:3])])
+        return True
 
     def cleared(clear: Callable = callback_handler.clear) -> None:
         clear()
         _reasons()
         callback_handler.register_end_callback(ended)
 
+    logging.getLogger("torch._dynamo.convert_frame").addFilter(logged)
     # `torch._dynamo.reset` clears the callbacks, and calls no backend of what is in no graph afterwards.
     callback_handler.clear = cleared
     _reasons()

@@ -124,7 +124,7 @@ def _workspaces_on_cpu(joint: Joint, inputs: dict[fx.Node, object]) -> list[int]
         with torch.profiler.record_function(f"tidegate op {op.index}"):
             return call()
 
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, acc_events=True) as profile:
         interpret(joint, inputs, named)
     # By time: what a call's other threads allocate is not below it in the profiler's tree.
     spans, sizes = [], []

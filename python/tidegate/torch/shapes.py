@@ -1,0 +1,28 @@
+"""A plan is for one shape: where Dynamo takes a size that changed for a variable one, it captures the graph once more, with its sizes."""
+
+from __future__ import annotations
+
+import torch
+from torch import fx
+from torch._dynamo import callback_handler, config, exc
+
+
+class _Anew(exc.UnspecializeRestartAnalysis, exc.TensorifyScalarRestartAnalysis):
+    """What Dynamo begins anew for, wherever it is raised."""
+
+
+def fix(module: fx.GraphModule) -> None:
+    """Has Dynamo begin anew with the sizes that are there, if it was not asked for variable ones."""
+    given = [node.meta.get("example_value") for node in module.graph.find_nodes(op="placeholder")]
+    varying = any(isinstance(size, torch.SymInt) for leaf in given if isinstance(leaf, torch.Tensor) for size in leaf.shape)
+    if not varying or not config.automatic_dynamic_shapes or not config.assume_static_by_default:
+        return
+
+    def ended(_compilation: object) -> None:
+        config.automatic_dynamic_shapes = True
+        ends.remove(ended)
+
+    ends = callback_handler.end_callbacks
+    ends.insert(0, ended)
+    config.automatic_dynamic_shapes = False
+    raise _Anew(restart_reason="tidegate plans for one shape")
