@@ -160,6 +160,43 @@ def test_outputs_may_be_views_of_an_input(allow):
     assert torch.equal(*left) and tt.last_plans()[0].checked == "bit for bit eager's"
 
 
+class Heads(nn.Module):
+    """Outputs of which a loss may take some, and one that is a view of what others are made of."""
+
+    def __init__(self):
+        super().__init__()
+        self.trunk, self.first, self.second = (nn.Linear(32, 32) for _ in range(3))
+        self.register_buffer("steps", torch.zeros(()))
+
+    def forward(self, x):
+        self.steps.add_(1)
+        y = self.trunk(x).sin()
+        first = self.first(y).sin()
+        return first, self.second(y).sin(), y.view(-1), y.argmax(-1), first.detach(), None
+
+
+@pytest.mark.parametrize("inner", ["eager", "inductor"])
+def test_what_no_loss_is_taken_of_has_no_gradient(inner):
+    """Weights decay where there are zeros, and not where there is no gradient."""
+    options = {"inner": inner, "budget": "200%", **({"method": "in-core"} if inner == "inductor" else {})}
+    module, given = Heads(), torch.randn(256, 32)
+    start, step = {key: value.clone() for key, value in module.state_dict().items()}, planned(module, **options)
+    for taken in ([0], [1], [2], [0, 2], [0, 1]):
+        left = []
+        for call in (module, step):
+            module.load_state_dict(start)
+            optimizer = torch.optim.AdamW(module.parameters(), weight_decay=0.1)
+            for _ in range(3):
+                optimizer.zero_grad()
+                outputs = call(given)
+                sum(outputs[place].square().sum() for place in taken).backward()
+                optimizer.step()
+            left.append([parameter.grad for parameter in module.parameters()] + [value.clone() for value in module.state_dict().values()])
+        assert [leaf is None for leaf in left[1]] == [leaf is None for leaf in left[0]]
+        assert inner == "inductor" or all(torch.equal(mine, theirs) for mine, theirs in zip(left[1], left[0]) if mine is not None)
+    assert left[0][0] is not None and tt.last_plans()[0].plan is not None
+
+
 class Checkpointed(nn.Module):
     """Checkpoints of its own, with dropout in them."""
 
