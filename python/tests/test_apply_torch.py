@@ -1,5 +1,6 @@
 """Training under a plan is training: the same bits, in no more memory than the plan says."""
 
+import contextlib
 import json
 import warnings
 
@@ -138,6 +139,64 @@ def test_outputs_may_be_views_of_one_another():
     assert all(torch.equal(value, eager[key]) for key, value in train(module, loss(step), draw).items())
 
 
+@pytest.mark.parametrize("allow", ["keep,recompute", "keep,swap"])
+def test_outputs_may_be_views_of_an_input(allow):
+    """Their gradients are traced as if they lay in the input."""
+
+    class Overlap(nn.Module):
+        def forward(self, boxes, others):
+            left, top, right, bottom = boxes.unbind(-1)
+            x, y, z, w = others.unbind(-1)
+            inner = torch.minimum(right, z).sin() - torch.maximum(left, x).sin()
+            return left, top, right, bottom, inner * (torch.minimum(bottom, w).sin() - torch.maximum(top, y).sin())
+
+    module, left = Overlap(), []
+    step = planned(module, allow=allow, budget="100%")
+    for call in (module, step):
+        torch.manual_seed(3)
+        boxes, others = torch.randn(4096, 4, requires_grad=True), torch.randn(4096, 4)
+        sum(output.square().sum() * (number + 1) for number, output in enumerate(call(boxes * 1.0, others))).backward()
+        left.append(boxes.grad)
+    assert torch.equal(*left) and tt.last_plans()[0].checked == "bit for bit eager's"
+
+
+class Heads(nn.Module):
+    """Outputs of which a loss may take some, and one that is a view of what others are made of."""
+
+    def __init__(self):
+        super().__init__()
+        self.trunk, self.first, self.second = (nn.Linear(32, 32) for _ in range(3))
+        self.register_buffer("steps", torch.zeros(()))
+
+    def forward(self, x):
+        self.steps.add_(1)
+        y = self.trunk(x).sin()
+        first = self.first(y).sin()
+        return first, self.second(y).sin(), y.view(-1), y.argmax(-1), first.detach(), None
+
+
+@pytest.mark.parametrize("inner", ["eager", "inductor"])
+def test_what_no_loss_is_taken_of_has_no_gradient(inner):
+    """Weights decay where there are zeros, and not where there is no gradient."""
+    options = {"inner": inner, "budget": "200%", **({"method": "in-core"} if inner == "inductor" else {})}
+    module, given = Heads(), torch.randn(256, 32)
+    start, step = {key: value.clone() for key, value in module.state_dict().items()}, planned(module, **options)
+    for taken in ([0], [1], [2], [0, 2], [0, 1]):
+        left = []
+        for call in (module, step):
+            module.load_state_dict(start)
+            optimizer = torch.optim.AdamW(module.parameters(), weight_decay=0.1)
+            for _ in range(3):
+                optimizer.zero_grad()
+                outputs = call(given)
+                sum(outputs[place].square().sum() for place in taken).backward()
+                optimizer.step()
+            left.append([parameter.grad for parameter in module.parameters()] + [value.clone() for value in module.state_dict().values()])
+        assert [leaf is None for leaf in left[1]] == [leaf is None for leaf in left[0]]
+        assert inner == "inductor" or all(torch.equal(mine, theirs) for mine, theirs in zip(left[1], left[0]) if mine is not None)
+    assert left[0][0] is not None and tt.last_plans()[0].plan is not None
+
+
 class Checkpointed(nn.Module):
     """Checkpoints of its own, with dropout in them."""
 
@@ -150,6 +209,29 @@ class Checkpointed(nn.Module):
         for part in self.parts:
             x = x + checkpoint(part, x, use_reentrant=False)
         return x.square().mean()
+
+
+def test_buffers_that_checkpoints_change_are_eagers():
+    """Eager changes a batch norm's statistics twice, and what PyTorch captures once."""
+
+    class Normed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.ModuleList(nn.Sequential(nn.Linear(32, 32), nn.BatchNorm1d(32)) for _ in range(3))
+
+        def forward(self, x):
+            for part in self.parts:
+                x = x + checkpoint(part, x, use_reentrant=False)
+            return x.square().mean()
+
+    module, draw, left = Normed(), lambda: torch.randn(64, 32), []
+    step = planned(module, budget="100%", strict=False)
+    start = {key: value.clone() for key, value in module.state_dict().items()}
+    for call, said in ((module, contextlib.nullcontext()), (step, pytest.warns(UserWarning, match="without a plan: "))):
+        module.load_state_dict(start)
+        with said:
+            left.append(train(module, call, draw))
+    assert all(torch.equal(value, left[1][key]) for key, value in left[0].items())
 
 
 @pytest.mark.parametrize("why", ["planned", "no plan", "a second backward"])

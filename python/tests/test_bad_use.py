@@ -139,6 +139,15 @@ def test_a_model_that_takes_a_gradient_itself_is_eagers():
     assert not graphs or any(LEAVES in (graph.reason or "") for graph in graphs)
 
 
+@torch._dynamo.config.patch(trace_autograd_ops=True)
+def test_a_gradient_within_a_model_is_planned_where_it_is_captured():
+    module, given = Penalised(), torch.randn(512, 32)
+    step = compiled(module, budget="200%")
+    for _ in range(2):
+        assert all(map(torch.equal, gradients(module, step, given), gradients(module, module, given)))
+    assert tt.last_plans()[-1].checked == "bit for bit eager's"
+
+
 def test_a_graph_that_changes_what_it_reads_has_no_second_backward():
     class Shifted(nn.Linear):
         def __init__(self):

@@ -10,24 +10,15 @@ from dataclasses import dataclass
 import torch
 
 from .backend import forget_plans, last_plans, tidegate
-from .measure import Clock, Run, Subject, Times, bits, difference, duration, failure, many_graphs, size, table
+from .measure import Clock, Measured, Run, Subject, bits, difference, duration, failure, many_graphs, table
 from .times import now
 
 
 @dataclass
-class Row:
-    """One budget: what was said before and what came. `None` where the row has a `problem` instead."""
+class Row(Measured):
+    """One budget: what was said before and what came."""
 
     budget: str
-    problem: str | None = None
-    step_s: float | None = None
-    spread_s: float | None = None
-    predicted_s: float | None = None
-    peak_bytes: int | None = None
-    reserved_bytes: int | None = None
-    planned_peak_bytes: int | None = None
-    off: float | None = None
-    off_in: str | None = None
     off_unplanned: float | None = None
 
 
@@ -84,12 +75,9 @@ class Check:
 def _cells(row: Row, base: Row) -> list[str]:
     over = lambda time, base: f"{time / base:.3f}x" if time and base else "-"  # noqa: E731
     error = f"{(row.predicted_s / row.step_s - 1) * 100:+.1f} %" if row.predicted_s and row.step_s else "-"
-    said = lambda off: "-" if off is None else bits(off)  # noqa: E731
     return [
-        row.budget, duration(row.step_s or 0), duration(row.predicted_s) if row.predicted_s else "-", error,
-        over(row.step_s, base.step_s), over(row.predicted_s, base.predicted_s), size(row.peak_bytes or 0),
-        size(row.planned_peak_bytes) if row.planned_peak_bytes else "-",
-        size(row.reserved_bytes) if row.reserved_bytes else "-", said(row.off), said(row.off_unplanned),
+        row.budget, *row.cells("step_s", "predicted_s"), error, over(row.step_s, base.step_s), over(row.predicted_s, base.predicted_s),
+        *row.cells("peak_bytes", "planned_peak_bytes", "reserved_bytes", "off", "off_unplanned"),
     ]  # fmt: skip
 
 
@@ -198,12 +186,7 @@ def check(
     subject.restore()
     for row in (eager, unplanned, *rows):
         if row.budget in times:
-            found = Times.of(times[row.budget])
-            row.step_s, row.spread_s = found.median_s, found.spread_s
-    return Check(_title(subject), notes, eager, unplanned, noise, rows, statistics.median(took) if took else None, beside)
-
-
-def _title(subject: Subject) -> str:
-    device = torch.cuda.get_device_name(subject.device) if subject.device.type == "cuda" else "the processor"
-    parameters = sum(parameter.numel() for parameter in subject.model.parameters())
-    return f"{type(subject.model).__name__}, {parameters:,} parameters, on {device}, PyTorch {torch.__version__}"
+            row.took(times[row.budget])
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    title = f"{type(model).__name__}, {parameters:,} parameters, on {subject.place}, PyTorch {torch.__version__}"
+    return Check(title, notes, eager, unplanned, noise, rows, statistics.median(took) if took else None, beside)

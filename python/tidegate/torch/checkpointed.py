@@ -32,6 +32,13 @@ def as_eager(module: fx.GraphModule) -> fx.GraphModule:
 
 
 def _checkpoint(part: fx.GraphModule, *given: object, **options: object) -> object:
+    # Only what it gives a gradient for is an argument, as in eager: buffers it may change.
+    places = [place for place, leaf in enumerate(given) if getattr(leaf, "requires_grad", False)]
+
+    def run(*leaves: object) -> object:
+        filled = dict(zip(places, leaves))
+        return part(*(filled.get(place, leaf) for place, leaf in enumerate(given)))
+
     chosen = part.meta.get("_checkpoint_context_fn")
     options |= {"context_fn": chosen} if chosen is not None else {}
-    return checkpoint(part, *given, **{**options, "use_reentrant": False})
+    return checkpoint(run, *(given[place] for place in places), **{**options, "use_reentrant": False})

@@ -170,6 +170,10 @@ class Joint:
             return
         role = "gradient" if is_tangent(node) else "input"
         storage = self._new(node, value, role)
+        if is_tangent(node) and storage.role != role:
+            # The gradient of an output that is a view of an input: traced as lying in the input, and memory of its own.
+            storage = Storage(node.name, value.numel() * value.element_size(), value.dtype, value.device, role=role)
+            self.storages.append(storage)
         storage.held = True
         self.storage[node] = storage
 
@@ -194,7 +198,10 @@ class Joint:
         made = [leaf for leaf in tensors(value) if _memory(node, leaf)._cdata not in self._by_memory]
         mutable = _mutable(node)
         if not made and tensors(value) and not mutable:
-            self.views[node] = self._new(node, tensors(value)[0], "activation")
+            # By what it is a view of: gradients of views of inputs seem to lie in those.
+            bases = [storage for argument in arguments(node) for storage in self._read(argument)]
+            known = self._new(node, tensors(value)[0], "activation")
+            self.views[node] = known if known in bases or len(bases) != 1 else bases[0]
             if isinstance(value, torch.Tensor):
                 self.storage[node] = self.views[node]
             return
@@ -231,8 +238,9 @@ class Joint:
             self.storage[node] = storage
 
     def _read(self, node: fx.Node) -> list[Storage]:
-        if node in self.storage:
-            return [self.storage[node]]
+        known = self.storage.get(node) or self.views.get(node)
+        if known is not None:
+            return [known]
         return [self._by_memory[leaf.untyped_storage()._cdata] for leaf in tensors(node.meta.get("val"))]
 
     def _widen(self, op: Op) -> None:

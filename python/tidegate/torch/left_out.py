@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 
+import torch
 from torch._dynamo import callback_handler, eval_frame
 from torch._dynamo.utils import counters
 
@@ -21,6 +22,8 @@ def listen(backend: Callable) -> None:
             for reason in reasons:
                 warnings.warn(f"tidegate: a part of the model is in no graph, and is trained without a plan: {reason}", stacklevel=3)
 
+    # The callbacks' lock is held: Dynamo, asked for code here, as it is within a backward, would wait for it for ever.
+    @torch._dynamo.disable
     def ended(_compilation: object) -> None:
         said(_reasons())
 

@@ -41,6 +41,11 @@ class Subject:
         self._buffers = {name: buffer.to("cpu", copy=True) for name, buffer in model.named_buffers()}
         self.notes = [] if model.training else ["the model is in eval mode: dropout and batch statistics are off"]
 
+    @property
+    def place(self) -> str:
+        """What it is trained on, by name."""
+        return torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "the processor"
+
     def forward(self) -> torch.Tensor:
         """The loss."""
         inputs = self.inputs
@@ -179,17 +184,32 @@ def difference(state: Mapping[str, torch.Tensor], reference: Mapping[str, torch.
     return worst
 
 
-@dataclass
-class Times:
-    """Median of a step's times, and how far the middle half of them spreads."""
+@dataclass(kw_only=True)
+class Measured:
+    """What a row says of one way to train: `None` where it has a `problem` instead."""
 
-    median_s: float
-    spread_s: float
+    problem: str | None = None
+    step_s: float | None = None
+    # How far the middle half of its steps spreads.
+    spread_s: float | None = None
+    predicted_s: float | None = None
+    peak_bytes: int | None = None
+    reserved_bytes: int | None = None
+    planned_peak_bytes: int | None = None
+    # How far it is off, and which tensor is farthest.
+    off: float | None = None
+    off_in: str | None = None
 
-    @classmethod
-    def of(cls, seconds: list[float]) -> Times:
+    def took(self, seconds: list[float]) -> None:
+        """Keeps what steps took."""
         quarters = statistics.quantiles(seconds, n=4) if len(seconds) > 1 else [seconds[0]] * 3
-        return cls(statistics.median(seconds), quarters[2] - quarters[0])
+        self.step_s, self.spread_s = statistics.median(seconds), quarters[2] - quarters[0]
+
+    def cells(self, *fields: str) -> list[str]:
+        """These fields as a table has them."""
+        kinds = {"s": duration, "bytes": size}
+        values = [(getattr(self, field), kinds.get(field.rsplit("_", 1)[-1], bits)) for field in fields]
+        return ["-" if value is None else said(value) for value, said in values]
 
 
 class Clock:

@@ -25,26 +25,17 @@ from pathlib import Path
 import torch
 
 from .check import beside_ops, planned
-from .measure import Clock, Run, Subject, Times, bits, difference, duration, failure, many_graphs, size, table
+from .measure import Clock, Measured, Run, Subject, bits, difference, duration, failure, many_graphs, table
 
 SHARES = (0.75, 0.5, 0.25, 0.0)
 
 
 @dataclass
-class Row:
-    """One way to train. `beside` is the rival whose peak ours was given; `problem` says why there is nothing else."""
+class Row(Measured):
+    """One way to train. `beside` is the rival whose peak ours was given."""
 
     name: str
     beside: str | None = None
-    peak_bytes: int | None = None
-    reserved_bytes: int | None = None
-    planned_peak_bytes: int | None = None
-    step_s: float | None = None
-    spread_s: float | None = None
-    predicted_s: float | None = None
-    off: float | None = None
-    off_in: str | None = None
-    problem: str | None = None
 
 
 @dataclass
@@ -71,12 +62,9 @@ class Rivals:
         lines = [["way", "peak", "of eager", "reserved", "time", "spread", "over eager", "predicted", "gradients"]]
         for row in self.rows:
             if row.step_s:
-                lines.append([
-                    row.name, size(row.peak_bytes or 0), share(row.peak_bytes, first.peak_bytes),
-                    size(row.reserved_bytes) if row.reserved_bytes else "-", duration(row.step_s),
-                    duration(row.spread_s or 0), f"{row.step_s / first.step_s:.3f}x" if first.step_s else "-",
-                    duration(row.predicted_s) if row.predicted_s else "-", bits(row.off or 0.0),
-                ])  # fmt: skip
+                over = f"{row.step_s / first.step_s:.3f}x" if first.step_s else "-"
+                peak, *more = row.cells("peak_bytes", "reserved_bytes", "step_s", "spread_s")
+                lines.append([row.name, peak, share(row.peak_bytes, first.peak_bytes), *more, over, *row.cells("predicted_s", "off")])
         problems = [f"{row.name}: {row.problem}" for row in self.rows if row.problem]
         head = f"{self.title}\neager against itself: {bits(self.noise)}"
         if self.beside_s is not None:
@@ -234,11 +222,9 @@ def rivals(
             ours(Row(f"tidegate {budget}"), budget)
         for name, seconds in subject.seconds(runs, rounds, steps).items():
             row = next(row for row in rows if row.name == name)
-            found = Times.of(seconds)
-            row.step_s, row.spread_s = found.median_s, found.spread_s
+            row.took(seconds)
     subject.restore()
-    device = torch.cuda.get_device_name(subject.device) if subject.device.type == "cuda" else "the processor"
-    title = f"{type(model).__name__} on {device}, PyTorch {torch.__version__}, inner {inner}, {rounds} rounds of {steps} steps"
+    title = f"{type(model).__name__} on {subject.place}, PyTorch {torch.__version__}, inner {inner}, {rounds} rounds of {steps} steps"
     return Rivals(title, noise, rows, beside[0] if beside else None)
 
 

@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 
 from tidegate import PlanError
 
+from . import unasked
 from .graph import Joint
 
 
@@ -50,26 +51,30 @@ def compiled_nodes(outputs: object) -> list:
 
 
 def watch(nodes: list, given: Given) -> None:
-    """Lets backward from a compiled graph be taken of eager's where its graph is to stay."""
+    """Lets backward from a compiled graph be taken of eager's where its graph is to stay, and give what eager gives."""
     for node in nodes:
         node.metadata["tidegate"] = given
+        node.set_materialize_grads(False)
         _replace(node._forward_cls)
 
 
 def _replace(function: type) -> None:
-    """Has the compiled function's backward look whether its graph is to stay."""
+    """Has the compiled function's backward look whether its graph is to stay, and what it is given no gradient for."""
     planned = function.backward
     if getattr(planned, "tidegate", False):
         return
 
     def backward(node, *gradients):  # noqa: ANN001, ANN202
-        given = node.metadata.get("tidegate")
-        if given is None or not torch._C._autograd._get_current_graph_task_keep_graph():
-            return planned(node, *gradients)
-        given.asked()
-        # PyTorch 2.15 gives them as one list.
-        each = tuple(gradients[0]) if gradients and isinstance(gradients[0], list) else gradients
-        return _eager(given, node, function.metadata, each)
+        given = node.metadata["tidegate"]
+        boxed = bool(gradients) and isinstance(gradients[0], list)  # As PyTorch 2.15 gives them.
+        each = gradients[0] if boxed else list(gradients)
+        del gradients
+        if torch._C._autograd._get_current_graph_task_keep_graph():
+            given.asked()
+            return _eager(given, node, function.metadata, tuple(each))
+        missing = unasked.fill(node, each)
+        results = planned(node, each) if boxed else planned(node, *each)
+        return unasked.leave_out(given.joint, function.metadata.num_mutated_inp_runtime_indices, missing, results) if missing else results
 
     backward = torch._dynamo.disable(backward)  # Where a model takes gradients itself, its compiler looks at what they call.
     backward.tidegate = True

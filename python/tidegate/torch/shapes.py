@@ -18,6 +18,7 @@ def fix(module: fx.GraphModule) -> None:
     if not varying or not config.automatic_dynamic_shapes or not config.assume_static_by_default:
         return
 
+    @torch._dynamo.disable  # As in `left_out`.
     def ended(_compilation: object) -> None:
         config.automatic_dynamic_shapes = True
         ends.remove(ended)
