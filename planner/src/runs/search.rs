@@ -66,8 +66,7 @@ pub(crate) struct Search<'a> {
     pub place: usize,
     /// Work, so that the same seed finds the same.
     pub effort: u64,
-    /// Whether to begin with what is given alone, to go further from what is best, and to leave some memory free
-    /// now and then.
+    /// Whether to go further from what is best, and to leave some memory free now and then.
     pub roams: bool,
     /// What a nanosecond of each lane costs, against one of compute.
     pub lanes: Prices,
@@ -101,14 +100,7 @@ pub(crate) fn search(
     let starts = (given.iter().map(|reruns| (reruns.as_slice(), true)))
         .filter(|(reruns, _)| parts.has_codecs && !reruns.iter().any(|(_, op)| parts.is_hold(*op)))
         .chain(given.iter().map(|reruns| (reruns.as_slice(), false)))
-        .chain(
-            (0..if search.roams && std::env::var("TG").unwrap_or_default().contains('0') {
-                0
-            } else {
-                STARTS
-            })
-                .map(|_| (&[][..], false)),
-        );
+        .chain((0..STARTS).map(|_| (&[][..], false)));
     let mut fastest: Option<(u64, Runs)> = None;
     for (start, (reruns, is_spread)) in starts.enumerate() {
         if room.work > effort / 3 && !found.is_empty() || room.work > 4 * effort {
