@@ -44,6 +44,8 @@ pub struct Model {
     pub(crate) writes_again: Lists,
     /// What each op changes in place, in order.
     changes: Lists,
+    /// By tensor: whether some op changes it in place.
+    changed: Vec<bool>,
     /// Pairs of input and output, one after the other.
     pub(crate) in_place: Lists,
     /// The last op before which an op may be run again: later, an update has changed what it
@@ -148,6 +150,10 @@ impl Model {
             lists
         };
         let (dies, goes_home) = (last_used_by(false), last_used_by(true));
+        let mut is_changed = vec![false; trace.tensors.len()];
+        for op in 0..ops {
+            changes.get(op).iter().for_each(|tensor| is_changed[*tensor as usize] = true);
+        }
         let mut changed_by = vec![Vec::new(); trace.tensors.len()];
         for op in 0..if homes.is_empty() { 0 } else { ops } {
             let changed = changes.get(op).iter().filter(|tensor| at_home[**tensor as usize]);
@@ -176,6 +182,7 @@ impl Model {
             reads_again,
             writes_again,
             changes,
+            changed: is_changed,
             in_place,
             rerun_until,
             bytes: trace.tensors.iter().map(|t| t.bytes.0).collect(),
@@ -309,6 +316,11 @@ impl Model {
     /// makes is changed.
     pub fn changes(&self, op: OpId, tensor: TensorId) -> bool {
         self.changes.get(op.index()).binary_search(&tensor.0).is_ok()
+    }
+
+    /// Whether the first run of some op may change a tensor in place.
+    pub fn is_changed(&self, tensor: TensorId) -> bool {
+        self.changed[tensor.index()]
     }
 
     /// The op whose rerun makes a tensor; none where none does.

@@ -14,8 +14,9 @@ pub struct Policy {
     /// as methods assume that compress before a tensor is handed to the copies.
     pub codecs_beside: bool,
     /// What has been copied out stays on the host until it is needed there for the last time: a
-    /// tensor that an op makes, is back and leaves again is given up without a copy. If not, its
-    /// place on the host is free when it is back, and it is copied out each time that it leaves.
+    /// tensor that no op changes in place, is back and leaves again is given up without a copy. If
+    /// not, its place on the host is free when it is back, and it is copied out each time that it
+    /// leaves.
     pub copies_stay: bool,
 }
 

@@ -74,8 +74,8 @@ pub(crate) struct Parts {
     pub leaving: Vec<u32>,
     /// By op: the time of all before it.
     pub clock: Vec<u64>,
-    /// What has been copied out stays on the host.
-    pub copies_stay: bool,
+    /// By tensor: whether a copy of it on the host stays there, and stays right.
+    pub copy_stays: Vec<bool>,
     pub has_codecs: bool,
     ops: usize,
 }
@@ -122,7 +122,9 @@ impl Parts {
             items: Vec::with_capacity(tensors),
             all_items: Vec::new(),
             clock,
-            copies_stay: policy.copies_stay,
+            copy_stays: (0..tensors)
+                .map(|t| policy.copies_stay && !model.is_changed(TensorId::from_index(t)))
+                .collect(),
             has_codecs: problem.allowed.compress && !problem.codecs.costs.is_empty(),
             bytes,
             maker,

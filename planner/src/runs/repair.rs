@@ -245,8 +245,7 @@ impl Runs<'_> {
     fn is_copied(&self, item: u32) -> bool {
         self.parts.item(item).is_some_and(|of| {
             of.way == Way::Copy
-                && self.parts.copies_stay
-                && self.parts.maker[of.tensor as usize].is_some()
+                && self.parts.copy_stays[of.tensor as usize]
                 && self.made[of.tensor as usize].iter().any(|(_, by)| *by == item)
         })
     }

@@ -8,7 +8,7 @@ use schema::TensorId;
 use super::{RESIDENT, SMALL, Sequence, is_gone};
 use crate::evaluator::Infeasible;
 use crate::parts::{Home, Materialised, Return, Swap, Treatment};
-use crate::{Codecs, Model, NO_OP};
+use crate::{Codecs, Model};
 
 /// Beside a departure: what comes back for another tensor's sake does not stay.
 const EACH_TIME: u32 = 1 << 30;
@@ -176,8 +176,8 @@ impl Sequence {
             let version = copied.and_then(|swap| swap.home).map(|home| home.version);
             return version == Some(model.version(tensor, self.due));
         }
-        // What no op makes may have changed in place since it was copied.
-        self.copies_stay && model.producer[tensor as usize] != NO_OP && copied.is_some_and(is_copy)
+        // What ops change in place may have changed since it was copied.
+        self.copies_stay && !model.is_changed(TensorId(tensor)) && copied.is_some_and(is_copy)
     }
 
     /// A tensor is on the host alone after a position.
