@@ -46,6 +46,8 @@ pub struct Model {
     changes: Lists,
     /// By tensor: whether some op changes it in place.
     changed: Vec<bool>,
+    /// By tensor: whether it is there before the first op.
+    there_at_start: Vec<bool>,
     /// Pairs of input and output, one after the other.
     pub(crate) in_place: Lists,
     /// The last op before which an op may be run again: later, an update has changed what it
@@ -183,6 +185,9 @@ impl Model {
             writes_again,
             changes,
             changed: is_changed,
+            there_at_start: (trace.tensors.iter().zip(&producer))
+                .map(|(tensor, by)| *by == NO_OP && tensor.appears_before.is_none())
+                .collect(),
             in_place,
             rerun_until,
             bytes: trace.tensors.iter().map(|t| t.bytes.0).collect(),
@@ -321,6 +326,11 @@ impl Model {
     /// Whether the first run of some op may change a tensor in place.
     pub fn is_changed(&self, tensor: TensorId) -> bool {
         self.changed[tensor.index()]
+    }
+
+    /// Whether a tensor is there, as no op makes it, before the first op.
+    pub(crate) fn is_there_at_start(&self, tensor: u32) -> bool {
+        self.there_at_start[tensor as usize]
     }
 
     /// The op whose rerun makes a tensor; none where none does.

@@ -83,7 +83,7 @@ impl Sequence {
                 codec: Some(codec),
                 there: None,
                 out_after: position,
-                made_there: true,
+                ready: position + 1,
                 at_no_cost: false,
                 home: None,
             });

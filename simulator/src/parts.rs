@@ -134,9 +134,9 @@ pub(crate) struct Swap {
     pub there: Option<u8>,
     /// Its last use before the gap.
     pub out_after: u32,
-    /// That use makes the tensor or may change it, so that it cannot leave before the use has
-    /// ended.
-    pub made_there: bool,
+    /// So many positions have to have ended before what is copied is all there: those up to the one
+    /// that makes the tensor or may change it.
+    pub ready: u32,
     pub at_no_cost: bool,
     /// The tensor has its home on the host: that is where it goes.
     pub home: Option<Home>,

@@ -33,6 +33,9 @@ impl Policy {
 
     /// As [`Policy::EARLY`], with copies that stay on the host for as long as they are of use.
     pub const EARLY_COPIES_STAY: Self = Self { copies_stay: true, ..Self::EARLY };
+
+    /// As [`Policy::EARLY_COPIES_STAY`], with copies out that start as soon as there is something to copy.
+    pub const ONCE_MADE: Self = Self { offload: OffloadStart::OnceMade, ..Self::EARLY_COPIES_STAY };
 }
 
 /// When a copy out may start.
@@ -42,6 +45,10 @@ pub enum OffloadStart {
     AfterLastUse,
     /// With the last use before the gap, where that only reads the tensor.
     WithLastUse,
+    /// As soon as the tensor is as it will be copied, in the order in which tensors leave: it goes when
+    /// its copy and its last use before the gap have ended. Where treatments rather than steps make a
+    /// sequence, this is as [`Self::WithLastUse`].
+    OnceMade,
 }
 
 /// When a copy in may start.

@@ -32,12 +32,15 @@ impl Timing {
             events: events(at),
         };
         let outs = sequence.swaps.iter().zip(&self.outs).enumerate().map(|(id, (swap, at))| {
-            let gate = match policy.offload {
-                // With the last use: when the run before that has ended.
-                OffloadStart::WithLastUse if !swap.made_there => {
-                    self.run_before(sequence, swap.out_after as usize).map(|run| run as u32)
-                }
-                _ => Some(swap.out_after),
+            // When the run before so many positions has ended.
+            let before = match policy.offload {
+                OffloadStart::OnceMade => swap.ready,
+                OffloadStart::WithLastUse => swap.ready.max(swap.out_after),
+                OffloadStart::AfterLastUse => swap.out_after + 1,
+            };
+            let gate = match before > swap.out_after {
+                true => Some(swap.out_after),
+                false => self.run_before(sequence, before as usize).map(|run| run as u32),
             };
             copy(id as u32, swap.out_after, gate, at)
         });

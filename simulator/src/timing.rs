@@ -61,8 +61,8 @@ pub(crate) struct State {
     pub backs_ended: usize,
     updates_started: usize,
     updates_ended: usize,
-    /// Bytes whose copy out has ended while the run that reads them goes on.
-    deferred: u64,
+    /// Copies out whose tensor has gone: the copy has ended, and so has the last run that reads it.
+    outs_gone: usize,
     stall: u64,
     pub event: u32,
     /// Copies that had been started when the latest run started, for synchronous policies.
@@ -202,7 +202,8 @@ impl Timing {
             self.state.peak = self.state.live;
             // What begins on the host is there without a copy.
             let homes = model.homes.len();
-            (self.state.outs_started, self.state.outs_ended) = (homes, homes);
+            self.state.outs_started = homes;
+            (self.state.outs_ended, self.state.outs_gone) = (homes, homes);
             self.state.host = sequence.swaps[..homes].iter().map(|swap| swap.host_bytes).sum();
             self.state.host_peak = self.state.host;
         }
@@ -238,7 +239,9 @@ impl Timing {
     /// first copy in nor the first decompression could have been looked at.
     fn is_of_the_past(&self, state: &State, sequence: &Sequence) -> bool {
         let first = sequence.returns.first();
-        first.is_none_or(|first| first.swap as usize >= state.outs_ended)
+        // A copy out that starts early is of a tensor that leaves later.
+        (self.policy.offload != OffloadStart::OnceMade || sequence.swaps.is_empty())
+            && first.is_none_or(|first| first.swap as usize >= state.outs_ended)
             && (!self.codec_lane || self.leads.first_decompression > state.codecs_started)
     }
 
@@ -310,7 +313,8 @@ impl Timing {
         (span.end, span.end_event) = (state.now, state.event);
         state.ended = position + 1;
         state.busy_until = state.now;
-        state.live -= sequence.moves[position].gives_back + std::mem::take(&mut state.deferred);
+        state.live -= sequence.moves[position].gives_back;
+        state.leave(sequence);
         // A layer's ops do not wait for the copies that run beside them.
         if !same_layer(model, sequence, position) {
             state.outs_to_await = state.outs_started;
@@ -339,9 +343,18 @@ impl Timing {
         let state = &mut self.state;
         let Some(swap) = sequence.swaps.get(state.outs_started) else { return };
         let after = swap.out_after as usize;
+        let has_ended = |position: usize| {
+            position < state.ended && (!self.codec_lane || is_compressed(state, sequence, position))
+        };
         let may_start = match self.policy.offload {
-            OffloadStart::WithLastUse if !swap.made_there => after < state.next,
-            _ => after < state.ended && (!self.codec_lane || is_compressed(state, sequence, after)),
+            OffloadStart::OnceMade if swap.ready != swap.out_after => {
+                (swap.ready as usize).checked_sub(1).is_none_or(has_ended)
+            }
+            // It is there when the run starts that uses it.
+            OffloadStart::OnceMade | OffloadStart::WithLastUse if swap.ready <= swap.out_after => {
+                after < state.next
+            }
+            _ => has_ended(after),
         };
         let was_read = swap.home.is_none_or(|home| home.updates as usize <= state.updates_ended);
         if !state.lanes.is_idle(Lane::D2h) || !may_start || !was_read {
@@ -358,16 +371,10 @@ impl Timing {
 
     fn end_out(&mut self, sequence: &Sequence) {
         let state = &mut self.state;
-        let swap = &sequence.swaps[state.outs_ended];
         let span = &mut self.outs[state.outs_ended];
         (span.end, span.end_event) = (state.now, state.event);
         state.outs_ended += 1;
-        let bytes = swap.bytes;
-        if (swap.out_after as usize) < state.ended {
-            state.live -= bytes;
-        } else {
-            state.deferred += bytes;
-        }
+        state.leave(sequence);
     }
 
     fn start_back(
@@ -495,7 +502,10 @@ impl Timing {
     /// it brings back left without a copy, all until then.
     pub fn gate_of(&self, sequence: &Sequence, back: &Return) -> usize {
         let gate = self.gate(sequence, back.before as usize);
-        match sequence.swaps[back.swap as usize].out_after == back.left_after {
+        let swap = &sequence.swaps[back.swap as usize];
+        let was_there = swap.home.is_some_and(|home| home.at_start);
+        let left_with_copy = swap.out_after == back.left_after;
+        match left_with_copy && (was_there || self.policy.offload != OffloadStart::OnceMade) {
             true => gate,
             false => gate.max(back.left_after as usize + 1),
         }
@@ -561,6 +571,18 @@ impl CopyTimes {
 }
 
 impl State {
+    /// What has been copied out and read for the last time gives its memory back.
+    fn leave(&mut self, sequence: &Sequence) {
+        while self.outs_gone < self.outs_ended {
+            let swap = &sequence.swaps[self.outs_gone];
+            if swap.out_after as usize >= self.ended {
+                return;
+            }
+            self.live -= swap.bytes;
+            self.outs_gone += 1;
+        }
+    }
+
     /// Whether so many bytes more fit a budget.
     pub fn fits(&self, bytes: u64, budget: u64) -> bool {
         self.live + bytes <= budget
@@ -585,7 +607,7 @@ impl State {
             backs_ended: 0,
             updates_started: 0,
             updates_ended: 0,
-            deferred: 0,
+            outs_gone: 0,
             stall: 0,
             event: 0,
             outs_to_await: 0,

@@ -36,7 +36,7 @@ fn a_comparison_with_codecs_says_what_they_rest_on() {
 #[test]
 fn a_plan_with_codecs_is_proven_and_says_what_it_was_asked_for() {
     let sandbox = Sandbox::new();
-    let options = "--codecs all --lossy --sparsity 60% --allow keep,swap,compress";
+    let options = "--codecs all --lossy --sparsity 60% --allow keep,compress";
     sandbox.ok(&format!("plan {SMALL} {options} --method tide -o plan.json"));
     let plan: Value = serde_json::from_str(&sandbox.text("plan.json")).expect("JSON");
     insta::assert_snapshot!(

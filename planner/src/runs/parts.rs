@@ -1,7 +1,7 @@
 //! What sequences of runs are made of.
 
 use schema::{Bytes, InPlace, Op, OpId, TensorId};
-use simulator::Policy;
+use simulator::{OffloadStart, Policy};
 
 use super::{Key, first_run};
 use crate::Problem;
@@ -76,6 +76,8 @@ pub(crate) struct Parts {
     pub clock: Vec<u64>,
     /// By tensor: whether a copy of it on the host stays there, and stays right.
     pub copy_stays: Vec<bool>,
+    /// By tensor: whether a copy of it may start before what reads it last.
+    pub leaves_early: Vec<bool>,
     pub has_codecs: bool,
     ops: usize,
 }
@@ -110,6 +112,9 @@ impl Parts {
         let made = |t| Some((model.producer(TensorId::from_index(t))?.index(), last(t), bytes[t]));
         let mut clock = vec![0];
         trace.ops.iter().for_each(|op| clock.push(clock[clock.len() - 1] + op.duration.0));
+        let unchanged: Vec<bool> =
+            (0..tensors).map(|t| !model.is_changed(TensorId::from_index(t))).collect();
+        let is_early = policy.offload == OffloadStart::OnceMade;
         let mut parts = Self {
             first: Vec::with_capacity(ops + 1),
             again: Vec::new(),
@@ -122,9 +127,8 @@ impl Parts {
             items: Vec::with_capacity(tensors),
             all_items: Vec::new(),
             clock,
-            copy_stays: (0..tensors)
-                .map(|t| policy.copies_stay && !model.is_changed(TensorId::from_index(t)))
-                .collect(),
+            copy_stays: unchanged.iter().map(|is| *is && policy.copies_stay).collect(),
+            leaves_early: unchanged.iter().map(|is| *is && is_early).collect(),
             has_codecs: problem.allowed.compress && !problem.codecs.costs.is_empty(),
             bytes,
             maker,

@@ -263,8 +263,14 @@ impl Runs<'_> {
         let coded = if is_coded { lanes.codec.earliest(code, ahead) } else { Some(ahead.0) };
         let decoded = if is_coded { lanes.codec.latest(decode, after) } else { Some(after.1) };
         let is_copied = of.is_some_and(|of| !matches!(of.way, Way::Codec(_)));
+        let is_early = |of: &&super::Item| !is_coded && self.parts.leaves_early[of.tensor as usize];
+        let begin = match of.filter(is_early).map(|of| self.stay(of.tensor, since).from) {
+            Some(0) => 0,
+            Some(from) => clock(stage(from) + 1),
+            None => coded.unwrap_or(ahead.0),
+        };
         let out = match is_copied && !self.is_copied(item) {
-            true => lanes.out.earliest(out, (coded.unwrap_or(ahead.0), ahead.1)),
+            true => lanes.out.earliest(out, (begin, ahead.1)),
             false => Some(ahead.0),
         };
         let back = match is_copied {
@@ -333,7 +339,9 @@ impl Runs<'_> {
         }
         if let (true, Some(until)) = (holds, until) {
             let next = if until < stage(relieved) { first_run(until) } else { relieved };
-            let Some(key) = self.key_before(next).filter(|key| *key > since) else { return true };
+            let first =
+                if self.parts.leaves_early[item.tensor as usize] { stay.from } else { since };
+            let Some(key) = self.key_before(next).filter(|key| *key > first) else { return true };
             self.insert((key, hold));
         }
         true

@@ -79,7 +79,7 @@ impl Sequence {
             codec: None,
             there,
             out_after: position,
-            made_there: model.alters(self.positions[position as usize].op, tensor),
+            ready: position + u32::from(model.alters(self.positions[position as usize].op, tensor)),
             at_no_cost: treatment == Treatment::SwapAtNoCost,
             home: None,
         };
@@ -98,7 +98,7 @@ impl Sequence {
             codec: None,
             there: None,
             out_after: 0,
-            made_there: false,
+            ready: 0,
             at_no_cost: false,
             home: Some(Home { at_start: true, version: 0, updates: 0 }),
         });
@@ -134,7 +134,7 @@ impl Sequence {
             codec: None,
             there: None,
             out_after,
-            made_there: true,
+            ready: out_after + 1,
             at_no_cost: false,
             home: None,
         };
@@ -178,6 +178,22 @@ impl Sequence {
         }
         // What ops change in place may have changed since it was copied.
         self.copies_stay && !model.is_changed(TensorId(tensor)) && copied.is_some_and(is_copy)
+    }
+
+    /// So many positions have to have ended before a tensor that is on the device is as it will be copied.
+    /// Where that is not known, all before the one after which it leaves. What is noted of where a tensor
+    /// came to be is so only while recording.
+    pub(super) fn ready(&self, model: &Model, tensor: u32, out_after: u32) -> u32 {
+        let last_use = self.last_position[tensor as usize];
+        if model.alters(self.positions[last_use as usize].op, tensor) {
+            return last_use + 1;
+        }
+        match self.origin[tensor as usize] {
+            _ if model.is_changed(TensorId(tensor)) => out_after,
+            Materialised::AtStart if model.is_there_at_start(tensor) => 0,
+            Materialised::AtStart => out_after,
+            _ => self.first_position[tensor as usize] + 1,
+        }
     }
 
     /// A tensor is on the host alone after a position.

@@ -196,7 +196,6 @@ impl Sequence {
         }
         // Copies out queue in the order of the steps: one that comes after a later use waits.
         let out_after = self.swaps.last().map_or(last_use, |swap| swap.out_after.max(last_use));
-        let made_there = model.alters(self.positions[last_use as usize].op, tensor.0);
         let bytes = model.bytes[index];
         let swap = Swap {
             tensor: tensor.0,
@@ -205,7 +204,7 @@ impl Sequence {
             codec: None,
             there: None,
             out_after,
-            made_there: made_there && out_after == last_use,
+            ready: self.ready(model, tensor.0, out_after),
             at_no_cost: false,
             home: None,
         };

@@ -63,7 +63,7 @@ impl Sequence {
                         codec: None,
                         there: None,
                         out_after: last,
-                        made_there: true,
+                        ready: last + 1,
                         at_no_cost: false,
                         home: None,
                     };

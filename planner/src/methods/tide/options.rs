@@ -17,6 +17,15 @@ pub(super) fn policy(problem: &Problem) -> Policy {
     if all <= problem.host_budget.0 { Policy::EARLY_COPIES_STAY } else { Policy::EARLY }
 }
 
+/// The same of sequences of runs, each of which is evaluated as a whole: there copies out may start before
+/// what they copy is used for the last time.
+pub(super) fn policy_of_sequences(problem: &Problem) -> Policy {
+    match policy(problem) {
+        Policy::EARLY_COPIES_STAY => Policy::ONCE_MADE,
+        policy => policy,
+    }
+}
+
 /// The gaps that matter, each with the treatments that it may have.
 #[derive(Clone)]
 pub(in crate::methods) struct Options {

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use schema::{Bytes, Nanos};
 use simulator::{Evaluator, Step};
 
-use super::options::policy;
+use super::options::policy_of_sequences;
 use super::packed::Packed;
 use crate::cut::{Carried, Several, carried, lazy};
 use crate::fit::{share, shrunk};
@@ -110,19 +110,21 @@ impl Packed<'_> {
     /// holds dead tensors where treatments of gaps cannot. What fits at its place need not fit
     /// elsewhere, nor have addresses, so they are made for less memory, too.
     pub fn try_cuts(&mut self, allowed: Allowed, place: usize) {
-        let parts = Parts::new(self.problem, policy(self.problem));
+        let parts = Parts::new(self.problem, policy_of_sequences(self.problem));
         for room in CUT_ROOMS {
             let mut all: Vec<(u64, Vec<Step>)> = Vec::new();
             for sequence in self.cuts_at(allowed, &parts, place, room).sequences {
                 let steps = steps_of(self.problem, &parts, &sequence);
-                let mut evaluator = self.problem.evaluator(policy(self.problem), self.target);
+                let mut evaluator =
+                    self.problem.evaluator(policy_of_sequences(self.problem), self.target);
                 if let Ok(outcome) = evaluator.evaluate_steps(&steps) {
                     all.push((outcome.iteration.0, steps));
                 }
             }
             all.sort_by_key(|(time, _)| *time);
             for (_, steps) in all {
-                let decided = Decided::from_steps(self.problem, steps, policy(self.problem));
+                let decided =
+                    Decided::from_steps(self.problem, steps, policy_of_sequences(self.problem));
                 if self.lower(decided.taken_from("a minimum cut")).is_ok() {
                     return;
                 }
@@ -148,7 +150,7 @@ impl Packed<'_> {
     /// together hold, which is found meanwhile.
     pub fn search_sequences(&mut self, allowed: Allowed, place: usize, course: Course) {
         let mut problem = self.problem.restricted_to(allowed);
-        let policy = policy(&problem);
+        let policy = policy_of_sequences(&problem);
         let parts = Parts::new(&problem, policy);
         let waits = allowed.swap || allowed.compress;
         let budget = problem.budget;

@@ -213,7 +213,10 @@ pub fn machine(random: &mut Random) -> Machine {
 
 pub fn policy(random: &mut Random) -> Policy {
     Policy {
-        offload: random.of(&[OffloadStart::AfterLastUse, OffloadStart::WithLastUse]),
+        offload: match random.of(&[OffloadStart::AfterLastUse, OffloadStart::WithLastUse]) {
+            _ if random.aside().below(5) == 1 => OffloadStart::OnceMade,
+            offload => offload,
+        },
         prefetch: random.of(&[
             PrefetchGate::AsMemoryAllows,
             PrefetchGate::AsMemoryAllows,
