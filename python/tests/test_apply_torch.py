@@ -252,6 +252,67 @@ def test_checkpoints_within_a_model_draw_the_same_numbers_again(why, monkeypatch
     assert (tt.last_plans()[0].checked == "bit for bit eager's") is (why != "no plan")
 
 
+class Unused(nn.Linear):
+    """Draws numbers that it does not use."""
+
+    def forward(self, x):
+        torch.rand(3)
+        return nn.functional.dropout(super().forward(x), 0.3).sin().square().mean()
+
+
+def test_numbers_that_nothing_uses_are_drawn():
+    module = Unused(16, 16)
+    start = {key: value.clone() for key, value in module.state_dict().items()}
+    eager = train(module, module, lambda: torch.randn(64, 16))
+    module.load_state_dict(start)
+    mine = train(module, planned(module, budget="200%"), lambda: torch.randn(64, 16))
+    assert all(torch.equal(value, eager[key]) for key, value in mine.items())
+    assert [graph.checked for graph in tt.last_plans()] == ["bit for bit eager's"]
+
+
+class Precise(nn.Module):
+    """Has a part outside of the autocast that it is called under."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(32, 32), nn.Linear(32, 32)
+
+    def forward(self, x):
+        x = self.first(x).sin()
+        with torch.autocast("cpu", enabled=False):
+            return self.second(x.float()).sin()
+
+
+def under_autocast(module, step, backward):
+    """The gradients of some steps whose forward is under autocast."""
+    found = []
+    for number in range(3):
+        module.zero_grad()
+        torch.manual_seed(number)
+        with torch.autocast("cpu", torch.bfloat16):
+            output = step(torch.randn(64, 32))
+            loss = output.float().square().mean()
+            if backward == "inside":
+                loss.backward()
+        if backward == "twice":
+            output[0].sum().backward(retain_graph=True)
+        if backward != "inside":
+            loss.backward()
+        found += [parameter.grad.clone() for parameter in module.parameters()]
+    return found
+
+
+@pytest.mark.parametrize(("backward", "words"), [("outside", None), ("inside", "runs under autocast"), ("twice", "is to leave its graph")])
+def test_backward_is_eagers_where_forward_is_under_autocast(backward, words):
+    module = Precise()
+    eager = under_autocast(module, module, backward)
+    with contextlib.nullcontext() if words is None else pytest.warns(UserWarning, match=f"without a plan: its backward {words}"):
+        mine = under_autocast(module, planned(module, budget="200%", strict=False), backward)
+    assert all(map(torch.equal, mine, eager))
+    (graph,) = tt.last_plans()
+    assert (graph.plan is None) == (words is not None) and graph.checked == "bit for bit eager's"
+
+
 def test_a_pool_that_is_given_back_holds_what_copies_may_still_read():
     number = offload.register(torch.device("cpu"), 64)
     pool = torch.ops.tidegate.pool(number)

@@ -143,7 +143,7 @@ def _compiled(module: fx.GraphModule, inputs: list, chosen: Options, planned: Pl
         return boxed(alone, given)
 
     try:
-        with whole.as_eager(inputs) if chosen.inner == "eager" else contextlib.nullcontext():
+        with whole.as_eager(inputs) if chosen.inner == "eager" else whole.faithful():
             compiled = aot_autograd(partition_fn=partition, inference_compiler=without_backward, **_compilers(chosen, planned))(module, inputs)
     except TorchDynamoException:
         raise
@@ -244,12 +244,11 @@ class _Trained:
         second.watch(nodes, second.Given(self.eager, planned.joint, inputs, state, self._unplanned))
         return outputs
 
-    def _unplanned(self) -> None:
-        """Eager goes on: backward was asked to leave its graph."""
+    def _unplanned(self, reason: str) -> None:
+        """Eager goes on: what is asked of backward no plan has."""
         self.planned.place.close()
         if self.planned.plan is not None:
             self.compiled = self.eager
-            reason = "its backward is to leave its graph, for a second one (`retain_graph`) or a second derivative (`create_graph`)"
             _without(self.planned, self.chosen, reason, None)
 
     def _check(self, inputs: tuple) -> None:

@@ -150,7 +150,8 @@ def _step(call: Callable, module: fx.GraphModule, inputs: tuple) -> Step:
         roots = [output for output in found.values() if output.requires_grad]
         generator = torch.Generator().manual_seed(0)
         tangents = [torch.randn(root.shape, generator=generator, dtype=torch.float32).to(root) for root in roots]
-        gradients = torch.autograd.grad(roots, list(leaves.values()), tangents, allow_unused=True)
+        with torch._C._DisableAutocast():  # Forward is called within it, and backward is not.
+            gradients = torch.autograd.grad(roots, list(leaves.values()), tangents, allow_unused=True)
         found |= {f"gradient of {name}": gradient for name, gradient in zip(leaves, gradients) if gradient is not None}
         found |= {f"{name} afterwards": leaf for name, leaf in tensors.items() if not leaf.requires_grad}
         found["random state"] = torch.get_rng_state()
