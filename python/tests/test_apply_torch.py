@@ -252,6 +252,32 @@ def test_checkpoints_within_a_model_draw_the_same_numbers_again(why, monkeypatch
     assert (tt.last_plans()[0].checked == "bit for bit eager's") is (why != "no plan")
 
 
+class Spectra(nn.Module):
+    """Keeps spectra, which lie in memory otherwise than PyTorch says of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.filters = nn.ParameterList(nn.Parameter(torch.randn(33, 8, dtype=torch.cfloat) * 0.1) for _ in range(4))
+
+    def forward(self, x):
+        for each in self.filters:
+            x = torch.fft.irfft(torch.fft.rfft(x, dim=1) * each, n=64, dim=1).sin()
+        return x.square().mean()
+
+
+def test_what_lies_otherwise_in_memory_comes_back_as_it_is():
+    module, draw = Spectra(), lambda: torch.randn(32, 64, 8)
+    start = {key: value.clone() for key, value in module.state_dict().items()}
+    eager = train(module, module, draw)
+    module.load_state_dict(start)
+    mine = train(module, planned(module, allow="keep,swap", budget="80%", check_first_step=False), draw)
+    assert all(torch.equal(value, eager[key]) for key, value in mine.items())
+    (graph,) = tt.last_plans()
+    spectra = {number for number, storage in enumerate(graph.joint.storages) if storage.dtype == torch.cfloat and not storage.held}
+    out = {target for action in json.loads(graph.plan.to_json())["content"]["actions"] for task, target in action["task"].items() if task == "d2h"}
+    assert out & spectra
+
+
 class Unused(nn.Linear):
     """Draws numbers that it does not use."""
 
