@@ -69,6 +69,12 @@ def _flat(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.as_strided((count,), (1,), 0).view(torch.uint8)
 
 
+def lies_as_said(tensor: torch.Tensor, stride: list[int]) -> None:
+    """Raises where a tensor has other strides than PyTorch said while it captured the graph."""
+    if any(said != found for length, said, found in zip(tensor.shape, stride, tensor.stride()) if length > 1):
+        raise RuntimeError(f"a tensor lies in memory otherwise, {tensor.stride()}, than PyTorch says of it, {tuple(stride)}")
+
+
 def _slot(pool: torch.Tensor, offset: int, like: torch.Tensor) -> torch.Tensor:
     return pool[offset : offset + like.numel()]
 
@@ -90,8 +96,8 @@ def _offload(
     source, lanes = _flat(tensor), _LANES[plan]
     if source.numel() != size:
         raise RuntimeError(f"tidegate: a tensor of {source.numel()} bytes was planned with {size}: its plan does not hold")
-    if stride and any(said != found for length, said, found in zip(tensor.shape, stride, tensor.stride()) if length > 1):
-        raise RuntimeError(f"tidegate: a tensor lies in memory otherwise ({tensor.stride()}) than PyTorch says ({tuple(stride)})")
+    if stride:
+        lies_as_said(tensor, stride)
     lanes.strides[action] = tensor.stride()
     slot = _slot(pool, offset, source)
     if not tensor.is_cuda:
