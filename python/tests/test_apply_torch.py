@@ -278,6 +278,21 @@ def test_what_lies_otherwise_in_memory_comes_back_as_it_is():
     assert out & spectra
 
 
+def test_parameters_that_are_thawed_have_gradients():
+    module, given = nn.Sequential(*(nn.Sequential(nn.Linear(32, 32), nn.GELU()) for _ in range(3))), torch.randn(64, 32)
+    step = planned(module, budget="200%")
+    for number in range(6):
+        module[0].requires_grad_(number % 4 > 1)
+        found = []
+        for call in (step, module):
+            module.zero_grad()
+            call(given).square().mean().backward()
+            found.append([parameter.grad for parameter in module.parameters()])
+        assert all(mine is theirs is None or torch.equal(mine, theirs) for mine, theirs in zip(*found, strict=True))
+    assert [graph.checked for graph in tt.last_plans()] == ["bit for bit eager's"] * 2
+    assert torch._dynamo.config.skip_tensor_guards_with_matching_dict_tags
+
+
 class Unused(nn.Linear):
     """Draws numbers that it does not use."""
 

@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from tidegate import Error, Plan, PlanError, Trace
 
-from . import cache, checkpointed, document, firststep, left_out, machine, packed, planning, second, shapes, together, whole
+from . import cache, checkpointed, document, firststep, left_out, machine, packed, planning, second, settings, shapes, together, whole
 from .graph import Joint, Unsupported
 from .measure import failure
 from .partition import Partition
@@ -112,6 +112,8 @@ def tidegate(module: fx.GraphModule, inputs: list, options: dict | None = None, 
         if wrong:
             raise ValueError(f"allow: there is no `{wrong[0]}` with `inner` inductor; leave it out, or take `inner` eager")
     shapes.fix(module)
+    # Without it Dynamo takes a parameter that requires a gradient from some step on for one that does not.
+    settings.until_compiled("skip_tensor_guards_with_matching_dict_tags", False)
     planned = Planned(name=f"graph {len(_LAST)}")
     _LAST.append(planned)
     compiled = _compiled(module, inputs, chosen, planned)
