@@ -229,6 +229,8 @@ class _Trained:
     def __init__(self, module: fx.GraphModule, compiled: Callable, chosen: Options, planned: Planned):
         self.module, self.compiled, self.chosen, self.planned = module, compiled, chosen, planned
         self.eager = checkpointed.as_eager(module)
+        # Whether backward may be under autocast, too.
+        self.either_way = False
 
     def __call__(self, *inputs: object) -> object:
         planned, trained = self.planned, torch.is_grad_enabled()
@@ -243,7 +245,7 @@ class _Trained:
         outputs = self.compiled(*inputs)
         nodes = second.compiled_nodes(outputs)
         planned.place.opened(inputs, outputs, nodes)
-        second.watch(nodes, second.Given(self.eager, planned.joint, inputs, state, self._unplanned))
+        second.watch(nodes, second.Given(self.eager, planned.joint, inputs, state, self._unplanned, self.either_way))
         return outputs
 
     def _unplanned(self, reason: str) -> None:
@@ -261,6 +263,7 @@ class _Trained:
                     self.eager, self.compiled, lambda: unplanned(self.module, list(inputs)), inputs,
                     fused=self.chosen.inner == "inductor",
                 )  # fmt: skip
+                self.either_way = torch.is_autocast_enabled(planned.joint.device.type) and firststep.either_way(self.eager, inputs)
             if planned.checked.startswith("not"):
                 warnings.warn(f"tidegate: {planned.name}: its first step was {planned.checked}", stacklevel=3)
         except Exception as error:  # noqa: BLE001 - what cannot be compared is not used either.

@@ -29,6 +29,8 @@ class Given:
     state: torch.Tensor | None
     # Called with the reason when that is asked for, before anything is run.
     asked: Callable[[str], None]
+    # Whether backward is the same under autocast.
+    either_way: bool
     autocast: tuple[bool, torch.dtype] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -74,7 +76,7 @@ def _replace(function: type) -> None:
         boxed = bool(gradients) and isinstance(gradients[0], list)  # As PyTorch 2.15 gives them.
         each = gradients[0] if boxed else list(gradients)
         del gradients
-        reason = _reason(given.joint.device.type)
+        reason = _reason(given)
         if reason is not None:
             given.asked(reason)
             return _eager(given, node, function.metadata, tuple(each))
@@ -87,11 +89,13 @@ def _replace(function: type) -> None:
     function.backward = staticmethod(backward)
 
 
-def _reason(kind: str) -> str | None:
-    """Why a backward that runs now on this kind of device is eager's."""
+def _reason(given: Given) -> str | None:
+    """Why a backward that runs now is eager's."""
     if torch._C._autograd._get_current_graph_task_keep_graph():
         return "its backward is to leave its graph, for a second one (`retain_graph`) or a second derivative (`create_graph`)"
-    return "its backward runs under autocast: call `backward` outside of it" if torch.is_autocast_enabled(kind) else None
+    if torch.is_autocast_enabled(given.joint.device.type) and not given.either_way:
+        return "its backward runs under autocast, which changes what it gives: call `backward` outside of it"
+    return None
 
 
 def _eager(given: Given, node: object, said: object, gradients: tuple) -> tuple:
