@@ -99,7 +99,8 @@ def test_bits_are_eagers_and_memory_is_the_plans(name, allow):
     assert tasks >= ({"recompute"} if allow == "keep,recompute" else {"d2h", "h2d"} if allow == "keep,swap" else set())
     given = draw()
     peak = Subject(module, (given,)).peak(lambda: step(given))
-    assert peak <= graph.plan.budget_bytes
+    # Beside the plan's tensors there is the random state of a dropout that runs again, as in test_models.
+    assert peak <= graph.plan.budget_bytes + max(op.get("random_bytes", 0) for op in graph.trace.ops)
     assert peak == pytest.approx(graph.plan.peak_bytes, rel=0.01)
 
 
@@ -250,6 +251,108 @@ def test_checkpoints_within_a_model_draw_the_same_numbers_again(why, monkeypatch
             left.append(train(module, call, draw))
     assert all(torch.equal(value, left[1][key]) for key, value in left[0].items())
     assert (tt.last_plans()[0].checked == "bit for bit eager's") is (why != "no plan")
+
+
+class Spectra(nn.Module):
+    """Keeps spectra, which lie in memory otherwise than PyTorch says of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.filters = nn.ParameterList(nn.Parameter(torch.randn(33, 8, dtype=torch.cfloat) * 0.1) for _ in range(4))
+
+    def forward(self, x):
+        for each in self.filters:
+            x = torch.fft.irfft(torch.fft.rfft(x, dim=1) * each, n=64, dim=1).sin()
+        return x.square().mean()
+
+
+def test_what_lies_otherwise_in_memory_comes_back_as_it_is():
+    module, draw = Spectra(), lambda: torch.randn(32, 64, 8)
+    start = {key: value.clone() for key, value in module.state_dict().items()}
+    eager = train(module, module, draw)
+    module.load_state_dict(start)
+    mine = train(module, planned(module, allow="keep,swap", budget="80%", check_first_step=False), draw)
+    assert all(torch.equal(value, eager[key]) for key, value in mine.items())
+    (graph,) = tt.last_plans()
+    spectra = {number for number, storage in enumerate(graph.joint.storages) if storage.dtype == torch.cfloat and not storage.held}
+    out = {target for action in json.loads(graph.plan.to_json())["content"]["actions"] for task, target in action["task"].items() if task == "d2h"}
+    assert out & spectra
+
+
+def test_parameters_that_are_thawed_have_gradients():
+    module, given = nn.Sequential(*(nn.Sequential(nn.Linear(32, 32), nn.GELU()) for _ in range(3))), torch.randn(64, 32)
+    step = planned(module, budget="200%")
+    for number in range(6):
+        module[0].requires_grad_(number % 4 > 1)
+        found = []
+        for call in (step, module):
+            module.zero_grad()
+            call(given).square().mean().backward()
+            found.append([parameter.grad for parameter in module.parameters()])
+        assert all(mine is theirs is None or torch.equal(mine, theirs) for mine, theirs in zip(*found, strict=True))
+    assert [graph.checked for graph in tt.last_plans()] == ["bit for bit eager's"] * 2
+    assert torch._dynamo.config.skip_tensor_guards_with_matching_dict_tags
+
+
+class Unused(nn.Linear):
+    """Draws numbers that it does not use."""
+
+    def forward(self, x):
+        torch.rand(3)
+        return nn.functional.dropout(super().forward(x), 0.3).sin().square().mean()
+
+
+def test_numbers_that_nothing_uses_are_drawn():
+    module = Unused(16, 16)
+    start = {key: value.clone() for key, value in module.state_dict().items()}
+    eager = train(module, module, lambda: torch.randn(64, 16))
+    module.load_state_dict(start)
+    mine = train(module, planned(module, budget="200%"), lambda: torch.randn(64, 16))
+    assert all(torch.equal(value, eager[key]) for key, value in mine.items())
+    assert [graph.checked for graph in tt.last_plans()] == ["bit for bit eager's"]
+
+
+class Precise(nn.Module):
+    """Has a part outside of the autocast that it is called under."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(32, 32), nn.Linear(32, 32)
+
+    def forward(self, x):
+        x = self.first(x).sin()
+        with torch.autocast("cpu", enabled=False):
+            return self.second(x.float()).sin()
+
+
+def under_autocast(module, step, backward):
+    """The gradients of some steps whose forward is under autocast."""
+    found = []
+    for number in range(3):
+        module.zero_grad()
+        torch.manual_seed(number)
+        with torch.autocast("cpu", torch.bfloat16):
+            output = step(torch.randn(64, 32))
+            loss = output.float().square().mean()
+            if backward == "inside":
+                loss.backward()
+        if backward == "twice":
+            output[0].sum().backward(retain_graph=True)
+        if backward != "inside":
+            loss.backward()
+        found += [parameter.grad.clone() for parameter in module.parameters()]
+    return found
+
+
+@pytest.mark.parametrize(("backward", "words"), [("outside", None), ("inside", "runs under autocast"), ("twice", "is to leave its graph")])
+def test_backward_is_eagers_where_forward_is_under_autocast(backward, words):
+    module = Precise()
+    eager = under_autocast(module, module, backward)
+    with contextlib.nullcontext() if words is None else pytest.warns(UserWarning, match=f"without a plan: its backward {words}"):
+        mine = under_autocast(module, planned(module, budget="200%", strict=False), backward)
+    assert all(map(torch.equal, mine, eager))
+    (graph,) = tt.last_plans()
+    assert (graph.plan is None) == (words is not None) and graph.checked == "bit for bit eager's"
 
 
 def test_a_pool_that_is_given_back_holds_what_copies_may_still_read():

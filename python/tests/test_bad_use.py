@@ -2,6 +2,8 @@
 
 import contextlib
 import copy
+import subprocess
+import sys
 
 import pytest
 
@@ -228,3 +230,23 @@ def test_what_is_in_no_graph_is_said():
         with pytest.warns(UserWarning, match="a part of the model is in no graph, and is trained without a plan: .*RNN, GRU, or LSTM"):
             compiled(nn.GRU(8, 8))(torch.randn(3, 2, 8))
         assert not tt.last_plans()
+
+
+# Dynamo of PyTorch 2.11 looks at what is called while the model takes its gradient, and the backward compiles there.
+ASKING = """
+import torch
+import tidegate.torch
+
+class Asking(torch.nn.Linear):
+    def forward(self, x):
+        y = super().forward(x).sin()
+        (gradient,) = torch.autograd.grad(y.sum(), x)
+        return y + gradient
+
+torch.compile(Asking(4, 4), backend="aot_eager")(torch.randn(3, 4, requires_grad=True))
+"""
+
+
+def test_what_listens_to_compilations_holds_up_none():
+    # A process of its own: what waits for a lock that it holds never ends, and cannot be interrupted.
+    subprocess.run([sys.executable, "-c", ASKING], check=True, timeout=60)

@@ -25,9 +25,14 @@ class Pools(nn.Module):
 def test_masks_come_back(shape):
     mask = torch.rand(shape) > 0.4
     for each in (mask, mask.movedim(0, -1)):
-        small = torch.ops.tidegate.pack(each)
+        small = torch.ops.tidegate.pack(each, stride=each.stride())
         again = torch.ops.tidegate.unpack(small, each.shape, each.stride())
         assert torch.equal(again, each) and again.stride() == each.stride() and small.nbytes == -(-each.numel() // 8)
+
+
+def test_a_mask_that_lies_otherwise_than_was_said_is_refused():
+    with pytest.raises(RuntimeError, match="otherwise, .1, 3., than PyTorch says of it, .4, 1."):
+        torch.ops.tidegate.pack((torch.rand(4, 3) > 0.4).t(), stride=(4, 1))
 
 
 def test_what_cannot_be_kept_is_packed():

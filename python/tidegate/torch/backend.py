@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from tidegate import Error, Plan, PlanError, Trace
 
-from . import cache, checkpointed, document, firststep, left_out, machine, packed, planning, second, shapes, together, whole
+from . import cache, checkpointed, document, firststep, left_out, machine, packed, planning, second, settings, shapes, together, whole
 from .graph import Joint, Unsupported
 from .measure import failure
 from .partition import Partition
@@ -112,6 +112,8 @@ def tidegate(module: fx.GraphModule, inputs: list, options: dict | None = None, 
         if wrong:
             raise ValueError(f"allow: there is no `{wrong[0]}` with `inner` inductor; leave it out, or take `inner` eager")
     shapes.fix(module)
+    # Without it Dynamo takes a parameter that requires a gradient from some step on for one that does not.
+    settings.until_compiled("skip_tensor_guards_with_matching_dict_tags", False)
     planned = Planned(name=f"graph {len(_LAST)}")
     _LAST.append(planned)
     compiled = _compiled(module, inputs, chosen, planned)
@@ -143,7 +145,7 @@ def _compiled(module: fx.GraphModule, inputs: list, chosen: Options, planned: Pl
         return boxed(alone, given)
 
     try:
-        with whole.as_eager(inputs) if chosen.inner == "eager" else contextlib.nullcontext():
+        with whole.as_eager(inputs) if chosen.inner == "eager" else whole.faithful():
             compiled = aot_autograd(partition_fn=partition, inference_compiler=without_backward, **_compilers(chosen, planned))(module, inputs)
     except TorchDynamoException:
         raise
@@ -227,6 +229,8 @@ class _Trained:
     def __init__(self, module: fx.GraphModule, compiled: Callable, chosen: Options, planned: Planned):
         self.module, self.compiled, self.chosen, self.planned = module, compiled, chosen, planned
         self.eager = checkpointed.as_eager(module)
+        # Whether backward may be under autocast, too.
+        self.either_way = False
 
     def __call__(self, *inputs: object) -> object:
         planned, trained = self.planned, torch.is_grad_enabled()
@@ -241,15 +245,14 @@ class _Trained:
         outputs = self.compiled(*inputs)
         nodes = second.compiled_nodes(outputs)
         planned.place.opened(inputs, outputs, nodes)
-        second.watch(nodes, second.Given(self.eager, planned.joint, inputs, state, self._unplanned))
+        second.watch(nodes, second.Given(self.eager, planned.joint, inputs, state, self._unplanned, self.either_way))
         return outputs
 
-    def _unplanned(self) -> None:
-        """Eager goes on: backward was asked to leave its graph."""
+    def _unplanned(self, reason: str) -> None:
+        """Eager goes on: what is asked of backward no plan has."""
         self.planned.place.close()
         if self.planned.plan is not None:
             self.compiled = self.eager
-            reason = "its backward is to leave its graph, for a second one (`retain_graph`) or a second derivative (`create_graph`)"
             _without(self.planned, self.chosen, reason, None)
 
     def _check(self, inputs: tuple) -> None:
@@ -260,6 +263,7 @@ class _Trained:
                     self.eager, self.compiled, lambda: unplanned(self.module, list(inputs)), inputs,
                     fused=self.chosen.inner == "inductor",
                 )  # fmt: skip
+                self.either_way = torch.is_autocast_enabled(planned.joint.device.type) and firststep.either_way(self.eager, inputs)
             if planned.checked.startswith("not"):
                 warnings.warn(f"tidegate: {planned.name}: its first step was {planned.checked}", stacklevel=3)
         except Exception as error:  # noqa: BLE001 - what cannot be compared is not used either.

@@ -66,6 +66,15 @@ def compare(module: fx.GraphModule, compiled: Callable, unplanned: Callable[[], 
     return f"{said}, and within rounding of eager's: {off:.1f} times what changing last places does ({name})"
 
 
+def either_way(module: fx.GraphModule, inputs: tuple) -> bool:
+    """Whether eager's backward gives the same bits under the autocast that is there now as outside of it."""
+    try:
+        return not _differing(_step(module, module, inputs, contextlib.nullcontext()), _step(module, module, inputs))
+    except torch.OutOfMemoryError:
+        torch.cuda.empty_cache()
+        return False
+
+
 def _differing(mine: Step, theirs: Step) -> list[str]:
     return [name for name in (mine | theirs) if _distance(mine.get(name), theirs.get(name))]
 
@@ -137,8 +146,8 @@ def _eager(module: fx.GraphModule, inputs: tuple, places: Callable = contextlib.
         return step()
 
 
-def _step(call: Callable, module: fx.GraphModule, inputs: tuple) -> Step:
-    """What a step leaves, in host memory. Random states and tensors that it changes are put back, so that the real first step starts anew."""
+def _step(call: Callable, module: fx.GraphModule, inputs: tuple, around: contextlib.AbstractContextManager | None = None) -> Step:
+    """What a step leaves, in host memory; backward is outside of autocast, or within what is given. Random states and tensors that it changes are put back, so that the real first step starts anew."""
     given = [_copy(leaf) for leaf in inputs]
     cards = sorted({leaf.get_device() for leaf in inputs if isinstance(leaf, torch.Tensor) and leaf.is_cuda})
     with torch.random.fork_rng(cards, device_type="cuda"):
@@ -150,7 +159,8 @@ def _step(call: Callable, module: fx.GraphModule, inputs: tuple) -> Step:
         roots = [output for output in found.values() if output.requires_grad]
         generator = torch.Generator().manual_seed(0)
         tangents = [torch.randn(root.shape, generator=generator, dtype=torch.float32).to(root) for root in roots]
-        gradients = torch.autograd.grad(roots, list(leaves.values()), tangents, allow_unused=True)
+        with around or torch._C._DisableAutocast():
+            gradients = torch.autograd.grad(roots, list(leaves.values()), tangents, allow_unused=True)
         found |= {f"gradient of {name}": gradient for name, gradient in zip(leaves, gradients) if gradient is not None}
         found |= {f"{name} afterwards": leaf for name, leaf in tensors.items() if not leaf.requires_grad}
         found["random state"] = torch.get_rng_state()

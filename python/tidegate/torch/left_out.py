@@ -11,6 +11,8 @@ import torch
 from torch._dynamo import callback_handler, eval_frame
 from torch._dynamo.utils import counters
 
+from . import settings
+
 _KNOWN: Counter[str] = Counter()
 
 
@@ -25,6 +27,7 @@ def listen(backend: Callable) -> None:
     # The callbacks' lock is held: Dynamo, asked for code here, as it is within a backward, would wait for it for ever.
     @torch._dynamo.disable
     def ended(_compilation: object) -> None:
+        settings.restore()
         said(_reasons())
 
     def logged(record: logging.LogRecord) -> bool:

@@ -139,7 +139,7 @@ def _copies_on_cpu(device: torch.device) -> tuple[list[dict], list[dict], int]:
 
         def out() -> None:
             for number, tensor in enumerate(tensors):
-                _OPS.offload(tensor, pool, number * size, size, plan, number, [])
+                _OPS.offload(tensor, pool, number * size, size, [], plan, number, [])
                 _OPS.wait([tensor], plan, [number])
 
         def back() -> None:

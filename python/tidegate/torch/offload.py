@@ -23,6 +23,8 @@ class Lanes:
         self.free: list[torch.Tensor] = []
         self.events: dict[int, torch.cuda.Event] = {}
         self.marks: dict[int, torch.cuda.Event] = {}
+        # How what each copy out copied lies in memory.
+        self.strides: dict[int, tuple[int, ...]] = {}
 
     def acquire(self) -> torch.Tensor:
         """A pool that no other iteration uses."""
@@ -67,6 +69,12 @@ def _flat(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.as_strided((count,), (1,), 0).view(torch.uint8)
 
 
+def lies_as_said(tensor: torch.Tensor, stride: list[int]) -> None:
+    """Raises where a tensor has other strides than PyTorch said while it captured the graph."""
+    if any(said != found for length, said, found in zip(tensor.shape, stride, tensor.stride()) if length > 1):
+        raise RuntimeError(f"a tensor lies in memory otherwise, {tensor.stride()}, than PyTorch says of it, {tuple(stride)}")
+
+
 def _slot(pool: torch.Tensor, offset: int, like: torch.Tensor) -> torch.Tensor:
     return pool[offset : offset + like.numel()]
 
@@ -82,16 +90,20 @@ def _release(pool: torch.Tensor, plan: int) -> None:
 
 
 def _offload(
-    tensor: torch.Tensor, pool: torch.Tensor, offset: int, size: int, plan: int, action: int, after: list[int]
+    tensor: torch.Tensor, pool: torch.Tensor, offset: int, size: int, stride: list[int], plan: int, action: int, after: list[int]
 ) -> None:
-    source = _flat(tensor)
+    """Copies a storage out. Without a stride it may lie in memory otherwise than PyTorch says of it, and comes back as it is."""
+    source, lanes = _flat(tensor), _LANES[plan]
     if source.numel() != size:
         raise RuntimeError(f"tidegate: a tensor of {source.numel()} bytes was planned with {size}: its plan does not hold")
+    if stride:
+        lies_as_said(tensor, stride)
+    lanes.strides[action] = tensor.stride()
     slot = _slot(pool, offset, source)
     if not tensor.is_cuda:
         slot.copy_(source)
         return
-    lanes, stream = _LANES[plan], _stream(tensor.device, "out")
+    stream = _stream(tensor.device, "out")
     lanes.start(stream, action, after)
     with torch.cuda.stream(stream):
         slot.copy_(source, non_blocking=True)
@@ -100,9 +112,10 @@ def _offload(
 
 def _reload(
     pool: torch.Tensor, offset: int, size: list[int], stride: list[int], dtype: torch.dtype, device: torch.device,
-    plan: int, action: int, after: list[int],
+    plan: int, action: int, after: list[int], whole: int | None = None,
 ) -> torch.Tensor:  # fmt: skip
-    made = torch.empty_strided(size, stride, dtype=dtype, device=device)
+    """Copies a storage in; a whole one, with the copy out that it is of, as it was."""
+    made = torch.empty_strided(size, stride if whole is None else _LANES[plan].strides[whole], dtype=dtype, device=device)
     target = _flat(made)
     slot = _slot(pool, offset, target)
     if not made.is_cuda:
@@ -129,9 +142,9 @@ LIBRARY = torch.library.Library("tidegate", "DEF")
 _SCHEMAS = {
     "pool(int plan) -> Tensor": _pool,
     "release(Tensor pool, int plan) -> ()": _release,
-    "offload(Tensor tensor, Tensor pool, int offset, int size, int plan, int action, int[] after) -> ()": _offload,
+    "offload(Tensor tensor, Tensor pool, int offset, int size, int[] stride, int plan, int action, int[] after) -> ()": _offload,
     "reload(Tensor pool, int offset, int[] size, int[] stride, ScalarType dtype, Device device, int plan, int action, "
-    "int[] after) -> Tensor": _reload,
+    "int[] after, int? whole=None) -> Tensor": _reload,
     "wait(Tensor[] held, int plan, int[] actions) -> ()": _wait,
 }
 for _schema, _function in _SCHEMAS.items():
@@ -143,7 +156,7 @@ def _fake_pool(plan: int) -> torch.Tensor:
     return torch.empty(_LANES[plan].size, dtype=torch.uint8)
 
 
-def _fake_reload(pool, offset, size, stride, dtype, device, plan, action, after):  # noqa: ANN001, ANN202
+def _fake_reload(pool, offset, size, stride, dtype, device, plan, action, after, whole=None):  # noqa: ANN001, ANN202
     return torch.empty_strided(size, stride, dtype=dtype, device=device)
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import fx
 
 from .graph import Joint
-from .offload import LIBRARY
+from .offload import LIBRARY, lies_as_said
 from .times import Costs
 
 _ATEN = torch.ops.aten
@@ -96,7 +96,7 @@ def _pack(graph: fx.Graph, node: fx.Node, user: fx.Node, narrow: torch.dtype) ->
     """Packs a value where it is made, and gives it back where it is first used."""
     value = node.meta["val"]
     if narrow is torch.bool:
-        pack, given = torch.ops.tidegate.pack.default, {}
+        pack, given = torch.ops.tidegate.pack.default, {"stride": list(value.stride())}
         unpack, back = torch.ops.tidegate.unpack.default, (list(value.shape), list(value.stride()))
     else:
         pack, given = _ATEN._to_copy.default, {"dtype": narrow}
@@ -112,7 +112,7 @@ def _pack(graph: fx.Graph, node: fx.Node, user: fx.Node, narrow: torch.dtype) ->
     with graph.inserting_after(node):
         small = call(pack, (node,), given, "is_forward")
     with graph.inserting_before(user):
-        return call(unpack, (small, *back), {"dtype": value.dtype} if given else {}, "is_backward")
+        return call(unpack, (small, *back), {} if narrow is torch.bool else {"dtype": value.dtype}, "is_backward")
 
 
 def _words(count: int, device: torch.device) -> range:
@@ -123,7 +123,8 @@ def _flat(mask: torch.Tensor) -> torch.Tensor:
     return mask.as_strided((mask.numel(),), (1,)).view(torch.uint8)
 
 
-def _packed(mask: torch.Tensor) -> torch.Tensor:
+def _packed(mask: torch.Tensor, *, stride: list[int]) -> torch.Tensor:
+    lies_as_said(mask, stride)
     flat, whole = _flat(mask), mask.numel() // 8
     made = torch.empty(-(-mask.numel() // 8), dtype=torch.uint8, device=mask.device)
     words = flat[: 8 * whole].view(torch.int64)
@@ -145,7 +146,7 @@ def _unpacked(packed: torch.Tensor, size: list[int], stride: list[int]) -> torch
     return made.as_strided(size, stride)
 
 
-def _fake_packed(mask: torch.Tensor) -> torch.Tensor:
+def _fake_packed(mask: torch.Tensor, *, stride: list[int]) -> torch.Tensor:  # noqa: ARG001
     return mask.new_empty(-(-mask.numel() // 8), dtype=torch.uint8)
 
 
@@ -154,7 +155,7 @@ def _fake_unpacked(packed: torch.Tensor, size: list[int], stride: list[int]) -> 
 
 
 for _schema, _real, _fake in (
-    ("pack(Tensor mask) -> Tensor", _packed, _fake_packed),
+    ("pack(Tensor mask, *, int[] stride) -> Tensor", _packed, _fake_packed),
     ("unpack(Tensor packed, int[] size, int[] stride) -> Tensor", _unpacked, _fake_unpacked),
 ):
     LIBRARY.define(_schema)

@@ -48,6 +48,8 @@ class Partition:
         # What a copy out that has not surely ended still reads, and copies in that nothing waited for.
         self.leaving: dict[int, fx.Node] = {}
         self.arriving: set[int] = set()
+        # The copy out that filled each host buffer.
+        self.filled: dict[int, int] = {}
         self.pool: fx.Node | None = None
         host_bytes = plan["content"]["predicted"]["host_arena_bytes"]
         self.swaps = any(action.task == "d2h" and not self._held(action.target) for action in self.actions)
@@ -170,23 +172,25 @@ class Partition:
         return [node for node in storage.writer.values if self.joint.storage.get(node) is storage]
 
     def _offload(self, action: schedule.Action) -> None:
-        source = self._find(self._nodes(self.joint.storages[action.target])[0])
-        address = self.host[action.host]["address"]
-        size = self.joint.storages[action.target].bytes
-        given = (source, self._here(self.pool), address, size, self.number, action.number, self._after(action))
+        storage = self.joint.storages[action.target]
+        nodes = self._nodes(storage)
+        source, address = self._find(nodes[0]), self.host[action.host]["address"]
+        stride = [] if _whole(nodes) else list(nodes[0].meta["val"].stride())
+        given = (source, self._here(self.pool), address, storage.bytes, stride, self.number, action.number, self._after(action))
         self._call(_OPS.offload.default, given)
+        self.filled[action.host] = action.number
         self.leaving[action.number] = source
 
     def _reload(self, action: schedule.Action) -> None:
         storage = self.joint.storages[action.target]
         nodes = self._nodes(storage)
         value = nodes[0].meta["val"]
-        whole = len(nodes) == 1 and value.storage_offset() == 0
+        whole = _whole(nodes)
         size, stride = (value.size(), value.stride()) if whole else ((storage.bytes // value.element_size(),), (1,))
         dtype = storage.dtype if whole else value.dtype
         given = (
             self._here(self.pool), self.host[action.host]["address"], list(size), list(stride), dtype, value.device,
-            self.number, action.number, self._after(action),
+            self.number, action.number, self._after(action), self.filled[action.host] if whole else None,
         )  # fmt: skip
         with self.fakes:
             fake = torch.empty_strided(size, stride, dtype=dtype, device=value.device)
@@ -274,6 +278,11 @@ class Partition:
         side.graph.erase_node(side.anchor)
         side.graph.output(tuple(results))
         side.graph.lint()
+
+
+def _whole(nodes: list[fx.Node]) -> bool:
+    """Whether a storage is one value from its first byte on."""
+    return len(nodes) == 1 and nodes[0].meta["val"].storage_offset() == 0
 
 
 def _fakes(joint: Joint) -> Iterable[torch.Tensor]:

@@ -1,13 +1,13 @@
-"""A backward that is to leave its graph: for a second backward over it, or a second derivative.
+"""A backward that is to leave its graph, for a second backward over it or a second derivative, or that runs under autocast.
 
-A plan's backward gives memory back while it runs, and its calls have no derivative. So a graph of which that is asked is run
-once more, by eager, from the inputs and the random state that it had; what is asked is taken of that.
+A plan's backward gives memory back while it runs, and its calls have no derivative, nor autocast's types. So a graph of which that
+is asked is run once more, by eager, from the inputs, the random state and under the autocast that it had; what is asked is taken of that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import fx
@@ -27,8 +27,15 @@ class Given:
     joint: Joint
     inputs: tuple
     state: torch.Tensor | None
-    # Called when that is asked for, before anything is run.
-    asked: Callable[[], None]
+    # Called with the reason when that is asked for, before anything is run.
+    asked: Callable[[str], None]
+    # Whether backward is the same under autocast.
+    either_way: bool
+    autocast: tuple[bool, torch.dtype] = field(init=False)
+
+    def __post_init__(self) -> None:
+        kind = self.joint.device.type
+        self.autocast = torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)
 
 
 def random_state(joint: Joint) -> torch.Tensor | None:
@@ -69,8 +76,9 @@ def _replace(function: type) -> None:
         boxed = bool(gradients) and isinstance(gradients[0], list)  # As PyTorch 2.15 gives them.
         each = gradients[0] if boxed else list(gradients)
         del gradients
-        if torch._C._autograd._get_current_graph_task_keep_graph():
-            given.asked()
+        reason = _reason(given)
+        if reason is not None:
+            given.asked(reason)
             return _eager(given, node, function.metadata, tuple(each))
         missing = unasked.fill(node, each)
         results = planned(node, each) if boxed else planned(node, *each)
@@ -79,6 +87,15 @@ def _replace(function: type) -> None:
     backward = torch._dynamo.disable(backward)  # Where a model takes gradients itself, its compiler looks at what they call.
     backward.tidegate = True
     function.backward = staticmethod(backward)
+
+
+def _reason(given: Given) -> str | None:
+    """Why a backward that runs now is eager's."""
+    if torch._C._autograd._get_current_graph_task_keep_graph():
+        return "its backward is to leave its graph, for a second one (`retain_graph`) or a second derivative (`create_graph`)"
+    if torch.is_autocast_enabled(given.joint.device.type) and not given.either_way:
+        return "its backward runs under autocast, which changes what it gives: call `backward` outside of it"
+    return None
 
 
 def _eager(given: Given, node: object, said: object, gradients: tuple) -> tuple:
@@ -95,7 +112,9 @@ def _eager(given: Given, node: object, said: object, gradients: tuple) -> tuple:
     with torch.enable_grad(), torch.random.fork_rng([joint.device] if joint.device.type == "cuda" else [], device_type="cuda"):
         if given.state is not None:
             torch.cuda.set_rng_state(given.state, joint.device) if joint.device.type == "cuda" else torch.set_rng_state(given.state)
-        outputs = pytree.tree_leaves(given.module(*inputs))
+        enabled, dtype = given.autocast
+        with torch.autocast(joint.device.type, dtype, enabled):
+            outputs = pytree.tree_leaves(given.module(*inputs))
         asked = gradients[first : first + said.num_outputs]
         roots = [(output, gradient) for output, gradient in zip(outputs, asked) if gradient is not None and getattr(output, "requires_grad", False)]
         leaves = [leaf for leaf in inputs if isinstance(leaf, torch.Tensor) and leaf.requires_grad]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import fx
-from torch._dynamo import callback_handler, config, exc
+from torch._dynamo import config, exc
+
+from . import settings
 
 
 class _Anew(exc.UnspecializeRestartAnalysis, exc.TensorifyScalarRestartAnalysis):
@@ -17,13 +19,5 @@ def fix(module: fx.GraphModule) -> None:
     varying = any(isinstance(size, torch.SymInt) for leaf in given if isinstance(leaf, torch.Tensor) for size in leaf.shape)
     if not varying or not config.automatic_dynamic_shapes or not config.assume_static_by_default:
         return
-
-    @torch._dynamo.disable  # As in `left_out`.
-    def ended(_compilation: object) -> None:
-        config.automatic_dynamic_shapes = True
-        ends.remove(ended)
-
-    ends = callback_handler.end_callbacks
-    ends.insert(0, ended)
-    config.automatic_dynamic_shapes = False
+    settings.until_compiled("automatic_dynamic_shapes", False)
     raise _Anew(restart_reason="tidegate plans for one shape")

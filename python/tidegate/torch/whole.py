@@ -18,6 +18,8 @@ from functools import cache
 import torch
 from torch import fx
 from torch._dispatch.python import no_python_dispatcher
+from torch._functorch import config as functorch_config
+from torch._inductor import config as inductor_config
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from .offload import LIBRARY
@@ -41,6 +43,14 @@ def _forms(recurrent: bool) -> list[torch._ops.OpOverload]:
 
 
 @contextlib.contextmanager
+def faithful() -> Iterator[None]:
+    """Captures all that eager computes, and as it does: numbers that nothing uses are drawn, and backward is outside of
+    autocast, which ends with forward."""
+    with inductor_config.patch(fallback_random=True), functorch_config.patch(backward_pass_autocast="off"):
+        yield
+
+
+@contextlib.contextmanager
 def as_eager(inputs: list, recurrent: bool = True) -> Iterator[None]:
     """Captures such calls as eager makes them; recurrent layers only where all inputs are on the processor, as those of other
     devices are not tested."""
@@ -52,7 +62,8 @@ def as_eager(inputs: list, recurrent: bool = True) -> Iterator[None]:
             call._dispatch_cache.clear()
         if here:
             _DROPOUT.py_kernels.update(dict.fromkeys(_KEYS, _dropout))
-        yield
+        with faithful():
+            yield
     finally:
         for call, form in forms:
             call.py_kernels.update(form)
