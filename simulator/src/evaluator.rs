@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use schema::{Bytes, CodecCost, Direction, Link, Nanos, OpId, TensorId};
 
+use crate::copy_times::CopyTimes;
 use crate::lanes::Speeds;
 use crate::policy::Policy;
 use crate::sequence::{Sequence, StepError};
-use crate::timing::{CopyTimes, Timing};
+use crate::timing::Timing;
 use crate::{
     CodecLane, Codecs, Home, Model, NO_OP, OffloadStart, Packing, Position, Residency, Treatment,
 };

@@ -17,6 +17,7 @@ mod clocks;
 mod codec_lane;
 mod codecs;
 mod contract;
+mod copy_times;
 mod evaluator;
 mod figures;
 mod in_core;

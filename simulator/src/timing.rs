@@ -8,24 +8,16 @@
 //! nothing holds up. Codecs are runs among the others, or have a [lane of their
 //! own](crate::codec_lane).
 
-use schema::{Lane, OpId, TensorId};
+use schema::{Lane, OpId};
 
 use crate::codec_lane::{Leads, awaits_codec, is_compressed};
+use crate::copy_times::CopyTimes;
 use crate::evaluator::Infeasible;
 use crate::lanes::{Lanes, Speeds};
-use crate::parts::{Position, Return, Swap, Work};
+use crate::parts::{Position, Return, Work};
 use crate::policy::{OffloadStart, Policy, PrefetchGate};
 use crate::sequence::Sequence;
 use crate::{CodecLane, Codecs, Model, NO_OP, Profile};
-
-/// What a copy costs, per tensor, and per compressed form by codec and tensor.
-#[derive(Debug, Clone)]
-pub(crate) struct CopyTimes {
-    pub out: Vec<u64>,
-    pub back: Vec<u64>,
-    pub small_out: Vec<u64>,
-    pub small_back: Vec<u64>,
-}
 
 /// Start and end of one action, in time and in the order of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -547,26 +539,6 @@ pub(crate) fn run_time(model: &Model, sequence: &Sequence, run: Position) -> u64
         Work::Again => model.recompute[run.op as usize],
         Work::Compress(id) => sequence.packings[id as usize].cost.compress.0,
         Work::Decompress(id) => sequence.packings[id as usize].cost.decompress.0,
-    }
-}
-
-impl CopyTimes {
-    fn out(&self, codecs: &Codecs, swap: &Swap) -> u64 {
-        let there = swap.there.and_then(|codec| codecs.host_cost(codec, TensorId(swap.tensor)));
-        match swap.codec {
-            _ if swap.at_no_cost => 0,
-            None => self.out[swap.tensor as usize] + there.map_or(0, |cost| cost.compress.0),
-            Some(codec) => self.small_out[codecs.index(codec, swap.tensor)],
-        }
-    }
-
-    fn back(&self, codecs: &Codecs, swap: &Swap) -> u64 {
-        let there = swap.there.and_then(|codec| codecs.host_cost(codec, TensorId(swap.tensor)));
-        match swap.codec {
-            _ if swap.at_no_cost => 0,
-            None => self.back[swap.tensor as usize] + there.map_or(0, |cost| cost.decompress.0),
-            Some(codec) => self.small_back[codecs.index(codec, swap.tensor)],
-        }
     }
 }
 

@@ -74,10 +74,9 @@ pub(crate) struct Parts {
     pub leaving: Vec<u32>,
     /// By op: the time of all before it.
     pub clock: Vec<u64>,
-    /// By tensor: whether a copy of it on the host stays there, and stays right.
-    pub copy_stays: Vec<bool>,
-    /// By tensor: whether a copy of it may start before what reads it last.
-    pub leaves_early: Vec<bool>,
+    policy: Policy,
+    /// By tensor: whether some op changes it in place.
+    changed: Vec<bool>,
     pub has_codecs: bool,
     ops: usize,
 }
@@ -112,9 +111,6 @@ impl Parts {
         let made = |t| Some((model.producer(TensorId::from_index(t))?.index(), last(t), bytes[t]));
         let mut clock = vec![0];
         trace.ops.iter().for_each(|op| clock.push(clock[clock.len() - 1] + op.duration.0));
-        let unchanged: Vec<bool> =
-            (0..tensors).map(|t| !model.is_changed(TensorId::from_index(t))).collect();
-        let is_early = policy.offload == OffloadStart::OnceMade;
         let mut parts = Self {
             first: Vec::with_capacity(ops + 1),
             again: Vec::new(),
@@ -127,8 +123,8 @@ impl Parts {
             items: Vec::with_capacity(tensors),
             all_items: Vec::new(),
             clock,
-            copy_stays: unchanged.iter().map(|is| *is && policy.copies_stay).collect(),
-            leaves_early: unchanged.iter().map(|is| *is && is_early).collect(),
+            policy,
+            changed: (0..tensors).map(|t| model.is_changed(TensorId::from_index(t))).collect(),
             has_codecs: problem.allowed.compress && !problem.codecs.costs.is_empty(),
             bytes,
             maker,
@@ -250,6 +246,16 @@ impl Parts {
     /// Whether some op makes a tensor, or it may leave and be brought back.
     pub fn comes_and_goes(&self, tensor: u32) -> bool {
         self.maker[tensor as usize].is_some() || !self.items[tensor as usize].is_empty()
+    }
+
+    /// Whether a copy of a tensor on the host stays there, and stays right.
+    pub fn copy_stays(&self, tensor: u32) -> bool {
+        self.policy.copies_stay && !self.changed[tensor as usize]
+    }
+
+    /// Whether a copy of a tensor may start before what reads it last.
+    pub fn leaves_early(&self, tensor: u32) -> bool {
+        self.policy.offload == OffloadStart::OnceMade && !self.changed[tensor as usize]
     }
 
     fn may_leave(&self, tensor: u32) -> bool {

@@ -1,6 +1,6 @@
 //! Making a sequence fit: reruns are put in until no run takes more than the budget.
 
-use super::{Key, NOTHING, Rerun, Runs, Way, first_run, stage};
+use super::{Item, Key, NOTHING, Rerun, Runs, Way, first_run, stage};
 use crate::split_mix::SplitMix;
 
 /// How a repair weighs what it may give up.
@@ -245,7 +245,7 @@ impl Runs<'_> {
     fn is_copied(&self, item: u32) -> bool {
         self.parts.item(item).is_some_and(|of| {
             of.way == Way::Copy
-                && self.parts.copy_stays[of.tensor as usize]
+                && self.parts.copy_stays(of.tensor)
                 && self.made[of.tensor as usize].iter().any(|(_, by)| *by == item)
         })
     }
@@ -263,7 +263,7 @@ impl Runs<'_> {
         let coded = if is_coded { lanes.codec.earliest(code, ahead) } else { Some(ahead.0) };
         let decoded = if is_coded { lanes.codec.latest(decode, after) } else { Some(after.1) };
         let is_copied = of.is_some_and(|of| !matches!(of.way, Way::Codec(_)));
-        let is_early = |of: &&super::Item| !is_coded && self.parts.leaves_early[of.tensor as usize];
+        let is_early = |of: &&Item| !is_coded && self.parts.leaves_early(of.tensor);
         let begin = match of.filter(is_early).map(|of| self.stay(of.tensor, since).from) {
             Some(0) => 0,
             Some(from) => clock(stage(from) + 1),
@@ -339,8 +339,7 @@ impl Runs<'_> {
         }
         if let (true, Some(until)) = (holds, until) {
             let next = if until < stage(relieved) { first_run(until) } else { relieved };
-            let first =
-                if self.parts.leaves_early[item.tensor as usize] { stay.from } else { since };
+            let first = if self.parts.leaves_early(item.tensor) { stay.from } else { since };
             let Some(key) = self.key_before(next).filter(|key| *key > first) else { return true };
             self.insert((key, hold));
         }

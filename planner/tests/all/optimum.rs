@@ -134,8 +134,8 @@ fn several_places_say_more_than_one_and_less_when_told_to_stop() {
     assert_eq!(tightened(&problem(), &NoMonitor).time(), Some(several));
 }
 
-/// Where it does not move state, which the optimum does not know. Sizes are whole aligned blocks, so
-/// that what fits byte for byte mostly has addresses.
+/// Plans that move state are left aside: the optimum knows none. Sizes are whole aligned blocks, so that
+/// what fits byte for byte mostly has addresses.
 #[test]
 fn tide_mostly_finds_the_best_of_all_plans() {
     let seeds = seeds(600);
@@ -158,7 +158,8 @@ fn tide_mostly_finds_the_best_of_all_plans() {
         let Ok(Some(optimum)) = optimum(&problem, MOST_STATES) else { continue };
         let tide = planner::methods::by_name("tide").expect("it is a method");
         let Ok(plan) = planner::plan(tide.as_ref(), &problem, &NoMonitor) else { continue };
-        if optimum > trace.total_time() {
+        let moves_state = plan.host_buffers.iter().any(|host| host.at_start);
+        if optimum > trace.total_time() && !moves_state {
             let count = counts.entry(kind).or_default();
             count.0 += 1;
             count.1 += u64::from(plan.predicted.iteration <= optimum);

@@ -21,8 +21,8 @@ pub enum Step {
     Again(OpId),
     /// Gives a tensor's memory back, after its last use before this step.
     Drop(TensorId),
-    /// Copies a tensor to the host after its last use before this step, and gives its memory
-    /// back. It is copied in for the next run that reads it. Where copies stay on the host and one
+    /// Copies a tensor to the host, from when the policy says, and gives its memory back after its
+    /// last use before this step. It is copied in for the next run that reads it. Where copies stay on the host and one
     /// is there, nothing is copied out.
     SwapOut(TensorId),
     /// Makes a tensor smaller by a codec, here, and gives its own memory back. The compressed form

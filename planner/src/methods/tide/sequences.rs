@@ -110,21 +110,20 @@ impl Packed<'_> {
     /// holds dead tensors where treatments of gaps cannot. What fits at its place need not fit
     /// elsewhere, nor have addresses, so they are made for less memory, too.
     pub fn try_cuts(&mut self, allowed: Allowed, place: usize) {
-        let parts = Parts::new(self.problem, policy_of_sequences(self.problem));
+        let policy = policy_of_sequences(self.problem);
+        let parts = Parts::new(self.problem, policy);
         for room in CUT_ROOMS {
             let mut all: Vec<(u64, Vec<Step>)> = Vec::new();
             for sequence in self.cuts_at(allowed, &parts, place, room).sequences {
                 let steps = steps_of(self.problem, &parts, &sequence);
-                let mut evaluator =
-                    self.problem.evaluator(policy_of_sequences(self.problem), self.target);
+                let mut evaluator = self.problem.evaluator(policy, self.target);
                 if let Ok(outcome) = evaluator.evaluate_steps(&steps) {
                     all.push((outcome.iteration.0, steps));
                 }
             }
             all.sort_by_key(|(time, _)| *time);
             for (_, steps) in all {
-                let decided =
-                    Decided::from_steps(self.problem, steps, policy_of_sequences(self.problem));
+                let decided = Decided::from_steps(self.problem, steps, policy);
                 if self.lower(decided.taken_from("a minimum cut")).is_ok() {
                     return;
                 }
