@@ -166,7 +166,7 @@ fn descend(
             for &side in tried(*class) {
                 let was = best;
                 let mut least = at(was);
-                for share in shares_tried(side) {
+                for share in shares_tried(*class, side) {
                     let mut candidate = was;
                     candidate[side] = share;
                     // Of those that fit as well, the nearest to what was.
@@ -191,8 +191,13 @@ fn descend(
 }
 
 /// What is tried of a share of operations, a share of bandwidth, or launches.
-fn shares_tried(side: usize) -> Vec<f64> {
-    let most = [2.0, 1.0, 0.0][side];
+///
+/// No device reads faster than its memory, nor multiplies matrices in fewer operations than they are counted by:
+/// a share beyond the peak would stand for something else, such as a sum's length, and fail where that
+/// differs. Convolutions have ways with fewer operations.
+fn shares_tried(class: Class, side: usize) -> Vec<f64> {
+    let is_product = matches!(class, Class::Matrix | Class::Matrix16 | Class::MatrixTf32);
+    let most = [if is_product { 1.0 } else { 2.0 }, 1.0, 0.0][side];
     let steps = (0..).map(|step| (SMALLEST * STEP.powi(step) * 1e3).round() / 1e3);
     match side {
         2 => LAUNCHES.to_vec(),
