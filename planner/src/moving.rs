@@ -39,8 +39,9 @@ const ROUNDS: [(u64, usize); 3] = [(100, usize::MAX), (10, 3), (1, 1)];
 const PACKED: usize = 4;
 
 /// The host's processor is given updates as long as it is no further behind the device than so much, in
-/// sixteenths of what it takes for all.
-const BEHIND: [u64; 7] = [0, 1, 2, 3, 4, 8, 16];
+/// parts of [`ALL`] of what it takes for all. Where both have about as much to do, small differences tell.
+const ALL: u64 = 32;
+const BEHIND: [u64; 10] = [0, 2, 4, 5, 6, 7, 8, 12, 16, ALL];
 
 /// Of so many choices of updates there, those with which it is fastest, all sets are tried.
 const CHOSEN: usize = 2;
@@ -141,8 +142,18 @@ fn given(problem: &Problem, updatable: &[OpId]) -> Vec<Vec<OpId>> {
     let time = |op: &OpId| problem.update_time_there(*op).map_or(0, |time| time.0);
     let all = updatable.iter().map(time).sum::<u64>();
     let begins = begins(problem);
+    // What the iteration begins with would wait for its parameter to come in: those updates are there only where
+    // all are that may be.
+    let first_use = first_uses(problem);
+    let comes_in_time = |op: &&OpId| {
+        problem.model.reads(**op).all(|id| {
+            let bytes = problem.trace.tensors[id.index()].bytes;
+            let copy = problem.machine.link.copy_time(Direction::H2d, bytes);
+            problem.model.producer(id).is_some() || begins[first_use[id.index()]] >= copy.0
+        })
+    };
     let given = BEHIND.iter().map(|part| {
-        let behind = u128::from(all) * u128::from(*part) / 16;
+        let behind = u128::from(all) * u128::from(*part) / u128::from(ALL);
         let within = |then: u64, than: u64| u128::from(then) <= u128::from(than) + behind;
         let mut until = 0;
         let is_given = |op: &&OpId| {
@@ -152,11 +163,21 @@ fn given(problem: &Problem, updatable: &[OpId]) -> Vec<Vec<OpId>> {
             until = if given { done } else { until };
             given
         };
-        updatable.iter().filter(is_given).copied().collect()
+        let tried = updatable.iter().filter(|op| *part == ALL || comes_in_time(op));
+        tried.filter(is_given).copied().collect()
     });
     let mut given: Vec<Vec<OpId>> = given.filter(|of: &Vec<OpId>| !of.is_empty()).collect();
     given.dedup();
     given
+}
+
+/// The first op that reads each tensor, or the number of ops.
+fn first_uses(problem: &Problem) -> Vec<usize> {
+    let mut first = vec![problem.trace.ops.len(); problem.trace.tensors.len()];
+    for (index, op) in problem.trace.ops.iter().enumerate().rev() {
+        op.reads.iter().for_each(|id| first[id.index()] = index);
+    }
+    first
 }
 
 /// Plans in which the host's processor runs all updates that it may, as a method decides about the rest.
