@@ -13,6 +13,7 @@ import tidegate  # noqa: E402
 import tidegate.torch as tt  # noqa: E402
 from tidegate.torch.measure import difference  # noqa: E402
 from torch import nn  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 OPTIONS = {"budget": "90%", "machine": "rtx-4090", "evaluations": 50}
 
@@ -186,6 +187,14 @@ def test_another_shape_later_has_a_plan_until_dynamo_captures_no_more():
     assert [graph.checked for graph in tt.last_plans()] == ["bit for bit eager's"] * limit
 
 
+def test_inputs_that_lie_otherwise_in_memory_have_plans():
+    module, given = layers(), torch.randn(32, 64)
+    step = compiled(module, dynamic=None, budget="200%")
+    for view in (given.T.contiguous(), given.T, given.view(64, 32)[:, :1].expand(64, 32), torch.randn(64, 64)[:, ::2]):
+        assert all(map(torch.equal, gradients(module, step, view), gradients(module, module, view)))
+    assert [graph.checked for graph in tt.last_plans()] == ["bit for bit eager's"] * 4
+
+
 def test_sizes_of_other_backends_stay_as_they_are():
     seen = []
 
@@ -200,6 +209,16 @@ def test_sizes_of_other_backends_stay_as_they_are():
         gradients(module, mine, torch.randn(number, 32))
         others(torch.randn(number, 32))
     assert seen == [False, True] and len(tt.last_plans()) == 3
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_checkpoint_may_be_around_what_is_compiled(again):
+    module, given, found = mixed(), torch.randn(64, 32), []
+    for step in (module, compiled(module)):
+        torch.manual_seed(2)
+        kept = given.clone().requires_grad_()
+        found.append(gradients(module, lambda x: checkpoint(step, x, use_reentrant=again), kept))
+    assert all(map(torch.equal, *found)) and tt.last_plans()[-1].checked == "bit for bit eager's"
 
 
 def test_sizes_that_are_asked_to_vary_are_trained_without_a_plan():

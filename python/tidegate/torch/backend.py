@@ -258,7 +258,7 @@ class _Trained:
     def _check(self, inputs: tuple) -> None:
         planned = self.planned
         try:
-            with _clock(planned, "checking"):
+            with _clock(planned, "checking"), firststep.unhooked():
                 planned.checked = firststep.compare(
                     self.eager, self.compiled, lambda: unplanned(self.module, list(inputs)), inputs,
                     fused=self.chosen.inner == "inductor",
