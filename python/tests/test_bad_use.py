@@ -168,6 +168,15 @@ def test_a_graph_that_changes_what_it_reads_has_no_second_backward():
     step(given).sum().backward(retain_graph=True)
 
 
+def test_a_graph_whose_parameters_changed_has_no_second_backward():
+    module, given = nn.Sequential(nn.Embedding(8, 32), nn.Tanhshrink()), torch.randint(0, 8, (64,))
+    output = compiled(module, budget="200%")(given)
+    with torch.no_grad():
+        module[0].weight.add_(1)
+    with pytest.warns(UserWarning, match="leave its graph"), pytest.raises(tidegate.PlanError, match="parameters have changed since its forward"):
+        output.sum().backward(retain_graph=True)
+
+
 def gradients(module, step, given):
     module.zero_grad()
     step(given).square().mean().backward()
