@@ -301,6 +301,29 @@ def test_what_lies_otherwise_in_memory_comes_back_as_it_is():
     assert out & spectra
 
 
+class Folds(nn.Module):
+    """Keeps what folding gives, which on the processor lies in the memory of all its windows."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(32, 32) for _ in range(4))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = nn.functional.fold(nn.functional.unfold(layer(x), 3, padding=1), (32, 32), 3, padding=1).sin()
+        return x.square().mean()
+
+
+def test_what_lies_in_more_memory_than_it_takes_is_swapped():
+    module, draw, left = Folds(), lambda: torch.randn(8, 1, 32, 32), []
+    start = {key: value.clone() for key, value in module.state_dict().items()}
+    for call in (module, planned(module, allow="keep,swap", budget="80%")):
+        module.load_state_dict(start)
+        left.append(train(module, call, draw))
+    assert all(torch.equal(value, left[1][key]) for key, value in left[0].items())
+    assert tt.last_plans()[0].checked == "bit for bit eager's"
+
+
 def test_parameters_that_are_thawed_have_gradients():
     module, given = nn.Sequential(*(nn.Sequential(nn.Linear(32, 32), nn.GELU()) for _ in range(3))), torch.randn(64, 32)
     step = planned(module, budget="200%")
