@@ -230,6 +230,23 @@ def test_a_checkpoint_may_be_around_what_is_compiled(again):
     assert all(map(torch.equal, *found)) and tt.last_plans()[-1].checked == "bit for bit eager's"
 
 
+def test_checkpoints_may_be_around_blocks_that_are_planned_once_more():
+    """The second graph is called for two blocks: the backward of one ends before the other's checkpoint runs it again."""
+    blocks = nn.ModuleList(nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Dropout(0.1), nn.Linear(64, 32)) for _ in range(3))
+    given, found = torch.randn(64, 32), []
+    for step in (list(blocks), [compiled(block, budget="55%", evaluations=800) for block in blocks]):
+        torch.manual_seed(2)
+
+        def through(x, step=step):
+            with torch.autocast("cpu", torch.bfloat16):
+                for block in step:
+                    x = checkpoint(block, x, use_reentrant=False)
+            return x.float()
+
+        found.append([gradients(blocks, through, given.clone().requires_grad_()) for _ in range(3)])
+    assert all(map(torch.equal, sum(found[0], []), sum(found[1], []))) and all(graph.plan is not None for graph in tt.last_plans())
+
+
 def test_sizes_that_are_asked_to_vary_are_trained_without_a_plan():
     module, given = layers(), torch.randn(8, 32)
     torch._dynamo.mark_dynamic(given, 0)
