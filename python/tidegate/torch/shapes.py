@@ -17,7 +17,10 @@ def fix(module: fx.GraphModule) -> None:
     """Has Dynamo begin anew with the sizes that are there, if it was not asked for variable ones."""
     given = [node.meta.get("example_value") for node in module.graph.find_nodes(op="placeholder")]
     leaves = [leaf for leaf in given if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided]
-    varying = any(isinstance(size, torch.SymInt) for leaf in leaves for size in (*leaf.shape, *leaf.stride(), leaf.storage_offset()))
+    # A view's memory has the size of what it is a view of.
+    memory = [leaf.untyped_storage().nbytes() for leaf in leaves]
+    sizes = [*memory, *(size for leaf in leaves for size in (*leaf.shape, *leaf.stride(), leaf.storage_offset()))]
+    varying = any(isinstance(size, torch.SymInt) for size in sizes)
     if not varying or not config.automatic_dynamic_shapes or not config.assume_static_by_default:
         return
     settings.until_compiled("automatic_dynamic_shapes", False)
