@@ -161,6 +161,28 @@ def test_outputs_may_be_views_of_an_input(allow):
     assert torch.equal(*left) and tt.last_plans()[0].checked == "bit for bit eager's"
 
 
+def test_inputs_may_be_views_of_one_another_that_are_changed():
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(16, 16) for _ in range(4))
+
+        def forward(self, x, part):
+            part.add_(1)
+            for layer in self.layers:
+                x = layer(x).sin()
+            return x.square().mean()
+
+    module, left = Counting(), []
+    for call in (module, planned(module, budget="90%")):
+        module.zero_grad()
+        torch.manual_seed(3)
+        given = torch.randn(256, 16)
+        call(given, given[32:96]).backward()
+        left.append([given, *(parameter.grad for parameter in module.parameters())])
+    assert all(map(torch.equal, *left)) and tt.last_plans()[0].checked == "bit for bit eager's"
+
+
 class Heads(nn.Module):
     """Outputs of which a loss may take some, and one that is a view of what others are made of."""
 
@@ -277,6 +299,29 @@ def test_what_lies_otherwise_in_memory_comes_back_as_it_is():
     spectra = {number for number, storage in enumerate(graph.joint.storages) if storage.dtype == torch.cfloat and not storage.held}
     out = {target for action in json.loads(graph.plan.to_json())["content"]["actions"] for task, target in action["task"].items() if task == "d2h"}
     assert out & spectra
+
+
+class Folds(nn.Module):
+    """Keeps what folding gives, which on the processor lies in the memory of all its windows."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(32, 32) for _ in range(4))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = nn.functional.fold(nn.functional.unfold(layer(x), 3, padding=1), (32, 32), 3, padding=1).sin()
+        return x.square().mean()
+
+
+def test_what_lies_in_more_memory_than_it_takes_is_swapped():
+    module, draw, left = Folds(), lambda: torch.randn(8, 1, 32, 32), []
+    start = {key: value.clone() for key, value in module.state_dict().items()}
+    for call in (module, planned(module, allow="keep,swap", budget="80%")):
+        module.load_state_dict(start)
+        left.append(train(module, call, draw))
+    assert all(torch.equal(value, left[1][key]) for key, value in left[0].items())
+    assert tt.last_plans()[0].checked == "bit for bit eager's"
 
 
 def test_parameters_that_are_thawed_have_gradients():

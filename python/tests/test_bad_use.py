@@ -13,6 +13,7 @@ import tidegate  # noqa: E402
 import tidegate.torch as tt  # noqa: E402
 from tidegate.torch.measure import difference  # noqa: E402
 from torch import nn  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 OPTIONS = {"budget": "90%", "machine": "rtx-4090", "evaluations": 50}
 
@@ -167,6 +168,15 @@ def test_a_graph_that_changes_what_it_reads_has_no_second_backward():
     step(given).sum().backward(retain_graph=True)
 
 
+def test_a_graph_whose_parameters_changed_has_no_second_backward():
+    module, given = nn.Sequential(nn.Embedding(8, 32), nn.Tanhshrink()), torch.randint(0, 8, (64,))
+    output = compiled(module, budget="200%")(given)
+    with torch.no_grad():
+        module[0].weight.add_(1)
+    with pytest.warns(UserWarning, match="leave its graph"), pytest.raises(tidegate.PlanError, match="parameters have changed since its forward"):
+        output.sum().backward(retain_graph=True)
+
+
 def gradients(module, step, given):
     module.zero_grad()
     step(given).square().mean().backward()
@@ -186,6 +196,14 @@ def test_another_shape_later_has_a_plan_until_dynamo_captures_no_more():
     assert [graph.checked for graph in tt.last_plans()] == ["bit for bit eager's"] * limit
 
 
+def test_inputs_that_lie_otherwise_in_memory_have_plans():
+    module, given = layers(), torch.randn(32, 64)
+    step = compiled(module, dynamic=None, budget="200%")
+    for view in (given.T, torch.randn(64, 64)[:, ::2], torch.randn(1, 32).expand(64, 32), given.view(64, 32)[:, :1].expand(64, 32)):
+        assert all(map(torch.equal, gradients(module, step, view), gradients(module, module, view)))
+    assert [graph.checked for graph in tt.last_plans()] == ["bit for bit eager's"] * 4
+
+
 def test_sizes_of_other_backends_stay_as_they_are():
     seen = []
 
@@ -200,6 +218,33 @@ def test_sizes_of_other_backends_stay_as_they_are():
         gradients(module, mine, torch.randn(number, 32))
         others(torch.randn(number, 32))
     assert seen == [False, True] and len(tt.last_plans()) == 3
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_checkpoint_may_be_around_what_is_compiled(again):
+    module, given, found = mixed(), torch.randn(64, 32), []
+    for step in (module, compiled(module)):
+        torch.manual_seed(2)
+        kept = given.clone().requires_grad_()
+        found.append(gradients(module, lambda x: checkpoint(step, x, use_reentrant=again), kept))
+    assert all(map(torch.equal, *found)) and tt.last_plans()[-1].checked == "bit for bit eager's"
+
+
+def test_checkpoints_may_be_around_blocks_that_are_planned_once_more():
+    """The second graph is called for two blocks: the backward of one ends before the other's checkpoint runs it again."""
+    blocks = nn.ModuleList(nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Dropout(0.1), nn.Linear(64, 32)) for _ in range(3))
+    given, found = torch.randn(64, 32), []
+    for step in (list(blocks), [compiled(block, budget="55%", evaluations=800) for block in blocks]):
+        torch.manual_seed(2)
+
+        def through(x, step=step):
+            with torch.autocast("cpu", torch.bfloat16):
+                for block in step:
+                    x = checkpoint(block, x, use_reentrant=False)
+            return x.float()
+
+        found.append([gradients(blocks, through, given.clone().requires_grad_()) for _ in range(3)])
+    assert all(map(torch.equal, sum(found[0], []), sum(found[1], []))) and all(graph.plan is not None for graph in tt.last_plans())
 
 
 def test_sizes_that_are_asked_to_vary_are_trained_without_a_plan():

@@ -51,11 +51,19 @@ def test_their_bits_are_eagers(layer):
     assert difference(mine, eager) == (0.0, "") and checked == "bit for bit eager's"
 
 
+class Across(nn.Dropout):
+    """Of what lies transposed in memory, as attention's result in a layer of `nn.TransformerEncoder` does."""
+
+    def forward(self, x):
+        return super().forward(x.T).T
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("p", [0.15, 0.2, 1.0])
-def test_dropout_has_eagers_bits(p, dtype):
+@pytest.mark.parametrize("kind", [nn.Dropout, Across])
+def test_dropout_has_eagers_bits(kind, p, dtype):
     """In each type and for each share, whether or not 1 / (1 - p) is rounded alike, and in a mask's memory."""
-    module = nn.Sequential(*(nn.Sequential(nn.Linear(32, 32), nn.Tanh(), nn.Dropout(p)) for _ in range(4))).to(dtype)
+    module = nn.Sequential(*(nn.Sequential(nn.Linear(32, 32), nn.Tanh(), kind(p)) for _ in range(4))).to(dtype)
     subject = Subject(module, (torch.randn(256, 32, dtype=dtype),), lambda output: output.float().square().mean())
     run = subject.compiled(tt.tidegate, {"budget": "80%", "machine": "rtx-4090", "evaluations": 200})
     assert difference(subject.state(run), subject.state(subject.forward)) == (0.0, "")

@@ -234,7 +234,9 @@ class _Trained:
 
     def __call__(self, *inputs: object) -> object:
         planned, trained = self.planned, torch.is_grad_enabled()
-        if trained and planned.plan is not None and planned.place.due:
+        # Within a backward it is a checkpoint's forward that runs again, which must save what it saved.
+        again = torch._C._current_graph_task_id() != -1
+        if trained and planned.plan is not None and planned.place.due and not again:
             planned.place.settled, planned.checked = True, None
             self.compiled = _compiled(self.module, list(inputs), self.chosen, planned)
         if trained and planned.plan is not None and planned.checked is None and self.chosen.check_first_step:
@@ -258,7 +260,7 @@ class _Trained:
     def _check(self, inputs: tuple) -> None:
         planned = self.planned
         try:
-            with _clock(planned, "checking"):
+            with _clock(planned, "checking"), firststep.unhooked():
                 planned.checked = firststep.compare(
                     self.eager, self.compiled, lambda: unplanned(self.module, list(inputs)), inputs,
                     fused=self.chosen.inner == "inductor",

@@ -34,6 +34,11 @@ class WrongGradients(RuntimeError):
     """A planned step does not give what eager gives."""
 
 
+def unhooked() -> contextlib.AbstractContextManager:
+    """Keeps what steps save from hooks that are there, such as a checkpoint's around the model, which counts what is saved."""
+    return torch.autograd.graph.saved_tensors_hooks(lambda saved: saved, lambda saved: saved)
+
+
 def compare(module: fx.GraphModule, compiled: Callable, unplanned: Callable[[], Callable], inputs: tuple, *, fused: bool) -> str:
     """How the planned step compares with eager's, in words.
 
@@ -148,7 +153,7 @@ def _eager(module: fx.GraphModule, inputs: tuple, places: Callable = contextlib.
 
 def _step(call: Callable, module: fx.GraphModule, inputs: tuple, around: contextlib.AbstractContextManager | None = None) -> Step:
     """What a step leaves, in host memory; backward is outside of autocast, or within what is given. Random states and tensors that it changes are put back, so that the real first step starts anew."""
-    given = [_copy(leaf) for leaf in inputs]
+    given = _copies(inputs)
     cards = sorted({leaf.get_device() for leaf in inputs if isinstance(leaf, torch.Tensor) and leaf.is_cuda})
     with torch.random.fork_rng(cards, device_type="cuda"):
         outputs = call(*given)
@@ -168,8 +173,27 @@ def _step(call: Callable, module: fx.GraphModule, inputs: tuple, around: context
         return {name: value.detach().cpu() for name, value in found.items()}
 
 
-def _copy(leaf: object) -> object:
-    """A leaf of its own; what has no gradient may be changed by forward, so it is copied."""
-    if not isinstance(leaf, torch.Tensor):
-        return leaf
-    return leaf.detach().requires_grad_() if leaf.requires_grad else leaf.detach().clone()
+def _copies(leaves: tuple) -> list:
+    """Leaves of their own. What has no gradient may be changed by forward, so it is copied: views of one another as such."""
+    bases = [id(_base(leaf)) for leaf in leaves if isinstance(leaf, torch.Tensor) and not leaf.requires_grad]
+    made: dict[int, torch.Tensor] = {}
+
+    def copy(leaf: object) -> object:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        if leaf.requires_grad:
+            return leaf.detach().requires_grad_()
+        base = _base(leaf)
+        if bases.count(id(base)) == 1:
+            return leaf.detach().clone()
+        own = made.get(id(base))
+        if own is None:
+            own = made[id(base)] = base.detach().clone()
+        return own if leaf is base else own.as_strided(leaf.shape, leaf.stride(), leaf.storage_offset())
+
+    return [copy(leaf) for leaf in leaves]
+
+
+def _base(leaf: torch.Tensor) -> torch.Tensor:
+    """What it is a view of; PyTorch captures nothing that changes views of another type."""
+    return leaf if leaf._base is None or leaf._base.dtype != leaf.dtype else leaf._base

@@ -32,10 +32,17 @@ class Given:
     # Whether backward is the same under autocast.
     either_way: bool
     autocast: tuple[bool, torch.dtype] = field(init=False)
+    versions: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.versions = self.now()
         kind = self.joint.device.type
         self.autocast = torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)
+
+    def now(self) -> list[int]:
+        """How often each input has been changed, of those that the graph leaves as they are."""
+        kept = [leaf for leaf, node in zip(self.inputs, self.joint.inputs) if node not in self.joint.mutated]
+        return [leaf._version for leaf in kept if isinstance(leaf, torch.Tensor) and not leaf.is_inference()]
 
 
 def random_state(joint: Joint) -> torch.Tensor | None:
@@ -106,6 +113,8 @@ def _eager(given: Given, node: object, said: object, gradients: tuple) -> tuple:
             raise PlanError(f"a second backward of a graph that changes what it reads ({storage.name})")
     if len(node.needs_input_grad) != len(given.inputs) or said.num_outputs_aliased:
         raise PlanError("a second backward of a graph whose outputs share memory with others or with inputs")
+    if given.now() != given.versions:
+        raise PlanError("a second backward of a graph whose inputs or parameters have changed since its forward")
     differentiable = torch.is_grad_enabled()
     # What forward changes is changed already.
     inputs = [leaf.detach().clone() if isinstance(leaf, torch.Tensor) and not leaf.requires_grad else leaf for leaf in given.inputs]

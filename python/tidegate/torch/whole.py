@@ -75,9 +75,10 @@ def _dropout(values: torch.Tensor, p: float, train: bool) -> torch.Tensor:
         return values
     if p == 1:
         return values * values.new_zeros(())
+    # Draws in the order of memory, as eager does; `bernoulli_` is captured as a call that draws row by row.
+    dropped, mask = _ATEN.native_dropout(values, p, True)
     if _one_factor(p, values.dtype):
-        return _ATEN.native_dropout(values, p, True)[0]
-    mask = torch.empty_like(values, dtype=torch.bool).bernoulli_(1 - p)
+        return dropped
     return values * mask.to(values.dtype).div_(1 - p)
 
 
