@@ -14,34 +14,39 @@
 
 pub(crate) mod bound;
 mod rest;
+mod updates;
 mod visits;
 
 use std::collections::BTreeMap;
 
-use schema::{Bytes, Direction, Nanos, OpId, Phase, Plan, Processor, Role, TensorId};
+use schema::{Bytes, Direction, Nanos, OpId, Phase, Plan, Role, TensorId};
 use simulator::Infeasible;
 
+use crate::bound::resident;
 use crate::cut::needed_at_least;
 use crate::fit::{lower_where_it_fits, share};
 use crate::method::{Method, Offload, needs_swap};
 use crate::{Allowed, Monitor, PlanError, Problem, Result};
 use rest::Rest;
+use updates::{ALL, given, homes_of, updatable};
 use visits::Stays;
 
 /// Of what need not move, all, half, a quarter and so on are tried, with so many steps.
 const HALVINGS: u32 = 6;
 
+/// Where what outlives the iteration has room, moving it is looked into for so much of the time: the search for it takes
+/// several times as long as the one that keeps it.
+const PAYS: u64 = 64;
+
 /// Sets are tried in rounds, ever fewer with ever more of a search's evaluations (successive halving,
-/// Jamieson and Talwalkar 2016): which part each has of them, and how many sets of the fastest are left.
-const ROUNDS: [(u64, usize); 3] = [(100, usize::MAX), (10, 3), (1, 1)];
+/// Jamieson and Talwalkar 2016): which part each has of them, and of how many of the fastest.
+const ROUGHLY: u64 = 100;
+const CLOSELY: u64 = 10;
+const CLOSER: usize = 3;
+const WHOLLY: u64 = 1;
 
 /// Of what was put together, so many are tried until one can be packed.
 const PACKED: usize = 4;
-
-/// The host's processor is given updates as long as it is no further behind the device than so much, in
-/// parts of [`ALL`] of what it takes for all. Where both have about as much to do, small differences tell.
-const ALL: u64 = 32;
-const BEHIND: [u64; 10] = [0, 2, 4, 5, 6, 7, 8, 12, 16, ALL];
 
 /// Of so many choices of updates there, those with which it is fastest, all sets are tried.
 const CHOSEN: usize = 2;
@@ -60,43 +65,44 @@ struct There {
 /// If no set of them leaves enough memory, the host does not hold them, or the method has no plan.
 pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Result<Plan> {
     let movable = movable(problem);
-    // First without updates there.
-    let mut choices = given(problem, &updatable(problem, &movable));
-    choices.insert(0, Vec::new());
-    let (mut all, mut failure) = (Vec::new(), None);
-    for updates in &choices {
-        match sets(problem, &movable, updates) {
-            Ok(sets) => all.push(sets),
-            Err(error) => failure = failure.or(Some(error)),
-        }
-    }
-    let mut trials = Trials { method, problem, monitor, best: None, failure };
-    // Of each choice of updates there the fewest and the most, and one between.
-    let (mut first, mut rest) = (Vec::new(), Vec::new());
-    for of in all {
-        let places = [0, of.len() / 2, of.len() - 1];
-        for (at, there) in of.into_iter().enumerate() {
-            let is_first = there.updates.is_empty() || places.contains(&at);
-            if is_first { &mut first } else { &mut rest }.push(there);
-        }
-    }
-    let mut left = trials.round(first, ROUNDS[0]);
+    let mut trials = Trials { method, problem, monitor, movable, best: None, failure: None };
+    // Of each choice of updates there the fewest sets, and some between them and all.
+    let mut left = trials.choices(|of| vec![of[0].clone(), of[of.len() / 2].clone()]);
     let mut fastest: Vec<Vec<OpId>> = Vec::new();
     for (_, there) in &left {
         if fastest.len() < CHOSEN && !fastest.contains(&there.updates) {
             fastest.push(there.updates.clone());
         }
     }
-    let is_near = |there: &There| fastest.contains(&there.updates);
-    let near = rest.into_iter().filter(is_near).collect();
-    left.extend(trials.round(near, ROUNDS[0]));
-    left.sort_by_key(|(time, _)| *time);
-    for round in &ROUNDS[1..] {
-        let sets = left.iter().map(|(_, there)| there.clone()).collect();
-        let tried = trials.round(sets, *round);
-        left = if tried.is_empty() { left } else { tried };
+    for updates in fastest {
+        let near = trials.sets(&updates).into_iter();
+        let near = near.filter(|there| left.iter().all(|(_, tried)| tried != there)).collect();
+        left.extend(trials.round(near, ROUGHLY));
     }
+    left.sort_by_key(|(time, _)| *time);
+    let fastest = left.iter().take(CLOSER).map(|(_, there)| there.clone()).collect();
+    let mut order: Vec<There> = trials.round(fastest, CLOSELY).into_iter().map(|of| of.1).collect();
+    order.extend(left.into_iter().skip(CLOSER).map(|(_, there)| there));
+    // The fastest of which there are addresses.
+    let _ = order.into_iter().find(|there| !trials.round(vec![there.clone()], WHOLLY).is_empty());
     trials.best.ok_or(trials.failure.unwrap_or(PlanError::Interrupted))
+}
+
+/// Whether moving may be worth its search where there is a plan that keeps what outlives the iteration, of such a time:
+/// whether nothing proves of the memory that it would leave that no plan is faster by a part in [`PAYS`] and by what
+/// some of it takes to be copied back.
+pub(crate) fn may_pay(problem: &Problem, kept: Nanos) -> bool {
+    let movable = movable(problem);
+    let all: Bytes = movable.iter().map(|id| problem.trace.tensors[id.index()].bytes).sum();
+    let wanted = Nanos(kept.0 - kept.0 / PAYS);
+    (0..=HALVINGS).map(|level| Bytes(all.0 >> level)).filter(|moved| *moved > Bytes::ZERO).any(
+        |moved| {
+            let mut roomier = problem.clone();
+            roomier.budget += moved;
+            let copied = problem.machine.link.copy_time(Direction::D2h, moved);
+            resident(&roomier).time().is_some_and(|least| least + copied < wanted)
+        },
+    )
 }
 
 /// Sets that are tried, and the best plan so far.
@@ -104,24 +110,67 @@ struct Trials<'a> {
     method: &'a dyn Method,
     problem: &'a Problem<'a>,
     monitor: &'a dyn Monitor,
+    /// What may move, the first to do so first.
+    movable: Vec<TensorId>,
     best: Option<Plan>,
     failure: Option<PlanError>,
 }
 
 impl Trials<'_> {
-    /// Tries so many sets at most with a part of the evaluations: those with a plan, the fastest first.
-    fn round(&mut self, mut sets: Vec<There>, (part, most): (u64, usize)) -> Vec<(Nanos, There)> {
-        sets.truncate(most);
+    /// Tries some sets without updates there, and with as many of them as make it fastest: with ever smaller steps
+    /// around what was fastest with larger ones. All that were tried, the fastest first.
+    fn choices(&mut self, some: impl Fn(&[There]) -> Vec<There>) -> Vec<(Nanos, There)> {
+        let updatable = updatable(self.problem, &self.movable);
+        let mut known = vec![Vec::new()];
+        let sets = self.sets(&[]);
+        let mut tried = if sets.is_empty() { Vec::new() } else { self.round(some(&sets), ROUGHLY) };
+        let (mut fastest, mut step) = (None::<(Nanos, u64)>, ALL / 4);
+        let mut behind: Vec<u64> = (0..=ALL).step_by(step as usize).collect();
+        while step > 0 {
+            for behind in behind {
+                let updates = given(self.problem, &updatable, behind);
+                if known.contains(&updates) {
+                    continue;
+                }
+                let sets = self.sets(&updates);
+                known.push(updates);
+                if !sets.is_empty() {
+                    let of = self.round(some(&sets), ROUGHLY);
+                    let best = of.first().map(|(time, _)| (*time, behind));
+                    fastest = fastest.into_iter().chain(best).min();
+                    tried.extend(of);
+                }
+            }
+            let Some((_, middle)) = fastest else { break };
+            step /= 2;
+            behind = vec![middle.saturating_sub(step), (middle + step).min(ALL)];
+        }
+        tried.sort_by_key(|(time, _)| *time);
+        tried
+    }
+
+    /// The sets of tensors to try with these updates there; none, and a failure, where there are no such.
+    fn sets(&mut self, updates: &[OpId]) -> Vec<There> {
+        sets(self.problem, &self.movable, updates).unwrap_or_else(|error| {
+            self.failure.get_or_insert(error);
+            Vec::new()
+        })
+    }
+
+    /// Tries sets with a part of the evaluations: those with a plan, the fastest first. Addresses, which take long, are
+    /// looked for only of the fastest, and as long as there is no plan to fall back on.
+    fn round(&mut self, sets: Vec<There>, part: u64) -> Vec<(Nanos, There)> {
         let evaluations = (self.problem.limits.evaluations / part).max(1);
         let mut trial = self.problem.clone().with_evaluations(evaluations);
-        trial.is_rough = part > 1;
+        trial.is_rough = part > WHOLLY;
         let mut tried = Vec::new();
         for there in sets {
-            match plan_with(self.method, &trial, &there, Stays::Some, self.monitor) {
-                Ok(plan) => {
-                    let time = plan.predicted.iteration;
+            let packed = part < ROUGHLY || self.best.is_none();
+            match plan_with(self.method, &trial, &there, Stays::Some, packed, self.monitor) {
+                Ok((time, plan)) => {
                     tried.push((time, there));
-                    if self.best.as_ref().is_none_or(|best| time < best.predicted.iteration) {
+                    let best = self.best.as_ref().map(|best| best.predicted.iteration);
+                    if let Some(plan) = plan.filter(|_| best.is_none_or(|best| time < best)) {
                         self.monitor.found(time);
                         self.best = Some(plan);
                     }
@@ -134,50 +183,6 @@ impl Trials<'_> {
         tried.sort_by_key(|(time, _)| *time);
         tried
     }
-}
-
-/// Which updates to try on the host, of those that may be there: each as long as its processor is no
-/// further behind the device than so much, and no further than that when the device is done.
-fn given(problem: &Problem, updatable: &[OpId]) -> Vec<Vec<OpId>> {
-    let time = |op: &OpId| problem.update_time_there(*op).map_or(0, |time| time.0);
-    let all = updatable.iter().map(time).sum::<u64>();
-    let begins = begins(problem);
-    // What the iteration begins with would wait for its parameter to come in: those updates are there only where
-    // all are that may be.
-    let first_use = first_uses(problem);
-    let comes_in_time = |op: &&OpId| {
-        problem.model.reads(**op).all(|id| {
-            let bytes = problem.trace.tensors[id.index()].bytes;
-            let copy = problem.machine.link.copy_time(Direction::H2d, bytes);
-            problem.model.producer(id).is_some() || begins[first_use[id.index()]] >= copy.0
-        })
-    };
-    let given = BEHIND.iter().map(|part| {
-        let behind = u128::from(all) * u128::from(*part) / u128::from(ALL);
-        let within = |then: u64, than: u64| u128::from(then) <= u128::from(than) + behind;
-        let mut until = 0;
-        let is_given = |op: &&OpId| {
-            let begin = begins[op.index()];
-            let done = begin.max(until) + time(op);
-            let given = within(until, begin) && within(done, begins[begins.len() - 1]);
-            until = if given { done } else { until };
-            given
-        };
-        let tried = updatable.iter().filter(|op| *part == ALL || comes_in_time(op));
-        tried.filter(is_given).copied().collect()
-    });
-    let mut given: Vec<Vec<OpId>> = given.filter(|of: &Vec<OpId>| !of.is_empty()).collect();
-    given.dedup();
-    given
-}
-
-/// The first op that reads each tensor, or the number of ops.
-fn first_uses(problem: &Problem) -> Vec<usize> {
-    let mut first = vec![problem.trace.ops.len(); problem.trace.tensors.len()];
-    for (index, op) in problem.trace.ops.iter().enumerate().rev() {
-        op.reads.iter().for_each(|id| first[id.index()] = index);
-    }
-    first
 }
 
 /// Plans in which the host's processor runs all updates that it may, as a method decides about the rest.
@@ -202,38 +207,9 @@ pub(crate) fn offloaded(
     let homes = homes_of(problem, &updates);
     let there = There { homes, updates };
     check_times(problem, &there.homes)?;
-    plan_with(method, problem, &there, Stays::All(offload == Offload::Updates), monitor)
-}
-
-/// The updates that the host's processor may run, in the order of the trace: all that they read and no op
-/// makes may move.
-fn updatable(problem: &Problem, movable: &[TensorId]) -> Vec<OpId> {
-    let ops = (0..problem.trace.ops.len()).map(OpId::from_index);
-    let may_move = |id: &TensorId| {
-        let is_made = problem.model.producer(*id).is_some();
-        if is_made { !problem.model.is_held(*id) } else { movable.contains(id) }
-    };
-    let is_first = |op: &OpId| problem.trace.ops[..op.index()].iter().all(is_update);
-    let may = |op: &OpId| {
-        problem.update_time_there(*op).is_some()
-            && !is_first(op)
-            && problem.model.reads(*op).all(|id| may_move(&id))
-    };
-    ops.filter(may).collect()
-}
-
-fn is_update(op: &schema::Op) -> bool {
-    op.may_run_on(Processor::Host)
-}
-
-/// What updates read and no op makes.
-fn homes_of(problem: &Problem, updates: &[OpId]) -> Vec<TensorId> {
-    let read = updates.iter().flat_map(|op| problem.model.reads(*op));
-    let mut homes: Vec<TensorId> =
-        read.filter(|id| problem.model.producer(*id).is_none()).collect();
-    homes.sort_unstable();
-    homes.dedup();
-    homes
+    let stays = Stays::All(offload == Offload::Updates);
+    let (_, plan) = plan_with(method, problem, &there, stays, true, monitor)?;
+    Ok(plan.expect("it was packed"))
 }
 
 /// What may move, the first to do so first: parameters and the optimizer's state that the caller does not
@@ -382,14 +358,16 @@ fn check_times(problem: &Problem, movable: &[TensorId]) -> Result<()> {
     }
 }
 
-/// The fastest plan that has this on the host, where the method decides about the rest.
+/// How long it takes with this on the host, where the method decides about the rest, and if it is to be packed, the
+/// fastest plan.
 fn plan_with(
     method: &dyn Method,
     problem: &Problem,
     There { homes, updates }: &There,
     stays: Stays,
+    packed: bool,
     monitor: &dyn Monitor,
-) -> Result<Plan> {
+) -> Result<(Nanos, Option<Plan>)> {
     let moving = problem.clone().with_homes(homes).with_updates_there(updates);
     // What stays all the time takes memory all the time.
     let is_away = |id: &&TensorId| {
@@ -422,9 +400,12 @@ fn plan_with(
             return Err(PlanError::from_infeasible(cause, problem.budget));
         }
         ways.sort_by_key(|(time, _)| *time);
+        if !packed {
+            return Ok((ways[0].0, None));
+        }
         for (_, decided) in ways.iter().take(PACKED) {
             match lower_where_it_fits(&moving, moving.budget, decided) {
-                Ok(plan) => return Ok(plan),
+                Ok(plan) => return Ok((plan.predicted.iteration, Some(plan))),
                 Err(error) => failure = failure.or(Some(error)),
             }
         }

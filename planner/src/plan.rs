@@ -64,8 +64,8 @@ pub(crate) fn proven(mut plan: Plan, problem: &Problem) -> Result<ProvenPlan> {
     ProvenPlan::check(plan, problem.trace).map_err(|cause| PlanError::Unproven { method, cause })
 }
 
-/// The method's plan; where there is none because memory does not suffice, the one in which what outlives
-/// the iteration moves, if the method may do that.
+/// The method's plan; where there is none because memory does not suffice, or it takes longer than it might with what more
+/// memory there would be, the one in which what outlives the iteration moves, if the method may do that.
 fn fastest_or_moving(
     method: &dyn Method,
     problem: &Problem,
@@ -85,12 +85,18 @@ fn fastest_or_moving(
             false => Err(PlanError::from_infeasible(cause, problem.budget)),
         };
     }
-    match fastest(method, problem, monitor, None) {
+    let kept = match fastest(method, problem, monitor, None) {
         Err(error) if may_move && error.short_by().is_some() => {
-            moving::plan(method, problem, monitor).map_err(|_| error)
+            return moving::plan(method, problem, monitor).map_err(|_| error);
         }
-        plan => Ok(plan?.expect("nothing is known that is as fast")),
+        plan => plan?.expect("nothing is known that is as fast"),
+    };
+    if !may_move || !moving::may_pay(problem, kept.predicted.iteration) {
+        return Ok(kept);
     }
+    let moved = moving::plan(method, problem, monitor).ok();
+    let moved = moved.filter(|moved| moved.predicted.iteration < kept.predicted.iteration);
+    Ok(moved.unwrap_or(kept))
 }
 
 /// The method's own plan, or that of a method that it includes, whichever is faster; none where another plan is known

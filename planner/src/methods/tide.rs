@@ -103,7 +103,9 @@ impl Method for Tide {
         if !best.is_within(least.0) {
             best.try_less();
         }
-        if !others_first && !best.is_within(least.0) {
+        // A rough plan is told from others by what the search finds.
+        let enough = if problem.is_rough { u64::MAX } else { least.0 };
+        if !others_first && !best.is_within(enough) {
             best.try_methods();
         }
         if let Some(found) = some(best.take_whatever_fits()) {

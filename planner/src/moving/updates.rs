@@ -1,0 +1,81 @@
+//! Which updates the host's processor runs: those that it may, and of these as many as keep it busy no longer than the
+//! device.
+
+use schema::{Direction, OpId, Processor, TensorId};
+
+use super::begins;
+use crate::Problem;
+
+/// The host's processor is given updates as long as it is no further behind the device than some of so many parts
+/// of what it takes for all. Where both have about as much to do, small differences tell.
+pub(super) const ALL: u64 = 32;
+
+/// The updates that the host's processor may run, in the order of the trace: all that they read and no op
+/// makes may move.
+pub(super) fn updatable(problem: &Problem, movable: &[TensorId]) -> Vec<OpId> {
+    let ops = (0..problem.trace.ops.len()).map(OpId::from_index);
+    let may_move = |id: &TensorId| {
+        let is_made = problem.model.producer(*id).is_some();
+        if is_made { !problem.model.is_held(*id) } else { movable.contains(id) }
+    };
+    let is_first = |op: &OpId| problem.trace.ops[..op.index()].iter().all(is_update);
+    let may = |op: &OpId| {
+        problem.update_time_there(*op).is_some()
+            && !is_first(op)
+            && problem.model.reads(*op).all(|id| may_move(&id))
+    };
+    ops.filter(may).collect()
+}
+
+/// The updates on the host, of those that may be there: each as long as its processor is no further behind the device
+/// than such a part of what it takes for all, and no further than that when the device is done.
+pub(super) fn given(problem: &Problem, updatable: &[OpId], part: u64) -> Vec<OpId> {
+    let time = |op: &OpId| problem.update_time_there(*op).map_or(0, |time| time.0);
+    let all = updatable.iter().map(time).sum::<u64>();
+    let begins = begins(problem);
+    // What the iteration begins with would wait for its parameter to come in: those updates are there only where
+    // all are that may be.
+    let first_use = first_uses(problem);
+    let comes_in_time = |op: &&OpId| {
+        problem.model.reads(**op).all(|id| {
+            let bytes = problem.trace.tensors[id.index()].bytes;
+            let copy = problem.machine.link.copy_time(Direction::H2d, bytes);
+            problem.model.producer(id).is_some() || begins[first_use[id.index()]] >= copy.0
+        })
+    };
+    let behind = u128::from(all) * u128::from(part) / u128::from(ALL);
+    let within = |then: u64, than: u64| u128::from(then) <= u128::from(than) + behind;
+    let mut until = 0;
+    let is_given = |op: &&OpId| {
+        let begin = begins[op.index()];
+        let done = begin.max(until) + time(op);
+        let given = within(until, begin) && within(done, begins[begins.len() - 1]);
+        until = if given { done } else { until };
+        given
+    };
+    let tried = updatable.iter().filter(|op| part == ALL || comes_in_time(op));
+    tried.filter(is_given).copied().collect()
+}
+
+/// What updates read and no op makes.
+pub(super) fn homes_of(problem: &Problem, updates: &[OpId]) -> Vec<TensorId> {
+    let read = updates.iter().flat_map(|op| problem.model.reads(*op));
+    let mut homes: Vec<TensorId> =
+        read.filter(|id| problem.model.producer(*id).is_none()).collect();
+    homes.sort_unstable();
+    homes.dedup();
+    homes
+}
+
+/// The first op that reads each tensor, or the number of ops.
+fn first_uses(problem: &Problem) -> Vec<usize> {
+    let mut first = vec![problem.trace.ops.len(); problem.trace.tensors.len()];
+    for (index, op) in problem.trace.ops.iter().enumerate().rev() {
+        op.reads.iter().for_each(|id| first[id.index()] = index);
+    }
+    first
+}
+
+fn is_update(op: &schema::Op) -> bool {
+    op.may_run_on(Processor::Host)
+}
