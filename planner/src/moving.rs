@@ -302,12 +302,14 @@ fn sets(problem: &Problem, movable: &[TensorId], updates: &[OpId]) -> Result<Vec
     let (movable, updating) = (&all[..], problem.clone().with_updates_there(updates));
     let fits = |count: usize| {
         let rest = Rest::new(&updating, &movable[..count]);
-        count >= least && rest.needed() <= problem.budget.0
+        count >= least && rest.needed().0 <= problem.budget
     };
     let fewest = fewest(movable.len(), fits);
-    let (needed, op) = needed_at_least(problem, true);
-    if needed > problem.budget || fewest > movable.len() {
-        let needed = needed.max(problem.budget + Bytes(1));
+    let (mut needed, mut op) = needed_at_least(problem, true);
+    if fewest > movable.len() {
+        (needed, op) = Rest::new(&updating, movable).needed().max((needed, op));
+    }
+    if needed > problem.budget {
         let cause = Infeasible::Memory { needed, op };
         return Err(PlanError::from_infeasible(cause, problem.budget));
     }

@@ -1,7 +1,7 @@
 //! The problem that is left when some tensors have their homes on the host.
 
 use schema::{
-    Bandwidth, Bytes, BytesPerSec, Direction, Machine, Nanos, Op, Phase, TensorId, Trace,
+    Bandwidth, Bytes, BytesPerSec, Direction, Machine, Nanos, Op, OpId, Phase, TensorId, Trace,
 };
 
 use crate::Problem;
@@ -26,7 +26,7 @@ impl Rest {
     /// and no memory, and what they read has left.
     pub fn new(problem: &Problem, homes: &[TensorId]) -> Self {
         let mut trace = problem.trace.clone();
-        let is_there = |index: usize| problem.model.runs_there(schema::OpId::from_index(index));
+        let is_there = |index: usize| problem.model.runs_there(OpId::from_index(index));
         for (_, op) in trace.ops.iter_mut().enumerate().filter(|(index, _)| is_there(*index)) {
             op.reads.clear();
             op.mutates = None;
@@ -65,7 +65,7 @@ impl Rest {
             let ahead = next[index].map_or(0, |next| beside(&all[next], here));
             let behind = previous[index].map_or(0, |previous| {
                 let changes =
-                    |id: &TensorId| problem.model.changes(schema::OpId::from_index(previous), *id);
+                    |id: &TensorId| problem.model.changes(OpId::from_index(previous), *id);
                 let changed: Vec<TensorId> =
                     all[previous].iter().copied().filter(changes).collect();
                 beside(&changed, here)
@@ -85,8 +85,9 @@ impl Rest {
         Self { trace, coming_in }
     }
 
-    /// What some op, or the end of the iteration, has on the device at once, in bytes.
-    pub fn needed(&self) -> u64 {
+    /// The most that some op, or the end of the iteration, has on the device at once, and which: the last op where it
+    /// is the end.
+    pub fn needed(&self) -> (Bytes, OpId) {
         let made: std::collections::HashSet<TensorId> =
             self.trace.ops.iter().flat_map(|op| op.writes.iter().copied()).collect();
         let freed: std::collections::HashSet<TensorId> =
@@ -102,7 +103,12 @@ impl Rest {
             let shared: u64 = op.in_place.iter().map(shared).sum();
             stay + used.map(bytes).sum::<u64>() + op.workspace.0 - shared
         };
-        self.trace.ops.iter().map(during).fold(end, u64::max)
+        let ops = self.trace.ops.iter().enumerate().map(|(index, op)| {
+            let is_last = index + 1 == self.trace.ops.len();
+            let needed = during(op).max(if is_last { end } else { 0 });
+            (Bytes(needed), OpId::from_index(index))
+        });
+        ops.max().unwrap_or((Bytes::ZERO, OpId(0)))
     }
 
     /// The machine, whose link brings in no more than what is left of it before the updates. Where they
