@@ -1,9 +1,6 @@
 //! Which tensors can be given up and made again.
 
-use std::collections::BTreeSet;
-
 use schema::{OpId, TensorId};
-use simulator::GapId;
 
 use crate::Problem;
 
@@ -33,31 +30,25 @@ pub(crate) fn remade_until(problem: &Problem) -> Vec<usize> {
     until
 }
 
-/// Whether a gap's tensor can be made again when it is needed next, if all is there by then that is
-/// used later: its op, and those of inputs whose last use is over, can be run again until then. What
-/// can be [made again](remade_until) from what is always there is quickly decided.
-pub(crate) fn recomputable_in_time(problem: &Problem, remade_until: &[usize], gap: GapId) -> bool {
+/// For each tensor the last op before which it can be made again if all is there by then that is used
+/// later: its op, and those of inputs whose last use is over, can be run again until then. No op, where
+/// none makes it again. Later than [`remade_until`] or the same.
+pub(crate) fn remade_in_time(problem: &Problem) -> Vec<usize> {
     let model = &problem.model;
-    let gap = &model.gaps()[gap];
     let ops = problem.trace.ops.len();
-    let at = gap.before.map_or(ops, |op| op.index());
-    let Some(maker) = model.remade_by(gap.tensor) else { return false };
-    if at <= remade_until[gap.tensor.index()] {
-        return true;
+    let mut until = vec![0; problem.trace.tensors.len()];
+    for index in 0..ops {
+        let op = OpId::from_index(index);
+        let made = model.reads_again(op).filter(|input| model.producer(*input).is_some());
+        let there = made.map(|input| {
+            model.last_use(input).map_or(ops, |last| last.index().max(until[input.index()]))
+        });
+        let all = there.fold(model.rerunnable_until(op), usize::min);
+        let again = problem.trace.ops[index].writes_again();
+        again
+            .iter()
+            .filter(|tensor| model.remade_by(**tensor) == Some(op))
+            .for_each(|tensor| until[tensor.index()] = all);
     }
-    let (mut visited, mut stack) = (BTreeSet::from([maker]), vec![maker]);
-    while let Some(op) = stack.pop() {
-        if model.rerunnable_until(op) < at {
-            return false;
-        }
-        for input in model.reads_again(op).filter(|input| model.producer(*input).is_some()) {
-            let is_dead = model.last_use(input).is_some_and(|last| last.index() < at);
-            match model.remade_by(input) {
-                None if is_dead => return false,
-                Some(maker) if is_dead && visited.insert(maker) => stack.push(maker),
-                _ => {}
-            }
-        }
-    }
-    true
+    until
 }

@@ -1,11 +1,11 @@
 //! What may become of each gap.
 
-use schema::Bytes;
-use simulator::{GapId, Policy, Treatment};
+use schema::{Bytes, OpId};
+use simulator::{Gap, GapId, Policy, Treatment};
 
 use crate::Problem;
 use crate::kept_load::kept_load;
-use crate::recomputable::{recomputable_in_time, remade_until};
+use crate::recomputable::remade_in_time;
 
 /// Gaps that together are smaller than this part of the budget, in thousandths, are kept.
 const SMALL_PERMILLE: u64 = 1;
@@ -47,7 +47,7 @@ impl Options {
         };
         let large = large_gaps(problem);
         let decided = (0..large.len()).filter(|gap| large[*gap]).filter(matters);
-        let until = remade_until(problem);
+        let until = remade_in_time(problem);
         let with_options = decided.map(|gap| (gap, treatments(problem, &until, gap)));
         Self { moved: with_options.filter(|(_, options)| options.len() > 1).collect() }
     }
@@ -89,7 +89,7 @@ fn large_gaps(problem: &Problem) -> Vec<bool> {
     large
 }
 
-/// What may become of a gap, `Keep` first, given until when tensors can be [made again](remade_until).
+/// What may become of a gap, `Keep` first, given until when tensors can be [made again](remade_in_time).
 pub(in crate::methods) fn treatments(
     problem: &Problem,
     until: &[usize],
@@ -99,7 +99,9 @@ pub(in crate::methods) fn treatments(
     if problem.allowed.swap {
         options.extend([Treatment::Swap, Treatment::SwapEachTime]);
     }
-    if problem.may_recompute(gap) && recomputable_in_time(problem, until, gap) {
+    let Gap { tensor, before, .. } = problem.model.gaps()[gap];
+    let needed = before.map_or(problem.trace.ops.len(), OpId::index);
+    if problem.may_recompute(gap) && needed <= until[tensor.index()] {
         options.push(Treatment::Recompute);
         options.push(Treatment::RecomputeEachTime);
     }
