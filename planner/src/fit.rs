@@ -67,3 +67,13 @@ pub(crate) fn shrunk(target: Bytes, budget: Bytes, short_by: Bytes) -> Bytes {
 pub(crate) fn share(budget: Bytes, permille: u64) -> Bytes {
     Bytes((u128::from(budget.0) * u128::from(permille) / 1000) as u64)
 }
+
+/// The least number that serves, where more serve as well; one more than there are where none does.
+pub(crate) fn fewest(most: usize, mut serves: impl FnMut(usize) -> bool) -> usize {
+    let (mut none, mut enough) = (0, most + 1);
+    while none < enough {
+        let middle = none + (enough - none) / 2;
+        if serves(middle) { enough = middle } else { none = middle + 1 }
+    }
+    enough
+}

@@ -24,7 +24,7 @@ use simulator::Infeasible;
 
 use crate::bound::resident;
 use crate::cut::needed_at_least;
-use crate::fit::{lower_where_it_fits, share};
+use crate::fit::{fewest, lower_where_it_fits, share};
 use crate::method::{Method, Offload, needs_swap};
 use crate::{Allowed, Monitor, PlanError, Problem, Result};
 use rest::Rest;
@@ -335,16 +335,6 @@ fn sets(problem: &Problem, movable: &[TensorId], updates: &[OpId]) -> Result<Vec
     let there =
         |count: usize| There { homes: movable[..count].to_vec(), updates: updates.to_vec() };
     Ok(counts.into_iter().map(there).collect())
-}
-
-/// The least number that serves, where more serve as well; one more than there are where none does.
-fn fewest(most: usize, serves: impl Fn(usize) -> bool) -> usize {
-    let (mut none, mut enough) = (0, most + 1);
-    while none < enough {
-        let middle = none + (enough - none) / 2;
-        if serves(middle) { enough = middle } else { none = middle + 1 }
-    }
-    enough
 }
 
 /// That what moves does so in a time that numbers hold, however often it is read.

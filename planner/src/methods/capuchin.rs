@@ -4,10 +4,11 @@ mod free_time;
 mod recompute;
 
 use schema::Bytes;
-use simulator::{Evaluator, Infeasible, Policy, Treatment};
+use simulator::{Evaluator, GapId, Infeasible, Policy, Treatment};
 
 use self::free_time::Link;
 use self::recompute::Candidates;
+use crate::fit::fewest;
 use crate::method::{About, Method, needs_swap};
 use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 
@@ -46,84 +47,119 @@ impl Method for Capuchin {
     fn decide(&self, problem: &Problem, target: Bytes, monitor: &dyn Monitor) -> Result<Decided> {
         needs_swap(problem)?;
         let mut evaluator = problem.evaluator(Policy::EARLY, target);
-        let mut treatments = problem.keep_all();
-        let mut link = Link::of(problem, &evaluator);
-        let mut by_free_time = link.by_free_time();
-        by_free_time.reverse();
-        let mut candidates = Candidates::of(problem);
-        let tensors = by_free_time.len() as u64;
-        // The next by FT while its swap is hidden, then the hybrid of Algorithm 1.
-        let mut hidden_left = true;
-        let mut failure = match evaluator.evaluate(&treatments) {
-            Ok(_) => return Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY)),
+        let decided = |treatments| Decided::about_feature_maps(problem, treatments, Policy::EARLY);
+        let mut failure = match evaluator.evaluate(&problem.keep_all()) {
+            Ok(_) => return Ok(decided(problem.keep_all())),
             Err(cause) => cause,
         };
-        while let Some(&swap) = by_free_time.last() {
-            let done = tensors - by_free_time.len() as u64;
-            if !monitor.proceed(Progress { phase: "eviction", done, of: tensors }) {
+        let mut choosing = Choosing::new(problem, &evaluator);
+        let mut treatments = Vec::new();
+        let mut fits = |choices: &[(GapId, Treatment)]| {
+            treatments = problem.keep_all();
+            choices.iter().for_each(|(gap, treatment)| treatments[*gap] = *treatment);
+            match evaluator.evaluate(&treatments) {
+                Ok(_) => true,
+                Err(cause) => {
+                    failure = nearer(failure, cause);
+                    false
+                }
+            }
+        };
+        // What is chosen next does not depend on whether it fits: twice as much each time, then
+        // the least of it that does.
+        let mut choices: Vec<(GapId, Treatment)> = Vec::new();
+        loop {
+            let before = choices.len();
+            choices.extend(choosing.by_ref().take(before.max(1)));
+            if choices.len() == before {
+                break;
+            }
+            let (done, of) = (choices.len() as u64, problem.feature_maps.len() as u64);
+            if !monitor.proceed(Progress { phase: "eviction", done, of }) {
                 return Err(PlanError::Interrupted);
             }
-            let overhead = link.overhead_with(swap);
-            hidden_left &= overhead == 0;
-            let bytes = |gap: usize| problem.model.gaps()[gap].bytes.0;
-            let recompute = match hidden_left {
-                true => None,
-                false => candidates.best().filter(|(gap, time)| {
-                    // overhead / size, compared without a fraction
-                    let swapping = u128::from(overhead) * u128::from(bytes(*gap));
-                    u128::from(*time) * u128::from(bytes(swap)) < swapping
-                }),
-            };
-            let chosen = match recompute {
-                Some((gap, _)) => {
-                    treatments[gap] = Treatment::Recompute;
-                    candidates.recompute(gap);
-                    gap
-                }
-                None => {
-                    treatments[swap] = Treatment::Swap;
-                    link.swap(swap);
-                    candidates.leave(swap);
-                    swap
-                }
-            };
-            by_free_time.retain(|gap| *gap != chosen);
-            match evaluator.evaluate(&treatments) {
-                Ok(_) => {
-                    return Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY));
-                }
-                Err(cause) => failure = nearer(failure, cause),
+            if fits(&choices) {
+                let enough = fewest(choices.len(), |count| fits(&choices[..count]));
+                fits(&choices[..enough]);
+                return Ok(decided(treatments));
             }
         }
-        last_resort(problem, &mut evaluator, treatments)
+        last_resort(problem, &mut evaluator, &treatments)
             .map_err(|cause| PlanError::from_infeasible(nearer(failure, cause), problem.budget))
     }
 }
 
+/// Evictions, one after the other.
+struct Choosing<'a> {
+    problem: &'a Problem<'a>,
+    link: Link,
+    candidates: Candidates,
+    /// What has not been chosen, the next by FT last.
+    by_free_time: Vec<GapId>,
+    /// Whether all swaps so far are hidden.
+    hidden: bool,
+}
+
+impl<'a> Choosing<'a> {
+    fn new(problem: &'a Problem<'a>, evaluator: &Evaluator) -> Self {
+        let link = Link::of(problem, evaluator);
+        let mut by_free_time = link.by_free_time();
+        by_free_time.reverse();
+        Self { problem, link, candidates: Candidates::of(problem), by_free_time, hidden: true }
+    }
+}
+
+impl Iterator for Choosing<'_> {
+    type Item = (GapId, Treatment);
+
+    /// The next by FT while its swap is hidden, then the hybrid of Algorithm 1.
+    fn next(&mut self) -> Option<Self::Item> {
+        let swap = *self.by_free_time.last()?;
+        let overhead = self.link.overhead_with(swap);
+        self.hidden &= overhead == 0;
+        let bytes = |gap: GapId| u128::from(self.problem.model.gaps()[gap].bytes.0);
+        let recompute = match self.hidden {
+            true => None,
+            false => self.candidates.best().filter(|(gap, time)| {
+                // overhead / size, compared without a fraction
+                u128::from(*time) * bytes(swap) < u128::from(overhead) * bytes(*gap)
+            }),
+        };
+        let chosen = match recompute {
+            Some((gap, _)) => {
+                self.candidates.recompute(gap);
+                (gap, Treatment::Recompute)
+            }
+            None => {
+                self.link.swap(swap);
+                self.candidates.leave(swap);
+                (swap, Treatment::Swap)
+            }
+        };
+        self.by_free_time.retain(|gap| *gap != chosen.0);
+        Some(chosen)
+    }
+}
+
 /// Where evicting everything as chosen does not fit, because recomputation itself needs memory,
-/// what is recomputed is swapped after all, from the input on.
+/// what is recomputed is swapped after all, from the input on, until it fits.
 fn last_resort(
     problem: &Problem,
     evaluator: &mut Evaluator,
-    mut treatments: Vec<Treatment>,
+    treatments: &[Treatment],
 ) -> Result<Decided, Infeasible> {
-    let mut failure = None;
-    for gap in &problem.feature_maps {
-        if treatments[*gap] != Treatment::Recompute {
-            continue;
-        }
-        treatments[*gap] = Treatment::Swap;
-        match evaluator.evaluate(&treatments) {
-            Ok(_) => return Ok(Decided::about_feature_maps(problem, treatments, Policy::EARLY)),
-            Err(cause) => failure = Some(failure.map_or(cause, |known| nearer(known, cause))),
-        }
-    }
-    match failure {
-        Some(cause) => Err(cause),
-        None => evaluator
-            .evaluate(&treatments)
-            .map(|_| Decided::about_feature_maps(problem, treatments, Policy::EARLY)),
-    }
+    let is_recomputed = |gap: &&GapId| treatments[**gap] == Treatment::Recompute;
+    let recomputed: Vec<GapId> =
+        problem.feature_maps.iter().filter(is_recomputed).copied().collect();
+    let swapped = |count: usize| {
+        let mut swapped = treatments.to_vec();
+        recomputed[..count].iter().for_each(|gap| swapped[*gap] = Treatment::Swap);
+        swapped
+    };
+    let all = recomputed.len();
+    evaluator.evaluate(&swapped(all))?;
+    let enough = fewest(all, |count| evaluator.evaluate(&swapped(count)).is_ok());
+    Ok(Decided::about_feature_maps(problem, swapped(enough), Policy::EARLY))
 }
 
 /// Of two failures, the one that needs less.
