@@ -11,7 +11,7 @@ use super::{ALIGNMENT, Block, sections};
 /// Blocks that are stacked, times rounds: what decides how often a stacking is tried again.
 const WORK: usize = 300_000;
 
-/// Rounds at least and at most.
+/// Rounds at least, where there are many blocks just those, and at most.
 const ROUNDS: (usize, usize) = (8, 800);
 
 /// A block's first priority: its time to the one power by its size to the other. No one serves all
@@ -131,7 +131,10 @@ impl Skyline {
     /// The best addresses found, by group, and where they end. The search ends with the first that
     /// fit.
     pub fn best(&mut self) -> (u64, Vec<(usize, u64)>) {
-        let rounds = (WORK / self.items.len().max(1)).clamp(ROUNDS.0, ROUNDS.1);
+        let rounds = match self.items.len() >= super::MANY {
+            true => ROUNDS.0,
+            false => (WORK / self.items.len().max(1)).clamp(ROUNDS.0, ROUNDS.1),
+        };
         let mut searches: Vec<Search> = PRIORITIES.map(|powers| self.search(powers)).into();
         let mut best = (u64::MAX, Vec::new());
         let mut random = SplitMix::new(self.items.len() as u64);
