@@ -19,6 +19,7 @@ mod visits;
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
 use schema::{Bytes, Direction, Nanos, OpId, Phase, Plan, Role, TensorId};
 use simulator::Infeasible;
 
@@ -37,6 +38,9 @@ const HALVINGS: u32 = 6;
 /// Where what outlives the iteration has room, moving it is looked into for so much of the time: the search for it takes
 /// several times as long as the one that keeps it.
 const PAYS: u64 = 64;
+
+/// That is on traces of at most so many ops: on longer ones, the search that keeps it takes long enough.
+const LONG: usize = 20_000;
 
 /// Sets are tried in rounds, ever fewer with ever more of a search's evaluations (successive halving,
 /// Jamieson and Talwalkar 2016): which part each has of them, and of how many of the fastest.
@@ -101,6 +105,9 @@ pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor
 /// whether nothing proves of the memory that it would leave that no plan is faster by a part in [`PAYS`] and by what
 /// some of it takes to be copied back.
 pub(crate) fn may_pay(problem: &Problem, kept: Nanos) -> bool {
+    if problem.trace.ops.len() > LONG {
+        return false;
+    }
     let movable = movable(problem);
     let all: Bytes = movable.iter().map(|id| problem.trace.tensors[id.index()].bytes).sum();
     let wanted = Nanos(kept.0 - kept.0 / PAYS);
@@ -172,25 +179,45 @@ impl Trials<'_> {
         let evaluations = (self.problem.limits.evaluations / part).max(1);
         let mut trial = self.problem.clone().with_evaluations(evaluations);
         trial.is_rough = part > WHOLLY;
+        let (method, monitor) = (self.method, self.monitor);
+        let plan = |there: &There, packed: bool| {
+            plan_with(method, &trial, there, Stays::Some, packed, monitor)
+        };
         let mut tried = Vec::new();
-        for there in sets {
-            let packed = part < ROUGHLY || self.best.is_none();
-            match plan_with(self.method, &trial, &there, Stays::Some, packed, self.monitor) {
-                Ok((time, plan)) => {
-                    tried.push((time, there));
-                    let best = self.best.as_ref().map(|best| best.predicted.iteration);
-                    if let Some(plan) = plan.filter(|_| best.is_none_or(|best| time < best)) {
-                        self.monitor.found(time);
-                        self.best = Some(plan);
-                    }
-                }
-                // All that is tried after that is interrupted as well.
-                Err(PlanError::Interrupted) => break,
-                Err(error) => self.failure = self.failure.take().or(Some(error)),
-            }
+        let mut sets = sets.into_iter();
+        while self.best.is_none()
+            && let Some(there) = sets.next()
+        {
+            self.note(plan(&there, true), there, &mut tried);
+        }
+        let sets: Vec<There> = sets.collect();
+        let found: Vec<_> = sets.par_iter().map(|there| plan(there, part < ROUGHLY)).collect();
+        for (there, found) in sets.into_iter().zip(found) {
+            self.note(found, there, &mut tried);
         }
         tried.sort_by_key(|(time, _)| *time);
         tried
+    }
+
+    /// Keeps what came of a set.
+    fn note(
+        &mut self,
+        found: Result<(Nanos, Option<Plan>)>,
+        there: There,
+        tried: &mut Vec<(Nanos, There)>,
+    ) {
+        match found {
+            Ok((time, plan)) => {
+                tried.push((time, there));
+                let best = self.best.as_ref().map(|best| best.predicted.iteration);
+                if let Some(plan) = plan.filter(|_| best.is_none_or(|best| time < best)) {
+                    self.monitor.found(time);
+                    self.best = Some(plan);
+                }
+            }
+            Err(PlanError::Interrupted) => {}
+            Err(error) => self.failure = self.failure.take().or(Some(error)),
+        }
     }
 }
 

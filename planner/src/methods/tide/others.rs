@@ -99,11 +99,6 @@ impl Packed<'_> {
         if decided.as_recorded || has_lane {
             return Some(None);
         }
-        let mut evaluator = self.problem.evaluator(decided.policy, self.target);
-        let outcome = match &decided.steps {
-            Some(steps) => evaluator.evaluate_steps(steps),
-            None => evaluator.evaluate(&decided.treatments),
-        };
-        Some(Some(outcome.ok()?.iteration.0))
+        Some(Some(self.evaluated(decided).ok()?.0))
     }
 }

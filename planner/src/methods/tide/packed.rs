@@ -63,10 +63,9 @@ impl<'a> Packed<'a> {
                 Err(cause) => return Err(cause),
             };
             let decided = self.decided(treatments);
-            match lower_with(self.problem, self.target, &decided, Effort::Little) {
-                Ok(plan) => {
-                    let decided = decided.taken_from("the cheapest per byte");
-                    self.keep(plan.predicted.iteration, decided);
+            match self.lowered(&decided, Effort::Little) {
+                Ok(time) => {
+                    self.keep(time, decided.taken_from("the cheapest per byte"));
                     break;
                 }
                 Err(error) => {
@@ -91,10 +90,11 @@ impl<'a> Packed<'a> {
 
     /// Keeps what is decided if its plan is the fastest.
     pub(super) fn lower(&mut self, decided: Decided) -> Result<()> {
-        match lower_where_it_fits(self.problem, self.target, &decided) {
-            Ok(plan) if self.is_within(plan.predicted.iteration.0) => Ok(()),
-            Ok(plan) => {
-                self.keep(plan.predicted.iteration, decided);
+        match self.lowered(&decided, Effort::Full) {
+            Ok(time) => {
+                if !self.is_within(time.0) {
+                    self.keep(time, decided);
+                }
                 Ok(())
             }
             Err(error) => {
@@ -107,6 +107,29 @@ impl<'a> Packed<'a> {
                 Err(error)
             }
         }
+    }
+
+    /// What decisions take, if they fit byte for byte.
+    pub(super) fn evaluated(&self, decided: &Decided) -> std::result::Result<Nanos, Infeasible> {
+        let mut evaluator = self.problem.evaluator(decided.policy, self.target);
+        let outcome = match &decided.steps {
+            Some(steps) => evaluator.evaluate_steps(steps),
+            None => evaluator.evaluate(&decided.treatments),
+        };
+        outcome.map(|outcome| outcome.iteration)
+    }
+
+    /// What the plan of decisions takes. A rough one needs no addresses.
+    fn lowered(&self, decided: &Decided, effort: Effort) -> Result<Nanos> {
+        if self.problem.is_rough {
+            let time = self.evaluated(decided);
+            return time.map_err(|cause| PlanError::from_infeasible(cause, self.problem.budget));
+        }
+        let plan = match effort {
+            Effort::Little => lower_with(self.problem, self.target, decided, effort),
+            Effort::Full => lower_where_it_fits(self.problem, self.target, decided),
+        };
+        plan.map(|plan| plan.predicted.iteration)
     }
 
     /// This error, or that of what was refused before, whichever lacks less.
