@@ -53,7 +53,7 @@ impl Method for Capuchin {
             Err(cause) => cause,
         };
         let mut choosing = Choosing::new(problem, &evaluator);
-        let mut treatments = Vec::new();
+        let mut treatments = problem.keep_all();
         let mut fits = |choices: &[(GapId, Treatment)]| {
             treatments = problem.keep_all();
             choices.iter().for_each(|(gap, treatment)| treatments[*gap] = *treatment);

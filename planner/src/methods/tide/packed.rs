@@ -119,9 +119,10 @@ impl<'a> Packed<'a> {
         outcome.map(|outcome| outcome.iteration)
     }
 
-    /// What the plan of decisions takes. A rough one needs no addresses.
+    /// What the plan of decisions takes. A rough one needs no addresses, unless it is as recorded, which is not
+    /// evaluated.
     fn lowered(&self, decided: &Decided, effort: Effort) -> Result<Nanos> {
-        if self.problem.is_rough {
+        if self.problem.is_rough && !decided.as_recorded {
             let time = self.evaluated(decided);
             return time.map_err(|cause| PlanError::from_infeasible(cause, self.problem.budget));
         }
