@@ -463,6 +463,34 @@ def test_dynamic_shapes_fall_back_with_their_name():
         step(torch.randn(8, 3, 24, 24)).backward()
 
 
+class Scaled(nn.Module):
+    """Takes a number, of which it makes others."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(32, 32) for _ in range(4))
+
+    def forward(self, x, number):
+        for place, layer in enumerate(self.layers):
+            x = (layer(x) * (number + place)).sin() / (number * 0.5)
+        return x.square().mean(), number * 2
+
+
+@pytest.mark.parametrize("allow", ["keep,recompute", "keep,swap"])
+def test_numbers_that_change_from_call_to_call_have_one_plan(allow):
+    module, given, found = Scaled(), torch.randn(256, 32), []
+    step = torch.compile(module, backend=tt.tidegate, options={"budget": "70%", "machine": "rtx-4090", "strict": True, "allow": allow})
+    for call in (module, step):
+        for number in range(2, 8):
+            module.zero_grad()
+            loss, twice = call(given, number)
+            loss.backward()
+            assert twice == 2 * number
+            found.append({str(place): parameter.grad for place, parameter in enumerate(module.parameters())})
+    # Dynamo takes the first number for one that stays.
+    assert found[6:] and all(difference(*pair) == (0.0, "") for pair in zip(found[6:], found[:6], strict=True)) and len(tt.last_plans()) == 2
+
+
 def test_plans_are_kept(monkeypatch):
     kind, draw = MODELS["convolutions"]
     module = kind()

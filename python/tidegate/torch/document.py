@@ -51,7 +51,7 @@ def graph_digest(joint: Joint) -> str:
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor):
             lines.append(f"{tuple(value.shape)} {value.stride()} {value.dtype} {value.device}")
-    lines.append(str(joint.forward_outputs))
+    lines.append(f"{joint.forward_outputs} {joint.mutated}")
     return "sha256:" + hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 

@@ -16,7 +16,7 @@ from torch._dispatch.python import no_python_dispatcher
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils import _pytree as pytree
 
-from .graph import Joint, Op, Unsupported
+from .graph import Joint, Op, Unsupported, is_number
 from .machine import device_name
 
 REPEATS = 5
@@ -278,6 +278,8 @@ def materials(joint: Joint) -> dict[fx.Node, object]:
 def material(node: fx.Node) -> object:
     """A made-up value like the node's."""
     value = node.meta.get("val")
+    if is_number(node):
+        return value.node.hint
     if not isinstance(value, torch.Tensor):
         return value
     # Elements of an expanded view share memory, so that what lies below is filled.
