@@ -93,13 +93,31 @@ def test_other_calls_have_eagers_bits(call):
     assert tt.last_plans()[0].checked == "bit for bit eager's"
 
 
+@pytest.mark.parametrize(
+    "draw",
+    [lambda x: x * torch.empty_like(x.T).bernoulli_(0.7).T, lambda x: nn.functional.alpha_dropout(x.T, 0.3, True).T,
+     lambda x: x + (x * 1.0).T.bernoulli_(0.5).T, lambda x: x * torch.empty_like(x).bernoulli_(0.5)],
+    ids=["transposed", "alpha dropout", "in place of what has a gradient", "as it lies"],
+)  # fmt: skip
+def test_numbers_are_drawn_in_the_order_of_memory(draw):
+    class Draws(nn.Linear):
+        def forward(self, x):
+            return draw(super().forward(x).sin())
+
+    subject = Subject(nn.Sequential(*(Draws(32, 32) for _ in range(4))), (torch.randn(256, 32),), lambda output: output.square().mean())
+    run = subject.compiled(tt.tidegate, {"budget": "80%", "machine": "rtx-4090", "evaluations": 50})
+    assert difference(subject.state(run), subject.state(subject.forward)) == (0.0, "")
+    assert tt.last_plans()[0].checked == "bit for bit eager's"
+
+
 def test_pytorchs_forms_are_there_again_afterwards():
     recurrent, others = whole._forms(True), whole._forms(False)
     kernels = lambda calls: [dict(call.py_kernels) for call in calls]  # noqa: E731
-    before = kernels(recurrent), kernels(others)
+    before, drawn = (kernels(recurrent), kernels(others)), dict(whole._BERNOULLI.py_kernels)
     with whole.as_eager([torch.empty(1)]):
         assert not any(key in call.py_kernels for call in (*recurrent, *others) for key in whole._KEYS)
     assert (kernels(recurrent), kernels(others)) == before and any(before[0]) and any(before[1])
+    assert dict(whole._BERNOULLI.py_kernels) == drawn
     with whole.as_eager([torch.empty(1, device="meta")]):
         assert kernels(recurrent) == before[0] and kernels(others) != before[1]
 
