@@ -183,6 +183,29 @@ def test_inputs_may_be_views_of_one_another_that_are_changed():
     assert all(map(torch.equal, *left)) and tt.last_plans()[0].checked == "bit for bit eager's"
 
 
+class Projected(nn.Linear):
+    """Norms its weight before it is used, as a constraint of a kind does, and lets its bias decay after it."""
+
+    def forward(self, x):
+        with torch.no_grad():
+            self.weight.div_(self.weight.norm(dim=1, keepdim=True))
+        x = super().forward(x).tanh()
+        self.bias.data.mul_(0.9)
+        return x
+
+
+@pytest.mark.parametrize("first", [lambda: nn.Embedding(32, 32, max_norm=1.0), lambda: nn.EmbeddingBag(32, 32, max_norm=1.0)])
+def test_parameters_that_forward_changes_with_gradients_off_are_eagers(first):
+    module = nn.Sequential(first(), *(Projected(32, 32) for _ in range(4)))
+    step, draw, left = planned(module, budget="85%"), lambda: torch.randint(0, 32, (256, 4)), []
+    start = {key: value.clone() for key, value in module.state_dict().items()}
+    for call in (module, step):
+        module.load_state_dict(start)
+        left.append(train(module, lambda x, call=call: call(x).square().mean(), draw))
+    assert all(torch.equal(value, left[1][key]) for key, value in left[0].items())
+    assert tt.last_plans()[0].checked == "bit for bit eager's"
+
+
 class Heads(nn.Module):
     """Outputs of which a loss may take some, and one that is a view of what others are made of."""
 

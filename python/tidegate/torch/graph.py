@@ -282,9 +282,6 @@ class Joint:
             if node in self.storage:
                 self.storage[node].appears = first
         changed = {self.storage[node]: self.op.get(made) or self.storage[made].writer for node, made in self.mutated.items()}
-        for storage in changed:
-            if storage.role == "parameter":
-                raise Unsupported(f"a graph that changes what it gives a gradient for ({storage.name})")
         for op in self.ops:
             op.mutates = [storage for storage in op.reads if changed.get(storage) is op]
             if op.statistics:
