@@ -206,6 +206,24 @@ def test_parameters_that_forward_changes_with_gradients_off_are_eagers(first):
     assert tt.last_plans()[0].checked == "bit for bit eager's"
 
 
+def test_functions_of_torch_func_within_a_model_are_planned():
+    class Penalised(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.Sequential(*(nn.Sequential(nn.Linear(32, 32), nn.Tanh()) for _ in range(3)))
+
+        def forward(self, x):
+            gradients = torch.func.vmap(torch.func.grad(lambda row: self.layers(row).sum()))(x)
+            return gradients.square().mean() + self.layers(x).mean()
+
+    module, draw = Penalised(), lambda: torch.randn(64, 32)
+    start = {key: value.clone() for key, value in module.state_dict().items()}
+    eager = train(module, module, draw)
+    module.load_state_dict(start)
+    assert all(torch.equal(value, eager[key]) for key, value in train(module, planned(module), draw).items())
+    assert tt.last_plans()[0].checked == "bit for bit eager's"
+
+
 class Heads(nn.Module):
     """Outputs of which a loss may take some, and one that is a view of what others are made of."""
 

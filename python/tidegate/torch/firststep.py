@@ -36,7 +36,12 @@ class WrongGradients(RuntimeError):
 
 
 def unhooked() -> contextlib.AbstractContextManager:
-    """Keeps what steps save from hooks that are there, such as a checkpoint's around the model, which counts what is saved."""
+    """Keeps what steps save from hooks that are there, such as a checkpoint's around the model, which counts what is saved.
+
+    Where there are none, none are set: functions of `torch.func` within a model run under no hooks.
+    """
+    if torch._C._autograd._top_saved_tensors_default_hooks(True) is None:
+        return contextlib.nullcontext()
     return torch.autograd.graph.saved_tensors_hooks(lambda saved: saved, lambda saved: saved)
 
 
