@@ -22,6 +22,7 @@ from torch._functorch import config as functorch_config
 from torch._inductor import config as inductor_config
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
+from . import layouts
 from .offload import LIBRARY
 from .times import likeness, operands
 
@@ -60,18 +61,18 @@ def as_eager(inputs: list, recurrent: bool = True) -> Iterator[None]:
     if here and _in_order_of_memory():
         own[_BERNOULLI] = {_KEYS[0]: _bernoulli}
     calls = [*_forms(False), *(_forms(True) if here else []), *own]
-    forms = [(call, {key: call.py_kernels.pop(key) for key in _KEYS if key in call.py_kernels}) for call in calls]
+    forms = [(call, {key: call.py_kernels.pop(key) for key in own.get(call, _KEYS) if key in call.py_kernels}) for call in calls]
     try:
         for call in calls:
             call._dispatch_cache.clear()
         for call, form in own.items():
             call.py_kernels.update(form)
-        with faithful():
+        with faithful(), layouts.as_made() if here else contextlib.nullcontext():
             yield
     finally:
         for call, form in forms:
-            for key in _KEYS:
-                call.py_kernels.pop(key, None)
+            for key in own.get(call, ()):
+                call.py_kernels.pop(key)
             call.py_kernels.update(form)
             call._dispatch_cache.clear()
 
