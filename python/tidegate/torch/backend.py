@@ -306,7 +306,7 @@ def _plan(
             with _clock(planned, "measuring"):
                 return json.dumps(dataclasses.asdict(measure(form)))
 
-        return Costs(**json.loads(cache.kept([document.graph_digest(form), *graph[1:], "costs"], times)))
+        return Costs(**json.loads(cache.kept([document.graph_digest(form), *graph[1:], "costs"], times))).fit(form)
 
     planned.joint, planned.costs = joint, measured(joint)
     forms = [(joint, planned.costs)]

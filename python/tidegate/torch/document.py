@@ -83,7 +83,7 @@ def document(joint: Joint, network: str, costs: Costs | None, provenance: dict) 
 
 
 def _tensor(storage: Storage) -> dict:
-    tensor: dict = {"name": storage.name, "bytes": rounded(storage.bytes, storage.device), "role": storage.role}
+    tensor: dict = {"name": storage.name, "bytes": rounded(storage.bytes + storage.beyond, storage.device), "role": storage.role}
     if storage.dtype in DTYPES:
         tensor["dtype"] = DTYPES[storage.dtype]
     if storage.held:

@@ -36,6 +36,8 @@ class Storage:
     bytes: int
     dtype: torch.dtype
     device: torch.device
+    # Bytes that its memory has beyond its own, as the mean of a loss lies in the memory of all that it is of.
+    beyond: int = 0
     writer: Op | None = None
     held: bool = False
     role: str = "activation"
