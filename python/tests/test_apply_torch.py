@@ -544,6 +544,22 @@ def test_plans_are_kept(monkeypatch):
     assert first.plan.to_json() == second.plan.to_json()
 
 
+def test_a_kept_plan_is_not_that_of_a_graph_whose_parameters_lie_in_one_memory():
+    module, given = nn.Sequential(*(nn.Sequential(nn.Linear(32, 32), nn.GELU()) for _ in range(4))), torch.randn(256, 32)
+    loss, found = (lambda call: call(given).square().mean()), []
+    for flat in (False, True):
+        torch._dynamo.reset()
+        if flat:
+            memory = torch.nn.utils.parameters_to_vector(module.parameters()).detach()
+            torch.nn.utils.vector_to_parameters(memory, module.parameters())
+        for call in (module, planned(module, budget="75%")):
+            module.zero_grad()
+            loss(call).backward()
+            found.append([parameter.grad.clone() for parameter in module.parameters()])
+    assert all(torch.equal(a, b) for each in found[1:] for a, b in zip(each, found[0], strict=True))
+    assert [graph.checked for graph in tt.last_plans()] == ["bit for bit eager's"] * 2
+
+
 @pytest.mark.parametrize("options", [{"inner": "fast"}, {"inner": "inductor", "allow": "keep,swap"}, {"machine": "no-such"}, {"bugdet": 1}])
 def test_options_that_mean_nothing_are_errors(options):
     kind, draw = MODELS["convolutions"]
