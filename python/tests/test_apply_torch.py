@@ -532,6 +532,31 @@ def test_numbers_that_change_from_call_to_call_have_one_plan(allow):
     assert found[6:] and all(difference(*pair) == (0.0, "") for pair in zip(found[6:], found[:6], strict=True)) and len(tt.last_plans()) == 2
 
 
+def test_graphs_that_are_given_numbers_that_change_are_planned_once():
+    """Planned once more, outside of Dynamo, they would have the number of that call."""
+
+    def scaled(layer, x, number):
+        torch._dynamo.graph_break()
+        return (layer(x) * number).sin()
+
+    class Parts(Scaled):
+        def forward(self, x, number):
+            for layer in self.layers:
+                x = scaled(layer, x, number)
+            return x.square().mean()
+
+    module, given, found = Parts(), torch.randn(256, 32), []
+    step = torch.compile(module, backend=tt.tidegate, options={"budget": "90%", "machine": "rtx-4090"})
+    for call in (module, step):
+        for number in range(2, 8):
+            module.zero_grad()
+            with pytest.warns(UserWarning, match="does not count the graphs after it") if (call, number) == (step, 4) else warnings.catch_warnings(action="ignore"):
+                call(given, number).backward()
+            found.append({str(place): parameter.grad for place, parameter in enumerate(module.parameters())})
+    assert found[6:] and all(difference(*pair) == (0.0, "") for pair in zip(found[6:], found[:6], strict=True))
+    assert all(graph.plan is not None for graph in tt.last_plans()) and len(tt.last_plans()) == 4
+
+
 def test_plans_are_kept(monkeypatch):
     kind, draw = MODELS["convolutions"]
     module = kind()

@@ -239,8 +239,13 @@ class _Trained:
         # Within a backward it is a checkpoint's forward that runs again, which must save what it saved.
         again = torch._C._current_graph_task_id() != -1
         if trained and planned.plan is not None and planned.place.due and not again:
-            planned.place.settled, planned.checked = True, None
-            self.compiled = _compiled(self.module, list(inputs), self.chosen, planned)
+            planned.place.settled = True
+            if all(isinstance(leaf, torch.Tensor) for leaf in inputs):
+                planned.checked = None
+                self.compiled = _compiled(self.module, list(inputs), self.chosen, planned)
+            else:
+                # Captured outside of Dynamo, a number would be one that stays.
+                warnings.warn(f"tidegate: {planned.name}: its plan does not count the graphs after it, as it is given numbers that change", stacklevel=2)
         if trained and planned.plan is not None and planned.checked is None and self.chosen.check_first_step:
             self._check(inputs)
         if not trained or planned.plan is None:
