@@ -183,6 +183,47 @@ def test_inputs_may_be_views_of_one_another_that_are_changed():
     assert all(map(torch.equal, *left)) and tt.last_plans()[0].checked == "bit for bit eager's"
 
 
+class Projected(nn.Linear):
+    """Norms its weight before it is used, as a constraint of a kind does, and lets its bias decay after it."""
+
+    def forward(self, x):
+        with torch.no_grad():
+            self.weight.div_(self.weight.norm(dim=1, keepdim=True))
+        x = super().forward(x).tanh()
+        self.bias.data.mul_(0.9)
+        return x
+
+
+@pytest.mark.parametrize("first", [lambda: nn.Embedding(32, 32, max_norm=1.0), lambda: nn.EmbeddingBag(32, 32, max_norm=1.0)])
+def test_parameters_that_forward_changes_with_gradients_off_are_eagers(first):
+    module = nn.Sequential(first(), *(Projected(32, 32) for _ in range(4)))
+    step, draw, left = planned(module, budget="85%"), lambda: torch.randint(0, 32, (256, 4)), []
+    start = {key: value.clone() for key, value in module.state_dict().items()}
+    for call in (module, step):
+        module.load_state_dict(start)
+        left.append(train(module, lambda x, call=call: call(x).square().mean(), draw))
+    assert all(torch.equal(value, left[1][key]) for key, value in left[0].items())
+    assert tt.last_plans()[0].checked == "bit for bit eager's"
+
+
+def test_functions_of_torch_func_within_a_model_are_planned():
+    class Penalised(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.Sequential(*(nn.Sequential(nn.Linear(32, 32), nn.Tanh()) for _ in range(3)))
+
+        def forward(self, x):
+            gradients = torch.func.vmap(torch.func.grad(lambda row: self.layers(row).sum()))(x)
+            return gradients.square().mean() + self.layers(x).mean()
+
+    module, draw = Penalised(), lambda: torch.randn(64, 32)
+    start = {key: value.clone() for key, value in module.state_dict().items()}
+    eager = train(module, module, draw)
+    module.load_state_dict(start)
+    assert all(torch.equal(value, eager[key]) for key, value in train(module, planned(module), draw).items())
+    assert tt.last_plans()[0].checked == "bit for bit eager's"
+
+
 class Heads(nn.Module):
     """Outputs of which a loss may take some, and one that is a view of what others are made of."""
 
@@ -463,6 +504,59 @@ def test_dynamic_shapes_fall_back_with_their_name():
         step(torch.randn(8, 3, 24, 24)).backward()
 
 
+class Scaled(nn.Module):
+    """Takes a number, of which it makes others."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(32, 32) for _ in range(4))
+
+    def forward(self, x, number):
+        for place, layer in enumerate(self.layers):
+            x = (layer(x) * (number + place)).sin() / (number * 0.5)
+        return x.square().mean(), number * 2
+
+
+@pytest.mark.parametrize("allow", ["keep,recompute", "keep,swap"])
+def test_numbers_that_change_from_call_to_call_have_one_plan(allow):
+    module, given, found = Scaled(), torch.randn(256, 32), []
+    step = torch.compile(module, backend=tt.tidegate, options={"budget": "70%", "machine": "rtx-4090", "strict": True, "allow": allow})
+    for call in (module, step):
+        for number in range(2, 8):
+            module.zero_grad()
+            loss, twice = call(given, number)
+            loss.backward()
+            assert twice == 2 * number
+            found.append({str(place): parameter.grad for place, parameter in enumerate(module.parameters())})
+    # Dynamo takes the first number for one that stays.
+    assert found[6:] and all(difference(*pair) == (0.0, "") for pair in zip(found[6:], found[:6], strict=True)) and len(tt.last_plans()) == 2
+
+
+def test_graphs_that_are_given_numbers_that_change_are_planned_once():
+    """Planned once more, outside of Dynamo, they would have the number of that call."""
+
+    def scaled(layer, x, number):
+        torch._dynamo.graph_break()
+        return (layer(x) * number).sin()
+
+    class Parts(Scaled):
+        def forward(self, x, number):
+            for layer in self.layers:
+                x = scaled(layer, x, number)
+            return x.square().mean()
+
+    module, given, found = Parts(), torch.randn(256, 32), []
+    step = torch.compile(module, backend=tt.tidegate, options={"budget": "90%", "machine": "rtx-4090"})
+    for call in (module, step):
+        for number in range(2, 8):
+            module.zero_grad()
+            with pytest.warns(UserWarning, match="does not count the graphs after it") if (call, number) == (step, 4) else warnings.catch_warnings(action="ignore"):
+                call(given, number).backward()
+            found.append({str(place): parameter.grad for place, parameter in enumerate(module.parameters())})
+    assert found[6:] and all(difference(*pair) == (0.0, "") for pair in zip(found[6:], found[:6], strict=True))
+    assert all(graph.plan is not None for graph in tt.last_plans()) and len(tt.last_plans()) == 4
+
+
 def test_plans_are_kept(monkeypatch):
     kind, draw = MODELS["convolutions"]
     module = kind()
@@ -473,6 +567,22 @@ def test_plans_are_kept(monkeypatch):
     planned(module)(draw()).backward()
     first, second = tt.last_plans()
     assert first.plan.to_json() == second.plan.to_json()
+
+
+def test_a_kept_plan_is_not_that_of_a_graph_whose_parameters_lie_in_one_memory():
+    module, given = nn.Sequential(*(nn.Sequential(nn.Linear(32, 32), nn.GELU()) for _ in range(4))), torch.randn(256, 32)
+    loss, found = (lambda call: call(given).square().mean()), []
+    for flat in (False, True):
+        torch._dynamo.reset()
+        if flat:
+            memory = torch.nn.utils.parameters_to_vector(module.parameters()).detach()
+            torch.nn.utils.vector_to_parameters(memory, module.parameters())
+        for call in (module, planned(module, budget="75%")):
+            module.zero_grad()
+            loss(call).backward()
+            found.append([parameter.grad.clone() for parameter in module.parameters()])
+    assert all(torch.equal(a, b) for each in found[1:] for a, b in zip(each, found[0], strict=True))
+    assert [graph.checked for graph in tt.last_plans()] == ["bit for bit eager's"] * 2
 
 
 @pytest.mark.parametrize("options", [{"inner": "fast"}, {"inner": "inductor", "allow": "keep,swap"}, {"machine": "no-such"}, {"bugdet": 1}])

@@ -168,6 +168,13 @@ def test_a_graph_that_changes_what_it_reads_has_no_second_backward():
     step(given).sum().backward(retain_graph=True)
 
 
+def test_a_graph_that_changes_its_parameters_has_no_second_backward():
+    module, given = nn.Sequential(nn.Embedding(8, 32, max_norm=1.0), layers()), torch.randint(0, 8, (64,))
+    step = compiled(module, budget="200%")
+    with pytest.warns(UserWarning, match="leave its graph"), pytest.raises(tidegate.PlanError, match="a second backward of a graph that changes its parameters"):
+        step(given).sum().backward(retain_graph=True)
+
+
 def test_a_graph_whose_parameters_changed_has_no_second_backward():
     module, given = nn.Sequential(nn.Embedding(8, 32), nn.Tanhshrink()), torch.randint(0, 8, (64,))
     output = compiled(module, budget="200%")(given)

@@ -193,7 +193,7 @@ class Layers(nn.Module):
 def compared(factor, *, fused, unplanned=1.0):
     """What is said of a step whose loss is off by a factor."""
     module, given = fx.symbolic_trace(Layers()), torch.randn(16, 32)
-    return firststep.compare(module, lambda x: module(x) * factor, lambda: lambda x: module(x) * unplanned, (given,), fused=fused)
+    return firststep.compare(module, lambda x: module(x) * factor, lambda: lambda x: module(x) * unplanned, firststep.Given((given,)), fused=fused)
 
 
 def test_rounding_is_told_from_what_is_wrong():
@@ -213,7 +213,7 @@ def test_rounding_is_told_from_what_is_wrong():
 def test_a_graph_with_other_bits_each_time_may_be_off_by_rounding():
     module, given = fx.symbolic_trace(Layers()), torch.randn(16, 32)
     factors = iter((1 + 2**-23, 1 - 2**-24))
-    said = firststep.compare(module, lambda x: module(x) * (1 + 2**-22), lambda: lambda x: module(x) * next(factors), (given,), fused=False)
+    said = firststep.compare(module, lambda x: module(x) * (1 + 2**-22), lambda: lambda x: module(x) * next(factors), firststep.Given((given,)), fused=False)
     assert said.startswith("that of a graph which gives other bits each time, and within rounding of eager's")
 
 
@@ -230,7 +230,7 @@ def test_where_eager_does_not_fit_it_saves_in_host_memory(monkeypatch):
     monkeypatch.setattr(firststep, "_step", small)
     for refused, said in (((2,), "bit for bit eager's"), ((2, 3), "not compared: a step in eager does not fit the device")):
         calls.clear()
-        assert firststep.compare(module, module.forward, None, (given,), fused=False) == said
+        assert firststep.compare(module, module.forward, None, firststep.Given((given,)), fused=False) == said
 
 
 def test_random_calls_that_backward_does_not_need_are_made_once(monkeypatch):
@@ -287,10 +287,10 @@ def test_a_graph_whose_bits_vary_now_and_then_is_known_by_running_it_again(monke
     varying = lambda *given: module(*given) * (1 + next(runs) * 1e-7)  # noqa: E731
     off = lambda *given: module(*given) * (1 + 2e-7)  # noqa: E731
     given = (torch.randn(2, 3, requires_grad=True),)
-    said = firststep.compare(module, off, lambda: varying, given, fused=False)
+    said = firststep.compare(module, off, lambda: varying, firststep.Given(given), fused=False)
     assert said.startswith("that of a graph which gives other bits each time")
     with pytest.raises(firststep.WrongGradients, match="another output 0"):
-        firststep.compare(module, off, lambda: module, given, fused=False)
+        firststep.compare(module, off, lambda: module, firststep.Given(given), fused=False)
 
 
 class Mean(nn.Module):
@@ -306,7 +306,7 @@ def test_fused_kernels_may_add_up_one_by_one_and_no_more():
     values = (values - values.double().mean().float()).requires_grad_()
     module = fx.symbolic_trace(Mean())
     one_by_one = lambda x: (x * 1.0).cumsum(0)[-1] / x.numel()  # noqa: E731
-    compare = lambda other: firststep.compare(module, other, lambda: module, (values,), fused=True)  # noqa: E731
+    compare = lambda other: firststep.compare(module, other, lambda: module, firststep.Given((values,)), fused=True)  # noqa: E731
     assert not torch.equal(one_by_one(values), module(values))
     assert compare(one_by_one).startswith("fused, and within rounding of eager's")
     for off in (lambda x: module(x) + 1e-5, lambda x: module(x * (1 + 1e-4))):

@@ -7,9 +7,10 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore:tidegate. graph .. planned for")
 
 import tidegate.torch as tt  # noqa: E402
-from tidegate.torch import whole  # noqa: E402
+from tidegate.torch import times, whole  # noqa: E402
 from tidegate.torch.measure import Subject, difference  # noqa: E402
 from torch import nn  # noqa: E402
+from torch.utils import _pytree as pytree  # noqa: E402
 
 
 class Reads(nn.Module):
@@ -93,13 +94,97 @@ def test_other_calls_have_eagers_bits(call):
     assert tt.last_plans()[0].checked == "bit for bit eager's"
 
 
+@pytest.mark.parametrize(
+    "draw",
+    [lambda x: x * torch.empty_like(x.T).bernoulli_(0.7).T, lambda x: nn.functional.alpha_dropout(x.T, 0.3, True).T,
+     lambda x: x + (x * 1.0).T.bernoulli_(0.5).T, lambda x: x * torch.empty_like(x).bernoulli_(0.5)],
+    ids=["transposed", "alpha dropout", "in place of what has a gradient", "as it lies"],
+)  # fmt: skip
+def test_numbers_are_drawn_in_the_order_of_memory(draw):
+    class Draws(nn.Linear):
+        def forward(self, x):
+            return draw(super().forward(x).sin())
+
+    subject = Subject(nn.Sequential(*(Draws(32, 32) for _ in range(4))), (torch.randn(256, 32),), lambda output: output.square().mean())
+    run = subject.compiled(tt.tidegate, {"budget": "80%", "machine": "rtx-4090", "evaluations": 50})
+    assert difference(subject.state(run), subject.state(subject.forward)) == (0.0, "")
+    assert tt.last_plans()[0].checked == "bit for bit eager's"
+
+
+class Lies(nn.Module):
+    """Calls, one after the other, of what lies otherwise in memory than row by row."""
+
+    def __init__(self, call):
+        super().__init__()
+        self.layers, self.call = nn.ModuleList(nn.Conv2d(4, 4, 3, padding=1) for _ in range(3)), call
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = self.call(layer(x).sin())
+        return x.square().mean()
+
+
+def across(call):
+    """It of values that lie transposed."""
+    return lambda x: call(x.flatten(2).transpose(1, 2)).transpose(1, 2).reshape(x.shape)
+
+
+@pytest.mark.parametrize(
+    ("call", "memory"),
+    [(across(nn.functional.logsigmoid), torch.contiguous_format), (across(lambda x: x.roll(1, 1)), torch.contiguous_format),
+     (across(lambda x: nn.functional.batch_norm(x, None, None, training=True)), torch.contiguous_format),
+     (lambda x: x.roll(1, 1), torch.channels_last), (lambda x: nn.functional.channel_shuffle(x, 2), torch.channels_last),
+     (lambda x: nn.functional.glu(torch.cat([x, x], 1), 1), torch.channels_last),
+     (lambda x: nn.functional.batch_norm(x, torch.zeros(4), torch.ones(4), training=False), torch.channels_last)],
+    ids=["log sigmoid", "roll", "batch norm", "roll of images", "shuffle", "glu", "batch norm as it is"],
+)  # fmt: skip
+def test_results_lie_as_eagers_do(call, memory):
+    lies_as_eagers(Lies(call).to(memory_format=memory), torch.randn(4, 4, 8, 8).to(memory_format=memory))
+
+
+@pytest.mark.parametrize("loss", [nn.functional.mse_loss, nn.functional.smooth_l1_loss, nn.functional.huber_loss])
+def test_gradients_of_losses_lie_as_eagers_do(loss):
+    """And a mean lies in memory as large as what it is of, which is part of the peak."""
+
+    class Across(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(16, 16) for _ in range(3))
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x).tanh()
+            return loss(x.transpose(1, 2), torch.ones(8, 16, 12))
+
+    lies_as_eagers(Across(), torch.randn(8, 12, 16))
+
+
+def lies_as_eagers(module, given):
+    subject = Subject(module, (given,))
+    run = subject.compiled(tt.tidegate, {"budget": "80%", "machine": "rtx-4090", "evaluations": 20})
+    assert difference(subject.state(run), subject.state(subject.forward)) == (0.0, "")
+    (graph,) = tt.last_plans()
+    assert graph.checked == "bit for bit eager's" and 0.97 * graph.plan.peak_bytes <= subject.peak(run) <= graph.plan.peak_bytes + 64
+    # Real values lie as the graph that was captured says.
+    values = times.materials(graph.joint)
+    times.interpret(graph.joint, values, lambda op, call: _same(op.node, call()))
+
+
+def _same(node, made):
+    for real, said in zip(pytree.tree_leaves(made), pytree.tree_leaves(node.meta["val"]), strict=True):
+        both = zip(real.shape, real.stride(), said.stride(), strict=True) if isinstance(real, torch.Tensor) and isinstance(said, torch.Tensor) else ()
+        assert all(a == b for size, a, b in both if size > 1), node
+    return made
+
+
 def test_pytorchs_forms_are_there_again_afterwards():
     recurrent, others = whole._forms(True), whole._forms(False)
     kernels = lambda calls: [dict(call.py_kernels) for call in calls]  # noqa: E731
-    before = kernels(recurrent), kernels(others)
+    before, drawn = (kernels(recurrent), kernels(others)), dict(whole._BERNOULLI.py_kernels)
     with whole.as_eager([torch.empty(1)]):
         assert not any(key in call.py_kernels for call in (*recurrent, *others) for key in whole._KEYS)
     assert (kernels(recurrent), kernels(others)) == before and any(before[0]) and any(before[1])
+    assert dict(whole._BERNOULLI.py_kernels) == drawn
     with whole.as_eager([torch.empty(1, device="meta")]):
         assert kernels(recurrent) == before[0] and kernels(others) != before[1]
 

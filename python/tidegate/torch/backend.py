@@ -125,14 +125,16 @@ left_out.listen(tidegate)
 
 def _compiled(module: fx.GraphModule, inputs: list, chosen: Options, planned: Planned) -> Callable:
     """The graph under a plan, or without one where there is a reason."""
-    given_memory = together.memory(inputs)  # Not the inputs: what the compiler keeps would keep them.
+    # Not the inputs: what the compiler keeps would keep them.
+    given_memory = together.memory(inputs)
+    made = {place for place, leaf in enumerate(inputs) if isinstance(leaf, torch.Tensor) and leaf.requires_grad and not leaf.is_leaf}
     untested = _untested(inputs)
 
     def partition(joint_module: fx.GraphModule, joint_inputs: object, **given: Any) -> tuple:  # noqa: ANN401
         try:
             if untested:
                 raise Unsupported(untested)
-            planned.modules = _plan(joint_module, given["num_fwd_outputs"], given_memory, chosen, planned)
+            planned.modules = _plan(joint_module, given["num_fwd_outputs"], given_memory, made, chosen, planned)
             return planned.modules
         except TorchDynamoException:
             raise  # Dynamo's own way to begin anew.
@@ -237,8 +239,13 @@ class _Trained:
         # Within a backward it is a checkpoint's forward that runs again, which must save what it saved.
         again = torch._C._current_graph_task_id() != -1
         if trained and planned.plan is not None and planned.place.due and not again:
-            planned.place.settled, planned.checked = True, None
-            self.compiled = _compiled(self.module, list(inputs), self.chosen, planned)
+            planned.place.settled = True
+            if all(isinstance(leaf, torch.Tensor) for leaf in inputs):
+                planned.checked = None
+                self.compiled = _compiled(self.module, list(inputs), self.chosen, planned)
+            else:
+                # Captured outside of Dynamo, a number would be one that stays.
+                warnings.warn(f"tidegate: {planned.name}: its plan does not count the graphs after it, as it is given numbers that change", stacklevel=2)
         if trained and planned.plan is not None and planned.checked is None and self.chosen.check_first_step:
             self._check(inputs)
         if not trained or planned.plan is None:
@@ -259,13 +266,14 @@ class _Trained:
 
     def _check(self, inputs: tuple) -> None:
         planned = self.planned
+        changed = (place for place, node in enumerate(planned.joint.inputs) if node in planned.joint.mutated)
+        given = firststep.Given(inputs, frozenset(place for place in changed if isinstance(inputs[place], torch.Tensor) and inputs[place].requires_grad))
         try:
             with _clock(planned, "checking"), firststep.unhooked():
                 planned.checked = firststep.compare(
-                    self.eager, self.compiled, lambda: unplanned(self.module, list(inputs)), inputs,
-                    fused=self.chosen.inner == "inductor",
-                )  # fmt: skip
-                self.either_way = torch.is_autocast_enabled(planned.joint.device.type) and firststep.either_way(self.eager, inputs)
+                    self.eager, self.compiled, lambda: unplanned(self.module, list(inputs)), given, fused=self.chosen.inner == "inductor"
+                )
+                self.either_way = torch.is_autocast_enabled(planned.joint.device.type) and firststep.either_way(self.eager, given)
             if planned.checked.startswith("not"):
                 warnings.warn(f"tidegate: {planned.name}: its first step was {planned.checked}", stacklevel=3)
         except Exception as error:  # noqa: BLE001 - what cannot be compared is not used either.
@@ -287,9 +295,15 @@ def _without(planned: Planned, chosen: Options, reason: str, error: Exception | 
     warnings.warn(f"tidegate: {planned.name} is trained without a plan: {reason}", stacklevel=3)
 
 
-def _plan(module: fx.GraphModule, forward_outputs: int, given_memory: dict[int, int], chosen: Options, planned: Planned) -> tuple:
+def _plan(
+    module: fx.GraphModule, forward_outputs: int, given_memory: dict[int, int], made: set[int], chosen: Options, planned: Planned
+) -> tuple:
     rewrite(module)
     joint = Joint(module, forward_outputs)
+    # Leaves, such as embeddings with a `max_norm`, are changed where no gradient is taken.
+    changed = [node.name for place, node in enumerate(joint.inputs) if place in made and node in joint.mutated]
+    if changed:
+        raise Unsupported(f"a graph that changes what it gives a gradient for ({changed[0]})")
     graph = [document.graph_digest(joint), machine.conditions(joint.device), cache.VERSION]
 
     def measured(form: Joint) -> Costs:
@@ -297,7 +311,7 @@ def _plan(module: fx.GraphModule, forward_outputs: int, given_memory: dict[int, 
             with _clock(planned, "measuring"):
                 return json.dumps(dataclasses.asdict(measure(form)))
 
-        return Costs(**json.loads(cache.kept([document.graph_digest(form), *graph[1:], "costs"], times)))
+        return Costs(**json.loads(cache.kept([document.graph_digest(form), *graph[1:], "costs"], times))).fit(form)
 
     planned.joint, planned.costs = joint, measured(joint)
     forms = [(joint, planned.costs)]

@@ -66,7 +66,7 @@ def trace(
         raise ValueError(f"this iteration cannot be planned: {error}") from error
     for number, state in enumerate(_states(optimizer)):
         joint.hold(f"optimizer_state_{number}", state, "optimizer_state")
-    costs = times.measure(joint) if place is None else None
+    costs = times.measure(joint).fit(joint) if place is None else None
     provenance = {"origin": "modelled", "device": place.device} if place else {"origin": "measured", "device": costs.device}
     provenance["source"] = "tidegate.torch"
     made = planning.read(document.document(joint, type(model).__name__, costs, provenance), place)

@@ -44,14 +44,16 @@ def module_path(node: fx.Node) -> str:
 
 
 def graph_digest(joint: Joint) -> str:
-    """A digest of the calls, their arguments, and the shapes, types and devices of all values."""
-    lines = []
+    """A digest of the calls, their arguments, the shapes, types and devices of all values, and which lie in one memory."""
+    lines, numbers = [], {}
     for node in joint.module.graph.nodes:
-        lines.append(f"{node.op} {node.name} {node.target} {node.args} {node.kwargs}")
+        memory = joint.storage.get(node) or joint.views.get(node)
+        side, place = joint.in_forward.get(node), numbers.setdefault(memory, len(numbers))
+        lines.append(f"{node.op} {node.name} {node.target} {node.args} {node.kwargs} {side} {place}")
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor):
             lines.append(f"{tuple(value.shape)} {value.stride()} {value.dtype} {value.device}")
-    lines.append(str(joint.forward_outputs))
+    lines.append(f"{joint.forward_outputs} {joint.mutated}")
     return "sha256:" + hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
@@ -83,7 +85,7 @@ def document(joint: Joint, network: str, costs: Costs | None, provenance: dict) 
 
 
 def _tensor(storage: Storage) -> dict:
-    tensor: dict = {"name": storage.name, "bytes": rounded(storage.bytes, storage.device), "role": storage.role}
+    tensor: dict = {"name": storage.name, "bytes": rounded(storage.bytes + storage.beyond, storage.device), "role": storage.role}
     if storage.dtype in DTYPES:
         tensor["dtype"] = DTYPES[storage.dtype]
     if storage.held:

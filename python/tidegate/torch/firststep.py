@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import torch
 from torch import fx
@@ -35,11 +36,24 @@ class WrongGradients(RuntimeError):
 
 
 def unhooked() -> contextlib.AbstractContextManager:
-    """Keeps what steps save from hooks that are there, such as a checkpoint's around the model, which counts what is saved."""
+    """Keeps what steps save from hooks that are there, such as a checkpoint's around the model, which counts what is saved.
+
+    Where there are none, none are set: functions of `torch.func` within a model run under no hooks.
+    """
+    if torch._C._autograd._top_saved_tensors_default_hooks(True) is None:
+        return contextlib.nullcontext()
     return torch.autograd.graph.saved_tensors_hooks(lambda saved: saved, lambda saved: saved)
 
 
-def compare(module: fx.GraphModule, compiled: Callable, unplanned: Callable[[], Callable], inputs: tuple, *, fused: bool) -> str:
+@dataclass(frozen=True)
+class Given:
+    """What a step is called with, and the places of what it has a gradient for and changes all the same, with gradients off."""
+
+    leaves: tuple
+    changed: frozenset[int] = frozenset()
+
+
+def compare(module: fx.GraphModule, compiled: Callable, unplanned: Callable[[], Callable], inputs: Given, *, fused: bool) -> str:
     """How the planned step compares with eager's, in words.
 
     # Errors
@@ -71,7 +85,7 @@ def compare(module: fx.GraphModule, compiled: Callable, unplanned: Callable[[], 
     return f"{said}, and within rounding of eager's: {off:.1f} times what changing last places does ({name})"
 
 
-def either_way(module: fx.GraphModule, inputs: tuple) -> bool:
+def either_way(module: fx.GraphModule, inputs: Given) -> bool:
     """Whether eager's backward gives the same bits under the autocast that is there now as outside of it."""
     try:
         return not _differing(_step(module, module, inputs, contextlib.nullcontext()), _step(module, module, inputs))
@@ -137,7 +151,7 @@ def _tensors(value: object) -> list[torch.Tensor]:
     return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided]
 
 
-def _eager(module: fx.GraphModule, inputs: tuple, places: Callable = contextlib.nullcontext) -> Step:
+def _eager(module: fx.GraphModule, inputs: Given, places: Callable = contextlib.nullcontext) -> Step:
     def step() -> Step:
         with places():
             return _step(module, module, inputs)
@@ -151,10 +165,10 @@ def _eager(module: fx.GraphModule, inputs: tuple, places: Callable = contextlib.
         return step()
 
 
-def _step(call: Callable, module: fx.GraphModule, inputs: tuple, around: contextlib.AbstractContextManager | None = None) -> Step:
+def _step(call: Callable, module: fx.GraphModule, inputs: Given, around: contextlib.AbstractContextManager | None = None) -> Step:
     """What a step leaves, in host memory; backward is outside of autocast, or within what is given. Random states and tensors that it changes are put back, so that the real first step starts anew."""
     given = _copies(inputs)
-    cards = sorted({leaf.get_device() for leaf in inputs if isinstance(leaf, torch.Tensor) and leaf.is_cuda})
+    cards = sorted({leaf.get_device() for leaf in given if isinstance(leaf, torch.Tensor) and leaf.is_cuda})
     with torch.random.fork_rng(cards, device_type="cuda"):
         outputs = call(*given)
         found = {f"output {number}": leaf for number, leaf in enumerate(pytree.tree_leaves(outputs)) if isinstance(leaf, torch.Tensor)}
@@ -167,22 +181,23 @@ def _step(call: Callable, module: fx.GraphModule, inputs: tuple, around: context
         with around or torch._C._DisableAutocast():
             gradients = torch.autograd.grad(roots, list(leaves.values()), tangents, allow_unused=True)
         found |= {f"gradient of {name}": gradient for name, gradient in zip(leaves, gradients) if gradient is not None}
-        found |= {f"{name} afterwards": leaf for name, leaf in tensors.items() if not leaf.requires_grad}
+        changed = {names[place] for place in inputs.changed}
+        found |= {f"{name} afterwards": leaf for name, leaf in tensors.items() if not leaf.requires_grad or name in changed}
         found["random state"] = torch.get_rng_state()
         found |= {f"random state of device {card}": torch.cuda.get_rng_state(card) for card in cards}
         return {name: value.detach().cpu() for name, value in found.items()}
 
 
-def _copies(leaves: tuple) -> list:
+def _copies(inputs: Given) -> list:
     """Leaves of their own. What has no gradient may be changed by forward, so it is copied: views of one another as such."""
-    bases = [id(_base(leaf)) for leaf in leaves if isinstance(leaf, torch.Tensor) and not leaf.requires_grad]
+    bases = [id(_base(leaf)) for leaf in inputs.leaves if isinstance(leaf, torch.Tensor) and not leaf.requires_grad]
     made: dict[int, torch.Tensor] = {}
 
-    def copy(leaf: object) -> object:
+    def copy(place: int, leaf: object) -> object:
         if not isinstance(leaf, torch.Tensor):
             return leaf
         if leaf.requires_grad:
-            return leaf.detach().requires_grad_()
+            return (leaf.detach().clone() if place in inputs.changed else leaf.detach()).requires_grad_()
         base = _base(leaf)
         if bases.count(id(base)) == 1:
             return leaf.detach().clone()
@@ -191,7 +206,7 @@ def _copies(leaves: tuple) -> list:
             own = made[id(base)] = base.detach().clone()
         return own if leaf is base else own.as_strided(leaf.shape, leaf.stride(), leaf.storage_offset())
 
-    return [copy(leaf) for leaf in leaves]
+    return [copy(*each) for each in enumerate(inputs.leaves)]
 
 
 def _base(leaf: torch.Tensor) -> torch.Tensor:

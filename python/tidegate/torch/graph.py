@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 
 # Bytes of a generator's state.
 STATE_BYTES = {"cpu": torch.get_rng_state().numel(), "cuda": 16}
+_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 STATISTICS = {
     torch.ops.aten._native_batch_norm_legit_functional.default: (3, 4),
     torch.ops.aten._batch_norm_with_update_functional.default: (4, 5),
@@ -35,6 +36,8 @@ class Storage:
     bytes: int
     dtype: torch.dtype
     device: torch.device
+    # Bytes that its memory has beyond its own, as the mean of a loss lies in the memory of all that it is of.
+    beyond: int = 0
     writer: Op | None = None
     held: bool = False
     role: str = "activation"
@@ -83,6 +86,11 @@ def tensors(value: object) -> list[torch.Tensor]:
 def arguments(node: fx.Node) -> list[fx.Node]:
     """The nodes that it takes, each once."""
     return list(dict.fromkeys(node.all_input_nodes))
+
+
+def is_number(node: object) -> bool:
+    """Whether its value is a number that may be another one in the next call."""
+    return isinstance(node, fx.Node) and isinstance(node.meta.get("val"), _NUMBERS)
 
 
 def is_tangent(node: fx.Node) -> bool:
@@ -154,8 +162,6 @@ class Joint:
         if known is not None:
             return known
         size = memory.nbytes()
-        if not isinstance(size, int):
-            raise Unsupported(f"dynamic shapes ({node.name}): compile with dynamic=False")
         made = Storage(node.name, size, value.dtype, value.device, role=role)
         self._by_memory[memory._cdata] = made
         self._keep.append(memory)
@@ -164,7 +170,7 @@ class Joint:
 
     def _placeholder(self, node: fx.Node) -> None:
         value = node.meta.get("val")
-        if isinstance(value, torch.SymInt) or value is None:
+        if value is None:
             raise Unsupported(f"dynamic shapes ({node.name}): compile with dynamic=False")
         if not isinstance(value, torch.Tensor):
             return
@@ -189,9 +195,11 @@ class Joint:
 
     def _call(self, node: fx.Node, forward: bool) -> None:
         value = node.meta.get("val")
-        leaves = pytree.tree_leaves(value)
-        if any(isinstance(leaf, (torch.SymInt, torch.SymFloat, torch.SymBool)) for leaf in leaves):
+        numbers = [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, _NUMBERS)]
+        if any(not number.node.has_hint() for number in numbers):
             raise Unsupported(f"a value that is known only at run time ({node.name})")
+        if is_number(node):
+            return
         if node.target is operator.getitem and node.args[0] in self.op:
             self._part(node, self.op[node.args[0]])
             return
@@ -276,9 +284,6 @@ class Joint:
             if node in self.storage:
                 self.storage[node].appears = first
         changed = {self.storage[node]: self.op.get(made) or self.storage[made].writer for node, made in self.mutated.items()}
-        for storage in changed:
-            if storage.role == "parameter":
-                raise Unsupported(f"a graph that changes what it gives a gradient for ({storage.name})")
         for op in self.ops:
             op.mutates = [storage for storage in op.reads if changed.get(storage) is op]
             if op.statistics:
@@ -296,7 +301,10 @@ class Joint:
 def _memory(node: fx.Node, value: torch.Tensor) -> torch.UntypedStorage:
     if value.layout != torch.strided:
         raise Unsupported(f"a tensor of layout {str(value.layout).removeprefix('torch.')} ({node.name})")
-    return value.untyped_storage()
+    memory = value.untyped_storage()
+    if not all(isinstance(size, int) for size in (*value.shape, *value.stride(), value.storage_offset(), memory.nbytes())):
+        raise Unsupported(f"dynamic shapes ({node.name}): compile with dynamic=False")
+    return memory
 
 
 def _mutable(node: fx.Node) -> bool:

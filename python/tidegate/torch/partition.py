@@ -10,7 +10,7 @@ from torch import fx
 from torch._prims.rng_prims import run_and_save_rng_state, run_with_rng_state
 
 from . import offload, schedule
-from .graph import Joint, Op, Storage, Unsupported, tensors
+from .graph import Joint, Op, Storage, Unsupported, is_number, tensors
 
 _OPS = torch.ops.tidegate
 _FUNCTIONAL = torch.ops.aten._native_batch_norm_legit_functional.default
@@ -103,7 +103,8 @@ class Partition:
         if node.graph is self.side.graph:
             return node
         if node not in self.side.given:
-            first = self.tangents[0] if self.tangents else self.side.anchor
+            # Numbers come first, and tangents last.
+            first = next(each for each in self.side.graph.find_nodes(op="placeholder") if not is_number(each) and (is_number(node) or each in (*self.tangents, self.side.anchor)))
             # The name is of its own: code that is generated gives arguments their nodes' names one after the other,
             # and would write over an argument that is called as an earlier one's node.
             with self.side.graph.inserting_before(first):
@@ -123,6 +124,10 @@ class Partition:
             if node not in views:
                 views[node] = self.side.graph.node_copy(node, self._find)
             return views[node]
+        if node not in self.values and is_number(node):
+            if node not in self.side.constants:
+                self.side.constants[node] = self.side.graph.node_copy(node, self._find)
+            return self.side.constants[node]
         if node not in self.values:
             raise Unsupported(f"a plan that uses {node.name} where it is not on the device")
         return self._here(self.values[node])
@@ -258,7 +263,7 @@ class Partition:
             self._wait([last], sorted(self.leaving))
         if self.swaps:
             self._call(_OPS.release.default, (self._here(self.pool), self.number))
-        saved = list(self.backward.given)
+        saved = sorted(self.backward.given, key=is_number)
         self.kept_bytes = self._kept(saved)
         self._close(self.backward, results)
         self._close(self.forward, [*self.results, *saved])

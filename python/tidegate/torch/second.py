@@ -111,6 +111,9 @@ def _eager(given: Given, node: object, said: object, gradients: tuple) -> tuple:
         beside = [reader for reader in joint.ops if storage in reader.reads and reader is not op]
         if beside or not (op.statistics or all(written.held for written in op.writes)):
             raise PlanError(f"a second backward of a graph that changes what it reads ({storage.name})")
+    for leaf, placeholder in zip(given.inputs, joint.inputs):
+        if placeholder in joint.mutated and isinstance(leaf, torch.Tensor) and leaf.requires_grad:
+            raise PlanError(f"a second backward of a graph that changes its parameters ({placeholder.name})")
     if len(node.needs_input_grad) != len(given.inputs) or said.num_outputs_aliased:
         raise PlanError("a second backward of a graph whose outputs share memory with others or with inputs")
     if given.now() != given.versions:

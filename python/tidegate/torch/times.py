@@ -8,7 +8,7 @@ import itertools
 import operator
 import statistics
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import fx
@@ -16,7 +16,7 @@ from torch._dispatch.python import no_python_dispatcher
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils import _pytree as pytree
 
-from .graph import Joint, Op, Unsupported
+from .graph import Joint, Op, Unsupported, is_number
 from .machine import device_name
 
 REPEATS = 5
@@ -35,6 +35,14 @@ class Costs:
     note: str | None = None
     # What cuBLAS keeps of the device's memory beside the plan.
     outside: int = 0
+    # Of tensors whose memory is larger than they are: by how much.
+    beyond: dict[str, int] = field(default_factory=dict)
+
+    def fit(self, joint: Joint) -> Costs:
+        """Gives the graph's tensors the memory that they were seen to have."""
+        for storage in joint.storages:
+            storage.beyond = self.beyond.get(storage.name, 0)
+        return self
 
 
 def measure(joint: Joint) -> Costs:
@@ -58,7 +66,8 @@ def _on_cpu(joint: Joint) -> Costs:
     inputs = materials(joint)
     order, runs = _sequences(joint, inputs)
     times = dict(zip(order, _medians(runs), strict=True))
-    return Costs(device_name(joint.device), [times[op.index] for op in joint.ops], _workspaces_on_cpu(joint, inputs))
+    workspaces, beyond = _workspaces_on_cpu(joint, inputs)
+    return Costs(device_name(joint.device), [times[op.index] for op in joint.ops], workspaces, beyond=beyond)
 
 
 def now(joint: Joint) -> float:
@@ -115,14 +124,29 @@ def _medians(runs: list[list[int]]) -> list[int]:
     return [max(1, int(share * median)) for median in medians]
 
 
-def _workspaces_on_cpu(joint: Joint, inputs: dict[fx.Node, object]) -> list[int]:
-    """What each op takes from the allocator beside its results, by the profiler's memory events."""
-    names = {}
+def _beyond(joint: Joint, op: Op, made: object) -> dict[str, int]:
+    """Of what an op has really made: by how much memory is larger than what lies in it."""
+    memory: dict[int, tuple[int, list]] = {}
+    for node in op.values:
+        value = made if node is op.node else made[node.args[1]] if node.args[0] is op.node else None
+        storage = joint.storage.get(node)
+        if isinstance(value, torch.Tensor) and storage in op.writes:
+            found = memory.setdefault(value.untyped_storage()._cdata, (value.untyped_storage().nbytes(), []))[1]
+            found += [storage] if storage not in found else []
+    rest = {inside[0].name: size - sum(storage.bytes for storage in inside) for size, inside in memory.values()}
+    return {name: size for name, size in rest.items() if size > 0}
+
+
+def _workspaces_on_cpu(joint: Joint, inputs: dict[fx.Node, object]) -> tuple[list[int], dict[str, int]]:
+    """What each op takes from the allocator beside its results, by the profiler's memory events; and what memory results have beyond them."""
+    names, beyond = {}, {}
 
     def named(op: Op, call) -> object:  # noqa: ANN001
         names[f"tidegate op {op.index}"] = op.index
         with torch.profiler.record_function(f"tidegate op {op.index}"):
-            return call()
+            made = call()
+        beyond.update(_beyond(joint, op, made))
+        return made
 
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, acc_events=True) as profile:
         interpret(joint, inputs, named)
@@ -145,15 +169,15 @@ def _workspaces_on_cpu(joint: Joint, inputs: dict[fx.Node, object]) -> list[int]
     for begin, end, index in spans:
         inside = sizes[bisect.bisect_left(moments, begin) : bisect.bisect_right(moments, end)]
         peak = max(itertools.accumulate((size for _, size in inside), initial=0))
-        found[index] = max(0, peak - sum(storage.bytes for storage in joint.ops[index].writes))
-    return found
+        found[index] = max(0, peak - sum(storage.bytes + beyond.get(storage.name, 0) for storage in joint.ops[index].writes))
+    return found, beyond
 
 
 def _on_cuda(joint: Joint, device: torch.device) -> Costs:
     # What cuBLAS keeps belongs to no op: one workspace for the thread of forward, and one for that of backward.
     torch._C._cuda_clearCublasWorkspaces()
     inputs = materials(joint)
-    runs, workspaces = [], [0] * len(joint.ops)
+    runs, workspaces, beyond = [], [0] * len(joint.ops), {}
 
     def weighed(op: Op, call) -> object:  # noqa: ANN001
         torch.cuda.reset_peak_memory_stats(device)
@@ -161,6 +185,7 @@ def _on_cuda(joint: Joint, device: torch.device) -> Costs:
         made = call()
         after = torch.cuda.memory_allocated(device)
         workspaces[op.index] = max(0, torch.cuda.max_memory_allocated(device) - max(after, before))
+        beyond.update(_beyond(joint, op, made))
         return made
 
     interpret(joint, inputs, weighed)
@@ -189,7 +214,7 @@ def _on_cuda(joint: Joint, device: torch.device) -> Costs:
     before = torch.cuda.memory_allocated(device)
     torch._C._cuda_clearCublasWorkspaces()
     outside = 2 * (before - torch.cuda.memory_allocated(device))
-    return Costs(device_name(device), times, workspaces, note, outside)
+    return Costs(device_name(device), times, workspaces, note, outside, beyond)
 
 
 def _host_time(joint: Joint, inputs: dict[fx.Node, object]) -> int:
@@ -278,6 +303,8 @@ def materials(joint: Joint) -> dict[fx.Node, object]:
 def material(node: fx.Node) -> object:
     """A made-up value like the node's."""
     value = node.meta.get("val")
+    if is_number(node):
+        return value.node.hint
     if not isinstance(value, torch.Tensor):
         return value
     # Elements of an expanded view share memory, so that what lies below is filled.

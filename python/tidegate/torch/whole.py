@@ -22,6 +22,7 @@ from torch._functorch import config as functorch_config
 from torch._inductor import config as inductor_config
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
+from . import layouts
 from .offload import LIBRARY
 from .times import likeness, operands
 
@@ -30,6 +31,7 @@ _KEYS = (torch._C.DispatchKey.Autograd, torch._C.DispatchKey.CompositeImplicitAu
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 _OTHERS = ("hardshrink", "softshrink", "multi_margin_loss", "multilabel_margin_loss_forward")
 _DROPOUT = _ATEN.dropout.default
+_BERNOULLI = _ATEN.bernoulli_.float
 _KERNEL = _ATEN.mkldnn_rnn_layer.default
 _NOTES = 3
 
@@ -55,17 +57,22 @@ def as_eager(inputs: list, recurrent: bool = True) -> Iterator[None]:
     """Captures such calls as eager makes them; recurrent layers only where all inputs are on the processor, as those of other
     devices are not tested."""
     here = recurrent and all(leaf.device.type == "cpu" for leaf in inputs if isinstance(leaf, torch.Tensor))
-    calls = [*_forms(False), *([*_forms(True), _DROPOUT] if here else [])]
-    forms = [(call, {key: call.py_kernels.pop(key) for key in _KEYS if key in call.py_kernels}) for call in calls]
+    own = {_DROPOUT: dict.fromkeys(_KEYS, _dropout)} if here else {}
+    if here and _in_order_of_memory():
+        own[_BERNOULLI] = {_KEYS[0]: _bernoulli}
+    calls = [*_forms(False), *(_forms(True) if here else []), *own]
+    forms = [(call, {key: call.py_kernels.pop(key) for key in own.get(call, _KEYS) if key in call.py_kernels}) for call in calls]
     try:
         for call in calls:
             call._dispatch_cache.clear()
-        if here:
-            _DROPOUT.py_kernels.update(dict.fromkeys(_KEYS, _dropout))
-        with faithful():
+        for call, form in own.items():
+            call.py_kernels.update(form)
+        with faithful(), layouts.as_made() if here else contextlib.nullcontext():
             yield
     finally:
         for call, form in forms:
+            for key in own.get(call, ()):
+                call.py_kernels.pop(key)
             call.py_kernels.update(form)
             call._dispatch_cache.clear()
 
@@ -75,11 +82,29 @@ def _dropout(values: torch.Tensor, p: float, train: bool) -> torch.Tensor:
         return values
     if p == 1:
         return values * values.new_zeros(())
-    # Draws in the order of memory, as eager does; `bernoulli_` is captured as a call that draws row by row.
+    # Draws in the order of memory, as eager does.
     dropped, mask = _ATEN.native_dropout(values, p, True)
     if _one_factor(p, values.dtype):
         return dropped
     return values * mask.to(values.dtype).div_(1 - p)
+
+
+def _bernoulli(values: torch.Tensor, p: float = 0.5, *, generator: torch.Generator | None = None) -> torch.Tensor:
+    """`bernoulli_`, which draws in the order of memory, and is captured as a call that draws row by row."""
+    order = sorted(range(values.ndim), key=values.stride, reverse=True)
+    if values.requires_grad or order != sorted(order):
+        drawn = _ATEN.bernoulli.p(values.detach().permute(order), p, generator=generator)
+        return values.copy_(drawn.permute([order.index(place) for place in range(values.ndim)]))
+    with torch._C._AutoDispatchBelowAutograd():
+        return _BERNOULLI(values, p, generator=generator)
+
+
+@cache
+def _in_order_of_memory() -> bool:
+    """Whether eager draws so; libraries of some processors draw row by row."""
+    with unset_fake_temporarily():
+        draw = lambda values: values.bernoulli_(0.5, generator=torch.Generator().manual_seed(0))  # noqa: E731
+        return torch.equal(draw(torch.empty(64, 64)), draw(torch.empty(64, 64).T).T)
 
 
 @cache
