@@ -33,7 +33,7 @@ use crate::bound::{Runs, time_again};
 use crate::cut::needed_at_least;
 use crate::{Bound, Problem};
 
-/// Stretches begin and end at so many places at most, and where another phase begins.
+/// Stretches begin and end at so many places at most, and where another phase begins, where that is at no more.
 const PLACES: usize = 48;
 
 /// What a time of compute is worth, in bytes that the link brings in in so much time. Any gives a bound.
@@ -94,8 +94,11 @@ fn places(problem: &Problem) -> Vec<usize> {
         range.max_by_key(|op| (made_by(problem, *op), std::cmp::Reverse(*op)))
     };
     let turns = (1..ops.len()).filter(|op| ops[*op].phase != ops[op - 1].phase);
+    let turns: Vec<usize> = turns.collect();
     let mut places: Vec<usize> = (0..ops.len()).step_by(every).filter_map(fullest).collect();
-    places.extend(turns.chain([0, ops.len()]));
+    places.extend([0, ops.len()]);
+    // Updates in the backward phase make one turn each.
+    places.extend(turns.iter().filter(|_| turns.len() <= PLACES));
     places.sort_unstable();
     places.dedup();
     places
