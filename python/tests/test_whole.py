@@ -196,3 +196,17 @@ def test_what_a_layer_notes_is_as_large_as_it_really_is():
     noted = whole._layer(*(torch.zeros(value.shape) if isinstance(value := getattr(leaf, "meta", {}).get("val", leaf), torch.Tensor) else value
                                for leaf in call.args))[whole._NOTES]  # fmt: skip
     assert 0 < noted.nbytes == capture.joint.storage[next(part for part in call.users if part.args[1] == whole._NOTES)].bytes
+
+
+@pytest.mark.parametrize("inner", ["eager", "inductor"])
+def test_what_cannot_be_factored_is_an_error_under_a_plan_too(inner):
+    def factored(values, sign):
+        return torch.linalg.cholesky(sign * values.mm(values.T) + torch.eye(40)).square().sum()
+
+    compiled = torch.compile(factored, backend=tt.tidegate, options={"budget": "150%", "inner": inner, "evaluations": 50})
+    values, one = torch.randn(40, 40, requires_grad=True), torch.ones(())
+    compiled(values, one).backward()
+    with pytest.raises(torch.linalg.LinAlgError):
+        compiled(values, -one)
+    # PyTorch's own, as others compile with it, is as it was.
+    assert tt.last_plans()[0].plan is not None and whole._CHECK not in torch.fx.node._side_effectful_functions

@@ -19,6 +19,7 @@ import torch
 from torch import fx
 from torch._dispatch.python import no_python_dispatcher
 from torch._functorch import config as functorch_config
+from torch._higher_order_ops.effects import _get_effect, _register_effectful_op
 from torch._inductor import config as inductor_config
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
@@ -32,6 +33,7 @@ _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 _OTHERS = ("hardshrink", "softshrink", "multi_margin_loss", "multilabel_margin_loss_forward")
 _DROPOUT = _ATEN.dropout.default
 _BERNOULLI = _ATEN.bernoulli_.float
+_CHECK = _ATEN._linalg_check_errors.default
 _KERNEL = _ATEN.mkldnn_rnn_layer.default
 _NOTES = 3
 
@@ -46,10 +48,25 @@ def _forms(recurrent: bool) -> list[torch._ops.OpOverload]:
 
 @contextlib.contextmanager
 def faithful() -> Iterator[None]:
-    """Captures all that eager computes, and as it does: numbers that nothing uses are drawn, and backward is outside of
-    autocast, which ends with forward."""
-    with inductor_config.patch(fallback_random=True), functorch_config.patch(backward_pass_autocast="off"):
+    """Captures all that eager computes, and as it does: numbers that nothing uses are drawn, what cannot be factored is an
+    error, and backward is outside of autocast, which ends with forward."""
+    with inductor_config.patch(fallback_random=True), functorch_config.patch(backward_pass_autocast="off"), _checked():
         yield
+
+
+@contextlib.contextmanager
+def _checked() -> Iterator[None]:
+    """Keeps the look at what a factorization says of itself in graphs, as a call that has no result and no token either: PyTorch
+    2.11 drops it as one that nothing uses, and garbage goes on; 2.15 gives it a token, of which no plan is made."""
+    effect, kept = _get_effect(_CHECK), _CHECK in fx.node._side_effectful_functions
+    _register_effectful_op(_CHECK, None)
+    fx.node.has_side_effect(_CHECK)
+    try:
+        yield
+    finally:
+        _register_effectful_op(_CHECK, effect)
+        if not kept:
+            fx.node._side_effectful_functions.discard(_CHECK)
 
 
 @contextlib.contextmanager
