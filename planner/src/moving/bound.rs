@@ -33,7 +33,8 @@ use crate::bound::{Runs, time_again};
 use crate::cut::needed_at_least;
 use crate::{Bound, Problem};
 
-/// Stretches begin and end at so many places at most, and where another phase begins, where that is at no more.
+/// Stretches begin and end at so many places at most, and where another phase begins if that is at no more. With updates
+/// in the backward phase it is at each parameter, and stretches are as many as the square of that.
 const PLACES: usize = 48;
 
 /// What a time of compute is worth, in bytes that the link brings in in so much time. Any gives a bound.
@@ -93,12 +94,13 @@ fn places(problem: &Problem) -> Vec<usize> {
         let range = begin..(begin + every).min(ops.len());
         range.max_by_key(|op| (made_by(problem, *op), std::cmp::Reverse(*op)))
     };
-    let turns = (1..ops.len()).filter(|op| ops[*op].phase != ops[op - 1].phase);
-    let turns: Vec<usize> = turns.collect();
     let mut places: Vec<usize> = (0..ops.len()).step_by(every).filter_map(fullest).collect();
     places.extend([0, ops.len()]);
-    // Updates in the backward phase make one turn each.
-    places.extend(turns.iter().filter(|_| turns.len() <= PLACES));
+    let turns = (1..ops.len()).filter(|op| ops[*op].phase != ops[op - 1].phase);
+    let turns: Vec<usize> = turns.collect();
+    if turns.len() <= PLACES {
+        places.extend(turns);
+    }
     places.sort_unstable();
     places.dedup();
     places
