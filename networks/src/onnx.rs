@@ -24,7 +24,7 @@ use schema::Dtype;
 
 use self::node::Node;
 use self::proto::{Model, ValueInfo};
-use self::value::{Constant, Tensor, Value};
+use self::value::{Axis, Constant, Tensor, Value};
 use super::builder::Builder;
 use super::error::NetworkError;
 use super::layer::{Compute, LayerId, Network};
@@ -59,7 +59,7 @@ struct Import<'a> {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Fact {
-    axis: Option<usize>,
+    axis: Option<Axis>,
     trained: bool,
 }
 
@@ -191,7 +191,7 @@ impl Import<'_> {
                 }
                 shape.push(extent);
             }
-            let axis = (shape.first() == Some(&self.exported)).then_some(0);
+            let axis = (shape.first() == Some(&self.exported)).then_some(Axis::first_of(0));
             let id = self.b.add(&input.name, Compute::Input, &[], shape.clone(), &[])?;
             self.take_note(id, axis);
             let value = Value::Layer(Tensor::new(id, shape, axis));
@@ -217,7 +217,7 @@ impl Import<'_> {
     }
 
     /// Takes note of a layer that was added.
-    fn take_note(&mut self, id: LayerId, axis: Option<usize>) {
+    fn take_note(&mut self, id: LayerId, axis: Option<Axis>) {
         let layer = self.b.layer(id);
         let counts = !matches!(layer.compute, Compute::Other(other) if other.dtype.is_some());
         let below = layer.inputs.iter().any(|input| self.facts[input.0].trained);
@@ -258,7 +258,8 @@ impl Import<'_> {
             let loss = self.b.same(&name, id, Compute::Loss)?;
             self.facts.resize(loss.0 + 1, Fact { axis, trained: true });
         }
-        let axes: Vec<Option<usize>> = self.facts.iter().map(|fact| fact.axis).collect();
+        let dimension = |fact: &Fact| fact.axis.map(|axis| axis.dimension);
+        let axes: Vec<Option<usize>> = self.facts.iter().map(dimension).collect();
         let mut network = self.b.scaled(&axes, self.exported)?;
         network.writes_gelu_out = self.in_steps;
         network.notes = (self.notes.into_iter())

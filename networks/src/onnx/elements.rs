@@ -64,7 +64,7 @@ impl Import<'_> {
             })]);
         }
         let rank = to.len();
-        let axis = operands.iter().find_map(|x| x.axis.map(|axis| axis + rank - x.rank()));
+        let axis = operands.iter().find_map(|x| x.axis_of(rank));
         let whole = operands.iter().position(|x| x.shape == to);
         let like = match whole {
             Some(whole) => Tensor { axis, ..operands[whole].clone() },
@@ -115,9 +115,10 @@ impl Import<'_> {
             (0..rank).map(|index| if axes.contains(&index) { 1 } else { x.shape[index] }).collect();
         let kept: Vec<usize> = (0..rank).filter(|index| !axes.contains(index)).collect();
         let to = if keeps { whole.clone() } else { kept.iter().map(|i| x.shape[*i]).collect() };
-        let axis = x.axis.filter(|axis| !axes.contains(axis)).and_then(|axis| match keeps {
+        let axis = x.axis.filter(|axis| !axes.contains(&axis.dimension));
+        let axis = axis.and_then(|axis| match keeps {
             true => Some(axis),
-            false => kept.iter().position(|other| *other == axis),
+            false => Some(axis.moved(kept.iter().position(|other| *other == axis.dimension)?)),
         });
         let space: Vec<usize> = (2..rank).collect();
         if n.kind() == "ReduceMean" && rank > 2 && axes == space && x.lies_in_order() {

@@ -4,28 +4,12 @@ use super::Import;
 use super::fold::{broadcast, extents};
 use super::node::{MANY_PARTS, Node, Slice};
 use super::operators::{COPY, Made, One, other};
-use super::value::{Constant, Tensor, Value};
+use super::value::{Axis, Constant, Tensor, Value};
 use crate::layer::{Compute, Like, Saves, elements};
 
 /// A view of a part, or of what is repeated.
 const PART: Compute =
     Compute::Other(crate::layer::Other { like: Like::Part, saves: Saves::Nothing, dtype: None });
-
-/// Where the dimension that grows with the batch is in another shape of the same elements.
-fn follow(from: &[u64], axis: usize, to: &[u64]) -> Option<usize> {
-    let before = elements(&from[..axis]);
-    let extent = from[axis];
-    let starts = |index: &usize| elements(&to[..*index]) == before;
-    let candidates: Vec<usize> = (0..to.len()).filter(starts).collect();
-    let exact = candidates.iter().copied().find(|index| to[*index] == extent);
-    let several =
-        || candidates.iter().copied().find(|index| to[*index].is_multiple_of(extent.max(1)));
-    let within = || {
-        (0..to.len())
-            .find(|index| elements(&to[..*index]) <= before && before < elements(&to[..=*index]))
-    };
-    exact.or_else(several).or_else(within)
-}
 
 impl Import<'_> {
     /// The same elements in another shape; a copy where they do not lie so.
@@ -33,7 +17,7 @@ impl Import<'_> {
         if x.shape == to {
             return Ok(x);
         }
-        let axis = x.axis.and_then(|axis| follow(&x.shape, axis, &to));
+        let axis = x.axis.and_then(|axis| axis.follow(&x.shape, self.exported, &to));
         if let Some(strides) = x.strides_in(&to).filter(|_| !x.lies_in_order()) {
             let made = self.emit(n, other(Like::View, Saves::Nothing), &[&x], to, axis)?;
             return Ok(Tensor { strides, ..made });
@@ -96,7 +80,10 @@ impl Import<'_> {
             Value::Layer(x) => Value::Layer(Tensor {
                 shape: turn(&x.shape),
                 strides: turn(&x.strides),
-                axis: x.axis.and_then(|axis| order.iter().position(|other| *other == axis)),
+                axis: x.axis.and_then(|axis| {
+                    let to = order.iter().position(|other| *other == axis.dimension);
+                    to.map(|to| axis.moved(to))
+                }),
                 id: x.id,
             }),
             Value::Constant(constant) => {
@@ -128,7 +115,7 @@ impl Import<'_> {
         // What is repeated for each sample, such as a class token.
         let grown = more == 0 && x.shape.first() == Some(&1) || more > 0;
         let grown = grown && batch > 1 && to.first() == Some(&batch);
-        let axis = x.axis.map(|axis| axis + more).or(grown.then_some(0));
+        let axis = x.axis_of(to.len()).or(grown.then_some(Axis::first_of(0)));
         let strides = (0..to.len())
             .map(|index| match index.checked_sub(more) {
                 Some(own) if x.shape[own] == to[index] => x.strides[own],
@@ -223,8 +210,9 @@ impl Import<'_> {
         let mut strides = x.strides.clone();
         shape.remove(axis);
         strides.remove(axis);
-        let batch = x.axis.filter(|batch| *batch != axis);
-        let batch = batch.map(|batch| batch - usize::from(batch > axis));
+        let batch = x.axis.filter(|batch| batch.dimension != axis);
+        let batch =
+            batch.map(|batch| batch.moved(batch.dimension - usize::from(batch.dimension > axis)));
         let made = self.emit(n, PART, &[x], shape, batch)?;
         Ok(Tensor { strides, ..made })
     }

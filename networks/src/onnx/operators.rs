@@ -5,7 +5,7 @@ use schema::{Activation, Dtype};
 use super::Import;
 use super::node::Node;
 use super::patterns::FOUND;
-use super::value::{Constant, Tensor, Value};
+use super::value::{Axis, Constant, Tensor, Value};
 use crate::error::NetworkError;
 use crate::layer::{Compute, Fixed, LayerId, Like, Movement, Other, Saves, elements};
 
@@ -243,7 +243,7 @@ impl Import<'_> {
         compute: Compute,
         from: &[&Tensor],
         shape: Vec<u64>,
-        axis: Option<usize>,
+        axis: Option<Axis>,
     ) -> One {
         let inputs: Vec<LayerId> = from.iter().map(|tensor| tensor.id).collect();
         let id = self.b.add(n.name(), compute, &inputs, shape.clone(), &[])?;
@@ -252,7 +252,7 @@ impl Import<'_> {
     }
 
     /// A layer of the builder's, whose output has an extent that grows with the batch.
-    pub fn built(&mut self, id: LayerId, axis: Option<usize>) -> Tensor {
+    pub fn built(&mut self, id: LayerId, axis: Option<Axis>) -> Tensor {
         self.take_note(id, axis);
         Tensor::new(id, self.b.shape(id).to_vec(), axis)
     }
@@ -265,7 +265,8 @@ impl Import<'_> {
         };
         let shape = order.iter().map(|dimension| like.shape[*dimension]).collect();
         let place = |dimension: usize| order.iter().position(|other| *other == dimension);
-        let made = self.emit(n, compute, from, shape, like.axis.and_then(place))?;
+        let axis = like.axis.and_then(|axis| Some(axis.moved(place(axis.dimension)?)));
+        let made = self.emit(n, compute, from, shape, axis)?;
         let strides = (0..like.rank())
             .map(|dimension| place(dimension).map_or(1, |place| made.strides[place]))
             .collect();

@@ -4,7 +4,7 @@ use super::Import;
 use super::fold::broadcast;
 use super::node::Node;
 use super::operators::{One, other};
-use super::value::{Constant, Tensor, Value};
+use super::value::{Axis, Constant, Tensor, Value};
 use crate::layer::{Compute, Like, Product, Saves, elements};
 
 impl Import<'_> {
@@ -51,7 +51,7 @@ impl Import<'_> {
             if n.integer(name, 0) != 0 && x.rank() == 2 {
                 x.shape.reverse();
                 x.strides.reverse();
-                x.axis = x.axis.map(|axis| 1 - axis);
+                x.axis = x.axis.map(|axis| axis.moved(1 - axis.dimension));
             }
             Ok(x)
         };
@@ -116,9 +116,8 @@ impl Import<'_> {
         let inner = *inner;
         shape.extend([*rows, *columns]);
         let rank = shape.len();
-        let row = a.axis.map(|axis| axis + rank - a.rank());
-        let column = (b.axis.map(|axis| axis + rank - b.rank())).filter(|axis| axis + 2 != rank);
-        let axis = row.filter(|axis| axis + 1 != rank).or(column);
+        let row = a.axis_of(rank).filter(|axis| axis.dimension + 1 != rank);
+        let axis = row.or(b.axis_of(rank).filter(|axis| axis.dimension + 2 != rank));
         let a = self.matrices(n, a)?;
         let b = self.matrices(n, b)?;
         let compute = Compute::MatrixProduct { inner, product: Product::Plain };
@@ -160,7 +159,7 @@ impl Import<'_> {
             let why = format!("sums `{equation}`: write it with one or two operands and no `...`");
             return Err(n.wrong(why));
         }
-        let mut extents: Vec<(char, u64, bool)> = Vec::new();
+        let mut extents: Vec<(char, u64, Option<Axis>)> = Vec::new();
         let mut operands = Vec::new();
         for (index, term) in terms.iter().enumerate() {
             let x = self.tensor(n, index)?;
@@ -168,15 +167,19 @@ impl Import<'_> {
                 return Err(n.wrong(format!("names {} dimensions of {:?}", term.len(), x.shape)));
             }
             for (dimension, letter) in term.iter().enumerate() {
-                extents.push((*letter, x.shape[dimension], x.axis == Some(dimension)));
+                let grows = x.axis.filter(|axis| axis.dimension == dimension);
+                extents.push((*letter, x.shape[dimension], grows));
             }
             operands.push(x);
         }
         let extent = |letter: &char| extents.iter().find(|(c, ..)| c == letter).map(|(_, e, _)| *e);
         let shape: Option<Vec<u64>> = to.iter().map(extent).collect();
         let shape = shape.ok_or_else(|| n.wrong(format!("sums `{equation}`, which is none")))?;
-        let grows = |letter: &char| extents.iter().any(|(c, _, grows)| c == letter && *grows);
-        let axis = to.iter().position(grows);
+        let grows = |(at, letter): (usize, &char)| {
+            let grows = extents.iter().find_map(|(c, _, grows)| grows.filter(|_| c == letter))?;
+            Some(grows.moved(at))
+        };
+        let axis = to.iter().enumerate().find_map(grows);
         let summed: Vec<char> =
             (terms.iter().flatten().copied()).filter(|letter| !to.contains(letter)).collect();
         if let [x] = operands.as_slice() {
@@ -205,9 +208,9 @@ impl Import<'_> {
             let rank = k.rank();
             k.shape.swap(rank - 1, rank - 2);
             k.strides.swap(rank - 1, rank - 2);
-            k.axis = k.axis.map(|axis| match rank - axis {
-                1 => axis - 1,
-                2 => axis + 1,
+            k.axis = k.axis.map(|axis| match rank - axis.dimension {
+                1 => axis.moved(rank - 2),
+                2 => axis.moved(rank - 1),
                 _ => axis,
             });
         }
@@ -225,7 +228,7 @@ impl Import<'_> {
         let heads = if rank == 4 { q.shape[1] } else { 1 };
         let (length, width) = (q.shape[rank - 2], q.shape[rank - 1]);
         let wide = v.shape[rank - 1];
-        let (axis, batch) = (q.axis.filter(|axis| *axis == 0), q.shape[0]);
+        let (axis, batch) = (q.axis.filter(|axis| axis.dimension == 0), q.shape[0]);
         let mut rows = Vec::with_capacity(3);
         for x in [q, k, v] {
             let x = self.rows(n, x)?;
@@ -258,7 +261,7 @@ impl Import<'_> {
         }
         // However its heads lie, attention takes them as they are.
         let id = self.b.view(n.name(), x.id, to)?;
-        Ok(self.built(id, x.axis.filter(|axis| *axis == 0)))
+        Ok(self.built(id, x.axis.filter(|axis| axis.dimension == 0)))
     }
 
     /// Attention as exporters write it as one node.

@@ -5,7 +5,7 @@ use schema::Dtype;
 use super::Import;
 use super::node::Node;
 use super::operators::{COPY, Made, One, other};
-use super::value::{Tensor, Value};
+use super::value::{Axis, Tensor, Value};
 use crate::layer::{Compute, Like, Other, Saves, elements};
 
 /// Positions, which nothing has a gradient for.
@@ -41,9 +41,12 @@ impl Import<'_> {
         };
         let to = [&x.shape[..axis], &at, &x.shape[axis + 1..]].concat();
         let batch = match x.axis {
-            Some(own) if own < axis => Some(own),
-            Some(own) if own > axis => Some(own + at.len() - 1),
-            _ => indices.as_ref().and_then(|at| at.axis).map(|own| own + axis),
+            Some(own) if own.dimension < axis => Some(own),
+            Some(own) if own.dimension > axis => Some(own.moved(own.dimension + at.len() - 1)),
+            _ => {
+                let own = indices.as_ref().and_then(|at| at.axis);
+                own.map(|own| own.moved(own.dimension + axis))
+            }
         };
         match indices {
             Some(at) => self.emit(n, other(Like::Copy, Saves::Last), &[&x, &at], to, batch),
@@ -85,7 +88,7 @@ impl Import<'_> {
                 let x = self.tensor(n, 0)?;
                 self.note(n, "finds as many positions as data has: all are taken to be found");
                 let to = vec![x.rank() as u64, elements(&x.shape)];
-                self.emit(n, POSITIONS, &[&x], to, x.axis.map(|_| 1))?
+                self.emit(n, POSITIONS, &[&x], to, x.axis.map(|_| Axis::first_of(1)))?
             }
             "NonMaxSuppression" => {
                 let (boxes, scores) = (self.tensor(n, 0)?, self.tensor(n, 1)?);
@@ -95,7 +98,13 @@ impl Import<'_> {
                 let rows = [extent(&scores, 0), extent(&scores, 1), each];
                 self.note(n, "keeps as many boxes as data has: all that it may keep are counted");
                 let to = vec![elements(&rows).max(1), 3];
-                self.emit(n, POSITIONS, &[&boxes, &scores], to, boxes.axis.map(|_| 0))?
+                self.emit(
+                    n,
+                    POSITIONS,
+                    &[&boxes, &scores],
+                    to,
+                    boxes.axis.map(|_| Axis::first_of(0)),
+                )?
             }
             "RoiAlign" | "MaxRoiPool" => {
                 let (x, boxes) = (self.tensor(n, 0)?, self.tensor(n, 1)?);

@@ -8,7 +8,7 @@ use super::proto::{
     Attribute, Dimension, Entry, Function, Graph, Model, Node, Opset, Shape, Tensor, TensorType,
     Type,
 };
-use super::value::{Tensor as Laid, in_order};
+use super::value::{Axis, Tensor as Laid, in_order};
 use super::*;
 use crate::{Conventions, modelled_trace};
 
@@ -222,6 +222,33 @@ fn shapes_are_worked_out_and_the_batch_is_anywhere() {
     insta::assert_snapshot!(listing(&open));
 }
 
+/// As torchvision's attention does: positions come first, and are one dimension with the batch.
+#[test]
+fn a_fixed_batch_behind_positions_grows() {
+    let nodes = || {
+        vec![
+            node("Transpose: x -> t", vec![ints("perm", &[1, 0, 2])]),
+            node("Relu: t -> u", vec![]),
+            node("Reshape: u rows -> r", vec![]),
+            node("MatMul: r w -> m", vec![]),
+            node("Reshape: m apart -> a", vec![]),
+            node("Transpose: a -> y", vec![ints("perm", &[1, 0, 2])]),
+        ]
+    };
+    let constants = |batch: i64| {
+        let apart = shape("apart", &[5, batch, 8]);
+        vec![weights("w", &[8, 8]), shape("rows", &[5 * batch, 8]), apart]
+    };
+    let made = |batch: i64| {
+        let network = read(&encoded(small(nodes(), constants(batch), &[batch, 5, 8])));
+        listing(&network.expect("well formed"))
+    };
+    insta::assert_snapshot!(made(2));
+    for batch in [1, 3, 4, 5, 8] {
+        assert_eq!(made(batch), made(2), "exported for {batch}, it is of 4");
+    }
+}
+
 #[test]
 fn what_is_written_out_is_found() {
     let attention = [
@@ -416,7 +443,7 @@ proptest! {
         let viewed = |batch: u64| {
             let shape: Vec<u64> = [batch].into_iter().chain(rest.iter().copied()).collect();
             let laid = turned(&shape, &order, Some(0), &[false; 4]);
-            let batch = laid.axis.unwrap_or_default();
+            let batch = laid.axis.map_or(0, |axis| axis.dimension);
             let mut cuts = cuts.clone();
             cuts[batch] = true;
             cuts[(batch + 1).min(3)] = true;
@@ -424,6 +451,24 @@ proptest! {
             (is_view, laid.lies_in_order(), laid.is_dense())
         };
         prop_assert_eq!(viewed(1), viewed(5));
+    }
+
+    /// A batch is found again where it was merged with what lies outside and inside of it.
+    #[test]
+    fn a_batch_keeps_its_place_in_a_merged_dimension(
+        rest in prop::collection::vec(2_u64..6, 3),
+        place in 0_usize..4,
+        cuts in prop::collection::vec(any::<bool>(), 4),
+        batch in prop::sample::select(vec![7_u64, 11]),
+    ) {
+        let mut shape = rest;
+        shape.insert(place, batch);
+        let merged = merged(&shape, &cuts);
+        let within = Axis::first_of(place).follow(&shape, batch, &merged).expect("it is there");
+        let outside = merged[..within.dimension].iter().product::<u64>() * within.outside;
+        prop_assert_eq!(outside, shape[..place].iter().product::<u64>());
+        let apart = within.follow(&merged, batch, &shape).expect("it is there");
+        prop_assert_eq!((apart.dimension, apart.outside), (place, 1));
     }
 }
 
@@ -435,7 +480,7 @@ fn turned(shape: &[u64], order: &[usize], batch: Option<usize>, repeated: &[bool
         id: LayerId(0),
         shape: order.iter().map(|axis| shape[*axis]).collect(),
         strides: order.iter().map(|i| if repeated[*i] { 0 } else { strides[*i] }).collect(),
-        axis: order.iter().position(|axis| Some(*axis) == batch),
+        axis: order.iter().position(|axis| Some(*axis) == batch).map(Axis::first_of),
     }
 }
 

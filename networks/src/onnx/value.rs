@@ -22,8 +22,50 @@ pub(super) struct Tensor {
     pub shape: Vec<u64>,
     /// Elements from one position of a dimension to the next, 0 where it is repeated.
     pub strides: Vec<u64>,
-    /// The dimension that grows with the batch.
-    pub axis: Option<usize>,
+    /// Where the batch is, if it has one.
+    pub axis: Option<Axis>,
+}
+
+/// Where the batch is: the dimension that grows with it, and of that dimension's positions how many
+/// lie outside of it, as where 197 positions and a batch of 2 became one dimension of 394.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Axis {
+    pub dimension: usize,
+    pub outside: u64,
+}
+
+impl Axis {
+    /// A dimension that begins with the batch.
+    pub fn first_of(dimension: usize) -> Self {
+        Self { dimension, outside: 1 }
+    }
+
+    /// The same in another place among the dimensions.
+    pub fn moved(self, dimension: usize) -> Self {
+        Self { dimension, ..self }
+    }
+
+    /// Where the batch is in another shape of the same elements.
+    pub fn follow(self, from: &[u64], batch: u64, to: &[u64]) -> Option<Self> {
+        let before = elements(&from[..self.dimension]).saturating_mul(self.outside);
+        let places = (0..to.len()).filter_map(|dimension| {
+            let start = elements(&to[..dimension]).max(1);
+            let outside = before / start;
+            let whole = before.is_multiple_of(start)
+                && to[dimension].is_multiple_of(outside.saturating_mul(batch).max(1));
+            let within = outside > 0 && (whole || outside < to[dimension]);
+            within.then_some((Self { dimension, outside }, whole))
+        });
+        // A batch of one may be in several places: in a dimension of its own before all others, and in
+        // features, which come last, after all others.
+        let unlikely = |(place, whole): &(Self, bool)| {
+            let Self { dimension, outside } = *place;
+            let own = outside == 1 && to[dimension] == batch;
+            let features = dimension > 0 && dimension + 1 == to.len();
+            (!whole, !own, features, outside > 1)
+        };
+        places.min_by_key(unlikely).map(|(place, _)| place)
+    }
 }
 
 /// The strides of a tensor that lies in order.
@@ -36,8 +78,8 @@ pub(super) fn in_order(shape: &[u64]) -> Vec<u64> {
 }
 
 impl Tensor {
-    pub fn new(id: LayerId, shape: Vec<u64>, axis: Option<usize>) -> Self {
-        let axis = axis.filter(|axis| *axis < shape.len());
+    pub fn new(id: LayerId, shape: Vec<u64>, axis: Option<Axis>) -> Self {
+        let axis = axis.filter(|axis| axis.dimension < shape.len());
         Self { id, strides: in_order(&shape), shape, axis }
     }
 
@@ -45,9 +87,14 @@ impl Tensor {
         self.shape.len()
     }
 
+    /// Where the batch is where it is broadcast to as many dimensions.
+    pub fn axis_of(&self, rank: usize) -> Option<Axis> {
+        self.axis.map(|axis| axis.moved(axis.dimension + rank - self.rank()))
+    }
+
     /// Whether a dimension has one position, however large the batch.
     fn is_single(&self, dimension: usize) -> bool {
-        self.shape[dimension] == 1 && self.axis != Some(dimension)
+        self.shape[dimension] == 1 && self.axis.is_none_or(|axis| axis.dimension != dimension)
     }
 
     pub fn lies_in_order(&self) -> bool {
