@@ -64,7 +64,12 @@ impl Import<'_> {
             "Dropout" => {
                 let ratio = self.constant(n, 1).and_then(|ratio| ratio.data.clone());
                 let ratio = ratio.and_then(|ratio| ratio.first().copied()).or(n.float("ratio"));
-                let percent = (100.0 * ratio.unwrap_or(0.5)).clamp(0.0, 100.0).round() as u8;
+                let ratio = ratio.unwrap_or(0.5);
+                if ratio <= 0.0 {
+                    // PyTorch hands back its input.
+                    return Ok(vec![self.input(n, 0)?.clone()]);
+                }
+                let percent = (100.0 * ratio).min(100.0).round() as u8;
                 return one(self.unary(n, Compute::Dropout { percent }));
             }
             "Conv" => return one(self.convolution(n)),

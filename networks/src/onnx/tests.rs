@@ -250,6 +250,23 @@ fn a_fixed_batch_behind_positions_grows() {
 }
 
 #[test]
+fn a_dropout_of_nothing_hands_back_its_input() {
+    let network = |ratio: f32| {
+        let nodes = vec![node("Relu: x -> u", vec![]), node("Dropout: u ratio -> y", vec![])];
+        let ratio = Tensor { dims: vec![], ..floats("ratio", &[ratio]) };
+        read(&encoded(small(nodes, vec![ratio], &[4, 8]))).expect("well formed")
+    };
+    let kinds = |ratio| {
+        let network = network(ratio);
+        network.graph().iter().map(|layer| layer.compute.clone()).collect::<Vec<_>>()
+    };
+    let relu = Compute::Activation(schema::Activation::Relu);
+    assert_eq!(kinds(0.0), [Compute::Input, relu.clone(), Compute::Loss]);
+    let percent = Compute::Dropout { percent: 10 };
+    assert_eq!(kinds(0.1), [Compute::Input, relu, percent, Compute::Loss]);
+}
+
+#[test]
 fn what_is_written_out_is_found() {
     let attention = [
         "MatMul: n wq -> q0",
