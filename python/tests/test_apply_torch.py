@@ -477,6 +477,15 @@ def test_a_budget_that_cannot_be_is_an_error_or_the_least_that_can():
     assert all(parameter.grad is not None for parameter in module.parameters())
 
 
+@pytest.mark.filterwarnings("ignore:tidegate. graph .. planned for")
+def test_a_graph_whose_tensors_are_smaller_than_the_steps_between_addresses_has_a_plan():
+    module, given = nn.Linear(2, 2), torch.randn(2, 2)
+    planned(module, strict=False)(given).square().mean().backward()
+    (graph,) = tt.last_plans()
+    assert graph.plan.peak_bytes <= graph.trace.in_core_peak_bytes < graph.plan.budget_bytes / 2
+    assert graph.checked == "bit for bit eager's"
+
+
 def test_evaluation_has_no_plan_and_says_so():
     kind, draw = MODELS["convolutions"]
     with warnings.catch_warnings(), torch.no_grad():
