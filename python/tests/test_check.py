@@ -51,6 +51,20 @@ def test_the_table_says_per_budget_what_was_said_and_what_came():
     assert all(torch.equal(buffer, buffers[name]) for name, buffer in model.named_buffers())
 
 
+def test_random_states_are_part_of_the_peak_that_is_said():
+    """Each dropout that runs again keeps one, and the graph one where a second backward would begin."""
+    torch._dynamo.reset()
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(16, 16), nn.Dropout(0.1), nn.Tanh()) for _ in range(8)))
+    found = tt.check(model, (torch.randn(256, 16),), ["80%"], loss=lambda output: output.square().mean(), rounds=1, steps=1,
+                     method="dtr", allow="keep,recompute")  # fmt: skip
+    (graph,) = tt.last_plans()
+    (row,) = found.rows
+    assert row.planned_peak_bytes == graph.plan.peak_bytes + graph.states_bytes and graph.states_bytes > 2 * STATE_BYTES["cpu"]
+    assert found.unplanned.peak_bytes == pytest.approx(found.unplanned.planned_peak_bytes, abs=STATE_BYTES["cpu"] / 2)
+    assert row.planned_peak_bytes - STATE_BYTES["cpu"] <= row.peak_bytes <= row.planned_peak_bytes + STATE_BYTES["cpu"]
+    assert row.peak_bytes <= 0.8 * graph.trace.in_core_peak_bytes
+
+
 def test_a_wrong_gradient_is_found(monkeypatch):
     model, inputs, loss = small(depth=2)
     subject = Subject(model, inputs, loss)
@@ -139,5 +153,5 @@ def test_the_example_trains_two_networks_under_plans():
 @pytest.mark.parametrize(("fused", "predicted"), [(False, 5e-9), (True, None)])
 def test_times_of_fused_kernels_are_not_predicted(fused, predicted, monkeypatch):
     plan = types.SimpleNamespace(predicted_ns=5, peak_bytes=7)
-    monkeypatch.setattr(check_module, "last_plans", lambda: [types.SimpleNamespace(plan=plan, reason=None)])
-    assert check_module.Planned.last(fused=fused) == check_module.Planned(predicted, 7, 1)
+    monkeypatch.setattr(check_module, "last_plans", lambda: [types.SimpleNamespace(plan=plan, states_bytes=2, reason=None)])
+    assert check_module.Planned.last(fused=fused) == check_module.Planned(predicted, 9, 1)

@@ -135,8 +135,10 @@ def across(call):
      (across(lambda x: nn.functional.batch_norm(x, None, None, training=True)), torch.contiguous_format),
      (lambda x: x.roll(1, 1), torch.channels_last), (lambda x: nn.functional.channel_shuffle(x, 2), torch.channels_last),
      (lambda x: nn.functional.glu(torch.cat([x, x], 1), 1), torch.channels_last),
+     (lambda x: nn.functional.softplus(x.unflatten(1, (2, 2)).transpose(2, 3)).contiguous().view(x.shape), torch.contiguous_format),
+     (lambda x: nn.functional.pad(x, [1] * 4, "reflect")[..., 1:-1, 1:-1] * x, torch.channels_last),
      (lambda x: nn.functional.batch_norm(x, torch.zeros(4), torch.ones(4), training=False), torch.channels_last)],
-    ids=["log sigmoid", "roll", "batch norm", "roll of images", "shuffle", "glu", "batch norm as it is"],
+    ids=["log sigmoid", "roll", "batch norm", "roll of images", "shuffle", "glu", "softplus", "reflection", "batch norm as it is"],
 )  # fmt: skip
 def test_results_lie_as_eagers_do(call, memory):
     lies_as_eagers(Lies(call).to(memory_format=memory), torch.randn(4, 4, 8, 8).to(memory_format=memory))

@@ -59,6 +59,8 @@ class Planned:
     seconds: dict[str, float] = field(default_factory=dict)
     # Seconds within the graphs themselves, as they were last run.
     inside: dict[str, float] = field(default_factory=dict)
+    # What random states take beside the plan's peak, for ops that it runs again; they are part of the budget.
+    states_bytes: int = 0
     costs: Costs | None = None
     joint: Joint | None = field(default=None, repr=False)
     modules: tuple[fx.GraphModule, fx.GraphModule] | None = field(default=None, repr=False)
@@ -323,9 +325,14 @@ def _plan(
     def read(form: Joint, costs: Costs) -> Trace:
         return planning.read(document.document(form, planned.name, costs, provenance))
 
+    state = second.kept_state(joint)
+    state_bytes = sum(each.bytes for each in state)
+    for form, _ in forms:
+        form.storages += state
     traces, budget, place, of = [read(*form) for form in forms], chosen.budget, planned.place, ""
     place.in_core = traces[0].in_core_peak_bytes
     place.sizes(joint)
+    place.kept_in_core += state_bytes
     planned.others = others = place.others(given_memory, _share(budget))
     if others.in_core > place.in_core:
         traces = [read(form, others.count(form, costs)) for form, costs in forms]
@@ -359,7 +366,8 @@ def _plan(
     planned.joint, planned.costs = forms[made["form"]]
     partition = Partition(planned.joint, json.loads(made["plan"]))
     modules = partition.modules()
-    place.kept = partition.kept_bytes
+    place.kept = partition.kept_bytes + state_bytes
+    planned.states_bytes = sum(op.state_bytes for op in planned.joint.ops if op.index in partition.again)
     planned.trace, planned.note = Trace.from_json(made["trace"]), made["note"]
     planned.plan = Plan.from_json(made["plan"], planned.trace)
     if not planned.note:

@@ -34,6 +34,21 @@ def _format(place: int) -> Callable:
     return laid
 
 
+def _like(place: int) -> Callable:
+    """A result of this argument's size lies as it does."""
+    return lambda made, *given: torch.empty_like(given[place], dtype=made.dtype) if made.shape == given[place].shape else made
+
+
+def _sum(*places: int) -> Callable:
+    """The results lie as the sum of these arguments would."""
+
+    def laid(made: _Made, *given: object) -> _Made:
+        strides = _ATEN.add.Tensor(*(given[place] for place in places)).stride()
+        return pytree.tree_map_only(torch.Tensor, lambda each: each.new_empty_strided(each.shape, strides), made)
+
+    return laid
+
+
 _LAID: dict[torch._ops.OpOverload, Callable] = {
     **dict.fromkeys((_ATEN.mse_loss_backward.default, _ATEN.smooth_l1_loss_backward.default, _ATEN.huber_loss_backward.default), _rows),
     **dict.fromkeys((_ATEN.log_sigmoid_forward.default, _ATEN.glu_backward.default), _rows),
@@ -41,6 +56,17 @@ _LAID: dict[torch._ops.OpOverload, Callable] = {
     **dict.fromkeys((_ATEN.native_batch_norm.default, _ATEN._native_batch_norm_legit.no_stats), _format(0)),
     _ATEN._native_batch_norm_legit_functional.default: _format(0),
     _ATEN.native_batch_norm_backward.default: _format(1),
+    **dict.fromkeys((_ATEN.softplus_backward.default, _ATEN.hardtanh_backward.default, _ATEN.hardswish_backward.default), _sum(0, 1)),
+    **dict.fromkeys((_ATEN.hardsigmoid_backward.default, _ATEN.logit_backward.default, _ATEN.native_dropout_backward.default), _sum(0, 1)),
+    _ATEN.elu_backward.default: _sum(0, 5),
+    **dict.fromkeys((_ATEN.leaky_relu_backward.default, _ATEN.threshold_backward.default, _ATEN._prelu_kernel_backward.default), _sum(1, 0)),
+    _ATEN.rrelu_with_noise_backward.default: _sum(2, 0),
+    _ATEN.binary_cross_entropy.default: _like(0),
+    _ATEN.binary_cross_entropy_backward.default: _like(1),
+    _ATEN._log_softmax_backward_data.default: _rows,
+    _ATEN.native_layer_norm_backward.default: _rows,
+    **dict.fromkeys((_ATEN.reflection_pad2d.default, _ATEN.replication_pad2d.default), _format(0)),
+    **dict.fromkeys((_ATEN.reflection_pad2d_backward.default, _ATEN.replication_pad2d_backward.default), _format(1)),
     **dict.fromkeys((_ATEN.roll.default, _ATEN.channel_shuffle.default), _format(0)),
 }
 

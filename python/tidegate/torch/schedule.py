@@ -1,16 +1,18 @@
 """The order in which a plan's actions are given to the device.
 
 Compute keeps the plan's order. A copy is given right after the last action that it must follow, because its stream then
-waits for just that; but one that brings a tensor in over memory that another copy is still reading stays at its place
-in the plan's list, at which that copy is expected to have ended: compute has to wait there, as what frees memory to
-PyTorch's allocator frees it for compute.
+waits for just that; but what frees memory to PyTorch's allocator frees it for compute. So one that brings a tensor in over
+memory that another copy reads is given where compute waits for that copy: right before the action that does, or, where none
+has, at its own place in the plan's list, at which that copy is expected to have ended.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 COMPUTE = ("run", "recompute")
+_BEFORE, _AT, _AFTER = range(3)
 
 
 @dataclass
@@ -38,7 +40,8 @@ def actions(plan: dict) -> list[Action]:
     lanes: dict[str, int] = {}
     clocks: list[dict[str, int]] = []
     position: list[tuple] = []
-    known_to_compute = -1
+    # Copies out that compute has waited for, and the action that did.
+    known, waited_at = [-1], [-1]
     for action in listed:
         lane = "compute" if action.task in COMPUTE else action.task
         before = action.after + ([lanes[lane]] if lane in lanes else [])
@@ -49,18 +52,20 @@ def actions(plan: dict) -> list[Action]:
         clocks.append({**clock, lane: action.number})
         lanes[lane] = action.number
         out = clock.get("d2h", -1)
-        if lane == "compute":
-            action.ended = _copies_out(listed, known_to_compute, out)
-            known_to_compute = max(known_to_compute, out)
-            position.append((action.number,))
+        place, side, *_ = max((position[other] for other in before), default=(-1, _AT))
+        if lane == "compute" or (lane == "h2d" and out > known[-1]):
+            action.ended = _copies_out(listed, known[-1], out)
+            if out > known[-1]:
+                known.append(out)
+                waited_at.append(action.number)
+            position.append((action.number, _AT))
             continue
-        needs_memory = action.task == "h2d" and out > known_to_compute
-        if needs_memory:
-            action.ended = _copies_out(listed, known_to_compute, out)
-            known_to_compute = out
-            position.append((action.number,))
+        freed = waited_at[bisect_left(known, out)] if lane == "h2d" else -1
+        if place < freed:
+            action.ended, listed[freed].ended = listed[freed].ended, []
+            position.append((freed, _BEFORE, action.number))
         else:
-            position.append((max((position[other] for other in before), default=(-1,))[0], action.number))
+            position.append((place, _AFTER if side == _AT else side, action.number))
     return sorted(listed, key=lambda action: position[action.number])
 
 

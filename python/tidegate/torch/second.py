@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 from tidegate import PlanError
 
 from . import unasked
-from .graph import Joint
+from .graph import STATE_BYTES, Joint, Storage
 
 
 @dataclass
@@ -50,6 +50,12 @@ def random_state(joint: Joint) -> torch.Tensor | None:
     if not any(op.random for op in joint.ops):
         return None
     return torch.cuda.get_rng_state(joint.device) if joint.device.type == "cuda" else torch.get_rng_state()
+
+
+def kept_state(joint: Joint) -> list[Storage]:
+    """What that state takes where the graph computes until backward has run, if anything."""
+    draws = joint.device.type == "cpu" and any(op.random for op in joint.ops)
+    return [Storage("random_state", STATE_BYTES["cpu"], torch.uint8, joint.device, held=True, role="input")] if draws else []
 
 
 def compiled_nodes(outputs: object) -> list:
