@@ -94,8 +94,9 @@ struct Choosing<'a> {
     problem: &'a Problem<'a>,
     link: Link,
     candidates: Candidates,
-    /// What has not been chosen, the next by FT last.
+    /// The next by FT last, and among them what is gone: it has been chosen.
     by_free_time: Vec<GapId>,
+    gone: Vec<bool>,
     /// Whether all swaps so far are hidden.
     hidden: bool,
 }
@@ -105,7 +106,8 @@ impl<'a> Choosing<'a> {
         let link = Link::of(problem, evaluator);
         let mut by_free_time = link.by_free_time();
         by_free_time.reverse();
-        Self { problem, link, candidates: Candidates::of(problem), by_free_time, hidden: true }
+        let (candidates, gone) = (Candidates::of(problem), vec![false; problem.model.gaps().len()]);
+        Self { problem, link, candidates, by_free_time, gone, hidden: true }
     }
 }
 
@@ -114,6 +116,8 @@ impl Iterator for Choosing<'_> {
 
     /// The next by FT while its swap is hidden, then the hybrid of Algorithm 1.
     fn next(&mut self) -> Option<Self::Item> {
+        let is_gone = |gap: &mut GapId| self.gone[*gap];
+        while self.by_free_time.pop_if(is_gone).is_some() {}
         let swap = *self.by_free_time.last()?;
         let overhead = self.link.overhead_with(swap);
         self.hidden &= overhead == 0;
@@ -136,7 +140,7 @@ impl Iterator for Choosing<'_> {
                 (swap, Treatment::Swap)
             }
         };
-        self.by_free_time.retain(|gap| *gap != chosen.0);
+        self.gone[chosen.0] = true;
         Some(chosen)
     }
 }

@@ -20,8 +20,13 @@ struct Away {
 /// The link, on which copies of each direction run one after the other.
 pub(super) struct Link {
     tensors: Vec<Away>,
-    /// What is swapped, by evicted-access.
-    swapped: Vec<Away>,
+    /// What is swapped, as places among the tensors: by evicted-access and by back-access.
+    by_evicted: Vec<u32>,
+    by_back: Vec<u32>,
+    /// For how long compute is held up by that.
+    held_up: u64,
+    /// By tensor that is swapped, when its copy out ends.
+    out_ends: Vec<u64>,
     /// When memory in core is above the target for the last time.
     peak_ends: u64,
 }
@@ -48,11 +53,14 @@ impl Link {
             }
         };
         let peak_ends = last_above(problem, evaluator.budget().0);
-        Self {
-            tensors: problem.feature_maps.iter().map(away).collect(),
-            swapped: Vec::new(),
-            peak_ends: peak_ends.map_or(0, |op| begins[op + 1]),
-        }
+        let tensors = problem.feature_maps.iter().map(away).collect();
+        Self::new(tensors, peak_ends.map_or(0, |op| begins[op + 1]))
+    }
+
+    fn new(tensors: Vec<Away>, peak_ends: u64) -> Self {
+        let out_ends = vec![0; tensors.len()];
+        let (by_evicted, by_back) = (Vec::new(), Vec::new());
+        Self { tensors, by_evicted, by_back, held_up: 0, out_ends, peak_ends }
     }
 
     /// All gaps by descending FT, which may be negative; the larger tensor, then the earlier one
@@ -65,49 +73,58 @@ impl Link {
     }
 
     /// By how much compute is held up longer if one more tensor is swapped.
-    pub fn overhead_with(&self, gap: GapId) -> u64 {
-        let mut swapped = self.swapped.clone();
-        insert(&mut swapped, self.away(gap));
-        held_up(&swapped, self.peak_ends).saturating_sub(held_up(&self.swapped, self.peak_ends))
+    pub fn overhead_with(&mut self, gap: GapId) -> u64 {
+        let places = self.insert(gap);
+        let held_up = self.held_up_by_all();
+        self.by_evicted.remove(places[0]);
+        self.by_back.remove(places[1]);
+        held_up.saturating_sub(self.held_up)
     }
 
     /// Swaps one more tensor.
     pub fn swap(&mut self, gap: GapId) {
-        let away = self.away(gap);
-        insert(&mut self.swapped, away);
+        self.insert(gap);
+        self.held_up = self.held_up_by_all();
     }
 
-    fn away(&self, gap: GapId) -> Away {
+    /// Puts a tensor in its places by evicted-access and by back-access, and returns these.
+    fn insert(&mut self, gap: GapId) -> [usize; 2] {
         let index = self.tensors.binary_search_by_key(&gap, |a| a.gap);
-        self.tensors[index.expect("feature maps are sorted, and this is one")]
+        let index = index.expect("feature maps are sorted, and this is one");
+        let all = &self.tensors;
+        let evicted = |of: u32| (all[of as usize].evicted, of);
+        let back = |of: u32| (all[of as usize].back, of);
+        let new = index as u32;
+        let places = [
+            self.by_evicted.partition_point(|other| evicted(*other) < evicted(new)),
+            self.by_back.partition_point(|other| back(*other) < back(new)),
+        ];
+        self.by_evicted.insert(places[0], new);
+        self.by_back.insert(places[1], new);
+        places
     }
-}
 
-fn insert(swapped: &mut Vec<Away>, away: Away) {
-    let at = swapped.partition_point(|other| (other.evicted, other.gap) < (away.evicted, away.gap));
-    swapped.insert(at, away);
-}
-
-/// For how long compute is held up: copies out follow the evicted-accesses, copies in precede the
-/// back-accesses in their order, each as soon as the link is free. An in-trigger does not lie in
-/// the peak: what is accessed again before memory is below the target for good is copied in when
-/// it is accessed.
-fn held_up(swapped: &[Away], peak_ends: u64) -> u64 {
-    let mut copies = Vec::with_capacity(swapped.len());
-    let mut free = 0;
-    for away in swapped {
-        free = away.evicted.max(free) + away.out;
-        copies.push((away, free));
+    /// For how long compute is held up: copies out follow the evicted-accesses, copies in precede the
+    /// back-accesses in their order, each as soon as the link is free. An in-trigger does not lie in
+    /// the peak: what is accessed again before memory is below the target for good is copied in when
+    /// it is accessed.
+    fn held_up_by_all(&mut self) -> u64 {
+        let mut free = 0;
+        for index in &self.by_evicted {
+            let away = &self.tensors[*index as usize];
+            free = away.evicted.max(free) + away.out;
+            self.out_ends[*index as usize] = free;
+        }
+        let mut free = 0;
+        let mut held_up = 0;
+        for index in &self.by_back {
+            let away = &self.tensors[*index as usize];
+            let begins = self.peak_ends.min(away.back) + held_up;
+            free = begins.max(self.out_ends[*index as usize]).max(free) + away.back_in;
+            held_up += free.saturating_sub(away.back + held_up);
+        }
+        held_up
     }
-    copies.sort_by_key(|(away, _)| (away.back, away.gap));
-    let mut free = 0;
-    let mut held_up = 0;
-    for (away, out_ends) in copies {
-        let begins = peak_ends.min(away.back) + held_up;
-        free = begins.max(out_ends).max(free) + away.back_in;
-        held_up += free.saturating_sub(away.back + held_up);
-    }
-    held_up
 }
 
 /// The last op during which an iteration that keeps everything needs more than `budget` bytes.
@@ -143,7 +160,7 @@ mod tests {
     #[test]
     fn free_time_is_what_is_left_between_the_copies() {
         let tensors = vec![away(0, 10, 100, 20), away(1, 20, 90, 10), away(2, 0, 30, 20)];
-        let link = Link { tensors, swapped: Vec::new(), peak_ends: 0 };
+        let link = Link::new(tensors, 0);
         // 50, 50 and -10: the one that takes longer to copy comes first among equals.
         assert_eq!(link.by_free_time(), [0, 1, 2]);
     }
@@ -151,7 +168,7 @@ mod tests {
     #[test]
     fn copies_queue_and_hold_compute_up_where_they_overlap() {
         let tensors = vec![away(0, 10, 100, 20), away(1, 10, 100, 20), away(2, 10, 60, 20)];
-        let mut link = Link { tensors, swapped: Vec::new(), peak_ends: 0 };
+        let mut link = Link::new(tensors, 0);
         assert_eq!(link.overhead_with(0), 0);
         link.swap(0);
         // Out until 50, in from 60 on: still hidden.
@@ -160,7 +177,8 @@ mod tests {
         // Its copy out ends at 70, its copy in would have to start at 40.
         assert_eq!(link.overhead_with(2), 30);
         // With room only from 95 on, one copy in is not over before the access at 100.
-        link.peak_ends = 95;
-        assert_eq!(held_up(&link.swapped[..1], 95), 15);
+        let mut link = Link::new(link.tensors, 95);
+        link.swap(0);
+        assert_eq!(link.held_up, 15);
     }
 }

@@ -1,6 +1,6 @@
 //! What a chain's stages cost, in the terms of Beaumont et al. (see `rotor`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use schema::{Phase, TensorId};
@@ -59,6 +59,7 @@ impl Costs {
             costs.all.push(sum(&all));
             costs.gradient.push(sum(&gradients));
             let forward = |stays: &[TensorId]| {
+                let stays: HashSet<TensorId> = stays.iter().copied().collect();
                 peak(problem, &stage.forward, &[], counts, |t| stays.contains(t))
             };
             costs.forward_peak.push(forward(&output));
@@ -100,19 +101,20 @@ fn peak(
             last_use.insert(*t, index);
         });
     }
-    let mut live: Vec<TensorId> = there.to_vec();
-    let mut sum: u64 = live.iter().map(bytes).sum();
+    // By op, what dies with it.
+    let mut dies = vec![0; ops.len()];
+    let made = ops.iter().flat_map(|op| &op.writes).filter(|t| counts(t));
+    for tensor in there.iter().chain(made).filter(|t| !stays(t)) {
+        if let Some(last) = last_use.get(tensor) {
+            dies[*last] += bytes(tensor);
+        }
+    }
+    let mut sum: u64 = there.iter().map(bytes).sum();
     let mut peak = sum;
-    for (index, op) in ops.iter().enumerate() {
-        let made = op.writes.iter().filter(|t| counts(t));
-        sum += made.clone().map(bytes).sum::<u64>();
-        live.extend(made);
+    for (op, dies) in ops.iter().zip(dies) {
+        sum += op.writes.iter().filter(|t| counts(t)).map(bytes).sum::<u64>();
         peak = peak.max(sum + op.workspace.0);
-        live.retain(|t| {
-            let dies = last_use.get(t).is_some_and(|last| *last <= index) && !stays(t);
-            sum -= if dies { bytes(t) } else { 0 };
-            !dies
-        });
+        sum -= dies;
     }
     peak
 }
