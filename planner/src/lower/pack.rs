@@ -54,7 +54,8 @@ enum By {
 const ORDERS: [By; 4] = [By::Size, By::SizeAndTime, By::Birth, By::Death];
 
 /// From so many blocks on, they are placed in one sweep over time, which takes a tenth of the time of an
-/// order; where that is too much, these orders are tried, each of which may cost so much.
+/// order; where that is too much, these orders are tried, each of which may cost so much. As much may it
+/// cost to find room for many small ones between the others.
 const MANY: usize = 5000;
 const ORDERS_OF_MANY: [By; 2] = [By::Size, By::Death];
 const WORK_OF_MANY: u64 = 10_000_000;
@@ -113,7 +114,7 @@ pub(crate) fn pack(blocks: &mut [Block], room: Bytes, effort: Effort) -> Bytes {
     let mut placement = search.best(&large, room.0, effort);
     let mut small = small;
     small.sort_by_key(|group| (Reverse(largest(blocks, &groups[*group])), *group));
-    search.add(&small, &mut placement);
+    search.add(&small, room.0, &mut placement);
     for (group, address) in placement.placed {
         for block in &groups[group] {
             blocks[*block].address = if blocks[*block].bytes > 0 { address } else { 0 };
@@ -132,6 +133,13 @@ struct Placement {
     placed: Vec<(usize, u64)>,
     /// The end of the highest block.
     top: u64,
+}
+
+impl Placement {
+    fn join(&mut self, other: Self) {
+        self.placed.extend(other.placed);
+        self.top = self.top.max(other.top);
+    }
 }
 
 struct Search<'a> {
@@ -163,7 +171,7 @@ impl<'a> Search<'a> {
         let above = room.saturating_sub(self.bottom);
         let (top, addresses) = Skyline::new(self.blocks, self.groups, large, above).best();
         if self.bottom.saturating_add(top) < best.top {
-            best = self.placed(addresses);
+            best = self.placed(addresses, self.bottom);
         }
         best
     }
@@ -192,11 +200,7 @@ impl<'a> Search<'a> {
     }
 
     fn best_of_many(&mut self, large: &[usize], room: u64, least: u64) -> Placement {
-        let (blocks, groups, sections) = (self.blocks, self.groups, &self.sections);
-        let lives: Vec<Lives> = (large.iter())
-            .filter_map(|group| Lives::new(blocks, &groups[*group], *group, sections))
-            .collect();
-        let mut best = self.placed(sweep(&lives));
+        let mut best = self.swept(large, self.bottom);
         let enough = least.max(room.min(least.saturating_add(least / WASTE)));
         for by in ORDERS_OF_MANY {
             if best.top <= enough {
@@ -208,12 +212,19 @@ impl<'a> Search<'a> {
         best
     }
 
-    /// Groups at addresses above the bottom.
-    fn placed(&self, addresses: Vec<(usize, u64)>) -> Placement {
-        let mut placement =
-            Placement { placed: Vec::with_capacity(addresses.len()), top: self.bottom };
+    /// Groups placed in one sweep over time, above an address.
+    fn swept(&self, groups: &[usize], above: u64) -> Placement {
+        let lives: Vec<Lives> = (groups.iter())
+            .filter_map(|id| Lives::new(self.blocks, &self.groups[*id], *id, &self.sections))
+            .collect();
+        self.placed(sweep(&lives), above.next_multiple_of(ALIGNMENT))
+    }
+
+    /// Groups at addresses above another.
+    fn placed(&self, addresses: Vec<(usize, u64)>, above: u64) -> Placement {
+        let mut placement = Placement { placed: Vec::with_capacity(addresses.len()), top: 0 };
         for (group, address) in addresses {
-            self.put(group, self.bottom + address, &mut placement);
+            self.put(group, above + address, &mut placement);
         }
         placement
     }
@@ -248,16 +259,33 @@ impl<'a> Search<'a> {
         Some(placement)
     }
 
-    /// Places groups beside those that have their places.
-    fn add(&mut self, groups: &[usize], placement: &mut Placement) {
+    /// Places groups, the largest first, beside those that have their places. Many that fit above all
+    /// of these lie there; else what looking for room between them takes is bounded, and those that are
+    /// left by then, the smallest, lie above.
+    fn add(&mut self, groups: &[usize], room: u64, placement: &mut Placement) {
         if groups.is_empty() {
             return;
+        }
+        let is_many = groups.len() >= MANY;
+        if is_many {
+            let above = self.swept(groups, placement.top);
+            if above.top <= room {
+                placement.join(above);
+                return;
+            }
         }
         self.taken.clear();
         for (group, address) in &placement.placed {
             self.take(*group, *address);
         }
-        groups.iter().for_each(|group| self.put_lowest(*group, placement));
+        let mut left = groups.iter();
+        for group in left.by_ref() {
+            self.put_lowest(*group, placement);
+            if is_many && self.taken.work > WORK_OF_MANY {
+                break;
+            }
+        }
+        placement.join(self.swept(left.as_slice(), placement.top));
     }
 
     /// Puts a group at the lowest address that is free while its blocks live.
