@@ -49,7 +49,11 @@ const CLOSELY: u64 = 10;
 const CLOSER: usize = 3;
 const WHOLLY: u64 = 1;
 
-/// Of what was put together, so many are tried until one can be packed.
+/// Rough plans have so many ops together: on long traces, sets with few of the choices of updates alone are tried.
+const ROUGH_OPS: usize = 1_000_000;
+
+/// Of what was put together, so many are tried until one can be packed; on long traces, where packing takes
+/// longer than all else, the fastest alone.
 const PACKED: usize = 4;
 
 /// Of so many choices of updates there, those with which it is fastest, all sets are tried.
@@ -69,7 +73,8 @@ struct There {
 /// If no set of them leaves enough memory, the host does not hold them, or the method has no plan.
 pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Result<Plan> {
     let movable = movable(problem);
-    let mut trials = Trials { method, problem, monitor, movable, best: None, failure: None };
+    let (best, failure, left) = (None, None, ROUGH_OPS / problem.trace.ops.len().max(1));
+    let mut trials = Trials { method, problem, monitor, movable, left, best, failure };
     // Of each choice of updates there the fewest sets, and some between them and all.
     let mut left = trials.choices(|of| vec![of[0].clone(), of[of.len() / 2].clone()]);
     // Where nothing there makes the fastest rough plan, it makes the fastest plan.
@@ -89,7 +94,8 @@ pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor
     }
     for updates in fastest {
         let near = trials.sets(&updates).into_iter();
-        let near = near.filter(|there| left.iter().all(|(_, tried)| tried != there)).collect();
+        let near = near.filter(|there| left.iter().all(|(_, tried)| tried != there));
+        let near = near.take(trials.left).collect();
         left.extend(trials.round(near, ROUGHLY));
     }
     left.sort_by_key(|(time, _)| *time);
@@ -128,6 +134,8 @@ struct Trials<'a> {
     monitor: &'a dyn Monitor,
     /// What may move, the first to do so first.
     movable: Vec<TensorId>,
+    /// So many more rough plans may be made, those aside without which nothing is known.
+    left: usize,
     best: Option<Plan>,
     failure: Option<PlanError>,
 }
@@ -157,7 +165,7 @@ impl Trials<'_> {
                     tried.extend(of);
                 }
             }
-            let Some((_, middle)) = fastest else { break };
+            let Some((_, middle)) = fastest.filter(|_| self.left > 0) else { break };
             step /= 2;
             behind = vec![middle.saturating_sub(step), (middle + step).min(ALL)];
         }
@@ -179,6 +187,7 @@ impl Trials<'_> {
         let evaluations = (self.problem.limits.evaluations / part).max(1);
         let mut trial = self.problem.clone().with_evaluations(evaluations);
         trial.is_rough = part > WHOLLY;
+        self.left = self.left.saturating_sub(sets.len());
         let (method, monitor) = (self.method, self.monitor);
         let plan = |there: &There, packed: bool| {
             plan_with(method, &trial, there, Stays::Some, packed, monitor)
@@ -431,7 +440,8 @@ fn plan_with(
         if !packed {
             return Ok((ways[0].0, None));
         }
-        for (_, decided) in ways.iter().take(PACKED) {
+        let is_long = problem.trace.ops.len() > LONG;
+        for (_, decided) in ways.iter().take(if is_long { 1 } else { PACKED }) {
             match lower_where_it_fits(&moving, moving.budget, decided) {
                 Ok(plan) => return Ok((plan.predicted.iteration, Some(plan))),
                 Err(error) => failure = failure.or(Some(error)),
