@@ -481,6 +481,25 @@ mod tests {
         assert!(end.0 <= room, "{end} of {least}");
     }
 
+    /// Many small blocks lie above the large ones, or where that is too much, between them.
+    #[test]
+    fn many_small_blocks_overlap_nothing() {
+        let mut random = SplitMix::new(7);
+        let small = (0..2 * MANY).map(|_| {
+            let from = random.below(190) as u32;
+            Block::new(1 + random.below(500), from, from + 1 + random.below(100) as u32)
+        });
+        let mut blocks: Vec<Block> = chain(50).into_iter().chain(small).collect();
+        let large = pack(&mut blocks[..100], Bytes(0), Effort::Full);
+        let least = live_peak(&blocks, 0..blocks.len());
+        for (room, is_above) in [(2 * least, true), (least, false)] {
+            let end = pack(&mut blocks, Bytes(room), Effort::Little);
+            assert_eq!(overlaps(&blocks, end.0), None);
+            let above = blocks[100..].iter().filter(|block| block.address >= large.0).count();
+            assert_eq!(above == 2 * MANY, is_above, "{above}");
+        }
+    }
+
     proptest! {
         /// Nothing overlaps while it lives, whatever the effort; what lies over another does so.
         #[test]
