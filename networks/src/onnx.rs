@@ -39,7 +39,7 @@ struct Import<'a> {
     opset: i64,
     /// Values by name.
     values: HashMap<String, Value>,
-    /// Of each layer, the dimension that grows with the batch and whether it depends on a parameter.
+    /// Of each layer, where its output has the batch and whether it depends on a parameter.
     facts: Vec<Fact>,
     /// The batch that the file was exported with: everything is worked out for it, and grows in the end.
     exported: u64,

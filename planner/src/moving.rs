@@ -73,8 +73,9 @@ struct There {
 /// If no set of them leaves enough memory, the host does not hold them, or the method has no plan.
 pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor) -> Result<Plan> {
     let movable = movable(problem);
-    let (best, failure, left) = (None, None, ROUGH_OPS / problem.trace.ops.len().max(1));
-    let mut trials = Trials { method, problem, monitor, movable, left, best, failure };
+    let rough_left = ROUGH_OPS / problem.trace.ops.len().max(1);
+    let (best, failure) = (None, None);
+    let mut trials = Trials { method, problem, monitor, movable, rough_left, best, failure };
     // Of each choice of updates there the fewest sets, and some between them and all.
     let mut left = trials.choices(|of| vec![of[0].clone(), of[of.len() / 2].clone()]);
     // Where nothing there makes the fastest rough plan, it makes the fastest plan.
@@ -95,7 +96,7 @@ pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor
     for updates in fastest {
         let near = trials.sets(&updates).into_iter();
         let near = near.filter(|there| left.iter().all(|(_, tried)| tried != there));
-        let near = near.take(trials.left).collect();
+        let near = near.take(trials.rough_left).collect();
         left.extend(trials.round(near, ROUGHLY));
     }
     left.sort_by_key(|(time, _)| *time);
@@ -135,7 +136,7 @@ struct Trials<'a> {
     /// What may move, the first to do so first.
     movable: Vec<TensorId>,
     /// So many more rough plans may be made, those aside without which nothing is known.
-    left: usize,
+    rough_left: usize,
     best: Option<Plan>,
     failure: Option<PlanError>,
 }
@@ -165,7 +166,7 @@ impl Trials<'_> {
                     tried.extend(of);
                 }
             }
-            let Some((_, middle)) = fastest.filter(|_| self.left > 0) else { break };
+            let Some((_, middle)) = fastest.filter(|_| self.rough_left > 0) else { break };
             step /= 2;
             behind = vec![middle.saturating_sub(step), (middle + step).min(ALL)];
         }
@@ -187,7 +188,7 @@ impl Trials<'_> {
         let evaluations = (self.problem.limits.evaluations / part).max(1);
         let mut trial = self.problem.clone().with_evaluations(evaluations);
         trial.is_rough = part > WHOLLY;
-        self.left = self.left.saturating_sub(sets.len());
+        self.rough_left = self.rough_left.saturating_sub(sets.len());
         let (method, monitor) = (self.method, self.monitor);
         let plan = |there: &There, packed: bool| {
             plan_with(method, &trial, there, Stays::Some, packed, monitor)

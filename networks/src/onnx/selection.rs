@@ -98,13 +98,8 @@ impl Import<'_> {
                 let rows = [extent(&scores, 0), extent(&scores, 1), each];
                 self.note(n, "keeps as many boxes as data has: all that it may keep are counted");
                 let to = vec![elements(&rows).max(1), 3];
-                self.emit(
-                    n,
-                    POSITIONS,
-                    &[&boxes, &scores],
-                    to,
-                    boxes.axis.map(|_| Axis::first_of(0)),
-                )?
+                let axis = boxes.axis.map(|_| Axis::first_of(0));
+                self.emit(n, POSITIONS, &[&boxes, &scores], to, axis)?
             }
             "RoiAlign" | "MaxRoiPool" => {
                 let (x, boxes) = (self.tensor(n, 0)?, self.tensor(n, 1)?);
