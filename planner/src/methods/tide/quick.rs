@@ -288,6 +288,9 @@ impl<'a> Greedy<'a> {
                 if (is_dead || self.recomputed[input.index()]) && !ops.contains(&maker) {
                     ops.push(maker);
                 }
+                if ops.len() == CHAIN {
+                    break;
+                }
             }
             next += 1;
         }
