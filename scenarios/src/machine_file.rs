@@ -36,76 +36,73 @@ pub(crate) struct MachineFile {
     sources: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DeviceTable {
-    name: Option<String>,
-    #[serde(default, deserialize_with = "amount")]
-    memory: Option<Bytes>,
-    #[serde(default, deserialize_with = "amount")]
-    reserved: Option<Bytes>,
-    #[serde(default)]
-    compute: ComputeTable,
+/// A table of a file. Each of its fields is named once, and may be left out.
+macro_rules! table {
+    ($table:ident $({ $within:ident: $inner:ident })?, $path:literal,
+     $($field:ident: $type:ty $(, $read:literal)?;)*) => {
+        #[derive(Debug, Default, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        struct $table {
+            $($(#[serde(deserialize_with = $read)])? $field: Option<$type>,)*
+            $($within: $inner,)?
+        }
+
+        impl $table {
+            fn over(self, base: Self) -> Self {
+                Self {
+                    $($field: self.$field.or(base.$field),)*
+                    $($within: self.$within.over(base.$within),)?
+                }
+            }
+
+            /// Every field by its name in `[sources]`, and whether it is stated.
+            fn fields(&self) -> Vec<(&'static str, bool)> {
+                let own = [$((concat!($path, ".", stringify!($field)), self.$field.is_some())),*];
+                own.into_iter()$(.chain(self.$within.fields()))?.collect()
+            }
+        }
+    };
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ComputeTable {
-    #[serde(default, deserialize_with = "amount")]
-    f32_flops: Option<Flops>,
-    #[serde(default, deserialize_with = "amount")]
-    f16_flops: Option<Flops>,
-    #[serde(default, deserialize_with = "amount")]
-    tf32_flops: Option<Flops>,
-    multiprocessors: Option<u32>,
-    #[serde(default, deserialize_with = "amount")]
-    l2_cache: Option<Bytes>,
-    #[serde(default, deserialize_with = "amount")]
-    f32_products: Option<Flops>,
-    #[serde(default, deserialize_with = "amount")]
-    elementwise: Option<BytesPerSec>,
-    #[serde(default, deserialize_with = "amount")]
-    memory_bandwidth: Option<BytesPerSec>,
-    codec_lane: Option<bool>,
-    beside_codec: Option<f64>,
-}
+table!(DeviceTable { compute: ComputeTable }, "device",
+    name: String;
+    memory: Bytes, "amount";
+    reserved: Bytes, "amount";
+);
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HostTable {
-    #[serde(default, deserialize_with = "amount")]
-    memory: Option<Bytes>,
-    #[serde(default, deserialize_with = "amount")]
-    updates: Option<BytesPerSec>,
-}
+table!(ComputeTable, "device.compute",
+    f32_flops: Flops, "amount";
+    f16_flops: Flops, "amount";
+    tf32_flops: Flops, "amount";
+    multiprocessors: u32;
+    l2_cache: Bytes, "amount";
+    f32_products: Flops, "amount";
+    elementwise: BytesPerSec, "amount";
+    memory_bandwidth: BytesPerSec, "amount";
+    codec_lane: bool;
+    beside_codec: f64;
+);
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LinkTable {
-    name: Option<String>,
-    #[serde(default, deserialize_with = "bandwidth")]
-    d2h: Option<Bandwidth>,
-    #[serde(default, deserialize_with = "bandwidth")]
-    h2d: Option<Bandwidth>,
-    #[serde(default, deserialize_with = "amount")]
-    latency: Option<Nanos>,
-    both_directions: Option<f64>,
-    beside_copy: Option<f64>,
-}
+table!(HostTable, "host", memory: Bytes, "amount"; updates: BytesPerSec, "amount";);
+
+table!(LinkTable, "link",
+    name: String;
+    d2h: Bandwidth, "bandwidth";
+    h2d: Bandwidth, "bandwidth";
+    latency: Nanos, "amount";
+    both_directions: f64;
+    beside_copy: f64;
+);
+
+// The link to other ranks, of which a machine may have none.
+table!(NetworkTable, "network",
+    name: String;
+    bandwidth: BytesPerSec, "amount";
+    latency: Nanos, "amount";
+);
 
 /// What a message between ranks costs on top of its bytes where only a bandwidth is stated.
 const NET_LATENCY: Nanos = Nanos(5_000);
-
-/// The link to other ranks, of which a machine may have none.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NetworkTable {
-    name: Option<String>,
-    #[serde(default, deserialize_with = "amount")]
-    bandwidth: Option<BytesPerSec>,
-    #[serde(default, deserialize_with = "amount")]
-    latency: Option<Nanos>,
-}
 
 /// What a link file states.
 const LINK_FIGURES: [&str; 4] = ["link.d2h", "link.h2d", "link.latency", "link.both_directions"];
@@ -193,31 +190,10 @@ impl MachineFile {
     }
 
     /// Every figure of a machine by its field's name, and whether this file states it.
-    pub(crate) fn figures(&self) -> [(&'static str, bool); 21] {
-        let (device, compute, link) = (&self.device, &self.device.compute, &self.link);
-        [
-            ("device.memory", device.memory.is_some()),
-            ("device.reserved", device.reserved.is_some()),
-            ("device.compute.f32_flops", compute.f32_flops.is_some()),
-            ("device.compute.f16_flops", compute.f16_flops.is_some()),
-            ("device.compute.tf32_flops", compute.tf32_flops.is_some()),
-            ("device.compute.multiprocessors", compute.multiprocessors.is_some()),
-            ("device.compute.l2_cache", compute.l2_cache.is_some()),
-            ("device.compute.f32_products", compute.f32_products.is_some()),
-            ("device.compute.elementwise", compute.elementwise.is_some()),
-            ("device.compute.memory_bandwidth", compute.memory_bandwidth.is_some()),
-            ("device.compute.codec_lane", compute.codec_lane.is_some()),
-            ("device.compute.beside_codec", compute.beside_codec.is_some()),
-            ("host.memory", self.host.memory.is_some()),
-            ("host.updates", self.host.updates.is_some()),
-            ("link.d2h", link.d2h.is_some()),
-            ("link.h2d", link.h2d.is_some()),
-            ("link.latency", link.latency.is_some()),
-            ("link.both_directions", link.both_directions.is_some()),
-            ("link.beside_copy", link.beside_copy.is_some()),
-            ("network.bandwidth", self.network.bandwidth.is_some()),
-            ("network.latency", self.network.latency.is_some()),
-        ]
+    pub(crate) fn figures(&self) -> Vec<(&'static str, bool)> {
+        let tables =
+            [self.device.fields(), self.host.fields(), self.link.fields(), self.network.fields()];
+        tables.concat().into_iter().filter(|(field, _)| !field.ends_with(".name")).collect()
     }
 
     /// Where a figure comes from, where the file states it.
@@ -267,46 +243,15 @@ impl MachineFile {
     /// What this file states and, where it states nothing, what `base` does. A figure keeps the
     /// source of the file that states it.
     pub(crate) fn over(self, base: Self) -> Self {
-        let (compute, base_compute) = (self.device.compute, base.device.compute);
         let mut sources = base.sources;
         sources.extend(self.sources);
         Self {
             inherits: None,
             description: self.description.or(base.description),
-            device: DeviceTable {
-                name: self.device.name.or(base.device.name),
-                memory: self.device.memory.or(base.device.memory),
-                reserved: self.device.reserved.or(base.device.reserved),
-                compute: ComputeTable {
-                    f32_flops: compute.f32_flops.or(base_compute.f32_flops),
-                    f16_flops: compute.f16_flops.or(base_compute.f16_flops),
-                    tf32_flops: compute.tf32_flops.or(base_compute.tf32_flops),
-                    multiprocessors: compute.multiprocessors.or(base_compute.multiprocessors),
-                    l2_cache: compute.l2_cache.or(base_compute.l2_cache),
-                    f32_products: compute.f32_products.or(base_compute.f32_products),
-                    elementwise: compute.elementwise.or(base_compute.elementwise),
-                    memory_bandwidth: compute.memory_bandwidth.or(base_compute.memory_bandwidth),
-                    codec_lane: compute.codec_lane.or(base_compute.codec_lane),
-                    beside_codec: compute.beside_codec.or(base_compute.beside_codec),
-                },
-            },
-            host: HostTable {
-                memory: self.host.memory.or(base.host.memory),
-                updates: self.host.updates.or(base.host.updates),
-            },
-            link: LinkTable {
-                name: self.link.name.or(base.link.name),
-                d2h: self.link.d2h.or(base.link.d2h),
-                h2d: self.link.h2d.or(base.link.h2d),
-                latency: self.link.latency.or(base.link.latency),
-                both_directions: self.link.both_directions.or(base.link.both_directions),
-                beside_copy: self.link.beside_copy.or(base.link.beside_copy),
-            },
-            network: NetworkTable {
-                name: self.network.name.or(base.network.name),
-                bandwidth: self.network.bandwidth.or(base.network.bandwidth),
-                latency: self.network.latency.or(base.network.latency),
-            },
+            device: self.device.over(base.device),
+            host: self.host.over(base.host),
+            link: self.link.over(base.link),
+            network: self.network.over(base.network),
             written_sources: toml::Table::new(),
             sources,
         }

@@ -77,7 +77,7 @@ fn every_figure_of_every_file_has_a_source_of_its_own() {
     let is_measured = |machine: &Machine| names(BUNDLED.measured).contains(&&machine.name[..]);
     for machine in machines().filter(is_measured) {
         let says = |figure: &str| machine.sources.get(figure).is_some_and(|said| !said.is_empty());
-        let unsaid = MachineFile::default().figures().map(|(figure, _)| figure);
+        let unsaid = MachineFile::default().figures().into_iter().map(|(figure, _)| figure);
         let unsaid: Vec<_> =
             unsaid.into_iter().filter(|one| !says(one) && !OPTIONAL.contains(one)).collect();
         assert!(unsaid.is_empty(), "{}: {unsaid:?}", machine.name);
@@ -86,7 +86,7 @@ fn every_figure_of_every_file_has_a_source_of_its_own() {
         let needed = |name: &&str| *name != UNSTATED && !OPTIONAL.contains(name);
         let figures = machine.sources.keys().map(String::as_str);
         let figures: Vec<&str> = figures.filter(needed).collect();
-        let expected = MachineFile::default().figures().map(|(figure, _)| figure);
+        let expected = MachineFile::default().figures().into_iter().map(|(figure, _)| figure);
         let mut expected: Vec<_> = expected.into_iter().filter(needed).collect();
         expected.sort();
         assert_eq!(machine.link.beside_copy, 1.0);
