@@ -133,14 +133,11 @@ fn row_of(plan: &Plan, problem: &Problem, in_core: &InCore) -> MethodResult {
     MethodResult {
         method: plan.method.clone(),
         status: Status::Ok,
-        reason: None,
-        shortfall: None,
         iteration: Some(predicted.iteration),
         slowdown: Some(predicted.iteration.ratio(in_core.iteration)),
         peak: Some(predicted.peak),
         arena: Some(predicted.arena),
         gap: predicted.bound.map(|bound| predicted.iteration.ratio(bound) - 1.0),
-        plan_seconds: None,
         kept: Some(kept.0),
         swapped: Some(swapped.0),
         recomputed: Some(recomputed.0),
@@ -154,8 +151,7 @@ fn row_of(plan: &Plan, problem: &Problem, in_core: &InCore) -> MethodResult {
         recompute: Some(recompute),
         codec: Some(codec),
         stall: Some(predict(plan, None).compute_idle()),
-        moved: None,
-        jitter: None,
+        ..MethodResult::default()
     }
 }
 

@@ -25,6 +25,7 @@ use crate::{Error, Result};
 use trainer::Trainer;
 
 pub(crate) use forms::by_sz;
+pub(crate) use statistics::deviation;
 pub use table::Summary;
 pub use ways::Way;
 
@@ -207,18 +208,9 @@ mod tests {
     fn done(way: Way, losses: &[f32], accuracy: f64) -> Done {
         let trained = Trained {
             way: way.name().into(),
-            seed: 1,
-            method: "sc".into(),
-            codecs: Vec::new(),
             losses: losses.into(),
-            epoch_losses: Vec::new(),
             accuracies: vec![accuracy],
-            in_core_iterations: 0,
-            arena_bytes: Bytes(1),
-            copied_bytes: Bytes(0),
-            fallbacks: 0,
-            applied: Vec::new(),
-            notes: Vec::new(),
+            ..Trained::default()
         };
         Done { way, outcome: Ok((trained, Constants::default())) }
     }

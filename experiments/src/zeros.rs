@@ -10,7 +10,7 @@ use runtime::training::Scenes;
 use schema::{Bytes, Dtype, OpId, Phase, Texture, Trace};
 
 use crate::tables::{Cell, Kind, Table, Value, read_parquet, table};
-use crate::train::by_sz;
+use crate::train::{by_sz, deviation};
 use crate::{Error, Result};
 
 /// The share of zeros of one tensor after an epoch of training.
@@ -76,12 +76,6 @@ impl TensorZeros {
             sz_thousandth,
         }
     }
-}
-
-fn deviation(data: &[f32]) -> f64 {
-    let count = data.len().max(1) as f64;
-    let mean = data.iter().map(|x| f64::from(*x)).sum::<f64>() / count;
-    (data.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / count).sqrt()
 }
 
 table!(TensorZeros {

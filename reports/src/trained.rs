@@ -4,7 +4,7 @@ use schema::Bytes;
 use serde::Serialize;
 
 /// What became of a network that was trained in some way.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Trained {
     /// The way: what plans made of the network's memory.
     pub way: String,

@@ -31,25 +31,26 @@ pub enum Value {
     Buffer(usize, u64),
 }
 
-/// The C++ compiler, or nothing where there is none.
+/// The C++ compiler; nothing where there is none, which is said.
 fn compiler() -> Option<&'static str> {
     static FOUND: OnceLock<Option<&'static str>> = OnceLock::new();
     let works = |name: &&str| {
         let version = Command::new(name).arg("--version").stdout(Stdio::null()).status();
         version.is_ok_and(|status| status.success())
     };
-    *FOUND.get_or_init(|| ["c++", "g++", "clang++"].into_iter().find(works))
+    let found = *FOUND.get_or_init(|| ["c++", "g++", "clang++"].into_iter().find(works));
+    let found = found.filter(|_| cfg!(target_os = "linux"));
+    if found.is_none() {
+        eprintln!("skipped: kernels need a C++ compiler (c++, g++ or clang++) on Linux");
+    }
+    found
 }
 
 /// A shared library of programs and more C++ behind them; nothing where there is no compiler, which
 /// is said.
 #[allow(dead_code, reason = "not every test that emulates kernels has more")]
 pub fn library(programs: &[Program], more: &str) -> Option<PathBuf> {
-    let Some(compiler) = compiler().filter(|_| cfg!(target_os = "linux")) else {
-        eprintln!("skipped: kernels need a C++ compiler (c++, g++ or clang++) on Linux");
-        return None;
-    };
-    Some(compiled(programs, compiler, more, &["-shared", "-fPIC"]))
+    Some(compiled(programs, compiler()?, more, &["-shared", "-fPIC"]))
 }
 
 /// A program that runs.
@@ -60,11 +61,7 @@ pub struct Emulator {
 impl Emulator {
     /// Compiles programs; nothing where there is no compiler, which is said.
     pub fn new(programs: &[Program]) -> Option<Self> {
-        let Some(compiler) = compiler().filter(|_| cfg!(target_os = "linux")) else {
-            eprintln!("skipped: kernels need a C++ compiler (c++, g++ or clang++) on Linux");
-            return None;
-        };
-        let binary = compiled(programs, compiler, "", &[]);
+        let binary = compiled(programs, compiler()?, "", &[]);
         let child =
             Command::new(&binary).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         Some(Self { child })
@@ -73,29 +70,18 @@ impl Emulator {
     /// Carries out launches on buffers. The order of threads follows from the seed.
     pub fn run(&mut self, seed: u64, buffers: &mut [Vec<u8>], launches: &[Launch<Value>]) {
         let mut request = Vec::new();
-        let mut put = |value: u64| request.extend_from_slice(&value.to_le_bytes());
-        put(seed);
-        put(buffers.len() as u64);
-        for buffer in buffers.iter() {
-            request.extend_from_slice(&(buffer.len() as u64).to_le_bytes());
-            request.extend_from_slice(buffer);
-        }
-        let mut put = |value: u64| request.extend_from_slice(&value.to_le_bytes());
-        put(launches.len() as u64);
+        put(&mut request, [seed, buffers.len() as u64]);
+        buffers.iter().for_each(|buffer| put_bytes(&mut request, buffer));
+        put(&mut request, [launches.len() as u64]);
         for launch in launches {
-            let mut put = |value: u64| request.extend_from_slice(&value.to_le_bytes());
-            let name = format!("{}/{}", launch.program, launch.kernel);
-            put(name.len() as u64);
-            request.extend_from_slice(name.as_bytes());
-            let mut put = |value: u64| request.extend_from_slice(&value.to_le_bytes());
-            put(u64::from(launch.blocks));
-            put(u64::from(launch.threads));
-            put(launch.arguments.len() as u64);
+            put_bytes(&mut request, format!("{}/{}", launch.program, launch.kernel).as_bytes());
+            let arguments = launch.arguments.len() as u64;
+            put(&mut request, [launch.blocks.into(), launch.threads.into(), arguments]);
             for argument in &launch.arguments {
                 match *argument {
-                    Value::Number(value) => [0, value].map(&mut put),
-                    Value::Buffer(buffer, at) => [1 + buffer as u64, at].map(&mut put),
-                };
+                    Value::Number(value) => put(&mut request, [0, value]),
+                    Value::Buffer(buffer, at) => put(&mut request, [1 + buffer as u64, at]),
+                }
             }
         }
         let input = self.child.stdin.as_mut().unwrap();
@@ -106,6 +92,15 @@ impl Emulator {
             output.read_exact(buffer).expect("the emulator says why on the standard error");
         }
     }
+}
+
+fn put<const N: usize>(request: &mut Vec<u8>, numbers: [u64; N]) {
+    request.extend(numbers.map(u64::to_le_bytes).concat());
+}
+
+fn put_bytes(request: &mut Vec<u8>, bytes: &[u8]) {
+    put(request, [bytes.len() as u64]);
+    request.extend_from_slice(bytes);
 }
 
 impl Drop for Emulator {

@@ -130,11 +130,7 @@ pub fn read_all(
     if known.is_empty() && !left_out.is_empty() {
         return Err(left_out.swap_remove(0));
     }
-    let line = |error: &Error| {
-        let causes = std::iter::successors(std::error::Error::source(error), |of| of.source());
-        let causes: String = causes.map(|cause| format!(": {cause}")).collect();
-        format!("left out: {error}{causes}\n")
-    };
+    let line = |error: &Error| format!("left out: {}\n", error.in_words());
     Ok((known, left_out.iter().map(line).collect()))
 }
 

@@ -89,7 +89,7 @@ fn of_op(network: &Network, id: OpId, in_core: &InCore) -> Option<(TensorId, Lay
 }
 
 /// The standard deviation of some numbers.
-fn deviation(data: &[f32]) -> f64 {
+pub(crate) fn deviation(data: &[f32]) -> f64 {
     let values = || data.iter().map(|value| f64::from(*value));
     let centre = mean(values());
     mean(values().map(|value| (value - centre).powi(2))).sqrt()

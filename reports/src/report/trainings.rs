@@ -99,12 +99,9 @@ mod tests {
             losses: losses.map(|loss| loss as f32).into(),
             epoch_losses: losses.into(),
             accuracies: vec![0.25, 0.5],
-            in_core_iterations: 0,
             arena_bytes: Bytes(1000),
             copied_bytes: Bytes(300),
-            fallbacks: 0,
-            applied: Vec::new(),
-            notes: Vec::new(),
+            ..Trained::default()
         }
     }
 
