@@ -13,12 +13,14 @@ use crate::wrong::{Rule, Wrong};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the variants name the fields")]
 pub enum Fallback {
-    /// Never.
     Never,
     /// With each codec whose size varies, each time.
     Always,
     /// With the compressions whose place in the plan has this bit so.
-    ByBit { bit: u32, is_set: bool },
+    ByBit {
+        bit: u32,
+        is_set: bool,
+    },
     /// Each time anew, in half of all cases.
     Drawn,
 }
@@ -36,7 +38,6 @@ pub struct Machine<'p> {
     ended: Vec<bool>,
 }
 
-/// Where a lane stands.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stand {
     next: usize,

@@ -13,18 +13,23 @@ pub(crate) struct Value {
     pub(crate) is_lossy: bool,
 }
 
-/// In which form a tensor is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The tensor itself.
     Raw,
     /// What a codec made of it, with what may be needed for that.
-    Small { codec: u32, bytes: u64 },
+    Small {
+        codec: u32,
+        bytes: u64,
+    },
     /// On the device: nothing, because the data did worse than was reserved for; the tensor itself
     /// is in a host buffer. On the host: the tensor itself, in the compressed form's stead.
-    FellBack { codec: u32 },
+    FellBack {
+        codec: u32,
+    },
     /// On the host: what its processor made of the tensor, and makes the tensor of again.
-    Packed { codec: u32 },
+    Packed {
+        codec: u32,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

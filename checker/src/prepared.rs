@@ -16,12 +16,10 @@ pub struct Prepared<'p> {
     pub(crate) writes: Vec<Write>,
     /// The host buffers that ops on the host's processor read.
     pub(crate) there: Vec<Read>,
-    /// The actions of each lane, in order.
     pub(crate) lanes: [Vec<u32>; Lane::COUNT],
     pub(crate) codecs: Vec<Codec>,
 }
 
-/// What one action does.
 #[derive(Debug, Clone)]
 pub(crate) struct Prepare {
     pub(crate) does: Does,
@@ -56,7 +54,6 @@ pub(crate) enum Does {
     },
 }
 
-/// A buffer that an action reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Read {
     pub(crate) buffer: usize,
@@ -69,7 +66,6 @@ pub(crate) struct Read {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ends {
     AsItWas,
-    /// Its next version.
     Changed,
     /// Nothing: this output lies over it.
     Replaced {
@@ -77,7 +73,6 @@ pub(crate) enum Ends {
     },
 }
 
-/// A buffer that an action writes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Write {
     pub(crate) buffer: usize,

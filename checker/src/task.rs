@@ -44,7 +44,6 @@ impl<'p> Prepared<'p> {
     }
 }
 
-/// Adds an action to the lists.
 fn prepare(prepared: &mut Prepared, id: usize) -> Result<(), Wrong> {
     let plan = prepared.plan;
     let action = &plan.actions[id];

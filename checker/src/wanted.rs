@@ -20,7 +20,6 @@ pub(crate) struct Storage {
     pub(crate) last_version: u32,
     /// It must be there when the iteration ends.
     pub(crate) outlives: bool,
-    /// The caller holds it.
     pub(crate) is_held: bool,
 }
 
@@ -36,7 +35,6 @@ pub(crate) struct Work {
     pub(crate) in_place: Vec<InPlace>,
     pub(crate) workspace: u64,
     pub(crate) is_rerunnable: bool,
-    /// What runs it.
     pub(crate) on: Processor,
     /// It is an update, which the host's processor may run in the device's stead.
     pub(crate) may_be_there: bool,

@@ -48,8 +48,8 @@ impl Settings {
 
 /// What was measured of one codec and element type. Speeds count uncompressed bytes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "the fields' names say what they hold")]
 pub struct Row {
-    /// The codec.
     pub codec: String,
     /// The element type.
     pub dtype: Dtype,
@@ -59,9 +59,7 @@ pub struct Row {
     pub max_abs_error: f64,
     /// The root of the mean of the squares of that.
     pub rms_error: f64,
-    /// Compressing.
     pub compress: Speed,
-    /// Decompressing.
     pub decompress: Speed,
     /// Copying the same tensor.
     pub copy: Copying,
@@ -162,7 +160,6 @@ fn pool(threads: usize) -> Result<ThreadPool, Error> {
     ThreadPoolBuilder::new().num_threads(threads).build().map_err(|_| Error::NoThreads { threads })
 }
 
-/// What is timed.
 enum Work {
     Codec(Box<dyn Codec>),
     /// The loop of [`naive`], on one thread.
@@ -241,7 +238,6 @@ impl Timed {
     }
 }
 
-/// A result and how long it took.
 fn timed<R>(work: impl FnOnce() -> R) -> (R, Duration) {
     let begin = Instant::now();
     let result = work();

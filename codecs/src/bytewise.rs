@@ -7,7 +7,6 @@ use schema::Dtype;
 use crate::payload::{self, BlockCodec};
 use crate::{Codec, CodecId, Error, Fidelity, Layout, TensorView};
 
-/// What differs between them.
 pub(crate) trait ByteCodec: Send + Sync {
     const ID: CodecId;
     const BLOCK_BYTES: usize;

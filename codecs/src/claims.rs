@@ -44,10 +44,8 @@ impl fmt::Display for Claims {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]
 pub enum ClaimError {
-    /// Another fidelity.
     #[error("the plan says that {codec} is {stated:?}, and it is {found:?}: plan again")]
     Fidelity { codec: CodecRef, stated: schema::Fidelity, found: schema::Fidelity },
-    /// A codec of fixed rate, for whose output too little is reserved.
     #[error(
         "{codec} makes {} B of {tensor}, and {buffer} reserves {} B for it: plan again",
         .needed.0, .reserved.0

@@ -17,11 +17,9 @@ use crate::CodecId;
 use crate::pack::{BLOCK, LANES, Marks, NUMBERS_BYTES, bitmaps, gather, numbers, scatter};
 use crate::words::{Word, WordCodec};
 
-/// Elements of a row.
 pub(crate) const ROW: usize = 256;
 const ROW_MAPS: usize = ROW / LANES;
 
-/// Compressed sparse rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Csr;
 

@@ -9,7 +9,6 @@ use crate::bytewise::ByteCodec;
 /// What LZ4 looks back at most, so that larger blocks would gain nothing.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 
-/// LZ4.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lz4;
 

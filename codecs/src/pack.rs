@@ -11,7 +11,6 @@ pub(crate) use numbers::{Marks, NUMBERS_BYTES, numbers};
 
 /// Elements of a block of the codecs that use this.
 pub(crate) const BLOCK: usize = 4096;
-/// Elements of one bitmap.
 pub(crate) const LANES: usize = 32;
 
 /// A bitmap per 32 elements of a block: bit i of bitmap j says that element 32 j + i has a bit set.

@@ -100,7 +100,6 @@ pub(crate) fn compress(codec: &impl BlockCodec, input: &[u8], out: &mut [u8]) ->
     total + queue.end()
 }
 
-/// Decompresses a payload into `out`.
 pub(crate) fn decompress(
     codec: &impl BlockCodec,
     payload: &[u8],
@@ -192,7 +191,6 @@ struct Queue<'a> {
     moved: Condvar,
 }
 
-/// What is still free of the payload.
 struct Free<'a> {
     /// Whether a group will never take its turn, because its thread panicked.
     broken: bool,

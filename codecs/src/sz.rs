@@ -87,7 +87,6 @@ pub(crate) fn kernel_constants() -> [(&'static str, u64); 10] {
 
 /// What kernels need to know of a tensor.
 pub(crate) struct KernelSetting {
-    /// Elements of a block.
     pub(crate) block_elements: u64,
     /// Of each axis, from a line of neighbours to the next; there are at most three.
     pub(crate) extents: Vec<u64>,

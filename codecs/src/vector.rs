@@ -5,7 +5,6 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
-/// Bytes of a vector.
 pub(crate) const VECTOR: usize = 64;
 
 #[cfg(target_arch = "x86_64")]

@@ -10,7 +10,6 @@ use crate::{Codec, CodecId, Error, Fidelity, Layout, TensorView};
 
 /// A word of 2 or 4 bytes.
 pub(crate) trait Word: Copy + Default + PartialEq + Send + Sync + 'static {
-    /// Its bytes.
     const WIDTH: usize;
     /// From its little-endian bytes, of which there are `WIDTH`.
     fn read(bytes: &[u8]) -> Self;
@@ -46,10 +45,8 @@ pub(crate) trait WordCodec: Send + Sync {
     const ID: CodecId;
     const BLOCK: usize;
 
-    /// As [`BlockCodec::compress_block`].
     fn compress<W: Word>(block: &[u8], out: &mut [u8]) -> usize;
 
-    /// As [`BlockCodec::decompress_block`].
     fn decompress<W: Word>(block: &[u8], out: &mut [u8]) -> Result<(), &'static str>;
 }
 

@@ -28,7 +28,6 @@ use crate::{Codec, CodecId, Dims, Error, Fidelity, Layout, Rate, TensorView};
 /// What a thread compresses at once, about.
 const PART_ELEMENTS: usize = 64 << 10;
 
-/// ZFP at a fixed rate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Zfp {
     rate: Rate,

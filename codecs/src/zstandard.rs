@@ -10,7 +10,6 @@ use crate::bytewise::ByteCodec;
 /// The level that the library takes by default.
 const LEVEL: i32 = 3;
 
-/// Zstandard.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Zstd;
 

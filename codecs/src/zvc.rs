@@ -15,7 +15,6 @@ use crate::CodecId;
 use crate::pack::{BLOCK, LANES, bitmaps, gather, scatter};
 use crate::words::{Word, WordCodec};
 
-/// Zero-value compression.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Zvc;
 

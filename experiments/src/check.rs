@@ -37,12 +37,10 @@ pub const STANDARD: [&str; 6] = [
 ];
 
 /// What is checked, and what came of it so far.
+#[allow(missing_docs, reason = "the fields' names say what they hold")]
 pub struct Check<'a> {
-    /// How networks are measured, and on what.
     pub how: &'a Measuring,
-    /// The machine.
     pub machine: &'a MeasuredMachine,
-    /// The methods.
     pub methods: &'a [Box<dyn Method>],
     /// Under which budgets each plans.
     pub budgets: &'a [Budget],

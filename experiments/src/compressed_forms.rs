@@ -6,12 +6,10 @@ use schema::{Bytes, Plan, Trace};
 
 /// The tensors that a plan makes smaller, each counted once.
 #[derive(Debug, Clone, Copy)]
+#[allow(missing_docs, reason = "the fields' names say what they hold")]
 pub struct CompressedForms {
-    /// How many.
     pub count: usize,
-    /// As they are.
     pub raw: Bytes,
-    /// What is reserved for their compressed forms.
     pub reserved: Bytes,
 }
 

@@ -12,7 +12,6 @@ use serde::Serialize;
 pub struct Devices {
     driver: Found,
     devices: Vec<Device>,
-    /// Why there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     no_devices: Option<String>,
     libraries: Vec<Found>,

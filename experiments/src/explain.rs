@@ -226,7 +226,6 @@ fn certainty(fits: bool, needed: Bytes, budget: Bytes, band: Band) -> Certainty 
     if sure { Certainty::Sure } else { Certainty::Close }
 }
 
-/// What is left, or missing.
 fn apart(fits: bool, reserved: Bytes, allocated: Bytes, budget: Bytes) -> Bytes {
     match fits {
         true => budget.saturating_sub(reserved),

@@ -69,7 +69,6 @@ fn fits(rows: &[CodecSample]) -> std::result::Result<Fits, SamplesProblem> {
 }
 
 impl Fits {
-    /// Fits the samples of one codec.
     fn add(&mut self, group: &[&CodecSample]) -> std::result::Result<(), SamplesProblem> {
         let row = group[0];
         let of = |time: fn(&CodecSample) -> Nanos| -> Vec<Sample> {

@@ -69,37 +69,31 @@ impl Times {
 
 /// What the model says of a recording that it has not seen.
 #[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs, reason = "the fields' names say what they hold")]
 pub struct Forecast {
-    /// The file.
     pub recording: String,
-    /// What it is of.
     pub network: String,
     /// Samples per iteration.
     pub batch: Option<u32>,
     /// Element type of most arithmetic.
     pub dtype: String,
-    /// The machine, by its name here.
     pub machine: String,
     /// The iteration, predicted and recorded.
     #[serde(flatten)]
     pub iteration: Times,
     /// How far the forecast is off, as a share of what was recorded.
     pub error: f64,
-    /// The forward phase.
     pub forward: Option<Times>,
-    /// The backward phase.
     pub backward: Option<Times>,
     /// All ops that were timed alone, each as often as it ran.
     pub sum_of_ops: Option<Times>,
     /// The most memory that the modelled iteration needs.
     pub predicted_peak_bytes: Option<u64>,
-    /// The most that was recorded.
     pub recorded_peak_bytes: Option<u64>,
     /// Whether the recorded forward phase takes far longer than its ops alone: something else is in it, such as
     /// memory that had been given back before it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub forward_beyond_ops: bool,
-    /// What most arithmetic is.
     #[serde(skip)]
     pub arithmetic: Arithmetic,
     /// Whether the fit has seen the device: then the forecast is that of a fit that has not.

@@ -32,14 +32,12 @@ pub struct Question<'a> {
 }
 
 /// A trace under a budget, and what the method found.
+#[allow(missing_docs, reason = "the fields' names say what they hold")]
 pub struct Budgeted {
-    /// The trace.
     pub trace: Trace,
     /// Its iteration without a memory limit.
     pub in_core: InCore,
-    /// The budget.
     pub budget: Bytes,
-    /// What was found.
     pub found: Found,
 }
 
@@ -261,10 +259,8 @@ pub struct Largest {
     device_memory_bytes: Option<Bytes>,
     /// The plan beside the iteration without a memory limit.
     pub comparison: Comparison,
-    /// What is trained.
     #[serde(skip)]
     what: String,
-    /// What there is to say of it.
     #[serde(skip)]
     says: String,
 }

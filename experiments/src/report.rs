@@ -141,7 +141,6 @@ fn study_table(input: &Path, has_figures: bool) -> Result<Option<PathBuf>> {
     Err(no_report(input, why))
 }
 
-/// The part of an input that tells what it is.
 #[derive(serde::Deserialize)]
 struct Header {
     format: Option<String>,

@@ -73,7 +73,6 @@ fn zeros(file: &Path, rows: &[TensorZeros]) -> Option<String> {
     Some(text)
 }
 
-/// The model that comes with tidegate.
 fn bundled() -> Option<CodedSize> {
     let machine = scenarios::machine("titan-v").ok()?;
     scenarios::codec_models(&machine).models.into_iter().find_map(|model| match model.size {

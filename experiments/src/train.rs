@@ -71,7 +71,6 @@ pub struct Trainings {
     no_plan: Option<PlanError>,
 }
 
-/// A way that the network was trained in.
 struct Done {
     way: Way,
     outcome: std::result::Result<(Trained, Constants), PlanError>,
@@ -95,7 +94,6 @@ pub fn train(asked: &Asked, target: &Target, monitor: &dyn Monitor) -> Result<Tr
     Ok(Trainings::of(asked, &machine, seeds))
 }
 
-/// What came of one seed, and of what.
 struct Seed {
     seed: u64,
     network: String,

@@ -15,22 +15,19 @@ use crate::{Error, Result};
 
 /// The share of zeros of one tensor after an epoch of training.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[allow(missing_docs, reason = "the fields' names say what they hold")]
 pub struct TensorZeros {
     /// The epoch, counted from 0.
     pub epoch: u32,
     /// The tensor's number in its trace.
     pub tensor: u32,
-    /// Its name.
     pub name: String,
-    /// Its size.
     pub bytes: Bytes,
     /// Share of its values that are zero, in the epoch's last iteration.
     pub zeros: f64,
     /// The others' magnitude, as [`Texture`] has it; files of an older tidegate have none of this.
     pub value: Option<f64>,
-    /// Its step.
     pub step: Option<f64>,
-    /// Its runs.
     pub runs: Option<f64>,
     /// Standard deviation of all values.
     pub deviation: Option<f64>,

@@ -8,56 +8,40 @@ use runtime::profile::ZerosError;
 
 /// Why something was not measured or run. Each error beneath names its place and its remedy.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum MeasureError {
-    /// The iteration has no plan within its budget.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The host device refuses the plan.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The CUDA device refuses the plan.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// An iteration did not end.
     #[error(transparent)]
     Run(#[from] RunFailure),
-    /// An iteration in core did not end.
     #[error(transparent)]
     InCore(#[from] ZerosError),
-    /// A tensor that should be there between iterations is not.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// This machine has too little memory.
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
-    /// CUDA failed.
     #[error(transparent)]
     Cuda(#[from] CudaError),
-    /// A codec's kernels failed.
     #[error(transparent)]
     Kernels(#[from] CodecRunError),
-    /// A codec failed.
     #[error(transparent)]
     Codec(#[from] codecs::Error),
-    /// A codec has no kernel for one direction.
     #[error("{0} compresses on the host alone: leave it away")]
     HostAlone(codecs::CodecId),
-    /// Tensors that are too small or too large to be sampled.
     #[error("--sizes: a tensor has 4096 bytes to 4 GiB")]
     Sizes,
-    /// The operating system refused threads.
     #[error("cannot start threads: see `ulimit -u`")]
     Threads(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The host device has no graphs.
     #[error("--graph is for `--device cuda`: the host device has no graphs")]
     NoGraphs,
-    /// The first iteration is none, either.
     #[error("--graph needs --warmup 1 or more: the first iteration is no graph yet")]
     NoWarmup,
-    /// Faults are the host device's.
     #[error("--inject is for the host device: nothing goes wrong on CUDA on purpose")]
     NoFaults,
-    /// Whoever waited wants no more.
     #[error("interrupted: nothing was written")]
     Interrupted,
 }
@@ -143,5 +127,4 @@ fn of_device(error: &DeviceError) -> Kind {
     }
 }
 
-/// What measuring returns.
 pub type Result<T> = std::result::Result<T, MeasureError>;

@@ -19,13 +19,10 @@ const SCALE: f32 = 2.0;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]
 pub enum PngError {
-    /// The renderer does not take the SVG.
     #[error("the renderer does not take the picture `{name}`")]
     Svg { name: String, source: resvg::usvg::Error },
-    /// There is no memory for that many pixels.
     #[error("the picture `{name}` is too large for a PNG of {width} x {height}")]
     TooLarge { name: String, width: u32, height: u32 },
-    /// The pixels could not be encoded.
     #[error("the picture `{name}` cannot be encoded: {why}")]
     Encoding { name: String, why: String },
 }

@@ -2,7 +2,6 @@
 
 use schema::{Bytes, Origin, Provenance};
 
-/// What the predicted times rest on.
 pub(crate) fn op_times(provenance: Option<&Provenance>) -> String {
     let Some(Provenance { origin, device, source, .. }) = provenance else {
         return "where the op times come from is not known".into();

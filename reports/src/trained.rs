@@ -37,16 +37,13 @@ pub struct Trained {
 
 /// What a codec made of a tensor of one batch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "the fields' names say what they hold")]
 pub struct Applied {
-    /// Iterations before.
     pub iterations: usize,
-    /// The tensor, by its layer.
     pub tensor: String,
     /// The codec, with its rate or bound.
     pub codec: String,
-    /// The tensor as it is.
     pub raw_bytes: Bytes,
-    /// Its compressed form.
     pub compressed_bytes: Bytes,
     /// What the plan reserves for that. Where it is less, the tensor itself is spilled to the host.
     pub reserved_bytes: Bytes,

@@ -81,7 +81,6 @@ const LAYERS: [Program; 15] = [
     Program::new("zeros", &[include_str!("cuda/kernels/zeros.cu")]),
 ];
 
-/// Blocks of threads for each multiprocessor.
 const BLOCKS: u32 = 8;
 
 /// Blocks of threads that fill such a share of the multiprocessors, in percent. Kernels go over

@@ -67,19 +67,14 @@ pub struct Curves {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]
 pub enum TrainingError {
-    /// The network does not take such images, or has no classes to tell.
     #[error("the network does not learn from these images: {why}")]
     OtherImages { why: String },
-    /// An iteration did not end.
     #[error("an iteration did not end")]
     Run(#[from] RunFailure),
-    /// A tensor could not be read or written.
     #[error("a tensor is not to be had")]
     Access(#[from] AccessError),
-    /// The machine has no memory for the test, or to look inside.
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
-    /// The test did not run.
     #[error("the test did not run")]
     Test(#[from] RunError),
 }
@@ -155,7 +150,6 @@ pub fn train(
     Ok(())
 }
 
-/// What an iteration copied, out and in.
 fn copied(timeline: &Timeline) -> Bytes {
     let copies = timeline.intervals.iter();
     let copies = copies.filter(|i| matches!(i.task, Task::D2h(_) | Task::H2d(_)));
@@ -186,7 +180,6 @@ pub fn look_inside(
     Ok(())
 }
 
-/// What is learnt from, and where it goes.
 struct Lesson<'a> {
     network: &'a Network,
     images: &'a Images,

@@ -9,7 +9,6 @@ use serde::{Deserialize, Deserializer};
 
 /// A quantity that is written as a number with a unit.
 pub(crate) trait Amount: Sized {
-    /// What errors ask for.
     const EXPECTED: &'static str;
     /// Reads the text; nothing where it is no such amount.
     fn read(text: &str) -> Option<Self>;

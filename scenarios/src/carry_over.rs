@@ -38,13 +38,10 @@ pub struct Share {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]
 pub enum CarryOverError {
-    /// A factor that no device is faster by.
     #[error("the factor {0} is none: state how many times as fast the device is, such as 2 or 0.5")]
     Factor(f64),
-    /// A machine without well-formed figures.
     #[error("the machine `{name}` cannot be")]
     Machine { name: String, source: Malformed },
-    /// A trace that is not well formed, or times that no 64-bit number holds afterwards.
     #[error("the trace of `{network}` has no times on `{machine}`")]
     Trace { network: String, machine: String, source: Malformed },
 }

@@ -17,7 +17,6 @@ const STATED: [&str; 2] =
 /// Where the second point of every line lies: so far out that rounding it shows nowhere.
 const LARGE: Bytes = Bytes(1 << 40);
 
-/// Codecs as kernels of a GPU.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DeviceFile {
@@ -26,7 +25,6 @@ struct DeviceFile {
     codec: Vec<CodecTable<u32>>,
 }
 
-/// What all kernels of a device have in common.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DeviceTable {
@@ -49,7 +47,6 @@ struct DeviceSources {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StatedFile {
-    /// The machines whose GPUs these are of.
     machines: Vec<String>,
     /// What a call takes beside.
     #[serde(deserialize_with = "amount")]

@@ -9,46 +9,36 @@ use schema::{FileError, Malformed};
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]
 pub enum ScenarioError {
-    /// Nothing of this name comes with tidegate.
     #[error("there is no {kind} `{name}`: {}", remedy(closest, known))]
     Unknown { kind: &'static str, name: String, closest: Vec<String>, known: Vec<String> },
-    /// The name of a link where a machine was asked for.
     #[error("`{name}` is a link: name a machine with it, such as `titan-v+{name}`")]
     LinkAlone { name: String },
-    /// What a file inherits could not be given.
     #[error("{} has `inherits = \"{name}\"`, which cannot be had", file.display())]
     Inherits { file: PathBuf, name: String, source: Box<ScenarioError> },
-    /// Machines that inherit one another.
     #[error("{} inherit one another: let one of them state its figures itself", chain.join(" -> "))]
     Circle { chain: Vec<String> },
     /// The text is not TOML, has a field that no machine has, or a value that is no amount of
     /// its unit. The cause names line, column and remedy.
     #[error("{} is not a machine file", file.display())]
     Syntax { file: PathBuf, source: Box<toml::de::Error> },
-    /// A source for something that is no figure of a machine.
     #[error("{}: [sources] names `{field}`, which is no figure: {}", file.display(), remedy(closest, known))]
     UnknownFigure { file: PathBuf, field: String, closest: Vec<String>, known: Vec<String> },
-    /// A source that is no text.
     #[error("{}: [sources] {field} is no text: write where the figure comes from, in quotes", file.display())]
     SourceNotText { file: PathBuf, field: String },
-    /// A source for a figure that the file does not state.
     #[error(
         "{}: [sources] names `{field}`, which this file does not state: state it, or delete its \
          source (a figure that is inherited keeps its own)",
         file.display()
     )]
     SourceAlone { file: PathBuf, field: &'static str },
-    /// A field that neither the file nor what it inherits states.
     #[error(
         "{}: nothing states {table}.{field}: add `{field} = {example}` under [{table}], or \
          inherit a machine that has it",
         file.display()
     )]
     Missing { file: PathBuf, table: &'static str, field: &'static str, example: &'static str },
-    /// Figures that no machine has.
     #[error("{} describes a machine that cannot be", file.display())]
     Invalid { file: PathBuf, source: Malformed },
-    /// A bundled document that could not be read.
     #[error("the bundled document `{name}` cannot be read")]
     Document { name: String, source: Box<FileError> },
 }

@@ -104,7 +104,6 @@ table!(NetworkTable, "network",
 /// What a message between ranks costs on top of its bytes where only a bandwidth is stated.
 const NET_LATENCY: Nanos = Nanos(5_000);
 
-/// What a link file states.
 const LINK_FIGURES: [&str; 4] = ["link.d2h", "link.h2d", "link.latency", "link.both_directions"];
 
 impl MachineFile {

@@ -259,7 +259,6 @@ impl Library<'_> {
         found.map(|(_, text)| MachineFile::read(text, &file)).transpose()
     }
 
-    /// Adds to a file what it inherits.
     fn inherited(
         &self,
         read: MachineFile,

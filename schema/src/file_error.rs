@@ -9,7 +9,6 @@ pub(crate) const LARGEST_FILE: u64 = 1 << 30;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]
 pub enum FileError {
-    /// The operating system refused.
     #[error("cannot {verb} {}", path.display())]
     Io {
         /// `read` or `write`.
@@ -17,10 +16,8 @@ pub enum FileError {
         path: PathBuf,
         source: std::io::Error,
     },
-    /// The file is too large to be a document.
     #[error("{} is larger than {LARGEST_FILE} bytes, which no document of tidegate is", path.display())]
     TooLarge { path: PathBuf },
-    /// The text is not JSON, or not this document.
     #[error("{} is not a {expected} file", path.display())]
     Syntax {
         path: PathBuf,
@@ -28,17 +25,14 @@ pub enum FileError {
         /// Line, column and what is wrong there.
         source: serde_json::Error,
     },
-    /// A document of another type.
     #[error("{} holds {found}, not a {expected}: pass the right file", path.display())]
     OtherFormat { path: PathBuf, found: String, expected: &'static str },
-    /// A document that a newer tidegate wrote.
     #[error(
         "{} is a {format} of version {found}; this tidegate reads versions up to {newest}: \
          update tidegate",
         path.display()
     )]
     Newer { path: PathBuf, format: &'static str, found: u32, newest: u32 },
-    /// A document that contradicts itself.
     #[error("{} is a {format} that contradicts itself", path.display())]
     Invalid { path: PathBuf, format: &'static str, source: Malformed },
 }

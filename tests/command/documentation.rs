@@ -60,7 +60,6 @@ fn links_lead_to_what_is_there() {
     }
 }
 
-/// README and all of docs, in order.
 fn pages() -> Vec<PathBuf> {
     let docs = std::fs::read_dir(repository().join("docs")).expect("there are docs");
     let docs = docs.map(|entry| entry.expect("readable").path());

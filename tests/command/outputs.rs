@@ -13,7 +13,6 @@ use crate::sandbox::{Sandbox, signals};
 
 const RECORDING: &str = "tests/recordings/small.dtr.jsonl";
 
-/// A sandbox, and what an import writes into it.
 fn with_trace() -> (Sandbox, String) {
     let sandbox = Sandbox::new();
     import(&sandbox, "trace.json");

@@ -107,7 +107,6 @@ fn colours_come_where_they_are_wanted_alone() {
     sandbox.refuses("plan --color sometimes", 2, "[possible values: auto, always, never]");
 }
 
-/// README says how to install all of it.
 #[test]
 fn installing_is_described() {
     let pages = ["README.md", "docs/shell.md"].map(|page| repository().join(page));

@@ -16,7 +16,6 @@ fn code(sandbox: &Sandbox, arguments: &str, stdout: Stdio, stderr: Stdio) -> Opt
     command.status().expect("it starts").code()
 }
 
-/// A pipe that nobody reads.
 fn closed() -> Stdio {
     let (_, writer) = std::io::pipe().expect("a pipe");
     writer.into()

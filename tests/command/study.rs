@@ -39,7 +39,6 @@ fn results(sandbox: &Sandbox, folder: &str) -> [Vec<u8>; 2] {
     ["results.parquet", "results.csv"].map(file)
 }
 
-/// A process of its own, with settings.
 fn spawn(sandbox: &Sandbox, arguments: &str, settings: &[(&str, &str)]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     command.args(arguments.split_whitespace()).current_dir(sandbox.path("."));

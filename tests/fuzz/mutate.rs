@@ -9,7 +9,6 @@ use serde_json::{Map, Number, Value};
 /// What an input is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// One JSON value.
     Json,
     /// A JSON value a line.
     Lines,
@@ -17,11 +16,9 @@ pub enum Form {
     Text,
     /// Fields by number, some of which hold fields, as ONNX has them.
     Protobuf,
-    /// Anything.
     Bytes,
 }
 
-/// Figures at which readers break.
 const FIGURES: &str = "\
     0 1 -1 2 255 4095 65536 2147483647 2147483648 4294967295 4294967296 9007199254740993 \
     1000000000000000000 1152921504606846976 9223372036854775807 9223372036854775808 \
@@ -109,7 +106,6 @@ fn bytes(mut input: Vec<u8>, corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8>
     input
 }
 
-/// Figures, lines and words.
 fn text(mut input: Vec<u8>, corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let is_figure = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
     let starts: Vec<usize> = (0..input.len())

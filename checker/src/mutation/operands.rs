@@ -140,7 +140,6 @@ fn named(action: &Action) -> usize {
     usize::from(action.host.is_some()) + action.there.len()
 }
 
-/// One of them, by its place.
 fn host_at(action: &mut Action, place: usize) -> Option<&mut HostBufferId> {
     action.host.iter_mut().chain(&mut action.there).nth(place)
 }

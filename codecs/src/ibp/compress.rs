@@ -39,7 +39,6 @@ fn count_invariant_bits<const N: usize>(plan: &Plan<N>, row: &[u8]) -> u64 {
     bits.sum()
 }
 
-/// Appends the compressed row.
 pub(super) fn compress<const N: usize>(plan: &Plan<N>, row: &[u8], out: &mut Vec<u8>) {
     #[cfg(target_arch = "x86_64")]
     if bmi2::detected() {

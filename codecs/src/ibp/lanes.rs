@@ -11,14 +11,12 @@ use super::IbpError;
 /// A chunk costs one participation bit, and one bit in it that differs keeps all of it
 /// uncompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "the variants' names say what they are")]
 pub enum ChunkSize {
-    /// One byte.
     One = 1,
-    /// Two bytes.
     Two = 2,
     /// Four bytes, as in the paper's evaluation (section 6.2).
     Four = 4,
-    /// Eight bytes.
     Eight = 8,
 }
 
@@ -53,7 +51,6 @@ impl ChunkSize {
     }
 }
 
-/// Bytes of a lane.
 pub(super) const LANE: usize = 8;
 
 /// Bits of one of `N` chunks in a lane.
@@ -76,7 +73,6 @@ pub(super) const fn lane_order<const N: usize>(x: u64) -> u64 {
     }
 }
 
-/// The lane that these bytes are.
 #[inline(always)]
 pub(super) fn lane_of<const N: usize>(bytes: &[u8; LANE]) -> u64 {
     lane_order::<N>(u64::from_le_bytes(*bytes))

@@ -17,9 +17,7 @@ pub(super) const BLOCK: usize = 64;
 /// Mask, Bitval and the moves that they cause, by lane, for `N` chunks a lane.
 #[derive(Debug, Clone)]
 pub(super) struct Plan<const N: usize> {
-    /// Bytes of a row.
     pub(super) row_bytes: usize,
-    /// Chunks of a row.
     pub(super) chunks: usize,
     /// A lane for each that a row fills or begins. Beyond the row all bits are invariant.
     pub(super) mask: Vec<u64>,
@@ -64,17 +62,14 @@ impl Vector {
     }
 }
 
-/// Moves by one distance.
 #[derive(Debug, Clone)]
 pub(super) struct Step {
-    /// The distance in bits.
     pub(super) shift: u32,
     /// The bits that move, by lane, where they are when the bits are apart.
     pub(super) apart: Vec<u64>,
 }
 
 impl<const N: usize> Plan<N> {
-    /// Plans for rows of this metadata.
     pub(super) fn new(metadata: &Metadata) -> Result<Self, IbpError> {
         let row_bytes = metadata.row_bytes();
         let chunk = LANE / N;
@@ -105,7 +100,6 @@ impl<const N: usize> Plan<N> {
         })
     }
 
-    /// Bytes of the participation bits.
     pub(super) fn header_bytes(&self) -> usize {
         self.chunks.div_ceil(8).next_multiple_of(LANE / N)
     }
@@ -117,13 +111,11 @@ impl<const N: usize> Plan<N> {
     }
 }
 
-/// A chunk of a lane as a number.
 fn chunk_of<const N: usize>(lane: u64, chunk: usize) -> u64 {
     let bits = chunk_bits::<N>();
     lane >> ((N - 1 - chunk) as u32 * bits) & (u64::MAX >> (64 - bits))
 }
 
-/// The steps for these masks.
 fn steps<const N: usize>(masks: &[u64]) -> Vec<Step> {
     let bits = chunk_bits::<N>();
     let moves: Vec<[u64; 6]> = masks

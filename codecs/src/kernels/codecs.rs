@@ -12,7 +12,6 @@ const TOGETHER: u32 = 256;
 const ALONE: u32 = 128;
 /// Threads of the one block that sums up a table.
 const ONE_BLOCK: u32 = 1024;
-/// Threads of a warp.
 const WARP: u64 = 32;
 
 /// How a tensor of this layout is compressed, in at most so many blocks of threads.

@@ -23,16 +23,13 @@ pub enum Argument {
 
 /// One launch of a kernel. Its blocks of threads are a whole number of warps.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields' names say what they hold")]
 pub struct Launch<A = Argument> {
-    /// The program that has the kernel.
     pub program: &'static str,
-    /// The kernel.
     pub kernel: String,
     /// Blocks of threads, above 0: with more there would be nothing to do for some.
     pub blocks: u32,
-    /// Threads of a block.
     pub threads: u32,
-    /// Its arguments.
     pub arguments: Vec<A>,
 }
 

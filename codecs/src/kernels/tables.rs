@@ -5,7 +5,6 @@ use crate::ibp::TableParts;
 
 /// Threads of a block, in which each warp works alone.
 pub(super) const THREADS: u32 = 128;
-/// Warps of a block.
 pub(super) const WARPS: u64 = THREADS as u64 / 32;
 
 /// An argument of [`gather`]'s kernel: 8 bytes, whatever it is.

@@ -20,7 +20,6 @@ pub(super) fn detected() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// As [`super::bitmaps`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
 pub(super) fn bitmaps<W: Word>(block: &[u8], bitmaps: &mut Bitmaps) {
     let (vectors, rest) = block.as_chunks();
@@ -30,7 +29,6 @@ pub(super) fn bitmaps<W: Word>(block: &[u8], bitmaps: &mut Bitmaps) {
     set::<W>(bitmaps, vectors.len(), nonzero::<W>(load(&padded(rest))));
 }
 
-/// As [`super::gather`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
 pub(super) fn gather<W: Word>(block: &[u8], bitmaps: &Bitmaps, out: &mut [u8]) -> usize {
     let (vectors, rest) = block.as_chunks();

@@ -14,7 +14,6 @@ static NUMBERS: [u8; 2 * BLOCK] = {
     numbers
 };
 
-/// Room that [`numbers`] needs.
 pub(crate) const NUMBERS_BYTES: usize = 2 * BLOCK + 64;
 
 /// Writes the numbers of the elements whose bit is set to the front of `out`, ascending, two bytes
@@ -28,7 +27,6 @@ pub(crate) fn numbers(bitmaps: &Bitmaps, out: &mut [u8; NUMBERS_BYTES]) -> usize
 pub(crate) struct Marks([u8; 2 * BLOCK]);
 
 impl Marks {
-    /// None is set.
     pub(crate) fn new() -> Self {
         Self([0; 2 * BLOCK])
     }
@@ -39,7 +37,6 @@ impl Marks {
         self.0[2 * (element % BLOCK)] = 1;
     }
 
-    /// Those that are set.
     pub(crate) fn bitmaps(&self) -> Bitmaps {
         bitmaps::<u16>(&self.0)
     }

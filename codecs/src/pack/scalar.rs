@@ -4,7 +4,6 @@
 use super::{Bitmaps, LANES};
 use crate::words::Word;
 
-/// As [`super::bitmaps`].
 pub(super) fn bitmaps<W: Word>(block: &[u8], bitmaps: &mut Bitmaps) {
     for (lanes, bitmap) in block.chunks(LANES * W::WIDTH).zip(bitmaps) {
         let words = lanes.chunks_exact(W::WIDTH).map(|bytes| W::read(bytes) != W::default());
@@ -12,7 +11,6 @@ pub(super) fn bitmaps<W: Word>(block: &[u8], bitmaps: &mut Bitmaps) {
     }
 }
 
-/// As [`super::gather`].
 pub(super) fn gather<W: Word>(block: &[u8], bitmaps: &Bitmaps, out: &mut [u8]) -> usize {
     let mut len = 0;
     for (lanes, bitmap) in block.chunks(LANES * W::WIDTH).zip(bitmaps) {

@@ -25,10 +25,8 @@ pub(super) fn write(tokens: &[Packed], words: &[Word; TOKENS], out: &mut [u8]) -
 struct Reader<'a> {
     /// All streams of a block: it does not matter if bits of the next are seen.
     bytes: &'a [u8],
-    /// Position in bits.
     position: usize,
     out: &'a mut [i32],
-    /// How many are decoded.
     done: usize,
 }
 

@@ -140,7 +140,6 @@ impl<E: Element> BlockCodec for Blocks<E> {
     }
 }
 
-/// What a compressed block consists of.
 struct Parts<'a> {
     order: usize,
     code_lengths: [u8; TOKENS],

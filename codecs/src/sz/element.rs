@@ -4,7 +4,6 @@ use half::{bf16, f16};
 
 /// A type whose values `f32` holds exactly.
 pub(super) trait Element {
-    /// Bytes of one element.
     const WIDTH: usize;
 
     /// Little-endian elements as `f32`.

@@ -121,7 +121,6 @@ impl Word {
 pub(super) struct Entry {
     /// Smallest magnitude or length of a run.
     pub(super) base: u32,
-    /// Bits of the code word.
     pub(super) length: u8,
     /// Bits behind it that are added to `base`.
     pub(super) extra_bits: u8,
@@ -137,7 +136,6 @@ const NOTHING: Entry =
 /// A table to decode with, indexed by the next [`MAX_LENGTH`] bits.
 pub(super) type Table = [Entry; 1 << MAX_LENGTH];
 
-/// The table of a code.
 pub(super) fn table(words: &[Word; TOKENS]) -> Box<Table> {
     const { assert!(MAX_LENGTH + 22 <= PEEK) };
     let mut table = Box::new([NOTHING; 1 << MAX_LENGTH]);

@@ -27,7 +27,6 @@ const MAGNITUDE_BITS: u32 = 26;
 
 pub(super) const RUN_TOKENS: usize = class_of(SEGMENT as u32, RUN_BITS).index as usize;
 
-/// Size of the alphabet.
 pub(super) const TOKENS: usize =
     RUN_TOKENS + 2 * class_of((1 << MAGNITUDE_BITS) - 1, VALUE_BITS).index as usize;
 
@@ -37,12 +36,10 @@ const TOKEN_BITS: u32 = TOKENS.next_power_of_two().trailing_zeros();
 /// A token in the low bits and the value of its extra bits above.
 pub(super) type Packed = u32;
 
-/// The token of a packed one.
 pub(super) fn token(packed: Packed) -> usize {
     (packed & ((1 << TOKEN_BITS) - 1)) as usize
 }
 
-/// The value of its extra bits.
 pub(super) fn extra(packed: Packed) -> u32 {
     packed >> TOKEN_BITS
 }
@@ -50,7 +47,6 @@ pub(super) fn extra(packed: Packed) -> u32 {
 /// A class of magnitudes, counted from 1: magnitude 1 is class 1.
 struct Class {
     index: u32,
-    /// What the extra bits say.
     extra: u32,
 }
 
@@ -67,7 +63,6 @@ const fn class_start(index: u32, bits: u32) -> (u32, u32) {
     ((index - (extra_bits << bits)) << extra_bits, extra_bits)
 }
 
-/// What a token stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Meaning {
     /// Smallest magnitude, or length of a run.
@@ -77,7 +72,6 @@ pub(super) struct Meaning {
     pub(super) kind: Kind,
 }
 
-/// Which sort of token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Run,

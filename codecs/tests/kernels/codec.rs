@@ -14,7 +14,6 @@ pub fn program(name: &str) -> Option<Emulator> {
 /// What a kernel leaves.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Left {
-    /// All of the target.
     pub target: Vec<u8>,
     /// The payload's length.
     pub length: u64,
@@ -31,7 +30,6 @@ pub struct Chance {
     pub blocks: u32,
 }
 
-/// Compresses on the emulator.
 pub fn compress(
     emulator: &mut Emulator,
     id: CodecId,
@@ -44,7 +42,6 @@ pub fn compress(
     Ok(run(emulator, &launches, input, room, u64::MAX - 1, chance))
 }
 
-/// Decompresses on the emulator.
 pub fn decompress(
     emulator: &mut Emulator,
     id: CodecId,

@@ -25,7 +25,6 @@ const OPTIONS: [&str; 9] = [
 /// An argument of a launch here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value {
-    /// A number.
     Number(u64),
     /// An address: so many bytes into a buffer.
     Buffer(usize, u64),

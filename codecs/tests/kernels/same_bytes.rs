@@ -57,7 +57,6 @@ fn tensors(most: usize) -> impl Strategy<Value = (Layout, Vec<u8>)> {
     )
 }
 
-/// What must not matter.
 fn chances() -> impl Strategy<Value = Chance> {
     (any::<u64>(), 1u32..6).prop_map(|(seed, blocks)| Chance { seed, blocks })
 }

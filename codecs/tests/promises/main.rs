@@ -12,18 +12,15 @@ mod zfp;
 use codecs::{Codec, CodecId, Layout, TensorView};
 use schema::Dtype;
 
-/// The codec of a name.
 fn codec(name: &str) -> Box<dyn Codec> {
     codecs::codec(name.parse::<CodecId>().unwrap()).unwrap()
 }
 
-/// All lossless codecs of this build.
 fn lossless() -> impl Iterator<Item = Box<dyn Codec>> {
     let all = codecs::all().iter().map(|entry| codec(entry.example));
     all.filter(|codec| codec.fidelity() == codecs::Fidelity::Lossless)
 }
 
-/// A layout that there is.
 fn layout(dtype: Dtype, shape: &[usize]) -> Layout {
     Layout::new(dtype, shape).unwrap()
 }
@@ -43,7 +40,6 @@ fn restored(codec: &dyn Codec, layout: &Layout, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Runs on a pool of its own.
 fn on_threads<R: Send>(threads: usize, run: impl FnOnce() -> R + Send) -> R {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(run)
 }

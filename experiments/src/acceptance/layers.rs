@@ -35,7 +35,6 @@ pub const SMALL: [&str; 3] = [
 /// of a tensor; a mistake is farther.
 const TOLERANCE: f64 = 1e-4;
 
-/// Whose libraries may compute.
 const WHO: [(&str, MayCompute); 3] = [
     ("own kernels", MayCompute { blas: false, dnn: false }),
     ("cuBLAS", MayCompute { blas: true, dnn: false }),
@@ -103,7 +102,6 @@ fn row(text: &str, by: &'static str, network: &Network, all: &[LayerDifference])
     }
 }
 
-/// Ops that are wrong, and how.
 fn wrong_ops(network: &Network, all: &[LayerDifference]) -> BTreeMap<String, String> {
     let wrong = all.iter().filter(|one| one.off > TOLERANCE || !one.same_bits);
     let how = |one: &LayerDifference| match one.same_bits {

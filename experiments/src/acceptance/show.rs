@@ -106,7 +106,6 @@ fn take_apart(title: &str, value: &Value, sections: &mut Vec<Section>) {
     }
 }
 
-/// What an item of a list is called by.
 fn name_of(item: &Value, title: &str) -> String {
     let of = |key: &str| item.get(key).and_then(Value::as_str);
     match ["network", "name", "codec"].into_iter().find_map(of) {

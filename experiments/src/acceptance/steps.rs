@@ -19,7 +19,6 @@ pub(super) struct Command {
     pub what: &'static str,
     /// The program that runs it, where one does, and that program's own arguments.
     pub under: &'static [&'static str],
-    /// The command's.
     pub arguments: Vec<String>,
     pub figures: Figures,
 }
@@ -27,7 +26,6 @@ pub(super) struct Command {
 /// Where a command's figures are.
 pub(super) enum Figures {
     None,
-    /// In what it prints.
     Printed,
     /// In a file that it writes into the step's folder.
     InFile(&'static str),
@@ -55,7 +53,6 @@ impl Step {
         self
     }
 
-    /// A command that prints JSON.
     fn prints(self, what: &'static str, line: &str) -> Self {
         self.does(what, &format!("{line} --format json"), Figures::Printed)
     }

@@ -45,7 +45,6 @@ pub struct KernelSpeed {
     decompress: Speed,
 }
 
-/// How fast a kernel is.
 #[derive(Serialize)]
 struct Speed {
     /// Uncompressed bytes.

@@ -17,7 +17,6 @@ use crate::Result;
 pub struct Lookups {
     /// The element type.
     pub dtype: Dtype,
-    /// Bytes of a chunk.
     pub chunk_bytes: usize,
     /// Uncompressed over compressed bytes of the rows.
     pub ratio: f64,

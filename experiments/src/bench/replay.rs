@@ -16,7 +16,6 @@ pub struct Replayed {
     trace: String,
     ops: usize,
     actions: usize,
-    /// Median.
     replay_ns: u64,
     ns_per_action: f64,
     /// Smallest and largest.

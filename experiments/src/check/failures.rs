@@ -4,7 +4,6 @@ use profiler::device::Target;
 
 use crate::{Error, Result};
 
-/// Failures so far.
 #[derive(Default)]
 pub(super) struct Failures {
     errors: Vec<Error>,

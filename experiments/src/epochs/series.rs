@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use schema::{Bytes, EpochPlan, Plan, TensorId};
 
-/// Tensors that a plan compresses.
 pub fn compressed(plan: &Plan) -> u64 {
     plan.decisions.iter().filter(|decision| decision.codec.is_some()).count() as u64
 }

@@ -5,7 +5,6 @@ use schema::{Compute, Dtype, Nanos, Phase, Role};
 use serde::Deserialize;
 use simulator::in_core;
 
-/// The summary of some runs.
 #[derive(Deserialize)]
 pub(super) struct Summary {
     pub device: String,
@@ -26,7 +25,6 @@ pub(super) struct Run {
     pub tf32: bool,
 }
 
-/// An op that was run alone.
 #[derive(Deserialize)]
 struct Op {
     op: String,

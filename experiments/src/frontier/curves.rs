@@ -22,7 +22,6 @@ pub struct Curves<'a> {
 /// One thing to work out: a method's plan, or the bound.
 type Asked<'a> = Option<&'a dyn Method>;
 
-/// What came of it.
 enum Answer {
     Bound(Option<Nanos>),
     Row(Box<MethodResult>),

@@ -20,7 +20,6 @@ pub struct Learned {
     pub thresholds: Vec<u8>,
 }
 
-/// One for each chunk and number of clusters.
 pub fn packings(
     sample: &Sample,
     chunks: &[ChunkSize],

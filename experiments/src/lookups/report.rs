@@ -22,7 +22,6 @@ pub struct Report {
     rows_per_lookup: u64,
     cache_bytes: Bytes,
     packing: Packing,
-    /// Which of the ways is fastest.
     best: &'static str,
     ways: Vec<Row>,
 }
@@ -31,7 +30,6 @@ pub struct Report {
 struct Packing {
     chunk_bytes: u64,
     clusters: u64,
-    /// Of each cluster.
     threshold_percent: Vec<u8>,
     metadata_bytes: Bytes,
     placement: &'static str,

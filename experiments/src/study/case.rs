@@ -45,7 +45,6 @@ pub struct Case {
     powers_of_two: bool,
 }
 
-/// A trace and what follows from it alone.
 struct Traced {
     trace: Trace,
     digest: Digest,

@@ -146,7 +146,6 @@ fn crossover(a: &str, rows_a: &[&Row], b: &str, rows_b: &[&Row]) -> Option<Strin
     Some(text)
 }
 
-/// Which of two methods is faster.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lead {
     First,
@@ -192,7 +191,6 @@ fn crossing(pair: &[(&Row, &Row)]) -> Option<f64> {
     Some(1.0 / (slow + (fast - slow) * before / (before - after)))
 }
 
-/// What the search of each method found.
 fn found(question: &str, methods: &BTreeMap<String, Vec<&Row>>) -> String {
     let mut lines = String::new();
     for (method, rows) in methods {

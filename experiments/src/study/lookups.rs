@@ -21,7 +21,6 @@ const PLAIN: Staging = Staging::ZeroCopy { link: false, cache: false };
 
 /// A number of the paper, and what is predicted for it.
 pub struct Line<'a> {
-    /// The number.
     pub figure: &'a LookupFigure,
     /// Absent where the paper does not print what it takes.
     pub predicted: Option<f64>,

@@ -52,7 +52,6 @@ pub fn printed(study: &Study, paper: &Paper, rows: &[Row]) -> Vec<Printed> {
     base
 }
 
-/// A value of a quantity, for people.
 fn text(quantity: Quantity, value: f64) -> String {
     let (digits, unit) = match quantity {
         Quantity::Throughput => (0, " /s"),

@@ -54,7 +54,6 @@ impl Store {
         }
     }
 
-    /// Keeps the row of a point.
     pub fn keep(&self, digest: &Digest, row: Row) -> Result<()> {
         let part = part(&self.folder, digest);
         let kept = match part.exists() {

@@ -27,7 +27,6 @@ const LABELS: [Label; 12] = [
     ("decided on", |row| row.decided_on.clone()),
 ];
 
-/// The table.
 pub fn table(rows: &[Row]) -> String {
     let Some(first) = rows.first() else { return String::new() };
     let (mut common, mut differing) = (String::new(), Vec::new());

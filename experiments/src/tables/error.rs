@@ -9,16 +9,12 @@ use schema::FileError;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]
 pub enum TableError {
-    /// The operating system refused.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Bytes that are no Parquet file, or one that was cut short.
     #[error("{} is no table that can be read ({why}): delete it and run what wrote it again", file.display())]
     Unreadable { file: PathBuf, why: String },
-    /// A table without a column that every row needs.
     #[error("{} has no column `{column}`: it is another table than what is asked for", file.display())]
     MissingColumn { file: PathBuf, column: &'static str },
-    /// A cell that is empty, or holds what its column cannot.
     #[error("{}: row {row}: `{column}` is empty or holds no such value: delete the file and run what wrote it again", file.display())]
     BadCell {
         file: PathBuf,
@@ -26,7 +22,6 @@ pub enum TableError {
         row: usize,
         column: &'static str,
     },
-    /// A table that could not be turned into bytes.
     #[error("cannot lay out the table for {}", file.display())]
     Layout { file: PathBuf, source: ParquetError },
 }

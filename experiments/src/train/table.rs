@@ -26,9 +26,7 @@ pub struct Summary {
 /// What a way came to over several seeds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Spread {
-    /// The way.
     pub way: String,
-    /// How many seeds.
     pub seeds: usize,
     /// Loss of the last epoch.
     pub loss: Moments,
@@ -37,16 +35,13 @@ pub struct Spread {
     /// How many times smaller codecs made what they were applied to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Moments>,
-    /// The share of that which was spilled.
     pub spilled: Moments,
 }
 
 /// A mean and the standard deviation of a sample around it, absent of one number.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Moments {
-    /// The mean.
     pub mean: f64,
-    /// The standard deviation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deviation: Option<f64>,
 }
@@ -65,7 +60,6 @@ impl Moments {
     }
 }
 
-/// Each way that has a training.
 pub(super) fn spreads(asked: &Asked, trained: &[Trained]) -> Vec<Spread> {
     let of = |way: &Way| {
         let of: Vec<&Trained> = trained.iter().filter(|t| t.way == way.name()).collect();
@@ -85,7 +79,6 @@ pub(super) fn spreads(asked: &Asked, trained: &[Trained]) -> Vec<Spread> {
     asked.ways.iter().filter_map(of).collect()
 }
 
-/// Tables, and what there is to say.
 pub(super) fn text(
     asked: &Asked,
     machine: &Machine,

@@ -19,7 +19,6 @@ pub struct Trainer<'a> {
     pub network: &'a Network,
     pub trace: &'a Trace,
     pub machine: &'a Machine,
-    /// Of all codecs.
     pub models: &'a CodecModels,
     pub images: Images,
     pub course: Course,
@@ -64,7 +63,6 @@ impl<'a> Trainer<'a> {
         Trainer { network: &larger.network, trace: &larger.trace, course, ..*self }
     }
 
-    /// The models of one codec at all its parameters.
     pub fn models_of(&self, codec: &str) -> CodecModels {
         let models = self.models.models.iter().filter(|model| model.codec == codec);
         CodecModels { models: models.cloned().collect(), ..self.models.clone() }
@@ -82,7 +80,6 @@ impl<'a> Trainer<'a> {
     }
 }
 
-/// A training on its way.
 pub struct Training<'a> {
     trainer: &'a Trainer<'a>,
     way: &'static str,

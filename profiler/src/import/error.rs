@@ -9,42 +9,33 @@ use super::format::Format;
 
 /// Why a recording cannot be imported. Nothing is left behind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum ImportError {
-    /// The text looks like no recording that is known here.
     #[error("{}: no recording that is known here: pass a profile, execution trace or memory snapshot of PyTorch, a DTR log or an opgraph; or state its kind with --from to learn what is wrong with it", .0.display())]
     UnknownFormat(PathBuf),
-    /// A network's file, in which nothing was recorded.
     #[error("{}: a network is no recording and needs no import: plan, compare and explain take its file as it is, with --batch and --machine", .0.display())]
     Network(PathBuf),
     /// A line, counted from 1, of a DTR log is damaged.
     #[error("{}:{}: {}", .0.display(), .1, .2)]
     Dtr(PathBuf, usize, String),
-    /// A recording is not JSON.
     #[error("{}: not JSON: {}: copy or record the file again", .0.display(), .1)]
     Json(PathBuf, String),
-    /// An opgraph is incomplete or contradicts itself, at an op or as a whole.
     #[error("{}: {}{}", .0.display(), .1, .2)]
     Opgraph(PathBuf, String, String),
-    /// A gzip or tar archive is damaged, or holds no recording.
     #[error("{}: {}", .0.display(), .1)]
     Packed(PathBuf, String),
-    /// A table of op times, or what lies beside it, is damaged.
     #[error("{}: {}", .0.display(), .1)]
     Table(PathBuf, String),
-    /// A recording of PyTorch cannot be taken as what it looks like.
     #[error("{}: cannot be imported as {}: {}", .0.display(), .1, .2)]
     Content(PathBuf, Format, String),
-    /// An option does not apply to the kind of recording.
     #[error("{}: {} does not apply to a recording of kind {}: leave it out", .0.display(), .1, .2)]
     Option(PathBuf, &'static str, Format),
-    /// A recording without ops was to be planned for.
     #[error(
         "{}: a memory snapshot has no ops, so that nothing can be planned for it: record the same run \
          with torch.profiler (record_shapes=True, profile_memory=True), or an execution trace",
         .0.display()
     )]
     NoOps(PathBuf),
-    /// The recording is consistent line by line, but no trace.
     #[error("{}: the recording makes no trace: {}: record it again", .0.display(), .1)]
     Invalid(PathBuf, Malformed),
 }
@@ -111,7 +102,6 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong in an opgraph.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OpgraphProblem {
     #[error("`{field}` is {found}, not {expected}: correct it, or make the profile again")]

@@ -183,7 +183,6 @@ struct Replay {
     current: HashMap<u64, usize>,
     /// Size, maker, and all uses of each instance.
     instances: Vec<Instance>,
-    /// What each op reads and changes.
     ops: Vec<(Vec<usize>, Vec<usize>)>,
 }
 

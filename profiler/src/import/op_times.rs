@@ -45,7 +45,6 @@ pub(super) fn import(
     Ok(of_pytorch((file, options), (device, "a table of op times"), notes, of))
 }
 
-/// What a backward op follows from.
 struct Forward {
     op: usize,
     inputs: Vec<TensorId>,
@@ -62,7 +61,6 @@ struct Graph<'a> {
     tensors: Vec<Tensor>,
     ops: Vec<Op>,
     forwards: Vec<Forward>,
-    /// The rows by their names.
     rows: HashMap<&'a str, usize>,
     /// The storage that a row's result lies in.
     values: HashMap<usize, TensorId>,

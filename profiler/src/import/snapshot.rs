@@ -16,7 +16,6 @@ use super::reserved::{Change, Segment, from_empty, resumed};
 /// How many places are listed of those that hold memory at the peak.
 const LISTED: usize = 10;
 
-/// Reads a snapshot.
 pub(super) fn import(bytes: &[u8], path: &Path) -> Result<Recording, ImportError> {
     let error = ImportError::content(path, Format::MemorySnapshot);
     let pickle = Pickle::read(bytes).map_err(error)?;
@@ -66,7 +65,6 @@ struct Device<'a> {
     events: &'a [Id],
 }
 
-/// An allocation that lives.
 struct Live {
     bytes: u64,
     frames: Option<Id>,
@@ -78,7 +76,6 @@ impl Device<'_> {
         self.segments.iter().map(|segment| i128::from(size(segment))).sum()
     }
 
-    /// What lives at the end, by address.
     fn at_end(&self, pickle: &Pickle) -> HashMap<i64, Live> {
         let mut live = HashMap::new();
         for segment in &self.segments {
@@ -304,7 +301,6 @@ struct Event {
 }
 
 impl Event {
-    /// What it does to blocks.
     fn change(&self) -> Option<Change> {
         let bytes = i64::try_from(self.bytes).ok()?;
         match self.action {

@@ -8,7 +8,6 @@ use schema::{Bytes, InPlace, Nanos, Op, OpId, OpKind, Phase, Role, Tensor, Tenso
 
 use super::op_kind::op_kind;
 
-/// A storage of the iteration.
 #[derive(Debug, Clone)]
 pub(super) struct Storage {
     pub name: String,
@@ -49,7 +48,6 @@ impl Storage {
     }
 }
 
-/// An op over storages.
 #[derive(Debug, Clone)]
 pub(super) struct Unit {
     pub name: String,
@@ -57,7 +55,6 @@ pub(super) struct Unit {
     pub duration: u64,
     /// What it reads, in any order, perhaps more than once.
     pub reads: Vec<usize>,
-    /// What it changes in place.
     pub changes: Vec<usize>,
     pub workspace: u64,
     /// Whether what it does is known well enough to do it again.

@@ -14,9 +14,7 @@ pub struct Roofline {
     pub memory_bandwidth: BytesPerSec,
 }
 
-/// Rows and columns of the matrices.
 const SIDE: usize = 768;
-/// Floats of the copy.
 const FLOATS: usize = 16 << 20;
 /// Runs of which the fastest counts: what else the machine does only adds to times.
 const RUNS: usize = 5;

@@ -10,7 +10,6 @@ pub fn in_core_peak(trace: &Trace) -> u64 {
     (0..trace.ops.len()).map(|op| bytes_at(trace, op)).max().unwrap_or(0)
 }
 
-/// The sum at one op.
 pub fn bytes_at(trace: &Trace, op: usize) -> u64 {
     let mut first = vec![0; trace.tensors.len()];
     let mut last = vec![usize::MAX; trace.tensors.len()];

@@ -29,7 +29,6 @@ fn trace(recording: &Recording) -> &Trace {
     recording.trace.as_ref().expect("it has ops")
 }
 
-/// Each event of a profile, changed.
 fn with_events(mut profile: Value, change: impl Fn(&mut Value)) -> Value {
     profile["traceEvents"].as_array_mut().expect("a list").iter_mut().for_each(change);
     profile
@@ -166,7 +165,6 @@ fn inference_and_runs_on_the_host_are_read() {
     assert_eq!(trace(&recording).provenance.device, "a processor");
 }
 
-/// Each inconsistency is counted and said.
 #[test]
 fn what_does_not_fit_together_is_counted() {
     let mut profile = without(profile(), |event| {

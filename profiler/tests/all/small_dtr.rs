@@ -192,7 +192,6 @@ fn constants_count_in_full_wherever_they_come() {
 #[derive(Debug)]
 struct Walk {
     shorthand: String,
-    /// The storage of each name.
     names: BTreeMap<String, usize>,
     /// Bytes and names of each storage.
     storages: Vec<(u64, usize)>,

@@ -20,7 +20,6 @@ pub(super) struct Bars {
     /// What parts are made of, by the index that parts give.
     pub kinds: Vec<(String, RGBColor)>,
     pub bars: Vec<Bar>,
-    /// A line across all bars.
     pub line: Option<(f64, String)>,
 }
 

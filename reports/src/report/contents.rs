@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use schema::{ActionId, Bytes, Interval, Nanos, Plan, Role, Task, TensorId, Timeline, Trace};
 
-/// What a part of the memory is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Content {
     Parameters,
@@ -19,7 +18,6 @@ pub(super) enum Content {
 impl Content {
     pub const COUNT: usize = Self::TABLE.len();
 
-    /// Each with its name.
     const TABLE: [(Self, &str); 7] = [
         (Self::Parameters, "parameters"),
         (Self::OptimizerState, "optimizer state"),

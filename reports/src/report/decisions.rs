@@ -16,7 +16,6 @@ const STRIP: i32 = 16;
 /// The least width of a column that can be told from its neighbours.
 const NARROWEST: usize = 2;
 
-/// One tensor and what is decided for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Decided {
     pub name: String,
@@ -64,7 +63,6 @@ const CHOICES: [(Choice, &str, RGBColor); 4] = [
     (Choice::Compress, "compressed", PURPLE),
 ];
 
-/// A decision in a word.
 pub(super) fn name(choice: Choice) -> &'static str {
     CHOICES.iter().find(|(known, ..)| *known == choice).map_or("", |(_, name, _)| name)
 }

@@ -200,7 +200,6 @@ fn fate(plan: &Plan, trace: &Trace, tensor: TensorId) -> String {
     }
 }
 
-/// What was decided; needs the plan.
 pub(super) fn decisions(run: &Run) -> Option<Figure> {
     let decided = decisions::decided(run.plan.as_ref()?, run.trace.as_ref());
     if decided.is_empty() {

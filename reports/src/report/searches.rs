@@ -33,7 +33,6 @@ pub struct Search {
 impl Sought {
     pub(super) const ALL: [Self; 2] = [Self::LargestBatch, Self::SmallestBudget];
 
-    /// The name of its figure.
     pub(super) fn id(self) -> &'static str {
         match self {
             Self::LargestBatch => "largest-batch",
@@ -87,7 +86,6 @@ impl Search {
         }
     }
 
-    /// What was found, in words.
     pub(super) fn found_text(&self) -> Option<String> {
         let found = self.found()?;
         Some(match self.sought {

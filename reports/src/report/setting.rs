@@ -62,7 +62,6 @@ impl Setting {
         format!("{}{batch} on {}, {}", self.network, self.machine_and_link(), self.budget_text())
     }
 
-    /// What the op times of all rest on.
     pub(super) fn all_op_times<'a>(settings: impl IntoIterator<Item = &'a Self>) -> String {
         let mut all: Vec<_> = settings.into_iter().map(|s| s.op_times.as_str()).collect();
         all.dedup();

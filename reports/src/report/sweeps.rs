@@ -110,7 +110,6 @@ fn series(count: usize) -> String {
 /// Settings that differ in one thing alone.
 struct Sweep<'a> {
     varied: Varied,
-    /// What they agree on.
     rest: String,
     points: Points<'a>,
     /// Two marks tell little, and what a study varies least would fill most of the page: where
@@ -204,7 +203,6 @@ impl Sweep<'_> {
     }
 }
 
-/// What the lines show, in numbers.
 fn table(lines: &Lines, what: &str) -> Table {
     let mut xs: Vec<f64> = lines.series.iter().flat_map(|s| &s.points).map(|p| p.x).collect();
     xs.sort_by(f64::total_cmp);

@@ -6,13 +6,11 @@ pub(super) struct Table {
     pub title: String,
     pub header: Vec<String>,
     pub rows: Vec<Row>,
-    /// How many columns are text.
     pub text_columns: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Row {
-    /// A cell for each column.
     Cells(Vec<String>),
     /// A name, and a sentence over all other columns.
     Sentence(String, String),

@@ -47,7 +47,6 @@ const HATCHES: &str = "\
 <pattern id=\"si\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">\
 <path class=\"q\" d=\"M3 0V6\"/></pattern>";
 
-/// Space right of the plots.
 pub(super) const RIGHT: f64 = 20.0;
 
 /// The horizontal scale of both plots.
@@ -71,7 +70,6 @@ impl X {
     }
 }
 
-/// An SVG as it grows.
 #[derive(Default)]
 pub(super) struct Canvas {
     behind: String,
@@ -120,7 +118,6 @@ impl Canvas {
         );
     }
 
-    /// The whole picture.
     pub fn finish(self, width: f64, height: f64, name: &str) -> Picture {
         let Self { behind, marks, with_codecs } = self;
         Picture {

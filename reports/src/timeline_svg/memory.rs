@@ -9,7 +9,6 @@ use crate::axis::{Unit, ticks};
 
 const HEIGHT: f64 = 150.0;
 
-/// The vertical scale.
 #[derive(Clone, Copy)]
 struct Y {
     top: f64,

@@ -33,10 +33,8 @@ pub struct CodecTimes {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]
 pub enum CodecRunError {
-    /// CUDA cannot be used, or failed.
     #[error(transparent)]
     Cuda(#[from] CudaError),
-    /// The codec does not take the tensor, or has no kernel.
     #[error(transparent)]
     Codec(#[from] codecs::Error),
     /// A kernel makes other bytes than the processor, which is a mistake in it.

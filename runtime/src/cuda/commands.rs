@@ -30,10 +30,14 @@ pub enum At {
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "the variants name the fields")]
 pub enum Command {
-    /// Launches a kernel.
     Launch(Launch<Argument<At>>),
     /// Copies between the arenas: so many bytes, from or to so far into the device's.
-    Copy { direction: Direction, device: u64, host: OnHost, bytes: u64 },
+    Copy {
+        direction: Direction,
+        device: u64,
+        host: OnHost,
+        bytes: u64,
+    },
     /// Lets the host's processor work on what is on the copy's way.
     ByHost(HostWork),
 }
@@ -98,19 +102,15 @@ pub struct Shares {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]
 pub enum CommandError {
-    /// An op without a kernel.
     #[error("op `{op}`: {source}; use `--device host`")]
     Op { op: String, source: NoKernel },
-    /// An update on the host's processor.
     #[error(
         "op `{op}` is an update that the plan has run on the host's processor, which no command to \
          the GPU does: use `--device host`, or a method that updates on the device"
     )]
     ThereAlone { op: String },
-    /// A codec without kernels for what the plan does with it.
     #[error("the plan compresses on the device with {codec}: leave that codec away")]
     Codec { codec: CodecRef, source: codecs::Error },
-    /// The plan cannot be carried out on any device.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }

@@ -66,14 +66,12 @@ impl Default for CudaOptions {
 
 /// Why there is no CUDA device for a plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum OpenError {
-    /// CUDA cannot be used.
     #[error(transparent)]
     Cuda(#[from] CudaError),
-    /// No device could run the plan.
     #[error(transparent)]
     Plan(#[from] DeviceError),
-    /// CUDA has no kernels for it.
     #[error(transparent)]
     Commands(#[from] CommandError),
 }

@@ -144,7 +144,6 @@ impl DeviceMemory {
         Ok(Self { context: context.context.clone(), begin, bytes: bytes.0 })
     }
 
-    /// How many there are.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

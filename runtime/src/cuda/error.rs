@@ -12,32 +12,24 @@ pub(super) const LEAST: (i32, i32) = (7, 0);
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]
 pub enum CudaError {
-    /// The driver's library is not there.
     #[error("no NVIDIA driver: {} cannot be loaded; {}", Library::Driver.file(), Library::Driver.remedy(None))]
     NoDriver,
-    /// The driver is older than what is called of it.
     #[error("the NVIDIA driver is for CUDA {}.{}, and {}.{} is the least: install a newer one, or use `--device host`", .version.0, .version.1, .least.0, .least.1)]
     OldDriver { version: (u32, u32), least: (u32, u32) },
-    /// A driver without a device.
     #[error(
         "the NVIDIA driver sees no device ({why}): check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or use `--device host`"
     )]
     NoDevice { why: String },
-    /// Not a device that there is.
     #[error("there is no CUDA device {ordinal}, there are {count}, counted from 0")]
     NoSuchDevice { ordinal: usize, count: usize },
-    /// Another library is not there, or none that will do.
     #[error("{}: {}", no_library(*.library, .refused), .library.remedy(*.driver))]
     NoLibrary { library: Library, driver: Option<u32>, refused: Vec<String> },
-    /// The device is older than what kernels are compiled for.
     #[error("`{device}` has compute capability {}.{}, and {}.{} is the least {compiler}: {}, or use `--device host`", .capability.0, .capability.1, .least.0, .least.1, too_old(*.capability, *.least))]
     TooOld { device: String, capability: (i32, i32), least: (i32, i32), compiler: String },
-    /// The plan needs more than the device has free.
     #[error(
         "{what} needs {needed} of device memory and {free} are free: end other programs, plan with a smaller budget, or measure smaller tensors"
     )]
     TooLittleMemory { what: &'static str, needed: Bytes, free: Bytes },
-    /// The host gives no pinned memory of that size.
     #[error(
         "the host gives no {needed} of pinned memory ({why}): raise `ulimit -l`, or plan with less host memory"
     )]
@@ -45,7 +37,6 @@ pub enum CudaError {
     /// A kernel does not compile, which is a mistake in it.
     #[error("kernels of `{program}` do not compile for {architecture}:\n{log}")]
     Compile { program: &'static str, architecture: String, log: String },
-    /// A call of the driver or of a library failed.
     #[error("{what} failed: {why}")]
     Call { what: &'static str, why: String },
 }
@@ -75,7 +66,6 @@ pub(super) fn failed(what: &'static str) -> impl Fn(DriverError) -> CudaError + 
     move |error| CudaError::Call { what, why: text(error) }
 }
 
-/// What the driver says.
 pub(super) fn text(error: DriverError) -> String {
     let text = error.error_string().ok().map(|text| text.to_string_lossy().into_owned());
     text.unwrap_or_else(|| format!("{error:?}"))

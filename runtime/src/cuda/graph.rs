@@ -58,7 +58,6 @@ impl Graph {
         Ok(Self { executable: executable.map_err(failed)?, context: context.clone() })
     }
 
-    /// Launches it on a stream, which it is in order with.
     pub fn launch(&self, stream: &Stream) -> Result<(), CudaError> {
         // SAFETY: the graph is instantiated; what its nodes use lives until the stream is done.
         let launched = unsafe { result::graph::launch(self.executable, stream.raw()) };

@@ -22,7 +22,6 @@ use bf16::Widened;
 pub use blas::{BLAS, BLAS_ARGUMENTS, BLAS_HALVES};
 pub use dnn::{DNN, DnnCall, DnnKernel, dnn_call};
 
-/// An op that has no kernel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no CUDA kernel for {what}")]
 #[allow(missing_docs, reason = "the messages name the fields")]
@@ -68,7 +67,6 @@ pub fn launches<A: Copy + PartialEq>(
     Ok(Launches { launches: writer.launches, scratch_bytes: writer.scratch_bytes })
 }
 
-/// The launches on floats.
 fn write<A: Copy + PartialEq>(
     step: &Step,
     operands: &OpOperands<'_, A>,

@@ -58,11 +58,8 @@ impl Library {
 }
 
 pub(super) struct Loaded<F> {
-    /// What is called of it.
     pub functions: F,
-    /// The file.
     pub file: PathBuf,
-    /// Its version.
     pub version: String,
     /// After the functions, which are none without it.
     _library: libloading::Library,

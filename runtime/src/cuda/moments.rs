@@ -18,7 +18,6 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    /// Of an iteration.
     pub fn new(context: &Context, commands: &Commands) -> Result<Self, CudaError> {
         let mut begun = [false; Lane::COUNT];
         let start = |issue: &super::commands::Issue| {
@@ -38,7 +37,6 @@ impl Moments {
         self.starts[action.index()].as_ref()
     }
 
-    /// The event of its end.
     pub fn end(&self, action: ActionId) -> &Event {
         &self.ends[action.index()]
     }

@@ -25,6 +25,7 @@ pub struct CudaProbe {
 
 /// What a device says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields' names say what they hold")]
 pub struct CudaFacts {
     /// Its product name.
     pub name: String,
@@ -34,15 +35,12 @@ pub struct CudaFacts {
     pub capability: (i32, i32),
     /// The newest version of CUDA that its driver knows, major and minor.
     pub driver: (u32, u32),
-    /// Its multiprocessors.
     pub multiprocessors: u32,
     /// The highest clock of its multiprocessors, in kilohertz.
     pub clock_khz: u64,
     /// The highest clock of its memory, in kilohertz.
     pub memory_clock_khz: u64,
-    /// Its memory.
     pub memory: Bytes,
-    /// What of it is free for a plan.
     pub free: Bytes,
     /// Operations on 32-bit floats per second, from its multiprocessors, their cores and its clock.
     pub f32_flops: u64,

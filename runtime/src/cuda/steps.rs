@@ -16,19 +16,8 @@ use super::places::Places;
 
 pub(super) enum Step {
     Kernel(Prepared),
-    /// A library's.
-    Library {
-        program: &'static str,
-        kernel: String,
-        arguments: Box<[u64]>,
-    },
-    /// A copy between the arenas.
-    Copy {
-        direction: Direction,
-        device: u64,
-        host: OnHost,
-        bytes: Bytes,
-    },
+    Library { program: &'static str, kernel: String, arguments: Box<[u64]> },
+    Copy { direction: Direction, device: u64, host: OnHost, bytes: Bytes },
     ByHost(Box<HostCall>),
 }
 
@@ -39,7 +28,6 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Of commands, with the places that a device has.
     pub fn new(
         commands: &Commands,
         kernels: &Kernels,
@@ -93,7 +81,6 @@ impl Steps {
 }
 
 impl Step {
-    /// Gives it to a stream.
     pub fn give(&self, stream: &Stream, places: &Places, opened: &Opened) -> Result<(), CudaError> {
         match self {
             Self::Kernel(prepared) => stream.launch(prepared),

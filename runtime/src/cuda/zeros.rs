@@ -16,7 +16,6 @@ pub struct Zeros {
     /// Bytes into the memory in which kernels say how things went: a number of 8 bytes for each
     /// tensor, 0 before the iteration.
     pub at: u64,
-    /// Tensors that are counted, and their elements.
     pub counted: Vec<(TensorId, u64)>,
 }
 
@@ -66,7 +65,6 @@ impl Commands {
 }
 
 impl Zeros {
-    /// What an iteration begins with.
     pub(super) fn nothing(&self) -> Vec<u64> {
         vec![0; self.counted.iter().map(|(tensor, _)| tensor.index() + 1).max().unwrap_or(0)]
     }

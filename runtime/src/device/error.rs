@@ -14,43 +14,30 @@ use crate::network::RunError;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]
 pub enum DeviceError {
-    /// The plan is not well formed.
     #[error("the plan is not well formed")]
     Malformed(#[from] Malformed),
-    /// The plan was not proven safe.
     #[error("the plan is not safe to run")]
     Unsafe(#[from] Unsafe),
-    /// The plan is not what it says of itself.
     #[error("the plan misstates its figures")]
     Misstated(#[from] Misstated),
-    /// The plan is not right about its codecs.
     #[error("the plan is not right about its codecs")]
     Claim(#[from] ClaimError),
-    /// The plan does not compute the trace, or was made for another one.
     #[error("the plan does not compute the trace")]
     Contract(#[from] ContractError),
-    /// The trace is not one of the network.
     #[error("the trace is not of network `{network}`: {why}; profile the network again")]
     OtherNetwork { network: String, why: String },
-    /// A buffer that the device cannot take as the plan has it.
     #[error("{buffer} {why}")]
     Buffer { buffer: BufferId, why: &'static str },
-    /// An operand that the plan gives no buffer.
     #[error("{tensor} is an operand of {op}, and the plan gives it no buffer there")]
     NoOperand { op: OpId, tensor: TensorId },
-    /// A fault that cannot be made.
     #[error("{fault} cannot be made: {why}")]
     Fault { fault: Fault, why: String },
-    /// A codec that this build does not have.
     #[error("the plan compresses with {codec}, which cannot be run")]
     Codec { codec: CodecRef, source: codecs::Error },
-    /// The plan needs more host memory than it may have.
     #[error("the plan needs {needed} of host memory, and there are {limit}: plan with less")]
     HostMemory { needed: Bytes, limit: Bytes },
-    /// The system has not the memory.
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
-    /// The system does not give the threads.
     #[error("the system gives no thread for codecs: {why}")]
     NoThread { why: String },
 }
@@ -59,13 +46,10 @@ pub enum DeviceError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]
 pub enum AccessError {
-    /// The tensor is not there between iterations.
     #[error("{tensor} is not there {when}")]
     NotThere { tensor: TensorId, when: &'static str },
-    /// Another number of cells.
     #[error("{tensor} has {expected} cells, and {found} were given")]
     Length { tensor: TensorId, expected: usize, found: usize },
-    /// An iteration was aborted.
     #[error("an iteration did not end, so that tensors hold anything: make a new device")]
     Unusable,
 }
@@ -74,16 +58,12 @@ pub enum AccessError {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]
 pub enum RunFailure {
-    /// It was asked to stop.
     #[error("stopped")]
     Stopped,
-    /// An action failed.
     #[error("{action} on lane {} (`{name}`) failed", lane.name())]
     Action { action: ActionId, lane: Lane, task: Task, name: String, source: ActionError },
-    /// An iteration before did not end.
     #[error("an iteration before did not end, so that tensors hold anything: make a new device")]
     Unusable,
-    /// The system does not give the threads.
     #[error("the system gives no thread for a lane: {why}")]
     NoThread { why: String },
 }
@@ -92,7 +72,6 @@ pub enum RunFailure {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]
 pub enum ActionError {
-    /// The op did not run.
     #[error("the op did not run")]
     Op(#[from] RunError),
     /// A buffer that would lie over one that is in use, which no proven plan has.
@@ -101,13 +80,10 @@ pub enum ActionError {
     /// A buffer beyond the arena, which no proven plan has.
     #[error("{what} ends at {end} B, beyond the {cap} that there are")]
     OverCap { what: String, end: u64, cap: Bytes },
-    /// A copy did not arrive.
     #[error("the link failed: the copy did not arrive")]
     Link,
-    /// Host memory is used up.
     #[error("no host memory for {needed}: free some, or plan with less")]
     HostMemory { needed: Bytes },
-    /// A codec failed, or found its data damaged.
     #[error("the codec failed")]
     Codec(#[from] codecs::Error),
     /// A device said so, which knows no more.

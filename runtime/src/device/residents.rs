@@ -20,9 +20,7 @@ pub(crate) enum State {
 /// Where a tensor is between iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resident {
-    /// In the device's arena.
     Device(Place),
-    /// In the host's arena.
     Host(Place),
 }
 

@@ -11,7 +11,6 @@ use simulator::HappensBefore;
 use super::DeviceError;
 use crate::network::Network;
 
-/// A range of an arena, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub begin: usize,

@@ -34,9 +34,7 @@ pub(super) fn strided_mut(
 /// What a product does with what its output held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Output {
-    /// It is overwritten, and not read.
     Overwrite,
-    /// The product is added to it.
     Accumulate,
 }
 

@@ -156,25 +156,18 @@ impl Window {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]
 pub enum ShapeError {
-    /// A window without cells, or one that does not move.
     #[error("a window of kernel {kernel} and stride {stride}: both must be at least 1")]
     EmptyWindow { kernel: usize, stride: usize },
-    /// Windows that would see nothing but padding.
     #[error("padding {padding} for a kernel of {kernel}: the padding must be less than the kernel")]
     Padding { kernel: usize, padding: usize },
-    /// A window that does not fit into the image.
     #[error("a kernel of {kernel} does not fit into {padded} padded cells: use a larger image")]
     TooSmall { kernel: usize, padded: usize },
-    /// Channels that the groups cannot share evenly.
     #[error("{channels} channels do not divide into {groups} groups")]
     Groups { channels: usize, groups: usize },
-    /// Too few or too many dimensions.
     #[error("the layer does not take {rank} dimensions")]
     Rank { rank: usize },
-    /// Two shapes that do not go together.
     #[error("{left:?} and {right:?} do not go together")]
     Mismatch { left: Vec<usize>, right: Vec<usize> },
-    /// A figure that the layer cannot have.
     #[error("{what} is {value}: {remedy}")]
     Figure { what: &'static str, value: usize, remedy: &'static str },
 }

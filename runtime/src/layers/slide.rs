@@ -14,13 +14,11 @@ pub(super) struct Slide {
 /// Neighbouring positions in a row at which one cell of the window lies inside the plane.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run {
-    /// The cell of the window.
     pub cell: usize,
     /// The first of the positions.
     pub output: usize,
     /// The element under the cell at the first position; `stride` further at each next.
     pub input: usize,
-    /// How many.
     pub length: usize,
 }
 
@@ -99,12 +97,10 @@ impl Slide {
         }
     }
 
-    /// Elements of the plane.
     pub fn plane(&self) -> usize {
         self.input.iter().product()
     }
 
-    /// Positions of the window.
     pub fn positions(&self) -> usize {
         self.output.iter().product()
     }

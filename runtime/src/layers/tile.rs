@@ -5,18 +5,14 @@ use super::Shape;
 /// A group of channels of some neighbouring images.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tile {
-    /// The first of the images.
     pub first: usize,
-    /// How many.
     pub count: usize,
-    /// The group.
     pub group: usize,
     /// Groups that the channels are divided into.
     pub groups: usize,
 }
 
 impl Tile {
-    /// The channels of one of the images.
     pub fn image<'a>(&self, data: &'a [f32], shape: Shape, index: usize) -> &'a [f32] {
         let (start, size) = self.place(shape, index);
         &data[start..start + size]

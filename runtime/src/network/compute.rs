@@ -10,7 +10,6 @@ use crate::layers::{
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub(super) enum Failure {
-    /// Operands that the step does not have.
     #[error("other operands")]
     Operands,
     Label(#[from] LabelError),
@@ -146,7 +145,6 @@ impl Step {
         Ok(())
     }
 
-    /// Steps that change constants.
     fn change(&self, operands: &mut Operands) -> Result<(), Failure> {
         match (self, &operands.reads[..], &mut operands.updates[..]) {
             (Self::RunningStatistics(norm), &[Some(saved)], [mean, variance]) => {
@@ -164,7 +162,6 @@ impl Step {
     }
 }
 
-/// The one output that is there or not.
 fn optional<'a>(outputs: &'a mut [&mut [f32]]) -> Result<Option<&'a mut [f32]>, Failure> {
     match outputs {
         [] => Ok(None),

@@ -11,10 +11,8 @@ use crate::layers::{
     SoftmaxCrossEntropy, Upsample, Window,
 };
 
-/// Bytes of a cell of workspace.
 const CELL: u64 = 4;
 
-/// What kernels follow from.
 pub(super) struct Kernels<'a> {
     pub network: &'a networks::Network,
     pub optimizer: Option<Optimizer>,
@@ -32,7 +30,6 @@ impl From<ShapeError> for Why {
     }
 }
 
-/// The tape of a network with its kernels.
 pub(super) fn with_kernels(
     lowered: Lowered<'_>,
     optimizer: Option<Optimizer>,

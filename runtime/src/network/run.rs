@@ -26,16 +26,12 @@ pub struct Operands<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]
 pub enum RunError {
-    /// An op that the network does not have.
     #[error("the network has {count} ops, and {op} is not among them")]
     UnknownOp { op: OpId, count: usize },
-    /// More or fewer slices than the op has operands, or one missing that cannot be.
     #[error("{op} (`{name}`) was not given the operands that it has")]
     Operands { op: OpId, name: String },
-    /// A slice of the wrong length.
     #[error("{op} was given {found} elements for {tensor}, which has {expected}")]
     Length { op: OpId, tensor: TensorId, expected: usize, found: usize },
-    /// Too little workspace.
     #[error("{op} was given {found} floats of workspace and needs {expected}")]
     Workspace { op: OpId, expected: usize, found: usize },
     /// A label that is not a class; the op's outputs are then not valid.

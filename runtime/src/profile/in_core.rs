@@ -51,7 +51,6 @@ impl<'a, T> Slots<'a, T> {
             .unwrap_or_else(|| new(elements))
     }
 
-    /// What a tensor is in from now on.
     pub fn put(&mut self, tensor: TensorId, slot: T) {
         self.tensors[tensor.index()] = Some(slot);
     }
@@ -129,7 +128,6 @@ impl<'a> InCore<'a> {
         }
     }
 
-    /// All that was allocated so far.
     #[cfg(test)]
     pub(super) fn allocated(&self) -> Bytes {
         let held = self.slots.tensors.iter().flatten().chain(self.slots.spare.values().flatten());
@@ -168,11 +166,10 @@ pub fn zeros(
 
 /// Why no zeros were counted.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what is wrong")]
 pub enum ZerosError {
-    /// The machine has no memory for the network.
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
-    /// An op did not run.
     #[error("the network did not run")]
     Run(#[from] RunError),
 }

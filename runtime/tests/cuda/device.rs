@@ -83,7 +83,6 @@ fn loads_run_beside_each_other() {
     loads_of("our own kernels");
 }
 
-/// The product is the one that plans run.
 #[test]
 fn loads_run_beside_products_of_cublas() {
     let settings = [("TIDEGATE_MEMORY", "60000000")];

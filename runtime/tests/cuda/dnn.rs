@@ -166,7 +166,6 @@ fn what_a_grid_of_cudnn_does_not_hold_is_not_said() {
     assert_eq!(rows(65_536), None);
 }
 
-/// The networks that are compared have all that is said.
 #[test]
 fn everything_said_is_compared() {
     let steps = models::all();

@@ -28,7 +28,6 @@ fn nodes(text: &str) -> Vec<(bool, Vec<usize>)> {
     text.lines().map(line).collect()
 }
 
-/// For each node the nodes before it.
 fn closure(nodes: &[(bool, Vec<usize>)]) -> Vec<BTreeSet<usize>> {
     let mut all: Vec<BTreeSet<usize>> = Vec::new();
     for (_, after) in nodes {

@@ -91,7 +91,6 @@ pub fn images() -> Network {
     })
 }
 
-/// Volumes.
 pub fn volumes() -> Network {
     built("volumes", 2, Optimizer::None, |net| {
         let x = net.input("input", &[2, 5, 6, 7])?;
@@ -151,7 +150,6 @@ pub fn tokens() -> Network {
     })
 }
 
-/// All of them.
 pub fn all() -> [Network; 4] {
     [resnet(), images(), volumes(), tokens()]
 }

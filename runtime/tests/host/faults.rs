@@ -16,7 +16,6 @@ fn with_plan(method: &str, check: impl Fn(&runtime::network::Network, &Trace, &P
     check(&subject.network, &subject.trace, &plan);
 }
 
-/// How an iteration fails with a fault.
 fn failure(method: &str, fault: &str) -> (RunFailure, String) {
     let failure = std::cell::RefCell::new(None);
     with_plan(method, |network, trace, plan| {

@@ -13,7 +13,6 @@ use schema::{Dtype, OpId};
 
 use crate::problem::{self, SEED, Subject};
 
-/// About normal.
 fn normal(random: &mut Random) -> f32 {
     (0..12).map(|_| random.uniform(1.0)).sum::<f32>() / 2.0
 }

@@ -94,7 +94,6 @@ layer = [
 ]
 "#;
 
-/// Two blocks of a decoder.
 const TRANSFORMER: &str = r#"
 input = [12]
 layer = [

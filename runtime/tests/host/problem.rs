@@ -80,7 +80,6 @@ pub fn zvc(margin_permille: u32) -> CodecModels {
     models("zvc", None, Fidelity::Lossless, size)
 }
 
-/// SZ within a bound.
 pub fn sz(bound: f64) -> CodecModels {
     let size = SizeModel::Rate { permille: 400, margin_permille: 200 };
     models("sz", Some(bound), Fidelity::ErrorBounded, size)
@@ -103,7 +102,6 @@ impl Subject {
         Self { trace: trace(&network), network }
     }
 
-    /// One of the small networks.
     pub fn small(name: &str) -> Self {
         Self::new(networks::small(name))
     }

@@ -11,13 +11,11 @@ use networks::suggest::remedy;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]
 pub enum StudyError {
-    /// No study of this name comes with tidegate.
     #[error(transparent)]
     Unknown(#[from] ScenarioError),
     /// The text is not TOML, or has a field that no study has. The cause names line and column.
     #[error("{} is not a study file", file.display())]
     Syntax { file: PathBuf, source: Box<toml::de::Error> },
-    /// Something in the file that is wrong where it stands.
     #[error("{place}: {problem}")]
     At { place: Place, problem: Box<StudyProblem> },
 }
@@ -26,43 +24,30 @@ pub enum StudyError {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]
 pub enum StudyProblem {
-    /// A study without points.
     #[error("a study needs at least one [[group]] of networks, machines and methods")]
     NoGroups,
-    /// Lookups that cannot be.
     #[error("{0}")]
     Lookups(String),
-    /// Two groups that results could not tell apart.
     #[error("a group called `{0}` stands before: give each [[group]] a `name` of its own")]
     SameName(String),
-    /// A list that must be there.
     #[error("the group has no `{field}`: add {example}")]
     Missing { field: &'static str, example: &'static str },
-    /// A list without an entry.
     #[error("`{field}` is empty, so that the group has no point: name at least one, or delete it")]
     Empty { field: &'static str },
-    /// The same entry twice.
     #[error("`{field}` names {value} twice: each point is planned once")]
     Twice { field: &'static str, value: String },
-    /// A list that has no meaning beside something else.
     #[error("`{field}` has no meaning here: {why}")]
     Beside { field: &'static str, why: &'static str },
-    /// A value that its field cannot take.
     #[error("`{field}`: `{value}` cannot be: {why}")]
     Value { field: &'static str, value: String, why: String },
-    /// A name that is none.
     #[error("`{field}`: there is no `{name}`: {}", remedy(closest, known))]
     NoSuch { field: &'static str, name: String, closest: Vec<String>, known: Vec<String> },
-    /// A network, or an option that it does not have.
     #[error("`networks`: {0}")]
     Network(NetworkError),
-    /// A machine, link or trace that does not come with tidegate.
     #[error("`{field}`: {source}")]
     Scenario { field: &'static str, source: ScenarioError },
-    /// More points than anybody would wait for.
     #[error("the group has {points} points, of at most {most}: shorten its lists")]
     TooMany { points: u64, most: u64 },
-    /// A paper whose figures do not come with tidegate.
     #[error("`paper`: {0}")]
     Paper(String),
 }

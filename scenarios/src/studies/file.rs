@@ -8,7 +8,6 @@ use toml::Spanned;
 use super::error::StudyError;
 use super::lookups::LookupStudy;
 
-/// The whole file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StudyFile {

@@ -7,14 +7,12 @@ use super::paper::Value;
 /// What a study asks about lookups in tables, without any plan.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "the fields' names say what they hold")]
 pub struct LookupStudy {
-    /// The publication.
     pub title: String,
-    /// The machine.
     pub machine: String,
     /// Rows of a table, all of which a lookup reads.
     pub rows: u64,
-    /// The tables.
     #[serde(rename = "table")]
     pub tables: Vec<PackedTable>,
     /// The paper's figures.
@@ -56,14 +54,12 @@ pub struct PackedTable {
 /// A graph that a network is trained on.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "the fields' names say what they hold")]
 pub struct Graph {
-    /// Its nodes.
     pub nodes: u64,
-    /// Nodes of a batch.
     pub batch: u64,
     /// What nodes are told apart into.
     pub classes: u64,
-    /// Bytes of a feature.
     pub feature_bytes: u64,
 }
 
@@ -180,7 +176,6 @@ pub struct OtherCodec {
 }
 
 impl LookupStudy {
-    /// What is wrong with it, or nothing.
     pub(super) fn problem(&self) -> Option<String> {
         let known = |name: &String| self.tables.iter().any(|table| table.name == *name);
         let named = self.figures.iter().flat_map(|figure| &figure.tables);

@@ -53,6 +53,7 @@ pub struct WhatIf {
 
 /// Lists, of which each combination is a point.
 #[derive(Debug, Clone)]
+#[allow(missing_docs, reason = "the fields' names say what they hold")]
 pub struct Group {
     /// Its name, its own within the study; empty where the study has but one group.
     pub name: String,
@@ -62,7 +63,6 @@ pub struct Group {
     pub batches: Vec<u32>,
     /// Height and width of images; `None` for the network's own.
     pub images: Vec<Option<[u32; 2]>>,
-    /// The other options of the networks.
     pub options: NetworkOptions,
     /// Whose ops the networks' iterations consist of.
     pub framework: Framework,
@@ -78,9 +78,7 @@ pub struct Group {
     pub budgets: Vec<Option<Budget>>,
     /// What methods may decide.
     pub allow: Vec<Allow>,
-    /// Methods.
     pub methods: Vec<String>,
-    /// What each point searches for.
     pub find: Option<Find>,
     /// Evaluations that one search may make, where it is not the default.
     pub evaluations: Option<u64>,
@@ -219,10 +217,9 @@ impl Find {
 
 /// One combination: something to be planned.
 #[derive(Debug, Clone)]
+#[allow(missing_docs, reason = "the fields' names say what they hold")]
 pub struct Point<'a> {
-    /// The group that it is of.
     pub group: &'a Group,
-    /// What is planned.
     pub subject: &'a Subject,
     /// Samples per iteration, where it is a network and the batch is not searched for.
     pub batch: Option<u32>,
@@ -230,9 +227,7 @@ pub struct Point<'a> {
     pub image: Option<[u32; 2]>,
     /// The epoch, and how many the training has, where stated.
     pub epoch: Option<(u32, u32)>,
-    /// The machine.
     pub machine: &'a (String, Place),
-    /// Its link.
     pub link: &'a LinkChoice,
     /// Its host memory, where stated.
     pub host_memory: Option<Bytes>,
@@ -240,7 +235,6 @@ pub struct Point<'a> {
     pub budget: Option<Budget>,
     /// What the method may decide.
     pub allow: Allow,
-    /// The method.
     pub method: &'a str,
 }
 
@@ -278,7 +272,6 @@ impl Group {
         ]
     }
 
-    /// How many points the group has.
     pub(super) fn count(&self) -> u64 {
         self.lengths().iter().fold(1, |points, list| points.saturating_mul(*list as u64))
     }

@@ -4,7 +4,6 @@ use super::super::lanes::{LANE, chunk_bits, length, load_lane, spread_of};
 use super::super::plan::{BLOCK, Plan};
 use super::{BitWriter, participation};
 
-/// As [`super::compress`].
 pub(super) fn compress<const N: usize>(plan: &Plan<N>, row: &[u8], out: &mut Vec<u8>) {
     let header = out.len();
     out.resize(header + plan.header_bytes(), 0);

@@ -8,7 +8,6 @@ use super::{Block, Window, decompress_with, store};
 /// Bits by lane, in a block.
 type Lanes = [u64; BLOCK];
 
-/// As [`super::decompress`].
 pub(super) fn decompress<const N: usize>(
     plan: &Plan<N>,
     compressed: &[u8],

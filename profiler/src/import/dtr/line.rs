@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use crate::import::error::{DtrProblem, quoted, quoted_value};
 
-/// One line of a log.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "INSTRUCTION", rename_all = "SCREAMING_SNAKE_CASE")]
 pub(super) enum Instruction {
@@ -30,7 +29,6 @@ pub(super) enum Instruction {
     /// A name goes over to another tensor.
     #[serde(rename_all = "UPPERCASE")]
     CopyFrom { dst: String, src: String },
-    /// A name ends.
     #[serde(rename_all = "UPPERCASE")]
     Release { name: String },
     /// START or BACKWARD.

@@ -33,7 +33,6 @@ pub(super) struct Replay {
     seen: Seen,
 }
 
-/// What a whole log makes.
 pub(super) struct Replayed {
     pub tensors: Vec<Tensor>,
     pub ops: Vec<Op>,
@@ -41,7 +40,6 @@ pub(super) struct Replayed {
     pub notes: Vec<String>,
 }
 
-/// What the notes will say.
 #[derive(Default)]
 struct Seen {
     backward_marks: usize,

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::import::json::{Scalar, element_bytes};
 
-/// A tensor as a node names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::import) struct TensorRef {
     pub storage: u64,

@@ -14,7 +14,6 @@ use crate::import::json::{Scalar, element_bytes};
 pub(in crate::import) struct File {
     /// The devices' names, by number.
     pub devices: Vec<String>,
-    /// Rank and number of ranks.
     pub ranks: Option<(u64, u64)>,
     /// Ops and annotations of the processor's threads.
     pub spans: Vec<Span>,
@@ -34,7 +33,6 @@ pub(in crate::import) struct File {
     known_operands: HashMap<Vec<Operand>, u32>,
 }
 
-/// An op or annotation.
 pub(in crate::import) struct Span {
     pub name: u32,
     pub thread: u32,
@@ -54,7 +52,6 @@ pub(in crate::import) struct Span {
     pub operands: u32,
 }
 
-/// A tensor that an op was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::import) struct Input {
     pub bytes: u64,
@@ -62,13 +59,10 @@ pub(in crate::import) struct Input {
     pub shape: u32,
 }
 
-/// What a kernel is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::import) enum Work {
     Kernel,
-    /// A copy from or to the host.
     HostCopy,
-    /// A copy within the device.
     DeviceCopy,
     Fill,
 }

@@ -12,7 +12,6 @@ use super::units::{KernelOp, Nesting};
 use crate::import::op_kind::op_kind;
 use crate::import::storages::{Storage, Unit, has_effects, is_in_place, phases};
 
-/// One iteration.
 #[derive(Default)]
 pub(super) struct Flow {
     pub storages: Vec<Storage>,
@@ -35,7 +34,6 @@ enum Item {
 
 struct Walk<'a> {
     file: &'a File,
-    /// The iteration's ops.
     ops: &'a [KernelOp],
     phases: Vec<Phase>,
     blocks: Blocks,
@@ -44,7 +42,6 @@ struct Walk<'a> {
     pending: HashMap<u32, Vec<usize>>,
     /// Forward ops by autograd's number; of those with the same, the last has a backward.
     of_sequence: HashMap<i64, usize>,
-    /// What each op used and made.
     touched: Vec<Vec<usize>>,
     /// The gradients that a node was given.
     gradients: HashMap<usize, Vec<usize>>,

@@ -50,12 +50,10 @@ pub(super) struct Blocks {
     branch_ended: usize,
 }
 
-/// Who asks.
 #[derive(Clone, Copy)]
 pub(super) struct Reader {
     pub op: usize,
     pub kind: OpKind,
-    /// It reads gradients only.
     pub gradients: bool,
 }
 

@@ -6,7 +6,6 @@ use super::file::Memory;
 use crate::import::figures::Figures;
 use crate::import::reserved::{from_before, from_empty};
 
-/// What a replay of all allocations shows.
 pub(super) struct Replayed {
     /// What was allocated before the recording, as far as it shows.
     pub base: u64,

@@ -24,14 +24,12 @@ pub(in crate::import) struct KernelOp {
     pub host_copies: u64,
 }
 
-/// Spans in their nesting.
 pub(in crate::import) struct Nesting {
     parent: Vec<Option<usize>>,
     /// The outermost op of the dispatcher around each span, or itself.
     outermost: Vec<Option<usize>>,
     /// The node of autograd around each span, or itself.
     pub node: Vec<Option<usize>>,
-    /// Spans by thread and start.
     by_thread: HashMap<u32, Vec<usize>>,
 }
 

@@ -12,7 +12,6 @@ use crate::import::op_kind::op_kind;
 /// No single figure of a real iteration exceeds it, nor do sums.
 const LARGEST: u64 = 1 << 60;
 
-/// A graph as it stands in its file.
 pub(super) struct Graph {
     pub network: String,
     pub batch: Option<u32>,
@@ -25,7 +24,6 @@ pub(super) struct Graph {
     pub ops: Vec<Record>,
 }
 
-/// An op as it stands in its file.
 pub(super) struct Record {
     pub id: u64,
     pub name: String,
@@ -34,7 +32,6 @@ pub(super) struct Record {
     pub duration: Nanos,
     /// Where it differs from `duration`.
     pub recompute: Option<Nanos>,
-    /// Bytes of its output.
     pub output: u64,
     /// Bytes that it needs beside inputs and output; negative where it does with less.
     pub workspace: i64,
@@ -57,7 +54,6 @@ impl Graph {
     }
 }
 
-/// Reads a graph.
 pub(super) fn read(text: &str, file: &Path) -> Result<Graph, ImportError> {
     let json: Value = serde_json::from_str(text).map_err(ImportError::json(file))?;
     graph(&json).map_err(|(place, problem)| {
@@ -191,7 +187,6 @@ impl Sums {
     }
 }
 
-/// The fields of a JSON object.
 struct Fields<'a>(&'a Map<String, Value>);
 
 impl<'a> Fields<'a> {

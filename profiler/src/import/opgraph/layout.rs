@@ -26,7 +26,6 @@ pub(super) struct Layout {
 enum Saving {
     /// It lays it over this input.
     Over(usize),
-    /// It is a view of this input.
     ViewOf(usize),
 }
 
@@ -141,7 +140,6 @@ fn last_readers(reads: &[Vec<usize>]) -> Vec<usize> {
 
 /// What the ops read once in-place ops are taken as such.
 struct Overwrites {
-    /// What each op reads, by output.
     reads: Vec<Vec<usize>>,
     /// The output over which each op writes.
     over: Vec<Option<usize>>,

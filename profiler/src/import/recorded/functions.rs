@@ -26,10 +26,8 @@ struct Labels {
 /// A row by the names of the columns.
 pub(in crate::import) type Row = BTreeMap<String, String>;
 
-/// A table, read.
 pub(in crate::import) struct Table {
     file: PathBuf,
-    /// Each row with its number.
     pub rows: Vec<(usize, Row)>,
     /// How many layers those of the list stand for, each.
     pub copies: u32,

@@ -5,20 +5,17 @@ use schema::{Nanos, Phase};
 
 /// An iteration of a recording, by what it did.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[allow(missing_docs, reason = "the fields' names say what they hold")]
 pub struct Recorded {
-    /// The kind of recording.
     pub kind: &'static str,
     /// The device's name, where it is stated.
     pub device: Option<String>,
     /// Element type of most arithmetic.
     pub dtype: &'static str,
-    /// What ran.
     pub ops: Vec<RecordedOp>,
     /// What an iteration took, where that was measured.
     pub iteration: Option<Nanos>,
-    /// Its forward phase.
     pub forward: Option<Nanos>,
-    /// Its backward phase.
     pub backward: Option<Nanos>,
     /// The most that was allocated.
     pub peak: Option<u64>,
@@ -43,7 +40,6 @@ pub struct RecordedOp {
 
 /// What of a phase each op did: an op whose name is known stands for all that it calls.
 pub(super) struct Nested {
-    /// What it calls, by place.
     pub calls: Vec<Call>,
     pub children: Vec<Vec<usize>>,
 }

@@ -18,7 +18,6 @@ const MOST_ARGUMENTS: usize = 64;
 #[derive(Debug)]
 pub(in crate::cuda) struct Prepared {
     function: CudaFunction,
-    /// Blocks, and threads of each.
     sizes: [c_uint; 2],
     arguments: Box<[u64]>,
 }
@@ -44,7 +43,6 @@ impl Kernels {
 }
 
 impl Stream {
-    /// Launches a kernel.
     pub fn launch(&self, prepared: &Prepared) -> Result<(), CudaError> {
         let Prepared { function, sizes: [blocks, threads], arguments } = prepared;
         let mut parameters = [ptr::null_mut::<c_void>(); MOST_ARGUMENTS];

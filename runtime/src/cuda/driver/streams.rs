@@ -22,7 +22,6 @@ pub(in crate::cuda) enum Urgency {
 }
 
 impl Urgency {
-    /// Of what a lane does.
     pub fn of(lane: Lane) -> Self {
         match lane {
             Lane::Compute => Self::Low,
@@ -119,7 +118,6 @@ impl Stream {
 }
 
 impl Event {
-    /// As the driver has it.
     pub fn raw(&self) -> CUevent {
         self.event.cu_event()
     }

@@ -107,14 +107,12 @@ impl<A: Copy> Cells<A> {
 
 /// Where the operands of an op lie.
 #[derive(Debug, Clone, Copy)]
+#[allow(missing_docs, reason = "the fields' names say what they hold")]
 pub struct OpOperands<'a, A> {
     /// What it reads; none for an input that an output lies over.
     pub reads: &'a [Option<Cells<A>>],
-    /// What it changes.
     pub updates: &'a [Cells<A>],
-    /// What it writes.
     pub writes: &'a [Cells<A>],
-    /// Its workspace.
     pub workspace: A,
     /// Memory for sums of parts, attention's scores, and floats where operands are stored in 16
     /// bits: as much as launches say.
@@ -231,7 +229,6 @@ impl<A: Copy> Writer<A> {
         Argument::Address(self.scratch, offset)
     }
 
-    /// A call of a library.
     pub fn library(
         &mut self,
         (program, kernel): (&'static str, &str),

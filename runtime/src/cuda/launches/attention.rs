@@ -100,7 +100,6 @@ impl<'a> Chunk<'a> {
         1.0 / (self.attention.width as f32).sqrt()
     }
 
-    /// A product for each head.
     fn product<A: Copy + PartialEq>(
         &self,
         a: (Argument<A>, Strides),

@@ -103,12 +103,10 @@ impl<A: Copy + PartialEq> Widened<A> {
         Some(Self { reads, writes, made })
     }
 
-    /// The operands.
     pub fn operands<'a>(&'a self, op: &OpOperands<'a, A>) -> OpOperands<'a, A> {
         OpOperands { reads: &self.reads, writes: &self.writes, ..*op }
     }
 
-    /// Rounds what was made.
     pub fn round(&self, writer: &mut Writer<A>) {
         for (from, to) in &self.made {
             convert(writer, "bf16/narrow", from, to);

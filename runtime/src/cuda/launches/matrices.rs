@@ -270,7 +270,6 @@ fn inputs(numbers: &[u64; 19]) -> [usize; 3] {
     [numbers[0], numbers[1], numbers[4..7].iter().product()].map(|n| n as usize)
 }
 
-/// The same of its output.
 pub(super) fn outputs(numbers: &[u64; 19]) -> [usize; 3] {
     [numbers[0], numbers[2], numbers[7..10].iter().product()].map(|n| n as usize)
 }

@@ -16,7 +16,6 @@ pub(super) struct Strides {
 }
 
 impl Strides {
-    /// A matrix.
     pub fn plain(side: usize, inner: usize) -> Self {
         let (side, inner) = (side as u64, inner as u64);
         Self { start: 0, sample: 0, head: 0, divide: 1, side, inner, outer: 0 }

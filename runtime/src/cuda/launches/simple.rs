@@ -158,7 +158,6 @@ pub(super) fn sum<A: Copy>(
     }
 }
 
-/// Elements of a part of a sum.
 pub(super) const PART: usize = 4096;
 /// Parts of a sum, at most: a thread adds those up.
 const PARTS: usize = 256;

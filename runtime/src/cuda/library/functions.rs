@@ -47,7 +47,6 @@ macro_rules! functions {
 }
 
 functions! {
-    /// NVRTC.
     Nvrtc {
         nvrtcVersion: fn(*mut c_int, *mut c_int) -> c_int;
         nvrtcGetErrorString: fn(c_int) -> *const c_char;
@@ -69,7 +68,6 @@ functions! {
 }
 
 functions! {
-    /// cuBLAS.
     Cublas {
         cublasGetProperty: fn(c_int, *mut c_int) -> c_int;
         cublasGetStatusString: fn(c_int) -> *const c_char;
@@ -92,7 +90,6 @@ functions! {
 }
 
 functions! {
-    /// cuDNN.
     Cudnn {
         cudnnGetVersion: fn() -> usize;
         cudnnGetCudartVersion: fn() -> usize;

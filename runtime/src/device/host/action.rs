@@ -43,7 +43,6 @@ pub(super) struct Workbench {
 }
 
 impl Workbench {
-    /// Its memory.
     pub fn bytes(&self) -> usize {
         self.small.len() + self.raw.len() + size_of_val(&self.cells[..])
     }

@@ -92,7 +92,6 @@ impl<'a> Gate<'a> {
         Ok(Turn { waited, _made_here: () })
     }
 
-    /// An action of a lane has ended.
     pub fn end(&self, lane: Lane, turn: Turn) {
         let Turn { .. } = turn;
         self.lanes[lane.index()].ended.fetch_add(1, Ordering::SeqCst);

@@ -16,17 +16,14 @@ use super::link::Throttle;
 use crate::device::{Load, Stop};
 use crate::layers::{Activation, Function, Linear};
 
-/// Rows and columns of the matrices.
 const SIDE: usize = 384;
 /// Floats of the activation and of the tensor that the codec works on.
 const FLOATS: usize = 1 << 20;
-/// Bytes of a copy.
 const COPIED: usize = 512 << 10;
 
 /// The work of a [`HostDevice`](super::HostDevice)'s lanes, without a plan.
 pub struct HostLoads {
     throttle: Throttle,
-    /// Of each load, what it works on.
     jobs: [Mutex<Job>; Load::ALL.len()],
 }
 

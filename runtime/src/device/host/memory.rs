@@ -24,7 +24,6 @@ use crate::device::residents::Resident;
 use crate::device::script::{CodecWork, CopyWork, OpWork, Place};
 use crate::network::Operands;
 
-/// What planners align addresses to.
 const ALIGNMENT: usize = 256;
 /// No page of memory is smaller.
 const PAGE: usize = 4096;
@@ -139,7 +138,6 @@ impl Memory {
         unsafe { self.arena(work).exclusive(place) }
     }
 
-    /// What an op works on, all of it cells.
     pub fn operands<'t>(&'t self, _turn: &'t mut Turn, work: &OpWork) -> Operands<'t> {
         let device = self.arena(work);
         // SAFETY: the op's turn; reads, updates, writes and workspace do not overlap.
