@@ -34,6 +34,8 @@ pub struct Problem<'a> {
     pub(crate) is_rough: bool,
     /// An iteration that takes longer is of no use: a method may give up that comes to that.
     pub(crate) slowest: Nanos,
+    /// A method that weighs tensors against each other may give up that has looked at so many.
+    pub(crate) most_weighed: u64,
     /// What codecs make of tensors; none by default.
     pub codecs: CodecTable,
     /// What plans state of it among their settings; nothing by default.
@@ -99,6 +101,7 @@ impl<'a> Problem<'a> {
             limits: Limits::default(),
             is_rough: false,
             slowest: Nanos(u64::MAX),
+            most_weighed: u64::MAX,
             codecs: CodecTable::default(),
             settings: BTreeMap::new(),
             model,

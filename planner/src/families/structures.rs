@@ -310,6 +310,9 @@ fn nested(tape: &mut Tape, x: TensorId, depth: u64) -> TensorId {
     }
 }
 
+/// So many tensors an op joins at most, as no framework has one of many more.
+const JOINED: usize = 1000;
+
 fn random(tape: &mut Tape, x: TensorId) -> TensorId {
     let mut made = vec![x];
     let mut unread = vec![x];
@@ -330,5 +333,8 @@ fn random(tape: &mut Tape, x: TensorId) -> TensorId {
         unread.push(output);
     }
     unread.retain(|t| *t != x);
+    while unread.len() > JOINED {
+        unread = unread.chunks(JOINED).map(|part| tape.apply(Work::Join, part)).collect();
+    }
     tape.apply(Work::Join, &unread)
 }

@@ -53,6 +53,8 @@ pub(super) struct Runtime<'a> {
     weighed_with: Vec<Vec<(u32, u32)>>,
     /// By tensor: changes when it is, or is to be, weighed anew.
     marks: Vec<u32>,
+    /// How many tensors were weighed, or counted as neighbours of one that was.
+    weighed: u64,
     steps: Vec<Step>,
 }
 
@@ -83,6 +85,7 @@ impl<'a> Runtime<'a> {
             classes: Classes::default(),
             weighed_with: Vec::new(),
             marks: vec![0; model.tensors()],
+            weighed: 0,
             steps: Vec::new(),
         }
     }
@@ -163,7 +166,10 @@ impl<'a> Runtime<'a> {
             }
             let pending = stack.pop().expect("it was just looked at");
             self.compute(&pending, due)?;
-            if self.steps.len() > 2 * limit || self.clock > self.problem.slowest.0 {
+            if self.steps.len() > 2 * limit
+                || self.clock > self.problem.slowest.0
+                || self.weighed > self.problem.most_weighed
+            {
                 let before = OpId((due.min(self.problem.trace.ops.len() - 1)) as u32);
                 return Err(Infeasible::TooManyRecomputations { before });
             }
@@ -260,6 +266,7 @@ impl<'a> Runtime<'a> {
         *mark += 1;
         let mark = (tensor, *mark);
         let storage = &self.storages[tensor as usize];
+        self.weighed += 1 + storage.neighbours.len() as u64;
         let mut cost = storage.cost as i64;
         for neighbour in &storage.neighbours {
             let Some(class) = self.storages[*neighbour as usize].class else { continue };

@@ -16,6 +16,11 @@ pub(super) const LONG: usize = 3000;
 /// So many evaluations each of them may make there, and for a rough plan.
 const FEW: u64 = 200;
 
+/// So many tensors DTR weighs at most, with their neighbours: that takes some 20 s. Where nearly all that is
+/// evicted is one class, each eviction weighs anew most of what there is, so that traces of 100,000 ops take
+/// longer than all else here.
+pub(super) const MOST_WEIGHED: u64 = 20_000_000;
+
 /// So many of what they decide are begun from, the fastest.
 const BEGUN_FROM: usize = 3;
 
@@ -48,6 +53,7 @@ impl Packed<'_> {
         }
         if is_long {
             problem.slowest = Nanos(self.time());
+            problem.most_weighed = MOST_WEIGHED;
         }
         let is_tried = |method: &dyn Method| !method.only_on_request() && method.name() != "tide";
         let methods: Vec<_> =

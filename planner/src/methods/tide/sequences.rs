@@ -7,6 +7,7 @@ use schema::{Bytes, Nanos};
 use simulator::{Evaluator, Step};
 
 use super::options::policy_of_sequences;
+use super::others::MOST_WEIGHED;
 use super::packed::Packed;
 use crate::cut::{Carried, Several, carried, lazy};
 use crate::fit::{share, shrunk};
@@ -159,6 +160,7 @@ impl Packed<'_> {
         let total = problem.trace.total_time().0;
         if allowed.recompute {
             problem.slowest = Nanos(THRASHES.saturating_mul(total));
+            problem.most_weighed = MOST_WEIGHED;
             given.extend(Dtr::run(&problem, self.target).map(|run| reruns_of(&run.steps)));
         }
         if allowed == self.problem.allowed {
