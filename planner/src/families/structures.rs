@@ -310,7 +310,7 @@ fn nested(tape: &mut Tape, x: TensorId, depth: u64) -> TensorId {
     }
 }
 
-/// So many tensors an op joins at most, as no framework has one of many more.
+/// So many tensors an op joins at most: its backward op reads and makes as many.
 const JOINED: usize = 1000;
 
 fn random(tape: &mut Tape, x: TensorId) -> TensorId {

@@ -16,9 +16,8 @@ pub(super) const LONG: usize = 3000;
 /// So many evaluations each of them may make there, and for a rough plan.
 const FEW: u64 = 200;
 
-/// So many tensors DTR weighs at most, with their neighbours: that takes some 20 s. Where nearly all that is
-/// evicted is one class, each eviction weighs anew most of what there is, so that traces of 100,000 ops take
-/// longer than all else here.
+/// So many tensors DTR weighs at most, with their neighbours. Where nearly all that is evicted is one class,
+/// each eviction weighs anew most of what there is, so that long traces take longer than all else here.
 pub(super) const MOST_WEIGHED: u64 = 20_000_000;
 
 /// So many of what they decide are begun from, the fastest.
