@@ -73,3 +73,21 @@ impl Method for Dtr {
         Ok(Decided::from_steps(problem, run.steps, Policy::EARLY))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_gives_up_where_less_may_be_weighed_than_it_takes() {
+        let trace = crate::families::family("random:seed=3,ops=200").expect("a family");
+        let machine = scenarios::machine("titan-v").expect("a bundled machine");
+        let budget = Bytes(simulator::in_core(&trace).peak.0 * 7 / 10);
+        let mut problem = Problem::new(&trace, &machine, budget);
+        let run = Dtr::run(&problem, budget).expect("it fits");
+        problem.most_weighed = 1 << 20;
+        assert_eq!(Dtr::run(&problem, budget).as_ref(), Ok(&run), "a limit that is not reached");
+        problem.most_weighed = 20;
+        assert!(Dtr::run(&problem, budget).is_err());
+    }
+}
