@@ -259,7 +259,7 @@ pub(crate) fn offloaded(
 }
 
 /// What may move, the first to do so first: parameters and the optimizer's state that the caller does not
-/// hold. First comes what costs least for its bytes: the time of its copies, in for the updates and once
+/// hold and some op is known to read; what reads the others a recording may not say. First comes what costs least for its bytes: the time of its copies, in for the updates and once
 /// more where others use it, and out, and twice what of the way out is left to do when the last op has
 /// ended. Of what costs the same, the first few are spread over the time in which it is used, so that the link
 /// has something to do all along and never too much at once.
@@ -278,21 +278,18 @@ fn movable(problem: &Problem) -> Vec<TensorId> {
         let tensor = &trace.tensors[id.index()];
         let is_state = matches!(tensor.role, Role::Parameter | Role::OptimizerState);
         let is_there = problem.model.producer(*id).is_none() && !problem.model.is_held(*id);
-        is_state && is_there && tensor.bytes > Bytes::ZERO
+        let is_read = uses[id.index()].2 < trace.ops.len();
+        is_state && is_there && is_read && tensor.bytes > Bytes::ZERO
     };
     let movable = (0..trace.tensors.len()).map(TensorId::from_index).filter(is_movable);
     let mut movable: Vec<_> = movable.map(|id| (id, uses[id.index()])).collect();
-    let is_used = |first: usize| first < trace.ops.len();
     // The time in which what is used as often begins to be used.
     let mut spans: BTreeMap<(u32, u32), (u64, u64)> = BTreeMap::new();
-    for (_, (updates, others, first, _)) in movable.iter().filter(|(_, used)| is_used(used.2)) {
+    for (_, (updates, others, first, _)) in &movable {
         let (begin, end) = spans.entry((*updates, *others)).or_insert((u64::MAX, 0));
         (*begin, *end) = (begins[*first].min(*begin), begins[*first].max(*end));
     }
     movable.sort_by_cached_key(|(id, (updates, others, first, last))| {
-        if !is_used(*first) {
-            return (0, 0, 0, *id);
-        }
         let bytes = trace.tensors[id.index()].bytes;
         let [out, back] = [Direction::D2h, Direction::H2d]
             .map(|way| u128::from(problem.machine.link.copy_time(way, bytes).0));

@@ -148,6 +148,16 @@ fn why_there_is_no_plan() {
 
 /// A budget that is hard to plan for and of which nothing can move, as the caller holds all that outlives
 /// the iteration, is planned for or refused.
+/// What a recording holds from before it began, without a word of what reads it.
+#[test]
+fn what_no_op_is_known_to_read_does_not_move() {
+    let (mut trace, machine) = (trained(), machine(LINK));
+    trace.ops.iter_mut().for_each(|op| op.reads.retain(|id| *id != TensorId(0)));
+    trace.ops[4].frees.retain(|id| *id != TensorId(0));
+    let plan = tide(&Problem::new(&trace, &machine, Bytes(6 * MB))).expect("the rest may move");
+    assert!(!homes(&plan).is_empty() && !homes(&plan).contains(&TensorId(0)));
+}
+
 #[test]
 fn what_the_caller_holds_does_not_move() {
     let machine = machine(LINK);
