@@ -1,5 +1,6 @@
 //! What a method decides.
 
+use schema::Bytes;
 use simulator::{GapId, Policy, Step, Treatment};
 
 use crate::Problem;
@@ -20,6 +21,8 @@ pub struct Decided {
     pub as_recorded: bool,
     /// Where a method that has its decisions from several places has these from.
     pub from: Option<&'static str>,
+    /// The room in which they were lowered to what the budget has addresses for, where that is known.
+    pub(crate) lowered_in: Option<Bytes>,
 }
 
 /// What the settings of a plan have where its method says where its decisions are from.
@@ -28,7 +31,8 @@ pub const FROM: &str = "from";
 impl Decided {
     /// Decisions about some gaps, which leave the order of computation to the trace.
     pub fn new(treatments: Vec<Treatment>, policy: Policy, considered: Vec<GapId>) -> Self {
-        Self { treatments, policy, considered, steps: None, as_recorded: false, from: None }
+        let (steps, from, lowered_in) = (None, None, None);
+        Self { treatments, policy, considered, steps, as_recorded: false, from, lowered_in }
     }
 
     /// The same decisions, of which a plan's settings say where they are from.

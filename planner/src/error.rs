@@ -22,6 +22,8 @@ pub enum PlanError {
         /// By how much the best packing is too large.
         short_by: Bytes,
         budget: Bytes,
+        /// What they take together, where they take most.
+        peak: Bytes,
     },
     /// The decisions cannot be carried out at all.
     #[error("{0}")]

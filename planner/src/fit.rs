@@ -19,6 +19,18 @@ pub(crate) fn lower_where_it_fits(
     target: Bytes,
     decided: &Decided,
 ) -> Result<Plan> {
+    match decided.lowered_in {
+        Some(room) => lower(problem, room, decided),
+        None => Ok(lowered_in(problem, target, decided)?.0),
+    }
+}
+
+/// The same, and the room in which that is.
+pub(crate) fn lowered_in(
+    problem: &Problem,
+    target: Bytes,
+    decided: &Decided,
+) -> Result<(Plan, Bytes)> {
     let (mut room, mut too_much) = (target, target);
     let mut failure = None;
     let mut packed = None;
@@ -28,18 +40,20 @@ pub(crate) fn lower_where_it_fits(
                 packed = Some((plan, room));
                 break;
             }
-            Err(error @ PlanError::Fragmented { short_by, budget }) => {
+            Err(error @ PlanError::Fragmented { short_by, budget, peak }) => {
                 failure.get_or_insert(error);
                 too_much = room;
-                room = share(shrunk(room, budget, short_by), 998);
+                // With any room that has its peak, the plan would be the same.
+                room = share(shrunk(room, budget, short_by).min(peak), 998);
             }
             // What does not fit this target fits no smaller one.
             Err(error) => return Err(failure.unwrap_or(error)),
         }
     }
-    let Some((mut plan, mut enough)) = packed else {
+    let Some((mut plan, mut room)) = packed else {
         return Err(failure.expect("there is at least one lowering"));
     };
+    let mut enough = room;
     for _ in 0..MIDDLES {
         let middle = enough + Bytes((too_much - enough).0 / 2);
         if middle - enough <= share(target, 1) {
@@ -49,13 +63,13 @@ pub(crate) fn lower_where_it_fits(
             Ok(other) => {
                 enough = middle;
                 if other.predicted.iteration < plan.predicted.iteration {
-                    plan = other;
+                    (plan, room) = (other, middle);
                 }
             }
             Err(_) => too_much = middle,
         }
     }
-    Ok(plan)
+    Ok((plan, room))
 }
 
 /// As much less memory as if the arena, which is too large by some bytes, shrank with it.

@@ -39,7 +39,8 @@ const HALVINGS: u32 = 6;
 /// several times as long as the one that keeps it.
 const PAYS: u64 = 64;
 
-/// That is on traces of at most so many ops: on longer ones, the search that keeps it takes long enough.
+/// That is on traces of at most so many ops: on longer ones, the search that keeps it takes long enough. There, rough
+/// plans have no addresses, and of them the fastest alone is looked into.
 const LONG: usize = 20_000;
 
 /// Sets are tried in rounds, ever fewer with ever more of a search's evaluations (successive halving,
@@ -100,9 +101,10 @@ pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor
         left.extend(trials.round(near, ROUGHLY));
     }
     left.sort_by_key(|(time, _)| *time);
-    let fastest = left.iter().take(CLOSER).map(|(_, there)| there.clone()).collect();
+    let closer = if is_long(problem) { 1 } else { CLOSER };
+    let fastest = left.iter().take(closer).map(|(_, there)| there.clone()).collect();
     let mut order: Vec<There> = trials.round(fastest, CLOSELY).into_iter().map(|of| of.1).collect();
-    order.extend(left.into_iter().skip(CLOSER).map(|(_, there)| there));
+    order.extend(left.into_iter().skip(closer).map(|(_, there)| there));
     // The fastest of which there are addresses.
     let _ = order.into_iter().find(|there| !trials.round(vec![there.clone()], WHOLLY).is_empty());
     trials.best.ok_or(trials.failure.unwrap_or(PlanError::Interrupted))
@@ -112,7 +114,7 @@ pub(crate) fn plan(method: &dyn Method, problem: &Problem, monitor: &dyn Monitor
 /// whether nothing proves of the memory that it would leave that no plan is faster by a part in [`PAYS`] and by what
 /// some of it takes to be copied back.
 pub(crate) fn may_pay(problem: &Problem, kept: Nanos) -> bool {
-    if problem.trace.ops.len() > LONG {
+    if is_long(problem) {
         return false;
     }
     let movable = movable(problem);
@@ -126,6 +128,10 @@ pub(crate) fn may_pay(problem: &Problem, kept: Nanos) -> bool {
             resident(&roomier).time().is_some_and(|least| least + copied < wanted)
         },
     )
+}
+
+fn is_long(problem: &Problem) -> bool {
+    problem.trace.ops.len() > LONG
 }
 
 /// Sets that are tried, and the best plan so far.
@@ -183,7 +189,7 @@ impl Trials<'_> {
     }
 
     /// Tries sets with a part of the evaluations: those with a plan, the fastest first. Addresses, which take long, are
-    /// looked for only of the fastest, and as long as there is no plan to fall back on.
+    /// looked for only of the fastest, and on short traces as long as there is no plan to fall back on.
     fn round(&mut self, sets: Vec<There>, part: u64) -> Vec<(Nanos, There)> {
         let evaluations = (self.problem.limits.evaluations / part).max(1);
         let mut trial = self.problem.clone().with_evaluations(evaluations);
@@ -195,7 +201,9 @@ impl Trials<'_> {
         };
         let mut tried = Vec::new();
         let mut sets = sets.into_iter();
-        while self.best.is_none()
+        let falls_back = part < ROUGHLY || !is_long(self.problem);
+        while falls_back
+            && self.best.is_none()
             && let Some(there) = sets.next()
         {
             self.note(plan(&there, true), there, &mut tried);
@@ -438,8 +446,7 @@ fn plan_with(
         if !packed {
             return Ok((ways[0].0, None));
         }
-        let is_long = problem.trace.ops.len() > LONG;
-        for (_, decided) in ways.iter().take(if is_long { 1 } else { PACKED }) {
+        for (_, decided) in ways.iter().take(if is_long(problem) { 1 } else { PACKED }) {
             match lower_where_it_fits(&moving, moving.budget, decided) {
                 Ok(plan) => return Ok((plan.predicted.iteration, Some(plan))),
                 Err(error) => failure = failure.or(Some(error)),

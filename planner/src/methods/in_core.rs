@@ -19,13 +19,7 @@ impl Method for InCoreMethod {
     }
 
     fn decide(&self, problem: &Problem, _: Bytes, _: &dyn Monitor) -> Result<Decided> {
-        Ok(Decided {
-            treatments: problem.keep_all(),
-            policy: Policy::EARLY,
-            considered: problem.feature_maps.clone(),
-            steps: None,
-            as_recorded: true,
-            from: None,
-        })
+        let kept = Decided::about_feature_maps(problem, problem.keep_all(), Policy::EARLY);
+        Ok(Decided { as_recorded: true, ..kept })
     }
 }

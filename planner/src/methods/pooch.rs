@@ -1,5 +1,7 @@
 //! PooCH: keep, swap or recompute.
 
+use std::cmp::Reverse;
+
 use rayon::prelude::*;
 use schema::Bytes;
 use simulator::{Evaluator, GapId, Policy, Treatment};
@@ -24,8 +26,12 @@ use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 ///
 /// Where that would take more evaluations than the search may make we depart from the paper:
 /// several maps are recomputed between two evaluations of r, by ascending r, each only if the
-/// iteration gets faster by it.
+/// iteration gets faster by it; and of more maps than a round has evaluations for (`A_ROUND`), r of the largest alone is
+/// evaluated.
 pub struct Pooch;
+
+/// The evaluations of r between two decisions are at most so many times what all may be.
+const A_ROUND: u64 = 20;
 
 impl Method for Pooch {
     fn about(&self) -> About {
@@ -60,6 +66,12 @@ fn recompute_by_ratio(
     let mut undecided: Vec<GapId> = (problem.feature_maps.iter().copied())
         .filter(|gap| treatments[*gap] == Treatment::Swap && problem.may_recompute(*gap))
         .collect();
+    let most = problem.evaluations().saturating_mul(A_ROUND) / 2;
+    if undecided.len() as u64 > most {
+        undecided.sort_by_key(|gap| (Reverse(problem.model.gaps()[*gap].bytes), *gap));
+        undecided.truncate(most as usize);
+        undecided.sort_unstable();
+    }
     let maps = undecided.len() as u64;
     let mut helpers = vec![evaluator.clone(); rayon::current_num_threads()];
     let mut evaluations = problem.evaluations();

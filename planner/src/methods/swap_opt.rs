@@ -130,11 +130,15 @@ impl<'a> Search<'a> {
     }
 
     /// Keeps or swaps what the start recomputes only because the host lacks memory, where that is
-    /// faster.
+    /// faster, as long as there are evaluations for it.
     fn spare_recomputations(&mut self) -> Result<()> {
+        let most = self.evaluator.evaluations() + self.problem.evaluations();
         for gap in self.problem.feature_maps.iter().rev() {
             if self.start[*gap] != Treatment::Recompute {
                 continue;
+            }
+            if self.evaluator.evaluations() >= most {
+                break;
             }
             for treatment in [Treatment::Keep, Treatment::Swap] {
                 let mut treatments = self.best.1.clone();

@@ -13,8 +13,9 @@ use crate::{Allowed, Decided, Problem, Result};
 /// where the search begins, which is too short there to find as much from nothing.
 pub(super) const LONG: usize = 3000;
 
-/// So many evaluations each of them may make there, and for a rough plan.
+/// So many evaluations each of them may make there, and for a rough plan; and of those through so many ops.
 const FEW: u64 = 200;
+const FEW_OPS: u64 = 2_700_000;
 
 /// So many tensors DTR weighs at most, with their neighbours. Where nearly all that is evicted is one class,
 /// each eviction weighs anew most of what there is, so that long traces take longer than all else here.
@@ -48,7 +49,8 @@ impl Packed<'_> {
         let mut problem = self.problem.clone();
         let is_long = problem.trace.ops.len() > LONG;
         if is_long || problem.is_rough {
-            problem.limits.evaluations = problem.limits.evaluations.min(FEW);
+            let few = FEW.min(FEW_OPS / problem.trace.ops.len().max(1) as u64).max(1);
+            problem.limits.evaluations = problem.limits.evaluations.min(few);
         }
         if is_long {
             problem.slowest = Nanos(self.time());

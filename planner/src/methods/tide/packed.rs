@@ -5,7 +5,7 @@ use simulator::{Infeasible, Treatment};
 
 use super::options::{Options, policy};
 use super::quick;
-use crate::fit::{lower_where_it_fits, share, shrunk};
+use crate::fit::{lowered_in, share, shrunk};
 use crate::lower::{Effort, lower_with};
 use crate::{Decided, Monitor, PlanError, Problem, Result};
 
@@ -64,13 +64,13 @@ impl<'a> Packed<'a> {
             };
             let decided = self.decided(treatments);
             match self.lowered(&decided, Effort::Little) {
-                Ok(time) => {
+                Ok((time, _)) => {
                     self.keep(time, decided.taken_from("the cheapest per byte"));
                     break;
                 }
                 Err(error) => {
                     self.loose.get_or_insert(decided);
-                    let PlanError::Fragmented { short_by, budget } = error else { break };
+                    let PlanError::Fragmented { short_by, budget, .. } = error else { break };
                     room = share(shrunk(room, budget, short_by), 985);
                 }
             }
@@ -91,9 +91,9 @@ impl<'a> Packed<'a> {
     /// Keeps what is decided if its plan is the fastest.
     pub(super) fn lower(&mut self, decided: Decided) -> Result<()> {
         match self.lowered(&decided, Effort::Full) {
-            Ok(time) => {
+            Ok((time, lowered_in)) => {
                 if !self.is_within(time.0) {
-                    self.keep(time, decided);
+                    self.keep(time, Decided { lowered_in, ..decided });
                 }
                 Ok(())
             }
@@ -119,18 +119,21 @@ impl<'a> Packed<'a> {
         outcome.map(|outcome| outcome.iteration)
     }
 
-    /// What the plan of decisions takes. A rough one needs no addresses, unless it is as recorded, which is not
-    /// evaluated.
-    fn lowered(&self, decided: &Decided, effort: Effort) -> Result<Nanos> {
+    /// What the plan of decisions takes, and the room in which they are lowered to it, where that would be found
+    /// again. A rough one needs no addresses, unless it is as recorded, which is not evaluated.
+    fn lowered(&self, decided: &Decided, effort: Effort) -> Result<(Nanos, Option<Bytes>)> {
         if self.problem.is_rough && !decided.as_recorded {
             let time = self.evaluated(decided);
-            return time.map_err(|cause| PlanError::from_infeasible(cause, self.problem.budget));
+            let time = time.map_err(|cause| PlanError::from_infeasible(cause, self.problem.budget));
+            return Ok((time?, None));
         }
-        let plan = match effort {
-            Effort::Little => lower_with(self.problem, self.target, decided, effort),
-            Effort::Full => lower_where_it_fits(self.problem, self.target, decided),
-        };
-        plan.map(|plan| plan.predicted.iteration)
+        if effort == Effort::Little {
+            let plan = lower_with(self.problem, self.target, decided, effort)?;
+            return Ok((plan.predicted.iteration, None));
+        }
+        let (plan, room) = lowered_in(self.problem, self.target, decided)?;
+        let is_whole = self.target == self.problem.budget;
+        Ok((plan.predicted.iteration, is_whole.then_some(room)))
     }
 
     /// This error, or that of what was refused before, whichever lacks less.

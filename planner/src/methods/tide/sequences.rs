@@ -43,7 +43,7 @@ const OPS: u64 = 2500;
 const PER_RUN: u64 = 2;
 
 /// On traces of more ops than these, packing takes longer than searching: of what was found, the best
-/// alone is tried.
+/// alone is tried, and of cuts for less memory those for what the last one lacked.
 const LONG: usize = 20_000;
 
 /// A plan is good enough that is slower than what a search found by no more than this part.
@@ -113,7 +113,12 @@ impl Packed<'_> {
     pub fn try_cuts(&mut self, allowed: Allowed, place: usize) {
         let policy = policy_of_sequences(self.problem);
         let parts = Parts::new(self.problem, policy);
+        let is_long = self.problem.trace.ops.len() > LONG;
+        let mut enough = self.target;
         for room in CUT_ROOMS {
+            if share(self.target, room) > enough {
+                continue;
+            }
             let mut all: Vec<(u64, Vec<Step>)> = Vec::new();
             for sequence in self.cuts_at(allowed, &parts, place, room).sequences {
                 let steps = steps_of(self.problem, &parts, &sequence);
@@ -123,10 +128,15 @@ impl Packed<'_> {
                 }
             }
             all.sort_by_key(|(time, _)| *time);
+            all.truncate(if is_long { 1 } else { all.len() });
             for (_, steps) in all {
                 let decided = Decided::from_steps(self.problem, steps, policy);
-                if self.lower(decided.taken_from("a minimum cut")).is_ok() {
-                    return;
+                match self.lower(decided.taken_from("a minimum cut")) {
+                    Ok(()) => return,
+                    Err(PlanError::Fragmented { short_by, budget, .. }) if is_long => {
+                        enough = shrunk(self.target, budget, short_by);
+                    }
+                    Err(_) => {}
                 }
             }
         }
@@ -236,7 +246,7 @@ impl Packed<'_> {
                 let decided = Decided::from_steps(&problem, steps, policy);
                 match self.lower(decided.taken_from("sequences of runs")) {
                     Ok(()) => packs = true,
-                    Err(PlanError::Fragmented { short_by, budget }) => {
+                    Err(PlanError::Fragmented { short_by, budget, .. }) => {
                         lacking = lacking.max(shrunk(target, budget, short_by));
                     }
                     Err(_) => {}
