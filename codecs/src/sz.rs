@@ -57,7 +57,8 @@
 //! will be reconstructed, and quantises what is left. So all values lie whole steps of `2 eb` from the first, and a zero
 //! comes back as what of these is nearest: within the bound, and the same wherever it stands. That is what COMET (section
 //! 4.2) says of the SZ that it mends. [`CodecId::Sz14`] is here to be compared with (its figure 10), on the host alone:
-//! a block begins with its first value as an f32, from which on steps are counted, and goes on as above.
+//! a block begins with its first value as an f32, from which on steps are counted, and goes on as above. A tensor of
+//! SZ 1.4 is one sequence, and what it could not predict begins another; here each block begins one.
 
 mod bits;
 mod block;
