@@ -7,7 +7,7 @@ fn known(name: &str) -> Option<Fidelity> {
     match name {
         "zvc" | "rle" | "csr" | "lz4" | "zstd" => Some(Fidelity::Lossless),
         "zfp" => Some(Fidelity::FixedRate),
-        "sz" => Some(Fidelity::ErrorBounded),
+        "sz" | "sz-1.4" => Some(Fidelity::ErrorBounded),
         _ => None,
     }
 }

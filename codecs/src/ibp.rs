@@ -22,8 +22,10 @@
 //! # Where the kernels depart
 //!
 //! Decompression on a GPU reads rows by plain loads, where section 4.3 fetches the next lines asynchronously while
-//! it decompresses: a warp has several rows instead, whose loads overlap. Mask, Bitval and compressed rows are made
-//! on the host's processor, not on the GPU (section 4.1): that is done once a table.
+//! it decompresses. Of rows on the device a warp has several, whose loads overlap. Of a row in host memory it fetches as
+//! many lines at once as there is room for, a kilobyte, and while it decompresses these it is other warps that fetch:
+//! what fetching on would spare longer rows was not measured. Mask, Bitval and compressed rows are made on the host's
+//! processor, not on the GPU (section 4.1): that is done once a table.
 
 mod analysis;
 mod clusters;

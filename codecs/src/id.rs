@@ -26,12 +26,15 @@ pub enum CodecId {
     Zfp { rate: Rate, dims: Dims },
     /// `sz:1e-3`, `sz:1e-3:2d`: SZ within an absolute error, predicting in so many dimensions.
     Sz { bound: ErrorBound, dims: Dims },
+    /// `sz-1.4:1e-3`: SZ as it was, which moves zeros within the bound.
+    Sz14 { bound: ErrorBound },
     /// `ibp`, `ibp:8`: invariant bit packing, in chunks of 4 bytes unless others are stated.
     Ibp { chunk: ChunkSize },
 }
 
 /// Names that [`CodecId`] parses, for messages.
-const KNOWN: &str = "zvc, rle, csr, lz4, zstd, zfp:RATE[:2d|:3d], sz:BOUND[:2d|:3d], ibp[:CHUNK]";
+const KNOWN: &str = "zvc, rle, csr, lz4, zstd, zfp:RATE[:2d|:3d], sz:BOUND[:2d|:3d], sz-1.4:BOUND, \
+                     ibp[:CHUNK]";
 
 /// In how many dimensions a codec looks at a tensor: its leading dimensions are merged
 /// ([`Layout::folded`](crate::Layout::folded)).
@@ -117,6 +120,7 @@ impl fmt::Display for CodecId {
                 write!(f, "sz:{:e}", bound.get())?;
                 dims
             }
+            Self::Sz14 { bound } => return write!(f, "sz-1.4:{:e}", bound.get()),
             Self::Ibp { chunk: ChunkSize::Four } => return f.write_str("ibp"),
             Self::Ibp { chunk } => return write!(f, "ibp:{}", chunk.bytes()),
             plain => return f.write_str(plain.name()),
@@ -150,11 +154,13 @@ impl FromStr for CodecId {
                 Self::zfp(rate, dims)
             }
             "sz" => {
-                let (bound, dims) = number_and_dims(text, &parameters, "sz:1e-3 or sz:1e-3:2d")?;
-                let bound = ErrorBound::new(bound)
-                    .ok_or_else(|| bad(text, "the error bound is finite and above 0"))?;
-                Ok(Self::Sz { bound, dims })
+                let (number, dims) = number_and_dims(text, &parameters, "sz:1e-3 or sz:1e-3:2d")?;
+                Ok(Self::Sz { bound: bound(text, number)?, dims })
             }
+            "sz-1.4" => match number_and_dims(text, &parameters, "sz-1.4:1e-3")? {
+                (number, Dims::One) => Ok(Self::Sz14 { bound: bound(text, number)? }),
+                _ => Err(bad(text, "it sees a tensor as a sequence")),
+            },
             _ => Err(Error::UnknownCodec { name: text.into(), known: KNOWN.into() }),
         }
     }
@@ -171,6 +177,7 @@ impl CodecId {
             Self::Zstd => "zstd",
             Self::Zfp { .. } => "zfp",
             Self::Sz { .. } => "sz",
+            Self::Sz14 { .. } => "sz-1.4",
             Self::Ibp { .. } => "ibp",
         }
     }
@@ -192,6 +199,10 @@ impl CodecId {
 
 fn bad(codec: &str, reason: &str) -> Error {
     Error::BadParameter { codec: codec.into(), reason: reason.into() }
+}
+
+fn bound(codec: &str, number: f64) -> Result<ErrorBound, Error> {
+    ErrorBound::new(number).ok_or_else(|| bad(codec, "the error bound is finite and above 0"))
 }
 
 /// Bytes of a chunk, which need not be stated.

@@ -32,7 +32,7 @@ const fn entry(
     Entry { form, example, summary, source }
 }
 
-const ALL: [Entry; 8] = [
+const ALL: [Entry; 9] = [
     entry("zvc", "zvc", "a bitmap and the non-zeros", "cDMA, HPCA 2018"),
     entry("rle", "rle", "run lengths and the non-zeros", "cDMA, HPCA 2018"),
     entry("csr", "csr", "compressed sparse rows of 256 elements", "Gist, ISCA 2018"),
@@ -43,6 +43,12 @@ const ALL: [Entry; 8] = [
         "sz:1e-3",
         "SZ within an absolute error of BOUND",
         "cuSZ, PACT 2020",
+    ),
+    entry(
+        "sz-1.4:BOUND",
+        "sz-1.4:1e-3",
+        "SZ as it was before, which moves zeros within BOUND",
+        "SZ 1.4, IPDPS 2017",
     ),
     entry(
         "ibp[:CHUNK]",
@@ -69,6 +75,7 @@ pub fn codec(id: CodecId) -> Result<Box<dyn Codec>, Error> {
         codec @ CodecId::Zstd => return Err(Error::NotBuilt { codec, feature: "zstd" }),
         CodecId::Zfp { rate, dims } => Box::new(crate::zfp::Zfp::new(rate, dims)),
         CodecId::Sz { bound, dims } => Box::new(crate::sz::Sz::new(bound, dims)),
+        CodecId::Sz14 { bound } => Box::new(crate::sz::Sz::as_it_was(bound)),
         CodecId::Ibp { chunk } => Box::new(crate::ibp::Ibp::new(chunk)),
     })
 }

@@ -50,6 +50,15 @@
 //! how many axes (the fewest of equal cost), `token.rs` the numbers of tokens, `huffman.rs` the
 //! lengths of code words. A block whose size, with every stream's last byte counted in full, would
 //! not be less than uncompressed is raw.
+//!
+//! # SZ as it was
+//!
+//! SZ 1.4 (Tao et al., IPDPS 2017) stores the first value as it is, predicts each of the others from those before as they
+//! will be reconstructed, and quantises what is left. So all values lie whole steps of `2 eb` from the first, and a zero
+//! comes back as what of these is nearest: within the bound, and the same wherever it stands. That is what COMET (section
+//! 4.2) says of the SZ that it mends. [`CodecId::Sz14`] is here to be compared with (its figure 10), on the host alone:
+//! a block begins with its first value as an f32, from which on steps are counted, and goes on as above. A tensor of
+//! SZ 1.4 is one sequence, and what it could not predict begins another; here each block begins one.
 
 mod bits;
 mod block;
@@ -99,12 +108,18 @@ pub(crate) struct KernelSetting {
 pub(crate) struct Sz {
     bound: ErrorBound,
     dims: Dims,
+    keeps_zeros: bool,
 }
 
 impl Sz {
     /// Within this error, with a predictor of up to these dimensions.
     pub(crate) fn new(bound: ErrorBound, dims: Dims) -> Self {
-        Self { bound, dims }
+        Self { bound, dims, keeps_zeros: true }
+    }
+
+    /// Within this error, with steps that are counted from the first value of each block.
+    pub(crate) fn as_it_was(bound: ErrorBound) -> Self {
+        Self { bound, dims: Dims::One, keeps_zeros: false }
     }
 
     /// What kernels need to know of a tensor of this layout.
@@ -118,13 +133,17 @@ impl Sz {
     }
 
     fn blocks<E>(&self, layout: &Layout) -> Blocks<E> {
-        Blocks::new(self.id(), self.bound.get(), &layout.folded(self.dims.get()))
+        let shape = layout.folded(self.dims.get());
+        Blocks::new(self.id(), self.bound.get(), self.keeps_zeros, &shape)
     }
 }
 
 impl Codec for Sz {
     fn id(&self) -> CodecId {
-        CodecId::Sz { bound: self.bound, dims: self.dims }
+        match self.keeps_zeros {
+            true => CodecId::Sz { bound: self.bound, dims: self.dims },
+            false => CodecId::Sz14 { bound: self.bound },
+        }
     }
 
     fn fidelity(&self) -> Fidelity {

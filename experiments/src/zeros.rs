@@ -10,7 +10,7 @@ use runtime::training::Scenes;
 use schema::{Bytes, Dtype, OpId, Phase, Texture, Trace};
 
 use crate::tables::{Cell, Kind, Table, Value, read_parquet, table};
-use crate::train::{by_sz, deviation};
+use crate::train::{deviation, within};
 use crate::{Error, Result};
 
 /// The share of zeros of one tensor after an epoch of training.
@@ -57,7 +57,7 @@ impl TensorZeros {
         let texture = codecs::texture(data);
         let deviation = deviation(data);
         let [sz_tenth, sz_hundredth, sz_thousandth] =
-            [1e-1, 1e-2, 1e-3].map(|share| by_sz(share * deviation, data));
+            [1e-1, 1e-2, 1e-3].map(|share| within(share * deviation, "sz", data));
         Self {
             epoch,
             tensor,

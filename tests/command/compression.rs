@@ -52,6 +52,9 @@ fn a_papers_figures_stand_beside_the_predicted_ones() {
     };
     assert!((predicted("table 1: sparse features") - 9.7).abs() < 0.97, "{ibp}");
     assert!((predicted("table 7: Citeseer, packed rows cached") - 589_182.0).abs() < 5_892.0);
+    for (data, rows) in [("Pubmed", 24_401.0), ("Reddit", 2_301.0), ("MAG", 1_217_501.0)] {
+        assert_eq!(predicted(&format!("table 7: {data}, rows cached as they are")), rows);
+    }
     for part in ["zStd", "figure 8: DGL, training", "missing: the data set"] {
         assert!(ibp.contains(part), "{part}: {ibp}");
     }

@@ -118,7 +118,7 @@ fn a_batch_grows_where_the_budget_has_room_for_twice_as_much() {
 #[test]
 fn rates_and_bounds_go_as_they_are_named() {
     let sandbox = Sandbox::new();
-    let ways = "in-core,zfp-rising,zfp-32,sz,sz-once,sz-5%";
+    let ways = "in-core,zfp-rising,zfp-32,sz,sz-once,sz-5%,sz-1.4";
     let command = "train --epochs 3 --batches 4 --batch 16 --refresh 3 -b 80% --format json";
     let shown = sandbox.json(&format!("{command} --ways {ways}"));
     let all = shown["ways"].as_array().expect("a list");
@@ -147,6 +147,12 @@ fn rates_and_bounds_go_as_they_are_named() {
     for (bound, wide) in sz.iter().zip(wide) {
         assert!((wide / bound - 5.0).abs() < 1e-6, "{wide} for {bound}");
     }
+    // The same bounds are set for SZ as it was, and other weights learnt within them.
+    assert_eq!(sz, of(&applied("sz-1.4"), 4));
+    let losses =
+        |way: &str| numbers(all.iter().find(|one| one["way"] == way).expect(way), "losses");
+    assert_eq!(losses("sz")[..3], losses("sz-1.4")[..3]);
+    assert_ne!(losses("sz")[4..], losses("sz-1.4")[4..]);
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub fn compress(id: CodecId, layout: &Layout, most_blocks: u32) -> Result<Launch
         CodecId::Zvc | CodecId::Rle | CodecId::Csr => Ok(pack_compress(id, layout, most)),
         CodecId::Zfp { rate, dims } => Ok(zfp_compress(rate, dims, layout, most)),
         CodecId::Sz { bound, dims } => Ok(sz_compress(bound, dims, layout, most)),
-        CodecId::Lz4 | CodecId::Ibp { .. } | CodecId::Zstd => {
+        CodecId::Lz4 | CodecId::Ibp { .. } | CodecId::Zstd | CodecId::Sz14 { .. } => {
             Err(Error::NoKernel { codec: id, what: "compress" })
         }
     }
@@ -38,7 +38,7 @@ pub fn compress(id: CodecId, layout: &Layout, most_blocks: u32) -> Result<Launch
 /// values of IBP's bits that its Mask does not hold.
 ///
 /// # Errors
-/// [`Error::UnsupportedDtype`]; [`Error::NoKernel`] for Zstandard.
+/// [`Error::UnsupportedDtype`]; [`Error::NoKernel`] for codecs that are on the host alone.
 pub fn decompress(id: CodecId, layout: &Layout, most_blocks: u32) -> Result<Launches, Error> {
     crate::codec(id)?.check_dtype(layout.dtype())?;
     let most = most_blocks.max(1);
@@ -48,7 +48,9 @@ pub fn decompress(id: CodecId, layout: &Layout, most_blocks: u32) -> Result<Laun
         CodecId::Zfp { rate, dims } => Ok(zfp_decompress(rate, dims, layout, most)),
         CodecId::Sz { bound, dims } => Ok(sz_decompress(bound, dims, layout, most)),
         CodecId::Ibp { .. } => Ok(ibp_decompress(layout, most)),
-        CodecId::Zstd => Err(Error::NoKernel { codec: id, what: "decompress" }),
+        CodecId::Zstd | CodecId::Sz14 { .. } => {
+            Err(Error::NoKernel { codec: id, what: "decompress" })
+        }
     }
 }
 

@@ -21,6 +21,7 @@ pub(super) const HEADER: usize = 8;
 pub(super) struct Blocks<E> {
     id: CodecId,
     quantizer: Option<Quantizer>,
+    keeps_zeros: bool,
     axes: Vec<Axis>,
     elements: usize,
     element: PhantomData<fn() -> E>,
@@ -28,12 +29,13 @@ pub(super) struct Blocks<E> {
 
 impl<E> Blocks<E> {
     /// For tensors of this shape, which has as many dimensions as the predictor may use.
-    pub(super) fn new(id: CodecId, bound: f64, shape: &[usize]) -> Self {
+    pub(super) fn new(id: CodecId, bound: f64, keeps_zeros: bool, shape: &[usize]) -> Self {
         let axes = if shape.contains(&0) { Vec::new() } else { axes(shape) };
         // Whole planes if any fit, else whole rows if any fit.
         let whole = axes.iter().map(|axis| axis.extent).filter(|extent| *extent <= BLOCK).max();
         let elements = whole.map_or(BLOCK, |whole| BLOCK / whole * whole);
-        Self { id, quantizer: Quantizer::new(bound), axes, elements, element: PhantomData }
+        let quantizer = Quantizer::new(bound);
+        Self { id, quantizer, keeps_zeros, axes, elements, element: PhantomData }
     }
 
     /// Of each axis, from a line of neighbours to the next.
@@ -62,6 +64,32 @@ impl<E: Element> BlockCodec for Blocks<E> {
 
     fn compress_block(&self, block: &[u8], out: &mut [u8]) -> usize {
         let Some(quantizer) = self.quantizer else { return usize::MAX };
+        if self.keeps_zeros {
+            return self.compress_by(quantizer, block, out);
+        }
+        let first = E::read(block).next().filter(|x| x.is_finite()).unwrap_or(0.0);
+        let (origin, out) = out.split_at_mut(ORIGIN);
+        origin.copy_from_slice(&first.to_le_bytes());
+        self.compress_by(quantizer.from(first), block, out).saturating_add(ORIGIN)
+    }
+
+    fn decompress_block(&self, block: &[u8], out: &mut [u8]) -> Result<(), &'static str> {
+        let Some(quantizer) = self.quantizer else {
+            return Err("with this error bound no block is compressed");
+        };
+        if self.keeps_zeros {
+            return self.decompress_by(quantizer, block, out);
+        }
+        let (first, block) = block.split_first_chunk().ok_or("its first value is cut off")?;
+        self.decompress_by(quantizer.from(f32::from_le_bytes(*first)), block, out)
+    }
+}
+
+/// Bytes of the value that steps are counted from, where a block has one.
+const ORIGIN: usize = 4;
+
+impl<E: Element> Blocks<E> {
+    fn compress_by(&self, quantizer: Quantizer, block: &[u8], out: &mut [u8]) -> usize {
         let mut exceptions = Vec::new();
         let mut quantized = vec![0; block.len() / E::WIDTH];
         quantizer.quantize::<E>(block, &mut quantized, &mut exceptions);
@@ -113,10 +141,12 @@ impl<E: Element> BlockCodec for Blocks<E> {
         streams_at + position + exceptions_bytes
     }
 
-    fn decompress_block(&self, block: &[u8], out: &mut [u8]) -> Result<(), &'static str> {
-        let Some(quantizer) = self.quantizer else {
-            return Err("with this error bound no block is compressed");
-        };
+    fn decompress_by(
+        &self,
+        quantizer: Quantizer,
+        block: &[u8],
+        out: &mut [u8],
+    ) -> Result<(), &'static str> {
         let mut differences = vec![0; out.len() / E::WIDTH];
         let parts = Parts::parse(block, differences.len().div_ceil(SEGMENT), E::WIDTH)?;
         let axes = self.axes.get(..parts.order);

@@ -14,9 +14,10 @@ pub(super) const SHIFTER: f32 = (3 << 22) as f32;
 /// Bounds that are used as they are: twice the bound and its inverse are normal numbers.
 const USABLE: std::ops::RangeInclusive<f32> = 1e-37..=1e37;
 
-/// `q = round(x / 2eb)` and its inverse, in `f32` operations that a GPU can repeat bit for bit.
+/// `q = round((x - origin) / 2eb)` and its inverse, in `f32` operations that a GPU can repeat bit for bit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quantizer {
+    origin: f32,
     bound: f32,
     step: f32,
     inverse_step: f32,
@@ -31,7 +32,14 @@ impl Quantizer {
         let below = if f64::from(nearest) > bound { nearest.next_down() } else { nearest };
         let bound = below.min(*USABLE.end());
         let step = 2.0 * bound;
-        USABLE.contains(&bound).then(|| Self { bound, step, inverse_step: 1.0 / step })
+        let inverse_step = 1.0 / step;
+        USABLE.contains(&bound).then_some(Self { origin: 0.0, bound, step, inverse_step })
+    }
+
+    /// The same with steps that are counted from a number. Differences are rounded there, so that they must not exceed
+    /// the next number below the bound.
+    pub(super) fn from(self, origin: f32) -> Self {
+        Self { origin, bound: self.bound.next_down(), ..self }
     }
 
     /// The bound that is used, the step and its inverse.
@@ -42,15 +50,15 @@ impl Quantizer {
     /// The quantised value, or `None` where its reconstruction would break the bound: infinities,
     /// NaN, numbers of more than 2^22 steps, and what rounding in `f32` takes over the edge.
     ///
-    /// The comparison is exact. Where `q` is 0 the difference is `x` itself. Elsewhere `x` is at
+    /// Where the origin is 0 the comparison is exact. Where `q` is 0 the difference is `x` itself. Elsewhere `x` is at
     /// least the bound, up to rounding, so that it and its reconstruction are within a factor of
     /// about two of each other, and the difference of two such numbers has no more bits than they
     /// have.
     fn quantize_one<E: Element>(&self, x: f32) -> Option<i32> {
-        let steps = x * self.inverse_step;
+        let steps = (x - self.origin) * self.inverse_step;
         let shifted = steps + SHIFTER;
         let q = shifted.to_bits().wrapping_sub(SHIFTER.to_bits()) as i32;
-        let reconstruction = E::round((shifted - SHIFTER) * self.step);
+        let reconstruction = E::round(self.origin + (shifted - SHIFTER) * self.step);
         ((steps.abs() <= LIMIT) & ((x - reconstruction).abs() <= self.bound)).then_some(q)
     }
 
@@ -82,8 +90,8 @@ impl Quantizer {
         }
     }
 
-    /// The inverse: `q` times twice the bound.
+    /// The inverse: `q` times twice the bound, from the origin on.
     pub(super) fn reconstruct<E: Element>(&self, quantized: &[i32], out: &mut [u8]) {
-        E::write(out, quantized.iter().map(|q| *q as f32 * self.step));
+        E::write(out, quantized.iter().map(|q| self.origin + *q as f32 * self.step));
     }
 }

@@ -43,6 +43,7 @@ value!(bf16, Dtype::Bf16, bf16::from_f32);
 /// Compresses and decompresses and holds the result against everything that is promised.
 fn check<V: Value>(name: &str, shape: &[usize], values: &[f32]) -> Vec<u8> {
     let codec = codec(name);
+    let keeps_zeros = !name.starts_with("sz-1.4");
     let layout = Layout::new(V::DTYPE, shape).unwrap();
     let values: Vec<V> = values.iter().map(|x| V::of(*x)).collect();
     let bytes: Vec<u8> = values.iter().flat_map(|x| x.bytes()).collect();
@@ -57,7 +58,7 @@ fn check<V: Value>(name: &str, shape: &[usize], values: &[f32]) -> Vec<u8> {
         } else {
             assert_eq!(x.bytes(), y.bytes(), "element {i}");
         }
-        if x.wide() == 0.0 {
+        if x.wide() == 0.0 && keeps_zeros {
             assert!(y.wide() == 0.0, "element {i} was zero and became {y:?}");
         }
     }
@@ -166,6 +167,10 @@ proptest! {
         check::<f32>(&name, &shape, &values);
         check::<f16>(&name, &shape, &values);
         check::<bf16>(&name, &shape, &values);
+        let before = format!("sz-1.4:{:e}", bound_of(&name));
+        check::<f32>(&before, &shape, &values);
+        check::<f16>(&before, &shape, &values);
+        check::<bf16>(&before, &shape, &values);
     }
 
     #[test]
@@ -173,6 +178,8 @@ proptest! {
         let edge = (f64::from(steps) * bound_of(&name)) as f32;
         let near = f32::from_bits(edge.to_bits().saturating_add_signed(ulps));
         check::<f32>(&name, &[300], &[near, -near].repeat(150));
+        let before = format!("sz-1.4:{:e}", bound_of(&name));
+        check::<f32>(&before, &[300], &[0.3, near, -near].repeat(100));
     }
 
     #[test]
@@ -250,6 +257,28 @@ fn extreme_bounds_hold() {
     assert!(tiny.ends_with(&bytes), "nothing but the values themselves will do");
     check::<f32>("sz:1e300", &[5000], &values);
     check::<f32>("sz:1e-37", &[5000], &values);
+}
+
+/// Section 4.2 of COMET: "may change them into a continuous small value within the user-defined error bound instead of
+/// exactly zero".
+#[test]
+fn sz_as_it_was_moves_all_zeros_by_the_same() {
+    let mut values = values(Texture::HalfZero, 11, 5000, 0, 0.1);
+    values[0] = 0.33;
+    let back = |name: &str| {
+        let codec = codec(name);
+        let layout = Layout::new(Dtype::F32, &[5000]).unwrap();
+        let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        f32::all(&restored(codec.as_ref(), &layout, &payload(codec.as_ref(), &layout, &bytes)))
+    };
+    let zeros = |back: Vec<f32>| -> Vec<f32> {
+        let pairs = values.iter().zip(back);
+        pairs.filter(|(x, _)| **x == 0.0).map(|(_, y)| y).collect()
+    };
+    // 0.33 less two steps of 0.2.
+    let moved = zeros(back("sz-1.4:0.1"));
+    assert!(moved.len() > 2000 && moved.iter().all(|y| (y + 0.07).abs() < 1e-6), "{:?}", moved[0]);
+    assert!(zeros(back("sz:0.1")).iter().all(|y| *y == 0.0));
 }
 
 /// The bytes on the wire, which other implementations must write too.

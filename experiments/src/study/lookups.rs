@@ -222,7 +222,9 @@ fn of_table(
             moved * SECTOR_BYTES as f64 * 1e9 / bandwidth / packed.time.0 as f64
         }),
         Packed | Saved => Some(less(table.ratio)),
-        Hundredth => table.graph.map(|graph| (graph.nodes / 100) as f64),
+        // Legion cuts its cache's memory into a hundred parts, counts whole rows in each, and adds one
+        // (`UnifiedCache::CostModel` of its authors' code).
+        Hundredth => table.graph.map(|graph| (100 * (graph.nodes / 100 / 100) + 1) as f64),
         Cached => table.cached.map(|cached| {
             let cache = Cache { bytes: cache_of(table, cached), fixed: Bytes::ZERO };
             cache.rows(u64::MAX, packed_bytes) as f64

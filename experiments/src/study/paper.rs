@@ -61,6 +61,7 @@ fn text(quantity: Quantity, value: f64) -> String {
         | Quantity::Latency
         | Quantity::Saving
         | Quantity::Overhead => (1, " %"),
+        Quantity::LessMs => (0, " ms"),
         Quantity::Ratio | Quantity::Spared => (1, "x"),
         Quantity::Speedup | Quantity::Scaling => (2, "x"),
         Quantity::MemoryGb | Quantity::PeakGb | Quantity::RawGb => (2, " GB"),
@@ -134,6 +135,10 @@ fn value(figure: &Figure, row: &Row, rows: &[Row]) -> Option<f64> {
         Quantity::Unpredicted => None,
         Quantity::Gain => Some(100.0 * (speedup(figure, row, rows)? - 1.0)),
         Quantity::Reduction => Some(100.0 * (1.0 - 1.0 / speedup(figure, row, rows)?)),
+        Quantity::LessMs => {
+            let [other, own] = [compared(figure, row, rows)?, row].map(|row| row.answer.iteration);
+            Some((other?.0 as f64 - own?.0 as f64) / 1e6)
+        }
         Quantity::Speedup => speedup(figure, row, rows),
         Quantity::Scaling => scaling(figure, row, rows),
         Quantity::Saving => Some(100.0 * (1.0 - 1.0 / scaling(figure, row, rows)?)),

@@ -142,6 +142,7 @@ fn count(printed: &[&Printed]) -> String {
     let unexplained = |p: &Printed| p.predicted.is_some() && !p.holds() && p.reason.is_none();
     match count(&|printed| printed.assumptions == Assumptions::Base && unexplained(printed)) {
         0 => {}
+        1 => text += "; why 1 differs is not known",
         differ => text += &format!("; why {differ} differ is not known"),
     }
     text

@@ -1,6 +1,6 @@
 //! What a plan's codecs make of the tensors of a batch.
 
-use codecs::{Codec, CodecId, Dims, ErrorBound, Layout, TensorView, claims::codec_of, codec};
+use codecs::{Codec, CodecId, Layout, TensorView, claims::codec_of, codec};
 use reports::Applied;
 use runtime::device::Device;
 use runtime::network::Network;
@@ -44,10 +44,10 @@ pub(super) fn applied(
     Ok(applied)
 }
 
-/// What SZ makes of some numbers within a bound.
-pub(crate) fn by_sz(bound: f64, data: &[f32]) -> Option<Bytes> {
-    let bound = ErrorBound::new(bound)?;
-    compressed(codec(CodecId::Sz { bound, dims: Dims::One }).ok()?.as_ref(), data)
+/// What an error-bounded codec makes of some numbers within a bound.
+pub(crate) fn within(bound: f64, name: &str, data: &[f32]) -> Option<Bytes> {
+    let id: CodecId = format!("{name}:{bound}").parse().ok()?;
+    compressed(codec(id).ok()?.as_ref(), data)
 }
 
 fn compressed(codec: &dyn Codec, data: &[f32]) -> Option<Bytes> {

@@ -7,7 +7,7 @@ use runtime::profile::InCore;
 use runtime::training::{Images, TrainingError, look_inside};
 use schema::{OpId, OpKind, Phase, TensorId, Trace};
 
-use super::forms::by_sz;
+use super::forms::within;
 
 /// What the next plan follows from.
 #[derive(Default)]
@@ -16,7 +16,7 @@ pub(super) struct Collected {
     pub comet: Comet,
     /// The error bound of each tensor that has one.
     pub bounds: Vec<Option<f64>>,
-    /// What SZ makes of it within that bound, in thousandths of its size.
+    /// What the codec makes of it within that bound, in thousandths of its size.
     pub permille: Vec<Option<u32>>,
     /// The bound as a share of the standard deviation of its values, of each that is compressed.
     pub shares: Vec<f64>,
@@ -33,7 +33,7 @@ pub(super) fn collect(
     device: &mut dyn Device,
     (network, trace): (&Network, &Trace),
     images: (&Images, usize),
-    acceptable: f64,
+    (acceptable, codec): (f64, &str),
 ) -> Result<Collected, TrainingError> {
     let mut statistics = vec![None; network.tensors().len()];
     look_inside(device, network, images, |id, in_core| {
@@ -49,7 +49,7 @@ pub(super) fn collect(
             let wanted = bounds[made.index()].zip(in_core.get(*made));
             shares.extend(wanted.map(|(bound, data)| bound / deviation(data)));
             permille[made.index()] = wanted.and_then(|(bound, data)| {
-                let small = by_sz(bound, data)?.0 as usize;
+                let small = within(bound, codec, data)?.0 as usize;
                 Some((small * 1000).div_ceil(4 * data.len().max(1)) as u32)
             });
         }

@@ -6,7 +6,9 @@ use schema::Bytes;
 /// paper states the 64 bits of the place: a slab of 3 bits, an offset of 40, a bit that says whether the
 /// row is compressed, and 20 to spare (section 5, "Cache compression"). Of the rest, the row's number and the
 /// map's free entries, it says nothing: 16 bytes are fitted to its table 7, whose numbers of rows they give to 0.9 %
-/// (of 8 and 16 bytes in all, they would be up to 4.8 and 2.3 % too many).
+/// (of 8 and 16 bytes in all, they would be up to 4.8 and 2.3 % too many). The cache that it extends has a number of 4
+/// bytes and two entries for each row (`CacheController::InitializeMap` of Legion's authors' code), which comes to the
+/// same 24 bytes if nothing pads an entry.
 pub const MAP_ENTRY_BYTES: u64 = 8 + 16;
 
 /// The largest cache that such places reach: a slab on each of eight devices.

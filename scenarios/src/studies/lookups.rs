@@ -146,7 +146,7 @@ pub enum LookupQuantity {
     Packed,
     /// What packing saves, in percent.
     Saved,
-    /// Rows that a cache of a hundredth of all rows holds.
+    /// Rows that Legion keeps in memory for a hundredth of all rows.
     Hundredth,
     /// Throughput of training that fetches beside computing, with packed rows in host memory and in the cache over none
     /// packed: the tables' geometric mean.

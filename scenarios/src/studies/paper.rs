@@ -42,7 +42,7 @@ pub struct Figure {
     /// The method.
     pub method: String,
     /// The method that it is a ratio to, for [`Quantity::Speedup`], `Gain`, `Reduction`,
-    /// `Latency`, `Faster`, `Scaling` and `Saving`.
+    /// `LessMs`, `Latency`, `Faster`, `Scaling` and `Saving`.
     pub over: Option<String>,
     /// The group of the rows that it is a ratio to, where it is another.
     pub over_group: Option<String>,
@@ -81,6 +81,8 @@ pub enum Quantity {
     Gain,
     /// Time less than that of another method under the same conditions, in percent of that.
     Reduction,
+    /// Time less than that of another method under the same conditions, in milliseconds.
+    LessMs,
     /// Time beyond the iteration without a memory limit less than that of another method, in percent
     /// of that: swapping's latency.
     Latency,
