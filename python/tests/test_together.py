@@ -73,7 +73,7 @@ class Block(nn.Module):
         return x + self.inner(x)
 
 
-@pytest.mark.parametrize("share", [0.8, 0.6])
+@pytest.mark.parametrize("share", [0.8, 0.6, 640_000])
 @pytest.mark.filterwarnings("ignore:tidegate. graph .. planned for")  # Before it is known that there are other calls.
 def test_a_graph_that_is_called_several_times_counts_what_its_other_calls_keep(share):
     # What is before them has them all take a gradient of what they are given.
@@ -82,7 +82,7 @@ def test_a_graph_that_is_called_several_times_counts_what_its_other_calls_keep(s
     eager = subject.state(subject.forward)
     tt.forget_plans()
     for block in model[1:]:
-        block.compile(backend=tt.tidegate, options={"budget": f"{share:.0%}", "machine": "rtx-4090", "evaluations": 100}, dynamic=False)
+        block.compile(backend=tt.tidegate, options={"budget": share if share > 1 else f"{share:.0%}", "machine": "rtx-4090", "evaluations": 100}, dynamic=False)
     for _ in range(2):
         subject.step(subject.forward)
     found = subject.state(subject.forward)
@@ -93,4 +93,4 @@ def test_a_graph_that_is_called_several_times_counts_what_its_other_calls_keep(s
     # The first layer with its gradients, what it is given, and the loss are in no graph.
     outside = 3 * sum(each.nbytes for each in model[0].parameters()) + subject.inputs[0].nbytes + 1024
     assert subject.peak(subject.forward) <= graph.plan.peak_bytes + graph.states_bytes + outside
-    assert graph.note or graph.plan.peak_bytes <= share * others.in_core
+    assert graph.note or graph.plan.peak_bytes <= (share if share > 1 else share * others.in_core)

@@ -338,11 +338,11 @@ def _plan(
         traces = [read(form, others.count(form, costs)) for form, costs in forms]
         if _share(budget) is not None:
             budget, of = int(_share(budget) * others.in_core), f" ({budget} of all graphs)"
-    if others.each is not None:
+    if others.limit:
         budget = others.limit
     # Graphs before it took what they liked, and make room when all are planned once more.
     first = bool(place.before) and not place.settled
-    strict = chosen.strict and not first
+    strict = chosen.strict and not first and place.kept_back is None
 
     def make() -> str:
         here = machine.named(chosen.machine, joint.device)
@@ -372,12 +372,12 @@ def _plan(
     planned.states_bytes = sum(op.state_bytes for op in planned.joint.ops if op.index in partition.again)
     planned.trace, planned.note = Trace.from_json(found["trace"]), found["note"]
     planned.plan = Plan.from_json(found["plan"], planned.trace)
-    if not place.fits(others, planned.plan.budget_bytes + sum(op.state_bytes for op in planned.joint.ops), planned.note is not None):
-        place.note = place.note or planned.note
+    size = planned.plan.budget_bytes + sum(op.state_bytes for op in planned.joint.ops)
+    if not place.fits(others, size, planned.note):
         return _plan(module, forward_outputs, given_memory, made, chosen, planned)
     planned.note = place.note or planned.note
     if not planned.note:
-        place.budget = planned.plan.budget_bytes
+        place.budget = size
     elif not first:
         warnings.warn(f"tidegate: {planned.name}: {planned.note}", stacklevel=2)
     return modules

@@ -36,7 +36,7 @@ class Others:
     room: int = 0
     # What all take in core, at most.
     in_core: int = 0
-    # What each call of this one is taken to keep, where there are several, and the budget of all.
+    # What each call of this one is taken to keep, where there are several, and the budget of all, where it is known.
     each: int | None = None
     limit: int = 0
 
@@ -129,12 +129,13 @@ class Place:
 
     def close(self) -> None:
         """A backward of it has run."""
-        if self.nodes:
-            earlier = _merged(other.all_tensors for other in self.before)
-            if not self.settled:
-                self.beside = sum(size for address, size in self.all_tensors.items() if address not in self.tensors and address not in earlier)
-            self.nodes.pop()
-            self.closed = True
+        if not self.nodes:
+            return  # What is compared with eager is no call of an iteration.
+        if not self.settled:
+            known = self.tensors.keys() | _merged(other.all_tensors for other in self.before).keys()
+            self.beside = sum(size for address, size in self.all_tensors.items() if address not in known)
+        self.nodes.pop()
+        self.closed = True
 
     def sizes(self, joint: Joint) -> None:
         """Reads what it keeps in core and the gradients that it leaves off the graph."""
@@ -177,34 +178,34 @@ class Place:
         if not again:
             return Others(before, after, gradients, room, everything)
         # One call takes what it needs, and what is left is for the others to keep.
-        limit = int((share or 1.0) * everything) if self.limit is None else self.limit
+        limit = int((share or 0.0) * everything) if self.limit is None else self.limit
         left = (limit - before - after - gradients - max(least + self.steps, self.need)) // again
         each = max(0, min(left, self.kept_in_core)) if self.each is None else self.each
         before += again * max(each, self.gradients)
         room = max(room, limit - before - gradients - here - each - self.passing)
         return Others(before, after, gradients, room, everything, each, limit)
 
-    def fits(self, others: Others, budget: int, refused: bool) -> bool:
+    def fits(self, others: Others, budget: int, note: str | None) -> bool:
         """Whether a plan for a budget is to be had with what was counted of others; if not, one is to be made anew.
 
-        That a call keeps less than was counted is tried once with what it keeps, which says a nearer peak; that it keeps more,
-        as where a budget was `refused` and a larger one found, takes a budget in which it may.
+        That a call keeps less than was counted is tried with what it keeps, which says a nearer peak; that it keeps more,
+        as where a budget was refused, of which there is a note, and a larger one found, takes a budget in which it may.
         """
         if others.each is None or self.kept == others.each or self.tries > 3:
             return True
-        more, again = self.kept > others.each, self.times - 1
-        if self.kept_back is not None:
-            if not more and not refused:
-                return True
+        self.tries += 1
+        more = self.kept > others.each
+        if self.kept_back is not None and (more or note is not None):
             (self.each, self.limit), self.tries = self.kept_back, 4
-        elif more:
-            self.tries += 1
+            return False
+        self.note = self.note or note
+        if more:
             self.limit, self.need = budget, budget - others.before - others.after - others.gradients
             self.each = max(self.kept, self.kept_in_core) if self.tries == 3 else None
         else:
-            self.kept_back = (others.each, others.limit)
+            self.kept_back = (others.each, others.limit or budget)
             fewer = max(others.each, self.gradients) - max(self.kept, self.gradients)
-            self.each, self.limit = self.kept, budget - again * fewer
+            self.each, self.limit = self.kept, budget - (self.times - 1) * fewer
         return False
 
     def _all(self) -> list[Place]:
