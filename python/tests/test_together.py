@@ -73,7 +73,7 @@ class Block(nn.Module):
         return x + self.inner(x)
 
 
-@pytest.mark.parametrize("share", [0.8, 0.6, 640_000])
+@pytest.mark.parametrize("share", [0.8, 0.6, 1_800_000])
 @pytest.mark.filterwarnings("ignore:tidegate. graph .. planned for")  # Before it is known that there are other calls.
 def test_a_graph_that_is_called_several_times_counts_what_its_other_calls_keep(share):
     # What is before them has them all take a gradient of what they are given.
@@ -93,4 +93,5 @@ def test_a_graph_that_is_called_several_times_counts_what_its_other_calls_keep(s
     # The first layer with its gradients, what it is given, and the loss are in no graph.
     outside = 3 * sum(each.nbytes for each in model[0].parameters()) + subject.inputs[0].nbytes + 1024
     assert subject.peak(subject.forward) <= graph.plan.peak_bytes + graph.states_bytes + outside
-    assert graph.note or graph.plan.peak_bytes <= (share if share > 1 else share * others.in_core)
+    limit = share if share > 1 else share * others.in_core
+    assert graph.note is None and graph.plan.peak_bytes <= limit

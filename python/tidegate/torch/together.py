@@ -22,6 +22,9 @@ from torch.utils import _pytree as pytree
 from .graph import Joint, Storage
 from .times import Costs
 
+# How often a graph that is called several times is planned with others anew.
+MOST = 3
+
 
 @dataclass(frozen=True)
 class Others:
@@ -177,9 +180,10 @@ class Place:
         before += sum(other.times * other.kept for other in self.before)
         if not again:
             return Others(before, after, gradients, room, everything)
-        # One call takes what it needs, and what is left is for the others to keep.
+        # One call takes what it needs, and what is left is for all to keep.
         limit = int((share or 0.0) * everything) if self.limit is None else self.limit
-        left = (limit - before - after - gradients - max(least + self.steps, self.need)) // again
+        left = limit - before - after - gradients
+        left = (left - self.need) // again if self.need else (left - least - self.steps) // self.times
         each = max(0, min(left, self.kept_in_core)) if self.each is None else self.each
         before += again * max(each, self.gradients)
         room = max(room, limit - before - gradients - here - each - self.passing)
@@ -191,17 +195,19 @@ class Place:
         That a call keeps less than was counted is tried with what it keeps, which says a nearer peak; that it keeps more,
         as where a budget was refused, of which there is a note, and a larger one found, takes a budget in which it may.
         """
-        if others.each is None or self.kept == others.each or self.tries > 3:
+        if others.each is None or self.kept == others.each or self.tries > MOST:
             return True
-        self.tries += 1
         more = self.kept > others.each
         if self.kept_back is not None and (more or note is not None):
-            (self.each, self.limit), self.tries = self.kept_back, 4
+            (self.each, self.limit), self.tries = self.kept_back, MOST + 1
             return False
+        if self.tries == MOST:
+            return True
+        self.tries += 1
         self.note = self.note or note
         if more:
             self.limit, self.need = budget, budget - others.before - others.after - others.gradients
-            self.each = max(self.kept, self.kept_in_core) if self.tries == 3 else None
+            self.each = max(self.kept, self.kept_in_core) if self.tries == MOST else None
         else:
             self.kept_back = (others.each, others.limit or budget)
             fewer = max(others.each, self.gradients) - max(self.kept, self.gradients)
