@@ -44,7 +44,7 @@ def main():
         trace = captured(arguments, machine)
         for budget in arguments.budget or [None]:
             try:
-                plan = tidegate.plan(trace, tidegate.Machine.load(machine), budget=budget, allow="keep,swap,recompute", evaluations=300)
+                plan = tidegate.plan(trace, tidegate.Machine.load(machine), budget=budget)
             except tidegate.PlanError as error:
                 print(f"  {budget or 'all'}: {error}")
                 continue

@@ -110,6 +110,13 @@ def test_the_peak_is_what_was_allocated_at_once():
     assert 4 << 20 <= subject.peak(subject.forward) <= (4 << 20) + 64
 
 
+def test_what_a_loss_closes_over_is_part_of_the_peak():
+    model, inputs, _ = small(depth=2)
+    labels = torch.zeros(512, 64)
+    with_labels, without = Subject(model, inputs, lambda output: (output - labels).square().mean()), Subject(model, inputs)
+    assert with_labels.outlives == without.outlives + labels.nbytes
+
+
 def test_bad_use_is_refused_in_words():
     model, inputs, loss = small(depth=1)
     with pytest.raises(SubjectError, match="lie on cpu and meta: move all to one device"):

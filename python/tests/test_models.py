@@ -59,7 +59,7 @@ def test_steps_under_a_plan_leave_eagers_bits(name):
         assert name in HEAVY if said.note else plan.budget_bytes <= round(now * said.trace.in_core_peak_bytes)
         # Beside the tensors of the plan there are single numbers, such as the loss that is looked at, and random states.
         taken, states = subject.peak(run), sum(op.get("random_bytes", 0) for op in said.trace.ops)
-        assert 0.97 * plan.peak_bytes <= taken <= min(plan.peak_bytes + 1024, plan.budget_bytes) + states
+        assert 0.99 * plan.peak_bytes <= taken <= min(plan.peak_bytes + 1024, plan.budget_bytes) + states
         assert taken < eager_peak
     assert len(last_plans()) == 3
 

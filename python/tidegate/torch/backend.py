@@ -333,14 +333,16 @@ def _plan(
     place.in_core = traces[0].in_core_peak_bytes
     place.sizes(joint)
     place.kept_in_core += state_bytes
-    planned.others = others = place.others(given_memory, _share(budget))
+    planned.others = others = place.others(given_memory, _share(budget), planning.least(traces[0]) if place.times > 1 else 0)
     if others.in_core > place.in_core:
         traces = [read(form, others.count(form, costs)) for form, costs in forms]
         if _share(budget) is not None:
             budget, of = int(_share(budget) * others.in_core), f" ({budget} of all graphs)"
+    if others.limit:
+        budget = others.limit
     # Graphs before it took what they liked, and make room when all are planned once more.
     first = bool(place.before) and not place.settled
-    strict = chosen.strict and not first
+    strict = chosen.strict and not first and place.kept_back is None
 
     def make() -> str:
         here = machine.named(chosen.machine, joint.device)
@@ -362,16 +364,20 @@ def _plan(
 
     asked = [*graph, str(others)]
     asked += [str(value) for value in (chosen.machine, budget, chosen.method, chosen.allow, chosen.evaluations, strict)]
-    made = json.loads(cache.kept(asked, make))
-    planned.joint, planned.costs = forms[made["form"]]
-    partition = Partition(planned.joint, json.loads(made["plan"]))
+    found = json.loads(cache.kept(asked, make))
+    planned.joint, planned.costs = forms[found["form"]]
+    partition = Partition(planned.joint, json.loads(found["plan"]))
     modules = partition.modules()
     place.kept = partition.kept_bytes + state_bytes
     planned.states_bytes = sum(op.state_bytes for op in planned.joint.ops if op.index in partition.again)
-    planned.trace, planned.note = Trace.from_json(made["trace"]), made["note"]
-    planned.plan = Plan.from_json(made["plan"], planned.trace)
+    planned.trace, planned.note = Trace.from_json(found["trace"]), found["note"]
+    planned.plan = Plan.from_json(found["plan"], planned.trace)
+    size = planned.plan.budget_bytes + sum(op.state_bytes for op in planned.joint.ops)
+    if not place.fits(others, size, planned.note):
+        return _plan(module, forward_outputs, given_memory, made, chosen, planned)
+    planned.note = place.note or planned.note
     if not planned.note:
-        place.budget = planned.plan.budget_bytes
+        place.budget = size
     elif not first:
         warnings.warn(f"tidegate: {planned.name}: {planned.note}", stacklevel=2)
     return modules

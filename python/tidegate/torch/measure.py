@@ -26,7 +26,9 @@ class Subject:
 
     def __init__(self, model: torch.nn.Module, inputs, loss: Callable | None = None):
         self.model, self.inputs, self.loss = model, inputs, loss
-        tensors = [*model.parameters(), *model.buffers(), *(x for x in tree_leaves(inputs) if isinstance(x, torch.Tensor))]
+        # A loss has labels of its own.
+        given = tree_leaves((inputs, [cell.cell_contents for cell in getattr(loss, "__closure__", None) or ()]))
+        tensors = [*model.parameters(), *model.buffers(), *(leaf for leaf in given if isinstance(leaf, torch.Tensor))]
         devices = sorted({str(tensor.device) for tensor in tensors})
         if len(devices) > 1:
             raise SubjectError(f"the model and its inputs lie on {' and '.join(devices)}: move all to one device")
@@ -36,7 +38,7 @@ class Subject:
         if self.device.type not in ("cpu", "cuda"):
             raise SubjectError(f"steps on {self.device} cannot be measured: move the model to cpu or cuda")
         storages = {tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes() for tensor in tensors}
-        # Parameters, buffers and inputs, which are there before a step and after it.
+        # Parameters, buffers, inputs and labels, which are there before a step and after it.
         self.outlives = sum(storages.values())
         self._buffers = {name: buffer.to("cpu", copy=True) for name, buffer in model.named_buffers()}
         self.notes = [] if model.training else ["the model is in eval mode: dropout and batch statistics are off"]

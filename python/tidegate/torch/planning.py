@@ -46,6 +46,14 @@ def plan(
     raise refused
 
 
+def least(trace: tidegate.Trace) -> int:
+    """What no plan can do below, on any machine."""
+    try:
+        return tidegate.plan(trace, tidegate.Machine.load("h100-sxm"), budget=1).peak_bytes
+    except tidegate.PlanError as error:
+        return getattr(error, "least_budget_bytes", None) or 0
+
+
 def read(document: dict, machine: tidegate.Machine | None = None) -> tidegate.Trace:
     """The trace of a document; times that it leaves out are modelled for a machine."""
     return tidegate.Trace.from_json(json.dumps(document), machine)
