@@ -8,7 +8,7 @@ use simulator::{Evaluator, GapId, Policy, Treatment};
 
 use crate::method::{About, Method};
 use crate::methods::SwapOpt;
-use crate::methods::swap_opt::Search;
+use crate::methods::swap_opt::{A_ROUND, Search};
 use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 
 /// PooCH (Ito et al.), complete: [`SwapOpt`](crate::methods::SwapOpt)'s classification into keep
@@ -29,9 +29,6 @@ use crate::{Decided, Monitor, PlanError, Problem, Progress, Result};
 /// iteration gets faster by it; and of more maps than a round has evaluations for (`A_ROUND`), r of the largest alone is
 /// evaluated.
 pub struct Pooch;
-
-/// The evaluations of r between two decisions are at most so many times what all may be.
-const A_ROUND: u64 = 20;
 
 impl Method for Pooch {
     fn about(&self) -> About {

@@ -27,6 +27,9 @@ pub struct SwapOpt;
 /// Classifications that are evaluated of a tree that is too large, if it may be so many, and its maps are not more.
 const ENOUGH: u64 = 3000;
 
+/// What belongs together (a leaf, r of all maps) may take so many times the evaluations that all may be.
+pub(super) const A_ROUND: u64 = 20;
+
 impl Method for SwapOpt {
     fn about(&self) -> About {
         About {
@@ -120,19 +123,26 @@ impl<'a> Search<'a> {
     /// Switches maps of `L_O \ L_I` to keep, from the output layer on, as long as they fit.
     fn leaf(&mut self, treatments: &[Treatment], scanned: &[GapId]) -> Result<()> {
         let mut treatments = treatments.to_vec();
+        let most = self.most_in_a_round();
         for gap in scanned {
             treatments[*gap] = Treatment::Keep;
-            if self.consider(&treatments)?.is_none() {
+            if self.evaluator.evaluations() >= most || self.consider(&treatments)?.is_none() {
                 break;
             }
         }
         Ok(())
     }
 
+    /// Evaluations after which a round that begins now ends.
+    fn most_in_a_round(&self) -> u64 {
+        let may = self.problem.evaluations().saturating_mul(A_ROUND);
+        self.evaluator.evaluations().saturating_add(may)
+    }
+
     /// Keeps or swaps what the start recomputes only because the host lacks memory, where that is
     /// faster, as long as there are evaluations for it.
     fn spare_recomputations(&mut self) -> Result<()> {
-        let most = self.evaluator.evaluations() + self.problem.evaluations();
+        let most = self.most_in_a_round();
         for gap in self.problem.feature_maps.iter().rev() {
             if self.start[*gap] != Treatment::Recompute {
                 continue;
