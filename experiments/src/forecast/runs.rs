@@ -132,8 +132,8 @@ impl Named {
         };
         let letters = |name: &str| name.replace(['-', '_'], "");
         let named = letters(&self.network);
-        let named = networks::networks().find(|network| letters(&network.name) == named)?;
-        let network = networks::network(&named.name, &options).ok()?;
+        let named = networks::networks().find(|network| letters(network.name) == named)?;
+        let network = networks::network(named.name, &options).ok()?;
         let lowered = network.lower(&Conventions::PYTORCH);
         let forward = lowered.tape.ops().iter().filter(|op| op.phase == Phase::Forward);
         let products = forward.filter(|op| op.work.product.is_some());

@@ -105,7 +105,9 @@ impl Method for Tide {
         }
         // A rough plan is told from others by what the search finds.
         let enough = if problem.is_rough { u64::MAX } else { least.0 };
-        if !others_first && !best.is_within(enough) {
+        // On long traces, what others take would be most of what it does.
+        let is_quick = problem.is_rough && problem.trace.ops.len() > sequences::LONG;
+        if !others_first && !is_quick && !best.is_within(enough) {
             best.try_methods();
         }
         if let Some(found) = some(best.take_whatever_fits()) {

@@ -44,7 +44,7 @@ const PER_RUN: u64 = 2;
 
 /// On traces of more ops than these, packing takes longer than searching: of what was found, the best
 /// alone is tried, and of cuts for less memory those for what the last one lacked.
-const LONG: usize = 20_000;
+pub(super) const LONG: usize = 20_000;
 
 /// A plan is good enough that is slower than what a search found by no more than this part.
 const GOOD_ENOUGH: u64 = 2000;
