@@ -3,11 +3,11 @@
 //! it has changed.
 //!
 //! This is put together from two parts, so that any search that knows nothing of it serves. First is
-//! decided which tensors have their homes on the host: those that no op uses, then those whose copies cost
-//! least; as few as leave every op enough, or more where that makes the iteration faster. A method then plans the [rest](rest): the trace without these tensors, whose ops
-//! have room set aside for them, on a link that is slower by what they take of it. What it decides is
-//! carried out [with them](visits), and timed with all copies as they are. So what a method decides about
-//! activations rests on an estimate of what the link has left; the plan's times do not.
+//! decided which tensors have their homes on the host: those whose copies cost least; as few as leave every
+//! op enough, or more where that makes the iteration faster. A method then plans the [rest](rest): the trace
+//! without these tensors, whose ops have room set aside for them, on a link that is slower by what they take
+//! of it. What it decides is carried out [with them](visits), and timed with all copies as they are. So what
+//! a method decides about activations rests on an estimate of what the link has left; the plan's times do not.
 //!
 //! Where the host's processor runs updates, some of them are tried there, from as many as it has done
 //! when the device is done up to all: their gradients leave, and the optimizer's state stays where it is.
@@ -267,10 +267,11 @@ pub(crate) fn offloaded(
 }
 
 /// What may move, the first to do so first: parameters and the optimizer's state that the caller does not
-/// hold and some op is known to read; what reads the others a recording may not say. First comes what costs least for its bytes: the time of its copies, in for the updates and once
-/// more where others use it, and out, and twice what of the way out is left to do when the last op has
-/// ended. Of what costs the same, the first few are spread over the time in which it is used, so that the link
-/// has something to do all along and never too much at once.
+/// hold and some op is known to read (what reads the others, a recording may not say). First comes what
+/// costs least for its bytes: the time of its copies, in for the updates and once more where others use it,
+/// and out, and twice what of the way out is left to do when the last op has ended. Of what costs the same,
+/// the first few are spread over the time in which it is used, so that the link has something to do all
+/// along and never too much at once.
 fn movable(problem: &Problem) -> Vec<TensorId> {
     let trace = problem.trace;
     let begins = begins(problem);
