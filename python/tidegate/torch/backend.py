@@ -342,7 +342,7 @@ def _plan(
         budget = others.limit
     # Graphs before it took what they liked, and make room when all are planned once more.
     first = bool(place.before) and not place.settled
-    strict = chosen.strict and not first and place.kept_back is None
+    strict = chosen.strict and not first and place.tried.fallback is None
 
     def make() -> str:
         here = machine.named(chosen.machine, joint.device)
@@ -375,7 +375,7 @@ def _plan(
     size = planned.plan.budget_bytes + sum(op.state_bytes for op in planned.joint.ops)
     if not place.fits(others, size, planned.note):
         return _plan(module, forward_outputs, given_memory, made, chosen, planned)
-    planned.note = place.note or planned.note
+    planned.note = place.tried.note or planned.note
     if not planned.note:
         place.budget = size
     elif not first:

@@ -56,6 +56,21 @@ class Others:
         return dataclasses.replace(costs, workspaces=spaces)
 
 
+@dataclass
+class Tried:
+    """How far the plan of a graph that is called several times has come."""
+
+    # The budget of the next one, what one call needs of it and keeps, as far as that is known.
+    limit: int | None = None
+    need: int = 0
+    each: int | None = None
+    # What each call keeps and the budget of a plan to come back to.
+    fallback: tuple[int, int] | None = None
+    times: int = 0
+    # Why that budget is not what was asked for.
+    note: str | None = None
+
+
 @dataclass(eq=False)
 class Place:
     """A graph among those of its iteration: its own sizes, and who is there while it runs."""
@@ -84,15 +99,8 @@ class Place:
     # What counts at forward's last op beside what is kept, and room for addresses, which plans have in steps.
     passing: int = 0
     steps: int = 0
-    # Where it is called several times: the budget of its next plan, what one call needs of it and keeps, as far as that is
-    # known; the same two of a plan to come back to; and how often plans were made.
-    limit: int | None = None
-    need: int = 0
-    each: int | None = None
-    kept_back: tuple[int, int] | None = None
-    tries: int = 0
-    # Why that budget is not what was asked for.
-    note: str | None = None
+    # Where it is called several times.
+    tried: Tried = field(default_factory=Tried)
     # Calls whose backward has not run, and of these the ones that keep what backward reads.
     nodes: list[weakref.ref] = field(default_factory=list)
     keeping: list[weakref.ref] = field(default_factory=list)
@@ -127,7 +135,7 @@ class Place:
         if count > self.times:
             self.times = count
             for place in self._all():
-                place.settled, place.limit, place.need, place.each, place.kept_back, place.tries, place.note = False, None, 0, None, None, 0, None
+                place.settled, place.tried = False, Tried()
         _PLACES.add(self)
 
     def close(self) -> None:
@@ -181,10 +189,11 @@ class Place:
         if not again:
             return Others(before, after, gradients, room, everything)
         # One call takes what it needs, and what is left is for all to keep.
-        limit = int((share or 0.0) * everything) if self.limit is None else self.limit
+        tried = self.tried
+        limit = int((share or 0.0) * everything) if tried.limit is None else tried.limit
         left = limit - before - after - gradients
-        left = (left - self.need) // again if self.need else (left - least - self.steps) // self.times
-        each = max(0, min(left, self.kept_in_core)) if self.each is None else self.each
+        left = (left - tried.need) // again if tried.need else (left - least - self.steps) // self.times
+        each = max(0, min(left, self.kept_in_core)) if tried.each is None else tried.each
         before += again * max(each, self.gradients)
         room = max(room, limit - before - gradients - here - each - self.passing)
         return Others(before, after, gradients, room, everything, each, limit)
@@ -195,23 +204,24 @@ class Place:
         That a call keeps less than was counted is tried with what it keeps, which says a nearer peak; that it keeps more,
         as where a budget was refused, of which there is a note, and a larger one found, takes a budget in which it may.
         """
-        if others.each is None or self.kept == others.each or self.tries > MOST:
+        tried = self.tried
+        if others.each is None or self.kept == others.each or tried.times > MOST:
             return True
         more = self.kept > others.each
-        if self.kept_back is not None and (more or note is not None):
-            (self.each, self.limit), self.tries = self.kept_back, MOST + 1
+        if tried.fallback is not None and (more or note is not None):
+            (tried.each, tried.limit), tried.times = tried.fallback, MOST + 1
             return False
-        if self.tries == MOST:
+        if tried.times == MOST:
             return True
-        self.tries += 1
-        self.note = self.note or note
+        tried.times += 1
+        tried.note = tried.note or note
         if more:
-            self.limit, self.need = budget, budget - others.before - others.after - others.gradients
-            self.each = max(self.kept, self.kept_in_core) if self.tries == MOST else None
+            tried.limit, tried.need = budget, budget - others.before - others.after - others.gradients
+            tried.each = max(self.kept, self.kept_in_core) if tried.times == MOST else None
         else:
-            self.kept_back = (others.each, others.limit or budget)
+            tried.fallback = (others.each, others.limit or budget)
             fewer = max(others.each, self.gradients) - max(self.kept, self.gradients)
-            self.each, self.limit = self.kept, budget - (self.times - 1) * fewer
+            tried.each, tried.limit = self.kept, budget - (self.times - 1) * fewer
         return False
 
     def _all(self) -> list[Place]:
