@@ -229,6 +229,9 @@ mod tests {
         assert!(text.contains("1 of 2 numbers within 15 %; nothing predicts 1\n"), "{text}");
         assert!(text.contains("0 maps to 2.5 maps"), "{text}");
         let text = table(&[printed(Value::Number(66.0), Some(29.0))]);
-        assert!(text.contains("0 of 1 numbers within 15 %; why 1 differs is not known\n"), "{text}");
+        assert!(
+            text.contains("0 of 1 numbers within 15 %; why 1 differs is not known\n"),
+            "{text}"
+        );
     }
 }
