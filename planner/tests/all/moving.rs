@@ -146,8 +146,6 @@ fn why_there_is_no_plan() {
     assert_eq!(error, PlanError::TooLong);
 }
 
-/// A budget that is hard to plan for and of which nothing can move, as the caller holds all that outlives
-/// the iteration, is planned for or refused.
 /// What a recording holds from before it began, without a word of what reads it.
 #[test]
 fn what_no_op_is_known_to_read_does_not_move() {
@@ -158,6 +156,8 @@ fn what_no_op_is_known_to_read_does_not_move() {
     assert!(!homes(&plan).is_empty() && !homes(&plan).contains(&TensorId(0)));
 }
 
+/// A budget that is hard to plan for and of which nothing can move, as the caller holds all that outlives
+/// the iteration, is planned for or refused.
 #[test]
 fn what_the_caller_holds_does_not_move() {
     let machine = machine(LINK);

@@ -180,3 +180,19 @@ fn a_small_host_has_plans_and_is_never_overfilled() {
     }
     assert!(recomputed_for_the_host > 0);
 }
+
+/// A leaf of the tree, and a round of r, have an evaluation for each of thousands of maps on long traces.
+#[test]
+fn rounds_end_with_the_evaluations_that_may_be() {
+    let trace = planner::families::family("u-shaped:seed=7,ops=2000").expect("a family");
+    let machine = scenarios::machine("h100-sxm").expect("a bundled machine");
+    let budget = Bytes(simulator::in_core(&trace).peak.0 / 10 * 6);
+    let made = |evaluations: u64| {
+        let problem = Problem::new(&trace, &machine, budget).with_evaluations(evaluations);
+        let pooch = by_name("pooch").expect("it is there");
+        planner::decisions(pooch.as_ref(), &problem, &NoMonitor).expect("it fits");
+        problem.evaluations_made()
+    };
+    let (few, many) = (made(4), made(4000));
+    assert!(few < 100 && many > 200, "{few} and {many}");
+}
