@@ -1,9 +1,9 @@
 //! One share of the layers kept, one offloaded, one recomputed.
 
 use schema::Bytes;
-use simulator::Policy;
+use simulator::{Policy, Step};
 
-use crate::method::{About, Fastest, Method};
+use crate::method::{About, Fastest, Method, needs_recompute};
 use crate::methods::chain::{Chain, ChainOp, Keep, carry_out};
 use crate::{Decided, Monitor, Problem, Result};
 
@@ -45,6 +45,10 @@ impl Method for BudgetSplit {
                 let kinds = spread(chain.len(), offloaded, recomputed);
                 let away: Vec<bool> = kinds.iter().map(|kind| *kind == Kind::Offloaded).collect();
                 let steps = carry_out(problem, &chain, &schedule(&kinds), &away);
+                // What a stage leaves out is made again, whatever the shares.
+                if steps.iter().any(|step| matches!(step, Step::Again(_))) {
+                    needs_recompute(problem)?;
+                }
                 fastest.tried(evaluator.evaluate_steps(&steps), steps);
             }
         }

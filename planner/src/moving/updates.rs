@@ -10,8 +10,8 @@ use crate::Problem;
 /// of what it takes for all. Where both have about as much to do, small differences tell.
 pub(super) const ALL: u64 = 32;
 
-/// The updates that the host's processor may run, in the order of the trace: all that they read and no op
-/// makes may move.
+/// The updates that the host's processor may run, in the order of the trace: they read what no op makes, and all of that
+/// may move. (What reads nothing of that kind changes nothing that outlives the iteration.)
 pub(super) fn updatable(problem: &Problem, movable: &[TensorId]) -> Vec<OpId> {
     let ops = (0..problem.trace.ops.len()).map(OpId::from_index);
     let may_move = |id: &TensorId| {
@@ -23,6 +23,7 @@ pub(super) fn updatable(problem: &Problem, movable: &[TensorId]) -> Vec<OpId> {
         problem.update_time_there(*op).is_some()
             && !is_first(op)
             && problem.model.reads(*op).all(|id| may_move(&id))
+            && problem.model.reads(*op).any(|id| problem.model.producer(id).is_none())
     };
     ops.filter(may).collect()
 }
