@@ -109,9 +109,9 @@ pub struct NetworkArgs {
     #[arg(long, value_name = "SHARE")]
     pub progress: Option<f64>,
 
-    /// Whose ops a modelled iteration consists of: pytorch, caffe, or tidegate, whose plans `run` takes
+    /// Whose ops a modelled iteration consists of: pytorch, caffe, chainer, or tidegate, whose plans `run` takes
     /// [default: pytorch]
-    #[arg(long, value_name = "FRAMEWORK", value_parser = named(framework, "pytorch caffe tidegate"))]
+    #[arg(long, value_name = "FRAMEWORK", value_parser = named(framework, "pytorch caffe chainer tidegate"))]
     pub conventions: Option<Framework>,
 
     /// Efficiencies that `fit` wrote, for the op times [default: those that come with tidegate]

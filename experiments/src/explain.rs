@@ -32,9 +32,9 @@ impl Band {
     /// Of recorded allocations.
     pub const RECORDED: Self = Self { more: 0.13, less: 0.08 };
     /// Of described networks without convolutions, but for one that cuts patches.
-    pub const DESCRIBED: Self = Self { more: 0.12, less: 0.08 };
+    pub const DESCRIBED: Self = Self { more: 0.06, less: 0.08 };
     /// Of those with convolutions: what libraries take to work in is known to them alone, up to gigabytes.
-    pub const CONVOLUTIONS: Self = Self { more: 0.59, less: 0.08 };
+    pub const CONVOLUTIONS: Self = Self { more: 0.38, less: 0.12 };
 
     /// Of a trace.
     pub fn of(trace: &Trace) -> Self {

@@ -23,6 +23,7 @@ pub fn framework(name: &str) -> Option<Framework> {
     match name {
         "pytorch" => Some(Framework::Pytorch),
         "caffe" => Some(Framework::Caffe),
+        "chainer" => Some(Framework::Chainer),
         "tidegate" => Some(Framework::Tidegate),
         _ => None,
     }

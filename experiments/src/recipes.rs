@@ -76,7 +76,7 @@ pub fn modelled(recipe: &Recipe, machine: &Machine, from: Option<&Path>) -> Resu
     let efficiencies = efficiencies(from)?;
     let network = described(recipe)?;
     let mut trace = match recipe.conventions {
-        Framework::Pytorch | Framework::Caffe => {
+        Framework::Pytorch | Framework::Caffe | Framework::Chainer => {
             let tape = network.lower(Conventions::of(recipe.conventions)).tape;
             modelled_trace_of(&network, &tape, machine, &efficiencies)?
         }
@@ -129,7 +129,7 @@ pub fn description(recipe: &Recipe, machine: Option<&Machine>) -> Result<String>
         parts.push(format!("{} of them trained", in_groups(network.trained_count())));
     }
     let dtype = match recipe.conventions {
-        Framework::Pytorch | Framework::Caffe => network.dtype(),
+        Framework::Pytorch | Framework::Caffe | Framework::Chainer => network.dtype(),
         Framework::Tidegate => options.dtype.unwrap_or(Dtype::F32),
     };
     let master = dtype != Dtype::F32 && network.optimizer() != Optimizer::None;

@@ -66,7 +66,7 @@ pub fn read(name: &str, over: &Over) -> Result<Study> {
                 ));
             }
             if group.framework != Framework::Pytorch {
-                let of = format!("group `{}`, which runs Caffe's ops", group.name);
+                let of = format!("group `{}`, which does not run PyTorch's ops", group.name);
                 return Err(Error::RanksOf(of));
             }
             (group.options.ranks, group.options.shard) = (ranks, *shard);

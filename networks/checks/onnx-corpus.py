@@ -76,7 +76,7 @@ BUILT_IN = {
     "alexnet": ("alexnet", ""), "vgg16": ("vgg16", ""), "resnet18": ("resnet18", ""),
     "resnet50": ("resnet50", ""), "resnet101": ("resnet101", ""), "mobilenet_v2": ("mobilenet-v2", ""),
     "densenet121": ("densenet121", ""), "squeezenet1_1": ("squeezenet", ""),
-    "efficientnet_b0": ("efficientnet-b0", ""), "vit_b_16": ("vit-b16", ""), "vit_b_32": ("vit-b32", ""),
+    "efficientnet_b0": ("efficientnet-b0", ""), "vit_b_16": ("vit_b_16", ""), "vit_b_32": ("vit_b_32", ""),
     "bert-base": ("bert-base", "--layers 2 --vocab 4000 --sequence 512"),
     "gpt2": ("gpt2", "--layers 2 --vocab 4000 --sequence 1024"),
     "opt-125m": ("opt-125m", "--layers 2 --vocab 4000 --sequence 512"),

@@ -19,7 +19,7 @@ pub(super) use plain::{alexnet, alexnet_caffe, plain20, vgg16};
 pub(super) use resnet::{Block, resnet, resnet_small, resnext101_3d};
 pub(super) use sizes::TRANSFORMERS;
 pub(super) use squeezenet::squeezenet;
-pub(super) use unet::unet;
+pub(super) use unet::{unet, unet_milesial};
 
 use schema::Dtype;
 

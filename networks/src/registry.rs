@@ -80,6 +80,12 @@ const ENTRIES: &[Entry] = &[
         families::squeezenet(n, o, Data::Cifar10)
     }),
     entry("unet", "U-Net with bilinear up-sampling, 512 x 512", IMAGES, families::unet),
+    entry(
+        "unet-milesial",
+        "U-Net as PyTorch-UNet has it since 2019, 512 x 512",
+        IMAGES,
+        families::unet_milesial,
+    ),
     entry("vgg16", "VGG16, ImageNet", IMAGES, |n, o| families::vgg16(n, o, Data::ImageNet)),
     entry("vgg16-cifar10", "VGG16, CIFAR10", IMAGES, |n, o| families::vgg16(n, o, Data::Cifar10)),
 ];

@@ -225,6 +225,8 @@ pub enum Framework {
     Pytorch,
     /// Caffe.
     Caffe,
+    /// Chainer.
+    Chainer,
     /// The runtime that comes with tidegate.
     Tidegate,
 }

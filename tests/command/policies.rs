@@ -59,7 +59,7 @@ fn policies_that_do_not_fit_or_mean_nothing_are_refused() {
     };
     let kept = with(json!({ "ops": {} }));
     assert_eq!(kept.code, 3, "{}", kept.stderr);
-    assert!(kept.stdout.contains("policy   does not fit: op 94"), "{}", kept.stdout);
+    assert!(kept.stdout.contains("policy   does not fit: op 95"), "{}", kept.stdout);
     let unknown = with(json!({ "ops": { "layer1.0.conv": "MUST_SAVE" } }));
     assert_eq!(unknown.code, 2, "{}", unknown.stderr);
     assert!(unknown.stderr.contains("no op `layer1.0.conv`"), "{}", unknown.stderr);

@@ -332,7 +332,8 @@ fn what_is_decided_on_another_machine_is_its_plans_and_carried_out_as_it_is() {
     let sandbox = Sandbox::new();
     let group = |more: &str| {
         format!(
-            "[[group]]\nnetworks = ['resnet50']\nmethods = ['pooch']\nbudgets = ['16GiB']\n{more}\n"
+            "[[group]]\nnetworks = ['resnet50']\nmethods = ['pooch']\nbudgets = ['16GiB']\n\
+             framework = 'chainer'\npool_indices = false\n{more}\n"
         )
     };
     let groups = [

@@ -131,8 +131,10 @@ impl Named {
             ..NetworkOptions::default()
         };
         let letters = |name: &str| name.replace(['-', '_'], "");
-        let named = letters(&self.network);
-        let named = networks::networks().find(|network| letters(network.name) == named)?;
+        let is_exact = |name: &str| name == self.network;
+        let is_like = |name: &str| letters(name) == letters(&self.network);
+        let named = networks::networks().find(|network| is_exact(network.name));
+        let named = named.or_else(|| networks::networks().find(|network| is_like(network.name)))?;
         let network = networks::network(named.name, &options).ok()?;
         let lowered = network.lower(&Conventions::PYTORCH);
         let forward = lowered.tape.ops().iter().filter(|op| op.phase == Phase::Forward);

@@ -368,8 +368,10 @@ pub fn options_text(options: &NetworkOptions, point: &Point) -> String {
     if options.fused_attention != defaults.fused_attention {
         texts.push("unfused attention".into());
     }
-    if point.group.framework == Framework::Caffe {
-        texts.push("as Caffe".into());
+    match point.group.framework {
+        Framework::Caffe => texts.push("as Caffe".into()),
+        Framework::Chainer => texts.push("as Chainer".into()),
+        Framework::Pytorch | Framework::Tidegate => {}
     }
     if point.group.powers_of_two {
         texts.push("powers of two".into());

@@ -25,7 +25,7 @@ fn predictions_are_off_by_no_more_than_is_said() {
         ("densenet121-b32-f32", "densenet121", 32),
         ("bert-large-b8-s512-f32", "bert-large", 8),
         ("gpt2-b4-s1024-f32", "gpt2", 4),
-        ("vit_b_16-b32-tf32", "vit-b16", 32),
+        ("vit_b_16-b32-tf32", "vit_b_16", 32),
     ] {
         let runs = summary["runs"].as_array().expect("a list");
         let held = runs.iter().find(|it| it["name"] == run).expect("it was recorded");

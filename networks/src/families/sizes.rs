@@ -28,7 +28,7 @@ const fn of(
     Transformer { info: NetworkInfo { name, description, size_of }, family, size }
 }
 
-use Family::{Bert, Gpt, Llama, Opt, Qwen, Vit};
+use Family::{Bert, Gpt, Llama, Opt, Qwen, Vit, VitOfTorchvision};
 
 /// By ascending name.
 #[rustfmt::skip]
@@ -71,4 +71,8 @@ pub const TRANSFORMERS: &[Transformer] = &[
     of("vit-l16", "ViT-L/16, 224 x 224", Vit, [24, 1024, 4096, 16, 16, 16, 0, 0], false, None),
     of("vit-s16", "ViT-S/16, 224 x 224", Vit, [12, 384, 1536, 6, 6, 16, 0, 0], false, Some("vit-l16")),
     of("vit-ti16", "ViT-Ti/16, 224 x 224", Vit, [12, 192, 768, 3, 3, 16, 0, 0], false, None),
+    of("vit_b_16", "ViT-B/16 as torchvision has it, 224 x 224", VitOfTorchvision, [12, 768, 3072, 12, 12, 16, 0, 0], false, Some("vit-l16")),
+    of("vit_b_32", "ViT-B/32 as torchvision has it, 224 x 224", VitOfTorchvision, [12, 768, 3072, 12, 12, 32, 0, 0], false, Some("vit-l16")),
+    of("vit_h_14", "ViT-H/14 as torchvision has it, 224 x 224", VitOfTorchvision, [32, 1280, 5120, 16, 16, 14, 0, 0], false, Some("vit-l16")),
+    of("vit_l_16", "ViT-L/16 as torchvision has it, 224 x 224", VitOfTorchvision, [24, 1024, 4096, 16, 16, 16, 0, 0], false, Some("vit-l16")),
 ];

@@ -28,6 +28,9 @@ struct Blocks {
     /// Whether queries, keys and values of Llama's kind have a bias (Qwen).
     query_bias: bool,
     fused: bool,
+    /// What attention makes is laid in another order before its last layer, which is a copy that backward reads.
+    /// It is counted as one that stays in order: as large, and as slow.
+    copies_mixed: bool,
     lora: Option<Lora>,
 }
 
@@ -93,6 +96,10 @@ impl Blocks {
             let mix = (shape[1], Product::Mix { width: per_head });
             b.product(&part("values"), [scores, v], mix, shape)?
         };
+        let mixed = match self.copies_mixed {
+            true => b.same(&part("transpose"), mixed, Compute::Movement(Movement::Copy))?,
+            false => mixed,
+        };
         self.linear(b, &part("out"), mixed, self.width)
     }
 
@@ -125,13 +132,15 @@ pub enum Family {
     Qwen,
     /// ViT.
     Vit,
+    /// ViT as torchvision has it, whose `MultiheadAttention` has tokens before samples.
+    VitOfTorchvision,
 }
 
 impl Family {
     /// Options that its networks take.
     pub const fn takes(self) -> &'static [&'static str] {
         match self {
-            Self::Vit => &["image", "layers", "hidden", "heads", "lora"],
+            Self::Vit | Self::VitOfTorchvision => &["image", "layers", "hidden", "heads", "lora"],
             Self::Bert | Self::Gpt | Self::Opt => {
                 &["sequence", "layers", "hidden", "heads", "vocab", "lora"]
             }
@@ -175,7 +184,8 @@ impl Family {
             Self::Bert => bert(name, o, &size),
             Self::Gpt | Self::Opt => gpt(name, o, &size, self == Self::Opt),
             Self::Llama | Self::Qwen => llama(name, o, &size, self == Self::Qwen),
-            Self::Vit => vit(name, o, &size),
+            Self::Vit => vit(name, o, &size, false),
+            Self::VitOfTorchvision => vit(name, o, &size, true),
         }
     }
 }
@@ -216,6 +226,7 @@ impl Size {
             activation: Activation::Gelu,
             query_bias: false,
             fused: o.fused_attention,
+            copies_mixed: false,
             lora: o.lora.clone(),
         }
     }
@@ -347,7 +358,12 @@ fn llama(
 }
 
 /// ViT (Dosovitskiy et al. 2021), on images of 224 x 224 where the options name none.
-fn vit(name: &str, o: &NetworkOptions, size: &Size) -> Result<Network, NetworkError> {
+fn vit(
+    name: &str,
+    o: &NetworkOptions,
+    size: &Size,
+    copies_mixed: bool,
+) -> Result<Network, NetworkError> {
     let mut b = Builder::new(name, o, Dtype::Bf16, Optimizer::Adam)?;
     let [height, width] = extent(o, 224);
     let side = size.words;
@@ -356,7 +372,7 @@ fn vit(name: &str, o: &NetworkOptions, size: &Size) -> Result<Network, NetworkEr
             format!("has an extent of {odd}: patches are {side} wide, so use a multiple of {side}");
         return Err(NetworkError::Option { network: name.to_string(), option: "image", why });
     }
-    let blocks = size.blocks(o);
+    let blocks = Blocks { copies_mixed, ..size.blocks(o) };
     let image = b.input("images", &[3, height, width])?;
     let patch = Window::square(side, side, 0);
     let patches = b.convolution("patches", image, blocks.width, patch, 1, true)?;

@@ -7,8 +7,9 @@ use crate::error::NetworkError;
 use crate::layer::{LayerId, Network, Window};
 use crate::options::NetworkOptions;
 
-fn double(b: &mut Builder, name: &str, x: LayerId, to: u64) -> Built {
-    let x = convolution(b, &format!("{name}.1"), x, to)?;
+/// Two convolutions, with so many channels between them and after them.
+fn double(b: &mut Builder, name: &str, x: LayerId, [between, to]: [u64; 2]) -> Built {
+    let x = convolution(b, &format!("{name}.1"), x, between)?;
     convolution(b, &format!("{name}.2"), x, to)
 }
 
@@ -21,8 +22,23 @@ fn convolution(b: &mut Builder, name: &str, x: LayerId, to: u64) -> Built {
 }
 
 /// U-Net for one class, on images whose extent is a multiple of 16: 512 x 512 where the options
-/// name none.
+/// name none. On the way up, both convolutions leave as few channels, as those of PyTorch-UNet did before
+/// November of 2019.
 pub fn unet(name: &str, o: &NetworkOptions) -> Result<Network, NetworkError> {
+    built(name, o, |_, to| to)
+}
+
+/// The same as PyTorch-UNet has it since: the first convolution on the way up halves the channels.
+pub fn unet_milesial(name: &str, o: &NetworkOptions) -> Result<Network, NetworkError> {
+    built(name, o, |from, _| from / 2)
+}
+
+/// With so many channels between two convolutions on the way up, for those before and after them.
+fn built(
+    name: &str,
+    o: &NetworkOptions,
+    between: impl Fn(u64, u64) -> u64,
+) -> Result<Network, NetworkError> {
     let extent = extent(o, 512);
     if let Some(odd) = extent.iter().find(|extent| *extent % 16 != 0) {
         let why =
@@ -30,11 +46,11 @@ pub fn unet(name: &str, o: &NetworkOptions) -> Result<Network, NetworkError> {
         return Err(NetworkError::Option { network: name.to_string(), option: "image", why });
     }
     let (mut b, mut x) = images(name, o, extent)?;
-    x = double(&mut b, "in", x, 64)?;
+    x = double(&mut b, "in", x, [64; 2])?;
     let mut across = vec![x];
     for (level, to) in (1..=4).zip([128, 256, 512, 512]) {
         x = b.max_pool(&format!("down{level}.pool"), x, Window::square(2, 2, 0))?;
-        x = double(&mut b, &format!("down{level}"), x, to)?;
+        x = double(&mut b, &format!("down{level}"), x, [to; 2])?;
         across.push(x);
     }
     across.pop();
@@ -43,7 +59,8 @@ pub fn unet(name: &str, o: &NetworkOptions) -> Result<Network, NetworkError> {
         x = b.upsample(&format!("{name}.upsample"), x, 2)?;
         let skipped = across.pop().unwrap_or(x);
         x = b.concat(&format!("{name}.concat"), &[skipped, x])?;
-        x = double(&mut b, &name, x, to)?;
+        let from = b.shape(x)[1];
+        x = double(&mut b, &name, x, [between(from, to), to])?;
     }
     x = b.convolution("out", x, 1, Window::square(1, 1, 0), 1, true)?;
     b.finish(x)

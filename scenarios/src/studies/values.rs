@@ -96,7 +96,8 @@ pub(super) fn framework(name: &str) -> Checked<Framework> {
     match name {
         "pytorch" => Ok(Framework::Pytorch),
         "caffe" => Ok(Framework::Caffe),
-        _ => Err(bad("framework", name, "write `pytorch` or `caffe`")),
+        "chainer" => Ok(Framework::Chainer),
+        _ => Err(bad("framework", name, "write `pytorch`, `caffe` or `chainer`")),
     }
 }
 
