@@ -22,10 +22,10 @@ from torch.utils._pytree import tree_map
 import tidegate.torch as tt
 
 
-def train(module, step, inputs, loss, start, steps):
+def train(module, step, inputs, loss, start, steps, rate=1e-3):
     """Everything that training has left of the module, and its losses."""
     module.load_state_dict(start)
-    optimizer = torch.optim.SGD(module.parameters(), lr=1e-3)
+    optimizer = torch.optim.SGD(module.parameters(), lr=rate)
     torch.manual_seed(1)
     losses = []
     for _ in range(steps):
@@ -44,6 +44,7 @@ def main():
     parser.add_argument("--size", choices=["tiny", "full"], help="tiny on a CPU, full on a GPU unless said")
     parser.add_argument("--batch", type=int)
     parser.add_argument("--steps", type=int, default=10, help="[10]")
+    parser.add_argument("--rate", type=float, default=1e-3, help="of learning [1e-3]")
     parser.add_argument("--inner", default="eager", choices=["eager", "inductor"])
     parser.add_argument("--double", action="store_true", help="in 64 bits, where what fused kernels round otherwise does not grow to be seen")
     parser.add_argument("--allow")
@@ -70,11 +71,11 @@ def main():
         found = tt.check(module, inputs, budgets, loss=loss, **options)
         print(found)
         planned &= found.applied
-        eager, losses = train(module, module, inputs, loss, start, given.steps)
+        eager, losses = train(module, module, inputs, loss, start, given.steps, given.rate)
         for budget in budgets:
             torch._dynamo.reset()
             step = torch.compile(module, backend=tt.tidegate, options={**options, "budget": budget}, dynamic=False)
-            mine, own = train(module, step, inputs, loss, start, given.steps)
+            mine, own = train(module, step, inputs, loss, start, given.steps, given.rate)
             same = all(torch.equal(mine[key], eager[key]) for key in eager)
             off = max(abs(a / b - 1) for a, b in zip(own, losses))
             print(f"{budget}: after {given.steps} steps, loss {own[-1]:.6f}, losses off {off:.1e} at most, parameters {'are' if same else 'ARE NOT'} eager's bits", flush=True)
