@@ -17,21 +17,24 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 import models
 import torch
+from torch.utils._pytree import tree_map
 
 import tidegate.torch as tt
 
 
-def train(module, step, inputs, loss, start, steps):
-    """Everything that training has left of the module, and the last loss."""
+def train(module, step, inputs, loss, start, steps, rate=1e-3):
+    """Everything that training has left of the module, and its losses."""
     module.load_state_dict(start)
-    optimizer = torch.optim.SGD(module.parameters(), lr=1e-3)
+    optimizer = torch.optim.SGD(module.parameters(), lr=rate)
     torch.manual_seed(1)
+    losses = []
     for _ in range(steps):
         optimizer.zero_grad()
         value = loss(models.call(step, inputs))
         value.backward()
         optimizer.step()
-    return copy.deepcopy(module.state_dict()), value.item()
+        losses.append(value.item())
+    return copy.deepcopy(module.state_dict()), losses
 
 
 def main():
@@ -41,7 +44,9 @@ def main():
     parser.add_argument("--size", choices=["tiny", "full"], help="tiny on a CPU, full on a GPU unless said")
     parser.add_argument("--batch", type=int)
     parser.add_argument("--steps", type=int, default=10, help="[10]")
+    parser.add_argument("--rate", type=float, default=1e-3, help="of learning [1e-3]")
     parser.add_argument("--inner", default="eager", choices=["eager", "inductor"])
+    parser.add_argument("--double", action="store_true", help="in 64 bits, where what fused kernels round otherwise does not grow to be seen")
     parser.add_argument("--allow")
     parser.add_argument("--evaluations", type=int, help="of plans, in a search")
     parser.add_argument("--machine", default="here")
@@ -58,18 +63,22 @@ def main():
     for name in given.models:
         torch.manual_seed(0)
         module, inputs, loss = models.MODELS[name](given.size or ("full" if device == "cuda" else "tiny"), device, given.batch)
+        if given.double:
+            module = module.double()
+            inputs = tree_map(lambda leaf: leaf.double() if leaf.is_floating_point() else leaf, inputs)
         start = copy.deepcopy(module.state_dict())
         budgets = given.budget or ["60%"]
         found = tt.check(module, inputs, budgets, loss=loss, **options)
         print(found)
         planned &= found.applied
-        eager, _ = train(module, module, inputs, loss, start, given.steps)
+        eager, losses = train(module, module, inputs, loss, start, given.steps, given.rate)
         for budget in budgets:
             torch._dynamo.reset()
             step = torch.compile(module, backend=tt.tidegate, options={**options, "budget": budget}, dynamic=False)
-            mine, last = train(module, step, inputs, loss, start, given.steps)
+            mine, own = train(module, step, inputs, loss, start, given.steps, given.rate)
             same = all(torch.equal(mine[key], eager[key]) for key in eager)
-            print(f"{budget}: after {given.steps} steps, loss {last:.6f}, parameters {'are' if same else 'ARE NOT'} eager's bits", flush=True)
+            off = max(abs(a / b - 1) for a, b in zip(own, losses))
+            print(f"{budget}: after {given.steps} steps, loss {own[-1]:.6f}, losses off {off:.1e} at most, parameters {'are' if same else 'ARE NOT'} eager's bits", flush=True)
     return 0 if planned else 1
 
 

@@ -74,8 +74,9 @@ def test_dropout_has_eagers_bits(kind, p, dtype):
 @pytest.mark.parametrize(
     "call",
     [lambda x: nn.functional.interpolate(x, scale_factor=0.7, mode="bilinear"), lambda x: nn.functional.interpolate(x, (9, 13), mode="bicubic"),
-     lambda x: nn.functional.interpolate(x, scale_factor=2.0), lambda x: nn.functional.softshrink(x, 0.2)],
-    ids=["bilinear", "bicubic", "nearest", "softshrink"],
+     lambda x: nn.functional.interpolate(x, scale_factor=2.0), lambda x: nn.functional.softshrink(x, 0.2),
+     lambda x: (x * 0.1 + 1).cumprod(2), lambda x: x.relu().cumprod(3)],
+    ids=["bilinear", "bicubic", "nearest", "softshrink", "cumprod", "cumprod of zeros"],
 )  # fmt: skip
 def test_other_calls_have_eagers_bits(call):
     class Calls(nn.Module):

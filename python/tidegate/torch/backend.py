@@ -16,15 +16,14 @@ import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import TorchDynamoException
-from torch._inductor import config as inductor_config
 from torch._functorch.partitioners import default_partition
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from tidegate import Error, Plan, PlanError, Trace
 
-from . import cache, checkpointed, document, firststep, left_out, machine, packed, planning, second, settings, shapes, together, whole
+from . import cache, checkpointed, document, firststep, left_out, machine, packed, planning, second, settings, shapes, taken, together, whole
 from .graph import Joint, Unsupported
-from .measure import failure
+from .measure import failure, size
 from .partition import Partition
 from .rewrite import rewrite
 from .times import Costs, measure
@@ -55,6 +54,9 @@ class Planned:
     checked: str | None = None
     # What is not as it was asked for.
     note: str | None = None
+    # What it takes in fused kernels, as measured, and the budget that it is planned for so that they keep to what was asked.
+    taken_bytes: int | None = None
+    within: int | None = None
     # Seconds that measuring, planning and the comparison with eager took.
     seconds: dict[str, float] = field(default_factory=dict)
     # Seconds within the graphs themselves, as they were last run.
@@ -141,7 +143,9 @@ def _compiled(module: fx.GraphModule, inputs: list, chosen: Options, planned: Pl
         except TorchDynamoException:
             raise  # Dynamo's own way to begin anew.
         except Exception as error:  # noqa: BLE001 - whatever fails, the model can be trained without a plan.
-            _without(planned, chosen, _words(error), error)
+            if planned.within is None:
+                _without(planned, chosen, _words(error), error)
+            planned.plan = None  # Less than was asked for is no more than tried.
             return _everything_saved(joint_module, joint_inputs, **given)
 
     def without_backward(alone: fx.GraphModule, given: object) -> Callable:
@@ -192,11 +196,6 @@ def _everything_saved(module: fx.GraphModule, inputs: object, **given: object) -
     return forward, backward
 
 
-# Inductor's own layouts would change strides that a plan was made for, its own order that of calls; and a random op that
-# is run again must draw as eager does.
-_INDUCTOR = {"layout_optimization": False, "reorder_for_peak_memory": False, "fallback_random": True}
-
-
 def _compilers(chosen: Options, planned: Planned) -> dict:
     def watched(compiled: Callable, side: str) -> Callable:
         def call(given: list) -> Any:  # noqa: ANN401
@@ -214,17 +213,11 @@ def _compilers(chosen: Options, planned: Planned) -> dict:
         return {f"{side[0]}w_compiler": lambda module, inputs, side=side: watched(boxed(module, inputs), side) for side in ("forward", "backward")}
     if chosen.inner != "inductor":
         raise ValueError(f"inner: there is no compiler `{chosen.inner}`: eager or inductor")
-    from torch._inductor.compile_fx import compile_fx_inner
-    from torch._inductor.decomposition import select_decomp_table
+    # Only here: it takes its time to be imported.
+    from . import fused
 
-    def fused(module: fx.GraphModule, inputs: list, **given: object) -> Callable:
-        with inductor_config.patch(_INDUCTOR):
-            return compile_fx_inner(module, inputs, **given)
-
-    with inductor_config.patch(_INDUCTOR):
-        table = select_decomp_table()
-    backward = lambda module, inputs, **given: watched(fused(module, inputs, is_backward=True, **given), "backward")  # noqa: E731
-    return {"fw_compiler": fused, "bw_compiler": backward, "decompositions": table}
+    backward = lambda module, inputs, **given: watched(fused.compiled(module, inputs, is_backward=True, **given), "backward")  # noqa: E731
+    return {"fw_compiler": fused.compiled, "bw_compiler": backward, "decompositions": fused.decompositions()}
 
 
 class _Trained:
@@ -243,7 +236,7 @@ class _Trained:
         if trained and planned.plan is not None and planned.place.due and not again:
             planned.place.settled = True
             if all(isinstance(leaf, torch.Tensor) for leaf in inputs):
-                planned.checked = None
+                planned.checked = planned.within = None
                 self.compiled = _compiled(self.module, list(inputs), self.chosen, planned)
             else:
                 # Captured outside of Dynamo, a number would be one that stays.
@@ -272,6 +265,8 @@ class _Trained:
         given = firststep.Given(inputs, frozenset(place for place in changed if isinstance(inputs[place], torch.Tensor) and inputs[place].requires_grad))
         try:
             with _clock(planned, "checking"), firststep.unhooked():
+                if self.chosen.inner == "inductor" and not self._fits(inputs, given):
+                    return
                 planned.checked = firststep.compare(
                     self.eager, self.compiled, lambda: unplanned(self.module, list(inputs)), given, fused=self.chosen.inner == "inductor"
                 )
@@ -282,6 +277,39 @@ class _Trained:
             planned.checked = _words(error)
             self.compiled = self.eager
             _without(planned, self.chosen, planned.checked, error)
+
+    def _fits(self, inputs: tuple, given: firststep.Given) -> bool:
+        """Whether there is a plan in whose budget kernels stay, which is looked for in smaller ones where fused ones do not.
+
+        They may hold more at once than the ops that a plan is made of; where no smaller budget helps, ops run one by one.
+        """
+        planned, device = self.planned, self.planned.joint.device
+        counted = planned.others.before + planned.others.after + planned.others.gradients
+        asked = planned.plan.budget_bytes
+        most = asked + sum(op.state_bytes for op in planned.joint.ops) - counted + taken.beside(planned.joint)
+        for last in (False, False, False, True):
+            took = planned.taken_bytes = taken.taken(self.compiled, given, device)
+            if took is None or took <= most:
+                if planned.within is not None:
+                    planned.note = f"planned for {size(planned.plan.budget_bytes)}, with which fused kernels keep to {size(asked)}"
+                return True
+            if last or not all(isinstance(leaf, torch.Tensor) for leaf in inputs):
+                break
+            planned.within = planned.plan.budget_bytes - (took - most)
+            self.compiled = _compiled(self.module, list(inputs), self.chosen, planned)
+            if planned.plan is None:
+                break
+        reason = f"fused kernels take {size(took)} where there are {size(most)}"
+        # What is given numbers that change cannot be captured once more, as these would be numbers that stay.
+        if self.chosen.strict or not all(isinstance(leaf, torch.Tensor) for leaf in inputs):
+            raise Unsupported(reason)
+        planned.within = planned.taken_bytes = planned.reason = None
+        self.chosen = dataclasses.replace(self.chosen, inner="eager")
+        self.compiled = _compiled(self.module, list(inputs), self.chosen, planned)
+        if planned.plan is not None:
+            planned.note = "; ".join(each for each in (planned.note, f"ops run one by one: {reason}") if each)
+            warnings.warn(f"tidegate: {planned.name}: ops run one by one: {reason}", stacklevel=4)
+        return planned.plan is not None
 
 
 def _words(error: Exception) -> str:
@@ -340,9 +368,11 @@ def _plan(
             budget, of = int(_share(budget) * others.in_core), f" ({budget} of all graphs)"
     if others.limit:
         budget = others.limit
+    if planned.within is not None:
+        budget = planned.within
     # Graphs before it took what they liked, and make room when all are planned once more.
     first = bool(place.before) and not place.settled
-    strict = chosen.strict and not first and place.tried.fallback is None
+    strict = planned.within is not None or (chosen.strict and not first and place.tried.fallback is None)
 
     def make() -> str:
         here = machine.named(chosen.machine, joint.device)
@@ -350,10 +380,10 @@ def _plan(
         for number, trace in enumerate(traces):
             # A share is one of what the graph takes as it is.
             share = _share(budget) if number else None
-            size = budget if share is None else int(share * place.in_core)
+            within = budget if share is None else int(share * place.in_core)
             try:
                 with _clock(planned, "planning"):
-                    plan, note = planning.plan(trace, here, size, chosen.method, chosen.allow, chosen.evaluations, strict=strict, of=of)
+                    plan, note = planning.plan(trace, here, within, chosen.method, chosen.allow, chosen.evaluations, strict=strict, of=of)
                 found.append((note is not None, plan.predicted_ns, number, plan, note))
             except PlanError as error:
                 refused.append(error)
@@ -372,12 +402,14 @@ def _plan(
     planned.states_bytes = sum(op.state_bytes for op in planned.joint.ops if op.index in partition.again)
     planned.trace, planned.note = Trace.from_json(found["trace"]), found["note"]
     planned.plan = Plan.from_json(found["plan"], planned.trace)
-    size = planned.plan.budget_bytes + sum(op.state_bytes for op in planned.joint.ops)
-    if not place.fits(others, size, planned.note):
+    if planned.within is not None:
+        return modules
+    full = planned.plan.budget_bytes + sum(op.state_bytes for op in planned.joint.ops)
+    if not place.fits(others, full, planned.note):
         return _plan(module, forward_outputs, given_memory, made, chosen, planned)
     planned.note = place.tried.note or planned.note
     if not planned.note:
-        place.budget = size
+        place.budget = full
     elif not first:
         warnings.warn(f"tidegate: {planned.name}: {planned.note}", stacklevel=2)
     return modules

@@ -19,6 +19,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+
 LEEWAY = 10.0
 # Steps with other last places, the farthest of which counts.
 SAMPLES = 3
@@ -167,7 +168,7 @@ def _eager(module: fx.GraphModule, inputs: Given, places: Callable = contextlib.
 
 def _step(call: Callable, module: fx.GraphModule, inputs: Given, around: contextlib.AbstractContextManager | None = None) -> Step:
     """What a step leaves, in host memory; backward is outside of autocast, or within what is given. Random states and tensors that it changes are put back, so that the real first step starts anew."""
-    given = _copies(inputs)
+    given = copies(inputs)
     cards = sorted({leaf.get_device() for leaf in given if isinstance(leaf, torch.Tensor) and leaf.is_cuda})
     with torch.random.fork_rng(cards, device_type="cuda"):
         outputs = call(*given)
@@ -188,7 +189,7 @@ def _step(call: Callable, module: fx.GraphModule, inputs: Given, around: context
         return {name: value.detach().cpu() for name, value in found.items()}
 
 
-def _copies(inputs: Given) -> list:
+def copies(inputs: Given) -> list:
     """Leaves of their own. What has no gradient may be changed by forward, so it is copied: views of one another as such."""
     bases = [id(_base(leaf)) for leaf in inputs.leaves if isinstance(leaf, torch.Tensor) and not leaf.requires_grad]
     made: dict[int, torch.Tensor] = {}

@@ -110,27 +110,16 @@ class Subject:
         On CUDA the caching allocator's own counts, over two steps. On the CPU what the allocator told the profiler: unlike
         a dispatch mode it sees what ops take for themselves and what compiled kernels allocate.
         """
+
+        def steps() -> None:
+            for _ in range(2 if self.device.type == "cuda" else 1):
+                self.step(run)
+
         self.model.zero_grad(set_to_none=True)
         if self.device.type == "cuda":
-            self.synchronize()
             torch.cuda.empty_cache()
-            before = torch.cuda.memory_allocated(self.device)
-            torch.cuda.reset_peak_memory_stats(self.device)
-            self.step(run)
-            self.step(run)
-            self.synchronize()
-            taken = torch.cuda.max_memory_allocated(self.device) - before
-            reserved = torch.cuda.max_memory_reserved(self.device)
-        else:
-            activities = [torch.profiler.ProfilerActivity.CPU]
-            with torch.profiler.profile(activities=activities, profile_memory=True, acc_events=True) as profiled:
-                self.step(run)
-            events = [event for event in profiled.profiler.kineto_results.events() if event.name() == "[memory]"]
-            live = taken = 0
-            for event in sorted(events, key=lambda event: event.start_ns()):
-                live += event.nbytes()
-                taken = max(taken, live)
-            reserved = None
+        taken = most(steps, self.device)
+        reserved = torch.cuda.max_memory_reserved(self.device) if self.device.type == "cuda" else None
         self.model.zero_grad(set_to_none=True)
         return self.outlives + taken, reserved
 
@@ -166,6 +155,21 @@ class Subject:
             self.step(run)
             marks.append(time.perf_counter())
         return [end - start for start, end in zip(marks, marks[1:])]
+
+
+def most(run: Callable[[], object], device: torch.device) -> int:
+    """The most bytes that are allocated at once while it runs, beside what was there before."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+        before = torch.cuda.memory_allocated(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        run()
+        torch.cuda.synchronize(device)
+        return torch.cuda.max_memory_allocated(device) - before
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, acc_events=True) as profiled:
+        run()
+    events = [event for event in profiled.profiler.kineto_results.events() if event.name() == "[memory]"]
+    return max(itertools.accumulate((event.nbytes() for event in sorted(events, key=lambda event: event.start_ns())), initial=0))
 
 
 def difference(state: Mapping[str, torch.Tensor], reference: Mapping[str, torch.Tensor]) -> tuple[float, str]:

@@ -33,6 +33,7 @@ _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 _OTHERS = ("hardshrink", "softshrink", "multi_margin_loss", "multilabel_margin_loss_forward")
 _DROPOUT = _ATEN.dropout.default
 _BERNOULLI = _ATEN.bernoulli_.float
+_CUMPROD = _ATEN.cumprod_backward.default
 _CHECK = _ATEN._linalg_check_errors.default
 _KERNEL = _ATEN.mkldnn_rnn_layer.default
 _NOTES = 3
@@ -74,7 +75,7 @@ def as_eager(inputs: list, recurrent: bool = True) -> Iterator[None]:
     """Captures such calls as eager makes them; recurrent layers only where all inputs are on the processor, as those of other
     devices are not tested."""
     here = recurrent and all(leaf.device.type == "cpu" for leaf in inputs if isinstance(leaf, torch.Tensor))
-    own = {_DROPOUT: dict.fromkeys(_KEYS, _dropout)} if here else {}
+    own = {_DROPOUT: dict.fromkeys(_KEYS, _dropout), _CUMPROD: dict.fromkeys(_KEYS, torch.ops.tidegate.cumprod_backward.default)} if here else {}
     if here and _in_order_of_memory():
         own[_BERNOULLI] = {_KEYS[0]: _bernoulli}
     calls = [*_forms(False), *(_forms(True) if here else []), *own]
@@ -130,6 +131,12 @@ def _one_factor(p: float, dtype: torch.dtype) -> bool:
     with unset_fake_temporarily(), no_python_dispatcher():
         precise = torch.float32 if dtype.itemsize < torch.float32.itemsize else dtype
         return torch.ones((), dtype=dtype).div(1 - p).double().item() == torch.tensor(1 / (1 - p), dtype=precise).double().item()
+
+
+# Eager's has a short way where no value is zero, which a graph that is captured without values never takes.
+LIBRARY.define("cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor")
+LIBRARY.impl("cumprod_backward", lambda *given: _CUMPROD(*given), "CPU")
+torch.library.register_fake("tidegate::cumprod_backward", lambda grad, values, dim, output: torch.empty_like(values), lib=LIBRARY)
 
 
 def _layer(*given: object) -> tuple[torch.Tensor, ...]:

@@ -1,0 +1,77 @@
+"""Inductor inside: kernels keep to the plan's order, and to its budget where they are measured not to by themselves."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+import tidegate  # noqa: E402
+from tidegate.torch import forget_plans, last_plans, taken, tidegate as backend  # noqa: E402
+from tidegate.torch.measure import Subject  # noqa: E402
+
+
+class Blocks(nn.Module):
+    """Blocks of which a small budget computes most again, mask by mask."""
+
+    def __init__(self):
+        super().__init__()
+        block = lambda: nn.Sequential(nn.LayerNorm(32), nn.Linear(32, 128), nn.GELU(), nn.Dropout(0.1), nn.Linear(128, 32))  # noqa: E731
+        self.blocks = nn.ModuleList(block() for _ in range(4))
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = x + block(x)
+        return x
+
+
+def fused(**options):
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    forget_plans()
+    subject = Subject(Blocks(), (torch.randn(512, 32),), lambda output: output.square().mean())
+    run = subject.compiled(backend, {"budget": "60%", "inner": "inductor", "evaluations": 400, **options})
+    torch.manual_seed(1)
+    losses = [subject.step(run).item() for _ in range(2)]
+    (graph,) = last_plans()
+    torch.manual_seed(1)
+    return subject, run, graph, [(a, subject.step(subject.forward).item()) for a in losses]
+
+
+def test_what_is_computed_again_is_so_at_its_place():
+    subject, run, graph, losses = fused(strict=True)
+    assert graph.checked.startswith("fused, and within rounding") and graph.note is None
+    assert graph.plan.peak_bytes <= 0.6 * graph.trace.in_core_peak_bytes
+    budget = graph.plan.budget_bytes + sum(op.state_bytes for op in graph.joint.ops)
+    assert graph.taken_bytes <= budget + 1024 and subject.peak(run) <= budget + 1024
+    assert all(abs(mine / theirs - 1) < 1e-6 for mine, theirs in losses)
+
+
+def test_where_fused_kernels_take_more_they_are_planned_for_less(monkeypatch):
+    real, taking = taken.taken, []
+
+    def more(*given):
+        taking.append(real(*given) + (0 if taking else 100_000))
+        return taking[-1]
+
+    monkeypatch.setattr(taken, "taken", more)
+    # Room enough for a plan that is smaller.
+    *_, graph, _ = fused(strict=True, budget="70%")
+    assert len(taking) == 2 and graph.taken_bytes == taking[1]
+    assert graph.plan.budget_bytes < 0.7 * graph.trace.in_core_peak_bytes - 50_000
+    assert "with which fused kernels keep to" in graph.note and graph.checked.startswith("fused, and within rounding")
+
+
+def test_where_no_smaller_budget_helps_ops_run_one_by_one(monkeypatch):
+    monkeypatch.setattr(taken, "taken", lambda *_: 100_000_000)
+    with pytest.warns(UserWarning, match="ops run one by one: fused kernels take 100.000 MB where there are"):
+        *_, graph, losses = fused()
+    assert graph.checked == "bit for bit eager's" and "ops run one by one" in graph.note
+    assert all(mine == theirs for mine, theirs in losses)
+    with pytest.raises(tidegate.PlanError, match="fused kernels take 100.000 MB"):
+        fused(strict=True)
+
+
+def test_a_step_that_someone_else_profiles_is_not_measured():
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+        assert taken.taken(lambda given: given, None, torch.device("cpu")) is None
