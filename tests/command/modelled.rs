@@ -33,7 +33,7 @@ fn what_cannot_be_run_says_how_it_could() {
     sandbox.refuses(
         "plan plain20 --batch 8 -m titan-v --conventions theano",
         2,
-        "there are `pytorch`, `caffe`, `tidegate`",
+        "there are `pytorch`, `caffe`, `chainer`, `tidegate`",
     );
     sandbox.refuses("profile plain20 --batch 8 --conventions pytorch -o p", 2, "--conventions");
     sandbox.ok("plan resnet18-host -m titan-v -b 90% -o recorded.json");
