@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use experiments::option_text::{float, framework, image, lora, named};
+use experiments::option_text::{float, image, lora, named};
 use experiments::recipes::{modelled, recipe};
 use networks::{Activation, Extents, Lora, NetworkOptions, Optimizer, Shard, Tf32};
 use schema::{Dtype, Framework, Machine, Recipe, Trace};
@@ -111,7 +111,7 @@ pub struct NetworkArgs {
 
     /// Whose ops a modelled iteration consists of: pytorch, caffe, chainer, or tidegate, whose plans `run` takes
     /// [default: pytorch]
-    #[arg(long, value_name = "FRAMEWORK", value_parser = named(framework, "pytorch caffe chainer tidegate"))]
+    #[arg(long, value_name = "FRAMEWORK", value_parser = named(Framework::from_name, "pytorch caffe chainer tidegate"))]
     pub conventions: Option<Framework>,
 
     /// Efficiencies that `fit` wrote, for the op times [default: those that come with tidegate]

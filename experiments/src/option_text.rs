@@ -1,7 +1,7 @@
 //! How options of networks are written.
 
 use networks::suggest::instead;
-use schema::{Bytes, BytesPerSec, Dtype, Framework, Lora};
+use schema::{Bytes, BytesPerSec, Dtype, Lora};
 
 use crate::percent::{Percent, percent};
 
@@ -16,17 +16,6 @@ pub fn named<T: 'static>(
 /// An element type of a network or a codec's tensor.
 pub fn float() -> impl Fn(&str) -> Result<Dtype, String> + Clone {
     named(Dtype::float_from_name, "f32 f16 bf16")
-}
-
-/// A framework whose conventions there are.
-pub fn framework(name: &str) -> Option<Framework> {
-    match name {
-        "pytorch" => Some(Framework::Pytorch),
-        "caffe" => Some(Framework::Caffe),
-        "chainer" => Some(Framework::Chainer),
-        "tidegate" => Some(Framework::Tidegate),
-        _ => None,
-    }
 }
 
 /// Height and width of an image.

@@ -38,9 +38,9 @@ pub struct Conventions {
     /// The backward of a sum copies its gradient for one of the two inputs, as Caffe's does and MONeT's
     /// profiles have it; else both are handed the same, which takes no time.
     pub copies_sums: bool,
-    /// The gradients of activations, dropouts and softmax are laid over those of their outputs, as Caffe's and MONeT's are. PyTorch's
-    /// are tensors of their own (`threshold_backward`, `native_dropout_backward`, `_softmax_backward_data` and the like), and what
-    /// they are made from is there until they are.
+    /// The gradients of activations, dropouts and softmax are laid over those of their outputs. PyTorch's
+    /// are tensors of their own (`threshold_backward`, `native_dropout_backward`,
+    /// `_softmax_backward_data` and the like), and what they are made from is there until they are.
     pub gradients_over: bool,
     /// Only what a parameter is below gets a gradient; else all but what the iteration is given.
     pub prunes: bool,
@@ -118,9 +118,10 @@ impl Conventions {
         ..Self::PYTORCH
     };
 
-    /// Chainer, as PooCH's authors ran it: as [`Conventions::PYTORCH`], but that the gradients of activations are supposed to lie over
-    /// those of their outputs. No paper says so. With gradients of their own, what its table 3 has SuperNeurons keep of ResNet50 at
-    /// batch 512 does not fit the memory that it ran in.
+    /// Chainer, as PooCH's authors ran it: as [`Conventions::PYTORCH`], but that the gradients of
+    /// activations are supposed to lie over those of their outputs. No paper says so. With gradients
+    /// of their own, SuperNeurons' plan for ResNet50 at batch 512 (table 3) does not fit the memory
+    /// that it ran in: a what-if of PooCH's study.
     pub const CHAINER: Self = Self { gradients_over: true, ..Self::PYTORCH };
 
     /// What the runtime that comes with tidegate runs: one kernel for each op.
@@ -136,7 +137,7 @@ impl Conventions {
         fused_sums: false,
         joint_gradients: false,
         copies_sums: false,
-        gradients_over: false,
+        gradients_over: true,
         prunes: true,
         module_activations: false,
         relu_keeps_input: false,
@@ -226,16 +227,18 @@ impl Conventions {
         use super::layer::Fixed;
         let forward = part == Part::Forward;
         match (compute, self.joint_gradients) {
-            (Compute::Activation(activation), true) if forward => {
+            (Compute::Dropout { .. } | Compute::Softmax | Compute::Activation(_), _)
+                if !forward =>
+            {
+                self.gradients_over
+            }
+            (Compute::Activation(activation), true) => {
                 options.in_place && self.reads_output(*activation, true)
             }
+            (Compute::Activation(_), false) => true,
+            (Compute::Dropout { .. } | Compute::Softmax, joint) => !joint,
             (Compute::Add, true) => !forward || options.in_place && !self.blobs,
             (Compute::BatchNorm, _) => self.blobs && !forward,
-            (Compute::Dropout { .. } | Compute::Softmax | Compute::Activation(_), true) => {
-                self.gradients_over && !forward
-            }
-            (Compute::Activation(_), false) => true,
-            (Compute::Dropout { .. } | Compute::Softmax, false) => true,
             (Compute::Fixed(Fixed::Rotary { .. }), false) => true,
             (Compute::Add, false) => forward,
             (Compute::Multiply, false) => forward || part == Part::Left,

@@ -231,6 +231,19 @@ pub enum Framework {
     Tidegate,
 }
 
+impl Framework {
+    /// The framework of a name, as on the command line and in files.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "pytorch" => Some(Self::Pytorch),
+            "caffe" => Some(Self::Caffe),
+            "chainer" => Some(Self::Chainer),
+            "tidegate" => Some(Self::Tidegate),
+            _ => None,
+        }
+    }
+}
+
 /// Functions applied to each element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

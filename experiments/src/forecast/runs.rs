@@ -131,10 +131,9 @@ impl Named {
             ..NetworkOptions::default()
         };
         let letters = |name: &str| name.replace(['-', '_'], "");
-        let is_exact = |name: &str| name == self.network;
         let is_like = |name: &str| letters(name) == letters(&self.network);
-        let named = networks::networks().find(|network| is_exact(network.name));
-        let named = named.or_else(|| networks::networks().find(|network| is_like(network.name)))?;
+        let named = networks::networks().filter(|network| is_like(network.name));
+        let named = named.min_by_key(|network| network.name != self.network)?;
         let network = networks::network(named.name, &options).ok()?;
         let lowered = network.lower(&Conventions::PYTORCH);
         let forward = lowered.tape.ops().iter().filter(|op| op.phase == Phase::Forward);

@@ -93,12 +93,8 @@ pub(super) fn find(name: &str) -> Checked<Find> {
 
 /// What runs here has times of its own: studies model them.
 pub(super) fn framework(name: &str) -> Checked<Framework> {
-    match name {
-        "pytorch" => Ok(Framework::Pytorch),
-        "caffe" => Ok(Framework::Caffe),
-        "chainer" => Ok(Framework::Chainer),
-        _ => Err(bad("framework", name, "write `pytorch`, `caffe` or `chainer`")),
-    }
+    let of = Framework::from_name(name).filter(|of| *of != Framework::Tidegate);
+    of.ok_or_else(|| bad("framework", name, "write `pytorch`, `caffe` or `chainer`"))
 }
 
 pub(super) fn activation(name: &str) -> Checked<Activation> {

@@ -89,6 +89,7 @@ fn parameter_counts_are_those_of_the_authors() {
         ("resnet50-caffe", 25_557_032),
         ("squeezenet", 1_235_496),
         ("stories260k", 260_032),
+        ("unet-milesial", 17_267_393),
         ("vgg16", 138_357_544),
         ("vit-b16", 86_567_656),
         ("vit-b32", 88_224_232),
@@ -96,6 +97,10 @@ fn parameter_counts_are_those_of_the_authors() {
         ("vit-l16", 304_326_632),
         ("vit-s16", 22_050_664),
         ("vit-ti16", 5_717_416),
+        ("vit_b_16", 86_567_656),
+        ("vit_b_32", 88_224_232),
+        ("vit_h_14", 632_045_800),
+        ("vit_l_16", 304_326_632),
     ];
     for (name, count) in expected {
         assert_eq!(built(name, &batch(1)).parameter_count(), count, "{name}");
@@ -384,7 +389,13 @@ fn modelled_times_are_near_the_recorded_ones() {
             "titan-v",
             0.15,
         ),
-        ("unet.dtr.jsonl", "unet", NetworkOptions { batch: 6, ..image(416, 608) }, "titan-v", 0.2),
+        (
+            "unet.dtr.jsonl",
+            "unet-milesial",
+            NetworkOptions { batch: 6, ..image(416, 608) },
+            "titan-v",
+            0.2,
+        ),
     ];
     for (file, name, options, device, bound) in recordings {
         let Some((recorded, network)) = recording(file, name, &options) else { return };
