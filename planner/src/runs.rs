@@ -16,6 +16,7 @@
 //! sequence has room for its copies; so it is with codecs on a lane of their own. When they really
 //! happen is the evaluator's to find.
 
+mod descend;
 mod lanes;
 mod load;
 mod parts;

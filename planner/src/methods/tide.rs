@@ -97,7 +97,8 @@ impl Method for Tide {
         }
         best.search_sequences(problem.allowed, place, Course::Whole);
         let is_short = problem.trace.ops.len() <= SHORT;
-        if copies && is_short && !problem.is_rough && !best.is_within(least.0) {
+        let roams = copies && is_short && !problem.is_rough && best.is_within(u64::MAX);
+        if roams && !best.is_within(least.0) {
             best.search_sequences(problem.allowed, place, Course::Roaming);
         }
         if !best.is_within(least.0) {

@@ -11,6 +11,15 @@ pub(crate) struct Found {
     pub reruns: Vec<Rerun>,
 }
 
+/// What a search comes to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Outcome {
+    /// What was the best one after the other, the last few, the best last.
+    pub found: Vec<Found>,
+    /// Where nothing fits: the lowest peak of what was tried, and the op before whose end it is reached.
+    pub nearest: Option<(i64, usize)>,
+}
+
 /// So many starts are made of nothing, beside those that are given.
 const STARTS: usize = 12;
 
@@ -18,7 +27,14 @@ const STARTS: usize = 12;
 const TEMPERATURES: [f64; 2] = [3e-3, 1e-4];
 
 /// So many reruns are taken out at once at most.
-const MOST_RUINED: f64 = 50.0;
+const MOST_RUINED: f64 = 20.0;
+
+/// What costs more than so many times as much as a given sequence that does not fit is not all: that one is brought
+/// down by small steps, too.
+const DEAR: f64 = 1.1;
+
+/// So many of the given ones are brought down, until one fits.
+const BROUGHT_DOWN: usize = 3;
 
 /// Where something is copied or compressed, no more than this part of all, or so many: stalls of other
 /// copies say little of what much else would take.
@@ -50,7 +66,7 @@ const SPARE: f64 = 0.15;
 const LOOK: u64 = 64;
 
 /// Work that a rerun counts for which is put in, taken out or tried, in tensors and ops looked at.
-const PER_RERUN: u64 = 30;
+pub(super) const PER_RERUN: u64 = 30;
 
 /// Of what was the best, so much is kept: what comes after may have addresses where the best has none.
 const KEPT: usize = 3;
@@ -84,51 +100,13 @@ pub(crate) trait Judge {
 /// Searches for the sequence that costs least: from given ones and some made of nothing, the best of
 /// which is ruined a little and repaired, again and again (ruin and recreate, Schrimpf et al.,
 /// 2000), where what costs a little more is now and then taken (simulated annealing). Where nothing
-/// is copied a sequence costs what its reruns take; else a judge says. Returns what was the best one
-/// after the other, the last few, the best last; nothing where nothing fits.
-pub(crate) fn search(
-    parts: &Parts,
-    search: Search,
-    mut judge: Option<&mut dyn Judge>,
-) -> Vec<Found> {
-    let Search { budget, given, effort, proceed, .. } = search;
+/// is copied a sequence costs what its reruns take; else a judge says.
+pub(crate) fn search(parts: &Parts, search: Search, mut judge: Option<&mut dyn Judge>) -> Outcome {
+    let Search { budget, effort, proceed, .. } = search;
     let mut random = SplitMix::new(search.seed);
     let mut room = Room::default();
-    let mut found: Vec<Found> = Vec::new();
-    let total: u64 = parts.clock[parts.ops()];
-    let mut limit = total.saturating_mul(8);
-    let starts = (given.iter().map(|reruns| (reruns.as_slice(), true)))
-        .filter(|(reruns, _)| parts.has_codecs && !reruns.iter().any(|(_, op)| parts.is_hold(*op)))
-        .chain(given.iter().map(|reruns| (reruns.as_slice(), false)))
-        .chain((0..STARTS).map(|_| (&[][..], false)));
-    let mut fastest: Option<(u64, Runs)> = None;
-    for (start, (reruns, is_spread)) in starts.enumerate() {
-        if room.work > effort / 3 && !found.is_empty() || room.work > 4 * effort {
-            break;
-        }
-        let mut runs = Runs::with(parts, reruns);
-        if is_spread {
-            runs.spread(search.place);
-        }
-        let first = start == 0 || !reruns.is_empty();
-        room.until = if found.is_empty() { 4 * effort } else { room.work + effort / 6 };
-        let weights = search.weights(&mut random, !first);
-        if runs.repair(budget, limit, weights, &mut random, &mut room) {
-            let all = runs.reruns().to_vec();
-            runs.prune(all, budget, &mut random, &mut room);
-            if let Some(cost) = cost_of(&runs, f64::MAX, &mut judge, &mut room)
-                && found.last().is_none_or(|best| cost < best.cost)
-            {
-                limit = (cost + cost / 2).min(limit);
-                keep(&mut found, cost, &runs);
-                fastest = Some((cost, runs));
-            }
-        }
-        if !proceed(room.work, effort) {
-            return found;
-        }
-    }
-    let Some((mut best, mut runs)) = fastest else { return found };
+    let (mut found, fastest, nearest) = search.start(parts, &mut judge, &mut random, &mut room);
+    let Some((mut best, mut runs)) = fastest else { return Outcome { found, nearest } };
     let mut current = best;
     let begin = room.work;
     let mut guessed = runs.guess();
@@ -153,9 +131,9 @@ pub(crate) fn search(
                 weights.skipped = SKIPPED[random.below(3) as usize];
             }
         }
-        runs.ruin(most, &mut random);
+        runs.ruin(most, None, &mut random);
         let slack = limit * 1.01;
-        room.until = room.work + effort / 20;
+        room.until = room.work + effort / Search::ROUNDS;
         let spare = match search.roams && random.below(2) == 0 {
             true => (budget as f64 * SPARE * random.unit()) as i64,
             false => 0,
@@ -184,7 +162,7 @@ pub(crate) fn search(
             }
         }
     }
-    found
+    Outcome { found, nearest: None }
 }
 
 /// What a sequence costs, if it fits and that is no more than a limit.
@@ -210,9 +188,101 @@ fn keep(found: &mut Vec<Found>, cost: u64, runs: &Runs) {
     found.push(Found { cost, reruns: runs.reruns().to_vec() });
 }
 
+/// The sequences that were the best one after the other, the best of them, and where nothing fits, what comes
+/// nearest.
+type Started<'a> = (Vec<Found>, Option<(u64, Runs<'a>)>, Option<(i64, usize)>);
+
 impl Search<'_> {
+    /// Of all work, one of so many parts is spent on one round at most.
+    pub(super) const ROUNDS: u64 = 100;
+
+    /// Repairs what is given and some made of nothing; and where that finds nothing, or nothing that costs about
+    /// as much as what was given, brings down what was given by small steps.
+    fn start<'a>(
+        &self,
+        parts: &'a Parts,
+        judge: &mut Option<&mut dyn Judge>,
+        random: &mut SplitMix,
+        room: &mut Room,
+    ) -> Started<'a> {
+        let Search { budget, given, effort, .. } = *self;
+        let mut found: Vec<Found> = Vec::new();
+        let mut limit = parts.clock[parts.ops()].saturating_mul(8);
+        let starts = (given.iter().map(|reruns| (reruns.as_slice(), true)))
+            .filter(|(reruns, _)| {
+                parts.has_codecs && !reruns.iter().any(|(_, op)| parts.is_hold(*op))
+            })
+            .chain(given.iter().map(|reruns| (reruns.as_slice(), false)))
+            .chain((0..STARTS).map(|_| (&[][..], false)));
+        let mut fastest: Option<(u64, Runs)> = None;
+        let mut nearest: Option<Runs> = None;
+        for (start, (reruns, is_spread)) in starts.enumerate() {
+            if room.work > effort / 3 && !found.is_empty() || room.work > effort {
+                break;
+            }
+            let mut runs = Runs::with(parts, reruns);
+            if is_spread {
+                runs.spread(self.place);
+            }
+            let first = start == 0 || !reruns.is_empty();
+            room.until = if found.is_empty() { effort } else { room.work + effort / 6 };
+            let weights = self.weights(random, !first);
+            if runs.repair(budget, limit, weights, random, room) {
+                let all = runs.reruns().to_vec();
+                runs.prune(all, budget, random, room);
+                if let Some(cost) = cost_of(&runs, f64::MAX, judge, room)
+                    && found.last().is_none_or(|best| cost < best.cost)
+                {
+                    limit = (cost + cost / 2).min(limit);
+                    keep(&mut found, cost, &runs);
+                    fastest = Some((cost, runs));
+                }
+            } else if nearest.as_ref().is_none_or(|nearest| runs.peak() < nearest.peak()) {
+                nearest = Some(runs);
+            }
+            if !(self.proceed)(room.work, effort) {
+                return (found, None, None);
+            }
+        }
+        // What begins later has as much left as what needed none of this.
+        let begin = room.work.min(effort / 3);
+        let is_dear = |runs: &Runs| {
+            let limit = DEAR * runs.cost() as f64;
+            runs.peak() > budget && fastest.as_ref().is_none_or(|(cost, _)| *cost as f64 > limit)
+        };
+        let most = if fastest.is_some() { 1 } else { BROUGHT_DOWN };
+        let first = given.iter().take(most).map(|reruns| Runs::with(parts, reruns));
+        let above: Vec<Runs> = first.filter(is_dear).collect();
+        let nothing = nearest.take().filter(|_| fastest.is_none());
+        let mut lowest: Option<(i64, usize)> = None;
+        for mut runs in above.into_iter().chain(nothing) {
+            let fits = self.descend(&mut runs, effort, random, room);
+            if !fits && !(self.proceed)(room.work, effort) {
+                return (found, None, None);
+            }
+            let cost = fits.then(|| cost_of(&runs, f64::MAX, judge, room)).flatten();
+            match cost {
+                Some(cost) if found.last().is_none_or(|best| cost < best.cost) => {
+                    keep(&mut found, cost, &runs);
+                    fastest = Some((cost, runs));
+                }
+                Some(_) => {}
+                None => {
+                    let place = (runs.peak(), stage(runs.load.fullest()));
+                    lowest = lowest.into_iter().chain([place]).min();
+                }
+            }
+            if fastest.is_some() {
+                break;
+            }
+        }
+        room.work = begin;
+        let nearest = lowest.filter(|_| fastest.is_none());
+        (found, fastest, nearest)
+    }
+
     /// The weights of one repair.
-    fn weights(&self, random: &mut SplitMix, rough: bool) -> Weights {
+    pub(super) fn weights(&self, random: &mut SplitMix, rough: bool) -> Weights {
         let factor = if rough { [0.3, 1.0, 3.0][random.below(3) as usize] } else { 1.0 };
         let [out, back, code, decode] = self.lanes;
         Weights {
@@ -230,14 +300,16 @@ impl Search<'_> {
 }
 
 impl Runs<'_> {
-    /// Takes out some reruns that are near each other, by when they run or by what runs.
-    fn ruin(&mut self, most: f64, random: &mut SplitMix) {
+    /// Takes out some reruns that are near each other, by when they run or by what runs: about the one at a place
+    /// among them, or about any.
+    pub(super) fn ruin(&mut self, most: f64, center: Option<usize>, random: &mut SplitMix) {
         let all = self.reruns().len();
         if all == 0 {
             return;
         }
         let count = (most.powf(random.unit()) as usize).clamp(1, all);
-        let center = random.below(all as u64) as usize;
+        let any = random.below(all as u64) as usize;
+        let center = center.map_or(any, |center| center.min(all - 1));
         let (key, op) = self.reruns()[center];
         let place = |op: u32| self.parts.near[op as usize];
         let chosen: Vec<Rerun> = match random.below(3) {
@@ -264,7 +336,7 @@ impl Runs<'_> {
     }
 
     /// The reruns that were put in since the journal was begun, and those beside them.
-    fn touched(&self) -> Vec<Rerun> {
+    pub(super) fn touched(&self) -> Vec<Rerun> {
         let reruns = self.reruns();
         let mut touched: Vec<Rerun> = Vec::new();
         for (inserted, (key, _)) in &self.journal {
@@ -279,7 +351,13 @@ impl Runs<'_> {
     }
 
     /// Takes out, of some reruns, what the rest does without, the dearest first.
-    fn prune(&mut self, some: Vec<Rerun>, budget: i64, random: &mut SplitMix, room: &mut Room) {
+    pub(super) fn prune(
+        &mut self,
+        some: Vec<Rerun>,
+        budget: i64,
+        random: &mut SplitMix,
+        room: &mut Room,
+    ) {
         let mut by_time: Vec<(u64, Rerun)> = (some.into_iter())
             .map(|(key, op)| {
                 let time = self.parts.time[op as usize] as f64;

@@ -1,6 +1,6 @@
 //! The best plan so far.
 
-use schema::{Bytes, Nanos};
+use schema::{Bytes, Nanos, OpId};
 use simulator::{Infeasible, Treatment};
 
 use super::options::{Options, policy};
@@ -134,6 +134,16 @@ impl<'a> Packed<'a> {
         let (plan, room) = lowered_in(self.problem, self.target, decided)?;
         let is_whole = self.target == self.problem.budget;
         Ok((plan.predicted.iteration, is_whole.then_some(room)))
+    }
+
+    /// Notes what the sequence that comes nearest to what fits needs at an op, or at the end.
+    pub fn came_near(&mut self, needed: Bytes, op: usize) {
+        let budget = self.problem.budget;
+        if needed > budget {
+            let op = OpId::from_index(op.min(self.problem.trace.ops.len().saturating_sub(1)));
+            let error = PlanError::from_infeasible(Infeasible::Memory { needed, op }, budget);
+            self.refused = Some(self.nearest(error));
+        }
     }
 
     /// This error, or that of what was refused before, whichever lacks less.

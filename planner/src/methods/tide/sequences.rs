@@ -226,7 +226,14 @@ impl Packed<'_> {
                 };
                 search(&parts, how, waits.then_some(&mut judge as &mut dyn Judge))
             });
-            let mut found: Vec<Found> = chains.collect::<Vec<_>>().concat();
+            let (found, nearest): (Vec<Vec<Found>>, Vec<_>) =
+                chains.map(|outcome| (outcome.found, outcome.nearest)).unzip();
+            let mut found = found.concat();
+            if let (true, Some((peak, op))) =
+                (found.is_empty(), nearest.into_iter().flatten().min())
+            {
+                self.came_near(Bytes(peak as u64), op);
+            }
             // Stable: of equals, the first search's comes first.
             found.sort_by_key(|found| found.cost);
             found.dedup_by(|other, one| other.reruns == one.reruns);
