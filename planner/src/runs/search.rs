@@ -69,7 +69,7 @@ const LOOK: u64 = 64;
 pub(super) const PER_RERUN: u64 = 30;
 
 /// Of what was the best, so much is kept: what comes after may have addresses where the best has none.
-const KEPT: usize = 3;
+const KEPT: usize = 20;
 
 /// How far a search goes, and from where.
 #[derive(Clone, Copy)]

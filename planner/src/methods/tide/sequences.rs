@@ -49,8 +49,11 @@ pub(super) const LONG: usize = 20_000;
 /// A plan is good enough that is slower than what a search found by no more than this part.
 const GOOD_ENOUGH: u64 = 2000;
 
-/// Of what was found, so many of the best are given addresses until one has some.
-const TRIED: usize = 3;
+/// Of what was found, so many of the best are given addresses until one has some: where memory is short, many have
+/// none. On long traces there are as many as have so many ops together, or a few.
+const TRIED: usize = 40;
+const TRIED_OPS: usize = 100_000;
+const FEW_TRIED: usize = 3;
 
 /// A lane's price against compute's, where no cut says one.
 const PRICE: f64 = 0.1;
@@ -190,6 +193,7 @@ impl Packed<'_> {
             effort = effort * OPS / ops;
         }
         let is_long = problem.trace.ops.len() > LONG;
+        let tried = (TRIED_OPS / parts.ops().max(1)).clamp(FEW_TRIED, TRIED);
         let mut enough = self.target;
         for (round, (room, mut part)) in ROOMS.into_iter().enumerate() {
             if share(self.target, room) > enough {
@@ -239,7 +243,7 @@ impl Packed<'_> {
             found.dedup_by(|other, one| other.reruns == one.reruns);
             let (before, mut packs) = (self.time(), false);
             let mut lacking = Bytes::ZERO;
-            for found in found.iter().take(if is_long { 1 } else { TRIED }) {
+            for found in found.iter().take(if is_long { 1 } else { tried }) {
                 let steps = steps_of(&problem, &parts, &found.reruns);
                 debug_assert!(
                     waits
